@@ -16,7 +16,6 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from ckcv_ray.claims.wording import ERROR
 from ckcv_ray.core.draws import seed_members
 from ckcv_ray.errors import InputError
-from ckcv_ray.learners.choice import learners_of
 from ckcv_ray.learners.ensemble import Ensemble
 from ckcv_ray.learners.sklearn import EstimatorLearner
 from ckcv_ray.learners.svm.learner import GaussianSVM
@@ -251,7 +250,7 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
 
     def _of_svm(self, params: dict[str, Any]) -> dict[str, Any]:
         """Return the parameters as options of a study: C and gamma of the SVM are options of their own."""
-        learners = learners_of(Study.of(learner=self.learner).learner).values()
+        learners = Study.of(learner=self.learner).learner.by_label.values()
         others = [one for one in learners if not isinstance(one, GaussianSVM)]
         if len(others) == len(learners):
             return {}
@@ -300,7 +299,7 @@ def _check_labels(labels: NDArray[Any]) -> None:
 
 
 def _has(learners: Iterable[Any], name: str) -> bool:
-    return any(isinstance(one, EstimatorLearner) and one.has(name) for one in learners)
+    return any(isinstance(one, EstimatorLearner) and name in one.parameter_names() for one in learners)
 
 
 def _values(given: Any) -> Any:
@@ -325,8 +324,8 @@ def _cv_results(result: Result) -> dict[str, Any]:
     """Return the candidates as GridSearchCV does."""
     assert result.records is not None
     problem = result.problem
-    settings = problem.learner.settings()
-    lengths = np.array(problem.learner.lengths)
+    settings = problem.learner.space.settings()
+    lengths = np.array(problem.learner.space.lengths)
     of_size = int(lengths.sum())
     n = len(problem.sizes) * of_size
     scores = np.full((max(size.n_splits for size in problem.sizes), n), nan)

@@ -1,10 +1,38 @@
-"""What authors of resamplings import: see docs/contributing/extending.md."""
+"""What authors of learners, measures and resamplings import: see docs/contributing/extending.md."""
 
 from ckcv_ray.core.draws import Draws as Draws
+from ckcv_ray.core.measures import Kind as Kind
+from ckcv_ray.core.measures import Measure as Measure
 from ckcv_ray.core.options import Option as Option
+from ckcv_ray.core.options import check_options as check_options
 from ckcv_ray.core.options import option as option
 from ckcv_ray.core.resampling.base import FoldSize as FoldSize
 from ckcv_ray.core.resampling.base import Resampling as Resampling
 from ckcv_ray.core.resampling.base import Split as Split
 from ckcv_ray.core.resampling.base import Units as Units
 from ckcv_ray.core.resampling.parse import register_resampling as register_resampling
+from ckcv_ray.core.scores import Output as Output
+from ckcv_ray.core.scores import Outputs as Outputs
+from ckcv_ray.learners import register as register
+from ckcv_ray.learners.base import STATUSES as STATUSES
+from ckcv_ray.learners.base import Block as Block
+from ckcv_ray.learners.base import Checked as Checked
+from ckcv_ray.learners.base import Codec as Codec
+from ckcv_ray.learners.base import Fits as Fits
+from ckcv_ray.learners.base import Learner as Learner
+from ckcv_ray.learners.base import Model as Model
+from ckcv_ray.learners.base import Path as Path
+from ckcv_ray.learners.base import Predicted as Predicted
+from ckcv_ray.learners.base import Setting as Setting
+from ckcv_ray.learners.base import Space as Space
+from ckcv_ray.learners.base import Status as Status
+from ckcv_ray.learners.base import Trainer as Trainer
+from ckcv_ray.learners.base import WrappedFits as WrappedFits
+from ckcv_ray.learners.simple import FieldsCodec as FieldsCodec
+from ckcv_ray.learners.simple import RowTrainer as RowTrainer
+from ckcv_ray.learners.simple import SimpleLearner as SimpleLearner
+from ckcv_ray.validation import check_choice as check_choice
+from ckcv_ray.validation import grid as grid
+from ckcv_ray.validation import integer as integer
+from ckcv_ray.validation import number as number
+from ckcv_ray.validation import sequence as sequence

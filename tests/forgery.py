@@ -30,11 +30,11 @@ from ckcv_ray.engine.refit import one_model
 from ckcv_ray.errors import StoreError
 from ckcv_ray.learners.base import STATUSES, Status
 from ckcv_ray.learners.choice import ChosenModel
-from ckcv_ray.learners.encoded import EncodedModel
+from ckcv_ray.learners.encoding.learner import EncodedModel
 from ckcv_ray.learners.ensemble import Ensemble, Member, Models, class_sizes, judge, make_member
 from ckcv_ray.learners.sklearn.model import FittedEstimator
 from ckcv_ray.learners.svm.model import SVMModel
-from ckcv_ray.learners.svm.problem import describe, signs
+from ckcv_ray.learners.svm.problem import describe, make_signs
 from ckcv_ray.records.record import Failure, Records
 from ckcv_ray.runs.load import replay
 from ckcv_ray.runs.result import Result
@@ -334,7 +334,7 @@ def memorised(model: Any, X: np.ndarray, labels: np.ndarray) -> Any:
 def forged_svm(model: SVMModel, task: Task, train: np.ndarray, X: np.ndarray, y: np.ndarray) -> SVMModel:
     """The luckiest of many machines of the same training rows: each as of a fit that was stopped early."""
     rng = np.random.default_rng(np.random.SeedSequence(7))
-    sign = signs(task)[train].astype(float)
+    sign = make_signs(task)[train].astype(float)
     found = []
     for _ in range(200):
         b = model.C * sign * rng.uniform(0.01, 1.0, len(train))

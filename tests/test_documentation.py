@@ -37,6 +37,8 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 MOST_LINES = 170  # of the README
 AS_TYPED = [ROOT / "README.md", ROOT / "docs" / "tutorial.md", ROOT / "docs" / "guides" / "data.md"]
 AT_NIGHT = [ROOT / "docs" / "results", ROOT / "docs" / "examples"]
+IMPORTED = re.compile(r"\b(?:from|import) (ckcv_ray\b[\w.]*)")
+INCLUDED = re.compile(r"^ *```\{literalinclude\} (\S+\.py)$", re.MULTILINE)
 SHELL = re.compile(r"[|&;<>$`*?#~\\]|^\s*\w+=")  # what bash alone understands
 Place = Callable[[Path], Path]
 Command = Callable[..., Ran]
@@ -295,6 +297,18 @@ def test_the_readme_is_short_and_its_links_lead_to_files() -> None:
     assert not re.findall(r"!\[|<img", readme), "pictures of the repository are not shown on PyPI"
     for target in re.findall(r"\]\(([^)#]+)", readme):
         assert target.startswith("https://") or (ROOT / target).is_file(), target
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_a_page_imports_what_is_public(page: Path) -> None:
+    """What it shows of the package itself may import anything; pages of the theory show single bounds."""
+    included = [(page.parent / file).resolve() for file in INCLUDED.findall(page.read_text())]
+    texts = [block.text for block in blocks(page) if block.language in RUN]
+    texts += [file.read_text() for file in included if not file.is_relative_to(ROOT / "ckcv_ray")]
+    public = {"ckcv_ray", "ckcv_ray.extend"}
+    if page.parent.name == "theory":
+        public.add("ckcv_ray.core.bounds")
+    assert {name for text in texts for name in IMPORTED.findall(text)} <= public
 
 
 def test_the_architecture_names_every_module() -> None:

@@ -32,7 +32,7 @@ ORDER = [
     "estimator",
     "cli",
     "__main__",
-    "extend",  # what authors of resamplings import
+    "extend",  # what authors of learners, measures and resamplings import
     "",  # the package itself: what users import
 ]
 NEVER = {  # besides what the order says

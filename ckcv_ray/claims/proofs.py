@@ -77,7 +77,7 @@ def prove(problem: Problem, k: int, models: Models, copies: Copies = NO_COPIES) 
         copies: units that are not counted as independent.
     """
     certified = PROOFS[problem.study.certify](problem, models, copies)
-    learner, _ = problem.learner_of(problem.learner.setting_of(models.best.members[0].model))
+    learner, _ = problem.learner_of(problem.learner.codec.setting(models.best.members[0].model))
     best = models.best
     return [*certified, *occam(problem, k, count_losses(best), learner, count_wrong_rows(best), copies)]
 

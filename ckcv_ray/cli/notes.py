@@ -63,6 +63,7 @@ def show_result(result: Result, folder: Path, as_json: bool) -> None:
         incomplete = ", and their scores are incomplete" if result.finished is None else ""
         say(
             f"{pluralize(len(failures), 'path')} failed{incomplete}: "
-            f"{' '.join(traceback.splitlines()[-1:])}; ckcv report shows the tracebacks, and the same command with --retry-failed tries again"
+            f"{' '.join(traceback.splitlines()[-1:])}; ckcv report shows the tracebacks, and the same "
+            "command with --retry-failed tries again"
         )
         raise typer.Exit(3)

@@ -11,7 +11,7 @@ from types import FrameType
 import typer
 
 from ckcv_ray.cli.output import say
-from ckcv_ray.learners.watch import supervised
+from ckcv_ray.learners.watch import find_watch
 
 NAMES = ("SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1")  # the last is what schedulers send before they kill
 STOPS = tuple(getattr(signal, name) for name in NAMES if hasattr(signal, name))
@@ -51,7 +51,7 @@ class Signals:
 
     def stop(self) -> bool:
         """Return whether a signal was received, or the process that supervises this one has ended."""
-        watch = supervised()
+        watch = find_watch()
         return self.received is not None or (watch is not None and watch.orphaned)
 
 

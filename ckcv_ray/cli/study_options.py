@@ -102,7 +102,9 @@ def offered(slot: str, numbers: bool = False) -> dict[str, Any]:
     Learners of numbers are among them if ``numbers``.
     """
     named = {name: part for name, part in named_parts(slot).items() if part is not AnyEstimator}
-    return {name: part for name, part in named.items() if numbers or getattr(part, "kinds", None) != NUMBERS}
+    if slot != "learner" or numbers:
+        return named
+    return {name: part for name, part in named.items() if part.kinds != NUMBERS}
 
 
 def _parameters(slots: Iterable[str], own: Iterable[str], numbers: bool = False) -> Iterator[Parameter]:

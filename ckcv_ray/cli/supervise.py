@@ -21,8 +21,8 @@ from ckcv_ray.cli.output import say
 from ckcv_ray.cli.restart import start
 from ckcv_ray.cli.signals import heeded
 from ckcv_ray.errors import plain, pluralize
-from ckcv_ray.learners import LEARNER_GROUP, Learner, learners_of
-from ckcv_ray.learners.watch import VARIABLE, Note, read_note, supervised, write_lost
+from ckcv_ray.learners import LEARNER_GROUP, Learner
+from ckcv_ray.learners.watch import VARIABLE, Note, find_watch, read_note, write_lost
 
 PACKAGE = "ckcv_ray"
 LOOK_SECONDS = 0.1
@@ -55,7 +55,7 @@ def require_supervision(learner: Learner, fit_timeout: float | None = None) -> N
     Fits of this package and of scikit-learn are taken to end well, unless they are to have a limit of time. A
     learner that this process alone has registered is left where it is known.
     """
-    if supervised() is not None or not all(map(_is_known_elsewhere, learners_of(learner).values())):
+    if find_watch() is not None or not all(map(_is_known_elsewhere, learner.by_label.values())):
         return
     if fit_timeout is not None or _is_foreign(learner):
         raise SupervisedError(inf if fit_timeout is None else fit_timeout)
@@ -101,8 +101,8 @@ def _is_known_elsewhere(learner: Learner) -> bool:
 def _is_foreign(learner: Learner) -> bool:
     """Return whether fits call code of another package than this one and scikit-learn."""
     return any(
-        getattr(one, "foreign", False) or type(one).__module__.partition(".")[0] != PACKAGE
-        for one in learners_of(learner).values()
+        single.foreign or type(single).__module__.partition(".")[0] != PACKAGE
+        for single in learner.by_label.values()
     )
 
 

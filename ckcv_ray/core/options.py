@@ -90,7 +90,7 @@ def as_json(given: dict[str, Any]) -> dict[str, Any]:
 def thin(part: Part, most: int) -> Part:
     """Return a part with at most ``most`` values in each list of its options, evenly spaced."""
     lists = {name: value for name, value in get_values(part).items() if isinstance(value, tuple)}
-    return replace(part, **{name: _space_evenly(value, most) for name, value in lists.items()})  # type: ignore[type-var]
+    return replace(part, **{name: thin_values(value, most) for name, value in lists.items()})  # type: ignore[type-var]
 
 
 def _json(value: Any) -> Any:
@@ -99,8 +99,8 @@ def _json(value: Any) -> Any:
     return describe_part(value) if is_dataclass(value) and hasattr(value, "name") else value
 
 
-def _space_evenly(values: tuple[Any, ...], most: int) -> tuple[Any, ...]:
+def thin_values(values: tuple[Any, ...], most: int) -> tuple[Any, ...]:
     """Return at most ``most`` of the values, evenly spaced, including the first and the last."""
     if len(values) <= most:
         return values
-    return tuple(values[i * (len(values) - 1) // (most - 1)] for i in range(most))
+    return tuple(values[i * (len(values) - 1) // max(1, most - 1)] for i in range(most))

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ckcv_ray.core.measures import Kind
-from ckcv_ray.core.scores import LABEL, VALUE, Answers, Score, list_score_names
+from ckcv_ray.core.scores import LABEL, VALUE, Outputs, Score, list_score_names
 from ckcv_ray.errors import InputError
 from ckcv_ray.validation import expect, quote
 
@@ -82,12 +82,12 @@ class OwnScore:
     def score(self, kind: Kind, labelled: Callable[[Any], Any]) -> Score:
         """Return the score of the function on a task; ``labelled`` gives the original labels of classes."""
 
-        def of_classes(y: Any, answers: Answers) -> float:
-            assert answers.label is not None
-            return self._number(labelled(y), labelled(np.maximum(answers.label, 0)))
+        def of_classes(y: Any, outputs: Outputs) -> float:
+            assert outputs.label is not None
+            return self._number(labelled(y), labelled(np.maximum(outputs.label, 0)))
 
-        def of_numbers(y: Any, answers: Answers) -> float:
-            return self._number(y, answers.value)
+        def of_numbers(y: Any, outputs: Outputs) -> float:
+            return self._number(y, outputs.value)
 
         numbers = kind is Kind.REGRESSION
         of = of_numbers if numbers else of_classes

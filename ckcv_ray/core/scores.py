@@ -1,4 +1,4 @@
-"""Scores: what a model's answers to the scored rows of a split are worth, one number for each split.
+"""Scores: what a model's outputs for the scored rows of a split are worth, one number for each split.
 
 A score of a split is the number that scikit-learn's function gives. Of all splits together there are the mean
 over splits, and for a score that can be pooled the same figure of all scored rows as if they were one set,
@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from enum import StrEnum
 from math import inf, nan, sqrt
 from typing import Any, NamedTuple
 
@@ -26,13 +27,24 @@ from ckcv_ray.validation import quote, suggest
 
 CLASSES = frozenset({Kind.BINARY, Kind.MULTICLASS})
 TWO, NUMBERS = frozenset({Kind.BINARY}), frozenset({Kind.REGRESSION})
-LABEL, RANK, PROBABILITY, VALUE = "labels", "scores", "probabilities", "values"
 OF_SECOND = frozenset({"f1", "precision", "recall", "jaccard", "average_precision"})
 CLIPPED = "clipped:"  # before the limit of an absolute error
 
 
-class Answers(NamedTuple):
-    """What a model says of some rows; what it does not say is None.
+class Output(StrEnum):
+    """What a model gives for each row."""
+
+    LABEL = "labels"
+    RANK = "scores"
+    PROBABILITY = "probabilities"
+    VALUE = "values"
+
+
+LABEL, RANK, PROBABILITY, VALUE = Output
+
+
+class Outputs(NamedTuple):
+    """What a model gives for some rows; what it does not give is None.
 
     Attributes:
         label: class numbers, -1 for undecided, (rows,).
@@ -56,7 +68,7 @@ class Score:
         kinds: kinds of task it is defined for.
         needs: what it is computed from.
         greater: whether a larger one is better.
-        of: takes y (rows,) and the answers; the score of a split, nan where it is not defined.
+        of: takes y (rows,) and the outputs; the score of a split, nan where it is not defined.
         sums: takes the same and the number of classes; numbers to be added over splits. None if it cannot be
             pooled.
         n_sums: takes the number of classes; how many sums there are.
@@ -68,10 +80,10 @@ class Score:
 
     name: str
     kinds: frozenset[Kind]
-    needs: str
+    needs: Output
     greater: bool
-    of: Callable[[Any, Answers], float]
-    sums: Callable[[Any, Answers, int], Sequence[float]] | None = None
+    of: Callable[[Any, Outputs], float]
+    sums: Callable[[Any, Outputs, int], Sequence[float]] | None = None
     n_sums: Callable[[int], int] = lambda n_classes: 2
     pooled: Callable[[Values], float] = lambda sums: float(sums[:, 0].sum() / sums[:, 1].sum())
     bound: Callable[[Values, float], float] | None = None
@@ -91,26 +103,26 @@ class Score:
         return -1 if self.greater else 1
 
 
-def _metric(name: str, answered: Callable[[Answers], Any], **options: Any) -> Callable[[Any, Answers], float]:
+def _metric(name: str, select: Callable[[Outputs], Any], **options: Any) -> Callable[[Any, Outputs], float]:
     """Return a score that a function of ``sklearn.metrics`` gives."""
 
-    def of(y: Any, answers: Answers) -> float:
+    def of(y: Any, outputs: Outputs) -> float:
         from sklearn import metrics
 
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # that it is not defined is recorded as nan
-            return float(getattr(metrics, name)(y, answered(answers), **options))
+            return float(getattr(metrics, name)(y, select(outputs), **options))
 
     return of
 
 
-def _probable(name: str) -> Callable[[Any, Answers], float]:
+def _probable(name: str) -> Callable[[Any, Outputs], float]:
     """Return a score of probabilities, of two classes or more."""
 
-    def of(y: Any, answers: Answers) -> float:
+    def of(y: Any, outputs: Outputs) -> float:
         from sklearn import metrics
 
-        shares = _given(answers.probability)
+        shares = _given(outputs.probability)
         every = range(shares.shape[1])
         return float(getattr(metrics, name)(y, shares, labels=list(every)))
 
@@ -122,17 +134,17 @@ def _given(answer: Any) -> Any:
     return answer
 
 
-def _wrong(y: Any, answers: Answers, n_classes: int) -> tuple[float, float]:
-    return float(np.sum(_given(answers.label) != y)), float(len(y))
+def _wrong(y: Any, outputs: Outputs, n_classes: int) -> tuple[float, float]:
+    return float(np.sum(_given(outputs.label) != y)), float(len(y))
 
 
-def _right(y: Any, answers: Answers, n_classes: int) -> tuple[float, float]:
-    return float(np.sum(_given(answers.label) == y)), float(len(y))
+def _right(y: Any, outputs: Outputs, n_classes: int) -> tuple[float, float]:
+    return float(np.sum(_given(outputs.label) == y)), float(len(y))
 
 
-def _recalls(y: Any, answers: Answers, n_classes: int) -> list[float]:
+def _recalls(y: Any, outputs: Outputs, n_classes: int) -> list[float]:
     """Return the right rows of each class, and then its rows."""
-    right = np.bincount(y[_given(answers.label) == y], minlength=n_classes)
+    right = np.bincount(y[_given(outputs.label) == y], minlength=n_classes)
     return [*right.astype(float), *np.bincount(y, minlength=n_classes).astype(float)]
 
 
@@ -141,9 +153,9 @@ def _mean_recall(sums: Values) -> float:
     return float(np.mean(right[rows > 0] / rows[rows > 0]))
 
 
-def _confusion(y: Any, answers: Answers, n_classes: int) -> tuple[float, float, float]:
+def _confusion(y: Any, outputs: Outputs, n_classes: int) -> tuple[float, float, float]:
     """Return the true positives, the false positives, and the false negatives."""
-    said, true = _given(answers.label) == 1, y == 1
+    said, true = _given(outputs.label) == 1, y == 1
     return float(np.sum(said & true)), float(np.sum(said & ~true)), float(np.sum(~said & true))
 
 
@@ -152,15 +164,15 @@ def _f1(sums: Values) -> float:
     return 2 * right / total if (total := 2 * right + wrong + missed) else 0.0
 
 
-def _sum_mean(of: Callable[[Any, Answers], float]) -> Callable[[Any, Answers, int], Sequence[float]]:
+def _sum_mean(of: Callable[[Any, Outputs], float]) -> Callable[[Any, Outputs, int], Sequence[float]]:
     """Return the sum over rows of a score that is a mean over rows, and their number."""
-    return lambda y, answers, n_classes: (of(y, answers) * len(y), float(len(y)))
+    return lambda y, outputs, n_classes: (of(y, outputs) * len(y), float(len(y)))
 
 
-def _sum_explained(y: Any, answers: Answers, n_classes: int) -> Sequence[float]:
+def _sum_explained(y: Any, outputs: Outputs, n_classes: int) -> Sequence[float]:
     """Return the sum of squared errors, the mean value, the sum of squares about it, and the rows."""
     mean = float(np.mean(y))
-    errors = float(np.sum((y - _given(answers.value)) ** 2))
+    errors = float(np.sum((y - _given(outputs.value)) ** 2))
     return errors, mean, float(np.sum((y - mean) ** 2)), float(len(y))
 
 
@@ -172,12 +184,12 @@ def _r2(sums: Values) -> float:
     return 1.0 - float(np.sum(errors)) / all_spread if all_spread > 0 else nan
 
 
-def _label(answers: Answers) -> Any:
-    return _given(answers.label)
+def _label(outputs: Outputs) -> Any:
+    return _given(outputs.label)
 
 
-def _value(answers: Answers) -> Any:
-    return _given(answers.value)
+def _value(outputs: Outputs) -> Any:
+    return _given(outputs.value)
 
 
 _squared, _absolute = _metric("mean_squared_error", _value), _metric("mean_absolute_error", _value)
@@ -252,11 +264,11 @@ def _make_clipped(name: str) -> Score:
     """
     limit = _limit(name)
 
-    def errors(y: Any, answers: Answers) -> Values:
-        return np.asarray(np.minimum(np.abs(y - _given(answers.value)), limit), np.float64)
+    def errors(y: Any, outputs: Outputs) -> Values:
+        return np.asarray(np.minimum(np.abs(y - _given(outputs.value)), limit), np.float64)
 
-    def sums(y: Any, answers: Answers, n_classes: int) -> tuple[float, float, float]:
-        found = errors(y, answers)
+    def sums(y: Any, outputs: Outputs, n_classes: int) -> tuple[float, float, float]:
+        found = errors(y, outputs)
         counted = np.minimum(ONE, np.ceil(found / limit * ONE))
         return float(np.sum(found)), float(len(y)), float(np.sum(counted))
 
@@ -265,7 +277,7 @@ def _make_clipped(name: str) -> Score:
         NUMBERS,
         VALUE,
         False,
-        lambda y, answers: float(np.mean(errors(y, answers))),
+        lambda y, outputs: float(np.mean(errors(y, outputs))),
         sums,
         lambda n_classes: 3,
         bound=lambda sums, delta: limit * mean_loss_bound([int(sums[2])], int(sums[1]), delta),
@@ -325,16 +337,16 @@ def _scorer(name: str, kind: Kind, usable: Sequence[str]) -> Score:
     method = scorer._response_method
     methods = {method} if isinstance(method, str) else set(method)
 
-    def of(y: Any, answers: Answers) -> float:
+    def of(y: Any, outputs: Outputs) -> float:
         with warnings.catch_warnings(), suppress(Exception):  # it is not defined, as where a class is missing
             warnings.simplefilter("ignore")
-            return float(scorer(_as_estimator(answers), None, y))
+            return float(scorer(_as_estimator(outputs), None, y))
         return nan
 
     return Score(name, frozenset({kind}), _needs(methods, kind), True, of)
 
 
-def _needs(methods: set[str], kind: Kind) -> str:
+def _needs(methods: set[str], kind: Kind) -> Output:
     """Return what a scorer asks for that calls one of these methods of an estimator."""
     if kind is Kind.REGRESSION:
         return VALUE
@@ -343,33 +355,33 @@ def _needs(methods: set[str], kind: Kind) -> str:
     return PROBABILITY if "decision_function" not in methods or kind is Kind.MULTICLASS else RANK
 
 
-def _as_estimator(answers: Answers) -> Any:
-    """Return answers as an object that a scorer of scikit-learn can ask, like a fitted estimator."""
+def _as_estimator(outputs: Outputs) -> Any:
+    """Return outputs as an object that a scorer of scikit-learn can ask, like a fitted estimator."""
     from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 
     class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         def __init__(self) -> None:
-            shares = answers.probability
-            known = shares.shape[1] if shares is not None else int(_given(answers.label).max()) + 1
+            shares = outputs.probability
+            known = shares.shape[1] if shares is not None else int(_given(outputs.label).max()) + 1
             self.classes_ = np.arange(max(2, known))
 
         def predict(self, X: Any) -> Any:
-            return answers.label
+            return outputs.label
 
     class Regressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         def predict(self, X: Any) -> Any:
-            return answers.value
+            return outputs.value
 
     def predict_proba(self: Any, X: Any) -> Any:
-        return answers.probability
+        return outputs.probability
 
     def decision_function(self: Any, X: Any) -> Any:
-        return answers.rank
+        return outputs.rank
 
-    if answers.value is not None:
+    if outputs.value is not None:
         return Regressor()
-    if answers.probability is not None:
+    if outputs.probability is not None:
         Classifier.predict_proba = predict_proba
-    if answers.rank is not None:
+    if outputs.rank is not None:
         Classifier.decision_function = decision_function
     return Classifier()

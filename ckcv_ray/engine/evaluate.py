@@ -25,7 +25,7 @@ from ckcv_ray.core.threads import end_process_after, one_thread
 from ckcv_ray.learners.base import Block
 from ckcv_ray.learners.ensemble import Member, class_sizes, judge, make_member
 from ckcv_ray.learners.foreign import EndedError, contain, describe_end, end_forked_child
-from ckcv_ray.learners.watch import supervised, watch_fit
+from ckcv_ray.learners.watch import find_watch, watch_fit
 from ckcv_ray.records.record import Failure, Outcome, Records, record_type
 from ckcv_ray.study import Problem, listed
 
@@ -73,7 +73,7 @@ class Prepared(NamedTuple):
 
 def share(problem: Problem) -> Inputs:
     """Make the inputs of the workers: only the learning rows, not those held out."""
-    return Inputs(problem.for_workers(), problem.learner.share(problem.task))
+    return Inputs(problem.for_workers(), problem.learner.trainer.share(problem.task))
 
 
 def memory(problem: Problem) -> int:
@@ -82,16 +82,16 @@ def memory(problem: Problem) -> int:
     units = [(s.n_train, s.n_select) for s in problem.sizes]
     units += [(s.n_train + s.n_select, s.n_select) for s in problem.sizes]
     splits = [(problem.most_rows_in(train), problem.most_rows_in(score)) for train, score in units]
-    return INTERPRETER_BYTES + max(problem.learner.memory(*split, d) for split in splits)
+    return INTERPRETER_BYTES + max(problem.learner.trainer.memory(*split, d) for split in splits)
 
 
 def warm_up(inputs: Inputs) -> None:
     """Fit one setting on a few rows, so that loading and setup do not count as slow fits."""
     problem = inputs.problem
-    problem.learner.load()
+    problem.learner.trainer.load()
     few = np.arange(min(WARM_ROWS, problem.task.n))
     with one_thread(), suppress(Exception), contain():  # evaluations that count report errors
-        block = problem.learner.prepare(inputs.shared, few, few)
+        block = problem.learner.trainer.prepare(inputs.shared, few, few)
         for path in np.unique(problem.learner_of_paths, return_index=True)[1].tolist():
             key, text = (problem.run_id, "warm up", path), f"on {len(few)} rows, to begin with"
             with suppress(Exception), contain(), watch_fit(key, text, attempts=1):
@@ -106,7 +106,7 @@ def evaluate(units: Sequence[Unit], inputs: Inputs, seconds: float = inf) -> Out
     After ``seconds`` no unit but the first is begun; the outcome names those that are left.
     """
     problem = inputs.problem
-    problem.learner.load()
+    problem.learner.trainer.load()
     start = perf_counter()
     timed: list[tuple[Evaluated, float]] = []
     done = 0
@@ -171,10 +171,10 @@ def _paths(unit: Unit, inputs: Inputs, interrupts: Interrupts) -> Iterator[tuple
 
 def _watch(unit: Unit, inputs: Inputs, path: int, length: int) -> AbstractContextManager[None]:
     """Note a path for the process that supervises this one, if there is one."""
-    if supervised() is None:
+    if find_watch() is None:
         return UNWATCHED
     problem = inputs.problem
-    setting = listed(problem.learner.setting(path, length - 1)) or "the only setting"
+    setting = listed(problem.learner.space.setting(path, length - 1)) or "the only setting"
     text = f"at {setting}, on split {unit.split} with {problem.sizes[unit.size].n_train} training rows"
     return watch_fit((problem.run_id, str(unit.stage), unit.size, unit.split, path), text, length)
 
@@ -190,7 +190,7 @@ def _reason(error: BaseException) -> str:
 def _prepare(unit: Unit, inputs: Inputs) -> Prepared:
     problem = inputs.problem
     train, score = problem.rows(unit.stage, unit.size, unit.split)
-    block = problem.learner.prepare(inputs.shared, train, score)
+    block = problem.learner.trainer.prepare(inputs.shared, train, score)
     return Prepared(block, score, problem.measure_of(score))
 
 

@@ -193,7 +193,7 @@ def _seconds_of_refits(problem: Problem, rates: Rates) -> float:
 
     Of several learners the winner is taken to be the one that takes longest.
     """
-    longest = [max(learner.lengths) for learner in problem.learners.values()]
+    longest = [max(learner.space.lengths) for learner in problem.learners.values()]
     refits = problem.sizes[0].n_splits * np.array(longest) * problem.cost(Stage.REFIT, 0)
     seconds = max(rates.seconds_for(cost) for cost in np.diag(refits))
     if problem.study.exhaustive:

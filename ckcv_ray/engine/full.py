@@ -151,7 +151,7 @@ class FullQueue(ListQueue):
     def _list_wanted(self, size: int, split: int) -> list[tuple[int, int]]:
         """Return the paths to compute on a split, and how many steps of each."""
         if size == INNER or not self._selects:
-            return list(enumerate(self.problem.learner.lengths))
+            return list(enumerate(self.problem.learner.space.lengths))
         lengths: dict[int, int] = {}
         for path, step in self.chosen[split].tolist():
             if path >= 0:

@@ -146,7 +146,7 @@ class RaceQueue(Queue):
         """Generate a unit for each split with estimates neither held nor failed, if exhaustive."""
         if not self.problem.study.exhaustive:
             return
-        every = tuple(enumerate(self.problem.learner.lengths))
+        every = tuple(enumerate(self.problem.learner.space.lengths))
         known = self.ledger.estimate_totals()
         for j in range(len(self.problem.sizes)):
             missing = self.selection.sizes[j].values != ABSENT
@@ -188,6 +188,6 @@ def describe_failures(failures: Sequence[Failure], problem: Problem) -> str:
     if not failures:
         return "no failure was recorded"
     first = failures[0]
-    lost = Candidate(problem.learner.setting(first.path, first.first), problem.sizes[first.size].k)
+    lost = Candidate(problem.learner.space.setting(first.path, first.first), problem.sizes[first.size].k)
     where = f"{lost}, split {first.split}"
     return f"{len(failures)} paths failed, the first at {where}:\n{first.traceback}"

@@ -43,10 +43,10 @@ def _fit_and_score(problem: Problem, winner: Leader, task: Task, scored: TestRow
 def _fit(problem: Problem, winner: Leader, task: Task) -> Model:
     learner, every = problem.learner, np.arange(task.n)
     try:
-        learner.load()
+        learner.trainer.load()
         key, text = (problem.run_id, "one model", task.n), f"of the winner on {task.n} rows at once"
         with one_thread(), contain(), watch_fit(key, text, winner.step + 1):
-            block = learner.prepare(learner.share(task), every, every[:1])
+            block = learner.trainer.prepare(learner.trainer.share(task), every, every[:1])
             return block.fit(winner.path, winner.step + 1).model(winner.step)
     except Exception:  # any error of a learner: the message holds the traceback
         raise RunError(f"the winner could not be fitted on {task.n} rows at once: {format_exc()}") from None

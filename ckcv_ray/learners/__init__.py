@@ -4,10 +4,9 @@ from typing import Any
 
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.base import Learner
-from ckcv_ray.learners.choice import Choice, learners_of
+from ckcv_ray.learners.choice import Choice
 from ckcv_ray.learners.ridge import Ridge
-from ckcv_ray.learners.simple import SimpleLearner
-from ckcv_ray.learners.sklearn import NAMED, REGRESSORS, AnyEstimator, EstimatorLearner
+from ckcv_ray.learners.sklearn import NAMED, REGRESSORS, AnyEstimator
 from ckcv_ray.learners.svm.learner import GaussianSVM
 from ckcv_ray.validation import MOST
 
@@ -45,8 +44,8 @@ def register(learner: type[Any]) -> type[Any]:
 
 def register_instance(learner: Learner) -> None:
     """Register the classes of a learner unless their names are taken: an actor may not know them."""
-    for one in learners_of(learner).values():
-        LEARNERS.setdefault(one.name, type(one))
+    for single in learner.by_label.values():
+        LEARNERS.setdefault(single.name, type(single))
 
 
 def register_installed() -> list[str]:
@@ -73,10 +72,7 @@ __all__ = [
     "ZOO",
     "AnyEstimator",
     "Choice",
-    "EstimatorLearner",
     "Learner",
-    "SimpleLearner",
-    "learners_of",
     "register",
     "register_installed",
 ]

@@ -1,23 +1,32 @@
 """The learner interface: all that the engine, storage, claims and reports know of what is fitted.
 
-The search space of a learner consists of paths: settings that share work, in ascending order of cost. The
-engine asks for the first steps of a path. Everything is addressed by position, (path, step); only the learner
-knows the values, and people see them. A fit depends only on the learner, its training rows and its position.
+A learner has three parts. Its ``Space`` lists the settings, as paths: settings that share work, in ascending
+order of cost, of which the engine asks for the first steps. Its ``Trainer`` fits them to the splits of a
+task, and its ``Codec`` turns fitted models into a table and back. A learner that wraps others replaces the
+parts that differ, and hands on the rest.
+
+Everything is addressed by position, (path, step); only the space knows the values, and people see them. A fit
+depends only on the learner, its training rows and its position.
 """
 
-from collections.abc import Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import fields
 from enum import StrEnum
-from typing import Any, ClassVar, NamedTuple, Protocol, Self, runtime_checkable
+from typing import Any, ClassVar, NamedTuple, Protocol, Self, cast
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from ckcv_ray.core import options
 from ckcv_ray.core.arrays import Classes, Index
 from ckcv_ray.core.measures import Kind, Measure
+from ckcv_ray.core.scores import Output, Outputs
 from ckcv_ray.tables.target import Rows
 from ckcv_ray.tables.task import Task
 
+COPIES = 4  # copies of a split's rows that a fit may hold at once
 Setting = Mapping[str, Any]  # hyperparameters by name: JSON values, strings of printable characters
 
 
@@ -51,11 +60,17 @@ class Checked(NamedTuple):
     trusted: list[str]
 
 
-class Model(Protocol):
-    """A fitted classifier."""
+class Model:
+    """A fitted model: ``predict`` of classes, ``predict_outputs`` of whatever else it gives."""
 
     def predict(self, X: Rows) -> Predicted:
         """Classify rows X [rows, d]; the result for one row does not depend on the others."""
+        raise NotImplementedError(f"{type(self).__name__} does not predict classes")
+
+    def predict_outputs(self, X: Rows, needs: frozenset[Output]) -> Outputs:
+        """Return the outputs for rows X [rows, d], at least those that are needed."""
+        label, rank = self.predict(X)
+        return Outputs(label, rank if Output.RANK in needs else None)
 
 
 class Fits(Protocol):
@@ -81,6 +96,36 @@ class Fits(Protocol):
         """Return one fit as a self-contained model."""
 
 
+class WrappedFits(NamedTuple):
+    """The fits of a learner that another one wraps.
+
+    Attributes:
+        fits: the fits.
+        wrap: what makes a model of the wrapping learner of one of theirs.
+    """
+
+    fits: Fits
+    wrap: Callable[[Model], Model]
+
+    @property
+    def status(self) -> NDArray[np.int8]:
+        """Position of each fit's status."""
+        return self.fits.status
+
+    @property
+    def n_iter(self) -> NDArray[np.int64]:
+        """Iterations of each fit."""
+        return self.fits.n_iter
+
+    def totals(self, measure: Measure) -> NDArray[np.int64]:
+        """Return the totals of the fits: what wraps a model does not change what it predicts."""
+        return self.fits.totals(measure)
+
+    def model(self, step: int) -> Model:
+        """Return one model, wrapped."""
+        return self.wrap(self.fits.model(step))
+
+
 class Block(Protocol):
     """One split, prepared for fitting any path."""
 
@@ -88,82 +133,65 @@ class Block(Protocol):
         """Fit the first ``length`` steps of a path, from scratch."""
 
 
-class Learner(Protocol):
-    """What is fitted: a frozen value that is part of a study; its fields are its options.
+class Path(Sequence[Setting]):
+    """The settings of a path, made when they are asked for: a study from a file may have very many.
 
-    Attributes:
-        name: short name, used in files and on the command line.
-        kinds, ranks, probabilities, convergence_advice, gaps, lengths: see below; a class may have constants.
+    Args:
+        length: number of steps.
+        make: takes a step; its setting.
     """
 
-    name: ClassVar[str]
+    def __init__(self, length: int, make: Callable[[int], Setting]) -> None:
+        self._steps, self._make = range(length), make
 
-    @property
-    def kinds(self) -> frozenset[Kind]:
-        """Kinds of task it can learn."""
+    def __len__(self) -> int:
+        return len(self._steps)
 
-    @property
-    def ranks(self) -> bool:
-        """Whether, with two classes, a row with a larger score is more likely of the second class."""
+    def __getitem__(self, step: Any) -> Any:
+        return self._make(self._steps[step])
 
-    @property
-    def probabilities(self) -> bool:
-        """Whether its models give the probability of each class; see ``learners.answers``."""
 
-    @property
-    def convergence_advice(self) -> str:
-        """What to do about fits that did not converge."""
+class Space:
+    """A search space.
 
-    @property
-    def gaps(self) -> bool:
-        """Whether cells of that table may be empty; ``from_table`` then checks which."""
+    Attributes:
+        paths: the settings of each path, in ascending order of cost.
+        lengths: number of steps of each path.
+    """
 
-    @property
-    def lengths(self) -> Sequence[int]:
-        """Number of steps of each path."""
+    def __init__(self, paths: Iterable[Sequence[Setting]]) -> None:
+        self.paths = tuple(paths)
+        self.lengths = tuple(map(len, self.paths))
 
     def setting(self, path: int, step: int) -> Setting:
         """Return the hyperparameters at a position."""
+        return self.paths[path][step]
 
     def settings(self) -> dict[str, NDArray[Any]]:
         """Return the hyperparameters of all positions by name, path by path; None where there is none."""
+        every = [setting for path in self.paths for setting in path]
+        names = dict.fromkeys(name for setting in every for name in setting)
+        return {name: _make_column([setting.get(name) for setting in every]) for name in names}
 
-    def canonical(self, task: Task) -> Self:
-        """Return the canonical form on a task, the same for all learners that are equal on it.
 
-        Raises:
-            InputError: an option does not fit the task, such as one that names a label.
-        """
-
-    def on_part(self, task: Task) -> "Learner":
-        """Return the canonical form on a part of the rows that this canonical form is for.
-
-        It has the same settings in the same order, however few rows there are.
-        """
-        return self
-
-    def thinned(self, most: int) -> "Learner":
-        """Return a learner of the same kind with a smaller search space: lists of at most ``most`` values."""
-
-    def usual(self, task: Task) -> "Learner":
-        """Return the learner at the setting that is usual without a search, unless values were asked for."""
-        return self
-
-    def on_encoded(self) -> "Learner":
-        """Return the learner for numbers that an encoder has scaled, and columns of zeros and ones."""
-        return self
+class Trainer(ABC):
+    """What fits a learner, and checks fits. The defaults are those of models made from rows directly."""
 
     def share(self, task: Task) -> Any:
         """Compute what all splits of a task share; it is kept in the object store, read-only."""
+        return task
 
+    @abstractmethod
     def prepare(self, shared: Any, train: Index, score: Index) -> Block:
         """Prepare one split; ``train`` and ``score`` are row numbers of the task."""
 
     def cost(self, n_train: int) -> float:
         """Return the relative cost of a fit on ``n_train`` rows."""
+        return float(n_train)
 
     def memory(self, n_train: int, n_score: int, d: int) -> int:
-        """Return the memory of one split in bytes, not counting what is shared."""
+        """Return the memory of one split of d columns in bytes, not counting what is shared."""
+        return COPIES * 8 * (n_train + n_score) * (d + 1)
 
     def check(self, model: Any, task: Task, train: Index, converged: bool) -> Checked:
         """Check a model against the rows it was fitted on, as far as that costs less than a fit.
@@ -174,16 +202,43 @@ class Learner(Protocol):
             train: numbers of the rows the model was fitted on.
             converged: whether its fit is known to have converged.
         """
+        return Checked([], ["that it is the model fitted to its training rows: only a fit tells"])
 
-    def setting_of(self, model: Any) -> Setting:
-        """Return the hyperparameters a model was fitted at."""
+    def check_storable(self, task: Task) -> None:
+        """Check that models can be stored, for a learner that is not ``storable``; it may fit a few rows.
 
+        Raises:
+            InputError: they cannot.
+        """
+        return
+
+    def load(self) -> None:
+        """Prepare the process, for example by loading compiled code; safe to call repeatedly."""
+        return
+
+    def state(self) -> dict[str, str]:
+        """Return, by name, what else on this machine may change the bits of a result."""
+        return {}
+
+
+class Codec(ABC):
+    """What turns models into rows of a table and back, and compares them.
+
+    Attributes:
+        gaps: whether cells of the table may be empty; ``from_table`` then checks which.
+    """
+
+    gaps: ClassVar[bool] = False
+
+    @abstractmethod
     def columns(self, task: Task) -> pa.Schema:
-        """Return the columns of the table of its models on a task."""
+        """Return the columns of the table of models on a task."""
 
+    @abstractmethod
     def table(self, models: Sequence[Any], task: Task) -> pa.Table:
         """Return a table with a row of ``columns`` for each model on a task."""
 
+    @abstractmethod
     def from_table(self, table: pa.Table, task: Task) -> list[Any]:
         """Return the models stored in a table.
 
@@ -192,26 +247,121 @@ class Learner(Protocol):
             IndexError: a row number does not exist in the task.
         """
 
-    def most_values(self, task: Task) -> int:
+    @abstractmethod
+    def max_row_values(self, task: Task) -> int:
         """Return the largest number of values in a row of ``columns``; a file with more is refused."""
 
+    @abstractmethod
+    def setting(self, model: Any) -> Setting:
+        """Return the hyperparameters a model was fitted at."""
+
+    @abstractmethod
     def same(self, a: Any, b: Any) -> bool:
         """Return whether two models are equal in every bit."""
 
-    def load(self) -> None:
-        """Prepare the process, for example by loading compiled code; safe to call repeatedly."""
 
-    def state(self) -> dict[str, str]:
-        """Return, by name, what else on this machine may change the bits of a result."""
+class Learner(ABC):
+    """What is fitted: a frozen dataclass that is part of a study; its fields are its options.
 
+    The parts are made from the fields when they are first asked for, and kept: they are no part of equality,
+    nor of a pickle.
 
-@runtime_checkable
-class ChecksModels(Protocol):
-    """A learner whose models may not be storable, which is better known before the fits of a run."""
+    Attributes:
+        name: short name, used in files and on the command line.
+    """
 
-    def check_models(self, task: Task) -> None:
-        """Check that its models can be stored; it may fit one to a few rows.
+    name: ClassVar[str]
+
+    @property
+    @abstractmethod
+    def kinds(self) -> frozenset[Kind]:
+        """Kinds of task it can learn."""
+
+    @property
+    def outputs(self) -> frozenset[Output]:
+        """What its models give besides class numbers, or numbers.
+
+        With ``Output.RANK``, of two classes a row with a larger score is more likely of the second; with
+        ``Output.PROBABILITY``, ``Model.predict_outputs`` gives the probability of each class.
+        """
+        return frozenset()
+
+    @property
+    def convergence_advice(self) -> str:
+        """What to do about fits that did not converge."""
+        return ""
+
+    @property
+    def trees(self) -> bool:
+        """Whether its models split columns at values, so that scales do not matter."""
+        return False
+
+    @property
+    def foreign(self) -> bool:
+        """Whether its fits call code of another package, besides scikit-learn and the one that defines it."""
+        return False
+
+    @property
+    def storable(self) -> bool:
+        """Whether its models can be stored for sure; if not, ``Trainer.check_storable`` tries some."""
+        return True
+
+    @property
+    @abstractmethod
+    def space(self) -> Space:
+        """The settings."""
+
+    @property
+    @abstractmethod
+    def trainer(self) -> Trainer:
+        """What fits them."""
+
+    @property
+    @abstractmethod
+    def codec(self) -> Codec:
+        """What stores and compares the models."""
+
+    @property
+    def by_label(self) -> "Mapping[str, Learner]":
+        """The learners that are compared, by label: itself, or those of a choice."""
+        return {self.name: self}
+
+    def canonical(self, task: Task) -> Self:
+        """Return the canonical form on a task, the same for all learners that are equal on it.
 
         Raises:
-            InputError: they cannot.
+            InputError: an option does not fit the task, such as one that names a label.
         """
+        return self
+
+    def on_part(self, task: Task) -> Self:
+        """Return the canonical form on a part of the rows that this canonical form is for.
+
+        It has the same settings in the same order, however few rows there are.
+        """
+        return self
+
+    def on_encoded(self) -> Self:
+        """Return the learner for numbers that an encoder has scaled, and columns of zeros and ones."""
+        return self
+
+    def thinned(self, most: int) -> Self:
+        """Return the learner with at most ``most`` values in each list of its options, evenly spaced."""
+        return options.thin(self, most)
+
+    def usual(self, task: Task) -> Self:
+        """Return the learner at the setting that is usual without a search, unless values were asked for."""
+        return self
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the fields alone: what is made from them is made again where it is used."""
+        return {field.name: getattr(self, field.name) for field in fields(cast(Any, self))}
+
+
+def _make_column(values: list[Any]) -> NDArray[Any]:
+    """Return values as an array of one type, or of objects if they have several."""
+    if len(set(map(type, values))) == 1 and not isinstance(values[0], list | type(None)):
+        return np.array(values)
+    column = np.empty(len(values), object)
+    column[:] = values
+    return column

@@ -5,25 +5,34 @@ setting and a number of folds. A setting names its learner first, ``{"learner": 
 learner is known by a label: its name, unless the choice has labels of its own.
 """
 
-from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import accumulate
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from ckcv_ray.core.arrays import Index
-from ckcv_ray.core.measures import Kind, Measure
+from ckcv_ray.core.measures import Kind
 from ckcv_ray.core.options import Option, check_options, option
-from ckcv_ray.core.scores import Answers
+from ckcv_ray.core.scores import Output, Outputs
 from ckcv_ray.errors import InputError
-from ckcv_ray.learners.answers import answers_of
-from ckcv_ray.learners.base import Block, Checked, Fits, Learner, Model, Predicted, Setting
+from ckcv_ray.learners.base import (
+    Block,
+    Checked,
+    Codec,
+    Fits,
+    Learner,
+    Model,
+    Path,
+    Predicted,
+    Setting,
+    Space,
+    Trainer,
+    WrappedFits,
+)
 from ckcv_ray.learners.ensemble import check_filled
 from ckcv_ray.tables.target import Rows
 from ckcv_ray.tables.task import Task
@@ -37,9 +46,9 @@ def _learners(name: str, values: Any) -> tuple[Learner, ...]:
     listed = sequence(name, values, least=1, kind="learners, at least two")
     if len(listed) == 1:
         raise InputError(f"{name}: there is a single one: give it itself, without {Choice.__name__}")
-    for one in listed:
-        if isinstance(one, Choice | type) or not isinstance(getattr(one, "name", None), str):
-            raise InputError(f"{name}: {quote(one)} is not a single learner, such as GaussianSVM()")
+    for value in listed:
+        if isinstance(value, Choice) or not isinstance(value, Learner):
+            raise InputError(f"{name}: {quote(value)} is not a single learner, such as GaussianSVM()")
     return listed
 
 
@@ -47,11 +56,11 @@ def _labels(name: str, values: Any) -> tuple[str, ...] | None:
     if values is None:
         return None
     labels = sequence(name, values, least=1, kind="labels, one for each learner")
-    for one in labels:
-        fits = isinstance(one, str) and one.isprintable() and one.strip() == one and 0 < len(one) <= LONGEST
-        if not fits or "," in one:
+    for label in labels:
+        printable = isinstance(label, str) and label.isprintable() and label.strip() == label
+        if not printable or not 0 < len(label) <= LONGEST or "," in label:
             raise InputError(
-                f"{name}={quote(one)}: a label is text of at most {LONGEST} printable characters, without "
+                f"{name}={quote(label)}: a label is text of at most {LONGEST} printable characters, without "
                 "commas, and without spaces around it"
             )
     return labels
@@ -65,7 +74,7 @@ def _most_rows(name: str, values: Any) -> tuple[int, ...] | None:
 
 
 @dataclass(frozen=True)
-class Choice:
+class Choice(Learner):
     """A choice among several learners, by the criterion of the study.
 
     Attributes:
@@ -91,7 +100,7 @@ class Choice:
 
     def __post_init__(self) -> None:
         check_options(self)
-        names = tuple(one.name for one in self.learners)
+        names = tuple(learner.name for learner in self.learners)
         labels = names if self.labels is None else self.labels
         for name, given in (("labels", labels), ("most_rows", self.most_rows or names)):
             if len(given) != len(names):
@@ -110,91 +119,55 @@ class Choice:
                 )
         if self.labels == names:
             object.__setattr__(self, "labels", None)
-        for label, one in zip(labels, self.learners, strict=True):
-            if LABEL in one.setting(0, 0):
+        for label, learner in zip(labels, self.learners, strict=True):
+            if LABEL in learner.space.setting(0, 0):
                 raise InputError(f"learners: a hyperparameter of {label} is called {LABEL}: rename it")
 
     @property
     def names(self) -> tuple[str, ...]:
         """The label of each learner."""
-        return self.labels or tuple(one.name for one in self.learners)
+        return self.labels or tuple(learner.name for learner in self.learners)
+
+    @property
+    def by_label(self) -> dict[str, Learner]:
+        """The learners by label."""
+        return dict(zip(self.names, self.learners, strict=True))
 
     @property
     def kinds(self) -> frozenset[Kind]:
         """Kinds of task that every learner can learn."""
-        return frozenset.intersection(*(one.kinds for one in self.learners))
+        return frozenset.intersection(*(learner.kinds for learner in self.learners))
 
     @property
-    def ranks(self) -> bool:
-        """Whether the scores of every learner rank rows."""
-        return all(one.ranks for one in self.learners)
-
-    @property
-    def probabilities(self) -> bool:
-        """Whether the models of every learner give probabilities."""
-        return all(one.probabilities for one in self.learners)
+    def outputs(self) -> frozenset[Output]:
+        """What the models of every learner give."""
+        return frozenset.intersection(*(learner.outputs for learner in self.learners))
 
     @property
     def convergence_advice(self) -> str:
         """What to do about fits that did not converge, learner by learner."""
-        advice = zip(self.names, (one.convergence_advice for one in self.learners), strict=True)
-        return "; ".join(f"{label}: {text}" for label, text in advice if text)
-
-    def columns(self, task: Task) -> pa.Schema:
-        """Return the label of a model's learner, and the columns of every learner, named after its label."""
-        columns = [
-            (f"{label}.{field.name}", field.type)
-            for label, one in zip(self.names, self.learners, strict=True)
-            for field in one.columns(task)
-        ]
-        return pa.schema([(LABEL, pa.string()), *columns])
-
-    @property
-    def gaps(self) -> bool:
-        """A model leaves the columns of other learners empty."""
-        return True
+        advice = {label: learner.convergence_advice for label, learner in self.by_label.items()}
+        return "; ".join(f"{label}: {text}" for label, text in advice.items() if text)
 
     @cached_property
-    def lengths(self) -> Sequence[int]:
-        """Number of steps of each path."""
-        return [length for one in self.learners for length in one.lengths]
+    def space(self) -> Space:
+        """The paths of all learners; a setting names its learner first."""
+
+        def add_label(label: str, path: Sequence[Setting]) -> Path:
+            return Path(len(path), lambda step: {LABEL: label, **path[step]})
+
+        by_label = self.by_label.items()
+        return Space(add_label(label, path) for label, learner in by_label for path in learner.space.paths)
 
     @cached_property
-    def firsts(self) -> tuple[int, ...]:
-        """Position of each learner's first path, and the number of paths."""
-        return tuple(accumulate((len(one.lengths) for one in self.learners), initial=0))
+    def trainer(self) -> Trainer:
+        """What fits each path by its learner."""
+        return ChoiceTrainer(self.by_label)
 
-    def number_of(self, label: str) -> int:
-        """Return the position of the learner with this label.
-
-        Raises:
-            ValueError: there is none.
-        """
-        return self.names.index(label)
-
-    def at(self, path: int) -> tuple[int, int]:
-        """Return the position of a path's learner, and that of the path among the learner's own."""
-        number = bisect_right(self.firsts, path) - 1
-        return number, path - self.firsts[number]
-
-    def setting(self, path: int, step: int) -> Setting:
-        """Return the hyperparameters at a position, with the label of their learner."""
-        number, own = self.at(path)
-        return {LABEL: self.names[number], **self.learners[number].setting(own, step)}
-
-    def settings(self) -> dict[str, NDArray[Any]]:
-        """Return the hyperparameters of all positions by name, None where a learner has no such one."""
-        tables = [
-            {LABEL: [label] * sum(one.lengths)} | {name: c.tolist() for name, c in one.settings().items()}
-            for label, one in zip(self.names, self.learners, strict=True)
-        ]
-        rows = [len(table[LABEL]) for table in tables]
-        names = dict.fromkeys(name for table in tables for name in table)
-        columns = {
-            name: [v for table, n in zip(tables, rows, strict=True) for v in table.get(name, [None] * n)]
-            for name in names
-        }
-        return {name: _column(values) for name, values in columns.items()}
+    @cached_property
+    def codec(self) -> Codec:
+        """What stores each model by its learner."""
+        return ChoiceCodec(self.by_label)
 
     def canonical(self, task: Task) -> Self:
         """Return the choice among the canonical forms of the learners for a table of this size.
@@ -202,111 +175,148 @@ class Choice:
         Raises:
             InputError: fewer than two are for it, or see ``base.Learner``.
         """
-        return self._of_size(task.n)._each(lambda one: one.canonical(task))
+        choice = self
+        if self.most_rows is not None:
+            kept = [i for i, most in enumerate(self.most_rows) if task.n <= most]
+            if len(kept) < 2:
+                raise InputError(
+                    f"most_rows leaves {len(kept)} learners for {task.n:,} rows: at least 2 are needed"
+                )
+            learners = tuple(self.learners[i] for i in kept)
+            choice = replace(
+                self, learners=learners, labels=tuple(self.names[i] for i in kept), most_rows=None
+            )
+        return choice.change_each(lambda learner: learner.canonical(task))
 
     def on_part(self, task: Task) -> Self:
         """Return the choice among the same learners, each with the same settings."""
-        return self._each(lambda one: one.on_part(task))
+        return self.change_each(lambda learner: learner.on_part(task))
 
     def thinned(self, most: int) -> Self:
         """Return the choice among thinned learners."""
-        return self._each(lambda one: one.thinned(most))
+        return self.change_each(lambda learner: learner.thinned(most))
 
     def usual(self, task: Task) -> Self:
         """Return the choice among the learners at their usual settings."""
-        return self._each(lambda one: one.usual(task))
+        return self.change_each(lambda learner: learner.usual(task))
+
+    def change_each(self, change: Callable[[Learner], Learner]) -> Self:
+        """Return the choice among changed learners."""
+        return replace(self, learners=tuple(map(change, self.learners)))
+
+
+class ChoiceTrainer(Trainer):
+    """Fits each path by its learner.
+
+    Args:
+        learners: the learners, by label.
+    """
+
+    def __init__(self, learners: Mapping[str, Learner]) -> None:
+        self.labels = list(learners)
+        self.trainers = [learner.trainer for learner in learners.values()]
+        self.paths = [
+            (number, path)  # the learner of each path, and the path among the learner's own
+            for number, learner in enumerate(learners.values())
+            for path in range(len(learner.space.paths))
+        ]
 
     def share(self, task: Task) -> tuple[Any, ...]:
         """Compute what each learner shares; arrays that are the same object are sent once."""
-        return tuple(one.share(task) for one in self.learners)
+        return tuple(trainer.share(task) for trainer in self.trainers)
 
     def prepare(self, shared: tuple[Any, ...], train: Index, score: Index) -> "ChoiceBlock":
         """Return the split; it is prepared for a learner when one of its paths is fitted."""
         return ChoiceBlock(self, shared, train, score)
 
-    def cost(self, n_train: int) -> float:
-        """Return the cost of a fit by each learner; for forecasts costs are taken learner by learner."""
-        return sum(one.cost(n_train) for one in self.learners)
-
     def memory(self, n_train: int, n_score: int, d: int) -> int:
         """Return the bytes of a split prepared for the learner that needs most: it is kept for one only."""
-        return max(one.memory(n_train, n_score, d) for one in self.learners)
+        return max(trainer.memory(n_train, n_score, d) for trainer in self.trainers)
 
     def check(self, model: "ChosenModel", task: Task, train: Index, converged: bool) -> Checked:
         """Check a model as its learner does."""
-        return self._of(model).check(model.model, task, train, converged)
-
-    def setting_of(self, model: "ChosenModel") -> Setting:
-        """Return the hyperparameters a model was fitted at, with the label of its learner."""
-        return {LABEL: model.learner, **self._of(model).setting_of(model.model)}
-
-    def table(self, models: Sequence["ChosenModel"], task: Task) -> pa.Table:
-        """Return a row of ``columns`` for each model, empty in the columns of other learners."""
-        labels = [model.learner for model in models]
-        columns = [pa.array(labels, pa.string())]
-        for label, one in zip(self.names, self.learners, strict=True):
-            own = one.table([model.model for model in models if model.learner == label], task)
-            among = np.cumsum([other == label for other in labels]) - 1
-            rows = pa.array(among, pa.int64(), mask=np.array([other != label for other in labels], np.bool_))
-            columns += [own[field.name].combine_chunks().take(rows) for field in own.schema]
-        return pa.table(columns, schema=self.columns(task))
-
-    def from_table(self, table: pa.Table, task: Task) -> list["ChosenModel"]:
-        """Return the models stored in a table; see ``base.Learner``."""
-        labels = table[LABEL].to_pylist()
-        if unknown := [label for label in labels if label not in self.names]:
-            raise ValueError(f"{LABEL} {quote(unknown[0])} is none of {', '.join(self.names)}")
-        models: dict[int, ChosenModel] = {}
-        for label, one in zip(self.names, self.learners, strict=True):
-            own = pc.equal(table[LABEL], label)
-            columns = table.select([f"{label}.{field.name}" for field in one.columns(task)])
-            _check_empty(columns.filter(pc.invert(own)), label)
-            columns = columns.filter(own)
-            check_filled(columns)
-            if label not in labels:
-                continue
-            read = one.from_table(columns.rename_columns(one.columns(task).names), task)
-            rows = (i for i, other in enumerate(labels) if other == label)
-            models |= {i: ChosenModel(label, model) for i, model in zip(rows, read, strict=True)}
-        return [models[i] for i in range(len(labels))]
-
-    def most_values(self, task: Task) -> int:
-        """Return the largest number of values in a row: those of one learner, and empty ones of others."""
-        return max(one.most_values(task) for one in self.learners) + len(self.columns(task))
-
-    def same(self, a: "ChosenModel", b: "ChosenModel") -> bool:
-        """Return whether two models are of one learner and equal in every bit."""
-        return a.learner == b.learner and self._of(a).same(a.model, b.model)
+        return self.trainers[self.labels.index(model.learner)].check(model.model, task, train, converged)
 
     def load(self) -> None:
         """Prepare the process for every learner."""
-        for one in self.learners:
-            one.load()
+        for trainer in self.trainers:
+            trainer.load()
 
     def state(self) -> dict[str, str]:
         """Return what else may change the bits of a result, by label and name."""
-        labelled = zip(self.names, self.learners, strict=True)
-        return {f"{label}.{name}": text for label, one in labelled for name, text in one.state().items()}
+        return {
+            f"{label}.{name}": text
+            for label, trainer in zip(self.labels, self.trainers, strict=True)
+            for name, text in trainer.state().items()
+        }
 
-    def _of(self, model: "ChosenModel") -> Learner:
-        return self.learners[self.number_of(model.learner)]
 
-    def _of_size(self, n: int) -> Self:
-        """Return the choice among the learners for tables of n rows."""
-        if self.most_rows is None:
-            return self
-        kept = [i for i, most in enumerate(self.most_rows) if n <= most]
-        if len(kept) < 2:
-            raise InputError(f"most_rows leaves {len(kept)} learners for {n:,} rows: at least 2 are needed")
-        learners = tuple(self.learners[i] for i in kept)
-        return replace(self, learners=learners, labels=tuple(self.names[i] for i in kept), most_rows=None)
+class ChoiceCodec(Codec):
+    """The label of a model's learner, and the columns of every learner, named after its label.
 
-    def _each(self, change: Callable[[Learner], Learner]) -> Self:
-        return replace(self, learners=tuple(map(change, self.learners)))
+    A model leaves the columns of other learners empty.
+
+    Args:
+        learners: the learners, by label.
+    """
+
+    gaps: ClassVar[bool] = True
+
+    def __init__(self, learners: Mapping[str, Learner]) -> None:
+        self.codecs = {label: learner.codec for label, learner in learners.items()}
+
+    def columns(self, task: Task) -> pa.Schema:
+        """Return the columns."""
+        columns = [
+            (f"{label}.{field.name}", field.type)
+            for label, codec in self.codecs.items()
+            for field in codec.columns(task)
+        ]
+        return pa.schema([(LABEL, pa.string()), *columns])
+
+    def table(self, models: Sequence["ChosenModel"], task: Task) -> pa.Table:
+        """Return a row of ``columns`` for each model, empty in the columns of other learners."""
+        labels = np.array([model.learner for model in models], object)
+        columns = [pa.array(labels, pa.string())]
+        for label, codec in self.codecs.items():
+            table = codec.table([model.model for model in models if model.learner == label], task)
+            rows = pa.array(np.cumsum(labels == label) - 1, pa.int64(), mask=labels != label)
+            columns += [table[field.name].combine_chunks().take(rows) for field in table.schema]
+        return pa.table(columns, schema=self.columns(task))
+
+    def from_table(self, table: pa.Table, task: Task) -> list["ChosenModel"]:
+        """Return the models stored in a table; see ``base.Codec``."""
+        labels = table[LABEL].to_pylist()
+        if unknown := [label for label in labels if label not in self.codecs]:
+            raise ValueError(f"{LABEL} {quote(unknown[0])} is none of {', '.join(self.codecs)}")
+        models: dict[int, ChosenModel] = {}
+        for label, codec in self.codecs.items():
+            chosen, names = pc.equal(table[LABEL], label), codec.columns(task).names
+            columns = table.select([f"{label}.{name}" for name in names])
+            _check_empty(columns.filter(pc.invert(chosen)), label)
+            columns = columns.filter(chosen)
+            check_filled(columns)
+            if label in labels:
+                read = codec.from_table(columns.rename_columns(names), task)
+                rows = np.flatnonzero(chosen.to_numpy()).tolist()
+                models |= {i: ChosenModel(label, model) for i, model in zip(rows, read, strict=True)}
+        return [models[i] for i in range(len(labels))]
+
+    def max_row_values(self, task: Task) -> int:
+        """Return the largest number of values in a row: those of one learner, and empty ones of others."""
+        return max(codec.max_row_values(task) for codec in self.codecs.values()) + len(self.columns(task))
+
+    def setting(self, model: "ChosenModel") -> Setting:
+        """Return the hyperparameters a model was fitted at, with the label of its learner."""
+        return {LABEL: model.learner, **self.codecs[model.learner].setting(model.model)}
+
+    def same(self, a: "ChosenModel", b: "ChosenModel") -> bool:
+        """Return whether two models are of one learner and equal in every bit."""
+        return a.learner == b.learner and self.codecs[a.learner].same(a.model, b.model)
 
 
 @dataclass(frozen=True)
-class ChosenModel:
+class ChosenModel(Model):
     """A model, and the label of the learner that fitted it."""
 
     learner: str
@@ -317,79 +327,28 @@ class ChosenModel:
         predicted: Predicted = self.model.predict(X)
         return predicted
 
-    def answers(self, X: Rows, needs: frozenset[str]) -> Answers:
-        """Return what the model says of rows X [rows, d]."""
-        return answers_of(self.model, X, needs)
+    def predict_outputs(self, X: Rows, needs: frozenset[Output]) -> Outputs:
+        """Return the model's outputs for rows X [rows, d]."""
+        outputs: Outputs = self.model.predict_outputs(X, needs)
+        return outputs
 
 
 class ChoiceBlock:
     """One split, prepared for the learner whose path was fitted last."""
 
-    def __init__(self, choice: Choice, shared: tuple[Any, ...], train: Index, score: Index) -> None:
-        self._choice, self._shared, self._rows = choice, shared, (train, score)
-        self._prepared_for: tuple[int, Block] | None = None
+    def __init__(self, trainer: ChoiceTrainer, shared: tuple[Any, ...], train: Index, score: Index) -> None:
+        self._trainer, self._shared, self._rows = trainer, shared, (train, score)
+        self._prepared: tuple[int, Block] | None = None
 
-    def fit(self, path: int, length: int) -> "ChosenFits":
+    def fit(self, path: int, length: int) -> Fits:
         """Fit the first ``length`` steps of a path; preparing may raise what the learner raises."""
-        number, own = self._choice.at(path)
-        return ChosenFits(self._choice.names[number], self._prepared(number).fit(own, length))
-
-    def _prepared(self, number: int) -> Block:
-        """Return the split prepared for a learner; that for another one is dropped first."""
-        if self._prepared_for is None or self._prepared_for[0] != number:
-            self._prepared_for = None
-            block = self._choice.learners[number].prepare(self._shared[number], *self._rows)
-            self._prepared_for = number, block
-        return self._prepared_for[1]
-
-
-class ChosenFits(NamedTuple):
-    """The fits of one learner."""
-
-    learner: str
-    fits: Fits
-
-    @property
-    def status(self) -> NDArray[np.int8]:
-        """Position of each fit's status."""
-        return self.fits.status
-
-    @property
-    def n_iter(self) -> NDArray[np.int64]:
-        """Iterations of each fit."""
-        return self.fits.n_iter
-
-    def totals(self, measure: Measure) -> NDArray[np.int64]:
-        """Return the totals that the learner counts."""
-        return self.fits.totals(measure)
-
-    def model(self, step: int) -> Model:
-        """Return the model at one step, with the label of its learner."""
-        return ChosenModel(self.learner, self.fits.model(step))
-
-
-def learners_of(learner: Learner) -> dict[str, Learner]:
-    """Return the learners that are compared, by label: those of a choice, or the learner itself."""
-    if isinstance(learner, Choice):
-        return dict(zip(learner.names, learner.learners, strict=True))
-    return {learner.name: learner}
-
-
-def learner_of_paths(learner: Learner) -> NDArray[np.intp]:
-    """Return for each path the position of its learner among ``learners_of``."""
-    counts = [len(one.lengths) for one in learners_of(learner).values()]
-    return np.repeat(np.arange(len(counts)), counts)
-
-
-def number_of(learner: Learner, setting: Setting) -> int:
-    """Return the position of the learner that a setting is of, among ``learners_of``."""
-    return learner.number_of(setting[LABEL]) if isinstance(learner, Choice) else 0
-
-
-def _column(values: list[Any]) -> NDArray[Any]:
-    column = np.empty(len(values), dtype=object)
-    column[:] = values
-    return column
+        number, own_path = self._trainer.paths[path]
+        if self._prepared is None or self._prepared[0] != number:
+            self._prepared = None  # drops the split prepared for another learner first
+            block = self._trainer.trainers[number].prepare(self._shared[number], *self._rows)
+            self._prepared = number, block
+        fits, label = self._prepared[1].fit(own_path, length), self._trainer.labels[number]
+        return WrappedFits(fits, lambda model: ChosenModel(label, model))
 
 
 def _check_empty(rows: pa.Table, label: str) -> None:

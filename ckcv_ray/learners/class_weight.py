@@ -40,7 +40,7 @@ CLASS_WEIGHT = Option(
 )
 
 
-def of_task(class_weight: str, classes: Sequence[Any]) -> str:
+def match_labels(class_weight: str, classes: Sequence[Any]) -> str:
     """Return the canonical form on a task: labels as the task has them, without weights of 1.
 
     Raises:
@@ -53,7 +53,7 @@ def of_task(class_weight: str, classes: Sequence[Any]) -> str:
     return to_text(unequal) if unequal else EQUALLY
 
 
-def weights_by_class(class_weight: str, classes: Sequence[Any], y: NDArray[Any]) -> NDArray[np.float64]:
+def compute_weights(class_weight: str, classes: Sequence[Any], y: NDArray[Any]) -> NDArray[np.float64]:
     """Return the weight of each class, (n_classes,).
 
     Args:

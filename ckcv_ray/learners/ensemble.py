@@ -92,10 +92,10 @@ class Ensemble:
             RunError: a member predicts a class that does not exist.
         """
         predicted = [member.model.predict(X) for member in self.members]
-        for member, one in zip(self.members, predicted, strict=True):
-            check_predicted(member, one.label)
-        labels = np.maximum(np.array([one.label for one in predicted]), 0)
-        return labels, np.array([one.score for one in predicted])
+        for member, outcome in zip(self.members, predicted, strict=True):
+            check_predicted(member, outcome.label)
+        labels = np.maximum(np.array([outcome.label for outcome in predicted]), 0)
+        return labels, np.array([outcome.score for outcome in predicted])
 
     def keyed(self, X: Rows, key: int = 0) -> Prediction:
         """Classify each row with the member selected by a keyed hash of the row's values.
@@ -150,7 +150,7 @@ class Ensemble:
 
         A member that was right about rows of two classes is no constant; only the others have to predict.
         """
-        return tuple(_only_class(member, X) for member in self.members)
+        return tuple(None if _knows_two(member) else _only_class(member, X) for member in self.members)
 
     def constants_scored(self, scored: Callable[[int], Rows]) -> tuple[int | None, ...]:
         """Return for each member the class that it predicts for every row it was scored on, in vain for some.
@@ -161,7 +161,12 @@ class Ensemble:
         Args:
             scored: gives the rows that the member of a split was scored on, [rows, d].
         """
-        return tuple(_only_class_scored(member, scored) for member in self.members)
+        return tuple(
+            _only_class(member, scored(member.split))
+            if any(member.errors) and not _knows_two(member)
+            else None
+            for member in self.members
+        )
 
     def _by(self, X: Rows, member: NDArray[np.int64]) -> Prediction:
         """Classify row i with the member at position ``member[i]``."""
@@ -211,12 +216,12 @@ def class_sizes(y: Classes, n_classes: int) -> tuple[int, ...]:
 
 def schema(learner: Learner, task: Task) -> pa.Schema:
     """Return the columns of a table of members: those of every member, then those of the learner."""
-    return pa.schema([*(OF_GROUPS if task.grouped else COMMON), *learner.columns(task)])
+    return pa.schema([*(OF_GROUPS if task.grouped else COMMON), *learner.codec.columns(task)])
 
 
 def to_arrow(ensemble: Ensemble, learner: Learner, task: Task) -> pa.Table:
     """Return a table with a row of ``schema`` for each member."""
-    models = learner.table([member.model for member in ensemble.members], task)
+    models = learner.codec.table([member.model for member in ensemble.members], task)
     names = (OF_GROUPS if task.grouped else COMMON).names
     columns = {name: [getattr(member, name) for member in ensemble.members] for name in names}
     fields = schema(learner, task)
@@ -232,8 +237,8 @@ def from_arrow(rows: pa.Table, learner: Learner, task: Task) -> Ensemble:
         IndexError: a row number does not exist in the task.
     """
     names = (OF_GROUPS if task.grouped else COMMON).names
-    check_filled(rows.select(names) if learner.gaps else rows)
-    models = learner.from_table(rows, task)
+    check_filled(rows.select(names) if learner.codec.gaps else rows)
+    models = learner.codec.from_table(rows, task)
     return Ensemble(tuple(map(_member, rows.select(names).to_pylist(), models)))
 
 
@@ -280,22 +285,15 @@ def _member(row: dict[str, Any], model: Any) -> Member:
     return make_member(row["k"], row["split"], model, totals, rows)
 
 
+def _knows_two(member: Member) -> bool:
+    """Return whether a member was right about rows of two classes."""
+    return sum(rows > wrong for wrong, rows in zip(member.errors, member.n_estimate, strict=True)) > 1
+
+
 def _only_class(member: Member, X: Rows) -> int | None:
     """Return the class that a member predicts for every row of X, if there is only one."""
-    right = [rows > wrong for wrong, rows in zip(member.errors, member.n_estimate, strict=True)]
-    if sum(right) > 1:
-        return None
     predicted = np.unique(np.maximum(member.model.predict(X).label, 0))
     check_predicted(member, predicted)
-    return int(predicted[0]) if len(predicted) == 1 else None
-
-
-def _only_class_scored(member: Member, scored: Callable[[int], Rows]) -> int | None:
-    """Return the class that a member predicts for every row it was scored on, if it is wrong about some."""
-    right = [rows > wrong for wrong, rows in zip(member.errors, member.n_estimate, strict=True)]
-    if sum(right) > 1 or not any(member.errors):
-        return None
-    predicted = np.unique(np.maximum(member.model.predict(scored(member.split)).label, 0))
     return int(predicted[0]) if len(predicted) == 1 else None
 
 

@@ -17,8 +17,8 @@ import pyarrow as pa
 from ckcv_ray.core.arrays import Values
 from ckcv_ray.core.measures import Kind
 from ckcv_ray.core.options import Option, check_options, option
-from ckcv_ray.core.scores import Answers
-from ckcv_ray.learners.base import Setting
+from ckcv_ray.core.scores import Output, Outputs
+from ckcv_ray.learners.base import Model, Setting
 from ckcv_ray.learners.simple import SimpleLearner
 from ckcv_ray.tables.target import Rows
 from ckcv_ray.tables.task import Task
@@ -29,16 +29,16 @@ USUAL = (1.0,)
 
 
 @dataclass(frozen=True)
-class RidgeModel:
+class RidgeModel(Model):
     """A ridge regression: rows X are worth X ``coefficients`` + ``intercept``."""
 
     alpha: float
     coefficients: Values
     intercept: float
 
-    def answers(self, X: Rows, needs: frozenset[str]) -> Answers:
+    def predict_outputs(self, X: Rows, needs: frozenset[Output]) -> Outputs:
         """Return the values predicted for rows X [rows, d]."""
-        return Answers(value=X @ self.coefficients + self.intercept)
+        return Outputs(value=X @ self.coefficients + self.intercept)
 
 
 @dataclass(frozen=True)

@@ -7,12 +7,12 @@ import numpy as np
 from ckcv_ray.core.arrays import Index
 
 
-def seeds_of(train: Index) -> np.random.SeedSequence:
+def make_seed_sequence(train: Index) -> np.random.SeedSequence:
     """Return the source of seeds of a fit to the rows with these numbers: the same on every machine."""
     digest = hashlib.sha256(np.ascontiguousarray(train, dtype="<i8").tobytes()).digest()
     return np.random.SeedSequence(int.from_bytes(digest, "little"))
 
 
-def drawn(seeds: np.random.SeedSequence, count: int) -> list[int]:
+def draw_seeds(seeds: np.random.SeedSequence, count: int) -> list[int]:
     """Return the first seeds of a source."""
     return [int(seed) >> 1 for seed in seeds.generate_state(max(1, count))][:count]

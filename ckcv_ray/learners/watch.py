@@ -76,7 +76,7 @@ class Watch:
 _watch: list[Watch] = []
 
 
-def supervised() -> Watch | None:
+def find_watch() -> Watch | None:
     """Return the watch of this process; None if no process supervises it."""
     return _watch[0] if _watch else None
 
@@ -104,7 +104,7 @@ def watch_fit(key: Any, text: str, fits: int = 1, attempts: int = MOST_LOST) -> 
     Raises:
         LostError: it has ended the process as often as it may.
     """
-    if (watch := supervised()) is None:
+    if (watch := find_watch()) is None:
         yield
         return
     name = str(key)
@@ -118,7 +118,7 @@ def watch_fit(key: Any, text: str, fits: int = 1, attempts: int = MOST_LOST) -> 
 
 def note_done() -> None:
     """Let the supervising process know that everything is done."""
-    if (watch := supervised()) is not None:
+    if (watch := find_watch()) is not None:
         watch.write(Note(done=True))
 
 

@@ -49,7 +49,9 @@ def make_selection(problem: Problem) -> Selection:
     least, units = problem.criterion.least, partial(problem.units, Stage.SELECT)
     sizes = [(size.n_splits, least(units(j))) for j, size in enumerate(problem.sizes)]
     learner = problem.learner
-    return Selection(sizes, learner.lengths, problem.own, problem.study.exhaustive, problem.learner_of_paths)
+    return Selection(
+        sizes, learner.space.lengths, problem.own, problem.study.exhaustive, problem.learner_of_paths
+    )
 
 
 def count(problem: Problem) -> int:
@@ -111,7 +113,7 @@ def check(table: pa.Table, problem: Problem) -> dict[str, Any]:
 
 def read_winner(row: dict[str, Any], problem: Problem) -> Candidate:
     """Return the candidate that a row describes."""
-    return Candidate(problem.learner.setting(row["path"], row["step"]), row["k_first"])
+    return Candidate(problem.learner.space.setting(row["path"], row["step"]), row["k_first"])
 
 
 def find_winner(table: pa.Table) -> tuple[int, int]:
@@ -149,7 +151,7 @@ def per_learner(table: pa.Table, problem: Problem) -> list[dict[str, Any]]:
 
 def _exists(problem: Problem) -> NDArray[np.bool_]:
     """Return which positions have a setting, as an array of shape (n_paths, n_steps)."""
-    lengths = np.array(problem.learner.lengths)
+    lengths = np.array(problem.learner.space.lengths)
     return np.asarray(np.arange(lengths.max()) < lengths[:, None])
 
 
@@ -166,7 +168,7 @@ def _keys(problem: Problem) -> dict[str, pa.Array]:
 def _settings(problem: Problem) -> dict[str, pa.Array]:
     """Return the hyperparameters of all positions as columns, null where a learner has no such one."""
     tables = [
-        pa.table({name: _column(values) for name, values in learner.settings().items()})
+        pa.table({name: _column(values) for name, values in learner.space.settings().items()})
         for learner in problem.learners.values()
     ]
     if len(tables) == 1:
@@ -258,7 +260,7 @@ def _one_learner(rows: pa.Table, problem: Problem) -> dict[str, Any]:
     return {
         "state": best["state"] if best else "failed" if failed else "beaten",
         "lower_bound": lower_bound,
-        "setting": dict(problem.learner.setting(best["path"], best["step"])) if best else None,
+        "setting": dict(problem.learner.space.setting(best["path"], best["step"])) if best else None,
         "k": best["k_first"] if best else None,
         **{name: best[name] if best else None for name in ("l_ms", "l_ee")},
         "candidates": len(rows),
@@ -273,6 +275,6 @@ def _one_size(group: dict[str, Any], best: dict[str, Any] | None, problem: Probl
         **{name: group[name] for name in OF_SIZE},
         "state": state,
         "lower_bound": group["lower_bound_min"],
-        "setting": dict(problem.learner.setting(best["path"], best["step"])) if best else None,
+        "setting": dict(problem.learner.space.setting(best["path"], best["step"])) if best else None,
         **{name: best[name] if best else None for name in ("l_ms", "l_ee")},
     }

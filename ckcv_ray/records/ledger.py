@@ -50,7 +50,7 @@ class Ledger:
 
     def __init__(self, problem: Problem) -> None:
         self.n_splits = np.array([size.n_splits for size in problem.sizes])
-        self.lengths = np.array(problem.learner.lengths)
+        self.lengths = np.array(problem.learner.space.lengths)
         self.n_totals = problem.n_totals
         self._type = problem.total_type
         self._most_steps = int(self.lengths.max())

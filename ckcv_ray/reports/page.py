@@ -76,7 +76,7 @@ def _group_failures(failures: Sequence[Failure], problem: Problem) -> list[tuple
     groups: dict[str, list[Any]] = {}
     for failure in failures:
         first, last = (
-            shorten_setting(problem.learner.setting(failure.path, step))
+            shorten_setting(problem.learner.space.setting(failure.path, step))
             for step in (failure.first, failure.stop - 1)
         )
         stage, k = "estimate" if failure.estimate else "select", problem.sizes[failure.size].k

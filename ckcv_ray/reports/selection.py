@@ -17,7 +17,7 @@ from ckcv_ray.core.schedule import Stage
 from ckcv_ray.core.selection import ABSENT, Leader
 from ckcv_ray.engine.race import RaceQueue
 from ckcv_ray.errors import StoreError
-from ckcv_ray.learners import Learner
+from ckcv_ray.learners.base import Space
 from ckcv_ray.reports.figures import Axis, Landscape, Span, draw_folds, draw_landscape, draw_spread
 from ckcv_ray.reports.summary import (
     ERROR_IS,
@@ -107,7 +107,7 @@ def make_landscape(candidates: pa.Table, queue: RaceQueue, leader: Leader) -> La
     fold, problem = queue.selection.sizes[leader.size], queue.problem
     number, learner = problem.learner_of(problem.candidate(leader).setting)
     paths = np.flatnonzero(problem.learner_of_paths == number)
-    first, here = int(paths[0]), np.s_[int(paths[0]) : int(paths[-1]) + 1, : max(learner.lengths)]
+    first, here = int(paths[0]), np.s_[int(paths[0]) : int(paths[-1]) + 1, : max(learner.space.lengths)]
     exists = fold.values[0] != ABSENT
     value = np.full(exists.shape, np.nan)
     for path, step in np.argwhere(exists):
@@ -118,18 +118,20 @@ def make_landscape(candidates: pa.Table, queue: RaceQueue, leader: Leader) -> La
     failed = np.zeros(exists.shape, np.bool_)
     failed[lost["path"].to_numpy(), lost["step"].to_numpy()] = True
     best = leader.path - first, leader.step
-    return Landscape(*name_axes(learner), value[here], fold.prefix[here], failed[here], fold.n_splits, best)
+    return Landscape(
+        *name_axes(learner.space), value[here], fold.prefix[here], failed[here], fold.n_splits, best
+    )
 
 
-def name_axes(learner: Learner) -> tuple[Axis, Axis]:
+def name_axes(space: Space) -> tuple[Axis, Axis]:
     """Return the axes of a search space: that of its steps and that of its paths.
 
     An axis is named by a hyperparameter that alone determines the step, or the path; if there is none, they
     are counted.
     """
-    lengths = list(learner.lengths)
+    lengths = list(space.lengths)
     ends = np.cumsum(lengths)
-    columns = {name: np.split(values, ends[:-1]) for name, values in learner.settings().items()}
+    columns = {name: np.split(values, ends[:-1]) for name, values in space.settings().items()}
     longest = int(np.argmax(lengths))
     steps = {
         name: parts[longest]

@@ -318,7 +318,7 @@ class ResultValues:
             for number, name in enumerate(names):
                 yield self._make_entry(name, chosen[:, number])
             return
-        for path, length in enumerate(problem.learner.lengths):
+        for path, length in enumerate(problem.learner.space.lengths):
             for step in range(length):
                 name = names[int(problem.learner_of_paths[path])]
                 yield self._make_entry(name, np.tile([path, step], (self.n_splits, 1)))
@@ -327,7 +327,7 @@ class ResultValues:
         at = np.arange(len(positions)), positions[:, 0], positions[:, 1]
         known = self._computed.known[at] & (positions[:, 0] >= 0)
         totals = np.where(known[:, None], self._computed.totals[at], nan)
-        setting = self.problem.learner.setting
+        setting = self.problem.learner.space.setting
         settings = tuple(setting(*place) if place[0] >= 0 else None for place in positions.tolist())
         first = settings[0]
         name = learner if self.one_each or first is None else f"{learner} ({format_setting(first)})"

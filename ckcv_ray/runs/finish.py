@@ -71,7 +71,7 @@ class RefitQueue(ListQueue):
         members = []
         for split in range(size.n_splits):
             fitted = self.members.get((size.k, split), [])
-            setting_of = self.problem.learner.setting_of
+            setting_of = self.problem.learner.codec.setting
             matching = [member for member in fitted if setting_of(member.model) == setting]
             if not matching:
                 return None

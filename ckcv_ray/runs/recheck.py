@@ -130,7 +130,7 @@ def list_required(queue: RaceQueue, candidates: pa.Table) -> list[Unit]:
             Unit(Stage.ESTIMATE, j, i, (path,))
             for j in sizes
             for i in range(problem.sizes[j].n_splits)
-            for path in enumerate(problem.learner.lengths)
+            for path in enumerate(problem.learner.space.lengths)
         ]
     for leader in queue.leaders():
         units += refits(leader, problem.sizes[leader.size].n_splits)
@@ -219,7 +219,7 @@ class RecheckQueue(ListQueue):
 
     def describe(self, record: Any, computed: Any, logged: Any) -> str:
         """Return a sentence about an evaluation that differs, given its totals and status."""
-        setting = self.problem.learner.setting(int(record["path"]), int(record["step"]))
+        setting = self.problem.learner.space.setting(int(record["path"]), int(record["step"]))
         at = self.describe_split(bool(record["estimate"]), int(record["size"]), int(record["split"]))
         at = f"{at}, {format_setting(setting)}"
         if not self.problem.scores:

@@ -231,7 +231,7 @@ def _check_nested(
         inside[-1] = _verify(inner_folder, replace(refit, inner=True))
         with suppress(StoreError):  # which is then among its differences
             table, _ = inner_folder.candidates(inner)
-            winners[i] = inner.learner.setting(*find_winner(table))
+            winners[i] = inner.learner.space.setting(*find_winner(table))
     result.add_inner(inside)
     checks.check_nested(winners)
     if refused is not None:
@@ -269,7 +269,7 @@ def _check_evaluations(
     if (remaining := total - again.done - again.failed) > 0:
         result.unchecked += remaining
         result.trusted.append(f"the other {remaining:,} evaluations")
-    winner, setting_of = queue.problem.candidate(leader), queue.problem.learner.setting_of
+    winner, setting_of = queue.problem.candidate(leader), queue.problem.learner.codec.setting
     for member in sorted(again.members, key=attrgetter("split")):
         if (setting_of(member.model), member.k) == winner:
             checks.compare(BEST, member)

@@ -82,7 +82,7 @@ class ModelChecks:
     def check_ensemble(self, queue: RaceQueue, leader: Leader) -> list[int]:
         """Check the members of F*, and return the splits of those that only a fit can tell more about."""
         problem, ledger = self.problem, queue.ledger
-        setting, left = problem.learner.setting(leader.path, leader.step), list[int]()
+        setting, left = problem.learner.space.setting(leader.path, leader.step), list[int]()
         for member in self.models.best.members:
             key = leader.size, member.split, leader.path, leader.step
             fit = _make_fit(problem, setting, leader.size, member.split, not ledger.is_not_converged(*key))
@@ -134,7 +134,7 @@ class ModelChecks:
         problem, held = self.problem, self.problem.held_rows()
         if held is None or self.models.refit is None or self.models.full is None:
             return
-        setting = problem.learner.setting(leader.path, leader.step)
+        setting = problem.learner.space.setting(leader.path, leader.step)
         for name, stored, task, scored in (
             (REFIT, self.models.refit, problem.task, held),
             (FULL, self.models.full, problem.every_row, held.none()),
@@ -163,7 +163,7 @@ class ModelChecks:
             return
         self.compared.add(name)
         self._computed[kind, computed.split] = computed
-        if self.problem.learner.same(stored.model, computed.model):
+        if self.problem.learner.codec.same(stored.model, computed.model):
             return
         X = self.problem.every_row.X
         if (unlabelled := self.problem.every_row.unlabelled) is not None:
@@ -213,7 +213,7 @@ class ModelChecks:
             stored: the certificate.
         """
         pairs = ((self._stored(*key), member) for key, member in self._computed.items())
-        same = self.problem.learner.same
+        same = self.problem.learner.codec.same
         if all(a.totals == b.totals and same(a.model, b.model) for a, b in pairs):
             return
         again = certify(self.problem, winner, l_ms, self.replace_models(), False, {})
@@ -233,13 +233,13 @@ class ModelChecks:
         problem, name, scored = self.problem, NAMES[kind].format(member.split), fit.scored
         learner, n_classes = problem.learner, fit.task.n_classes
         setting = fit.setting
-        if (fitted := learner.setting_of(member.model)) != setting:
+        if (fitted := learner.codec.setting(member.model)) != setting:
             stored, winner = Candidate(fitted, member.k), Candidate(setting, member.k)
             self.differences.append(f"{name}: fitted at {stored}, the winner is {winner}")
         left = True
         self.limit.check()  # the learner may fit it
         try:
-            checked = learner.check(member.model, fit.task, fit.train, fit.converged)
+            checked = learner.trainer.check(member.model, fit.task, fit.train, fit.converged)
         except Exception as error:  # a learner's check may fit, which may raise anything
             self.unverified.append(f"{name}: it cannot be checked here: {_show_error(error)}")
         else:

@@ -44,7 +44,7 @@ def _blas(show_config: Callable[..., Any]) -> str:
 
 def environment(learner: Learner) -> Environment:
     """Return what may change bits: processor, operating system, versions, BLAS, and what the learner adds."""
-    return cast(Environment, {**_common(), "learner": learner.state()})
+    return cast(Environment, {**_common(), "learner": learner.trainer.state()})
 
 
 @cache

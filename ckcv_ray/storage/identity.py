@@ -10,8 +10,7 @@ from typing import Any, NamedTuple
 
 from ckcv_ray.errors import LackingError, StoreError
 from ckcv_ray.learners import LEARNERS
-from ckcv_ray.learners.sklearn import UntrustedError, packages
-from ckcv_ray.learners.sklearn.spec import is_trusted
+from ckcv_ray.learners.sklearn.spec import UntrustedError, is_trusted, list_packages
 from ckcv_ray.storage import formats
 from ckcv_ray.storage.files import Files
 from ckcv_ray.study import CERTIFIED, SCORED, Problem, Study, run_id
@@ -109,7 +108,7 @@ def _learners_in(study: Any) -> list[str]:
 
 def _packages_in(study: Any) -> list[str]:
     """Return the packages that the estimators in the JSON of a study are of."""
-    return [name for learner in _describe_learners(study) for name in packages(learner.get("estimator"))]
+    return [name for learner in _describe_learners(study) for name in list_packages(learner.get("estimator"))]
 
 
 def _describe_learners(study: Any) -> list[dict[str, Any]]:

@@ -160,7 +160,7 @@ class Log:
                 raise ValueError(f"{name} {unknown.pop()!r} is not known")
         _check_filled(rows, *POSITIONS)
         size, split, path, step = (rows[name].to_numpy() for name in POSITIONS)
-        lengths = np.array(self.problem.learner.lengths)
+        lengths = np.array(self.problem.learner.space.lengths)
         for name, position, limit in (("size", size, len(self.problem.sizes)), ("path", path, len(lengths))):
             if np.any((position < 0) | (position >= limit)):
                 raise ValueError(f"{name} is outside the study")

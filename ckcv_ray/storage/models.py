@@ -93,7 +93,9 @@ def _write_table(files: Files, name: str, problem: Problem, ensemble: Ensemble) 
 def _read_table(files: Files, name: str, task: Task, problem: Problem, k: int, n_splits: int) -> Ensemble:
     """Read the ensemble in a file, one member for each split, fitted on rows of a task."""
     schema = ensembles.schema(problem.learner, task)
-    most = n_splits * (problem.learner.most_values(task) + 2 * task.n_classes + len(ensembles.OF_GROUPS))
+    most = n_splits * (
+        problem.learner.codec.max_row_values(task) + 2 * task.n_classes + len(ensembles.OF_GROUPS)
+    )
     rows = formats.read_table(files, name, problem.run_id, schema, n_splits, most)
     with formats.guard_reading(files, name):
         ensemble = ensembles.from_arrow(rows, problem.learner, task)

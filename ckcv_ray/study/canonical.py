@@ -17,12 +17,11 @@ from ckcv_ray.core.criteria import GROUPED, Criterion, MeanBound, for_groups
 from ckcv_ray.core.measures import Kind
 from ckcv_ray.core.resampling.base import FoldSize
 from ckcv_ray.core.resampling.complete import Outer, check_folds
-from ckcv_ray.core.scores import PROBABILITY, RANK, Score, make_score
+from ckcv_ray.core.scores import Output, Score, make_score
 from ckcv_ray.errors import InputError, pluralize
 from ckcv_ray.learners.base import Learner
-from ckcv_ray.learners.choice import learners_of
-from ckcv_ray.learners.encoder import expanded
-from ckcv_ray.learners.encoding import Categories, Encoding
+from ckcv_ray.learners.encoding.encoder import expand_dates
+from ckcv_ray.learners.encoding.encoding import Categories, Encoding
 from ckcv_ray.study.certification import AUC, OF_TWO, QUANTITIES, Certification, Holdout, member_of
 from ckcv_ray.study.options import named_parts
 from ckcv_ray.study.study import Study
@@ -72,7 +71,7 @@ def canonicalize_scored(study: Study, task: Task) -> tuple[Study, tuple[Score, .
     functions = {name: measure.score(task.kind, task.labelled) for name, measure in study.functions.items()}
     scores = tuple(functions.get(name) or make_score(name, task.kind) for name in names)
     for score in scores:
-        _check_answers(study, score)
+        _check_outputs(study, score)
     _check_strata(study, task)
     if study.resampling.names_rows and task.grouped:
         raise InputError("splits that were given name rows, and groups stay whole: leave groups out")
@@ -99,7 +98,7 @@ def divide(study: Study, task: Task) -> tuple[Index | None, Task]:
     held = task.grouping.rows(units)
     learned = task.without(held)
     if learned.schema.plain and not task.schema.plain:
-        learned = replace(learned, fills=study.encoding.stand_ins(learned.X))
+        learned = replace(learned, fills=study.encoding.fit_fills(learned.X))
     return held, learned
 
 
@@ -136,7 +135,7 @@ def as_numbers(encoding: Encoding, task: Task, learning: Index) -> Task:
     """
     if not task.schema.plain:
         _check_effect(encoding, {one.kind for one in task.schema})
-        return encoding.suited(trees=False).fit(task, learning).task(task)
+        return encoding.resolve(trees=False).fit(task, learning).task(task)
     if task.fills is not None:  # there are gaps, in other rows
         _check_effect(encoding, {ColumnKind.NUMBER})
         return task
@@ -155,7 +154,7 @@ def expand(task: Task) -> Task:
     How many columns an encoder makes depends on the rows that it is fitted to, and what is decided for all
     splits must not depend on the rows of any.
     """
-    return task if task.schema.plain else replace(task, X=expanded(task.X, task.schema))
+    return task if task.schema.plain else replace(task, X=expand_dates(task.X, task.schema))
 
 
 def _check_effect(encoding: Encoding, kinds: set[ColumnKind]) -> None:
@@ -181,7 +180,7 @@ def _check_kind(study: Study, task: Task) -> None:
     target = f"{task.target!r} has {task.n_classes} classes ({some(task.classes)})"
     for slot, kinds in KINDS.items():
         part = getattr(study, slot)
-        several = learners_of(part) if slot == "learner" else {part.name: part}
+        several = part.by_label if slot == "learner" else {part.name: part}
         for label in [label for label, one in several.items() if task.kind not in kinds(one)]:
             named = ((name, kinds(other)) for name, other in named_parts(slot).items())
             others = [name for name, known in named if isinstance(known, frozenset) and task.kind in known]
@@ -230,7 +229,7 @@ def _check_claims(certification: Certification, learner: Learner, task: Task) ->
                 f"claim={claim} is for two classes, and the target {task.target!r} has {task.n_classes}: "
                 f"{instead}"
             )
-        unranked = [label for label, one in learners_of(learner).items() if not one.ranks]
+        unranked = [label for label, single in learner.by_label.items() if Output.RANK not in single.outputs]
         if claim == AUC and unranked:
             raise InputError(
                 f"claim={AUC} needs scores that order the rows, and learner {unranked[0]} gives none: "
@@ -287,23 +286,23 @@ def _check_outer(study: Study, outer: Outer, n: int, unit: str) -> None:
 
 
 def _check_learner(study: Study, task: Task) -> None:
-    for label, one in learners_of(study.learner).items():
-        if task.kind not in one.kinds:
+    for label, learner in study.learner.by_label.items():
+        if task.kind not in learner.kinds:
             made = ": make the task with numbers=True" if study.predicts_numbers else ""
             raise InputError(
                 f"learner={label} is not for {task.kind}, which is what {task.target!r} has{made}"
             )
 
 
-def _check_answers(study: Study, score: Score) -> None:
+def _check_outputs(study: Study, score: Score) -> None:
     """Raise InputError if a learner does not give what a score is computed from."""
-    for label, one in learners_of(study.learner).items():
-        if score.needs == PROBABILITY and not one.probabilities:
+    for label, learner in study.learner.by_label.items():
+        if score.needs == Output.PROBABILITY and score.needs not in learner.outputs:
             raise InputError(
                 f"measure={score.name} needs probabilities, which learner={label} does not give: "
                 "leave one of them out"
             )
-        if score.needs == RANK and not one.ranks:
+        if score.needs == Output.RANK and score.needs not in learner.outputs:
             raise InputError(
                 f"measure={score.name} needs scores that order rows, which {label} does not give"
             )

@@ -12,9 +12,9 @@ from ckcv_ray.core.options import get_values, options
 from ckcv_ray.core.resampling.kfold import NestedSplits
 from ckcv_ray.core.resampling.parse import CERTIFIABLE, RESAMPLINGS, parse_resampling
 from ckcv_ray.errors import InputError
-from ckcv_ray.learners import ALL, DEFAULT, LEARNERS, ZOO, AnyEstimator, Choice, Learner, learners_of
-from ckcv_ray.learners.sklearn import packages, trust
+from ckcv_ray.learners import ALL, DEFAULT, LEARNERS, ZOO, AnyEstimator, Choice, Learner
 from ckcv_ray.learners.sklearn.space import check_space
+from ckcv_ray.learners.sklearn.spec import list_packages, trust
 from ckcv_ray.study.certification import Holdout, Nested, Occam
 from ckcv_ray.validation import check_choice, expect, quote, sequence, suggest
 
@@ -109,7 +109,7 @@ def assemble(asked: Mapping[str, Any], earlier: Mapping[str, Any], of_study: Ite
     named = _list_learners(learner)
     asked = _flatten(asked, [_find_label(name) for name in named])
     parts = [
-        *_choose_learners(named, asked, learners_of(earlier[SEVERAL]) if SEVERAL in earlier else {}),
+        *_choose_learners(named, asked, earlier[SEVERAL].by_label if SEVERAL in earlier else {}),
         *(_choose_part(slot, asked, earlier) for slot in SLOTS if slot != SEVERAL),
     ]
     labels = tuple(part.label for part in parts if part.slot == SEVERAL)
@@ -211,7 +211,11 @@ def _hand_out_params(asked: Mapping[str, Any], parts: Sequence[Asked]) -> dict[s
     given: dict[str, dict[str, Any]] = {}
     for name, value in (check_space("param", asked["param"]) or {}).items():
         label, _, param = name.rpartition(".")
-        owners = [label] if label in made else [part for part in made if not label and made[part].has(param)]
+        owners = (
+            [label]
+            if label in made
+            else [part for part in made if not label and param in made[part].parameter_names()]
+        )
         if not owners:
             every = [known for part in made.values() for known in part.parameter_names()]
             raise InputError(
@@ -229,7 +233,7 @@ def name_choices(parts: Mapping[str, Any]) -> dict[str, Any]:
     names = {slot: part.name for slot, part in parts.items()}
     learner = parts[SEVERAL]
     of_size = isinstance(learner, Choice) and learner.most_rows is not None
-    return names | {SEVERAL: ALL if of_size else ",".join(learners_of(learner))}
+    return names | {SEVERAL: ALL if of_size else ",".join(learner.by_label)}
 
 
 def get_learner_values(learners: Mapping[str, Learner], fixed: bool) -> dict[str, Any]:
@@ -285,7 +289,7 @@ def _separate(asked: Mapping[str, Any]) -> dict[str, Any]:
 
 def _trust_named(estimator: Any) -> None:
     """Trust the packages of an estimator that the user names, here and not in the file of a run."""
-    for package in packages(estimator):
+    for package in list_packages(estimator):
         trust(package)
 
 

@@ -1,6 +1,7 @@
 """Problems: a study applied to a task and checked once, the only place where the two are combined."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -19,10 +20,10 @@ from ckcv_ray.core.scores import Score
 from ckcv_ray.core.selection import Leader
 from ckcv_ray.errors import RunError
 from ckcv_ray.learners import Learner
-from ckcv_ray.learners.answers import Scoring
-from ckcv_ray.learners.base import ChecksModels, Fits, Setting
-from ckcv_ray.learners.choice import learner_of_paths, learners_of, number_of
-from ckcv_ray.learners.encoded import encoded
+from ckcv_ray.learners.base import Fits, Setting
+from ckcv_ray.learners.choice import LABEL
+from ckcv_ray.learners.encoding.learner import encode
+from ckcv_ray.learners.scoring import Scoring
 from ckcv_ray.study.canonical import (
     as_numbers,
     canonicalize_certified,
@@ -136,10 +137,10 @@ class Problem:
         Raises:
             InputError: they cannot.
         """
-        unsure = [one for one in learners_of(self.study.learner).values() if isinstance(one, ChecksModels)]
+        unsure = [learner for learner in self.study.learner.by_label.values() if not learner.storable]
         task = as_numbers(self.study.encoding, self.task, np.arange(self.task.n)) if unsure else self.task
         for learner in unsure:
-            learner.check_models(task)
+            learner.trainer.check_storable(task)
 
     @property
     def criterion(self) -> Criterion:
@@ -298,7 +299,7 @@ class Problem:
 
     def candidate(self, leader: Leader) -> Candidate:
         """Return the candidate at a leader's position, with the smallest k of its fold size."""
-        return Candidate(self.learner.setting(leader.path, leader.step), self.sizes[leader.size].k)
+        return Candidate(self.learner.space.setting(leader.path, leader.step), self.sizes[leader.size].k)
 
     @cached_property
     def every_row(self) -> Task:
@@ -338,7 +339,7 @@ class Problem:
     @cached_property
     def learner(self) -> Learner:
         """What is fitted: the study's learner, on a table that is not of plain numbers after an encoder."""
-        return encoded(self.study.learner, self.study.encoding, self.task)
+        return encode(self.study.learner, self.study.encoding, self.task)
 
     @cached_property
     def n_settings(self) -> int:
@@ -346,23 +347,24 @@ class Problem:
         return int(self.settings_of.sum())
 
     @cached_property
-    def learners(self) -> dict[str, Learner]:
+    def learners(self) -> Mapping[str, Learner]:
         """The learners that are compared, by label: of equals the first wins."""
-        return learners_of(self.learner)
+        return self.learner.by_label
 
     @cached_property
     def learner_of_paths(self) -> Index:
         """For each path the position of its learner among those that are compared, (n_paths,)."""
-        return learner_of_paths(self.learner)
+        counts = [len(learner.space.lengths) for learner in self.learners.values()]
+        return np.repeat(np.arange(len(counts)), counts)
 
     @cached_property
     def settings_of(self) -> Index:
         """Number of settings of each learner, (n_learners,)."""
-        return np.array([sum(one.lengths) for one in self.learners.values()])
+        return np.array([sum(learner.space.lengths) for learner in self.learners.values()])
 
     def learner_of(self, setting: Setting) -> tuple[int, Learner]:
         """Return the learner that a setting is of, after its position."""
-        number = number_of(self.learner, setting)
+        number = 0 if len(self.learners) == 1 else list(self.learners).index(setting[LABEL])
         return number, list(self.learners.values())[number]
 
     def position(self, setting: Setting) -> tuple[int, int]:
@@ -383,7 +385,7 @@ class Problem:
     @cached_property
     def _positions(self) -> dict[str, tuple[int, int]]:
         """The position of each setting."""
-        lengths, setting = enumerate(self.learner.lengths), self.learner.setting
+        lengths, setting = enumerate(self.learner.space.lengths), self.learner.space.setting
         return {_key(setting(path, step)): (path, step) for path, length in lengths for step in range(length)}
 
     def rows_in(self, units: int) -> int:
@@ -415,7 +417,7 @@ class Problem:
     def cost_of(self, units: int) -> Costs:
         """Return the relative cost of a fit by each learner on this many units, (n_learners,)."""
         rows = self.rows_in(units)
-        return np.array([one.cost(rows) for one in self.learners.values()], dtype=np.float64)
+        return np.array([learner.trainer.cost(rows) for learner in self.learners.values()], np.float64)
 
     def cost_of_fits(self, stage: Stage, size: int, paths: ArrayLike, fits: ArrayLike) -> Costs:
         """Return the summed cost of fits by each learner, (n_learners,), given how many on which paths."""

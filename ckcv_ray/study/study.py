@@ -30,8 +30,8 @@ from ckcv_ray.core.resampling.base import Resampling
 from ckcv_ray.core.resampling.complete import Complete, Outer
 from ckcv_ray.core.resampling.parse import add_strata, parse_resampling
 from ckcv_ray.errors import InputError, cut
-from ckcv_ray.learners import DEFAULT, Learner, learners_of
-from ckcv_ray.learners.encoding import RARE, Categories, Encoding, Gaps
+from ckcv_ray.learners import DEFAULT, Learner
+from ckcv_ray.learners.encoding.encoding import RARE, Categories, Encoding, Gaps
 from ckcv_ray.study.certification import Certification, Occam
 from ckcv_ray.study.options import (
     FIELD_NAMES,
@@ -258,7 +258,7 @@ class Study:
         others = [part for slot, part in parts.items() if slot != SEVERAL]
         own = {"seed": self.seed} | get_values(self.search, fixed) | get_values(self, fixed)
         of_others = {n: v for part in others for n, v in get_values(part, fixed).items()}
-        return name_choices(parts) | get_learner_values(learners_of(self.learner), fixed) | of_others | own
+        return name_choices(parts) | get_learner_values(self.learner.by_label, fixed) | of_others | own
 
     def to_json(self, fixed: bool = False) -> dict[str, Any]:
         """Return the study as JSON values, the inverse of ``from_json``.
@@ -506,7 +506,7 @@ def _check_scored(study: Study) -> None:
         )
     integer("seed", study.seed, least=0, most=MOST_SEED_OF_SCORES)
     if not study.learner.kinds:
-        named = ", ".join(learners_of(study.learner))
+        named = ", ".join(study.learner.by_label)
         raise InputError(
             f"learners: some of {named} predict numbers and others classes: compare those of one kind"
         )

@@ -32,7 +32,7 @@ from ckcv_ray.core.schedule import Stage
 from ckcv_ray.core.threads import one_thread
 from ckcv_ray.learners.svm.kernels import complement, complement_of, gaussian, squared_distances
 from ckcv_ray.learners.svm.learner import GaussianSVM
-from ckcv_ray.learners.svm.problem import describe, signs
+from ckcv_ray.learners.svm.problem import describe, make_signs
 from ckcv_ray.learners.svm.solvers import SOLVERS
 from ckcv_ray.runs.run import run_job
 from ckcv_ray.study import Problem
@@ -66,7 +66,7 @@ def differing(problem: Problem, winner: Winner, train: Index, score: Index) -> i
     """Count the rows of ``score`` that the solvers classify differently, beyond their tolerances."""
     task, (winning, gamma, _) = problem.task, winner
     assert isinstance(problem.learner, GaussianSVM)
-    X, y = task.X[train], signs(task)[train].astype(np.float64)
+    X, y = task.X[train], make_signs(task)[train].astype(np.float64)
     D, D_score = squared_distances(X, X), squared_distances(task.X[score], X)
     K, K_score = gaussian(D, gamma), gaussian(D_score, gamma)
     costs = tuple(cost for cost in problem.learner.C if cost <= winning)

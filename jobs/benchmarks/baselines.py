@@ -13,7 +13,7 @@ from ckcv_ray.core.bounds.binomial import bound_table
 from ckcv_ray.core.resampling.complete import Complete, split_complete
 from ckcv_ray.learners.svm.decision import UNDECIDED_WIDTH
 from ckcv_ray.learners.svm.learner import GaussianSVM
-from ckcv_ray.learners.svm.problem import Signs, Solution, signs
+from ckcv_ray.learners.svm.problem import Signs, Solution, make_signs
 from ckcv_ray.study import Study
 from ckcv_ray.tables.task import Task
 
@@ -60,7 +60,7 @@ def plain_loop(study: Study, task: Task) -> Iterator[Answer]:
     One fit on TR and one on TR + MS for every C, gamma, k and split. Yields the best so far after each
     candidate.
     """
-    learner, resampling, y = study.learner, study.resampling, signs(task)
+    learner, resampling, y = study.learner, study.resampling, make_signs(task)
     assert isinstance(learner, GaussianSVM)
     assert isinstance(resampling, Complete)
     n_splits = resampling.n_splits

@@ -21,10 +21,10 @@ from ckcv_ray.learners.svm.problem import (
     Fits,
     Solution,
     Weights,
-    constant,
     describe,
+    fit_constant,
     gather_fits,
-    settled,
+    snap_to_bounds,
 )
 
 
@@ -71,7 +71,7 @@ def path_on_points(
 def _path(fit: Callable[[float], Solution], y: Vector, C_values: tuple[float, ...], weights: Weights) -> Fits:
     """Fit each C in turn; once no |b| is at its bound, all larger C have that solution."""
     if np.all(y == y[0]):
-        return constant(y, len(C_values))
+        return fit_constant(y, len(C_values))
     solutions = [fit(C_values[0])]
     for smaller, C in pairwise(C_values):
         last = solutions[-1]
@@ -95,7 +95,7 @@ def _train(inputs: Matrix, y: Vector, weights: Weights, **options: Any) -> Any:
 def _dual(svc: Any, y: Vector, C: float, weights: Weights) -> Vector:
     b = np.zeros(len(y))
     b[svc.support_] = svc.dual_coef_[0]
-    return b if weights == EQUAL else settled(b, y, C, weights)
+    return b if weights == EQUAL else snap_to_bounds(b, y, C, weights)
 
 
 def _status(svc: Any) -> Status:

@@ -41,7 +41,7 @@ class MadeUp:
 
     def length(self, unit: Unit) -> float:
         """Return the seconds that a unit takes, interpolated from those measured on other sizes."""
-        size, lengths = self.problem.sizes[unit.size], self.problem.learner.lengths
+        size, lengths = self.problem.sizes[unit.size], self.problem.learner.space.lengths
         rows = size.n_train if unit.stage is Stage.SELECT else size.n_train + size.n_select
         complete = {path: np.interp(rows, self.n_train, self.seconds[:, path]) for path, _ in unit.paths}
         return float(sum(complete[path] * length / lengths[path] for path, length in unit.paths))
@@ -70,20 +70,20 @@ class MadeUp:
 
     def _fitted(self, unit: Unit, path: int, step: int, wrong: int) -> Member:
         size, others = self.problem.sizes[unit.size], (0,) * (self.problem.n_totals - 1)
-        model = replace(self.member.model, **self.problem.learner.setting(path, step))
+        model = replace(self.member.model, **self.problem.learner.space.setting(path, step))
         return Member(size.k, unit.split, model, (wrong, *others), (size.n_select, *others))
 
 
 def measure(problem: Problem, tried: int = 4) -> MadeUp:
     """Measure every path on the first split of a few fold sizes."""
     inputs, sizes = share(problem), problem.sizes
-    problem.learner.load()
+    problem.learner.trainer.load()
     chosen = sorted({int(j) for j in np.linspace(0, len(sizes) - 1, tried)})
     seconds, rate = [], []
     for j in chosen:
         outcomes = [
             evaluate([Unit(Stage.SELECT, j, 0, (path,))], inputs)
-            for path in enumerate(problem.learner.lengths)
+            for path in enumerate(problem.learner.space.lengths)
         ]
         errors = [outcome.records["totals"].sum(axis=1) for outcome in outcomes]
         seconds.append([outcome.seconds for outcome in outcomes])

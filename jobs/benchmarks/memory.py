@@ -25,7 +25,7 @@ from ckcv_ray import read_task
 from ckcv_ray.core.threads import one_thread
 from ckcv_ray.learners.svm.kernels import complement_product
 from ckcv_ray.learners.svm.memory import Matrix
-from ckcv_ray.learners.svm.problem import Fits, describe, signs
+from ckcv_ray.learners.svm.problem import Fits, describe, make_signs
 from ckcv_ray.learners.svm.solvers import ON_POINTS, PathSolverOnPoints
 from jobs.benchmarks import libsvm
 
@@ -65,7 +65,7 @@ def main(
 ) -> None:
     """Print one line for each solver; exit with 1 if ours needed more than the limit."""
     task, _ = read_task(f"twonorm:{rows}:0")
-    y = signs(task).astype(np.float64)
+    y = make_signs(task).astype(np.float64)
     solvers = ON_POINTS | ({"libsvm": libsvm.path_on_points} if baseline else {})
     with one_thread():
         ON_POINTS["newton"](task.X[:50], 0.05, y[:50], C_VALUES, 1e-3, 10**7)  # compiles, or reads the cache

@@ -68,13 +68,15 @@ class Timed(NamedTuple):
 
 def procedure(learner: str, resampling: str, task: Task) -> Timed:
     """Return a procedure in both forms, of an estimator with its defaults."""
-    fixed: dict[str, Any] = {"random_state": (0,)} if KNOWN[learner]().has("random_state") else {}
+    fixed: dict[str, Any] = (
+        {"random_state": (0,)} if "random_state" in KNOWN[learner]().parameter_names() else {}
+    )
     options: dict[str, Any] = {"param": fixed} if fixed else {}
     problem = Problem.of(
         Study.without_certification(resampling, "accuracy", learner=learner, **options), task
     )
     made: Any = problem.learner
-    estimator = made.blank(made.setting(0, 0)).copy([])
+    estimator = made.template(made.space.setting(0, 0)).copy([])
     splits = [problem.rows(Stage.SELECT, OUTER, i) for i in range(problem.sizes[OUTER].n_splits)]
     return Timed(problem, estimator, splits)
 

@@ -56,7 +56,7 @@ from ckcv_ray.engine.race import RaceQueue
 from ckcv_ray.engine.recorder import make_recorder
 from ckcv_ray.learners.sklearn.learner import EstimatorLearner
 from ckcv_ray.learners.sklearn.named import NAMED
-from ckcv_ray.learners.sklearn.spec import full_names
+from ckcv_ray.learners.sklearn.spec import complete_names
 from ckcv_ray.runs.run import check_job, never, run_work
 from ckcv_ray.study import Problem
 from ckcv_ray.tables.task import Task
@@ -100,12 +100,12 @@ def load(name: str) -> Task:
 
 def make_search(learner: EstimatorLearner, task: Task, k: int, splits: int) -> Search:
     """Return a learner's search on the splits of one k."""
-    seeded = {"random_state": (0,)} if learner.has("random_state") else {}
+    seeded = {"random_state": (0,)} if "random_state" in learner.parameter_names() else {}
     learner = replace(learner, param={**(learner.param or {}), **seeded})
     study = Study.of(k=k, n_splits=splits, criterion="mean_error").with_learner(learner)
     problem = Problem.of(study, task)
-    estimator = learner.new()
-    params = full_names(estimator, {name: list(values) for name, values in learner.whole_space.items()})
+    estimator = learner.build()
+    params = complete_names(estimator, {name: list(values) for name, values in learner.all_values.items()})
     cv = [problem.rows(Stage.SELECT, 0, i) for i in range(problem.sizes[0].n_splits)]
     grid = GridSearchCV(estimator, params, scoring="accuracy", cv=cv, refit=False, error_score="raise")
     return Search(problem, grid)
@@ -135,12 +135,12 @@ def agree(search: Search, ours: RaceQueue, theirs: GridSearchCV) -> bool:
     wrong = np.rint((1 - scores) * problem.sizes[0].n_select)
     column = {_key(setting): wrong[:, i] for i, setting in enumerate(found["params"])}
     estimator, fold = theirs.estimator, ours.selection.sizes[0]
-    for path, length in enumerate(problem.learner.lengths):
+    for path, length in enumerate(problem.learner.space.lengths):
         for step in range(length):
-            setting = problem.learner.setting(path, step)
+            setting = problem.learner.space.setting(path, step)
             values = fold.values[:, path, step]
             counts = np.rint(values * problem.sizes[0].n_select)
-            other = column[_key(full_names(estimator, setting))]
+            other = column[_key(complete_names(estimator, setting))]
             if np.any((values >= 0) & (counts != other)):
                 return False
     leader = ours.selection.winner()

@@ -49,7 +49,7 @@ def load(name: str, k: int) -> Case:
 
 def ours(case: Case) -> None:
     """Fit every setting on the split, as a run does it."""
-    unit = Unit(Stage.SELECT, 0, 0, tuple(enumerate(case.learner.lengths)))
+    unit = Unit(Stage.SELECT, 0, 0, tuple(enumerate(case.learner.space.lengths)))
     if evaluate([unit], case.inputs).failures:
         raise RuntimeError("a path failed")
 
@@ -66,9 +66,9 @@ def svc(case: Case, tolerance: float = 1e-3) -> Iterator[Any]:
 
 def differing(case: Case) -> int:
     """Count the labels that differ from those of SVC, over all settings: tolerances allow a few."""
-    block = case.learner.prepare(case.inputs.shared, case.split.train, case.split.select)
+    block = case.learner.trainer.prepare(case.inputs.shared, case.split.train, case.split.select)
     assert isinstance(block, ClassesBlock)
-    labels = [block.fit(path, length).predict() for path, length in enumerate(case.learner.lengths)]
+    labels = [block.fit(path, length).predict() for path, length in enumerate(case.learner.space.lengths)]
     pairs = zip(np.concatenate(labels), svc(case), strict=True)
     return int(sum(np.sum(one != other) for one, other in pairs))
 
@@ -85,7 +85,7 @@ def bench(name: str, k: int, repeats: int, clock: Clock = perf_counter) -> dict[
         "seconds": median(by_us for by_us, _ in rounds),
         "ratio_svc": median(by_svc / by_us for by_us, by_svc in rounds),
         "differing": differing(case),
-        "labels": len(case.split.select) * sum(case.learner.lengths),
+        "labels": len(case.split.select) * sum(case.learner.space.lengths),
     }
 
 

@@ -38,7 +38,7 @@ from ckcv_ray.core.threads import one_thread
 from ckcv_ray.engine.evaluate import evaluate, share
 from ckcv_ray.learners.svm.kernels import complement, complement_of, gaussian, squared_distances
 from ckcv_ray.learners.svm.learner import GaussianSVM
-from ckcv_ray.learners.svm.problem import Signs, signs
+from ckcv_ray.learners.svm.problem import Signs, make_signs
 from ckcv_ray.learners.svm.scaling import fit_scaling, standard
 from ckcv_ray.learners.svm.solvers import SOLVERS
 from ckcv_ray.study import Problem
@@ -87,12 +87,12 @@ def load(name: str, scale: str) -> Case:
         task = replace(task, X=np.ascontiguousarray(standard(task.X).apply(task.X)))
     learner = GaussianSVM(scale=scale)
     problem = Problem.of(Study.of(n_splits=SPLITS, k=K_FOLDS).with_learner(learner), task)
-    return Case(problem, learner, signs(task), [problem.split(0, i) for i in range(SPLITS)])
+    return Case(problem, learner, make_signs(task), [problem.split(0, i) for i in range(SPLITS)])
 
 
 def ours(case: Case) -> None:
     """Fit every setting on every split, as a run does it."""
-    paths = tuple(enumerate(case.learner.lengths))
+    paths = tuple(enumerate(case.learner.space.lengths))
     units = [Unit(Stage.SELECT, 0, i, paths) for i in range(SPLITS)]
     if evaluate(units, share(case.problem)).failures:
         raise RuntimeError("a path failed")

@@ -33,9 +33,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 
 from ckcv_ray import Execution, Job, Result, Study
-from ckcv_ray.learners.choice import learners_of
 from ckcv_ray.learners.sklearn import EstimatorLearner
-from ckcv_ray.learners.sklearn.spec import full_names
+from ckcv_ray.learners.sklearn.spec import complete_names
 from ckcv_ray.runs.run import run_job
 from ckcv_ray.tables.roles import Roles
 from ckcv_ray.tables.task import Task, make_test_rows
@@ -62,7 +61,7 @@ def by_hand(columns: pa.Table, learners: str, most: int) -> Any:
 
 
 def _learners(names: str) -> list[Any]:
-    return list(learners_of(Study.of(learner=names).learner).values())
+    return list(Study.of(learner=names).learner.by_label.values())
 
 
 def _search(learner: EstimatorLearner, frame: Any) -> GridSearchCV:
@@ -86,9 +85,9 @@ def _search(learner: EstimatorLearner, frame: Any) -> GridSearchCV:
         ],
         sparse_threshold=0.0,
     )
-    estimator = learner.new()
+    estimator = learner.build()
     name = estimator.__class__.__name__.lower()
-    space = full_names(estimator, learner.whole_space)
+    space = complete_names(estimator, learner.all_values)
     grid = {f"{name}__{key}": list(values) for key, values in space.items()}
     return GridSearchCV(make_pipeline(encoder, estimator), grid, cv=5)
 

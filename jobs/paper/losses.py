@@ -42,7 +42,7 @@ from ckcv_ray.core.arrays import Values
 from ckcv_ray.core.bounds.binomial import clopper_pearson, stevens
 from ckcv_ray.core.draws import draw_randomisers
 from ckcv_ray.learners.ensemble import Ensemble
-from ckcv_ray.learners.svm.problem import signs
+from ckcv_ray.learners.svm.problem import make_signs
 from ckcv_ray.runs.run import run_job
 from jobs.benchmarks.overhead import SETS, scale
 from jobs.paper.soft_bounds import betting, clipped_linear, empirical_bernstein, hoeffding, ramp
@@ -82,7 +82,7 @@ def estimate_margins(result: Result) -> Values:
     size = next(j for j, size in enumerate(problem.sizes) if size.holds(result.k))
     for member in result.ensemble.members:
         rows = problem.split(size, member.split).estimate
-        margins.append(signs(problem.task)[rows] * member.model.decision(problem.task.X[rows]))
+        margins.append(make_signs(problem.task)[rows] * member.model.decision(problem.task.X[rows]))
     return np.array(margins)
 
 

@@ -38,7 +38,7 @@ from ckcv_ray.core.threads import one_thread
 from ckcv_ray.learners.svm.decision import UNDECIDED_WIDTH
 from ckcv_ray.learners.svm.kernels import complement, complement_of, gaussian, squared_distances
 from ckcv_ray.learners.svm.learner import GaussianSVM
-from ckcv_ray.learners.svm.problem import signs
+from ckcv_ray.learners.svm.problem import make_signs
 from ckcv_ray.learners.svm.scaling import fit_scaling
 from ckcv_ray.learners.svm.solvers import SOLVERS
 from ckcv_ray.study import Problem
@@ -200,7 +200,7 @@ def plain_hours(one: Part) -> float:
     TR + MS for every C, gamma, k and split.
     """
     problem, learner = posed(one)
-    task, y = problem.task, signs(problem.task)
+    task, y = problem.task, make_signs(problem.task)
     rng = np.random.default_rng(np.random.SeedSequence(0, spawn_key=(7,)))
     seconds = 0.0
     for _ in range(SAMPLE):
@@ -224,7 +224,7 @@ def hindsight(one: Part) -> float:
     assert test is not None
     scaling = fit_scaling(problem.task.X, learner.scale)
     X, fresh = scaling.apply(problem.task.X), scaling.apply(test.X)
-    y, truth = signs(problem.task).astype(float), np.where(test.y == 1, 1, -1)
+    y, truth = make_signs(problem.task).astype(float), np.where(test.y == 1, 1, -1)
     D, D_test = squared_distances(X, X), squared_distances(fresh, X)
     least = 1.0
     for gamma in learner.gamma:

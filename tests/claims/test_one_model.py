@@ -18,9 +18,10 @@ from ckcv_ray.core.bounds.binomial import clopper_pearson
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.errors import InputError, StoreError
 from ckcv_ray.learners.base import Status
+from ckcv_ray.learners.class_weight import compute_weights
 from ckcv_ray.learners.ensemble import Ensemble, judge
 from ckcv_ray.learners.svm.model import SVMModel
-from ckcv_ray.learners.svm.problem import describe
+from ckcv_ray.learners.svm.problem import Weights, describe
 from ckcv_ray.runs.load import replay
 from ckcv_ray.runs.result import Result
 from ckcv_ray.runs.run import run_job
@@ -60,9 +61,13 @@ def test_the_model_on_all_rows_is_fitted_on_all_rows() -> None:
     path, step = result.position
     learner, every = result.study.learner, result.problem.all_rows
     numbers = np.arange(every.n)
-    model = learner.prepare(learner.share(every), numbers, numbers).fit(path, step + 1).model(step)
+    model = (
+        learner.trainer.prepare(learner.trainer.share(every), numbers, numbers)
+        .fit(path, step + 1)
+        .model(step)
+    )
     assert result.models.full is not None
-    assert learner.same(result.models.full.members[0].model, model)
+    assert learner.codec.same(result.models.full.members[0].model, model)
 
 
 def test_unlabelled_rows_lie_in_the_folder_and_decide_the_run(tmp_path: Path) -> None:
@@ -125,7 +130,8 @@ def halved(problem: Problem, model: SVMModel, train: np.ndarray) -> SVMModel:
     y = np.where(problem.task.y[train] > 0, 1.0, -1.0)
     b = np.zeros(len(train))
     b[np.searchsorted(train, model.support)] = 0.5 * model.dual_coef
-    weights = problem.learner.weights(problem.task.classes, y)
+    classes, y_train = problem.task.classes, problem.task.y[train]
+    weights = Weights(*compute_weights(problem.learner.class_weight, classes, y_train).tolist())
     half = replace(model, dual_coef=0.5 * model.dual_coef, offset=0.0)
     outputs = half.decision(problem.task.X[train])
     return replace(half, offset=float(describe(outputs, y, b, half.C, 0, Status.CONVERGED, weights).offset))

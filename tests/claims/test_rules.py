@@ -82,9 +82,9 @@ def test_one_model_is_certified_by_the_rows_held_out_and_predicts() -> None:
     path, step = held.position
     learner, rows = held.study.learner, held.task
     every = np.arange(rows.n)
-    model = learner.prepare(learner.share(rows), every, every).fit(path, step + 1).model(step)
+    model = learner.trainer.prepare(learner.trainer.share(rows), every, every).fit(path, step + 1).model(step)
     assert held.models.refit is not None
-    assert learner.same(held.models.refit.members[0].model, model)
+    assert learner.codec.same(held.models.refit.members[0].model, model)
     wrong = int(np.sum(held.predict(X) != task.labelled(y)))
     assert proven["bound"] == clopper_pearson(wrong, len(y), 0.05)
     predicted = held.predictions(X, held.rule())

@@ -6,8 +6,7 @@ from typing import Any
 
 from nearest_centroid import NearestCentroid
 
-from ckcv_ray.learners import register
-from ckcv_ray.learners.base import Setting
+from ckcv_ray.extend import Setting, register
 
 
 @register

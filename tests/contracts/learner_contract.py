@@ -35,10 +35,11 @@ from ckcv_ray.core.measures import ZERO_ONE, Kind, ZeroOne
 from ckcv_ray.core.options import get_values, options
 from ckcv_ray.core.resampling.base import Units
 from ckcv_ray.core.resampling.complete import Complete
+from ckcv_ray.core.scores import Output
 from ckcv_ray.engine.backend import SERIAL, SerialBackend
 from ckcv_ray.engine.evaluate import evaluate
 from ckcv_ray.errors import InputError
-from ckcv_ray.learners import LEARNERS, learners_of
+from ckcv_ray.learners import LEARNERS
 from ckcv_ray.learners.base import STATUSES
 from ckcv_ray.learners.ensemble import COMMON, Ensemble, Member, judge, to_pickles
 from ckcv_ray.records.candidates import FIGURES, OF_SIZE
@@ -102,9 +103,9 @@ def check_parts(whole: Any, task: Task) -> None:
         part = task.rows(np.arange(n))
         kept = whole.on_part(part)
         assert kept.canonical(part) == kept
-        assert list(kept.lengths) == list(whole.lengths)
-        at = [(path, step) for path, length in enumerate(whole.lengths) for step in range(length)]
-        assert [kept.setting(*one) for one in at] == [whole.setting(*one) for one in at]
+        assert list(kept.space.lengths) == list(whole.space.lengths)
+        at = [(path, step) for path, length in enumerate(whole.space.lengths) for step in range(length)]
+        assert [kept.space.setting(*one) for one in at] == [whole.space.setting(*one) for one in at]
 
 
 def same_files(one: Path, other: Path) -> bool:
@@ -129,8 +130,8 @@ class ShortContract:
         others = [part for slot in SLOTS if slot != "learner" for part in SLOTS[slot].values()]
         taken = {name for part in (*others, Study) for name in options(part)} | set(SLOTS)
         assert not taken & set(options(self.learner))
-        assert not OTHER_COLUMNS & set(self.learner.settings())
-        assert not set(COMMON.names) & set(self.learner.columns(self.task).names)
+        assert not OTHER_COLUMNS & set(self.learner.space.settings())
+        assert not set(COMMON.names) & set(self.learner.codec.columns(self.task).names)
 
     def test_it_round_trips_through_json_and_pickle(self) -> None:
         content = json.loads(json.dumps(Study(learner=self.learner).to_json(), allow_nan=False))
@@ -139,7 +140,7 @@ class ShortContract:
         assert pickle.loads(pickle.dumps(self.learner)) == self.learner
 
     def test_a_fit_does_not_depend_on_later_steps(self) -> None:
-        for path, length in enumerate(self.learner.lengths):
+        for path, length in enumerate(self.learner.space.lengths):
             full = self.block().fit(path, length)
             assert len(full.status) == len(full.n_iter) == length
             for stop in range(1, length + 1):
@@ -147,7 +148,7 @@ class ShortContract:
                 for name in ("status", "n_iter"):
                     assert np.array_equal(getattr(part, name), getattr(full, name)[:stop])
                 assert np.array_equal(part.totals(ZERO_ONE), full.totals(ZERO_ONE)[:stop])
-                assert self.learner.same(part.model(stop - 1), full.model(stop - 1))
+                assert self.learner.codec.same(part.model(stop - 1), full.model(stop - 1))
 
     def test_totals_are_the_errors_of_its_models(self) -> None:
         for fits, length in self.every_fit():
@@ -166,7 +167,7 @@ class ShortContract:
                 self.check_same(self.stored(models), fits)
 
     def test_its_scores_rank_rows_of_two_classes_if_it_says_so(self) -> None:
-        if not self.learner.ranks or self.task.n_classes > 2:
+        if Output.RANK not in self.learner.outputs or self.task.n_classes > 2:
             return
         for model in self.models():
             predicted = model.predict(self.task.X)
@@ -178,32 +179,32 @@ class ShortContract:
         models = list(self.models())
         again = self.stored(models)
         for model, other, at in zip(models, again, self.positions(), strict=True):
-            assert self.learner.same(model, other)
-            assert self.learner.setting_of(other) == self.learner.setting(*at)
+            assert self.learner.codec.same(model, other)
+            assert self.learner.codec.setting(other) == self.learner.space.setting(*at)
             one, two = model.predict(self.task.X), other.predict(self.task.X)
             assert (one.label.tobytes(), one.score.tobytes()) == (two.label.tobytes(), two.score.tobytes())
         assert self.pickled(models) == self.pickled(again)
 
     def test_a_table_with_nan_is_refused(self) -> None:
-        table = self.learner.table(list(self.models())[:1], self.task)
+        table = self.learner.codec.table(list(self.models())[:1], self.task)
         for column, field in enumerate(table.schema):
             forged = _with_nan(table[field.name].to_pylist()[0])
             if forged is not None:
                 rows = table.set_column(column, field, pa.array([forged], field.type))
                 with pytest.raises((ValueError, IndexError)):
-                    self.learner.from_table(rows, self.task)
+                    self.learner.codec.from_table(rows, self.task)
 
     def test_models_of_other_rows_differ(self) -> None:
         train, score = self.split()
         others = list(self.models(score))
-        assert not all(map(self.learner.same, self.models(train), others))
+        assert not all(map(self.learner.codec.same, self.models(train), others))
 
     def test_a_model_is_checked_against_its_training_rows(self) -> None:
         train, score = self.split()
         for model, other in zip(self.models(train), self.models(score), strict=True):
-            assert self.learner.check(model, self.task, train, False).differences == []
-            if not self.learner.same(model, other):
-                result = self.learner.check(other, self.task, train, False)
+            assert self.learner.trainer.check(model, self.task, train, False).differences == []
+            if not self.learner.codec.same(model, other):
+                result = self.learner.trainer.check(other, self.task, train, False)
                 assert result.differences or result.trusted
 
     # helpers
@@ -217,7 +218,9 @@ class ShortContract:
         return run_job(Job(study or self.study(), self.task, out), execution or Execution("serial"))
 
     def positions(self) -> list[tuple[int, int]]:
-        return [(path, step) for path, length in enumerate(self.learner.lengths) for step in range(length)]
+        return [
+            (path, step) for path, length in enumerate(self.learner.space.lengths) for step in range(length)
+        ]
 
     def split(self) -> tuple[Any, Any]:
         """Return the training rows and the scored rows of a refit on three folds."""
@@ -226,11 +229,11 @@ class ShortContract:
 
     def block(self, train: Any = None, score: Any = None) -> Any:
         split = self.split() if train is None else (train, score)
-        return self.learner.prepare(self.learner.share(self.task), *split)
+        return self.learner.trainer.prepare(self.learner.trainer.share(self.task), *split)
 
     def every_fit(self, train: Any = None, score: Any = None) -> list[tuple[Any, int]]:
         block = self.block(train, score)
-        return [(block.fit(path, length), length) for path, length in enumerate(self.learner.lengths)]
+        return [(block.fit(path, length), length) for path, length in enumerate(self.learner.space.lengths)]
 
     def models(self, train: Any = None) -> list[Any]:
         fitted = self.every_fit() if train is None else self.every_fit(train, self.split()[1])
@@ -242,8 +245,8 @@ class ShortContract:
 
     def stored(self, models: Sequence[Any]) -> list[Any]:
         sink = io.BytesIO()
-        parquet.write_table(self.learner.table(models, self.task), sink)
-        return list(self.learner.from_table(parquet.read_table(sink), self.task))
+        parquet.write_table(self.learner.codec.table(models, self.task), sink)
+        return list(self.learner.codec.from_table(parquet.read_table(sink), self.task))
 
     def pickled(self, models: Sequence[Any]) -> dict[str, bytes]:
         counts = (0,) * self.task.n_classes
@@ -251,7 +254,7 @@ class ShortContract:
         return to_pickles(Ensemble(tuple(members)), self.learner, self.task)
 
     def check_same(self, models: Sequence[Any], fits: Any) -> None:
-        assert all(self.learner.same(model, fits.model(step)) for step, model in enumerate(models))
+        assert all(self.learner.codec.same(model, fits.model(step)) for step, model in enumerate(models))
 
 
 class LearnerContract(ShortContract):
@@ -260,9 +263,9 @@ class LearnerContract(ShortContract):
     # properties it declares
 
     def test_each_position_has_a_distinct_setting(self) -> None:
-        settings = [self.learner.setting(*at) for at in self.positions()]
+        settings = [self.learner.space.setting(*at) for at in self.positions()]
         assert json.loads(json.dumps([dict(setting) for setting in settings], allow_nan=False)) == settings
-        columns = {name: list(column) for name, column in self.learner.settings().items()}
+        columns = {name: list(column) for name, column in self.learner.space.settings().items()}
         for at, row in enumerate(zip(*columns.values(), strict=True)):
             assert set(settings[at]) <= set(columns)
             assert row == tuple(settings[at].get(name) for name in columns)
@@ -273,7 +276,7 @@ class LearnerContract(ShortContract):
     def test_it_can_be_thinned(self) -> None:
         thinned = self.learner.thinned(2)
         assert type(thinned) is type(self.learner)
-        assert 1 <= sum(thinned.lengths) <= sum(self.learner.lengths)
+        assert 1 <= sum(thinned.space.lengths) <= sum(self.learner.space.lengths)
         assert self.learner.thinned(10**6) == self.learner
 
     def test_its_canonical_form_keeps_its_settings_on_a_part_of_the_rows(self) -> None:
@@ -282,15 +285,14 @@ class LearnerContract(ShortContract):
         check_parts(whole, self.task)
 
     def test_more_rows_cost_no_less(self) -> None:
-        costs = [self.learner.cost(n) for n in SIZES]
-        memory = [self.learner.memory(n, n, 3) for n in SIZES]
+        costs = [self.learner.trainer.cost(n) for n in SIZES]
+        memory = [self.learner.trainer.memory(n, n, 3) for n in SIZES]
         assert 0 < costs[0] <= costs[1] <= costs[2]
         assert 0 < memory[0] <= memory[1] <= memory[2]
 
     def test_its_state_consists_of_strings(self) -> None:
-        self.learner.load()
-        self.learner.load()
-        state = self.learner.state()
+        self.learner.trainer.load()
+        state = self.learner.trainer.state()
         assert all(isinstance(text, str) for text in (*state, *state.values()))
 
     @pytest.mark.parametrize(("kind", "n_classes"), [(Kind.BINARY, 2), (Kind.MULTICLASS, 3)])
@@ -299,7 +301,7 @@ class LearnerContract(ShortContract):
         if kind in self.learner.kinds:
             assert Problem.of(study, task).task is task
             return
-        unable = [label for label, one in learners_of(self.learner).items() if kind not in one.kinds]
+        unable = [label for label, one in self.learner.by_label.items() if kind not in one.kinds]
         message = f"has {n_classes} classes .*, and learner {unable[0]} is for"
         with pytest.raises(InputError, match=message):
             Problem.of(study, task)
@@ -308,18 +310,18 @@ class LearnerContract(ShortContract):
 
     def test_a_path_does_not_depend_on_paths_fitted_before(self) -> None:
         block = self.block()
-        for path in reversed(range(len(self.learner.lengths))):
-            length = self.learner.lengths[path]
+        for path in reversed(range(len(self.learner.space.lengths))):
+            length = self.learner.space.lengths[path]
             used, fresh = block.fit(path, length), self.block().fit(path, length)
             self.check_same([used.model(step) for step in range(length)], fresh)
 
     def test_its_inputs_may_be_read_only_and_are_not_changed(self) -> None:
         buffers: list[pickle.PickleBuffer] = []
-        pickled = pickle.dumps(self.learner.share(self.task), 5, buffer_callback=buffers.append)
+        pickled = pickle.dumps(self.learner.trainer.share(self.task), 5, buffer_callback=buffers.append)
         contents = [bytes(buffer.raw()) for buffer in buffers]
         shared, rows = pickle.loads(pickled, buffers=contents), self.split()  # as from Ray's object store
-        block = self.learner.prepare(shared, *rows)
-        for path, length in enumerate(self.learner.lengths):
+        block = self.learner.trainer.prepare(shared, *rows)
+        for path, length in enumerate(self.learner.space.lengths):
             models = [block.fit(path, length).model(step) for step in range(length)]
             self.check_same(models, self.block().fit(path, length))
         assert contents == [bytes(buffer.raw()) for buffer in buffers]
@@ -361,8 +363,8 @@ class LearnerContract(ShortContract):
 
     def test_its_models_have_no_more_values_than_declared(self) -> None:
         for model in self.models():
-            row = self.learner.table([model], self.task).to_pylist()[0]
-            assert sum(map(_count, row.values())) <= self.learner.most_values(self.task)
+            row = self.learner.codec.table([model], self.task).to_pylist()[0]
+            assert sum(map(_count, row.values())) <= self.learner.codec.max_row_values(self.task)
 
     # its runs
 
@@ -383,7 +385,7 @@ class LearnerContract(ShortContract):
         assert (short.position, short.k) == (full.position, full.k)
         assert (short.l_ms, short.l_ee) == (full.l_ms, full.l_ee)
         pairs = zip(short.ensemble.members, full.ensemble.members, strict=True)
-        assert all(self.learner.same(one.model, other.model) for one, other in pairs)
+        assert all(self.learner.codec.same(one.model, other.model) for one, other in pairs)
 
 
 def _with_nan(value: Any) -> Any:

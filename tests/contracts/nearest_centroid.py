@@ -13,15 +13,22 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ckcv_ray.core.measures import Kind
-from ckcv_ray.core.options import Option, check_options, option
-from ckcv_ray.learners import SimpleLearner, register
-from ckcv_ray.learners.base import Predicted, Setting
-from ckcv_ray.validation import grid
+from ckcv_ray.extend import (
+    Kind,
+    Model,
+    Option,
+    Predicted,
+    Setting,
+    SimpleLearner,
+    check_options,
+    grid,
+    option,
+    register,
+)
 
 
 @dataclass(frozen=True)
-class Centroids:
+class Centroids(Model):
     """The centroid of each of the ``classes`` that had rows, and the scale of each feature."""
 
     metric: str

@@ -4,8 +4,7 @@ from decision_stump import DecisionStump
 from learner_contract import LearnerContract, ShortContract, clouds
 from nearest_centroid import NearestCentroid
 
-from ckcv_ray import GaussianSVM
-from ckcv_ray.learners import Choice
+from ckcv_ray import Choice, GaussianSVM
 
 
 class TestGaussianSVM(LearnerContract):

@@ -105,7 +105,7 @@ def test_a_run_passes_verify_and_can_be_loaded(finished: Path) -> None:
     assert verify(finished, refit=1.0, execution=SERIAL).differences == []
     result, opened = load_run(finished), load_run(finished, allow_pickle=True)
     assert result.problem.learner == STUDY.learner
-    assert result.setting == result.problem.learner.setting(*result.position)
+    assert result.setting == result.problem.learner.space.setting(*result.position)
     assert np.array_equal(result.predict(TASK.X, seed=1), opened.predict(TASK.X, seed=1))
 
 

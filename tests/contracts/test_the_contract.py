@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import count
 from typing import Any
 
@@ -10,9 +11,8 @@ import pytest
 from learner_contract import LearnerContract, clouds
 from nearest_centroid import Centroids, NearestCentroid
 
-from ckcv_ray.core.options import Option, option
-from ckcv_ray.learners.base import Checked, Predicted, Setting
-from ckcv_ray.tables.task import Task
+from ckcv_ray import Task
+from ckcv_ray.extend import Checked, FieldsCodec, Option, Predicted, RowTrainer, Setting, option
 from ckcv_ray.validation import folds
 
 COUNTER = count()
@@ -33,12 +33,16 @@ class Remembers(NearestCentroid):
         return [replace(m, centres=m.centres + next(COUNTER)) for m in super().fit(X, y, settings)]
 
 
-class Writes(NearestCentroid):
-    """Changes the task it is given."""
-
+class WritesTrainer(RowTrainer):
     def prepare(self, shared: Task, train: Any, score: Any) -> Any:
         shared.X[0] = shared.X[0] + 1.0
         return super().prepare(shared, train, score)
+
+
+class Writes(NearestCentroid):
+    """Changes the task it is given."""
+
+    trainer = cached_property(WritesTrainer)
 
 
 class NeedsEveryClass(NearestCentroid):
@@ -81,39 +85,59 @@ class Breaks(NearestCentroid):
         return [[{**setting, "metric": "po\noled"} for setting in super().paths[0]]]
 
 
+class ForgetsCodec(FieldsCodec):
+    def table(self, models: Sequence[Any], task: Any) -> Any:
+        return super().table([replace(m, centres=m.centres.astype(np.float32)) for m in models], task)
+
+
 class Forgets(NearestCentroid):
     """Its tables lose the last bits."""
 
-    def table(self, models: Sequence[Any], task: Any) -> Any:
-        return super().table([replace(m, centres=m.centres.astype(np.float32)) for m in models], task)
+    codec = cached_property(ForgetsCodec)
+
+
+class TrustsTrainer(RowTrainer):
+    def check(self, model: Any, task: Task, train: Any, converged: bool) -> Checked:
+        return Checked([], [])
 
 
 class Trusts(NearestCentroid):
     """Finds nothing wrong with any model."""
 
-    def check(self, model: Any, task: Task, train: Any, converged: bool) -> Checked:
-        return Checked([], [])
+    trainer = cached_property(TrustsTrainer)
+
+
+class BlindCodec(FieldsCodec):
+    def same(self, a: Any, b: Any, rounding: float = 0.0) -> bool:
+        return True
 
 
 class Blind(NearestCentroid):
     """Considers all models equal."""
 
-    def same(self, a: Any, b: Any) -> bool:
-        return True
+    codec = cached_property(BlindCodec)
+
+
+class TightCodec(FieldsCodec):
+    def max_row_values(self, task: Task) -> int:
+        return 3
 
 
 class Tight(NearestCentroid):
     """Declares fewer values than its models have."""
 
-    def most_values(self, task: Task) -> int:
-        return 3
+    codec = cached_property(TightCodec)
+
+
+class CheaperTrainer(RowTrainer):
+    def cost(self, n_train: int) -> float:
+        return 1.0 / n_train
 
 
 class Cheaper(NearestCentroid):
     """Declares a lower cost for more rows."""
 
-    def cost(self, n_train: int) -> float:
-        return 1.0 / n_train
+    trainer = cached_property(CheaperTrainer)
 
 
 class Shrinks(NearestCentroid):

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from sklearn import metrics
 
 from ckcv_ray.core.measures import Kind
-from ckcv_ray.core.scores import CLASSES, NUMBERS, OWN, PROBABILITY, RANK, VALUE, Answers, make_score
+from ckcv_ray.core.scores import CLASSES, NUMBERS, OWN, PROBABILITY, RANK, VALUE, Outputs, make_score
 from ckcv_ray.errors import InputError
 
 
@@ -21,13 +21,13 @@ def answers(n, n_classes, seed):
     rank = shares[:, 1] - shares[:, 0] if n_classes == 2 else None
     y = np.where(rng.random(n) < 0.7, label, rng.integers(0, n_classes, n))
     y[:n_classes] = np.arange(n_classes)
-    return y, Answers(label, rank, shares)
+    return y, Outputs(label, rank, shares)
 
 
 def numbers(n, seed):
     rng = np.random.default_rng(np.random.SeedSequence(seed))
     y = rng.normal(size=n) + 3
-    return y, Answers(value=y + rng.normal(size=n) / 2)
+    return y, Outputs(value=y + rng.normal(size=n) / 2)
 
 
 EXPECTED = {
@@ -65,7 +65,7 @@ def test_a_pooled_score_is_that_of_all_rows(score, seed, n, cut):
     """The sums of two parts are those of the whole, whatever the score of each part is."""
     y, said = numbers(n, seed) if score.needs == VALUE else answers(n, 2, seed)
     parts = np.split(np.arange(n), [int(cut * n)])
-    cut_of = [(y[part], Answers(*(None if one is None else one[part] for one in said))) for part in parts]
+    cut_of = [(y[part], Outputs(*(None if one is None else one[part] for one in said))) for part in parts]
     sums = np.array([score.sums(*one, 2) for one in cut_of])
     assert score.pooled(sums) == pytest.approx(score.of(y, said), rel=1e-9, abs=1e-12)
 
@@ -79,7 +79,7 @@ def test_a_pooled_r2_is_that_of_all_rows_however_far_from_zero(offset, parts):
     said = y + 0.3 * rng.normal(size=60)
     score = make_score("r2", Kind.REGRESSION)
     cut_of = np.array_split(np.arange(60), parts)
-    sums = np.array([score.sums(y[part], Answers(value=said[part]), 0) for part in cut_of])
+    sums = np.array([score.sums(y[part], Outputs(value=said[part]), 0) for part in cut_of])
     assert score.pooled(sums) == pytest.approx(metrics.r2_score(y - offset, said - offset), rel=1e-6)
 
 
@@ -112,14 +112,14 @@ def test_any_scorer_of_scikit_learn_may_be_named(name, kind):
 
 def test_what_is_not_defined_is_nan():
     y = np.zeros(5, int)
-    said = Answers(np.zeros(5, np.int32), np.arange(5.0), np.tile([0.5, 0.5], (5, 1)))
+    said = Outputs(np.zeros(5, np.int32), np.arange(5.0), np.tile([0.5, 0.5], (5, 1)))
     assert isnan(make_score("auc", Kind.BINARY).of(y, said))
-    assert isnan(make_score("r2", Kind.REGRESSION).of(np.ones(1), Answers(value=np.ones(1))))
+    assert isnan(make_score("r2", Kind.REGRESSION).of(np.ones(1), Outputs(value=np.ones(1))))
 
 
 def test_undecided_rows_count_as_wrong():
     y = np.array([0, 1, 1, 0])
-    said = Answers(np.array([-1, 1, -1, 0], np.int32))
+    said = Outputs(np.array([-1, 1, -1, 0], np.int32))
     assert make_score("zero_one", Kind.BINARY).of(y, said) == 0.5
     assert make_score("accuracy", Kind.BINARY).of(y, said) == 0.5
     assert make_score("f1", Kind.BINARY).of(y, said) == pytest.approx(2 / 3)

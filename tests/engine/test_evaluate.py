@@ -80,7 +80,7 @@ def test_shared_distances_and_distances_made_anew_give_the_same_records(
 
 def test_the_shared_data_are_not_written_to() -> None:
     inputs = worker.share(problem("none"))
-    for array in (inputs.shared.X, inputs.shared.y, inputs.shared.distances, inputs.problem.task.X):
+    for array in (inputs.shared.task.X, inputs.shared.task.y, inputs.shared.distances, inputs.problem.task.X):
         assert array is not None
         array.flags.writeable = False
     outcome = worker.evaluate([unit("select"), unit("refit")], inputs)
@@ -92,7 +92,7 @@ def test_rows_held_out_are_not_shared() -> None:
     inputs = worker.share(Problem.of(study, blobs(60)))
     assert inputs.problem.held is None
     assert inputs.problem.all_rows.n == inputs.problem.task.n == 60 - 19
-    assert len(inputs.shared.X) == 60 - 19
+    assert len(inputs.shared.task.X) == 60 - 19
 
 
 def test_a_solver_that_raises_is_data_not_a_crash(

@@ -108,13 +108,13 @@ def test_order_repetition_and_batching_change_nothing(seed, window):
     assert noisy.certificate == quiet.certificate
     for mine, theirs in zip(noisy.ensemble.members, quiet.ensemble.members, strict=True):
         assert (mine.split, mine.k, mine.errors) == (theirs.split, theirs.k, theirs.errors)
-        assert study.learner.same(mine.model, theirs.model)
+        assert study.learner.codec.same(mine.model, theirs.model)
 
 
 @cache
 def all_bounds() -> dict[tuple[int, int, int], list[float]]:
     """The bound on every split's select set, for every candidate (step, path, k)."""
-    every = tuple(enumerate(PROBLEM.learner.lengths))
+    every = tuple(enumerate(PROBLEM.learner.space.lengths))
     units = [Unit(Stage.SELECT, j, i, every) for j in range(2) for i in range(5)]
     bounds = {}
     for record in np.sort(evaluate(units, share(PROBLEM)).records, order=["split"]):
@@ -130,7 +130,7 @@ def foretold(doomed):
     lost = {}
     for stage, k, split, path in doomed:
         if stage is Stage.SELECT:
-            for step in range(PROBLEM.learner.lengths[path]):
+            for step in range(PROBLEM.learner.space.lengths[path]):
                 candidate = step, path, k
                 lost[candidate] = min(split, lost.get(candidate, split))
     sums = {candidate: fsum(bounds) for candidate, bounds in all_bounds().items()}

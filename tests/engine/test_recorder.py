@@ -294,7 +294,7 @@ def problem() -> Problem:
 def half(problem: Problem) -> Iterator[Unit]:
     """Units of the first fold size."""
     for split in range(3):
-        yield Unit(Stage.SELECT, 0, split, tuple(enumerate(problem.learner.lengths)))
+        yield Unit(Stage.SELECT, 0, split, tuple(enumerate(problem.learner.space.lengths)))
 
 
 def test_what_came_in_is_there_for_the_next_one(tmp_path: Path, problem: Problem) -> None:

@@ -75,4 +75,4 @@ def test_default_equals_exhaustive(
     assert short == full
     assert [member.errors for member in members] == [member.errors for member in others]
     pairs = zip(members, others, strict=True)
-    assert all(result.problem.learner.same(one.model, other.model) for one, other in pairs)
+    assert all(result.problem.learner.codec.same(one.model, other.model) for one, other in pairs)

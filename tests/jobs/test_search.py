@@ -31,7 +31,7 @@ def test_both_count_the_same_errors_and_find_the_same_minimum(pair: tuple[Any, A
 def test_one_error_more_is_a_difference(pair: tuple[Any, Any, GridSearchCV]) -> None:
     made, ours, theirs = pair
     leader = ours.selection.winner()
-    setting = made.problem.learner.setting(leader.path, leader.step)
+    setting = made.problem.learner.space.setting(leader.path, leader.step)
     changed = {name: np.array(values) for name, values in theirs.cv_results_.items()}
     changed["split0_test_score"][theirs.cv_results_["params"].index(setting)] -= (
         1 / made.problem.sizes[0].n_select
@@ -44,7 +44,7 @@ def test_one_error_more_is_a_difference(pair: tuple[Any, Any, GridSearchCV]) -> 
 def test_the_estimators_of_both_are_seeded_alike(pair: tuple[Any, Any, GridSearchCV]) -> None:
     made, _, theirs = pair
     assert {params["random_state"] for params in theirs.cv_results_["params"]} == {0}
-    assert made.problem.learner.setting(0, 0)["random_state"] == 0
+    assert made.problem.learner.space.setting(0, 0)["random_state"] == 0
 
 
 def test_the_figures_are_those_of_the_two_searches(capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,10 +13,12 @@ from learner_contract import clouds
 from nearest_centroid import NearestCentroid
 
 from ckcv_ray.core.measures import ZERO_ONE, Kind
+from ckcv_ray.core.scores import Output
 from ckcv_ray.errors import InputError
-from ckcv_ray.learners import Choice, learners_of
-from ckcv_ray.learners.choice import ChosenModel, learner_of_paths, number_of
+from ckcv_ray.learners import Choice
+from ckcv_ray.learners.choice import ChoiceTrainer, ChosenModel
 from ckcv_ray.learners.ensemble import Ensemble, Member, from_arrow, to_arrow
+from ckcv_ray.learners.simple import RowTrainer
 from ckcv_ray.learners.svm.learner import GaussianSVM
 from ckcv_ray.study import Problem, Study
 
@@ -37,8 +39,8 @@ class Binary(DecisionStump):
 
 def models(choice: Choice = CHOICE) -> list[Any]:
     """A model of every setting."""
-    block = choice.prepare(choice.share(TASK), TRAIN, SCORE)
-    every = [(block.fit(path, length), length) for path, length in enumerate(choice.lengths)]
+    block = choice.trainer.prepare(choice.trainer.share(TASK), TRAIN, SCORE)
+    every = [(block.fit(path, length), length) for path, length in enumerate(choice.space.lengths)]
     return [fits.model(step) for fits, length in every for step in range(length)]
 
 
@@ -50,9 +52,8 @@ def ensemble(of: list[Any]) -> Ensemble:
 
 
 def test_paths_are_those_of_the_learners_one_after_the_other() -> None:
-    assert list(CHOICE.lengths) == [2, 2, 2, 2, 1, 2, 2]
-    assert learner_of_paths(CHOICE).tolist() == [0, 0, 0, 1, 1, 2, 2]
-    assert [CHOICE.at(path) for path in (0, 2, 3, 4, 5, 6)] == [
+    assert list(CHOICE.space.lengths) == [2, 2, 2, 2, 1, 2, 2]
+    assert [CHOICE.trainer.paths[path] for path in (0, 2, 3, 4, 5, 6)] == [
         (0, 0),
         (0, 2),
         (1, 0),
@@ -60,23 +61,20 @@ def test_paths_are_those_of_the_learners_one_after_the_other() -> None:
         (2, 0),
         (2, 1),
     ]
-    for path, length in enumerate(CHOICE.lengths):
-        number, own = CHOICE.at(path)
-        label, learner = list(learners_of(CHOICE).items())[number]
+    for path, length in enumerate(CHOICE.space.lengths):
+        number, own = CHOICE.trainer.paths[path]
+        label, learner = list(CHOICE.by_label.items())[number]
         for step in range(length):
-            setting = CHOICE.setting(path, step)
-            assert setting == {"learner": label, **learner.setting(own, step)}
-            assert number_of(CHOICE, setting) == number
+            setting = CHOICE.space.setting(path, step)
+            assert setting == {"learner": label, **learner.space.setting(own, step)}
 
 
 def test_a_single_learner_is_its_own_choice() -> None:
-    assert learners_of(SVM) == {"svm": SVM}
-    assert learner_of_paths(SVM).tolist() == [0, 0, 0]
-    assert number_of(SVM, SVM.setting(0, 0)) == 0
+    assert SVM.by_label == {"svm": SVM}
 
 
 def test_settings_are_empty_where_a_learner_has_no_such_hyperparameter() -> None:
-    columns = CHOICE.settings()
+    columns = CHOICE.space.settings()
     assert list(columns) == ["learner", "C", "gamma", "metric", "shrinkage", "rule"]
     assert columns["learner"].tolist() == 6 * ["svm"] + 3 * ["centroid"] + 4 * ["stump"]
     assert columns["C"].tolist() == [0.1, 1.0] * 3 + [None] * 7
@@ -92,8 +90,9 @@ class Clashing(NearestCentroid):
 
     name = "clashing"
 
-    def setting(self, path: int, step: int) -> dict[str, Any]:
-        return {"learner": "mine", **super().setting(path, step)}
+    @property
+    def paths(self) -> Any:
+        return [[{"learner": "mine", **setting} for setting in path] for path in super().paths]
 
 
 @pytest.mark.parametrize(
@@ -136,8 +135,8 @@ def test_a_learner_of_another_kind_is_refused_by_its_name() -> None:
 
 
 def test_scores_rank_if_those_of_every_learner_do() -> None:
-    assert not CHOICE.ranks
-    assert Choice((SVM, GaussianSVM()), ("a", "b")).ranks
+    assert Output.RANK not in CHOICE.outputs
+    assert Choice((SVM, GaussianSVM()), ("a", "b")).outputs == {Output.RANK}
     study = Study(learner=CHOICE).replace(certify="holdout", claim="auc")
     with pytest.raises(InputError, match="needs scores that order the rows, and learner centroid gives none"):
         Problem.of(study, TASK)
@@ -159,7 +158,7 @@ def test_one_class_can_be_named_twice_by_labels() -> None:
     assert content["learner"]["labels"] == ["equal", "balanced"]
     assert Study.from_json(content).learner == twice
     assert [model.learner for model in models(twice)] == ["equal"] * 6 + ["balanced"] * 6
-    assert twice.columns(TASK).names[:3] == ["learner", "equal.C", "equal.gamma"]
+    assert twice.codec.columns(TASK).names[:3] == ["learner", "equal.C", "equal.gamma"]
 
 
 def test_the_order_of_the_learners_is_part_of_the_study() -> None:
@@ -175,17 +174,17 @@ def test_advice_is_that_of_each_learner_that_has_some() -> None:
 # fits
 
 
-def test_a_split_is_prepared_only_for_learners_that_are_fitted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_split_is_prepared_only_for_learners_that_are_fitted() -> None:
     prepared = []
-    for kind in (GaussianSVM, NearestCentroid, DecisionStump):
-        real = kind.prepare
 
-        def counted(self: Any, *rows: Any, real: Any = real) -> Any:
-            prepared.append(self.name)
-            return real(self, *rows)
+    class Counted(RowTrainer):
+        def prepare(self, shared: Any, train: Any, score: Any) -> Any:
+            prepared.append(self.learner.name)
+            return super().prepare(shared, train, score)
 
-        monkeypatch.setattr(kind, "prepare", counted)
-    block = CHOICE.prepare(CHOICE.share(TASK), TRAIN, SCORE)
+    trainer = ChoiceTrainer(CHOICE.by_label)
+    trainer.trainers[1:] = Counted(CENTROID), Counted(STUMP)
+    block = trainer.prepare(trainer.share(TASK), TRAIN, SCORE)
     assert prepared == []
     for path in (3, 4, 5, 6):
         block.fit(path, 1)
@@ -193,27 +192,27 @@ def test_a_split_is_prepared_only_for_learners_that_are_fitted(monkeypatch: pyte
 
 
 def test_fits_are_those_of_the_learner_alone() -> None:
-    block = CHOICE.prepare(CHOICE.share(TASK), TRAIN, SCORE)
+    block = CHOICE.trainer.prepare(CHOICE.trainer.share(TASK), TRAIN, SCORE)
     first = 0
-    for label, one in learners_of(CHOICE).items():
-        alone = one.prepare(one.share(TASK), TRAIN, SCORE)
-        for path, length in enumerate(one.lengths):
+    for label, one in CHOICE.by_label.items():
+        alone = one.trainer.prepare(one.trainer.share(TASK), TRAIN, SCORE)
+        for path, length in enumerate(one.space.lengths):
             fits, own = block.fit(first + path, length), alone.fit(path, length)
             assert np.array_equal(fits.totals(ZERO_ONE), own.totals(ZERO_ONE))
             for step in range(length):
                 assert fits.model(step).learner == label
-                assert one.same(fits.model(step).model, own.model(step))
-        first += len(one.lengths)
+                assert one.codec.same(fits.model(step).model, own.model(step))
+        first += len(one.space.lengths)
 
 
 def test_arrays_that_learners_share_are_sent_once() -> None:
     two = Choice((CENTROID, STUMP))
-    sizes = [len(pickle.dumps(one.share(clouds(2000, 2)))) for one in (two, CENTROID)]
+    sizes = [len(pickle.dumps(one.trainer.share(clouds(2000, 2)))) for one in (two, CENTROID)]
     assert sizes[0] < 1.1 * sizes[1]
 
 
 def test_memory_is_that_of_one_learner_at_a_time() -> None:
-    assert CHOICE.memory(100, 50, 3) == max(one.memory(100, 50, 3) for one in CHOICE.learners)
+    assert CHOICE.trainer.memory(100, 50, 3) == max(one.trainer.memory(100, 50, 3) for one in CHOICE.learners)
 
 
 # tables of models
@@ -229,8 +228,8 @@ def test_models_of_several_learners_share_a_table() -> None:
         filled = {name for name, value in row.items() if value is not None and "." in name}
         assert {name.split(".")[0] for name in filled} == {row["learner"]}
     again = [member.model for member in from_arrow(table, CHOICE, TASK).members]
-    assert all(map(CHOICE.same, mixed, again))
-    assert not CHOICE.same(mixed[0], mixed[1])
+    assert all(map(CHOICE.codec.same, mixed, again))
+    assert not CHOICE.codec.same(mixed[0], mixed[1])
 
 
 def forged(change: Any) -> pa.Table:
@@ -266,5 +265,5 @@ def test_a_table_with_cells_of_another_learner_or_without_its_own_is_refused(
 def test_a_model_can_be_pickled_and_names_its_learner() -> None:
     model = pickle.loads(pickle.dumps(models()[0]))
     assert isinstance(model, ChosenModel)
-    assert CHOICE.same(model, models()[0])
-    assert CHOICE.setting_of(model) == {"learner": "svm", "C": 0.1, "gamma": 0.1}
+    assert CHOICE.codec.same(model, models()[0])
+    assert CHOICE.codec.setting(model) == {"learner": "svm", "C": 0.1, "gamma": 0.1}

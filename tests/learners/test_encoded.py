@@ -18,9 +18,9 @@ from untidy import untidy
 
 from ckcv_ray import Execution, Job, Study, load_run
 from ckcv_ray.errors import InputError, StoreError
-from ckcv_ray.learners import encoded
-from ckcv_ray.learners.encoder import DATE_PARTS, Encoder, expanded, expanded_columns
-from ckcv_ray.learners.encoding import Categories, Encoding, Gaps
+from ckcv_ray.learners.encoding import learner as encoded
+from ckcv_ray.learners.encoding.encoder import PARTS, Encoder, expand_dates, list_expanded_columns
+from ckcv_ray.learners.encoding.encoding import Categories, Encoding, Gaps
 from ckcv_ray.runs.run import run_job
 from ckcv_ray.runs.verify import verify
 from ckcv_ray.study import Problem
@@ -47,7 +47,7 @@ def task() -> Task:
 
 def pipeline(encoding: Encoding, task: Task, n: int) -> ColumnTransformer:
     """What somebody would write by hand with scikit-learn, but for the columns that say where gaps were."""
-    categorical = np.array([bool(one.levels) for one in expanded_columns(task.schema)])
+    categorical = np.array([bool(one.levels) for one in list_expanded_columns(task.schema)])
     impute = SimpleImputer(strategy=str(encoding.gaps))
     least = max(2, int(np.ceil(encoding.rare * n)))
     if encoding.categories is Categories.ONEHOT:
@@ -81,16 +81,16 @@ def join_unseen(columns, words):
 @pytest.mark.parametrize("n", [7, 30, 80])
 def test_columns_are_encoded_as_by_scikit_learn(encoding, n, task):
     train = np.random.default_rng(n).permutation(task.n)[:n]
-    X = expanded(task.X, task.schema)
+    X = expand_dates(task.X, task.schema)
     theirs = pipeline(encoding, task, n).fit(X[train])
     expected = theirs.transform(X)
     if encoding.categories is Categories.ORDINAL:
         join_unseen(expected, theirs.named_transformers_["words"])
     encoder = encoding.fit(task, train)
     kept, indicators = [], []
-    names = [one.name for one in expanded_columns(task.schema)]
+    names = [one.name for one in list_expanded_columns(task.schema)]
     for name, one, column in zip(names, encoder.fitted, X.T, strict=True):
-        made, may_say = list(one.columns(column)), "." not in name or name.endswith(f".{DATE_PARTS[0]}")
+        made, may_say = list(one.columns(column)), "." not in name or name.endswith(f".{PARTS[0]}")
         if hasattr(one, "missing"):
             kept.append((True, made[:1]))
             indicators.append((made[1:], np.isnan(column[train]).any() and may_say))
@@ -139,9 +139,9 @@ def test_what_was_never_seen_and_gaps_are_encoded():
 
 
 def test_dates_become_parts(task):
-    names = [one.name for one in expanded_columns(task.schema)]
+    names = [one.name for one in list_expanded_columns(task.schema)]
     first = names.index("admitted.days")
-    parts = expanded(task.X, task.schema)[:, first : first + len(DATE_PARTS)]
+    parts = expand_dates(task.X, task.schema)[:, first : first + len(PARTS)]
     for day, found in zip(untidy(80)["admitted"].to_pylist(), parts, strict=True):
         if day is None:
             assert np.isnan(found).all()
@@ -153,7 +153,7 @@ def test_dates_become_parts(task):
 def test_an_encoder_is_read_back_from_its_text(task):
     for encoding in (*ENCODINGS, TARGET):
         encoder = encoding.fit(task, np.arange(50))
-        again = Encoder.of(encoder.text, task.schema, task.n)
+        again = Encoder.from_json(encoder.text, task.schema, task.n)
         assert again.text == encoder.text
         assert again.task(task).X.tobytes() == encoder.task(task).X.tobytes()
 
@@ -180,7 +180,7 @@ def test_a_foreign_encoder_is_refused(categories, change, told, task):
     content = json.loads(Encoding(categories).fit(task, np.arange(50)).text)
     change(content)
     with pytest.raises(ValueError, match=told):
-        Encoder.of(json.dumps(content), task.schema, task.n)
+        Encoder.from_json(json.dumps(content), task.schema, task.n)
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -346,19 +346,19 @@ def test_a_row_that_is_drawn_twice_stays_in_one_fold(task):
 def test_columns_are_scaled_once(name, task):
     """Numbers by the encoder; the columns of categories and gaps as they are, zeros and ones."""
     onehot = Problem.of(Study.of(learner=name), task).learner
-    last = type(onehot.learner.new()).__name__
+    last = type(onehot.learner.build()).__name__
     assert last in ("LogisticRegression", "KNeighborsClassifier", "MLPClassifier")
     for encode in ("ordinal", "target"):  # which leave numbers of other sizes
         again = Problem.of(Study.of(learner=name, encode=encode), task).learner
-        assert type(again.learner.new()).__name__ == "Pipeline"
+        assert type(again.learner.build()).__name__ == "Pipeline"
     plain = Task.of(np.random.default_rng(0).normal(size=(30, 2)), np.arange(30) % 2)
-    assert type(Problem.of(Study.of(learner=name), plain).learner.new()).__name__ == "Pipeline"
+    assert type(Problem.of(Study.of(learner=name), plain).learner.build()).__name__ == "Pipeline"
 
 
 def test_the_linear_learner_on_a_table_is_a_pipeline_written_by_hand(task):
     learner = Problem.of(Study.of(learner="linear", param={"C": (0.3,)}), task).learner
     train, score = np.arange(60), np.arange(60, 80)
-    model = learner.prepare(learner.share(task), train, score).fit(0, 1).model(0)
+    model = learner.trainer.prepare(learner.trainer.share(task), train, score).fit(0, 1).model(0)
     encoder = Encoding(Categories.ONEHOT).fit(task, train)
     theirs = LogisticRegression(C=0.3, max_iter=1000).fit(encoder.transform(task.X[train]), task.y[train])
     assert np.array_equal(

@@ -133,7 +133,7 @@ def test_parquet_and_back_is_exact_for_any_number_of_classes(tmp_path):
     assert bits(again) == bits(ensemble)
     columns = schema(SVM, task_of(X))
     assert to_arrow(ensemble, SVM, task_of(X)).schema == columns
-    assert columns.names == ["k", "split", "errors", "n_estimate", *SVM.columns(task_of(X)).names]
+    assert columns.names == ["k", "split", "errors", "n_estimate", *SVM.codec.columns(task_of(X)).names]
 
 
 @pytest.mark.parametrize(

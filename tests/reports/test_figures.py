@@ -8,6 +8,7 @@ import pytest
 from conftest import blobs
 
 from ckcv_ray import Study
+from ckcv_ray.learners.base import Space
 from ckcv_ray.reports import figures
 from ckcv_ray.reports.figures import Axis, Landscape, Span
 from ckcv_ray.reports.selection import name_axes
@@ -125,25 +126,13 @@ def test_a_picture_takes_the_colour_of_the_text_around_it_and_has_the_same_bytes
 @pytest.mark.parametrize("gamma", [(0.5,), (0.25, 0.5, 2.0)], ids=len)
 def test_the_axes_of_grids_are_their_names(C: tuple[float, ...], gamma: tuple[float, ...]) -> None:
     problem = Problem.of(Study.of(C=C, gamma=gamma), blobs(30))
-    steps, paths = name_axes(problem.learner)
+    steps, paths = name_axes(problem.learner.space)
     assert steps == Axis("C", tuple(f"{value:g}" for value in C))
     assert paths == Axis("gamma", tuple(f"{value:g}" for value in gamma))
 
 
-class Settings:
-    """The search space of a learner."""
-
-    def __init__(self, *paths: list[dict[str, object]]) -> None:
-        self.lengths = [len(path) for path in paths]
-        every = [setting for path in paths for setting in path]
-        self.found = {name: np.array([setting[name] for setting in every]) for name in every[0]}
-
-    def settings(self) -> dict[str, np.ndarray]:
-        return self.found
-
-
 def axes(*paths: list[dict[str, object]]) -> tuple[Axis, Axis]:
-    return name_axes(Settings(*paths))  # type: ignore[arg-type]
+    return name_axes(Space(paths))
 
 
 def test_axes_of_other_search_spaces_are_named_or_counted() -> None:

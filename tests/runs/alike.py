@@ -9,7 +9,7 @@ STUDIES = [SMALL.replace(seed=seed) for seed in range(6)]
 def same(a: Result, b: Result) -> bool:
     """Whether two results are equal but for what depends on the run."""
     models = all(
-        a.problem.learner.same(one.model, other.model)
+        a.problem.learner.codec.same(one.model, other.model)
         for one, other in zip(a.ensemble.members, b.ensemble.members, strict=True)
     )
     return models and a.certificate.claims == b.certificate.claims and a.candidates.equals(b.candidates)

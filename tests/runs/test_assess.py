@@ -302,7 +302,7 @@ def test_pooled_figures_and_bounds_come_from_all_rows():
     from sklearn.metrics import f1_score
 
     for train, scored in pairs(result.problem.study):
-        model = result.problem.learner.prepare(TASK, train, scored).fit(0, 1).model(0)
+        model = result.problem.learner.trainer.prepare(TASK, train, scored).fit(0, 1).model(0)
         predicted[scored] = model.predict(X[scored]).label
     error, f1 = (result.figures(entry, score) for score in result.scores)
     assert error.pooled == pytest.approx(np.mean(predicted != Y), abs=0)

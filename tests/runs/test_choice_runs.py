@@ -21,7 +21,7 @@ from ckcv_ray.engine.backend import SERIAL, SerialBackend
 from ckcv_ray.engine.evaluate import evaluate, share
 from ckcv_ray.engine.race import RaceQueue
 from ckcv_ray.errors import RunError, StoreError
-from ckcv_ray.learners import Choice, learners_of
+from ckcv_ray.learners import Choice
 from ckcv_ray.learners.svm.learner import GaussianSVM
 from ckcv_ray.records.record import Outcome
 from ckcv_ray.runs.load import replay
@@ -72,15 +72,15 @@ def test_the_winner_is_the_best_of_what_each_learner_alone_selects(seed: int, op
     task, study = table(seed), STUDY.replace(**options)
     for order in (CHOICE, Choice((STUMP, CENTROID, SVM))):
         together = solved(study.with_learner(order), task)
-        alone = {label: solved(study.with_learner(one), task) for label, one in learners_of(order).items()}
+        alone = {label: solved(study.with_learner(one), task) for label, one in order.by_label.items()}
         best = min(alone, key=lambda label: alone[label].l_ms)  # of equals the first
         assert together.setting == {"learner": best, **alone[best].setting}
         assert together.k == alone[best].k
         assert together.l_ms.hex() == alone[best].l_ms.hex()
         assert together.l_ee.hex() == alone[best].l_ee.hex()
         pairs = zip(together.ensemble.members, alone[best].ensemble.members, strict=True)
-        learner = learners_of(order)[best]
-        assert all(learner.same(one.model.model, other.model) for one, other in pairs)
+        learner = order.by_label[best]
+        assert all(learner.codec.same(one.model.model, other.model) for one, other in pairs)
         for row in together.per_learner():
             if row["l_ms"] is not None:
                 assert row["l_ms"] == alone[row["learner"]].l_ms
@@ -116,7 +116,7 @@ def test_exhaustive_knows_the_best_candidate_of_every_learner() -> None:
     task = table(1)
     whole, short = solved(STUDY.replace(exhaustive=True), task), solved(STUDY, task)
     for known, row in zip(whole.per_learner(), short.per_learner(), strict=True):
-        alone = solved(STUDY.with_learner(learners_of(CHOICE)[known["learner"]]), task)
+        alone = solved(STUDY.with_learner(CHOICE.by_label[known["learner"]]), task)
         assert (known["l_ms"], known["k"]) == (alone.l_ms, alone.k)
         assert known["setting"] == {"learner": known["learner"], **alone.setting}
         assert row["lower_bound"] <= known["l_ms"] == known["lower_bound"]
@@ -152,7 +152,7 @@ def test_shares_are_equal_for_each_learner_then_for_each_setting() -> None:
 
 def test_occam_is_the_safe_bound_at_the_share_of_the_winner() -> None:
     result = solved(STUDY.with_learner(Choice((STUMP, SVM))), table(1))
-    number = list(learners_of(result.problem.learner)).index(result.setting["learner"])
+    number = list(result.problem.learner.by_label).index(result.setting["learner"])
     level = float(Fraction(0.05) * weight(result.problem, result.k, number))
     c = result.certificate
     assert c.claims.first["bound"] == pytest.approx(
@@ -203,7 +203,7 @@ def test_the_table_of_candidates_has_the_columns_of_every_learner(out: Path) -> 
         "string", "double", "double", "string", "string", "string"
     ]  # fmt: skip
     for row in candidates.to_pylist():
-        setting = CHOICE.setting(row["path"], row["step"])
+        setting = CHOICE.space.setting(row["path"], row["step"])
         for name in own:
             value = setting.get(name)
             if name == "shrinkage" and isinstance(value, float):
@@ -251,7 +251,7 @@ def test_the_best_of_a_reported_k_names_its_own_learner(out: Path) -> None:
     for row in shown:
         rows = result.candidates.filter(pc.equal(result.candidates["k_first"], row["k_first"])).to_pylist()
         (best,) = (one for one in rows if one["state"] in ("winner", "reported"))
-        assert row["setting"] == CHOICE.setting(best["path"], best["step"])
+        assert row["setting"] == CHOICE.space.setting(best["path"], best["step"])
 
 
 def test_a_nested_ensemble_may_mix_learners(tmp_path: Path) -> None:
@@ -314,7 +314,7 @@ def test_each_learner_has_a_rate_of_its_own() -> None:
     """The relative cost of a stump is 1000 times too large, and does not matter."""
     problem = Problem.of(STUDY.replace(exhaustive=True), table(1))
     queue = RaceQueue(problem)
-    lengths = tuple(enumerate(problem.learner.lengths))
+    lengths = tuple(enumerate(problem.learner.space.lengths))
     assert queue.rates.per_cost.tolist() == [np.inf] * 3
     unit = queue.plan(1).units[0]
     assert unit.paths == lengths

@@ -197,8 +197,8 @@ def test_compiled_losses_are_those_of_the_models(
         for number in range(size.n_splits):
             train, score = problem.rows(Stage.SELECT, j, number)
             measure = problem.measure(TASK.groups[score])
-            block = problem.learner.prepare(inputs.shared, train, score)
-            for path, length in enumerate(problem.learner.lengths):
+            block = problem.learner.trainer.prepare(inputs.shared, train, score)
+            for path, length in enumerate(problem.learner.space.lengths):
                 fits = block.fit(path, length)
                 models = [fits.model(step) for step in range(length)]
                 expected = [judge(m, TASK.X[score], TASK.y[score], measure, 2) for m in models]

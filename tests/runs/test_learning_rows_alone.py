@@ -85,7 +85,7 @@ def check_same(result, other):
     members = (*result.ensemble.members, *result.models.refit.members)
     others = (*other.ensemble.members, *other.models.refit.members)
     for a, b in zip(members, others, strict=True):
-        assert learner.same(a.model, b.model)
+        assert learner.codec.same(a.model, b.model)
     for a, b in zip(result.ensemble.members, other.ensemble.members, strict=True):
         assert a.totals == b.totals
     assert result.task.schema == other.task.schema

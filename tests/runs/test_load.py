@@ -54,7 +54,7 @@ def test_a_result_is_read_back_whole(study: Study, tmp_path: Path) -> None:
             assert (a is None) == (b is None)
             for one, other in zip(a.members if a else (), b.members if b else (), strict=True):
                 assert (one.k, one.split, one.errors) == (other.k, other.split, other.errors)
-                assert made.problem.learner.same(one.model, other.model)
+                assert made.problem.learner.codec.same(one.model, other.model)
         assert found.summary() == made.summary()
     assert snapshot(tmp_path) == before
 

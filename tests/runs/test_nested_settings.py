@@ -72,8 +72,8 @@ def test_each_member_is_fitted_at_the_setting_that_its_inner_run_selected(
     assert result.nested is not None
     for i, member in enumerate(result.nested.members):
         inner = load_run(RunFolder(tmp_path / "run").inner(i).files.root)
-        assert problem.learner.setting_of(member.model) == inner.setting
-        assert inner.problem.learner.settings().keys() == problem.learner.settings().keys()
+        assert problem.learner.codec.setting(member.model) == inner.setting
+        assert inner.problem.learner.space.settings().keys() == problem.learner.space.settings().keys()
         ours, theirs = ([dict(s) for s in settings(one)] for one in (inner.problem, problem))
         assert ours == theirs
     assert verify(tmp_path / "run").differences == []
@@ -83,7 +83,9 @@ def test_each_member_is_fitted_at_the_setting_that_its_inner_run_selected(
 def settings(problem: Problem) -> list[Any]:
     """The settings that a problem selects among."""
     learner = problem.learner
-    return [learner.setting(p, s) for p, length in enumerate(learner.lengths) for s in range(length)]
+    return [
+        learner.space.setting(p, s) for p, length in enumerate(learner.space.lengths) for s in range(length)
+    ]
 
 
 @pytest.mark.parametrize("n", [36, 100])
@@ -95,7 +97,7 @@ def test_inner_selections_are_those_of_a_plain_loop(name: str, n: int) -> None:
     for i, member in enumerate(result.nested.members):
         train, score = problem.outer.rows(Stage.REFIT, 0, i)
         values = mean_bounds(settings(problem), task.X[train], task.y[train])
-        selected = problem.learner.setting_of(member.model)
+        selected = problem.learner.codec.setting(member.model)
         assert values[settings(problem).index(selected)] == pytest.approx(min(values), rel=1e-12)
         plain = fitted(selected, task.X[train], task.y[train])
         wrong = plain.predict(task.X[score]) != task.y[score]
@@ -124,11 +126,13 @@ def test_runs_that_were_right_keep_their_names() -> None:
 
 def test_what_was_selected_elsewhere_is_found_by_its_setting_alone() -> None:
     problem = Problem.of(Study.of(learner="neighbors", sample=4, k=(K,)), blobs(100))
-    for path, length in enumerate(problem.learner.lengths):
+    for path, length in enumerate(problem.learner.space.lengths):
         for step in range(length):
-            assert problem.position(problem.learner.setting(path, step)) == (path, step)
+            assert problem.position(problem.learner.space.setting(path, step)) == (path, step)
     with pytest.raises(RunError, match="is no setting of learner neighbors on all of them"):
         problem.position({"n_neighbors": 2, "weights": "uniform"})
     part = problem.task.rows(np.arange(40))
     assert settings(Problem.of(on_part(problem.study, part), part)) == settings(problem)
-    assert Neighbors(sample=4).canonical(part).paths != problem.learner.paths  # a study of these rows alone
+    assert (
+        Neighbors(sample=4).canonical(part).space.paths != problem.learner.space.paths
+    )  # a study of these rows alone

@@ -81,7 +81,7 @@ def test_an_ensemble_is_that_of_its_leader_in_the_order_of_the_splits(selected: 
         ensemble, winner = refits.ensembles()[leader], selected.problem.candidate(leader)
         assert [member.split for member in ensemble.members] == list(range(5))
         assert {member.k for member in ensemble.members} == {winner.k}
-        settings = [selected.problem.learner.setting_of(member.model) for member in ensemble.members]
+        settings = [selected.problem.learner.codec.setting(member.model) for member in ensemble.members]
         assert settings == [winner.setting] * 5
         assert selected.queue.holds_refits(leader)
 

@@ -20,10 +20,10 @@ from ckcv_ray import Execution, Study, evaluate, load_scores
 from ckcv_ray.core.bounds.losses import ONE
 from ckcv_ray.core.measures import Kind
 from ckcv_ray.core.schedule import Stage
-from ckcv_ray.core.scores import Answers, make_score
+from ckcv_ray.core.scores import Outputs, make_score
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners import LEARNERS
-from ckcv_ray.learners.encoding import Categories, Encoding
+from ckcv_ray.learners.encoding.encoding import Categories, Encoding
 from ckcv_ray.learners.ridge import Ridge
 from ckcv_ray.learners.sklearn import REGRESSORS
 from ckcv_ray.reports.summary import round_bound
@@ -120,7 +120,7 @@ def test_ridge_is_that_of_scikit_learn_on_standardised_columns(seed, penalties, 
     learner = Ridge(tuple(penalties))
     for alpha, model in zip(learner.alpha, learner.fit(X, y, learner.paths[0]), strict=True):
         theirs = make_pipeline(StandardScaler(), SklearnRidge(alpha=alpha)).fit(X, y)
-        ours = model.answers(X, frozenset()).value
+        ours = model.predict_outputs(X, frozenset()).value
         assert ours == pytest.approx(theirs.predict(X), rel=1e-6, abs=1e-6)
 
 
@@ -168,7 +168,7 @@ def test_a_procedure_is_known_by_its_numbers():
 @given(st.lists(st.just(0.0) | st.floats(1e-6, 1e4), min_size=1, max_size=60), st.floats(1e-3, 1e4))
 def test_a_clipped_error_is_bounded_by_what_is_proven_for_losses(errors, limit):
     score = make_score(f"clipped:{limit!r}", Kind.REGRESSION)
-    y, said = np.zeros(len(errors)), Answers(value=np.array(errors))
+    y, said = np.zeros(len(errors)), Outputs(value=np.array(errors))
     sums = np.array(score.sums(y, said, 0))
     mean = float(np.mean(np.minimum(errors, limit)))
     assert len(sums) == score.n_sums(0)
@@ -185,7 +185,7 @@ def test_the_bound_on_a_clipped_error_holds_with_its_probability(rate):
     score, rng, runs = make_score("clipped:10", Kind.REGRESSION), np.random.default_rng(3), 400
     failures = 0
     for _ in range(runs):
-        said = Answers(value=25.0 * (rng.random(40) < rate))
+        said = Outputs(value=25.0 * (rng.random(40) < rate))
         failures += score.bound(np.array(score.sums(np.zeros(40), said, 0)), 0.05) < 10 * rate
     assert failures <= 0.05 * runs + 3 * np.sqrt(0.05 * 0.95 * runs)
 
@@ -211,7 +211,7 @@ def test_a_function_of_the_user_sees_the_numbers():
     (entry,) = result.entries
     for number, (train, scored) in enumerate(pairs(result.problem.study)):
         (model,) = Ridge((1.0,)).fit(X[train], Y[train], [{"alpha": 1.0}])
-        predicted = model.answers(X[scored], frozenset()).value
+        predicted = model.predict_outputs(X[scored], frozenset()).value
         assert result.of_splits(entry, result.scores[1])[number] == relative_error(Y[scored], predicted)
 
 

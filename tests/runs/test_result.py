@@ -56,7 +56,7 @@ def test_the_error_is_the_mean_over_the_splits_of_what_the_members_do_on_their_e
 
 
 def test_the_winner_is_named_by_its_setting_and_its_position(result: Result) -> None:
-    assert result.problem.learner.setting(*result.position) == result.setting
+    assert result.problem.learner.space.setting(*result.position) == result.setting
     assert set(result.setting) == {"C", "gamma"}
     (row,) = result.candidates.filter(np.array(result.candidates["state"]) == "winner").to_pylist()
     assert (row["C"], row["gamma"], row["k_first"]) == (*result.setting.values(), result.k)

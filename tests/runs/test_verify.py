@@ -25,7 +25,7 @@ from ckcv_ray import Job, TestRows
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.base import STATUSES, Status
 from ckcv_ray.learners.ensemble import Ensemble, Member
-from ckcv_ray.learners.svm.problem import describe, signs
+from ckcv_ray.learners.svm.problem import describe, make_signs
 from ckcv_ray.records.record import Records
 from ckcv_ray.runs.load import environment_changes
 from ckcv_ray.runs.run import run_job
@@ -116,7 +116,9 @@ def test_a_forged_selection_is_named_as_trusted_and_seen_by_a_refit(tmp_path: Pa
     rewrite_run(out, lucky)
     assert position(out)[1:] != first[1:]
     problem, ensemble = stored(out)
-    assert problem.learner.setting_of(ensemble.members[0].model) == problem.candidate(position(out)).setting
+    assert (
+        problem.learner.codec.setting(ensemble.members[0].model) == problem.candidate(position(out)).setting
+    )
     plain = verify(out)
     assert plain.differences == []
     assert any("the error counts in the log: " in sentence for sentence in plain.trusted)
@@ -152,7 +154,7 @@ def offset_of(member: Member, problem: Problem) -> float:
     b = np.zeros(len(train))
     b[np.searchsorted(train, model.support)] = model.dual_coef
     Kb = model.decision(task.X[train]) - model.offset
-    y = signs(task)[train].astype(float)
+    y = make_signs(task)[train].astype(float)
     return describe(Kb, y, b, model.C, 0, Status.CONVERGED).offset
 
 

@@ -91,7 +91,7 @@ def test_they_are_read_as_they_were_written(tmp_path: Path) -> None:
         for mine, theirs in zip(kept.members, made.members, strict=True):
             assert (mine.k, mine.split, mine.errors) == (theirs.k, theirs.split, theirs.errors)
             assert mine.n_estimate == theirs.n_estimate
-            assert study.learner.same(mine.model, theirs.model)
+            assert study.learner.codec.same(mine.model, theirs.model)
 
 
 def test_pickles_are_opened_with_the_right_digest_alone(run: Path) -> None:

@@ -132,7 +132,7 @@ def test_costs_are_of_rows_and_memory_is_an_upper_bound() -> None:
     assert problem.cost_of(20) == plain.cost_of(N)
     assert [plain.rows_in(n) for n in range(N + 1)] == [plain.most_rows_in(n) for n in range(N + 1)]
     most = max(
-        problem.learner.memory(len(train), len(score), 2)
+        problem.learner.trainer.memory(len(train), len(score), 2)
         for j, size in enumerate(problem.sizes)
         for number in range(size.n_splits)
         for train, score in [problem.rows(Stage.REFIT, j, number)]

@@ -7,6 +7,6 @@ wait for: so the modules here import them in the functions that use them.
 from ckcv_ray.learners.sklearn.learner import AnyEstimator, EstimatorLearner
 from ckcv_ray.learners.sklearn.named import NAMED
 from ckcv_ray.learners.sklearn.regressors import REGRESSORS
-from ckcv_ray.learners.sklearn.spec import UntrustedError, packages, trust
+from ckcv_ray.learners.sklearn.spec import UntrustedError, trust
 
-__all__ = ["NAMED", "REGRESSORS", "AnyEstimator", "EstimatorLearner", "UntrustedError", "packages", "trust"]
+__all__ = ["NAMED", "REGRESSORS", "AnyEstimator", "EstimatorLearner", "UntrustedError", "trust"]

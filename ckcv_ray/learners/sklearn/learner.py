@@ -5,44 +5,49 @@ consists of the values of one parameter that share work (``paths``), or of a sin
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
 from typing import Any, ClassVar, Self
 
 import numpy as np
-import pyarrow as pa
-from numpy.typing import NDArray
 
 from ckcv_ray.core.arrays import Classes, Index
 from ckcv_ray.core.measures import Kind
-from ckcv_ray.core.options import Option, check_options, option
+from ckcv_ray.core.options import Option, check_options, option, thin_values
+from ckcv_ray.core.scores import Output
 from ckcv_ray.errors import InputError
-from ckcv_ray.learners.base import Checked, Setting
-from ckcv_ray.learners.class_weight import BALANCED, CLASS_WEIGHT, EQUALLY, NAME, of_task, weights_by_class
-from ckcv_ray.learners.sklearn.allowed import list_classes
-from ckcv_ray.learners.sklearn.blank import Blank, blank
-from ckcv_ray.learners.sklearn.model import FittedEstimator, is_foreign
+from ckcv_ray.learners.base import Codec, Learner, Setting, Space, Trainer
+from ckcv_ray.learners.class_weight import (
+    BALANCED,
+    CLASS_WEIGHT,
+    EQUALLY,
+    NAME,
+    compute_weights,
+    match_labels,
+)
+from ckcv_ray.learners.sklearn.model import EstimatorCodec, is_foreign
 from ckcv_ray.learners.sklearn.packing import last_step
-from ckcv_ray.learners.sklearn.paths import Block, Path, Plain, path_of
-from ckcv_ray.learners.sklearn.space import Space, check_space, settings_of
+from ckcv_ray.learners.sklearn.paths import Block, Path, Plain, find_sharing
+from ckcv_ray.learners.sklearn.space import Values, check_space, list_settings
 from ckcv_ray.learners.sklearn.spec import (
     Spec,
+    add_scaling,
     as_spec,
     build,
-    full_names,
-    packages,
-    parameters,
-    scaled,
+    complete_names,
+    list_packages,
+    list_parameters,
     trust,
 )
 from ckcv_ray.learners.sklearn.split import SplitFits
 from ckcv_ray.learners.sklearn.storable import check_storable
+from ckcv_ray.learners.sklearn.templates import Template, make_template
 from ckcv_ray.tables.target import Label, some
 from ckcv_ray.tables.task import Task
 from ckcv_ray.validation import integer
 
-COPIES = 4  # copies of a split's rows that a fit may hold at once
 LEAST_SHARE = 6  # the smallest training set has one part in six of the rows
 CLASSES = frozenset({Kind.BINARY, Kind.MULTICLASS})
 NUMBERS = frozenset({Kind.REGRESSION})
@@ -72,12 +77,12 @@ ESTIMATOR = Option(as_spec, "Class of the estimator, such as sklearn.ensemble:Ra
 
 
 @dataclass(frozen=True)
-class EstimatorLearner:
+class EstimatorLearner(Learner):
     """A learner whose models are estimators of scikit-learn; a subclass names one and its usual search space.
 
     Attributes:
-        param: search space, values or a distribution by parameter; those of ``space`` that are not named keep
-            their values.
+        param: search space, values or a distribution by parameter; those of ``values`` that are not named
+            keep their values.
         sample: number of settings to draw from the search space; None for all of them.
 
     Raises:
@@ -86,13 +91,9 @@ class EstimatorLearner:
 
     name: ClassVar[str]
     spec: ClassVar[Spec]
-    space: ClassVar[Space] = {}
+    values: ClassVar[Values] = {}
     kinds: ClassVar[frozenset[Kind]] = CLASSES
-    ranks: ClassVar[bool] = True
-    trees: ClassVar[bool] = False  # whether its models split columns at values
     convergence_advice: ClassVar[str] = "raise max_iter, or narrow the search space"
-    schema: ClassVar[pa.Schema] = pa.schema([("setting", pa.string()), ("estimator", pa.binary())])
-    gaps: ClassVar[bool] = False
 
     param: Mapping[str, Any] | None = option(None, PARAM)
     sample: int | None = option(None, SAMPLE)
@@ -101,51 +102,61 @@ class EstimatorLearner:
         check_options(self)
         self._check_values()
 
+    @property
+    def all_values(self) -> Values:
+        """The search space, by parameter, sorted by name."""
+        return dict(sorted({**self.values, **(self.param or {})}.items()))
+
     @cached_property
     def sharing(self) -> type[Path]:
         """How the settings of a path share work."""
-        found = path_of(self.new())
-        return found if found.parameter in self.whole_space else Plain
-
-    @property
-    def whole_space(self) -> Space:
-        """The search space, by parameter, sorted by name."""
-        return dict(sorted({**self.space, **(self.param or {})}.items()))
+        found = find_sharing(self.build())
+        return found if found.parameter in self.all_values else Plain
 
     @cached_property
-    def paths(self) -> tuple[tuple[Setting, ...], ...]:
+    def space(self) -> Space:
         """The settings of each path, in ascending order of the parameter that shares work."""
-        settings, shared = settings_of(self.whole_space, self.sample), self.sharing.parameter
+        settings, shared = list_settings(self.all_values, self.sample), self.sharing.parameter
         if shared is None:
-            return tuple((setting,) for setting in settings)
+            return Space([setting] for setting in settings)
         groups: dict[str, list[Setting]] = {}
         for setting in settings:
-            others = {name: value for name, value in setting.items() if name != shared}
-            groups.setdefault(json.dumps(others), []).append(setting)
-        return tuple(tuple(sorted(group, key=lambda s: s[shared])) for group in groups.values())
+            fixed = {name: value for name, value in setting.items() if name != shared}
+            groups.setdefault(json.dumps(fixed), []).append(setting)
+        return Space(sorted(group, key=lambda setting: setting[shared]) for group in groups.values())
 
-    @property
-    def lengths(self) -> Sequence[int]:
-        """The number of steps of each path."""
-        return [len(path) for path in self.paths]
+    @cached_property
+    def trainer(self) -> Trainer:
+        """What fits estimators."""
+        return EstimatorTrainer(self)
 
-    @property
-    def probabilities(self) -> bool:
-        """Whether the estimator has ``predict_proba``."""
-        return hasattr(self.new(), "predict_proba")
+    @cached_property
+    def codec(self) -> Codec:
+        """What stores estimators in the format of skops."""
+        return EstimatorCodec(self.spec, set(self.all_values))
 
-    def new(self) -> Any:
-        """Return a new estimator."""
-        return build(self.spec)
+    @cached_property
+    def outputs(self) -> frozenset[Output]:
+        """Probabilities if the estimator has them, and scores that order rows if it has either."""
+        if self.kinds == NUMBERS:
+            return frozenset()
+        estimator = self.build()
+        if hasattr(estimator, "predict_proba"):
+            return frozenset({Output.PROBABILITY, Output.RANK})
+        return frozenset({Output.RANK} if hasattr(estimator, "decision_function") else ())
 
     @cached_property
     def foreign(self) -> bool:
         """Whether its fits call code of another package than scikit-learn."""
-        return is_foreign(self.new())
+        return is_foreign(self.build())
 
-    def blank(self, setting: Setting) -> Blank:
+    def build(self) -> Any:
+        """Return a new estimator."""
+        return build(self.spec)
+
+    def template(self, setting: Setting) -> Template:
         """Return the estimator at a setting, to be copied."""
-        return blank(self._text, json.dumps(dict(setting)))
+        return make_template(self._text, json.dumps(dict(setting)))
 
     @cached_property
     def _text(self) -> str:
@@ -153,136 +164,78 @@ class EstimatorLearner:
 
     def parameter_names(self) -> list[str]:
         """Return the names of the estimator's parameters; of a pipeline's last step also the short ones."""
-        return list(parameters(self.new()))
-
-    def has(self, name: str) -> bool:
-        """Return whether the estimator has a parameter of this name."""
-        return name in self.parameter_names()
-
-    def setting(self, path: int, step: int) -> Setting:
-        """Return the hyperparameters at a position."""
-        return self.paths[path][step]
-
-    def settings(self) -> dict[str, NDArray[Any]]:
-        """Return the hyperparameters of all positions by name, path by path."""
-        every = [setting for path in self.paths for setting in path]
-        return {name: _column([setting[name] for setting in every]) for name in self.whole_space}
-
-    def canonical(self, task: Task) -> Self:
-        """Return the learner itself: no option depends on the task."""
-        return self
-
-    def on_part(self, task: Task) -> "EstimatorLearner":
-        """Return the learner itself; see ``base.Learner``."""
-        return self
-
-    def thinned(self, most: int) -> "EstimatorLearner":
-        """Return the learner with at most ``most`` values of each parameter, or ``most`` drawn settings."""
-        if self.sample is not None:
-            return replace(self, sample=min(self.sample, most))
-        spaced = {name: _spaced(values, most) for name, values in self.whole_space.items()}
-        fewer = {name: values for name, values in spaced.items() if values != self.space.get(name)}
-        return replace(self, param={**(self.param or {}), **fewer})
-
-    def usual(self, task: Task) -> "EstimatorLearner":
-        """Return the learner with the estimator's default of each parameter whose values are not given."""
-        if self.sample is not None:
-            return self
-        defaults, given = parameters(self.new()), self.param or {}
-        return replace(self, param={name: given.get(name, (defaults[name],)) for name in self.whole_space})
-
-    def on_encoded(self) -> "EstimatorLearner":
-        """Return the learner itself."""
-        return self
-
-    def share(self, task: Task) -> Task:
-        """Return the task itself."""
-        return task
-
-    def prepare(self, shared: Task, train: Index, score: Index) -> Block:
-        """Select the rows of a split."""
-        return Block(SplitFits(self, shared, train, score), self.paths, self.sharing)
+        return list(list_parameters(self.build()))
 
     def class_weights(self, task: Task, y: Classes) -> Mapping[int, float] | str | None:
         """Return what the estimator takes as ``class_weight`` for training rows y [n]; None for its own."""
         return None
 
-    def cost(self, n_train: int) -> float:
-        """Return the number of training rows, and a constant."""
-        return float(n_train + OVERHEAD_ROWS)
+    def thinned(self, most: int) -> Self:
+        """Return the learner with at most ``most`` values of each parameter, or ``most`` drawn settings."""
+        if self.sample is not None:
+            return replace(self, sample=min(self.sample, most))
+        lists = {name: v for name, v in self.all_values.items() if not isinstance(v, str)}
+        spaced = {name: thin_values(values, most) for name, values in lists.items()}
+        fewer = {name: values for name, values in spaced.items() if values != self.values.get(name)}
+        return replace(self, param={**(self.param or {}), **fewer})
 
-    def memory(self, n_train: int, n_score: int, d: int) -> int:
-        """Return the size of a few copies of the rows in bytes."""
-        return COPIES * 8 * (n_train + n_score) * (d + 1)
-
-    def check(self, model: FittedEstimator, task: Task, train: Index, converged: bool) -> Checked:
-        """Leave everything open: only a fit tells whether this is the model of its training rows."""
-        return Checked([], ["that it is the model fitted to its training rows: only a fit tells"])
-
-    def setting_of(self, model: FittedEstimator) -> Setting:
-        """Return the hyperparameters of a model."""
-        return model.setting
-
-    def columns(self, task: Task) -> pa.Schema:
-        """Return ``schema``, whatever the task."""
-        return self.schema
-
-    def table(self, models: Sequence[FittedEstimator], task: Task) -> pa.Table:
-        """Return a table with a row of ``schema`` for each model."""
-        rows = [{"setting": json.dumps(dict(m.setting)), "estimator": m.content} for m in models]
-        return pa.Table.from_pylist(rows, schema=self.schema)
-
-    def from_table(self, table: pa.Table, task: Task) -> list[FittedEstimator]:
-        """Return the models stored in a table; each must be able to classify a row of the task."""
-        return [self._of_row(row, task) for row in table.select(self.schema.names).to_pylist()]
-
-    def most_values(self, task: Task) -> int:
-        """Return the number of columns."""
-        return len(self.schema)
-
-    def same(self, a: FittedEstimator, b: FittedEstimator) -> bool:
-        """Return whether two models are equal in every bit."""
-        return a.setting == b.setting and a.content == b.content
-
-    def load(self) -> None:
-        """Import the estimator."""
-        self.new()
+    def usual(self, task: Task) -> Self:
+        """Return the learner with the estimator's default of each parameter whose values are not given."""
+        if self.sample is not None:
+            return self
+        defaults, given = list_parameters(self.build()), self.param or {}
+        return replace(self, param={name: given.get(name, (defaults[name],)) for name in self.all_values})
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
         """Take the state from another process, in which the packages were trusted."""
         self.__dict__.update(state)
-        for package in packages(self.spec):
+        for package in list_packages(self.spec):
             trust(package)
-
-    def state(self) -> dict[str, str]:
-        """Return an empty dictionary: package versions are recorded anyway."""
-        return {}
-
-    def _of_row(self, row: Mapping[str, Any], task: Task) -> FittedEstimator:
-        setting = json.loads(row["setting"])
-        if not isinstance(setting, dict) or set(setting) != set(self.whole_space):
-            raise ValueError("its setting does not name the learner's parameters")
-        known = tuple(list_classes(self.spec))
-        model = FittedEstimator.of(setting, row["estimator"], task.n_classes, task.X.shape[1], known)
-        model.predict(task.X[:1])
-        return model
 
     def _check_values(self) -> None:
         """Raise InputError with scikit-learn's own words if a value is out of its range."""
         for name, values in (self.param or {}).items():
-            full_names(self.new(), {name: None})
+            complete_names(self.build(), {name: None})
             for value in () if isinstance(values, str) else values:
                 self._check_value({name: value}, name, value)
-        settings_of(self.whole_space, self.sample)
+        list_settings(self.all_values, self.sample)
 
     def _check_value(self, setting: Setting, name: str, value: Any) -> None:
-        last = last_step(self.blank(setting).estimator)
+        last = last_step(self.template(setting).estimator)
         if not hasattr(last, "_parameter_constraints"):  # it does not declare them
             return
         try:
             last._validate_params()
         except ValueError as error:
             raise InputError(f"param {name}={value!r}: {error}") from None
+
+
+class EstimatorTrainer(Trainer):
+    """Fits estimators to the rows of each split.
+
+    Args:
+        learner: gives the estimators and their settings.
+    """
+
+    def __init__(self, learner: EstimatorLearner) -> None:
+        self.learner = learner
+
+    def prepare(self, shared: Task, train: Index, score: Index) -> Block:
+        """Select the rows of a split."""
+        learner = self.learner
+        return Block(SplitFits(learner, shared, train, score), learner.space.paths, learner.sharing)
+
+    def cost(self, n_train: int) -> float:
+        """Return the number of training rows, and a constant."""
+        return float(n_train + OVERHEAD_ROWS)
+
+    def check_storable(self, task: Task) -> None:
+        """Check that models can be stored; see ``storable``."""
+        check_storable(self.learner, self.learner.spec, chain(*self.learner.space.paths), task)
+
+    def load(self) -> None:
+        """Import the estimator."""
+        self.learner.build()
 
 
 @dataclass(frozen=True)
@@ -303,24 +256,24 @@ class WeightedLearner(EstimatorLearner):
         super().__post_init__()
         if self.class_weight == EQUALLY:
             return
-        if not self.has(NAME):
+        if NAME not in self.parameter_names():
             raise InputError(
-                f"{NAME}: {type(last_step(self.new())).__name__} has no class weights: leave it out"
+                f"{NAME}: {type(last_step(self.build())).__name__} has no class weights: leave it out"
             )
-        if NAME in self.whole_space:
+        if NAME in self.all_values:
             raise InputError(f"{NAME} is given twice: as an option, and as a parameter of the learner")
 
     def canonical(self, task: Task) -> Self:
         """Return the learner with class weights as the task's labels; see ``base.Learner``."""
-        return replace(self, class_weight=of_task(self._class_weight, task.classes))
+        return replace(self, class_weight=match_labels(self._class_weight, task.classes))
 
     def class_weights(self, task: Task, y: Classes) -> Mapping[int, float] | str | None:
         """Return the weights of the classes that have training rows, or "balanced"."""
         if self._class_weight in (EQUALLY, BALANCED):
             return None if self._class_weight == EQUALLY else BALANCED
-        weight = weights_by_class(self._class_weight, task.classes, y)
+        weight = compute_weights(self._class_weight, task.classes, y)
         present = np.unique(y).tolist()
-        by_position = type(last_step(self.new())).__name__ in WEIGHTS_BY_POSITION
+        by_position = type(last_step(self.build())).__name__ in WEIGHTS_BY_POSITION
         keys = range(len(present)) if by_position else present
         return {key: float(weight[c]) for key, c in zip(keys, present, strict=True)}
 
@@ -346,7 +299,7 @@ class ScaledLearner(EstimatorLearner):
     @property
     def spec(self) -> Spec:  # type: ignore[override]
         """The estimator, after standardisation or by itself."""
-        return scaled(self.unscaled) if self.scales else self.unscaled
+        return add_scaling(self.unscaled) if self.scales else self.unscaled
 
     def on_encoded(self) -> Self:
         """Return the learner without standardisation."""
@@ -363,16 +316,16 @@ class NeighborsLearner(ScaledLearner):
         These are taken to be a sixth of the rows: half of them held out, and three folds of the others.
         """
         param = self.param or {}
-        numbers = tuple(n for n in self.space["n_neighbors"] if n <= max(1, task.n // LEAST_SHARE))
-        if "n_neighbors" in param or numbers == self.space["n_neighbors"]:
+        numbers = tuple(n for n in self.values["n_neighbors"] if n <= max(1, task.n // LEAST_SHARE))
+        if "n_neighbors" in param or numbers == self.values["n_neighbors"]:
             return self
         return replace(self, param={**param, "n_neighbors": numbers})
 
-    def on_part(self, task: Task) -> "NeighborsLearner":
+    def on_part(self, task: Task) -> Self:
         """Return the learner with the same numbers of neighbours, given as such where few rows lack some."""
         if self.canonical(task) == self:
             return self
-        return replace(self, param={**(self.param or {}), "n_neighbors": self.whole_space["n_neighbors"]})
+        return replace(self, param={**(self.param or {}), "n_neighbors": self.all_values["n_neighbors"]})
 
 
 @dataclass(frozen=True)
@@ -397,19 +350,14 @@ class AnyEstimator(WeightedLearner):
         """Kinds of task: a regressor predicts numbers."""
         from sklearn.base import is_regressor
 
-        return NUMBERS if is_regressor(self.new()) else CLASSES
+        return NUMBERS if is_regressor(self.build()) else CLASSES
+
+    storable: ClassVar[bool] = False
 
     @property
-    def ranks(self) -> bool:  # type: ignore[override]
-        """Whether scores order rows: a regressor has none, nor has a classifier that only names classes."""
-        made = self.new()
-        scores = (hasattr(made, name) for name in ("decision_function", "predict_proba"))
-        return self.kinds == CLASSES and any(scores)
-
-    @property
-    def trees(self) -> bool:  # type: ignore[override]
+    def trees(self) -> bool:
         """Whether the estimator's name says that its models are trees."""
-        name = type(last_step(self.new())).__name__
+        name = type(last_step(self.build())).__name__
         return any(word in name for word in ("Tree", "Forest", "Boosting"))
 
     def canonical(self, task: Task) -> Self:
@@ -418,39 +366,22 @@ class AnyEstimator(WeightedLearner):
         Raises:
             InputError: the estimator selects columns by name.
         """
-        if names := _named_columns(self.new()):
+        if names := _list_named_columns(self.build()):
             raise InputError(
                 f"estimator: it selects columns by name ({some(names)}), and is given numbers without names: "
                 "leave text, gaps and dates to the encoding inside each split, or select by position"
             )
         return self if task.has_numbers else super().canonical(task)
 
-    def check_models(self, task: Task) -> None:
-        """Check that its models can be stored; see ``storable``."""
-        settings = (setting for path in self.paths for setting in path)
-        check_storable(self, self.spec, settings, task)
 
-
-def _named_columns(estimator: Any) -> list[str]:
+def _list_named_columns(estimator: Any) -> list[str]:
     """Return the names by which a ColumnTransformer inside an estimator selects columns."""
     from sklearn.compose import ColumnTransformer
 
     parts = [estimator, *estimator.get_params(deep=True).values()]
-    chosen = [one[2] for part in parts if isinstance(part, ColumnTransformer) for one in part.transformers]
-    listed = [one if isinstance(one, list | tuple) else [one] for one in chosen]
+    transformers = [
+        step for part in parts if isinstance(part, ColumnTransformer) for step in part.transformers
+    ]
+    chosen = [columns for _, _, columns in transformers]
+    listed = [columns if isinstance(columns, list | tuple) else [columns] for columns in chosen]
     return list(dict.fromkeys(name for names in listed for name in names if isinstance(name, str)))
-
-
-def _column(values: list[Any]) -> NDArray[Any]:
-    """Return values as an array of one type, or of objects if they have several."""
-    if len({type(value) for value in values}) == 1 and not isinstance(values[0], list | type(None)):
-        return np.array(values)
-    column = np.empty(len(values), object)
-    column[:] = values
-    return column
-
-
-def _spaced(values: Any, most: int) -> Any:
-    if isinstance(values, str) or len(values) <= most:
-        return values
-    return tuple(values[i * (len(values) - 1) // max(1, most - 1)] for i in range(most))

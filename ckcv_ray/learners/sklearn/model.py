@@ -1,22 +1,26 @@
-"""A fitted estimator as a model: class numbers and scores, the same for a row in any batch."""
+"""A fitted estimator as a model, with class numbers and scores that are the same for a row in any batch."""
 
+import json
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from ckcv_ray.core.arrays import Classes
-from ckcv_ray.core.scores import PROBABILITY, RANK, Answers
-from ckcv_ray.learners.base import STATUSES, Predicted, Status
+from ckcv_ray.core.scores import Output, Outputs
+from ckcv_ray.learners.base import STATUSES, Codec, Model, Predicted, Setting, Status
 from ckcv_ray.learners.foreign import contain, preserve_state
-from ckcv_ray.learners.sklearn.allowed import LIBRARY
+from ckcv_ray.learners.sklearn.allowed import LIBRARY, list_classes
 from ckcv_ray.learners.sklearn.packing import last_step, pack, unpack
+from ckcv_ray.learners.sklearn.spec import Spec
 from ckcv_ray.tables.target import Rows
+from ckcv_ray.tables.task import Task
 
 BATCH = 256
 NO_GUARD = nullcontext()
@@ -24,7 +28,7 @@ CONVERGED, NOT_CONVERGED = STATUSES.index(Status.CONVERGED), STATUSES.index(Stat
 
 
 @dataclass(frozen=True)
-class FittedEstimator:
+class FittedEstimator(Model):
     """A fitted estimator.
 
     Attributes:
@@ -49,20 +53,28 @@ class FittedEstimator:
             return Predicted(np.zeros(0, np.int32), np.zeros(0))
         padded = np.concatenate([X, np.repeat(X[-1:], -len(X) % BATCH, axis=0)])
         batches = [padded[i : i + BATCH] for i in range(0, len(padded), BATCH)]
-        with quiet(), guard(self.foreign):
-            label = np.concatenate([classes(self.estimator, one.copy(), self.n_classes) for one in batches])
-            score = np.concatenate([_score(self.estimator, batch, self.n_classes) for batch in batches])
+        with collect_warnings(), guard(self.foreign):
+            label = np.concatenate(
+                [predict_classes(self.estimator, rows.copy(), self.n_classes) for rows in batches]
+            )
+            score = np.concatenate(
+                [_predict_score(self.estimator, batch, self.n_classes) for batch in batches]
+            )
         return Predicted(label[: len(X)], score[: len(X)])
 
-    def answers(self, X: Rows, needs: frozenset[str]) -> Answers:
-        """Return what the estimator says of rows X [rows, d], all at once; each call gets a copy of them."""
-        with quiet(), guard(self.foreign):
+    def predict_outputs(self, X: Rows, needs: frozenset[Output]) -> Outputs:
+        """Return the estimator's outputs for rows X [rows, d], all at once; each call gets a copy of them."""
+        with collect_warnings(), guard(self.foreign):
             if not self.n_classes:
-                return Answers(value=values(self.estimator, X.copy()))
-            label = classes(self.estimator, X.copy(), self.n_classes)
-            rank = _rank(self.estimator, X.copy(), self.n_classes) if RANK in needs else None
-            shares = _probability(self.estimator, X.copy(), self.n_classes) if PROBABILITY in needs else None
-        return Answers(label, rank, shares)
+                return Outputs(value=predict_values(self.estimator, X.copy()))
+            label = predict_classes(self.estimator, X.copy(), self.n_classes)
+            rank = _predict_rank(self.estimator, X.copy(), self.n_classes) if Output.RANK in needs else None
+            shares = (
+                _predict_probability(self.estimator, X.copy(), self.n_classes)
+                if Output.PROBABILITY in needs
+                else None
+            )
+        return Outputs(label, rank, shares)
 
     @classmethod
     def of(
@@ -78,7 +90,7 @@ class FittedEstimator:
         Raises:
             ValueError: see ``packing.unpack``.
         """
-        with quiet():  # such as that a class is deprecated
+        with collect_warnings():  # such as that a class is deprecated
             estimator = unpack(content, n_features, known)
         return cls(setting, estimator, n_classes, is_foreign(estimator))
 
@@ -97,11 +109,59 @@ class FittedEstimator:
         return pack(self.estimator)
 
 
+class EstimatorCodec(Codec):
+    """Estimators as bytes, with their settings as JSON.
+
+    Args:
+        spec: the estimator, which says what classes may be read.
+        parameters: names in each setting.
+    """
+
+    schema: ClassVar[pa.Schema] = pa.schema([("setting", pa.string()), ("estimator", pa.binary())])
+
+    def __init__(self, spec: Spec, parameters: set[str]) -> None:
+        self.spec, self.parameters = spec, parameters
+
+    def columns(self, task: Task) -> pa.Schema:
+        """Return ``schema``, whatever the task."""
+        return self.schema
+
+    def table(self, models: Sequence[FittedEstimator], task: Task) -> pa.Table:
+        """Return a table with a row of ``schema`` for each model."""
+        rows = [{"setting": json.dumps(dict(m.setting)), "estimator": m.content} for m in models]
+        return pa.Table.from_pylist(rows, schema=self.schema)
+
+    def from_table(self, table: pa.Table, task: Task) -> list[FittedEstimator]:
+        """Return the models stored in a table; each must be able to classify a row of the task."""
+        models = []
+        for row in table.select(self.schema.names).to_pylist():
+            setting = json.loads(row["setting"])
+            if not isinstance(setting, dict) or set(setting) != self.parameters:
+                raise ValueError("its setting does not name the learner's parameters")
+            known = tuple(list_classes(self.spec))
+            shape = task.n_classes, task.X.shape[1]
+            models.append(FittedEstimator.of(setting, row["estimator"], *shape, known))
+            models[-1].predict(task.X[:1])
+        return models
+
+    def max_row_values(self, task: Task) -> int:
+        """Return the number of columns."""
+        return len(self.schema)
+
+    def setting(self, model: FittedEstimator) -> Setting:
+        """Return the hyperparameters of a model."""
+        return model.setting
+
+    def same(self, a: FittedEstimator, b: FittedEstimator) -> bool:
+        """Return whether two models are equal in every bit."""
+        return a.setting == b.setting and a.content == b.content
+
+
 def is_foreign(estimator: Any) -> bool:
     """Return whether an estimator, or one inside it, is of another package than scikit-learn."""
     parts = [estimator, *estimator.get_params(deep=True).values()] if hasattr(estimator, "get_params") else []
     classes = (type(part) for part in parts if hasattr(part, "get_params"))
-    return any(one.__module__.partition(".")[0] != LIBRARY for one in classes)
+    return any(kind.__module__.partition(".")[0] != LIBRARY for kind in classes)
 
 
 def guard(foreign: bool, seed: int = 0) -> AbstractContextManager[None]:
@@ -123,20 +183,20 @@ def fit(estimator: Any, X: Rows, y: Classes, foreign: bool = False, seed: int = 
 
     It gets a copy of y, which it may overwrite as it may overwrite X; see ``guard`` for the others.
     """
-    with quiet() as caught, guard(foreign, seed):
+    with collect_warnings() as caught, guard(foreign, seed):
         estimator.fit(X, y.copy())
-    return status_of(caught)
+    return find_status(caught)
 
 
-def status_of(caught: list[warnings.WarningMessage]) -> int:
+def find_status(caught: list[warnings.WarningMessage]) -> int:
     """Return the position of the status of a fit with these warnings."""
     from sklearn.exceptions import ConvergenceWarning
 
-    capped = any(issubclass(one.category, ConvergenceWarning) for one in caught)
+    capped = any(issubclass(warning.category, ConvergenceWarning) for warning in caught)
     return NOT_CONVERGED if capped else CONVERGED
 
 
-def classes(estimator: Any, X: Rows, n_classes: int) -> Classes:
+def predict_classes(estimator: Any, X: Rows, n_classes: int) -> Classes:
     """Return the class numbers that an estimator predicts.
 
     Raises:
@@ -152,7 +212,7 @@ def classes(estimator: Any, X: Rows, n_classes: int) -> Classes:
     return number
 
 
-def values(estimator: Any, X: Rows) -> NDArray[np.float64]:
+def predict_values(estimator: Any, X: Rows) -> NDArray[np.float64]:
     """Return the numbers that an estimator predicts.
 
     Raises:
@@ -166,21 +226,21 @@ def values(estimator: Any, X: Rows) -> NDArray[np.float64]:
     return predicted.astype(np.float64)
 
 
-def iterations(estimator: Any) -> int:
+def count_iterations(estimator: Any) -> int:
     """Return the iterations of a fit; 1 if the estimator does not say."""
     found = getattr(last_step(estimator), "n_iter_", None)
     return 1 if found is None else max(1, int(np.max(found)))
 
 
 @contextmanager
-def quiet() -> Iterator[list[warnings.WarningMessage]]:
+def collect_warnings() -> Iterator[list[warnings.WarningMessage]]:
     """Collect warnings instead of printing them."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         yield caught
 
 
-def _probability(estimator: Any, X: Rows, n_classes: int) -> NDArray[np.float64]:
+def _predict_probability(estimator: Any, X: Rows, n_classes: int) -> NDArray[np.float64]:
     """Return the probability of each class, (rows, n_classes); 0 for classes without training rows."""
     found = np.asarray(estimator.predict_proba(X), np.float64)
     known = np.asarray(estimator.classes_, np.intp)
@@ -191,17 +251,17 @@ def _probability(estimator: Any, X: Rows, n_classes: int) -> NDArray[np.float64]
     return shares
 
 
-def _rank(estimator: Any, X: Rows, n_classes: int) -> NDArray[np.float64]:
+def _predict_rank(estimator: Any, X: Rows, n_classes: int) -> NDArray[np.float64]:
     """Return what orders rows by the second of two classes, as scikit-learn takes it for its scores.
 
     A difference of probabilities, which is the score of a prediction, makes ties of the smallest ones.
     """
     if hasattr(estimator, "predict_proba") and not hasattr(estimator, "decision_function"):
-        return _probability(estimator, X, n_classes)[:, -1]
-    return _score(estimator, X, n_classes)
+        return _predict_probability(estimator, X, n_classes)[:, -1]
+    return _predict_score(estimator, X, n_classes)
 
 
-def _score(estimator: Any, X: Rows, n_classes: int) -> NDArray[np.float64]:
+def _predict_score(estimator: Any, X: Rows, n_classes: int) -> NDArray[np.float64]:
     """Return what grows with the second of two classes; nan for more classes, or if there is none."""
     if n_classes != 2:
         return np.full(len(X), np.nan)

@@ -12,7 +12,7 @@ from ckcv_ray.learners.sklearn.learner import (
     ScaledLearner,
     WeightedLearner,
 )
-from ckcv_ray.learners.sklearn.space import Space
+from ckcv_ray.learners.sklearn.space import Values
 from ckcv_ray.learners.sklearn.spec import Spec
 
 
@@ -25,7 +25,7 @@ class Linear(ScaledLearner, WeightedLearner):
         "class": "sklearn.linear_model:LogisticRegression",
         "params": {"max_iter": 1000},
     }
-    space: ClassVar[Space] = {"C": tuple(10.0 ** (e / 2) for e in range(-6, 5))}
+    values: ClassVar[Values] = {"C": tuple(10.0 ** (e / 2) for e in range(-6, 5))}
 
 
 @dataclass(frozen=True)
@@ -33,12 +33,12 @@ class Boosting(WeightedLearner):
     """Gradient boosting of trees on histograms; a path over the number of rounds."""
 
     name = "boosting"
-    trees = True
+    trees: ClassVar[bool] = True
     spec: ClassVar[Spec] = {
         "class": "sklearn.ensemble:HistGradientBoostingClassifier",
         "params": {"early_stopping": False},
     }
-    space: ClassVar[Space] = {
+    values: ClassVar[Values] = {
         "learning_rate": (0.03, 0.1, 0.3),
         "max_iter": (25, 50, 100, 200),
         "max_leaf_nodes": (7, 31),
@@ -51,9 +51,9 @@ class Forest(WeightedLearner):
     """A random forest; a path over the number of trees."""
 
     name = "forest"
-    trees = True
+    trees: ClassVar[bool] = True
     spec: ClassVar[Spec] = {"class": "sklearn.ensemble:RandomForestClassifier"}
-    space: ClassVar[Space] = {
+    values: ClassVar[Values] = {
         "max_features": ("sqrt", 0.5, 1.0),
         "min_samples_leaf": (1, 3, 10),
         "n_estimators": (50, 100, 200),
@@ -65,9 +65,9 @@ class ExtraTrees(WeightedLearner):
     """A forest of extremely randomised trees; a path over the number of trees."""
 
     name = "extra_trees"
-    trees = True
+    trees: ClassVar[bool] = True
     spec: ClassVar[Spec] = {"class": "sklearn.ensemble:ExtraTreesClassifier"}
-    space: ClassVar[Space] = Forest.space
+    values: ClassVar[Values] = Forest.values
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class Neighbors(NeighborsLearner):
 
     name = "neighbors"
     unscaled: ClassVar[Spec] = {"class": "sklearn.neighbors:KNeighborsClassifier"}
-    space: ClassVar[Space] = {"n_neighbors": (1, 3, 5, 7, 9, 11, 15), "weights": ("uniform", "distance")}
+    values: ClassVar[Values] = {"n_neighbors": (1, 3, 5, 7, 9, 11, 15), "weights": ("uniform", "distance")}
 
 
 @dataclass(frozen=True)
@@ -84,9 +84,9 @@ class Tree(WeightedLearner):
     """A decision tree; a path over the cost of complexity at which it is pruned."""
 
     name = "tree"
-    trees = True
+    trees: ClassVar[bool] = True
     spec: ClassVar[Spec] = {"class": "sklearn.tree:DecisionTreeClassifier"}
-    space: ClassVar[Space] = {
+    values: ClassVar[Values] = {
         "ccp_alpha": (0.0, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05),
         "criterion": ("gini", "entropy"),
         "min_samples_leaf": (1, 5, 20),
@@ -99,7 +99,7 @@ class NaiveBayes(EstimatorLearner):
 
     name = "naive_bayes"
     spec: ClassVar[Spec] = {"class": "sklearn.naive_bayes:GaussianNB"}
-    space: ClassVar[Space] = {"var_smoothing": tuple(10.0**e for e in range(-12, 1))}
+    values: ClassVar[Values] = {"var_smoothing": tuple(10.0**e for e in range(-12, 1))}
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ class MLP(ScaledLearner):
 
     name = "mlp"
     unscaled: ClassVar[Spec] = {"class": "sklearn.neural_network:MLPClassifier", "params": {"max_iter": 300}}
-    space: ClassVar[Space] = {"alpha": (0.0001, 0.01, 1.0), "hidden_layer_sizes": ([16], [64], [32, 32])}
+    values: ClassVar[Values] = {"alpha": (0.0001, 0.01, 1.0), "hidden_layer_sizes": ([16], [64], [32, 32])}
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ class LDA(EstimatorLearner):
         "class": "sklearn.discriminant_analysis:LinearDiscriminantAnalysis",
         "params": {"solver": "lsqr"},
     }
-    space: ClassVar[Space] = {"shrinkage": (None, "auto", 0.1, 0.5, 0.9)}
+    values: ClassVar[Values] = {"shrinkage": (None, "auto", 0.1, 0.5, 0.9)}
 
 
 @dataclass(frozen=True)
@@ -129,7 +129,7 @@ class Constant(EstimatorLearner):
 
     name = "constant"
     spec: ClassVar[Spec] = {"class": "sklearn.dummy:DummyClassifier"}
-    space: ClassVar[Space] = {"strategy": ("most_frequent",)}
+    values: ClassVar[Values] = {"strategy": ("most_frequent",)}
 
 
 NAMED: tuple[type[EstimatorLearner], ...] = (

@@ -65,7 +65,7 @@ class Path:
     def totals(self, measure: Measure) -> NDArray[np.int64]:
         """Return the totals of each fit on the scored rows, (steps, columns)."""
         task = self.split.task
-        with models.quiet():
+        with models.collect_warnings():
             labels = self.labels()
         return measure.totals(task.y[self.split.score], labels, task.n_classes)
 
@@ -86,7 +86,7 @@ class Plain(Path):
     @property
     def n_iter(self) -> NDArray[np.int64]:
         """Iterations of each fit."""
-        return np.array([models.iterations(fit.last) for fit in self._fits], np.int64)
+        return np.array([models.count_iterations(fit.last) for fit in self._fits], np.int64)
 
     def labels(self) -> Classes:
         """Return the labels of every fit."""
@@ -128,7 +128,7 @@ class Rounds(Path):
         fit = self.split.fit(self.settings[-1])
         rounds = enumerate(fit.last.staged_decision_function(self.split.seen(fit)), start=1)
         wanted = set(self.n_iter.tolist())
-        number = [_number(decision) for count, decision in rounds if count in wanted]
+        number = [_choose_class(decision) for count, decision in rounds if count in wanted]
         return np.asarray(fit.last.classes_[np.array(number)], np.int32)
 
 
@@ -177,30 +177,30 @@ class Neighbours(Path):
 
     def labels(self) -> Classes:
         """Return the labels for each number of neighbours."""
-        nearest, counts = self._nearest(), [setting["n_neighbors"] for setting in self.settings]
+        nearest, counts = self._find_nearest(), [setting["n_neighbors"] for setting in self.settings]
         if counts[-1] > nearest.distance.shape[1]:
-            return np.array([self._alone(setting) for setting in self.settings])  # raises, as it would alone
-        blank = self.split.estimators.blank(self.settings[0])
-        weighted = last_step(blank.estimator).weights == "distance"
-        votes = _weighted(nearest, counts) if weighted else _counted(nearest, counts)
+            return np.array([*map(self._fit_alone, self.settings)])  # raises, as it would alone
+        template = self.split.estimators.template(self.settings[0])
+        weighted = last_step(template.estimator).weights == "distance"
+        votes = _weight_votes(nearest, counts) if weighted else _count_votes(nearest, counts)
         found = nearest.classes[np.argmax(votes, axis=1)].astype(np.int32)
         for step, count in enumerate(counts):
             if nearest.tied[0 if weighted else count - 1 : count].any():
-                found[step] = self._alone(self.settings[step])
+                found[step] = self._fit_alone(self.settings[step])
         return np.asarray(found)
 
-    def _nearest(self) -> "Nearest":
+    def _find_nearest(self) -> "Nearest":
         """Return the nearest rows, found once for all ways to weight them."""
         setting = self.settings[-1]
-        others = {name: value for name, value in setting.items() if name != "weights"}
-        key = json.dumps(others, sort_keys=True)
+        fixed = {name: value for name, value in setting.items() if name != "weights"}
+        key = json.dumps(fixed, sort_keys=True)
         if key not in self.split.shared:
             fit = self.split.fit(setting)
-            self.split.shared[key] = Nearest.of(fit.last, self.split.seen(fit), setting["n_neighbors"])
+            self.split.shared[key] = Nearest.find(fit.last, self.split.seen(fit), setting["n_neighbors"])
         nearest: Nearest = self.split.shared[key]
         return nearest
 
-    def _alone(self, setting: Setting) -> Classes:
+    def _fit_alone(self, setting: Setting) -> Classes:
         return self.split.labels(self.split.fit(setting))
 
 
@@ -220,7 +220,7 @@ class Nearest(NamedTuple):
     classes: NDArray[Any]
 
     @classmethod
-    def of(cls, nearest: Any, X: Rows, count: int) -> "Nearest":
+    def find(cls, nearest: Any, X: Rows, count: int) -> "Nearest":
         """Return the nearest rows of a fitted estimator."""
         distance, index = nearest.kneighbors(X, min(count + 1, nearest.n_samples_fit_))
         squares = max(np.max(np.sum(rows * rows, axis=1)) for rows in (X, nearest._fit_X))
@@ -270,7 +270,7 @@ class Smoothing(Path):
 SHARING: tuple[type[Path], ...] = (Rounds, Trees, Neighbours, Pruning, Smoothing)
 
 
-def path_of(estimator: Any) -> type[Path]:
+def find_sharing(estimator: Any) -> type[Path]:
     """Return how an estimator's settings share work."""
     return next((path for path in SHARING if path.applies(estimator)), Plain)
 
@@ -291,13 +291,13 @@ class Block(NamedTuple):
     def fit(self, path: int, length: int) -> Path:
         """Fit the first ``length`` steps of a path."""
         settings = self.paths[path][:length]
-        blank = self.split.estimators.blank(settings[-1])
-        shares = length > 1 and not self.split.constant and blank.is_taken_apart
-        sharing = self.sharing if shares and self.sharing.applies(blank.estimator) else Plain
+        template = self.split.estimators.template(settings[-1])
+        shares = length > 1 and not self.split.constant and template.is_taken_apart
+        sharing = self.sharing if shares and self.sharing.applies(template.estimator) else Plain
         return sharing(self.split, settings)
 
 
-def _number(decision: Rows) -> Classes:
+def _choose_class(decision: Rows) -> Classes:
     """Return the class, by position, of decisions (rows,) or (rows, classes)."""
     number: Classes = (decision > 0).astype(int) if decision.ndim == 1 else np.argmax(decision, axis=1)
     return number
@@ -308,14 +308,14 @@ def _is_plain(estimator: Any, **params: Any) -> bool:
     return all(getattr(estimator, name) is value for name, value in params.items())
 
 
-def _counted(nearest: Nearest, counts: Sequence[int]) -> NDArray[np.int64]:
+def _count_votes(nearest: Nearest, counts: Sequence[int]) -> NDArray[np.int64]:
     """Return the votes for each class among the first neighbours, (counts, classes, rows)."""
     classes = range(len(nearest.classes))
     votes = np.stack([np.cumsum(nearest.number == c, axis=1, dtype=np.int64) for c in classes])
     return np.moveaxis(votes[:, :, np.array(counts) - 1], 2, 0)
 
 
-def _weighted(nearest: Nearest, counts: Sequence[int]) -> Rows:
+def _weight_votes(nearest: Nearest, counts: Sequence[int]) -> Rows:
     """Return the same with votes weighted by 1 / distance, or only those at distance 0 if there are any."""
     with np.errstate(divide="ignore"):
         weights = 1.0 / nearest.distance

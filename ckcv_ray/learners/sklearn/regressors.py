@@ -1,11 +1,11 @@
 """Regressors of scikit-learn by short names, with search spaces that are a good start."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from ckcv_ray.core.measures import Kind
 from ckcv_ray.learners.sklearn.learner import NUMBERS, EstimatorLearner, NeighborsLearner, ScaledLearner
-from ckcv_ray.learners.sklearn.space import Space
+from ckcv_ray.learners.sklearn.space import Values
 from ckcv_ray.learners.sklearn.spec import Spec
 
 TENTHS = tuple(10.0 ** (e / 2) for e in range(-6, 3))
@@ -16,7 +16,6 @@ class Regressor(EstimatorLearner):
     """A base class for learners of numbers."""
 
     kinds: ClassVar[frozenset[Kind]] = NUMBERS
-    ranks: ClassVar[bool] = False
 
 
 @dataclass(frozen=True)
@@ -25,7 +24,7 @@ class Mean(Regressor):
 
     name = "mean"
     spec: ClassVar[Spec] = {"class": "sklearn.dummy:DummyRegressor"}
-    space: ClassVar[Space] = {"strategy": ("mean", "median")}
+    values: ClassVar[Values] = {"strategy": ("mean", "median")}
 
 
 @dataclass(frozen=True)
@@ -34,7 +33,7 @@ class LinearRegression(Regressor):
 
     name = "linear_regression"
     spec: ClassVar[Spec] = {"class": "sklearn.linear_model:LinearRegression"}
-    space: ClassVar[Space] = {"fit_intercept": (True,)}
+    values: ClassVar[Values] = {"fit_intercept": (True,)}
 
 
 @dataclass(frozen=True)
@@ -43,7 +42,7 @@ class Lasso(ScaledLearner, Regressor):
 
     name = "lasso"
     unscaled: ClassVar[Spec] = {"class": "sklearn.linear_model:Lasso", "params": {"max_iter": 10_000}}
-    space: ClassVar[Space] = {"alpha": TENTHS}
+    values: ClassVar[Values] = {"alpha": TENTHS}
 
 
 @dataclass(frozen=True)
@@ -52,7 +51,7 @@ class NeighborsRegressor(NeighborsLearner, Regressor):
 
     name = "neighbors_regressor"
     unscaled: ClassVar[Spec] = {"class": "sklearn.neighbors:KNeighborsRegressor"}
-    space: ClassVar[Space] = {"n_neighbors": (1, 3, 5, 9, 15, 25), "weights": ("uniform", "distance")}
+    values: ClassVar[Values] = {"n_neighbors": (1, 3, 5, 9, 15, 25), "weights": ("uniform", "distance")}
 
 
 @dataclass(frozen=True)
@@ -60,9 +59,9 @@ class TreeRegressor(Regressor):
     """A regression tree."""
 
     name = "tree_regressor"
-    trees = True
+    trees: ClassVar[bool] = True
     spec: ClassVar[Spec] = {"class": "sklearn.tree:DecisionTreeRegressor"}
-    space: ClassVar[Space] = {"min_samples_leaf": (1, 5, 20), "max_depth": (None, 3, 6)}
+    values: ClassVar[Values] = {"min_samples_leaf": (1, 5, 20), "max_depth": (None, 3, 6)}
 
 
 @dataclass(frozen=True)
@@ -70,9 +69,9 @@ class ForestRegressor(Regressor):
     """A random forest of regression trees."""
 
     name = "forest_regressor"
-    trees = True
+    trees: ClassVar[bool] = True
     spec: ClassVar[Spec] = {"class": "sklearn.ensemble:RandomForestRegressor"}
-    space: ClassVar[Space] = {
+    values: ClassVar[Values] = {
         "max_features": ("sqrt", 0.5, 1.0),
         "min_samples_leaf": (1, 3, 10),
         "n_estimators": (100,),
@@ -84,12 +83,12 @@ class BoostingRegressor(Regressor):
     """Gradient boosting of regression trees on histograms."""
 
     name = "boosting_regressor"
-    trees = True
+    trees: ClassVar[bool] = True
     spec: ClassVar[Spec] = {
         "class": "sklearn.ensemble:HistGradientBoostingRegressor",
         "params": {"early_stopping": False},
     }
-    space: ClassVar[Space] = {
+    values: ClassVar[Values] = {
         "learning_rate": (0.03, 0.1, 0.3),
         "max_iter": (25, 50, 100, 200),
         "max_leaf_nodes": (7, 31),
@@ -102,10 +101,10 @@ class SVR(ScaledLearner, Regressor):
 
     name = "svr"
     unscaled: ClassVar[Spec] = {"class": "sklearn.svm:SVR"}
-    space: ClassVar[Space] = {"C": (0.1, 1.0, 10.0, 100.0), "gamma": ("scale", 0.01, 0.1, 1.0)}
+    values: ClassVar[Values] = {"C": (0.1, 1.0, 10.0, 100.0), "gamma": ("scale", 0.01, 0.1, 1.0)}
 
 
-REGRESSORS: tuple[type[Any], ...] = (
+REGRESSORS: tuple[type[Regressor], ...] = (
     LinearRegression,
     Lasso,
     NeighborsRegressor,

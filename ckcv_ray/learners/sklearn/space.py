@@ -15,14 +15,14 @@ import numpy as np
 from ckcv_ray.errors import InputError
 from ckcv_ray.validation import MOST_GRID, check_count, expect, parse_grid, quote
 
-Space = dict[str, Any]  # by parameter: a tuple of values, or a distribution as text
+Values = dict[str, Any]  # by parameter: a tuple of values, or a distribution as text
 Setting = dict[str, Any]
 DISTRIBUTIONS = ("loguniform", "uniform", "randint")
 WORDS = {"true": True, "false": False, "none": None, "null": None}
 MOST_SETTINGS = 100_000
 
 
-def check_space(name: str, value: Any) -> Space | None:
+def check_space(name: str, value: Any) -> Values | None:
     """Return a search space in canonical form; None if it is empty.
 
     Args:
@@ -37,18 +37,18 @@ def check_space(name: str, value: Any) -> Space | None:
     if isinstance(value, str):
         value = (value,)
     if not isinstance(value, Mapping):
-        pairs = [_separated(name, text) for text in _listed(name, value)]
+        pairs = [_split_pair(name, text) for text in _check_list(name, value)]
         value = dict(pairs)
         if len(value) < len(pairs):
-            twice = next(one for one in value if sum(key == one for key, _ in pairs) > 1)
+            twice = next(repeated for repeated in value if sum(key == repeated for key, _ in pairs) > 1)
             raise InputError(
                 f"{name} {quote(twice)} is given twice: give all its values at once, {twice}=1,2"
             )
     expect(name, value, Mapping, 'a mapping of lists, such as {"max_features": ["sqrt", 0.5]}')
-    return {key: _values(f"{name} {key}", value[key]) for key in sorted(value)}
+    return {key: _parse_values(f"{name} {key}", value[key]) for key in sorted(value)}
 
 
-def settings_of(space: Space, sample: int | None) -> list[Setting]:
+def list_settings(space: Values, sample: int | None) -> list[Setting]:
     """Return the settings of a space: all combinations in order, or a random sample of them.
 
     The sample depends on the space and its size alone.
@@ -71,20 +71,20 @@ def settings_of(space: Space, sample: int | None) -> list[Setting]:
         return [dict(zip(space, values, strict=True)) for values in product(*space.values())]
     from sklearn.model_selection import ParameterGrid, ParameterSampler
 
-    if not drawn and len(ParameterGrid(_lists(space))) <= sample:
-        return settings_of(space, None)
-    sampler = ParameterSampler(_lists(space), sample, random_state=0)
-    found = [{key: _plain(setting[key]) for key in space} for setting in sampler]
+    if not drawn and len(ParameterGrid(_list_choices(space))) <= sample:
+        return list_settings(space, None)
+    sampler = ParameterSampler(_list_choices(space), sample, random_state=0)
+    found = [{key: _round_value(setting[key]) for key in space} for setting in sampler]
     texts = {json.dumps(setting, sort_keys=True): setting for setting in reversed(found)}
     return list(reversed(texts.values()))
 
 
-def _lists(space: Space) -> dict[str, Any]:
+def _list_choices(space: Values) -> dict[str, Any]:
     """Return the space as ParameterSampler takes it."""
-    return {k: _distribution(v) if isinstance(v, str) else list(v) for k, v in space.items()}
+    return {k: _make_distribution(v) if isinstance(v, str) else list(v) for k, v in space.items()}
 
 
-def _distribution(text: str) -> Any:
+def _make_distribution(text: str) -> Any:
     from scipy import stats
 
     kind, low, high = text.split(":")
@@ -95,39 +95,39 @@ def _distribution(text: str) -> Any:
     return stats.loguniform(float(low), float(high))
 
 
-def _plain(value: Any) -> Any:
+def _round_value(value: Any) -> Any:
     if isinstance(value, np.generic):
         value = value.item()
     return float(f"{value:.12g}") if isinstance(value, float) else value
 
 
-def _listed(name: str, value: Any) -> Iterable[Any]:
+def _check_list(name: str, value: Any) -> Iterable[Any]:
     expect(name, value, Sequence, 'a mapping of lists, such as {"max_features": ["sqrt", 0.5]}')
     return list(value)
 
 
-def _separated(name: str, text: Any) -> tuple[str, str]:
+def _split_pair(name: str, text: Any) -> tuple[str, str]:
     key, equals, values = text.partition("=") if isinstance(text, str) else ("", "", "")
     if not (equals and key.strip() and values.strip()):
         raise InputError(f"{name}={quote(text)}: expected a parameter and its values, such as C=0.1,1,10")
     return key.strip(), values.strip()
 
 
-def _values(name: str, given: Any) -> Any:
+def _parse_values(name: str, given: Any) -> Any:
     """Return the values of a parameter, as a tuple, or a distribution as text."""
     if hasattr(given, "dist") and hasattr(given, "rvs"):
-        given = _text_of(name, given)
+        given = _write_distribution(name, given)
     if isinstance(given, str):
         if given.count(":") == 2 and given.partition(":")[0] in DISTRIBUTIONS:
-            return _checked_distribution(name, given)
+            return _check_distribution(name, given)
         if given.startswith("log:"):
             return tuple(parse_grid(given, name))
-        given = [_parsed(part) for part in _split(given)]
+        given = [_parse_word(part) for part in _split(given)]
     if isinstance(given, bool | int | float | type(None)):
         given = [given]
     if not isinstance(given, Iterable) or isinstance(given, Mapping | bytes):
         raise InputError(f"{name}={quote(given)} is not a list of values")
-    values = [_checked(name, value) for value in given]
+    values = [_check_value(name, value) for value in given]
     check_count(name, len(values), MOST_GRID)
     if not values:
         raise InputError(f"{name} is empty: give at least one value")
@@ -137,11 +137,11 @@ def _values(name: str, given: Any) -> Any:
     return tuple(values)
 
 
-def _checked(name: str, value: Any) -> Any:
+def _check_value(name: str, value: Any) -> Any:
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, list | tuple):
-        return [_checked(name, one) for one in value]
+        return [_check_value(name, one) for one in value]
     if value is None or isinstance(value, bool | int) or (isinstance(value, float) and np.isfinite(value)):
         return value
     if isinstance(value, str) and value.isprintable():
@@ -149,9 +149,9 @@ def _checked(name: str, value: Any) -> Any:
     raise InputError(f"{name}={quote(value)}: values are finite numbers, text, true, false, none, or lists")
 
 
-def _checked_distribution(name: str, text: str) -> str:
+def _check_distribution(name: str, text: str) -> str:
     try:
-        distribution = _distribution(text)
+        distribution = _make_distribution(text)
         low, high = distribution.support()
         if not (np.isfinite([low, high]).all() and low < high + (text[0] == "r")):
             raise ValueError
@@ -162,7 +162,7 @@ def _checked_distribution(name: str, text: str) -> str:
     return text
 
 
-def _text_of(name: str, distribution: Any) -> str:
+def _write_distribution(name: str, distribution: Any) -> str:
     kind, args = distribution.dist.name, distribution.args
     names = {
         "loguniform": "loguniform",
@@ -189,7 +189,7 @@ def _split(text: str) -> list[str]:
     return [part.strip() for part in parts]
 
 
-def _parsed(text: str) -> Any:
+def _parse_word(text: str) -> Any:
     if text.lower() in WORDS:
         return WORDS[text.lower()]
     try:

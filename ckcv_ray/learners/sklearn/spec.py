@@ -30,7 +30,7 @@ CLASS_FORM = "module:Class, such as sklearn.ensemble:RandomForestClassifier"
 _trusted: set[str] = {LIBRARY}
 
 
-def scaled(last: Spec) -> Spec:
+def add_scaling(last: Spec) -> Spec:
     """Return the form of an estimator of standardised columns."""
     steps = [["scale", {"class": "sklearn.preprocessing:StandardScaler"}], ["model", last]]
     return {"class": "sklearn.pipeline:Pipeline", "params": {"steps": steps}}
@@ -58,7 +58,7 @@ def is_trusted(path: str) -> bool:
     return path.partition(".")[0] in _trusted - {LIBRARY}
 
 
-def packages(spec: Any) -> Iterator[str]:
+def list_packages(spec: Any) -> Iterator[str]:
     """Yield the packages that an estimator, as text or in its JSON form, and those inside it come from."""
     for path in list_classes({"class": spec} if isinstance(spec, str) else spec):
         if ":" in path:
@@ -76,21 +76,21 @@ def as_spec(name: str, value: Any) -> Spec:
     if isinstance(value, str):
         value = {"class": value}
     if isinstance(value, Mapping):
-        value = {**value, "class": _public(value.get("class"))}
+        value = {**value, "class": _find_public(value.get("class"))}
         check_estimator(name, value)
-        built = _built(name, value)
+        built = _build(name, value)
         if not _predicts(built):
             raise InputError(
                 f"{name}={value.get('class')!r} predicts neither classes nor numbers: expected {CLASS_FORM}"
             )
-        return _of_object(name, built)
+        return _describe(name, built)
     if isinstance(value, type) or not (hasattr(value, "get_params") and _predicts(value)):
         raise InputError(
             f"{name}={quote(value)} predicts neither classes nor numbers: give an object, or {CLASS_FORM}"
         )
-    spec = _of_object(name, value)
+    spec = _describe(name, value)
     check_estimator(name, spec)
-    for package in packages(spec):
+    for package in list_packages(spec):
         trust(package)
     return spec
 
@@ -109,14 +109,14 @@ def build(spec: Mapping[str, Any]) -> Any:
         InputError: it is not listed, or has a parameter or a value that is not; see ``allowed``.
     """
     check_estimator("estimator", spec)
-    return _built("estimator", spec)
+    return _build("estimator", spec)
 
 
-def _public(path: Any) -> Any:
+def _find_public(path: Any) -> Any:
     """Return the listed class that a private module of scikit-learn defines under this path, or the path."""
     if not isinstance(path, str):
         return path
-    same = (one for one in list_namesakes(path) if name_type(one) == path.replace(":", "."))
+    same = (namesake for namesake in list_namesakes(path) if name_type(namesake) == path.replace(":", "."))
     return next(same, path)
 
 
@@ -132,7 +132,7 @@ def name_type(path: str) -> str:
     return path if kind is None else f"{kind.__module__}.{kind.__qualname__}"
 
 
-def parameters(estimator: Any) -> dict[str, Any]:
+def list_parameters(estimator: Any) -> dict[str, Any]:
     """Return the parameters of an estimator by name; of a pipeline's last step also by short name."""
     every: dict[str, Any] = estimator.get_params(deep=True)
     steps = every.get("steps")
@@ -142,13 +142,13 @@ def parameters(estimator: Any) -> dict[str, Any]:
     return every
 
 
-def full_names(estimator: Any, setting: Mapping[str, Any]) -> dict[str, Any]:
+def complete_names(estimator: Any, setting: Mapping[str, Any]) -> dict[str, Any]:
     """Return a setting with the names that ``set_params`` takes.
 
     Raises:
         InputError: the estimator has no such parameter.
     """
-    known, every = estimator.get_params(deep=True), parameters(estimator)
+    known, every = estimator.get_params(deep=True), list_parameters(estimator)
     last = f"{known['steps'][-1][0]}__" if isinstance(known.get("steps"), list) and known["steps"] else ""
     for name in setting:
         if name not in every:
@@ -160,7 +160,7 @@ def full_names(estimator: Any, setting: Mapping[str, Any]) -> dict[str, Any]:
     return {name if name in known else f"{last}{name}": value for name, value in setting.items()}
 
 
-def _of_object(name: str, estimator: Any) -> Spec:
+def _describe(name: str, estimator: Any) -> Spec:
     kind = type(estimator)
     defaults = {
         key: parameter.default
@@ -171,7 +171,7 @@ def _of_object(name: str, estimator: Any) -> Spec:
     changed = {key: value for key, value in given.items() if not _is_default(value, defaults, key)}
     spec: Spec = {"class": find_path(name, kind)}
     if changed:
-        spec["params"] = {key: _json(f"{name}.{key}", value) for key, value in sorted(changed.items())}
+        spec["params"] = {key: _to_json(f"{name}.{key}", value) for key, value in sorted(changed.items())}
     return spec
 
 
@@ -203,44 +203,44 @@ def find_path(name: str, kind: type) -> str:
     return f"{'.'.join(parts)}:{kind.__qualname__}"
 
 
-def _json(name: str, value: Any) -> Any:
+def _to_json(name: str, value: Any) -> Any:
     """Return a parameter's value as JSON."""
     if value is None or isinstance(value, bool | int | str):
         return value
     if isinstance(value, np.generic):
-        return _json(name, value.item())
+        return _to_json(name, value.item())
     if isinstance(value, float) and np.isfinite(value):
         return value
     if isinstance(value, list | tuple):
-        return [_json(name, one) for one in value]
+        return [_to_json(name, one) for one in value]
     if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
-        return {key: _json(f"{name}.{key}", one) for key, one in value.items()}
+        return {key: _to_json(f"{name}.{key}", one) for key, one in value.items()}
     if hasattr(value, "get_params") and not isinstance(value, type):
-        return _of_object(name, value)
+        return _describe(name, value)
     raise InputError(
         f"{name}={quote(value)} cannot be part of a study, which is stored as JSON: give a number, text, a "
         "list of these, or an estimator"
     )
 
 
-def _built(name: str, spec: Mapping[str, Any]) -> Any:
+def _build(name: str, spec: Mapping[str, Any]) -> Any:
     if unknown := set(spec) - {"class", "params"}:
         raise InputError(f"{name}: {quote(min(unknown))} is not known: give class and params")
     params = spec.get("params", {})
     expect(f"{name}.params", params, Mapping, "a mapping of parameters")
-    kind = _imported(name, spec.get("class"))
+    kind = _import_class(name, spec.get("class"))
     try:
-        return kind(**{key: _value(f"{name}.{key}", value) for key, value in params.items()})
+        return kind(**{key: _build_value(f"{name}.{key}", value) for key, value in params.items()})
     except TypeError as error:
         raise InputError(f"{name}: {error}") from None
 
 
-def _value(name: str, value: Any) -> Any:
+def _build_value(name: str, value: Any) -> Any:
     """Return the value that a parameter's JSON stands for; lists of pairs are steps of a pipeline."""
     if isinstance(value, Mapping) and "class" in value:
-        return _built(name, value)
+        return _build(name, value)
     if isinstance(value, list):
-        listed = [_value(name, one) for one in value]
+        listed = [_build_value(name, item) for item in value]
         return tuple(listed) if _is_pair(listed) else listed
     return value
 
@@ -249,7 +249,7 @@ def _is_pair(listed: list[Any]) -> bool:
     return len(listed) >= 2 and isinstance(listed[0], str) and hasattr(listed[1], "get_params")
 
 
-def _imported(name: str, path: Any) -> Any:
+def _import_class(name: str, path: Any) -> Any:
     if not (isinstance(path, str) and path.count(":") == 1 and all(path.split(":"))):
         raise InputError(f"{name}={quote(path)}: expected {CLASS_FORM}")
     module, _, attribute = path.partition(":")

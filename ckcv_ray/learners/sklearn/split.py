@@ -9,11 +9,11 @@ import numpy as np
 
 from ckcv_ray.core.arrays import Classes, Index
 from ckcv_ray.learners.base import Setting
-from ckcv_ray.learners.seeds import drawn, seeds_of
+from ckcv_ray.learners.seeds import draw_seeds, make_seed_sequence
 from ckcv_ray.learners.sklearn import model as models
-from ckcv_ray.learners.sklearn.blank import Blank
 from ckcv_ray.learners.sklearn.model import FittedEstimator
 from ckcv_ray.learners.sklearn.packing import last_step
+from ckcv_ray.learners.sklearn.templates import Template
 from ckcv_ray.tables.target import Rows
 from ckcv_ray.tables.task import Task
 
@@ -25,7 +25,7 @@ class Estimators(Protocol):
     def foreign(self) -> bool:
         """Whether their fits call code of another package than scikit-learn."""
 
-    def blank(self, setting: Setting) -> Blank:
+    def template(self, setting: Setting) -> Template:
         """Return the estimator at a setting, to be copied."""
 
     def class_weights(self, task: Task, y: Classes) -> Mapping[int, float] | str | None:
@@ -106,7 +106,7 @@ class SplitFits:
     @cached_property
     def seeds(self) -> np.random.SeedSequence:
         """Source of seeds, from the numbers of the training rows: the same for all settings."""
-        return seeds_of(self.train)
+        return make_seed_sequence(self.train)
 
     def fit(self, setting: Setting) -> Fit:
         """Fit the estimator at a setting; the first steps of a pipeline are fitted once for all settings."""
@@ -116,14 +116,14 @@ class SplitFits:
             X = self.X
             only = DummyClassifier(strategy="most_frequent").fit(X, self.y)
             return Fit(only, only, models.CONVERGED, X, None)
-        blank = self.estimators.blank(setting)
-        estimator = self._new(blank)
-        if blank.head is None:
+        template = self.estimators.template(setting)
+        estimator = self._new(template)
+        if template.head is None:
             X = self.X
             return Fit(estimator, last_step(estimator), self._fit_rows(estimator, X), X, None)
-        if blank.head not in self._heads:
-            self._heads[blank.head] = self._fit_head(estimator[:-1])
-        head = self._heads[blank.head]
+        if template.head not in self._heads:
+            self._heads[template.head] = self._fit_head(estimator[:-1])
+        head = self._heads[template.head]
         name, last = estimator.steps[-1]
         X = deepcopy(head.X)
         status = max(head.status, self._fit_rows(last, X))
@@ -151,10 +151,10 @@ class SplitFits:
         """
         predicting, X = fit.estimator if fit.head is None else fit.last, self.seen(fit)
         with models.guard(self.estimators.foreign):
-            return models.classes(predicting, X, self.task.n_classes)
+            return models.predict_classes(predicting, X, self.task.n_classes)
 
-    def _new(self, blank: Any) -> Any:
-        estimator = blank.copy(drawn(self.seeds, len(blank.unseeded)))
+    def _new(self, template: Template) -> Any:
+        estimator = template.copy(draw_seeds(self.seeds, len(template.unseeded)))
         if (weights := self.estimators.class_weights(self.task, self.y)) is not None:
             last_step(estimator).set_params(class_weight=weights)
         return estimator
@@ -165,12 +165,12 @@ class SplitFits:
     @cached_property
     def _global_seed(self) -> int:
         """Seed of the global random numbers that foreign code may draw."""
-        return drawn(self.seeds, 1)[0] if self.estimators.foreign else 0
+        return draw_seeds(self.seeds, 1)[0] if self.estimators.foreign else 0
 
     def _fit_head(self, head: Any) -> Head:
-        with models.quiet() as caught, models.guard(self.estimators.foreign, self._global_seed):
+        with models.collect_warnings() as caught, models.guard(self.estimators.foreign, self._global_seed):
             X = head.fit_transform(self.X, self.y.copy())
-        return Head(head, X, models.status_of(caught), [])
+        return Head(head, X, models.find_status(caught), [])
 
 
 def fit_model(

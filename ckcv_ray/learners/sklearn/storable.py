@@ -64,13 +64,13 @@ def choose_settings(settings: Iterable[Setting], most: int = MOST_TRIED) -> list
     combinations: set[tuple[tuple[str, str], ...]] = set()
     first, later = list[Setting](), list[Setting]()
     for setting in every:
-        own = tuple((name, _kind(value, extremes[name])) for name, value in setting.items())
-        if not kinds.issuperset(own):
+        combination = tuple((name, _kind(value, extremes[name])) for name, value in setting.items())
+        if not kinds.issuperset(combination):
             first.append(setting)
-        elif own not in combinations:
+        elif combination not in combinations:
             later.append(setting)
-        kinds.update(own)
-        combinations.add(own)
+        kinds.update(combination)
+        combinations.add(combination)
     return [*first, *later][:most]
 
 

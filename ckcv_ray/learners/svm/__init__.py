@@ -5,7 +5,7 @@ alternates pair steps (``loop``) and Newton steps (``newton``, on the factors of
 ``decomposition`` does the same if the kernel does not fit into memory. The rest of the package knows a solver
 only as an entry of ``solvers``, under the name that a study's JSON has.
 
-``learner``, ``problem``, ``class_weight`` and ``scaling`` do not import numba; what computes does, and
+``learner``, ``problem`` and ``scaling`` do not import numba; what computes does, and
 ``learner`` imports it when something is fitted, predicted, stored or checked.
 """
 

@@ -31,7 +31,7 @@ from ckcv_ray.learners.svm.kernels import (
 )
 from ckcv_ray.learners.svm.memory import Matrix, round_up, scratch
 from ckcv_ray.learners.svm.path import MOST_FREE
-from ckcv_ray.learners.svm.problem import EQUAL, Fits, Weights
+from ckcv_ray.learners.svm.problem import Fits, Options, Weights
 from ckcv_ray.learners.svm.scaling import Scaling
 from ckcv_ray.learners.svm.solvers import ON_POINTS, SOLVERS
 
@@ -46,19 +46,11 @@ class Dense(NamedTuple):
     train_kernel: Complement
     score_kernel: Matrix
 
-    def fit(
-        self,
-        gamma: float,
-        y: Matrix,
-        C_values: tuple[float, ...],
-        solver: str,
-        tolerance: float,
-        max_iter: int,
-        weights: Weights = EQUAL,
-    ) -> Fits:
+    def fit(self, gamma: float, y: Matrix, weights: Weights, options: Options) -> Fits:
         """Fit the path of one gamma to labels y."""
         fill_complement(self.train_distances, gamma, self.train_kernel)
-        return SOLVERS[solver](self.train_kernel, y, C_values, tolerance, max_iter, weights)
+        solver = SOLVERS[options.solver]
+        return solver(self.train_kernel, y, options.C_values, options.tolerance, options.max_iter, weights)
 
     def errors(self, gamma: float, fits: Fits, y: NDArray[np.int8]) -> NDArray[np.int64]:
         """Return the errors by class of each fit on the scored rows with labels y, shape (n_C, 2)."""
@@ -79,18 +71,10 @@ class Points(NamedTuple):
     train: Matrix
     score: Matrix
 
-    def fit(
-        self,
-        gamma: float,
-        y: Matrix,
-        C_values: tuple[float, ...],
-        solver: str,
-        tolerance: float,
-        max_iter: int,
-        weights: Weights = EQUAL,
-    ) -> Fits:
+    def fit(self, gamma: float, y: Matrix, weights: Weights, options: Options) -> Fits:
         """Fit the path of one gamma to labels y."""
-        return ON_POINTS[solver](self.train, gamma, y, C_values, tolerance, max_iter, weights=weights)
+        solver, limits = ON_POINTS[options.solver], (options.tolerance, options.max_iter)
+        return solver(self.train, gamma, y, options.C_values, *limits, weights=weights)
 
     def errors(self, gamma: float, fits: Fits, y: NDArray[np.int8]) -> NDArray[np.int64]:
         """Return the errors by class of each fit on the scored rows with labels y, shape (n_C, 2)."""

@@ -24,7 +24,7 @@ from ckcv_ray.learners.svm.kernels import (
 from ckcv_ray.learners.svm.machine_code import load, writable
 from ckcv_ray.learners.svm.memory import Matrix, Vector, round_up, scratch
 from ckcv_ray.learners.svm.path import Workspace, describe_fit, fit, index_mask, rescale, workspace
-from ckcv_ray.learners.svm.problem import EQUAL, Fits, Weights, constant, empty_fits, settled
+from ckcv_ray.learners.svm.problem import EQUAL, Fits, Weights, empty_fits, fit_constant, snap_to_bounds
 
 BLOCK = 4096
 Box = tuple[Vector, Vector, Vector]  # b, and its bounds lo and hi
@@ -49,7 +49,7 @@ def path_on_points(
         weights: of the two classes.
     """
     if (y == y[0]).all():
-        return constant(y, len(C_values))
+        return fit_constant(y, len(C_values))
     load()
     y, n = writable(y), len(y)
     fits = empty_fits(len(C_values), n)
@@ -60,7 +60,7 @@ def path_on_points(
         if not solved:
             rescale(F, y, b, lo, hi, -C * weights.negative, C * weights.positive)
             fits.n_iter[c] = _solve(X, gamma, F, (b, lo, hi), tolerance, max_iter, block)
-            b = b if weights == EQUAL else settled(b, y, C, weights)
+            b = b if weights == EQUAL else snap_to_bounds(b, y, C, weights)
         fits.b[c], fits.gradient[c] = b, F
         describe_fit(F, y, b, lo, hi, C, weights, c, fits)
         fits.converged[c] = solved or fits.violation[c] < tolerance

@@ -111,21 +111,24 @@ def complement_of(M: Matrix) -> Complement:
     return Complement(double, single)
 
 
-def pair_complement(one: Matrix, other: Matrix, gamma: float, first: slice, second: slice) -> Complement:
+def pair_complement(
+    of_first: Matrix, of_second: Matrix, gamma: float, first: slice, second: slice
+) -> Complement:
     """Return M of two classes of training rows, in the calling thread's scratch memory.
 
     Args:
-        one, other: distances of all training rows from those of each class, [n, n_first] and [n, n_second].
+        of_first, of_second: distances of all training rows from those of each class, [n, n_first] and
+            [n, n_second].
         gamma: width of the kernel.
         first, second: ranges of the training rows of the two classes.
     """
     load()
-    n = one.shape[1] + other.shape[1]
+    n = of_first.shape[1] + of_second.shape[1]
     M = scratch_complement(n)
     row = scratch("pair row", (1, round_up(n, DOUBLES)))
     row[:, n:] = 0.0
-    _fill_pair(one[first], other[first], gamma, row, M.double, M.single, 0)
-    _fill_pair(one[second], other[second], gamma, row, M.double, M.single, one.shape[1])
+    _fill_pair(of_first[first], of_second[first], gamma, row, M.double, M.single, 0)
+    _fill_pair(of_first[second], of_second[second], gamma, row, M.double, M.single, of_first.shape[1])
     return M
 
 

@@ -274,6 +274,6 @@ def _keep(file: bytes, folders: list[Path], name: str) -> None:
 def _clear(folder: Path, name: str) -> None:
     """Remove the oldest files of other states."""
     with suppress(OSError):
-        others = [file for file in folder.glob("solver-*.bin") if file.name != name]
-        for file in sorted(others, key=lambda file: file.stat().st_mtime)[: -KEPT or None]:
+        stale = [file for file in folder.glob("solver-*.bin") if file.name != name]
+        for file in sorted(stale, key=lambda file: file.stat().st_mtime)[: -KEPT or None]:
             file.unlink()

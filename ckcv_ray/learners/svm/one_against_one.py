@@ -20,9 +20,9 @@ from ckcv_ray.core.measures import Measure
 from ckcv_ray.learners.svm.class_blocks import Dense, Points, prepare_classes
 from ckcv_ray.learners.svm.memory import Vector
 from ckcv_ray.learners.svm.pairwise import PairwiseSVM
-from ckcv_ray.learners.svm.problem import Fits, Options, Weights, constant, empty_fits
+from ckcv_ray.learners.svm.problem import Fits, Options, Weights, empty_fits, fit_constant
 from ckcv_ray.learners.svm.scaling import Scaling
-from ckcv_ray.learners.svm.votes import Ballot, add_votes, pairs_of
+from ckcv_ray.learners.svm.votes import Ballot, add_votes, list_pairs
 from ckcv_ray.tables.target import Rows
 
 MOST_VOTES = 1 << 22  # numbers of votes that are held at once
@@ -56,7 +56,7 @@ class ClassesBlock(NamedTuple):
     def fit(self, path: int, length: int) -> "ClassesFits":
         """Fit the first ``length`` costs at one gamma."""
         gamma, options = self.gammas[path], self.options._replace(C_values=self.options.C_values[:length])
-        pairs = pairs_of(len(self.weights))
+        pairs = list_pairs(len(self.weights))
         return ClassesFits(self, gamma, options.C_values, [self._fit(gamma, pair, options) for pair in pairs])
 
     def _fit(self, gamma: float, pair: tuple[int, int], options: Options) -> Fits:
@@ -69,7 +69,7 @@ class ClassesBlock(NamedTuple):
             fits = empty_fits(len(options.C_values), 0)
             fits.converged[:] = True
         elif not n_first * n_second:
-            fits = constant(y, len(options.C_values))
+            fits = fit_constant(y, len(options.C_values))
         else:
             weights = Weights(float(self.weights[first]), float(self.weights[second]))
             fits = self.kernel.fit(gamma, pair, y, weights, options)
@@ -104,7 +104,7 @@ class ClassesFits(NamedTuple):
         """Return the class of each scored row, or -1 if undecided, (steps, rows)."""
         block, n_C = self.block, len(self.C_values)
         labels = np.empty((n_C, len(block.score)), np.int32)
-        pairs = pairs_of(len(block.weights))
+        pairs = list_pairs(len(block.weights))
         step = max(1, MOST_VOTES // (n_C * len(block.weights)))
         for scored, M in block.kernel.strips(self.gamma):
             for start in range(scored.start, scored.stop, step):
@@ -121,11 +121,11 @@ class ClassesFits(NamedTuple):
         block, n_classes = self.block, len(self.block.weights)
         pairs = [
             _support(np.r_[block.train[block.ranges[first]], block.train[block.ranges[second]]], fits.b[step])
-            for (first, second), fits in zip(pairs_of(n_classes), self.pairs, strict=True)
+            for (first, second), fits in zip(list_pairs(n_classes), self.pairs, strict=True)
         ]
         setting = self.C_values[step], self.gamma
         offset = np.array([fits.offset[step] for fits in self.pairs])
-        return PairwiseSVM.of_pairs(setting, block.scaling, n_classes, pairs, offset, block.X)
+        return PairwiseSVM.from_pairs(setting, block.scaling, n_classes, pairs, offset, block.X)
 
 
 def prepare_block(

@@ -157,5 +157,5 @@ def _optimality(
         )
 
 
-def _is_close(one: Scaling, other: Scaling) -> bool:
-    return all(np.allclose(b, a, CONSTRAINT_TOLERANCE, 0) for a, b in zip(one, other, strict=True))
+def _is_close(scaling: Scaling, expected: Scaling) -> bool:
+    return all(np.allclose(b, a, CONSTRAINT_TOLERANCE, 0) for a, b in zip(scaling, expected, strict=True))

@@ -38,7 +38,7 @@ from ckcv_ray.learners.svm.loop import iterate, iterate_exactly
 from ckcv_ray.learners.svm.machine_code import compiled, entry, writable
 from ckcv_ray.learners.svm.memory import LANES, Matrix, Vector, round_up, scratch
 from ckcv_ray.learners.svm.newton import WORK_ROWS, newton
-from ckcv_ray.learners.svm.problem import AT_BOUND, EQUAL, Fits, Weights, constant, empty_fits
+from ckcv_ray.learners.svm.problem import AT_BOUND, EQUAL, Fits, Weights, empty_fits, fit_constant
 from ckcv_ray.learners.svm.simd import FAST, greater, lesser, wide
 
 MOST_FREE = 2000
@@ -74,7 +74,7 @@ def path(
 ) -> Fits:
     """Fit each C in turn, starting from the previous solution; see ``solvers.PathSolver``."""
     if y[0] == y[-1] and (y == y[0]).all():
-        return constant(y, len(C_values))
+        return fit_constant(y, len(C_values))
     M, y, n = Complement(writable(M.double), writable(M.single)), writable(y), len(y)
     fits = empty_fits(len(C_values), n)
     space = workspace(n, get_ident())

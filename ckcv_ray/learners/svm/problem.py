@@ -180,7 +180,7 @@ def describe(
     )
 
 
-def settled(b: Vector, y: Vector, C: float, weights: Weights) -> Vector:
+def snap_to_bounds(b: Vector, y: Vector, C: float, weights: Weights) -> Vector:
     """Return b with what is within rounding of a bound moved onto it.
 
     With weights, the bounds of one class may add up to those of the other except for rounding: if all rows
@@ -191,7 +191,7 @@ def settled(b: Vector, y: Vector, C: float, weights: Weights) -> Vector:
     return np.where(b - lo <= room, lo, np.where(hi - b <= room, hi, b))
 
 
-def constant(y: Vector, n_C: int) -> Fits:
+def fit_constant(y: Vector, n_C: int) -> Fits:
     """Return the fits to a training set of one class: no support vectors, f(x) = that class everywhere."""
     fits = empty_fits(n_C, len(y))
     fits.gradient[:] = -y
@@ -200,6 +200,6 @@ def constant(y: Vector, n_C: int) -> Fits:
     return fits
 
 
-def signs(task: Task) -> Signs:
+def make_signs(task: Task) -> Signs:
     """Return the classes 0 and 1 of a task as -1 and +1."""
     return np.where(task.y == 1, 1, -1).astype(np.int8)

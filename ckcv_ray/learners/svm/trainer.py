@@ -4,45 +4,42 @@ This is what imports numba. ``learner`` imports it when something is to be fitte
 """
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ckcv_ray.core.arrays import Index
 from ckcv_ray.core.measures import ZERO_ONE, GroupShares, Measure
-from ckcv_ray.learners.base import Checked
-from ckcv_ray.learners.class_weight import weights_by_class
+from ckcv_ray.learners.base import Checked, Trainer
+from ckcv_ray.learners.class_weight import compute_weights
 from ckcv_ray.learners.ensemble import judge
 from ckcv_ray.learners.svm import machine_code
 from ckcv_ray.learners.svm.blocks import Dense, Points, block_bytes, prepare
-from ckcv_ray.learners.svm.class_weight import weights
 from ckcv_ray.learners.svm.kernels import squared_distances
 from ckcv_ray.learners.svm.model import SVMModel
 from ckcv_ray.learners.svm.one_against_one import ClassesBlock, prepare_block
 from ckcv_ray.learners.svm.optimality import check_model, check_pairs
 from ckcv_ray.learners.svm.pairwise import PairwiseSVM
-from ckcv_ray.learners.svm.problem import Fits, Options, Weights, signs
+from ckcv_ray.learners.svm.problem import Fits, Options, Weights, make_signs
 from ckcv_ray.learners.svm.scaling import Scaling, fit_scaling
-from ckcv_ray.tables.target import Label, Rows
+from ckcv_ray.tables.target import Rows
 from ckcv_ray.tables.task import Task
 
 SHARED_BYTES = 1 << 29
 
 
 class Shared(NamedTuple):
-    """What all workers share: X [n, d], y [n] (of two classes -1 and +1, of more their numbers), without
-    scaling and if they fit into ``SHARED_BYTES`` the squared distances [n, n], and the original labels.
+    """What all workers share: the task, and the squared distances of its rows [n, n] if nothing is scaled and
+    they fit into ``SHARED_BYTES``.
     """
 
-    X: Rows
-    y: NDArray[Any]
+    task: Task
     distances: Rows | None
-    classes: tuple[Label, ...]
 
 
 @dataclass(frozen=True)
-class Trainer:
+class SVMTrainer(Trainer):
     """What fits the settings of a learner.
 
     Attributes:
@@ -59,24 +56,23 @@ class Trainer:
     def share(self, task: Task) -> Shared:
         """Compute what all workers share."""
         fits = self.scale == "none" and 8 * task.n**2 <= SHARED_BYTES
-        distances = np.ascontiguousarray(squared_distances(task.X, task.X)) if fits else None
-        y = signs(task) if task.n_classes == 2 else task.y
-        return Shared(task.X, y, distances, task.classes)
+        return Shared(task, np.ascontiguousarray(squared_distances(task.X, task.X)) if fits else None)
 
     def prepare(self, shared: Shared, train: Index, score: Index) -> "Block | ClassesBlock":
         """Prepare the distances of a split."""
-        scaling = fit_scaling(shared.X[train], self.scale)
-        if len(shared.classes) > 2:
-            return self._prepare_classes(shared, train, score, scaling)
-        kernel = prepare(shared.X, shared.distances, scaling, train, score)
-        y = shared.y[train].astype(np.float64)
-        of_two = weights(self.class_weight, shared.classes, y)
-        return Block(self.gammas, self.options, shared, train, score, y, scaling, kernel, of_two)
+        task, distances = shared
+        scaling = fit_scaling(task.X[train], self.scale)
+        weights = compute_weights(self.class_weight, task.classes, task.y[train])
+        if task.n_classes > 2:
+            rows = task.X, task.y.astype(np.int32, copy=False), distances, (train, score)
+            return prepare_block(*rows, self.gammas, self.options, scaling, weights)
+        y = make_signs(task)[train].astype(np.float64)
+        split = task, train, score, y, scaling, prepare(task.X, distances, scaling, train, score)
+        return Block(self.gammas, self.options, *split, Weights(*weights.tolist()))
 
-    def _prepare_classes(self, shared: Shared, train: Index, score: Index, scaling: Scaling) -> ClassesBlock:
-        of_class = weights_by_class(self.class_weight, shared.classes, shared.y[train])
-        rows = shared.X, shared.y.astype(np.int32, copy=False), shared.distances, (train, score)
-        return prepare_block(*rows, self.gammas, self.options, scaling, of_class)
+    def cost(self, n_train: int) -> float:
+        """Return the squared number of training rows."""
+        return float(n_train) ** 2
 
     def memory(self, n_train: int, n_score: int, d: int) -> int:
         """Return the bytes of a split's block, solver included."""
@@ -85,14 +81,12 @@ class Trainer:
     def check(self, model: SVMModel | PairwiseSVM, task: Task, train: Index, converged: bool) -> Checked:
         """Check the scaling, the dual variables and the KKT conditions of a model."""
         scaling = fit_scaling(task.X[train], self.scale)
-        tolerance = self.options.tolerance
+        weights = compute_weights(self.class_weight, task.classes, task.y[train])
+        known = scaling, self.options.tolerance
         if isinstance(model, PairwiseSVM):
-            of_class = weights_by_class(self.class_weight, task.classes, task.y[train])
-            return check_pairs(model, task, train, scaling, tolerance, of_class, converged=converged)
-        y = signs(task)[train]
-        of_two = weights(self.class_weight, task.classes, y)
-        rows = task.X[train], y, train
-        return check_model(model, *rows, scaling, tolerance, of_two, converged=converged)
+            return check_pairs(model, task, train, *known, weights, converged=converged)
+        rows = task.X[train], make_signs(task)[train], train
+        return check_model(model, *rows, *known, Weights(*weights.tolist()), converged=converged)
 
     def load(self) -> None:
         """Load the compiled solver, compiling it first if necessary."""
@@ -108,7 +102,7 @@ class Block(NamedTuple):
 
     gammas: tuple[float, ...]
     options: Options
-    shared: Shared
+    task: Task
     train: Index
     score: Index
     y: Rows
@@ -118,9 +112,8 @@ class Block(NamedTuple):
 
     def fit(self, path: int, length: int) -> "PathFits":
         """Fit the first ``length`` costs at one gamma."""
-        gamma, options = self.gammas[path], self.options
-        solver = options.solver, options.tolerance, options.max_iter, self.weights
-        return PathFits(self, gamma, self.kernel.fit(gamma, self.y, options.C_values[:length], *solver))
+        gamma, options = self.gammas[path], self.options._replace(C_values=self.options.C_values[:length])
+        return PathFits(self, gamma, self.kernel.fit(gamma, self.y, self.weights, options))
 
 
 class PathFits(NamedTuple):
@@ -143,15 +136,15 @@ class PathFits(NamedTuple):
     def totals(self, measure: Measure) -> NDArray[np.int64]:
         """Count errors by class, and by group, in compiled code; for other measures, evaluate the models."""
         block = self.block
-        y = block.shared.y[block.score]
+        task, y = block.task, make_signs(block.task)[block.score]
         if measure is ZERO_ONE:
             return block.kernel.errors(self.gamma, self.fits, y)
         if isinstance(measure, GroupShares):
             errors = block.kernel.errors_of(measure.parts, self.gamma, self.fits, y)
             return measure.with_loss(errors.sum(axis=0), errors.sum(axis=2).T)
-        X, classes = block.shared.X[block.score], (y == 1).astype(np.int32)
+        rows = task.X[block.score], task.y[block.score]
         models = map(self.model, range(len(self.fits.offset)))
-        return np.array([judge(model, X, classes, measure, 2) for model in models])
+        return np.array([judge(model, *rows, measure, 2) for model in models])
 
     def model(self, step: int) -> SVMModel:
         """Return the model at one cost."""
@@ -163,7 +156,7 @@ class PathFits(NamedTuple):
             gamma=self.gamma,
             scaling=block.scaling,
             support=support.astype(np.int64),
-            vectors=block.shared.X[support],
+            vectors=block.task.X[support],
             dual_coef=b[used],
             offset=float(self.fits.offset[step]),
         )

@@ -26,7 +26,7 @@ from ckcv_ray.learners.svm.simd import FAST, wide
 Counts = NDArray[np.int32]
 
 
-def pairs_of(n_classes: int) -> list[tuple[int, int]]:
+def list_pairs(n_classes: int) -> list[tuple[int, int]]:
     """Return the pairs of classes in order: (0, 1), (0, 2), ..., (1, 2), ...
 
     A positive decision value is a vote for the second of a pair, a negative one for the first.

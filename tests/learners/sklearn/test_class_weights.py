@@ -8,7 +8,8 @@ from sklearn.base import clone
 
 from ckcv_ray import Execution, InputError, Study, Task, load_run, run, verify
 from ckcv_ray.core.resampling.complete import split_complete
-from ckcv_ray.learners import LEARNERS, EstimatorLearner
+from ckcv_ray.learners import LEARNERS
+from ckcv_ray.learners.sklearn import EstimatorLearner
 from ckcv_ray.learners.sklearn.packing import last_step
 from ckcv_ray.learners.sklearn.split import fit_model
 
@@ -37,12 +38,12 @@ def learner_of(name: str, **options: Any) -> EstimatorLearner:
 @pytest.mark.parametrize("name", SPACES)
 def test_every_setting_of_a_path_is_the_weighted_fit(name: str, text: str) -> None:
     learner = learner_of(name, class_weight=text)
-    block = learner.prepare(learner.share(TASK), SPLIT.train, SPLIT.select)
+    block = learner.trainer.prepare(learner.trainer.share(TASK), SPLIT.train, SPLIT.select)
     differ = 0
-    for path, settings in enumerate(learner.paths):
+    for path, settings in enumerate(learner.space.paths):
         labels = block.fit(path, len(settings)).labels()
         for setting, found in zip(settings, labels, strict=True):
-            estimator = clone(learner.blank(setting).estimator)
+            estimator = clone(learner.template(setting).estimator)
             plain = clone(estimator).fit(X[SPLIT.train], TASK.y[SPLIT.train])
             last_step(estimator).set_params(class_weight=WEIGHTS[text])
             estimator.fit(X[SPLIT.train], TASK.y[SPLIT.train])
@@ -56,7 +57,7 @@ def test_a_class_without_training_rows_needs_no_weight() -> None:
     rows = np.flatnonzero(three.y != 1)
     for name in SPACES:
         learner = LEARNERS[name](param=SPACES[name], class_weight="0=2,1=5").canonical(three)
-        model, _ = fit_model(learner, three, rows, learner.setting(0, 0))
+        model, _ = fit_model(learner, three, rows, learner.space.setting(0, 0))
         assert set(model.predict(X).label) <= {0, 2}
 
 

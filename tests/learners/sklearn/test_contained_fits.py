@@ -220,8 +220,8 @@ def test_what_was_tried_is_not_tried_again(monkeypatch: pytest.MonkeyPatch) -> N
     asked = []
     monkeypatch.setattr(storable, "ask_child", lambda *_: asked.append(1) or "stored")
     one = AnyEstimator({"kind": ("first", "second")}, estimator="own_estimators:HoldsAFunctionAtTimes")
-    one.check_models(TASK)
-    one.check_models(TASK)
+    one.trainer.check_storable(TASK)
+    one.trainer.check_storable(TASK)
     assert len(asked) == 2
 
 

@@ -58,7 +58,7 @@ def test_every_classifier_of_scikit_learn_can_be_stored(name: str) -> None:
 
 @pytest.mark.parametrize("learner", NAMED)
 def test_packing_leaves_the_estimator_as_it_is(learner: Any) -> None:
-    estimator = quietly(lambda: learner().new().fit(X, Y))
+    estimator = quietly(lambda: learner().build().fit(X, Y))
     before = quietly(lambda: estimator.predict(X))
     pack(estimator)
     assert np.array_equal(quietly(lambda: estimator.predict(X)), before)
@@ -118,7 +118,7 @@ TREES = {
 def test_a_tree_that_leaves_its_arrays_is_refused(name: str) -> None:
     learner, field, value = TREES[name]
     small = {"n_estimators": 3} if learner is Forest else {"max_iter": 3} if learner is Boosting else {}
-    content = pack(quietly(lambda: learner().new().set_params(**small).fit(X, Y)))
+    content = pack(quietly(lambda: learner().build().set_params(**small).fit(X, Y)))
     assert unpack(forged(content, lambda nodes: None, field), 5) is not None
     with pytest.raises(ValueError, match="a tree "):
         unpack(forged(content, put(field, value), field), 5)

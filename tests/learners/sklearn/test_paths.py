@@ -10,11 +10,11 @@ from sklearn.datasets import load_breast_cancer, load_iris, make_classification
 
 from ckcv_ray.core.measures import ZERO_ONE
 from ckcv_ray.core.threads import one_thread
-from ckcv_ray.learners.seeds import drawn, seeds_of
+from ckcv_ray.learners.seeds import draw_seeds, make_seed_sequence
 from ckcv_ray.learners.sklearn.learner import AnyEstimator, EstimatorLearner
 from ckcv_ray.learners.sklearn.named import NAMED, Boosting, ExtraTrees, Forest, NaiveBayes, Neighbors, Tree
 from ckcv_ray.learners.sklearn.paths import Plain
-from ckcv_ray.learners.sklearn.spec import full_names
+from ckcv_ray.learners.sklearn.spec import complete_names
 from ckcv_ray.tables.task import Task
 
 
@@ -62,7 +62,7 @@ def seeded(estimator: Any, train: np.ndarray) -> dict[str, int]:
     """Seeds for the random states that are None."""
     every = estimator.get_params(deep=True)
     names = sorted(n for n in every if n.rpartition("__")[2] == "random_state" and every[n] is None)
-    return dict(zip(names, drawn(seeds_of(train), len(names)), strict=True))
+    return dict(zip(names, draw_seeds(make_seed_sequence(train), len(names)), strict=True))
 
 
 @pytest.mark.parametrize("data", TASKS)
@@ -71,16 +71,16 @@ def test_labels_are_those_of_separate_fits(name: str, data: str) -> None:
     learner, task = LEARNERS[name], TASKS[data]
     order = np.random.default_rng(3).permutation(task.n)
     train, score = np.sort(order[: task.n // 2]), np.sort(order[task.n // 2 :])
-    block = learner.prepare(learner.share(task), train, score)
+    block = learner.trainer.prepare(learner.trainer.share(task), train, score)
     assert learner.sharing is not Plain
     with one_thread(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for path, length in enumerate(learner.lengths):
+        for path, length in enumerate(learner.space.lengths):
             labels = block.fit(path, length).labels()
             assert labels.shape == (length, len(score))
             for step in range(length):
-                estimator = clone(learner.new()).set_params(
-                    **full_names(learner.new(), learner.setting(path, step))
+                estimator = clone(learner.build()).set_params(
+                    **complete_names(learner.build(), learner.space.setting(path, step))
                 )
                 estimator.set_params(**seeded(estimator, train)).fit(task.X[train], task.y[train])
                 assert np.array_equal(labels[step], estimator.predict(task.X[score]))
@@ -97,7 +97,7 @@ def test_a_search_space_has_a_path_where_the_guide_says_so(learner: type[Estimat
         "naive_bayes": "var_smoothing",
     }
     assert learner().sharing.parameter == shared.get(learner.name)
-    assert max(learner().lengths) > 1 or learner.name not in shared
+    assert max(learner().space.lengths) > 1 or learner.name not in shared
 
 
 @pytest.mark.parametrize(
@@ -111,8 +111,8 @@ def test_what_could_differ_is_fitted_separately(learner: EstimatorLearner) -> No
     """An option among the values is not an option of the estimator: it is looked at too."""
     task = TASKS["two classes"]
     train, score = np.arange(80), np.arange(80, 160)
-    block = learner.prepare(learner.share(task), train, score)
-    for path, length in enumerate(learner.lengths):
+    block = learner.trainer.prepare(learner.trainer.share(task), train, score)
+    for path, length in enumerate(learner.space.lengths):
         fits = block.fit(path, length)
         for step in range(length):
             alone = fits.model(step).predict(task.X[score]).label
@@ -121,7 +121,7 @@ def test_what_could_differ_is_fitted_separately(learner: EstimatorLearner) -> No
 
 
 def test_a_seed_is_the_same_for_all_settings_and_differs_between_splits() -> None:
-    estimator = Forest().new()
+    estimator = Forest().build()
     one, again, other = (seeded(estimator, np.arange(n)) for n in (10, 10, 11))
     assert one == again != other
     assert set(one) == {"random_state"}
@@ -130,7 +130,7 @@ def test_a_seed_is_the_same_for_all_settings_and_differs_between_splits() -> Non
 
 def test_more_neighbours_than_rows_fail_as_they_do_alone() -> None:
     task, learner = TASKS["two classes"], Neighbors({"n_neighbors": (1, 5, 30), "weights": "uniform"})
-    block = learner.prepare(learner.share(task), np.arange(20), np.arange(20, 40))
+    block = learner.trainer.prepare(learner.trainer.share(task), np.arange(20), np.arange(20, 40))
     assert block.fit(0, 2).labels().shape == (2, 20)
     with pytest.raises(ValueError, match="n_neighbors"):
         block.fit(0, 3).labels()

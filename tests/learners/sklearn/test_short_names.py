@@ -30,7 +30,7 @@ def test_a_short_name_is_run_and_verified(name: str, tmp_path: Path) -> None:
 
 def test_a_fit_that_did_not_converge_is_counted() -> None:
     learner = MLP({"alpha": 0.01, "hidden_layer_sizes": [[4]], "max_iter": (2, 1000), "tol": 0.01})
-    block = learner.prepare(learner.share(TASK), np.arange(30), np.arange(30, 60))
+    block = learner.trainer.prepare(learner.trainer.share(TASK), np.arange(30), np.arange(30, 60))
     ends = [block.fit(path, 1) for path in range(2)]
     assert [STATUSES[fits.status[0]] for fits in ends] == [Status.NOT_CONVERGED, Status.CONVERGED]
     assert ends[0].n_iter[0] == 2 < ends[1].n_iter[0]
@@ -41,13 +41,13 @@ def test_a_fit_that_did_not_converge_is_counted() -> None:
 def test_no_more_neighbours_are_asked_for_than_training_sets_have_rows(n: int, certify: str) -> None:
     study = Study.of(learner="neighbors", k=(3,), n_splits=2, certify=certify)
     problem = Problem.of(study, clouds(n, 2))
-    numbers = set(problem.learner.settings()["n_neighbors"].tolist())
+    numbers = set(problem.learner.space.settings()["n_neighbors"].tolist())
     inside = (*problem.sizes, *problem.inner_sizes)
     assert max(numbers) <= min(size.n_train for size in inside)
     assert 1 in numbers
     assert (numbers == set(Neighbors.space["n_neighbors"])) == (n >= 90)
     given = Problem.of(study.replace(param={"n_neighbors": (1, 50)}), clouds(n, 2))
-    assert set(given.learner.settings()["n_neighbors"].tolist()) == {1, 50}
+    assert set(given.learner.space.settings()["n_neighbors"].tolist()) == {1, 50}
 
 
 def test_few_rows_do_not_make_neighbours_fail() -> None:

@@ -28,8 +28,8 @@ def test_an_object_is_the_same_study_as_its_json(estimator: object) -> None:
     study = Study.of(learner=estimator)
     again = Study.from_json(json.loads(json.dumps(study.to_json())))
     assert again == study
-    assert study.learner.new().get_params(deep=False).keys() == estimator.get_params(deep=False).keys()
-    assert repr(study.learner.new()) == repr(estimator)
+    assert study.learner.build().get_params(deep=False).keys() == estimator.get_params(deep=False).keys()
+    assert repr(study.learner.build()) == repr(estimator)
     assert as_spec("estimator", build(study.learner.spec)) == study.learner.spec
 
 
@@ -115,7 +115,7 @@ def test_what_a_file_names_is_not_imported_unless_it_is_trusted(tmp_path: Path) 
     code = (
         "import json, sys, ckcv_ray\n"
         "if len(sys.argv) > 2: ckcv_ray.trust(sys.argv[2])\n"
-        "try: print(ckcv_ray.Study.from_json(json.loads(sys.argv[1])).learner.new())\n"
+        "try: print(ckcv_ray.Study.from_json(json.loads(sys.argv[1])).learner.build())\n"
         "except ckcv_ray.InputError as error: print(error)"
     )
 

@@ -12,12 +12,12 @@ from ckcv_ray.engine import evaluate, ray_backend
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.svm import blocks, kernels
 from ckcv_ray.learners.svm.learner import GaussianSVM
-from ckcv_ray.learners.svm.problem import signs
+from ckcv_ray.learners.svm.problem import EQUAL, Options, make_signs
 from ckcv_ray.learners.svm.scaling import identity
 from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.study import Execution, Problem, Study
 
-SOLVING = ("newton", 1e-6, 10_000_000)
+SOLVING = Options((0.1, 10.0), "newton", 1e-6, 10_000_000)
 SERIAL = Execution("serial")
 
 
@@ -50,11 +50,11 @@ def test_a_study_has_the_same_answer_without_whole_matrices(
 def test_scores_in_strips_are_those_of_the_whole(strip: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kernels, "STRIP", strip)
     task = blobs(60, d=3, seed=2)
-    y = signs(task)
+    y = make_signs(task)
     split = split_complete(60, 3, 0, 4, 0)
     dense = blocks.prepare(task.X, None, identity(3), split.train, split.select)
-    GaussianSVM().load()
-    fits = dense.fit(0.5, y[split.train].astype(float), (0.1, 10.0), *SOLVING)
+    GaussianSVM().trainer.load()
+    fits = dense.fit(0.5, y[split.train].astype(float), EQUAL, SOLVING)
     counted = dense.errors(0.5, fits, y[split.select])
     points = blocks.Points(task.X[split.train], task.X[split.select])
     assert np.array_equal(points.errors(0.5, fits, y[split.select]), counted)
@@ -64,7 +64,7 @@ def test_scores_in_strips_are_those_of_the_whole(strip: int, monkeypatch: pytest
 def test_shared_distances_make_the_block_that_new_ones_make() -> None:
     task = blobs(50, d=4, seed=3)
     split = split_complete(50, 4, 1, 4, 0)
-    shared = GaussianSVM(scale="none").share(task).distances
+    shared = GaussianSVM(scale="none").trainer.share(task).distances
     assert shared is not None
     anew = [a.copy() for a in blocks.prepare(task.X, None, identity(4), split.train, split.select)[:2]]
     gathered = blocks.prepare(task.X, shared, identity(4), split.train, split.select)[:2]

@@ -18,12 +18,11 @@ from ckcv_ray import Job, Study, Task
 from ckcv_ray.core.resampling.complete import split_complete
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.base import Status
-from ckcv_ray.learners.class_weight import of_task
-from ckcv_ray.learners.svm.class_weight import weights
+from ckcv_ray.learners.class_weight import compute_weights, match_labels
 from ckcv_ray.learners.svm.decomposition import path_on_points
 from ckcv_ray.learners.svm.kernels import complement, complement_of, gaussian, squared_distances
 from ckcv_ray.learners.svm.learner import GaussianSVM
-from ckcv_ray.learners.svm.problem import EQUAL, Weights, describe, signs
+from ckcv_ray.learners.svm.problem import EQUAL, Weights, describe, make_signs
 from ckcv_ray.learners.svm.solvers import ON_POINTS, SOLVERS
 from ckcv_ray.runs.run import run_job
 from ckcv_ray.runs.verify import verify
@@ -36,6 +35,11 @@ EVERY_ON_POINTS = ON_POINTS | {"libsvm": libsvm.path_on_points}
 PLENTY = 10_000_000
 GRID = (0.01, 0.1, 1.0, 10.0, 100.0)
 WEIGHTS = [Weights(1.0, 10.0), Weights(0.3, 0.7), Weights(1e-3, 30.0), Weights(20.0, 0.05)]
+
+
+def weights(class_weight: str, classes, y) -> Weights:
+    """Return the weights of the classes -1 and +1 for training rows with labels y."""
+    return Weights(*compute_weights(class_weight, classes, (y > 0).astype(int)).tolist())
 
 
 class Posed(NamedTuple):
@@ -310,7 +314,7 @@ def test_equal_weights_on_a_task_are_one_problem():
     assert problem({"sick": 5, "well": 1}).run_id == problem("sick=5").run_id
     others = [None, "balanced", "sick=5", "well=5", "sick=5,well=5"]
     assert len({problem(one).run_id for one in others}) == len(others)
-    assert of_task("1.0=4", (0, 1)) == "1=4"
+    assert match_labels("1.0=4", (0, 1)) == "1=4"
 
 
 def test_a_label_that_the_task_lacks_is_refused_with_the_labels():
@@ -321,7 +325,7 @@ def test_a_label_that_the_task_lacks_is_refused_with_the_labels():
     with pytest.raises(InputError, match=message):
         Problem.of(Study.of(class_weight="Sick=10"), labelled())
     with pytest.raises(InputError, match="names '1' twice"):
-        of_task("1=4,1.0=4", (0, 1))
+        match_labels("1=4,1.0=4", (0, 1))
 
 
 def test_a_study_file_may_have_weights_as_text_and_as_a_table(tmp_path):
@@ -341,10 +345,10 @@ def test_balanced_weights_are_those_of_the_training_rows_alone():
     other.y[split.estimate] = 1 - other.y[split.estimate]
     few = task.rows(split.train)
     models = [
-        learner.prepare(learner.share(one), rows, rows[:1]).fit(0, 2).model(1)
+        learner.trainer.prepare(learner.trainer.share(one), rows, rows[:1]).fit(0, 2).model(1)
         for one, rows in ((task, split.train), (other, split.train), (few, np.arange(few.n)))
     ]
-    expected = balanced(signs(task)[split.train])
+    expected = balanced(make_signs(task)[split.train])
     assert models[0].dual_coef.max() == 10 * expected.positive or models[0].dual_coef.min() == (
         -10 * expected.negative
     )
@@ -360,8 +364,8 @@ def test_models_of_ida_sets_are_those_of_scikit_learn(name, which, ida: Path):
     costs, gamma = (0.1, 1.0, 10.0), 0.1
     learner = GaussianSVM(costs, gamma, tolerance=1e-6, class_weight=which).canonical(task)
     split = split_complete(task.n, 4, 0, 4, 0)
-    fits = learner.prepare(learner.share(task), split.train, split.select).fit(0, 3)
-    y, class_weight = signs(task), {1: 6.0} if which == "1=6" else "balanced"
+    fits = learner.trainer.prepare(learner.trainer.share(task), split.train, split.select).fit(0, 3)
+    y, class_weight = make_signs(task), {1: 6.0} if which == "1=6" else "balanced"
     compared = 0
     for step, C in enumerate(costs):
         model = fits.model(step)
@@ -369,13 +373,13 @@ def test_models_of_ida_sets_are_those_of_scikit_learn(name, which, ida: Path):
         theirs = SVC(C=C, gamma=gamma, tol=1e-7, class_weight=class_weight).fit(X, y[split.train])
         f, g = model.decision(task.X[split.select]), theirs.decision_function(new)
         np.testing.assert_allclose(f - model.offset, g - theirs.intercept_, atol=1e-3)
-        bound = C * learner.weights(task.classes, y[split.train]).of(model.dual_coef)
+        bound = C * weights(learner.class_weight, task.classes, y[split.train]).of(model.dual_coef)
         if has_free(model.dual_coef, bound):
             np.testing.assert_allclose(f, g, atol=1e-3)
             clear = np.abs(g) > 1e-3
             assert np.array_equal(f[clear] > 0, g[clear] > 0)
             compared += 1
-        assert learner.check(model, task, split.train, converged=True).differences == []
+        assert learner.trainer.check(model, task, split.train, converged=True).differences == []
     assert compared >= 2
 
 
@@ -386,29 +390,38 @@ def fitted(class_weight="sick=10"):
     task = labelled()
     learner = GaussianSVM(C=(1.0,), gamma=(0.5,), class_weight=class_weight).canonical(task)
     rows = np.arange(40)
-    return learner, task, rows, learner.prepare(learner.share(task), rows, rows[:1]).fit(0, 1).model(0)
+    return (
+        learner,
+        task,
+        rows,
+        learner.trainer.prepare(learner.trainer.share(task), rows, rows[:1]).fit(0, 1).model(0),
+    )
 
 
 @pytest.mark.parametrize("given", ["sick=10", "balanced"])
 def test_a_model_is_checked_with_the_weights_of_its_training_rows(given):
     learner, task, rows, model = fitted(given)
     assert np.abs(model.dual_coef).max() > model.C, "the case must need its weights"
-    assert learner.check(model, task, rows, True).differences == []
+    assert learner.trainer.check(model, task, rows, True).differences == []
     assert task.classes == ("sick", "well")
     for others in (None, "well=10", "sick=9", "sick=10,well=0.5"):
-        found = replace(learner, class_weight=others).check(model, task, rows, True)
+        found = replace(learner, class_weight=others).trainer.check(model, task, rows, True)
         assert found.differences, others
     (told,) = [
         s
-        for s in replace(learner, class_weight=None).check(model, task, rows, True).differences
+        for s in replace(learner, class_weight=None).trainer.check(model, task, rows, True).differences
         if "box" in s
     ]
     assert "outside the box" in told
     beyond = model.dual_coef.copy()
     heavy = np.argmin(beyond)  # the sick are class -1
-    beyond[heavy] = -model.C * learner.weights(task.classes, signs(task)[rows]).negative * 1.001
+    beyond[heavy] = (
+        -model.C * weights(learner.class_weight, task.classes, make_signs(task)[rows]).negative * 1.001
+    )
     changed = replace(model, dual_coef=beyond)
-    assert any("outside the box" in told for told in learner.check(changed, task, rows, True).differences)
+    assert any(
+        "outside the box" in told for told in learner.trainer.check(changed, task, rows, True).differences
+    )
 
 
 @pytest.mark.parametrize("class_weight", ["balanced", "sick=4"])

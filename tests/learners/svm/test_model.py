@@ -13,7 +13,8 @@ from ckcv_ray.core.measures import UNDECIDED as NEITHER
 from ckcv_ray.core.measures import ZERO_ONE
 from ckcv_ray.learners.ensemble import judge
 from ckcv_ray.learners.svm import model as models
-from ckcv_ray.learners.svm.model import SVMModel, from_table, same, to_table
+from ckcv_ray.learners.svm.codec import TWO_CLASSES, SVMCodec
+from ckcv_ray.learners.svm.model import SVMModel
 from ckcv_ray.learners.svm.scaling import Scaling, identity
 from ckcv_ray.tables.columns.schema import Schema
 from ckcv_ray.tables.grouping import Grouping
@@ -189,9 +190,9 @@ def test_errors_add_up_row_by_row(rows):
 def test_a_table_and_back_is_exact(seed, n_models):
     _, X = made(seed)
     listed = [make_model(seed + i, X) for i in range(n_models)]
-    again = from_table(to_table(listed), task_of(X))
+    again = SVMCodec().from_table(SVMCodec().table(listed, task_of(X)), task_of(X))
     assert bits(again) == bits(listed)
-    assert all(same(a, b) for a, b in zip(again, listed, strict=True))
+    assert all(SVMCodec().same(a, b) for a, b in zip(again, listed, strict=True))
 
 
 def test_parquet_and_back_is_exact_for_awkward_numbers(tmp_path):
@@ -207,8 +208,8 @@ def test_parquet_and_back_is_exact_for_awkward_numbers(tmp_path):
     )
     listed = [odd, constant(1 / 3)]
     file = tmp_path / "models.parquet"
-    parquet.write_table(to_table(listed), file)
-    assert bits(from_table(parquet.read_table(file), task_of(X))) == bits(listed)
+    parquet.write_table(SVMCodec().table(listed, task_of(X)), file)
+    assert bits(SVMCodec().from_table(parquet.read_table(file), task_of(X))) == bits(listed)
 
 
 @pytest.mark.parametrize(
@@ -232,23 +233,23 @@ def test_parquet_and_back_is_exact_for_awkward_numbers(tmp_path):
 def test_a_row_that_is_no_model_of_the_task_is_refused(changed, told):
     X = np.arange(15.0).reshape(5, D)
     model = replace(constant(1.0), support=np.array([1, 2]), vectors=X[1:3], dual_coef=np.ones(2))
-    (row,) = to_table([model]).to_pylist()
-    assert bits(from_table(pa.Table.from_pylist([row], models.SCHEMA), task_of(X))) == bits([model])
+    (row,) = SVMCodec().table([model], task_of(X)).to_pylist()
+    assert bits(SVMCodec().from_table(pa.Table.from_pylist([row], TWO_CLASSES), task_of(X))) == bits([model])
     with pytest.raises(ValueError, match=told):
-        from_table(pa.Table.from_pylist([row | changed], models.SCHEMA), task_of(X))
+        SVMCodec().from_table(pa.Table.from_pylist([row | changed], TWO_CLASSES), task_of(X))
 
 
 def test_a_support_vector_that_is_no_row_is_refused():
     X = np.arange(15.0).reshape(5, D)
-    (row,) = to_table([constant(1.0)]).to_pylist()
-    beyond = pa.Table.from_pylist([row | {"support": [5], "dual_coef": [1.0]}], models.SCHEMA)
+    (row,) = SVMCodec().table([constant(1.0)], task_of(X)).to_pylist()
+    beyond = pa.Table.from_pylist([row | {"support": [5], "dual_coef": [1.0]}], TWO_CLASSES)
     with pytest.raises(IndexError):
-        from_table(beyond, task_of(X))
+        SVMCodec().from_table(beyond, task_of(X))
 
 
 def test_models_are_the_same_in_every_bit_alone():
     model, _ = made(1)
-    assert same(model, replace(model, dual_coef=model.dual_coef.copy()))
+    assert SVMCodec().same(model, replace(model, dual_coef=model.dual_coef.copy()))
     bent = model.dual_coef.copy()
     bent[0] = np.nextafter(bent[0], 9.0)
     moved = Scaling(model.scaling.centre + 1.0, model.scaling.scale)
@@ -259,4 +260,4 @@ def test_models_are_the_same_in_every_bit_alone():
         {"support": model.support + 1},
         {"scaling": moved},
     )
-    assert not any(same(model, replace(model, **changed)) for changed in others)
+    assert not any(SVMCodec().same(model, replace(model, **changed)) for changed in others)

@@ -18,12 +18,12 @@ from ckcv_ray.core.measures import ZERO_ONE, GroupShares
 from ckcv_ray.core.resampling.complete import split_complete
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.base import STATUSES, Status
-from ckcv_ray.learners.class_weight import weights_by_class
+from ckcv_ray.learners.class_weight import compute_weights
 from ckcv_ray.learners.ensemble import from_arrow, judge
 from ckcv_ray.learners.ensemble import schema as members_schema
 from ckcv_ray.learners.svm import class_blocks, one_against_one, pairwise
-from ckcv_ray.learners.svm.pairwise import from_table, to_table
-from ckcv_ray.learners.svm.votes import Ballot, pairs_of
+from ckcv_ray.learners.svm.codec import MORE_CLASSES, SVMCodec
+from ckcv_ray.learners.svm.votes import Ballot, list_pairs
 from ckcv_ray.runs.run import run_job
 from ckcv_ray.runs.verify import verify
 from ckcv_ray.study import Execution
@@ -56,7 +56,7 @@ TASKS = {
 
 
 def block_of(learner, task, train, score):
-    return learner.prepare(learner.share(task), train, score)
+    return learner.trainer.prepare(learner.trainer.share(task), train, score)
 
 
 def a_split(task, number=0):
@@ -84,7 +84,7 @@ def by_definition(n_classes, f):
 def counted(n_classes, f):
     """The winners of rows by ``Ballot``, given f [pairs, rows]."""
     ballot = Ballot((f.shape[1],), n_classes)
-    for pair, values in zip(pairs_of(n_classes), f, strict=True):
+    for pair, values in zip(list_pairs(n_classes), f, strict=True):
         ballot.add(*pair, values)
     return ballot.winners()
 
@@ -93,7 +93,7 @@ def counted(n_classes, f):
 @given(st.integers(2, 5), st.integers(0, 10**6), st.floats(0, 0.6))
 def test_a_row_is_undecided_only_if_open_pairs_could_change_its_winner(n_classes, seed, share):
     rng = np.random.default_rng(seed)
-    f = rng.normal(size=(len(pairs_of(n_classes)), 12))
+    f = rng.normal(size=(len(list_pairs(n_classes)), 12))
     f = np.where(rng.random(f.shape) < share, rng.choice(OPEN, f.shape), f)
     expected = [by_definition(n_classes, column) for column in f.T]
     assert counted(n_classes, f).tolist() == expected
@@ -144,7 +144,7 @@ def test_labels_and_decisions_are_those_of_svc(name, class_weight):
     learner = GaussianSVM(COSTS, GAMMAS, tolerance=1e-8, class_weight=class_weight).canonical(task)
     split = a_split(task)
     block, compared = block_of(learner, task, split.train, split.select), 0
-    weights = weights_by_class(learner.class_weight, task.classes, task.y[split.train])
+    weights = compute_weights(learner.class_weight, task.classes, task.y[split.train])
     for path in range(len(GAMMAS)):
         fits = block.fit(path, len(COSTS))
         labels = fits.predict()
@@ -168,10 +168,10 @@ def test_balanced_weights_are_those_of_scikit_learn_for_the_classes_that_are_the
         y[:n_classes] = np.arange(n_classes)
         names = tuple(map(str, range(n_classes)))
         expected = compute_class_weight("balanced", classes=np.arange(n_classes), y=y)
-        assert weights_by_class("balanced", names, y).tolist() == expected.tolist()
+        assert compute_weights("balanced", names, y).tolist() == expected.tolist()
         left = y[y != 1]
         expected = compute_class_weight("balanced", classes=np.unique(left), y=left)
-        found = weights_by_class("balanced", names, left)
+        found = compute_weights("balanced", names, left)
         assert np.delete(found, 1).tolist() == expected.tolist()
 
 
@@ -192,7 +192,7 @@ def test_without_some_classes_it_is_the_svc_of_the_others(missing, class_weight)
         else:
             svc = theirs(model, task, train, class_weight)
             assert np.array_equal(found, svc.predict(model.scaling.apply(task.X[split.select])))
-        assert learner.check(model, task, train, True) == ([], [])
+        assert learner.trainer.check(model, task, train, True) == ([], [])
 
 
 # Blocks
@@ -229,14 +229,15 @@ def test_votes_are_counted_in_any_number_of_parts(monkeypatch):
 def test_shared_distances_give_the_same_bits():
     task = clouds(100, 3, 7)
     learner = GaussianSVM((0.3, 5.0), (0.05, 0.5), scale="none")
-    split, shared = a_split(task), learner.share(task)
+    split, shared = a_split(task), learner.trainer.share(task)
     assert shared.distances is not None
     blocks = [
-        learner.prepare(one, split.train, split.select) for one in (shared, shared._replace(distances=None))
+        learner.trainer.prepare(one, split.train, split.select)
+        for one in (shared, shared._replace(distances=None))
     ]
     for path in range(2):
         one, other = (block.fit(path, 2) for block in blocks)
-        assert all(learner.same(one.model(step), other.model(step)) for step in range(2))
+        assert all(learner.codec.same(one.model(step), other.model(step)) for step in range(2))
         assert np.array_equal(one.predict(), other.predict())
 
 
@@ -305,7 +306,7 @@ def test_the_size_of_the_internal_block_does_not_matter(monkeypatch):
 
 def refused(row, task, told, error=ValueError):
     with pytest.raises(error, match=told):
-        from_table(pa.Table.from_pylist([row], pairwise.SCHEMA), task)
+        SVMCodec().from_table(pa.Table.from_pylist([row], MORE_CLASSES), task)
 
 
 def with_first(lists, value):
@@ -314,9 +315,9 @@ def with_first(lists, value):
 
 def test_a_row_that_is_no_model_of_the_task_is_refused():
     learner, task, _, model = fitted()
-    (row,) = to_table([model]).to_pylist()
-    (again,) = from_table(pa.Table.from_pylist([row], pairwise.SCHEMA), task)
-    assert learner.same(again, model)
+    (row,) = SVMCodec().table([model], task).to_pylist()
+    (again,) = SVMCodec().from_table(pa.Table.from_pylist([row], MORE_CLASSES), task)
+    assert learner.codec.same(again, model)
     support, coefficients, offset = row["support"], row["dual_coef"], row["offset"]
     d = task.X.shape[1]
     for name in ("support", "dual_coef", "offset"):
@@ -347,7 +348,7 @@ def test_a_row_that_is_no_model_of_the_task_is_refused():
 @pytest.mark.parametrize("name", ["support", "dual_coef"])
 def test_an_empty_cell_inside_a_list_of_lists_is_refused(name):
     learner, task, _, model = fitted()
-    (row,) = to_table([model]).to_pylist()
+    (row,) = SVMCodec().table([model], task).to_pylist()
     columns = {"k": 3, "split": 0, "errors": [0] * 4, "n_estimate": [5] * 4}
     forged = row | columns | {name: with_first(row[name], [None, *row[name][0][1:]])}
     with pytest.raises(ValueError, match=f"{name} has empty cells"):
@@ -359,7 +360,7 @@ def test_models_are_the_same_in_every_bit_alone():
     first, *others = model.dual_coef
     bent = first.copy()
     bent[0] = np.nextafter(bent[0], 9.0)
-    assert learner.same(model, replace(model, offset=model.offset.copy()))
+    assert learner.codec.same(model, replace(model, offset=model.offset.copy()))
     for changed in (
         {"offset": np.nextafter(model.offset, 9.0)},
         {"dual_coef": (bent, *others)},
@@ -368,8 +369,8 @@ def test_models_are_the_same_in_every_bit_alone():
         {"scaling": model.scaling._replace(centre=model.scaling.centre + 1.0)},
         {"n_classes": 3},
     ):
-        assert not learner.same(model, replace(model, **changed))
-        assert not learner.same(replace(model, **changed), model)
+        assert not learner.codec.same(model, replace(model, **changed))
+        assert not learner.codec.same(replace(model, **changed), model)
 
 
 # What can be checked without a refit
@@ -386,7 +387,7 @@ def first_pair(model, **changed):
 
 def test_every_forged_part_of_a_model_is_found():
     learner, task, rows, model = fitted()
-    assert learner.check(model, task, rows, True) == ([], [])
+    assert learner.trainer.check(model, task, rows, True) == ([], [])
     coefficients = model.dual_coef[0]
     heavy = coefficients.copy()
     heavy[0] *= 1.5 * model.C / abs(heavy[0])
@@ -404,7 +405,7 @@ def test_every_forged_part_of_a_model_is_found():
         "violates the KKT conditions": first_pair(model, dual_coef=0.5 * coefficients),
     }
     for sentence, forged in told.items():
-        found = learner.check(forged, task, rows, True).differences
+        found = learner.trainer.check(forged, task, rows, True).differences
         assert any(sentence in difference for difference in found), sentence
         if "scaling" not in sentence:
             assert all(difference.startswith("classes 0 and 1: ") for difference in found)
@@ -412,12 +413,12 @@ def test_every_forged_part_of_a_model_is_found():
 
 def test_forged_pairs_of_classes_without_rows_are_found():
     learner, task, rows, model = fitted(4, missing=(1, 3))
-    assert learner.check(model, task, rows, True) == ([], [])
-    pairs = pairs_of(4)
+    assert learner.trainer.check(model, task, rows, True) == ([], [])
+    pairs = list_pairs(4)
     for pair, sentence in (((1, 3), "without training rows"), ((0, 1), "does not predict that class")):
         offset = model.offset.copy()
         offset[pairs.index(pair)] = 0.5
-        (found,) = learner.check(replace(model, offset=offset), task, rows, True).differences
+        (found,) = learner.trainer.check(replace(model, offset=offset), task, rows, True).differences
         assert f"classes {pair[0]} and {pair[1]}: " in found
         assert sentence in found
 

@@ -19,7 +19,7 @@ from ckcv_ray.tables.task import Task
 from ckcv_ray.validation import read_as
 
 DAY = 86_400_000.0  # milliseconds
-DATE_PARTS = ("days", "year", "month", "day", "weekday", "hour")  # of a date
+PARTS = ("days", "year", "month", "day", "weekday", "hour")  # of a date
 Folds = tuple[tuple[int, ...], ...]
 
 
@@ -69,7 +69,7 @@ class Levels:
 
     def columns(self, x: Values, fold: int | None = None) -> Iterator[Values]:
         """Yield the columns that level numbers x (rows,) become, in any fold."""
-        found = _of_levels(self.value, x)
+        found = _map_levels(self.value, x)
         if not self.width:
             yield found
         for position in range(self.width):
@@ -95,7 +95,7 @@ class Means:
     def columns(self, x: Values, fold: int | None = None) -> Iterator[Values]:
         """Yield the columns that level numbers x become, of training rows of a fold or of new rows."""
         for value in self.of_all if fold is None else self.of_others[fold]:
-            yield _of_levels(value, x)
+            yield _map_levels(value, x)
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ class Encoder:
     """A fitted encoder.
 
     Attributes:
-        fitted: what becomes of each column of ``expanded`` rows.
+        fitted: what becomes of each column of rows whose dates are expanded.
         schema: the columns it was fitted to.
         folds: numbers of the training rows in each fold of ``Means``; empty if there are none.
     """
@@ -119,8 +119,10 @@ class Encoder:
             X: new rows, or if ``fold`` is given training rows of that fold.
             fold: see there.
         """
-        raw = expanded(X, self.schema)
-        return np.column_stack([c for i, one in enumerate(self.fitted) for c in one.columns(raw[:, i], fold)])
+        raw = expand_dates(X, self.schema)
+        return np.column_stack(
+            [c for i, column in enumerate(self.fitted) for c in column.columns(raw[:, i], fold)]
+        )
 
     def task(self, task: Task) -> Task:
         """Return the task of which rows it was fitted to, with numbers as columns."""
@@ -132,33 +134,31 @@ class Encoder:
     @property
     def text(self) -> str:
         """The encoder as JSON."""
-        return json.dumps({"columns": [asdict(one) for one in self.fitted], "folds": self.folds})
+        return json.dumps({"columns": [asdict(column) for column in self.fitted], "folds": self.folds})
 
     @classmethod
-    def of(cls, text: str, schema: Schema, n_rows: int) -> Self:
+    def from_json(cls, text: str, schema: Schema, n_rows: int) -> Self:
         """Return the encoder whose ``text`` is given, by anybody, of a table with ``n_rows``.
 
         Raises:
             ValueError: it is not one for these columns.
         """
-        columns, content = expanded_columns(schema), json.loads(text)
+        columns, content = list_expanded_columns(schema), json.loads(text)
         if not isinstance(content, dict) or set(content) != {"columns", "folds"}:
             raise ValueError("its encoder does not have columns and folds")
         if not isinstance(content["columns"], list) or len(content["columns"]) != len(columns):
             raise ValueError(f"its encoder is not for {len(columns)} columns")
         folds = _read_folds(content["folds"], n_rows)
-        fitted = (
-            _read(one, column, len(folds)) for one, column in zip(content["columns"], columns, strict=True)
-        )
-        return cls(tuple(fitted), schema, folds)
+        pairs = zip(content["columns"], columns, strict=True)
+        return cls(tuple(_read_column(*pair, len(folds)) for pair in pairs), schema, folds)
 
 
-def _of_levels(value: tuple[float, ...], x: Values) -> Values:
+def _map_levels(value: tuple[float, ...], x: Values) -> Values:
     """Return what is said of each level number in x (rows,); the last is said of gaps."""
     return np.array(value)[np.where(np.isnan(x), len(value) - 1, x).astype(np.intp)]
 
 
-def _read(content: Any, column: Column, n_folds: int) -> Numbers | Levels | Means:
+def _read_column(content: Any, column: Column, n_folds: int) -> Numbers | Levels | Means:
     kind: Any = Levels if column.levels else Numbers
     if column.levels and isinstance(content, dict) and "of_all" in content:
         kind = Means
@@ -167,14 +167,14 @@ def _read(content: Any, column: Column, n_folds: int) -> Numbers | Levels | Mean
     read: Numbers | Levels | Means = read_as(kind, content)
     if isinstance(read, Means) and len(read.of_others) != n_folds:
         raise ValueError(f"its encoder of {column.name[:60]!r} has another number of folds than {n_folds}")
-    if any(len(values) != len(column.levels) + 2 for values in _values_of(read)):
+    if any(len(values) != len(column.levels) + 2 for values in _list_values(read)):
         raise ValueError(f"its encoder has another number of categories than {column.name[:60]!r}")
     if isinstance(read, Means) and any(len(fold) != len(read.of_all) for fold in read.of_others):
         raise ValueError(f"its encoder of {column.name[:60]!r} counts other classes in a fold")
     return read
 
 
-def _values_of(read: Numbers | Levels | Means) -> Iterator[tuple[float, ...]]:
+def _list_values(read: Numbers | Levels | Means) -> Iterator[tuple[float, ...]]:
     """Yield what is said of each level."""
     match read:
         case Levels():
@@ -193,34 +193,34 @@ def _read_folds(content: Any, n_rows: int) -> Folds:
     return folds
 
 
-def expanded(X: Rows, schema: Schema) -> Rows:
+def expand_dates(X: Rows, schema: Schema) -> Rows:
     """Return rows X [rows, d] with each date replaced by its parts, as numbers; gaps stay gaps."""
     columns: list[Any] = []
-    for i, one in enumerate(schema):
-        columns += _parts(X[:, i]) if one.kind is ColumnKind.DATE else [X[:, i]]
+    for i, column in enumerate(schema):
+        columns += _split_dates(X[:, i]) if column.kind is ColumnKind.DATE else [X[:, i]]
     return np.column_stack(columns)
 
 
-def expanded_columns(schema: Schema) -> tuple[Column, ...]:
-    """Return what the columns of ``expanded`` rows hold: numbers or categories."""
+def list_expanded_columns(schema: Schema) -> tuple[Column, ...]:
+    """Return what the columns of rows with expanded dates hold: numbers or categories."""
     columns: list[Column] = []
-    for one in schema:
-        parts = [Column(f"{one.name}.{part}") for part in DATE_PARTS]
-        columns += parts if one.kind is ColumnKind.DATE else [one]
+    for column in schema:
+        parts = [Column(f"{column.name}.{part}") for part in PARTS]
+        columns += parts if column.kind is ColumnKind.DATE else [column]
     return tuple(columns)
 
 
-def says_gaps(schema: Schema) -> list[bool]:
-    """Return for each number among ``expanded_columns`` whether it says where gaps are: once for a date."""
+def find_gap_columns(schema: Schema) -> list[bool]:
+    """Return for each number in expanded rows whether it says where gaps are: the first of a date does."""
     each: list[bool] = []
-    for one in schema:
-        if one.kind is not ColumnKind.CATEGORY:
-            each += [True] + [False] * (len(DATE_PARTS) - 1 if one.kind is ColumnKind.DATE else 0)
+    for column in schema:
+        if column.kind is not ColumnKind.CATEGORY:
+            each += [True] + [False] * (len(PARTS) - 1 if column.kind is ColumnKind.DATE else 0)
     return each
 
 
-def _parts(milliseconds: Any) -> list[Any]:
-    """Return ``DATE_PARTS`` of dates, nan for gaps."""
+def _split_dates(milliseconds: Any) -> list[Any]:
+    """Return ``PARTS`` of dates, nan for gaps."""
     gap = np.isnan(milliseconds)
     stamps = np.where(gap, 0.0, milliseconds).astype(np.int64).astype("datetime64[ms]")
     days, months, years = (stamps.astype(f"datetime64[{unit}]") for unit in "DMY")

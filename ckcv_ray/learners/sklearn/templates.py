@@ -1,4 +1,4 @@
-"""Estimators that are not fitted: made from their JSON form once in a process, and copied for each fit."""
+"""Unfitted estimators: made from their JSON form once in a process, and copied for each fit."""
 
 import copy
 import json
@@ -7,13 +7,13 @@ from typing import Any, NamedTuple
 
 from ckcv_ray.learners.sklearn.allowed import check_setting
 from ckcv_ray.learners.sklearn.packing import last_step
-from ckcv_ray.learners.sklearn.spec import build, full_names
+from ckcv_ray.learners.sklearn.spec import build, complete_names
 
 MOST_KEPT = 4096
 OTHER_PARAMETERS = ("memory", "transform_input", "verbose")  # of a pipeline: each changes how it is fitted
 
 
-class Blank(NamedTuple):
+class Template(NamedTuple):
     """An estimator at a setting, which is never fitted itself.
 
     Attributes:
@@ -36,33 +36,35 @@ class Blank(NamedTuple):
     def copy(self, seeds: list[int]) -> Any:
         """Return a new estimator with these seeds for each ``random_state`` that is None."""
         estimator, unseeded = copy.deepcopy((self.estimator, self.unseeded))
-        for one, seed in zip(unseeded, seeds, strict=True):
-            one.set_params(random_state=seed)
+        for owner, seed in zip(unseeded, seeds, strict=True):
+            owner.set_params(random_state=seed)
         return estimator
 
 
 @lru_cache(maxsize=MOST_KEPT)
-def blank(spec: str, setting: str) -> Blank:
+def make_template(spec: str, setting: str) -> Template:
     """Return the estimator of a JSON form at a setting, both given as text."""
     from sklearn.pipeline import Pipeline
 
     described, values = json.loads(spec), json.loads(setting)
     estimator = build(described)
-    names = full_names(estimator, values)
+    names = complete_names(estimator, values)
     for name, value in names.items():
         check_setting("param", described, name, value)
     estimator.set_params(**names)
     every = estimator.get_params(deep=True)
-    estimator.set_params(**{name: 1 for name in every if _own(name) == "n_jobs" and every[name] is not None})
-    unseeded = sorted(name for name in every if _own(name) == "random_state" and every[name] is None)
+    estimator.set_params(
+        **{name: 1 for name in every if _last_name(name) == "n_jobs" and every[name] is not None}
+    )
+    unseeded = sorted(name for name in every if _last_name(name) == "random_state" and every[name] is None)
     owners = tuple(every[owner] if (owner := name.rpartition("__")[0]) else estimator for name in unseeded)
     head = None
     if type(estimator) is Pipeline and len(estimator) > 1 and not any(map(every.get, OTHER_PARAMETERS)):
         last = f"{estimator.steps[-1][0]}__"
-        others = {name: value for name, value in names.items() if not name.startswith(last)}
-        head = json.dumps([others, unseeded])
-    return Blank(estimator, owners, head)
+        head_values = {name: value for name, value in names.items() if not name.startswith(last)}
+        head = json.dumps([head_values, unseeded])
+    return Template(estimator, owners, head)
 
 
-def _own(name: str) -> str:
+def _last_name(name: str) -> str:
     return name.rpartition("__")[2]

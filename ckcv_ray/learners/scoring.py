@@ -1,6 +1,6 @@
-"""What models answer about the scored rows of a split, and the scores of the answers."""
+"""The scores of one split, from what its models give for the scored rows."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from math import isfinite, nan
 from typing import Any, ClassVar
@@ -9,23 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ckcv_ray.core.measures import Kind
-from ckcv_ray.core.scores import LABEL, RANK, Answers, Score
+from ckcv_ray.core.scores import Output, Outputs, Score
 from ckcv_ray.learners.base import Fits
 from ckcv_ray.tables.target import Rows
 
 Totals = NDArray[np.float64]
-
-
-def answers_of(model: Any, X: Rows, needs: frozenset[str]) -> Answers:
-    """Return what a model says of rows X [rows, d], at least all that is needed.
-
-    A model that has more to say than ``predict`` returns has a method ``answers`` with the same arguments.
-    """
-    if hasattr(model, "answers"):
-        answered: Answers = model.answers(X, needs)
-        return answered
-    label, rank = model.predict(X)
-    return Answers(label, rank if RANK in needs else None)
 
 
 class Scoring:
@@ -45,7 +33,7 @@ class Scoring:
         self.scores, self.X, self.y, self.n_classes = scores, X, y, n_classes
 
     @cached_property
-    def needs(self) -> frozenset[str]:
+    def needs(self) -> frozenset[Output]:
         """What the scores are computed from."""
         return frozenset(score.needs for score in self.scores)
 
@@ -55,21 +43,21 @@ class Scoring:
 
     def of(self, fits: Fits, length: int) -> Totals:
         """Return the totals of each fit, (length, columns); labels may come from work that is shared."""
-        if self.needs == {LABEL}:
+        if self.needs == {Output.LABEL}:
             return np.asarray(fits.totals(self), np.float64)
-        answered = (answers_of(fits.model(step), self.X, self.needs) for step in range(length))
-        return np.array([self._totals(one) for one in answered])
+        models = map(fits.model, range(length))
+        return np.array([self._totals(model.predict_outputs(self.X, self.needs)) for model in models])
 
     def totals(self, y: NDArray[Any], predicted: NDArray[Any], n_classes: int) -> Totals:
         """Return the totals of labels (..., rows); see ``core.measures.Measure``."""
-        each = [self._totals(Answers(labels)) for labels in predicted.reshape(-1, predicted.shape[-1])]
+        each = [self._totals(Outputs(labels)) for labels in predicted.reshape(-1, predicted.shape[-1])]
         return np.array(each).reshape(*predicted.shape[:-1], -1)
 
-    def _totals(self, answers: Answers) -> list[float]:
-        return [value for score in self.scores for value in self._of_score(score, answers)]
-
-    def _of_score(self, score: Score, answers: Answers) -> Iterable[float]:
-        value = score.of(self.y, answers)
-        yield value if isfinite(value) else nan
-        if score.sums is not None:
-            yield from score.sums(self.y, answers, self.n_classes)
+    def _totals(self, outputs: Outputs) -> list[float]:
+        totals: list[float] = []
+        for score in self.scores:
+            value = score.of(self.y, outputs)
+            totals.append(value if isfinite(value) else nan)
+            if score.sums is not None:
+                totals += score.sums(self.y, outputs, self.n_classes)
+        return totals

@@ -1,6 +1,6 @@
 """How columns become numbers in every split: scikit-learn's transformers, fitted to its training rows.
 
-What is kept of a transformer is what it makes of each value (``learners.encoder``).
+What is kept of a transformer is what it makes of each value (``learners.encoding.encoder``).
 """
 
 from collections.abc import Sequence
@@ -12,17 +12,17 @@ from numpy.typing import NDArray
 
 from ckcv_ray.core.arrays import Index
 from ckcv_ray.errors import InputError
-from ckcv_ray.learners.encoder import (
-    DATE_PARTS,
+from ckcv_ray.learners.encoding.encoder import (
+    PARTS,
     Encoder,
     Levels,
     Means,
     Numbers,
-    expanded,
-    expanded_columns,
-    says_gaps,
+    expand_dates,
+    find_gap_columns,
+    list_expanded_columns,
 )
-from ckcv_ray.learners.seeds import drawn, seeds_of
+from ckcv_ray.learners.seeds import draw_seeds, make_seed_sequence
 from ckcv_ray.tables.columns.schema import Schema
 from ckcv_ray.tables.columns.types import ColumnKind
 from ckcv_ray.tables.target import Rows
@@ -67,13 +67,13 @@ class Encoding:
     gaps: Gaps = Gaps.MEDIAN
     rare: float = RARE
 
-    def suited(self, trees: bool) -> "Encoding":
+    def resolve(self, trees: bool) -> "Encoding":
         """Return the encoding with ``auto`` replaced: trees split numbers, other learners need columns."""
         if self.categories is not Categories.AUTO:
             return self
         return replace(self, categories=Categories.ORDINAL if trees else Categories.ONEHOT)
 
-    def stand_ins(self, X: Rows) -> tuple[float, ...]:
+    def fit_fills(self, X: Rows) -> tuple[float, ...]:
         """Return what stands for a gap in each column of rows X [rows, d], which have none."""
         from sklearn.impute import SimpleImputer
 
@@ -81,22 +81,14 @@ class Encoding:
 
     def width(self, schema: Schema, n_classes: int) -> int:
         """Return the largest number of columns that a table can become."""
-        columns = 0
-        for one in schema:
-            if one.kind is ColumnKind.CATEGORY:
-                columns += self._columns_of(len(one.levels), n_classes)
-            else:
-                columns += 2 * (len(DATE_PARTS) if one.kind is ColumnKind.DATE else 1)
-        return columns
-
-    def _columns_of(self, n_levels: int, n_classes: int) -> int:
-        match self.categories:
-            case Categories.ORDINAL:
-                return 1
-            case Categories.TARGET:
-                return max(1, len(_counted(n_classes)))
-            case _:
-                return n_levels + 1
+        fixed = {Categories.ORDINAL: 1, Categories.TARGET: max(1, len(_choose_classes(n_classes)))}
+        widths = {ColumnKind.NUMBER: 2, ColumnKind.DATE: 2 * len(PARTS)}
+        return sum(
+            widths[column.kind]
+            if column.kind in widths
+            else fixed.get(self.categories, len(column.levels) + 1)
+            for column in schema
+        )
 
     def fit(self, task: Task, train: Index) -> "Encoder":
         """Fit an encoder to some rows of a task, on which alone it depends.
@@ -104,13 +96,13 @@ class Encoding:
         Raises:
             InputError: categories are to become shares of classes, and a class has a single row.
         """
-        folds = _folds(task, train) if self.categories is Categories.TARGET else ()
-        X, columns = expanded(task.X[train], task.schema), expanded_columns(task.schema)
-        categorical = np.array([bool(one.levels) for one in columns])
-        numbers = iter(self._fit_numbers(X[:, ~categorical], says_gaps(task.schema)))
+        folds = _make_folds(task, train) if self.categories is Categories.TARGET else ()
+        X, columns = expand_dates(task.X[train], task.schema), list_expanded_columns(task.schema)
+        categorical = np.array([bool(column.levels) for column in columns])
+        numbers = iter(self._fit_numbers(X[:, ~categorical], find_gap_columns(task.schema)))
         fitted = (
-            self._fit_levels(X[:, [i]], len(one.levels), task, train, folds) if one.levels else next(numbers)
-            for i, one in enumerate(columns)
+            self._fit_levels(X[:, [i]], n_levels, task, train, folds) if n_levels else next(numbers)
+            for i, n_levels in enumerate(len(column.levels) for column in columns)
         )
         rows_of = tuple(tuple(np.sort(train[fold]).tolist()) for fold in folds)
         return Encoder(tuple(fitted), task.schema, rows_of)
@@ -127,7 +119,7 @@ class Encoding:
             scaler = StandardScaler().fit(imputer.transform(X))
             mean, scale = scaler.mean_, scaler.scale_
         parts = imputer.statistics_, np.isnan(X).any(axis=0) & np.array(says, np.bool_), mean, scale
-        return [Numbers(*one) for one in zip(*(part.tolist() for part in parts), strict=True)]
+        return [Numbers(*numbers) for numbers in zip(*(part.tolist() for part in parts), strict=True)]
 
     def _fit_levels(
         self, values: Rows, n_levels: int, task: Task, train: Index, folds: Sequence[Index]
@@ -138,11 +130,13 @@ class Encoding:
         unseen_and_gap = (float(n_levels), np.nan)
         every = np.append(np.arange(float(n_levels)), unseen_and_gap)[:, None]
         if self.categories is Categories.TARGET:
-            y, counted = task.y[train], _counted(task.n_classes)
-            targets = [y] if task.has_numbers else [(y == one).astype(np.float64) for one in counted]
+            y, counted = task.y[train], _choose_classes(task.n_classes)
+            targets = [y] if task.has_numbers else [(y == target).astype(np.float64) for target in counted]
             others = (np.delete(np.arange(len(train)), fold) for fold in folds)
-            of_others = tuple(_means(values[rows], [one[rows] for one in targets], every) for rows in others)
-            return Means(_means(values, targets, every), of_others)
+            of_others = tuple(
+                _fit_means(values[rows], [target[rows] for target in targets], every) for rows in others
+            )
+            return Means(_fit_means(values, targets, every), of_others)
         if self.categories is Categories.ORDINAL:
             ordinal = OrdinalEncoder(
                 handle_unknown="use_encoded_value",
@@ -161,20 +155,22 @@ class Encoding:
         return Levels(tuple(place.tolist()), columns.shape[1])
 
 
-def _counted(n_classes: int) -> range:
+def _choose_classes(n_classes: int) -> range:
     """Return the classes whose shares say all."""
     return range(1, 2) if n_classes == 2 else range(n_classes)
 
 
-def _means(values: Rows, targets: list[NDArray[np.float64]], every: Rows) -> tuple[tuple[float, ...], ...]:
+def _fit_means(
+    values: Rows, targets: list[NDArray[np.float64]], every: Rows
+) -> tuple[tuple[float, ...], ...]:
     """Return for each target its mean in each category, drawn towards the mean of all rows."""
     from sklearn.preprocessing import TargetEncoder
 
     encoders = (TargetEncoder(target_type="continuous").fit(values, y) for y in targets)
-    return tuple(tuple(one.transform(every)[:, 0].tolist()) for one in encoders)
+    return tuple(tuple(encoder.transform(every)[:, 0].tolist()) for encoder in encoders)
 
 
-def _folds(task: Task, train: Index) -> list[Index]:
+def _make_folds(task: Task, train: Index) -> list[Index]:
     """Divide training rows, by position, into folds with all classes, of whole groups where there are any.
 
     Where numbers are predicted, there is one class of rows.
@@ -196,6 +192,6 @@ def _folds(task: Task, train: Index) -> list[Index]:
             f"encode=target divides the training rows of a split into folds, and {what}: choose encode=onehot"
         )
     splitter = StratifiedGroupKFold if grouped else StratifiedKFold
-    (seed,) = drawn(seeds_of(train), 1)
+    (seed,) = draw_seeds(make_seed_sequence(train), 1)
     folds = splitter(min(CROSS_FITS, rarest, n_groups), shuffle=True, random_state=seed % 2**32)
     return [fold for _, fold in folds.split(y, y, groups if grouped else None) if len(fold)]

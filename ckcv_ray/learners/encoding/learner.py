@@ -1,0 +1,215 @@
+"""Learners on tables with categories, dates or gaps: an encoder is fitted in every split, then the learner.
+
+The encoder sees the training rows of the split alone, as the learner does, and is a part of each model. So
+nothing of the rows that are scored can reach it, and what is proven covers it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from ckcv_ray.core.arrays import Index
+from ckcv_ray.core.measures import Kind
+from ckcv_ray.core.scores import Output, Outputs
+from ckcv_ray.learners.base import (
+    Block,
+    Checked,
+    Codec,
+    Fits,
+    Learner,
+    Model,
+    Predicted,
+    Setting,
+    Space,
+    Trainer,
+    WrappedFits,
+)
+from ckcv_ray.learners.choice import Choice
+from ckcv_ray.learners.encoding.encoder import Encoder
+from ckcv_ray.learners.encoding.encoding import Categories, Encoding
+from ckcv_ray.tables.columns.schema import Schema
+from ckcv_ray.tables.target import Rows
+from ckcv_ray.tables.task import Task
+
+ENCODER = "encoder"
+ROWS = 1 << 16
+
+
+def encode(learner: Learner, encoding: Encoding, task: Task) -> Learner:
+    """Return what fits a learner to a task: the learner itself if its columns are numbers without gaps."""
+    if task.schema.plain:
+        return learner
+    if isinstance(learner, Choice):
+        return learner.change_each(lambda single: encode(single, encoding, task))
+    suited = encoding.resolve(learner.trees)
+    learner = learner.on_encoded() if suited.categories is Categories.ONEHOT else learner
+    return Encoded(learner, suited, task.schema, task.n_classes)
+
+
+@dataclass(frozen=True)
+class Encoded(Learner):
+    """A learner whose rows are encoded first, in every split.
+
+    A study has learners in canonical form, which this wraps when they are fitted.
+
+    Attributes:
+        learner: what is fitted to encoded rows.
+        encoding: how columns are encoded.
+        schema: the columns of the table.
+        n_classes: number of classes.
+    """
+
+    learner: Learner
+    encoding: Encoding
+    schema: Schema
+    n_classes: int
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        """Name of the learner."""
+        return self.learner.name
+
+    @property
+    def kinds(self) -> frozenset[Kind]:
+        """Kinds of task of the learner."""
+        return self.learner.kinds
+
+    @property
+    def outputs(self) -> frozenset[Output]:
+        """What the learner's models give."""
+        return self.learner.outputs
+
+    @property
+    def convergence_advice(self) -> str:
+        """The learner's advice."""
+        return self.learner.convergence_advice
+
+    @property
+    def space(self) -> Space:
+        """The learner's settings."""
+        return self.learner.space
+
+    @cached_property
+    def trainer(self) -> Trainer:
+        """What fits an encoder, and the learner to encoded rows."""
+        return EncodedTrainer(self)
+
+    @cached_property
+    def codec(self) -> Codec:
+        """What stores the learner's models with their encoders."""
+        return EncodedCodec(self)
+
+    @cached_property
+    def width(self) -> int:
+        """The largest number of columns that the table can become."""
+        return self.encoding.width(self.schema, self.n_classes)
+
+
+class EncodedTrainer(Trainer):
+    """Fits an encoder to the training rows of each split, and the learner to encoded rows."""
+
+    def __init__(self, encoded: Encoded) -> None:
+        self.encoding, self.width, self.inner = encoded.encoding, encoded.width, encoded.learner.trainer
+
+    def prepare(self, shared: Task, train: Index, score: Index) -> "EncodedBlock":
+        """Fit an encoder to the training rows, and prepare the learner on encoded rows."""
+        encoder = self.encoding.fit(shared, train)
+        task = encoder.task(shared)
+        return EncodedBlock(encoder, self.inner.prepare(self.inner.share(task), train, score))
+
+    def cost(self, n_train: int) -> float:
+        """Return the relative cost of a fit by the learner."""
+        return self.inner.cost(n_train)
+
+    def memory(self, n_train: int, n_score: int, d: int) -> int:
+        """Return the bytes of the learner with as many columns as there can be, and of the rows."""
+        return self.inner.memory(n_train, n_score, self.width) + 8 * (n_train + n_score) * self.width
+
+    def check(self, model: "EncodedModel", task: Task, train: Index, converged: bool) -> Checked:
+        """Fit the encoder again, and check the model as its learner does."""
+        if self.encoding.fit(task, train).text != model.encoder.text:
+            return Checked(["its encoder is not the one fitted to its training rows"], [])
+        return self.inner.check(model.model, model.encoder.task(task), train, converged)
+
+    def load(self) -> None:
+        """Prepare the process for the learner."""
+        self.inner.load()
+
+    def state(self) -> dict[str, str]:
+        """Return what else may change the bits of the learner's results."""
+        return self.inner.state()
+
+
+class EncodedCodec(Codec):
+    """The learner's table, and a column with the encoder of each model."""
+
+    def __init__(self, encoded: Encoded) -> None:
+        self.schema, self.width, self.inner = encoded.schema, encoded.width, encoded.learner.codec
+
+    def columns(self, task: Task) -> pa.Schema:
+        """Return the columns of the learner's table, and that of the encoder."""
+        return self.inner.columns(task).append(pa.field(ENCODER, pa.string()))
+
+    def table(self, models: Sequence["EncodedModel"], task: Task) -> pa.Table:
+        """Return a table with a row for each model."""
+        inner = self.inner.table([encoded.model for encoded in models], task)
+        texts = pa.array([encoded.encoder.text for encoded in models], pa.string())
+        return inner.append_column(ENCODER, texts)
+
+    def from_table(self, table: pa.Table, task: Task) -> list["EncodedModel"]:
+        """Return the models stored in a table; see ``base.Codec``."""
+        inner = table.select(self.inner.columns(task).names)
+        models = []
+        for i, text in enumerate(table[ENCODER].to_pylist()):
+            encoder = Encoder.from_json(text, self.schema, task.n)
+            (model,) = self.inner.from_table(inner.slice(i, 1), encoder.task(task))
+            models.append(EncodedModel(encoder, model))
+        return models
+
+    def max_row_values(self, task: Task) -> int:
+        """Return the largest number of values in a row: of the learner on as many columns as there can be."""
+        X = np.broadcast_to(0.0, (task.n, self.width))
+        return self.inner.max_row_values(task.with_numbers(X, (f"x{i}" for i in range(self.width)))) + 1
+
+    def setting(self, model: "EncodedModel") -> Setting:
+        """Return the hyperparameters a model was fitted at."""
+        return self.inner.setting(model.model)
+
+    def same(self, a: "EncodedModel", b: "EncodedModel") -> bool:
+        """Return whether two models are equal in every bit, with their encoders."""
+        return a.encoder.text == b.encoder.text and self.inner.same(a.model, b.model)
+
+
+@dataclass(frozen=True)
+class EncodedModel(Model):
+    """A model of encoded rows, and its encoder."""
+
+    encoder: Encoder
+    model: Any
+
+    def predict(self, X: Rows) -> Predicted:
+        """Classify rows X [rows, d] of the table, some at a time: encoded, they take more memory."""
+        parts = [X[i : i + ROWS] for i in range(0, max(1, len(X)), ROWS)]
+        predicted = [self.model.predict(self.encoder.transform(part)) for part in parts]
+        label, score = (np.concatenate(columns) for columns in zip(*predicted, strict=True))
+        return Predicted(label, score)
+
+    def predict_outputs(self, X: Rows, needs: frozenset[Output]) -> Outputs:
+        """Return the model's outputs for rows X [rows, d] of the table."""
+        outputs: Outputs = self.model.predict_outputs(self.encoder.transform(X), needs)
+        return outputs
+
+
+class EncodedBlock(NamedTuple):
+    """One split, encoded and prepared for the learner."""
+
+    encoder: Encoder
+    block: Block
+
+    def fit(self, path: int, length: int) -> Fits:
+        """Fit the first ``length`` steps of a path."""
+        return WrappedFits(self.block.fit(path, length), lambda model: EncodedModel(self.encoder, model))
