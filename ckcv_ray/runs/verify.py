@@ -279,9 +279,9 @@ def _recheck(
     if (remaining := total - again.done - again.failed) > 0:
         result.unchecked += remaining
         result.trusted.append(f"the other {remaining:,} evaluations")
-    winner, setting_of = queue.problem.candidate(leader), queue.problem.learner.codec.setting
+    winner, codec = queue.problem.candidate(leader), queue.problem.learner.codec
     for member in sorted(again.members, key=lambda one: one.split):
-        if (setting_of(member.model), member.k) == winner:
+        if (codec.setting(member.model), member.k) == winner:
             checks.compare(BEST, member)
     result.unverified += cut_list(again.unverified, "other evaluations could not be computed again here")
     yield from cut_list(again.differences, "other evaluations differ")
