@@ -71,8 +71,8 @@ class RefitQueue(ListQueue):
         members = []
         for split in range(size.n_splits):
             fitted = self.members.get((size.k, split), [])
-            setting_of = self.problem.learner.codec.setting
-            matching = [member for member in fitted if setting_of(member.model) == setting]
+            codec = self.problem.learner.codec
+            matching = [member for member in fitted if codec.setting(member.model) == setting]
             if not matching:
                 return None
             members.append(matching[0])

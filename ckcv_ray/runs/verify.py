@@ -269,9 +269,9 @@ def _check_evaluations(
     if (remaining := total - again.done - again.failed) > 0:
         result.unchecked += remaining
         result.trusted.append(f"the other {remaining:,} evaluations")
-    winner, setting_of = queue.problem.candidate(leader), queue.problem.learner.codec.setting
+    winner, codec = queue.problem.candidate(leader), queue.problem.learner.codec
     for member in sorted(again.members, key=attrgetter("split")):
-        if (setting_of(member.model), member.k) == winner:
+        if (codec.setting(member.model), member.k) == winner:
             checks.compare(BEST, member)
     yield from cut_list(again.differences, "other evaluations differ")
 

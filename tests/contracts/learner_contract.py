@@ -139,6 +139,14 @@ class ShortContract:
         assert type(self.learner)(**get_values(self.learner)) == self.learner
         assert pickle.loads(pickle.dumps(self.learner)) == self.learner
 
+    def test_its_parts_are_no_part_of_its_value(self) -> None:
+        learner = type(self.learner)(**values(self.learner))
+        before = pickle.dumps(learner)
+        assert learner.trainer.cost(learner.space.lengths[0]) > 0
+        assert learner.codec.columns(self.task).names
+        assert pickle.dumps(learner) == before
+        assert learner == self.learner
+
     def test_a_fit_does_not_depend_on_later_steps(self) -> None:
         for path, length in enumerate(self.learner.space.lengths):
             full = self.block().fit(path, length)
