@@ -160,7 +160,7 @@ def test_rows_and_labels_are_those_of_the_task_whatever_is_written_into_them() -
     options = {"param": "dummy=0,1,2", "resampling": "kfold:4", "execution": SERIAL}
     scored = evaluate(TASK.X, TASK.y, learner="own_estimators:Overwrites", measure="accuracy,auc", **options)
     assert scored.execution["failures"] == []
-    assert np.ptp(scored.totals, axis=1).max() == 0.0
+    assert np.ptp(scored.computed.totals, axis=1).max() == 0.0
     result = run(study("Overwrites"), TASK.X, TASK.y, execution=SERIAL)
     assert TASK.digest == digest == Task.of(TASK.X, TASK.y).digest
     shares = [member.model.estimator.share_ for member in result.ensemble.members]
