@@ -117,7 +117,7 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
             InputError: the data or a parameter are invalid.
         """
         check_choice("rule", self.rule, RULES)
-        rows, labels = self._checked(X, y)
+        rows, labels = self._check_rows(X, y)
         task = Task.make_unchecked(rows, labels, groups).check(allow_singletons=True)
         certify = self.certify
         if certify == AUTO:  # by the number of rows alone: a choice by their labels would void the claim
@@ -156,7 +156,7 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
     @property
     def error_bound_(self) -> float:
         """Upper bound on the error of what ``predict`` does; nan if none is proven."""
-        return _bound(self._fitted, self._rule)
+        return _find_bound(self._fitted, self._rule)
 
     @property
     def cv_results_(self) -> dict[str, Any]:
@@ -169,7 +169,7 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
         if self._rule == "random":
             draws = self._draws or np.random.default_rng()
             return self.classes_[result.ensemble.random(rows, draws).label]
-        return self.classes_[result.classified(rows, result.rule(self._rule)).label]
+        return self.classes_[result.classify(rows, result.rule(self._rule)).label]
 
     @available_if(lambda self: self._rule == "vote")
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
@@ -251,12 +251,16 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
     def _of_svm(self, params: dict[str, Any]) -> dict[str, Any]:
         """Return the parameters as options of a study: C and gamma of the SVM are options of their own."""
         learners = Study.of(learner=self.learner).learner.by_label.values()
-        others = [one for one in learners if not isinstance(one, GaussianSVM)]
-        if len(others) == len(learners):
+        estimators = [learner for learner in learners if not isinstance(learner, GaussianSVM)]
+        if len(estimators) == len(learners):
             return {}
-        own = {name: params[name] for name in (SVM_PARAMETERS if others else params) if name in params}
-        left = {name: value for name, value in params.items() if name not in own or _has(others, name)}
-        return {name: _values(value) for name, value in own.items()} | {"param": left or None}
+        options = {
+            name: params[name] for name in (SVM_PARAMETERS if estimators else params) if name in params
+        }
+        left = {
+            name: value for name, value in params.items() if name not in options or _has(estimators, name)
+        }
+        return {name: _values(value) for name, value in options.items()} | {"param": left or None}
 
     def _seed(self) -> int:
         if self.random_state is None:
@@ -265,9 +269,9 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
             return int(self.random_state)
         raise InputError(f"random_state={self.random_state!r} is not an integer: splits follow from one seed")
 
-    def _checked(self, X: Any, y: ArrayLike) -> tuple[Any, NDArray[Any]]:
+    def _check_rows(self, X: Any, y: ArrayLike) -> tuple[Any, NDArray[Any]]:
         """Check the learning rows as scikit-learn does."""
-        X, labels = self._validated(X, y=y)
+        X, labels = self._validate(X, y=y)
         labels = np.asarray(labels).ravel()
         if labels.dtype == object:
             _check_labels(labels)
@@ -279,9 +283,9 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
     def _rows(self, X: Any) -> Rows:
         """Return rows to classify as the numbers that the models are given."""
         check_is_fitted(self)
-        return make_rows(self._validated(X, reset=False), self.result_.task)
+        return make_rows(self._validate(X, reset=False), self.result_.task)
 
-    def _validated(self, X: Any, **options: Any) -> Any:
+    def _validate(self, X: Any, **options: Any) -> Any:
         """Check as scikit-learn does; a data frame's names alone, since its columns are of many kinds."""
         framed = hasattr(X, "__arrow_c_stream__")
         checks = {} if framed else {"ensure_all_finite": "allow-nan", "dtype": None}
@@ -299,7 +303,9 @@ def _check_labels(labels: NDArray[Any]) -> None:
 
 
 def _has(learners: Iterable[Any], name: str) -> bool:
-    return any(isinstance(one, EstimatorLearner) and name in one.parameter_names() for one in learners)
+    return any(
+        isinstance(learner, EstimatorLearner) and name in learner.parameter_names() for learner in learners
+    )
 
 
 def _values(given: Any) -> Any:
@@ -307,14 +313,16 @@ def _values(given: Any) -> Any:
     return tuple(given) if np.iterable(given) and not isinstance(given, str) else given
 
 
-def _bound(result: Result, rule: str) -> float:
+def _find_bound(result: Result, rule: str) -> float:
     """Return the bound that is proven for the error of a rule; nan if none is."""
-    claims = [one for one in result.certificate.claims if one["quantity"] == ERROR]
-    of_held = [one for one in claims if one["certification"] == Holdout.name]
-    held = [one["bound"] for one in of_held if one["classifier"] == rule]
+    claims = [claim for claim in result.certificate.claims if claim["quantity"] == ERROR]
+    of_held = [claim for claim in claims if claim["certification"] == Holdout.name]
+    held = [claim["bound"] for claim in of_held if claim["classifier"] == rule]
     if held:
         return float(held[0])
-    every = [one["bound"] for one in claims if one["classifier"] == "random" and not one.get("splits")]
+    every = [
+        claim["bound"] for claim in claims if claim["classifier"] == "random" and not claim.get("splits")
+    ]
     if not every or rule == "refit":
         return nan
     return min(1.0, 2.0 * every[0]) if rule == "vote" else float(every[0])
@@ -335,7 +343,7 @@ def _cv_results(result: Result) -> dict[str, Any]:
     errors = selected["totals"][:, : problem.task.n_classes].sum(axis=1)
     scores[selected["split"], position] = 1.0 - errors / _rows_scored(problem, selected)
     ks = np.repeat([size.k for size in problem.sizes], of_size)
-    params = {name: _masked(np.tile(values, len(problem.sizes))) for name, values in settings.items()}
+    params = {name: _mask(np.tile(values, len(problem.sizes))) for name, values in settings.items()}
     listed = [
         {
             **{name: values.data[i] for name, values in params.items() if not np.ma.getmaskarray(values)[i]},
@@ -360,7 +368,7 @@ def _cv_results(result: Result) -> dict[str, Any]:
     }
 
 
-def _masked(values: NDArray[Any]) -> np.ma.MaskedArray[Any, Any]:
+def _mask(values: NDArray[Any]) -> np.ma.MaskedArray[Any, Any]:
     """Return values, those that are None (of a learner that lacks the parameter) masked."""
     return np.ma.MaskedArray(values, mask=[value is None for value in values.tolist()])
 

@@ -266,7 +266,7 @@ def forge(out: Path, environment: str = "", logged: bool = True) -> None:
 
 def forged_models(problem: Problem, models: Models, logged: bool) -> Models:
     """Models that fit the rows that judge them, and held-out rows, and agree elsewhere with honest ones."""
-    held, task = problem.held_rows(), problem.task
+    held, task = problem.take_held_rows(), problem.task
     best, nested = models.best, None
     if logged or (held is not None and not svms(models)):
         members = ((member, rows(problem, member)) for member in best.members)

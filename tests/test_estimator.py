@@ -84,7 +84,7 @@ def test_the_bound_is_about_the_rule(certify, rule, applied, iris):
     claims = one.result_.certificate.claims
     occam = next(c["bound"] for c in claims if c["certification"] == "occam" and not c["splits"])
     expected = {"vote": min(1.0, 2 * occam), "random": occam}
-    if (held := one.result_.problem.held_rows()) is not None:
+    if (held := one.result_.problem.take_held_rows()) is not None:
         wrong = int(np.sum(one.predict(held.X) != one.classes_[held.y]))
         expected["held vote"] = expected["refit"] = clopper_pearson(wrong, len(held.y), one.delta)
     assert one.error_bound_ == expected[applied]

@@ -52,7 +52,7 @@ class Baseline(TypedDict):
 
 def compute_baselines(problem: Problem) -> tuple[Baseline, ...]:
     """Return the baseline on the learning rows and, if rows were held out, that on the held-out rows."""
-    task, held = problem.task, problem.held_rows()
+    task, held = problem.task, problem.take_held_rows()
     weights = _weigh_rows(task.groups)
     commonest = int(np.argmax(np.bincount(task.y, weights, minlength=task.n_classes)))
     learning = _count_baseline(LEARNING, commonest, task.y, weights)
@@ -157,8 +157,8 @@ class ScoredConstants(TypedDict):
 
 def find_scored_constants(problem: Problem, models: Models, k: int) -> ScoredConstants:
     """Return which models are constants on the rows they were scored on; k is the winner's."""
-    X, size = problem.task.X, problem.sizes.index(problem.size_of(k))
-    held, nested, refit = problem.held_rows(), tuple[int | None, ...](), None
+    X, size = problem.task.X, problem.sizes.index(problem.find_size(k))
+    held, nested, refit = problem.take_held_rows(), tuple[int | None, ...](), None
     if models.nested is not None:
         nested = models.nested.constants_scored(lambda i: X[problem.outer.rows(Stage.REFIT, 0, i)[1]])
     if models.refit is not None and held is not None:

@@ -36,7 +36,7 @@ from ckcv_ray.claims.wording import (
 )
 from ckcv_ray.core.arrays import Classes, Index
 from ckcv_ray.core.bounds.binomial import clopper_pearson, smallest_mean
-from ckcv_ray.core.bounds.unequal_sizes import varying_terms
+from ckcv_ray.core.bounds.unequal_sizes import bound_terms
 from ckcv_ray.core.draws import draw_pairs
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.errors import pluralize
@@ -111,7 +111,7 @@ def claim_held_out(
 
     ``copies`` of the rows are not counted.
     """
-    held, who = problem.held_rows(), rule.classifier()
+    held, who = problem.take_held_rows(), rule.classifier()
     assert held is not None
     for quantity in quantities(problem, name):
         if name == AUC:
@@ -156,7 +156,7 @@ def claim_nested(
         counts = _count_nested(problem, ensemble, quantity, order)
         kept = [leave_out(*each, copies) for each in zip(*counts, strict=True)]
         wrong, units = [count for count, _ in kept], [left for _, left in kept]
-        terms = varying_terms(wrong, units, typical_units(problem, quantity), quantity.delta)
+        terms = bound_terms(wrong, units, typical_units(problem, quantity), quantity.delta)
         length = length or smallest_mean(terms)
         for first in dict.fromkeys((len(terms), length)):
             yield _claim_averaged(problem, quantity, counts, terms[:first], prefix(order, first))

@@ -25,7 +25,7 @@ from ckcv_ray.claims.baseline import (
     select_baseline,
 )
 from ckcv_ray.claims.confusion import (
-    Matrix,
+    CountMatrix,
     Mistake,
     check_confusion,
     derive_confusion,
@@ -201,7 +201,7 @@ class ModelCounts(CertificatePart):
     constants: tuple[int | None, ...]
     refit_constant: int | None
     scored_constants: ScoredConstants
-    confusion: Matrix | None = None
+    confusion: CountMatrix | None = None
 
     @property
     def class_totals(self) -> tuple[int, ...]:
@@ -209,7 +209,7 @@ class ModelCounts(CertificatePart):
         return tuple(counts["rows"] for counts in self.by_class)
 
     @property
-    def confusion_matrix(self) -> Matrix:
+    def confusion_matrix(self) -> CountMatrix:
         """Rows of all estimate sets by class and predicted class; of two classes, the undecided are wrong."""
         errors = [counts["errors"] for counts in self.by_class]
         return self.confusion or derive_confusion(errors, self.class_totals)

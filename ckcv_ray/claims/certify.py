@@ -82,7 +82,7 @@ def certify(
 def _describe_winner(
     problem: Problem, candidate: Candidate, l_ms: float, ensemble: Ensemble, provisional: bool
 ) -> Winner:
-    size, criterion = problem.size_of(candidate.k), problem.criterion
+    size, criterion = problem.find_size(candidate.k), problem.criterion
     totals = [member.totals for member in ensemble.members]
     units = problem.units(Stage.ESTIMATE, problem.sizes.index(size))
     return Winner(
@@ -131,7 +131,7 @@ def _count_models(problem: Problem, k: int, models: Models, groups: GroupCounts 
     delta = problem.study.delta if groups is None else None
     return ModelCounts(
         errors=errors,
-        error=fsum(losses) / (len(members) * problem.size_of(k).n_select),
+        error=fsum(losses) / (len(members) * problem.find_size(k).n_select),
         by_class=tuple(_count_class(models.best, number, delta) for number in range(task.n_classes)),
         constants=models.best.constants(task.X),
         refit_constant=None if models.refit is None else models.refit.constants(task.X)[0],

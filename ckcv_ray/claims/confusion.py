@@ -13,7 +13,9 @@ from ckcv_ray.core.schedule import Stage
 from ckcv_ray.learners.ensemble import Ensemble, check_predicted
 from ckcv_ray.study import Problem
 
-Matrix = tuple[tuple[int, ...], ...]  # of each actual class (rows), how many are predicted as each (columns)
+CountMatrix = tuple[
+    tuple[int, ...], ...
+]  # of each actual class (rows), how many are predicted as each (columns)
 
 
 class Mistake(NamedTuple):
@@ -30,7 +32,7 @@ class Mistake(NamedTuple):
     share: float
 
 
-def count_confusion(problem: Problem, ensemble: Ensemble, k: int) -> Matrix:
+def count_confusion(problem: Problem, ensemble: Ensemble, k: int) -> CountMatrix:
     """Count the rows of the members' estimate sets by their class and the class that is predicted.
 
     Rows on which a member is undecided are in no column.
@@ -45,7 +47,7 @@ def count_confusion(problem: Problem, ensemble: Ensemble, k: int) -> Matrix:
     """
     task, n_classes = problem.task, problem.task.n_classes
     counts = np.zeros((n_classes, n_classes), np.int64)
-    size = problem.sizes.index(problem.size_of(k))
+    size = problem.sizes.index(problem.find_size(k))
     for member in ensemble.members:
         _, scored = problem.rows(Stage.REFIT, size, member.split)
         predicted = member.model.predict(task.X[scored]).label
@@ -55,13 +57,13 @@ def count_confusion(problem: Problem, ensemble: Ensemble, k: int) -> Matrix:
     return tuple(map(tuple, counts.tolist()))
 
 
-def derive_confusion(errors: Sequence[int], rows: Sequence[int]) -> Matrix:
+def derive_confusion(errors: Sequence[int], rows: Sequence[int]) -> CountMatrix:
     """Return the matrix of two classes from the wrong rows and all rows of each."""
     (first, second), (n_first, n_second) = errors, rows
     return ((n_first - first, first), (second, n_second - second))
 
 
-def list_mistakes(matrix: Matrix, rows: Sequence[int]) -> list[Mistake]:
+def list_mistakes(matrix: CountMatrix, rows: Sequence[int]) -> list[Mistake]:
     """Return the mistakes that were made, the largest share of a class first.
 
     Args:
@@ -77,7 +79,7 @@ def list_mistakes(matrix: Matrix, rows: Sequence[int]) -> list[Mistake]:
     return sorted(found, key=lambda mistake: -mistake.share)
 
 
-def check_confusion(matrix: Matrix, rows: Sequence[int]) -> None:
+def check_confusion(matrix: CountMatrix, rows: Sequence[int]) -> None:
     """Raise ValueError unless a matrix fits the number of rows of each class.
 
     Whether its right rows are those of the members' counts is left to a verification, which names the member.

@@ -47,7 +47,7 @@ from ckcv_ray.core.bounds.binomial import MOST_CHECKED, Prefix, best_prefix, clo
 from ckcv_ray.core.bounds.losses import ONE, best_loss_prefix, loss_method, mean_loss_bound
 from ckcv_ray.core.measures import GroupShares
 from ckcv_ray.learners.ensemble import Ensemble, GroupMember, Models
-from ckcv_ray.study import QUANTITIES, Holdout, Nested, Occam, Problem, Study, count_shares, judge_of
+from ckcv_ray.study import QUANTITIES, Holdout, Nested, Occam, Problem, Study, choose_judge, count_shares
 from ckcv_ray.tables.target import Rows
 
 
@@ -77,7 +77,7 @@ def prove(problem: Problem, k: int, models: Models, copies: Copies = NO_COPIES) 
         copies: units that are not counted as independent.
     """
     certified = PROOFS[problem.study.certify](problem, models, copies)
-    learner, _ = problem.learner_of(problem.learner.codec.setting(models.best.members[0].model))
+    learner, _ = problem.find_learner(problem.learner.codec.setting(models.best.members[0].model))
     best = models.best
     return [*certified, *occam(problem, k, count_losses(best), learner, count_wrong_rows(best), copies)]
 
@@ -98,8 +98,8 @@ def occam(
         learner: position of the winner's learner among those that are compared.
         counts: see ``Averaged``.
     """
-    size, delta = problem.size_of(k), problem.study.delta
-    method = f"occam over {problem.settings_of[learner]} x k candidates"
+    size, delta = problem.find_size(k), problem.study.delta
+    method = f"occam over {problem.settings_per_learner[learner]} x k candidates"
     if len(problem.learners) > 1:
         method += f" of {list(problem.learners)[learner]}, one of {len(problem.learners)} learners"
     level = float(delta * weight(problem, k, learner))
@@ -113,14 +113,14 @@ def holdout(problem: Problem, models: Models, copies: Copies = NO_COPIES) -> Ite
 
     delta is shared equally (``count_shares``); quantities are those of the first classifier requested.
     """
-    study, held = problem.study, problem.held_rows()
+    study, held = problem.study, problem.take_held_rows()
     assert held is not None
     assert isinstance(study.certification, Holdout)
     requested = study.certification.claim
     delta = study.delta / count_shares(requested)
     predict = cache(lambda rule: rule.predict(models, held.X))  # quantities are of a rule that others share
     for name in requested:
-        judge = judge_of(requested) if name in QUANTITIES else name
+        judge = choose_judge(requested) if name in QUANTITIES else name
         rule = make_rule(study, "keyed" if judge == "random" else judge)
         predicted = predict(rule)
         if name in QUANTITIES:
@@ -306,7 +306,7 @@ def weight(problem: Problem, k: int, learner: int = 0) -> Fraction:
     """
     unity = 1 << 128
     total = sum(-(-unity // ((size.k - 2) * (size.k - 1))) for size in problem.sizes)
-    settings = len(problem.learners) * int(problem.settings_of[learner])
+    settings = len(problem.learners) * int(problem.settings_per_learner[learner])
     return Fraction(unity, total * settings * (k - 2) * (k - 1))
 
 

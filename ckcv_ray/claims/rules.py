@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from ckcv_ray.core.arrays import Index
 from ckcv_ray.learners.ensemble import Ensemble, Models, Prediction
-from ckcv_ray.study import member_of
+from ckcv_ray.study import find_member
 from ckcv_ray.tables.target import Rows
 from ckcv_ray.validation import check_choice
 
@@ -52,12 +52,12 @@ class Rule:
             case "refit" | "full":
                 return ensemble.alone(X)
             case "keyed":
-                return ensemble.keyed(X, self.seed)
+                return ensemble.draw_by_key(X, self.seed)
             case "random":
                 return ensemble.random(X, self.seed, self.splits)
             case "vote":
                 return ensemble.vote(X)
-        split = member_of(self.name)
+        split = find_member(self.name)
         assert split >= 0, f"{self.name!r} is not resolved"
         return ensemble.by_member(X, split)
 
@@ -82,7 +82,7 @@ class Rule:
                 return f"the majority vote of {of}"
             case "refit" | "full":
                 return ONE_MODEL[self.name]
-        return f"the member of {of} fitted on split {member_of(self.name)}"
+        return f"the member of {of} fitted on split {find_member(self.name)}"
 
     def _describe_draw(self, of: str, each: str) -> str:
         """Return a phrase that names a member drawn from ``splits``."""
@@ -115,6 +115,6 @@ def parse_rule(by: str) -> Rule:
     Raises:
         InputError: it names none.
     """
-    if isinstance(by, str) and (split := member_of(by.removeprefix("nested:"))) >= 0:
+    if isinstance(by, str) and (split := find_member(by.removeprefix("nested:"))) >= 0:
         return Rule(f"member:{split}", nested=by.startswith("nested:"))
     return BY[check_choice("by", by, (*BY, "member:0", "nested:member:0"))]

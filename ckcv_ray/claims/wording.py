@@ -238,8 +238,8 @@ def describe_held_share(held: int, units: int, unit: str) -> list[str]:
 def _instead(claim: Claim, without: float) -> str:
     """Say what a claim is with another bound."""
     word = "at most" if claim["quantity"] == ERROR else "at least"
-    other: Claim = {**claim, "bound": without}
-    return f"{word} {limit(other)} instead of {limit(claim)}"
+    instead: Claim = {**claim, "bound": without}
+    return f"{word} {limit(instead)} instead of {limit(claim)}"
 
 
 def limit(claim: Claim) -> str:

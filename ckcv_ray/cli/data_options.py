@@ -7,7 +7,7 @@ from typing import Annotated, NamedTuple
 import pyarrow as pa
 import typer
 
-from ckcv_ray.cli.options import option, with_options
+from ckcv_ray.cli.options import make_option, with_options
 from ckcv_ray.cli.output import say
 from ckcv_ray.tables.columns.types import DeclaredTypes
 from ckcv_ray.tables.named import Columns, is_named
@@ -41,11 +41,14 @@ DataSource = Annotated[
 ]
 
 
-def reading_of(
+def make_reading(
     separator: Annotated[
-        str | None, option("What separates the columns of text tables, such as ;.", "found", panel=COLUMNS)
+        str | None,
+        make_option("What separates the columns of text tables, such as ;.", "found", panel=COLUMNS),
     ] = None,
-    sheet: Annotated[str | None, option("Sheet of Excel workbooks.", "its only one", panel=COLUMNS)] = None,
+    sheet: Annotated[
+        str | None, make_option("Sheet of Excel workbooks.", "its only one", panel=COLUMNS)
+    ] = None,
 ) -> Reading:
     """Collect what files do not say about themselves."""
     return Reading(separator, sheet)
@@ -57,18 +60,19 @@ def read_new_rows(source: str, reading: Reading = AS_IT_IS) -> pa.Table:
     return columns.learn if columns.test is None else columns.test
 
 
-def asked_of(
+def declare_types(
     categorical: Annotated[
-        str | None, option("Columns of categories although they hold numbers, such as ward.", panel=COLUMNS)
+        str | None,
+        make_option("Columns of categories although they hold numbers, such as ward.", panel=COLUMNS),
     ] = None,
     numeric: Annotated[
         str | None,
-        option(
+        make_option(
             "Columns of numbers although some cells hold text, which are then gaps, such as dose.",
             panel=COLUMNS,
         ),
     ] = None,
-    date: Annotated[str | None, option("Columns of dates, such as admitted.", panel=COLUMNS)] = None,
+    date: Annotated[str | None, make_option("Columns of dates, such as admitted.", panel=COLUMNS)] = None,
 ) -> DeclaredTypes:
     """Collect the columns whose kind is said."""
     return DeclaredTypes(*(tuple(_names(names) or ()) for names in (categorical, numeric, date)))
@@ -93,19 +97,21 @@ class Chosen(NamedTuple):
         return Task.from_table(self.columns.learn, roles, self.asked, self.source)
 
 
-@with_options(asked=asked_of, reading=reading_of)
-def columns_of(
+@with_options(asked=declare_types, reading=make_reading)
+def choose_columns(
     asked: DeclaredTypes,
     reading: Reading,
     source: DataSource,
     target: Annotated[
-        str | None, option("Column to predict, such as outcome.", "target, y, label or class")
+        str | None, make_option("Column to predict, such as outcome.", "target, y, label or class")
     ] = None,
-    features: Annotated[str | None, option("Columns to learn from, such as age,dose.", "all others")] = None,
-    drop: Annotated[str | None, option("Columns to leave out, such as id,name.")] = None,
+    features: Annotated[
+        str | None, make_option("Columns to learn from, such as age,dose.", "all others")
+    ] = None,
+    drop: Annotated[str | None, make_option("Columns to leave out, such as id,name.")] = None,
     group: Annotated[
         str | None,
-        option(
+        make_option(
             "Column that says which rows belong together, such as patient: they stay together in every "
             "split, and bounds are about a new patient's rows. It is not learned from.",
             "rows are independent",
@@ -128,7 +134,7 @@ def columns_of(
     return Chosen(columns, Roles(target, _names(features), left_out, group), source, asked, reading)
 
 
-class Table(NamedTuple):
+class ChosenTable(NamedTuple):
     """A task, the test rows that came with it, and how its file was read."""
 
     task: Task
@@ -136,14 +142,14 @@ class Table(NamedTuple):
     reading: Reading
 
 
-@with_options(chosen=columns_of)
-def table_of(chosen: Chosen) -> Table:
+@with_options(chosen=choose_columns)
+def read_chosen(chosen: Chosen) -> ChosenTable:
     """Read a task from options.
 
     Raises:
         InputError: the data cannot be read or learned from.
     """
-    return Table(chosen.task(), chosen.columns.test, chosen.reading)
+    return ChosenTable(chosen.task(), chosen.columns.test, chosen.reading)
 
 
 class Data(NamedTuple):
@@ -153,12 +159,12 @@ class Data(NamedTuple):
     test: TestRows | None
 
 
-@with_options(table=table_of)
-def data_of(
-    table: Table,
+@with_options(table=read_chosen)
+def choose_data(
+    table: ChosenTable,
     test: Annotated[
         str | None,
-        option(
+        make_option(
             "Rows to measure the finished ensemble on: a file such as new.csv, or a named set, of which the "
             "test rows are taken.",
             "the test rows of a named set",
@@ -167,7 +173,7 @@ def data_of(
     ] = None,
     unlabelled: Annotated[
         str | None,
-        option(
+        make_option(
             "Rows without labels, such as new.csv: with --certify holdout they certify the model fitted on "
             "all rows, by how often it differs from the one certified.",
             panel="Certificate",
@@ -182,12 +188,12 @@ def data_of(
     """
     task, rows, reading = table
     if unlabelled:
-        others = read(unlabelled, reading.adapt(unlabelled))
-        task = task.with_unlabelled(others.learn)
-        _say_unseen(task, others.learn)
+        columns = read(unlabelled, reading.adapt(unlabelled))
+        task = task.with_unlabelled(columns.learn)
+        _say_unseen(task, columns.learn)
     if test:
-        others = read(test, reading.adapt(test))
-        rows = others.learn if others.test is None else others.test
+        columns = read(test, reading.adapt(test))
+        rows = columns.learn if columns.test is None else columns.test
     data = Data(task, make_test_rows(rows, task))
     if test and rows is not None:
         _say_unseen(task, rows)

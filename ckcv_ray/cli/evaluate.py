@@ -5,19 +5,19 @@ from typing import Annotated
 
 import typer
 
-from ckcv_ray.cli.data_options import Chosen, columns_of
+from ckcv_ray.cli.data_options import Chosen, choose_columns
 from ckcv_ray.cli.display import Display
 from ckcv_ray.cli.notes import say_columns, say_environment, show_result
-from ckcv_ray.cli.options import JsonFlag, check_out, execution_of, flag, with_options
+from ckcv_ray.cli.options import JsonFlag, check_out, flag, make_execution, with_options
 from ckcv_ray.cli.output import console
-from ckcv_ray.cli.signals import saving
-from ckcv_ray.cli.study_options import procedure_of
+from ckcv_ray.cli.signals import say_what_is_saved
+from ckcv_ray.cli.study_options import make_procedure
 from ckcv_ray.cli.supervise import require_supervision
 from ckcv_ray.runs.run import assess
 from ckcv_ray.study import Execution, Study
 
 
-@with_options(execution=execution_of, study=procedure_of, chosen=columns_of)
+@with_options(execution=make_execution, study=make_procedure, chosen=choose_columns)
 def evaluate(
     study: Study,
     chosen: Chosen,
@@ -52,6 +52,6 @@ def evaluate(
     task = chosen.task(study.predicts_numbers)
     say_environment(folder)
     say_columns(task)
-    with saving(folder) as signals, signals, Display(console) as display:
+    with say_what_is_saved(folder) as signals, signals, Display(console) as display:
         result = assess(study, task, folder, execution, display, signals.stop, retry_failed)
     show_result(result, folder, as_json)

@@ -14,7 +14,7 @@ from ckcv_ray.tables.survey import survey
 from ckcv_ray.tables.task import Task
 
 MOST_SURVEYED = 10_000_000  # cells
-MOST_SHOWN = 40  # columns
+MOST_SHOWN_COLUMNS = 40  # columns
 LONGEST_NAME = 30
 
 
@@ -30,7 +30,7 @@ def say_columns(task: Task, held: int = 0) -> None:
     columns = survey(task)
     if not columns:
         return
-    shown = columns[:MOST_SHOWN]
+    shown = columns[:MOST_SHOWN_COLUMNS]
     width = max(len("column"), *(len(column.name) for column in shown))
     width = min(width, LONGEST_NAME)
     say(f"{'column':<{width}}  {'kind':<8}  {'missing':>8}  {'distinct':>8}")

@@ -20,7 +20,7 @@ IN_JOB = "RAY_JOB_CONFIG_JSON_ENV_VAR"  # set by Ray in the processes of a job
 Given = TypeVar("Given")
 
 
-def option(
+def make_option(
     text: str,
     default: str | None = None,
     panel: str | None = None,
@@ -76,7 +76,7 @@ def with_options(
     return decorate
 
 
-def execution_of(
+def make_execution(
     backend: Annotated[
         str,
         typer.Option(
@@ -85,11 +85,11 @@ def execution_of(
         ),
     ] = "auto",
     workers: Annotated[
-        int | None, option("Number of worker processes, such as 4.", "every CPU", "Execution")
+        int | None, make_option("Number of worker processes, such as 4.", "every CPU", "Execution")
     ] = None,
     address: Annotated[
         str | None,
-        option(
+        make_option(
             "Ray cluster to join: host:port, or auto for the one on this machine.",
             "RAY_ADDRESS, else a local Ray",
             "Execution",
@@ -97,7 +97,7 @@ def execution_of(
     ] = None,
     fit_timeout: Annotated[
         float | None,
-        option(
+        make_option(
             "Seconds that one fit may take, such as 60: the worker of a longer one is killed, and the fit is "
             "recorded as failed. On Ray only.",
             "no limit",

@@ -45,15 +45,17 @@ def keep_results_apart() -> Iterator[None]:
         return
     before.flush()
     saved = os.dup(STDOUT)
-    own = _descriptor(before) == STDOUT
-    kept = os.fdopen(os.dup(STDOUT), "w", encoding=before.encoding, errors=before.errors) if own else before
+    is_ours = _descriptor(before) == STDOUT
+    kept = (
+        os.fdopen(os.dup(STDOUT), "w", encoding=before.encoding, errors=before.errors) if is_ours else before
+    )
     _send_to_stderr()
     sys.stdout = sys.stderr or os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
     _results.append(kept)
     try:
         yield
     finally:
-        if not (own and before is sys.__stdout__):
+        if not (is_ours and before is sys.__stdout__):
             kept.flush()
             _results.clear()
             sys.stdout = before

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from ckcv_ray.claims.percent import nearest
 from ckcv_ray.claims.rules import Rule
-from ckcv_ray.cli.data_options import DataSource, read_new_rows, reading_of
-from ckcv_ray.cli.options import Folder, flag, option, with_options
+from ckcv_ray.cli.data_options import DataSource, make_reading, read_new_rows
+from ckcv_ray.cli.options import Folder, flag, make_option, with_options
 from ckcv_ray.cli.output import say
 from ckcv_ray.cli.predictions import WRITTEN, Output
 from ckcv_ray.core.arrays import Classes, Index
@@ -39,7 +39,7 @@ def choose_rule(
     ] = False,
     member: Annotated[
         int | None,
-        option("Classify with one member of F*, that of split N. What is proven is the claim member:N."),
+        make_option("Classify with one member of F*, that of split N. What is proven is the claim member:N."),
     ] = None,
     nested: Annotated[
         bool, flag("--nested", "Use the ensemble certified by --certify nested instead of F*.")
@@ -108,7 +108,9 @@ def choose_rule(
 
 
 def choose_output(
-    out: Annotated[Path | None, option("File to write, .csv or .parquet.", "CSV on standard output")] = None,
+    out: Annotated[
+        Path | None, make_option("File to write, .csv or .parquet.", "CSV on standard output")
+    ] = None,
     csv_safe: Annotated[
         bool,
         flag(
@@ -148,7 +150,7 @@ class Table(NamedTuple):
     X: Rows
 
 
-@with_options(choice=choose_rule, reading=reading_of, output=choose_output)
+@with_options(choice=choose_rule, reading=make_reading, output=choose_output)
 def predict(
     folder: Folder,
     choice: tuple[str, int | None],
@@ -156,7 +158,8 @@ def predict(
     source: DataSource,
     output: Output,
     keep: Annotated[
-        str | None, option("Column of the data to write as well, such as the one that names the rows: id.")
+        str | None,
+        make_option("Column of the data to write as well, such as the one that names the rows: id."),
     ] = None,
     strict: Annotated[
         bool, flag("--strict", "Refuse the whole file if a row cannot be judged, instead of marking it.")
@@ -201,8 +204,8 @@ def predict(
     output.check(RunFolder(folder), source)
     result = load_run(folder, allow_pickle)
     table, rule = _read_table(result.task, source, reading, keep, strict), result.rule(*choice)
-    predicted = result.classified(table.X, rule)
-    referred = result.referred(table.X, rule) if refer else None
+    predicted = result.classify(table.X, rule)
+    referred = result.refer(table.X, rule) if refer else None
     output.write(_tabulate(result.task, table, predicted, referred), RunFolder(folder))
     _say_proven(result, rule, referred)
     _say_rows(table, result.task)

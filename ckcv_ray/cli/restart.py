@@ -10,7 +10,7 @@ from types import FrameType
 from typing import Any
 
 from ckcv_ray.cli.output import results_descriptor
-from ckcv_ray.cli.signals import heeded
+from ckcv_ray.cli.signals import list_stop_signals
 
 PACKAGE = Path(__file__).resolve().parents[1]
 FINAL = {0, 2, 3, 4}  # done, or a restart would end the same way
@@ -63,7 +63,7 @@ def _wait(child: subprocess.Popen[bytes]) -> tuple[int, bool]:
         signals.append(number)
         child.send_signal(number)
 
-    before = {number: signal.signal(number, forward) for number in heeded()}
+    before = {number: signal.signal(number, forward) for number in list_stop_signals()}
     try:
         return child.wait(), bool(signals)
     finally:

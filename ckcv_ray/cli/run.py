@@ -10,23 +10,23 @@ import typer
 from ckcv_ray.claims.certify import find_refused
 from ckcv_ray.claims.percent import at_most
 from ckcv_ray.claims.wording import describe_held_share, describe_refusal
-from ckcv_ray.cli.data_options import Data, data_of
+from ckcv_ray.cli.data_options import Data, choose_data
 from ckcv_ray.cli.display import Display, duration
 from ckcv_ray.cli.notes import say_columns, say_environment, show_result
 from ckcv_ray.cli.options import (
     Folder,
     JsonFlag,
     check_out,
-    execution_of,
     flag,
-    option,
+    make_execution,
+    make_option,
     parse_workers,
     with_options,
 )
 from ckcv_ray.cli.output import console, say, show
 from ckcv_ray.cli.restart import persist, without
-from ckcv_ray.cli.signals import saving
-from ckcv_ray.cli.study_options import study_of
+from ckcv_ray.cli.signals import say_what_is_saved
+from ckcv_ray.cli.study_options import make_study
 from ckcv_ray.cli.supervise import require_supervision
 from ckcv_ray.engine.backend import choose_backend, ray_address
 from ckcv_ray.engine.forecast import WORKERS as PLANNED
@@ -34,7 +34,7 @@ from ckcv_ray.engine.forecast import Estimate, estimate, plan_problem, wall_seco
 from ckcv_ray.engine.full import FullQueue
 from ckcv_ray.engine.race import RaceQueue
 from ckcv_ray.errors import plain, pluralize
-from ckcv_ray.runs.load import COMMANDS, load, reopen, replay
+from ckcv_ray.runs.load import COMMAND_NAMES, load, reopen, replay
 from ckcv_ray.runs.result import Result
 from ckcv_ray.runs.run import Job, Work, check_job, compute, find_result
 from ckcv_ray.storage.folder import RunFolder
@@ -43,12 +43,12 @@ from ckcv_ray.tables.repeats import count_repeats
 
 HOUR = 3600.0
 MOST_CLAIMS = 6
-FIELDS = (  # of the JSON of a study with a certification, in this order
+RUN_FIELDS = (  # of the JSON of a study with a certification, in this order
     *("run_id", "state", "setting", "k", "l_ms", "l_ee", "error", "proven", "baseline", "below_baseline"),
     *("constant", "confusion", "classes", "per_k", "per_learner", "rows", "repeats", "groups", "question"),
     *("evaluations", "fits", "not_converged", "seconds", "test_error"),
 )
-STARTING = dict[str, Any].fromkeys(FIELDS) | {
+STARTING = dict[str, Any].fromkeys(RUN_FIELDS) | {
     "state": "starting",
     "classes": [],
     "per_k": [],
@@ -56,9 +56,9 @@ STARTING = dict[str, Any].fromkeys(FIELDS) | {
 }
 
 
-def workers_of(
+def list_workers(
     workers: Annotated[
-        str, option("Numbers of workers to estimate the time for, such as 1,16.", "1,8,64,512")
+        str, make_option("Numbers of workers to estimate the time for, such as 1,16.", "1,8,64,512")
     ] = "",
 ) -> tuple[int, ...]:
     """Return the numbers of workers to plan for.
@@ -69,7 +69,7 @@ def workers_of(
     return parse_workers(workers) if workers else PLANNED
 
 
-@with_options(execution=execution_of, study=study_of, data=data_of)
+@with_options(execution=make_execution, study=make_study, data=choose_data)
 def run(
     study: Study,
     data: Data,
@@ -123,7 +123,7 @@ def run(
     show_result(result, folder, as_json)
 
 
-@with_options(workers=workers_of, study=study_of, data=data_of)
+@with_options(workers=list_workers, study=make_study, data=choose_data)
 def plan(
     study: Study,
     data: Data,
@@ -180,7 +180,7 @@ def _describe_unfinished(folder: RunFolder, queue: RaceQueue | FullQueue) -> tup
     """Return the progress of an unfinished run, as JSON values and as text."""
     at, problem = queue.progress(), queue.problem
     counts = {name: getattr(at, name) for name in ("planned", "computed", "dropped", "failed")}
-    command = f"ckcv {COMMANDS[problem.study.kind]} command"
+    command = f"ckcv {COMMAND_NAMES[problem.study.kind]} command"
     state = f"resume it with the same {command}, unless it is running on another machine"
     if folder.files.lock.busy:
         state = "it is running"
@@ -224,7 +224,7 @@ def _run(work: Work, out: Path, execution: Execution, yes: bool) -> Result:
     say_environment(out)
     say_columns(work.problem.task, work.problem.all_rows.n - work.problem.task.n)
     _say_cautions(work.problem)
-    with saving(out) as signals:
+    with say_what_is_saved(out) as signals:
         with signals:
             expected = estimate(work.problem)
         if signals.stop():

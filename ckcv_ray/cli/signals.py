@@ -13,8 +13,13 @@ import typer
 from ckcv_ray.cli.output import say
 from ckcv_ray.learners.watch import find_watch
 
-NAMES = ("SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1")  # the last is what schedulers send before they kill
-STOPS = tuple(getattr(signal, name) for name in NAMES if hasattr(signal, name))
+STOP_SIGNAL_NAMES = (
+    "SIGINT",
+    "SIGTERM",
+    "SIGHUP",
+    "SIGUSR1",
+)  # the last is what schedulers send before they kill
+STOPS = tuple(getattr(signal, name) for name in STOP_SIGNAL_NAMES if hasattr(signal, name))
 MAY_BE_IGNORED = {"SIGHUP", "SIGUSR1"}  # as by nohup
 REPEAT_SECONDS = 0.3  # a signal to a group of processes also comes from the one that forwards it
 
@@ -32,7 +37,7 @@ class Signals:
         self._received_at = 0.0
 
     def __enter__(self) -> "Signals":
-        self.previous = {number: signal.signal(number, self.note) for number in heeded()}
+        self.previous = {number: signal.signal(number, self.note) for number in list_stop_signals()}
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -55,14 +60,14 @@ class Signals:
         return self.received is not None or (watch is not None and watch.orphaned)
 
 
-def heeded() -> list[signal.Signals]:
+def list_stop_signals() -> list[signal.Signals]:
     """Return the signals that ask a command to stop, without those that it was started to ignore."""
     ignored = [number for number in STOPS if signal.getsignal(number) == signal.SIG_IGN]
     return [number for number in STOPS if number not in ignored or number.name not in MAY_BE_IGNORED]
 
 
 @contextmanager
-def saving(out: Path) -> Iterator[Signals]:
+def say_what_is_saved(out: Path) -> Iterator[Signals]:
     """Say what is saved in a folder when a computation is interrupted, and exit as the shell expects."""
     signals = Signals()
     try:

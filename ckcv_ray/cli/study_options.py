@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ckcv_ray.cli.options import flag, option
+from ckcv_ray.cli.options import flag, make_option
 from ckcv_ray.cli.output import say
 from ckcv_ray.core.measures import Kind
 from ckcv_ray.core.options import Option, options
@@ -15,7 +15,7 @@ from ckcv_ray.core.resampling.parse import FORMS
 from ckcv_ray.core.scores import SCORE_NAMES
 from ckcv_ray.errors import plain
 from ckcv_ray.learners import AnyEstimator, register_installed
-from ckcv_ray.study import SLOTS, Study, list_options, named_parts, read_toml
+from ckcv_ray.study import SLOTS, Study, list_options, list_parts, read_toml
 
 RESAMPLING = (
     "How rows are divided. In ckcv run, with a certification: complete (random splits for each k, the "
@@ -24,7 +24,7 @@ RESAMPLING = (
     "and need --select-by."
 )
 NUMBERS = {Kind.REGRESSION}
-PARTS = {
+SLOT_PARTS = {
     "learner": (
         "Learner to fit: {}; or any other of scikit-learn, such as sklearn.naive_bayes:BernoulliNB. Several, "
         "such as a,b, are compared with each other; all compares those that suit the size of the table.",
@@ -46,7 +46,7 @@ PARTS = {
 }
 
 
-def study_of(study: Path | None = None, **given: Any) -> Study:
+def make_study(study: Path | None = None, **given: Any) -> Study:
     """Make a study from options, which take precedence over those of a TOML file.
 
     Raises:
@@ -56,14 +56,14 @@ def study_of(study: Path | None = None, **given: Any) -> Study:
     return Study.of(**values | {name: value for name, value in given.items() if value is not None})
 
 
-def procedure_of(
+def make_procedure(
     resampling: Annotated[
         str,
         typer.Option(help=RESAMPLING, rich_help_panel="Procedure"),
     ] = "kfold:10",
     measure: Annotated[
         str | None,
-        option(
+        make_option(
             f"What is measured on every split, such as accuracy,auc: {', '.join(SCORE_NAMES)}, or any "
             "scorer of scikit-learn.",
             "zero_one, of numbers rmse",
@@ -72,7 +72,7 @@ def procedure_of(
     ] = None,
     select_by: Annotated[
         str | None,
-        option("Measure by which settings are selected.", "every setting is scored", "Procedure"),
+        make_option("Measure by which settings are selected.", "every setting is scored", "Procedure"),
     ] = None,
     select: Annotated[
         str,
@@ -96,45 +96,45 @@ def procedure_of(
     return Study.without_certification(resampling, measure, select_by, select, seed, stratify, **given)
 
 
-def offered(slot: str, numbers: bool = False) -> dict[str, Any]:
+def list_offered(slot: str, numbers: bool = False) -> dict[str, Any]:
     """Return the parts that ``--help`` names; an estimator is chosen by its class, as in "module:Class".
 
     Learners of numbers are among them if ``numbers``.
     """
-    named = {name: part for name, part in named_parts(slot).items() if part is not AnyEstimator}
+    named = {name: part for name, part in list_parts(slot).items() if part is not AnyEstimator}
     if slot != "learner" or numbers:
         return named
     return {name: part for name, part in named.items() if part.kinds != NUMBERS}
 
 
-def _parameters(slots: Iterable[str], own: Iterable[str], numbers: bool = False) -> Iterator[Parameter]:
+def _parameters(slots: Iterable[str], of_study: Iterable[str], numbers: bool = False) -> Iterator[Parameter]:
     """Generate a parameter for each choice of a part, each option of the parts, and some of a study.
 
     With ``numbers`` for a procedure, which has learners of numbers too, and may select nothing.
     """
     for slot in slots:
-        text, panel = PARTS[slot]
-        if len(choices := offered(slot, numbers)) > 1:
+        text, panel = SLOT_PARTS[slot]
+        if len(choices := list_offered(slot, numbers)) > 1:
             names = " or ".join(choices)
-            yield _parameter(slot, str, option(text.format(names), next(iter(choices)), panel))
-    parts = [part for slot in slots for part in offered(slot, numbers).values()]
-    declared = [one for part in parts for one in options(part).items()]
-    declared += [(name, one) for name, one in list_options().items() if name in own]
+            yield _parameter(slot, str, make_option(text.format(names), next(iter(choices)), panel))
+    parts = [part for slot in slots for part in list_offered(slot, numbers).values()]
+    declared = [declaration for part in parts for declaration in options(part).items()]
+    declared += [(name, declaration) for name, declaration in list_options().items() if name in of_study]
     first: dict[str, Any] = {}
-    for name, one in declared:  # several learners may have an option
-        first.setdefault(name, one)
-    for name, one in first.items():
-        yield _declared(name, one.metadata["option"], alone=numbers)
+    for name, declaration in declared:  # several learners may have an option
+        first.setdefault(name, declaration)
+    for name, declaration in first.items():
+        yield _declare(name, declaration.metadata["option"], alone=numbers)
 
 
 def _study_parameters() -> Iterator[Parameter]:
     """Generate a parameter for each choice of a part, and for each option of the parts and of a study."""
     yield from _parameters(SLOTS, list_options())
     text = "TOML file with study options; those on the command line take precedence."
-    yield _parameter("study", Path, option(text, None, "Study"))
+    yield _parameter("study", Path, make_option(text, None, "Study"))
 
 
-def _declared(name: str, declared: Option, alone: bool = False) -> Parameter:
+def _declare(name: str, declared: Option, alone: bool = False) -> Parameter:
     """Return the parameter of an option; ``alone``: where a learner may be used at one setting."""
     if declared.kind is bool:
         return _parameter(name, bool, flag(f"--{name.replace('_', '-')}", declared.help, declared.panel))
@@ -142,7 +142,7 @@ def _declared(name: str, declared: Option, alone: bool = False) -> Parameter:
     if alone and declared.single_default is not None:
         shown = f"{declared.single_default}; {shown} where one is selected"
     return _parameter(
-        name, declared.kind, option(declared.help, shown, declared.panel, hidden=declared.hidden)
+        name, declared.kind, make_option(declared.help, shown, declared.panel, hidden=declared.hidden)
     )
 
 
@@ -153,10 +153,10 @@ def _parameter(name: str, kind: type, shown: Any) -> Parameter:
 
 for broken in register_installed():
     say(plain(broken))
-procedure_of.__signature__ = signature(procedure_of).replace(  # type: ignore[attr-defined]
+make_procedure.__signature__ = signature(make_procedure).replace(  # type: ignore[attr-defined]
     parameters=[
-        *(one for name, one in signature(procedure_of).parameters.items() if name != "learner"),
+        *(parameter for name, parameter in signature(make_procedure).parameters.items() if name != "learner"),
         *_parameters(["learner"], ("encode", "fill", "rare"), numbers=True),
     ]
 )
-study_of.__signature__ = signature(study_of).replace(parameters=list(_study_parameters()))  # type: ignore[attr-defined]
+make_study.__signature__ = signature(make_study).replace(parameters=list(_study_parameters()))  # type: ignore[attr-defined]

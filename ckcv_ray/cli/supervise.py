@@ -19,16 +19,16 @@ from typing import BinaryIO, NamedTuple
 from ckcv_ray.cli.exits import SupervisedError
 from ckcv_ray.cli.output import say
 from ckcv_ray.cli.restart import start
-from ckcv_ray.cli.signals import heeded
+from ckcv_ray.cli.signals import list_stop_signals
 from ckcv_ray.errors import plain, pluralize
 from ckcv_ray.learners import LEARNER_GROUP, Learner
 from ckcv_ray.learners.watch import VARIABLE, Note, find_watch, read_note, write_lost
 
-PACKAGE = "ckcv_ray"
+PACKAGE_NAME = "ckcv_ray"
 LOOK_SECONDS = 0.1
 GRACE_SECONDS = 2.0  # that a process has to end by itself after a signal
 LONG_SECONDS = 300.0  # of a fit, after which a message says how to limit it
-MOST_LOST = 20  # fits that may end the process before the command is given up
+MOST_LOST_PROCESSES = 20  # fits that may end the process before the command is given up
 LIMIT = "if it never does, give a limit such as --fit-timeout 600"
 UNFINISHED = 1
 
@@ -82,7 +82,7 @@ def supervise(arguments: Sequence[str], fit_timeout: float) -> int:
             again = "it is not begun again" if over else "it is tried once more"
             say(plain(f"the process of the fit {end.note.text} ended: {reasons[-1]}; {again}"))
             given_up += over
-            if given_up >= MOST_LOST:
+            if given_up >= MOST_LOST_PROCESSES:
                 count = pluralize(given_up, "fit")
                 say(f"ckcv: {count} ended the process: correct the estimator, or narrow its search")
                 return UNFINISHED
@@ -91,17 +91,18 @@ def supervise(arguments: Sequence[str], fit_timeout: float) -> int:
 def _is_known_elsewhere(learner: Learner) -> bool:
     """Return whether another process knows the class of a learner: it is of an installed package."""
     kind = type(learner)
-    if kind.__module__.partition(".")[0] == PACKAGE:
+    if kind.__module__.partition(".")[0] == PACKAGE_NAME:
         return True
     return any(
-        one.value == f"{kind.__module__}:{kind.__qualname__}" for one in entry_points(group=LEARNER_GROUP)
+        entry_point.value == f"{kind.__module__}:{kind.__qualname__}"
+        for entry_point in entry_points(group=LEARNER_GROUP)
     )
 
 
 def _is_foreign(learner: Learner) -> bool:
     """Return whether fits call code of another package than this one and scikit-learn."""
     return any(
-        single.foreign or type(single).__module__.partition(".")[0] != PACKAGE
+        single.foreign or type(single).__module__.partition(".")[0] != PACKAGE_NAME
         for single in learner.by_label.values()
     )
 
@@ -116,7 +117,7 @@ def _run(arguments: Sequence[str], file: BinaryIO, fit_timeout: float) -> End:
         signals.append(number)
         child.send_signal(number)
 
-    before = {number: signal.signal(number, forward) for number in heeded()}
+    before = {number: signal.signal(number, forward) for number in list_stop_signals()}
     try:
         return _wait(child, file, fit_timeout, signals)
     finally:

@@ -14,7 +14,7 @@ import typer
 from ckcv_ray.cli.data_options import check_source, read_new_rows
 from ckcv_ray.cli.display import Display
 from ckcv_ray.cli.notes import say_environment
-from ckcv_ray.cli.options import Folder, JsonFlag, execution_of, option, with_options
+from ckcv_ray.cli.options import Folder, JsonFlag, make_execution, make_option, with_options
 from ckcv_ray.cli.output import console, say, show
 from ckcv_ray.cli.signals import Signals
 from ckcv_ray.errors import InputError, StoreError, plain
@@ -24,16 +24,16 @@ from ckcv_ray.runs.verify import verify as verify_folder
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.study import Execution
 
-GRACE_SECONDS = 2.0  # in which a verification ends by itself, between two fits
+STOP_SECONDS = 2.0  # in which a verification ends by itself, between two fits
 
 
-@with_options(execution=execution_of)
+@with_options(execution=make_execution)
 def verify(
     folder: Folder,
     execution: Execution,
     refit: Annotated[
         float,
-        option(
+        make_option(
             "Recompute the evaluations that the result rests on: all of them, or a random share such as 0.1, "
             "a different one each time.",
             "nothing is refitted",
@@ -41,13 +41,13 @@ def verify(
     ] = 0.0,
     test: Annotated[
         str | None,
-        option(
+        make_option(
             "Test rows that the run measured its ensemble on: the same file or named set.", check=check_source
         ),
     ] = None,
     limit: Annotated[
         float,
-        option(
+        make_option(
             "Seconds that it may take: the folder decides what is fitted. The process is ended if a fit does "
             "not end by then.",
             f"{SECONDS:g}",
@@ -118,7 +118,7 @@ def _end_after(seconds: float) -> Iterator[None]:
         say(f"not verified: a fit did not end in {seconds:g} s, the limit: allow more with --limit")
         os._exit(1)
 
-    timer = threading.Timer(seconds + GRACE_SECONDS, end)
+    timer = threading.Timer(seconds + STOP_SECONDS, end)
     timer.daemon = True
     timer.start()
     try:

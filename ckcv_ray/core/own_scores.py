@@ -48,7 +48,7 @@ class OwnScore:
                 "def my_loss(y, predicted): ..."
             )
         if str(getattr(function, "__module__", "")).startswith("sklearn.metrics"):
-            raise _taken(name)
+            raise _refuse_name(name)
         _check_name(name)
         try:
             source = inspect.getsource(function)
@@ -58,7 +58,7 @@ class OwnScore:
                 "file or a notebook"
             ) from None
         try:
-            kept = _kept(function)
+            kept = _digest_closure(function)
         except Exception as error:  # pickling raises errors of all kinds
             raise InputError(f"measure={name}: a value that it keeps cannot be pickled: {error}") from None
         return cls(name, hashlib.sha256(source.encode() + kept).hexdigest(), function)
@@ -107,17 +107,17 @@ class OwnScore:
 def _check_name(name: str) -> None:
     """Raise InputError if a score has this name: figures under it would not be those of the function."""
     if name in list_score_names():
-        raise _taken(name)
+        raise _refuse_name(name)
 
 
-def _taken(name: str) -> InputError:
+def _refuse_name(name: str) -> InputError:
     return InputError(
         f"measure={name}: a function of yours is a loss, of which the smallest value is best, and needs a "
         "name of its own; name a measure of scikit-learn by text, such as 'f1_macro'"
     )
 
 
-def _kept(function: Any) -> bytes:
+def _digest_closure(function: Any) -> bytes:
     """Return the values that a function keeps besides its source; functions among them by their source."""
     cells = [cell.cell_contents for cell in getattr(function, "__closure__", None) or ()]
     defaults = getattr(function, "__defaults__", None) or ()
@@ -128,5 +128,5 @@ def _kept(function: Any) -> bytes:
 
 def _content(value: Any) -> bytes:
     if inspect.isfunction(value):
-        return inspect.getsource(value).encode() + _kept(value)
+        return inspect.getsource(value).encode() + _digest_closure(value)
     return value.__name__.encode() if inspect.ismodule(value) else pickle.dumps(value, protocol=5)

@@ -122,29 +122,29 @@ def _probable(name: str) -> Callable[[Any, Outputs], float]:
     def of(y: Any, outputs: Outputs) -> float:
         from sklearn import metrics
 
-        shares = _given(outputs.probability)
+        shares = _identity(outputs.probability)
         every = range(shares.shape[1])
         return float(getattr(metrics, name)(y, shares, labels=list(every)))
 
     return of
 
 
-def _given(answer: Any) -> Any:
+def _identity(answer: Any) -> Any:
     assert answer is not None
     return answer
 
 
 def _wrong(y: Any, outputs: Outputs, n_classes: int) -> tuple[float, float]:
-    return float(np.sum(_given(outputs.label) != y)), float(len(y))
+    return float(np.sum(_identity(outputs.label) != y)), float(len(y))
 
 
 def _right(y: Any, outputs: Outputs, n_classes: int) -> tuple[float, float]:
-    return float(np.sum(_given(outputs.label) == y)), float(len(y))
+    return float(np.sum(_identity(outputs.label) == y)), float(len(y))
 
 
 def _recalls(y: Any, outputs: Outputs, n_classes: int) -> list[float]:
     """Return the right rows of each class, and then its rows."""
-    right = np.bincount(y[_given(outputs.label) == y], minlength=n_classes)
+    right = np.bincount(y[_identity(outputs.label) == y], minlength=n_classes)
     return [*right.astype(float), *np.bincount(y, minlength=n_classes).astype(float)]
 
 
@@ -155,7 +155,7 @@ def _mean_recall(sums: Values) -> float:
 
 def _confusion(y: Any, outputs: Outputs, n_classes: int) -> tuple[float, float, float]:
     """Return the true positives, the false positives, and the false negatives."""
-    said, true = _given(outputs.label) == 1, y == 1
+    said, true = _identity(outputs.label) == 1, y == 1
     return float(np.sum(said & true)), float(np.sum(said & ~true)), float(np.sum(~said & true))
 
 
@@ -172,7 +172,7 @@ def _sum_mean(of: Callable[[Any, Outputs], float]) -> Callable[[Any, Outputs, in
 def _sum_explained(y: Any, outputs: Outputs, n_classes: int) -> Sequence[float]:
     """Return the sum of squared errors, the mean value, the sum of squares about it, and the rows."""
     mean = float(np.mean(y))
-    errors = float(np.sum((y - _given(outputs.value)) ** 2))
+    errors = float(np.sum((y - _identity(outputs.value)) ** 2))
     return errors, mean, float(np.sum((y - mean) ** 2)), float(len(y))
 
 
@@ -185,11 +185,11 @@ def _r2(sums: Values) -> float:
 
 
 def _label(outputs: Outputs) -> Any:
-    return _given(outputs.label)
+    return _identity(outputs.label)
 
 
 def _value(outputs: Outputs) -> Any:
-    return _given(outputs.value)
+    return _identity(outputs.value)
 
 
 _squared, _absolute = _metric("mean_squared_error", _value), _metric("mean_absolute_error", _value)
@@ -235,7 +235,7 @@ OWN = (
         lambda _: 3,
         _f1,
     ),
-    Score("auc", TWO, RANK, True, _metric("roc_auc_score", lambda a: _given(a.rank))),
+    Score("auc", TWO, RANK, True, _metric("roc_auc_score", lambda a: _identity(a.rank))),
     Score("cross_entropy", CLASSES, PROBABILITY, False, _log_loss, _sum_mean(_log_loss)),
     Score("log_loss", CLASSES, PROBABILITY, False, _log_loss, _sum_mean(_log_loss)),
     Score("brier", CLASSES, PROBABILITY, False, _brier, _sum_mean(_brier)),
@@ -265,7 +265,7 @@ def _make_clipped(name: str) -> Score:
     limit = _limit(name)
 
     def errors(y: Any, outputs: Outputs) -> Values:
-        return np.asarray(np.minimum(np.abs(y - _given(outputs.value)), limit), np.float64)
+        return np.asarray(np.minimum(np.abs(y - _identity(outputs.value)), limit), np.float64)
 
     def sums(y: Any, outputs: Outputs, n_classes: int) -> tuple[float, float, float]:
         found = errors(y, outputs)
@@ -362,7 +362,7 @@ def _as_estimator(outputs: Outputs) -> Any:
     class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         def __init__(self) -> None:
             shares = outputs.probability
-            known = shares.shape[1] if shares is not None else int(_given(outputs.label).max()) + 1
+            known = shares.shape[1] if shares is not None else int(_identity(outputs.label).max()) + 1
             self.classes_ = np.arange(max(2, known))
 
         def predict(self, X: Any) -> Any:

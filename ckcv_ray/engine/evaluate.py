@@ -27,7 +27,7 @@ from ckcv_ray.learners.ensemble import Member, class_sizes, judge, make_member
 from ckcv_ray.learners.foreign import EndedError, contain, describe_end, end_forked_child
 from ckcv_ray.learners.watch import find_watch, watch_fit
 from ckcv_ray.records.record import Failure, Outcome, Records, record_type
-from ckcv_ray.study import Problem, listed
+from ckcv_ray.study import Problem, describe_setting
 
 INTERPRETER_BYTES = 300 << 20
 UNWATCHED = nullcontext()
@@ -95,7 +95,7 @@ def warm_up(inputs: Inputs) -> None:
         for path in np.unique(problem.learner_of_paths, return_index=True)[1].tolist():
             key, text = (problem.run_id, "warm up", path), f"on {len(few)} rows, to begin with"
             with suppress(Exception), contain(), watch_fit(key, text, attempts=1):
-                problem.totals_of(block.fit(path, 1), problem.measure_of(few), 1)
+                problem.compute_totals(block.fit(path, 1), problem.make_measure(few), 1)
 
 
 def evaluate(units: Sequence[Unit], inputs: Inputs, seconds: float = inf) -> Outcome:
@@ -174,7 +174,7 @@ def _watch(unit: Unit, inputs: Inputs, path: int, length: int) -> AbstractContex
     if find_watch() is None:
         return UNWATCHED
     problem = inputs.problem
-    setting = listed(problem.learner.space.setting(path, length - 1)) or "the only setting"
+    setting = describe_setting(problem.learner.space.setting(path, length - 1)) or "the only setting"
     text = f"at {setting}, on split {unit.split} with {problem.sizes[unit.size].n_train} training rows"
     return watch_fit((problem.run_id, str(unit.stage), unit.size, unit.split, path), text, length)
 
@@ -191,7 +191,7 @@ def _prepare(unit: Unit, inputs: Inputs) -> Prepared:
     problem = inputs.problem
     train, score = problem.rows(unit.stage, unit.size, unit.split)
     block = problem.learner.trainer.prepare(inputs.shared, train, score)
-    return Prepared(block, score, problem.measure_of(score))
+    return Prepared(block, score, problem.make_measure(score))
 
 
 def _longest_prefix(
@@ -224,7 +224,7 @@ def _fit_path(unit: Unit, inputs: Inputs, prepared: Prepared, path: int, length:
     fits = prepared.block.fit(path, length)
     solving = perf_counter() - start
     if unit.stage is Stage.SELECT:
-        totals = inputs.problem.totals_of(fits, prepared.measure, length)
+        totals = inputs.problem.compute_totals(fits, prepared.measure, length)
         return Evaluated(unit, path, 0, totals, fits.n_iter, fits.status, solving=solving)
     first = unit.first(length)
     members = [_member(unit, inputs, prepared, fits.model(step)) for step in range(first, length)]

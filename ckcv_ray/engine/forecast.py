@@ -178,8 +178,8 @@ def wall_seconds(work: float, workers: int) -> float:
 def _work(problem: Problem) -> Costs:
     """Return the summed cost of the evaluations of the selection for each learner, inner runs included."""
     runs = _sizes_of_runs(problem)
-    costs = [problem.cost_of(s.n_train) * s.n_splits for sizes in runs for s in sizes]
-    work: Costs = problem.settings_of * np.sum(costs, axis=0)
+    costs = [problem.compute_cost(s.n_train) * s.n_splits for sizes in runs for s in sizes]
+    work: Costs = problem.settings_per_learner * np.sum(costs, axis=0)
     return work
 
 
@@ -198,7 +198,7 @@ def _seconds_of_refits(problem: Problem, rates: Rates) -> float:
     seconds = max(rates.seconds_for(cost) for cost in np.diag(refits))
     if problem.study.exhaustive:
         costs = [size.n_splits * problem.cost(Stage.ESTIMATE, j) for j, size in enumerate(problem.sizes)]
-        seconds += rates.seconds_for(problem.settings_of * np.sum(costs, axis=0))
+        seconds += rates.seconds_for(problem.settings_per_learner * np.sum(costs, axis=0))
     return seconds
 
 

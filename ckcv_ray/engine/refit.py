@@ -25,7 +25,7 @@ def one_model(problem: Problem, winner: Leader) -> tuple[Ensemble | None, Ensemb
     Raises:
         RunError: a fit failed.
     """
-    held = problem.held_rows()
+    held = problem.take_held_rows()
     if held is None:
         return None, None
     refit = _fit_and_score(problem, winner, problem.task, held)

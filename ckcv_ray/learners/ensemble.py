@@ -25,8 +25,10 @@ from ckcv_ray.tables.task import Task
 PICKLE_PROTOCOL = 5
 PICKLES = "model-*.pkl"
 COUNTS = pa.list_(pa.int64())
-COMMON = pa.schema([("k", pa.int64()), ("split", pa.int64()), ("errors", COUNTS), ("n_estimate", COUNTS)])
-OF_GROUPS = pa.schema([*COMMON, ("loss", pa.int64())])
+MEMBER_COLUMNS = pa.schema(
+    [("k", pa.int64()), ("split", pa.int64()), ("errors", COUNTS), ("n_estimate", COUNTS)]
+)
+OF_GROUPS = pa.schema([*MEMBER_COLUMNS, ("loss", pa.int64())])
 
 
 @dataclass(frozen=True)
@@ -97,7 +99,7 @@ class Ensemble:
         labels = np.maximum(np.array([outcome.label for outcome in predicted]), 0)
         return labels, np.array([outcome.score for outcome in predicted])
 
-    def keyed(self, X: Rows, key: int = 0) -> Prediction:
+    def draw_by_key(self, X: Rows, key: int = 0) -> Prediction:
         """Classify each row with the member selected by a keyed hash of the row's values.
 
         Neither the order of the rows nor how they are divided into batches changes the result. Equal rows get
@@ -216,13 +218,13 @@ def class_sizes(y: Classes, n_classes: int) -> tuple[int, ...]:
 
 def schema(learner: Learner, task: Task) -> pa.Schema:
     """Return the columns of a table of members: those of every member, then those of the learner."""
-    return pa.schema([*(OF_GROUPS if task.grouped else COMMON), *learner.codec.columns(task)])
+    return pa.schema([*(OF_GROUPS if task.grouped else MEMBER_COLUMNS), *learner.codec.columns(task)])
 
 
 def to_arrow(ensemble: Ensemble, learner: Learner, task: Task) -> pa.Table:
     """Return a table with a row of ``schema`` for each member."""
     models = learner.codec.table([member.model for member in ensemble.members], task)
-    names = (OF_GROUPS if task.grouped else COMMON).names
+    names = (OF_GROUPS if task.grouped else MEMBER_COLUMNS).names
     columns = {name: [getattr(member, name) for member in ensemble.members] for name in names}
     fields = schema(learner, task)
     arrays = [pa.array(columns[f.name], f.type) if f.name in columns else models[f.name] for f in fields]
@@ -236,7 +238,7 @@ def from_arrow(rows: pa.Table, learner: Learner, task: Task) -> Ensemble:
         ValueError: the rows do not describe members on this task.
         IndexError: a row number does not exist in the task.
     """
-    names = (OF_GROUPS if task.grouped else COMMON).names
+    names = (OF_GROUPS if task.grouped else MEMBER_COLUMNS).names
     check_filled(rows.select(names) if learner.codec.gaps else rows)
     models = learner.codec.from_table(rows, task)
     return Ensemble(tuple(map(_member, rows.select(names).to_pylist(), models)))

@@ -13,7 +13,7 @@ from ckcv_ray.core.scores import Output, Outputs, Score
 from ckcv_ray.learners.base import Fits
 from ckcv_ray.tables.target import Rows
 
-Totals = NDArray[np.float64]
+ScoreTotals = NDArray[np.float64]
 
 
 class Scoring:
@@ -41,14 +41,14 @@ class Scoring:
         """Return the number of totals."""
         return sum(score.width(n_classes) for score in self.scores)
 
-    def of(self, fits: Fits, length: int) -> Totals:
+    def of(self, fits: Fits, length: int) -> ScoreTotals:
         """Return the totals of each fit, (length, columns); labels may come from work that is shared."""
         if self.needs == {Output.LABEL}:
             return np.asarray(fits.totals(self), np.float64)
         models = map(fits.model, range(length))
         return np.array([self._totals(model.predict_outputs(self.X, self.needs)) for model in models])
 
-    def totals(self, y: NDArray[Any], predicted: NDArray[Any], n_classes: int) -> Totals:
+    def totals(self, y: NDArray[Any], predicted: NDArray[Any], n_classes: int) -> ScoreTotals:
         """Return the totals of labels (..., rows); see ``core.measures.Measure``."""
         each = [self._totals(Outputs(labels)) for labels in predicted.reshape(-1, predicted.shape[-1])]
         return np.array(each).reshape(*predicted.shape[:-1], -1)

@@ -173,7 +173,7 @@ def _settings(problem: Problem) -> dict[str, pa.Array]:
     ]
     if len(tables) == 1:
         return {name: tables[0][name].combine_chunks() for name in tables[0].column_names}
-    labels = np.repeat(list(problem.learners), problem.settings_of)
+    labels = np.repeat(list(problem.learners), problem.settings_per_learner)
     names = dict.fromkeys(name for table in tables for name in table.column_names)
     return {LABEL: pa.array(labels), **{name: _union(name, tables) for name in names}}
 

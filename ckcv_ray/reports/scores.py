@@ -37,7 +37,7 @@ def _describe_score(result: ResultValues, score: Score) -> dict[str, Any]:
         "figures": [result.figures(entry, score) for entry in result.entries],
         "values": [_list_known(splits) for splits in values],
         "bounds": [_format_bounds(result, entry, score) for entry in result.entries] if score.bound else [],
-        "compared": result.compared(score),
+        "compared": result.compare_entries(score),
         "strips": draw_strips(strips, score.name, f"{score.name} of every split, for each line of the table"),
         "curve": "" if curve is None else draw_curve(curve, f"{score.name} over {curve.parameter}"),
         "parameter": "" if curve is None else curve.parameter,
@@ -95,4 +95,4 @@ def _list_settings(result: ResultValues) -> list[tuple[int, str, list[str]]]:
     if result.chosen is None:
         return []
     entries = enumerate(result.entries, start=1)
-    return [(i, entry.learner, result.settings_of(entry)) for i, entry in entries]
+    return [(i, entry.learner, result.list_settings(entry)) for i, entry in entries]

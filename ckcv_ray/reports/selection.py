@@ -29,8 +29,8 @@ from ckcv_ray.reports.summary import (
 from ckcv_ray.reports.values import ResultValues
 from ckcv_ray.study import Candidate
 
-MOST_NAMED = 5
-MOST_COLUMNS = 30  # of a confusion matrix; of more classes, as many mistakes are listed
+MOST_NAMED_PATHS = 5
+MOST_PAGE_COLUMNS = 30  # of a confusion matrix; of more classes, as many mistakes are listed
 DOTS = {  # what is drawn for each split
     "error": "the {} Clopper-Pearson bound",
     "balanced": "the mean of the classes' {} Clopper-Pearson bounds",
@@ -73,7 +73,7 @@ def describe_run(result: ResultValues, queue: RaceQueue) -> dict[str, Any]:
         "quoted": certificate.claims.first,
         "best": Candidate(result.setting, result.k),
         "winner": winner,
-        "shown_labels": sample.labels[:MOST_NAMED],
+        "shown_labels": sample.labels[:MOST_NAMED_PATHS],
         "claims": [(claim, select_baseline(claim, sample.baselines)) for claim in certificate.claims],
         "cautions": certificate.list_cautions(),
         "units": "rows" if sample.groups is None else "groups",
@@ -105,7 +105,7 @@ def make_landscape(candidates: pa.Table, queue: RaceQueue, leader: Leader) -> La
     The log can hold more splits of a beaten candidate than the table of candidates, which keeps only a proof.
     """
     fold, problem = queue.selection.sizes[leader.size], queue.problem
-    number, learner = problem.learner_of(problem.candidate(leader).setting)
+    number, learner = problem.find_learner(problem.candidate(leader).setting)
     paths = np.flatnonzero(problem.learner_of_paths == number)
     first, here = int(paths[0]), np.s_[int(paths[0]) : int(paths[-1]) + 1, : max(learner.space.lengths)]
     exists = fold.values[0] != ABSENT
@@ -231,7 +231,7 @@ def _tabulate_confusion(counts: ModelCounts) -> list[list[Share]]:
 
     Empty for two classes, whose errors say the same, and for more than a page can show.
     """
-    if not 2 < len(counts.by_class) <= MOST_COLUMNS:
+    if not 2 < len(counts.by_class) <= MOST_PAGE_COLUMNS:
         return []
     lines = []
     for number, (line, rows) in enumerate(zip(counts.confusion_matrix, counts.class_totals, strict=True)):
@@ -243,7 +243,7 @@ def _tabulate_confusion(counts: ModelCounts) -> list[list[Share]]:
 def _list_mistakes(certificate: Certificate) -> list[dict[str, Any]]:
     """Return the most frequent mistakes of more classes than a confusion matrix can show."""
     labels = certificate.sample.labels
-    if len(labels) <= MOST_COLUMNS:
+    if len(labels) <= MOST_PAGE_COLUMNS:
         return []
     return [
         {
@@ -251,7 +251,7 @@ def _list_mistakes(certificate: Certificate) -> list[dict[str, Any]]:
             "actual": labels[mistake.actual],
             "predicted": "undecided" if mistake.predicted is None else labels[mistake.predicted],
         }
-        for mistake in certificate.counts.list_mistakes()[:MOST_COLUMNS]
+        for mistake in certificate.counts.list_mistakes()[:MOST_PAGE_COLUMNS]
     ]
 
 

@@ -23,18 +23,18 @@ from ckcv_ray.core.options import get_values
 from ckcv_ray.core.scores import Score
 from ckcv_ray.errors import cut, pluralize
 from ckcv_ray.learners.base import Setting
-from ckcv_ray.reports.values import DELTA, Figures, ResultValues
-from ckcv_ray.study import Candidate, Holdout, Problem, listed
+from ckcv_ray.reports.values import SCORE_DELTA, Figures, ResultValues
+from ckcv_ray.study import Candidate, Holdout, Problem, describe_setting
 from ckcv_ray.tables.target import Label
 
-MOST_CLASSES = 5
-MOST_COLUMNS = 10  # of a confusion matrix in text
+MOST_LISTED_CLASSES = 5
+MOST_TEXT_COLUMNS = 10  # of a confusion matrix in text
 MOST_MISTAKES = 10
 MOST_LABEL = 12  # characters of a label in a table of text
 CONFUSION_IS = (
     "% of the rows of each class (a line) predicted as each class (a column), over all estimate sets"
 )
-UNKNOWN = "not available"
+NOT_AVAILABLE = "not available"
 ERROR_IS = "mean error of the members on their estimate sets (an estimate, not a bound)"
 
 
@@ -46,7 +46,7 @@ def summarize(result: ResultValues) -> str:
 def describe_edges(problem: Problem, setting: Setting) -> list[str]:
     """Return one sentence for each grid, a list of numbers, that has the winner's setting on its edge."""
     sentences = []
-    _, learner = problem.learner_of(setting)
+    _, learner = problem.find_learner(setting)
     for name, known in get_values(learner).items():
         value = setting.get(name)
         grid = isinstance(known, tuple) and isinstance(value, int | float) and len(known) > 1
@@ -119,8 +119,8 @@ def describe_shares(sample: Sample) -> str:
         f"{label!r} {nearest(rows / sample.n_rows)}"
         for label, rows in zip(sample.labels, sample.class_rows, strict=True)
     ]
-    more = f" and {len(shares) - MOST_CLASSES} more" if len(shares) > MOST_CLASSES else ""
-    return f"{', '.join(shares[:MOST_CLASSES])}{more}"
+    more = f" and {len(shares) - MOST_LISTED_CLASSES} more" if len(shares) > MOST_LISTED_CLASSES else ""
+    return f"{', '.join(shares[:MOST_LISTED_CLASSES])}{more}"
 
 
 def describe_baseline(sample: Sample, baseline: Baseline) -> str:
@@ -170,7 +170,7 @@ def describe_learner(row: dict[str, Any]) -> str:
 
 def _show_confusion(labels: Sequence[Label], counts: ModelCounts) -> list[str]:
     """Return the confusion matrix of several classes; of many, the mistakes that are made most often."""
-    if len(labels) > MOST_COLUMNS:
+    if len(labels) > MOST_TEXT_COLUMNS:
         return _list_mistakes(labels, counts)
     shown = [cut(repr(label), MOST_LABEL) for label in labels]
     width = max(9, *(len(label) + 1 for label in shown))
@@ -208,7 +208,10 @@ def _describe_reported(result: ResultValues) -> list[str]:
         row = next(row for row in per_k if row["k_first"] <= k <= row["k_last"])
         if row["l_ms"] is None:
             continue
-        setting, l_ee = listed(row["setting"]), at_most(row["l_ee"]) if row["l_ee"] is not None else UNKNOWN
+        setting, l_ee = (
+            describe_setting(row["setting"]),
+            at_most(row["l_ee"]) if row["l_ee"] is not None else NOT_AVAILABLE,
+        )
         line = f"k = {k:<10} L_MS {at_most(row['l_ms'])}, L_EE {l_ee}   {setting}"
         test = tests.get(str(k))
         lines.append(f"{line}, test error {_format_known(test['error'])}" if test else line)
@@ -249,7 +252,7 @@ def _describe_claim(claim: Claim, criterion: str, baseline: Baseline) -> str:
 
 
 def _format_known(value: float | None) -> str:
-    return UNKNOWN if value is None else nearest(value)
+    return NOT_AVAILABLE if value is None else nearest(value)
 
 
 def describe_score(result: ResultValues, score: Score) -> str:
@@ -293,7 +296,7 @@ def _summarize_scores(result: ResultValues) -> Iterator[str]:
             claims = list(_describe_bounds(result, score))
             bounded = bounded or bool(claims)
             yield from claims
-        for entry, best, test in result.compared(score):
+        for entry, best, test in result.compare_entries(score):
             tested = True
             yield (
                 f"  {entry.name} - {best.name}: {_format_number(test.difference, '+')}, 95 % interval "
@@ -334,7 +337,7 @@ def _describe_bounds(result: ResultValues, score: Score) -> Iterator[str]:
         (bound,) = result.bounds(entry, score)
         if bound == bound:
             text = round_bound(bound, up=not score.greater)
-            yield f"  {entry.name}: {word} {text} on new rows, with probability {100 * (1 - DELTA):g} %"
+            yield f"  {entry.name}: {word} {text} on new rows, with probability {100 * (1 - SCORE_DELTA):g} %"
 
 
 def _format_figures(found: Figures) -> str:

@@ -22,12 +22,12 @@ from ckcv_ray.learners.ensemble import Ensemble, Models
 from ckcv_ray.records.candidates import find_winner, per_k, per_learner
 from ckcv_ray.records.record import Failure
 from ckcv_ray.storage.folder import Finished
-from ckcv_ray.study import Problem, Study, listed
+from ckcv_ray.study import Problem, Study, describe_setting
 from ckcv_ray.study.problem import OUTER
 from ckcv_ray.tables.repeats import Repeats, find_repeats
 from ckcv_ray.tables.task import Task
 
-DELTA = 0.05  # of the bounds on the scores of one split
+SCORE_DELTA = 0.05  # of the bounds on the scores of one split
 
 
 class Figures(NamedTuple):
@@ -227,7 +227,7 @@ class ResultValues:
         """Return a score on each split, (n_splits,); nan where there is none."""
         return entry.totals[:, self.problem.columns[score.name].start]
 
-    def settings_of(self, entry: Entry) -> list[str]:
+    def list_settings(self, entry: Entry) -> list[str]:
         """Return the setting on each split as text; "nothing" where none could be selected."""
         return ["nothing" if setting is None else format_setting(setting) for setting in entry.settings]
 
@@ -264,9 +264,9 @@ class ResultValues:
         sums, bound = self._sums(entry, score), score.bound
         if bound is None or self.unbounded:
             return np.full(len(sums), nan)
-        return np.array([nan if np.isnan(row).any() else bound(row, DELTA) for row in sums])
+        return np.array([nan if np.isnan(row).any() else bound(row, SCORE_DELTA) for row in sums])
 
-    def compared(self, score: Score) -> list[tuple[Entry, Entry, Compared]]:
+    def compare_entries(self, score: Score) -> list[tuple[Entry, Entry, Compared]]:
         """Compare each learner that has a mean with the best one, by the corrected resampled t-test."""
         means = [self.figures(entry, score).mean * score.loss for entry in self.entries]
         known = [(mean, i) for i, mean in enumerate(means) if mean == mean]
@@ -340,7 +340,7 @@ class ResultValues:
 
 def format_setting(setting: Setting) -> str:
     """Format hyperparameters, without the learner that they are of."""
-    return listed({name: value for name, value in setting.items() if name != "learner"})
+    return describe_setting({name: value for name, value in setting.items() if name != "learner"})
 
 
 def _deviation(values: Values) -> float:

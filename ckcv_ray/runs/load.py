@@ -15,7 +15,7 @@ from ckcv_ray.storage.log import Log
 from ckcv_ray.study import CERTIFIED, SCORED, Problem
 
 MOST_EVALUATIONS = 1 << 28  # each takes about 28 bytes of memory
-COMMANDS = {CERTIFIED: "run", SCORED: "evaluate"}  # by kind of study
+COMMAND_NAMES = {CERTIFIED: "run", SCORED: "evaluate"}  # by kind of study
 HOLDS = {CERTIFIED: "a study of ckcv run", SCORED: "the scores of a ckcv evaluate"}
 
 AnyPath = str | PathLike[str]
@@ -78,7 +78,7 @@ def environment_changes(out: AnyPath) -> list[str]:
     return changes(metadata["environment"], environment(folder.require().study.learner))
 
 
-def check_count(out: str, count: int) -> None:
+def check_record_count(out: str, count: int) -> None:
     """Raise StoreError if a folder has more evaluations than can be read into memory."""
     if count > MOST_EVALUATIONS:
         raise StoreError(
@@ -97,7 +97,7 @@ def replay(out: AnyPath, problem: Problem | None = None) -> Any:
     """
     folder = RunFolder(out)
     problem = problem or folder.problem()
-    check_count(str(folder), problem.n_evaluations)
+    check_record_count(str(folder), problem.n_evaluations)
     queue = make_queue(problem)
     for records, failures in Log(folder.files, problem).read():
         queue.add(Outcome(records, tuple(failures), ()))
@@ -145,7 +145,7 @@ def load(out: AnyPath, kind: str = "") -> Result:
     """
     folder = RunFolder(out)
     identity = folder.require(kind)
-    command = f"ckcv {COMMANDS[identity.study.kind]} command again"
+    command = f"ckcv {COMMAND_NAMES[identity.study.kind]} command again"
     if not folder.finished:
         raise StoreError(f"the run in {str(out)!r} is not finished: run its {command}")
     damaged = folder.list_differing()

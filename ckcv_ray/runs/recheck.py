@@ -34,7 +34,7 @@ from ckcv_ray.records.ledger import Ledger
 from ckcv_ray.records.record import Outcome, Records
 from ckcv_ray.runs.verification import Verification
 from ckcv_ray.study import Problem
-from ckcv_ray.study import listed as format_setting
+from ckcv_ray.study import describe_setting as describe_setting
 from ckcv_ray.study.problem import OUTER
 from ckcv_ray.tables.task import Task
 
@@ -221,7 +221,7 @@ class RecheckQueue(ListQueue):
         """Return a sentence about an evaluation that differs, given its totals and status."""
         setting = self.problem.learner.space.setting(int(record["path"]), int(record["step"]))
         at = self.describe_split(bool(record["estimate"]), int(record["size"]), int(record["split"]))
-        at = f"{at}, {format_setting(setting)}"
+        at = f"{at}, {describe_setting(setting)}"
         if not self.problem.scores:
             before = f"the log has {logged.tolist()}" if logged[-1] != NO_RECORD else "the log has none"
             return f"{at}: totals and status, computed again, are {computed.tolist()}; {before}"

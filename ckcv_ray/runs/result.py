@@ -21,7 +21,7 @@ from ckcv_ray.learners.ensemble import Ensemble, Prediction
 from ckcv_ray.records.record import Records
 from ckcv_ray.reports.summary import describe_edges, summarize
 from ckcv_ray.reports.values import Entry, ResultValues, format_setting
-from ckcv_ray.study import MOST_SEED, Holdout, member_of
+from ckcv_ray.study import MOST_SEED, Holdout, find_member
 from ckcv_ray.tables.target import Rows
 from ckcv_ray.tables.task import make_rows
 from ckcv_ray.validation import integer, quote
@@ -134,7 +134,7 @@ class Result(ResultValues):
         if rule.name in ONE_MODEL and self.models.refit is None:
             raise InputError(f"this run has no model {rule.name}: it was made without --certify holdout")
         if rule.name.startswith("member:"):
-            integer("member", member_of(rule.name), least=0, most=len(ensemble.members) - 1)
+            integer("member", find_member(rule.name), least=0, most=len(ensemble.members) - 1)
         if rule.name not in DRAWING:
             if seed is not None:
                 raise InputError(f"seed and {rule.name} exclude each other: {rule.name} draws no members")
@@ -143,7 +143,7 @@ class Result(ResultValues):
         if rule.name == "auto" and seed is None and first["certification"] == Holdout.name:
             return make_rule(self.study, first["classifier"])
         drawn = randbits(63) if seed is None else integer("seed", seed, least=0, most=MOST_SEED)
-        splits = self._drawn_claims(rule.nested)[-1]["splits"] if rule.name == "best_prefix" else ()
+        splits = self._list_drawn_claims(rule.nested)[-1]["splits"] if rule.name == "best_prefix" else ()
         return Rule("random", drawn, splits, repeats=seed is not None, nested=rule.nested)
 
     def predictions(self, X: ArrayLike, rule: Rule) -> Prediction:
@@ -151,9 +151,9 @@ class Result(ResultValues):
 
         A rule that draws members has a seed: used for several calls, it repeats its draws in each.
         """
-        return self.classified(make_rows(X, self.task), rule)
+        return self.classify(make_rows(X, self.task), rule)
 
-    def classified(self, rows: Rows, rule: Rule) -> Prediction:
+    def classify(self, rows: Rows, rule: Rule) -> Prediction:
         """Predict for rows of numbers, as ``Task.read`` makes them of columns."""
         return rule.predict(self.models, rows)
 
@@ -170,7 +170,7 @@ class Result(ResultValues):
         errors = [claim for claim in covering if claim["quantity"] == ERROR]
         if errors:
             return self._proven(of, errors[0])
-        drawn = [claim for claim in self._drawn_claims(rule.nested) if claim["quantity"] == ERROR]
+        drawn = [claim for claim in self._list_drawn_claims(rule.nested) if claim["quantity"] == ERROR]
         if rule.name == "vote" and drawn:
             return self._proven(of, drawn[0], factor=2)
         if covering:
@@ -180,7 +180,7 @@ class Result(ResultValues):
         hint = f"; ckcv run --certify holdout --claim {rule.name} would prove a bound"
         return f"by {of}: nothing is proven for it alone{'' if rule.nested else hint}"
 
-    def referred(self, rows: Rows, rule: Rule) -> NDArray[np.bool_]:
+    def refer(self, rows: Rows, rule: Rule) -> NDArray[np.bool_]:
         """Return for rows of numbers whether to refer each to a person: the model fitted on all rows differs.
 
         ``claim_for_referral`` says what is proven of the others.
@@ -189,7 +189,7 @@ class Result(ResultValues):
             InputError: no row was held out, or nothing is proven for the predictions of the rule.
         """
         self._claim_of_referral(rule)
-        return np.asarray(self.classified(rows, rule).label != self.classified(rows, Rule("full")).label)
+        return np.asarray(self.classify(rows, rule).label != self.classify(rows, Rule("full")).label)
 
     def claim_for_referral(self, rule: Rule) -> str:
         """Return one sentence that says what is proven of the rows that are not referred.
@@ -289,7 +289,7 @@ class Result(ResultValues):
     def _describe_tests(self, score: Score) -> list[dict[str, Any]]:
         return [
             {"of": entry.name, "and": best.name, **{n: _to_number(v) for n, v in test._asdict().items()}}
-            for entry, best, test in self.compared(score)
+            for entry, best, test in self.compare_entries(score)
         ]
 
     def _describe_row(self, entry: Entry, split: int) -> dict[str, Any]:
@@ -308,7 +308,7 @@ class Result(ResultValues):
     def _baseline(self) -> Baseline:
         return select_baseline(self.certificate.claims.first, self.certificate.sample.baselines)
 
-    def _drawn_claims(self, nested: bool) -> list[Claim]:
+    def _list_drawn_claims(self, nested: bool) -> list[Claim]:
         """Return the claims for a member drawn independently, that for all members first."""
         classifier = "nested" if nested else "random"
         return [claim for claim in self.certificate.claims if claim["classifier"] == classifier]

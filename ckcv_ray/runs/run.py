@@ -329,12 +329,12 @@ def _run(job: Work, opened: Session) -> Result:
         if job.records is not None:
             recorder.add(Outcome(job.records, (), ()))
         work(backend, recorder, listen, job.stop)
-        nested = _nested(job, inner, recorder, overall, opened) if inner else None
+        nested = _run_nested(job, inner, recorder, overall, opened) if inner else None
         result = finish(problem, backend, recorder, nested, job.test, listen, job.stop)
         return replace(result, records=recorder.records()) if job.keep else result
 
 
-def _nested(
+def _run_nested(
     job: Work,
     inner: list[Problem],
     recorder: Recorder[RaceQueue],

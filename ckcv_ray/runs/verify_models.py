@@ -32,7 +32,7 @@ from ckcv_ray.study import Candidate, Problem
 from ckcv_ray.tables.task import Task, TestRows
 
 BEST, NESTED, REFIT, FULL = Models.__annotations__  # the names of the ensembles
-NAMES = {
+MODEL_NAMES = {
     BEST: "model of split {}",
     NESTED: "nested model of outer split {}",
     REFIT: "model refit",
@@ -42,7 +42,7 @@ LONGEST_REASON = 200
 MOST_APART = 1e-3  # of the largest score: a solver stops within such a tolerance, wherever rounding leads it
 
 
-class Fit(NamedTuple):
+class StoredFit(NamedTuple):
     """How a model was fitted, as the study gives it.
 
     Attributes:
@@ -90,7 +90,7 @@ class ModelChecks:
                 left.append(member.split)
             if member.totals != ledger.totals(True, *key):
                 self.differences.append(
-                    f"{NAMES[BEST].format(member.split)}: its errors are not those in the log"
+                    f"{MODEL_NAMES[BEST].format(member.split)}: its errors are not those in the log"
                 )
         return left
 
@@ -106,7 +106,7 @@ class ModelChecks:
             for member in outcome.members:
                 self.compare(BEST, member)
             for failure in outcome.failures:
-                self._note_failure(NAMES[BEST].format(failure.split), failure.traceback)
+                self._note_failure(MODEL_NAMES[BEST].format(failure.split), failure.traceback)
 
     def check_nested(self, winners: Mapping[int, Setting]) -> None:
         """Check the models of the outer splits, and fit them again.
@@ -131,7 +131,7 @@ class ModelChecks:
 
     def check_one_model(self, leader: Leader) -> None:
         """Check the models refit and full, if there are any, and fit them again."""
-        problem, held = self.problem, self.problem.held_rows()
+        problem, held = self.problem, self.problem.take_held_rows()
         if held is None or self.models.refit is None or self.models.full is None:
             return
         setting = problem.learner.space.setting(leader.path, leader.step)
@@ -139,7 +139,7 @@ class ModelChecks:
             (REFIT, self.models.refit, problem.task, held),
             (FULL, self.models.full, problem.every_row, held.none()),
         ):
-            self._check(name, stored.members[0], Fit(setting, task, np.arange(task.n), scored, False))
+            self._check(name, stored.members[0], StoredFit(setting, task, np.arange(task.n), scored, False))
         self.limit.check()
         try:
             refit, full = one_model(problem, leader)
@@ -158,7 +158,7 @@ class ModelChecks:
             kind: which ensemble it is of.
             computed: what fitting again gives.
         """
-        name, stored = NAMES[kind].format(computed.split), self._stored(kind, computed.split)
+        name, stored = MODEL_NAMES[kind].format(computed.split), self._find_stored(kind, computed.split)
         if name in self.compared:
             return
         self.compared.add(name)
@@ -212,7 +212,7 @@ class ModelChecks:
             l_ms: its criterion on the select sets.
             stored: the certificate.
         """
-        pairs = ((self._stored(*key), member) for key, member in self._computed.items())
+        pairs = ((self._find_stored(*key), member) for key, member in self._computed.items())
         same = self.problem.learner.codec.same
         if all(a.totals == b.totals and same(a.model, b.model) for a, b in pairs):
             return
@@ -228,9 +228,9 @@ class ModelChecks:
             says = "has none" if before is None else f"says {_format_bound(before)}"
             yield f"computed again, {_name_claim(claim)} is {_format_bound(claim)}; certificate.json {says}"
 
-    def _check(self, kind: str, member: Member, fit: Fit) -> bool:
+    def _check(self, kind: str, member: Member, fit: StoredFit) -> bool:
         """Check a model against its fit; return whether a fit can tell more."""
-        problem, name, scored = self.problem, NAMES[kind].format(member.split), fit.scored
+        problem, name, scored = self.problem, MODEL_NAMES[kind].format(member.split), fit.scored
         learner, n_classes = problem.learner, fit.task.n_classes
         setting = fit.setting
         if (fitted := learner.codec.setting(member.model)) != setting:
@@ -266,14 +266,14 @@ class ModelChecks:
         last = (reason.strip().splitlines() or [""])[-1]
         self.unverified.append(f"{name} could not be fitted again here: {cut(last, LONGEST_REASON)}")
 
-    def _stored(self, kind: str, split: int) -> Member:
+    def _find_stored(self, kind: str, split: int) -> Member:
         ensemble: Ensemble = getattr(self.models, kind)
         return ensemble.members[split]
 
 
-def _make_fit(problem: Problem, setting: Setting, size: int, split: int, converged: bool) -> Fit:
+def _make_fit(problem: Problem, setting: Setting, size: int, split: int, converged: bool) -> StoredFit:
     train, score = problem.rows(Stage.REFIT, size, split)
-    return Fit(setting, problem.task, train, problem.task.take_test_rows(score), converged)
+    return StoredFit(setting, problem.task, train, problem.task.take_test_rows(score), converged)
 
 
 def _show_error(error: Exception) -> str:

@@ -384,7 +384,7 @@ class RunFolder:
                 raise ValueError("it is for a task with groups, or for one without: that of the data differs")
             if len(sample.labels) != problem.task.n_classes:
                 raise ValueError(f"labels: expected {problem.task.n_classes}, one for each class")
-            size = problem.size_of(winner.k)
+            size = problem.find_size(winner.k)
             if (stored.n_select, stored.n_splits) != (size.n_select, size.n_splits):
                 raise ValueError(f"n_select and n_splits are not {size.n_select} and {size.n_splits}")
         return Finished(table, models.read_models(self.files, problem, winner.k), certificate)

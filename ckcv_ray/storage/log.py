@@ -69,7 +69,7 @@ class Log:
 
     def append(self, records: Records, failures: list[Failure]) -> None:
         """Append records and failures as a new part, or as several if they are many."""
-        rows = pa.concat_tables([self._make_record_table(records), self._failed(failures)])
+        rows = pa.concat_tables([self._make_record_table(records), self._make_failure_table(failures)])
         for first in range(0, len(rows), self._most_rows):
             self._write(self._next_part(), rows.slice(first, self._most_rows))
         self._compact()
@@ -130,7 +130,7 @@ class Log:
         }
         return pa.table(plain | totals | texts).select(self.schema.names).cast(self.schema)
 
-    def _failed(self, failures: list[Failure]) -> pa.Table:
+    def _make_failure_table(self, failures: list[Failure]) -> pa.Table:
         rows = [
             {
                 "stage": STAGES[failure.estimate],

@@ -45,7 +45,7 @@ def read_models(files: Files, problem: Problem, k: int) -> Models:
     Raises:
         StoreError: a file is damaged, or does not hold a model for each split.
     """
-    n_splits = problem.size_of(k).n_splits
+    n_splits = problem.find_size(k).n_splits
     models = Models(_read_table(files, MODELS, problem.task, problem, k, n_splits))
     if (outer := problem.study.outer) is not None:
         with formats.guard_reading(files, NESTED):

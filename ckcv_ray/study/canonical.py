@@ -22,8 +22,8 @@ from ckcv_ray.errors import InputError, pluralize
 from ckcv_ray.learners.base import Learner
 from ckcv_ray.learners.encoding.encoder import expand_dates
 from ckcv_ray.learners.encoding.encoding import Categories, Encoding
-from ckcv_ray.study.certification import AUC, OF_TWO, QUANTITIES, Certification, Holdout, member_of
-from ckcv_ray.study.options import named_parts
+from ckcv_ray.study.certification import AUC, OF_TWO, QUANTITIES, Certification, Holdout, find_member
+from ckcv_ray.study.options import list_parts
 from ckcv_ray.study.study import Study
 from ckcv_ray.tables.columns.types import ColumnKind
 from ckcv_ray.tables.target import some
@@ -92,7 +92,7 @@ def divide(study: Study, task: Task) -> tuple[Index | None, Task]:
         InputError: too few rows are left to learn from.
     """
     n, certification = task.n_units, study.certification
-    units = None if certification is None else certification.canonical(n).held_out(n, study.seed)
+    units = None if certification is None else certification.canonical(n).draw_held_out(n, study.seed)
     if units is None:
         return None, task
     held = task.grouping.rows(units)
@@ -118,7 +118,7 @@ def identify_data(table: Task, learned: Task) -> str:
     """
     if table.schema == learned.schema:
         return table.digest
-    columns = [] if learned.schema.plain else [[one.name, one.levels] for one in learned.schema]
+    columns = [] if learned.schema.plain else [[column.name, column.levels] for column in learned.schema]
     return hashlib.sha256(json.dumps([table.digest, columns]).encode()).hexdigest()
 
 
@@ -134,7 +134,7 @@ def as_numbers(encoding: Encoding, task: Task, learning: Index) -> Task:
         InputError: all columns are plain numbers, and it is said how to encode them.
     """
     if not task.schema.plain:
-        _check_effect(encoding, {one.kind for one in task.schema})
+        _check_effect(encoding, {column.kind for column in task.schema})
         return encoding.resolve(trees=False).fit(task, learning).task(task)
     if task.fills is not None:  # there are gaps, in other rows
         _check_effect(encoding, {ColumnKind.NUMBER})
@@ -181,11 +181,11 @@ def _check_kind(study: Study, task: Task) -> None:
     for slot, kinds in KINDS.items():
         part = getattr(study, slot)
         several = part.by_label if slot == "learner" else {part.name: part}
-        for label in [label for label, one in several.items() if task.kind not in kinds(one)]:
-            named = ((name, kinds(other)) for name, other in named_parts(slot).items())
-            others = [name for name, known in named if isinstance(known, frozenset) and task.kind in known]
+        for label in [label for label, single in several.items() if task.kind not in kinds(single)]:
+            named = ((name, kinds(choice)) for name, choice in list_parts(slot).items())
+            suited = [name for name, known in named if isinstance(known, frozenset) and task.kind in known]
             remedy = (
-                f"choose {slot} {' or '.join(others)}" if others else "leave out the rows of other classes"
+                f"choose {slot} {' or '.join(suited)}" if suited else "leave out the rows of other classes"
             )
             allowed = " or ".join(sorted(kinds(several[label])))
             if kinds(several[label]) == {Kind.REGRESSION}:
@@ -272,7 +272,7 @@ def _check_sizes(study: Study, sizes: tuple[FoldSize, ...]) -> None:
     study.criterion.check(sizes[0].n_select)
     fewest = min(size.n_splits for size in sizes)
     for claim in study.certification.claim if study.certification is not None else ():
-        if member_of(claim) >= fewest:
+        if find_member(claim) >= fewest:
             raise InputError(f"claim={claim!r} is outside member:0 to member:{fewest - 1}")
 
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 from ckcv_ray.core.arrays import Index
 from ckcv_ray.core.draws import hold_out
 from ckcv_ray.core.options import Option, check_options, option
-from ckcv_ray.core.resampling.base import check_count
+from ckcv_ray.core.resampling.base import check_n_splits
 from ckcv_ray.core.resampling.complete import Outer
 from ckcv_ray.errors import InputError
 from ckcv_ray.validation import check_choice, expect, number, quote, sequence
@@ -63,7 +63,7 @@ class Certification:
         """Return the canonical form for n rows, the same for all equivalent certifications."""
         return self
 
-    def held_out(self, n: int, seed: int) -> Index | None:
+    def draw_held_out(self, n: int, seed: int) -> Index | None:
         """Return the rows that nothing uses before the end, ascending; None if there are none."""
         return None
 
@@ -92,7 +92,7 @@ def _share(name: str, value: Any) -> float | str:
 def _claims(name: str, value: Any) -> tuple[str, ...]:
     claims = _names(name, value) or CLAIMS[:1]
     for claim in claims:
-        if claim not in (*CLAIMS, *QUANTITIES) and member_of(claim) < 0:
+        if claim not in (*CLAIMS, *QUANTITIES) and find_member(claim) < 0:
             raise InputError(
                 f"{name}={claim!r} is not known: choose from {', '.join((*CLAIMS, *QUANTITIES))}, or "
                 "member:0 for the member of split 0"
@@ -100,7 +100,7 @@ def _claims(name: str, value: Any) -> tuple[str, ...]:
     return claims
 
 
-def _nested_claims(name: str, value: Any) -> tuple[str, ...]:
+def _check_nested_claims(name: str, value: Any) -> tuple[str, ...]:
     claims = _names(name, value) or NESTED_CLAIMS[:1]
     for claim in claims:
         if claim not in NESTED_CLAIMS:
@@ -120,7 +120,7 @@ def _label(name: str, value: Any) -> str | None:
     return None if value is None else str(value)
 
 
-def judge_of(claims: tuple[str, ...]) -> str:
+def choose_judge(claims: tuple[str, ...]) -> str:
     """Return the rule that the quantities among the claims are about: the first one named."""
     return next((claim for claim in claims if claim not in QUANTITIES), CLAIMS[0])
 
@@ -189,7 +189,7 @@ class Holdout(Certification):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if AUC in self.claim and judge_of(self.claim) == "random":
+        if AUC in self.claim and choose_judge(self.claim) == "random":
             raise InputError(
                 f"claim={AUC} needs one score for all rows, and random draws a member for each: name another "
                 f"rule first, such as vote,{AUC}, or none"
@@ -201,7 +201,7 @@ class Holdout(Certification):
             return self
         return replace(self, holdout_share=HALF if n <= MOST_HALVED_ROWS else THIRD)
 
-    def held_out(self, n: int, seed: int) -> Index | None:
+    def draw_held_out(self, n: int, seed: int) -> Index | None:
         """Draw the rows to hold out."""
         share = self.canonical(n).holdout_share
         assert isinstance(share, float)
@@ -230,7 +230,7 @@ class Nested(Certification):
     outer_splits: int = option(
         5,
         Option(
-            check_count,
+            check_n_splits,
             "Outer splits of nested; each costs a run on the rows that it does not estimate on. A larger "
             "number adds splits to an existing run folder.",
             int,
@@ -252,7 +252,7 @@ class Nested(Certification):
     claim: tuple[str, ...] = option(
         NESTED_CLAIMS[:1],
         Option(
-            _nested_claims,
+            _check_nested_claims,
             CLAIM_HELP,
             default_text=CLAIM_SHOWN,
             panel="Certificate",
@@ -267,7 +267,7 @@ class Nested(Certification):
         return Outer(OUTER_PARTS[self.outer_share], self.outer_splits)
 
 
-def member_of(claim: str) -> int:
+def find_member(claim: str) -> int:
     """Return the split whose member ``claim`` is about; -1 if it is about none."""
     kind, _, digits = claim.partition(":")
     known = kind == "member" and digits.isascii() and digits.isdigit() and len(digits) <= MOST_DIGITS

@@ -29,7 +29,7 @@ FIELD_NAMES = {"certify": "certification"}  # fields of a Study whose names diff
 SEVERAL = "learner"  # the slot that may name several parts, as in svm,linear
 
 
-def named_parts(slot: str) -> dict[str, Any]:
+def list_parts(slot: str) -> dict[str, Any]:
     """Return the parts that the option of a slot can name; several learners are named one by one."""
     return {name: part for name, part in SLOTS[slot].items() if part is not Choice}
 
@@ -88,7 +88,7 @@ class Asked(NamedTuple):
         plain = {name: name for name in options(self.kind)}
         return plain | ({f"{self.label}.{name}": name for name in plain} if self.label else {})
 
-    def given(self, asked: Mapping[str, Any]) -> dict[str, Any]:
+    def get_given(self, asked: Mapping[str, Any]) -> dict[str, Any]:
         """Return the values of its options."""
         return self.before | {name: asked[full] for full, name in self.names.items() if full in asked}
 
@@ -120,7 +120,7 @@ def assemble(asked: Mapping[str, Any], earlier: Mapping[str, Any], of_study: Ite
         asked = _hand_out_params(asked, parts)
     made: dict[str, list[Any]] = {slot: [] for slot in SLOTS}
     for part in parts:
-        made[part.slot].append(part.kind(**part.given(asked)))
+        made[part.slot].append(part.kind(**part.get_given(asked)))
     if len(labels) > 1:
         made[SEVERAL] = [
             Choice(tuple(made[SEVERAL]), labels, tuple(ZOO.values()) if learner == ALL else None)
@@ -150,14 +150,14 @@ def _choose_learners(
     "LABEL.learner" is the learner; or it is an estimator of scikit-learn, whose class is its label.
     """
     found: list[Asked] = []
-    known = named_parts(SEVERAL) | {label: type(learner) for label, learner in before.items()}
+    known = list_parts(SEVERAL) | {label: type(learner) for label, learner in before.items()}
     for name in named:
         label, kind, kept = _find_label(name), None, {}
         if _is_estimator(name):
             kind, kept = AnyEstimator, {"estimator": name}
             _trust_named(name)
         elif len(named) > 1 and f"{name}.{SEVERAL}" in asked:
-            choices = named_parts(SEVERAL)
+            choices = list_parts(SEVERAL)
             kind = choices[check_choice(f"{name}.{SEVERAL}", asked[f"{name}.{SEVERAL}"], choices)]
         elif name == "" and len(named) > 1:
             raise InputError(f"{SEVERAL}={quote(asked[SEVERAL])} has an empty name: name a learner there")
@@ -207,7 +207,7 @@ def _hand_out_params(asked: Mapping[str, Any], parts: Sequence[Asked]) -> dict[s
         return dict(asked)
     rest = {name: value for name, value in asked.items() if name != "param"}
     without = [part for part in parts if "param" in options(part.kind)]
-    made = {part.label: part.kind(**{**part.given(rest), "param": None}) for part in without}
+    made = {part.label: part.kind(**{**part.get_given(rest), "param": None}) for part in without}
     given: dict[str, dict[str, Any]] = {}
     for name, value in (check_space("param", asked["param"]) or {}).items():
         label, _, param = name.rpartition(".")
@@ -251,7 +251,7 @@ def get_learner_values(learners: Mapping[str, Learner], fixed: bool) -> dict[str
 def _flatten(asked: Mapping[str, Any], labels: Sequence[Any]) -> dict[str, Any]:
     """Return the options, those of one learner in a mapping named after it as options such as "svm.C"."""
     flat: dict[str, Any] = {}
-    taken = {name for slot in SLOTS for part in named_parts(slot).values() for name in options(part)}
+    taken = {name for slot in SLOTS for part in list_parts(slot).values() for name in options(part)}
     for name, value in asked.items():
         if isinstance(value, Mapping) and name not in taken and (name in labels or name in LEARNERS):
             inner = {f"{name}.{str(option).replace('-', '_')}": v for option, v in value.items()}
@@ -305,7 +305,7 @@ def _refuse(unusable: Mapping[str, Any], parts: Sequence[Asked], of_study: Itera
     every = [
         Asked(slot, name if slot == SEVERAL else "", part, {})
         for slot in SLOTS
-        for name, part in named_parts(slot).items()
+        for name, part in list_parts(slot).items()
     ]
     known = {*SLOTS, *of_study, *(name for part in [*parts, *every] for name in part.names)}
     for name in unusable:

@@ -50,10 +50,10 @@ class Candidate(NamedTuple):
     k: int
 
     def __str__(self) -> str:
-        return listed({**self.setting, "k": self.k})
+        return describe_setting({**self.setting, "k": self.k})
 
 
-def listed(setting: Setting) -> str:
+def describe_setting(setting: Setting) -> str:
     """Format hyperparameters as text: "C = 0.1, gamma = 10"."""
     shown = ((name, f"{value:g}" if isinstance(value, float) else value) for name, value in setting.items())
     return ", ".join(f"{name} = {value}" for name, value in shown)
@@ -152,13 +152,13 @@ class Problem:
         """Return the criterion's measure for rows of these groups."""
         return GroupShares(groups) if self.task.grouped else self.criterion.measure
 
-    def measure_of(self, rows: Index) -> Measure:
+    def make_measure(self, rows: Index) -> Measure:
         """Return what is totalled over some of the rows: the criterion's measure, or the scores."""
         if self.scores:
             return Scoring(self.scores, self.task.X[rows], self.task.y[rows], self.task.n_classes)
         return self.measure(self.task.groups[rows])
 
-    def totals_of(self, fits: Fits, measure: Measure, length: int) -> NDArray[Any]:
+    def compute_totals(self, fits: Fits, measure: Measure, length: int) -> NDArray[Any]:
         """Return the totals of each fit, (length, ``n_totals``).
 
         Scores ask the models, where labels do not say all.
@@ -217,11 +217,11 @@ class Problem:
         if size not in self._class_rows:
             splits = [self.split(size, number) for number in range(self.sizes[size].n_splits)]
             self._class_rows[size] = np.array(
-                [[self._count_classes(one.select), self._count_classes(one.estimate)] for one in splits]
+                [[self._count_classes(split.select), self._count_classes(split.estimate)] for split in splits]
             )
         return self._class_rows[size][:, int(stage is not Stage.SELECT)]
 
-    def size_of(self, k: int) -> FoldSize:
+    def find_size(self, k: int) -> FoldSize:
         """Return the fold size of ``k``, one of the study's numbers of folds."""
         return next(size for size in self.sizes if size.holds(k))
 
@@ -290,7 +290,7 @@ class Problem:
         """
         if self.study.outer is None:
             return 0.0
-        return float(np.max(self.cost_of(self.n_inner) / self.cost_of(self.task.n_units)))
+        return float(np.max(self.compute_cost(self.n_inner) / self.compute_cost(self.task.n_units)))
 
     @property
     def n_inner(self) -> int:
@@ -311,7 +311,7 @@ class Problem:
         """SHA-256 of the table, and of how the learning rows are understood."""
         return identify_data(self.all_rows, self.task)
 
-    def held_rows(self) -> TestRows | None:
+    def take_held_rows(self) -> TestRows | None:
         """Return the rows held out, if any are."""
         return None if self.held is None else self.every_row.take_test_rows(self.held)
 
@@ -344,7 +344,7 @@ class Problem:
     @cached_property
     def n_settings(self) -> int:
         """Number of settings of the learner, or of all learners that are compared."""
-        return int(self.settings_of.sum())
+        return int(self.settings_per_learner.sum())
 
     @cached_property
     def learners(self) -> Mapping[str, Learner]:
@@ -358,11 +358,11 @@ class Problem:
         return np.repeat(np.arange(len(counts)), counts)
 
     @cached_property
-    def settings_of(self) -> Index:
+    def settings_per_learner(self) -> Index:
         """Number of settings of each learner, (n_learners,)."""
         return np.array([sum(learner.space.lengths) for learner in self.learners.values()])
 
-    def learner_of(self, setting: Setting) -> tuple[int, Learner]:
+    def find_learner(self, setting: Setting) -> tuple[int, Learner]:
         """Return the learner that a setting is of, after its position."""
         number = 0 if len(self.learners) == 1 else list(self.learners).index(setting[LABEL])
         return number, list(self.learners.values())[number]
@@ -411,10 +411,10 @@ class Problem:
         refit = stage is not Stage.SELECT
         if (refit, size) not in self._costs:
             fold = self.sizes[size]
-            self._costs[refit, size] = self.cost_of(fold.n_train + refit * fold.n_select)
+            self._costs[refit, size] = self.compute_cost(fold.n_train + refit * fold.n_select)
         return self._costs[refit, size]
 
-    def cost_of(self, units: int) -> Costs:
+    def compute_cost(self, units: int) -> Costs:
         """Return the relative cost of a fit by each learner on this many units, (n_learners,)."""
         rows = self.rows_in(units)
         return np.array([learner.trainer.cost(rows) for learner in self.learners.values()], np.float64)

@@ -68,7 +68,7 @@ OF_SCORES = (  # what the JSON of a study without a certification holds
     *("learner", "resampling", "measures", "functions", "select_by", "select", "seed"),
     *("encode", "fill", "rare"),
 )
-RACE = tuple(one.name for one in fields(Race))
+RACE = tuple(declared.name for declared in fields(Race))
 ENCODING = ("encode", "fill", "rare")
 
 
@@ -255,10 +255,10 @@ class Study:
         the learner of a label. ``fixed`` leaves out those that may grow in an existing run folder.
         """
         parts = self.parts
-        others = [part for slot, part in parts.items() if slot != SEVERAL]
-        own = {"seed": self.seed} | get_values(self.search, fixed) | get_values(self, fixed)
-        of_others = {n: v for part in others for n, v in get_values(part, fixed).items()}
-        return name_choices(parts) | get_learner_values(self.learner.by_label, fixed) | of_others | own
+        rest = [part for slot, part in parts.items() if slot != SEVERAL]
+        of_study = {"seed": self.seed} | get_values(self.search, fixed) | get_values(self, fixed)
+        of_others = {n: v for part in rest for n, v in get_values(part, fixed).items()}
+        return name_choices(parts) | get_learner_values(self.learner.by_label, fixed) | of_others | of_study
 
     def to_json(self, fixed: bool = False) -> dict[str, Any]:
         """Return the study as JSON values, the inverse of ``from_json``.
@@ -300,10 +300,10 @@ class Study:
         expect("study", content, Mapping, "a mapping of a study's parts and options, as to_json returns it")
         if "measures" in content:
             return cls._read_scored(content)
-        others = {name: value for name, value in content.items() if name not in SLOTS}
-        check_names("a study", others, list_options())
+        rest = {name: value for name, value in content.items() if name not in SLOTS}
+        check_names("a study", rest, list_options())
         parts = {FIELD_NAMES.get(slot, slot): read_part(slot, content.get(slot)) for slot in SLOTS}
-        return cls(**_with_race(parts | others, Race()))
+        return cls(**_with_race(parts | rest, Race()))
 
     @classmethod
     def _read_scored(cls, content: Mapping[str, Any]) -> "Study":
@@ -326,16 +326,16 @@ class Study:
             **{name: given[name] for name in ("seed", *ENCODING)},
         )
 
-    def differences(self, other: "Study") -> list[str]:
+    def differences(self, stored: "Study") -> list[str]:
         """Return one line for each option that differs from ``other``, the study of a run folder.
 
         Options that only one of them has belong to a part that differs, which has a line itself; those that
         may grow are no difference.
         """
         if self.certification is None:
-            ours, theirs, show = self.to_json(), other.to_json(), _short_json
+            ours, theirs, show = self.to_json(), stored.to_json(), _short_json
         else:
-            ours, theirs, show = self.options(fixed=True), other.options(fixed=True), _short
+            ours, theirs, show = self.options(fixed=True), stored.options(fixed=True), _short
         return [
             f"{name}: requested {show(ours[name])}, in the folder {show(theirs[name])}"
             for name in ours
@@ -455,14 +455,14 @@ def check_kind(study: Any, kind: str) -> None:
 
 def list_options() -> dict[str, Field[Any]]:
     """Return the options of a study with a certification that are not those of a part, by name."""
-    own = options(Study)
-    return {"seed": own["seed"]} | options(Race) | own
+    of_study = options(Study)
+    return {"seed": of_study["seed"]} | options(Race) | of_study
 
 
 def _with_race(given: Mapping[str, Any], race: Race) -> dict[str, Any]:
     """Return fields of a study, those of its race in it."""
-    others = {name: value for name, value in given.items() if name not in RACE}
-    return others | {"search": replace(race, **{n: v for n, v in given.items() if n in RACE})}
+    rest = {name: value for name, value in given.items() if name not in RACE}
+    return rest | {"search": replace(race, **{n: v for n, v in given.items() if n in RACE})}
 
 
 def _make_learner(asked: Mapping[str, Any], earlier: Mapping[str, Any]) -> dict[str, Any]:
@@ -472,10 +472,10 @@ def _make_learner(asked: Mapping[str, Any], earlier: Mapping[str, Any]) -> dict[
         InputError: an option is unknown, out of range, or one of a study's other parts.
     """
     parts = [part for slot in SLOTS if slot != SEVERAL for part in SLOTS[slot].values()]
-    others = {name for part in parts for name in options(part)}
-    others |= {*SLOTS, *list_options()} - {SEVERAL, *ENCODING}
+    misplaced = {name for part in parts for name in options(part)}
+    misplaced |= {*SLOTS, *list_options()} - {SEVERAL, *ENCODING}
     for name in asked:
-        if name in others:
+        if name in misplaced:
             raise InputError(f"{name} is an option of ckcv run, and not of a procedure: leave it out")
     made = assemble(asked, earlier, list_options())
     return {name: made[name] for name in (SEVERAL, *ENCODING) if name in made}

@@ -30,7 +30,7 @@ from ckcv_ray.core.arrays import Index
 from ckcv_ray.core.resampling.complete import split_complete
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.core.threads import one_thread
-from ckcv_ray.learners.svm.kernels import complement, complement_of, gaussian, squared_distances
+from ckcv_ray.learners.svm.kernels import complement, compute_distances, gaussian, make_complement
 from ckcv_ray.learners.svm.learner import GaussianSVM
 from ckcv_ray.learners.svm.problem import describe, make_signs
 from ckcv_ray.learners.svm.solvers import SOLVERS
@@ -67,10 +67,10 @@ def differing(problem: Problem, winner: Winner, train: Index, score: Index) -> i
     task, (winning, gamma, _) = problem.task, winner
     assert isinstance(problem.learner, GaussianSVM)
     X, y = task.X[train], make_signs(task)[train].astype(np.float64)
-    D, D_score = squared_distances(X, X), squared_distances(task.X[score], X)
+    D, D_score = compute_distances(X, X), compute_distances(task.X[score], X)
     K, K_score = gaussian(D, gamma), gaussian(D_score, gamma)
     costs = tuple(cost for cost in problem.learner.C if cost <= winning)
-    a = SOLVERS["newton"](complement_of(complement(D, gamma)), y, costs, 1e-3, 10**7).solution(-1)
+    a = SOLVERS["newton"](make_complement(complement(D, gamma)), y, costs, 1e-3, 10**7).solution(-1)
     model = SVC(C=winning, gamma=gamma).fit(X, y)
     b = np.zeros(len(y))
     b[model.support_] = model.dual_coef_[0]

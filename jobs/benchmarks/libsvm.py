@@ -18,8 +18,8 @@ from ckcv_ray.learners.svm.kernels import Complement, complement_product
 from ckcv_ray.learners.svm.memory import Matrix, Vector
 from ckcv_ray.learners.svm.problem import (
     EQUAL,
-    Fits,
     Solution,
+    Solutions,
     Weights,
     describe,
     fit_constant,
@@ -35,7 +35,7 @@ def path(
     tolerance: float,
     max_iter: int,
     weights: Weights = EQUAL,
-) -> Fits:
+) -> Solutions:
     """Fit each C in turn, starting from zero; see ``solvers.PathSolver``."""
     K = 1.0 - M.double[:, : len(y)]
 
@@ -56,7 +56,7 @@ def path_on_points(
     max_iter: int,
     *,
     weights: Weights = EQUAL,
-) -> Fits:
+) -> Solutions:
     """Fit each C in turn, from zero; LIBSVM computes the kernel; see ``solvers.PathSolverOnPoints``."""
 
     def fit(C: float) -> Solution:
@@ -68,14 +68,16 @@ def path_on_points(
     return _path(fit, y, C_values, weights)
 
 
-def _path(fit: Callable[[float], Solution], y: Vector, C_values: tuple[float, ...], weights: Weights) -> Fits:
+def _path(
+    fit: Callable[[float], Solution], y: Vector, C_values: tuple[float, ...], weights: Weights
+) -> Solutions:
     """Fit each C in turn; once no |b| is at its bound, all larger C have that solution."""
     if np.all(y == y[0]):
         return fit_constant(y, len(C_values))
     solutions = [fit(C_values[0])]
     for smaller, C in pairwise(C_values):
         last = solutions[-1]
-        if last.status is Status.CONVERGED and weights.unconstrained(last.b, smaller):
+        if last.status is Status.CONVERGED and weights.is_unconstrained(last.b, smaller):
             solutions.append(describe(last.gradient + y, y, last.b, C, 0, Status.CONVERGED, weights))
         else:
             solutions.append(fit(C))

@@ -25,14 +25,14 @@ from ckcv_ray import read_task
 from ckcv_ray.core.threads import one_thread
 from ckcv_ray.learners.svm.kernels import complement_product
 from ckcv_ray.learners.svm.memory import Matrix
-from ckcv_ray.learners.svm.problem import Fits, describe, make_signs
+from ckcv_ray.learners.svm.problem import Solutions, describe, make_signs
 from ckcv_ray.learners.svm.solvers import ON_POINTS, PathSolverOnPoints
 from jobs.benchmarks import libsvm
 
 C_VALUES = (0.1, 1.0, 10.0)
 
 
-def worst_violation(X: Matrix, y: Matrix, gamma: float, fits: Fits) -> float:
+def worst_violation(X: Matrix, y: Matrix, gamma: float, fits: Solutions) -> float:
     """Compute the largest KKT violation of the fits, from the rows and b alone."""
     worst = 0.0
     for C, s in zip(C_VALUES, fits.solutions(), strict=True):

@@ -36,7 +36,7 @@ from ckcv_ray.core.resampling.base import Split
 from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.core.threads import one_thread
 from ckcv_ray.engine.evaluate import evaluate, share
-from ckcv_ray.learners.svm.kernels import complement, complement_of, gaussian, squared_distances
+from ckcv_ray.learners.svm.kernels import complement, compute_distances, gaussian, make_complement
 from ckcv_ray.learners.svm.learner import GaussianSVM
 from ckcv_ray.learners.svm.problem import Signs, make_signs
 from ckcv_ray.learners.svm.scaling import fit_scaling, standard
@@ -117,7 +117,7 @@ def svc(case: Case) -> Iterator[None]:
 def kernel_blocks(case: Case) -> Iterator[tuple[Split, Matrix, Matrix]]:
     """Yield the kernels of every gamma and split; without scaling, gathered from one for all splits."""
     if case.learner.scale == "none":
-        distances = squared_distances(case.X, case.X)
+        distances = compute_distances(case.X, case.X)
         for gamma in case.learner.gamma:
             K = gaussian(distances, gamma)
             for split in case.splits:
@@ -125,7 +125,7 @@ def kernel_blocks(case: Case) -> Iterator[tuple[Split, Matrix, Matrix]]:
         return
     for split in case.splits:
         X, new = scaled(case, split)
-        distances, scored = squared_distances(X, X), squared_distances(new, X)
+        distances, scored = compute_distances(X, X), compute_distances(new, X)
         for gamma in case.learner.gamma:
             yield split, gaussian(distances, gamma), gaussian(scored, gamma)
 
@@ -162,13 +162,13 @@ def audit(case: Case) -> Audit:
     """Check every fit of one split."""
     X, new = scaled(case, case.splits[0])
     y = case.y[case.splits[0].train].astype(float)
-    distances, scored = squared_distances(X, X), squared_distances(new, X)
+    distances, scored = compute_distances(X, X), compute_distances(new, X)
     worst, deficit, differing, near, slowest = 0.0, 0.0, 0, 0, 0.0
     iterations: list[int] = []
     for gamma in case.learner.gamma:
         M, K, K_score = complement(distances, gamma), gaussian(distances, gamma), gaussian(scored, gamma)
-        fits = SOLVERS["newton"](complement_of(M), y, case.learner.C, 1e-3, 10**7).solutions()
-        exact = libsvm.path(complement_of(M), y, case.learner.C, 1e-6, 10**7).solutions()
+        fits = SOLVERS["newton"](make_complement(M), y, case.learner.C, 1e-3, 10**7).solutions()
+        exact = libsvm.path(make_complement(M), y, case.learner.C, 1e-6, 10**7).solutions()
         for C, a, b in zip(case.learner.C, fits, exact, strict=True):
             reach_a, reach_b = reach(K, y, a, C), reach(K, y, b, C)
             worst = max(worst, reach_a.violation)
@@ -184,7 +184,7 @@ def audit(case: Case) -> Audit:
 
 def slowest_fit(M: Matrix, y: Matrix, C_values: tuple[float, ...]) -> float:
     """Time the slowest C of a path: differences of the times of its prefixes, each the least of three."""
-    kernel = complement_of(M)
+    kernel = make_complement(M)
 
     def time(n_C: int) -> float:
         start = perf_counter()

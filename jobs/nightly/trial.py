@@ -28,7 +28,7 @@ from typing import Annotated, Any, cast
 
 import typer
 
-from ckcv_ray.learners.svm.problem import Fits
+from ckcv_ray.learners.svm.problem import Solutions
 from ckcv_ray.learners.svm.solvers import SOLVERS
 from jobs.nightly.figures import Role
 from jobs.nightly.night import run_night
@@ -45,7 +45,7 @@ def plant(share: float) -> None:
     """Make every path of the solver in this process take longer by this share."""
     path = SOLVERS["newton"]
 
-    def slowed(*args: Any) -> Fits:
+    def slowed(*args: Any) -> Solutions:
         start = process_time()
         fits = path(*args)
         end = start + (1 + share) * (process_time() - start)

@@ -36,7 +36,7 @@ from ckcv_ray import Execution, InputError, Job, Result, Study, Task, TestRows, 
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.core.threads import one_thread
 from ckcv_ray.learners.svm.decision import UNDECIDED_WIDTH
-from ckcv_ray.learners.svm.kernels import complement, complement_of, gaussian, squared_distances
+from ckcv_ray.learners.svm.kernels import complement, compute_distances, gaussian, make_complement
 from ckcv_ray.learners.svm.learner import GaussianSVM
 from ckcv_ray.learners.svm.problem import make_signs
 from ckcv_ray.learners.svm.scaling import fit_scaling
@@ -225,10 +225,10 @@ def hindsight(one: Part) -> float:
     scaling = fit_scaling(problem.task.X, learner.scale)
     X, fresh = scaling.apply(problem.task.X), scaling.apply(test.X)
     y, truth = make_signs(problem.task).astype(float), np.where(test.y == 1, 1, -1)
-    D, D_test = squared_distances(X, X), squared_distances(fresh, X)
+    D, D_test = compute_distances(X, X), compute_distances(fresh, X)
     least = 1.0
     for gamma in learner.gamma:
-        M = complement_of(complement(D, gamma))
+        M = make_complement(complement(D, gamma))
         fits = SOLVERS[learner.solver](M, y, learner.C, learner.tolerance, learner.max_iter)
         wrong = truth[:, None] * (gaussian(D_test, gamma) @ fits.b.T + fits.offset) <= UNDECIDED_WIDTH
         least = min(least, float(wrong.mean(axis=0).min()))

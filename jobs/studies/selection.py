@@ -61,7 +61,7 @@ def main(
             result = selected(search, loss, select, folds)
             (entry,) = result.entries
             means = [result.figures(entry, score).mean for score in result.scores]
-            settings = sorted(set(result.settings_of(entry)))
+            settings = sorted(set(result.list_settings(entry)))
             typer.echo(
                 f"{search:<8}{loss:<15}{''.join(f'{mean:15.4f}' for mean in means)}  {'; '.join(settings)}"
             )

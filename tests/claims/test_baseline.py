@@ -107,7 +107,7 @@ def test_a_baseline_on_held_out_rows_is_that_of_the_commoner_class_of_the_learni
     """Here most of the held-out rows are of the other class: the baseline on them is above one half."""
     result = held_out(seed=3)
     problem, (learning, held) = result.problem, result.certificate.sample.baselines
-    rows = problem.held_rows()
+    rows = problem.take_held_rows()
     assert rows is not None
     commoner = int(np.bincount(problem.task.y).argmax())
     assert learning["predicted"] == held["predicted"] == commoner

@@ -17,7 +17,7 @@ from ckcv_ray.claims.percent import at_least
 from ckcv_ray.claims.rules import Rule
 from ckcv_ray.claims.wording import limit
 from ckcv_ray.core.bounds.binomial import clopper_pearson
-from ckcv_ray.core.bounds.unequal_sizes import varying_terms
+from ckcv_ray.core.bounds.unequal_sizes import bound_terms
 from ckcv_ray.core.draws import draw_pairs
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.errors import InputError
@@ -48,7 +48,7 @@ def three_classes(n: int = 60) -> Task:
 
 def predicted(problem: Problem, wrong: tuple[int, ...]) -> Prediction:
     """Predictions of the held-out rows with so many of each class wrong."""
-    y = problem.held_rows().y
+    y = problem.take_held_rows().y
     label = y.copy()
     for c, count in enumerate(wrong):
         rows = np.flatnonzero(y == c)[:count]
@@ -132,7 +132,7 @@ def test_the_pairs_are_binomial_so_the_auc_is_covered():
     weights = [np.array([0.6, 0.3, 0.1]), np.array([0.1, 0.2, 0.7])]
     study = SMALL.replace(certify="holdout", claim="auc", delta=delta)
     problem = held_problem(study, sizes)
-    y = problem.held_rows().y
+    y = problem.take_held_rows().y
     out_of_order = sum(weights[0][i] * weights[1][j] for i in range(3) for j in range(i + 1))
     bounds: dict[float, float] = {}
     for drawn in product(range(3), repeat=len(y)):
@@ -160,7 +160,7 @@ def test_pairs_are_disjoint_and_do_not_depend_on_anything_but_the_labels():
 
 def test_a_score_that_is_missing_is_out_of_order():
     problem = held_problem(SMALL.replace(certify="holdout", claim="auc"), (3, 3))
-    y, score = problem.held_rows().y, np.full(6, np.nan)
+    y, score = problem.take_held_rows().y, np.full(6, np.nan)
     (claim,) = by_class.claim_held_out(problem, REFIT, "auc", Prediction(y, y, score, score))
     assert claim["bound"] == 1.0
     assert "at least 0.00 %" in claim["statement"]
@@ -199,7 +199,7 @@ def test_delta_is_shared_among_rules_recalls_and_the_auc(claim, deltas):
 def test_held_out_claims_count_the_rows_of_each_class():
     task = blobs(60)
     result = run(SMALL.replace(certify="holdout", claim="vote,sensitivity,specificity,auc"), task)
-    held = result.problem.held_rows()
+    held = result.problem.take_held_rows()
     made = {c["quantity"]: c for c in result.certificate.claims if c["certification"] == "holdout"}
     votes = result.predictions(held.X, Rule("vote"))
     for name, number in (("sensitivity", 1), ("specificity", 0)):
@@ -229,7 +229,7 @@ def test_without_a_rule_the_claims_are_about_the_one_model_and_so_is_predict():
     assert f"sensitivity (recall of {result.task.classes[1]!r}) at least" in told
     assert "wrong" not in told  # no error was claimed
     with pytest.raises(InputError, match="predict by the rule of a claim"):
-        result.referred(np.zeros((1, 2)), REFIT)
+        result.refer(np.zeros((1, 2)), REFIT)
 
 
 def test_the_positive_class_is_named_in_every_sentence():
@@ -319,7 +319,7 @@ def test_nested_claims_are_the_means_for_rows_of_a_class_in_each_outer_set():
     total = int(np.sum(problem.task.y == 1))
     typical = round(total * 20 / 60)
     counts = [m.errors[1] for m in members], [m.n_estimate[1] for m in members]
-    terms = varying_terms(*counts, typical, 0.05 / 3)
+    terms = bound_terms(*counts, typical, 0.05 / 3)
     assert made["sensitivity", 0]["bound"] == pytest.approx(min(1, np.mean(terms)), rel=1e-12)
     wrong, pairs = [], []
     for i, member in enumerate(members):
@@ -329,7 +329,7 @@ def test_nested_claims_are_the_means_for_rows_of_a_class_in_each_outer_set():
         wrong.append(int(np.sum(score[high] <= score[low])))
         pairs.append(len(low))
     rarer = min(total, 60 - total)
-    terms = varying_terms(wrong, pairs, round(rarer * 20 / 60), 0.05 / 3)
+    terms = bound_terms(wrong, pairs, round(rarer * 20 / 60), 0.05 / 3)
     assert made["auc", 0]["bound"] == pytest.approx(min(1, np.mean(terms)), rel=1e-12)
     assert "drawn independently for each pair is at least" in made["auc", 0]["statement"]
     assert made["error", 0]["delta"] == 0.05 / 3
@@ -407,7 +407,7 @@ def test_a_run_without_held_out_rows_of_a_class_says_so(tmp_path):
             problem = Problem.of(study, Task.of(X, y))
         except InputError:
             continue
-        if not np.any(problem.held_rows().y == 1):
+        if not np.any(problem.take_held_rows().y == 1):
             break
     result = run(study, Task.of(X, y), out=tmp_path / "run")
     assert "there are no held-out rows of class 'fraud'" in result.certificate.claims.first["statement"]

@@ -58,7 +58,7 @@ def test_occam_is_the_bound_on_the_losses_at_its_share_of_delta(
     results: dict[str, Result], name: str
 ) -> None:
     result = results[name]
-    problem, size = result.problem, result.problem.size_of(result.k)
+    problem, size = result.problem, result.problem.find_size(result.k)
     j = problem.sizes.index(size)
     losses = [loss(result, m, problem.rows(Stage.REFIT, j, m.split)) for m in result.ensemble.members]
     order, level = problem.order(size), float(0.05 * weight(problem, result.k))
@@ -78,7 +78,7 @@ def test_occam_is_the_bound_on_the_losses_at_its_share_of_delta(
 def test_holdout_is_the_bound_on_the_loss_of_the_groups_held_out(results: dict[str, Result]) -> None:
     result = results["holdout"]
     problem, certificate = result.problem, result.certificate
-    held = problem.held_rows()
+    held = problem.take_held_rows()
     groups = held.groups
     assert len(set(groups.tolist())) == 12
     for claim, name in zip(certificate.claims, ("refit", "keyed", "vote", "member:2"), strict=False):

@@ -44,7 +44,7 @@ def test_unlabelled_rows_certify_the_model_on_all_rows_by_how_often_it_differs()
     result = run_job(Job(HELD, task()), SERIAL)
     refit, full, *_ = result.certificate.claims
     assert (refit["classifier"], full["classifier"]) == ("refit", "full")
-    held, unlabelled = result.problem.held_rows(), result.problem.all_rows.unlabelled
+    held, unlabelled = result.problem.take_held_rows(), result.problem.all_rows.unlabelled
     assert held is not None
     assert unlabelled is not None
     wrong = int(np.sum(result.predict(held.X, by="refit") != result.task.labelled(held.y)))
@@ -104,7 +104,7 @@ def test_a_model_that_is_not_the_fit_of_its_rows_is_found(tmp_path: Path, which:
     problem, execution = folder.problem(), folder.execution()
     made = folder.results(problem).models
     (member,) = getattr(made, which).members
-    train, scored = np.arange(problem.task.n), problem.held_rows()
+    train, scored = np.arange(problem.task.n), problem.take_held_rows()
     if scored is None:
         train, rows = problem.outer.rows(Stage.REFIT, 0, 0)
         scored = problem.task.take_test_rows(rows)
@@ -141,7 +141,7 @@ def test_rows_are_referred_where_the_two_models_differ() -> None:
     result = run_job(Job(HELD, blobs(60, shift=0.7)), SERIAL)
     X = blobs(400, seed=3, shift=0.7).X
     rule = result.rule()
-    referred = result.referred(X, rule)
+    referred = result.refer(X, rule)
     differ = result.predict(X) != result.predict(X, by="full")
     assert np.array_equal(referred, differ)
     assert referred.any()
@@ -153,7 +153,7 @@ def test_a_fixed_classifier_errs_and_is_not_referred_at_most_as_often_as_it_errs
     result = run_job(Job(HELD, blobs(60, shift=0.7)), SERIAL)
     fresh = blobs(20_000, seed=4, shift=0.7)
     wrong = result.predictions(fresh.X, result.rule()).label != fresh.y
-    assert np.mean(wrong & ~result.referred(fresh.X, result.rule())) <= np.mean(wrong)
+    assert np.mean(wrong & ~result.refer(fresh.X, result.rule())) <= np.mean(wrong)
 
 
 @pytest.mark.parametrize(
@@ -166,13 +166,13 @@ def test_a_fixed_classifier_errs_and_is_not_referred_at_most_as_often_as_it_errs
 def test_only_a_certified_rule_refers(by: str, said: str) -> None:
     result = run_job(Job(HELD, blobs(60)), SERIAL)
     with pytest.raises(InputError, match=said):
-        result.referred(blobs(10).X, result.rule(by))
+        result.refer(blobs(10).X, result.rule(by))
 
 
 def test_without_held_out_rows_nothing_is_referred() -> None:
     result = run_job(Job(SMALL, blobs(60)), SERIAL)
     with pytest.raises(InputError, match="without --certify holdout"):
-        result.referred(blobs(10).X, Rule("random"))
+        result.refer(blobs(10).X, Rule("random"))
 
 
 def test_unlabelled_rows_without_a_holdout_are_refused() -> None:
@@ -250,6 +250,6 @@ def test_arrays_and_the_command_line_take_them(tmp_path: Path, ckcv) -> None:
     code, _, said = ckcv(*f"predict {out} {tmp_path}/rows.csv --refer".split())
     made = load_run(out)
     rows = made.problem.all_rows
-    missed = (made.predictions(rows.X, made.rule()).label != rows.y) & ~made.referred(rows.X, made.rule())
+    missed = (made.predictions(rows.X, made.rule()).label != rows.y) & ~made.refer(rows.X, made.rule())
     assert code == 0
     assert f"wrong and not referred: {missed.sum()} of 60 rows" in said

@@ -78,7 +78,7 @@ def test_one_model_is_certified_by_the_rows_held_out_and_predicts() -> None:
     proven = held.certificate.claims.first
     assert (proven["classifier"], held.rule()) == ("refit", Rule("refit"))
     assert Rule("refit").classifier() in proven["statement"]
-    X, y = held.problem.held_rows().X, held.problem.held_rows().y
+    X, y = held.problem.take_held_rows().X, held.problem.take_held_rows().y
     path, step = held.position
     learner, rows = held.study.learner, held.task
     every = np.arange(rows.n)
@@ -147,12 +147,12 @@ def test_a_claim_has_the_count_of_what_it_is_about():
     """A bound below the plain error is that of one lucky model, and its line says how lucky."""
     task = blobs(60)
     result = run(SMALL.replace(certify="holdout", claim=("refit", "vote", "member:1", "recall")), task)
-    held = result.problem.held_rows()
+    held = result.problem.take_held_rows()
     assert held is not None
     for claim in result.certificate.claims:
         if claim["certification"] == "holdout" and claim["quantity"] == "error":
             rule = Rule(claim["classifier"])
-            wrong = int(np.sum(result.classified(held.X, rule).label != held.y))
+            wrong = int(np.sum(result.classify(held.X, rule).label != held.y))
             assert (claim["errors"], claim["rows"]) == (wrong, len(held.y))
             who = "the vote" if claim["classifier"] == "vote" else "this model"
             assert f"({who}: {wrong} of {len(held.y)} scored rows wrong)" in result.summary()

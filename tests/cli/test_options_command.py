@@ -14,11 +14,11 @@ from command import Command
 from ckcv_ray import InputError, Study
 from ckcv_ray.cli import main as cli
 from ckcv_ray.cli import run as command_run
-from ckcv_ray.cli.study_options import PARTS as PARTS_SHOWN
-from ckcv_ray.cli.study_options import offered, study_of
+from ckcv_ray.cli.study_options import SLOT_PARTS as PARTS_SHOWN
+from ckcv_ray.cli.study_options import list_offered, make_study
 from ckcv_ray.core.options import Option, options
 from ckcv_ray.learners.svm import learner as svm
-from ckcv_ray.study import SLOTS, named_parts
+from ckcv_ray.study import SLOTS, list_parts
 from ckcv_ray.study.options import FIELD_NAMES
 from ckcv_ray.study.study import list_options
 
@@ -41,7 +41,7 @@ NEEDED = {"positive": ("claim", "sensitivity")}  # options that are refused with
 IN_WORDS = {"positive", "claim", "param"}  # options whose default depends on the task or on the part
 # Other tests may have registered learners of their own.
 PARTS = {
-    slot: {name: part for name, part in offered(slot).items() if part.__module__.startswith("ckcv_ray.")}
+    slot: {name: part for name, part in list_offered(slot).items() if part.__module__.startswith("ckcv_ray.")}
     for slot in SLOTS
 }
 OWNERS = [*((slot, name) for slot, choices in PARTS.items() for name in choices), ("", "")]
@@ -238,9 +238,9 @@ def test_a_study_file_takes_the_names_of_the_command_line_and_no_others(tmp_path
     ):
         file.write_text(f'"{name}" = 1')
         with pytest.raises(InputError, match=f"unknown option '{name.replace('-', '_')}' of a study") as told:
-            study_of(file)
+            make_study(file)
     known = str(told.value).partition("the options are ")[2].split(", ")
-    strange = {name for part in named_parts("learner").values() for name in options(part)} - set(OTHER)
+    strange = {name for part in list_parts("learner").values() for name in options(part)} - set(OTHER)
     assert sorted(known) == sorted({*OTHER, *SLOTS, *strange})
     assert {name.replace("-", "_") for name in TODAY} - set(known) == {"study"}
 
@@ -248,7 +248,7 @@ def test_a_study_file_takes_the_names_of_the_command_line_and_no_others(tmp_path
 def test_a_study_file_may_not_say_a_thing_twice(tmp_path: Path) -> None:
     (tmp_path / "study.toml").write_text("n-splits = 3\nn_splits = 4\n")
     with pytest.raises(InputError, match="two of n-splits, n_splits are the same option"):
-        study_of(tmp_path / "study.toml")
+        make_study(tmp_path / "study.toml")
 
 
 def test_lists_in_a_study_file_are_lists_or_text(tmp_path: Path) -> None:
@@ -259,7 +259,7 @@ def test_lists_in_a_study_file_are_lists_or_text(tmp_path: Path) -> None:
     found = []
     for content in (lists, text):
         (tmp_path / "study.toml").write_text(content)
-        found.append(study_of(tmp_path / "study.toml"))
+        found.append(make_study(tmp_path / "study.toml"))
     assert found[0] == found[1]
 
 
@@ -281,7 +281,7 @@ MISPLACED = [
 def test_an_option_of_another_part_is_refused_by_naming_both(
     slot: str, other: str, name: str, ckcv: Command, patients: Path, tmp_path: Path
 ) -> None:
-    owners = [part for part, kind in named_parts(slot).items() if name in options(kind)]
+    owners = [part for part, kind in list_parts(slot).items() if name in options(kind)]
     words = ("run", patients, "--target", "outcome", "--out", tmp_path / "run", f"--{slot}", other)
     (tmp_path / "study.toml").write_text(f"{dashed(name)} = {as_toml(name)}")
     for given in (as_words(name), ["--study", tmp_path / "study.toml"]):
@@ -318,7 +318,7 @@ def test_parts_that_do_not_go_together_are_refused_by_naming_both(
     )
 
 
-BUILT_IN = [name for name, part in offered("learner").items() if part.__module__.startswith("ckcv_ray.")]
+BUILT_IN = [name for name, part in list_offered("learner").items() if part.__module__.startswith("ckcv_ray.")]
 WIDE = os.environ | {"COLUMNS": "110"}
 REGISTERED = """
 import sys
@@ -366,7 +366,7 @@ def test_a_learner_that_is_registered_has_its_options_on_the_command_line() -> N
     twice = other("plan", "twonorm:40:0", "--learner", "svm,svm")
     assert twice.stderr == "ckcv: learner='svm,svm' names svm twice: leave one out\n"
     mistaken = other("plan", "twonorm:40:0", "--learner", "svm,oter")
-    every = [name for name, part in named_parts("learner").items() if part.__module__.startswith("ckcv_ray.")]
+    every = [name for name, part in list_parts("learner").items() if part.__module__.startswith("ckcv_ray.")]
     known = ", ".join([*every, "other"])
     assert mistaken.stderr == (
         f"ckcv: learner='oter' is not known: choose from {known}; did you mean other?\n"

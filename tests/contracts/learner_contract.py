@@ -41,7 +41,7 @@ from ckcv_ray.engine.evaluate import evaluate
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners import LEARNERS
 from ckcv_ray.learners.base import STATUSES
-from ckcv_ray.learners.ensemble import COMMON, Ensemble, Member, judge, to_pickles
+from ckcv_ray.learners.ensemble import MEMBER_COLUMNS, Ensemble, Member, judge, to_pickles
 from ckcv_ray.records.candidates import FIGURES, OF_SIZE
 from ckcv_ray.records.record import Outcome
 from ckcv_ray.runs.result import Result
@@ -131,7 +131,7 @@ class ShortContract:
         taken = {name for part in (*others, Study) for name in options(part)} | set(SLOTS)
         assert not taken & set(options(self.learner))
         assert not OTHER_COLUMNS & set(self.learner.space.settings())
-        assert not set(COMMON.names) & set(self.learner.codec.columns(self.task).names)
+        assert not set(MEMBER_COLUMNS.names) & set(self.learner.codec.columns(self.task).names)
 
     def test_it_round_trips_through_json_and_pickle(self) -> None:
         content = json.loads(json.dumps(Study(learner=self.learner).to_json(), allow_nan=False))
@@ -140,7 +140,7 @@ class ShortContract:
         assert pickle.loads(pickle.dumps(self.learner)) == self.learner
 
     def test_its_parts_are_no_part_of_its_value(self) -> None:
-        learner = type(self.learner)(**values(self.learner))
+        learner = type(self.learner)(**get_values(self.learner))
         before = pickle.dumps(learner)
         assert learner.trainer.cost(learner.space.lengths[0]) > 0
         assert learner.codec.columns(self.task).names

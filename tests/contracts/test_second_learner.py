@@ -171,7 +171,7 @@ def test_shares_and_baselines_are_those_of_three_classes(finished: Path) -> None
     assert certificate.sample.class_rows == (30, 30, 30)
     assert "'blue' 33.33 %, 'green' 33.33 %, 'red' 33.33 %" in result.summary()
     commoner = int(np.argmax(np.bincount(problem.task.y)))
-    held = problem.held_rows()
+    held = problem.take_held_rows()
     for baseline, y in zip(
         certificate.sample.baselines, [problem.task.y, *([] if held is None else [held.y])], strict=True
     ):
@@ -201,7 +201,7 @@ def test_every_rule_predicts_original_labels(finished: Path) -> None:
 
 def test_the_certified_classifier_is_the_one_that_predicts(tmp_path: Path) -> None:
     result = make_run(tmp_path / "run", CERTIFIED["holdout"])
-    held = result.problem.held_rows()
+    held = result.problem.take_held_rows()
     assert held is not None
     keyed, vote, one, *_, occam = result.certificate.claims
     assert [claim["classifier"] for claim in (keyed, vote, one, occam)] == [

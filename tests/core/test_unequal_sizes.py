@@ -10,7 +10,7 @@ from scipy.stats import binom
 
 from ckcv_ray.core.bounds.averaging import satisfies
 from ckcv_ray.core.bounds.binomial import MOST_CHECKED, clopper_pearson, safe_table, smallest_mean
-from ckcv_ray.core.bounds.unequal_sizes import MOST_EXACT, checked_size, slope, varying_table, varying_terms
+from ckcv_ray.core.bounds.unequal_sizes import MOST_EXACT, bound_terms, choose_size, compute_table, slope
 
 DELTA = 0.05
 
@@ -27,7 +27,7 @@ def expectation(table: np.ndarray, lam: float, p: np.ndarray) -> np.ndarray:
 def test_one_slope_keeps_the_condition_for_every_size(typical: int, delta: float) -> None:
     lam, p = slope(typical, delta), np.linspace(0, 1, 4001)
     for m in {0, 1, 2, typical // 2, typical, 2 * typical, 100}:
-        table = varying_table(m, delta, lam)
+        table = compute_table(m, delta, lam)
         assert table.shape == (m + 1,)
         assert np.all(np.diff(table) >= 0)
         assert expectation(table, lam, p).max() <= delta * (1 + 1e-9)
@@ -36,8 +36,8 @@ def test_one_slope_keeps_the_condition_for_every_size(typical: int, delta: float
 @pytest.mark.parametrize("m", [MOST_EXACT + 8, 1000, MOST_CHECKED + 500])
 def test_a_bound_interpolated_from_fewer_rows_keeps_the_condition(m: int) -> None:
     """And is hardly larger than the bound of all the rows would be."""
-    lam, table = slope(m, DELTA), varying_table(m, DELTA, slope(m, DELTA))
-    assert checked_size(m) < m
+    lam, table = slope(m, DELTA), compute_table(m, DELTA, slope(m, DELTA))
+    assert choose_size(m) < m
     p = np.concatenate([np.linspace(0, 0.02, 60), np.linspace(0.02, 1, 60)])
     assert expectation(table, lam, p).max() <= DELTA
     if m <= MOST_CHECKED:
@@ -47,15 +47,15 @@ def test_a_bound_interpolated_from_fewer_rows_keeps_the_condition(m: int) -> Non
 
 def test_sizes_are_checked_to_one_part_in_32() -> None:
     for m in (*range(1, 3000, 7), 4999, 5000):
-        assert m - m // 32 <= checked_size(m) <= m
-        assert checked_size(m) == m or m > MOST_EXACT
-    assert checked_size(10**6) == MOST_CHECKED
+        assert m - m // 32 <= choose_size(m) <= m
+        assert choose_size(m) == m or m > MOST_EXACT
+    assert choose_size(10**6) == MOST_CHECKED
 
 
 @pytest.mark.parametrize(("m", "delta"), [(5, 0.05), (40, 0.025), (133, 0.0125)])
 def test_at_the_typical_size_it_is_the_safe_bound(m: int, delta: float) -> None:
     """The slope has three digits, so the level may be a little smaller."""
-    table, safe = varying_table(m, delta, slope(m, delta)), safe_table(m, delta)
+    table, safe = compute_table(m, delta, slope(m, delta)), safe_table(m, delta)
     assert np.all(table >= safe - 1e-12)
     np.testing.assert_allclose(table, safe, rtol=2e-3)
 
@@ -66,14 +66,14 @@ def test_near_the_typical_size_little_is_lost(typical: int, delta: float) -> Non
     """Three standard deviations of the rows of a class in a third of all rows, drawn at random."""
     away = 3 * np.sqrt(typical * 2 / 3)
     for m in (max(1, round(typical - away)), round(typical + away)):
-        lost = varying_table(m, delta, slope(typical, delta)) / safe_table(m, delta)
+        lost = compute_table(m, delta, slope(typical, delta)) / safe_table(m, delta)
         assert lost.max() < (1.1 if m == 1 else 1.06)
 
 
 def test_the_level_is_the_largest_for_the_slope() -> None:
     """The bound at a level 1 % larger does not satisfy the condition."""
     lam, m = slope(20, DELTA), 12
-    table = varying_table(m, DELTA, lam)
+    table = compute_table(m, DELTA, lam)
     level = binom.cdf(0, m, table[0])
     larger = np.arange(m + 1) / m
     larger = larger + np.maximum.accumulate(clopper_pearson(np.arange(m + 1), m, 1.01 * level) - larger)
@@ -82,9 +82,9 @@ def test_the_level_is_the_largest_for_the_slope() -> None:
 
 
 def test_without_rows_or_without_a_level_it_is_a_constant_that_keeps_the_condition() -> None:
-    assert varying_terms([0], [0], 10, DELTA) == [1 + (1 - DELTA) / slope(10, DELTA)]
+    assert bound_terms([0], [0], 10, DELTA) == [1 + (1 - DELTA) / slope(10, DELTA)]
     assert slope(1, 1e-90) == 5.0  # no level is found for one row
-    assert np.all(varying_table(1, 1e-90, 5.0) == 1.2)
+    assert np.all(compute_table(1, 1e-90, 5.0) == 1.2)
 
 
 State = tuple[int, float, int]  # rows, risk, wrong rows
@@ -118,7 +118,7 @@ def worst(tables: dict[int, np.ndarray], risks: np.ndarray, fails) -> float:
 def test_prefixes_hold_together_under_any_law_of_two_splits_of_varying_size(bounds: str, holds: bool) -> None:
     """Each split has no row of the class, two or four; the same program finds where other bounds fail."""
     sizes = (0, 2, 4)
-    tables = {m: varying_table(m, DELTA, slope(3, DELTA)) for m in sizes}
+    tables = {m: compute_table(m, DELTA, slope(3, DELTA)) for m in sizes}
     if bounds == "clopper_pearson":
         tables = {m: np.asarray(clopper_pearson(np.arange(m + 1), m, DELTA)) for m in sizes}
     ends = np.concatenate([*tables.values(), [(a + b) / 2 for a in tables[2] for b in tables[4]]])
@@ -143,7 +143,7 @@ def test_the_mean_holds_where_rows_are_shared_and_sizes_vary() -> None:
             of_class = rng.permutation(n)[: rng.integers(0, 16)]
             sizes.append(len(of_class))
             wrong.append(int(np.sum(drawn[of_class] < risk)))  # the same rows are hard for every member
-        terms = varying_terms(wrong, sizes, 8, delta)
+        terms = bound_terms(wrong, sizes, 8, delta)
         length = smallest_mean(terms)
         failures += risks[:length].mean() > np.mean(terms[:length])
     assert failures <= binom.ppf(1 - 1e-6, runs, delta)

@@ -32,7 +32,7 @@ def test_the_page_has_every_figure(tmp_path: Path) -> None:
                 assert f"{value:.4f}" in said
             for value in result.of_splits(entry, score):
                 assert f"{value:.4f}" in said
-        for _, _, test in result.compared(score):
+        for _, _, test in result.compare_entries(score):
             assert f"{test.difference:.4f}" in said
     assert page.count("<svg") == 2
     assert "<script" not in page
@@ -54,7 +54,7 @@ def test_what_was_selected_and_what_failed_is_listed(tmp_path: Path) -> None:
     options = {"resampling": "nested_halves:3", "select_by": "accuracy", "select": "each"}
     result = evaluate(X, Y, tmp_path / "run", SERIAL, learner="neighbors", **options)
     said = text_of(make_page(tmp_path / "run"))
-    assert all(setting in said for setting in result.settings_of(result.entries[0]))
+    assert all(setting in said for setting in result.list_settings(result.entries[0]))
     options = {"learner": "neighbors", "resampling": "holdout:0.9", "param": {"n_neighbors": (5, 40)}}
     evaluate(X, Y, tmp_path / "failing", SERIAL, **options)
     page = make_page(tmp_path / "failing")

@@ -406,13 +406,13 @@ def test_learners_are_compared_on_the_same_splits():
     result = evaluate(
         X, Y, resampling="repeated_kfold:5x3", measure="zero_one", execution=SERIAL, learner="constant,linear"
     )
-    ((other, best, test),) = result.compared(result.scores[0])
+    ((other, best, test),) = result.compare_entries(result.scores[0])
     assert (other.learner, best.learner) == ("constant", "linear")
     assert 0 < test.low < test.difference < test.high
     assert test.p < 0.01
     every = evaluate(X, Y, resampling="kfold:3", execution=SERIAL, learner="linear", param={"C": (1.0, 2.0)})
     assert len(every.entries) == 2
-    assert not every.compared(every.scores[0])
+    assert not every.compare_entries(every.scores[0])
 
 
 def test_the_corrected_t_test_keeps_its_level():

@@ -65,7 +65,7 @@ def test_the_order_of_splits_has_no_part_in_a_comparison():
             groups=order,
             execution=SERIAL,
         )
-        ((_, _, test),) = result.compared(result.scores[0])
+        ((_, _, test),) = result.compare_entries(result.scores[0])
         tests.append(test)
     assert tests[0] == pytest.approx(tests[1])
 

@@ -132,7 +132,7 @@ def test_shares_of_delta_sum_to_at_most_one(learner: Any, n: int) -> None:
     problem = Problem.of(Study(learner=learner), table(1, n))
     shares = [
         weight(problem, size.k, number)
-        for number, settings in enumerate(problem.settings_of.tolist())
+        for number, settings in enumerate(problem.settings_per_learner.tolist())
         for size in problem.sizes
         for _ in range(settings)
     ]
@@ -141,7 +141,7 @@ def test_shares_of_delta_sum_to_at_most_one(learner: Any, n: int) -> None:
 
 def test_shares_are_equal_for_each_learner_then_for_each_setting() -> None:
     problem = Problem.of(STUDY, table(1))
-    assert problem.settings_of.tolist() == [6, 3, 4]
+    assert problem.settings_per_learner.tolist() == [6, 3, 4]
     alone = {label: Problem.of(STUDY.with_learner(one), table(1)) for label, one in problem.learners.items()}
     for number, label in enumerate(problem.learners):
         for size in problem.sizes:
@@ -158,7 +158,7 @@ def test_occam_is_the_safe_bound_at_the_share_of_the_winner() -> None:
     assert c.claims.first["bound"] == pytest.approx(
         np.mean(safe(np.array(c.counts.errors), c.winner.n_select, level)), rel=1e-12
     )
-    settings = result.problem.settings_of[number]
+    settings = result.problem.settings_per_learner[number]
     said = f"occam over {settings} x k candidates of {result.setting['learner']}, one of 2 learners, "
     assert said in c.claims.first["statement"]
     assert next(occam(result.problem, result.k, c.counts.errors, number)) == c.claims.first
@@ -322,7 +322,7 @@ def test_each_learner_has_a_rate_of_its_own() -> None:
     assert len(outcome.by_learner) == 3
     assert 0 < sum(outcome.by_learner) <= outcome.seconds
     queue.add(outcome._replace(seconds=10.0, by_learner=(7.0, 2.0, 1.0)))
-    cost, fits = problem.cost(unit.stage, unit.size), problem.settings_of
+    cost, fits = problem.cost(unit.stage, unit.size), problem.settings_per_learner
     assert queue.rates.per_cost == pytest.approx(np.array([7, 2, 1]) / cost / fits)
     sizes = range(len(problem.sizes))
     work = sum(problem.cost(unit.stage, j) * problem.sizes[j].n_splits for j in sizes) * fits

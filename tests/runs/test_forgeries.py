@@ -238,7 +238,7 @@ def test_scores_that_order_what_certifies_are_found_where_no_label_differs(
     out = honest("holdout, auc", tmp_path)
     problem, _ = stored(out)
     models = RunFolder(out).results(problem).models
-    rows, test = problem.all_rows, problem.held_rows()
+    rows, test = problem.all_rows, problem.take_held_rows()
     assert models.refit is not None
     assert test is not None
     (member,) = models.refit.members

@@ -137,7 +137,7 @@ def test_a_gap_in_one_row_held_out_is_filled_and_changes_no_model():
     check_same(result, other)
     assert other.problem.learner.name == "linear"
     assert other.task.schema.plain
-    scored = other.problem.held_rows().X
+    scored = other.problem.take_held_rows().X
     assert scored[0, 1] == np.median(np.delete(X, held, axis=0)[:, 1])
     assert np.array_equal(scored[1:], X[held][1:])
     filled = X.copy()
@@ -151,7 +151,7 @@ def test_a_gap_in_one_row_held_out_is_filled_and_changes_no_model():
 def test_a_new_row_with_a_gap_is_judged_as_those_held_out_were_and_refused_if_no_row_had_one():
     X, gapped, y, held = one_gap()
     other = run(GAPPED, Task.of(gapped, y))
-    (expected,) = other.predict([other.problem.held_rows().X[0]], by="refit")
+    (expected,) = other.predict([other.problem.take_held_rows().X[0]], by="refit")
     (found,) = other.predict([gapped[held[0]]], by="refit")
     assert found == expected
     with pytest.raises(InputError, match="empty cell"):
@@ -164,7 +164,9 @@ def test_what_stands_for_a_gap_is_what_the_study_says(fill):
     problem = Problem.of(GAPPED.replace(fill=fill), Task.of(np.round(gapped), y))
     column = np.delete(np.round(X), held, axis=0)[:, 1]
     values, counts = np.unique(column, return_counts=True)
-    assert problem.held_rows().X[0, 1] == (column.mean() if fill == "mean" else values[np.argmax(counts)])
+    assert problem.take_held_rows().X[0, 1] == (
+        column.mean() if fill == "mean" else values[np.argmax(counts)]
+    )
     with pytest.raises(InputError, match="no effect"):
         Problem.of(GAPPED.replace(fill=fill), Task.of(np.round(X), y))
 

@@ -194,7 +194,7 @@ def test_what_a_study_has_not_is_refused_in_a_sentence(result: Result) -> None:
     for read in (lambda: scores.certificate, lambda: scores.k, lambda: scores.predict(task.X)):
         with pytest.raises(InputError, match="has no certification, and so no winner"):
             read()
-    for read in (lambda: result.entries, lambda: result.compared(scores.scores[0])):
+    for read in (lambda: result.entries, lambda: result.compare_entries(scores.scores[0])):
         with pytest.raises(InputError, match="has a certification, and no scores of splits"):
             read()
     assert result.table() is result.candidates

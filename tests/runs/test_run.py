@@ -48,7 +48,7 @@ def hashed(monkeypatch: pytest.MonkeyPatch) -> list[tuple]:
 @pytest.fixture
 def measured(monkeypatch: pytest.MonkeyPatch) -> list[tuple]:
     """The rows between which all distances are computed."""
-    return Counted(monkeypatch, trainer, "squared_distances").calls
+    return Counted(monkeypatch, trainer, "compute_distances").calls
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from ckcv_ray.core.draws import hold_out
 from ckcv_ray.errors import InputError
-from ckcv_ray.study import SLOTS, Holdout, Nested, Occam, member_of
+from ckcv_ray.study import SLOTS, Holdout, Nested, Occam, find_member
 
 repeatable = settings(derandomize=True, deadline=None, max_examples=60)
 
@@ -30,11 +30,11 @@ def test_what_each_goes_with_is_known_to_a_study():
 @given(st.integers(12, 200), st.floats(0.1, 0.9), st.integers(0, 2**40))
 @repeatable
 def test_holdout_holds_out_its_share_and_the_others_nothing(n, share, seed):
-    held = Holdout(share).held_out(n, seed)
+    held = Holdout(share).draw_held_out(n, seed)
     assert len(held) == int(share * n)
     assert np.array_equal(held, hold_out(n, share, seed))
-    assert Occam().held_out(n, seed) is None
-    assert Nested().held_out(n, seed) is None
+    assert Occam().draw_held_out(n, seed) is None
+    assert Nested().draw_held_out(n, seed) is None
 
 
 @given(st.integers(6, 10_000))
@@ -56,7 +56,7 @@ def test_a_share_lies_strictly_between_0_and_1(share):
 def test_auto_holds_out_half_of_few_rows_and_a_third_of_many(n, share):
     auto = Holdout("auto")
     assert auto.canonical(n) == Holdout(share)
-    assert np.array_equal(auto.held_out(n, 7), Holdout(share).held_out(n, 7))
+    assert np.array_equal(auto.draw_held_out(n, 7), Holdout(share).draw_held_out(n, 7))
     assert Holdout("0.25") == Holdout(0.25) == Holdout(0.25).canonical(n)
 
 
@@ -114,11 +114,11 @@ def test_claims_are_text(claim):
 @given(st.integers(0, 10**18 - 1))
 @repeatable
 def test_a_claim_on_a_member_names_its_split(split):
-    assert member_of(f"member:{split}") == split
+    assert find_member(f"member:{split}") == split
 
 
 @pytest.mark.parametrize(
     "claim", ["refit", "random", "vote", "member:", "member:-1", "member:²", "members:1"]
 )
 def test_other_claims_name_no_split(claim):
-    assert member_of(claim) == -1
+    assert find_member(claim) == -1

@@ -62,7 +62,7 @@ def test_whole_groups_are_held_out() -> None:
     problem = Problem.of(Study.of(certify="holdout", holdout_share=0.4, seed=5, **GRIDS), TASK)
     assert problem.held is not None
     assert sorted(groups_in(problem.held)) == hold_out(20, 0.4, 5).tolist()
-    assert np.array_equal(problem.held_rows().groups, TASK.groups[problem.held])
+    assert np.array_equal(problem.take_held_rows().groups, TASK.groups[problem.held])
     assert problem.task.n_units == 12
     assert problem.for_workers().task.groups is problem.task.groups
 
@@ -129,7 +129,7 @@ def test_holding_out_too_many_groups_is_refused() -> None:
 
 def test_costs_are_of_rows_and_memory_is_an_upper_bound() -> None:
     problem, plain = (Problem.of(Study.of(**GRIDS), task) for task in (TASK, blobs(N)))
-    assert problem.cost_of(20) == plain.cost_of(N)
+    assert problem.compute_cost(20) == plain.compute_cost(N)
     assert [plain.rows_in(n) for n in range(N + 1)] == [plain.most_rows_in(n) for n in range(N + 1)]
     most = max(
         problem.learner.trainer.memory(len(train), len(score), 2)

@@ -225,11 +225,11 @@ def test_rows_held_out_are_seen_by_no_worker():
     assert len(problem.held) == 10
     left = np.setdiff1d(np.arange(40), problem.held)
     assert np.array_equal(problem.task.X, task.X[left])
-    rows = problem.held_rows()
+    rows = problem.take_held_rows()
     assert np.array_equal(rows.X, task.X[problem.held])
     assert np.array_equal(rows.y, task.y[problem.held])
     sent = pickle.loads(pickle.dumps(problem.for_workers()))
-    assert sent.held_rows() is None
+    assert sent.take_held_rows() is None
     assert np.array_equal(sent.all_rows.X, problem.task.X)
     assert (sent.run_id, sent.sizes, sent.study) == (problem.run_id, problem.sizes, problem.study)
 
@@ -238,7 +238,7 @@ def test_without_a_holdout_all_rows_are_learned_from():
     problem = Problem.of(Study(), blobs(40))
     assert problem.task is problem.all_rows
     assert problem.held is None
-    assert problem.held_rows() is None
+    assert problem.take_held_rows() is None
 
 
 @pytest.mark.parametrize(("share", "estimated"), [("third", 20), ("half", 30)])

@@ -34,7 +34,7 @@ from ckcv_ray.study import (
     Race,
     Study,
     list_options,
-    named_parts,
+    list_parts,
     read_toml,
     run_id,
 )
@@ -185,7 +185,7 @@ any_study = st.one_of(
 
 
 def test_the_table_of_perturbations_names_every_option():
-    every = [part for slot in SLOTS for part in named_parts(slot).values()]
+    every = [part for slot in SLOTS for part in list_parts(slot).values()]
     parts = [part for part in every if part.__module__.startswith("ckcv_ray.")]  # none of another test's
     assert set(PERTURBED) == set(SLOTS) | {name for part in (Study, Race, *parts) for name in options(part)}
     assert all(base(name).options()[name] != value for name, value in PERTURBED.items())
@@ -659,7 +659,7 @@ CHOICES = {
     "bound": ("clopper_pearson", "stevens", "safe", "catoni"),
     "scale": ("standard", "none"),
     "solver": ("newton",),
-    **{slot: tuple(named_parts(slot)) for slot in SLOTS},
+    **{slot: tuple(list_parts(slot)) for slot in SLOTS},
 }
 
 

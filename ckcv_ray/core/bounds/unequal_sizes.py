@@ -11,7 +11,7 @@ and neither does that for all prefixes of an exchangeable order. The tables, for
 * the averaging-safe bound at the largest level at which it satisfies the condition with this lam;
 * where there is no such level, and for m = 0, the constant 1 + (1 - delta) / lam, for which the left side is
   max(0, delta - lam (1 - p)) <= delta;
-* for m > ``MOST_EXACT``, from a smaller M (``checked_size``), for which a level is found faster: the least
+* for m > ``MOST_EXACT``, from a smaller M (``choose_size``), for which a level is found faster: the least
   concave majorant B of A(.; M), interpolated at M x / m. The mean of m rows is the expectation, given all of
   them, of the mean of M of them drawn at random, and max(0, 1 - lam (B(x) - p)) is convex in x: by Jensen's
   inequality the condition for M implies it for m.
@@ -42,22 +42,22 @@ def slope(m: int, delta: float) -> float:
         m: typical number of rows; it must not depend on the splits or on the errors.
         delta: allowed probability that the mean of the bounds is below the mean risk.
     """
-    m = checked_size(max(m, 1))
+    m = choose_size(max(m, 1))
     found = largest_level(partial(safe_at, m), delta, LEAST_DELTA)
     return float(f"{found.lam if found else TYPICAL_SLOPE * sqrt(m):.3g}")
 
 
 @lru_cache(maxsize=4096)
-def varying_table(m: int, delta: float, lam: float) -> Bounds:
+def compute_table(m: int, delta: float, lam: float) -> Bounds:
     """Return the bound of every count of m rows, shape (m + 1,), for a slope; cached: do not modify it."""
-    if (M := checked_size(m)) < m:
-        majorant = concave_majorant(varying_table(M, delta, lam))
+    if (M := choose_size(m)) < m:
+        majorant = concave_majorant(compute_table(M, delta, lam))
         return np.asarray(np.interp(np.arange(m + 1) * (M / m), np.arange(M + 1), majorant))
     found = largest_level(partial(safe_at, m), delta, LEAST_DELTA, lam) if m else None
     return safe_at(m, found.level) if found else np.full(m + 1, 1 + (1 - delta) / lam)
 
 
-def checked_size(m: int) -> int:
+def choose_size(m: int) -> int:
     """Return the size M from whose bound that for m rows is interpolated: m itself if it is small."""
     if m <= MOST_EXACT:
         return m
@@ -65,7 +65,7 @@ def checked_size(m: int) -> int:
     return min(m // step * step, MOST_CHECKED)
 
 
-def varying_terms(errors: Sequence[int], sizes: Sequence[int], typical: int, delta: float) -> list[float]:
+def bound_terms(errors: Sequence[int], sizes: Sequence[int], typical: int, delta: float) -> list[float]:
     """Return the bound of each split; the mean over any prefix of an exchangeable order bounds its mean risk.
 
     Args:
@@ -75,4 +75,4 @@ def varying_terms(errors: Sequence[int], sizes: Sequence[int], typical: int, del
         delta: probability that any of these means is below the mean risk.
     """
     lam = slope(typical, delta)
-    return [float(varying_table(m, delta, lam)[x]) for x, m in zip(errors, sizes, strict=True)]
+    return [float(compute_table(m, delta, lam)[x]) for x, m in zip(errors, sizes, strict=True)]

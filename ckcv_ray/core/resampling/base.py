@@ -23,7 +23,7 @@ EMPTY: Index = np.empty(0, dtype=np.intp)
 # why the score of a split has no bound: see ``Resampling.no_bound``
 NOT_DRAWN = "the rows that a split scores are not drawn at random by the seed"
 BY_POSITION = "the order of the table says which rows a split scores, and not a draw by the seed"
-BY_CLASS = "parts have fixed numbers of each class"
+FIXED_BY_CLASS = "parts have fixed numbers of each class"
 TWICE = "a row may be scored twice in a split"
 
 
@@ -176,10 +176,10 @@ class Resampling(ABC):
         likely to be scored, and a row at most once. Given the rows fitted on, those scored are then
         independent of them, also in a sorted table. A resampling that does not declare it has no bounds.
         """
-        return BY_CLASS if self.stratify else self.undrawn
+        return FIXED_BY_CLASS if self.stratify else self.undrawn
 
 
-def check_count(name: str, value: Any) -> int:
+def check_n_splits(name: str, value: Any) -> int:
     """Return a number of splits; raise InputError unless it is one."""
     return integer(name, value, least=1, most=MOST_SPLITS)
 

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from ckcv_ray.core.arrays import Index
 from ckcv_ray.core.draws import Draws
 from ckcv_ray.core.options import Option, option
-from ckcv_ray.core.resampling.base import FoldSize, Resampling, Split, Units, check_count
+from ckcv_ray.core.resampling.base import FoldSize, Resampling, Split, Units, check_n_splits
 from ckcv_ray.errors import InputError
 from ckcv_ray.validation import folds
 
@@ -44,7 +44,7 @@ def _check_k(name: str, value: Any) -> tuple[int, ...] | None:
 
 
 K = Option(_check_k, "Numbers of folds: 3,4,5,10, a range 3:20, or 3:n.", default_text="3:n")
-N_SPLITS = Option(check_count, "Number of random splits for each k, such as 100.", int, "20")
+N_SPLITS = Option(check_n_splits, "Number of random splits for each k, such as 100.", int, "20")
 
 
 class CertifiableFolds(Resampling):

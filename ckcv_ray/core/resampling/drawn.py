@@ -18,14 +18,14 @@ from ckcv_ray.core.resampling.base import (
     Split,
     Units,
     arrange,
-    check_count,
+    check_n_splits,
     check_parts,
 )
 from ckcv_ray.errors import InputError
 from ckcv_ray.validation import proportion
 
 SHARE = Option(proportion, "Share of the rows to score.", float, "0.3")
-TIMES = Option(check_count, "Number of splits.", int, "100")
+TIMES = Option(check_n_splits, "Number of splits.", int, "100")
 
 
 class Sample(Resampling):

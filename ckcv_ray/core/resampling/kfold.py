@@ -11,9 +11,9 @@ from ckcv_ray.core.arrays import Index
 from ckcv_ray.core.draws import Draws
 from ckcv_ray.core.options import Option, option
 from ckcv_ray.core.resampling.base import (
-    BY_CLASS,
     BY_POSITION,
     EMPTY,
+    FIXED_BY_CLASS,
     FOLDS,
     STRATIFY,
     TWICE,
@@ -22,7 +22,7 @@ from ckcv_ray.core.resampling.base import (
     Split,
     Units,
     arrange,
-    check_count,
+    check_n_splits,
 )
 from ckcv_ray.errors import InputError
 from ckcv_ray.validation import boolean, check_choice
@@ -77,7 +77,7 @@ class KFold(Folds):
     @property
     def no_bound(self) -> str:
         """Why there is no bound: only a shuffle draws folds, and it must not look at classes."""
-        return BY_CLASS if self.stratify else "" if self.shuffle else BY_POSITION
+        return FIXED_BY_CLASS if self.stratify else "" if self.shuffle else BY_POSITION
 
     def split(self, units: Units, size: FoldSize, number: int, draws: Draws) -> Split:
         """Return the split that scores fold ``number``."""
@@ -106,7 +106,7 @@ class RepeatedKFold(Folds):
     undrawn: ClassVar[str] = ""
 
     folds: int = option(10, FOLDS)
-    repeats: int = option(5, Option(check_count, "Number of repetitions.", int, "5"))
+    repeats: int = option(5, Option(check_n_splits, "Number of repetitions.", int, "5"))
     stratify: bool = option(False, STRATIFY)
 
     def count_splits(self, n: int) -> int:
@@ -175,7 +175,7 @@ class LeavePOut(Resampling):
     in_text: ClassVar[tuple[str, ...]] = ("p",)
     undrawn: ClassVar[str] = BY_POSITION
 
-    p: int = option(2, Option(check_count, "Number of rows to leave out.", int, "2"))
+    p: int = option(2, Option(check_n_splits, "Number of rows to leave out.", int, "2"))
 
     def count_splits(self, n: int) -> int:
         """Return the number of sets of p of n rows."""

@@ -20,7 +20,7 @@ from ckcv_ray.validation import read_as
 
 DAY = 86_400_000.0  # milliseconds
 PARTS = ("days", "year", "month", "day", "weekday", "hour")  # of a date
-Folds = tuple[tuple[int, ...], ...]
+TargetFolds = tuple[tuple[int, ...], ...]
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ class Encoder:
 
     fitted: tuple[Numbers | Levels | Means, ...]
     schema: Schema
-    folds: Folds = ()
+    folds: TargetFolds = ()
 
     def transform(self, X: Rows, fold: int | None = None) -> Rows:
         """Return rows X [rows, d] of a table as numbers without gaps; each depends on itself alone.
@@ -185,7 +185,7 @@ def _list_values(read: Numbers | Levels | Means) -> Iterator[tuple[float, ...]]:
                 yield from fold
 
 
-def _read_folds(content: Any, n_rows: int) -> Folds:
+def _read_folds(content: Any, n_rows: int) -> TargetFolds:
     folds = tuple(read_as(list[tuple[int, ...]], content))
     rows = [row for fold in folds for row in fold]
     if len(set(rows)) != len(rows) or not all(0 <= row < n_rows for row in rows):

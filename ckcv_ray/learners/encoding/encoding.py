@@ -132,9 +132,9 @@ class Encoding:
         if self.categories is Categories.TARGET:
             y, counted = task.y[train], _choose_classes(task.n_classes)
             targets = [y] if task.has_numbers else [(y == target).astype(np.float64) for target in counted]
-            others = (np.delete(np.arange(len(train)), fold) for fold in folds)
+            remaining = (np.delete(np.arange(len(train)), fold) for fold in folds)
             of_others = tuple(
-                _fit_means(values[rows], [target[rows] for target in targets], every) for rows in others
+                _fit_means(values[rows], [target[rows] for target in targets], every) for rows in remaining
             )
             return Means(_fit_means(values, targets, every), of_others)
         if self.categories is Categories.ORDINAL:

@@ -28,10 +28,10 @@ LIBRARY = "sklearn"
 ESTIMATOR, STEPS, GRID = "<estimator>", "<steps>", "<grid>"
 NO_STEP = ("drop", "passthrough")
 MOST_DEPTH = 20
-Spec = Mapping[str, Any]
+EstimatorSpec = Mapping[str, Any]
 
 
-class Table(NamedTuple):
+class AllowedTable(NamedTuple):
     """What is allowed.
 
     Attributes:
@@ -52,11 +52,11 @@ class Table(NamedTuple):
 
 
 @cache
-def table() -> Table:
+def table() -> AllowedTable:
     """Read the table."""
     content = json.loads(files(__package__).joinpath("allowed.json").read_text(encoding="utf-8"))
     content |= {name: frozenset(content[name]) for name in ("types", "loaders")}
-    return Table(**content)
+    return AllowedTable(**content)
 
 
 def check_class(name: str, path: str) -> None:
@@ -87,7 +87,7 @@ def _by_name() -> dict[str, list[str]]:
     return named
 
 
-def check_estimator(name: str, spec: Spec, depth: int = 0) -> None:
+def check_estimator(name: str, spec: EstimatorSpec, depth: int = 0) -> None:
     """Check the JSON form of an estimator and of all inside it.
 
     Raises:
@@ -104,7 +104,7 @@ def check_estimator(name: str, spec: Spec, depth: int = 0) -> None:
         _check(name, spec, key, value, depth)
 
 
-def check_setting(name: str, spec: Spec, parameter: str, value: Any) -> None:
+def check_setting(name: str, spec: EstimatorSpec, parameter: str, value: Any) -> None:
     """Check a value that is set in an estimator by the parameter's full name, such as "model__C".
 
     Raises:
@@ -150,7 +150,7 @@ def is_listed(path: str) -> bool:
     return bool(name) and module.partition(".")[0] == LIBRARY
 
 
-def _steps(spec: Spec) -> Iterator[tuple[str, Any]]:
+def _steps(spec: EstimatorSpec) -> Iterator[tuple[str, Any]]:
     """Yield the names of the steps of an estimator, and the steps."""
     parameters = table().parameters.get(str(spec.get("class")), {})
     for key, value in spec.get("params", {}).items():
@@ -162,7 +162,7 @@ def _is_step(value: Any) -> bool:
     return isinstance(value, list | tuple) and len(value) >= 2 and isinstance(value[0], str)
 
 
-def _check(name: str, spec: Spec, key: str, value: Any, depth: int) -> None:
+def _check(name: str, spec: EstimatorSpec, key: str, value: Any, depth: int) -> None:
     """Check the value of a parameter of an estimator."""
     path, label = str(spec.get("class")), f"{name}.{key}"
     if not is_listed(path):  # of a package that is trusted: only what is inside is looked at
@@ -188,7 +188,7 @@ def _check(name: str, spec: Spec, key: str, value: Any, depth: int) -> None:
             _check_step(label, step, depth)
     elif GRID in allowed and isinstance(value, Mapping | list | tuple):
         _check_grid(label, spec, value)
-    elif not all(_is_plain(one) or one in allowed for one in _flatten(label, value)):
+    elif not all(_is_plain(item) or item in allowed for item in _flatten(label, value)):
         raise InputError(f"{label}={quote(value)} cannot be part of a study: {_say(allowed)}")
 
 
@@ -201,19 +201,19 @@ def _check_step(label: str, step: Any, depth: int) -> None:
         check_estimator(f"{label}.{step[0]}", estimator, depth + 1)
     elif estimator not in (*NO_STEP, None):
         raise InputError(f"{label}.{step[0]}={quote(estimator)} is neither an estimator nor {_say(NO_STEP)}")
-    for one in _flatten(label, columns):
-        if not (_is_plain(one) or isinstance(one, str)):
+    for column in _flatten(label, columns):
+        if not (_is_plain(column) or isinstance(column, str)):
             raise InputError(
-                f"{label}.{step[0]}: {quote(one)} is neither the number nor the name of a column"
+                f"{label}.{step[0]}: {quote(column)} is neither the number nor the name of a column"
             )
 
 
-def _check_grid(label: str, spec: Spec, grid: Any) -> None:
+def _check_grid(label: str, spec: EstimatorSpec, grid: Any) -> None:
     inside = spec.get("params", {}).get("estimator")
-    for one in grid if isinstance(grid, list | tuple) else [grid]:
-        if not (isinstance(one, Mapping) and isinstance(inside, Mapping)):
+    for lists in grid if isinstance(grid, list | tuple) else [grid]:
+        if not (isinstance(lists, Mapping) and isinstance(inside, Mapping)):
             raise InputError(f"{label}={quote(grid)}: expected lists of values by parameter of its estimator")
-        for key, values in one.items():
+        for key, values in lists.items():
             for value in values if isinstance(values, list | tuple) else [values]:
                 check_setting(label, inside, key, value)
 
@@ -223,19 +223,19 @@ def _flatten(label: str, value: Any, depth: int = 0) -> Iterator[Any]:
     if depth > MOST_DEPTH:
         raise InputError(f"{label} is nested too deeply")
     if isinstance(value, list | tuple):
-        for one in value:
-            yield from _flatten(label, one, depth + 1)
+        for item in value:
+            yield from _flatten(label, item, depth + 1)
     else:
         yield value
 
 
-def _list_inside(value: Any) -> Iterator[Spec]:
+def _list_inside(value: Any) -> Iterator[EstimatorSpec]:
     """Yield the estimators in a value of a parameter, not those inside them."""
     if isinstance(value, Mapping) and isinstance(value.get("class"), str):
         yield value
     elif isinstance(value, Mapping | list | tuple):
-        for one in value.values() if isinstance(value, Mapping) else value:
-            yield from _list_inside(one)
+        for item in value.values() if isinstance(value, Mapping) else value:
+            yield from _list_inside(item)
 
 
 def _is_plain(value: Any) -> bool:
@@ -243,6 +243,6 @@ def _is_plain(value: Any) -> bool:
 
 
 def _say(allowed: Any) -> str:
-    listed = [one for one in allowed if one not in (ESTIMATOR, STEPS, GRID)]
+    listed = [word for word in allowed if word not in (ESTIMATOR, STEPS, GRID)]
     words = f", or {', '.join(listed[:12])}{' ...' if len(listed) > 12 else ''}" if listed else ""
     return f"expected numbers or lists of them{words}"

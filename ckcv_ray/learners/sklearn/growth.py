@@ -103,8 +103,8 @@ def growth(forest: Any, X: Rows, y: Classes) -> Growth | None:
         return None
 
 
-def _equal(one: Any, other: Any) -> bool:
-    a, b = one.__getstate__(), other.__getstate__()
+def _equal(first: Any, second: Any) -> bool:
+    a, b = first.__getstate__(), second.__getstate__()
     fields = a["nodes"].dtype.names
     same = all(np.array_equal(a["nodes"][name], b["nodes"][name], equal_nan=True) for name in fields)
     return same and np.array_equal(a["values"], b["values"])

@@ -29,7 +29,7 @@ from ckcv_ray.learners.class_weight import (
 )
 from ckcv_ray.learners.sklearn.model import EstimatorCodec, is_foreign
 from ckcv_ray.learners.sklearn.packing import last_step
-from ckcv_ray.learners.sklearn.paths import Block, Path, Plain, find_sharing
+from ckcv_ray.learners.sklearn.paths import Block, EstimatorPath, Plain, find_sharing
 from ckcv_ray.learners.sklearn.space import Values, check_space, list_settings
 from ckcv_ray.learners.sklearn.spec import (
     Spec,
@@ -49,8 +49,8 @@ from ckcv_ray.tables.task import Task
 from ckcv_ray.validation import integer
 
 LEAST_SHARE = 6  # the smallest training set has one part in six of the rows
-CLASSES = frozenset({Kind.BINARY, Kind.MULTICLASS})
-NUMBERS = frozenset({Kind.REGRESSION})
+CLASS_KINDS = frozenset({Kind.BINARY, Kind.MULTICLASS})
+NUMBER_KINDS = frozenset({Kind.REGRESSION})
 WEIGHTS_BY_POSITION = ("HistGradientBoostingClassifier",)  # among the classes that have training rows
 OVERHEAD_ROWS = 500  # a fit on no rows takes about as long as these many rows more
 
@@ -92,7 +92,7 @@ class EstimatorLearner(Learner):
     name: ClassVar[str]
     spec: ClassVar[Spec]
     values: ClassVar[Values] = {}
-    kinds: ClassVar[frozenset[Kind]] = CLASSES
+    kinds: ClassVar[frozenset[Kind]] = CLASS_KINDS
     convergence_advice: ClassVar[str] = "raise max_iter, or narrow the search space"
 
     param: Mapping[str, Any] | None = option(None, PARAM)
@@ -108,7 +108,7 @@ class EstimatorLearner(Learner):
         return dict(sorted({**self.values, **(self.param or {})}.items()))
 
     @cached_property
-    def sharing(self) -> type[Path]:
+    def sharing(self) -> type[EstimatorPath]:
         """How the settings of a path share work."""
         found = find_sharing(self.build())
         return found if found.parameter in self.all_values else Plain
@@ -138,7 +138,7 @@ class EstimatorLearner(Learner):
     @cached_property
     def outputs(self) -> frozenset[Output]:
         """Probabilities if the estimator has them, and scores that order rows if it has either."""
-        if self.kinds == NUMBERS:
+        if self.kinds == NUMBER_KINDS:
             return frozenset()
         estimator = self.build()
         if hasattr(estimator, "predict_proba"):
@@ -350,7 +350,7 @@ class AnyEstimator(WeightedLearner):
         """Kinds of task: a regressor predicts numbers."""
         from sklearn.base import is_regressor
 
-        return NUMBERS if is_regressor(self.build()) else CLASSES
+        return NUMBER_KINDS if is_regressor(self.build()) else CLASS_KINDS
 
     storable: ClassVar[bool] = False
 

@@ -77,8 +77,8 @@ def unpack(content: bytes, n_features: int, classes: Iterable[str] | None = None
     import skops.io
 
     estimator = skops.io.loads(content, trusted=types)
-    for one in _inside(estimator, set(), 0):
-        _check_object(one, n_features)
+    for part in _inside(estimator, set(), 0):
+        _check_object(part, n_features)
     if _is_neighbours(nearest := last_step(estimator)):
         nearest._tree = _search_tree(nearest)
     return estimator
@@ -112,8 +112,8 @@ def _nodes(schema: Any) -> Iterator[Mapping[str, Any]]:
         if "__loader__" in schema:
             yield schema
         schema = list(schema.values())
-    for one in schema if isinstance(schema, list) else ():
-        yield from _nodes(one)
+    for column in schema if isinstance(schema, list) else ():
+        yield from _nodes(column)
 
 
 def last_step(estimator: Any) -> Any:
@@ -136,15 +136,17 @@ def _search_tree(nearest: Any) -> Any:
         ValueError: what it is built from are not numbers and words.
     """
     state = vars(nearest)
-    metric, others = state.get("effective_metric_"), state.get("effective_metric_params_")
-    plain = isinstance(others, dict) and all(isinstance(one, int | float | None) for one in others.values())
+    metric, options = state.get("effective_metric_"), state.get("effective_metric_params_")
+    plain = isinstance(options, dict) and all(
+        isinstance(option, int | float | None) for option in options.values()
+    )
     if not (state.get("_fit_method") in SEARCH_TREES and isinstance(metric, str) and plain):
         raise ValueError("its neighbours are not described by numbers and words")
     if (tree := SEARCH_TREES[state["_fit_method"]]) is None:
         return None
     from sklearn import neighbors
 
-    return getattr(neighbors, tree)(state["_fit_X"], state.get("leaf_size"), metric=metric, **others)
+    return getattr(neighbors, tree)(state["_fit_X"], state.get("leaf_size"), metric=metric, **options)
 
 
 def _without_search_tree(estimator: Any) -> Any:
@@ -159,17 +161,17 @@ def _without_search_tree(estimator: Any) -> Any:
     return bare
 
 
-def _check_object(one: Any, n_features: int) -> None:
+def _check_object(part: Any, n_features: int) -> None:
     """Check what compiled code follows unchecked when an estimator predicts, and what predicting would take.
 
     Raises:
         ValueError: an array does not have the shape that the others require, a tree leads outside its arrays
             or in a circle, or predictions would take threads or memory that nothing in the file takes.
     """
-    name, state = _type_name(one), getattr(one, "__dict__", {})
+    name, state = _type_name(part), getattr(part, "__dict__", {})
     if name in CHECKS:
-        CHECKS[name](one, n_features)
-    if not isinstance(one, np.ndarray) and state.get("n_jobs") not in (None, 1):
+        CHECKS[name](part, n_features)
+    if not isinstance(part, np.ndarray) and state.get("n_jobs") not in (None, 1):
         raise ValueError(f"n_jobs is {quote(state['n_jobs'])}: predictions take one thread")
     if "_fit_X" in state:
         _check_neighbours(state, n_features)

@@ -27,7 +27,7 @@ from ckcv_ray.tables.target import Rows
 TIE = 1e-12  # of squared distances, relative to the squares of the rows: far above their rounding
 
 
-class Path:
+class EstimatorPath:
     """The fits of some settings on one split, by ascending value of ``parameter``.
 
     Attributes:
@@ -75,7 +75,7 @@ class Path:
         return fit_model(split.estimators, split.task, split.train, self.settings[step])[0]
 
 
-class Plain(Path):
+class Plain(EstimatorPath):
     """Settings that share nothing, but the first steps of a pipeline."""
 
     @property
@@ -103,7 +103,7 @@ class Plain(Path):
         return [self.split.fit(setting) for setting in self.settings]
 
 
-class Rounds(Path):
+class Rounds(EstimatorPath):
     """Rounds of gradient boosting: the first rounds of a long fit are a short fit."""
 
     parameter = "max_iter"
@@ -126,13 +126,13 @@ class Rounds(Path):
     def labels(self) -> Classes:
         """Return the labels after each number of rounds."""
         fit = self.split.fit(self.settings[-1])
-        rounds = enumerate(fit.last.staged_decision_function(self.split.seen(fit)), start=1)
+        rounds = enumerate(fit.last.staged_decision_function(self.split.transform(fit)), start=1)
         wanted = set(self.n_iter.tolist())
         number = [_choose_class(decision) for count, decision in rounds if count in wanted]
         return np.asarray(fit.last.classes_[np.array(number)], np.int32)
 
 
-class Trees(Path):
+class Trees(EstimatorPath):
     """Trees of a forest: the first trees of a large forest are a small forest."""
 
     parameter = "n_estimators"
@@ -154,8 +154,8 @@ class Trees(Path):
         if grown is None:
             fit = self.split.fit(self.settings[-1])
         forest = fit.last
-        X = forest._validate_X_predict(self.split.seen(fit))
-        trees = (one.tree_ for one in forest.estimators_) if grown is None else grown.trees(sizes[-1])
+        X = forest._validate_X_predict(self.split.transform(fit))
+        trees = (member.tree_ for member in forest.estimators_) if grown is None else grown.trees(sizes[-1])
         sums, found = np.zeros((len(X), len(forest.classes_))), []
         for count, tree in enumerate(trees, start=1):
             sums += tree.predict(X)[:, : len(forest.classes_)]
@@ -164,7 +164,7 @@ class Trees(Path):
         return np.array(found).astype(np.int32)
 
 
-class Neighbours(Path):
+class Neighbours(EstimatorPath):
     """Numbers of neighbours: the nearest few are the first of the nearest many, unless distances are tied."""
 
     parameter = "n_neighbors"
@@ -196,7 +196,7 @@ class Neighbours(Path):
         key = json.dumps(fixed, sort_keys=True)
         if key not in self.split.shared:
             fit = self.split.fit(setting)
-            self.split.shared[key] = Nearest.find(fit.last, self.split.seen(fit), setting["n_neighbors"])
+            self.split.shared[key] = Nearest.find(fit.last, self.split.transform(fit), setting["n_neighbors"])
         nearest: Nearest = self.split.shared[key]
         return nearest
 
@@ -229,7 +229,7 @@ class Nearest(NamedTuple):
         return cls(distance, nearest._y[index], tied, nearest.classes_)
 
 
-class Pruning(Path):
+class Pruning(EstimatorPath):
     """Costs of complexity: all pruned trees come from one full tree."""
 
     parameter = "ccp_alpha"
@@ -239,7 +239,7 @@ class Pruning(Path):
         """Return the labels of each pruned tree."""
         fit = self.split.fit({**self.settings[0], "ccp_alpha": 0.0})
         full = fit.last
-        X = full._validate_X_predict(self.split.seen(fit), check_input=True)
+        X = full._validate_X_predict(self.split.transform(fit), check_input=True)
         found = []
         for setting in self.settings:
             tree = copy.copy(full)
@@ -249,7 +249,7 @@ class Pruning(Path):
         return np.array(found).astype(np.int32)
 
 
-class Smoothing(Path):
+class Smoothing(EstimatorPath):
     """Smoothing of naive Bayes: means and variances are computed once."""
 
     parameter = "var_smoothing"
@@ -259,7 +259,7 @@ class Smoothing(Path):
         """Return the labels with each share of the largest variance added."""
         fit = self.split.fit({**self.settings[0], "var_smoothing": 0.0})
         bare, largest, found = fit.last, np.var(fit.X, axis=0).max(), []
-        X = bare._check_X(self.split.seen(fit))
+        X = bare._check_X(self.split.transform(fit))
         for setting in self.settings:
             smooth = copy.copy(bare)
             smooth.var_ = bare.var_ + setting["var_smoothing"] * largest
@@ -267,10 +267,10 @@ class Smoothing(Path):
         return np.array(found).astype(np.int32)
 
 
-SHARING: tuple[type[Path], ...] = (Rounds, Trees, Neighbours, Pruning, Smoothing)
+SHARING: tuple[type[EstimatorPath], ...] = (Rounds, Trees, Neighbours, Pruning, Smoothing)
 
 
-def find_sharing(estimator: Any) -> type[Path]:
+def find_sharing(estimator: Any) -> type[EstimatorPath]:
     """Return how an estimator's settings share work."""
     return next((path for path in SHARING if path.applies(estimator)), Plain)
 
@@ -286,9 +286,9 @@ class Block(NamedTuple):
 
     split: SplitFits
     paths: Sequence[Sequence[Setting]]
-    sharing: type[Path]
+    sharing: type[EstimatorPath]
 
-    def fit(self, path: int, length: int) -> Path:
+    def fit(self, path: int, length: int) -> EstimatorPath:
         """Fit the first ``length`` steps of a path."""
         settings = self.paths[path][:length]
         template = self.split.estimators.template(settings[-1])

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ckcv_ray.core.measures import Kind
-from ckcv_ray.learners.sklearn.learner import NUMBERS, EstimatorLearner, NeighborsLearner, ScaledLearner
+from ckcv_ray.learners.sklearn.learner import NUMBER_KINDS, EstimatorLearner, NeighborsLearner, ScaledLearner
 from ckcv_ray.learners.sklearn.space import Values
 from ckcv_ray.learners.sklearn.spec import Spec
 
@@ -15,7 +15,7 @@ TENTHS = tuple(10.0 ** (e / 2) for e in range(-6, 3))
 class Regressor(EstimatorLearner):
     """A base class for learners of numbers."""
 
-    kinds: ClassVar[frozenset[Kind]] = NUMBERS
+    kinds: ClassVar[frozenset[Kind]] = NUMBER_KINDS
 
 
 @dataclass(frozen=True)

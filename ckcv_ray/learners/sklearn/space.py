@@ -16,7 +16,7 @@ from ckcv_ray.errors import InputError
 from ckcv_ray.validation import MOST_GRID, check_count, expect, parse_grid, quote
 
 Values = dict[str, Any]  # by parameter: a tuple of values, or a distribution as text
-Setting = dict[str, Any]
+Params = dict[str, Any]
 DISTRIBUTIONS = ("loguniform", "uniform", "randint")
 WORDS = {"true": True, "false": False, "none": None, "null": None}
 MOST_SETTINGS = 100_000
@@ -48,7 +48,7 @@ def check_space(name: str, value: Any) -> Values | None:
     return {key: _parse_values(f"{name} {key}", value[key]) for key in sorted(value)}
 
 
-def list_settings(space: Values, sample: int | None) -> list[Setting]:
+def list_settings(space: Values, sample: int | None) -> list[Params]:
     """Return the settings of a space: all combinations in order, or a random sample of them.
 
     The sample depends on the space and its size alone.
@@ -141,7 +141,7 @@ def _check_value(name: str, value: Any) -> Any:
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, list | tuple):
-        return [_check_value(name, one) for one in value]
+        return [_check_value(name, item) for item in value]
     if value is None or isinstance(value, bool | int) or (isinstance(value, float) and np.isfinite(value)):
         return value
     if isinstance(value, str) and value.isprintable():

@@ -212,9 +212,9 @@ def _to_json(name: str, value: Any) -> Any:
     if isinstance(value, float) and np.isfinite(value):
         return value
     if isinstance(value, list | tuple):
-        return [_to_json(name, one) for one in value]
+        return [_to_json(name, item) for item in value]
     if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
-        return {key: _to_json(f"{name}.{key}", one) for key, one in value.items()}
+        return {key: _to_json(f"{name}.{key}", item) for key, item in value.items()}
     if hasattr(value, "get_params") and not isinstance(value, type):
         return _describe(name, value)
     raise InputError(

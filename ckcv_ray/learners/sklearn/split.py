@@ -130,7 +130,7 @@ class SplitFits:
         estimator.steps = [*head.pipeline.steps, (name, last)]
         return Fit(estimator, last, status, X, head)
 
-    def seen(self, fit: Fit) -> Rows:
+    def transform(self, fit: Fit) -> Rows:
         """Return the rows to score as the last step of a fit sees them: a copy.
 
         A pipeline whose first steps are not shared sees them as they are.
@@ -149,7 +149,7 @@ class SplitFits:
         Raises:
             ValueError: it predicts something else.
         """
-        predicting, X = fit.estimator if fit.head is None else fit.last, self.seen(fit)
+        predicting, X = fit.estimator if fit.head is None else fit.last, self.transform(fit)
         with models.guard(self.estimators.foreign):
             return models.predict_classes(predicting, X, self.task.n_classes)
 

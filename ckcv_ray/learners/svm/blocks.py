@@ -31,7 +31,7 @@ from ckcv_ray.learners.svm.kernels import (
 )
 from ckcv_ray.learners.svm.memory import Matrix, round_up, scratch
 from ckcv_ray.learners.svm.path import MOST_FREE
-from ckcv_ray.learners.svm.problem import Fits, Options, Weights
+from ckcv_ray.learners.svm.problem import Options, Solutions, Weights
 from ckcv_ray.learners.svm.scaling import Scaling
 from ckcv_ray.learners.svm.solvers import ON_POINTS, SOLVERS
 
@@ -46,19 +46,19 @@ class Dense(NamedTuple):
     train_kernel: Complement
     score_kernel: Matrix
 
-    def fit(self, gamma: float, y: Matrix, weights: Weights, options: Options) -> Fits:
+    def fit(self, gamma: float, y: Matrix, weights: Weights, options: Options) -> Solutions:
         """Fit the path of one gamma to labels y."""
         fill_complement(self.train_distances, gamma, self.train_kernel)
         solver = SOLVERS[options.solver]
         return solver(self.train_kernel, y, options.C_values, options.tolerance, options.max_iter, weights)
 
-    def errors(self, gamma: float, fits: Fits, y: NDArray[np.int8]) -> NDArray[np.int64]:
+    def errors(self, gamma: float, fits: Solutions, y: NDArray[np.int8]) -> NDArray[np.int64]:
         """Return the errors by class of each fit on the scored rows with labels y, shape (n_C, 2)."""
         complement(self.score_distances, gamma, out=self.score_kernel)
         return count_errors(self.score_kernel, fits, y)
 
-    def errors_of(
-        self, parts: Sequence[Index], gamma: float, fits: Fits, y: NDArray[np.int8]
+    def count_errors_by_part(
+        self, parts: Sequence[Index], gamma: float, fits: Solutions, y: NDArray[np.int8]
     ) -> NDArray[np.int64]:
         """Return the errors by class of each fit on parts of the scored rows, shape (parts, n_C, 2)."""
         complement(self.score_distances, gamma, out=self.score_kernel)
@@ -71,12 +71,12 @@ class Points(NamedTuple):
     train: Matrix
     score: Matrix
 
-    def fit(self, gamma: float, y: Matrix, weights: Weights, options: Options) -> Fits:
+    def fit(self, gamma: float, y: Matrix, weights: Weights, options: Options) -> Solutions:
         """Fit the path of one gamma to labels y."""
         solver, limits = ON_POINTS[options.solver], (options.tolerance, options.max_iter)
         return solver(self.train, gamma, y, options.C_values, *limits, weights=weights)
 
-    def errors(self, gamma: float, fits: Fits, y: NDArray[np.int8]) -> NDArray[np.int64]:
+    def errors(self, gamma: float, fits: Solutions, y: NDArray[np.int8]) -> NDArray[np.int64]:
         """Return the errors by class of each fit on the scored rows with labels y, shape (n_C, 2)."""
         errors = np.zeros((len(fits.offset), 2), np.int64)
         step = strip_rows(len(self.train))
@@ -88,8 +88,8 @@ class Points(NamedTuple):
             errors += count_errors(complement(D, gamma, out=M), fits, y[rows])
         return errors
 
-    def errors_of(
-        self, parts: Sequence[Index], gamma: float, fits: Fits, y: NDArray[np.int8]
+    def count_errors_by_part(
+        self, parts: Sequence[Index], gamma: float, fits: Solutions, y: NDArray[np.int8]
     ) -> NDArray[np.int64]:
         """Return the errors by class of each fit on parts of the scored rows, shape (parts, n_C, 2)."""
         return np.array([Points(self.train, self.score[rows]).errors(gamma, fits, y[rows]) for rows in parts])

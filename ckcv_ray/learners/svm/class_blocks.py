@@ -19,14 +19,14 @@ from ckcv_ray.learners.svm.blocks import DENSE_BYTES, dense_bytes
 from ckcv_ray.learners.svm.kernels import (
     DOUBLES,
     complement,
+    compute_distances,
     fill_distances,
     gather,
     pair_complement,
-    squared_distances,
     strip_rows,
 )
 from ckcv_ray.learners.svm.memory import Matrix, Vector, round_up, scratch
-from ckcv_ray.learners.svm.problem import Fits, Options, Weights
+from ckcv_ray.learners.svm.problem import Options, Solutions, Weights
 from ckcv_ray.learners.svm.scaling import Scaling
 from ckcv_ray.learners.svm.solvers import ON_POINTS, SOLVERS
 
@@ -38,7 +38,7 @@ class Strip(NamedTuple):
     M: Matrix
 
 
-class Dense(NamedTuple):
+class DenseClasses(NamedTuple):
     """Squared distances, and a kernel from the training rows to the scored rows.
 
     Attributes:
@@ -54,7 +54,9 @@ class Dense(NamedTuple):
     score_kernel: Matrix
     n_score: int
 
-    def fit(self, gamma: float, pair: tuple[int, int], y: Vector, weights: Weights, options: Options) -> Fits:
+    def fit(
+        self, gamma: float, pair: tuple[int, int], y: Vector, weights: Weights, options: Options
+    ) -> Solutions:
         """Fit the path of one gamma to the rows of a pair of classes, with labels y."""
         first, second = pair
         columns = self.of_class[first], self.of_class[second]
@@ -67,14 +69,16 @@ class Dense(NamedTuple):
         yield Strip(slice(0, self.n_score), complement(self.score_distances, gamma, out=self.score_kernel))
 
 
-class Points(NamedTuple):
+class ClassPoints(NamedTuple):
     """The scaled rows themselves: ranges of the classes, training rows and scored rows."""
 
     ranges: Sequence[slice]
     train: Matrix
     score: Matrix
 
-    def fit(self, gamma: float, pair: tuple[int, int], y: Vector, weights: Weights, options: Options) -> Fits:
+    def fit(
+        self, gamma: float, pair: tuple[int, int], y: Vector, weights: Weights, options: Options
+    ) -> Solutions:
         """Fit the path of one gamma to the rows of a pair of classes, with labels y."""
         rows = np.concatenate([self.train[self.ranges[number]] for number in pair])
         solver = ON_POINTS[options.solver]
@@ -99,7 +103,7 @@ def prepare_classes(
     train: Index,
     ranges: Sequence[slice],
     score: Index,
-) -> Dense | Points:
+) -> DenseClasses | ClassPoints:
     """Return the block of one split of X [n, d], in this thread's scratch memory: one block at a time.
 
     Args:
@@ -111,11 +115,11 @@ def prepare_classes(
     """
     n = len(train)
     if dense_bytes(n, len(score)) > DENSE_BYTES:
-        return Points(ranges, scaling.apply(X[train]), scaling.apply(X[score]))
+        return ClassPoints(ranges, scaling.apply(X[train]), scaling.apply(X[score]))
     memory = scratch("train distances", (n * n,))
     of_class = [memory[n * part.start : n * part.stop].reshape(n, -1) for part in ranges]
     oblong = n, round_up(len(score), DOUBLES)
-    block = Dense(
+    block = DenseClasses(
         ranges, of_class, scratch("score distances", oblong), scratch("score kernel", oblong), len(score)
     )
     if distances is not None:
@@ -125,6 +129,6 @@ def prepare_classes(
         return block
     inputs = scaling.apply(X[train])
     for part, columns in zip(ranges, of_class, strict=True):
-        columns[...] = squared_distances(inputs, inputs[part])
+        columns[...] = compute_distances(inputs, inputs[part])
     fill_distances(inputs, scaling.apply(X[score]), block.score_distances)
     return block

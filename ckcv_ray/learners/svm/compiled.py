@@ -16,12 +16,12 @@ N, NM, B, T = int64[::1], int64[:, ::1], int8[::1], int32[:, :, ::1]
 
 def signatures() -> Signatures:
     """List every function with the types of its arguments, callees first."""
-    complement, fits = typeof(kernels.complement_of(np.zeros((1, 1)))), typeof(empty_fits(1, 1))
+    complement, fits = typeof(kernels.make_complement(np.zeros((1, 1)))), typeof(empty_fits(1, 1))
     space, weights = typeof(path.workspace(1, get_ident())), typeof(EQUAL)
     return [
         (kernels._sum_squares, (M, M, M)),
         (kernels.gather, (M, N, N, M)),
-        (kernels.gather, (_shared(M), N, N, M)),
+        (kernels.gather, (_make_read_only(M), N, N, M)),
         (kernels._fill, (M, float64, M, SM)),
         (factor._sound, (M, M, int64)),
         (factor.factorise, (M, M, int64)),
@@ -39,11 +39,11 @@ def signatures() -> Signatures:
         (newton.newton, (M, V, V, V, V, M, M, N, N, M)),
         (path.describe_fit, (V, V, V, V, V, float64, weights, int64, fits)),
         (path._refresh, (M, V, V, V, N)),
-        (path._spread, (V, V, V, V, S, S)),
+        (path._fill_rows, (V, V, V, V, S, S)),
         (path._copy, (V, V, int64)),
         (path._violation, (V, V, V, V)),
         (path._newton_budget, (V, V, V, int64)),
-        (path.fit, (complement, V, V, V, V, float64, int64, int64, space)),
+        (path.optimise, (complement, V, V, V, V, float64, int64, int64, space)),
         (path.rescale, (V, V, V, V, V, float64, float64)),
         (path._whole, (float64,)),
         (path._begin, (M, V, V, V, float64, float64, space)),
@@ -56,6 +56,6 @@ def signatures() -> Signatures:
     ]
 
 
-def _shared(array: Any) -> Any:
+def _make_read_only(array: Any) -> Any:
     """Return the type of such an array from Ray's object store, which is read-only."""
     return types.Array(array.dtype, array.ndim, array.layout, readonly=True)

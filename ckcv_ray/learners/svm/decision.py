@@ -3,27 +3,27 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from ckcv_ray.learners.svm.machine_code import compiled, load, writable
+from ckcv_ray.learners.svm.machine_code import compile_listed, load_code, writable
 from ckcv_ray.learners.svm.memory import Matrix
-from ckcv_ray.learners.svm.problem import Fits
+from ckcv_ray.learners.svm.problem import Solutions
 from ckcv_ray.learners.svm.simd import FAST, wide
 
 UNDECIDED_WIDTH = 1e-9  # this close to zero, rounding would decide the label: an error
 
 
-def count_errors(M: Matrix, fits: Fits, y: NDArray[np.int8]) -> NDArray[np.int64]:
+def count_errors(M: Matrix, fits: Solutions, y: NDArray[np.int8]) -> NDArray[np.int64]:
     """Return the errors of each fit among the rows of class -1 and those of class +1, shape (n_C, 2).
 
     M = 1 - K of the rows [rows] and the training rows [>= n_train]; f(x) = offset - sum_i b_i M(x, x_i).
     There is one sum per fit and row, which does not depend on which other fits are requested.
     """
-    load()
+    load_code()
     errors = np.zeros((len(fits.offset), 2), np.int64)
     _count_errors(writable(M), writable(fits.b), writable(fits.offset), writable(y), errors)
     return errors
 
 
-@compiled(fastmath=FAST)
+@compile_listed(fastmath=FAST)
 def _count_errors(
     M: Matrix, b: Matrix, offset: Matrix, y: NDArray[np.int8], errors: NDArray[np.int64]
 ) -> None:
@@ -51,7 +51,7 @@ def _count_errors(
                 _judge(f3, y[p3], errors[c])
 
 
-@compiled()
+@compile_listed()
 def _judge(f: float, y: int, errors: NDArray[np.int64]) -> None:
     if y * f <= UNDECIDED_WIDTH:
         errors[np.int64(y > 0)] += 1

@@ -15,16 +15,16 @@ from numpy.typing import NDArray
 from ckcv_ray.learners.svm.kernels import (
     DOUBLES,
     Complement,
-    Index,
+    RowIndex,
     complement_product,
     fill_complement,
     fill_distances,
     scratch_complement,
 )
-from ckcv_ray.learners.svm.machine_code import load, writable
+from ckcv_ray.learners.svm.machine_code import load_code, writable
 from ckcv_ray.learners.svm.memory import Matrix, Vector, round_up, scratch
-from ckcv_ray.learners.svm.path import Workspace, describe_fit, fit, index_mask, rescale, workspace
-from ckcv_ray.learners.svm.problem import EQUAL, Fits, Weights, empty_fits, fit_constant, snap_to_bounds
+from ckcv_ray.learners.svm.path import Workspace, describe_fit, index_mask, optimise, rescale, workspace
+from ckcv_ray.learners.svm.problem import EQUAL, Solutions, Weights, empty_fits, fit_constant, snap_to_bounds
 
 BLOCK = 4096
 Box = tuple[Vector, Vector, Vector]  # b, and its bounds lo and hi
@@ -39,7 +39,7 @@ def path_on_points(
     max_iter: int,
     block: int = BLOCK,
     weights: Weights = EQUAL,
-) -> Fits:
+) -> Solutions:
     """Fit each C in turn, starting from the previous solution; see ``solvers.PathSolverOnPoints``.
 
     Args:
@@ -50,7 +50,7 @@ def path_on_points(
     """
     if (y == y[0]).all():
         return fit_constant(y, len(C_values))
-    load()
+    load_code()
     y, n = writable(y), len(y)
     fits = empty_fits(len(C_values), n)
     b, F = np.zeros(n), -y
@@ -64,7 +64,7 @@ def path_on_points(
         fits.b[c], fits.gradient[c] = b, F
         describe_fit(F, y, b, lo, hi, C, weights, c, fits)
         fits.converged[c] = solved or fits.violation[c] < tolerance
-        solved = solved or bool(fits.converged[c] and weights.unconstrained(b, C))
+        solved = solved or bool(fits.converged[c] and weights.is_unconstrained(b, C))
     return fits
 
 
@@ -81,18 +81,18 @@ def _solve(
     b, lo, hi = box
     done = 0
     while done < max_iter:
-        rows = working_set(F, b, lo, hi, tolerance, block)
+        rows = choose_working_set(F, b, lo, hi, tolerance, block)
         if not len(rows):
             break
         M, space = _block(X[rows], gamma), workspace(len(rows), get_ident())
         before = b[rows]
-        done += max(1, _restricted(M, space, F[rows], rows, box, tolerance, max_iter - done))
+        done += max(1, _optimise_rows(M, space, F[rows], rows, box, tolerance, max_iter - done))
         moved = np.flatnonzero(b[rows] != before)
         F -= complement_product(X, X[rows[moved]], gamma, b[rows[moved]] - before[moved])
     return done
 
 
-def working_set(
+def choose_working_set(
     F: Vector, b: Vector, lo: Vector, hi: Vector, tolerance: float, block: int
 ) -> NDArray[np.intp]:
     """Return the rows of the next working set, ascending; none if the violation is below the tolerance."""
@@ -104,12 +104,12 @@ def working_set(
     quarter = max(1, block // 4)
     upward, downward = np.argsort(rises, kind="stable")[:quarter], np.argsort(-falls, kind="stable")[:quarter]
     violators = np.union1d(upward[rises[upward] < falls.max()], downward[falls[downward] > rises.min()])
-    others = np.setdiff1d(np.flatnonzero((b > lo) & (b < hi)), violators)
-    if len(others) < block - len(violators):  # space left: add those at a bound with the least slack
+    added = np.setdiff1d(np.flatnonzero((b > lo) & (b < hi)), violators)
+    if len(added) < block - len(violators):  # space left: add those at a bound with the least slack
         slack = np.minimum(np.abs(rises - falls.max()), np.abs(falls - rises.min()))
-        slack[violators], slack[others] = np.inf, -1.0
-        others = np.argsort(slack, kind="stable")
-    return np.union1d(violators, others[: block - len(violators)])
+        slack[violators], slack[added] = np.inf, -1.0
+        added = np.argsort(slack, kind="stable")
+    return np.union1d(violators, added[: block - len(violators)])
 
 
 def _block(X: Matrix, gamma: float) -> Complement:
@@ -122,11 +122,11 @@ def _block(X: Matrix, gamma: float) -> Complement:
     return M
 
 
-def _restricted(
+def _optimise_rows(
     M: Complement,
     space: Workspace,
     F: Vector,
-    rows: Index,
+    rows: RowIndex,
     box: Box,
     tolerance: float,
     max_iter: int,
@@ -136,7 +136,7 @@ def _restricted(
     for row, values in zip(space.state, box, strict=False):
         row[:] = 0.0
         row[: len(rows)] = values[rows]
-    iterations: int = fit(
+    iterations: int = optimise(
         M, F, inside, space.state[1], space.state[2], tolerance, max_iter, index_mask(len(rows)), space
     )
     box[0][rows] = inside[: len(rows)]

@@ -3,7 +3,7 @@
 import numpy as np
 from numba import types
 
-from ckcv_ray.learners.svm.machine_code import compiled
+from ckcv_ray.learners.svm.machine_code import compile_listed
 from ckcv_ray.learners.svm.memory import Matrix, Vector
 from ckcv_ray.learners.svm.simd import FAST, wide
 
@@ -17,7 +17,7 @@ potrf = types.ExternalFunction(
 )
 
 
-@compiled()
+@compile_listed()
 def factorise(A: Matrix, U: Matrix, m: int) -> None:
     """Fill U with the factor of the leading m x m block of A.
 
@@ -34,7 +34,7 @@ def factorise(A: Matrix, U: Matrix, m: int) -> None:
             return
 
 
-@compiled()
+@compile_listed()
 def _sound(A: Matrix, U: Matrix, m: int) -> bool:
     """Return whether every pivot is above rounding."""
     sound = True
@@ -43,7 +43,7 @@ def _sound(A: Matrix, U: Matrix, m: int) -> bool:
     return sound
 
 
-@compiled(fastmath=FAST | {"nnan"})
+@compile_listed(fastmath=FAST | {"nnan"})
 def solve(U: Matrix, x: Vector, inverse: Vector, m: int) -> None:
     """Replace x by the solution of U'U z = x, four rows per pass over x; ``inverse`` [m] is scratch."""
     wide()
@@ -84,7 +84,7 @@ def solve(U: Matrix, x: Vector, inverse: Vector, m: int) -> None:
         x[p], x[p + 1], x[p + 2], x[p + 3] = x0, x1, x2, x3
 
 
-@compiled(fastmath=FAST | {"nnan"})
+@compile_listed(fastmath=FAST | {"nnan"})
 def remove(U: Matrix, carried: Vector, m: int, h: int) -> None:
     """Remove variable h from the factor of m variables, by Givens rotations.
 

@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ckcv_ray.learners.svm.machine_code import compiled, load, writable
-from ckcv_ray.learners.svm.memory import LANES, Matrix, Single, aligned, round_up, scratch
+from ckcv_ray.learners.svm.machine_code import compile_listed, load_code, writable
+from ckcv_ray.learners.svm.memory import LANES, Matrix, Single, align, round_up, scratch
 from ckcv_ray.learners.svm.simd import SHIFT, power_of_two, wide
 
 DOUBLES = 8
@@ -20,7 +20,7 @@ LOG2_E = 1.4426950408889634
 LN2_HIGH, LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10  # their sum is ln 2
 LAST = 1.0 / 6227020800.0
 LARGEST_EXPONENT = 700.0  # exp(-LARGEST) is far below the last digit of 1
-Index = NDArray[np.int64]
+RowIndex = NDArray[np.int64]
 
 
 class Complement(NamedTuple):
@@ -35,7 +35,7 @@ class Complement(NamedTuple):
     single: Single
 
 
-def squared_distances(A: Matrix, B: Matrix) -> Matrix:
+def compute_distances(A: Matrix, B: Matrix) -> Matrix:
     """Return the squared Euclidean distances [p, q] between the rows of A [p, d] and B [q, d].
 
     They are summed over the features in order, as in scipy's ``cdist`` and not as a matrix product: so any
@@ -48,8 +48,8 @@ def squared_distances(A: Matrix, B: Matrix) -> Matrix:
 
 
 def fill_distances(A: Matrix, B: Matrix, out: Matrix) -> None:
-    """Write ``squared_distances`` to rows padded to full vectors; the padding is finite."""
-    load()
+    """Write ``compute_distances`` to rows padded to full vectors; the padding is finite."""
+    load_code()
     columns = np.zeros((B.shape[1], out.shape[1]))
     columns[:, : len(B)] = B.T
     _sum_squares(np.array(A, order="C", dtype=np.float64), columns, out)
@@ -63,7 +63,7 @@ def gaussian(distances: Matrix, gamma: float) -> Matrix:
 
 def complement(distances: Matrix, gamma: float, out: Matrix | None = None) -> Matrix:
     """Return 1 - K = -expm1(-gamma * D) of squared distances D, to full precision however small gamma is."""
-    load()
+    load_code()
     M = np.empty(distances.shape) if out is None else out
     _fill(writable(distances), gamma, M, np.empty((len(M), 0), np.float32))
     return M
@@ -71,7 +71,7 @@ def complement(distances: Matrix, gamma: float, out: Matrix | None = None) -> Ma
 
 def fill_complement(distances: Matrix, gamma: float, out: Complement) -> None:
     """Fill ``out`` from the distances among the training rows, padded as by ``fill_distances``."""
-    load()
+    load_code()
     _fill(writable(distances), gamma, out.double, out.single)
 
 
@@ -101,10 +101,10 @@ def scratch_complement(n: int) -> Complement:
     )
 
 
-def complement_of(M: Matrix) -> Complement:
+def make_complement(M: Matrix) -> Complement:
     """Return a given M [n, n] in both precisions."""
     n = len(M)
-    double, single = aligned((n, round_up(n, DOUBLES))), aligned((n, round_up(n, LANES)), np.float32)
+    double, single = align((n, round_up(n, DOUBLES))), align((n, round_up(n, LANES)), np.float32)
     double[:, :n] = M
     single[...] = 1.0
     single[:, :n] = np.maximum(M, LEAST_CURVATURE)
@@ -122,7 +122,7 @@ def pair_complement(
         gamma: width of the kernel.
         first, second: ranges of the training rows of the two classes.
     """
-    load()
+    load_code()
     n = of_first.shape[1] + of_second.shape[1]
     M = scratch_complement(n)
     row = scratch("pair row", (1, round_up(n, DOUBLES)))
@@ -132,7 +132,7 @@ def pair_complement(
     return M
 
 
-@compiled()
+@compile_listed()
 def _sum_squares(A: Matrix, columns: Matrix, D: Matrix) -> None:
     """Fill D[i, j] = sum over f of (A[i, f] - columns[f, j])^2, four features at a time, in order."""
     wide()
@@ -157,8 +157,8 @@ def _sum_squares(A: Matrix, columns: Matrix, D: Matrix) -> None:
             f += 1
 
 
-@compiled()
-def gather(D: Matrix, rows: Index, columns: Index, block: Matrix) -> None:
+@compile_listed()
+def gather(D: Matrix, rows: RowIndex, columns: RowIndex, block: Matrix) -> None:
     """Copy D[rows][:, columns] to rows padded to full vectors with zeros."""
     wide()
     for p in range(rows.shape[0]):
@@ -169,7 +169,7 @@ def gather(D: Matrix, rows: Index, columns: Index, block: Matrix) -> None:
             out[q] = 0.0
 
 
-@compiled(fastmath={"contract"})
+@compile_listed(fastmath={"contract"})
 def _fill(D: Matrix, gamma: float, double: Matrix, single: Single) -> None:
     """Fill in 1 - exp(-gamma D); with -gamma D = k ln 2 + r, this is (1 - 2^k) - 2^k expm1(r)."""
     wide()
@@ -199,7 +199,7 @@ def _fill(D: Matrix, gamma: float, double: Matrix, single: Single) -> None:
             narrow[j] = np.float32(1.0)
 
 
-@compiled()
+@compile_listed()
 def _fill_pair(
     A: Matrix, B: Matrix, gamma: float, row: Matrix, double: Matrix, single: Single, start: int
 ) -> None:

@@ -21,14 +21,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ckcv_ray.learners.svm.kernels import LEAST_CURVATURE
-from ckcv_ray.learners.svm.machine_code import compiled
+from ckcv_ray.learners.svm.machine_code import compile_listed
 from ckcv_ray.learners.svm.memory import LANES, Single
-from ckcv_ray.learners.svm.simd import FAST, fused, greater, largest_gain, lesser, lowest, wide
+from ckcv_ray.learners.svm.simd import FAST, fuse, greater, largest_gain, lesser, lowest, wide
 
 Double = NDArray[np.float64]
 
 
-@compiled(fastmath=FAST)
+@compile_listed(fastmath=FAST)
 def iterate(
     M: Single,
     U: Single,
@@ -86,15 +86,15 @@ def iterate(
         key = np.int32(2**31 - 1)
         for k in range(n):
             change = Mj[k] - Mi[k]
-            u = fused(t, change, U[k])
+            u = fuse(t, change, U[k])
             U[k] = u
-            V[k] = fused(t, change, V[k])
+            V[k] = fuse(t, change, V[k])
             key = lowest(key, u - floor, k, keep)
         i = np.int64(key & ~keep)
     return budget
 
 
-@compiled()
+@compile_listed()
 def _lowest_place(U: Single) -> int:
     place = 0
     for k in range(U.shape[0]):
@@ -103,7 +103,7 @@ def _lowest_place(U: Single) -> int:
     return place
 
 
-@compiled()
+@compile_listed()
 def iterate_exactly(
     M: Double, F: Double, b: Double, lo: Double, hi: Double, tolerance: float, budget: int
 ) -> int:

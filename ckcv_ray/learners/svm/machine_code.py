@@ -3,7 +3,7 @@
 The code of a function also contains copies of the functions it calls, and LLVM's loader keeps the first copy
 it gets. Copies compiled next to different neighbours may round differently. So the functions are compiled
 together, in a separate process, and every process (including the one that started it) loads the complete
-result in the same order, callees first (``compiled``). No function is ever compiled separately.
+result in the same order, callees first (``compile_listed``). No function is ever compiled separately.
 
 The file's name is a digest of all that may change the code: the sources, Python, numba, llvmlite, numpy, the
 processor, and numba's settings. Two states never share a file. The file starts with the digest of its
@@ -89,7 +89,7 @@ class Code(NullCache):
         return None
 
 
-def compiled(**options: Any) -> Callable[[Callable[..., Any]], Any]:
+def compile_listed(**options: Any) -> Callable[[Callable[..., Any]], Any]:
     """Decorate a function with ``numba.njit``, to be compiled only for the listed types."""
 
     def decorate(function: Callable[..., Any]) -> Any:
@@ -101,7 +101,7 @@ def compiled(**options: Any) -> Callable[[Callable[..., Any]], Any]:
 
 
 @cache
-def load() -> None:
+def load_code() -> None:
     """Load every function into this process; the first time on a machine, compile them all (about 12 s).
 
     Raises:
@@ -124,7 +124,7 @@ def entry(function: Any) -> Callable[..., None]:
     It takes only arguments of those types, which it hardly checks, and need not look them up; for arguments
     with many arrays, that takes longer than a small fit.
     """
-    load()
+    load_code()
     (code,) = function.overloads.values()
     entry_point: Callable[..., None] = code.entry_point
     return entry_point
@@ -140,7 +140,7 @@ def compile_all() -> bytes:
     listed, Code.compiling = list_signatures(), True
     for function, types in listed:
         function.compile(types)
-    return sealed(dumps([function.overloads[types]._reduce() for function, types in listed]))
+    return seal(dumps([function.overloads[types]._reduce() for function, types in listed]))
 
 
 def file_name() -> str:
@@ -176,21 +176,21 @@ def _versions() -> list[tuple[str, str]]:
     return [(name, version(name)) for name in COMPILER_PACKAGES]
 
 
-def sealed(content: bytes) -> bytes:
+def seal(content: bytes) -> bytes:
     """Prefix the content with its digest."""
     return hashlib.sha256(content).digest() + content
 
 
-def opened(file: bytes) -> bytes | None:
+def open_sealed(file: bytes) -> bytes | None:
     """Return the content of a file, or None if it does not match its digest."""
     content = file[DIGEST_BYTES:]
-    return content if content and sealed(content) == file else None
+    return content if content and seal(content) == file else None
 
 
 def _code() -> bytes:
     """Return the code of this state from its file, or compile it and keep the file."""
     name, folders = file_name(), list(_folders())
-    if (content := _found(folders, name)) is not None:
+    if (content := _find(folders, name)) is not None:
         return content
     with ExitStack() as stack:
         for folder in folders:
@@ -198,10 +198,10 @@ def _code() -> bytes:
                 folder.mkdir(0o755, parents=True, exist_ok=True)
                 stack.enter_context(FileLock(folder / "solver.lock", timeout=LOCK_SECONDS))
                 break
-        if (content := _found(folders, name)) is not None:  # another process was faster
+        if (content := _find(folders, name)) is not None:  # another process was faster
             return content
-        file = _built()
-        if (content := opened(file)) is None:
+        file = _build()
+        if (content := open_sealed(file)) is None:
             raise RunError("the solver could not be compiled: its code arrived incomplete or damaged")
         _keep(file, folders, name)
     return content
@@ -218,21 +218,21 @@ def _folders() -> Iterator[Path]:
     yield PACKAGE / "__pycache__"
 
 
-def _found(folders: list[Path], name: str) -> bytes | None:
+def _find(folders: list[Path], name: str) -> bytes | None:
     for folder in folders:
         with suppress(OSError), (folder / name).open("rb") as file:
-            if _trusted(os.fstat(file.fileno())) and (content := opened(file.read())) is not None:
+            if _is_trusted(os.fstat(file.fileno())) and (content := open_sealed(file.read())) is not None:
                 return content
     return None
 
 
-def _trusted(file: os.stat_result) -> bool:
+def _is_trusted(file: os.stat_result) -> bool:
     """Return whether only this user and root can have written a file: its content is executed."""
     owners = {0, os.geteuid()} if hasattr(os, "geteuid") else {file.st_uid}
     return file.st_uid in owners and not file.st_mode & OTHERS_WRITE
 
 
-def _built() -> bytes:
+def _build() -> bytes:
     """Compile in a separate process, whose state does not depend on what this one did before."""
     environment = {**os.environ, "PYTHONHASHSEED": "0", "PYTHONOPTIMIZE": ""}
     command = [sys.executable, "-P", "-c", BUILD, str(PACKAGE.parent)]

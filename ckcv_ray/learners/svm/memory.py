@@ -21,7 +21,7 @@ LANES = 64
 _kept = threading.local()
 
 
-def aligned(shape: tuple[int, ...], dtype: Any = np.float64) -> NDArray[Any]:
+def align(shape: tuple[int, ...], dtype: Any = np.float64) -> NDArray[Any]:
     """Return zeros that start on a cache line: a vector load across two lines takes twice as long."""
     size = math.prod(shape) * np.dtype(dtype).itemsize
     memory = np.zeros(size + CACHE_LINE, np.uint8)
@@ -35,7 +35,7 @@ def scratch(name: str, shape: tuple[int, ...], dtype: Any = np.float64) -> NDArr
     kept, size = vars(_kept), math.prod(shape)
     memory: NDArray[Any] | None = kept.get(name)
     if memory is None or memory.size < size:
-        memory = kept[name] = aligned((size,), dtype)
+        memory = kept[name] = align((size,), dtype)
     return memory[:size].reshape(shape)
 
 

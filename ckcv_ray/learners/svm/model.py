@@ -13,7 +13,7 @@ from ckcv_ray.core.measures import UNDECIDED as NEITHER
 from ckcv_ray.core.threads import one_thread
 from ckcv_ray.learners.base import Model, Predicted
 from ckcv_ray.learners.svm.decision import UNDECIDED_WIDTH
-from ckcv_ray.learners.svm.kernels import gaussian, squared_distances
+from ckcv_ray.learners.svm.kernels import compute_distances, gaussian
 from ckcv_ray.learners.svm.scaling import Scaling
 from ckcv_ray.tables.target import Rows
 
@@ -49,7 +49,7 @@ class SVMModel(Model):
         with one_thread():
             for start in range(0, len(X), step):
                 rows = slice(start, start + step)
-                K = gaussian(squared_distances(self.scaling.apply(X[rows]), vectors), self.gamma)
+                K = gaussian(compute_distances(self.scaling.apply(X[rows]), vectors), self.gamma)
                 values[rows] = np.vecdot(K, self.dual_coef) + self.offset
         return values
 

@@ -13,8 +13,8 @@ objective never rises. If few variables were fixed, the factor is downdated; if 
 """
 
 from ckcv_ray.learners.svm.factor import factorise, remove, solve
-from ckcv_ray.learners.svm.kernels import LEAST_CURVATURE, Index
-from ckcv_ray.learners.svm.machine_code import compiled
+from ckcv_ray.learners.svm.kernels import LEAST_CURVATURE, RowIndex
+from ckcv_ray.learners.svm.machine_code import compile_listed
 from ckcv_ray.learners.svm.memory import Matrix, Vector
 from ckcv_ray.learners.svm.simd import FAST, lesser, wide
 
@@ -23,7 +23,7 @@ REFACTOR_SHARE = 4
 WORK_ROWS = 7
 
 
-@compiled(fastmath=FAST | {"nnan"})
+@compile_listed(fastmath=FAST | {"nnan"})
 def newton(
     M: Matrix,
     F: Vector,
@@ -32,8 +32,8 @@ def newton(
     hi: Vector,
     A: Matrix,
     U: Matrix,
-    free: Index,
-    place: Index,
+    free: RowIndex,
+    place: RowIndex,
     work: Matrix,
 ) -> int:
     """Minimise over the free variables, updating b; return the linear systems solved, 0 if nothing moved.
@@ -81,8 +81,8 @@ def newton(
     return solves
 
 
-@compiled()
-def _free_variables(b: Vector, lo: Vector, hi: Vector, free: Index, most: int) -> int:
+@compile_listed()
+def _free_variables(b: Vector, lo: Vector, hi: Vector, free: RowIndex, most: int) -> int:
     """List the free variables, the one farthest from its bounds last; return how many, 0 if over ``most``."""
     m, at, widest = 0, 0, 0.0
     for k in range(b.shape[0]):
@@ -99,23 +99,23 @@ def _free_variables(b: Vector, lo: Vector, hi: Vector, free: Index, most: int) -
     return m
 
 
-@compiled(fastmath=FAST | {"nnan"})
-def _assemble(M: Matrix, free: Index, place: Index, A: Matrix, m: int) -> None:
+@compile_listed(fastmath=FAST | {"nnan"})
+def _assemble(M: Matrix, free: RowIndex, place: RowIndex, A: Matrix, m: int) -> None:
     """Fill the upper triangle of A."""
     wide()
     to_root = M[free[m]]
     for p in range(m):
         place[p] = p
-        own, row, made, columns = to_root[free[p]], M[free[p]], A[p, p:m], free[p:m]
+        base, row, made, columns = to_root[free[p]], M[free[p]], A[p, p:m], free[p:m]
         for q in range(made.shape[0]):
             c = columns[q]
-            made[q] = own + to_root[c] - row[c]
+            made[q] = base + to_root[c] - row[c]
         made[0] = max(made[0], LEAST_CURVATURE)
 
 
-@compiled(fastmath=FAST | {"nnan"})
+@compile_listed(fastmath=FAST | {"nnan"})
 def _walk(
-    A: Matrix, place: Index, g: Vector, d: Vector, w: Vector, x: Vector, low: Vector, high: Vector, m: int
+    A: Matrix, place: RowIndex, g: Vector, d: Vector, w: Vector, x: Vector, low: Vector, high: Vector, m: int
 ) -> None:
     """Follow the bent path of d, with w = Ad, updating x and g."""
     wide()
@@ -158,8 +158,8 @@ def _walk(
             w[p] -= lost * A[at, place[p]]
 
 
-@compiled()
-def _elect(g: Vector, x: Vector, low: Vector, high: Vector, free: Index, m: int) -> None:
+@compile_listed()
+def _elect(g: Vector, x: Vector, low: Vector, high: Vector, free: RowIndex, m: int) -> None:
     """Replace r, which is at a bound, by the variable now farthest from its bounds."""
     at, widest = m, 0.0
     for p in range(m):
@@ -177,7 +177,7 @@ def _elect(g: Vector, x: Vector, low: Vector, high: Vector, free: Index, m: int)
     free[at], free[m] = free[m], free[at]
 
 
-@compiled()
+@compile_listed()
 def _downdate(U: Matrix, spare: Vector, x: Vector, low: Vector, high: Vector, m: int) -> None:
     """Remove the variables at a bound from the factor, one by one."""
     for p in range(m - 1, -1, -1):
@@ -186,9 +186,9 @@ def _downdate(U: Matrix, spare: Vector, x: Vector, low: Vector, high: Vector, m:
             m -= 1
 
 
-@compiled()
+@compile_listed()
 def _compress(
-    b: Vector, g: Vector, x: Vector, low: Vector, high: Vector, free: Index, place: Index, m: int
+    b: Vector, g: Vector, x: Vector, low: Vector, high: Vector, free: RowIndex, place: RowIndex, m: int
 ) -> int:
     """Write the variables at a bound to b and remove them; return how many are left besides r."""
     kept = 0

@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 
 from ckcv_ray.core.arrays import Classes, Index
 from ckcv_ray.core.measures import Measure
-from ckcv_ray.learners.svm.class_blocks import Dense, Points, prepare_classes
+from ckcv_ray.learners.svm.class_blocks import ClassPoints, DenseClasses, prepare_classes
 from ckcv_ray.learners.svm.memory import Vector
 from ckcv_ray.learners.svm.pairwise import PairwiseSVM
-from ckcv_ray.learners.svm.problem import Fits, Options, Weights, empty_fits, fit_constant
+from ckcv_ray.learners.svm.problem import Options, Solutions, Weights, empty_fits, fit_constant
 from ckcv_ray.learners.svm.scaling import Scaling
 from ckcv_ray.learners.svm.votes import Ballot, add_votes, list_pairs
 from ckcv_ray.tables.target import Rows
@@ -50,7 +50,7 @@ class ClassesBlock(NamedTuple):
     gammas: tuple[float, ...]
     options: Options
     scaling: Scaling
-    kernel: Dense | Points
+    kernel: DenseClasses | ClassPoints
     weights: Vector
 
     def fit(self, path: int, length: int) -> "ClassesFits":
@@ -59,7 +59,7 @@ class ClassesBlock(NamedTuple):
         pairs = list_pairs(len(self.weights))
         return ClassesFits(self, gamma, options.C_values, [self._fit(gamma, pair, options) for pair in pairs])
 
-    def _fit(self, gamma: float, pair: tuple[int, int], options: Options) -> Fits:
+    def _fit(self, gamma: float, pair: tuple[int, int], options: Options) -> Solutions:
         """Fit the path of one pair of classes, the second of which is +1."""
         first, second = pair
         n_first, n_second = (part.stop - part.start for part in (self.ranges[first], self.ranges[second]))
@@ -82,7 +82,7 @@ class ClassesFits(NamedTuple):
     block: ClassesBlock
     gamma: float
     C_values: tuple[float, ...]
-    pairs: list[Fits]
+    pairs: list[Solutions]
 
     @property
     def status(self) -> NDArray[np.int8]:

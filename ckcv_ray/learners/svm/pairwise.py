@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 
 from ckcv_ray.core.threads import one_thread
 from ckcv_ray.learners.base import Model, Predicted
-from ckcv_ray.learners.svm.kernels import gaussian, squared_distances
+from ckcv_ray.learners.svm.kernels import compute_distances, gaussian
 from ckcv_ray.learners.svm.memory import Vector
 from ckcv_ray.learners.svm.model import BLOCK_VALUES, SVMModel
 from ckcv_ray.learners.svm.scaling import Scaling
 from ckcv_ray.learners.svm.votes import Ballot, list_pairs
 from ckcv_ray.tables.target import Rows
 
-Numbers = NDArray[np.int64]
+Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -44,9 +44,9 @@ class PairwiseSVM(Model):
     gamma: float
     scaling: Scaling
     n_classes: int
-    support: Numbers
+    support: Integers
     vectors: Rows
-    used: tuple[Numbers, ...]
+    used: tuple[Integers, ...]
     dual_coef: tuple[Vector, ...]
     offset: Vector
 
@@ -56,7 +56,7 @@ class PairwiseSVM(Model):
         setting: tuple[float, float],
         scaling: Scaling,
         n_classes: int,
-        pairs: Sequence[tuple[Numbers, Vector]],
+        pairs: Sequence[tuple[Integers, Vector]],
         offset: Vector,
         X: Rows,
     ) -> "PairwiseSVM":
@@ -89,7 +89,7 @@ class PairwiseSVM(Model):
         with one_thread():
             for start in range(0, len(X), step):
                 rows = slice(start, start + step)
-                D = squared_distances(self.scaling.apply(X[rows]), vectors)
+                D = compute_distances(self.scaling.apply(X[rows]), vectors)
                 labels[rows] = self._winners(gaussian(D, self.gamma))
         return Predicted(labels, np.full(len(X), np.nan))
 

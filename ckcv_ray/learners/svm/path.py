@@ -33,12 +33,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ckcv_ray.learners.svm.kernels import DOUBLES, Complement, Index
+from ckcv_ray.learners.svm.kernels import DOUBLES, Complement, RowIndex
 from ckcv_ray.learners.svm.loop import iterate, iterate_exactly
-from ckcv_ray.learners.svm.machine_code import compiled, entry, writable
+from ckcv_ray.learners.svm.machine_code import compile_listed, entry, writable
 from ckcv_ray.learners.svm.memory import LANES, Matrix, Vector, round_up, scratch
 from ckcv_ray.learners.svm.newton import WORK_ROWS, newton
-from ckcv_ray.learners.svm.problem import AT_BOUND, EQUAL, Fits, Weights, empty_fits, fit_constant
+from ckcv_ray.learners.svm.problem import AT_BOUND, EQUAL, Solutions, Weights, empty_fits, fit_constant
 from ckcv_ray.learners.svm.simd import FAST, greater, lesser, wide
 
 MOST_FREE = 2000
@@ -59,7 +59,7 @@ class Workspace(NamedTuple):
 
     state: Matrix
     rows: NDArray[np.float32]
-    positions: Index
+    positions: RowIndex
     factors: Matrix
     work: Matrix
 
@@ -71,7 +71,7 @@ def path(
     tolerance: float,
     max_iter: int,
     weights: Weights = EQUAL,
-) -> Fits:
+) -> Solutions:
     """Fit each C in turn, starting from the previous solution; see ``solvers.PathSolver``."""
     if y[0] == y[-1] and (y == y[0]).all():
         return fit_constant(y, len(C_values))
@@ -101,7 +101,7 @@ def workspace(n: int, thread: int) -> Workspace:
     )
 
 
-@compiled()
+@compile_listed()
 def _solve_path(
     M: Complement,
     y: Vector,
@@ -111,7 +111,7 @@ def _solve_path(
     mask: int,
     weights: Weights,
     space: Workspace,
-    fits: Fits,
+    fits: Solutions,
 ) -> None:
     n = y.shape[0]
     b, lo, hi, F = space.state[0], space.state[1], space.state[2], space.state[3, :n]
@@ -126,7 +126,7 @@ def _solve_path(
         elif not solved:
             rescale(F, y, b, lo, hi, lowest, highest)
         if not solved:
-            fits.n_iter[c] = fit(M, F, b, lo, hi, tolerance, max_iter, mask, space)
+            fits.n_iter[c] = optimise(M, F, b, lo, hi, tolerance, max_iter, mask, space)
         least, most = 0.0, 0.0
         for k in range(n):
             fits.b[c, k], fits.gradient[c, k] = b[k], F[k]
@@ -136,7 +136,7 @@ def _solve_path(
         solved = solved or (fits.converged[c] and lowest < least and most < highest)
 
 
-@compiled()
+@compile_listed()
 def _begin(
     M: Matrix, F: Vector, y: Vector, b: Vector, lowest: float, highest: float, space: Workspace
 ) -> None:
@@ -171,14 +171,14 @@ def _begin(
             F[k], b[k] = -y[k], 0.0
 
 
-@compiled()
+@compile_listed()
 def _whole(rows: float) -> float:
     """Round what is a whole number except for rounding errors."""
     nearest = np.rint(rows)
     return nearest if abs(rows - nearest) <= AT_BOUND * nearest else rows
 
 
-@compiled(fastmath=FAST)
+@compile_listed(fastmath=FAST)
 def rescale(F: Vector, y: Vector, b: Vector, lo: Vector, hi: Vector, lowest: float, highest: float) -> None:
     """Scale b, and F accordingly, to minimise the objective along the ray."""
     wide()
@@ -199,8 +199,8 @@ def rescale(F: Vector, y: Vector, b: Vector, lo: Vector, hi: Vector, lowest: flo
         F[k] = scale * (F[k] + y[k]) - y[k]
 
 
-@compiled()
-def fit(
+@compile_listed()
+def optimise(
     M: Complement,
     F: Vector,
     b: Vector,
@@ -223,7 +223,7 @@ def fit(
         lowest = min(lowest, violation)
         _copy(b, before, n)
         if stalls < PATIENCE:
-            _spread(F, b, lo, hi, space.rows[0], space.rows[1])
+            _fill_rows(F, b, lo, hi, space.rows[0], space.rows[1])
             done += iterate(
                 M.single, space.rows[0], space.rows[1], b, lo, hi,
                 MARGIN * tolerance, min(budget, max_iter - done), mask,
@@ -241,7 +241,7 @@ def fit(
     return done
 
 
-@compiled(fastmath=FAST)
+@compile_listed(fastmath=FAST)
 def _newton_budget(b: Vector, lo: Vector, hi: Vector, n: int) -> int:
     """Return the number of pair steps that take about as long as a Newton step on the free variables."""
     wide()
@@ -252,7 +252,7 @@ def _newton_budget(b: Vector, lo: Vector, hi: Vector, n: int) -> int:
     return int(nanoseconds / (35.0 + 0.2 * n))
 
 
-@compiled(fastmath=FAST)
+@compile_listed(fastmath=FAST)
 def _violation(F: Vector, b: Vector, lo: Vector, hi: Vector) -> float:
     wide()
     least, most = np.inf, -np.inf
@@ -262,14 +262,14 @@ def _violation(F: Vector, b: Vector, lo: Vector, hi: Vector) -> float:
     return most - least
 
 
-@compiled()
+@compile_listed()
 def _copy(source: Vector, target: Vector, n: int) -> None:
     for k in range(n):
         target[k] = source[k]
 
 
-@compiled()
-def _spread(
+@compile_listed()
+def _fill_rows(
     F: Vector, b: Vector, lo: Vector, hi: Vector, U: NDArray[np.float32], V: NDArray[np.float32]
 ) -> None:
     """Fill the two float32 rows of ``loop.iterate``, padding included."""
@@ -283,8 +283,8 @@ def _spread(
         V[k] = f if b[k] > lo[k] else np.float32(-np.inf)
 
 
-@compiled(fastmath=FAST)
-def _refresh(M: Matrix, F: Vector, b: Vector, before: Vector, changed: Index) -> None:
+@compile_listed(fastmath=FAST)
+def _refresh(M: Matrix, F: Vector, b: Vector, before: Vector, changed: RowIndex) -> None:
     """Update F: F -= M (b - before), over the variables that changed, four rows at a time."""
     wide()
     n = F.shape[0]
@@ -306,9 +306,17 @@ def _refresh(M: Matrix, F: Vector, b: Vector, before: Vector, changed: Index) ->
             F[k] -= t0 * M0[k]
 
 
-@compiled(fastmath=FAST)
+@compile_listed(fastmath=FAST)
 def describe_fit(
-    F: Vector, y: Vector, b: Vector, lo: Vector, hi: Vector, C: float, weights: Weights, c: int, fits: Fits
+    F: Vector,
+    y: Vector,
+    b: Vector,
+    lo: Vector,
+    hi: Vector,
+    C: float,
+    weights: Weights,
+    c: int,
+    fits: Solutions,
 ) -> None:
     """Compute offset, value, violation and gap of one fit, as ``problem`` defines them; Kb = F + y."""
     wide()

@@ -48,7 +48,7 @@ class Weights(NamedTuple):
         """Return lo and hi of the rows with labels y, shape (n,) each."""
         return np.where(y > 0, 0.0, -C * self.negative), np.where(y > 0, C * self.positive, 0.0)
 
-    def unconstrained(self, b: Vector, C: float) -> bool:
+    def is_unconstrained(self, b: Vector, C: float) -> bool:
         """Return whether no b has reached C times its weight: then C has no effect."""
         return bool(-C * self.negative < np.min(b) and np.max(b) < C * self.positive)
 
@@ -90,7 +90,7 @@ class Solution:
     status: Status
 
 
-class Fits(NamedTuple):
+class Solutions(NamedTuple):
     """The fits of a path as arrays: b and gradient [n_C, n_train], the others [n_C]; see ``Solution``."""
 
     b: Matrix
@@ -125,9 +125,9 @@ class Fits(NamedTuple):
         return np.logical_not(self.converged).view(np.int8)
 
 
-def empty_fits(n_C: int, n: int) -> Fits:
+def empty_fits(n_C: int, n: int) -> Solutions:
     """Return arrays for the fits of a path, all zero."""
-    return Fits(
+    return Solutions(
         b=np.zeros((n_C, n)),
         gradient=np.zeros((n_C, n)),
         offset=np.zeros(n_C),
@@ -139,9 +139,9 @@ def empty_fits(n_C: int, n: int) -> Fits:
     )
 
 
-def gather_fits(solutions: Sequence[Solution]) -> Fits:
+def gather_fits(solutions: Sequence[Solution]) -> Solutions:
     """Return the same fits as arrays."""
-    return Fits(
+    return Solutions(
         b=np.array([s.b for s in solutions]),
         gradient=np.array([s.gradient for s in solutions]),
         offset=np.array([s.offset for s in solutions]),
@@ -191,7 +191,7 @@ def snap_to_bounds(b: Vector, y: Vector, C: float, weights: Weights) -> Vector:
     return np.where(b - lo <= room, lo, np.where(hi - b <= room, hi, b))
 
 
-def fit_constant(y: Vector, n_C: int) -> Fits:
+def fit_constant(y: Vector, n_C: int) -> Solutions:
     """Return the fits to a training set of one class: no support vectors, f(x) = that class everywhere."""
     fits = empty_fits(n_C, len(y))
     fits.gradient[:] = -y

@@ -42,7 +42,7 @@ def greater(typingctx: Any, a: Any, b: Any) -> Any:
 
 
 @intrinsic
-def fused(typingctx: Any, a: Any, b: Any, c: Any) -> Any:
+def fuse(typingctx: Any, a: Any, b: Any, c: Any) -> Any:
     """Return a * b + c, rounded once."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:

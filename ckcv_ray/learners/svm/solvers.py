@@ -5,7 +5,7 @@ from typing import Protocol
 from ckcv_ray.learners.svm import decomposition, path
 from ckcv_ray.learners.svm.kernels import Complement
 from ckcv_ray.learners.svm.memory import Matrix, Vector
-from ckcv_ray.learners.svm.problem import EQUAL, Fits, Weights
+from ckcv_ray.learners.svm.problem import EQUAL, Solutions, Weights
 
 
 class PathSolver(Protocol):
@@ -19,7 +19,7 @@ class PathSolver(Protocol):
         tolerance: float,
         max_iter: int,
         weights: Weights = EQUAL,
-    ) -> Fits:
+    ) -> Solutions:
         """Solve for every C in turn.
 
         Args:
@@ -45,7 +45,7 @@ class PathSolverOnPoints(Protocol):
         max_iter: int,
         *,
         weights: Weights = EQUAL,
-    ) -> Fits:
+    ) -> Solutions:
         """Solve for every C in turn, on the scaled rows X [n, d]; otherwise as ``PathSolver``."""
 
 

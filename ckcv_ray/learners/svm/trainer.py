@@ -16,12 +16,12 @@ from ckcv_ray.learners.class_weight import compute_weights
 from ckcv_ray.learners.ensemble import judge
 from ckcv_ray.learners.svm import machine_code
 from ckcv_ray.learners.svm.blocks import Dense, Points, block_bytes, prepare
-from ckcv_ray.learners.svm.kernels import squared_distances
+from ckcv_ray.learners.svm.kernels import compute_distances
 from ckcv_ray.learners.svm.model import SVMModel
 from ckcv_ray.learners.svm.one_against_one import ClassesBlock, prepare_block
 from ckcv_ray.learners.svm.optimality import check_model, check_pairs
 from ckcv_ray.learners.svm.pairwise import PairwiseSVM
-from ckcv_ray.learners.svm.problem import Fits, Options, Weights, make_signs
+from ckcv_ray.learners.svm.problem import Options, Solutions, Weights, make_signs
 from ckcv_ray.learners.svm.scaling import Scaling, fit_scaling
 from ckcv_ray.tables.target import Rows
 from ckcv_ray.tables.task import Task
@@ -56,7 +56,7 @@ class SVMTrainer(Trainer):
     def share(self, task: Task) -> Shared:
         """Compute what all workers share."""
         fits = self.scale == "none" and 8 * task.n**2 <= SHARED_BYTES
-        return Shared(task, np.ascontiguousarray(squared_distances(task.X, task.X)) if fits else None)
+        return Shared(task, np.ascontiguousarray(compute_distances(task.X, task.X)) if fits else None)
 
     def prepare(self, shared: Shared, train: Index, score: Index) -> "Block | ClassesBlock":
         """Prepare the distances of a split."""
@@ -90,7 +90,7 @@ class SVMTrainer(Trainer):
 
     def load(self) -> None:
         """Load the compiled solver, compiling it first if necessary."""
-        machine_code.load()
+        machine_code.load_code()
 
     def state(self) -> dict[str, str]:
         """Return a digest of what determines the machine code of the solver."""
@@ -121,7 +121,7 @@ class PathFits(NamedTuple):
 
     block: Block
     gamma: float
-    fits: Fits
+    fits: Solutions
 
     @property
     def status(self) -> NDArray[np.int8]:
@@ -140,7 +140,7 @@ class PathFits(NamedTuple):
         if measure is ZERO_ONE:
             return block.kernel.errors(self.gamma, self.fits, y)
         if isinstance(measure, GroupShares):
-            errors = block.kernel.errors_of(measure.parts, self.gamma, self.fits, y)
+            errors = block.kernel.count_errors_by_part(measure.parts, self.gamma, self.fits, y)
             return measure.with_loss(errors.sum(axis=0), errors.sum(axis=2).T)
         rows = task.X[block.score], task.y[block.score]
         models = map(self.model, range(len(self.fits.offset)))

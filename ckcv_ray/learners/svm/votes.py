@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from ckcv_ray.core.arrays import Classes
 from ckcv_ray.core.measures import UNDECIDED as NEITHER
 from ckcv_ray.learners.svm.decision import UNDECIDED_WIDTH
-from ckcv_ray.learners.svm.machine_code import compiled, load, writable
+from ckcv_ray.learners.svm.machine_code import compile_listed, load_code, writable
 from ckcv_ray.learners.svm.memory import Matrix, Vector
-from ckcv_ray.learners.svm.problem import Fits
+from ckcv_ray.learners.svm.problem import Solutions
 from ckcv_ray.learners.svm.simd import FAST, wide
 
 Counts = NDArray[np.int32]
@@ -43,8 +43,8 @@ class Ballot:
     """
 
     def __init__(self, shape: tuple[int, ...], n_classes: int) -> None:
-        *others, rows = shape
-        self.certain = np.zeros((*others, n_classes, rows), np.int32)
+        *outer, rows = shape
+        self.certain = np.zeros((*outer, n_classes, rows), np.int32)
         self.open = np.zeros_like(self.certain)
 
     def add(self, first: int, second: int, f: NDArray[np.float64]) -> None:
@@ -65,9 +65,9 @@ class Ballot:
             return winner
         most = least + self.open * n_classes
         at = np.expand_dims(winner, -2)
-        own = np.take_along_axis(least, at, -2)
+        votes = np.take_along_axis(least, at, -2)
         np.put_along_axis(most, at, -1, -2)
-        return np.where(own[..., 0, :] > most.max(axis=-2), winner, np.int32(NEITHER))
+        return np.where(votes[..., 0, :] > most.max(axis=-2), winner, np.int32(NEITHER))
 
 
 def add_votes(
@@ -76,7 +76,7 @@ def add_votes(
     M: Matrix,
     begin: int,
     ranges: tuple[slice, slice],
-    fits: Fits,
+    fits: Solutions,
 ) -> None:
     """Add the votes of one pair's fits to a ballot of shape (n_C, scored rows).
 
@@ -90,14 +90,14 @@ def add_votes(
             Each sum is taken over the support vectors in their order, and does not depend on which other fits
             and rows there are.
     """
-    load()
+    load_code()
     f, used = np.empty(ballot.certain.shape[-1]), np.empty((2, fits.b.shape[1] + 1), np.int64)
     first, second = ranges
     begins = first.start, first.stop - first.start, second.start
     _add_votes(M, begin, *begins, writable(fits.b), fits.offset, *pair, f, used, ballot.certain, ballot.open)
 
 
-@compiled(fastmath=FAST)
+@compile_listed(fastmath=FAST)
 def _decide(
     M: Matrix,
     begin: int,
@@ -131,7 +131,7 @@ def _decide(
             f[k] -= b0 * M0[k]
 
 
-@compiled()
+@compile_listed()
 def _add_votes(
     M: Matrix,
     begin: int,

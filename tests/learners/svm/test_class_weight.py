@@ -20,7 +20,7 @@ from ckcv_ray.errors import InputError
 from ckcv_ray.learners.base import Status
 from ckcv_ray.learners.class_weight import compute_weights, match_labels
 from ckcv_ray.learners.svm.decomposition import path_on_points
-from ckcv_ray.learners.svm.kernels import complement, complement_of, gaussian, squared_distances
+from ckcv_ray.learners.svm.kernels import complement, compute_distances, gaussian, make_complement
 from ckcv_ray.learners.svm.learner import GaussianSVM
 from ckcv_ray.learners.svm.problem import EQUAL, Weights, describe, make_signs
 from ckcv_ray.learners.svm.solvers import ON_POINTS, SOLVERS
@@ -59,7 +59,7 @@ def posed(seed, n=120, share=0.08, gamma=0.5):
     order = rng.permutation(n)
     X, y = X[order], y[order]
     X.flags.writeable = y.flags.writeable = False
-    D, D_new = squared_distances(X, X), squared_distances(new, X)
+    D, D_new = compute_distances(X, X), compute_distances(new, X)
     return Posed(X, y, gaussian(D, gamma), gaussian(D_new, gamma))
 
 
@@ -95,7 +95,7 @@ def solve(solver, p, w, C_values=GRID, tolerance=1e-6, gamma=0.5):
     name, _, on_points = solver.partition(" ")
     if on_points:
         return EVERY_ON_POINTS[name](p.X, gamma, p.y, C_values, tolerance, PLENTY, weights=w).solutions()
-    M = complement_of(complement(squared_distances(p.X, p.X), gamma))
+    M = make_complement(complement(compute_distances(p.X, p.X), gamma))
     return EVERY_SOLVER[name](M, p.y, C_values, tolerance, PLENTY, w).solutions()
 
 
@@ -185,7 +185,7 @@ def test_a_path_equals_its_costs_solved_one_by_one(solver, w):
 def test_a_solution_within_its_own_box_is_that_of_every_larger_cost(solver):
     """The lighter class may reach its bound although no variable is above C."""
     X = np.arange(12.0)[:, None]
-    p = Posed(X, np.where(X[:, 0] < 6, -1.0, 1.0), gaussian(squared_distances(X, X), 0.5), X)
+    p = Posed(X, np.where(X[:, 0] < 6, -1.0, 1.0), gaussian(compute_distances(X, X), 0.5), X)
     C_values, w = (1.0, 60.0, 1e4, 1e5), Weights(0.05, 8.0)
     first, second, third, last = solve(solver, p, w, C_values)
     assert first.b.min() == -0.05
@@ -214,9 +214,9 @@ def problems(draw):
 @settings(derandomize=True, deadline=None, max_examples=200)
 def test_any_problem_is_solved_to_its_tolerance(case, tolerance):
     X, y, w, gamma, C = case
-    D = squared_distances(X, X)
+    D = compute_distances(X, X)
     C_values = (C / 30, C)
-    fits = SOLVERS["newton"](complement_of(complement(D, gamma)), y, C_values, tolerance, PLENTY, w)
+    fits = SOLVERS["newton"](make_complement(complement(D, gamma)), y, C_values, tolerance, PLENTY, w)
     in_blocks = path_on_points(X, gamma, y, C_values, tolerance, PLENTY, 8, w)
     for C, s, other in zip(C_values, fits.solutions(), in_blocks.solutions(), strict=True):
         lo, hi = w.bounds(y, C)
@@ -459,7 +459,7 @@ def test_a_fit_stopped_early_stays_within_its_box(name):
     p, w = posed(9), Weights(1.0, 12.0)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        M = complement_of(1.0 - p.K)
+        M = make_complement(1.0 - p.K)
         solutions = EVERY_SOLVER[name](M, p.y, GRID[2:], 1e-6, 3, w).solutions()
     for C, s in zip(GRID[2:], solutions, strict=True):
         assert s.status is Status.NOT_CONVERGED

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from ckcv_ray.learners.base import Status
-from ckcv_ray.learners.svm.decomposition import path_on_points, working_set
-from ckcv_ray.learners.svm.kernels import complement, complement_of, gaussian, squared_distances
+from ckcv_ray.learners.svm.decomposition import choose_working_set, path_on_points
+from ckcv_ray.learners.svm.kernels import complement, compute_distances, gaussian, make_complement
 from ckcv_ray.learners.svm.problem import describe
 from ckcv_ray.learners.svm.solvers import ON_POINTS, SOLVERS
 from jobs.benchmarks import libsvm
@@ -27,9 +27,9 @@ def points(seed, n=90, d=3):
 @pytest.mark.parametrize("gamma", [0.01, 0.5])
 def test_every_size_of_working_set_ends_at_the_optimum(block, gamma):
     X, y = points(1)
-    D = squared_distances(X, X)
+    D = compute_distances(X, X)
     K = gaussian(D, gamma)
-    exact = libsvm.path(complement_of(complement(D, gamma)), y, GRID, 1e-8, PLENTY)
+    exact = libsvm.path(make_complement(complement(D, gamma)), y, GRID, 1e-8, PLENTY)
     fits = path_on_points(X, gamma, y, GRID, 1e-6, PLENTY, block)
     for C, fit, best in zip(GRID, fits.solutions(), exact.solutions(), strict=True):
         assert fit.status is Status.CONVERGED
@@ -44,7 +44,7 @@ def test_every_size_of_working_set_ends_at_the_optimum(block, gamma):
 @pytest.mark.parametrize("solver", sorted(ON_POINTS))
 def test_it_agrees_with_the_path_on_the_whole_kernel(solver):
     X, y = points(2)
-    M = complement_of(complement(squared_distances(X, X), 0.2))
+    M = make_complement(complement(compute_distances(X, X), 0.2))
     dense, sparse = (
         SOLVERS[solver](M, y, GRID, 1e-6, PLENTY),
         ON_POINTS[solver](X, 0.2, y, GRID, 1e-6, PLENTY),
@@ -85,9 +85,9 @@ def test_a_working_set_holds_the_most_violating_pair_and_no_more_rows_than_asked
     y = np.where(rng.random(90) < 0.5, -1.0, 1.0)
     lo, hi = np.minimum(0.0, C * y), np.maximum(0.0, C * y)
     b = lo + (hi - lo) * rng.choice([0.0, 0.3, 1.0], 90)
-    rows = working_set(F, b, lo, hi, 1e-3, block)
+    rows = choose_working_set(F, b, lo, hi, 1e-3, block)
     assert 2 <= len(rows) <= block
     assert np.all(np.diff(rows) > 0)
     assert np.argmin(np.where(b < hi, F, np.inf)) in rows
     assert np.argmax(np.where(b > lo, F, -np.inf)) in rows
-    assert not len(working_set(np.zeros(90), b, lo, hi, 1e-3, block))
+    assert not len(choose_working_set(np.zeros(90), b, lo, hi, 1e-3, block))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from ckcv_ray.learners.svm.factor import factorise, remove, solve
-from ckcv_ray.learners.svm.machine_code import load
+from ckcv_ray.learners.svm.machine_code import load_code
 
 SIZES = (1, 2, 3, 4, 5, 7, 8, 9, 13, 30)
 
@@ -12,7 +12,7 @@ SIZES = (1, 2, 3, 4, 5, 7, 8, 9, 13, 30)
 @pytest.fixture(autouse=True)
 def loaded():
     """These functions are called as they are, without a solver that loads them first."""
-    load()
+    load_code()
 
 
 def positive_definite(m, seed=0):

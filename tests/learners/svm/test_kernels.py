@@ -15,12 +15,12 @@ from ckcv_ray.learners.svm.kernels import (
     LEAST_CURVATURE,
     Complement,
     complement,
-    complement_of,
+    compute_distances,
     fill_complement,
     fill_distances,
     gather,
     gaussian,
-    squared_distances,
+    make_complement,
 )
 from ckcv_ray.learners.svm.memory import LANES, round_up
 
@@ -40,23 +40,23 @@ def same_bits(a, b):
 @repeatable
 def test_any_block_equals_that_block_of_the_whole_in_every_bit(seed, n, d, data):
     X = cloud(seed, n, d)
-    whole = squared_distances(X, X)
+    whole = compute_distances(X, X)
     rows, columns = (
         data.draw(st.lists(st.integers(0, n - 1), min_size=1, max_size=n, unique=True)) for _ in range(2)
     )
-    assert same_bits(squared_distances(X[rows], X[columns]), whole[np.ix_(rows, columns)])
+    assert same_bits(compute_distances(X[rows], X[columns]), whole[np.ix_(rows, columns)])
 
 
 @pytest.mark.parametrize("layout", [np.asfortranarray, lambda X: np.repeat(X, 2, axis=0)[::2]])
 def test_memory_layout_makes_no_difference(layout):
     X = cloud(3, 40, 13)
-    assert same_bits(squared_distances(layout(X), X), squared_distances(X, X))
+    assert same_bits(compute_distances(layout(X), X), compute_distances(X, X))
 
 
 def test_distances_are_the_sums_of_squares():
     A, B = cloud(1, 9, 17), cloud(2, 6, 17)
     exact = [[fsum((a - b) ** 2 for a, b in zip(u, v, strict=True)) for v in B] for u in A]
-    D = squared_distances(A, B)
+    D = compute_distances(A, B)
     assert D.shape == (9, 6)
     np.testing.assert_allclose(D, exact, rtol=1e-14)
 
@@ -64,7 +64,7 @@ def test_distances_are_the_sums_of_squares():
 def test_distances_are_symmetric_and_vanish_between_equal_rows_alone():
     X = cloud(4, 50, 5) + 1e6  # far from the origin, where |a|^2 + |b|^2 - 2ab would lose it all
     X[7] = X[31]
-    D = squared_distances(X, X)
+    D = compute_distances(X, X)
     assert same_bits(D, D.T)
     zero = {(i, j) for i, j in np.argwhere(D == 0).tolist()}
     assert zero == {(i, i) for i in range(50)} | {(7, 31), (31, 7)}
@@ -74,7 +74,7 @@ def test_distances_are_symmetric_and_vanish_between_equal_rows_alone():
 @given(st.integers(0, 10**6), st.floats(1e-12, 1e12))
 @repeatable
 def test_kernel_is_the_exponential_formula(seed, gamma):
-    D = squared_distances(cloud(seed, 8, 3), cloud(seed + 1, 5, 3))
+    D = compute_distances(cloud(seed, 8, 3), cloud(seed + 1, 5, 3))
     K = gaussian(D, gamma)
     assert K.shape == D.shape
     assert K.dtype == np.float64
@@ -86,14 +86,14 @@ def test_kernel_is_the_exponential_formula(seed, gamma):
 def test_kernel_agrees_with_scikit_learn(gamma):
     rng = np.random.default_rng(0)
     A, B = rng.normal(size=(30, 4)), rng.normal(size=(20, 4))
-    K = gaussian(squared_distances(A, B), gamma)
+    K = gaussian(compute_distances(A, B), gamma)
     np.testing.assert_allclose(K, rbf_kernel(A, B, gamma=gamma), rtol=1e-11, atol=1e-15)
 
 
 @pytest.mark.parametrize("gamma", [1e-3, 1.0])
 def test_kernel_of_distinct_rows_is_positive_definite_with_unit_diagonal(gamma):
     X = np.random.default_rng(5).normal(size=(40, 10))
-    K = gaussian(squared_distances(X, X), gamma)
+    K = gaussian(compute_distances(X, X), gamma)
     assert np.all(np.diag(K) == 1.0)
     assert np.all((K > 0) & (K <= 1))
     assert np.linalg.eigvalsh(K).min() > -1e-12
@@ -109,7 +109,7 @@ def test_arguments_are_read_only_and_left_alone():
     kept = A.copy(), B.copy()
     for array in (A, B):
         array.setflags(write=False)
-    D = squared_distances(A, B)
+    D = compute_distances(A, B)
     D.setflags(write=False)
     before = D.copy()
     K = gaussian(D, 0.3)
@@ -122,7 +122,7 @@ def test_arguments_are_read_only_and_left_alone():
 
 def test_a_symmetric_distance_matrix_in_fortran_order_gives_the_same_kernel():
     X = cloud(6, 20, 2)
-    D = squared_distances(X, X)
+    D = compute_distances(X, X)
     assert same_bits(gaussian(np.asfortranarray(D), 0.01), gaussian(D, 0.01))
 
 
@@ -132,13 +132,13 @@ def test_a_symmetric_distance_matrix_in_fortran_order_gives_the_same_kernel():
 @repeatable
 def test_distances_are_scipys_in_every_bit(seed, p, q, d):
     A, B = cloud(seed, p, d), cloud(seed + 1, q, d)
-    assert same_bits(squared_distances(A, B), cdist(A, B, "sqeuclidean"))
+    assert same_bits(compute_distances(A, B), cdist(A, B, "sqeuclidean"))
 
 
 @given(st.integers(0, 10**6), st.floats(-12, 6))
 @repeatable
 def test_the_complement_has_all_its_digits(seed, exponent):
-    D = squared_distances(cloud(seed, 9, 3), cloud(seed + 1, 11, 3))
+    D = compute_distances(cloud(seed, 9, 3), cloud(seed + 1, 11, 3))
     gamma = 10.0**exponent
     np.testing.assert_allclose(complement(D, gamma), -np.expm1(-gamma * D), rtol=1e-15, atol=0)
 
@@ -156,10 +156,10 @@ def test_both_precisions_are_filled_up_with_ones_and_agree(n):
     fill_distances(X, X, D)
     M = Complement(np.empty_like(D), np.full((n, round_up(n, LANES)), np.nan, np.float32))
     fill_complement(D, 0.1, M)
-    assert same_bits(M.double[:, :n], complement(squared_distances(X, X), 0.1))
+    assert same_bits(M.double[:, :n], complement(compute_distances(X, X), 0.1))
     assert np.all(M.single[:, round_up(n, DOUBLES) :] == 1)
     assert np.all(M.single >= np.float32(LEAST_CURVATURE))
-    given = complement_of(M.double[:, :n])
+    given = make_complement(M.double[:, :n])
     assert same_bits(given.single[:, :n], M.single[:, :n])
     assert same_bits(given.double[:, :n], M.double[:, :n])
 
@@ -167,7 +167,7 @@ def test_both_precisions_are_filled_up_with_ones_and_agree(n):
 @given(st.integers(0, 10**6), st.integers(1, 30), st.data())
 @repeatable
 def test_gathering_is_indexing(seed, n, data):
-    D = np.ascontiguousarray(squared_distances(cloud(seed, n, 2), cloud(seed, n, 2)))
+    D = np.ascontiguousarray(compute_distances(cloud(seed, n, 2), cloud(seed, n, 2)))
     rows, columns = (
         np.array(data.draw(st.lists(st.integers(0, n - 1), min_size=1, max_size=n)), dtype=np.intp)
         for _ in range(2)
@@ -184,5 +184,5 @@ def test_a_product_in_strips_is_that_of_the_whole(strip, monkeypatch):
     A, B = cloud(1, 23, 4), cloud(2, 9, 4)
     b = np.random.default_rng(0).normal(size=9)
     product = kernels.complement_product(A, B, 0.02, b)
-    np.testing.assert_allclose(product, complement(squared_distances(A, B), 0.02) @ b, rtol=1e-12)
+    np.testing.assert_allclose(product, complement(compute_distances(A, B), 0.02) @ b, rtol=1e-12)
     assert kernels.complement_product(A, B[:0], 0.02, b[:0]).tolist() == [0.0] * 23

@@ -53,7 +53,7 @@ def fitted(package: Path, cache: Path, *words: str, python: tuple[str, ...] = ()
 
 
 def objects(file: Path) -> list[bytes]:
-    content = machine_code.opened(file.read_bytes())
+    content = machine_code.open_sealed(file.read_bytes())
     assert content
     return [made[0][2][0] for made in pickle.loads(content)]
 
@@ -103,14 +103,14 @@ def test_how_many_threads_there_are_does_not(monkeypatch: pytest.MonkeyPatch) ->
 @pytest.fixture
 def built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How often the functions were compiled, were it not that what is there already is taken."""
-    machine_code.load()
-    code, calls = machine_code.sealed(machine_code._code()), [0]
+    machine_code.load_code()
+    code, calls = machine_code.seal(machine_code._code()), [0]
 
     def build() -> bytes:
         calls[0] += 1
         return code
 
-    monkeypatch.setattr(machine_code, "_built", build)
+    monkeypatch.setattr(machine_code, "_build", build)
     monkeypatch.setattr(machine_code.config, "CACHE_DIR", str(tmp_path))
     return calls
 
@@ -151,7 +151,7 @@ def test_old_files_go_and_the_new_one_is_its_owners_alone_to_write(built: list[i
 def test_a_file_that_others_may_write_is_not_opened(built: list[int], tmp_path: Path) -> None:
     content = machine_code._code()
     (file,) = tmp_path.glob("*.bin")
-    file.write_bytes(machine_code.sealed(b"anything, and the digest is no secret"))
+    file.write_bytes(machine_code.seal(b"anything, and the digest is no secret"))
     file.chmod(0o666)
     assert machine_code._code() == content
     assert built == [2]
@@ -165,9 +165,9 @@ def test_a_file_that_others_may_write_is_not_opened(built: list[int], tmp_path: 
 
 def test_without_a_compiler_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machine_code.config, "DISABLE_JIT", 1)
-    machine_code.load.cache_clear()
+    machine_code.load_code.cache_clear()
     with pytest.raises(RunError, match="NUMBA_DISABLE_JIT"):
-        machine_code.load()
+        machine_code.load_code()
 
 
 def test_where_nothing_can_be_written_it_is_compiled_all_the_same(
@@ -211,7 +211,7 @@ def test_every_function_is_listed() -> None:
 
 
 def test_nothing_is_compiled_on_its_own() -> None:
-    machine_code.load()
+    machine_code.load_code()
     U = np.eye(3, dtype=np.float32)
     with pytest.raises(TypeError, match="lists the types"):
         factor.solve(U, np.ones(3), np.ones(3), 3)

@@ -5,14 +5,14 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from ckcv_ray.learners.svm.memory import CACHE_LINE, aligned, round_up, scratch
+from ckcv_ray.learners.svm.memory import CACHE_LINE, align, round_up, scratch
 
 
 @pytest.mark.parametrize("shape", [(1,), (3, 5), (2, 3, 8)])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int64])
 def test_arrays_begin_on_a_cache_line_and_are_zero(shape, dtype):
     for _ in range(5):
-        array = aligned(shape, dtype)
+        array = align(shape, dtype)
         assert array.shape == shape
         assert array.dtype == dtype
         assert array.ctypes.data % CACHE_LINE == 0

@@ -207,8 +207,8 @@ def test_a_block_in_strips_gives_the_same_labels(monkeypatch):
     monkeypatch.setattr(class_blocks, "DENSE_BYTES", 0)
     monkeypatch.setattr(class_blocks, "strip_rows", lambda columns: 7)
     points = block_of(learner, task, split.train, split.select)
-    assert isinstance(points.kernel, class_blocks.Points)
-    assert isinstance(dense.kernel, class_blocks.Dense)
+    assert isinstance(points.kernel, class_blocks.ClassPoints)
+    assert isinstance(dense.kernel, class_blocks.DenseClasses)
     for path in range(2):
         fits = points.fit(path, 2)
         assert np.array_equal(fits.predict(), labels[path])

@@ -12,7 +12,7 @@ from scipy.optimize import minimize
 from sklearn.svm import SVC
 
 from ckcv_ray.learners.base import STATUSES, Status
-from ckcv_ray.learners.svm.kernels import complement, complement_of, gaussian, squared_distances
+from ckcv_ray.learners.svm.kernels import complement, compute_distances, gaussian, make_complement
 from ckcv_ray.learners.svm.learner import GaussianSVM
 from ckcv_ray.learners.svm.problem import Solution, describe
 from ckcv_ray.learners.svm.solvers import SOLVERS
@@ -31,7 +31,7 @@ def path(request):
     """A solver, or the reference, here called with K: 1 - K loses nothing at the widths used in this file."""
 
     def solve(K, *rest):
-        M = complement_of(1.0 - K)
+        M = make_complement(1.0 - K)
         for array in M:
             array.flags.writeable = False
         return EVERY[request.param](M, *rest).solutions()
@@ -52,7 +52,7 @@ def problem(seed, n=60, gamma=0.5, noise=0.5, d=2):
     X, new = rng.normal(size=(n, d)), rng.normal(size=(40, d))
     y = np.where(X[:, 0] * X[:, -1] + noise * rng.normal(size=n) > 0, 1.0, -1.0)
     y[:2] = 1.0, -1.0
-    return Problem(gaussian(squared_distances(X, X), gamma), y, gaussian(squared_distances(new, X), gamma))
+    return Problem(gaussian(compute_distances(X, X), gamma), y, gaussian(compute_distances(new, X), gamma))
 
 
 class Audit(NamedTuple):
@@ -399,9 +399,9 @@ def test_any_problem_is_solved_to_its_tolerance(case, tolerance):
     1e-8 by more than its duality gap allows; the order of rows in memory and write protection are no matter.
     """
     X, y, gamma, C_values = case
-    D = squared_distances(X, X)
+    D = compute_distances(X, X)
     K = gaussian(D, gamma)
-    M = complement_of(complement(np.asfortranarray(D), gamma))
+    M = make_complement(complement(np.asfortranarray(D), gamma))
     for array in (*M, y):
         array.flags.writeable = False
     fits = SOLVERS["newton"](M, y, C_values, tolerance, PLENTY)
@@ -431,7 +431,7 @@ def test_any_problem_is_solved_to_its_tolerance(case, tolerance):
 def test_more_rows_than_the_packed_index_was_made_for(tolerance):
     """Beyond 2048 rows the keys of the pair loop give up more bits of the gain."""
     p = problem(31, n=2200, gamma=0.3)
-    M = complement_of(1.0 - p.K)
+    M = make_complement(1.0 - p.K)
     for C, s in zip(
         (0.1, 10.0), SOLVERS["newton"](M, p.y, (0.1, 10.0), tolerance, PLENTY).solutions(), strict=True
     ):
@@ -441,7 +441,7 @@ def test_more_rows_than_the_packed_index_was_made_for(tolerance):
 
 def test_starting_from_the_last_cost_and_from_nothing_end_at_the_same_objective():
     p = problem(32, n=120, gamma=0.1)
-    M = complement_of(1.0 - p.K)
+    M = make_complement(1.0 - p.K)
     C_values = tuple(10.0 ** np.arange(-2, 4.5, 0.5))
     warm = SOLVERS["newton"](M, p.y, C_values, 1e-6, PLENTY)
     for c, C in enumerate(C_values):
