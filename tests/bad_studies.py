@@ -16,32 +16,32 @@ COST = {"criterion": "cost"}
 SEED = {"seed": 3}
 
 
-def study(*told, **options):
-    return case(lambda: Study.of(**options), *told)
+def study(*messages, **options):
+    return case(lambda: Study.of(**options), *messages)
 
 
-def parts(*told, **given):
-    return case(lambda: Study(**given), *told)
+def parts(*messages, **given):
+    return case(lambda: Study(**given), *messages)
 
 
-def part(kind, *told, **options):
-    return case(lambda: kind(**options), *told)
+def part(kind, *messages, **options):
+    return case(lambda: kind(**options), *messages)
 
 
-def replaced(*told, **options):
-    return case(lambda: Study().replace(**options), *told)
+def replaced(*messages, **options):
+    return case(lambda: Study().replace(**options), *messages)
 
 
-def from_json(values, *told):
-    return case(lambda: Study.from_json(values), *told)
+def from_json(values, *messages):
+    return case(lambda: Study.from_json(values), *messages)
 
 
-def described(*told, **changed):
-    return from_json(Study().to_json() | changed, *told)
+def described(*messages, **changed):
+    return from_json(Study().to_json() | changed, *messages)
 
 
-def how(*told, **fields):
-    return case(lambda: Execution(**fields), *told)
+def how(*messages, **fields):
+    return case(lambda: Execution(**fields), *messages)
 
 
 CASES = {

@@ -246,8 +246,8 @@ class Faulty(SerialBackend):
         self.stopping = True
 
     def stopped(self) -> bool:
-        told, self.stopping = self.stopping, False
-        return told
+        messages, self.stopping = self.stopping, False
+        return messages
 
     def _sent_again(self, batch: Batch) -> list[Batch]:
         others = replacements(batch)

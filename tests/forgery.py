@@ -132,12 +132,12 @@ def put(**values: object) -> Change:
     return change
 
 
-def check_refused(run: Path, file: str, change: Change, told: str) -> None:
+def check_refused(run: Path, file: str, change: Change, messages: str) -> None:
     """Check that a change is seen by who reads the file and by verify, though the manifest agrees."""
     (rewrite_json if file.endswith(".json") else rewrite)(run, file, change)
-    with pytest.raises(StoreError, match=rf"{file} is damaged: .*{re.escape(told)}"):
+    with pytest.raises(StoreError, match=rf"{file} is damaged: .*{re.escape(messages)}"):
         replay(run) if file == LOG else load_run(run)
-    assert told in " ".join(verify(run).differences)
+    assert messages in " ".join(verify(run).differences)
 
 
 DAMAGE: dict[str, Callable[[bytes, int], bytes | None]] = {

@@ -11,13 +11,13 @@ class Case(NamedTuple):
     """What is called, what the message has to say, its class, and harm to the finished run in ``run``."""
 
     call: Callable[[], object]
-    told: tuple[str, ...]
+    messages: tuple[str, ...]
     error: type[Exception] = InputError
     harm: Callable[[Path], object] = lambda folder: None
 
 
-def case(call, *told, **rest):
-    return Case(call, told, **rest)
+def case(call, *messages, **rest):
+    return Case(call, messages, **rest)
 
 
 def snapshot(*folders):

@@ -52,60 +52,60 @@ LONG = "x" * 300
 TOO_MANY, AND_FOUR = Study.of(k=9), STUDY.replace(report_k=4)
 
 
-def where(address, *told):
-    return case(lambda: run(STUDY, X, Y, execution=Execution("ray", address=address)), *told)
+def where(address, *messages):
+    return case(lambda: run(STUDY, X, Y, execution=Execution("ray", address=address)), *messages)
 
 
-def runs(*told, study=STUDY, X=X, y=Y, execution=SERIAL, **rest):
-    return case(lambda: run(study, X, y, execution=execution, **rest), *told)
+def runs(*messages, study=STUDY, X=X, y=Y, execution=SERIAL, **rest):
+    return case(lambda: run(study, X, y, execution=execution, **rest), *messages)
 
 
-def taken(*told, out="run", **rest):
-    return runs(*told, out=out, **rest)._replace(error=StoreError)
+def taken(*messages, out="run", **rest):
+    return runs(*messages, out=out, **rest)._replace(error=StoreError)
 
 
-def held(*told, share, **options):
-    return case(lambda: run(STUDY.replace(**HOLDOUT, holdout_share=share, **options), X, Y), *told)
+def held(*messages, share, **options):
+    return case(lambda: run(STUDY.replace(**HOLDOUT, holdout_share=share, **options), X, Y), *messages)
 
 
-def arrays(*told, X=X, y=Y):
-    return case(lambda: Task.of(X, y), *told)
+def arrays(*messages, X=X, y=Y):
+    return case(lambda: Task.of(X, y), *messages)
 
 
-def jobs(*told, study=STUDY, task=TASK, **rest):
-    return case(lambda: run_job(Job(study, task, **rest), SERIAL), *told)
+def jobs(*messages, study=STUDY, task=TASK, **rest):
+    return case(lambda: run_job(Job(study, task, **rest), SERIAL), *messages)
 
 
-def many(jobs, *told, execution=SERIAL):
-    return case(lambda: list(run_many(jobs, execution)), *told)
+def many(jobs, *messages, execution=SERIAL):
+    return case(lambda: list(run_many(jobs, execution)), *messages)
 
 
-def plans(*told, study=STUDY, X=X, y=Y, **rest):
-    return case(lambda: plan(study, X, y, **rest), *told)
+def plans(*messages, study=STUDY, X=X, y=Y, **rest):
+    return case(lambda: plan(study, X, y, **rest), *messages)
 
 
-def reads(source, *told, **rest):
-    return case(lambda: read_task(source, **rest), *told)
+def reads(source, *messages, **rest):
+    return case(lambda: read_task(source, **rest), *messages)
 
 
-def learns(*told, columns=COLUMNS, **rest):
-    return case(lambda: Task.from_table(columns, Roles(**rest)), *told)
+def learns(*messages, columns=COLUMNS, **rest):
+    return case(lambda: Task.from_table(columns, Roles(**rest)), *messages)
 
 
-def measures(columns, *told, task=BY_NAME):
-    return case(lambda: make_test_rows(columns, task), *told)
+def measures(columns, *messages, task=BY_NAME):
+    return case(lambda: make_test_rows(columns, task), *messages)
 
 
-def predicts(X, *told, **rest):
-    return case(lambda: finished().predict(X, **rest), *told)
+def predicts(X, *messages, **rest):
+    return case(lambda: finished().predict(X, **rest), *messages)
 
 
-def bounds(*told, errors=1, m=5, **rest):
-    return case(lambda: clopper_pearson(errors, m, **rest), *told)
+def bounds(*messages, errors=1, m=5, **rest):
+    return case(lambda: clopper_pearson(errors, m, **rest), *messages)
 
 
-def folder(call, *told, error=StoreError, **rest):
-    return case(call, *told, error=error, **rest)
+def folder(call, *messages, error=StoreError, **rest):
+    return case(call, *messages, error=error, **rest)
 
 
 def changed(name, values):
@@ -386,7 +386,7 @@ def test_bad_arguments_are_refused(place, name):
     with pytest.raises(case.error) as refused:
         case.call()
     assert type(refused.value) is case.error
-    for part in case.told:
+    for part in case.messages:
         assert part in str(refused.value)
     assert snapshot(place) == before
 

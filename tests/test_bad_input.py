@@ -31,20 +31,20 @@ class Case(NamedTuple):
     """Words after ``ckcv``, split at spaces unless given as a list, and what the message has to say."""
 
     words: str | list[str]
-    told: tuple[str, ...]
+    messages: tuple[str, ...]
     code: int = 2
     usage: bool = False
 
 
-def run(options="", *told, source="good.csv", usage=False):
+def run(options="", *messages, source="good.csv", usage=False):
     """A case of ``ckcv run``."""
     options = options.split(" ") if isinstance(options, str) and options else list(options)
-    return Case(["run", source, "--out", "OUT", *options], told, usage=usage)
+    return Case(["run", source, "--out", "OUT", *options], messages, usage=usage)
 
 
-def usage(options, *told):
+def usage(options, *messages):
     """A case that the parser of the command line refuses, in a panel of its own."""
-    return run(options, *told, usage=True)
+    return run(options, *messages, usage=True)
 
 
 WAY_OUT = ("--drop b", "--features")
@@ -286,7 +286,7 @@ def refused(ckcv, case, *folders):
         assert error.startswith("ckcv: ")
         assert error.count("\n") == 1
         assert error.endswith("\n")
-    for part in case.told:
+    for part in case.messages:
         assert part in error
     assert snapshot(*folders) == before
     return error
@@ -301,9 +301,9 @@ def test_bad_input_is_refused(ckcv, inputs, tmp_path, name):
     "name", ["no such file", "k of 2", "one class", "status of nothing", "verify of nothing"]
 )
 def test_nothing_goes_to_standard_output_with_json_either(ckcv, inputs, tmp_path, name):
-    words, told, *rest = CASES[name]
+    words, messages, *rest = CASES[name]
     listed = words.split(" ") if isinstance(words, str) else words
-    refused(ckcv, Case([*listed, "--json"], told, *rest), inputs, tmp_path)
+    refused(ckcv, Case([*listed, "--json"], messages, *rest), inputs, tmp_path)
 
 
 def test_no_permission_to_write(ckcv, tmp_path, monkeypatch):
@@ -351,9 +351,9 @@ FOREIGN = {
 
 @pytest.mark.parametrize("name", FOREIGN)
 def test_the_folder_of_another_study_is_refused_with_the_differences(ckcv, folder, tmp_path, name):
-    source, options, told = FOREIGN[name]
+    source, options, messages = FOREIGN[name]
     words = ["run", source, "--out", str(folder), *ASKED, *options.split()]
-    refused(ckcv, Case(words, (str(folder), *told), 4), tmp_path)
+    refused(ckcv, Case(words, (str(folder), *messages), 4), tmp_path)
 
 
 DAMAGES = {
@@ -390,13 +390,13 @@ DAMAGES = {
 @pytest.mark.parametrize("name", DAMAGES)
 @pytest.mark.parametrize("verb", ["status", "predict"])
 def test_a_damaged_folder_is_refused_with_the_file_named(ckcv, folder, tmp_path, name, verb):
-    damage, told = DAMAGES[name]
+    damage, messages = DAMAGES[name]
     damage(folder)
     words = {
         "status": ["status", str(folder)],
         "predict": ["predict", str(folder), "good.csv"],
     }
-    refused(ckcv, Case(words[verb], (told,), 4), tmp_path)
+    refused(ckcv, Case(words[verb], (messages,), 4), tmp_path)
 
 
 @pytest.mark.parametrize("damage", [Path.unlink, lambda f: f.write_text("{}"), lambda f: f.write_text("")])
@@ -444,8 +444,8 @@ PREDICT = {
 
 @pytest.mark.parametrize("name", PREDICT)
 def test_rows_that_cannot_be_classified(ckcv, finished, inputs, tmp_path, name):
-    words, told = PREDICT[name]
-    refused(ckcv, Case(["predict", str(finished), *words], (told,)), finished, inputs, tmp_path)
+    words, messages = PREDICT[name]
+    refused(ckcv, Case(["predict", str(finished), *words], (messages,)), finished, inputs, tmp_path)
 
 
 def test_a_seed_of_any_length_is_used_or_refused(ckcv, finished):

@@ -103,8 +103,8 @@ def run_command(command: str, place: Path, ckcv: Command, as_typed: bool, code: 
     if as_typed or SHELL.search(command) or shlex.split(command)[0] != "ckcv":
         shell(command, place, code)
         return
-    ended, printed, told = ckcv(*shlex.split(command)[1:])
-    assert ended == code, f"{command}\n{printed}\n{told}"
+    ended, printed, messages = ckcv(*shlex.split(command)[1:])
+    assert ended == code, f"{command}\n{printed}\n{messages}"
     sys.stdout.write(f"$ {command}\n{printed}")
 
 

@@ -227,10 +227,10 @@ def test_related_rows_are_kept_together(iris):
         ({"delta": 2}, "delta=2.0"),
     ],
 )
-def test_what_is_wrong_is_said(options, told, iris):
+def test_what_is_wrong_is_said(options, messages, iris):
     with pytest.raises(InputError) as refused:
         small(**options).fit(*iris)
-    assert told in str(refused.value)
+    assert messages in str(refused.value)
 
 
 def test_a_pipeline_that_selects_columns_by_name_is_told_that_there_are_none():
@@ -261,8 +261,8 @@ def test_parameters_reach_every_learner_that_has_them(iris):
         (np.array(["a", 1, "b"] * 8, object), "mixes labels of types int and str"),
     ],
 )
-def test_labels_that_cannot_be_sorted_are_named(labels, told):
-    with pytest.raises(ValueError, match=told):
+def test_labels_that_cannot_be_sorted_are_named(labels, messages):
+    with pytest.raises(ValueError, match=messages):
         CKCVClassifier().fit(np.arange(24.0)[:, None], labels)
 
 

@@ -143,9 +143,9 @@ def test_a_whole_job_is_done_with_public_names_alone(tmp_path: Path) -> None:
         [sys.executable, "-W", "error", "script.py"], cwd=tmp_path, capture_output=True, text=True
     )
     assert (done.returncode, done.stderr) == (0, "")
-    told = ast.literal_eval(done.stdout)
-    assert told.pop("error") == ["'nowhere' holds no run"]
-    assert [Path(page).parent.name for page in told] == [
+    messages = ast.literal_eval(done.stdout)
+    assert messages.pop("error") == ["'nowhere' holds no run"]
+    assert [Path(page).parent.name for page in messages] == [
         "one",
         "two",
         "three",
@@ -156,7 +156,7 @@ def test_a_whole_job_is_done_with_public_names_alone(tmp_path: Path) -> None:
         "nearest",
         "five",
     ]
-    for page, (proven, error, right) in told.items():
+    for page, (proven, error, right) in messages.items():
         assert 0 <= error <= proven <= 1
         assert right > 0.5
         assert "</html>" in (tmp_path / page).read_text()

@@ -297,10 +297,10 @@ FACTS = [
 
 @pytest.mark.parametrize("fact", FACTS, ids=lambda fact: fact.name)
 def test_what_is_told_in_several_places_agrees_with_its_source(fact: Fact) -> None:
-    told = [one for one in mentions(fact.words) if one[0] not in fact.others]
+    messages = [one for one in mentions(fact.words) if one[0] not in fact.others]
     value = fact.value()
-    assert [one for one in told if one[1] != value] == [], value
-    assert len(told) >= fact.places, told
+    assert [one for one in messages if one[1] != value] == [], value
+    assert len(messages) >= fact.places, messages
 
 
 def test_the_default_study_takes_as_long_as_is_told() -> None:

@@ -98,10 +98,10 @@ def test_parse_grid(text, values):
 def test_parse_grid_refuses_and_shows_both_forms(text):
     with pytest.raises(InputError) as refused:
         parse_grid(text, "gamma")
-    told = str(refused.value)
-    assert f"gamma={text!r}" in told
-    assert "0.1,1,10" in told
-    assert "log:-2:4:13" in told
+    messages = str(refused.value)
+    assert f"gamma={text!r}" in messages
+    assert "0.1,1,10" in messages
+    assert "log:-2:4:13" in messages
 
 
 @pytest.mark.parametrize(
@@ -125,14 +125,14 @@ def test_parse_folds(text, values):
 def test_parse_folds_refuses_and_shows_the_forms(text):
     with pytest.raises(InputError) as refused:
         parse_folds(text, "k")
-    told = str(refused.value)
-    assert f"k={text!r}" in told
-    assert all(form in told for form in ("3,4,5,10", "3:20", "3:n"))
+    messages = str(refused.value)
+    assert f"k={text!r}" in messages
+    assert all(form in messages for form in ("3,4,5,10", "3:20", "3:n"))
 
 
 def test_report_k_cannot_be_all_and_the_message_does_not_offer_it():
     with pytest.raises(InputError) as refused:
         parse_folds("3:n", "report_k")
-    told = str(refused.value)
-    assert told.startswith("report_k='3:n'")
-    assert "3:n for all" not in told
+    messages = str(refused.value)
+    assert messages.startswith("report_k='3:n'")
+    assert "3:n for all" not in messages

@@ -155,8 +155,8 @@ def test_a_bound_equal_to_the_baseline_says_nothing() -> None:
 def test_a_bound_is_judged_by_the_first_claim(constant: Path) -> None:
     certificate = load_run(constant).certificate
     baseline = certificate.sample.baselines[0]
-    told = describe_worthless_bound(certificate.claims.first, baseline, certificate.sample.labels)
-    assert told == [
+    messages = describe_worthless_bound(certificate.claims.first, baseline, certificate.sample.labels)
+    assert messages == [
         f"The bound {at_most(certificate.claims.first['bound'])} {WORTHLESS}: it says nothing beyond that."
     ]
     better = certificate.claims.first | {"bound": 0.19}
@@ -184,17 +184,17 @@ def test_a_bound_is_judged_by_the_first_claim(constant: Path) -> None:
         ),
     ],
 )
-def test_constants_among_three_classes(constants: tuple[int | None, ...], told: list[str]) -> None:
-    assert describe_constants(constants, None, THREE) == told
+def test_constants_among_three_classes(constants: tuple[int | None, ...], messages: list[str]) -> None:
+    assert describe_constants(constants, None, THREE) == messages
 
 
 def test_a_constant_model_that_was_fitted_on_all_learning_rows_is_pointed_out(tmp_path: Path) -> None:
     result = run(CONSTANT.replace(certify="holdout", seed=5), noise(90, rare=12), out=tmp_path)
     assert result.certificate.claims.first["classifier"] == "refit"
     assert result.certificate.counts.refit_constant == 1
-    told = "The model refit predicts 'well' for every learning row: it is a constant."
-    assert told in result.certificate.list_cautions()
-    assert told in result.summary()
+    messages = "The model refit predicts 'well' for every learning row: it is a constant."
+    assert messages in result.certificate.list_cautions()
+    assert messages in result.summary()
     assert verify(tmp_path).differences == []
     learning, held = result.certificate.sample.baselines
     assert (learning["errors"] + held["errors"], held["rows"]) == (12, result.certificate.sample.n_held)
@@ -222,10 +222,10 @@ def test_claims_do_not_depend_on_the_baseline(constant: Path) -> None:
     ],
 )
 def test_verify_notices_what_was_touched_up(
-    constant: Path, tmp_path: Path, changed: dict[str, object], told: str
+    constant: Path, tmp_path: Path, changed: dict[str, object], messages: str
 ) -> None:
     forged(constant, tmp_path, changed)
-    assert any(f"certificate.json: {told}" in sentence for sentence in verify(tmp_path).differences)
+    assert any(f"certificate.json: {messages}" in sentence for sentence in verify(tmp_path).differences)
 
 
 @pytest.mark.parametrize(("key", "value"), [("errors", 48), ("error", 0.8), ("predicted", 0)])

@@ -224,10 +224,10 @@ def test_without_a_rule_the_claims_are_about_the_one_model_and_so_is_predict():
     assert all(c["quantity"] == "error" for c in others)
     assert result.rule() == REFIT
     assert result.proven == auc["bound"]
-    told = result.claim_for(REFIT)
-    assert f"AUC at least {at_least(1 - auc['bound'])}, with probability 97.5 % (holdout)" in told
-    assert f"sensitivity (recall of {result.task.classes[1]!r}) at least" in told
-    assert "wrong" not in told  # no error was claimed
+    messages = result.claim_for(REFIT)
+    assert f"AUC at least {at_least(1 - auc['bound'])}, with probability 97.5 % (holdout)" in messages
+    assert f"sensitivity (recall of {result.task.classes[1]!r}) at least" in messages
+    assert "wrong" not in messages  # no error was claimed
     with pytest.raises(InputError, match="predict by the rule of a claim"):
         result.refer(np.zeros((1, 2)), REFIT)
 
@@ -347,10 +347,10 @@ def test_all_nested_claims_are_read_at_the_best_prefix_of_the_first(claim):
     first = [c["bound"] for c in made if (c["quantity"], c["label"]) == quantities(made)[0]]
     assert first[-1] == min(first)
     for rule in (result.rule(by="nested"), closest):
-        told = result.claim_for(rule)
+        messages = result.claim_for(rule)
         for one in made:
             if one["splits"] == rule.splits and one["quantity"] != "error":
-                assert limit(one) in told
+                assert limit(one) in messages
 
 
 def quantities(claims) -> list[tuple[str, object]]:
@@ -434,10 +434,10 @@ def test_a_positive_class_that_there_is_not_is_refused():
         ({"claim": "accuracy"}, "claim='accuracy' is not known"),
     ],
 )
-def test_claims_that_contradict_each_other_are_refused(kind, options, told):
+def test_claims_that_contradict_each_other_are_refused(kind, options, messages):
     with pytest.raises(InputError) as refused:
         kind(**options)
-    assert told in str(refused.value)
+    assert messages in str(refused.value)
 
 
 def test_auc_needs_a_rule_with_one_score():

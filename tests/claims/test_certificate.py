@@ -37,9 +37,9 @@ def test_a_nested_run_is_stored_taken_up_and_verified(tmp_path):
     content = json.loads(certificate.read_text())
     other = 10.0 if content["setting"]["C"] < 1 else 0.1
     certificate.write_text(json.dumps(content | {"setting": content["setting"] | {"C": other}}))
-    told = " ".join(verify(out).differences)
-    assert "outer split 1: certificate.json does not match the manifest" in told
-    assert "certificate.json is damaged: run_id, setting, k are" in told
+    messages = " ".join(verify(out).differences)
+    assert "outer split 1: certificate.json does not match the manifest" in messages
+    assert "certificate.json is damaged: run_id, setting, k are" in messages
 
 
 @pytest.mark.parametrize(("field", "value"), [("bound", 0.01), ("delta", 0.2), ("statement", "All is well.")])
@@ -53,9 +53,9 @@ def test_verify_notices_a_claim_that_was_touched_up(tmp_path, certify, field, va
     assert any("proven is" in sentence for sentence in verify(tmp_path / "run").differences)
     content["claims"][0][field] = value  # so that the two agree
     file.write_text(json.dumps(content))
-    told = verify(tmp_path / "run").differences
+    messages = verify(tmp_path / "run").differences
     for place in (f"proven.{field}", f"claims.0.{field}"):
-        assert any(f"certificate.json: {place} is {value!r}" in sentence for sentence in told)
+        assert any(f"certificate.json: {place} is {value!r}" in sentence for sentence in messages)
 
 
 def test_what_failed_leaves_every_claim_as_it_is():
@@ -140,9 +140,9 @@ def from_held_out(content: dict) -> dict:
         (lambda c: {"k": "3"}, "^k: "),
     ],
 )
-def test_a_certificate_that_contradicts_itself_is_refused(finished, changed, told):
+def test_a_certificate_that_contradicts_itself_is_refused(finished, changed, messages):
     assert json.loads(json.dumps(Certificate.from_json(finished).to_json())) == finished
-    with pytest.raises(ValueError, match=told):
+    with pytest.raises(ValueError, match=messages):
         Certificate.from_json(finished | changed(finished))
 
 
@@ -186,10 +186,10 @@ def test_a_certificate_without_one_of_its_fields_is_refused(finished, name):
         ({"bound": "mid-p"}, "choose from clopper_pearson, stevens, safe, catoni"),
     ],
 )
-def test_a_study_refuses_what_it_cannot_certify(options, told):
+def test_a_study_refuses_what_it_cannot_certify(options, messages):
     with pytest.raises(InputError) as refused:
         Study.of(**options)
-    assert told in str(refused.value)
+    assert messages in str(refused.value)
 
 
 @pytest.mark.parametrize("share", [0.001, 0.95])

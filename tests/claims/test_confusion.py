@@ -145,10 +145,10 @@ def test_a_matrix_that_is_not_that_of_the_models_is_found(
         (lambda m: None, "with three or more classes"),
     ],
 )
-def test_a_matrix_that_does_not_fit_is_refused(three: Result, change, told: str) -> None:  # type: ignore[no-untyped-def]
+def test_a_matrix_that_does_not_fit_is_refused(three: Result, change, messages: str) -> None:  # type: ignore[no-untyped-def]
     values = json.loads(json.dumps(three.certificate.to_json()))
     assert Certificate.from_json(values) == three.certificate
-    with pytest.raises(ValueError, match=told):
+    with pytest.raises(ValueError, match=messages):
         Certificate.from_json(values | {"confusion": change(values["confusion"])})
 
 

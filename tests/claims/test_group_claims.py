@@ -208,6 +208,6 @@ def test_the_summary_says_that_the_error_of_the_constant_is_a_mean_over_groups(
     results: dict[str, Result],
 ) -> None:
     for result in results.values():
-        told = [line for line in str(result).splitlines() if line.startswith("baseline ")]
-        assert len(told) == len(result.certificate.sample.baselines)
-        assert all(", mean over the groups (" in line for line in told)
+        messages = [line for line in str(result).splitlines() if line.startswith("baseline ")]
+        assert len(messages) == len(result.certificate.sample.baselines)
+        assert all(", mean over the groups (" in line for line in messages)

@@ -53,9 +53,9 @@ def test_a_bound_never_reads_lower_than_an_equal_estimate(errors: int, rows: int
         (7.14e-5, "99.9928 %"),
     ],
 )
-def test_a_level_is_never_rounded_up(delta: float, told: str) -> None:
-    assert format_level(delta) == told
-    assert float(told[:-2]) <= 100 * (1 - delta) * (1 + 1e-15)
+def test_a_level_is_never_rounded_up(delta: float, messages: str) -> None:
+    assert format_level(delta) == messages
+    assert float(messages[:-2]) <= 100 * (1 - delta) * (1 + 1e-15)
 
 
 def test_percentages_are_formatted_in_one_module() -> None:

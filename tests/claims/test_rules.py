@@ -33,9 +33,9 @@ def test_predictions_are_told_with_the_claim_that_covers_them():
 def test_nothing_is_said_to_be_proven_of_a_single_member_that_no_rows_judged():
     """What would prove something is named for F*, and for the nested ensemble there is nothing to name."""
     nested, held = run(NESTED, blobs(60)), run(SMALL.replace(certify="holdout", claim="member:1"), blobs(60))
-    told = nested.claim_for(nested.rule(by="member:2"))
-    assert "nothing is proven for it alone" in told
-    assert "--certify holdout --claim member:2" in told
+    messages = nested.claim_for(nested.rule(by="member:2"))
+    assert "nothing is proven for it alone" in messages
+    assert "--certify holdout --claim member:2" in messages
     inside = nested.claim_for(nested.rule(by="nested:member:2"))
     assert inside.endswith("nothing is proven for it alone")
     proven = held.certificate.claims.first
@@ -137,9 +137,9 @@ def test_by_default_all_members_are_drawn_from_and_those_of_the_closest_claim_on
             assert drawn <= set(claim["splits"] or range(5))
             assert rule.classifier() in claim["statement"]
             assert claim["errors"] / claim["rows"] <= claim["bound"]
-            told = result.claim_for(rule)
-            assert f"at most {at_most(claim['bound'])} " in told
-            assert f"{claim['errors']:,} of {claim['rows']:,} scored rows wrong" in told
+            messages = result.claim_for(rule)
+            assert f"at most {at_most(claim['bound'])} " in messages
+            assert f"{claim['errors']:,} of {claim['rows']:,} scored rows wrong" in messages
         assert (rules[0].splits, len(drawn)) == ((), len(closest["splits"]))
 
 

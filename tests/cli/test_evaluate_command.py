@@ -113,8 +113,10 @@ def test_failures_have_their_own_exit_code(ckcv: Command, tmp_path: Path) -> Non
         (("--certify", "holdout"), "No such option"),
     ],
 )
-def test_bad_options_are_refused(ckcv: Command, tmp_path: Path, options: tuple[str, ...], told: str) -> None:
+def test_bad_options_are_refused(
+    ckcv: Command, tmp_path: Path, options: tuple[str, ...], messages: str
+) -> None:
     code, _, said = ckcv("evaluate", "sklearn:iris", "--out", tmp_path / "run", *options)
     assert code == 2
-    assert told in said
+    assert messages in said
     assert not (tmp_path / "run").exists()

@@ -26,8 +26,8 @@ def test_help_teaches(ckcv: Command) -> None:
 
 
 def test_the_package_is_the_command() -> None:
-    told = subprocess.run([sys.executable, "-m", "ckcv_ray", "--version"], capture_output=True, text=True)
-    assert told.stdout.split() == ["ckcv_ray", ckcv_ray.__version__]
+    messages = subprocess.run([sys.executable, "-m", "ckcv_ray", "--version"], capture_output=True, text=True)
+    assert messages.stdout.split() == ["ckcv_ray", ckcv_ray.__version__]
 
 
 @pytest.fixture(scope="module")
@@ -70,8 +70,8 @@ def test_results_that_cannot_be_written_are_said_to_be_lost(
 ) -> None:
     done = shell(f'"$@" >/dev/full{error}', words[0], small, *words[1:])
     assert done.returncode == 1
-    told = b"" if error else b"ckcv: cannot write to standard output: No space left on device\n"
-    assert done.stderr[-len(told) :] == told
+    messages = b"" if error else b"ckcv: cannot write to standard output: No space left on device\n"
+    assert done.stderr[-len(messages) :] == messages
     assert b"Traceback" not in done.stderr
     assert b"Exception ignored" not in done.stderr
 
@@ -97,8 +97,8 @@ def test_an_output_that_is_closed_is_one_exit_code_for_every_command(
     assert done.returncode == 1
     assert b"Traceback" not in done.stderr
     assert b"Exception ignored" not in done.stderr
-    told = b"ckcv: cannot write to standard output: Bad file descriptor\n"
-    assert done.stderr.endswith(told) == (output == ">&-")
+    messages = b"ckcv: cannot write to standard output: Bad file descriptor\n"
+    assert done.stderr.endswith(messages) == (output == ">&-")
 
 
 def test_a_command_without_output_needs_none(small: Path) -> None:
@@ -110,8 +110,8 @@ def test_a_command_without_output_needs_none(small: Path) -> None:
 def test_help_and_version_that_cannot_be_written_are_said_to_be_lost() -> None:
     for words in (("--help",), ("run", "--help"), ("--version",)):
         done = shell('"$@" >/dev/full', *words)
-        told = b"ckcv: cannot write to standard output: No space left on device\n"
-        assert (done.returncode, done.stderr) == (1, told)
+        messages = b"ckcv: cannot write to standard output: No space left on device\n"
+        assert (done.returncode, done.stderr) == (1, messages)
 
 
 def test_a_reader_that_went_away_ends_a_command_quietly(small: Path) -> None:

@@ -100,8 +100,8 @@ def studied(ckcv: Command, patients: Path, monkeypatch: pytest.MonkeyPatch) -> S
 
         with monkeypatch.context() as patch:
             patch.setattr(command_run.Problem, "of", take)
-            _, _, told = ckcv("plan", patients, "--target", "outcome", *words)
-        assert told == "ckcv: seen\n"
+            _, _, messages = ckcv("plan", patients, "--target", "outcome", *words)
+        assert messages == "ckcv: seen\n"
         return seen[0]
 
     return call
@@ -237,9 +237,11 @@ def test_a_study_file_takes_the_names_of_the_command_line_and_no_others(tmp_path
         "N-SPLITS",
     ):
         file.write_text(f'"{name}" = 1')
-        with pytest.raises(InputError, match=f"unknown option '{name.replace('-', '_')}' of a study") as told:
+        with pytest.raises(
+            InputError, match=f"unknown option '{name.replace('-', '_')}' of a study"
+        ) as messages:
             make_study(file)
-    known = str(told.value).partition("the options are ")[2].split(", ")
+    known = str(messages.value).partition("the options are ")[2].split(", ")
     strange = {name for part in list_parts("learner").values() for name in options(part)} - set(OTHER)
     assert sorted(known) == sorted({*OTHER, *SLOTS, *strange})
     assert {name.replace("-", "_") for name in TODAY} - set(known) == {"study"}
@@ -285,10 +287,10 @@ def test_an_option_of_another_part_is_refused_by_naming_both(
     words = ("run", patients, "--target", "outcome", "--out", tmp_path / "run", f"--{slot}", other)
     (tmp_path / "study.toml").write_text(f"{dashed(name)} = {as_toml(name)}")
     for given in (as_words(name), ["--study", tmp_path / "study.toml"]):
-        code, shown, told = ckcv(*words, *given)
+        code, shown, messages = ckcv(*words, *given)
         value = repr(converted(name, OTHER[name])) if declared(name).kind is not bool else OTHER[name]
         hint = f"; parameters of {other} are given by param" if "param" in options(PARTS[slot][other]) else ""
-        assert told == f"ckcv: {name}={value} requires {slot} {' or '.join(owners)}, not {other}{hint}\n"
+        assert messages == f"ckcv: {name}={value} requires {slot} {' or '.join(owners)}, not {other}{hint}\n"
         assert (code, shown) == (2, "")
     assert not (tmp_path / "run").exists()
 
@@ -307,12 +309,12 @@ def test_parts_that_do_not_go_together_are_refused_by_naming_both(
     ckcv: Command, patients: Path, tmp_path: Path
 ) -> None:
     words = ("run", patients, "--target", "outcome", "--out", tmp_path / "run")
-    code, shown, told = ckcv(*words, "--certify", "nested", "--resampling", "rotation")
+    code, shown, messages = ckcv(*words, "--certify", "nested", "--resampling", "rotation")
     assert (code, shown) == (2, "")
-    assert told == "ckcv: certify=nested requires resampling complete, not rotation\n"
-    code, shown, told = ckcv(*words, "--resampling", "kfold:10")
+    assert messages == "ckcv: certify=nested requires resampling complete, not rotation\n"
+    code, shown, messages = ckcv(*words, "--resampling", "kfold:10")
     assert (code, shown) == (2, "")
-    assert told == (
+    assert messages == (
         "ckcv: certify=occam requires resampling complete or rotation, not kfold, which ckcv evaluate has, "
         "without a certification\n"
     )

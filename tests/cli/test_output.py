@@ -42,8 +42,8 @@ def test_a_prediction_file_holds_no_control_character(case: str, ckcv: Command, 
         assert all(line.isprintable() for line in shown.split("\n"))
         rows = list(reader(shown.splitlines()))
         expected = {
-            f"'{told}" if safe and begins(label) else told
-            for label, told in zip((one, other), written, strict=True)
+            f"'{messages}" if safe and begins(label) else messages
+            for label, messages in zip((one, other), written, strict=True)
         }
         assert len(rows) == 41
         assert {row[1] for row in rows[1:]} == expected
@@ -59,8 +59,8 @@ def test_numbers_are_no_formulas(ckcv: Command, finished: Path, patients: Path, 
     """A score below zero begins with a minus, and stays a number."""
     words = ("predict", finished, patients, "--seed", 1)
     assert ckcv(*words, "--csv-safe") == ckcv(*words)
-    code, _, told = ckcv("predict", finished, patients, "--csv-safe", "--out", tmp_path / "p.parquet")
-    assert (code, "csv_safe" in told) == (2, True)
+    code, _, messages = ckcv("predict", finished, patients, "--csv-safe", "--out", tmp_path / "p.parquet")
+    assert (code, "csv_safe" in messages) == (2, True)
 
 
 def test_a_live_line_that_is_lost_does_not_stop_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -96,5 +96,5 @@ def test_a_moment_of_a_run_in_words() -> None:
 @pytest.mark.parametrize(
     ("seconds", "told"), [(0, "0 s"), (89, "89 s"), (91, "2 min"), (5400, "1.5 h"), (259_200, "3.0 days")]
 )
-def test_seconds_as_people_say_them(seconds: float, told: str) -> None:
-    assert duration(seconds) == told
+def test_seconds_as_people_say_them(seconds: float, messages: str) -> None:
+    assert duration(seconds) == messages

@@ -29,17 +29,17 @@ def test_predict_matches_columns_by_name(
     columns = csv.read_csv(patients)
     mixed = columns.select(["outcome", "dose, mg", "age"]).append_column("extra", pa.array(["?"] * 40))
     csv.write_csv(mixed, tmp_path / "mixed.csv")
-    code, shown, told = ckcv("predict", finished, tmp_path / "mixed.csv", "--all-members")
+    code, shown, messages = ckcv("predict", finished, tmp_path / "mixed.csv", "--all-members")
     assert code == 0
-    assert "error rate" in told
+    assert "error rate" in messages
     rows = list(reader(shown.splitlines()))
     assert rows[0] == ["row", "prediction", "member", "score", "share"]
     assert [row[0] for row in rows[1:]] == [str(i) for i in range(1, 41)]
     assert {row[1] for row in rows[1:]} <= {"well", "ill"}
-    (seed,) = re.findall(r"--seed (\d+) repeats these draws", told)
+    (seed,) = re.findall(r"--seed (\d+) repeats these draws", messages)
     assert shown == ckcv("predict", finished, patients, "--seed", seed, "--all-members")[1]
     wrong = sum(row[1] != label.as_py() for row, label in zip(rows[1:], columns["outcome"], strict=True))
-    assert f"{wrong} of 40" in told
+    assert f"{wrong} of 40" in messages
 
 
 def test_predict_does_not_depend_on_order_or_batch(
@@ -71,13 +71,13 @@ def test_pickles_are_opened_on_request_alone_and_if_they_are_ours(
     assert ckcv("predict", finished, patients, "--seed", 1, "--allow-pickle") == plain
     (finished / "ensemble" / "model-00001.pkl").write_bytes(pickle.dumps(Bomb(tmp_path / "exploded")))
     for words in (("predict", finished, patients), ("report", finished), ("status", finished)):
-        code, shown, told = ckcv(*words)
+        code, shown, messages = ckcv(*words)
         assert (code, shown) == (4, "")
-        assert "model-00001.pkl is missing or does not match the manifest" in told.replace("\n", "")
+        assert "model-00001.pkl is missing or does not match the manifest" in messages.replace("\n", "")
     assert ckcv("verify", finished)[0] == 1
-    code, shown, told = ckcv("predict", finished, patients, "--allow-pickle")
+    code, shown, messages = ckcv("predict", finished, patients, "--allow-pickle")
     assert (code, shown) == (4, "")
-    assert "model-00001.pkl is missing or does not match the manifest" in told.replace("\n", "")
+    assert "model-00001.pkl is missing or does not match the manifest" in messages.replace("\n", "")
     assert not (tmp_path / "exploded").exists()
 
 
@@ -87,33 +87,33 @@ def test_pickles_are_opened_on_request_alone_and_if_they_are_ours(
 def test_predictions_are_never_written_into_a_run(
     ckcv: Command, finished: Path, patients: Path, name: str
 ) -> None:
-    code, shown, told = ckcv("predict", finished, patients, "--out", finished / name)
+    code, shown, messages = ckcv("predict", finished, patients, "--out", finished / name)
     assert (code, shown) == (2, "")
-    assert "is in the run folder" in told.replace("\n", "")
+    assert "is in the run folder" in messages.replace("\n", "")
     assert ckcv("verify", finished)[0] == 0
 
 
 def test_predictions_never_replace_what_is_predicted(ckcv: Command, finished: Path, patients: Path) -> None:
     before = patients.read_bytes()
-    code, _, told = ckcv("predict", finished, patients, "--out", patients)
-    assert (code, "is the file to predict" in told.replace("\n", " ")) == (2, True)
+    code, _, messages = ckcv("predict", finished, patients, "--out", patients)
+    assert (code, "is the file to predict" in messages.replace("\n", " ")) == (2, True)
     assert patients.read_bytes() == before
 
 
 def test_rows_that_were_learned_from_are_told(ckcv: Command, finished: Path, tmp_path: Path) -> None:
     learned = parquet.read_table(finished / "data.parquet")
-    _, _, told = ckcv("predict", finished, finished / "data.parquet")
-    assert f"; {len(learned)} of them are learning rows, and say little about new ones" in told
+    _, _, messages = ckcv("predict", finished, finished / "data.parquet")
+    assert f"; {len(learned)} of them are learning rows, and say little about new ones" in messages
     name = next(name for name in learned.column_names if pa.types.is_floating(learned[name].type))
     at = learned.column_names.index(name)
     shifted = learned.set_column(at, name, pc.add(learned[name], 0.001))
     parquet.write_table(pa.concat_tables([shifted, learned.slice(0, 5)]), tmp_path / "new.parquet")
-    _, _, told = ckcv("predict", finished, tmp_path / "new.parquet")
-    assert "; 5 of them are learning rows" in told
+    _, _, messages = ckcv("predict", finished, tmp_path / "new.parquet")
+    assert "; 5 of them are learning rows" in messages
     parquet.write_table(shifted, tmp_path / "new.parquet")
-    _, _, told = ckcv("predict", finished, tmp_path / "new.parquet")
-    assert "error rate" in told
-    assert "of them are learning rows" not in told
+    _, _, messages = ckcv("predict", finished, tmp_path / "new.parquet")
+    assert "error rate" in messages
+    assert "of them are learning rows" not in messages
 
 
 def test_predict_by_one_member(ckcv: Command, patients: Path, tmp_path: Path) -> None:
@@ -121,19 +121,20 @@ def test_predict_by_one_member(ckcv: Command, patients: Path, tmp_path: Path) ->
     certified = ("--certify", "holdout", "--claim", "random,member:2")
     named = (patients, "--target", "outcome", "--out", tmp_path / "run")
     assert ckcv("run", *named, *grids, *certified)[0] == 0
-    code, shown, told = ckcv("predict", tmp_path / "run", patients, "--member", 2)
+    code, shown, messages = ckcv("predict", tmp_path / "run", patients, "--member", 2)
     table = csv.read_csv(io.BytesIO(shown.encode()))
     assert code == 0
     assert set(table["member"].to_pylist()) == {2}
     (claim,) = (c for c in load_run(tmp_path / "run").certificate.claims if c["classifier"] == "member:2")
     assert (
-        f"by the member of F* fitted on split 2: proven to be wrong at most {at_most(claim['bound'])}" in told
+        f"by the member of F* fitted on split 2: proven to be wrong at most {at_most(claim['bound'])}"
+        in messages
     )
-    _, _, told = ckcv("predict", tmp_path / "run", patients, "--member", 1)
-    assert "by the member of F* fitted on split 1: nothing is proven for it alone" in told
+    _, _, messages = ckcv("predict", tmp_path / "run", patients, "--member", 1)
+    assert "by the member of F* fitted on split 1: nothing is proven for it alone" in messages
     for words, wrong in ((("--member", 4), "above 3"), (("--member", 1, "--vote"), "exclude each other")):
-        code, _, told = ckcv("predict", tmp_path / "run", patients, *words)
-        assert (code, wrong in told) == (2, True)
+        code, _, messages = ckcv("predict", tmp_path / "run", patients, *words)
+        assert (code, wrong in messages) == (2, True)
 
 
 def test_predict_draws_among_all_members_and_on_request_among_those_of_the_closest_claim(
@@ -179,11 +180,11 @@ def test_options_that_choose_a_rule_are_one_value_of_by_or_exclude_each_other() 
 
 
 def test_predict_by_vote_into_a_file(ckcv: Command, finished: Path, patients: Path, tmp_path: Path) -> None:
-    code, shown, told = ckcv("predict", finished, patients, "--vote", "--out", tmp_path / "p.parquet")
+    code, shown, messages = ckcv("predict", finished, patients, "--vote", "--out", tmp_path / "p.parquet")
     table = parquet.read_table(tmp_path / "p.parquet")
     assert (code, shown) == (0, "")
-    assert "proven to be wrong at most" in told
-    assert "twice the bound for a member drawn independently" in told
+    assert "proven to be wrong at most" in messages
+    assert "twice the bound for a member drawn independently" in messages
     assert table.num_rows == 40
     assert table["member"].null_count == 40
     assert min(table["share"].to_pylist()) >= 0.5
@@ -235,9 +236,9 @@ def test_predictions_replace_predictions_alone(
         assert ckcv("predict", finished, patients, "--out", out, *more)[0] == 0
     for other in (b"", b"row,age\n1,2\n", patients.read_bytes(), b"\xff" * 9):
         out.write_bytes(other)
-        code, _, told = ckcv("predict", finished, patients, "--out", out)
+        code, _, messages = ckcv("predict", finished, patients, "--out", out)
         said = "exists, and is not a file of predictions as ckcv wrote it"
-        assert (code, said in told.replace("\n", " ")) == (2, True)
+        assert (code, said in messages.replace("\n", " ")) == (2, True)
         assert out.read_bytes() == other
 
 
@@ -246,6 +247,6 @@ def test_a_report_replaces_reports_alone(ckcv: Command, finished: Path, tmp_path
     assert ckcv("report", finished, "--out", out)[0] == ckcv("report", finished, "--out", out)[0] == 0
     for other in (b"", b"<html>notes</html>", out.read_bytes().replace(b"<body", b"<body class='mine'", 1)):
         out.write_bytes(other)
-        code, _, told = ckcv("report", finished, "--out", out)
-        assert (code, "is not a report as ckcv wrote it" in told.replace("\n", " ")) == (2, True)
+        code, _, messages = ckcv("report", finished, "--out", out)
+        assert (code, "is not a report as ckcv wrote it" in messages.replace("\n", " ")) == (2, True)
         assert out.read_bytes() == other

@@ -47,9 +47,9 @@ def child(process: subprocess.Popen[str]) -> int:
 def test_a_killed_run_goes_on_by_itself(tmp_path: Path) -> None:
     process = started(tmp_path / "run")
     os.kill(child(process), signal.SIGKILL)
-    _, told = process.communicate()
-    assert process.returncode == 0, told
-    assert "ended with exit code -9: restart 1 of at most 2" in told
+    _, messages = process.communicate()
+    assert process.returncode == 0, messages
+    assert "ended with exit code -9: restart 1 of at most 2" in messages
     assert verify(tmp_path / "run").differences == []
     study = Study.of(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0), k=(3, 4, 5), n_splits=300, exhaustive=True)
     run_job(Job(study, read_task("twonorm:120:0")[0], tmp_path / "other"), Execution("serial"))
@@ -60,9 +60,9 @@ def test_a_killed_run_goes_on_by_itself(tmp_path: Path) -> None:
 def test_who_asks_it_to_stop_is_obeyed(tmp_path: Path) -> None:
     process = started(tmp_path / "run")
     process.terminate()
-    _, told = process.communicate()
-    assert process.returncode == 143, told
-    assert "restart" not in told
+    _, messages = process.communicate()
+    assert process.returncode == 143, messages
+    assert "restart" not in messages
     assert not (tmp_path / "run" / ".lock").exists()
 
 
@@ -70,16 +70,16 @@ def test_who_asks_it_to_stop_is_obeyed(tmp_path: Path) -> None:
 def test_it_goes_on_so_often_and_only_if_need_be(
     monkeypatch: pytest.MonkeyPatch, command: str, code: int, times: int
 ) -> None:
-    told: list[str] = []
+    messages: list[str] = []
     monkeypatch.setattr(sys, "executable", command)
-    assert persist(["run"], 3, told.append) == code
-    assert len(told) == times
+    assert persist(["run"], 3, messages.append) == code
+    assert len(messages) == times
 
 
 def test_what_would_end_alike_is_not_given_again() -> None:
-    told: list[str] = []
-    assert persist(["status", "nowhere"], 3, told.append) == 4
-    assert told == []
+    messages: list[str] = []
+    assert persist(["status", "nowhere"], 3, messages.append) == 4
+    assert messages == []
 
 
 def test_the_option_is_taken_out_in_both_its_forms() -> None:

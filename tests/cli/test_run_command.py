@@ -25,12 +25,14 @@ from ckcv_ray.study import Execution, Problem, Study
 
 def test_run_prints_a_summary_and_a_folder(ckcv: Command, patients: Path, tmp_path: Path) -> None:
     out = tmp_path / "runs" / "mine"
-    code, shown, told = ckcv("run", patients, "--target", "outcome", "--out", out, "--report-k", "5", *SMALL)
+    code, shown, messages = ckcv(
+        "run", patients, "--target", "outcome", "--out", out, "--report-k", "5", *SMALL
+    )
     assert code == 0
     for part in ("best           C = ", "L_MS", "L_EE", "'ill' predicted as 'well'", "k = 5", "not proven"):
         assert part in shown
-    assert "estimated time: " in told
-    assert str(out) in told
+    assert "estimated time: " in messages
+    assert str(out) in messages
     assert sorted(file.name for file in out.iterdir()) == [
         "candidates.parquet", "certificate.json", "data.parquet", "ensemble",
         "execution.json", "log", "manifest.json", "study.json",
@@ -64,24 +66,24 @@ def test_json_is_one_object_and_agrees_with_status(ckcv: Command, patients: Path
     assert counts["planned"] == counts["computed"] + counts["dropped"] + counts["failed"]
     _, status, _ = ckcv("status", tmp_path / "run", "--json")
     assert json.loads(status) == ran
-    code, again, told = ckcv(*words, "--json")
+    code, again, messages = ckcv(*words, "--json")
     assert json.loads(again) == ran
-    assert "finished" in told
+    assert "finished" in messages
 
 
 def test_another_study_in_the_folder_is_refused_by_name(
     ckcv: Command, finished: Path, patients: Path
 ) -> None:
     words = ("run", patients, "--target", "outcome", "--out", finished, *SMALL)
-    code, shown, told = ckcv(*words, "--seed", 1, "--delta", "0.1")
+    code, shown, messages = ckcv(*words, "--seed", 1, "--delta", "0.1")
     assert (code, shown) == (4, "")
-    assert "seed: requested 1, in the folder 0" in told
-    assert "delta: requested 0.1, in the folder 0.05" in told
+    assert "seed: requested 1, in the folder 0" in messages
+    assert "delta: requested 0.1, in the folder 0.05" in messages
 
 
 def test_the_empty_name_is_no_folder(ckcv: Command, patients: Path) -> None:
-    code, _, told = ckcv("run", patients, "--target", "outcome", "--out", "")
-    assert (code, "out=''" in told) == (2, True)
+    code, _, messages = ckcv("run", patients, "--target", "outcome", "--out", "")
+    assert (code, "out=''" in messages) == (2, True)
 
 
 def test_rows_to_test_are_measured(ckcv: Command, patients: Path, tmp_path: Path) -> None:
@@ -130,9 +132,9 @@ def test_interrupted_resumed_and_none_the_wiser(
         assert run.poll() is None
         time.sleep(0.002)
     run.send_signal(which)
-    _, told = run.communicate(timeout=120)
-    assert run.returncode == code, told
-    assert "interrupted: completed work is saved" in told
+    _, messages = run.communicate(timeout=120)
+    assert run.returncode == code, messages
+    assert "interrupted: completed work is saved" in messages
     status = ckcv("status", halted, "--json")
     assert (status[0], json.loads(status[1])["state"]) == (0, "unfinished")
     assert not list(halted.rglob(".*"))
@@ -154,12 +156,12 @@ def test_interrupted_resumed_and_none_the_wiser(
     ],
 )
 def test_what_is_expected_is_said_for_the_workers_there_are(
-    execution: Execution, told: str, capfd: pytest.CaptureFixture[str]
+    execution: Execution, messages: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
     outcome = Outcome(np.empty(0, record_type(2)), (), ())
     inputs = share(Problem.of(Study(), blobs(30)))
     command_run._confirm(Estimate(30.0, 1e-9, outcome, inputs), execution, yes=True)
-    assert told in capfd.readouterr().err.replace("\n", " ")
+    assert messages in capfd.readouterr().err.replace("\n", " ")
 
 
 HOLD = """
@@ -184,8 +186,8 @@ def test_a_run_that_begins_is_starting(
         assert holder.stdout.readline() == "held\n"
         for name in written:
             (out / name).write_bytes((finished / "data.parquet").read_bytes())
-        code, shown, told = ckcv("status", out)
-        assert (code, shown, told) == (0, "a run is starting: nothing has been computed yet\n", "")
+        code, shown, messages = ckcv("status", out)
+        assert (code, shown, messages) == (0, "a run is starting: nothing has been computed yet\n", "")
         code, shown, _ = ckcv("status", out, "--json")
         found = json.loads(shown)
         assert (code, set(found), found["state"]) == (0, KEYS, "starting")
@@ -219,9 +221,12 @@ def test_a_link_to_nothing_is_refused_before_the_trial(
     monkeypatch.setattr(command_run, "estimate", None)
     (tmp_path / "link").symlink_to(tmp_path / "gone")
     out = tmp_path / "link" / inside
-    code, shown, told = ckcv("run", patients, "--target", "outcome", "--out", out, *SMALL)
+    code, shown, messages = ckcv("run", patients, "--target", "outcome", "--out", out, *SMALL)
     assert (code, shown) == (2, "")
-    assert f"{str(tmp_path / 'link')!r} is a link to {str(tmp_path / 'gone')!r}, which does not exist" in told
+    assert (
+        f"{str(tmp_path / 'link')!r} is a link to {str(tmp_path / 'gone')!r}, which does not exist"
+        in messages
+    )
     assert not (tmp_path / "gone").exists()
 
 
@@ -243,9 +248,9 @@ def test_claims_by_class_are_printed_as_lower_bounds(ckcv, patients, tmp_path):
     assert code == 0
     assert "sensitivity (recall of 'ill') at least; holdout, refit (this model: " in printed
     assert "of 'ill' wrong): with probability 97.5 %" in printed
-    _, _, told = ckcv("predict", tmp_path / "run", patients)
-    assert "; AUC at least " in told
-    assert "; sensitivity (recall of 'ill') at least " in told
+    _, _, messages = ckcv("predict", tmp_path / "run", patients)
+    assert "; AUC at least " in messages
+    assert "; sensitivity (recall of 'ill') at least " in messages
     code, _, refused = ckcv("run", patients, *options, *claim[:3], "auc", "--positive", "ill", "--out", "x")
     assert code == 2
     assert "names the class of the claims sensitivity and specificity" in refused

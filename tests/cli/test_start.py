@@ -87,7 +87,7 @@ class Ended(NamedTuple):
     """The exit code of a command, and what it printed to standard error."""
 
     code: int
-    told: str
+    messages: str
 
 
 @pytest.fixture
@@ -131,7 +131,7 @@ def test_without_ray_one_process_does_everything(table: Path) -> None:
     ]
     ended, loaded = start(WITHOUT_RAY + START, done, table)
     assert [one.code for one in ended] == [0] * len(done), ended
-    assert not any(FALLBACK in one.told for one in ended)
+    assert not any(FALLBACK in one.messages for one in ended)
     assert "ray" not in loaded[done[-1]]
     environment = json.loads((table / "run" / "execution.json").read_text())["environment"]
     assert environment["packages"]["ray"] == "not installed"
@@ -151,7 +151,7 @@ def test_without_ray_auto_says_once_that_one_process_does_what_it_would_do(table
     words = " ".join(["t.csv", "--k", "3", *SMALL, "--out"])
     ended, _ = start(WITHOUT_RAY + soon + START, [f"run {words} auto", "verify auto --refit"], table)
     assert [one.code for one in ended] == [0, 0]
-    assert [one.told.splitlines().count(FALLBACK) for one in ended] == [1, 0]
+    assert [one.messages.splitlines().count(FALLBACK) for one in ended] == [1, 0]
     serial, _ = start(START, [f"run {words} serial --backend serial"], table)
     assert serial[0].code == 0
     certificates = [(table / name / "certificate.json").read_bytes() for name in ("auto", "serial")]

@@ -49,12 +49,12 @@ def test_a_fit_that_ends_the_process_is_recorded_as_failed(
     ckcv: Command, table: Path, tmp_path: Path, name: str
 ) -> None:
     out = tmp_path / "run"
-    code, shown, told = ckcv("run", table, *OPTIONS, *SERIAL, *learner(name), "--out", out, "--json")
-    assert code == 3, told
+    code, shown, messages = ckcv("run", table, *OPTIONS, *SERIAL, *learner(name), "--out", out, "--json")
+    assert code == 3, messages
     assert json.loads(shown)["setting"] == {"dummy": 0}
     at = "the process of the fit at dummy = 1, on split 0 with 14 training rows ended: "
-    assert f"{at}{REASONS[name]}; it is tried once more" in told
-    assert f"{at}{REASONS[name]}; it is not begun again" in told
+    assert f"{at}{REASONS[name]}; it is tried once more" in messages
+    assert f"{at}{REASONS[name]}; it is not begun again" in messages
     (failure,) = json.loads((out / "execution.json").read_text())["failures"]
     assert failure[-1].strip().endswith(f"it ended the process 2 times: {REASONS[name]}; {REASONS[name]}")
     assert left(out) == []
@@ -63,10 +63,10 @@ def test_a_fit_that_ends_the_process_is_recorded_as_failed(
 def test_so_it_is_in_evaluate(ckcv: Command, table: Path, tmp_path: Path) -> None:
     out = tmp_path / "scores"
     words = ("--target", "y", "--resampling", "kfold:2", "--param", "dummy=0,1", "--json")
-    code, shown, told = ckcv("evaluate", table, *words, *SERIAL, *learner("Aborts"), "--out", out)
-    assert code == 3, told
+    code, shown, messages = ckcv("evaluate", table, *words, *SERIAL, *learner("Aborts"), "--out", out)
+    assert code == 3, messages
     assert json.loads(shown)
-    assert "Aborted (SIGABRT); it is not begun again" in told
+    assert "Aborted (SIGABRT); it is not begun again" in messages
 
 
 def test_if_every_fit_ends_the_process_the_command_gives_up(
@@ -74,16 +74,16 @@ def test_if_every_fit_ends_the_process_the_command_gives_up(
 ) -> None:
     monkeypatch.setattr(supervise, "MOST_LOST_PROCESSES", 1)
     words = ("run", table, *OPTIONS, *SERIAL, *learner("CrashesAlways"), "--out", tmp_path / "run")
-    code, shown, told = ckcv(*words)
+    code, shown, messages = ckcv(*words)
     assert (code, shown) == (1, "")
-    assert "ckcv: 1 fit ended the process: correct the estimator, or narrow its search" in told
+    assert "ckcv: 1 fit ended the process: correct the estimator, or narrow its search" in messages
 
 
 def test_a_process_that_ends_outside_of_a_fit_is_not_done(ckcv: Command, table: Path, tmp_path: Path) -> None:
     words = ("run", table, *OPTIONS, *SERIAL, *learner("ExitsWhenMade"), "--out", tmp_path / "run")
-    code, shown, told = ckcv(*words)
+    code, shown, messages = ckcv(*words)
     assert (code, shown) == (1, "")
-    assert "ckcv: the process ended outside of a fit: exit code 0; run the same command again" in told
+    assert "ckcv: the process ended outside of a fit: exit code 0; run the same command again" in messages
 
 
 def test_a_fit_that_never_ends_is_recorded_as_failed(table: Path, tmp_path: Path) -> None:
@@ -106,10 +106,10 @@ def test_a_hanging_fit_can_be_stopped(table: Path, tmp_path: Path) -> None:
     assert process.stderr is not None
     read_until(process.stderr, "has not ended: ask again to stop at once")
     process.send_signal(signal.SIGINT)
-    _, told = process.communicate(timeout=60)
-    assert process.returncode == 130, told
-    assert "interrupted: completed work is saved" in told
-    assert "did not end: if it never does, give a limit such as --fit-timeout 600" in told
+    _, messages = process.communicate(timeout=60)
+    assert process.returncode == 130, messages
+    assert "interrupted: completed work is saved" in messages
+    assert "did not end: if it never does, give a limit such as --fit-timeout 600" in messages
 
 
 def finish(*words: object) -> "subprocess.CompletedProcess[str]":
@@ -144,10 +144,10 @@ def test_other_signals_end_with_a_message(table: Path, tmp_path: Path, name: str
     process = begin(words, dict(os.environ))
     wait_for(tmp_path / "run" / "study.json", process)
     process.send_signal(number)
-    _, told = process.communicate(timeout=60)
-    assert process.returncode == 128 + number, told
-    assert "stopping: saving completed work" in told
-    assert "interrupted: completed work is saved in" in told
+    _, messages = process.communicate(timeout=60)
+    assert process.returncode == 128 + number, messages
+    assert "stopping: saving completed work" in messages
+    assert "interrupted: completed work is saved in" in messages
     assert left(tmp_path / "run") == []
 
 
@@ -185,11 +185,11 @@ def test_standard_output_holds_the_result_alone(table: Path, tmp_path: Path) -> 
 def test_nor_do_predictions_mix_with_what_is_printed(ckcv: Command, table: Path, tmp_path: Path) -> None:
     out = tmp_path / "run"
     assert ckcv("run", table, *OPTIONS, *SERIAL, *learner("Prints"), "--out", out)[0] == 0
-    code, shown, told = ckcv("--trust", "own_estimators", "predict", out, table)
+    code, shown, messages = ckcv("--trust", "own_estimators", "predict", out, table)
     assert code == 0
     assert shown.splitlines()[0] == '"row","prediction","member","score","share"'
     assert len(shown.splitlines()) == 41
-    assert "printed by a prediction" in told
+    assert "printed by a prediction" in messages
 
 
 def test_an_estimator_that_exits_when_it_is_imported_or_made(
@@ -198,9 +198,11 @@ def test_an_estimator_that_exits_when_it_is_imported_or_made(
     (tmp_path / "exits_on_import.py").write_text("import sys\nsys.exit(0)\n")
     monkeypatch.syspath_prepend(tmp_path)
     words = ("run", table, *OPTIONS, *SERIAL, "--learner", "exits_on_import:Any", "--out", tmp_path / "run")
-    code, shown, told = ckcv(*words)
+    code, shown, messages = ckcv(*words)
     assert (code, shown) == (1, "")
-    assert "code of an estimator or a package: it raised SystemExit(0), which would end the program" in told
+    assert (
+        "code of an estimator or a package: it raised SystemExit(0), which would end the program" in messages
+    )
 
 
 def test_learners_of_scikit_learn_and_our_own_are_not_supervised() -> None:

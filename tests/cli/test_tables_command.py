@@ -106,20 +106,20 @@ def test_nothing_of_rows_held_out_is_said_before_they_certify(ckcv: Command, tmp
     X = np.column_stack([rng.normal(size=60), y])
     asked = ("--target", "y", "--certify", "holdout", "--claim", "sensitivity", *ONCE)
     held = Problem.of(Study.of(k=3, certify="holdout"), Task.of(X, y)).held
-    told, planned = [], []
+    messages, planned = [], []
     for number in range(3):
         if number:
             X[held, 1], X[held, 0], y[held] = number * 7, X[held[0], 0], rng.integers(0, 2, len(held))
         file, folder = tmp_path / f"{number}.csv", tmp_path / f"{number}"
         csv.write_csv(pa.table({"x0": X[:, 0], "x1": X[:, 1], "y": y}), file)
         _, _, said = ckcv("run", file, "--out", folder, *asked)
-        told.append(
+        messages.append(
             [line for line in said.splitlines() if "the target away" in line or "to learn from" in line]
         )
         _, printed, _ = ckcv("plan", file, *asked[:-2], "--json")
         planned.append(json.loads(printed)["claims"])
         (folder / "manifest.json").unlink()
         assert json.loads(ckcv("status", folder, "--json")[1])["repeats"] == 0
-    assert told[0] == told[1] == told[2]
-    assert [line.split()[0] for line in told[0]] == ["x1", "(of"]
+    assert messages[0] == messages[1] == messages[2]
+    assert [line.split()[0] for line in messages[0]] == ["x1", "(of"]
     assert planned[0] == planned[1] == planned[2]

@@ -48,22 +48,22 @@ def test_verify_computes_a_share_again(ckcv: Command, finished: Path) -> None:
     code, shown, _ = ckcv("verify", finished, "--refit", "0.1", "--backend", "serial")
     assert (code, "taken on trust: the other" in shown) == (0, True)
     assert "every figure" not in shown
-    code, _, told = ckcv("verify", finished, "--refit", "7")
-    assert (code, "refit=7 is outside 0..1" in told) == (2, True)
+    code, _, messages = ckcv("verify", finished, "--refit", "7")
+    assert (code, "refit=7 is outside 0..1" in messages) == (2, True)
 
 
 def test_verify_says_its_cost_first_and_stops_at_a_limit(ckcv: Command, finished: Path) -> None:
-    code, _, told = ckcv("verify", finished)
+    code, _, messages = ckcv("verify", finished)
     assert code == 0
-    assert "to verify: at most " in told.replace("\n", " ")
-    assert "limit 3,600 s (--limit)" in told.replace("\n", " ")
+    assert "to verify: at most " in messages.replace("\n", " ")
+    assert "limit 3,600 s (--limit)" in messages.replace("\n", " ")
     code, shown, _ = ckcv("verify", finished, "--refit", "--backend", "serial", "--limit", "1e-6")
     assert code == 1
     assert shown.startswith("not verified: it ")
     assert "(--limit)" in shown
     for limit in ("0", "-1", "nan", "inf"):
-        code, _, told = ckcv("verify", finished, "--limit", limit)
-        assert (code, "is not a number of seconds above 0" in told) == (2, True)
+        code, _, messages = ckcv("verify", finished, "--limit", limit)
+        assert (code, "is not a number of seconds above 0" in messages) == (2, True)
 
 
 HANGS = """

@@ -304,8 +304,8 @@ def test_the_forms_that_are_named_can_be_read():
         ("bootstrap:0", "times=0"),
     ],
 )
-def test_text_that_names_no_resampling_is_refused(text, told):
-    with pytest.raises(InputError, match=told):
+def test_text_that_names_no_resampling_is_refused(text, messages):
+    with pytest.raises(InputError, match=messages):
         parse_resampling(text)
 
 
@@ -322,8 +322,8 @@ def test_text_that_names_no_resampling_is_refused(text, told):
         (LeavePOut(10), 60, f"{comb(60, 10):,} splits of 60 units: at most 100,000"),
     ],
 )
-def test_too_few_units_are_refused(resampling, n, told):
-    with pytest.raises(InputError, match=told):
+def test_too_few_units_are_refused(resampling, n, messages):
+    with pytest.raises(InputError, match=messages):
         resampling.count_splits(n)
 
 
@@ -349,8 +349,8 @@ def test_given_splits_are_taken_as_they_are():
         ([([0.5], [1])], "row numbers from 0 to 11"),
     ],
 )
-def test_splits_that_somebody_made_are_checked(pairs, told):
-    with pytest.raises(InputError, match=told):
+def test_splits_that_somebody_made_are_checked(pairs, messages):
+    with pytest.raises(InputError, match=messages):
         Splits.of(pairs, 12)
 
 

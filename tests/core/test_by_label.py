@@ -103,8 +103,8 @@ def test_the_canonical_text(values, text):
     ],
     ids=lambda value: str(value)[:30],
 )
-def test_what_is_refused(values, told):
-    with pytest.raises(InputError, match=told):
+def test_what_is_refused(values, messages):
+    with pytest.raises(InputError, match=messages):
         canonicalize("w", values)
 
 
@@ -166,6 +166,6 @@ def test_labels_are_matched_by_their_text_and_numbers_by_value(text, classes, fo
         ("1=2,1.0=2", (0, 1), "w names '1' twice, as '1' and as '1.0': name each label once"),
     ],
 )
-def test_labels_that_do_not_match_are_refused(text, classes, told):
-    with pytest.raises(InputError, match=told):
+def test_labels_that_do_not_match_are_refused(text, classes, messages):
+    with pytest.raises(InputError, match=messages):
         of_classes("w", text, classes)

@@ -117,8 +117,8 @@ def test_what_is_reported_is_the_bound_asked_for(bound):
     totals = [(2, 1), (0, 0), (0, 7)]
     draws = draw_randomisers(m, 3, seed)
     assert MeanBound(0.1, bound).compute_l_ee(totals, m, seed) == report_bound(bound, errors, m, 0.1, draws)
-    told = {MeanBound(0.1, name).compute_l_ee(totals, m, seed) for name in BOUNDS}
-    assert len(told) == len(BOUNDS)
+    messages = {MeanBound(0.1, name).compute_l_ee(totals, m, seed) for name in BOUNDS}
+    assert len(messages) == len(BOUNDS)
 
 
 def test_only_stevens_depends_on_the_seed():
@@ -291,8 +291,8 @@ def test_labels_name_classes_as_they_are_written_or_as_numbers(costs, classes, e
         ("true=1,True=2,false=3", (False, True), "names 'True' twice, as 'True' and as 'true'"),
     ],
 )
-def test_every_class_is_named_once(costs, classes, told):
-    with pytest.raises(InputError, match=told):
+def test_every_class_is_named_once(costs, classes, messages):
+    with pytest.raises(InputError, match=messages):
         MeanCost(costs).on(classes)
 
 

@@ -36,8 +36,8 @@ def test_wrong_rows_are_counted_by_their_class(case):
     assert totals.shape == (len(predicted), ZERO_ONE.columns(n_classes)) == (len(predicted), n_classes)
     for found, row in zip(totals, predicted, strict=True):
         expected = [0] * n_classes
-        for true, told in zip(y, row, strict=True):
-            expected[true] += int(true != told)
+        for true, messages in zip(y, row, strict=True):
+            expected[true] += int(true != messages)
         assert found.tolist() == expected == ZERO_ONE.totals(y, row, n_classes).tolist()
 
 

@@ -134,8 +134,8 @@ def test_undecided_rows_count_as_wrong():
         ("acuracy", Kind.BINARY, "not known: .* did you mean accuracy"),
     ],
 )
-def test_a_score_of_another_kind_is_refused(name, kind, told):
-    with pytest.raises(InputError, match=told):
+def test_a_score_of_another_kind_is_refused(name, kind, messages):
+    with pytest.raises(InputError, match=messages):
         make_score(name, kind)
 
 

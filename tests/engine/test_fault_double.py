@@ -206,7 +206,7 @@ class Lying(Faulty):
 
     def lie(self, number):
         past = [outcome for outcome in self.past if len(outcome.records)]
-        lie, self.told = altered(past[number % len(past)], number, self.field)
+        lie, self.messages = altered(past[number % len(past)], number, self.field)
         return [lie]
 
 
@@ -222,4 +222,4 @@ def test_a_record_that_differs_from_the_one_held_ends_the_run_and_both_are_shown
     liar = Lying(script, number, field)
     with pytest.raises(RunError, match=r"differ.*not deterministic") as ended:
         liar.run(EXHAUSTIVE, TASK, folders())
-    assert all(values in str(ended.value) for values in liar.told)
+    assert all(values in str(ended.value) for values in liar.messages)

@@ -103,10 +103,10 @@ def test_hundred_million_evaluations_take_seconds_and_no_more_memory():
         done = subprocess.run(
             [sys.executable, "-c", code, n_splits], capture_output=True, text=True, check=True
         )
-        told, peak = done.stdout.splitlines()
-        assert set(json.loads(told)) == KEYS
+        messages, peak = done.stdout.splitlines()
+        assert set(json.loads(messages)) == KEYS
         peaks.append(int(peak))
-        counts.append(json.loads(told)["evaluations"])
+        counts.append(json.loads(messages)["evaluations"])
     assert counts[1] > 10**8 > 10**6 > counts[0]
     assert peaks[1] < peaks[0] + 150
 

@@ -63,25 +63,25 @@ def test_the_evaluations_are_counted_by_hand() -> None:
 
 
 def test_a_selection_not_begun_is_taken_to_cost_what_the_first_did_for_fewer_rows() -> None:
-    told: list[Progress] = []
-    whole = OverallProgress(PROBLEM, told.append)
+    messages: list[Progress] = []
+    whole = OverallProgress(PROBLEM, messages.append)
     whole.own(Progress(OWN, spent=3.0, left=6.0))
-    assert told[-1].left == pytest.approx(6.0 + 3 * (3.0 + 6.0) * (40 / 60) ** 2)
+    assert messages[-1].left == pytest.approx(6.0 + 3 * (3.0 + 6.0) * (40 / 60) ** 2)
     whole.inner(1)(Progress(INNER, spent=1.0, left=0.5))
-    assert told[-1].left == pytest.approx(6.0 + 0.5 + 2 * (3.0 + 6.0) * (40 / 60) ** 2)
-    assert told[-1].spent == 4.0
+    assert messages[-1].left == pytest.approx(6.0 + 0.5 + 2 * (3.0 + 6.0) * (40 / 60) ** 2)
+    assert messages[-1].spent == 4.0
 
 
 def test_with_half_of_the_rows_inside_a_selection_is_expected_to_cost_less() -> None:
-    told: list[Progress] = []
+    messages: list[Progress] = []
     problem = Problem.of(NESTED.replace(outer_share="half"), blobs(60))
-    OverallProgress(problem, told.append).own(Progress(OWN, spent=3.0, left=6.0))
-    assert told[-1].left == pytest.approx(6.0 + 3 * (3.0 + 6.0) * (30 / 60) ** 2)
+    OverallProgress(problem, messages.append).own(Progress(OWN, spent=3.0, left=6.0))
+    assert messages[-1].left == pytest.approx(6.0 + 3 * (3.0 + 6.0) * (30 / 60) ** 2)
     assert [problem.inner(i).task.n for i in range(3)] == [30] * 3
 
 
 def test_without_inner_selections_the_whole_is_the_run_itself() -> None:
-    told: list[Progress] = []
+    messages: list[Progress] = []
     moment = Progress(OWN, computed=7, spent=3.0, left=6.0)
-    OverallProgress(PROBLEM.with_study(NESTED), told.append).own(moment)
-    assert told == [moment]
+    OverallProgress(PROBLEM.with_study(NESTED), messages.append).own(moment)
+    assert messages == [moment]

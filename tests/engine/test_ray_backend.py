@@ -66,8 +66,8 @@ def test_a_relative_folder_is_the_drivers(
 
 
 def test_an_address_where_nobody_answers_is_refused_at_once() -> None:
-    for address, told in (("127.0.0.1:1", "no Ray cluster answers"), ("nonsense", "expected host:port")):
-        with pytest.raises(InputError, match=told):
+    for address, messages in (("127.0.0.1:1", "no Ray cluster answers"), ("nonsense", "expected host:port")):
+        with pytest.raises(InputError, match=messages):
             ray_cluster._reach(address)
 
 

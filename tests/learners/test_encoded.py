@@ -176,10 +176,10 @@ FOREIGN = [
 
 
 @pytest.mark.parametrize(("categories", "change", "told"), FOREIGN)
-def test_a_foreign_encoder_is_refused(categories, change, told, task):
+def test_a_foreign_encoder_is_refused(categories, change, messages, task):
     content = json.loads(Encoding(categories).fit(task, np.arange(50)).text)
     change(content)
-    with pytest.raises(ValueError, match=told):
+    with pytest.raises(ValueError, match=messages):
         Encoder.from_json(json.dumps(content), task.schema, task.n)
 
 

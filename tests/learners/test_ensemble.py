@@ -151,7 +151,7 @@ def test_parquet_and_back_is_exact_for_any_number_of_classes(tmp_path):
     ],
     ids=str,
 )
-def test_a_row_that_is_no_member_is_refused(changed, told):
+def test_a_row_that_is_no_member_is_refused(changed, messages):
     X = np.zeros((8, D))
     (row,) = to_arrow(
         Ensemble((replace(constant(1.0), split=4, n_estimate=(5, 5)),)), SVM, task_of(X)
@@ -160,7 +160,7 @@ def test_a_row_that_is_no_member_is_refused(changed, told):
         from_arrow(pa.Table.from_pylist([row], schema(SVM, task_of(X))), SVM, task_of(X)).members[0].split
         == 4
     )
-    with pytest.raises(ValueError, match=told):
+    with pytest.raises(ValueError, match=messages):
         from_arrow(pa.Table.from_pylist([row | changed], schema(SVM, task_of(X))), SVM, task_of(X))
 
 

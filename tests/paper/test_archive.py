@@ -198,12 +198,12 @@ ODD = {
 @BOTH
 @pytest.mark.parametrize("name", ODD)
 def test_an_archive_of_odd_content_is_bad_input(tmp_path, name, form):
-    changed, told = ODD[name]
+    changed, messages = ODD[name]
     file = archive(tmp_path / f"odd{form}", {"tiny": tiny() | changed})
     with pytest.raises(InputError) as refused:
         read("ida:tiny:2", file)
     assert str(refused.value).startswith(f"cannot read the IDA archive {str(file)!r}: ")
-    assert told in str(refused.value)
+    assert messages in str(refused.value)
 
 
 @BOTH
@@ -231,15 +231,15 @@ def test_a_row_number_0_of_a_mat_does_not_wrap_around(tmp_path):
 def test_a_mat_cut_short_is_bad_input_or_whole_in_what_counts(tmp_path, compressed):
     file = archive(tmp_path / "cut.mat", {"tiny": tiny()}, do_compression=compressed)
     content, whole = file.read_bytes(), read("ida:tiny:2", file)
-    told = []
+    messages = []
     for size in range(0, len(content), 7):
         file.write_bytes(content[:size])
         try:
             assert read("ida:tiny:2", file).learn.equals(whole.learn)
         except InputError as error:
-            told.append(str(error))
-    assert len(told) > 0.9 * len(content) / 7
-    assert all("is not in the archive" in line or "cannot read the IDA archive" in line for line in told)
+            messages.append(str(error))
+    assert len(messages) > 0.9 * len(content) / 7
+    assert all("is not in the archive" in line or "cannot read the IDA archive" in line for line in messages)
 
 
 CRASHING = """eNrzdQzxcXRSMNUzUPB1DNFNy8xJVQjISSxJyy/KtVIoyC/OrNBRcC5KTSxJTVHIz7NSCC7NU/DLL1MwMlIwsLAyNbAyMFQw
@@ -264,11 +264,11 @@ def test_a_mat_that_crashes_its_reader_is_bad_input(tmp_path):
         ("pass", "good.mat"),
     ],
 )
-def test_whatever_becomes_of_the_reader_of_a_mat_is_bad_input(tmp_path, monkeypatch, program, told):
+def test_whatever_becomes_of_the_reader_of_a_mat_is_bad_input(tmp_path, monkeypatch, program, messages):
     (tmp_path / "reader.py").write_text(program)
     monkeypatch.setattr(archive_module.matlab, "__file__", str(tmp_path / "reader.py"))
     monkeypatch.setattr(archive_module, "MATLAB_SECONDS", 1.0 if "while" in program else 60.0)
-    with pytest.raises(InputError, match=f"cannot read the IDA archive .*{told}"):
+    with pytest.raises(InputError, match=f"cannot read the IDA archive .*{messages}"):
         read("ida:tiny:1", archive(tmp_path / "good.mat", {"tiny": tiny()}))
 
 
@@ -307,9 +307,9 @@ def test_a_mat_that_unfolds_to_a_gigabyte_is_refused_in_bounded_memory(tmp_path)
     header = b" " * 124 + b"\x00\x01IM" + struct.pack("<II", 15, len(content))
     (tmp_path / "bomb.mat").write_bytes(header + content)
     words = [sys.executable, "-c", PEAK, tmp_path / "bomb.mat"]
-    told, mib = subprocess.run(words, capture_output=True, text=True, check=True).stdout.splitlines()
-    assert "bomb.mat" in told
-    assert "a variable takes 1,040 MiB" in told
+    messages, mib = subprocess.run(words, capture_output=True, text=True, check=True).stdout.splitlines()
+    assert "bomb.mat" in messages
+    assert "a variable takes 1,040 MiB" in messages
     assert int(mib) <= 400
     assert [file.name for file in tmp_path.iterdir()] == ["bomb.mat"]
 
@@ -365,7 +365,7 @@ def test_an_archive_that_cannot_be_read_is_bad_input(tmp_path, damage, form):
     ids=lambda value: value[:20],
 )
 def test_at_the_command_line_it_is_one_message_and_nothing_is_left(
-    tmp_path, cache, monkeypatch, ckcv, file, source, told
+    tmp_path, cache, monkeypatch, ckcv, file, source, messages
 ):
     monkeypatch.chdir(tmp_path)
     archive(tmp_path / "ida.npz", {"tiny": tiny()})
@@ -376,7 +376,7 @@ def test_at_the_command_line_it_is_one_message_and_nothing_is_left(
     code, shown, message = ckcv("run", source, "--out", tmp_path / "run")
     assert (code, shown, message.count("\n")) == (2, "", 1)
     assert message.startswith("ckcv: ")
-    assert told in message
+    assert messages in message
     assert sorted(tmp_path.iterdir()) == before
 
 

@@ -172,9 +172,9 @@ def test_other_ways_of_answering(server: Server, path: str) -> None:
 
 
 def test_another_file_is_refused_with_both_checksums(server: Server) -> None:
-    told = refused(server.url("other"))
-    assert f"its SHA-256 is {hashlib.sha256(b'another file').hexdigest()}, expected {DIGEST}" in told
-    assert server.url("other") in told
+    messages = refused(server.url("other"))
+    assert f"its SHA-256 is {hashlib.sha256(b'another file').hexdigest()}, expected {DIGEST}" in messages
+    assert server.url("other") in messages
 
 
 @pytest.mark.parametrize(
@@ -186,18 +186,18 @@ def test_another_file_is_refused_with_both_checksums(server: Server) -> None:
     ],
 )
 def test_a_download_that_fails_is_told_with_a_way_out(server: Server, path: str, reason: str) -> None:
-    told = refused(server.url(path))
-    assert f"{server.url(path)}: " in told
-    assert reason in told
-    assert "Alternatively, download benchmarks.mat" in told
-    assert "set CKCV_IDA to its path" in told
+    messages = refused(server.url(path))
+    assert f"{server.url(path)}: " in messages
+    assert reason in messages
+    assert "Alternatively, download benchmarks.mat" in messages
+    assert "set CKCV_IDA to its path" in messages
 
 
 def test_where_nothing_answers_that_is_told(closed_port: int) -> None:
     url = f"http://127.0.0.1:{closed_port}/benchmarks.mat"
-    told = refused(url)
-    assert re.match(rf"cannot fetch benchmarks\.mat: {re.escape(url)}: .*refused\. Alternatively, ", told)
-    assert " object at " not in told
+    messages = refused(url)
+    assert re.match(rf"cannot fetch benchmarks\.mat: {re.escape(url)}: .*refused\. Alternatively, ", messages)
+    assert " object at " not in messages
 
 
 def test_where_the_server_is_silent_it_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -211,8 +211,8 @@ def test_the_usual_addresses_are_tried_in_turn(
 ) -> None:
     urls = (f"http://127.0.0.1:{closed_port}/", server.url("other"), server.url("gone"))
     monkeypatch.setattr(download, "URLS", urls)
-    told = refused(None)
-    assert all(f"{url}: " in told for url in urls)
+    messages = refused(None)
+    assert all(f"{url}: " in messages for url in urls)
     progress = Counter()
     monkeypatch.setattr(download, "URLS", (*urls, server.url("benchmarks.mat"), server.url("never")))
     assert download.fetch(progress=progress).read_bytes() == CONTENT
@@ -229,8 +229,8 @@ def test_the_usual_addresses_are_tried_in_turn(
     ],
 )
 def test_only_web_addresses_are_fetched_from(url: str, cache: Path) -> None:
-    told = refused(url)
-    assert f"url={url!r} is not an address to fetch from" in told
+    messages = refused(url)
+    assert f"url={url!r} is not an address to fetch from" in messages
     assert not cache.exists()
 
 
@@ -296,18 +296,18 @@ def test_the_package_is_the_command() -> None:
 
 def test_the_command_prints_where_the_file_lies(paper: Callable[..., Ran], server: Server) -> None:
     for _ in range(2):
-        code, shown, told = paper("fetch", "--url", server.url("benchmarks.mat"))
+        code, shown, messages = paper("fetch", "--url", server.url("benchmarks.mat"))
         assert (code, shown) == (0, f"{download.locate()}\n")
-        assert "unless CKCV_IDA names another" in told
-        assert told.count("\n") == 1
+        assert "unless CKCV_IDA names another" in messages
+        assert messages.count("\n") == 1
     assert len(server.asked) == 1
 
 
 def test_the_command_fails_in_one_line(paper: Callable[..., Ran], closed_port: int) -> None:
-    code, shown, told = paper("fetch", "--url", f"http://127.0.0.1:{closed_port}/benchmarks.mat")
+    code, shown, messages = paper("fetch", "--url", f"http://127.0.0.1:{closed_port}/benchmarks.mat")
     assert (code, shown) == (2, "")
-    assert told.startswith("ckcv_paper: cannot fetch benchmarks.mat")
-    assert told.count("\n") == 1
+    assert messages.startswith("ckcv_paper: cannot fetch benchmarks.mat")
+    assert messages.count("\n") == 1
 
 
 def test_an_interrupted_command_keeps_nothing(
@@ -317,9 +317,9 @@ def test_an_interrupted_command_keeps_nothing(
         raise KeyboardInterrupt
 
     monkeypatch.setattr(command.DownloadBar, "update", interrupt)
-    code, shown, told = paper("fetch", "--url", server.url("benchmarks.mat"))
+    code, shown, messages = paper("fetch", "--url", server.url("benchmarks.mat"))
     assert (code, shown) == (130, "")
-    assert "interrupted" in told
+    assert "interrupted" in messages
     assert not list(download.locate().parent.iterdir())
 
 

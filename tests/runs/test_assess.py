@@ -468,8 +468,8 @@ def test_a_setting_that_fails_inside_is_not_selected():
     ],
     ids=str,
 )
-def test_what_cannot_be_evaluated_is_refused(options, told):
-    with pytest.raises(InputError, match=told):
+def test_what_cannot_be_evaluated_is_refused(options, messages):
+    with pytest.raises(InputError, match=messages):
         evaluate(X, Y, execution=SERIAL, **options)
 
 
@@ -564,13 +564,13 @@ def test_a_function_sees_the_original_labels():
     ("function", "told"),
     [(words, "returned 'bad': expected a number"), (two, "expected a number"), (broken, "KeyError")],
 )
-def test_a_function_that_fails_is_recorded(function, told):
+def test_a_function_that_fails_is_recorded(function, messages):
     result = evaluate(
         X, Y, resampling="kfold:3", measure=["accuracy", function], execution=SERIAL, learner="tree"
     )
     assert not result.complete
     assert len(result.execution["failures"]) == 3
-    assert told in result.execution["failures"][0][3]
+    assert messages in result.execution["failures"][0][3]
 
 
 def test_what_is_no_function_is_refused(ray_session):

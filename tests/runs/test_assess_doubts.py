@@ -185,8 +185,8 @@ def test_a_splitter_needs_no_more_than_splits():
         (GroupKFold(3), "the splitter raised ValueError"),
     ],
 )
-def test_what_is_no_splitter_is_named(resampling, told):
-    with pytest.raises(InputError, match=told):
+def test_what_is_no_splitter_is_named(resampling, messages):
+    with pytest.raises(InputError, match=messages):
         evaluate(X, Y, learner="tree", resampling=resampling, execution=SERIAL)
 
 

@@ -253,9 +253,9 @@ def test_scores_that_order_what_certifies_are_found_where_no_label_differs(
     true = load_run(out).certificate.claims.first
     rewrite_run(out, models=replace(models, refit=refit), environment=ANOTHER)
     assert load_run(out).certificate.claims.first["bound"] < true["bound"] - 0.05
-    scores, told = verify(out).differences
+    scores, messages = verify(out).differences
     assert "classifies each of the 90 rows alike, with scores that differ by up to" in scores
-    assert told.startswith("computed again, the bound of holdout, refit, on the auc is ")
+    assert messages.startswith("computed again, the bound of holdout, refit, on the auc is ")
 
 
 @pytest.mark.parametrize("name", ["plain", "svm", "encoded", "groups", "several learners"])
@@ -302,7 +302,9 @@ def test_candidates_said_to_have_failed_rest_on_trust_and_are_tried_again(tmp_pa
     plain = verify(out)
     assert plain.ok
     assert "candidates failed" in plain.verdict
-    assert any("the log has none" in told for told in verify(out, refit=1.0, execution=SERIAL).differences)
+    assert any(
+        "the log has none" in messages for messages in verify(out, refit=1.0, execution=SERIAL).differences
+    )
 
 
 # procedures
@@ -371,7 +373,7 @@ def own_loss(y: np.ndarray, predicted: np.ndarray) -> float:
 def test_a_score_of_a_folder_cannot_be_called_like_a_measure(tmp_path: Path) -> None:
     """As in Python: else figures that nothing can compute again stand under the name of a known one."""
     out, task = tmp_path / "run", Task.of(X, RNG.permutation(np.arange(N) % 2))
-    for name, told in (("zero_one", "needs a name of its own"), ("own_loss", "")):
+    for name, messages in (("zero_one", "needs a name of its own"), ("own_loss", "")):
         own = OwnScore(name, "0" * 64, own_loss)
         procedure = replace(Study.without_certification("kfold:3", learner="tree"), measures=(own,))
         shutil.rmtree(out, ignore_errors=True)
@@ -379,8 +381,8 @@ def test_a_score_of_a_folder_cannot_be_called_like_a_measure(tmp_path: Path) -> 
         plain, whole = verify(out), verify(out, refit=1.0, execution=SERIAL)
         assert not fooled(plain)
         assert not whole.ok
-        if told:
-            assert told in " ".join(plain.differences)
+        if messages:
+            assert messages in " ".join(plain.differences)
         else:
             assert "the scores by own_loss" in " ".join(whole.unverified)
 
@@ -422,11 +424,11 @@ def test_a_fit_that_fails_here_is_not_verified(
 
     monkeypatch.setattr("ckcv_ray.learners.sklearn.split.SplitFits.fit", no_room)
     found = verify(plain)
-    told = "could not be fitted again here: MemoryError: no room"
+    messages = "could not be fitted again here: MemoryError: no room"
     assert (found.differences, found.ok) == ([], False)
-    assert found.unverified == [f"model of split {i} {told}" for i in range(3)]
-    assert f"the models refit and full {told}" in verify(held_out).unverified
-    assert f"the nested models {told}" in verify(inside).unverified
+    assert found.unverified == [f"model of split {i} {messages}" for i in range(3)]
+    assert f"the models refit and full {messages}" in verify(held_out).unverified
+    assert f"the nested models {messages}" in verify(inside).unverified
     assert any("could not be computed again here" in s for s in verify(plain, 1.0, None, SERIAL).unverified)
 
 
@@ -460,7 +462,7 @@ def test_a_model_that_raises_is_a_difference(honest: Honest, tmp_path: Path) -> 
     ],
 )
 def test_an_estimator_that_cannot_be_fitted_here_is_not_verified(
-    change: dict[str, str], told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    change: dict[str, str], messages: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A package that is trusted and missing, or not trusted: exit code 1, and no word of damage."""
     monkeypatch.setattr(spec, "_trusted", {"sklearn", "no_such_package"})
@@ -472,4 +474,4 @@ def test_an_estimator_that_cannot_be_fitted_here_is_not_verified(
     (out / "study.json").write_text(json.dumps(content))
     found = verify(out)
     assert not found.ok
-    assert told in " ".join(found.unverified)
+    assert messages in " ".join(found.unverified)

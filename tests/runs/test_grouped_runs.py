@@ -48,8 +48,8 @@ def test_the_report_counts_the_groups_of_its_rows(tmp_path: Path) -> None:
     groups = result.certificate.sample.groups
     assert groups is not None
     left = groups["count"] - groups["held"]
-    told = " ".join(make_page(tmp_path / "run", result).split())
-    assert f"{result.task.n} rows of {left} groups by" in told
+    messages = " ".join(make_page(tmp_path / "run", result).split())
+    assert f"{result.task.n} rows of {left} groups by" in messages
 
 
 def test_a_mean_error_is_that_of_the_groups(tmp_path: Path) -> None:

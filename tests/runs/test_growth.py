@@ -251,12 +251,12 @@ def test_the_command_says_that_it_adds_splits(tmp_path: Path, ckcv: Callable[...
     words = ["run", "twonorm:60:0", "--C", "1", "--gamma", "0.1", "--k", "3", "--n-splits", "3"]
     words += ["--certify", "nested", "--out", str(tmp_path / "run"), "--outer-splits"]
     assert ckcv(*words, 1)[0] == 0
-    code, shown, told = ckcv(*words, 3)
+    code, shown, messages = ckcv(*words, 3)
     assert code == 0
-    assert f"{tmp_path / 'run'} has 1 outer split: adding splits up to 3" in told.replace("\n", "")
+    assert f"{tmp_path / 'run'} has 1 outer split: adding splits up to 3" in messages.replace("\n", "")
     assert "in each of 3 outer splits" in shown
-    code, shown, told = ckcv("status", tmp_path / "run")
+    code, shown, messages = ckcv("status", tmp_path / "run")
     assert (code, "in each of 3 outer splits" in shown) == (0, True)
-    code, shown, told = ckcv(*words, 2)
+    code, shown, messages = ckcv(*words, 2)
     assert (code, shown) == (4, "")
-    assert "already has 3 outer splits, and their number can only grow" in told.replace("\n", " ")
+    assert "already has 3 outer splits, and their number can only grow" in messages.replace("\n", " ")

@@ -117,10 +117,12 @@ def test_a_run_is_found_by_its_study_in_any_form_that_asks_the_same(out: Path) -
         (SMALL, Task.of(blobs(60).X, blobs(60).y), "data: another table"),  # other labels
     ],
 )
-def test_the_folder_of_another_study_is_told_apart(out: Path, study: Study, task: Task, told: str) -> None:
+def test_the_folder_of_another_study_is_told_apart(
+    out: Path, study: Study, task: Task, messages: str
+) -> None:
     with pytest.raises(StoreError, match="holds another study") as refused:
         find_run(Problem.of(study, task), out)
-    assert told in str(refused.value)
+    assert messages in str(refused.value)
     assert "choose another --out" in str(refused.value)
 
 
@@ -202,8 +204,8 @@ def test_an_environment_is_compared_with_that_of_the_run(out: Path, tmp_path: Pa
     metadata["environment"]["packages"]["numpy"] = "1.0"
     metadata["environment"]["learner"]["machine_code"] = "other"
     (out / "execution.json").write_text(json.dumps(metadata))
-    told = environment_changes(out)
-    assert len(told) == 2
-    assert any(sentence.startswith("numpy was 1.0, here it is ") for sentence in told)
-    assert any(sentence.startswith("machine_code was other, here it is ") for sentence in told)
+    messages = environment_changes(out)
+    assert len(messages) == 2
+    assert any(sentence.startswith("numpy was 1.0, here it is ") for sentence in messages)
+    assert any(sentence.startswith("machine_code was other, here it is ") for sentence in messages)
     assert environment_changes(tmp_path / "new") == []

@@ -190,8 +190,8 @@ def test_the_spelling_and_the_order_of_labels_do_not_matter() -> None:
         ("cost", "no cost is given for 'healthy', 'sick'"),
     ],
 )
-def test_costs_must_name_the_classes_of_the_task(criterion: str, told: str) -> None:
-    with pytest.raises(InputError, match=told):
+def test_costs_must_name_the_classes_of_the_task(criterion: str, messages: str) -> None:
+    with pytest.raises(InputError, match=messages):
         Problem.of(SMALL.replace(criterion=criterion), clinic())
 
 

@@ -61,10 +61,10 @@ def test_what_failed_is_tried_again_and_agrees(tmp_path: Path, monkeypatch: pyte
     run_small(SMALL, tmp_path / "run")
     found = verify(tmp_path / "run", refit=1.0, execution=SERIAL)
     assert found.differences == []
-    assert any("tried again, which failed" in told for told in found.recomputed)
+    assert any("tried again, which failed" in messages for messages in found.recomputed)
     monkeypatch.setattr(evaluate, "_prepare", real)
     again = verify(tmp_path / "run", refit=1.0, execution=SERIAL)
-    assert any("the log has none" in told for told in again.differences)
+    assert any("the log has none" in messages for messages in again.differences)
 
 
 def test_what_fails_when_it_is_computed_again_is_not_verified(
@@ -77,8 +77,8 @@ def test_what_fails_when_it_is_computed_again_is_not_verified(
 
     monkeypatch.setattr(evaluate, "_prepare", broken)
     found = verify(tmp_path / "run", refit=1.0, execution=SERIAL)
-    told = "could not be computed again here: MemoryError: no room"
-    assert any(told in sentence for sentence in found.unverified)
+    messages = "could not be computed again here: MemoryError: no room"
+    assert any(messages in sentence for sentence in found.unverified)
     assert not found.ok
 
 

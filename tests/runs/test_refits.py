@@ -229,13 +229,13 @@ def test_test_rows_are_measured_for_every_reported_k() -> None:
     other = blobs(40, seed=3)
     rows = TestRows(other.X, other.y)
     result = run_job(Job(SMALL.replace(report_k=(3, 4, 5)), blobs(60), test=rows), Execution("serial"))
-    told = result.execution["test"]
-    assert (told["rows"], told["digest"]) == (40, rows.digest)
-    assert set(told["reported"]) == {"3", "4", "5"}
-    winners = {name: told[name] for name in ("error", "vote_error")}
-    assert told["reported"][str(result.k)] == winners
+    messages = result.execution["test"]
+    assert (messages["rows"], messages["digest"]) == (40, rows.digest)
+    assert set(messages["reported"]) == {"3", "4", "5"}
+    winners = {name: messages[name] for name in ("error", "vote_error")}
+    assert messages["reported"][str(result.k)] == winners
     labels = np.array([member.model.predict(rows.X).label for member in result.ensemble.members])
-    assert told["error"] == pytest.approx(np.mean(labels != rows.y), rel=1e-12)
+    assert messages["error"] == pytest.approx(np.mean(labels != rows.y), rel=1e-12)
     vote = (labels == 1).sum(axis=0) * 2 > 5
-    assert told["vote_error"] == np.mean(vote != rows.y)
+    assert messages["vote_error"] == np.mean(vote != rows.y)
     assert measure(result.ensemble, None, {}) is None

@@ -113,11 +113,11 @@ def test_a_winner_on_the_edge_of_a_grid_is_pointed_out() -> None:
     outer = run(SMALL.replace(C=(1e-3, 1e-2), gamma=0.1))
     assert inner.setting["C"] == 1.0
     assert inner.edges() == []  # nor on that of a grid of one value
-    (told,) = outer.edges()
-    assert told == f"C = {outer.setting['C']:g} is on the edge of its grid: widen --C beyond " + (
+    (messages,) = outer.edges()
+    assert messages == f"C = {outer.setting['C']:g} is on the edge of its grid: widen --C beyond " + (
         f"{outer.setting['C']:g}"
     )
-    assert told in outer.summary()
+    assert messages in outer.summary()
 
 
 # Words

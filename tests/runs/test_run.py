@@ -241,8 +241,8 @@ def test_a_run_without_any_complete_candidate_says_what_failed_first(
         raise MemoryError("no room")
 
     monkeypatch.setattr(evaluate, "_prepare", broken)
-    told = r"no candidate could be completed: 6 paths failed, the first at C = .*, k = "
-    with pytest.raises(RunError, match=rf"(?s){told}.*MemoryError: no room"):
+    messages = r"no candidate could be completed: 6 paths failed, the first at C = .*, k = "
+    with pytest.raises(RunError, match=rf"(?s){messages}.*MemoryError: no room"):
         run_job(Job(SMALL, blobs(60)), SERIAL)
 
 

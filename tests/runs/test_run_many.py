@@ -42,9 +42,9 @@ def test_many_studies_give_what_each_gives_alone(tmp_path: Path) -> None:
             assert mine.certificate.claims.first == theirs.certificate.claims.first
             assert mine.execution["test"] == theirs.execution["test"]
     assert [verify(tmp_path / str(i)).differences for i in range(5)] == [[]] * 5
-    told = alone[0].execution["test"]
-    assert set(told["reported"]) == {"5"}
-    assert 0 <= told["reported"]["5"]["error"] <= 1
+    messages = alone[0].execution["test"]
+    assert set(messages["reported"]) == {"5"}
+    assert 0 <= messages["reported"]["5"]["error"] <= 1
 
 
 @pytest.mark.usefixtures("ray_session")

@@ -55,8 +55,8 @@ def test_forged_offsets_are_seen(tmp_path: Path) -> None:
     ]
     forged = Ensemble(tuple(moved))
     rewrite_run(out, with_errors_of(forged, position(out)), forged)
-    told = verify(out).differences
-    assert len([sentence for sentence in told if "by the KKT conditions it is" in sentence]) == 5
+    messages = verify(out).differences
+    assert len([sentence for sentence in messages if "by the KKT conditions it is" in sentence]) == 5
 
 
 def test_models_of_another_cost_are_seen(tmp_path: Path) -> None:
@@ -85,9 +85,9 @@ def test_models_of_another_setting_are_seen(tmp_path: Path) -> None:
     leader = position(out)
     other = fitted(problem, leader._replace(step=(leader.step + 1) % 3))
     rewrite_run(out, with_errors_of(other, leader), other)
-    told = [sentence for sentence in verify(out).differences if "fitted at C = " in sentence]
-    assert len(told) == 5
-    assert all("the winner is C = " in sentence for sentence in told)
+    messages = [sentence for sentence in verify(out).differences if "fitted at C = " in sentence]
+    assert len(messages) == 5
+    assert all("the winner is C = " in sentence for sentence in messages)
 
 
 def test_models_of_another_split_are_seen(tmp_path: Path) -> None:
@@ -99,9 +99,9 @@ def test_models_of_another_split_are_seen(tmp_path: Path) -> None:
     swapped = [replace(m, model=model) for m, model in zip(ensemble.members, models[::-1], strict=True)]
     forged = Ensemble(tuple(altered(m, problem) for m in swapped))
     rewrite_run(out, with_errors_of(forged, position(out)), forged)
-    told = verify(out).differences
-    assert len([sentence for sentence in told if "not among its training rows" in sentence]) == 4
-    assert not any("model of split 2" in sentence for sentence in told)  # which is its own
+    messages = verify(out).differences
+    assert len([sentence for sentence in messages if "not among its training rows" in sentence]) == 4
+    assert not any("model of split 2" in sentence for sentence in messages)  # which is its own
 
 
 def test_a_forged_selection_is_named_as_trusted_and_seen_by_a_refit(tmp_path: Path) -> None:
@@ -141,10 +141,10 @@ def test_models_called_not_converged_are_fitted_again_and_seen(tmp_path: Path) -
 
     rewrite_run(out, not_converged, forged)
     plain = verify(out)
-    assert any("fitted again, it classifies" in told for told in plain.differences)
-    assert any(told.startswith("computed again, the bound of occam") for told in plain.differences)
+    assert any("fitted again, it classifies" in messages for messages in plain.differences)
+    assert any(messages.startswith("computed again, the bound of occam") for messages in plain.differences)
     again = verify(out, refit=1.0, execution=SERIAL).differences
-    assert any("totals and status, computed again" in told for told in again)
+    assert any("totals and status, computed again" in messages for messages in again)
 
 
 def offset_of(member: Member, problem: Problem) -> float:
@@ -169,8 +169,10 @@ def test_a_log_without_the_better_candidates_is_named_and_seen_by_a_refit(tmp_pa
     rewrite_run(out, keep=without, provisional=True)
     plain = verify(out)
     assert plain.differences == []
-    assert any("candidates failed (--refit tries them again)" in told for told in plain.trusted)
-    assert any("the log has none" in told for told in verify(out, refit=1.0, execution=SERIAL).differences)
+    assert any("candidates failed (--refit tries them again)" in messages for messages in plain.trusted)
+    assert any(
+        "the log has none" in messages for messages in verify(out, refit=1.0, execution=SERIAL).differences
+    )
 
 
 def test_a_log_that_leads_to_another_winner_is_seen(tmp_path: Path) -> None:
@@ -191,10 +193,10 @@ def test_a_log_that_leads_to_another_winner_is_seen(tmp_path: Path) -> None:
     folder = RunFolder(out)
     certificate, execution = folder.results(folder.problem()).certificate, folder.execution()
     rewrite_end(out, certificate, execution)
-    told = verify(out).differences
-    assert "candidates.parquet is not what the log gives" in told
+    messages = verify(out).differences
+    assert "candidates.parquet is not what the log gives" in messages
     assert any(
-        s.startswith("the log gives the winner ") and "not the certificate's winner" in s for s in told
+        s.startswith("the log gives the winner ") and "not the certificate's winner" in s for s in messages
     )
 
 
@@ -224,20 +226,20 @@ def test_models_at_costs_where_rounding_decides_are_fitted_again(tmp_path: Path)
     run_small(SMALL.replace(C=1e13, gamma=1e-4), tmp_path / "run")
     found = verify(tmp_path / "run")
     assert found.differences == []
-    assert any("(5 fitted again, equal in every bit)" in told for told in found.recomputed)
+    assert any("(5 fitted again, equal in every bit)" in messages for messages in found.recomputed)
 
 
 def test_models_of_a_study_with_a_wide_tolerance_are_fitted_again(tmp_path: Path) -> None:
     """Else much would pass for optimal, such as a model with half of its coefficients."""
     out = tmp_path / "run"
     run_small(SMALL.replace(tolerance=0.9), out)
-    assert any("(5 fitted again, equal in every bit)" in told for told in verify(out).recomputed)
+    assert any("(5 fitted again, equal in every bit)" in messages for messages in verify(out).recomputed)
     problem, ensemble = stored(out)
     halves = [altered(m, problem, dual_coef=0.5 * m.model.dual_coef) for m in ensemble.members]
     forged = Ensemble(tuple(altered(m, problem, offset=offset_of(m, problem)) for m in halves))
     rewrite_run(out, with_errors_of(forged, position(out)), forged)
-    told = verify(out).differences
-    assert any("fitted again, it classifies" in sentence for sentence in told)
+    messages = verify(out).differences
+    assert any("fitted again, it classifies" in sentence for sentence in messages)
 
 
 def test_a_model_that_is_compared_twice_is_named_once(tmp_path: Path) -> None:
@@ -245,7 +247,7 @@ def test_a_model_that_is_compared_twice_is_named_once(tmp_path: Path) -> None:
     run_small(SMALL.replace(C=1e13, gamma=1e-4), tmp_path / "run")
     found = verify(tmp_path / "run", refit=0.9, execution=SERIAL)
     assert found.ok
-    assert any("(5 fitted again, equal in every bit)" in told for told in found.recomputed)
+    assert any("(5 fitted again, equal in every bit)" in messages for messages in found.recomputed)
     assert len(found.trusted) == len(set(found.trusted))
 
 
@@ -263,9 +265,9 @@ def test_a_forged_test_error_is_trusted_aloud_and_measured_again(tmp_path: Path)
     folder = RunFolder(out)
     rewrite_end(out, folder.results(folder.problem()).certificate, execution)
     assert verify(out).differences == []
-    (told,) = verify(out, test=columns).differences
-    assert "execution.json: test.error is" in told
-    assert verify(out, test=TestRows(test.X, test.y)).differences == [told]
+    (messages,) = verify(out, test=columns).differences
+    assert "execution.json: test.error is" in messages
+    assert verify(out, test=TestRows(test.X, test.y)).differences == [messages]
     for others in (columns.slice(1), TestRows(test.X[1:], test.y[1:])):
         with pytest.raises(InputError, match="not the rows"):
             verify(out, test=others)

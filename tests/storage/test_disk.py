@@ -119,9 +119,9 @@ def test_wherever_the_disk_is_full_the_same_run_mends_it(
     for refused in count(1, step):
         out = tmp_path / str(refused)
         disk.fill(refused, lasting)
-        told = error_of(partial(run, study, out))
-        assert told is None or (os.strerror(errno.ENOSPC) in told and "\n" not in told)
-        failed += told is not None
+        messages = error_of(partial(run, study, out))
+        assert messages is None or (os.strerror(errno.ENOSPC) in messages and "\n" not in messages)
+        failed += messages is not None
         if disk.done < refused:  # that far it does not come
             break
         disk.free()
@@ -148,8 +148,8 @@ def test_wherever_the_disk_is_full_while_outer_splits_are_added(
         out = tmp_path / str(refused)
         shutil.copytree(tmp_path / "few", out)
         disk.fill(refused, lasting)
-        told = error_of(partial(run, many, out))
-        failed += told is not None
+        messages = error_of(partial(run, many, out))
+        failed += messages is not None
         if disk.done < refused:
             break
         disk.free()

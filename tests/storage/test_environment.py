@@ -51,10 +51,10 @@ def test_every_part_that_can_change_bits_is_compared_by_name() -> None:
         "packages": {**here["packages"], "numba": "0.1"},
         "learner": {"machine_code": "another's"},
     }
-    told = changes(there, here)
-    assert len(told) == 4
-    assert any(sentence.startswith("processor was another") for sentence in told)
-    assert any(sentence.startswith("scipy's BLAS was mkl 2025") for sentence in told)
-    assert any(sentence.startswith("numba was 0.1") for sentence in told)
-    assert any(sentence.startswith("machine_code was another's") for sentence in told)
+    messages = changes(there, here)
+    assert len(messages) == 4
+    assert any(sentence.startswith("processor was another") for sentence in messages)
+    assert any(sentence.startswith("scipy's BLAS was mkl 2025") for sentence in messages)
+    assert any(sentence.startswith("numba was 0.1") for sentence in messages)
+    assert any(sentence.startswith("machine_code was another's") for sentence in messages)
     assert changes(here, environment(LEARNER)) == []

@@ -195,10 +195,10 @@ def test_a_run_of_another_version_is_refused_with_a_sentence(run: Path, schema: 
     for read in (load_run, run_in):
         with pytest.raises(
             StoreError, match=f"schema {schema}; this version reads 9.*another version"
-        ) as told:
+        ) as messages:
             read(run)
-        assert "another folder" in str(told.value)
-        assert "repairs" not in str(told.value)
+        assert "another folder" in str(messages.value)
+        assert "repairs" not in str(messages.value)
     assert f"schema {schema}" in verify(run).differences[-1]
     assert {file: file.read_bytes() for file in run.rglob("*") if file.is_file()} == before
 
@@ -351,10 +351,10 @@ def test_another_study_is_refused_and_its_differences_are_named(run: Path) -> No
     other = Study.of(C=(0.1, 1.0), gamma=(0.1, 1.0), k=(3, 4), n_splits=4, certify="holdout")
     with pytest.raises(
         StoreError, match=r"n_splits: requested 4, in the folder 3.*choose another --out"
-    ) as told:
+    ) as messages:
         run_job(Job(other, blobs(60), run), SERIAL)
-    assert "certify: requested holdout, in the folder occam" in str(told.value)
-    assert "data: another table" in str(told.value)
+    assert "certify: requested holdout, in the folder occam" in str(messages.value)
+    assert "data: another table" in str(messages.value)
 
 
 LEAVE = """

@@ -122,7 +122,7 @@ def test_what_is_no_file_of_a_run_is_refused_at_once(whole: Path, tmp_path: Path
     found = read_elsewhere(whole, list(cases.values()))
     for name, out in cases.items():
         (loaded, verified, _, paged, unpickled), mib = found[str(out)]
-        assert all(told.startswith("StoreError: ") for told in (loaded, paged, unpickled)), name
+        assert all(messages.startswith("StoreError: ") for messages in (loaded, paged, unpickled)), name
         assert verified not in ([], "read"), name
         assert mib < MOST_MIB, name
 
@@ -134,7 +134,7 @@ def test_its_own_command_mends_it(whole: Path, tmp_path: Path, kind: str) -> Non
         (out / name).unlink()
         STRANGE[kind](out / name)
         run_job(Job(STUDY, TASK, out), SERIAL)
-        assert [told for told in verify(out).differences if "damaged-000000" not in told] == []
+        assert [messages for messages in verify(out).differences if "damaged-000000" not in messages] == []
         assert (out / MODELS).read_bytes() == (whole / MODELS).read_bytes()
 
 
@@ -234,8 +234,8 @@ def test_parquet_that_unfolds_is_refused_in_bounded_memory(whole: Path, tmp_path
         reseal(out)
     found = read_elsewhere(whole, list(cases.values()))
     for name, out in cases.items():
-        told, mib = found[str(out)]
-        refused = told[2] if BOMBS[name][0] == LOG else told[0]
+        messages, mib = found[str(out)]
+        refused = messages[2] if BOMBS[name][0] == LOG else messages[0]
         assert refused.startswith("StoreError: "), (name, refused)
         assert BOMBS[name][0] in refused, name
         assert mib < MOST_MIB, name
@@ -307,10 +307,12 @@ def test_a_certificate_that_steers_a_terminal_is_refused(whole: Path, tmp_path: 
     put(out / "certificate.json", WORDS[name])
     reseal(out)
     for read in (load_run, make_page):
-        with pytest.raises(StoreError, match=r"certificate\.json is damaged: .*control characters") as told:
+        with pytest.raises(
+            StoreError, match=r"certificate\.json is damaged: .*control characters"
+        ) as messages:
             read(out)
-        assert str(told.value).isprintable()
-    assert all(told.isprintable() for told in verify(out).differences)
+        assert str(messages.value).isprintable()
+    assert all(messages.isprintable() for messages in verify(out).differences)
 
 
 @pytest.fixture
@@ -373,5 +375,5 @@ def test_an_inner_run_that_is_the_run_itself_is_seen_at_once(tmp_path: Path) -> 
     run_job(Job(STUDY.replace(certify="nested", outer_splits=2), blobs(40), out), SERIAL)
     shutil.rmtree(out / "nested" / "outer-000")
     (out / "nested" / "outer-000").symlink_to(out)
-    told = verify(out).differences
-    assert any("nested/outer-000 is a link" in sentence for sentence in told)
+    messages = verify(out).differences
+    assert any("nested/outer-000 is a link" in sentence for sentence in messages)

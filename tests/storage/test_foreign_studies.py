@@ -72,15 +72,15 @@ def put_study(run: Path, change: Change) -> None:
     put(run, "certificate.json", lambda c: c.update(run_id=name))
 
 
-def check_refused(run: Path, told: str) -> None:
+def check_refused(run: Path, messages: str) -> None:
     """Check that every reader refuses a folder with one printable line, not without end."""
     for read in READERS:
         with pytest.raises(StoreError) as error:
             read(run)
-        assert told in str(error.value)
+        assert messages in str(error.value)
         assert str(error.value).isprintable()
         assert len(str(error.value)) < 2000
-    assert any(told in sentence for sentence in seen(run))
+    assert any(messages in sentence for sentence in seen(run))
 
 
 def seen(run: Path) -> list[str]:
@@ -153,9 +153,9 @@ PARTS: dict[str, tuple[Change, str]] = {
 
 @pytest.mark.parametrize("name", PARTS)
 def test_a_study_of_parts_that_are_none_is_refused_and_the_part_is_named(out: Path, name: str) -> None:
-    change, told = PARTS[name]
+    change, messages = PARTS[name]
     put(out, "study.json", lambda content: change(content["study"]))
-    check_refused(out, told)
+    check_refused(out, messages)
 
 
 @pytest.mark.parametrize("name", ["an unknown learner", "an unknown option", "no learner", "C of the study"])
@@ -209,9 +209,9 @@ BESIDE: dict[str, tuple[Change, str]] = {
 @pytest.mark.parametrize("name", BESIDE)
 def test_a_study_that_does_not_go_with_its_data_is_refused(out: Path, name: str) -> None:
     """Though its name is that of study and data."""
-    change, told = BESIDE[name]
+    change, messages = BESIDE[name]
     put_study(out, change)
-    check_refused(out, told)
+    check_refused(out, messages)
 
 
 SPELLINGS: dict[str, tuple[Change, str]] = {
@@ -233,9 +233,9 @@ SPELLINGS: dict[str, tuple[Change, str]] = {
 @pytest.mark.parametrize("name", SPELLINGS)
 def test_a_study_in_another_spelling_is_refused_and_the_place_is_named(out: Path, name: str) -> None:
     """Though it means the same: what a reader does not compare it cannot vouch for."""
-    change, told = SPELLINGS[name]
+    change, messages = SPELLINGS[name]
     put(out, "study.json", change)
-    check_refused(out, told)
+    check_refused(out, messages)
 
 
 def test_a_study_file_has_the_bytes_that_a_run_writes(out: Path) -> None:
@@ -274,18 +274,20 @@ def test_a_run_of_schema_4_is_refused_by_every_command_and_left_alone(
     before = {file: file.read_bytes() for file in out.rglob("*") if file.is_file()}
     rows = tmp_path / "new.parquet"
     parquet.write_table(TASK.columns(), rows)
-    told = "schema 4; this version reads 9. The run was made by another version of this package: read it with"
+    messages = (
+        "schema 4; this version reads 9. The run was made by another version of this package: read it with"
+    )
     options = ("--C", "0.1,1", "--gamma", "0.1,1", "--k", "3,4", "--n-splits", "3")
     for words in (
         ("status", out), ("report", out), ("predict", out, rows), ("run", rows, "--out", out, *options),
     ):  # fmt: skip
         code, shown, error = ckcv(*words)
         assert (code, shown) == (4, ""), words
-        assert told in error
+        assert messages in error
         assert "Traceback" not in error
     code, shown, _ = ckcv("verify", out)
     assert code == 1
-    assert told in shown
+    assert messages in shown
     assert {file: file.read_bytes() for file in out.rglob("*") if file.is_file()} == before
 
 
@@ -324,10 +326,12 @@ def test_a_study_of_very_many_candidates_takes_no_memory(whole: Path, out: Path)
     done = subprocess.run([sys.executable, "-c", READ, whole, out], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     (loaded, paged, played, verified), mib = json.loads(done.stdout)
-    told = "candidates.parquet is damaged: its study has 200,000,000 candidates: at most 10,000,000 can be"
-    assert told in loaded
-    assert told in paged
-    assert told in verified
+    messages = (
+        "candidates.parquet is damaged: its study has 200,000,000 candidates: at most 10,000,000 can be"
+    )
+    assert messages in loaded
+    assert messages in paged
+    assert messages in verified
     assert "its study has 600,000,000 evaluations: at most" in played
     assert mib < MOST_MIB
 
@@ -377,9 +381,9 @@ SETTINGS: dict[str, Change] = {
 @pytest.mark.parametrize("name", SETTINGS)
 def test_a_setting_of_other_hyperparameters_is_not_the_winners(out: Path, name: str) -> None:
     put(out, "certificate.json", SETTINGS[name])
-    with pytest.raises(StoreError, match=r"certificate\.json is damaged: ") as told:
+    with pytest.raises(StoreError, match=r"certificate\.json is damaged: ") as messages:
         load_run(out)
-    assert str(told.value).isprintable()
+    assert str(messages.value).isprintable()
 
 
 @pytest.mark.parametrize("delta", [0.0, 1.0, -0.05, 1e300])
@@ -411,10 +415,10 @@ def test_labels_of_more_or_fewer_classes_are_refused(out: Path, count: int) -> N
             confusion=None if count == 2 else [[0] * count] * count,
         ),
     )
-    told = "labels: expected 2, one for each class" if count else "class_rows: expected 0"
-    with pytest.raises(StoreError, match=f"damaged: {told}"):
+    messages = "labels: expected 2, one for each class" if count else "class_rows: expected 0"
+    with pytest.raises(StoreError, match=f"damaged: {messages}"):
         load_run(out)
-    assert any(told in sentence for sentence in seen(out))
+    assert any(messages in sentence for sentence in seen(out))
 
 
 def test_labels_that_are_not_the_datas_are_seen(out: Path) -> None:

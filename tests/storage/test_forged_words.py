@@ -77,9 +77,9 @@ def test_what_readers_rely_on_is_checked_though_the_manifest_agrees(run: Path, n
 def test_verify_recomputes_the_certificate(run: Path) -> None:
     content = json.loads((run / CERTIFICATE).read_text())
     (run / CERTIFICATE).write_text(json.dumps(content | {"l_ee": content["l_ee"] / 2}))
-    told = "\n".join(verify(run).differences)
-    assert "certificate.json: l_ee" in told
-    assert "SHA-256 differs" in told
+    messages = "\n".join(verify(run).differences)
+    assert "certificate.json: l_ee" in messages
+    assert "SHA-256 differs" in messages
 
 
 def test_verify_wants_a_finished_run(tmp_path: Path) -> None:
@@ -94,11 +94,11 @@ def test_differences_are_told_at_their_place_and_in_a_line(run: Path) -> None:
     content["statements"][0] = "Nothing can go wrong. " * 1000
     (run / CERTIFICATE).write_text(json.dumps(content))
     reseal(run)
-    told = verify(run).differences
-    assert [line.split(" is ")[0] for line in told] == [
+    messages = verify(run).differences
+    assert [line.split(" is ")[0] for line in messages] == [
         f"certificate.json: {place}" for place in ("proven.bound", "claims.0.bound", "statements.0")
     ]
-    assert max(map(len, told)) < 600
+    assert max(map(len, messages)) < 600
 
 
 def test_verify_sees_a_changed_report(run: Path) -> None:

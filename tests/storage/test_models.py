@@ -29,10 +29,10 @@ FORGERIES = {
 
 @pytest.mark.parametrize("name", FORGERIES)
 def test_verify_sees_through_a_forged_manifest(run: Path, name: str) -> None:
-    field, values, told = FORGERIES[name]
+    field, values, messages = FORGERIES[name]
     assert verify(run).differences == []
     rewrite(run, MODELS, column(field, values))
-    assert told in "\n".join(verify(run).differences)
+    assert messages in "\n".join(verify(run).differences)
 
 
 SEALED = {

@@ -143,8 +143,8 @@ def test_two_who_write_one_file_do_not_collide(files: Files, monkeypatch: pytest
 def test_a_place_where_nothing_can_be_written_is_told_first(files: Files, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     (tmp_path / "link").symlink_to(tmp_path / "nothing" / "there")
-    told = {"file/run": "is not a folder", "link/run": "is a link to .* which does not exist"}
-    for place, reason in told.items():
+    messages = {"file/run": "is not a folder", "link/run": "is a link to .* which does not exist"}
+    for place, reason in messages.items():
         with pytest.raises(InputError, match=reason):
             Files(tmp_path / place).check_writable()
     Files(tmp_path / "new" / "run").check_writable()

@@ -69,8 +69,8 @@ def test_outer_splits_are_counted_from_1(splits):
 
 @pytest.mark.parametrize("share", ["quarter", "Half", "", 0.5, 2, None, True])
 def test_an_outer_share_is_third_or_half(share):
-    told = r"^outer_share=.* is not known: choose from third, half(; did you mean half\?)?$"
-    with pytest.raises(InputError, match=told):
+    messages = r"^outer_share=.* is not known: choose from third, half(; did you mean half\?)?$"
+    with pytest.raises(InputError, match=messages):
         Nested(outer_share=share)
     assert Nested() == Nested(5, "third")
 
@@ -101,8 +101,8 @@ def test_a_claim_that_is_not_known_is_answered_with_those_that_are(claim):
     for asked in (claim, [claim], ["vote", claim]):
         with pytest.raises(InputError) as refused:
             Holdout(claim=asked)
-        told = str(refused.value)
-        assert told.startswith(f"claim={claim!r} is not known: choose from refit, random, vote, sensit")
+        messages = str(refused.value)
+        assert messages.startswith(f"claim={claim!r} is not known: choose from refit, random, vote, sensit")
 
 
 @pytest.mark.parametrize("claim", [1, {"vote": 1}, [1], [None], b"vote"])

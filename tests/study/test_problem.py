@@ -265,8 +265,8 @@ def test_fewer_outer_splits_are_drawn_than_there_are_estimate_sets(share, possib
     study, task = Study.of(certify="nested", outer_share=share, outer_splits=possible - 1), blobs(6)
     assert study.outer.fold_sizes(6)[0].n_splits == possible - 1
     study.outer.check(6)
-    told = rf"^outer_splits={possible}: 6 rows have only {possible} different .* at most {possible - 1}$"
-    with pytest.raises(InputError, match=told):
+    messages = rf"^outer_splits={possible}: 6 rows have only {possible} different .* at most {possible - 1}$"
+    with pytest.raises(InputError, match=messages):
         Problem.of(study.replace(outer_splits=possible), task)
     with pytest.raises(InputError, match=rf"at most {possible - 1}$"):
         Problem.of(study.replace(outer_splits=1000), task)

@@ -250,10 +250,10 @@ def test_the_run_id_does_not_depend_on_the_hash_seed():
     code = f"from ckcv_ray.study import *; print(run_id(Study.of(**{asked}), '0' * 64))"
     other = "2" if os.environ.get("PYTHONHASHSEED") == "1" else "1"
     environment = {**os.environ, "PYTHONHASHSEED": other}
-    told = subprocess.run(
+    messages = subprocess.run(
         [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
     )
-    assert told.stdout.strip() == run_id(Study.of(**asked), DIGEST)
+    assert messages.stdout.strip() == run_id(Study.of(**asked), DIGEST)
 
 
 def test_the_same_question_in_other_types_has_the_same_id():
@@ -312,13 +312,13 @@ def test_json_holds_every_part_and_option(resampling, certify):
         {} if certify == "occam" else {"claim": "sensitivity", "positive": "sick"}
     )  # said if not default
     study = Study.of(resampling=resampling, certify=certify, class_weight="balanced", **claimed)
-    told = study.to_json()
-    assert set(told) == {*SLOTS, *list_options()} - {"encode", "fill", "rare"}  # said if not the default
+    messages = study.to_json()
+    assert set(messages) == {*SLOTS, *list_options()} - {"encode", "fill", "rare"}  # said if not the default
     for slot, name in {"resampling": resampling, "certify": certify}.items():
-        assert set(told[slot]) == {"name", *options(SLOTS[slot][name])}
-        assert told[slot]["name"] == name
-    held = {name for slot in SLOTS for name in told[slot]} - {"name"}
-    assert held | set(told) | {"encode", "fill", "rare"} == set(study.options())
+        assert set(messages[slot]) == {"name", *options(SLOTS[slot][name])}
+        assert messages[slot]["name"] == name
+    held = {name for slot in SLOTS for name in messages[slot]} - {"name"}
+    assert held | set(messages) | {"encode", "fill", "rare"} == set(study.options())
 
 
 @pytest.mark.parametrize("slot", SLOTS)
@@ -388,9 +388,11 @@ def test_json_with_an_option_that_is_not_the_studys_own_is_refused(name):
 @pytest.mark.parametrize("slot", SLOTS)
 @pytest.mark.parametrize("name", ["scaling", "seed", "holdout_share"])
 def test_json_with_an_option_that_is_not_the_parts_own_is_refused(slot, name):
-    told = Study().to_json()
-    with pytest.raises(InputError, match=f"unknown option {name!r} of {told[slot]['name']}: the options are"):
-        Study.from_json(told | {slot: told[slot] | {name: 1}})
+    messages = Study().to_json()
+    with pytest.raises(
+        InputError, match=f"unknown option {name!r} of {messages[slot]['name']}: the options are"
+    ):
+        Study.from_json(messages | {slot: messages[slot] | {name: 1}})
 
 
 MISPLACED = [
@@ -412,11 +414,11 @@ MISPLACED = [
 
 
 @pytest.mark.parametrize(("asked", "told"), MISPLACED, ids=str)
-def test_what_does_not_go_with_the_parts_chosen_names_both(asked, told):
+def test_what_does_not_go_with_the_parts_chosen_names_both(asked, messages):
     for make in (Study.of, Study().replace):
         with pytest.raises(InputError) as refused:
             make(**asked)
-        assert str(refused.value) == told
+        assert str(refused.value) == messages
 
 
 def test_parts_that_do_not_go_together_name_both():
@@ -668,9 +670,9 @@ CHOICES = {
 def test_names_are_chosen_from_those_there_are(name, value):
     with pytest.raises(InputError) as refused:
         Study.of(**{name: value})
-    told = str(refused.value)
-    assert told.startswith(f"{name}={value!r} is not known")
-    assert all(choice in told for choice in CHOICES[name])
+    messages = str(refused.value)
+    assert messages.startswith(f"{name}={value!r} is not known")
+    assert all(choice in messages for choice in CHOICES[name])
     for choice in CHOICES[name]:
         needed = {"estimator": "sklearn.dummy:DummyClassifier"} if choice == "estimator" else {}
         assert Study.of(**{name: choice}, **needed).options()[name] == choice

@@ -79,9 +79,9 @@ def test_there_are_at_most_so_many_classes():
         return pa.table({"a": range(2 * n), "y": list(range(n)) * 2})
 
     assert Task.from_table(columns(MOST_CLASSES)).n_classes == MOST_CLASSES
-    told = refusal(columns(MOST_CLASSES + 1))
-    assert f"has {MOST_CLASSES + 1:,} classes (0, 1, 2" in told
-    assert f"expected 2 to {MOST_CLASSES:,}" in told
+    messages = refusal(columns(MOST_CLASSES + 1))
+    assert f"has {MOST_CLASSES + 1:,} classes (0, 1, 2" in messages
+    assert f"expected 2 to {MOST_CLASSES:,}" in messages
 
 
 def test_the_one_class_of_three_with_a_single_row_is_named():
@@ -165,8 +165,8 @@ def test_rows_to_test_on_are_matched_by_name_and_may_lack_a_class():
         (["a", "b"], "below 3"),
     ],
 )
-def test_rows_to_test_on_have_class_numbers(y, told):
-    with pytest.raises(InputError, match=told):
+def test_rows_to_test_on_have_class_numbers(y, messages):
+    with pytest.raises(InputError, match=messages):
         check_test_rows(TestRows(np.zeros((2, 2)), np.array(y)), three())
 
 

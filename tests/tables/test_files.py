@@ -150,9 +150,9 @@ def test_hostile_files_are_refused_in_bounded_memory(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     for name, path in paths.items():
-        told, mib = found[str(path)]
-        assert str(path) in told, name
-        assert HOSTILE[name][2] in told
+        messages, mib = found[str(path)]
+        assert str(path) in messages, name
+        assert HOSTILE[name][2] in messages
         assert mib <= MOST_MIB, name  # of all up to this one
         assert list(path.parent.iterdir()) == [path]
 

@@ -231,10 +231,10 @@ def test_a_name_that_does_not_parse_is_refused(source, plug_ins):
     plug_ins()
     with pytest.raises(InputError) as refused:
         load_source(source)
-    told = str(refused.value)
-    assert source.split(":")[0] in told
+    messages = str(refused.value)
+    assert source.split(":")[0] in messages
     assert any(
-        way in told for way in ("the forms are", "choose from", "outside 6..", "pip install ./jobs/paper")
+        way in messages for way in ("the forms are", "choose from", "outside 6..", "pip install ./jobs/paper")
     )
 
 
@@ -331,9 +331,9 @@ def test_what_is_not_named_like_a_plug_in_is_a_file(plug_ins, source):
         ("no_such_package:read", "No module named 'no_such_package'"),
     ],
 )
-def test_a_plug_in_that_fails_is_bad_input(plug_ins, value, told):
+def test_a_plug_in_that_fails_is_bad_input(plug_ins, value, messages):
     plug_ins(letters=value)
-    with pytest.raises(InputError, match=f"{value} cannot read 'letters:ab': .*{told}"):
+    with pytest.raises(InputError, match=f"{value} cannot read 'letters:ab': .*{messages}"):
         load_source("letters:ab")
 
 

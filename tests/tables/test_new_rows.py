@@ -223,11 +223,11 @@ def test_text_tables_are_read_as_people_write_them(tmp_path, text, expected):
         ("A title\n\na,b,y\n1,1,u\n2,2,v\n", "its first line has to name the columns"),
     ],
 )
-def test_what_may_be_read_in_two_ways_is_refused(tmp_path, text, told):
+def test_what_may_be_read_in_two_ways_is_refused(tmp_path, text, messages):
     file = tmp_path / "t.csv"
     head, *lines = text.splitlines()
     file.write_text("\n".join([head, *lines * 4, ""]))
-    with pytest.raises(InputError, match=told):
+    with pytest.raises(InputError, match=messages):
         Task.from_table(read(file).learn, Roles("y"))
 
 

@@ -99,9 +99,9 @@ def test_unsigned_labels_beyond_int64_are_kept_or_refused(tmp_path):
     ids=str,
 )
 def test_targets_that_are_no_classes(values, expected):
-    told = refusal(plain_columns(y=values))
-    assert "target" in told or "class" in told
-    assert expected in told
+    messages = refusal(plain_columns(y=values))
+    assert "target" in messages or "class" in messages
+    assert expected in messages
 
 
 def test_an_empty_cell_of_the_target_is_named_by_row():
@@ -126,10 +126,10 @@ def test_a_blank_text_label_in_a_csv_is_an_empty_cell_and_no_class(tmp_path, oth
     ],
 )
 def test_a_target_that_cannot_be_found(changed, target, expected):
-    told = refusal(plain_columns(**changed), target)
-    assert expected in told
-    assert "the columns are a, b" in told
-    assert target is not None or "--target" in told
+    messages = refusal(plain_columns(**changed), target)
+    assert expected in messages
+    assert "the columns are a, b" in messages
+    assert target is not None or "--target" in messages
 
 
 @pytest.mark.parametrize("name", ["target", "y", "label", "class"])
@@ -194,18 +194,18 @@ def test_features_and_drop_choose_columns():
 
 @pytest.mark.parametrize("option", ["features", "drop"])
 def test_a_column_that_is_not_there_is_named_with_those_that_are(option):
-    told = refusal(plain_columns(), **{option: ["a", "nowhere"]})
-    assert "there is no column 'nowhere': the columns are a, b, y" in told
+    messages = refusal(plain_columns(), **{option: ["a", "nowhere"]})
+    assert "there is no column 'nowhere': the columns are a, b, y" in messages
 
 
 @pytest.mark.parametrize(
     "options", [{"drop": ["a", "b"]}, {"features": ["a"], "drop": ["a"]}, {"features": ["y"]}]
 )
 def test_no_feature_left(options):
-    told = refusal(plain_columns(), **options)
-    assert "no feature is left besides the target 'y'" in told
-    assert "--features" in told
-    assert "--drop" in told
+    messages = refusal(plain_columns(), **options)
+    assert "no feature is left besides the target 'y'" in messages
+    assert "--features" in messages
+    assert "--drop" in messages
 
 
 def test_a_feature_asked_for_twice_is_refused_or_comes_once():
@@ -238,11 +238,11 @@ REFUSED = {
 @pytest.mark.parametrize("kind", REFUSED)
 def test_a_column_that_nothing_can_be_learned_from_is_named_with_the_way_out(kind):
     values, expected = REFUSED[kind]
-    told = refusal(plain_columns(odd=values))
-    assert told.startswith("column 'odd' ")
-    assert expected in told
-    assert "--drop odd" in told
-    assert "--features" in told
+    messages = refusal(plain_columns(odd=values))
+    assert messages.startswith("column 'odd' ")
+    assert expected in messages
+    assert "--drop odd" in messages
+    assert "--features" in messages
     assert (
         Task.from_table(plain_columns(odd=values), Roles(drop=["odd"])).digest
         == Task.from_table(plain_columns()).digest
@@ -250,8 +250,8 @@ def test_a_column_that_nothing_can_be_learned_from_is_named_with_the_way_out(kin
 
 
 def test_all_columns_that_are_refused_are_named_at_once():
-    told = refusal(plain_columns(odd=list("abcdefgh"), none=pa.nulls(8), late=[1.0] * 7 + [float("inf")]))
-    assert all(f"column {name!r}" in told for name in ("odd", "none", "late"))
+    messages = refusal(plain_columns(odd=list("abcdefgh"), none=pa.nulls(8), late=[1.0] * 7 + [float("inf")]))
+    assert all(f"column {name!r}" in messages for name in ("odd", "none", "late"))
 
 
 def test_the_row_of_a_csv_that_is_named_is_the_row_below_the_header(tmp_path):
@@ -287,9 +287,9 @@ def test_too_few_rows(n):
 
 def test_long_lists_of_columns_are_cut_short():
     wide = pa.table({f"c{i}": range(8) for i in range(100)})
-    told = refusal(wide)
-    assert "c11, ... (100 in all)" in told
-    assert "c12" not in told
+    messages = refusal(wide)
+    assert "c11, ... (100 in all)" in messages
+    assert "c12" not in messages
 
 
 def test_rows_are_taken_by_name_and_other_columns_ignored():
@@ -312,16 +312,16 @@ def test_rows_are_taken_by_name_and_other_columns_ignored():
         ([k * 1e-200 for k in range(8)], "column 'a' has no magnitude above 7e-200: at least 1e-150"),
     ],
 )
-def test_numbers_that_cannot_be_squared_are_refused(values, told):
+def test_numbers_that_cannot_be_squared_are_refused(values, messages):
     """The spread of a column would be infinite, or zero, and its scaled values with it."""
     message = refusal(plain_columns(a=values))
-    assert message.startswith(told)
+    assert message.startswith(messages)
     assert "--drop a" in message
 
 
 def test_a_table_in_which_nothing_varies_is_refused():
-    told = refusal(plain_columns(a=[1.0] * 8, b=[2] * 8))
-    assert told == "nothing varies from row to row in a, b: there is nothing to learn from"
+    messages = refusal(plain_columns(a=[1.0] * 8, b=[2] * 8))
+    assert messages == "nothing varies from row to row in a, b: there is nothing to learn from"
     assert Task.from_table(plain_columns(a=[1.0] * 8)).features == ("a", "b")
 
 

@@ -97,9 +97,9 @@ def test_a_separator_that_cannot_be_guessed_is_asked_for(tmp_path):
         (b"\xff\xfea,y\n1", "begins as text in UTF-16, and is none"),
     ],
 )
-def test_what_is_no_text_is_refused(content, told, tmp_path):
+def test_what_is_no_text_is_refused(content, messages, tmp_path):
     (tmp_path / "table.csv").write_bytes(content)
-    with pytest.raises(InputError, match=told):
+    with pytest.raises(InputError, match=messages):
         read(str(tmp_path / "table.csv"))
 
 

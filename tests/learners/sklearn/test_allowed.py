@@ -148,8 +148,8 @@ SPACES: dict[str, tuple[Any, str]] = {
 
 @pytest.mark.parametrize("name", SPACES)
 def test_a_search_space_sets_what_a_study_may_hold_and_nothing_else(name: str) -> None:
-    values, told = SPACES[name]
-    with pytest.raises(InputError, match=told):
+    values, messages = SPACES[name]
+    with pytest.raises(InputError, match=messages):
         Study.of(learner=PIPELINE, param={name: values})
 
 

@@ -407,12 +407,12 @@ def test_a_model_is_checked_with_the_weights_of_its_training_rows(given):
     for others in (None, "well=10", "sick=9", "sick=10,well=0.5"):
         found = replace(learner, class_weight=others).trainer.check(model, task, rows, True)
         assert found.differences, others
-    (told,) = [
+    (messages,) = [
         s
         for s in replace(learner, class_weight=None).trainer.check(model, task, rows, True).differences
         if "box" in s
     ]
-    assert "outside the box" in told
+    assert "outside the box" in messages
     beyond = model.dual_coef.copy()
     heavy = np.argmin(beyond)  # the sick are class -1
     beyond[heavy] = (
@@ -420,7 +420,8 @@ def test_a_model_is_checked_with_the_weights_of_its_training_rows(given):
     )
     changed = replace(model, dual_coef=beyond)
     assert any(
-        "outside the box" in told for told in learner.trainer.check(changed, task, rows, True).differences
+        "outside the box" in messages
+        for messages in learner.trainer.check(changed, task, rows, True).differences
     )
 
 

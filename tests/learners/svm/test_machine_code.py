@@ -192,11 +192,11 @@ def test_the_users_cache_comes_first_and_the_package_where_there_is_no_home(
 
 @pytest.mark.parametrize(("program", "told"), [("import nothing_such", "nothing_such"), ("", "incomplete")])
 def test_a_compiler_that_fails_is_told(
-    program: str, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    program: str, messages: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(machine_code.config, "CACHE_DIR", str(tmp_path))
     monkeypatch.setattr(machine_code, "BUILD", program)
-    with pytest.raises(RunError, match=told):
+    with pytest.raises(RunError, match=messages):
         machine_code._code()
 
 

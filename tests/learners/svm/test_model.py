@@ -230,12 +230,12 @@ def test_parquet_and_back_is_exact_for_awkward_numbers(tmp_path):
     ],
     ids=str,
 )
-def test_a_row_that_is_no_model_of_the_task_is_refused(changed, told):
+def test_a_row_that_is_no_model_of_the_task_is_refused(changed, messages):
     X = np.arange(15.0).reshape(5, D)
     model = replace(constant(1.0), support=np.array([1, 2]), vectors=X[1:3], dual_coef=np.ones(2))
     (row,) = SVMCodec().table([model], task_of(X)).to_pylist()
     assert bits(SVMCodec().from_table(pa.Table.from_pylist([row], TWO_CLASSES), task_of(X))) == bits([model])
-    with pytest.raises(ValueError, match=told):
+    with pytest.raises(ValueError, match=messages):
         SVMCodec().from_table(pa.Table.from_pylist([row | changed], TWO_CLASSES), task_of(X))
 
 

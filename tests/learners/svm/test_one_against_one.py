@@ -304,8 +304,8 @@ def test_the_size_of_the_internal_block_does_not_matter(monkeypatch):
         assert np.array_equal(model.predict(task.X).label, whole)
 
 
-def refused(row, task, told, error=ValueError):
-    with pytest.raises(error, match=told):
+def refused(row, task, messages, error=ValueError):
+    with pytest.raises(error, match=messages):
         SVMCodec().from_table(pa.Table.from_pylist([row], MORE_CLASSES), task)
 
 
@@ -392,7 +392,7 @@ def test_every_forged_part_of_a_model_is_found():
     heavy = coefficients.copy()
     heavy[0] *= 1.5 * model.C / abs(heavy[0])
     strangers = np.flatnonzero(task.y[model.support] == 3)[: len(model.used[0])]
-    told = {
+    messages = {
         "by the KKT conditions it is": first_pair(model, offset=model.offset[0] + 0.1),
         "outside the box or do not sum to zero": first_pair(model, dual_coef=heavy),
         "does not have the sign of its label": first_pair(model, dual_coef=-coefficients),
@@ -404,7 +404,7 @@ def test_every_forged_part_of_a_model_is_found():
         ),
         "violates the KKT conditions": first_pair(model, dual_coef=0.5 * coefficients),
     }
-    for sentence, forged in told.items():
+    for sentence, forged in messages.items():
         found = learner.trainer.check(forged, task, rows, True).differences
         assert any(sentence in difference for difference in found), sentence
         if "scaling" not in sentence:
