@@ -217,7 +217,7 @@ def test_related_rows_are_kept_together(iris):
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "messages"),
     [
         ({"rule": "best"}, "rule='best' is not known: choose from auto, vote, random, refit"),
         ({"rule": "refit", "certify": "occam"}, 'rule="refit" requires certify="holdout", not \'occam\''),
@@ -255,7 +255,7 @@ def test_parameters_reach_every_learner_that_has_them(iris):
 
 
 @pytest.mark.parametrize(
-    ("labels", "told"),
+    ("labels", "messages"),
     [
         (np.array(["a", None, "b"] * 8, object), "no label in 8 rows, the first at position 1"),
         (np.array(["a", 1, "b"] * 8, object), "mixes labels of types int and str"),

@@ -37,7 +37,7 @@ PARTICIPLES = {  # irregular ones; those in -ed and -ing are found by their ends
         "taken",
         "thought",
         "thrown",
-        "told",
+        "messages",
         "understood",
     ),
     *("worn", "written"),

@@ -164,7 +164,7 @@ def test_a_bound_is_judged_by_the_first_claim(constant: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("constants", "told"),
+    ("constants", "messages"),
     [
         ((None, None, None), []),
         ((2, 2, 2), ["All members of F* predict 'red' for every learning row: the winner is a constant."]),
@@ -212,7 +212,7 @@ def test_claims_do_not_depend_on_the_baseline(constant: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("changed", "told"),
+    ("changed", "messages"),
     [
         ({"class_rows": [48, 12]}, "class_rows.0 is 48, computed again it is 12"),
         ({"constants": [1, 1, None, 1, 1]}, "constants.2 is None, computed again it is 1"),

@@ -425,7 +425,7 @@ def test_a_positive_class_that_there_is_not_is_refused():
 
 @pytest.mark.parametrize("kind", [Holdout, Nested])
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "messages"),
     [
         ({"claim": "recall,sensitivity"}, "claim=recall is of every class, sensitivity included"),
         ({"positive": "sick"}, "positive='sick' names the class of the claims sensitivity and specificity"),

@@ -97,7 +97,7 @@ def from_held_out(content: dict) -> dict:
 
 
 @pytest.mark.parametrize(
-    ("changed", "told"),
+    ("changed", "messages"),
     [
         (lambda c: {"bound": "mid-p"}, "bound 'mid-p' is not known"),
         (lambda c: {"criterion": "auc"}, "criterion 'auc' is not known"),
@@ -168,7 +168,7 @@ def test_a_certificate_without_one_of_its_fields_is_refused(finished, name):
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "messages"),
     [
         ({"holdout_share": 0.3}, "holdout_share=0.3 requires certify holdout, not occam"),
         ({"claim": ("vote",)}, "claim=('vote',) requires certify holdout or nested, not occam"),

@@ -135,7 +135,7 @@ def test_a_matrix_that_is_not_that_of_the_models_is_found(
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "messages"),
     [
         (lambda m: m[:2], "expected 3 rows and columns"),
         (lambda m: [line[:2] for line in m], "expected 3 rows and columns"),

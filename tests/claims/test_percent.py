@@ -44,7 +44,7 @@ def test_a_bound_never_reads_lower_than_an_equal_estimate(errors: int, rows: int
 
 
 @pytest.mark.parametrize(
-    ("delta", "told"),
+    ("delta", "messages"),
     [
         (0.05, "95 %"),
         (0.05 / 7, "99.28 %"),

@@ -103,7 +103,7 @@ def test_failures_have_their_own_exit_code(ckcv: Command, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "messages"),
     [
         (("--resampling", "fold:3"), "is not known: expected holdout:0.3"),
         (("--resampling", "complete"), "resampling=complete requires a certification, which ckcv run has"),

@@ -94,7 +94,7 @@ def test_a_moment_of_a_run_in_words() -> None:
 
 
 @pytest.mark.parametrize(
-    ("seconds", "told"), [(0, "0 s"), (89, "89 s"), (91, "2 min"), (5400, "1.5 h"), (259_200, "3.0 days")]
+    ("seconds", "messages"), [(0, "0 s"), (89, "89 s"), (91, "2 min"), (5400, "1.5 h"), (259_200, "3.0 days")]
 )
 def test_seconds_as_people_say_them(seconds: float, messages: str) -> None:
     assert duration(seconds) == messages

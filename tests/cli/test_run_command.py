@@ -145,7 +145,7 @@ def test_interrupted_resumed_and_none_the_wiser(
 
 
 @pytest.mark.parametrize(
-    ("execution", "told"),
+    ("execution", "messages"),
     [
         (Execution("serial"), "estimated time: 30 s (serial, 1 worker)"),
         (Execution("ray", 10), "estimated time: 8 s (ray, 10 workers)"),

@@ -287,7 +287,7 @@ def test_the_forms_that_are_named_can_be_read():
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "messages"),
     [
         ("tenfold", "is not known: expected holdout:0.3, kfold:10"),
         ("given", "is not known: expected holdout:0.3, kfold:10"),
@@ -310,7 +310,7 @@ def test_text_that_names_no_resampling_is_refused(text, messages):
 
 
 @pytest.mark.parametrize(
-    ("resampling", "n", "told"),
+    ("resampling", "n", "messages"),
     [
         (KFold(20), 12, "kfold:20 has more folds than the 12 units"),
         (RepeatedKFold(20, 2), 12, "more folds than the 12 units"),
@@ -340,7 +340,7 @@ def test_given_splits_are_taken_as_they_are():
 
 
 @pytest.mark.parametrize(
-    ("pairs", "told"),
+    ("pairs", "messages"),
     [
         ([], "gives no splits"),
         ([([0, 1], [1, 2])], "fits on row 1 and scores it"),

@@ -71,7 +71,7 @@ def test_the_canonical_text(values, text):
 
 
 @pytest.mark.parametrize(
-    ("values", "told"),
+    ("values", "messages"),
     [
         ("", "w='' is empty: expected LABEL=NUMBER"),
         ("sick", "w='sick': expected LABEL=NUMBER .* such as sick=10,well=1"),
@@ -155,7 +155,7 @@ def test_labels_are_matched_by_their_text_and_numbers_by_value(text, classes, fo
 
 
 @pytest.mark.parametrize(
-    ("text", "classes", "told"),
+    ("text", "classes", "messages"),
     [
         ("B=2", ("a", "b"), "w names 'B', which is no label of the target: the labels are 'a', 'b'"),
         ("1.0=2", ("0", "1"), "the labels are '0', '1'"),

@@ -279,7 +279,7 @@ def test_labels_name_classes_as_they_are_written_or_as_numbers(costs, classes, e
 
 
 @pytest.mark.parametrize(
-    ("costs", "classes", "told"),
+    ("costs", "classes", "messages"),
     [
         ("a=1,b=2", ("a", "c"), "costs names 'b', which is no label of the target: the labels are 'a', 'c'"),
         ("1=1,x=2", (1, 2), "'x', which is no label of the target: the labels are '1', '2'"),

@@ -126,7 +126,7 @@ def test_undecided_rows_count_as_wrong():
 
 
 @pytest.mark.parametrize(
-    ("name", "kind", "told"),
+    ("name", "kind", "messages"),
     [
         ("auc", Kind.MULTICLASS, "measure=auc is not for three or more classes: choose accuracy"),
         ("rmse", Kind.BINARY, "measure=rmse is not for two classes"),

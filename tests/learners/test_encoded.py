@@ -175,7 +175,7 @@ FOREIGN = [
 ]
 
 
-@pytest.mark.parametrize(("categories", "change", "told"), FOREIGN)
+@pytest.mark.parametrize(("categories", "change", "messages"), FOREIGN)
 def test_a_foreign_encoder_is_refused(categories, change, messages, task):
     content = json.loads(Encoding(categories).fit(task, np.arange(50)).text)
     change(content)

@@ -137,7 +137,7 @@ def test_parquet_and_back_is_exact_for_any_number_of_classes(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("changed", "told"),
+    ("changed", "messages"),
     [
         ({"errors": [1]}, "split 4: it has more errors than rows"),
         ({"errors": [1, 2, 3]}, "split 4: it has more errors than rows"),

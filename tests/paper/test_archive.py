@@ -256,7 +256,7 @@ def test_a_mat_that_crashes_its_reader_is_bad_input(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("program", "told"),
+    ("program", "messages"),
     [
         ("import os; os.kill(os.getpid(), 11)", "its reader ended with code -11"),
         ("raise MemoryError", "MemoryError"),
@@ -351,7 +351,7 @@ def test_an_archive_that_cannot_be_read_is_bad_input(tmp_path, damage, form):
 
 
 @pytest.mark.parametrize(
-    ("file", "source", "told"),
+    ("file", "source", "messages"),
     [
         ("", "ida:tiny:1", "`python -m ckcv_paper fetch` downloads it; or set CKCV_IDA"),
         ("nowhere.npz", "ida:tiny:1", "cannot read the IDA archive 'nowhere.npz': "),

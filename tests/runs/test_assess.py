@@ -445,7 +445,7 @@ def test_a_setting_that_fails_inside_is_not_selected():
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "messages"),
     [
         ({"measure": ""}, "measure=''|measure is empty"),
         ({"measure": "accuracy,accuracy"}, "names one twice"),
@@ -561,7 +561,7 @@ def test_a_function_sees_the_original_labels():
 
 
 @pytest.mark.parametrize(
-    ("function", "told"),
+    ("function", "messages"),
     [(words, "returned 'bad': expected a number"), (two, "expected a number"), (broken, "KeyError")],
 )
 def test_a_function_that_fails_is_recorded(function, messages):

@@ -175,7 +175,7 @@ def test_a_splitter_needs_no_more_than_splits():
 
 
 @pytest.mark.parametrize(
-    ("resampling", "told"),
+    ("resampling", "messages"),
     [
         (5, "a splitter such as"),
         (KFold, "a splitter such as"),

@@ -455,7 +455,7 @@ def test_a_model_that_raises_is_a_difference(honest: Honest, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "messages"),
     [
         ({"class": "no_such_package:Thing"}, "no_such_package, which is not installed here"),
         ({"class": "json:JSONDecoder"}, "importing json runs its code"),

@@ -103,7 +103,7 @@ def test_a_run_is_found_by_its_study_in_any_form_that_asks_the_same(out: Path) -
 
 
 @pytest.mark.parametrize(
-    ("study", "task", "told"),
+    ("study", "task", "messages"),
     [
         (SMALL.replace(seed=4), blobs(60), "seed: requested 4, in the folder 0"),
         (SMALL.replace(C=1.0, scale="none"), blobs(60), "scale: requested none, in the folder standard"),

@@ -180,7 +180,7 @@ def test_the_spelling_and_the_order_of_labels_do_not_matter() -> None:
 
 
 @pytest.mark.parametrize(
-    ("criterion", "told"),
+    ("criterion", "messages"),
     [
         (
             "cost:sick=10,ill=1",

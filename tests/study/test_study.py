@@ -413,7 +413,7 @@ MISPLACED = [
 ]
 
 
-@pytest.mark.parametrize(("asked", "told"), MISPLACED, ids=str)
+@pytest.mark.parametrize(("asked", "messages"), MISPLACED, ids=str)
 def test_what_does_not_go_with_the_parts_chosen_names_both(asked, messages):
     for make in (Study.of, Study().replace):
         with pytest.raises(InputError) as refused:

@@ -156,7 +156,7 @@ def test_rows_to_test_on_are_matched_by_name_and_may_lack_a_class():
 
 
 @pytest.mark.parametrize(
-    ("y", "told"),
+    ("y", "messages"),
     [
         ([0, 3], "below 3"),
         ([0, -1], "below 3"),

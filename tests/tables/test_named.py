@@ -324,7 +324,7 @@ def test_what_is_not_named_like_a_plug_in_is_a_file(plug_ins, source):
 
 
 @pytest.mark.parametrize(
-    ("value", "told"),
+    ("value", "messages"),
     [
         (f"{__name__}:read_badly", "a fault of the plug-in"),
         (f"{__name__}:read_nothing", "no attribute 'read_nothing'"),

@@ -215,7 +215,7 @@ def test_text_tables_are_read_as_people_write_them(tmp_path, text, expected):
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "messages"),
     [
         ("a;b;y\n2.644;1,5;u\n1.862;2,5;v\n", "whose point may be that of decimals or of thousands"),
         ("a;b;y\n1,5;1;u\n1.862;2;v\n", "whose point may be that of decimals or of thousands"),

@@ -302,7 +302,7 @@ def test_rows_are_taken_by_name_and_other_columns_ignored():
 
 
 @pytest.mark.parametrize(
-    ("values", "told"),
+    ("values", "messages"),
     [
         (
             [1.0] * 7 + [1.7976931348623157e308],

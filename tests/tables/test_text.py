@@ -91,7 +91,7 @@ def test_a_separator_that_cannot_be_guessed_is_asked_for(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "messages"),
     [
         (b"a,y\n1\x000,0\n", "zero bytes"),
         (b"\xff\xfea,y\n1", "begins as text in UTF-16, and is none"),

@@ -190,7 +190,9 @@ def test_the_users_cache_comes_first_and_the_package_where_there_is_no_home(
     assert list(machine_code._folders()) == [PACKAGE / "__pycache__"]
 
 
-@pytest.mark.parametrize(("program", "told"), [("import nothing_such", "nothing_such"), ("", "incomplete")])
+@pytest.mark.parametrize(
+    ("program", "messages"), [("import nothing_such", "nothing_such"), ("", "incomplete")]
+)
 def test_a_compiler_that_fails_is_told(
     program: str, messages: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -213,7 +213,7 @@ def test_parquet_and_back_is_exact_for_awkward_numbers(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("changed", "told"),
+    ("changed", "messages"),
     [
         ({"centre": [0.0] * (D + 1)}, f"do not have {D} features"),
         ({"scale": [1.0]}, f"do not have {D} features"),
