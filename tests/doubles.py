@@ -14,6 +14,7 @@ from ckcv_ray.engine.evaluate import Inputs, evaluate, make_failures
 from ckcv_ray.engine.recorder import Decision, Recorder, make_recorder
 from ckcv_ray.engine.retry import halves, replacements
 from ckcv_ray.learners.svm.learner import GaussianSVM
+from ckcv_ray.learners.svm.trainer import SVMTrainer
 from ckcv_ray.records.record import Failure, Outcome, Records, record_type
 from ckcv_ray.runs.result import Result
 from ckcv_ray.runs.run import Job, Work, check_job, run_work
@@ -273,6 +274,14 @@ AT_ANY_TIME = ("again", "deny", "save", "die", "stop", "lie")
 @dataclass(frozen=True)
 class Fragile(GaussianSVM):
     """The SVM, but what is fitted raises on the second gamma from the second cost on."""
+
+    @property
+    def trainer(self) -> "FragileTrainer":  # sent to workers by value, which a cached property cannot be
+        return FragileTrainer(**vars(super().trainer))
+
+
+class FragileTrainer(SVMTrainer):
+    """The SVM's, with blocks that raise."""
 
     def prepare(self, shared: Any, train: Any, score: Any) -> Any:
         return FragileBlock(super().prepare(shared, train, score))

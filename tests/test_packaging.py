@@ -58,7 +58,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_wheel_holds_the_package_and_says_that_it_is_typed(wheel: Path) -> None:
     names = ZipFile(wheel).namelist()
     assert "ckcv_ray/py.typed" in names
-    assert {"ckcv_ray/__main__.py", "ckcv_ray/reports/templates/report.html"} <= set(names)
+    assert {"ckcv_ray/__main__.py", "ckcv_ray/reports/templates/page.html"} <= set(names)
     assert not [name for name in names if not name.startswith("ckcv_ray")]
     assert wheel.name.startswith(f"ckcv_ray-{ckcv_ray.__version__}-")
 

@@ -15,7 +15,8 @@ import typer
 from typer.core import TyperGroup
 
 from ckcv_ray.cli.exits import SupervisedError, exit_by_code
-from ckcv_ray.cli.output import Messages, open_closed_streams, show_warning
+from ckcv_ray.cli.output import Messages, open_closed_streams, say, show_warning
+from ckcv_ray.errors import plain
 from ckcv_ray.version import VERSION
 
 COMMANDS = {  # by name: the module that has it, and the first line of its help
@@ -102,7 +103,10 @@ def version(
 def load_command(name: str) -> Any:
     """Import a command and return it with its options."""
     from ckcv_ray.cli.containment import contain_command
+    from ckcv_ray.learners import register_installed
 
+    for broken in register_installed():
+        say(plain(broken))
     module, _ = COMMANDS[name]
     alone = typer.Typer(add_completion=False, rich_markup_mode=app.rich_markup_mode)
     alone.command(name)(contain_command(getattr(import_module(f"ckcv_ray.cli.{module}"), name)))

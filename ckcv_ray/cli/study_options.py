@@ -8,13 +8,11 @@ from typing import Annotated, Any
 import typer
 
 from ckcv_ray.cli.options import flag, make_option
-from ckcv_ray.cli.output import say
 from ckcv_ray.core.measures import Kind
 from ckcv_ray.core.options import Option, options
 from ckcv_ray.core.resampling.parse import FORMS
 from ckcv_ray.core.scores import SCORE_NAMES
-from ckcv_ray.errors import plain
-from ckcv_ray.learners import AnyEstimator, register_installed
+from ckcv_ray.learners import AnyEstimator
 from ckcv_ray.study import SLOTS, Study, list_options, list_parts, read_toml
 
 RESAMPLING = (
@@ -151,8 +149,6 @@ def _parameter(name: str, kind: type, shown: Any) -> Parameter:
     return Parameter(name, Parameter.POSITIONAL_OR_KEYWORD, default=None, annotation=annotation)
 
 
-for broken in register_installed():
-    say(plain(broken))
 make_procedure.__signature__ = signature(make_procedure).replace(  # type: ignore[attr-defined]
     parameters=[
         *(parameter for name, parameter in signature(make_procedure).parameters.items() if name != "learner"),

@@ -70,10 +70,10 @@ HANGS = """
 from threading import Event
 from ckcv_ray.cli.main import main
 from ckcv_ray.cli import verify
-from ckcv_ray.learners.svm.learner import GaussianSVM
+from ckcv_ray.learners.svm.trainer import SVMTrainer
 
-verify.GRACE_SECONDS = 0.1
-GaussianSVM.check = lambda *_: Event().wait()
+verify.STOP_SECONDS = 0.1
+SVMTrainer.check = lambda *_: Event().wait()
 main()
 """
 

@@ -13,7 +13,7 @@ from ckcv_ray.engine import forecast
 from ckcv_ray.engine.forecast import Plan, estimate, plan_problem, thin_problem
 from ckcv_ray.engine.race import RaceQueue
 from ckcv_ray.errors import InputError, RunError
-from ckcv_ray.learners.svm.learner import GaussianSVM
+from ckcv_ray.learners.svm.trainer import SVMTrainer
 from ckcv_ray.runs.run import Job, check_job, run_job, run_work
 from ckcv_ray.study import Execution, Problem, Study
 
@@ -159,6 +159,6 @@ def test_a_plan_of_what_fails_says_what_failed(monkeypatch):
     def broken(*_):
         raise FloatingPointError("the matrix is a pineapple")
 
-    monkeypatch.setattr(GaussianSVM, "prepare", broken)
+    monkeypatch.setattr(SVMTrainer, "prepare", broken)
     with pytest.raises(RunError, match=r"nothing could be computed: .* paths failed, the first at .*"):
         plan_problem(Problem.of(SMALL, blobs(30)))

@@ -63,7 +63,7 @@ before, found = peak(), {}
 for case in cases:
     signal.alarm(30)
     told = []
-    for read in (load_run, verify, replay, page, lambda out: load_run(out, allow_pickle=True)):
+    for read in (load_run, verify, replay, make_page, lambda out: load_run(out, allow_pickle=True)):
         try:
             read_by = read(case)
             told.append(read_by if isinstance(read_by, list) else "read")

@@ -45,7 +45,7 @@ def test_no_more_neighbours_are_asked_for_than_training_sets_have_rows(n: int, c
     inside = (*problem.sizes, *problem.inner_sizes)
     assert max(numbers) <= min(size.n_train for size in inside)
     assert 1 in numbers
-    assert (numbers == set(Neighbors.space["n_neighbors"])) == (n >= 90)
+    assert (numbers == set(Neighbors.values["n_neighbors"])) == (n >= 90)
     given = Problem.of(study.replace(param={"n_neighbors": (1, 50)}), clouds(n, 2))
     assert set(given.learner.space.settings()["n_neighbors"].tolist()) == {1, 50}
 
