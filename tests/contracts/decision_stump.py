@@ -6,7 +6,6 @@ A stump divides the rows at one feature: at its mean or its median (``rule``), o
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -88,7 +87,7 @@ class DecisionStump(SimpleLearner):
     def paths(self) -> Sequence[Sequence[Setting]]:
         return [[{"rule": rule, "shrinkage": amount} for amount in AMOUNTS] for rule in self.rules]
 
-    trainer = cached_property(StumpTrainer)
+    trainer = property(StumpTrainer)
 
     def fit(self, X: Any, y: Any, settings: Sequence[Setting]) -> list[Stump]:
         return [self._best(X, y, setting) for setting in settings]
