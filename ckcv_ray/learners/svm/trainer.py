@@ -21,7 +21,7 @@ from ckcv_ray.learners.svm.model import SVMModel
 from ckcv_ray.learners.svm.one_against_one import ClassesBlock, prepare_block
 from ckcv_ray.learners.svm.optimality import check_model, check_pairs
 from ckcv_ray.learners.svm.pairwise import PairwiseSVM
-from ckcv_ray.learners.svm.problem import Options, Solutions, Weights, make_signs
+from ckcv_ray.learners.svm.problem import Options, Signs, Solutions, Weights, make_signs
 from ckcv_ray.learners.svm.scaling import Scaling, fit_scaling
 from ckcv_ray.tables.target import Rows
 from ckcv_ray.tables.task import Task
@@ -30,11 +30,12 @@ SHARED_BYTES = 1 << 29
 
 
 class Shared(NamedTuple):
-    """What all workers share: the task, and the squared distances of its rows [n, n] if nothing is scaled and
-    they fit into ``SHARED_BYTES``.
+    """What all workers share: the task, the signs of its labels (n,) where there are two classes, and the
+    squared distances of its rows [n, n] if nothing is scaled and they fit into ``SHARED_BYTES``.
     """
 
     task: Task
+    signs: Signs
     distances: Rows | None
 
 
@@ -56,18 +57,27 @@ class SVMTrainer(Trainer):
     def share(self, task: Task) -> Shared:
         """Compute what all workers share."""
         fits = self.scale == "none" and 8 * task.n**2 <= SHARED_BYTES
-        return Shared(task, np.ascontiguousarray(compute_distances(task.X, task.X)) if fits else None)
+        distances = np.ascontiguousarray(compute_distances(task.X, task.X)) if fits else None
+        return Shared(task, make_signs(task), distances)
 
     def prepare(self, shared: Shared, train: Index, score: Index) -> "Block | ClassesBlock":
         """Prepare the distances of a split."""
-        task, distances = shared
+        task, signs, distances = shared
         scaling = fit_scaling(task.X[train], self.scale)
         weights = compute_weights(self.class_weight, task.classes, task.y[train])
         if task.n_classes > 2:
             rows = task.X, task.y.astype(np.int32, copy=False), distances, (train, score)
             return prepare_block(*rows, self.gammas, self.options, scaling, weights)
-        y = make_signs(task)[train].astype(np.float64)
-        split = task, train, score, y, scaling, prepare(task.X, distances, scaling, train, score)
+        y = signs[train].astype(np.float64)
+        split = (
+            task,
+            train,
+            score,
+            y,
+            signs[score],
+            scaling,
+            prepare(task.X, distances, scaling, train, score),
+        )
         return Block(self.gammas, self.options, *split, Weights(*weights.tolist()))
 
     def cost(self, n_train: int) -> float:
@@ -106,6 +116,7 @@ class Block(NamedTuple):
     train: Index
     score: Index
     y: Rows
+    score_signs: Signs
     scaling: Scaling
     kernel: Dense | Points
     weights: Weights
@@ -136,7 +147,7 @@ class PathFits(NamedTuple):
     def totals(self, measure: Measure) -> NDArray[np.int64]:
         """Count errors by class, and by group, in compiled code; for other measures, evaluate the models."""
         block = self.block
-        task, y = block.task, make_signs(block.task)[block.score]
+        task, y = block.task, block.score_signs
         if measure is ZERO_ONE:
             return block.kernel.errors(self.gamma, self.fits, y)
         if isinstance(measure, GroupShares):
