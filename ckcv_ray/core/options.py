@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import Field, dataclass, field, fields, is_dataclass, replace
 from typing import Any, TypeVar
 
+from ckcv_ray.errors import InputError
+
 Part = TypeVar("Part")
 
 
@@ -71,6 +73,19 @@ def get_values(part: Any, fixed: bool = False) -> dict[str, Any]:
 def describe_part(part: Any, fixed: bool = False) -> dict[str, Any]:
     """Return a part as JSON values: its name and its options; ``fixed`` leaves out those that may grow."""
     return {"name": part.name, **options_to_json(part, fixed)}
+
+
+def register_part(kind: type[Any], registry: dict[str, Any]) -> type[Any]:
+    """Register a class of parts under its name, by which files and text refer to it, and return it.
+
+    Raises:
+        InputError: another class has that name; the same one may have been imported again.
+    """
+    known = registry.get(kind.name, kind)
+    if (known.__module__, known.__qualname__) != (kind.__module__, kind.__qualname__):
+        raise InputError(f"the name {kind.name!r} is already used by {known.__qualname__}: choose another")
+    registry[kind.name] = kind
+    return kind
 
 
 def options_to_json(part: Any, fixed: bool = False) -> dict[str, Any]:

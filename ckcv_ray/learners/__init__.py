@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from ckcv_ray.errors import InputError
+from ckcv_ray.core.options import register_part
 from ckcv_ray.learners.base import Learner
 from ckcv_ray.learners.choice import Choice
 from ckcv_ray.learners.ridge import Ridge
@@ -35,11 +35,7 @@ def register(learner: type[Any]) -> type[Any]:
     Raises:
         InputError: another learner has that name.
     """
-    known = LEARNERS.get(learner.name, learner)
-    if (known.__module__, known.__qualname__) != (learner.__module__, learner.__qualname__):
-        raise InputError(f"the name {learner.name!r} is already used by {known.__qualname__}: choose another")
-    LEARNERS[learner.name] = learner
-    return learner
+    return register_part(learner, LEARNERS)
 
 
 def register_instance(learner: Learner) -> None:

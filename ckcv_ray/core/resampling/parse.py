@@ -5,7 +5,7 @@ from dataclasses import replace
 from inspect import signature
 from typing import Any
 
-from ckcv_ray.core.options import options
+from ckcv_ray.core.options import options, register_part
 from ckcv_ray.core.resampling.base import Resampling
 from ckcv_ray.core.resampling.complete import Complete, Rotation
 from ckcv_ray.core.resampling.drawn import Bootstrap, LearningCurve, SingleSplit, Subsampling
@@ -56,11 +56,7 @@ def register_resampling(kind: type[Any]) -> type[Any]:
     Raises:
         InputError: another resampling has that name.
     """
-    known = RESAMPLINGS.get(kind.name, kind)
-    if (known.__module__, known.__qualname__) != (kind.__module__, kind.__qualname__):
-        raise InputError(f"the name {kind.name!r} is already used by {known.__qualname__}: choose another")
-    RESAMPLINGS[kind.name] = kind
-    return kind
+    return register_part(kind, RESAMPLINGS)
 
 
 def parse_resampling(text: str) -> Resampling:
