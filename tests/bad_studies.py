@@ -17,7 +17,7 @@ SEED = {"seed": 3}
 
 
 def study(*messages, **options):
-    return case(lambda: Study.of(**options), *messages)
+    return case(lambda: Study.paper(**options), *messages)
 
 
 def parts(*messages, **given):

@@ -217,7 +217,7 @@ def task() -> Task:
 
 @pytest.fixture
 def study() -> Study:
-    return Study.of(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0), n_splits=5)
+    return Study.paper(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0), n_splits=5)
 
 
 @pytest.fixture

@@ -46,7 +46,7 @@ from ckcv_ray.study import Execution, Problem, Study
 from ckcv_ray.tables.task import Task, TestRows
 
 SERIAL = Execution("serial")
-STUDY = Study.of(C=(0.1, 1.0), gamma=(0.1, 1.0), k=(3, 4), n_splits=3)
+STUDY = Study.paper(C=(0.1, 1.0), gamma=(0.1, 1.0), k=(3, 4), n_splits=3)
 TASK = blobs(24)
 PROBLEM = Problem.of(STUDY, TASK)
 DATA, MODELS, CANDIDATES = "data.parquet", "ensemble/models.parquet", "candidates.parquet"
@@ -54,7 +54,7 @@ CERTIFICATE, ACCOUNT, LOG = "certificate.json", "execution.json", "log/part-0000
 RESULTS = ("study.json", DATA, CANDIDATES, CERTIFICATE, MODELS)
 NAMES = (*RESULTS, "ensemble/model-00000.pkl", LOG, ACCOUNT, "manifest.json")
 
-SMALL = Study.of(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0), k=(3, 4, 5), n_splits=5, seed=1)
+SMALL = Study.paper(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0), k=(3, 4, 5), n_splits=5, seed=1)
 
 Change = Callable[[Any], Any]
 Forger = Callable[[Records], None]

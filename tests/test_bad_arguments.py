@@ -42,14 +42,14 @@ from ckcv_ray.tables.roles import Roles
 from ckcv_ray.tables.task import make_test_rows
 
 SERIAL = Execution("serial")
-STUDY = Study.of(C=1.0, gamma=1.0, k=3, n_splits=2)
+STUDY = Study.paper(C=1.0, gamma=1.0, k=3, n_splits=2)
 X = np.arange(16.0).reshape(8, 2)
 Y = np.array([0, 1] * 4)
 TASK = Task.of(X, Y)
 COLUMNS = pa.table({"a": X[:, 0], "b": X[:, 1], "y": Y})
 BY_NAME = Task.from_table(COLUMNS)
 LONG = "x" * 300
-TOO_MANY, AND_FOUR = Study.of(k=9), STUDY.replace(report_k=4)
+TOO_MANY, AND_FOUR = Study.paper(k=9), STUDY.replace(report_k=4)
 
 
 def where(address, *messages):

@@ -23,7 +23,7 @@ from ckcv_ray.tables.task import Task, read
 
 HUGE = "1" + "0" * 30
 LONG = "x" * 300
-GRID = Study.of(C=(1.0,), gamma=(1.0,), k=(3,), n_splits=2)
+GRID = Study.paper(C=(1.0,), gamma=(1.0,), k=(3,), n_splits=2)
 ASKED = ("--C", "1", "--gamma", "1", "--k", "3", "--n-splits", "2")
 
 

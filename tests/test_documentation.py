@@ -162,7 +162,7 @@ def test_a_block_runs(
             run_script(file)
     elif block.language == "toml":
         (here / (block.file or "block.toml")).write_text(block.text)
-        Study.of(**read_toml(here / (block.file or "block.toml")))
+        Study.paper(**read_toml(here / (block.file or "block.toml")))
 
 
 def ours(command: str) -> list[list[str]]:

@@ -47,7 +47,7 @@ def fitted(iris) -> CKCVClassifier:
 
 def test_it_is_the_run(iris, fitted):
     X, y = iris
-    result = run(Study.of(**SMALL, k=(3, 5), n_splits=5, certify="holdout", claim="vote"), X, y)
+    result = run(Study.paper(**SMALL, k=(3, 5), n_splits=5, certify="holdout", claim="vote"), X, y)
     assert fitted.certificate_["claims"] == result.certificate.to_json()["claims"]
     assert fitted.best_k_ == result.k
     assert fitted.best_params_ == dict(result.setting)

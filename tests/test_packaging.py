@@ -17,7 +17,7 @@ from typing import assert_type
 import ckcv_ray
 
 assert_type(ckcv_ray.__version__, str)
-study = ckcv_ray.Study.of(k=3)
+study = ckcv_ray.Study.paper(k=3)
 assert_type(study, ckcv_ray.Study)
 assert_type(study.replace(certify="holdout"), ckcv_ray.Study)
 result = ckcv_ray.run(study, [[0.0], [1.0]], [0, 1])

@@ -16,7 +16,7 @@ ckcv_ray.trust("sklearn")
 task, test = ckcv_ray.read_task("table.csv")
 assert isinstance(task, ckcv_ray.Task) and test is None
 columns = task.X, task.labelled(task.y)
-study = ckcv_ray.Study.of(C="0.1,1,10", gamma=(0.1, 1), k="3:5", n_splits=4)
+study = ckcv_ray.Study.paper(C="0.1,1,10", gamma=(0.1, 1), k="3:5", n_splits=4)
 serial = ckcv_ray.Execution("serial")
 
 expected = ckcv_ray.plan(study, *columns, workers=[1, 4])
@@ -68,7 +68,7 @@ studies = {
         ),
         resampling=other.resampling,
     ),
-    "five": ckcv_ray.Study.of(certify="nested", outer_splits=1, k=3, C=1, gamma=1, n_splits=2),
+    "five": ckcv_ray.Study.paper(certify="nested", outer_splits=1, k=3, C=1, gamma=1, n_splits=2),
 }
 assert studies["five"].certification == ckcv_ray.Nested(outer_splits=1)
 jobs = [ckcv_ray.Job(study, task, out, rows) for out, study in studies.items()]

@@ -164,7 +164,7 @@ def versions() -> tuple[str, str]:
 
 
 def settings() -> tuple[int, int]:
-    svm = Study.of().learner
+    svm = Study.paper().learner
     assert isinstance(svm, GaussianSVM)
     return len(svm.C), len(svm.gamma)
 
@@ -181,7 +181,7 @@ def the_check() -> tuple[str]:
 
 
 def splits() -> tuple[str]:
-    return (str(Study.of().resampling.n_splits),)
+    return (str(Study.paper().resampling.n_splits),)
 
 
 SEVENTH = r"(\d+) times as fast as"

@@ -20,7 +20,7 @@ DIGITS = 10**5000
 
 def test_text_and_path_are_taken_alike(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    study, serial = Study.of(C=(1.0,), gamma=(1.0,), k=(3,), n_splits=2), Execution("serial")
+    study, serial = Study.paper(C=(1.0,), gamma=(1.0,), k=(3,), n_splits=2), Execution("serial")
     task = Task.of(np.arange(16.0).reshape(8, 2), [0, 1] * 4)
     Path("a.csv").write_text("a,y\n1,2\n")
     Path("a.toml").write_text("seed = 3")

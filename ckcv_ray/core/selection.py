@@ -187,6 +187,7 @@ class Selection:
     Attributes:
         version: increases whenever what is derived from the values may have changed.
         changed: the version in which each size last changed, by its values or its threshold.
+        finalists: by size, the candidates that are worth computing at all; None for every one.
     """
 
     def __init__(
@@ -201,6 +202,7 @@ class Selection:
         self.sizes = [Standings(n_splits, lengths, least, self.learners) for n_splits, least in sizes]
         self.leaders: list[Leader | None] = [None] * len(self.sizes)
         self.own = frozenset(separate)
+        self.finalists: list[Mask] | None = None
         self.exhaustive = exhaustive
         self.version = 0
         self.changed = [0] * len(self.sizes)
@@ -250,6 +252,8 @@ class Selection:
         if size not in self._alive:
             threshold = inf if self.exhaustive else self.threshold(size)
             self._alive[size] = self.sizes[size].alive(threshold)
+            if self.finalists is not None:
+                self._alive[size] &= self.finalists[size]
         return self._alive[size]
 
     def lowest(self, size: int) -> float:

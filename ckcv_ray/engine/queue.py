@@ -34,6 +34,8 @@ class Queue(ABC):
         self.rates = Rates(len(problem.learners))
         self.fits = 0
         self.workers = 1
+        self._waiting = Waiting((), problem.cost_of_unit, len(problem.learners))
+        self._end = self._waiting.cost
 
     @abstractmethod
     def plan(self, workers: int, least: float = 0.0) -> Batch:
@@ -66,6 +68,8 @@ class Queue(ABC):
         if outcome.seconds:  # records read from a log have no time
             self.rates.add(outcome.seconds, self.count_cost(outcome), outcome.by_learner)
         self.fits += outcome.fits
+        if outcome.left:
+            self._waiting = self._waiting.put_back(outcome.left)
         return new
 
     def count_cost(self, outcome: Outcome) -> Costs:
@@ -91,29 +95,17 @@ class Queue(ABC):
         """Return the seconds that a unit is expected to take; inf if not yet known."""
         return self.rates.seconds_for(self.problem.cost_of_unit(unit))
 
-    def fill(self, units: Iterator[Unit], seconds: float) -> Batch:
-        """Take units for about ``seconds``, at least one if there is any."""
-        return fill(units, self.expect_seconds, seconds)
-
-
-class ListQueue(Queue):
-    """A queue of units that are known before the first of them is computed.
-
-    As long as it is not known how long a fit takes, each worker gets its share of all units, and gives back
-    what it has not begun after the least seconds of a batch.
-    """
-
-    def __init__(self, problem: Problem, units: Iterable[Unit] = ()) -> None:
-        super().__init__(problem)
-        self.begin(units)
-
     def begin(self, units: Iterable[Unit]) -> None:
-        """Begin with units, after all earlier ones."""
+        """Begin with units that are known, after all earlier ones."""
         self._waiting = Waiting(units, self.problem.cost_of_unit, len(self.rates.cost))
         self._end = self.rates.cost + self._waiting.cost
 
-    def plan(self, workers: int, least: float = 0.0) -> Batch:
-        """Return the next batch of units, in their order."""
+    def plan_known(self, workers: int, least: float = 0.0) -> Batch:
+        """Return the next batch of the known units, in their order.
+
+        As long as it is not known how long a fit takes, each worker gets its share of all units, and gives
+        back what it has not begun after the least seconds of a batch.
+        """
         self.workers = workers
         waiting = self.rates.seconds_for(self._waiting.cost)
         if waiting == inf:
@@ -121,13 +113,26 @@ class ListQueue(Queue):
         seconds = batch_seconds(self.expect_left() or inf, workers, least, waiting)
         return self.fill(iter(self._waiting), seconds)
 
-    def add(self, outcome: Outcome) -> Records:
-        """Add the outcome of a batch, whose units may have been given back."""
-        new = super().add(outcome)
-        if outcome.left:
-            self._waiting = self._waiting.put_back(outcome.left)
-        return new
+    def expect_known(self) -> float:
+        """Return the seconds of the known units left for one worker; inf if not yet known."""
+        return self.rates.seconds_for(np.maximum(0.0, self._end - self.rates.cost))
+
+    def fill(self, units: Iterator[Unit], seconds: float) -> Batch:
+        """Take units for about ``seconds``, at least one if there is any."""
+        return fill(units, self.expect_seconds, seconds)
+
+
+class ListQueue(Queue):
+    """A queue of units that are known before the first of them is computed."""
+
+    def __init__(self, problem: Problem, units: Iterable[Unit] = ()) -> None:
+        super().__init__(problem)
+        self.begin(units)
+
+    def plan(self, workers: int, least: float = 0.0) -> Batch:
+        """Return the next batch of units, in their order."""
+        return self.plan_known(workers, least)
 
     def expect_left(self) -> float:
         """Return the seconds of work expected to be left for one worker; inf if not yet known."""
-        return self.rates.seconds_for(np.maximum(0.0, self._end - self.rates.cost))
+        return self.expect_known()

@@ -2,11 +2,17 @@
 
 from typing import Any
 
+from ckcv_ray.engine.budget import BudgetQueue
 from ckcv_ray.engine.full import FullQueue
 from ckcv_ray.engine.race import RaceQueue
-from ckcv_ray.study import All, Inner, Problem, Race
+from ckcv_ray.study import All, Budget, Inner, Problem, Race
 
-QUEUES: dict[type, type[RaceQueue] | type[FullQueue]] = {Race: RaceQueue, Inner: FullQueue, All: FullQueue}
+QUEUES: dict[type, type[RaceQueue] | type[FullQueue]] = {
+    Race: RaceQueue,
+    Budget: BudgetQueue,
+    Inner: FullQueue,
+    All: FullQueue,
+}
 
 
 def make_queue(problem: Problem) -> Any:

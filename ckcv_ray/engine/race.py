@@ -38,8 +38,8 @@ class RaceQueue(Queue):
         self.selection = make_selection(problem)
         self.ledger = Ledger(problem)
         costs = np.array([problem.cost(Stage.SELECT, j) for j in range(len(problem.sizes))])
-        self.schedule = Schedule(self.selection, costs, self._transfer)
-        self._failures: dict[tuple[bool, int, int, int], Failure] = {}
+        self.schedule = Schedule(self.selection, costs, self.transfer)
+        self.noted: dict[tuple[bool, int, int, int], Failure] = {}
         self._estimates: Iterator[Unit] | None = None
         self._forecast_at, self._left = -inf, inf
         self._looked, self._open_left = -1, True
@@ -81,7 +81,7 @@ class RaceQueue(Queue):
                 units = units[at[0]] if criterion.by_class else units
                 values = criterion.value(records["totals"][here], units)
                 self.selection.enter(size, *at, values)
-        self._note(outcome.failures)
+        self.note(outcome.failures)
         self.selection.refresh()
         return records[new]
 
@@ -132,11 +132,11 @@ class RaceQueue(Queue):
 
     def knows_refits(self, leader: Leader) -> bool:
         """Return whether each refit of a leader has a record or a recorded failure."""
-        return all(self._is_held(refit) or refit[:4] in self._failures for refit in self._refits(leader))
+        return all(self._is_held(refit) or refit[:4] in self.noted for refit in self._refits(leader))
 
     def failures(self) -> list[Failure]:
         """Return the paths that failed."""
-        return list(self._failures.values())
+        return list(self.noted.values())
 
     def first_failure(self) -> str:
         """Describe the first failure."""
@@ -151,7 +151,7 @@ class RaceQueue(Queue):
         for j in range(len(self.problem.sizes)):
             missing = self.selection.sizes[j].values != ABSENT
             missing &= known[j][..., 0] < 0 if j in known else True
-            for failure in self._failures.values():
+            for failure in self.noted.values():
                 if failure.estimate and failure.size == j:
                     missing[failure.split, failure.path, failure.first : failure.stop] = False
             for i in np.flatnonzero(missing.any(axis=(1, 2))).tolist():
@@ -165,19 +165,27 @@ class RaceQueue(Queue):
     def _is_held(self, position: tuple[bool, int, int, int, int]) -> bool:
         return self.ledger.totals(*position) is not None
 
-    def _note(self, failures: Iterable[Failure]) -> None:
+    def note(self, failures: Iterable[Failure]) -> None:
         """Note what failed, and forget what was computed since."""
-        for key in [key for key, failure in self._failures.items() if self.ledger.holds(failure)]:
-            del self._failures[key]
+        for key in [key for key, failure in self.noted.items() if self.ledger.holds(failure)]:
+            del self.noted[key]
         for failure in (failure for failure in failures if not self.ledger.holds(failure)):
-            known = self._failures.get(failure[:4], failure)
+            known = self.noted.get(failure[:4], failure)
             first, stop = min(known.first, failure.first), max(known.stop, failure.stop)
-            self._failures[failure[:4]] = failure._replace(first=first, stop=stop)
+            self.noted[failure[:4]] = failure._replace(first=first, stop=stop)
             if not failure.estimate:
-                steps = slice(failure.first, failure.stop)
-                self.selection.fail(failure.size, failure.split, failure.path, steps)
+                self.exclude(failure)
 
-    def _transfer(self, values: NDArray[np.float64], like: int, size: int) -> NDArray[np.float64]:
+    def exclude(self, failure: Failure) -> None:
+        """Enter a failure into the selection."""
+        steps = slice(failure.first, failure.stop)
+        self.selection.fail(failure.size, failure.split, failure.path, steps)
+
+    def list_rounds(self) -> list[Unit]:
+        """Return the units from which it follows what takes part in the race; none if everything does."""
+        return []
+
+    def transfer(self, values: NDArray[np.float64], like: int, size: int) -> NDArray[np.float64]:
         """Return the values expected in one fold size, given those of another."""
         units = self.problem.units(Stage.SELECT, like), self.problem.units(Stage.SELECT, size)
         return self.problem.criterion.transfer(values, *units)
@@ -188,6 +196,6 @@ def describe_failures(failures: Sequence[Failure], problem: Problem) -> str:
     if not failures:
         return "no failure was recorded"
     first = failures[0]
-    lost = Candidate(problem.learner.space.setting(first.path, first.first), problem.sizes[first.size].k)
+    lost = Candidate(problem.learner.space.setting(first.path, first.first), problem.fold(first.size).k)
     where = f"{lost}, split {first.split}"
     return f"{len(failures)} paths failed, the first at {where}:\n{first.traceback}"

@@ -208,7 +208,6 @@ class Recorder(Generic[RunQueue]):
         """Return the cost of the run over all its sessions, and its failures."""
         at = self.progress()
         counts = Evaluations(planned=at.planned, computed=at.computed, dropped=at.dropped, failed=at.failed)
-        sizes = self.problem.sizes
         return {
             "seconds": self._before["seconds"] + monotonic() - self._opened_at,
             "fits": self._before["fits"] + self.queue.fits,
@@ -218,7 +217,7 @@ class Recorder(Generic[RunQueue]):
             "environment": environment(self.problem.learner),
             "damaged": self._damaged,
             "failures": [
-                (failure.path, sizes[failure.size].k, failure.split, failure.traceback)
+                (failure.path, self.problem.fold(failure.size).k, failure.split, failure.traceback)
                 for failure in self.queue.failures()
             ],
             "evaluations": counts,

@@ -21,7 +21,7 @@ from ckcv_ray.core.selection import Leader, Selection
 from ckcv_ray.learners.choice import LABEL
 from ckcv_ray.study import Candidate, Problem
 
-STATES = ("winner", "reported", "tied", "beaten", "failed")
+STATES = ("winner", "reported", "tied", "beaten", "open", "failed")
 SHOWN_STATES = ("winner", "reported")
 OF_SIZE = ("k_first", "k_last", "n_select")
 FIGURES = (
@@ -232,7 +232,7 @@ def _judge_size(selection: Selection, j: int, judge: Leader | None, keep_all: bo
             verdict.l_ms[p, s] = verdict.lower_bound[p, s]
             verdict.state[p, s] = "tied" if verdict.l_ms[p, s] <= threshold else "beaten"
         else:
-            verdict.state[p, s] = "failed"
+            verdict.state[p, s] = "failed" if fold.blocked[p, s] else "open"
     return verdict
 
 

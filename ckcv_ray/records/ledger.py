@@ -49,7 +49,7 @@ class Ledger:
     """
 
     def __init__(self, problem: Problem) -> None:
-        self.n_splits = np.array([size.n_splits for size in problem.sizes])
+        self.n_splits = np.array([size.n_splits for size in (*problem.sizes, *problem.screens)])
         self.lengths = np.array(problem.learner.space.lengths)
         self.n_totals = problem.n_totals
         self._type = problem.total_type
@@ -110,6 +110,14 @@ class Ledger:
         """
         sizes = {size: self._view(True, size) for size in range(len(self.n_splits)) if True in self._kept}
         return {size: kept[..., :-2] for size, kept in sizes.items() if np.any(kept[..., -1] != NO_RECORD)}
+
+    def known(self, size: int) -> NDArray[np.bool_]:
+        """Return which evaluations of the selection have a record, (n_splits, n_paths, n_steps)."""
+        return np.asarray(self._view(False, size)[..., -1] != NO_RECORD)
+
+    def select_totals(self, size: int) -> Kept:
+        """Return the totals of the selection, (n_splits, n_paths, n_steps, n_totals), -1 without a record."""
+        return self._view(False, size)[..., :-2]
 
     def values(self, size: int) -> NDArray[np.float64]:
         """Return totals, iterations and status of every evaluation of the selection of a fold size.

@@ -124,7 +124,8 @@ def list_required(queue: RaceQueue, candidates: pa.Table) -> list[Unit]:
     """
     problem = queue.problem
     sizes = range(len(problem.sizes))
-    units = [unit for j in sizes for unit in _list_selected(queue, candidates, j)]
+    units = queue.list_rounds()
+    units += [unit for j in sizes for unit in _list_selected(queue, candidates, j)]
     if problem.study.exhaustive:
         units += [
             Unit(Stage.ESTIMATE, j, i, (path,))
@@ -238,9 +239,7 @@ class RecheckQueue(ListQueue):
         """Return a phrase that names the scored rows of a split."""
         if self.problem.scores:
             return f"{'split' if size == OUTER else 'inner split'} {split}"
-        return (
-            f"{'estimate' if estimate else 'select'} set of split {split}, k = {self.problem.sizes[size].k}"
-        )
+        return f"{'estimate' if estimate else 'select'} set of split {split}, k = {self.problem.fold(size).k}"
 
 
 def recheck(

@@ -161,17 +161,21 @@ class Log:
         _check_filled(rows, *POSITIONS)
         size, split, path, step = (rows[name].to_numpy() for name in POSITIONS)
         lengths = np.array(self.problem.learner.space.lengths)
-        for name, position, limit in (("size", size, len(self.problem.sizes)), ("path", path, len(lengths))):
+        folds = (*self.problem.sizes, *self.problem.screens)
+        screen = size >= len(self.problem.sizes)
+        if np.any(screen & (rows["stage"].to_numpy(zero_copy_only=False) != STAGES[False])):
+            raise ValueError("size is outside the study")
+        for name, position, limit in (("size", size, len(folds)), ("path", path, len(lengths))):
             if np.any((position < 0) | (position >= limit)):
                 raise ValueError(f"{name} is outside the study")
-        n_splits = np.array([fold.n_splits for fold in self.problem.sizes])
+        n_splits = np.array([fold.n_splits for fold in folds])
         for name, position, limits in (("split", split, n_splits[size]), ("step", step, lengths[path])):
             if np.any((position < 0) | (position >= limits)):
                 raise ValueError(f"{name} is outside the study")
 
     def _check_totals(self, records: Records, problem: Problem) -> None:
         totals = records["totals"].astype(np.int64)
-        units = [size.n_select for size in problem.sizes]
+        units = [size.n_select for size in (*problem.sizes, *problem.screens)]
         rows = np.array(list(map(problem.most_rows_in, units)))[records["size"]]
         errors = totals[:, : problem.task.n_classes]
         if np.any(totals < 0) or np.any(errors.sum(axis=1) > rows):

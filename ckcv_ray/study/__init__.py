@@ -17,6 +17,8 @@ from ckcv_ray.study.problem import Costs as Costs
 from ckcv_ray.study.problem import Problem as Problem
 from ckcv_ray.study.problem import describe_setting as describe_setting
 from ckcv_ray.study.search import All as All
+from ckcv_ray.study.search import Auto as Auto
+from ckcv_ray.study.search import Budget as Budget
 from ckcv_ray.study.search import Inner as Inner
 from ckcv_ray.study.search import Race as Race
 from ckcv_ray.study.study import CERTIFIED as CERTIFIED

@@ -16,7 +16,7 @@ from ckcv_ray.core.by_label import find_class
 from ckcv_ray.core.criteria import GROUPED, Criterion, MeanBound, for_groups
 from ckcv_ray.core.measures import Kind
 from ckcv_ray.core.resampling.base import FoldSize
-from ckcv_ray.core.resampling.complete import Outer, check_folds
+from ckcv_ray.core.resampling.complete import CertifiableFolds, Outer, check_folds
 from ckcv_ray.core.scores import Output, Score, make_score
 from ckcv_ray.errors import InputError, pluralize
 from ckcv_ray.learners.base import Learner
@@ -43,17 +43,18 @@ def canonicalize_certified(study: Study, task: Task) -> tuple[Study, Index | Non
     """
     _check_kind(study, task)
     assert study.certification is not None
-    certification = _check_claims(study.certification, study.learner, task)
+    certification = _check_claims(study.certification, study.learner, task).canonical(task.n_units)
     _check_unlabelled(certification, task)
     if task.grouped:
         _check_for_groups(study.criterion, certification)
-    study = replace(study, certification=certification.canonical(task.n_units))
+    study = replace(study, certification=certification)
     held, learned = divide(study, task)
     learning = np.arange(task.n) if held is None else np.delete(np.arange(task.n), held)
     numbers = as_numbers(study.encoding, recode_table(task, learned), learning)
     study = study.with_learner(study.learner.canonical(numbers))
-    study = replace(study, search=replace(study.race, criterion=study.criterion.on(task.classes)))
+    study = replace(study, search=replace(study.selecting, criterion=study.criterion.on(task.classes)))
     study = _with_folds(study, learned.n_units, task.unit)
+    study = _resolve_search(study, learned.n_units)
     _check_sizes(study, study.resampling.fold_sizes(learned.n_units))
     if study.outer is not None:
         _check_outer(study, study.outer, learned.n_units, task.unit)
@@ -260,12 +261,21 @@ def _check_unlabelled(certification: Certification, task: Task) -> None:
 def _with_folds(study: Study, n: int, unit: str) -> Study:
     """Return the canonical form of a study for n learning rows, or groups of them."""
     check_folds("report_k", study.report_k, n, unit)
-    resampling = study.resampling.canonical(n, unit)
+    assert isinstance(study.resampling, CertifiableFolds)
+    settings = sum(study.learner.space.lengths)
+    resampling = study.resampling.choose_k(n, settings, study.delta).canonical(n, unit)
     for k in study.report_k:
         if resampling.k is not None and k not in resampling.k:
             asked = ",".join(map(str, resampling.k))
             raise InputError(f"report_k={k} is not among k={asked}: add it to k to have it computed")
     return replace(study, resampling=resampling)
+
+
+def _resolve_search(study: Study, n: int) -> Study:
+    """Return a study with the search that suits n learning rows, or groups, and its candidates."""
+    sizes = study.resampling.fold_sizes(n)
+    settings, n_splits = sum(study.learner.space.lengths), max(size.n_splits for size in sizes)
+    return replace(study, search=study.selecting.resolve(n, settings, len(sizes), n_splits))
 
 
 def _check_sizes(study: Study, sizes: tuple[FoldSize, ...]) -> None:

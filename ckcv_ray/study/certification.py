@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 
 from ckcv_ray.core.arrays import Index
 from ckcv_ray.core.draws import hold_out
-from ckcv_ray.core.options import Option, check_options, option
+from ckcv_ray.core.options import Option, check_options, get_values, option, options
 from ckcv_ray.core.resampling.base import check_n_splits
 from ckcv_ray.core.resampling.complete import Outer
 from ckcv_ray.errors import InputError
@@ -24,6 +24,7 @@ QUANTITIES = (*BY_CLASS, AUC)
 NESTED_CLAIMS = ("random", *QUANTITIES)
 MOST_HALVED_ROWS = 400  # up to here, auto holds out half of the rows
 AUTO, HALF, THIRD = "auto", 0.5, 0.33
+LEAST_HELD_OUT = 30  # rows, or groups, for which auto holds some out
 
 
 class Certification:
@@ -206,6 +207,34 @@ class Holdout(Certification):
         share = self.canonical(n).holdout_share
         assert isinstance(share, float)
         return hold_out(n, share, seed)
+
+
+@dataclass(frozen=True)
+class Suited(Holdout):
+    """Certification from rows held out where they are enough for a useful bound, else from the run's counts.
+
+    The number of rows, or groups, alone decides.
+    """
+
+    name: ClassVar[str] = AUTO
+
+    def canonical(self, n: int) -> Certification:  # type: ignore[override]
+        """Return the certification that suits n rows, or groups.
+
+        Raises:
+            InputError: it is asked for claims that need rows held out, and there are too few.
+        """
+        asked = Holdout(self.holdout_share, self.claim, self.positive).canonical(n)
+        assert isinstance(asked.holdout_share, float)
+        if int(asked.holdout_share * n) >= LEAST_HELD_OUT:
+            return asked
+        for name, value in get_values(self).items():
+            if value != options(self)[name].default:
+                raise InputError(
+                    f"{name}={quote(value)} is about rows held out, of which {n} rows leave fewer than "
+                    f"{LEAST_HELD_OUT}: leave it out, or say certify=holdout"
+                )
+        return Occam()
 
 
 @dataclass(frozen=True)

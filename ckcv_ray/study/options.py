@@ -15,14 +15,16 @@ from ckcv_ray.errors import InputError
 from ckcv_ray.learners import ALL, DEFAULT, LEARNERS, ZOO, AnyEstimator, Choice, Learner
 from ckcv_ray.learners.sklearn.space import check_space
 from ckcv_ray.learners.sklearn.spec import list_packages, trust
-from ckcv_ray.study.certification import Holdout, Nested, Occam
+from ckcv_ray.study.certification import Holdout, Nested, Occam, Suited
+from ckcv_ray.study.search import Auto, Budget, Race
 from ckcv_ray.validation import check_choice, expect, quote, sequence, suggest
 
 SLOTS: dict[str, dict[str, Any]] = {  # parts of a study: the option that chooses one, and the choices
     "learner": LEARNERS,
     "resampling": CERTIFIABLE,
+    "search": {part.name: part for part in (Auto, Race, Budget)},
     "criterion": {part.name: part for part in (MeanBound, Balanced, MeanCost, MeanError)},
-    "certify": {part.name: part for part in (Occam, Holdout, Nested)},
+    "certify": {part.name: part for part in (Suited, Occam, Holdout, Nested)},
 }
 READABLE = SLOTS | {"resampling": RESAMPLINGS}  # parts that a file can name, in studies of either kind
 FIELD_NAMES = {"certify": "certification"}  # fields of a Study whose names differ from the option's

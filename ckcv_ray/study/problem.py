@@ -12,9 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 from ckcv_ray.core.arrays import Index
 from ckcv_ray.core.by_label import find_class
 from ckcv_ray.core.criteria import Criterion, for_groups
-from ckcv_ray.core.draws import Draws
+from ckcv_ray.core.draws import PART, Draws
 from ckcv_ray.core.measures import GroupShares, Measure
-from ckcv_ray.core.resampling.base import FoldSize, Resampling, Split, Units
+from ckcv_ray.core.resampling.base import EMPTY, FoldSize, Resampling, Split, Units
 from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.core.scores import Score
 from ckcv_ray.core.selection import Leader
@@ -33,6 +33,7 @@ from ckcv_ray.study.canonical import (
     recode_table,
 )
 from ckcv_ray.study.certification import Occam
+from ckcv_ray.study.search import Budget
 from ckcv_ray.study.study import Study, run_id
 from ckcv_ray.tables.grouping import Groups
 from ckcv_ray.tables.target import LEAST_OF_CLASS
@@ -40,6 +41,8 @@ from ckcv_ray.tables.task import Task, TestRows
 from ckcv_ray.validation import expect
 
 OUTER, INNER = 0, 1  # positions of the fold sizes without a certification
+SCREENED_K = 5  # the fold size at which a budget compares settings is that nearest to it
+LEAST_SCREEN = 200  # units to which training and select sets are halved at most
 Costs = NDArray[np.float64]
 
 
@@ -213,9 +216,9 @@ class Problem:
         (n_splits, n_classes), for which the splits are drawn the first time.
         """
         if not self.criterion.by_class:
-            return self.sizes[size].n_select
+            return self.fold(size).n_select
         if size not in self._class_rows:
-            splits = [self.split(size, number) for number in range(self.sizes[size].n_splits)]
+            splits = [self.split(size, number) for number in range(self.fold(size).n_splits)]
             self._class_rows[size] = np.array(
                 [[self._count_classes(split.select), self._count_classes(split.estimate)] for split in splits]
             )
@@ -224,6 +227,32 @@ class Problem:
     def find_size(self, k: int) -> FoldSize:
         """Return the fold size of ``k``, one of the study's numbers of folds."""
         return next(size for size in self.sizes if size.holds(k))
+
+    @cached_property
+    def screened(self) -> int:
+        """Position of the fold size at which a search within a budget compares settings."""
+        return min(range(len(self.sizes)), key=lambda j: (abs(self.sizes[j].k - SCREENED_K), j))
+
+    @cached_property
+    def screens(self) -> tuple[FoldSize, ...]:
+        """The fold size ``screened`` on parts of its rows, each with half the training units of the last.
+
+        Their positions follow those of ``sizes``. There are none without a budget, or if units are few.
+        """
+        if not isinstance(self.study.search, Budget):
+            return ()
+        whole = self.sizes[self.screened]
+        screens, n_train, n_select = list[FoldSize](), whole.n_train // 2, whole.n_select
+        while n_train >= LEAST_SCREEN:
+            n_select = max(n_select // 2, min(n_select, LEAST_SCREEN))
+            screens.append(whole._replace(n_train=n_train, n_select=n_select))
+            n_train //= 2
+        return tuple(screens)
+
+    def fold(self, position: int) -> FoldSize:
+        """Return the fold size, or the screen, at a position."""
+        n = len(self.sizes)
+        return self.sizes[position] if position < n else self.screens[position - n]
 
     def split(self, size: int, number: int) -> Split:
         """Return the rows of split ``number`` of the fold size at position ``size``."""
@@ -410,7 +439,7 @@ class Problem:
         """
         refit = stage is not Stage.SELECT
         if (refit, size) not in self._costs:
-            fold = self.sizes[size]
+            fold = self.fold(size)
             self._costs[refit, size] = self.compute_cost(fold.n_train + refit * fold.n_select)
         return self._costs[refit, size]
 
@@ -471,8 +500,13 @@ class Problem:
         return replace(self, sizes=sizes, resampling=self.study.outer)
 
     def _divide(self, size: int, number: int) -> Split:
-        """Return a split in units."""
+        """Return a split in units; a screen has the first of a split's units in an order of their own."""
         draws, inner = Draws(self.study.seed), self.resampling.inner
+        if not self.scores and size >= len(self.sizes):
+            whole, fold = self._divide(self.screened, number), self.fold(size)
+            rng = Draws(self.study.seed, PART).make_generator(number)
+            train, select = rng.permutation(whole.train), rng.permutation(whole.select)
+            return Split(np.sort(train[: fold.n_train]), np.sort(select[: fold.n_select]), EMPTY)
         if size == OUTER or inner is None:
             return self.resampling.split(self._units, self.sizes[size], number, draws)
         outer = int(np.searchsorted(self.starts, number, side="right")) - 1

@@ -10,7 +10,7 @@ import hashlib
 import json
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import Field, dataclass, field, fields, replace
+from dataclasses import Field, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +27,8 @@ from ckcv_ray.core.options import (
 )
 from ckcv_ray.core.own_scores import Function, OwnScore
 from ckcv_ray.core.resampling.base import Resampling
-from ckcv_ray.core.resampling.complete import Complete, Outer
-from ckcv_ray.core.resampling.parse import add_strata, parse_resampling
+from ckcv_ray.core.resampling.complete import AUTO, Complete, Outer
+from ckcv_ray.core.resampling.parse import CERTIFIABLE, add_strata, parse_resampling
 from ckcv_ray.errors import InputError, cut
 from ckcv_ray.learners import DEFAULT, Learner
 from ckcv_ray.learners.encoding.encoding import RARE, Categories, Encoding, Gaps
@@ -44,7 +44,7 @@ from ckcv_ray.study.options import (
     name_choices,
     read_part,
 )
-from ckcv_ray.study.search import EACH, ONE, All, Inner, Race, Search
+from ckcv_ray.study.search import EACH, ONE, All, Inner, Race, Search, Selecting
 from ckcv_ray.validation import (
     as_path,
     boolean,
@@ -68,7 +68,6 @@ OF_SCORES = (  # what the JSON of a study without a certification holds
     *("learner", "resampling", "measures", "functions", "select_by", "select", "seed"),
     *("encode", "fill", "rare"),
 )
-RACE = tuple(declared.name for declared in fields(Race))
 ENCODING = ("encode", "fill", "rare")
 
 
@@ -142,7 +141,7 @@ class Study:
     measures: tuple[str | OwnScore, ...] = ()
 
     def __post_init__(self) -> None:
-        expect("search", self.search, Race | Inner | All, "a search: Race(), Inner('auc') or All()")
+        expect("search", self.search, Search, "a search: Race(), Budget(), Inner('auc') or All()")
         for slot, part in self.parts.items():
             check_known_part(slot, part)
         check_options(self)
@@ -169,11 +168,12 @@ class Study:
     @property
     def parts(self) -> dict[str, Any]:
         """The parts that options choose, by these options: without a certification the learner alone."""
-        if not isinstance(self.search, Race):
+        if not isinstance(self.search, Selecting):
             return {SEVERAL: self.learner}
         return {
             "learner": self.learner,
             "resampling": self.resampling,
+            "search": self.search,
             "criterion": self.search.criterion,
             "certify": self.certification,
         }
@@ -182,13 +182,29 @@ class Study:
     def of(cls, /, **asked: Any) -> "Study":
         """Make a study from named options such as C, gamma, k, n_splits, certify; lists may be given as text.
 
+        Search, fold sizes and certification suit the size of the table unless they are named.
+
         With several learners, ``learner="svm,linear"``, an option is given to each learner that has it;
         ``svm={"C": (1, 10)}`` gives it to one of them alone.
 
         Raises:
             InputError: an option is unknown, out of range, or not an option of the parts chosen.
         """
-        return cls(**_with_race(assemble(asked, {}, list_options()), Race()))
+        varied = "resampling" not in asked or asked["resampling"] in CERTIFIABLE
+        defaults = {"k": AUTO} if varied else {}
+        return cls(**_set_criterion(assemble(defaults | asked, {}, list_options())))
+
+    @classmethod
+    def paper(cls, /, **asked: Any) -> "Study":
+        """Make a study from named options whose defaults are Algorithm 1 as published, on all rows.
+
+        They are an exact race over every k from 3 to n with 20 splits, and the bound from the run's counts.
+
+        Raises:
+            InputError: an option is unknown, out of range, or not an option of the parts chosen.
+        """
+        published = {"search": Race.name, "certify": Occam.name}
+        return cls(**_set_criterion(assemble(published | asked, {}, list_options())))
 
     @classmethod
     def without_certification(
@@ -244,9 +260,9 @@ class Study:
 
         Of a study without a certification they are options of the learner, and of how columns are encoded.
         """
-        if not isinstance(self.search, Race):
+        if not isinstance(self.search, Selecting):
             return replace(self, **_make_learner(asked, self.parts))
-        return replace(self, **_with_race(assemble(asked, self.parts, list_options()), self.search))
+        return replace(self, **_set_criterion(assemble(asked, self.parts, list_options())))
 
     def options(self, fixed: bool = False) -> dict[str, Any]:
         """Return every option of a study with a certification by name, including the choices of its parts.
@@ -256,7 +272,7 @@ class Study:
         """
         parts = self.parts
         rest = [part for slot, part in parts.items() if slot != SEVERAL]
-        of_study = {"seed": self.seed} | get_values(self.search, fixed) | get_values(self, fixed)
+        of_study = {"seed": self.seed} | get_values(self, fixed)
         of_others = {n: v for part in rest for n, v in get_values(part, fixed).items()}
         return name_choices(parts) | get_learner_values(self.learner.by_label, fixed) | of_others | of_study
 
@@ -265,14 +281,17 @@ class Study:
 
         ``fixed`` leaves out the options that may grow in an existing run folder: the rest gives the run_id.
         """
-        if isinstance(self.search, Race):
+        if isinstance(self.search, Selecting):
             parts = {slot: describe_part(part, fixed) for slot, part in self.parts.items()}
-            return (
-                parts
-                | {"seed": self.seed}
-                | options_to_json(self.search, fixed)
-                | options_to_json(self, fixed)
-            )
+            if isinstance(self.search, Race):  # the first search there was
+                del parts["search"]
+                return (
+                    parts
+                    | {"seed": self.seed}
+                    | options_to_json(self.search, fixed)
+                    | options_to_json(self, fixed)
+                )
+            return parts | {"seed": self.seed} | options_to_json(self, fixed)
         return {
             "learner": describe_part(self.learner, fixed),
             "resampling": describe_part(self.resampling),
@@ -300,10 +319,14 @@ class Study:
         expect("study", content, Mapping, "a mapping of a study's parts and options, as to_json returns it")
         if "measures" in content:
             return cls._read_scored(content)
+        content = dict(content)
+        if "search" not in content:
+            race = {name: content.pop(name) for name in options(Race) if name in content}
+            content["search"] = {"name": Race.name, **race}
         rest = {name: value for name, value in content.items() if name not in SLOTS}
-        check_names("a study", rest, list_options())
+        check_names("a study", rest, [*list_options(), *options(Race)])
         parts = {FIELD_NAMES.get(slot, slot): read_part(slot, content.get(slot)) for slot in SLOTS}
-        return cls(**_with_race(parts | rest, Race()))
+        return cls(**_set_criterion(parts | rest))
 
     @classmethod
     def _read_scored(cls, content: Mapping[str, Any]) -> "Study":
@@ -353,9 +376,9 @@ class Study:
         return {measure.name: measure for measure in self.measures if isinstance(measure, OwnScore)}
 
     @property
-    def race(self) -> Race:
+    def selecting(self) -> Selecting:
         """The search of a study with a certification."""
-        assert isinstance(self.search, Race)
+        assert isinstance(self.search, Selecting)
         return self.search
 
     @property
@@ -366,17 +389,17 @@ class Study:
     @property
     def criterion(self) -> Criterion:
         """What is minimised over the candidates."""
-        return self.race.criterion
+        return self.selecting.criterion
 
     @property
     def report_k(self) -> tuple[int, ...]:
         """Values of k whose own best candidate is reported."""
-        return self.race.report_k
+        return self.selecting.report_k
 
     @property
     def exhaustive(self) -> bool:
         """Whether every evaluation is computed."""
-        return self.race.exhaustive
+        return self.selecting.exhaustive
 
     @property
     def select_by(self) -> str | None:
@@ -414,7 +437,7 @@ class Study:
 
     def inner(self) -> "Study":
         """Return the study to run inside each outer split of a nested certification."""
-        return replace(self, certification=Occam(), search=replace(self.race, report_k=()))
+        return replace(self, certification=Occam(), search=replace(self.selecting, report_k=()))
 
 
 def run_id(study: Study, data_digest: str) -> str:
@@ -456,13 +479,13 @@ def check_kind(study: Any, kind: str) -> None:
 def list_options() -> dict[str, Field[Any]]:
     """Return the options of a study with a certification that are not those of a part, by name."""
     of_study = options(Study)
-    return {"seed": of_study["seed"]} | options(Race) | of_study
+    return {"seed": of_study["seed"]} | of_study
 
 
-def _with_race(given: Mapping[str, Any], race: Race) -> dict[str, Any]:
-    """Return fields of a study, those of its race in it."""
-    rest = {name: value for name, value in given.items() if name not in RACE}
-    return rest | {"search": replace(race, **{n: v for n, v in given.items() if n in RACE})}
+def _set_criterion(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return fields of a study, its criterion in its search."""
+    rest = {name: value for name, value in given.items() if name != "criterion"}
+    return rest | {"search": replace(given["search"], criterion=given["criterion"])}
 
 
 def _make_learner(asked: Mapping[str, Any], earlier: Mapping[str, Any]) -> dict[str, Any]:

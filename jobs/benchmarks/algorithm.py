@@ -94,7 +94,7 @@ def same(study: Study, task: Task, mine: Answer, theirs: Answer) -> bool:
 def bench(name: str, repeats: int, clock: Clock = perf_counter) -> dict[str, Any]:
     """Time interleaved rounds on realization 1 of one set, or on a source such as waveform:200:0."""
     task, _ = read_task(name if ":" in name else f"ida:{name}:1")
-    study = Study.of(C="log:-2:4:7", gamma="log:-4:1:7", k=(3, 4, 5, 10), n_splits=10, scale="none")
+    study = Study.paper(C="log:-2:4:7", gamma="log:-4:1:7", k=(3, 4, 5, 10), n_splits=10, scale="none")
     package, plain = Implementation(ours, study, task), Implementation(plain_loop, study, task)
     list(package())  # compiles, or reads the cache
     rounds = [take_turns((package, plain), clock) for _ in range(repeats)]

@@ -63,6 +63,7 @@ def plain_loop(study: Study, task: Task) -> Iterator[Answer]:
     learner, resampling, y = study.learner, study.resampling, make_signs(task)
     assert isinstance(learner, GaussianSVM)
     assert isinstance(resampling, Complete)
+    assert not isinstance(resampling.k, str)
     n_splits = resampling.n_splits
     best = Answer((0.0, 0.0, 0), inf, inf)
     for k in resampling.k or range(3, task.n + 1):

@@ -92,7 +92,7 @@ def main(
     least: Annotated[float, typer.Option(help="Last tenth over first; below it, exit code 1.")] = 0.8,
 ) -> None:
     """Print rate and memory for each tenth of the selection."""
-    study, (task, _) = Study.of(exhaustive=True), read_task(source)
+    study, (task, _) = Study.paper(exhaustive=True), read_task(source)
     tried = Problem.of(study, task)
     study = study.replace(n_splits=round(evaluations / (len(tried.sizes) * tried.n_settings)))
     watch = Watch()

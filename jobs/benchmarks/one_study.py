@@ -32,7 +32,7 @@ def current_package(backend: str, workers: int | None) -> Package:
     execution = ckcv.Execution(backend, workers)
 
     def ready(source: str, scale: str, splits: int) -> Callable[[], Any]:
-        job = ckcv.Job(ckcv.Study.of(scale=scale, n_splits=splits), ckcv.read_task(source)[0])
+        job = ckcv.Job(ckcv.Study.paper(scale=scale, n_splits=splits), ckcv.read_task(source)[0])
         return lambda: runs.run_job(job, execution)
 
     return Package(ready, lambda: import_module("ckcv_ray.engine.backend").session(execution))

@@ -34,10 +34,10 @@ X, y = load_breast_cancer(return_X_y=True)
 pipeline = make_pipeline(StandardScaler(), LogisticRegression(max_iter=500))
 few = {"k": (3, 5), "n_splits": 10}
 studies = {
-    "svm": Study.of(k=(3, 5, 10)),
-    "forest": Study.of(learner="forest", param={"n_estimators": (20, 50)}, **few),
-    "pipeline": Study.of(learner=pipeline, param={"C": (0.1, 1.0, 10.0)}, certify="holdout", **few),
-    "neighbors": Study.of(learner="neighbors", **few),
+    "svm": Study.paper(k=(3, 5, 10)),
+    "forest": Study.paper(learner="forest", param={"n_estimators": (20, 50)}, **few),
+    "pipeline": Study.paper(learner=pipeline, param={"C": (0.1, 1.0, 10.0)}, certify="holdout", **few),
+    "neighbors": Study.paper(learner="neighbors", **few),
 }
 for name, study in studies.items():
     run(study, X, y, out=f"{sys.argv[1]}/{name}", execution=Execution("serial"))

@@ -59,7 +59,7 @@ def scale(name: str) -> str:
 def bench(name: str, workers: int, splits: int) -> dict[str, Any]:
     """Time one study, in memory, on the Ray this process is connected to."""
     task, _ = read_task(source(name))
-    study = Study.of(scale=scale(name), n_splits=splits)
+    study = Study.paper(scale=scale(name), n_splits=splits)
     start = perf_counter()
     result = run_job(Job(study, task), Execution("ray", workers))
     seconds = perf_counter() - start

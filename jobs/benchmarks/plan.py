@@ -30,7 +30,7 @@ def main(
     worst = 1.0
     for name in sets.split(","):
         task, _ = read_task(f"ida:{name}:1")
-        study = Study.of(scale=scale(name))
+        study = Study.paper(scale=scale(name))
         before = plan(study, task.X, task.y).seconds_by_workers[1]
         start = perf_counter()
         run_job(Job(study, task), Execution("serial"))

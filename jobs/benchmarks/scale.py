@@ -84,7 +84,7 @@ def main(
 ) -> None:
     """Print the share of the time in which the logical CPUs were busy."""
     os.environ["PYTHONPATH"] = str(Path(__file__).resolve().parents[2])  # for the workers
-    job = Job(Study.of(scale="none", n_splits=n_splits, exhaustive=exhaustive), read_task(source)[0])
+    job = Job(Study.paper(scale="none", n_splits=n_splits, exhaustive=exhaustive), read_task(source)[0])
     made_up = measure(Problem.of(job.study, job.task))
     with session(Execution("ray", workers), single=True) as opened:
         backend = Sleeping(workers, made_up)

@@ -102,7 +102,7 @@ def make_search(learner: EstimatorLearner, task: Task, k: int, splits: int) -> S
     """Return a learner's search on the splits of one k."""
     seeded = {"random_state": (0,)} if "random_state" in learner.parameter_names() else {}
     learner = replace(learner, param={**(learner.param or {}), **seeded})
-    study = Study.of(k=k, n_splits=splits, criterion="mean_error").with_learner(learner)
+    study = Study.paper(k=k, n_splits=splits, criterion="mean_error").with_learner(learner)
     problem = Problem.of(study, task)
     estimator = learner.build()
     params = complete_names(estimator, {name: list(values) for name, values in learner.all_values.items()})

@@ -43,7 +43,7 @@ def load(name: str, k: int) -> Case:
     if task.n_classes == 2:
         raise InputError(f"{name} has two classes: use --sets instead of --data")
     learner = GaussianSVM()
-    problem = Problem.of(Study.of(n_splits=1, k=k).with_learner(learner), task)
+    problem = Problem.of(Study.paper(n_splits=1, k=k).with_learner(learner), task)
     return Case(problem, share(problem), learner, problem.split(0, 0))
 
 

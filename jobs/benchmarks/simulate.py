@@ -94,7 +94,7 @@ def main(
 ) -> None:
     """Print efficiency by the number of workers."""
     task, _ = read_task(source)
-    study = Study.of(scale="none", exhaustive=True)
+    study = Study.paper(scale="none", exhaustive=True)
     tried = Problem.of(study, task)
     splits = max(1, round(fits / (len(tried.sizes) * tried.n_settings)))
     made_up = measure(Problem.of(study.replace(n_splits=splits), task))

@@ -57,7 +57,7 @@ from ckcv_ray import Study, read_task
 from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.engine.evaluate import evaluate, share
 from ckcv_ray.study import Problem
-problem = Problem.of(Study.of(k=3, scale="none"), read_task("twonorm:60:0")[0])
+problem = Problem.of(Study.paper(k=3, scale="none"), read_task("twonorm:60:0")[0])
 start = perf_counter()
 evaluate([Unit(Stage.SELECT, 0, 0, ((5, 13),))], share(problem))
 print(perf_counter() - start)
@@ -86,7 +86,7 @@ def load(name: str, scale: str) -> Case:
     if name in STANDARDISED:
         task = replace(task, X=np.ascontiguousarray(standard(task.X).apply(task.X)))
     learner = GaussianSVM(scale=scale)
-    problem = Problem.of(Study.of(n_splits=SPLITS, k=K_FOLDS).with_learner(learner), task)
+    problem = Problem.of(Study.paper(n_splits=SPLITS, k=K_FOLDS).with_learner(learner), task)
     return Case(problem, learner, make_signs(task), [problem.split(0, i) for i in range(SPLITS)])
 
 

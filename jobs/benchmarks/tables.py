@@ -48,7 +48,7 @@ ALLOWED = 1.02
 
 def ours(task: Task, learners: str, most: int, **options: Any) -> Result:
     """Run our study; ``most`` values of each parameter are tried."""
-    study = Study.of(learner=learners, k=(5,), **options)
+    study = Study.paper(learner=learners, k=(5,), **options)
     study = study.with_learner(study.learner.thinned(most))
     return run_job(Job(study, task), Execution("serial"))
 
@@ -61,7 +61,7 @@ def by_hand(columns: pa.Table, learners: str, most: int) -> Any:
 
 
 def _learners(names: str) -> list[Any]:
-    return list(Study.of(learner=names).learner.by_label.values())
+    return list(Study.paper(learner=names).learner.by_label.values())
 
 
 def _search(learner: EstimatorLearner, frame: Any) -> GridSearchCV:

@@ -56,7 +56,7 @@ from jobs.faults.fuzz_readers import SCRATCH, Fault
 
 READERS = (*SHAPED, "run", "scores")
 TURN_SECONDS = 10.0
-STUDY = Study.of(C=(0.1, 1.0), gamma=(0.1, 1.0), k=(3, 4), n_splits=3)
+STUDY = Study.paper(C=(0.1, 1.0), gamma=(0.1, 1.0), k=(3, 4), n_splits=3)
 RUNS: dict[str, dict[str, Any]] = {
     "occam": {"report_k": (3,)},
     "holdout": {"certify": "holdout", "claim": ("random", "vote", "member:0")},

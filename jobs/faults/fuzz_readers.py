@@ -129,7 +129,7 @@ def read_study(calls: Calls, folder: Path) -> None:
 
 def use_study(options: dict[str, Any]) -> None:
     """Build a study from options, its run_id and a problem; write it to JSON and read it back."""
-    study = Study.of(**options)
+    study = Study.paper(**options)
     run_id(study, "digest")
     again = Study.from_json(json.loads(json.dumps(study.to_json(), allow_nan=False)))
     if study != again:

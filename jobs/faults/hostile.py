@@ -95,12 +95,12 @@ def make_honest(root: Path) -> list[Path]:
     few = {"k": (3,), "n_splits": 2}
     steps = make_pipeline(StandardScaler(), LogisticRegression())
     studies = {
-        "svm": Study.of(C=(1.0, 10.0), gamma=(0.1,), **few),
-        "estimator": Study.of(learner=steps, param={"C": (0.1, 1.0)}, **few),
-        "forest": Study.of(learner="forest", param={"n_estimators": (2, 3)}, **few),
-        "neighbors": Study.of(learner="neighbors", param={"n_neighbors": (1, 3)}, **few),
-        "boosting": Study.of(learner="boosting", param={"max_iter": (2,), "max_leaf_nodes": (3,)}, **few),
-        "held": Study.of(learner="linear", param={"C": (1.0,)}, certify="holdout", **few),
+        "svm": Study.paper(C=(1.0, 10.0), gamma=(0.1,), **few),
+        "estimator": Study.paper(learner=steps, param={"C": (0.1, 1.0)}, **few),
+        "forest": Study.paper(learner="forest", param={"n_estimators": (2, 3)}, **few),
+        "neighbors": Study.paper(learner="neighbors", param={"n_neighbors": (1, 3)}, **few),
+        "boosting": Study.paper(learner="boosting", param={"max_iter": (2,), "max_leaf_nodes": (3,)}, **few),
+        "held": Study.paper(learner="linear", param={"C": (1.0,)}, certify="holdout", **few),
     }
     for name, study in studies.items():
         run(study, X, y, out=root / name, execution=SERIAL)

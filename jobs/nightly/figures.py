@@ -160,7 +160,7 @@ def recount(
 def studies(plan: Plan, repeats: int) -> Iterator[Figure]:
     """Time complete studies in one process."""
     for source, options in plan.studies:
-        study, (task, _) = Study.of(**{"scale": "none", **options}), read_task(source)
+        study, (task, _) = Study.paper(**{"scale": "none", **options}), read_task(source)
         job = Job(study, task)
 
         def one(job: Job = job) -> Result:

@@ -137,7 +137,7 @@ def study_set(name: str, realization: int, backend: str) -> Row:
     task, test = read_task(f"ida:{name}:{realization}")
     if test is None:
         raise InputError(f"{name} has no test rows")
-    return measure(run_job(Job(Study.of(scale=scale(name)), task), Execution(backend)), test)
+    return measure(run_job(Job(Study.paper(scale=scale(name)), task), Execution(backend)), test)
 
 
 def averages(rows: dict[str, Row]) -> dict[str, float]:

@@ -119,8 +119,8 @@ def studies(one: Part, conventional: bool) -> list[Study]:
     """Return the studies of one realization."""
     options = {"scale": "standard" if one.name in STANDARDISED else "none", "seed": one.seed}
     if conventional:
-        return [Study.of(k=k, resampling="rotation", **options) for k in (5, 10)]
-    return [Study.of(report_k=(5, 10), **options)]
+        return [Study.paper(k=k, resampling="rotation", **options) for k in (5, 10)]
+    return [Study.paper(report_k=(5, 10), **options)]
 
 
 def jobs(one: Part, conventional: bool, out: Path) -> Iterator[Job]:

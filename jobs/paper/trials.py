@@ -17,7 +17,7 @@ from ckcv_ray.study import Problem
 from jobs.paper.sources import SOURCES, Fresh, Matrix, Setting
 
 SERIAL = Execution("serial")
-STUDY = Study.of(C="log:-2:4:5", gamma="log:-4:1:5", k=(3, 4, 5, 6, 8, 10), n_splits=20, scale="none")
+STUDY = Study.paper(C="log:-2:4:5", gamma="log:-4:1:5", k=(3, 4, 5, 6, 8, 10), n_splits=20, scale="none")
 NESTED = {
     "nested 10 third": {"certify": "nested", "outer_splits": 10, "outer_share": "third"},
     "nested 12 half": {"certify": "nested", "outer_splits": 12, "outer_share": "half"},

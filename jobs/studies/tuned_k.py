@@ -31,7 +31,7 @@ STUDIES: dict[str, dict[str, Any]] = {
 def tuned(learner: str, most_k: int = 20, n_splits: int = 20, backend: str = "auto") -> Result:
     """Run the study of a learner with k from 3 to ``most_k``."""
     X, y = load_breast_cancer(return_X_y=True)
-    study = Study.of(
+    study = Study.paper(
         k=f"3:{most_k}", n_splits=n_splits, certify="holdout", holdout_share=1 / 3, **STUDIES[learner]
     )
     return run(study, X, y, execution=Execution(backend))

@@ -9,7 +9,7 @@ from ckcv_ray import Execution, Job, Result, Study, Task
 from ckcv_ray.engine.loop import Stop
 from ckcv_ray.runs.run import never, run_job
 
-SMALL = Study.of(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0), n_splits=5)
+SMALL = Study.paper(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0), n_splits=5)
 NESTED = SMALL.replace(certify="nested", outer_splits=3, k=(3, 4, 5))
 
 

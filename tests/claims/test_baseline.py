@@ -294,7 +294,7 @@ def by_heart(n: int, n_classes: int = 2) -> Task:
     return Task.of(rng.normal(size=(n, 30)), rng.permutation(np.arange(n) % n_classes))
 
 
-BY_HEART = Study.of(C=1000.0, gamma=100.0, k=3, n_splits=6)
+BY_HEART = Study.paper(C=1000.0, gamma=100.0, k=3, n_splits=6)
 LOOKS = "on rows that they have not learned from, these look like constants"
 
 
@@ -332,7 +332,7 @@ def test_who_is_right_about_a_few_rows_of_one_class_is_no_constant() -> None:
     """With k = 30 three rows are scored on each split: they may all be of one class, and right."""
     easy = by_heart(90)
     easy = Task.of(easy.X[:, :2] + 8 * easy.y[:, None], easy.y)
-    c = run(Study.of(C=1.0, gamma=0.1, k=30, n_splits=10), easy).certificate
+    c = run(Study.paper(C=1.0, gamma=0.1, k=30, n_splits=10), easy).certificate
     assert sum(c.counts.errors) == 0
     assert c.counts.scored_constants["members"] == (None,) * 10
     assert c.describe_constants() == []

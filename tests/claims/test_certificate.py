@@ -188,7 +188,7 @@ def test_a_certificate_without_one_of_its_fields_is_refused(finished, name):
 )
 def test_a_study_refuses_what_it_cannot_certify(options, messages):
     with pytest.raises(InputError) as refused:
-        Study.of(**options)
+        Study.paper(**options)
     assert messages in str(refused.value)
 
 
@@ -201,8 +201,8 @@ def test_a_share_that_leaves_too_little_is_refused(share):
 @pytest.mark.parametrize(
     "study",
     [
-        Study.of(certify="holdout", claim=("member:20",)),
-        Study.of(certify="holdout", claim=("member:3",), resampling="rotation", k=(3, 5)),
+        Study.paper(certify="holdout", claim=("member:20",)),
+        Study.paper(certify="holdout", claim=("member:3",), resampling="rotation", k=(3, 5)),
     ],
 )
 def test_a_member_there_will_not_be_is_refused(study):
@@ -217,5 +217,5 @@ def test_k_is_judged_by_the_rows_left():
 
 def test_the_safe_bound_is_refused_before_the_run_where_it_is_not_checked():
     with pytest.raises(InputError, match="use catoni"):
-        Problem.of(Study.of(bound="safe"), blobs(20_000))
-    assert Problem.of(Study.of(bound="safe", k=5), blobs(20_000)).sizes[0].n_select == 4_000
+        Problem.of(Study.paper(bound="safe"), blobs(20_000))
+    assert Problem.of(Study.paper(bound="safe", k=5), blobs(20_000)).sizes[0].n_select == 4_000

@@ -28,7 +28,7 @@ from ckcv_ray.storage import formats
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.study import Execution
 
-STUDY = Study.of(C=(1.0,), gamma=(0.3,), k=(3,), n_splits=4)
+STUDY = Study.paper(C=(1.0,), gamma=(0.3,), k=(3,), n_splits=4)
 
 
 def clouds(n_classes: int, rows: int = 12, seed: int = 0) -> Task:

@@ -26,7 +26,7 @@ from ckcv_ray.tables.grouping import Grouping
 
 GROUPS = np.random.default_rng(1).permutation(np.repeat(np.arange(30), 3))
 TASK = Task.of(blobs(90).X, blobs(90).y, groups=GROUPS)
-SMALL = Study.of(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0), k=(3, 4, 6), n_splits=5)
+SMALL = Study.paper(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0), k=(3, 4, 6), n_splits=5)
 STUDIES = {
     "occam": SMALL,
     "rotation": SMALL.replace(resampling="rotation"),

@@ -34,11 +34,11 @@ def total_weight(problem):
 
 STUDIES = {
     "every k": Study(),
-    "one k": Study.of(k=(10,)),
-    "equal fold sizes": Study.of(k=(3, 40, 41, 42, 43, 44, 45)),
-    "rotation, equal fold sizes": Study.of(k=(3, 40, 41, 42, 43, 44, 45), resampling="rotation"),
-    "rotation, every k": Study.of(resampling="rotation"),
-    "one candidate": Study.of(C=1.0, gamma=1.0, k=7),
+    "one k": Study.paper(k=(10,)),
+    "equal fold sizes": Study.paper(k=(3, 40, 41, 42, 43, 44, 45)),
+    "rotation, equal fold sizes": Study.paper(k=(3, 40, 41, 42, 43, 44, 45), resampling="rotation"),
+    "rotation, every k": Study.paper(resampling="rotation"),
+    "one candidate": Study.paper(C=1.0, gamma=1.0, k=7),
 }
 
 
@@ -50,13 +50,13 @@ def test_weights_sum_to_one_over_the_candidates_of_the_study_and_never_to_more(s
 
 def test_weights_of_the_smallest_tables():
     assert weight(small(Study(), 3), 3) == Fraction(1, 143)
-    rotation = small(Study.of(resampling="rotation"), 4)
+    rotation = small(Study.paper(resampling="rotation"), 4)
     assert weight(rotation, 3) == pytest.approx(Fraction(3, 4 * 143), rel=1e-15)
     assert weight(small(Study(), 4), 3) == Fraction(1, 143)  # k = 4 has the fold size of k = 3
 
 
 def test_weight_falls_with_k_as_it_did():
-    problem = Problem.of(Study.of(k=(3, 5, 10)), blobs(400))
+    problem = Problem.of(Study.paper(k=(3, 5, 10)), blobs(400))
     ratios = [weight(problem, 3) / weight(problem, k) for k in (5, 10)]
     assert ratios == [Fraction(4 * 3, 2), Fraction(9 * 8, 2)]
 
@@ -64,7 +64,7 @@ def test_weight_falls_with_k_as_it_did():
 def test_weights_of_a_large_table_are_not_summed_as_fractions():
     """With every k up to n, each its own fold size, the sum is (n - 2) / (n - 1)."""
     n = 100_000
-    found = weight(small(Study.of(resampling="rotation"), n), 10)
+    found = weight(small(Study.paper(resampling="rotation"), n), 10)
     exact = Fraction(1, 143 * 9 * 8) * Fraction(n - 1, n - 2)
     assert exact * (1 - Fraction(1, 10**30)) < found <= exact
 
@@ -73,7 +73,7 @@ def test_weights_of_a_large_table_are_not_summed_as_fractions():
 def test_occam_of_a_single_k_pays_for_the_settings_alone(k, most):
     """At 400 rows, 143 settings and an error rate of 0.03; with every k it would be 31 and 18 percent."""
     n = 400
-    errors, study = [round(0.03 * n / k)] * 20, Study.of(k=(k,))
+    errors, study = [round(0.03 * n / k)] * 20, Study.paper(k=(k,))
     (claim,) = occam(Problem.of(study, blobs(n)), k, errors)  # of equal counts the longest prefix is best
     bound = claim["bound"]
     level = study.delta / 143
@@ -99,7 +99,7 @@ def test_occam_is_the_safe_bound_at_the_weighted_level():
 
 
 def test_occam_takes_catoni_where_the_safe_bound_is_not_checked():
-    problem = Problem.of(Study.of(C=1.0, gamma=1.0, k=3, n_splits=2), blobs(18_001))
+    problem = Problem.of(Study.paper(C=1.0, gamma=1.0, k=3, n_splits=2), blobs(18_001))
     claim, first = occam(problem, 3, [300, 320])
     assert first["bound"] == catoni(300 / 6000, 6000, 0.05)
     assert claim["bound"] == catoni(620 / 12000, 6000, 0.05)
@@ -110,7 +110,7 @@ def test_occam_holds_for_the_random_member_of_members_fixed_beforehand():
     """X_i ~ Bin(m, L_i), independent: the share of failures stays below delta by its stated tail."""
     rng = np.random.default_rng(5)
     m, runs = 20, 400
-    problem = Problem.of(Study.of(C=1.0, gamma=1.0, k=3, delta=0.3, n_splits=3), blobs(3 * m))
+    problem = Problem.of(Study.paper(C=1.0, gamma=1.0, k=3, delta=0.3, n_splits=3), blobs(3 * m))
     risks = np.array([0.1, 0.2, 0.3])
     failures = sum(
         any(

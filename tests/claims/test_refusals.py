@@ -27,7 +27,7 @@ from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.study import Problem
 from ckcv_ray.tables import task as data
 
-STUDY = Study.of(learner="naive_bayes", k=(3,), n_splits=4, certify="nested", outer_splits=6)
+STUDY = Study.paper(learner="naive_bayes", k=(3,), n_splits=4, certify="nested", outer_splits=6)
 N, FEW = 45, 4
 
 

@@ -21,7 +21,7 @@ def frauds(n: int = 600, rare: int = 12) -> Task:
 
 
 def needs(task: Task, **options: object) -> list:
-    return list(requirements(Problem.of(Study.of(C=1, gamma=1, k=3, **options), task)))
+    return list(requirements(Problem.of(Study.paper(C=1, gamma=1, k=3, **options), task)))
 
 
 @pytest.mark.parametrize("delta", [0.05, 0.0253, 0.001])
@@ -47,7 +47,7 @@ def test_sensitivity_of_twelve_frauds_in_six_hundred_rows():
     assert (fraud.quantity, fair.quantity) == ("sensitivity", "specificity")
     assert [one.rows for one in fraud.needed] == [17, 35, 72]
     first, eighty, *_ = fraud.lines()
-    learned = int(np.sum(Problem.of(Study.of(k=3, certify="holdout"), frauds()).task.y == 1))
+    learned = int(np.sum(Problem.of(Study.paper(k=3, certify="holdout"), frauds()).task.y == 1))
     expected = round(198 * learned / 402)
     assert (
         f"about {expected} of the 198 held-out rows are of class 'fraud', by its share in the rows" in first
@@ -60,7 +60,7 @@ def test_sensitivity_of_twelve_frauds_in_six_hundred_rows():
 
 def test_labels_of_rows_held_out_have_no_part_in_a_plan():
     task, study = frauds(), {"certify": "holdout", "claim": "sensitivity,specificity,auc"}
-    held = Problem.of(Study.of(k=3, **study), task).held
+    held = Problem.of(Study.paper(k=3, **study), task).held
     y = task.y.copy()
     y[held] = 1 - y[held]
     assert needs(Task.of(task.X, task.labelled(y)), **study) == needs(task, **study)
@@ -104,7 +104,7 @@ def test_other_studies_need_nothing(study):
 def test_a_plan_lists_them():
     task = frauds()
     planned = plan(
-        Study.of(C=1, gamma=1, k=3, certify="holdout", claim="auc,recall"), task.X, task.labelled(task.y)
+        Study.paper(C=1, gamma=1, k=3, certify="holdout", claim="auc,recall"), task.X, task.labelled(task.y)
     )
     assert [one["quantity"] for one in json.loads(json.dumps(planned.to_json()))["claims"]] == [
         one.quantity for one in planned.claims

@@ -101,7 +101,7 @@ def noisy(n: int, copies: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     return np.concatenate([X, X[:copies]]), np.concatenate([y, y[:copies]])
 
 
-ONE = Study.of(C=1.0, gamma=0.1, k=3, n_splits=3)
+ONE = Study.paper(C=1.0, gamma=0.1, k=3, n_splits=3)
 
 
 @pytest.mark.parametrize("certify", ["occam", "holdout"])
@@ -143,7 +143,7 @@ def test_the_bound_without_copies_holds_for_labels_that_cannot_be_learned():
 
     The true error is 1/2. The claim as it stands fails almost always, that without copies as often as it may.
     """
-    by_heart = Study.of(C=1000.0, gamma=10.0, k=3, n_splits=2, certify="holdout")
+    by_heart = Study.paper(C=1000.0, gamma=10.0, k=3, n_splits=2, certify="holdout")
     failed = without = 0
     for seed in range(60):
         rng = np.random.default_rng(np.random.SeedSequence(4, spawn_key=(seed,)))

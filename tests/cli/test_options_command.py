@@ -268,7 +268,7 @@ def test_lists_in_a_study_file_are_lists_or_text(tmp_path: Path) -> None:
 def test_a_study_file_gives_way_to_options(studied: Studied, tmp_path: Path) -> None:
     (tmp_path / "study.toml").write_text('C = "log:-1:1:3"\ngamma = [0.1, 1]\nk = [3, 4]\nn_splits = 3\n')
     study = studied("--study", tmp_path / "study.toml", "--n-splits", 2)
-    assert study == Study.of(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0), k=(3, 4), n_splits=2)
+    assert study == Study.paper(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0), k=(3, 4), n_splits=2)
 
 
 MISPLACED = [

@@ -105,7 +105,7 @@ def test_nothing_of_rows_held_out_is_said_before_they_certify(ckcv: Command, tmp
     y = np.arange(60) % 2
     X = np.column_stack([rng.normal(size=60), y])
     asked = ("--target", "y", "--certify", "holdout", "--claim", "sensitivity", *ONCE)
-    held = Problem.of(Study.of(k=3, certify="holdout"), Task.of(X, y)).held
+    held = Problem.of(Study.paper(k=3, certify="holdout"), Task.of(X, y)).held
     messages, planned = [], []
     for number in range(3):
         if number:

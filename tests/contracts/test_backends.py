@@ -26,7 +26,7 @@ from ckcv_ray.study import Execution, Problem, Study
 
 SERIAL = Execution("serial")
 FILES = ("candidates.parquet", "certificate.json", "study.json", "data.parquet", "ensemble/models.parquet")
-STUDY = Study.of(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0), n_splits=5, report_k=(5,))
+STUDY = Study.paper(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0), n_splits=5, report_k=(5,))
 TASK = blobs(36)
 FRAGILE = Fragile(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0))
 

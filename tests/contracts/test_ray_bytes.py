@@ -22,29 +22,34 @@ GROUPED, UNTIDY = Task.of(PLAIN.X, PLAIN.y, groups=GROUPS), Task.from_table(unti
 RECALLS = "sensitivity,specificity,auc"
 MIXED = {
     "occam of groups, mean error": (
-        Study.of(**GRIDS, k=(3, 4, 6), report_k=4, criterion="mean_error"),
+        Study.paper(**GRIDS, k=(3, 4, 6), report_k=4, criterion="mean_error"),
         GROUPED,
     ),
-    "nested of groups": (Study.of(**GRIDS, k=(3, 4), certify="nested", outer_splits=2), GROUPED),
-    "holdout of groups": (Study.of(**GRIDS, k=(3, 4), certify="holdout", claim="refit,random,vote"), GROUPED),
+    "nested of groups": (Study.paper(**GRIDS, k=(3, 4), certify="nested", outer_splits=2), GROUPED),
+    "holdout of groups": (
+        Study.paper(**GRIDS, k=(3, 4), certify="holdout", claim="refit,random,vote"),
+        GROUPED,
+    ),
     "rotations, weighted": (
-        Study.of(C=(0.1, 10.0), gamma=(0.1, 1.0), k=(3, 5), resampling="rotation", class_weight="balanced"),
+        Study.paper(
+            C=(0.1, 10.0), gamma=(0.1, 1.0), k=(3, 5), resampling="rotation", class_weight="balanced"
+        ),
         PLAIN,
     ),
     "nested, balanced, by class": (
-        Study.of(**GRIDS, k=(3, 4), certify="nested", outer_splits=2, criterion="balanced", claim=RECALLS),
+        Study.paper(**GRIDS, k=(3, 4), certify="nested", outer_splits=2, criterion="balanced", claim=RECALLS),
         blobs(60),
     ),
     "holdout, costs, by class": (
-        Study.of(**GRIDS, k=(3, 4), certify="holdout", criterion="cost:-1=10,1=1", claim=RECALLS),
+        Study.paper(**GRIDS, k=(3, 4), certify="holdout", criterion="cost:-1=10,1=1", claim=RECALLS),
         blobs(60),
     ),
-    "learners on a table": (Study.of(**GRIDS, k=(3, 5), learner="svm,tree"), UNTIDY),
+    "learners on a table": (Study.paper(**GRIDS, k=(3, 5), learner="svm,tree"), UNTIDY),
     "shares of three classes": (
-        Study.of(k=(3, 5), n_splits=4, learner="linear", encode="target"),
+        Study.paper(k=(3, 5), n_splits=4, learner="linear", encode="target"),
         Task.from_table(untidy(90, classes=("a", "b", "c")), Roles("outcome")),
     ),
-    "machines of three classes": (Study.of(**GRIDS, k=(3, 5)), clouds(45, 3)),
+    "machines of three classes": (Study.paper(**GRIDS, k=(3, 5)), clouds(45, 3)),
 }
 
 

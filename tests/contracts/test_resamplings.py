@@ -184,7 +184,7 @@ def test_a_resampling_of_somebody_else_is_used_by_its_name(tmp_path):
     assert load_scores(tmp_path / "rolling").table().equals(scores.table())
     assert scores.unbounded == NOT_DRAWN
     with pytest.raises(InputError, match=r"certify=occam requires resampling complete .* not rolling"):
-        Study.of(resampling="rolling:4")
+        Study.paper(resampling="rolling:4")
 
 
 def test_a_name_is_of_one_resampling():

@@ -50,7 +50,7 @@ from ckcv_ray.study import Problem
 HERE = Path(__file__).parent
 SERIAL, RAY = Execution("serial"), Execution("ray", workers=3)
 NAMES = np.array(["red", "green", "blue"])
-STUDY = Study.of(
+STUDY = Study.paper(
     learner="centroid", shrinkage=(0.1, 0.5, 2.0), k=(3, 5, 8), n_splits=6, report_k=(5,), seed=4
 )
 CERTIFIED = {
@@ -415,7 +415,7 @@ def test_a_learner_that_could_but_does_not_declare_it_is_refused(monkeypatch: py
 
     monkeypatch.setitem(LEARNERS, "two", Two)
     with pytest.raises(InputError, match=r"has 3 classes \(blue, green, red\), and learner two is for two"):
-        run(Study.of(learner="two", k=(3,)), TASK.X, TASK.labelled(TASK.y))
+        run(Study.paper(learner="two", k=(3,)), TASK.X, TASK.labelled(TASK.y))
 
 
 def test_a_run_of_an_unknown_learner_is_refused(out: Path, monkeypatch: pytest.MonkeyPatch) -> None:

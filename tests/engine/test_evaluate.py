@@ -24,7 +24,9 @@ sys.stdout.buffer.write(evaluate([unit({stage!r})], {scale!r}).tobytes())
 
 
 def problem(scale: str) -> Problem:
-    study = Study.of(C=(0.1, 1.0, 10.0, 1000.0), gamma=(0.01, 0.1, 1.0), k=(3, 4, 5), n_splits=5, scale=scale)
+    study = Study.paper(
+        C=(0.1, 1.0, 10.0, 1000.0), gamma=(0.01, 0.1, 1.0), k=(3, 4, 5), n_splits=5, scale=scale
+    )
     return Problem.of(study, blobs(70, d=3, seed=2))
 
 
@@ -88,7 +90,7 @@ def test_the_shared_data_are_not_written_to() -> None:
 
 
 def test_rows_held_out_are_not_shared() -> None:
-    study = Study.of(C=(1.0,), gamma=(1.0,), k=(3,), certify="holdout")
+    study = Study.paper(C=(1.0,), gamma=(1.0,), k=(3,), certify="holdout")
     inputs = worker.share(Problem.of(study, blobs(60)))
     assert inputs.problem.held is None
     assert inputs.problem.all_rows.n == inputs.problem.task.n == 60 - 19

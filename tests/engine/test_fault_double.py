@@ -25,7 +25,7 @@ from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.study import Execution, Problem, Study
 
 SERIAL = Execution("serial")
-PLAIN = Study.of(C=(0.01, 1.0), gamma=(1e-6, 0.1, 1.0), k=(3, 4), n_splits=5)
+PLAIN = Study.paper(C=(0.01, 1.0), gamma=(1e-6, 0.1, 1.0), k=(3, 4), n_splits=5)
 REPORTING = PLAIN.replace(report_k=(4,))
 EXHAUSTIVE = PLAIN.replace(exhaustive=True)
 TASK = blobs(30, seed=2, shift=3.0)
@@ -101,7 +101,7 @@ def test_no_fault_changes_a_byte(folders, undisturbed, script, least, study):
 @settings(slow, max_examples=25)
 @given(seed=st.integers(0, 10**6), window=st.integers(1, 9))
 def test_order_repetition_and_batching_change_nothing(seed, window):
-    study = Study.of(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0), n_splits=4, seed=seed % 7, report_k=(4,))
+    study = Study.paper(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0), n_splits=4, seed=seed % 7, report_k=(4,))
     task = blobs(24, seed=seed % 5)
     quiet, noisy = run_job(Job(study, task), SERIAL), run_with(Unruly(seed, window), study, task)
     assert noisy.candidates.equals(quiet.candidates)

@@ -17,7 +17,7 @@ from ckcv_ray.learners.svm.trainer import SVMTrainer
 from ckcv_ray.runs.run import Job, check_job, run_job, run_work
 from ckcv_ray.study import Execution, Problem, Study
 
-SMALL = Study.of(C=(0.1, 1.0), gamma=(0.1, 1.0), n_splits=4)
+SMALL = Study.paper(C=(0.1, 1.0), gamma=(0.1, 1.0), n_splits=4)
 KEYS = {
     "evaluations",
     "splits",
@@ -41,9 +41,9 @@ def plan(study: Study, n: int) -> Plan:
     "study",
     [
         SMALL,
-        Study.of(C=(1.0,), gamma=(0.1, 1.0), k=(3, 4, 5), n_splits=7),
-        Study.of(C=(0.1, 1.0), gamma=(1.0,), k=(3, 5), resampling="rotation"),
-        Study.of(C=(0.1, 1.0), gamma=(1.0,), n_splits=3, certify="holdout"),
+        Study.paper(C=(1.0,), gamma=(0.1, 1.0), k=(3, 4, 5), n_splits=7),
+        Study.paper(C=(0.1, 1.0), gamma=(1.0,), k=(3, 5), resampling="rotation"),
+        Study.paper(C=(0.1, 1.0), gamma=(1.0,), n_splits=3, certify="holdout"),
     ],
     ids=["every k", "some k", "rotation", "holdout"],
 )
@@ -56,7 +56,7 @@ def test_the_evaluations_planned_are_those_of_the_run(study):
 
 @pytest.mark.parametrize(("share", "rows"), [("third", 40), ("half", 30)])
 def test_nested_counts_the_inner_runs(share, rows):
-    study = Study.of(C=(0.1, 1.0), gamma=(1.0,), k=None, n_splits=3, certify="nested", outer_splits=2)
+    study = Study.paper(C=(0.1, 1.0), gamma=(1.0,), k=None, n_splits=3, certify="nested", outer_splits=2)
     study = study.replace(outer_share=share)
     whole, inner = plan(study, 60), plan(study.inner(), rows)
     assert whole.splits == plan(study.inner(), 60).splits + 2 * inner.splits
@@ -64,14 +64,14 @@ def test_nested_counts_the_inner_runs(share, rows):
 
 
 def test_more_workers_take_no_longer_until_the_driver_is_what_all_wait_for():
-    problem = Problem.of(Study.of(n_splits=20_000), blobs(60))
+    problem = Problem.of(Study.paper(n_splits=20_000), blobs(60))
     seconds = plan_problem(problem, (1, 2, 8, 64)).seconds_by_workers
     assert seconds[1] > seconds[2] > seconds[8] > seconds[64] > 0
 
 
 @pytest.mark.parametrize("n_splits", [20, 5000])
 def test_a_thinned_study_stands_for_the_whole(n_splits):
-    problem = Problem.of(Study.of(n_splits=n_splits), blobs(400))
+    problem = Problem.of(Study.paper(n_splits=n_splits), blobs(400))
     tried = thin_problem(problem)
     assert (tried is problem) == (n_splits == 20)
     assert tried.n_evaluations <= forecast.MOST_TRIAL_EVALUATIONS
@@ -83,7 +83,7 @@ def test_a_thinned_study_stands_for_the_whole(n_splits):
 
 def test_a_study_that_does_not_go_with_the_table_is_refused():
     with pytest.raises(InputError, match="k=99"):
-        plan(Study.of(k=(99,)), 30)
+        plan(Study.paper(k=(99,)), 30)
 
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="needs /proc to tell memory")
@@ -93,7 +93,7 @@ def test_hundred_million_evaluations_take_seconds_and_no_more_memory():
         "import json, sys; from ckcv_ray import Study; from ckcv_ray.tables.task import read_task\n"
         "from ckcv_ray.engine.forecast import plan_problem; from ckcv_ray.study import Problem\n"
         "task, _ = read_task('twonorm:400:0')\n"
-        "planned = plan_problem(Problem.of(Study.of(n_splits=int(sys.argv[1])), task))\n"
+        "planned = plan_problem(Problem.of(Study.paper(n_splits=int(sys.argv[1])), task))\n"
         "lines = open('/proc/self/status').read().splitlines()\n"
         "print(json.dumps(planned.to_json()))\n"
         "print(next(int(line.split()[1]) >> 10 for line in lines if line.startswith('VmHWM')))"

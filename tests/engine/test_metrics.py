@@ -11,7 +11,7 @@ from conftest import blobs
 from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.study import Execution, Study
 
-STUDY = Study.of(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0), k=(3, 4, 5), n_splits=6)
+STUDY = Study.paper(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0), k=(3, 4, 5), n_splits=6)
 WANTED = {
     "ckcv_evaluations_done", "ckcv_evaluations_dropped", "ckcv_evaluations_failed", "ckcv_batches_in_flight",
     "ckcv_fits_total", "ckcv_solver_seconds_total",

@@ -11,7 +11,9 @@ from ckcv_ray.engine.progress import Progress
 from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.study import Execution, Problem, Study
 
-NESTED = Study.of(C=(0.1, 1.0), gamma=(0.1, 1.0), k=(3, 4, 5), n_splits=5, certify="nested", outer_splits=3)
+NESTED = Study.paper(
+    C=(0.1, 1.0), gamma=(0.1, 1.0), k=(3, 4, 5), n_splits=5, certify="nested", outer_splits=3
+)
 PROBLEM = Problem.of(NESTED, blobs(60))
 OWN, INNER = 3 * 5 * 4, 3 * 5 * 4  # values of k, splits, settings
 SERIAL = Execution("serial")

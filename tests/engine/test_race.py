@@ -13,7 +13,7 @@ from ckcv_ray.engine.race import RaceQueue, describe_failures
 from ckcv_ray.records.record import Outcome
 from ckcv_ray.study import Problem, Study
 
-STUDY = Study.of(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0), k=(3, 4), n_splits=4, report_k=(4,))
+STUDY = Study.paper(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0), k=(3, 4), n_splits=4, report_k=(4,))
 EVERY = ((0, 3), (1, 3))
 
 

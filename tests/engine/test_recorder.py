@@ -24,7 +24,7 @@ from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.study import Execution, Problem, Study
 
 SERIAL = Execution("serial")
-PLAIN = Study.of(C=(0.01, 1.0), gamma=(1e-6, 0.1, 1.0), k=(3, 4), n_splits=3)
+PLAIN = Study.paper(C=(0.01, 1.0), gamma=(1e-6, 0.1, 1.0), k=(3, 4), n_splits=3)
 STUDIES = {
     "reporting": PLAIN.replace(report_k=(3, 4)),
     "exhaustive": PLAIN.replace(exhaustive=True),

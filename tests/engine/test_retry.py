@@ -16,7 +16,7 @@ from ckcv_ray.engine.retry import MOST_ATTEMPTS, halves, replacements
 from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.study import Execution, Study
 
-STUDY = Study.of(C=(0.1, 1.0), gamma=(0.1, 1.0), k=(3, 4, 5), n_splits=4, exhaustive=True)
+STUDY = Study.paper(C=(0.1, 1.0), gamma=(0.1, 1.0), k=(3, 4, 5), n_splits=4, exhaustive=True)
 TASK = blobs(40, seed=3)
 
 paths = st.lists(st.tuples(st.integers(0, 9), st.integers(1, 9)), min_size=1, max_size=5, unique=True)

@@ -61,7 +61,7 @@ def test_default_equals_exhaustive(
     options |= {} if criterion == "mean_error" else {"delta": delta}
     answers = []
     for exhaustive in (False, True):
-        study = Study.of(**options, seed=seed, exhaustive=exhaustive).with_learner(learner)
+        study = Study.paper(**options, seed=seed, exhaustive=exhaustive).with_learner(learner)
         result = run_job(Job(study, task), Execution("serial"))
         certificate = result.certificate.to_json()
         certificate.pop("run_id")

@@ -122,7 +122,7 @@ def environment() -> dict[str, Any]:
     from ckcv_ray import Execution, Study, run
 
     X, y, _ = lattice(12)
-    tiny = run(Study.of(learner="constant", k=(3,), n_splits=1), X, y, execution=Execution("serial"))
+    tiny = run(Study.paper(learner="constant", k=(3,), n_splits=1), X, y, execution=Execution("serial"))
     return {name: tiny.execution["environment"][name] for name in ENVIRONMENT}
 
 

@@ -191,7 +191,7 @@ def untidy(X: Any, y: Any) -> pa.Table:
 def observe(name: str) -> Values:
     """Return the run_id of a study on its table, the JSON text that it is made of, and all of its JSON."""
     options, table, certified = IDENTITIES[name]
-    asked = Study.of(**options) if certified else places.make_procedure(**options)
+    asked = Study.paper(**options) if certified else places.make_procedure(**options)
     problem = places.make_problem(asked, make_task(table), certified)
     return {
         "run_id": problem.run_id,

@@ -94,7 +94,7 @@ def observe(name: str) -> Values:
     with record() as made:
         if certified:
             result = run(
-                Study.of(**options, seed=seed), sample.X, sample.y, execution=SERIAL, groups=sample.groups
+                Study.paper(**options, seed=seed), sample.X, sample.y, execution=SERIAL, groups=sample.groups
             )
             places.predict(result, sample.X, "random", seed=seed)
         else:

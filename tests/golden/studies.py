@@ -17,10 +17,10 @@ from samples import Sample, cloud, clouds, lattice, patients, visits
 from ckcv_ray import Execution, Result, Study, run
 
 SERIAL = Execution("serial")
-PLAIN = Study.of(
+PLAIN = Study.paper(
     C=(0.1, 1.0, 10.0, 1000.0), gamma=(0.01, 0.1, 1.0), k=(3, 4, 5, 10), n_splits=6, report_k=(5,)
 )
-SMALL = Study.of(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0), k=(3, 5), n_splits=4)
+SMALL = Study.paper(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0), k=(3, 5), n_splits=4)
 LEARNERS = {
     "learner": "tree,naive_bayes,linear",
     "tree.param": {"ccp_alpha": [0.0, 0.05], "criterion": ["gini"], "min_samples_leaf": [1, 5]},
@@ -88,7 +88,7 @@ STUDIES = {
         SMALL.replace(certify="nested", outer_splits=2, criterion="mean_error"), visits(90)
     ),
     "several learners on an untidy table": Golden(
-        Study.of(k=(3, 5), n_splits=3, encode="target", fill="mean", **LEARNERS), patients(60)
+        Study.paper(k=(3, 5), n_splits=3, encode="target", fill="mean", **LEARNERS), patients(60)
     ),
 }
 NAMES = tuple(STUDIES)

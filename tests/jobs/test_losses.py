@@ -178,7 +178,7 @@ def test_the_capital_grows_with_the_hypothetical_mean(sample, delta):
 
 @pytest.fixture(scope="module")
 def result():
-    study = Study.of(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0), k=(3, 4), n_splits=6)
+    study = Study.paper(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0), k=(3, 4), n_splits=6)
     return run_job(Job(study, blobs(60)), Execution("serial"))
 
 

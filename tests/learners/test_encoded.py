@@ -239,7 +239,7 @@ SMALL = {
 
 
 def small(learner: str, **options) -> Study:
-    return Study.of(learner=learner, k=(3, 5), n_splits=4, **SMALL.get(learner, {}), **options)
+    return Study.paper(learner=learner, k=(3, 5), n_splits=4, **SMALL.get(learner, {}), **options)
 
 
 @pytest.mark.parametrize("learner", LEARNERS)
@@ -293,7 +293,7 @@ def test_a_column_that_knows_the_labels_of_other_rows_fools_no_claim(encode):
     mean = np.array([y[word == one].mean() for one in word])
     assert np.mean((mean > 0.5) != y) < 0.3, "what would be seen by an encoder of all rows"
     task = Task.of(pa.table({"word": [f"w{i:03}" for i in word], "x": rng.normal(size=n)}), y)
-    study = Study.of(
+    study = Study.paper(
         learner="linear,tree", k=(3, 5), n_splits=5, encode=encode, certify="nested", outer_splits=3
     )
     if encode == "auto":
@@ -308,7 +308,7 @@ def test_a_column_that_knows_the_labels_of_other_rows_fools_no_claim(encode):
 def test_how_to_encode_plain_numbers_is_refused():
     plain = Task.of(np.random.default_rng(0).normal(size=(20, 2)), [0, 1] * 10)
     with pytest.raises(InputError, match="encode=ordinal has no effect: all columns are numbers"):
-        Problem.of(Study.of(encode="ordinal"), plain)
+        Problem.of(Study.paper(encode="ordinal"), plain)
 
 
 def test_damaged_kinds_of_columns_are_a_damaged_folder(task, tmp_path):
@@ -345,18 +345,18 @@ def test_a_row_that_is_drawn_twice_stays_in_one_fold(task):
 @pytest.mark.parametrize("name", ["linear", "neighbors", "mlp"])
 def test_columns_are_scaled_once(name, task):
     """Numbers by the encoder; the columns of categories and gaps as they are, zeros and ones."""
-    onehot = Problem.of(Study.of(learner=name), task).learner
+    onehot = Problem.of(Study.paper(learner=name), task).learner
     last = type(onehot.learner.build()).__name__
     assert last in ("LogisticRegression", "KNeighborsClassifier", "MLPClassifier")
     for encode in ("ordinal", "target"):  # which leave numbers of other sizes
-        again = Problem.of(Study.of(learner=name, encode=encode), task).learner
+        again = Problem.of(Study.paper(learner=name, encode=encode), task).learner
         assert type(again.learner.build()).__name__ == "Pipeline"
     plain = Task.of(np.random.default_rng(0).normal(size=(30, 2)), np.arange(30) % 2)
-    assert type(Problem.of(Study.of(learner=name), plain).learner.build()).__name__ == "Pipeline"
+    assert type(Problem.of(Study.paper(learner=name), plain).learner.build()).__name__ == "Pipeline"
 
 
 def test_the_linear_learner_on_a_table_is_a_pipeline_written_by_hand(task):
-    learner = Problem.of(Study.of(learner="linear", param={"C": (0.3,)}), task).learner
+    learner = Problem.of(Study.paper(learner="linear", param={"C": (0.3,)}), task).learner
     train, score = np.arange(60), np.arange(60, 80)
     model = learner.trainer.prepare(learner.trainer.share(task), train, score).fit(0, 1).model(0)
     encoder = Encoding(Categories.ONEHOT).fit(task, train)

@@ -8,7 +8,7 @@ from ckcv_ray.learners import ALL, LEARNERS, ZOO, Choice
 from ckcv_ray.study import Problem
 
 SERIAL = Execution("serial")
-STUDY = Study.of(learner=ALL, k=(3,), n_splits=2)
+STUDY = Study.paper(learner=ALL, k=(3,), n_splits=2)
 
 
 def task(n: int, seed: int = 0) -> Task:
@@ -40,9 +40,9 @@ def test_the_choice_does_not_depend_on_labels() -> None:
 
 def test_it_is_written_read_and_changed_like_any_study() -> None:
     assert Study.from_json(STUDY.to_json()) == STUDY
-    assert Study.of(**STUDY.options()) == STUDY
+    assert Study.paper(**STUDY.options()) == STUDY
     changed = STUDY.replace(C=(1.0,), seed=3)
-    assert changed == Study.of(learner=ALL, k=(3,), n_splits=2, C=(1.0,), seed=3)
+    assert changed == Study.paper(learner=ALL, k=(3,), n_splits=2, C=(1.0,), seed=3)
     assert changed.options()["learner"] == ALL
 
 
@@ -56,7 +56,7 @@ def test_the_simplest_of_equals_wins() -> None:
     """A column that tells nothing: nothing is better than the commonest class, and some are as good."""
     rng = np.random.default_rng(3)
     X, y = rng.normal(size=(60, 1)), (rng.random(60) < 0.1).astype(int)
-    study = Study.of(learner=ALL, k=(3,), n_splits=2, param=["n_estimators=5", "boosting.max_iter=2"])
+    study = Study.paper(learner=ALL, k=(3,), n_splits=2, param=["n_estimators=5", "boosting.max_iter=2"])
     result = run(study, X, y, execution=SERIAL)
     assert result.setting["learner"] == next(iter(ZOO)) == "constant"
 

@@ -11,7 +11,7 @@ from ckcv_ray.records.ledger import NO_RECORD, Ledger
 from ckcv_ray.records.record import Failure, Records
 from ckcv_ray.study import Problem, Study
 
-STUDY = Study.of(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0), k=(3, 4), n_splits=3)
+STUDY = Study.paper(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0), k=(3, 4), n_splits=3)
 
 
 @pytest.fixture(scope="module")

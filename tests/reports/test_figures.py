@@ -125,7 +125,7 @@ def test_a_picture_takes_the_colour_of_the_text_around_it_and_has_the_same_bytes
 @pytest.mark.parametrize("C", [(1.0,), (0.1, 1.0)], ids=len)
 @pytest.mark.parametrize("gamma", [(0.5,), (0.25, 0.5, 2.0)], ids=len)
 def test_the_axes_of_grids_are_their_names(C: tuple[float, ...], gamma: tuple[float, ...]) -> None:
-    problem = Problem.of(Study.of(C=C, gamma=gamma), blobs(30))
+    problem = Problem.of(Study.paper(C=C, gamma=gamma), blobs(30))
     steps, paths = name_axes(problem.learner.space)
     assert steps == Axis("C", tuple(f"{value:g}" for value in C))
     assert paths == Axis("gamma", tuple(f"{value:g}" for value in gamma))

@@ -40,7 +40,7 @@ from ckcv_ray.tables.roles import Roles
 from ckcv_ray.tables.task import Task, TestRows
 
 SERIAL = Execution("serial")
-SMALL = Study.of(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0), k=(3, 4, 5, 20, 21), n_splits=5, report_k=(5,))
+SMALL = Study.paper(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0), k=(3, 4, 5, 20, 21), n_splits=5, report_k=(5,))
 FORBIDDEN = {"script", "img", "link", "iframe", "object", "embed", "base", "form", "image", "audio", "video"}
 HOSTILE = ("<script>document.title='taken'</script>", "\"'></bdi></td><img src=x onerror=alert(1)>&amp;")
 NAMES = ("</style><script>1</script>", "{{ 7 * 7 }} & <b>", "長い名前 שלום العربية", "w" * 5000)
@@ -298,7 +298,7 @@ def test_a_log_that_leads_elsewhere_is_not_drawn(tmp_path: Path) -> None:
 def test_neighbouring_k_of_one_fate_are_drawn_together(finished: Path) -> None:
     spans = list_spans(load_run(finished).per_k())
     assert [(span.first, span.last) for span in spans] == [(3, 3), (4, 4), (5, 5), (20, 20), (21, 21)]
-    problem = Problem.of(Study.of(k=range(11, 21), n_splits=2), blobs(60))
+    problem = Problem.of(Study.paper(k=range(11, 21), n_splits=2), blobs(60))
     beaten = {"state": "beaten", "lower_bound": 0.5, "setting": None, "l_ms": None, "l_ee": None}
     rows = [{name: getattr(size, name) for name in OF_SIZE} | beaten for size in problem.sizes]
     assert [(s.first, s.last) for s in list_spans(rows)] == [(11, 12), (13, 15), (16, 20)]

@@ -2,7 +2,7 @@
 
 from ckcv_ray import Result, Study
 
-SMALL = Study.of(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0), k=(3, 4, 5), n_splits=5)
+SMALL = Study.paper(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0), k=(3, 4, 5), n_splits=5)
 STUDIES = [SMALL.replace(seed=seed) for seed in range(6)]
 
 

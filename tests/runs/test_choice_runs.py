@@ -34,7 +34,7 @@ CENTROID, STUMP = NearestCentroid((0.5, 2.0)), DecisionStump()
 CHOICE = Choice((SVM, CENTROID, STUMP))
 SERIALLY = Execution("serial")
 OPTIONS: dict[str, Any] = {"k": (3, 5, 8), "n_splits": 5, "seed": 3}
-STUDY = Study.of(**OPTIONS).with_learner(CHOICE)
+STUDY = Study.paper(**OPTIONS).with_learner(CHOICE)
 OTHERS: dict[str, dict[str, Any]] = {
     "error": {},
     "balanced": {"criterion": "balanced"},

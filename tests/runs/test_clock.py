@@ -29,7 +29,7 @@ for clock, (start, step) in CLOCKS.items():
     folder = Path(sys.argv[1]) / clock
     for learner in ("svm", "tree", "naive_bayes"):
         grid = {"C": (1.0,), "gamma": (0.1,)} if learner == "svm" else {}
-        study = Study.of(learner=learner, k=(3,), n_splits=2, **grid)
+        study = Study.paper(learner=learner, k=(3,), n_splits=2, **grid)
         result = run(study, X, y, folder / learner, Execution("serial"))
         assert 0 < result.execution["seconds"] < 600
         report(folder / learner)

@@ -47,8 +47,10 @@ ANOTHER = "another processor"
 N = 90
 RNG = np.random.default_rng(np.random.SeedSequence(29))
 X = RNG.normal(size=(N, 3))
-TREE = Study.of(learner="tree", param=("max_depth=2,4", "min_samples_leaf=1"), k=(3, 4), n_splits=3, seed=1)
-SVM = Study.of(C=(1.0, 10.0), gamma=(0.1, 1.0), k=(3, 4), n_splits=3, seed=1)
+TREE = Study.paper(
+    learner="tree", param=("max_depth=2,4", "min_samples_leaf=1"), k=(3, 4), n_splits=3, seed=1
+)
+SVM = Study.paper(C=(1.0, 10.0), gamma=(0.1, 1.0), k=(3, 4), n_splits=3, seed=1)
 TREES = TREE.with_learner(
     Choice(
         (

@@ -25,7 +25,7 @@ RNG = np.random.default_rng(np.random.SeedSequence(4))
 GROUPS = RNG.permutation(np.repeat(np.arange(24), RNG.integers(1, 5, size=24)))
 N = len(GROUPS)
 TASK = Task.of(blobs(N).X, blobs(N).y, groups=GROUPS)
-SMALL = Study.of(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0), k=(3, 4, 6), n_splits=4, report_k=4)
+SMALL = Study.paper(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0), k=(3, 4, 6), n_splits=4, report_k=4)
 STUDIES = {
     "occam": SMALL,
     "rotation": SMALL.replace(resampling="rotation"),
@@ -77,7 +77,7 @@ def visits(seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 @pytest.mark.parametrize("certify", ["holdout", "nested"])
 def test_related_rows_void_a_claim_and_groups_restore_it(certify: str) -> None:
     """Each label is as likely as the other for every new subject: every classifier errs in half of them."""
-    study = Study.of(C=10.0, gamma=3.0, k=(3, 5), n_splits=3, certify=certify)
+    study = Study.paper(C=10.0, gamma=3.0, k=(3, 5), n_splits=3, certify=certify)
     X, y, subject = visits(0)
     for groups, holds in ((None, False), (subject, True)):
         result = run(study, X, y, groups=groups, execution=SERIAL)
@@ -110,7 +110,7 @@ def test_a_run_is_verified_loaded_and_found_again(name: str, tmp_path: Path) -> 
 def test_dropping_candidates_early_is_exact(resampling: str) -> None:
     rows = blobs(150, shift=3.0)
     task = Task.of(rows.X, rows.y, groups=np.arange(150) // 2)
-    study = Study.of(C=(1e-3, 1.0, 1e3), gamma=(0.01, 1.0, 100.0), k=(3, 5, 15), resampling=resampling)
+    study = Study.paper(C=(1e-3, 1.0, 1e3), gamma=(0.01, 1.0, 100.0), k=(3, 5, 15), resampling=resampling)
     result = run_job(Job(study, task), SERIAL)
     every = run_job(Job(study.replace(exhaustive=True), task), SERIAL)
     for name in ("setting", "k", "l_ms", "l_ee", "error"):

@@ -24,7 +24,7 @@ from ckcv_ray.runs.verify import verify
 from ckcv_ray.storage.folder import RunFolder
 
 SERIAL = Execution("serial")
-STUDY = Study.of(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0), k=(3, 4), n_splits=4, certify="nested")
+STUDY = Study.paper(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0), k=(3, 4), n_splits=4, certify="nested")
 TASK = blobs(60)
 APART = ("execution.json", "manifest.json", "part-")  # depend on time
 Times = dict[str, tuple[int, int]]

@@ -18,9 +18,9 @@ from ckcv_ray.engine import batches
 from ckcv_ray.engine.backend import SERIAL, SerialBackend
 from ckcv_ray.runs.run import check_job, run_job, run_work
 
-STUDY = Study.of(C=(0.1, 1.0, 10.0), gamma=(0.01, 0.1, 1.0), k=(3, 4, 5, 10), n_splits=6, report_k=5)
+STUDY = Study.paper(C=(0.1, 1.0, 10.0), gamma=(0.01, 0.1, 1.0), k=(3, 4, 5, 10), n_splits=6, report_k=5)
 TASK = blobs(200, d=3)
-ALL_FREE = Study.of(C=(10.0, 100.0), gamma=(10.0, 30.0), k=10, n_splits=3)  # factors large enough to share
+ALL_FREE = Study.paper(C=(10.0, 100.0), gamma=(10.0, 30.0), k=10, n_splits=3)  # factors large enough to share
 CLOUD = blobs(150, d=3)
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 

@@ -96,7 +96,7 @@ def check_same(result, other):
 @pytest.mark.parametrize("kinds", KINDS)
 @pytest.mark.parametrize("name", STUDIES)
 def test_no_cell_of_a_row_held_out_has_a_part_in_what_is_selected_and_fitted(name, kinds, certified):
-    study = Study.of(**SMALL, **STUDIES[name], **certified)
+    study = Study.paper(**SMALL, **STUDIES[name], **certified)
     table = a_table(KINDS[kinds], seed=3)
     result = run(study, Task.from_table(table, Roles("y")))
     for seed in range(2):
@@ -108,7 +108,7 @@ def test_no_cell_of_a_row_held_out_has_a_part_in_what_is_selected_and_fitted(nam
 @pytest.mark.parametrize("encode", ["ordinal", "target"])
 def test_no_cell_of_a_row_held_out_has_a_part_in_an_encoding(encode):
     rare = {"rare": 0.1} if encode == "ordinal" else {}
-    study = Study.of(**SMALL, learner="linear,tree", certify="holdout", encode=encode, **rare)
+    study = Study.paper(**SMALL, learner="linear,tree", certify="holdout", encode=encode, **rare)
     kinds = KINDS["all"]
     table = a_table(kinds, seed=5)
     result = run(study, Task.from_table(table, Roles("y")))
@@ -128,7 +128,7 @@ def one_gap(n=48):
     return X, gapped, y, held
 
 
-GAPPED = Study.of(**SMALL, learner="linear", certify="holdout", claim="vote,refit,random")
+GAPPED = Study.paper(**SMALL, learner="linear", certify="holdout", claim="vote,refit,random")
 
 
 def test_a_gap_in_one_row_held_out_is_filled_and_changes_no_model():
@@ -182,7 +182,7 @@ def test_a_column_that_is_empty_in_all_learning_rows_is_refused():
 @pytest.mark.parametrize("kinds", ["numbers", "all"])
 def test_a_folder_whose_held_out_rows_differ_from_the_others_is_read_and_verified(kinds, tmp_path):
     table = a_table(KINDS[kinds], seed=4)
-    study = Study.of(**SMALL, learner="tree", certify="holdout", claim="refit,vote")
+    study = Study.paper(**SMALL, learner="tree", certify="holdout", claim="refit,vote")
     held = Problem.of(study, Task.from_table(table, Roles("y"))).held
     other = corrupted(table, KINDS[kinds], held, 0)
     unlabelled = corrupted(other, KINDS[kinds], range(0, table.num_rows, 2), 1).drop_columns("y")
@@ -220,7 +220,7 @@ def test_a_folder_of_an_earlier_version_is_refused_if_its_held_out_rows_decided_
 
 def test_test_rows_have_no_part_in_anything_and_are_scored_as_new_rows():
     kinds = KINDS["all"]
-    table, study = a_table(kinds, seed=6), Study.of(**SMALL, learner="tree", certify="holdout")
+    table, study = a_table(kinds, seed=6), Study.paper(**SMALL, learner="tree", certify="holdout")
     task = Task.from_table(table, Roles("y"))
     results = [
         run(study, task, test=make_test_rows(corrupted(table, kinds, range(40), seed), task))

@@ -12,7 +12,7 @@ from ckcv_ray import Execution, Study, evaluate, run
 SERIAL = Execution("serial")
 X = np.random.default_rng(0).normal(size=(24, 2)) + (np.arange(24) % 2)[:, None]
 Y = np.arange(24) % 2
-STUDY = Study.of(C=(1.0,), gamma=(0.1,), k=(3,), n_splits=3)
+STUDY = Study.paper(C=(1.0,), gamma=(0.1,), k=(3,), n_splits=3)
 KILLED = """
 import os, signal, sys
 from pathlib import Path

@@ -17,7 +17,7 @@ from ckcv_ray.runs.run import run_job
 from ckcv_ray.study import Problem
 
 SERIAL = Execution("serial")
-SMALL = Study.of(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0), k=(3, 4, 5), n_splits=5)
+SMALL = Study.paper(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0), k=(3, 4, 5), n_splits=5)
 KINDS = {
     "occam": SMALL,
     "holdout": SMALL.replace(certify="holdout", claim="random,vote"),
@@ -96,7 +96,7 @@ def test_nothing_is_found_where_nothing_is(tmp_path: Path) -> None:
 
 
 def test_a_run_is_found_by_its_study_in_any_form_that_asks_the_same(out: Path) -> None:
-    spelt = Study.of(C="10,0.1,1", gamma=[1, 0.1], k="3:5", n_splits=5)
+    spelt = Study.paper(C="10,0.1,1", gamma=[1, 0.1], k="3:5", n_splits=5)
     found = find_run(Problem.of(spelt, blobs(60)), out)
     assert found is not None
     assert found.run_id == load_run(out).run_id

@@ -28,7 +28,7 @@ from ckcv_ray.study import Problem
 SERIAL = Execution("serial")
 COST = "cost:sick=10,healthy=1"
 CRITERIA = ("error", "balanced", COST, "mean_error")
-SMALL = Study.of(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0), k=(3, 4, 5), n_splits=5)
+SMALL = Study.paper(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0), k=(3, 4, 5), n_splits=5)
 
 
 def clinic(n: int = 60, seed: int = 0, sick: float = 0.3) -> Task:
@@ -92,7 +92,7 @@ def fitted(study: Study, task: Task, C: float, gamma: float, fit: np.ndarray, sc
 
 @pytest.mark.parametrize("criterion", CRITERIA)
 def test_a_plain_loop_with_scikit_learn_finds_the_same_winner_and_l_ms(criterion: str) -> None:
-    study = Study.of(
+    study = Study.paper(
         C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0), k=(3, 4), n_splits=4, tolerance=1e-6, criterion=criterion
     )
     task = clinic(48)
@@ -157,7 +157,7 @@ def test_neither_the_order_of_batches_nor_their_length_changes_anything(criterio
 
 @pytest.mark.parametrize("criterion", CRITERIA[1:])
 def test_rotations_minimise_it_too(criterion: str) -> None:
-    study = Study.of(C=(0.1, 10.0), gamma=(0.1, 1.0), k=(3, 5), resampling="rotation", criterion=criterion)
+    study = Study.paper(C=(0.1, 10.0), gamma=(0.1, 1.0), k=(3, 5), resampling="rotation", criterion=criterion)
     result, other = run(study, clinic()), run(study.replace(exhaustive=True), clinic())
     assert (result.l_ms, result.l_ee, result.setting) == (other.l_ms, other.l_ee, other.setting)
 

@@ -34,7 +34,7 @@ STUDIES: dict[str, dict[str, Any]] = {
 
 
 def run(options: dict[str, Any], n: int, out: Path | None = None) -> Result:
-    study = Study.of(**options, k=(K,), n_splits=N_SPLITS, certify="nested", outer_splits=2)
+    study = Study.paper(**options, k=(K,), n_splits=N_SPLITS, certify="nested", outer_splits=2)
     return run_job(Job(study, blobs(n, shift=1.5), out), Execution("serial"))
 
 
@@ -106,7 +106,7 @@ def test_inner_selections_are_those_of_a_plain_loop(name: str, n: int) -> None:
 
 def test_the_numbers_of_neighbours_are_those_of_the_whole_table_at_every_size() -> None:
     for n in (36, 90, 100, 134, 135, 300):
-        problem = Problem.of(Study.of(learner="neighbors", k=(K,), certify="nested"), blobs(n))
+        problem = Problem.of(Study.paper(learner="neighbors", k=(K,), certify="nested"), blobs(n))
         allowed = tuple(number for number in NUMBERS if number <= n // 6)
         for one in (problem, problem.inner(0), problem.inner(1)):
             assert {setting["n_neighbors"] for setting in settings(one)} == set(allowed)
@@ -115,7 +115,7 @@ def test_the_numbers_of_neighbours_are_those_of_the_whole_table_at_every_size() 
 def test_runs_that_were_right_keep_their_names() -> None:
     """On many rows the default is not written out: neither for the run, nor for those inside it."""
     for n, written in ((300, False), (100, True)):
-        study = Study.of(learner="neighbors", k=(K,), certify="nested")
+        study = Study.paper(learner="neighbors", k=(K,), certify="nested")
         problem = Problem.of(study, blobs(n))
         assert "param" not in problem.study.to_json()["learner"]
         inner = problem.inner(0)
@@ -125,7 +125,7 @@ def test_runs_that_were_right_keep_their_names() -> None:
 
 
 def test_what_was_selected_elsewhere_is_found_by_its_setting_alone() -> None:
-    problem = Problem.of(Study.of(learner="neighbors", sample=4, k=(K,)), blobs(100))
+    problem = Problem.of(Study.paper(learner="neighbors", sample=4, k=(K,)), blobs(100))
     for path, length in enumerate(problem.learner.space.lengths):
         for step in range(length):
             assert problem.position(problem.learner.space.setting(path, step)) == (path, step)

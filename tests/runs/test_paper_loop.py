@@ -56,7 +56,7 @@ def algorithm_1(study: Study, task: Task) -> Found:
 @pytest.mark.parametrize("scale", ["standard", "none"])
 @pytest.mark.parametrize("seed", [0, 1])
 def test_the_plain_loop_gives_the_same_answer(seed: int, scale: str) -> None:
-    study = Study.of(
+    study = Study.paper(
         C=(0.1, 1.0, 10.0, 100.0),
         gamma=(0.01, 0.1, 1.0),
         k=(3, 4, 5, 10),
@@ -75,7 +75,7 @@ def test_the_plain_loop_gives_the_same_answer(seed: int, scale: str) -> None:
 
 
 def test_the_conventional_rotation_gives_the_same_answer() -> None:
-    study = Study.of(
+    study = Study.paper(
         C=(0.1, 1.0, 10.0), gamma=(0.01, 0.1, 1.0), k=(5, 7), resampling="rotation", tolerance=1e-6
     )
     task = blobs(62, d=3, shift=1.5)

@@ -20,7 +20,7 @@ STUDIES = {
     "none scaled": SMALL.replace(scale="none"),
     "reported": SMALL.replace(report_k=(4, 5)),
     "exhaustive": SMALL.replace(exhaustive=True, n_splits=2),
-    "rotation": Study.of(C=(0.1, 1.0), gamma=(0.1, 1.0), k=(3, 5), resampling="rotation"),
+    "rotation": Study.paper(C=(0.1, 1.0), gamma=(0.1, 1.0), k=(3, 5), resampling="rotation"),
     "holdout": SMALL.replace(certify="holdout", claim=("random", "vote")),
     "nested": SMALL.replace(certify="nested", outer_splits=2),
     "not converged": SMALL.replace(max_iter=2),

@@ -20,7 +20,7 @@ from ckcv_ray.runs.run import check_job, never, run_job, run_work
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.study import Problem
 
-SMALL = Study.of(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0), k=(3, 4, 5), n_splits=5)
+SMALL = Study.paper(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0), k=(3, 4, 5), n_splits=5)
 Broken = Callable[[Unit, evaluate.Inputs], bool]
 
 

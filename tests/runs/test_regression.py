@@ -330,7 +330,7 @@ def test_a_task_of_classes_is_no_task_of_numbers():
 def test_nothing_is_certified_of_numbers():
     for learner in ("ridge", LinearRegression()):
         with pytest.raises(InputError, match="use ckcv evaluate"):
-            run(Study.of(learner=learner), X, HIGH, execution=SERIAL)
+            run(Study.paper(learner=learner), X, HIGH, execution=SERIAL)
 
     with pytest.raises(InputError, match="use ckcv evaluate"):
         Problem.of(Study(), TASK)

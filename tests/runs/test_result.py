@@ -13,7 +13,7 @@ from ckcv_ray.core.schedule import Stage
 from ckcv_ray.runs.run import run_job
 
 SERIAL = Execution("serial")
-SMALL = Study.of(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0), k=(3, 4, 5), n_splits=5)
+SMALL = Study.paper(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0), k=(3, 4, 5), n_splits=5)
 
 
 def run(study: Study = SMALL, task: Task | None = None, test: TestRows | None = None) -> Result:

@@ -20,10 +20,10 @@ SERIAL = Execution("serial")
 def many(tmp_path: Path | None) -> list[Job]:
     """Studies of several sizes; one holds rows out, one reports a k."""
     studies = [
-        Study.of(C=(0.1, 1.0), gamma=(0.1, 1.0), n_splits=4, seed=seed, k=(3, 4, 5), report_k=(5,))
+        Study.paper(C=(0.1, 1.0), gamma=(0.1, 1.0), n_splits=4, seed=seed, k=(3, 4, 5), report_k=(5,))
         for seed in range(5)
     ]
-    studies[2] = Study.of(C=(1.0,), gamma=(1.0,), n_splits=3, certify="holdout")
+    studies[2] = Study.paper(C=(1.0,), gamma=(1.0,), n_splits=3, certify="holdout")
     tasks = [blobs(30 + 4 * seed, seed=seed) for seed in range(5)]
     rows = [TestRows(task.X[::2], task.y[::2]) for task in tasks]
     outs = [tmp_path / str(i) if tmp_path else None for i in range(5)]
@@ -50,7 +50,7 @@ def test_many_studies_give_what_each_gives_alone(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("ray_session")
 def test_a_job_that_fails_stops_the_others_and_keeps_what_is_done(tmp_path: Path) -> None:
     jobs = many(tmp_path)
-    jobs[1] = jobs[1]._replace(study=Study.of(k=(99,)))
+    jobs[1] = jobs[1]._replace(study=Study.paper(k=(99,)))
     with pytest.raises(InputError, match="k=99"):
         list(run_many(iter(jobs), Execution("ray")))
     jobs[1] = many(tmp_path)[1]

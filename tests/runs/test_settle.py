@@ -76,7 +76,7 @@ def test_failures_that_are_provably_beaten_leave_the_certificate_whole(
 ) -> None:
     monkeypatch.setattr(batches, "OWN_SECONDS", 1e9)  # all splits but the first in one batch: none is dropped
     task = blobs(30, shift=4.0)
-    study = Study.of(C=(1.0,), gamma=(1e-6, 1.0), k=(3,), n_splits=5)
+    study = Study.paper(C=(1.0,), gamma=(1e-6, 1.0), k=(3,), n_splits=5)
     whole = run_job(Job(study, task), SERIAL)
     loser = 1 - whole.position[0]
 

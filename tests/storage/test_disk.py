@@ -25,9 +25,9 @@ from ckcv_ray.study import Execution, Study
 SERIAL = Execution("serial")
 GRIDS: dict[str, Any] = {"C": (0.1, 1.0), "gamma": (0.1, 1.0), "k": (3,), "n_splits": 2}
 STUDIES = {
-    "occam": Study.of(**GRIDS),
-    "holdout": Study.of(**GRIDS, certify="holdout"),
-    "nested": Study.of(**GRIDS, certify="nested", outer_splits=1),
+    "occam": Study.paper(**GRIDS),
+    "holdout": Study.paper(**GRIDS, certify="holdout"),
+    "nested": Study.paper(**GRIDS, certify="nested", outer_splits=1),
 }
 TASK = blobs(24)
 APART = ("execution.json", "manifest.json", "part-")
@@ -226,7 +226,7 @@ def test_a_run_writes_into_no_folder_but_its_own(
     monkeypatch.setattr("ckcv_ray.engine.recorder.FLUSH_SECONDS", 0.0)
     monkeypatch.setattr("ckcv_ray.engine.recorder.FLUSH_SHARE", 0.0)
     monkeypatch.setattr("ckcv_ray.engine.backend.SerialBackend.least_seconds", 0.0)
-    run(Study.of(**GRIDS, seed=9), tmp_path / "other")
+    run(Study.paper(**GRIDS, seed=9), tmp_path / "other")
     out, other = tmp_path / "run", RunFolder(tmp_path / "run")
 
     def put() -> None:
@@ -319,7 +319,7 @@ def test_parts_go_once_the_joined_one_is_on_disk(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr("ckcv_ray.engine.backend.SerialBackend.least_seconds", 0.0)
     monkeypatch.setattr(log, "MOST_SMALL_PARTS", 3)
     calls = Calls(monkeypatch)
-    run(Study.of(**(GRIDS | {"n_splits": 20}), exhaustive=True), tmp_path / "run")
+    run(Study.paper(**(GRIDS | {"n_splits": 20}), exhaustive=True), tmp_path / "run")
     parts = tmp_path / "run" / "log"
     gone = [i for i, (call, file) in enumerate(calls.made) if call == "unlink" and file.parent == parts]
     assert gone

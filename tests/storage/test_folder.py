@@ -348,7 +348,7 @@ def test_what_is_not_finished_or_not_there_has_no_result(run: Path, tmp_path: Pa
 
 
 def test_another_study_is_refused_and_its_differences_are_named(run: Path) -> None:
-    other = Study.of(C=(0.1, 1.0), gamma=(0.1, 1.0), k=(3, 4), n_splits=4, certify="holdout")
+    other = Study.paper(C=(0.1, 1.0), gamma=(0.1, 1.0), k=(3, 4), n_splits=4, certify="holdout")
     with pytest.raises(
         StoreError, match=r"n_splits: requested 4, in the folder 3.*choose another --out"
     ) as messages:

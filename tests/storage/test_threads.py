@@ -15,7 +15,7 @@ def threads():
 
 before = threads()
 task, _ = read_task("twonorm:40:0")
-run_job(Job(Study.of(C=(1, 10), gamma=(0.1,), k=(3, 5), n_splits=3), task, "run"), Execution("serial"))
+run_job(Job(Study.paper(C=(1, 10), gamma=(0.1,), k=(3, 5), n_splits=3), task, "run"), Execution("serial"))
 found = load_run("run")
 found.summary()
 found.predict(task.X)

@@ -33,7 +33,7 @@ def groups_in(rows: np.ndarray, task: Task = TASK) -> set[int]:
 @pytest.mark.parametrize("resampling", ["complete", "rotation"])
 @pytest.mark.parametrize("certify", ["occam", "holdout"])
 def test_every_part_of_every_split_is_made_of_whole_groups(resampling: str, certify: str) -> None:
-    problem = Problem.of(Study.of(resampling=resampling, certify=certify, **GRIDS), TASK)
+    problem = Problem.of(Study.paper(resampling=resampling, certify=certify, **GRIDS), TASK)
     task = problem.task
     for j, size in enumerate(problem.sizes):
         for number in range(min(size.n_splits, 4)):
@@ -52,14 +52,14 @@ def test_splits_of_groups_are_those_of_as_many_rows() -> None:
         "rotation": lambda k, i: split_rotation(20, k, i, 3),
     }
     for name, draw in draws.items():
-        problem = Problem.of(Study.of(resampling=name, k=(3, 7), seed=3, **GRIDS), TASK)
+        problem = Problem.of(Study.paper(resampling=name, k=(3, 7), seed=3, **GRIDS), TASK)
         for j, k in enumerate((3, 7)):
             for drawn, part in zip(draw(k, 1), problem.split(j, 1), strict=True):
                 assert sorted(groups_in(part)) == drawn.tolist()
 
 
 def test_whole_groups_are_held_out() -> None:
-    problem = Problem.of(Study.of(certify="holdout", holdout_share=0.4, seed=5, **GRIDS), TASK)
+    problem = Problem.of(Study.paper(certify="holdout", holdout_share=0.4, seed=5, **GRIDS), TASK)
     assert problem.held is not None
     assert sorted(groups_in(problem.held)) == hold_out(20, 0.4, 5).tolist()
     assert np.array_equal(problem.take_held_rows().groups, TASK.groups[problem.held])
@@ -68,7 +68,7 @@ def test_whole_groups_are_held_out() -> None:
 
 
 def test_outer_and_inner_splits_are_made_of_whole_groups() -> None:
-    problem = Problem.of(Study.of(certify="nested", outer_splits=4, **GRIDS), TASK)
+    problem = Problem.of(Study.paper(certify="nested", outer_splits=4, **GRIDS), TASK)
     for number in range(4):
         train, estimate = problem.outer.rows(Stage.REFIT, 0, number)
         assert len(groups_in(estimate)) == 20 // 3
@@ -82,34 +82,34 @@ def test_outer_and_inner_splits_are_made_of_whole_groups() -> None:
 
 
 def test_k_goes_up_to_the_number_of_groups() -> None:
-    problem = Problem.of(Study.of(resampling="rotation", **GRIDS), TASK)
+    problem = Problem.of(Study.paper(resampling="rotation", **GRIDS), TASK)
     assert [size.k for size in problem.sizes] == list(range(3, 21))
-    assert Problem.of(Study.of(k=range(3, 21), **GRIDS), TASK).study.resampling.k is None
+    assert Problem.of(Study.paper(k=range(3, 21), **GRIDS), TASK).study.resampling.k is None
     for options, named in (({"k": 21}, "k=21"), ({"report_k": 21}, "report_k=21")):
         with pytest.raises(InputError, match=f"{named} is outside 3..20: there are 20 groups to learn from"):
-            Problem.of(Study.of(**options, **GRIDS), TASK)
+            Problem.of(Study.paper(**options, **GRIDS), TASK)
     with pytest.raises(InputError, match=r"selecting inside 14 of the 20 groups .*k=15 is outside 3..14"):
-        Problem.of(Study.of(k=15, certify="nested", **GRIDS), TASK)
+        Problem.of(Study.paper(k=15, certify="nested", **GRIDS), TASK)
 
 
 @pytest.mark.parametrize("bound", ["stevens", "safe", "catoni"])
 def test_a_bound_for_counts_of_rows_is_refused(bound: str) -> None:
     with pytest.raises(InputError, match=f"bound='{bound}' is for counts of rows: .* leave --bound out"):
-        Problem.of(Study.of(bound=bound), TASK)
+        Problem.of(Study.paper(bound=bound), TASK)
 
 
 @pytest.mark.parametrize("criterion", [{"criterion": "balanced"}, {"criterion": "cost", "costs": "-1=1,1=2"}])
 def test_a_criterion_for_rows_is_refused(criterion: dict[str, str]) -> None:
     name = criterion["criterion"]
     with pytest.raises(InputError, match=f"criterion={name} is not defined for groups .* leave out --group"):
-        Problem.of(Study.of(**criterion), TASK)
+        Problem.of(Study.paper(**criterion), TASK)
 
 
 @pytest.mark.parametrize("certify", ["holdout", "nested"])
 @pytest.mark.parametrize("claim", ["sensitivity", "recall", "auc"])
 def test_a_claim_by_class_is_refused(certify: str, claim: str) -> None:
     with pytest.raises(InputError, match=f"claim={claim} counts rows .* leave it out, or --group"):
-        Problem.of(Study.of(certify=certify, claim=claim, **GRIDS), TASK)
+        Problem.of(Study.paper(certify=certify, claim=claim, **GRIDS), TASK)
 
 
 def test_unlabelled_rows_are_refused() -> None:
@@ -117,18 +117,18 @@ def test_unlabelled_rows_are_refused() -> None:
     with pytest.raises(
         InputError, match=r"unlabelled rows count as independent .* leave out --unlabelled, or --group"
     ):
-        Problem.of(Study.of(certify="holdout", **GRIDS), task)
+        Problem.of(Study.paper(certify="holdout", **GRIDS), task)
 
 
 def test_holding_out_too_many_groups_is_refused() -> None:
     with pytest.raises(InputError, match=r"in \d groups?, .* leave at least 6 groups to learn from"):
-        Problem.of(Study.of(certify="holdout", holdout_share=0.8, **GRIDS), TASK)
+        Problem.of(Study.paper(certify="holdout", holdout_share=0.8, **GRIDS), TASK)
     with pytest.raises(InputError, match="hold out at least 1 group"):
-        Problem.of(Study.of(certify="holdout", holdout_share=0.04, **GRIDS), TASK)
+        Problem.of(Study.paper(certify="holdout", holdout_share=0.04, **GRIDS), TASK)
 
 
 def test_costs_are_of_rows_and_memory_is_an_upper_bound() -> None:
-    problem, plain = (Problem.of(Study.of(**GRIDS), task) for task in (TASK, blobs(N)))
+    problem, plain = (Problem.of(Study.paper(**GRIDS), task) for task in (TASK, blobs(N)))
     assert problem.compute_cost(20) == plain.compute_cost(N)
     assert [plain.rows_in(n) for n in range(N + 1)] == [plain.most_rows_in(n) for n in range(N + 1)]
     most = max(
@@ -143,9 +143,9 @@ def test_costs_are_of_rows_and_memory_is_an_upper_bound() -> None:
 
 
 def test_without_groups_nothing_is_different() -> None:
-    problem = Problem.of(Study.of(**GRIDS), blobs(30))
+    problem = Problem.of(Study.paper(**GRIDS), blobs(30))
     assert problem.criterion is problem.study.criterion
     assert problem.measure(None) is problem.criterion.measure
     assert (problem.n_totals, problem.total_type) == (2, np.int32)
-    grouped = Problem.of(Study.of(**GRIDS), TASK)
+    grouped = Problem.of(Study.paper(**GRIDS), TASK)
     assert (grouped.n_totals, grouped.total_type) == (3, np.int64)

@@ -40,7 +40,7 @@ def three_classes(n=30):
 
 @pytest.mark.parametrize("n", [6, 7, 30])
 def test_3_to_n_has_one_canonical_form(n):
-    listed = Study.of(k=range(3, n + 1))
+    listed = Study.paper(k=range(3, n + 1))
     one, other = Problem.of(listed, blobs(n)), Problem.of(Study(), blobs(n))
     assert one.study == other.study == Study()
     assert one.run_id == other.run_id == run_id(Study(), blobs(n).digest)
@@ -49,7 +49,7 @@ def test_3_to_n_has_one_canonical_form(n):
 
 
 def test_3_to_n_counts_the_rows_that_are_learned_from():
-    problem = Problem.of(Study.of(k=range(3, 31), certify="holdout", holdout_share=0.25), blobs(40))
+    problem = Problem.of(Study.paper(k=range(3, 31), certify="holdout", holdout_share=0.25), blobs(40))
     assert problem.task.n == 30
     assert problem.study.resampling.k is None
 
@@ -59,7 +59,7 @@ def test_3_to_n_counts_the_rows_that_are_learned_from():
 @given(k=st.none() | folds, n=st.integers(60, 80), seed=st.integers(0, 2**40))
 def test_a_problem_of_a_canonical_study_is_the_same_problem(parts, k, n, seed):
     task = blobs(n)
-    problem = Problem.of(Study.of(k=k, seed=seed, **parts), task)
+    problem = Problem.of(Study.paper(k=k, seed=seed, **parts), task)
     again = Problem.of(problem.study, task)
     assert (again.study, again.sizes, again.run_id) == (problem.study, problem.sizes, problem.run_id)
     assert problem.run_id == run_id(problem.study, task.digest)
@@ -68,7 +68,7 @@ def test_a_problem_of_a_canonical_study_is_the_same_problem(parts, k, n, seed):
 
 def test_the_run_id_is_that_of_all_rows_those_held_out_among_them():
     task = blobs(30)
-    study = Study.of(certify="holdout")
+    study = Study.paper(certify="holdout")
     other = Task(task.X.copy(), task.y, task.classes, task.schema, task.target, task.grouping)
     row = int(Problem.of(study, task).held[0])
     other.X[row] += 1.0
@@ -86,24 +86,24 @@ def test_the_run_id_is_that_of_all_rows_those_held_out_among_them():
 def test_k_lies_between_3_and_the_number_of_rows(name, k):
     values = {"k": (3, k)} if name == "k" else {"report_k": (k,)}
     with pytest.raises(InputError) as refused:
-        Problem.of(Study.of(**values), blobs(400))
+        Problem.of(Study.paper(**values), blobs(400))
     assert str(refused.value) == f"{name}={k} is outside 3..400: there are 400 rows to learn from"
 
 
 def test_the_ends_of_the_range_of_k_are_allowed():
-    problem = Problem.of(Study.of(k=(3, 400), report_k=(400,)), blobs(400))
+    problem = Problem.of(Study.paper(k=(3, 400), report_k=(400,)), blobs(400))
     assert problem.study.resampling.k == (3, 400)
 
 
 def test_report_k_has_to_be_computed():
     with pytest.raises(InputError, match=r"report_k=5 is not among k=3,4: add it"):
-        Problem.of(Study.of(k=(3, 4), report_k=(3, 5)), blobs(40))
-    assert Problem.of(Study.of(report_k=(5,)), blobs(40)).study.report_k == (5,)
+        Problem.of(Study.paper(k=(3, 4), report_k=(3, 5)), blobs(40))
+    assert Problem.of(Study.paper(report_k=(5,)), blobs(40)).study.report_k == (5,)
 
 
 def test_a_learner_for_two_classes_does_not_go_with_three_and_the_message_names_both(monkeypatch):
     monkeypatch.setitem(SLOTS, "learner", {GaussianSVM.name: GaussianSVM})  # none of another test's
-    assert Problem.of(Study.of(k=3), three_classes()).task.n_classes == 3
+    assert Problem.of(Study.paper(k=3), three_classes()).task.n_classes == 3
     monkeypatch.setattr(GaussianSVM, "kinds", frozenset({Kind.BINARY}))
     with pytest.raises(InputError) as refused:
         Problem.of(Study(), three_classes())
@@ -126,7 +126,7 @@ def test_several_kinds_are_all_named(monkeypatch):
 
 
 def test_the_safe_bound_is_refused_on_larger_sets_than_are_checked(monkeypatch):
-    study = Study.of(bound="safe", k=(3, 4))
+    study = Study.paper(bound="safe", k=(3, 4))
     monkeypatch.setattr("ckcv_ray.core.criteria.MOST_CHECKED", 10)
     assert Problem.of(study, blobs(30)).sizes[0].n_select == 10
     with pytest.raises(InputError, match="smallest k has 11: use catoni"):
@@ -135,16 +135,16 @@ def test_the_safe_bound_is_refused_on_larger_sets_than_are_checked(monkeypatch):
 
 def test_a_claim_on_a_member_that_some_size_lacks_is_refused():
     asked = {"certify": "holdout", "k": (3, 4)}
-    assert Problem.of(Study.of(**asked, n_splits=5, claim="member:4"), blobs(30)).held is not None
+    assert Problem.of(Study.paper(**asked, n_splits=5, claim="member:4"), blobs(30)).held is not None
     with pytest.raises(InputError, match="claim='member:5' is outside member:0 to member:4"):
-        Problem.of(Study.of(**asked, n_splits=5, claim=("vote", "member:5")), blobs(30))
+        Problem.of(Study.paper(**asked, n_splits=5, claim=("vote", "member:5")), blobs(30))
     with pytest.raises(InputError, match="claim='member:3' is outside member:0 to member:2"):
-        Problem.of(Study.of(**asked, resampling="rotation", claim="member:3"), blobs(30))
+        Problem.of(Study.paper(**asked, resampling="rotation", claim="member:3"), blobs(30))
 
 
 def test_what_does_not_go_with_the_rows_of_an_inner_selection_is_told_so():
     with pytest.raises(InputError, match=r"selecting inside 40 of the 60 rows \(nested\): k=41 is outside 3"):
-        Problem.of(Study.of(k=tuple(range(3, 51)), certify="nested"), blobs(60))
+        Problem.of(Study.paper(k=tuple(range(3, 51)), certify="nested"), blobs(60))
 
 
 @pytest.mark.parametrize("wrong", [None, "study", Study, {}])
@@ -168,7 +168,7 @@ def test_counts_are_those_of_splits_paths_and_steps(parts):
 
 
 def study_of(parts, **more):
-    return Study.of(C=(1, 2, 3), gamma=(0.5, 1), **parts, **more)
+    return Study.paper(C=(1, 2, 3), gamma=(0.5, 1), **parts, **more)
 
 
 @pytest.mark.parametrize("parts", COMBINATIONS, ids=str)
@@ -188,18 +188,18 @@ def test_rows_are_those_of_the_stage(parts):
 
 
 def test_a_fit_costs_what_the_learner_says_of_its_rows():
-    problem = Problem.of(Study.of(k=(3, 10)), blobs(30))
+    problem = Problem.of(Study.paper(k=(3, 10)), blobs(30))
     assert [problem.cost(Stage.SELECT, j) for j in (0, 1)] == [10.0**2, 24.0**2]
     for stage in (Stage.ESTIMATE, Stage.REFIT):
         assert [problem.cost(stage, j) for j in (0, 1)] == [20.0**2, 27.0**2]
     assert (problem.inner_share, problem.inner_sizes) == (0.0, ())
     for share, rows in (("third", 20), ("half", 15)):
-        nested = Problem.of(Study.of(certify="nested", outer_share=share, k=(3, 10)), blobs(30))
+        nested = Problem.of(Study.paper(certify="nested", outer_share=share, k=(3, 10)), blobs(30))
         assert nested.inner_share == pytest.approx((rows / 30) ** 2)
 
 
 def test_a_candidate_is_named_by_its_setting_and_its_smallest_k():
-    problem = Problem.of(Study.of(C=(0.1, 10), gamma=(0.5, 2), k=(5, 6, 11)), blobs(30))
+    problem = Problem.of(Study.paper(C=(0.1, 10), gamma=(0.5, 2), k=(5, 6, 11)), blobs(30))
     assert problem.candidate(Leader(0.5, 1, 0, 0)) == Candidate({"C": 10.0, "gamma": 0.5}, 5)
     found = problem.candidate(Leader(0.5, 0, 1, 2))
     assert found == ({"C": 0.1, "gamma": 2.0}, 11)
@@ -210,7 +210,7 @@ def test_a_candidate_is_named_by_its_setting_and_its_smallest_k():
 @repeatable
 def test_sizes_of_their_own_are_those_of_the_folds_reported(k, wanted):
     report = tuple(one for one in wanted if k is None or one in k)
-    problem = Problem.of(Study.of(k=k, report_k=report), blobs(30))
+    problem = Problem.of(Study.paper(k=k, report_k=report), blobs(30))
     held = {30 // one for one in report}
     assert problem.own == tuple(j for j, size in enumerate(problem.sizes) if size.n_select in held)
 
@@ -220,7 +220,7 @@ def test_sizes_of_their_own_are_those_of_the_folds_reported(k, wanted):
 
 def test_rows_held_out_are_seen_by_no_worker():
     task = blobs(40)
-    problem = Problem.of(Study.of(certify="holdout", holdout_share=0.25), task)
+    problem = Problem.of(Study.paper(certify="holdout", holdout_share=0.25), task)
     assert problem.all_rows is task
     assert len(problem.held) == 10
     left = np.setdiff1d(np.arange(40), problem.held)
@@ -243,7 +243,7 @@ def test_without_a_holdout_all_rows_are_learned_from():
 
 @pytest.mark.parametrize(("share", "estimated"), [("third", 20), ("half", 30)])
 def test_inner_selections_see_all_rows_but_their_estimate_set(share, estimated):
-    study = Study.of(certify="nested", outer_splits=4, k=(3, 5), n_splits=7, report_k=(5,), seed=2)
+    study = Study.paper(certify="nested", outer_splits=4, k=(3, 5), n_splits=7, report_k=(5,), seed=2)
     study, task = study.replace(outer_share=share), blobs(60)
     problem = Problem.of(study, task)
     assert problem.outer.resampling == study.outer
@@ -262,7 +262,7 @@ def test_inner_selections_see_all_rows_but_their_estimate_set(share, estimated):
 
 @pytest.mark.parametrize(("share", "possible"), [("third", 15), ("half", 20)])
 def test_fewer_outer_splits_are_drawn_than_there_are_estimate_sets(share, possible):
-    study, task = Study.of(certify="nested", outer_share=share, outer_splits=possible - 1), blobs(6)
+    study, task = Study.paper(certify="nested", outer_share=share, outer_splits=possible - 1), blobs(6)
     assert study.outer.fold_sizes(6)[0].n_splits == possible - 1
     study.outer.check(6)
     messages = rf"^outer_splits={possible}: 6 rows have only {possible} different .* at most {possible - 1}$"
@@ -273,11 +273,11 @@ def test_fewer_outer_splits_are_drawn_than_there_are_estimate_sets(share, possib
 
 
 def test_another_study_on_the_same_rows_certifies_nothing():
-    problem = Problem.of(Study.of(certify="holdout", holdout_share=0.25), blobs(40))
+    problem = Problem.of(Study.paper(certify="holdout", holdout_share=0.25), blobs(40))
     other = problem.with_study(problem.study.replace(n_splits=3))
     assert other.task.n == other.all_rows.n == 30
     assert other.held is None
-    assert other.study == Study.of(n_splits=3)
+    assert other.study == Study.paper(n_splits=3)
 
 
 def test_three_classes_have_three_totals(monkeypatch):

@@ -22,18 +22,18 @@ LABELLED = Study(
 
 @pytest.mark.parametrize("named", ["svm,centroid", "svm, centroid", ["svm", "centroid"], ("svm", "centroid")])
 def test_options_go_to_the_learners_that_have_them(named: Any) -> None:
-    study = Study.of(learner=named, C=(1, 10), shrinkage=(0.5,), k=(3, 5))
+    study = Study.paper(learner=named, C=(1, 10), shrinkage=(0.5,), k=(3, 5))
     assert study.learner == Choice((SVM, NearestCentroid((0.5,))))
     assert study.resampling.k == (3, 5)
 
 
 @pytest.mark.parametrize("named", ["svm", ["svm"], ("svm",)])
 def test_a_single_name_is_that_learner_itself(named: Any) -> None:
-    assert Study.of(learner=named, C=(1, 10)) == Study.of(C=(1, 10)) == Study(learner=SVM)
+    assert Study.paper(learner=named, C=(1, 10)) == Study.paper(C=(1, 10)) == Study(learner=SVM)
 
 
 def test_options_that_are_left_out_have_the_defaults_of_each_learner() -> None:
-    assert Study.of(learner="stump,svm").learner == Choice((DecisionStump(), GaussianSVM()))
+    assert Study.paper(learner="stump,svm").learner == Choice((DecisionStump(), GaussianSVM()))
 
 
 @pytest.mark.parametrize(
@@ -72,13 +72,15 @@ def test_options_that_are_left_out_have_the_defaults_of_each_learner() -> None:
 )
 def test_what_is_wrong_is_named(asked: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
-        Study.of(**asked)
+        Study.paper(**asked)
 
 
 def test_an_option_can_be_given_to_one_learner_alone() -> None:
-    study = Study.of(learner="svm,centroid", svm={"C": (1, 10), "max-iter": 500}, centroid={"shrinkage": 2})
+    study = Study.paper(
+        learner="svm,centroid", svm={"C": (1, 10), "max-iter": 500}, centroid={"shrinkage": 2}
+    )
     assert study.learner == Choice((GaussianSVM(C=(1, 10), max_iter=500), NearestCentroid((2.0,))))
-    assert Study.of(learner="svm", svm={"C": (1, 10)}) == Study(learner=SVM)
+    assert Study.paper(learner="svm", svm={"C": (1, 10)}) == Study(learner=SVM)
 
 
 def test_what_is_given_to_one_learner_takes_precedence() -> None:
@@ -91,22 +93,22 @@ def test_options_of_learners_in_a_file_may_be_tables(tmp_path: Path) -> None:
     (tmp_path / "study.toml").write_text(
         'learner = ["svm", "centroid"]\nC = [1, 10]\nk = 3\ncentroid.shrinkage = 2\n[svm]\nmax-iter = 500\n'
     )
-    study = Study.of(**read_toml(tmp_path / "study.toml"))
+    study = Study.paper(**read_toml(tmp_path / "study.toml"))
     assert study.learner == Choice((GaussianSVM(C=(1, 10), max_iter=500), NearestCentroid((2.0,))))
 
 
 def test_a_label_can_stand_for_any_learner() -> None:
     options = {"equal": {"learner": "svm"}, "balanced": {"learner": "svm", "class_weight": "balanced"}}
-    assert Study.of(learner="equal,balanced", C=(1, 10), **options) == LABELLED
-    assert Study.of(**LABELLED.options()) == LABELLED
+    assert Study.paper(learner="equal,balanced", C=(1, 10), **options) == LABELLED
+    assert Study.paper(**LABELLED.options()) == LABELLED
     with pytest.raises(InputError, match=r"balanced.learner='jungle' is not known: choose from svm"):
-        Study.of(learner="svm,balanced", balanced={"learner": "jungle"})
+        Study.paper(learner="svm,balanced", balanced={"learner": "jungle"})
     with pytest.raises(InputError, match="learner='balanced' is not known"):
-        Study.of(learner="balanced", balanced={"learner": "svm"})
+        Study.paper(learner="balanced", balanced={"learner": "svm"})
 
 
 def test_parameters_go_to_the_learners_that_have_them() -> None:
-    study = Study.of(
+    study = Study.paper(
         learner="svm,tree,forest,neighbors",
         param={"min_samples_leaf": (2, 4), "forest.max_features": ("sqrt",), "n_neighbors": (1, 2)},
     )
@@ -115,7 +117,7 @@ def test_parameters_go_to_the_learners_that_have_them() -> None:
     assert tree.param == {"min_samples_leaf": (2, 4)}
     assert forest.param == {"max_features": ("sqrt",), "min_samples_leaf": (2, 4)}
     assert neighbors.param == {"n_neighbors": (1, 2)}
-    table = Study.of(
+    table = Study.paper(
         learner="tree,forest", param=["min_samples_leaf=2,4"], forest={"param": {"max_features": 0.5}}
     )
     assert table.learner.learners[1].param == {"max_features": (0.5,), "min_samples_leaf": (2, 4)}
@@ -127,25 +129,25 @@ def test_parameters_go_to_the_learners_that_have_them() -> None:
         "forest.depth": "param 'depth' is not a parameter of RandomForestClassifier",
     }.items():
         with pytest.raises(InputError, match=message):
-            Study.of(learner="svm,tree,forest", param={param: (1,)})
+            Study.paper(learner="svm,tree,forest", param={param: (1,)})
 
 
 def test_estimators_can_be_among_the_learners() -> None:
-    text = Study.of(learner="svm,sklearn.naive_bayes:BernoulliNB", C=(1, 10), param={"alpha": (1.0,)})
-    listed = Study.of(learner=["svm", BernoulliNB()], C=(1, 10), param={"alpha": (1.0,)})
+    text = Study.paper(learner="svm,sklearn.naive_bayes:BernoulliNB", C=(1, 10), param={"alpha": (1.0,)})
+    listed = Study.paper(learner=["svm", BernoulliNB()], C=(1, 10), param={"alpha": (1.0,)})
     estimator = AnyEstimator(estimator=BernoulliNB(), param={"alpha": (1.0,)})
     assert text == listed == Study(learner=Choice((SVM, estimator), ("svm", "BernoulliNB")))
     assert text.learner.names == ("svm", "BernoulliNB")
-    assert Study.of(**text.options()) == text
+    assert Study.paper(**text.options()) == text
     assert Study.from_json(text.to_json()) == text
     assert text.replace(BernoulliNB={"sample": 1}).learner.learners[1].sample == 1
     with pytest.raises(InputError, match="names BernoulliNB twice"):
-        Study.of(learner=[BernoulliNB(), BernoulliNB(alpha=2.0)])
-    assert Study.of(learner=[BernoulliNB()]) == Study.of(learner=BernoulliNB())
+        Study.paper(learner=[BernoulliNB(), BernoulliNB(alpha=2.0)])
+    assert Study.paper(learner=[BernoulliNB()]) == Study.paper(learner=BernoulliNB())
 
 
 def test_options_are_listed_by_name_and_by_label_where_several_have_them() -> None:
-    listed = Study.of(learner="svm,centroid", C=(1, 10)).options()
+    listed = Study.paper(learner="svm,centroid", C=(1, 10)).options()
     assert listed["learner"] == "svm,centroid"
     assert (listed["C"], listed["shrinkage"]) == ((1.0, 10.0), NearestCentroid().shrinkage)
     twice = LABELLED.options()
@@ -155,24 +157,24 @@ def test_options_are_listed_by_name_and_by_label_where_several_have_them() -> No
 
 
 def test_a_study_can_be_made_again_from_its_options() -> None:
-    for study in (Study.of(learner="centroid,svm", C=(1, 10)), Study.of(learner="svm", gamma=2)):
-        assert Study.of(**study.options()) == study
+    for study in (Study.paper(learner="centroid,svm", C=(1, 10)), Study.paper(learner="svm", gamma=2)):
+        assert Study.paper(**study.options()) == study
 
 
 def test_other_options_are_kept_when_some_are_changed() -> None:
-    study = Study.of(learner="svm,centroid", C=(1, 10), shrinkage=2, seed=4)
+    study = Study.paper(learner="svm,centroid", C=(1, 10), shrinkage=2, seed=4)
     assert study.replace() == study
     assert study.replace(seed=5).learner == study.learner
     assert study.replace(C=7).learner == Choice((GaussianSVM(C=7), NearestCentroid((2.0,))))
     assert study.replace(learner="centroid,svm").learner == Choice((NearestCentroid((2.0,)), SVM))
-    assert study.replace(learner="centroid") == Study.of(learner="centroid", shrinkage=2, seed=4)
+    assert study.replace(learner="centroid") == Study.paper(learner="centroid", shrinkage=2, seed=4)
     assert study.replace(learner="svm").replace(learner="stump,svm").learner == Choice((DecisionStump(), SVM))
     assert LABELLED.replace(seed=1).learner == LABELLED.learner
     assert get_values(LABELLED.replace(learner="balanced").learner)["class_weight"] == "balanced"
 
 
 def test_differences_name_the_learners_and_their_options() -> None:
-    study = Study.of(learner="svm,centroid", C=(1, 10))
+    study = Study.paper(learner="svm,centroid", C=(1, 10))
     assert study.differences(study) == []
     assert study.differences(study.replace(C=1)) == ["C: requested (1.0, 10.0), in the folder (1.0,)"]
     assert study.differences(study.replace(learner="centroid,svm")) == [

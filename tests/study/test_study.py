@@ -99,7 +99,7 @@ COMBINATIONS = [
 
 def base(name: str) -> Study:
     """A study on which the option of that name can be changed alone."""
-    return Study.of(**OF_PART[name], delta=0.2) if name in OF_PART else Study()
+    return Study.paper(**OF_PART[name], delta=0.2) if name in OF_PART else Study()
 
 
 @dataclass(frozen=True)
@@ -221,8 +221,8 @@ def test_differences_names_the_one_option_that_differs(name):
 
 
 def test_differences_tell_all_folds_as_they_are_asked_for():
-    assert Study().differences(Study.of(k=(3, 4))) == ["k: requested 3:n, in the folder (3, 4)"]
-    long = Study.of(C=[c + 0.123456789 for c in range(20)])
+    assert Study().differences(Study.paper(k=(3, 4))) == ["k: requested 3:n, in the folder (3, 4)"]
+    long = Study.paper(C=[c + 0.123456789 for c in range(20)])
     (line,) = long.differences(Study())
     assert "..., in the folder (0.01, " in line
     assert len(line) < 200
@@ -234,7 +234,7 @@ def test_the_data_change_the_run_id():
 
 def test_the_run_id_is_the_sha256_of_canonical_json():
     """Written out by hand from the contract: sorted keys, no spaces, lists for tuples."""
-    study = Study.of(C=(1, 10), gamma=(0.5,), k=(4, 3), delta=0.1, seed=7, scale="none", report_k=(3,))
+    study = Study.paper(C=(1, 10), gamma=(0.5,), k=(4, 3), delta=0.1, seed=7, scale="none", report_k=(3,))
     text = (
         '{"data":"d","study":{"certify":{"name":"occam"},'
         '"criterion":{"bound":"clopper_pearson","delta":0.1,"name":"error"},"exhaustive":false,'
@@ -247,25 +247,25 @@ def test_the_run_id_is_the_sha256_of_canonical_json():
 
 def test_the_run_id_does_not_depend_on_the_hash_seed():
     asked = {"k": (9, 3, 5), "report_k": (5, 3), "certify": "holdout", "claim": ("vote", "random")}
-    code = f"from ckcv_ray.study import *; print(run_id(Study.of(**{asked}), '0' * 64))"
+    code = f"from ckcv_ray.study import *; print(run_id(Study.paper(**{asked}), '0' * 64))"
     other = "2" if os.environ.get("PYTHONHASHSEED") == "1" else "1"
     environment = {**os.environ, "PYTHONHASHSEED": other}
     messages = subprocess.run(
         [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
     )
-    assert messages.stdout.strip() == run_id(Study.of(**asked), DIGEST)
+    assert messages.stdout.strip() == run_id(Study.paper(**asked), DIGEST)
 
 
 def test_the_same_question_in_other_types_has_the_same_id():
-    plain = Study.of(C=(1.0, 10.0), gamma=(2.0,), k=(3, 4), delta=0.5, n_splits=5)
-    typed = Study.of(
+    plain = Study.paper(C=(1.0, 10.0), gamma=(2.0,), k=(3, 4), delta=0.5, n_splits=5)
+    typed = Study.paper(
         C=np.array([10, 1, 10]),
         gamma=[np.float32(2)],
         k=np.array([4, 3]),
         delta=np.float64(0.5),
         n_splits=np.int64(5),
     )
-    written = Study.of(C="1,10", gamma="2", k="3:4", delta=0.5, n_splits=5)
+    written = Study.paper(C="1,10", gamma="2", k="3:4", delta=0.5, n_splits=5)
     parts = Study(GaussianSVM(C=[1, 10], gamma=2.0), Complete([3, 4], 5), Race(MeanBound(0.5)))
     for other in (typed, written, parts):
         assert other == plain
@@ -311,7 +311,7 @@ def test_json_holds_every_part_and_option(resampling, certify):
     claimed = (
         {} if certify == "occam" else {"claim": "sensitivity", "positive": "sick"}
     )  # said if not default
-    study = Study.of(resampling=resampling, certify=certify, class_weight="balanced", **claimed)
+    study = Study.paper(resampling=resampling, certify=certify, class_weight="balanced", **claimed)
     messages = study.to_json()
     assert set(messages) == {*SLOTS, *list_options()} - {"encode", "fill", "rare"}  # said if not the default
     for slot, name in {"resampling": resampling, "certify": certify}.items():
@@ -339,7 +339,7 @@ def test_a_learner_that_is_registered_is_known_by_its_name(monkeypatch):
     monkeypatch.delitem(LEARNERS, "another")
     study = Study(learner=GaussianSVM(C=2.0))
     with pytest.raises(InputError, match="learner='another' is not known: choose from svm"):
-        Study.of(learner="another")
+        Study.paper(learner="another")
     with pytest.raises(InputError, match=r"learner=.* is not one of svm"):
         study.with_learner(AnotherSVM())
     assert register(AnotherSVM) is AnotherSVM
@@ -353,17 +353,17 @@ def test_a_learner_that_is_registered_is_known_by_its_name(monkeypatch):
 
 @given(any_study)
 def test_a_study_is_made_of_its_options(study):
-    assert Study.of(**study.options()) == study
+    assert Study.paper(**study.options()) == study
     assert study.replace() == study
     assert study.replace(**study.options()) == Study().replace(**study.options()) == study
 
 
 def test_options_in_other_words():
     values = {"C": "log:-2:4:13", "gamma": "log:-4:1:11", "k": "3:n", "report_k": "3,5"}
-    assert Study.of(**values) == Study.of(report_k=(3, 5))
-    assert Study.of(k="5:7").resampling.k == (5, 6, 7)
-    assert Study.of(claim="vote,random", certify="holdout").certification.claim == ("vote", "random")
-    assert Study.of() == Study() == Study.of(learner="svm", certify="occam")
+    assert Study.paper(**values) == Study.paper(report_k=(3, 5))
+    assert Study.paper(k="5:7").resampling.k == (5, 6, 7)
+    assert Study.paper(claim="vote,random", certify="holdout").certification.claim == ("vote", "random")
+    assert Study.paper() == Study() == Study.paper(learner="svm", certify="occam")
 
 
 @pytest.mark.parametrize("name", ["scaling", "c", "K", "lambda", "protocol", "certification", ""])
@@ -430,7 +430,7 @@ def test_parts_that_do_not_go_together_name_both():
 def test_a_criterion_without_a_proof_names_both(monkeypatch):
     monkeypatch.setattr(Occam, "criteria", frozenset({"error"}))
     with pytest.raises(InputError, match="certify=occam requires criterion error, not another"):
-        Study.of(criterion="another")
+        Study.paper(criterion="another")
 
 
 @pytest.mark.parametrize("value", [None, "svm", GaussianSVM, Execution()], ids=str)
@@ -460,7 +460,7 @@ def test_a_search_says_what_it_goes_with(search):
         Study(resampling=KFold(3))
     for refused in ("kfold:3", "nested_halves:4"):
         with pytest.raises(InputError, match=r"requires resampling complete or .* ckcv evaluate has"):
-            Study.of(resampling=refused)
+            Study.paper(resampling=refused)
     with pytest.raises(InputError, match="resampling=rotation requires a certification"):
         Study.without_certification("rotation")
     with pytest.raises(InputError, match=r"certify=None is not one of"):
@@ -487,13 +487,13 @@ def test_options_of_a_study_without_a_certification_are_those_of_its_learner():
 
 
 def test_replacing_an_option_keeps_all_others():
-    study = Study.of(C=(1,), k=(3, 4), n_splits=7, certify="holdout", claim="vote", seed=3, report_k=3)
+    study = Study.paper(C=(1,), k=(3, 4), n_splits=7, certify="holdout", claim="vote", seed=3, report_k=3)
     assert study.replace(delta=0.2).options() == study.options() | {"delta": 0.2}
     assert study.replace(claim="random").options() == study.options() | {"claim": ("random",)}
 
 
 def test_replacing_a_part_keeps_the_options_that_the_new_one_has():
-    study = Study.of(C=(1,), k=(3, 4), n_splits=7, certify="holdout", claim="vote", seed=3)
+    study = Study.paper(C=(1,), k=(3, 4), n_splits=7, certify="holdout", claim="vote", seed=3)
     rotation = study.replace(resampling="rotation")
     assert rotation.resampling == Rotation((3, 4))
     assert rotation.certification == study.certification
@@ -504,11 +504,11 @@ def test_replacing_a_part_keeps_the_options_that_the_new_one_has():
 
 
 def test_what_a_study_says_of_its_parts():
-    assert Study.of(delta=0.25).delta == 0.25
+    assert Study.paper(delta=0.25).delta == 0.25
     assert Study().outer_splits is None
-    nested = Study.of(certify="nested", outer_splits=2, report_k=(3,), C=(1,), n_splits=9)
+    nested = Study.paper(certify="nested", outer_splits=2, report_k=(3,), C=(1,), n_splits=9)
     assert nested.outer_splits == 2
-    assert nested.inner() == Study.of(C=(1,), n_splits=9)
+    assert nested.inner() == Study.paper(C=(1,), n_splits=9)
     assert nested.outer == Outer(3, 2)
     assert nested.replace(outer_share="half").outer == Outer(2, 2)
     assert Study().outer is None
@@ -520,8 +520,8 @@ def test_what_a_study_says_of_its_parts():
 def test_a_toml_file_gives_a_study(tmp_path):
     file = tmp_path / "study.toml"
     file.write_text('C = [1, 10.0]\ngamma = "log:0:1:2"\nk = "3,4"\ndelta = 0.1\nexhaustive = true\n')
-    expected = Study.of(C=(1, 10), gamma=(1, 10), k=(3, 4), delta=0.1, exhaustive=True)
-    assert Study.of(**read_toml(file)) == expected
+    expected = Study.paper(C=(1, 10), gamma=(1, 10), k=(3, 4), delta=0.1, exhaustive=True)
+    assert Study.paper(**read_toml(file)) == expected
 
 
 @pytest.mark.parametrize("content", [b"C = [1", b"C = 1\nC = 2", b"\xff\xfe", None])
@@ -537,8 +537,8 @@ def test_a_study_file_may_speak_as_the_command_line_does(tmp_path):
     (tmp_path / "a.toml").write_text(
         'C = 1\nk = 5\nn-splits = 7\nscale = "none"\ncertify = "holdout"\nclaim = "vote,random"'
     )
-    found = Study.of(**read_toml(tmp_path / "a.toml"))
-    assert found == Study.of(
+    found = Study.paper(**read_toml(tmp_path / "a.toml"))
+    assert found == Study.paper(
         C=(1.0,), k=(5,), n_splits=7, scale="none", certify="holdout", claim=("vote", "random")
     )
     (tmp_path / "a.toml").write_text("n-splits = 7\nn_splits = 7")
@@ -561,7 +561,7 @@ def test_grids_are_sorted_unique_and_rounded_to_12_digits(values):
 def test_a_difference_beyond_the_twelfth_digit_is_none():
     assert GaussianSVM(C=(1.0, 1.0 + 1e-13)).C == (1.0,)
     assert len(GaussianSVM(C=(1.0, 1.0 + 1e-11)).C) == 2
-    assert Study.of(C=(0.1 + 0.2,)) == Study.of(C=(0.3,))
+    assert Study.paper(C=(0.1 + 0.2,)) == Study.paper(C=(0.3,))
 
 
 def test_the_default_grids_are_the_ones_the_manual_states():
@@ -581,70 +581,70 @@ NOT_WHOLE = [*NOT_NUMBERS, 1.0, 2.5, nan]
 @pytest.mark.parametrize("name", ["delta", "tolerance"])
 def test_a_number_has_to_be_one(name, value):
     with pytest.raises(InputError, match=rf"^{name}=.*is not a number"):
-        Study.of(**{name: value})
+        Study.paper(**{name: value})
 
 
 @pytest.mark.parametrize("value", NOT_WHOLE, ids=repr)
 @pytest.mark.parametrize("name", ["n_splits", "seed", "max_iter"])
 def test_a_whole_number_has_to_be_one(name, value):
     with pytest.raises(InputError, match=rf"^{name}=.*is not a whole number"):
-        Study.of(**{name: value})
+        Study.paper(**{name: value})
 
 
 @pytest.mark.parametrize("value", NOT_NUMBERS, ids=repr)
 @pytest.mark.parametrize("name", ["C", "gamma"])
 def test_a_grid_holds_numbers(name, value):
     with pytest.raises(InputError, match=rf"^{name}=.*is not a number"):
-        Study.of(**{name: [1.0, value]})
+        Study.paper(**{name: [1.0, value]})
 
 
 @pytest.mark.parametrize("value", NOT_WHOLE, ids=repr)
 @pytest.mark.parametrize("name", ["k", "report_k"])
 def test_folds_are_whole_numbers(name, value):
     with pytest.raises(InputError, match=rf"^{name}=.*is not a whole number"):
-        Study.of(**{name: [3, value]})
+        Study.paper(**{name: [3, value]})
 
 
 @pytest.mark.parametrize("name", ["C", "gamma", "k", "report_k"])
 @pytest.mark.parametrize("value", [b"1", {}, {3: 1}, np.array(3), Execution()], ids=str)
 def test_a_list_has_to_be_one(name, value):
     with pytest.raises(InputError, match=rf"^{name}=.*is not a sequence"):
-        Study.of(**{name: value})
+        Study.paper(**{name: value})
 
 
 @pytest.mark.parametrize("name", ["C", "gamma", "k", "report_k"])
 def test_a_single_number_is_a_list_of_one(name):
-    assert Study.of(**{name: 3}) == Study.of(**{name: "3"}) == Study.of(**{name: (3,)})
+    assert Study.paper(**{name: 3}) == Study.paper(**{name: "3"}) == Study.paper(**{name: (3,)})
     for odd in (True, nan, "a", ""):
         with pytest.raises(InputError, match=rf"^{name}="):
-            Study.of(**{name: odd})
+            Study.paper(**{name: odd})
 
 
 @pytest.mark.parametrize("name", ["C", "gamma", "k"])
 def test_a_grid_may_not_be_empty(name):
     with pytest.raises(InputError, match=rf"^{name} is empty"):
-        Study.of(**{name: ()})
+        Study.paper(**{name: ()})
 
 
 @pytest.mark.parametrize("value", [0, -0.0, -1, -1e-9, inf, -inf, nan])
 @pytest.mark.parametrize("name", ["C", "gamma"])
 def test_grid_values_are_positive_and_finite(name, value):
     with pytest.raises(InputError, match=rf"^{name}=.*positive and finite"):
-        Study.of(**{name: [1.0, value]})
+        Study.paper(**{name: [1.0, value]})
 
 
 @pytest.mark.parametrize("name", ["C", "gamma", "delta", "tolerance"])
 def test_a_number_too_large_for_float64_is_bad_input(name):
     huge = 10**400  # TOML and JSON know integers of any length
     with pytest.raises(InputError, match=name):
-        Study.of(**{name: [huge] if name in ("C", "gamma") else huge})
+        Study.paper(**{name: [huge] if name in ("C", "gamma") else huge})
 
 
 @pytest.mark.parametrize("name", ["delta", "tolerance"])
 @pytest.mark.parametrize("value", [0, 1, 0.0, 1.0, -0.1, 1.5, inf, -inf, nan])
 def test_delta_and_tolerance_lie_strictly_between_0_and_1(name, value):
     with pytest.raises(InputError, match=rf"^{name}=.*outside \(0, 1\)"):
-        Study.of(**{name: value})
+        Study.paper(**{name: value})
 
 
 @pytest.mark.parametrize(
@@ -653,8 +653,8 @@ def test_delta_and_tolerance_lie_strictly_between_0_and_1(name, value):
 )
 def test_counts_have_a_least_value(name, value, least):
     with pytest.raises(InputError, match=rf"^{name}={value} is below {least}"):
-        Study.of(**{name: value})
-    assert Study.of(**{name: least}).options()[name] == least
+        Study.paper(**{name: value})
+    assert Study.paper(**{name: least}).options()[name] == least
 
 
 CHOICES = {
@@ -669,13 +669,13 @@ CHOICES = {
 @pytest.mark.parametrize("value", ["unheard", "", None, 1, True, [], {}], ids=repr)
 def test_names_are_chosen_from_those_there_are(name, value):
     with pytest.raises(InputError) as refused:
-        Study.of(**{name: value})
+        Study.paper(**{name: value})
     messages = str(refused.value)
     assert messages.startswith(f"{name}={value!r} is not known")
     assert all(choice in messages for choice in CHOICES[name])
     for choice in CHOICES[name]:
         needed = {"estimator": "sklearn.dummy:DummyClassifier"} if choice == "estimator" else {}
-        assert Study.of(**{name: choice}, **needed).options()[name] == choice
+        assert Study.paper(**{name: choice}, **needed).options()[name] == choice
 
 
 SICK = {"sick": 10, "healthy": 1}
@@ -693,13 +693,13 @@ SICK = {"sick": 10, "healthy": 1}
     ids=str,
 )
 def test_costs_may_be_written_in_several_ways_and_in_any_order(asked):
-    study = Study.of(**asked)
-    assert study == Study.of(criterion="cost", costs=SICK)
+    study = Study.paper(**asked)
+    assert study == Study.paper(criterion="cost", costs=SICK)
     assert study.to_json()["criterion"]["costs"] == "healthy=1,sick=10"
     assert run_id(study, DIGEST) == run_id(Study.from_json(study.to_json()), DIGEST)
     assert Study().replace(**asked) == study
     assert study.replace(seed=3).replace(seed=0) == study
-    assert Study.of(**study.options()) == study
+    assert Study.paper(**study.options()) == study
     assert study.replace(criterion="balanced").options().get("costs") is None
 
 
@@ -709,19 +709,19 @@ def test_costs_are_read_from_a_file_as_text_or_as_a_table(tmp_path):
         'criterion = "cost"\n[costs]\nsick = 10\nhealthy = 1',
     ):
         (tmp_path / "study.toml").write_text(text)
-        assert Study.of(**read_toml(tmp_path / "study.toml")) == Study.of(criterion="cost", costs=SICK)
+        assert Study.paper(**read_toml(tmp_path / "study.toml")) == Study.paper(criterion="cost", costs=SICK)
 
 
 @pytest.mark.parametrize("value", [0, 1, "yes", "true", None], ids=repr)
 def test_exhaustive_is_true_or_false(value):
     with pytest.raises(InputError, match=r"^exhaustive=.*true or false"):
-        Study.of(exhaustive=value)
+        Study.paper(exhaustive=value)
 
 
 def test_a_refusal_is_ours_and_a_value_error():
     assert issubclass(InputError, CKCVError)
     with pytest.raises(ValueError, match="seed=-1"):
-        Study.of(seed=-1)
+        Study.paper(seed=-1)
 
 
 # Execution

@@ -10,7 +10,7 @@ from ckcv_ray.errors import InputError
 from ckcv_ray.runs.run import run_job
 
 PAGE = Path(__file__).parents[2] / "docs" / "guides" / "gallery.md"
-SMALL = Study.of(learner="tree", k=(3,), n_splits=2)
+SMALL = Study.paper(learner="tree", k=(3,), n_splits=2)
 
 
 def test_there_are_exhibits_enough():

@@ -351,7 +351,7 @@ def test_without_the_package_that_reads_them_the_papers_sets_are_refused_with_th
 def test_a_folder_imports_nothing_for_the_source_that_it_names(plug_ins, tmp_path, ckcv):
     """Not even if it is a forged one, of a plug-in that is installed."""
     plug_ins(letters=HERE)
-    study = Study.of(C=(1.0,), gamma=(1.0,), k=(3,), n_splits=2)
+    study = Study.paper(C=(1.0,), gamma=(1.0,), k=(3,), n_splits=2)
     task = Task.from_table(load_source("twonorm:30:0").learn, source="letters:ab")
     run_job(Job(study, task, tmp_path / "run"), Execution("serial"))
     csv.write_csv(load_source("twonorm:30:0").learn, tmp_path / "new.csv")

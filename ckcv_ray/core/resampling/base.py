@@ -101,7 +101,8 @@ class Resampling(ABC):
         in_text, separator: the fields whose values may follow in its text, as in repeated_kfold:10x5, and
             what separates them.
         selects: whether its splits have a select set, for a certification; else they are scored alone.
-        k: numbers of folds requested, ascending; None for 3 .. n, and empty where they are not varied.
+        k: numbers of folds requested, ascending; None for 3 .. n, "auto" for those that suit the number of
+            units, and empty where they are not varied.
         inner: the resampling inside each training set, in which settings are selected; None without one.
         names_rows: whether its splits are of the rows of one table, which groups cannot replace.
         undrawn: why the units that a split scores are not drawn at random by the seed; "" if they are.
@@ -114,7 +115,7 @@ class Resampling(ABC):
     names_rows: ClassVar[bool] = False
     undrawn: ClassVar[str] = NOT_DRAWN
 
-    k: tuple[int, ...] | None = ()
+    k: tuple[int, ...] | str | None = ()
     inner: "Resampling | None" = None
 
     def __post_init__(self) -> None:

@@ -14,7 +14,7 @@ Reference: Anguita et al., ESANN 2012, Algorithm 1 and section 4.
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import combinations, islice
-from math import comb
+from math import comb, log
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -28,6 +28,10 @@ from ckcv_ray.errors import InputError
 from ckcv_ray.validation import folds
 
 LEAST_K = 3
+AUTO = "auto"
+MOST_UNITS_OF_ALL = 1300  # up to which auto takes every k
+LEAST_BOUND = 0.05  # auto takes no k whose proven bound could not be below it
+USUAL_K = 10  # which auto always takes
 
 
 def check_folds(name: str, k: tuple[int, ...], n: int, unit: str = "row") -> None:
@@ -38,12 +42,40 @@ def check_folds(name: str, k: tuple[int, ...], n: int, unit: str = "row") -> Non
         )
 
 
-def _check_k(name: str, value: Any) -> tuple[int, ...] | None:
+def choose_k(n: int, settings: int, delta: float) -> tuple[int, ...] | None:
+    """Return the numbers of folds that suit n units; None for all of them.
+
+    Many units have too many fold sizes to compare: then they are 3, 4, 5, ... 20 and from there in steps of a
+    tenth, up to the largest for which delta, divided among the settings, still gives a bound of 5 % on a set
+    without errors, and at least 10. Labels have no part in it.
+
+    Args:
+        n: number of units, at least 3.
+        settings: number of settings that are compared.
+        delta: failure probability of the bound.
+    """
+    if n <= MOST_UNITS_OF_ALL:
+        return None
+    most = min(n, max(USUAL_K, int(LEAST_BOUND * n / log(settings / delta))))
+    ladder = [LEAST_K]
+    while (following := ladder[-1] + max(1, ladder[-1] // 10)) <= most:
+        ladder.append(following)
+    return tuple(ladder)
+
+
+def _check_k(name: str, value: Any) -> tuple[int, ...] | str | None:
+    if isinstance(value, str) and value == AUTO:
+        return AUTO
     every = value is None or (isinstance(value, str) and value == "3:n")
     return None if every else folds(name, value, least=1)
 
 
-K = Option(_check_k, "Numbers of folds: 3,4,5,10, a range 3:20, or 3:n.", default_text="3:n")
+K = Option(
+    _check_k,
+    "Numbers of folds: 3,4,5,10, a range 3:20, 3:n, or auto: all of them for up to 1,300 rows, else 3, 4, 5, "
+    "... and from 20 on in steps of a tenth, as far as they are worth it.",
+    default_text="auto",
+)
 N_SPLITS = Option(check_n_splits, "Number of random splits for each k, such as 100.", int, "20")
 
 
@@ -58,10 +90,25 @@ class CertifiableFolds(Resampling):
         Raises:
             InputError: a k is outside 3 .. n.
         """
+        if isinstance(self.k, str):
+            return self
         check_folds("k", self.k or (), n, unit)
         if self.k != tuple(range(LEAST_K, n + 1)):
             return self
         return replace(self, k=None)  # type: ignore[type-var]
+
+    def choose_k(self, n: int, settings: int, delta: float) -> Self:
+        """Return it with the numbers of folds that "auto" stands for; see ``choose_k``."""
+        if not isinstance(self.k, str):
+            return self
+        return replace(self, k=choose_k(n, settings, delta))  # type: ignore[type-var]
+
+    @property
+    def _listed_k(self) -> tuple[int, ...] | None:
+        """The numbers of folds, once they are chosen; None for all of them."""
+        if isinstance(self.k, str):
+            raise InputError(f"k={self.k} stands for numbers of folds that Problem.of chooses")
+        return self.k
 
     def count_splits(self, n: int) -> int:
         """Return the number of splits of all fold sizes."""
@@ -73,7 +120,7 @@ class Complete(CertifiableFolds):
     """Complete k-fold cross validation: random splits for each k, as in the paper's Algorithm 1.
 
     Attributes:
-        k: numbers of folds, each in 3 .. n; None for all of them.
+        k: numbers of folds, each in 3 .. n; None for all of them, "auto" for those that suit n.
         n_splits: number of splits for each k (l_MC in the paper); all splits if there are fewer.
 
     Raises:
@@ -82,13 +129,13 @@ class Complete(CertifiableFolds):
 
     name: ClassVar[str] = "complete"
 
-    k: tuple[int, ...] | None = option(None, K)
+    k: tuple[int, ...] | str | None = option(None, K)
     n_splits: int = option(20, N_SPLITS)
 
     def fold_sizes(self, n: int) -> tuple[FoldSize, ...]:
         """Return the fold sizes; values of k with equal floor(n / k) share one."""
         groups: dict[int, list[int]] = {}
-        for k in self.k or _list_every_k(n):
+        for k in self._listed_k or _list_every_k(n):
             groups.setdefault(n // k, []).append(k)
         return tuple(
             FoldSize(ks[0], ks[-1], m, n - 2 * m, count_complete(n, ks[0], self.n_splits))
@@ -111,7 +158,7 @@ class Rotation(CertifiableFolds):
     """Conventional k-fold cross validation: the k splits of one shuffle, with folds taking turns.
 
     Attributes:
-        k: numbers of folds, each in 3 .. n; None for all of them.
+        k: numbers of folds, each in 3 .. n; None for all of them, "auto" for those that suit n.
 
     Raises:
         InputError: k has the wrong type.
@@ -119,11 +166,13 @@ class Rotation(CertifiableFolds):
 
     name: ClassVar[str] = "rotation"
 
-    k: tuple[int, ...] | None = option(None, K)
+    k: tuple[int, ...] | str | None = option(None, K)
 
     def fold_sizes(self, n: int) -> tuple[FoldSize, ...]:
         """Return a fold size for each k."""
-        return tuple(FoldSize(k, k, n // k, n - 2 * (n // k), k) for k in self.k or range(LEAST_K, n + 1))
+        return tuple(
+            FoldSize(k, k, n // k, n - 2 * (n // k), k) for k in self._listed_k or range(LEAST_K, n + 1)
+        )
 
     def split(self, units: Units, size: FoldSize, number: int, draws: Draws) -> Split:
         """Return a split; see ``split_rotation``."""

@@ -150,7 +150,7 @@ SPACES: dict[str, tuple[Any, str]] = {
 def test_a_search_space_sets_what_a_study_may_hold_and_nothing_else(name: str) -> None:
     values, messages = SPACES[name]
     with pytest.raises(InputError, match=messages):
-        Study.of(learner=PIPELINE, param={name: values})
+        Study.paper(learner=PIPELINE, param={name: values})
 
 
 def test_what_people_use_is_allowed() -> None:
@@ -158,7 +158,7 @@ def test_what_people_use_is_allowed() -> None:
     for estimator in (PIPELINE, grid, MLPClassifier((5, 5)), BaggingClassifier(SVC(gamma="auto"))):
         spec = as_spec("estimator", estimator)
         assert as_spec("estimator", build(spec)) == spec
-    Study.of(learner=PIPELINE, param={"standardscaler": ["passthrough"], "n_estimators": (2, 3)})
+    Study.paper(learner=PIPELINE, param={"standardscaler": ["passthrough"], "n_estimators": (2, 3)})
 
 
 # Models

@@ -62,17 +62,17 @@ def test_a_class_without_training_rows_needs_no_weight() -> None:
 
 
 def test_in_a_study_of_several_each_that_has_weights_takes_them() -> None:
-    study = Study.of(learner="tree,neighbors,svm", class_weight="balanced", k=3)
+    study = Study.paper(learner="tree,neighbors,svm", class_weight="balanced", k=3)
     tree, neighbors, svm = study.learner.learners  # type: ignore[attr-defined]
     assert tree.class_weight == svm.class_weight == "balanced"
     assert not hasattr(neighbors, "class_weight")
-    one = Study.of(learner="tree,svm", k=3, **{"tree.class_weight": "balanced"})
+    one = Study.paper(learner="tree,svm", k=3, **{"tree.class_weight": "balanced"})
     tree, svm = one.learner.learners  # type: ignore[attr-defined]
     assert (tree.class_weight, svm.class_weight) == ("balanced", "equal")
 
 
 def test_a_run_with_weights_is_stored_and_verified(tmp_path: Any) -> None:
-    study = Study.of(
+    study = Study.paper(
         learner="sklearn.tree:DecisionTreeClassifier",
         param="max_depth=1,3",
         class_weight={"sick": 4},
@@ -95,7 +95,7 @@ def test_a_run_with_weights_is_stored_and_verified(tmp_path: Any) -> None:
 )
 def test_weights_that_cannot_be_used_are_refused(options: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
-        Study.of(class_weight="balanced", **options)
+        Study.paper(class_weight="balanced", **options)
 
 
 def test_a_weight_of_no_label_is_refused() -> None:

@@ -27,7 +27,7 @@ SERIAL = Execution("serial")
 
 
 def study(name: str, **more: Any) -> Study:
-    return Study.of(learner=f"own_estimators:{name}", param="dummy=0,1", k=(3,), n_splits=3, **more)
+    return Study.paper(learner=f"own_estimators:{name}", param="dummy=0,1", k=(3,), n_splits=3, **more)
 
 
 ENDS = {
@@ -198,7 +198,7 @@ def test_what_ends_the_program_is_contained_anywhere() -> None:
 
 @pytest.mark.parametrize("param", ["kind=plain,odd", "flag=false,true", "dummy=0,1,2,9"])
 def test_a_model_that_cannot_be_stored_is_found_at_each_kind_of_setting(param: str, tmp_path: Path) -> None:
-    own = Study.of(learner="own_estimators:HoldsAFunctionAtTimes", param=param, k=(3,), n_splits=3)
+    own = Study.paper(learner="own_estimators:HoldsAFunctionAtTimes", param=param, k=(3,), n_splits=3)
     with pytest.raises(
         InputError, match=r"HoldsAFunctionAtTimes cannot be stored at (kind = odd|flag|dummy = 9)"
     ):

@@ -15,7 +15,7 @@ SERIAL = Execution("serial")
 
 
 def study(name: str) -> Study:
-    return Study.of(learner=f"own_estimators:{name}", param="dummy=0,1", k=(3, 4), n_splits=4)
+    return Study.paper(learner=f"own_estimators:{name}", param="dummy=0,1", k=(3, 4), n_splits=4)
 
 
 def test_one_that_behaves_is_run(tmp_path: Path) -> None:
@@ -53,7 +53,7 @@ def test_failures_in_some_splits_are_recorded(tmp_path: Path) -> None:
 
 def test_one_that_cannot_be_made_is_refused() -> None:
     with pytest.raises(InputError, match="missing 1 required positional argument: 'needed'"):
-        Study.of(learner="own_estimators:NeedsAnArgument")
+        Study.paper(learner="own_estimators:NeedsAnArgument")
 
 
 def test_one_that_cannot_be_stored_is_refused_before_anything_is_fitted(tmp_path: Path) -> None:

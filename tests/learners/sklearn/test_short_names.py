@@ -19,7 +19,7 @@ SMALL = {"boosting": "max_iter=2,4", "forest": "n_estimators=2,4", "extra_trees"
 
 @pytest.mark.parametrize("name", [learner.name for learner in NAMED])
 def test_a_short_name_is_run_and_verified(name: str, tmp_path: Path) -> None:
-    study = Study.of(learner=name, param=SMALL.get(name), sample=2, k=(3,), n_splits=2)
+    study = Study.paper(learner=name, param=SMALL.get(name), sample=2, k=(3,), n_splits=2)
     result = run_job(Job(study, TASK, tmp_path / "run"), SERIAL)
     assert result.execution["failures"] == []
     assert verify(tmp_path / "run", refit=1, execution=SERIAL).differences == []
@@ -39,7 +39,7 @@ def test_a_fit_that_did_not_converge_is_counted() -> None:
 @pytest.mark.parametrize("n", [12, 18, 30, 45, 89, 90, 200])
 @pytest.mark.parametrize("certify", ["occam", "holdout", "nested"])
 def test_no_more_neighbours_are_asked_for_than_training_sets_have_rows(n: int, certify: str) -> None:
-    study = Study.of(learner="neighbors", k=(3,), n_splits=2, certify=certify)
+    study = Study.paper(learner="neighbors", k=(3,), n_splits=2, certify=certify)
     problem = Problem.of(study, clouds(n, 2))
     numbers = set(problem.learner.space.settings()["n_neighbors"].tolist())
     inside = (*problem.sizes, *problem.inner_sizes)
@@ -51,7 +51,7 @@ def test_no_more_neighbours_are_asked_for_than_training_sets_have_rows(n: int, c
 
 
 def test_few_rows_do_not_make_neighbours_fail() -> None:
-    result = run_job(Job(Study.of(learner="neighbors", k=(3, 5), n_splits=3), clouds(30, 2)), SERIAL)
+    result = run_job(Job(Study.paper(learner="neighbors", k=(3, 5), n_splits=3), clouds(30, 2)), SERIAL)
     assert result.execution["failures"] == []
     assert not result.certificate.winner.provisional
 

@@ -25,7 +25,7 @@ OBJECTS = [
 
 @pytest.mark.parametrize("estimator", OBJECTS, ids=lambda one: type(one).__name__)
 def test_an_object_is_the_same_study_as_its_json(estimator: object) -> None:
-    study = Study.of(learner=estimator)
+    study = Study.paper(learner=estimator)
     again = Study.from_json(json.loads(json.dumps(study.to_json())))
     assert again == study
     assert study.learner.build().get_params(deep=False).keys() == estimator.get_params(deep=False).keys()
@@ -34,9 +34,9 @@ def test_an_object_is_the_same_study_as_its_json(estimator: object) -> None:
 
 
 def test_a_class_by_name_is_an_object_of_it() -> None:
-    named = Study.of(learner="sklearn.ensemble:RandomForestClassifier")
-    private = Study.of(learner="sklearn.ensemble._forest:RandomForestClassifier")
-    assert named == private == Study.of(learner=RandomForestClassifier())
+    named = Study.paper(learner="sklearn.ensemble:RandomForestClassifier")
+    private = Study.paper(learner="sklearn.ensemble._forest:RandomForestClassifier")
+    assert named == private == Study.paper(learner=RandomForestClassifier())
     assert named.learner.spec == {"class": "sklearn.ensemble:RandomForestClassifier"}
 
 
@@ -102,7 +102,7 @@ REFUSED = {
 def test_what_cannot_be_fitted_is_refused_in_one_sentence(name: str) -> None:
     asked, words = REFUSED[name]
     with pytest.raises(InputError, match=words) as refused:
-        Study.of(**asked)
+        Study.paper(**asked)
     assert "\n" not in str(refused.value)
 
 
@@ -110,7 +110,7 @@ def test_what_a_file_names_is_not_imported_unless_it_is_trusted(tmp_path: Path) 
     (tmp_path / "theirs.py").write_text(
         "from sklearn.naive_bayes import GaussianNB\nprint('imported')\nclass Theirs(GaussianNB): pass\n"
     )
-    content = Study.of(learner=FOREST).to_json()
+    content = Study.paper(learner=FOREST).to_json()
     content["learner"]["estimator"] = {"class": "theirs:Theirs"}
     code = (
         "import json, sys, ckcv_ray\n"

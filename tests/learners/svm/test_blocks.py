@@ -22,7 +22,7 @@ SERIAL = Execution("serial")
 
 
 def study(scale: str = "none") -> Study:
-    return Study.of(
+    return Study.paper(
         C=(0.1, 1.0, 10.0),
         gamma=(0.05, 0.5),
         k=(3, 5),

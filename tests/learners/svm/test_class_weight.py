@@ -308,7 +308,7 @@ def test_equal_weights_on_a_task_are_one_problem():
     task = labelled()
 
     def problem(class_weight):
-        return Problem.of(Study.of(class_weight=class_weight, k=(3,)), task)
+        return Problem.of(Study.paper(class_weight=class_weight, k=(3,)), task)
 
     assert problem({"sick": 1}).run_id == problem({"well": 1.0, "sick": 1}).run_id == problem(None).run_id
     assert problem({"sick": 5, "well": 1}).run_id == problem("sick=5").run_id
@@ -320,10 +320,10 @@ def test_equal_weights_on_a_task_are_one_problem():
 def test_a_label_that_the_task_lacks_is_refused_with_the_labels():
     for bad in ("Sick=10", {"sick": 2, "": 3}, {"il": 3}, "1=3", "sick=2,ill=3"):
         with pytest.raises(InputError, match="labels are"):
-            Problem.of(Study.of(class_weight=bad, k=(3,)), labelled())
+            Problem.of(Study.paper(class_weight=bad, k=(3,)), labelled())
     message = "class_weight names 'Sick', which is no label of the target: the labels are 'sick', 'well'"
     with pytest.raises(InputError, match=message):
-        Problem.of(Study.of(class_weight="Sick=10"), labelled())
+        Problem.of(Study.paper(class_weight="Sick=10"), labelled())
     with pytest.raises(InputError, match="names '1' twice"):
         match_labels("1=4,1.0=4", (0, 1))
 
@@ -331,7 +331,7 @@ def test_a_label_that_the_task_lacks_is_refused_with_the_labels():
 def test_a_study_file_may_have_weights_as_text_and_as_a_table(tmp_path):
     (tmp_path / "text.toml").write_text('class-weight = "sick=10,well=2"\n')
     (tmp_path / "table.toml").write_text("[class-weight]\nwell = 2\nsick = 10.0\n")
-    one, other = (Study.of(**read_toml(tmp_path / name)) for name in ("text.toml", "table.toml"))
+    one, other = (Study.paper(**read_toml(tmp_path / name)) for name in ("text.toml", "table.toml"))
     assert one == other
     assert one.learner.class_weight == "sick=10,well=2"
 
@@ -427,7 +427,7 @@ def test_a_model_is_checked_with_the_weights_of_its_training_rows(given):
 
 @pytest.mark.parametrize("class_weight", ["balanced", "sick=4"])
 def test_a_run_is_verified_with_its_weights(class_weight, tmp_path):
-    study = Study.of(
+    study = Study.paper(
         C=(0.1, 1.0, 10.0),
         gamma=(0.1, 1.0),
         k=(3, 5),
@@ -447,7 +447,7 @@ def test_weights_move_errors_from_the_heavy_class_to_the_light_one():
     task = blobs(200, seed=5)
     shares = []
     for heavy in ("-1=20", None, "1=20"):
-        study = Study.of(C=(1.0,), gamma=(0.5,), k=(3,), n_splits=4, class_weight=heavy)
+        study = Study.paper(C=(1.0,), gamma=(0.5,), k=(3,), n_splits=4, class_weight=heavy)
         result = run_job(Job(study, task), Execution("serial"))
         shares.append(np.sum([m.errors for m in result.ensemble.members], axis=0))
     first, second = np.transpose(shares)

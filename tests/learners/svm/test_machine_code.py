@@ -34,7 +34,7 @@ def models(study):
 rng = np.random.default_rng(0)
 y = np.where(np.arange(150) % 2, 1, -1)
 task = Task.of(rng.normal(size=(150, 3)) + y[:, None] / 2, y)
-study = Study.of(C=(10.0, 100.0), gamma=(10.0, 30.0), k=(10,), n_splits=3)  # many free variables
+study = Study.paper(C=(10.0, 100.0), gamma=(10.0, 30.0), k=(10,), n_splits=3)  # many free variables
 found = {}
 for which in sys.argv[1:]:
     blocks.DENSE_BYTES = 0 if which == "points" else 1 << 30

@@ -436,7 +436,7 @@ def test_balanced_weights_whose_product_with_c_vanishes_are_refused_on_the_task(
 @pytest.mark.parametrize("certify", ["holdout", "nested", "occam"])
 def test_a_run_of_three_classes_is_verified_with_refits(certify, tmp_path):
     options = {"outer_splits": 2} if certify == "nested" else {}
-    study = Study.of(
+    study = Study.paper(
         C=(0.1, 1.0, 10.0),
         gamma=(0.1, 1.0),
         k=(3, 5),

@@ -1,0 +1,298 @@
+"""The queue of a search within a budget: rounds with ever fewer candidates, and a race among the last.
+
+What a round computes is a function of the study and of the complete results of earlier rounds; records of
+anything else, such as those of an earlier search with less effort, save computing it again and decide
+nothing. So the answer is the same for any number of workers, any order of arrival and after any crash.
+"""
+
+from collections.abc import Iterator
+from math import ceil, floor, inf
+
+import numpy as np
+
+from ckcv_ray.core.arrays import Index, Mask, Values
+from ckcv_ray.core.rounds import (
+    Lengths,
+    Mean,
+    Round,
+    choose,
+    count_kept,
+    expect_values,
+    keep_best,
+    list_anchors,
+)
+from ckcv_ray.core.schedule import Stage, Unit
+from ckcv_ray.core.selection import ABSENT
+from ckcv_ray.engine.batches import Batch
+from ckcv_ray.engine.progress import Progress
+from ckcv_ray.engine.race import RaceQueue
+from ckcv_ray.records.record import Failure, Outcome, Records
+from ckcv_ray.study import Budget, Problem
+
+SIZE_ROUNDS = 3  # rounds that compare fold sizes as well: some of them, those that look best, and the race
+FIRST, SECOND = 1 / 4, 1 / 2  # shares of the splits in the first two of them
+UNITS_PER_ROUND = 32  # about as many parts as a round is divided into, to keep several workers busy
+
+
+class BudgetQueue(RaceQueue):
+    """Records of one run, the rounds so far, and what is left to compute.
+
+    Args:
+        problem: the problem to solve, with a ``Budget``.
+
+    Attributes:
+        rounds: what each round computes, the current one last.
+        left: effort that rounds to come may cost, in evaluations on all rows.
+        racing: whether the last round has begun.
+        settings: in the fold size at which settings are compared, the value of each in the last round in
+            which it took part, (n_paths, n_steps); inf for those that do not take part any more.
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem)
+        assert isinstance(problem.study.search, Budget)
+        self.search: Budget = problem.study.search
+        self.counts = count_kept(problem.n_settings, self.search.keep, self.search.survivors)
+        self.rounds: list[Round] = []
+        self.left = float(self.search.effort or 0)
+        self.racing = False
+        self.exists: Mask = self.selection.sizes[0].values[0] != ABSENT
+        self.settings: Values = np.where(self.exists, 0.0, inf)
+        n_paths, folds = len(self.exists), (*problem.sizes, *problem.screens)
+        self.wanted: list[Lengths] = [np.zeros((fold.n_splits, n_paths), np.intp) for fold in folds]
+        self.begin_round(self.plan_screen())
+
+    def plan(self, workers: int, least: float = 0.0) -> Batch:
+        """Return the next batch of the round; empty if none is available now, or none is left."""
+        return super().plan(workers, least) if self.racing else self.plan_known(workers, least)
+
+    def take(self, outcome: Outcome) -> Records:
+        """Enter records and failures, and begin the rounds that follow; return the records that are new."""
+        places, new = self.ledger.enter(outcome.records)
+        self.note(outcome.failures)
+        if self.racing:
+            for size in {size for estimate, size in places.groups() if not estimate}:
+                self.enter(size)
+        while not self.racing and self.is_round_complete():
+            self.conclude_round()
+        self.selection.refresh()
+        return outcome.records[new]
+
+    def exclude(self, failure: Failure) -> None:
+        """Enter a failure into the selection, of steps that take part in it."""
+        if not self.racing or failure.size >= len(self.problem.sizes):
+            return
+        stop = min(failure.stop, int(self.wanted[failure.size][failure.split, failure.path]))
+        super().exclude(failure._replace(stop=max(failure.first, stop)))
+
+    def is_decided(self) -> bool:
+        """Return whether all rounds are over, and nothing left could change what the last one selects."""
+        return self.racing and super().is_decided()
+
+    def expect_left(self) -> float:
+        """Return the seconds of selection expected to be left for one worker; inf if not yet known."""
+        if self.racing:
+            return super().expect_left()
+        problem = self.problem
+        typical = np.mean([problem.cost(Stage.SELECT, j) for j in range(len(problem.sizes))], axis=0)
+        shares = problem.settings_per_learner / problem.n_settings
+        return self.expect_known() + self.rates.seconds_for(self.left * shares * typical)
+
+    def progress(self) -> Progress:
+        """Return the progress of the run, in evaluations that rounds want, of which the last drops some."""
+        wanted = [self.is_wanted(position) for position in range(len(self.wanted))]
+        planned = sum(int(np.sum(mask)) for mask in wanted)
+        computed = sum(int(np.sum(mask & self.ledger.known(j))) for j, mask in enumerate(wanted))
+        failed = sum(
+            int(np.sum(wanted[f.size][f.split, f.path, f.first : f.stop]))
+            for f in self.failures()
+            if not f.estimate
+        )
+        dropped = planned - computed - failed if self.is_decided() else 0
+        planned += 0 if self.racing else floor(self.left)
+        return super().progress()._replace(planned=planned, computed=computed, failed=failed, dropped=dropped)
+
+    def list_rounds(self) -> list[Unit]:
+        """Return the units from which it follows what takes part in the last round."""
+        before = [np.zeros_like(lengths) for lengths in self.wanted]
+        for earlier in self.rounds[:-1]:
+            _extend(before, earlier)
+        return [unit for position, lengths in enumerate(before) for unit in _list_units(position, lengths)]
+
+    def is_wanted(self, position: int) -> Mask:
+        """Return which evaluations rounds want, (n_splits, n_paths, n_steps)."""
+        steps = np.arange(self.exists.shape[1])
+        return np.asarray(steps < self.wanted[position][..., None]) & self.exists
+
+    def begin_round(self, following: Round) -> None:
+        """Begin a round: its effort is taken from what is left, and what has no record is to be computed."""
+        self.rounds.append(following)
+        for position, more in _extend(self.wanted, following).items():
+            self.left -= float(self.weigh(position, more))
+        if not self.racing:
+            self.begin(self.list_missing())
+
+    def list_missing(self) -> Iterator[Unit]:
+        """Generate the units of the current round that are neither held nor failed."""
+        current = self.rounds[-1]
+        splits = sum(current.n_splits[position] for position in current.lengths)
+        for position, lengths in current.lengths.items():
+            done = self.mark_done(position)
+            for split in range(current.n_splits[position]):
+                missing = [
+                    (path, length)
+                    for path, length in enumerate(lengths.tolist())
+                    if not done[split, path, :length].all()
+                ]
+                parts = max(1, min(len(missing), ceil(UNITS_PER_ROUND / splits)))
+                for part in range(parts):
+                    if paths := tuple(missing[part::parts]):
+                        yield Unit(Stage.SELECT, position, split, paths)
+
+    def mark_done(self, position: int) -> Mask:
+        """Return which evaluations have a record or failed, (n_splits, n_paths, n_steps)."""
+        done = self.ledger.known(position)
+        for failure in self.noted.values():
+            if not failure.estimate and failure.size == position:
+                done[failure.split, failure.path, failure.first : failure.stop] = True
+        return done
+
+    def is_round_complete(self) -> bool:
+        """Return whether nothing of the current round is left to compute."""
+        return next(self.list_missing(), None) is None
+
+    def conclude_round(self) -> None:
+        """Begin the next round, given that the current one is complete."""
+        over = len(self.rounds)
+        if over <= len(self.counts):
+            self.settings = self.judge_settings()
+        if over < len(self.counts):
+            self.begin_round(self.plan_screen())
+        elif over < len(self.counts) + SIZE_ROUNDS - 1:
+            first = over == len(self.counts)
+            self.begin_round(self.plan_anchors() if first else self.plan_sizes(SECOND))
+        else:
+            self.racing = True
+            self.begin_round(self.plan_sizes(1.0))
+            steps = np.arange(self.exists.shape[1])
+            none = np.zeros(len(self.exists), np.intp)
+            lengths = self.rounds[-1].lengths
+            self.selection.finalists = [
+                steps < lengths.get(j, none)[:, None] for j in range(len(self.problem.sizes))
+            ]
+            for size in range(len(self.problem.sizes)):
+                self.enter(size)
+            for failure in self.failures():
+                if not failure.estimate:
+                    self.exclude(failure)
+
+    def plan_screen(self) -> Round:
+        """Return the round that compares the best settings so far, at one fold size.
+
+        It has as many splits as its share of the effort allows, of the largest screen that allows enough.
+        """
+        lengths = keep_best(self.settings, self.counts[len(self.rounds)], self.order)
+        n, share = len(self.problem.sizes), self.share_effort()
+        positions = [self.problem.screened, *range(n, n + len(self.problem.screens))]
+        enough = min(self.search.least_splits, self.problem.fold(positions[0]).n_splits)
+        affordable = [int(share / self.weigh(position, lengths)) for position in positions]
+        at = next((i for i, splits in enumerate(affordable) if splits >= enough), len(positions) - 1)
+        n_splits = min(max(1, affordable[at]), self.problem.fold(positions[at]).n_splits)
+        return Round({positions[at]: lengths}, {positions[at]: n_splits})
+
+    def plan_anchors(self) -> Round:
+        """Return the round that compares the best settings at fold sizes that stand for all."""
+        sizes, expected, share = self.problem.sizes, self.expect_values(), self.share_effort()
+        best = min(float(values.min()) for values in expected)
+        may_win = [j for j in range(len(sizes)) if self.selection.sizes[j].floor <= best]
+        anchors = list_anchors(
+            [size.k for size in sizes], may_win or [self.problem.screened], self.problem.own
+        )
+
+        def weigh(lengths: Lengths, part: float) -> float:
+            return float(
+                sum(ceil(part * sizes[j].n_splits) for j in anchors) * self.weigh(anchors[0], lengths)
+            )
+
+        kept = [keep_best(self.settings, most + 1, self.order) for most in range(self.search.survivors)]
+        lengths = next((few for few in reversed(kept) if weigh(few, FIRST) <= share), kept[0])
+        part = min(FIRST, share / max(weigh(lengths, 1.0), 1.0))
+        return Round(
+            dict.fromkeys(anchors, lengths), {j: max(1, round(part * sizes[j].n_splits)) for j in anchors}
+        )
+
+    def plan_sizes(self, part: float) -> Round:
+        """Return the round that computes what looks best at any fold size, on a part of the splits."""
+        n_splits = [ceil(part * size.n_splits) for size in self.problem.sizes]
+        chosen = choose(self.expect_values(), self.share_effort(), n_splits, self.order, self.problem.own)
+        return Round(chosen, {j: n_splits[j] for j in chosen})
+
+    def share_effort(self) -> float:
+        """Return the effort of the next round: what is left is shared equally."""
+        return self.left / (len(self.counts) + SIZE_ROUNDS - len(self.rounds))
+
+    def weigh(self, position: int, lengths: Lengths) -> float:
+        """Return the effort of the first steps of paths on one split: evaluations, fewer if on fewer rows."""
+        n, problem = len(self.problem.sizes), self.problem
+        evaluations = np.bincount(problem.learner_of_paths, lengths, len(problem.learners))
+        if position < n:
+            return float(evaluations.sum())
+        ratio = problem.cost(Stage.SELECT, position) / problem.cost(Stage.SELECT, problem.screened)
+        return float(evaluations @ ratio)
+
+    @property
+    def order(self) -> Index:
+        """For each path the number by which equal candidates are ordered first."""
+        return self.problem.learner_of_paths
+
+    def judge_settings(self) -> Values:
+        """Return the mean value of each setting in the current round, at the fold size of all of them."""
+        ((position, lengths),) = self.rounds[-1].lengths.items()
+        split = slice(self.rounds[-1].n_splits[position])
+        values = self.compute_values(position)[split]
+        here = (np.arange(values.shape[2]) < lengths[:, None]) & self.exists & (values >= 0).all(axis=0)
+        mean = np.where(here, values.mean(axis=0), 1.0)
+        return np.where(here, self.transfer(mean, position, self.problem.screened), inf)
+
+    def expect_values(self) -> list[Values]:
+        """Return the values expected of every candidate, (n_paths, n_steps) for each fold size."""
+        problem, means = self.problem, dict[int, Mean]()
+        for j in range(len(problem.sizes)):
+            wanted = self.is_wanted(j)
+            if wanted.any():
+                values = self.compute_values(j)
+                known = wanted & (values >= 0)
+                splits = known.sum(axis=0)
+                means[j] = Mean(np.where(known, values, 0.0).sum(axis=0) / np.maximum(splits, 1), splits)
+        return expect_values(self.settings, means, problem.screened, problem.sizes, self.transfer)
+
+    def compute_values(self, position: int) -> Values:
+        """Return the criterion's values, (n_splits, n_paths, n_steps); -1 where there is no record."""
+        known, units = self.ledger.known(position), self.problem.units(Stage.SELECT, position)
+        totals = self.ledger.select_totals(position)[known]
+        units = units[np.nonzero(known)[0]] if self.problem.criterion.by_class else units
+        values = np.full(known.shape, -1.0)
+        values[known] = self.problem.criterion.value(totals, units)
+        return values
+
+    def enter(self, size: int) -> None:
+        """Enter the values of one fold size that rounds want into the selection."""
+        values, wanted = self.compute_values(size), self.is_wanted(size)
+        split, path, step = np.nonzero(wanted & (values >= 0))
+        self.selection.enter(size, split, path, step, values[split, path, step])
+
+
+def _extend(wanted: list[Lengths], following: Round) -> dict[int, Lengths]:
+    """Add what a round computes to what is wanted; return what it adds, summed over splits, by position."""
+    added = {}
+    for position, lengths in following.lengths.items():
+        here = wanted[position][: following.n_splits[position]]
+        added[position] = np.maximum(lengths - here, 0).sum(axis=0)
+        np.maximum(here, lengths, out=here)
+    return added
+
+
+def _list_units(position: int, wanted: Lengths) -> Iterator[Unit]:
+    """Generate a unit for each split and path of which steps are wanted."""
+    for split, path in np.argwhere(wanted > 0).tolist():
+        yield Unit(Stage.SELECT, position, split, ((path, int(wanted[split, path])),))
