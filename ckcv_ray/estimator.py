@@ -22,7 +22,8 @@ from ckcv_ray.learners.svm.learner import GaussianSVM
 from ckcv_ray.records.record import Records
 from ckcv_ray.runs.result import Result
 from ckcv_ray.runs.run import Job, Work, check_job, compute, run_work
-from ckcv_ray.study import Execution, Holdout, Occam, Problem, Study
+from ckcv_ray.study import Execution, Holdout, Problem, Study
+from ckcv_ray.study.certification import LEAST_HELD_OUT, Suited
 from ckcv_ray.tables.target import Rows
 from ckcv_ray.tables.task import Task, make_rows
 from ckcv_ray.validation import as_path, check_choice
@@ -30,7 +31,7 @@ from ckcv_ray.validation import as_path, check_choice
 SVM_PARAMETERS = ("C", "gamma")
 RULES = ("auto", "vote", "random", "refit")
 CERTIFIED = ("vote", "refit")  # rules that the rows held out are classified by
-AUTO, ENOUGH_TO_HOLD_OUT = "auto", 50  # rows or groups; a third of fewer proves nothing of use
+AUTO = "auto"
 CONDITION = (
     "The bounds are about this estimator on the columns that fit was given. What was done to them before, "
     "with the help of the learning rows, such as by earlier steps of a Pipeline, is not covered: put it into "
@@ -121,11 +122,11 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
         task = Task.make_unchecked(rows, labels, groups).check(allow_singletons=True)
         certify = self.certify
         if certify == AUTO:  # by the number of rows alone: a choice by their labels would void the claim
-            certify = Holdout.name if task.n_units >= ENOUGH_TO_HOLD_OUT else Occam.name
+            certify = Suited().canonical(task.n_units).name
         if self.rule == "refit" and certify != Holdout.name:
             raise InputError(
                 f'rule="refit" requires certify="{Holdout.name}", not {certify!r} (certify="{AUTO}" holds '
-                f"rows out from {ENOUGH_TO_HOLD_OUT} rows or groups on)"
+                f"rows out where that leaves {LEAST_HELD_OUT} of them or more)"
             )
         work = check_job(Job(self._study(certify), task))._replace(keep=True)
         self.result_ = compute(work, Execution(self.backend))

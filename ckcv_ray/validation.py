@@ -180,6 +180,22 @@ def parse_folds(text: str, name: str) -> tuple[int, ...] | None:
     return tuple(range(first, last + 1))
 
 
+def parse_seconds(name: str, text: str) -> float:
+    """Read a time such as 90s, 10m or 1.5h, in seconds.
+
+    Raises:
+        InputError: it is not one, or not positive.
+    """
+    number_text, unit = text[:-1], text[-1:]
+    try:
+        seconds = float(number_text) * {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}[unit]
+    except (KeyError, ValueError):
+        raise InputError(f"{name}={quote(text)}: expected a time such as 90s, 10m, 2h or 1d") from None
+    if not 0.0 < seconds < math.inf:
+        raise InputError(f"{name}={quote(text)} is not a positive time: give one such as 10m")
+    return seconds
+
+
 def as_path(name: str, value: Any, error: type[CKCVError] = InputError) -> Path:
     """Return a path from text or a Path, whether or not it exists.
 

@@ -2,6 +2,7 @@
 
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -30,16 +31,17 @@ from ckcv_ray.cli.study_options import make_study
 from ckcv_ray.cli.supervise import require_supervision
 from ckcv_ray.engine.backend import choose_backend, ray_address
 from ckcv_ray.engine.forecast import WORKERS as PLANNED
-from ckcv_ray.engine.forecast import Estimate, estimate, plan_problem, wall_seconds
+from ckcv_ray.engine.forecast import Estimate, estimate, fit_effort, plan_problem, wall_seconds
 from ckcv_ray.engine.full import FullQueue
 from ckcv_ray.engine.race import RaceQueue
-from ckcv_ray.errors import plain, pluralize
+from ckcv_ray.errors import InputError, plain, pluralize
 from ckcv_ray.runs.load import COMMAND_NAMES, load, reopen, replay
 from ckcv_ray.runs.result import Result
 from ckcv_ray.runs.run import Job, Work, check_job, compute, find_result
 from ckcv_ray.storage.folder import RunFolder
-from ckcv_ray.study import Execution, Problem, Study
+from ckcv_ray.study import Budget, Execution, Problem, Race, Study
 from ckcv_ray.tables.repeats import count_repeats
+from ckcv_ray.validation import parse_seconds
 
 HOUR = 3600.0
 MOST_CLAIMS = 6
@@ -94,6 +96,15 @@ def run(
             rich_help_panel="Execution",
         ),
     ] = 0,
+    budget: Annotated[
+        str | None,
+        make_option(
+            "Time that the run may take, such as 10m or 2h: a short trial turns it into --effort, once; the "
+            "folder goes on with that.",
+            None,
+            "Execution",
+        ),
+    ] = None,
     yes: Annotated[
         bool, flag("--yes", "Do not ask for confirmation before a run of more than an hour.", "Execution")
     ] = False,
@@ -116,10 +127,13 @@ def run(
         arguments = [*without(sys.argv[1:], "--resume-until-done"), *([] if yes else ["--yes"])]
         raise typer.Exit(persist(arguments, resume_until_done, say))
     require_supervision(study.learner, execution.fit_timeout)
+    seconds = None if budget is None else parse_budget(budget, study)
+    if seconds is not None:
+        study = study.replace(search=Budget.name)
     work = check_job(Job(study, data.task, folder, data.test))
     if retry_failed:
         reopen(work.problem, folder)
-    result = _run(work, folder, execution, yes)
+    result = _run(work, folder, execution, yes, seconds)
     show_result(result, folder, as_json)
 
 
@@ -213,7 +227,22 @@ def _describe_unfinished(folder: RunFolder, queue: RaceQueue | FullQueue) -> tup
     )
 
 
-def _run(work: Work, out: Path, execution: Execution, yes: bool) -> Result:
+def parse_budget(budget: str, study: Study) -> float:
+    """Return the seconds that a run may take.
+
+    Raises:
+        InputError: it is no time, or the study says itself how much is computed.
+    """
+    seconds = parse_seconds("budget", budget)
+    search = study.selecting
+    if study.effort is not None or search.exhaustive or isinstance(search, Race):
+        fixed = f"effort={study.effort}" if study.effort is not None else f"search={search.name}"
+        fixed = "exhaustive" if search.exhaustive else fixed
+        raise InputError(f"budget={budget} limits what is computed, and {fixed} fixes it: leave one out")
+    return seconds
+
+
+def _run(work: Work, out: Path, execution: Execution, yes: bool, seconds: float | None) -> Result:
     as_given = work._replace(folder=str(out))  # messages name the folder as the user did
     if (result := find_result(as_given)) is not None:
         say(f"{out} already holds the finished run of this study: showing its result")
@@ -229,6 +258,13 @@ def _run(work: Work, out: Path, execution: Execution, yes: bool) -> Result:
             expected = estimate(work.problem)
         if signals.stop():
             raise KeyboardInterrupt
+        if seconds is not None and folder.effort(work.problem) is None:
+            backend = choose_backend(execution, expected.seconds)
+            workers = 1 if backend == "serial" else execution.workers or os.cpu_count() or 1
+            effort = fit_effort(work.problem, expected, seconds, workers)
+            work = work._replace(problem=work.problem.with_effort(effort))
+            say(f"{duration(seconds)} allow an effort of {effort:,} evaluations")
+            expected = replace(expected, seconds=min(expected.seconds, seconds * workers))
         _confirm(expected, execution, yes)
         with signals, Display(console) as display:
             watched = work._replace(expected=expected, listen=display, stop=signals.stop)

@@ -14,6 +14,7 @@ from ckcv_ray.core.resampling.parse import FORMS
 from ckcv_ray.core.scores import SCORE_NAMES
 from ckcv_ray.learners import AnyEstimator
 from ckcv_ray.study import SLOTS, Study, list_options, list_parts, read_toml
+from ckcv_ray.validation import boolean
 
 RESAMPLING = (
     "How rows are divided. In ckcv run, with a certification: complete (random splits for each k, the "
@@ -35,8 +36,15 @@ SLOT_PARTS = {
         "mean_error: the share of wrong rows itself, which is no bound.",
         "Study",
     ),
+    "search": (
+        "How candidates are compared: {}. race drops a candidate once it is provably beaten: its winner is "
+        "the best of all. budget compares them in rounds within an effort, and says how many it has not "
+        "excluded. auto races where that is cheap by the number of rows and candidates.",
+        "Study",
+    ),
     "certify": (
-        "Source of the proven bound. occam: the run's own counts; it costs nothing and is always computed. "
+        "Source of the proven bound. auto: holdout if 30 rows or more are held out, else occam. occam: the "
+        "run's own counts; it costs nothing and is always computed. "
         "holdout: a share of the rows, unused until the end; gives a close bound. nested: the selection is "
         "repeated in each of several outer splits, and the ensemble of what was selected is certified.",
         "Certificate",
@@ -51,7 +59,9 @@ def make_study(study: Path | None = None, **given: Any) -> Study:
         InputError: an option is unknown, out of its range, or does not apply to the chosen parts.
     """
     values = read_toml(study) if study else {}
-    return Study.of(**values | {name: value for name, value in given.items() if value is not None})
+    values |= {name: value for name, value in given.items() if value is not None}
+    make = Study.paper if boolean("paper", values.pop("paper", False)) else Study.of
+    return make(**values)
 
 
 def make_procedure(
@@ -130,6 +140,11 @@ def _study_parameters() -> Iterator[Parameter]:
     yield from _parameters(SLOTS, list_options())
     text = "TOML file with study options; those on the command line take precedence."
     yield _parameter("study", Path, make_option(text, None, "Study"))
+    text = (
+        "Algorithm 1 as published, on all rows: an exact race over every k from 3 to n, 20 splits, and the "
+        "bound from the run's own counts. Other options take precedence."
+    )
+    yield _parameter("paper", bool, flag("--paper", text, "Study"))
 
 
 def _declare(name: str, declared: Option, alone: bool = False) -> Parameter:

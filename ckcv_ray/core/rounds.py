@@ -18,6 +18,7 @@ from ckcv_ray.core.arrays import Index, Values
 from ckcv_ray.core.resampling.base import FoldSize
 
 MOST_ANCHORS = 6
+SIZE_ROUNDS = 3  # those that compare fold sizes as well: some of them, those that look best, and the race
 Lengths = NDArray[np.intp]
 Transfer = Callable[[Values, int, int], Values]  # from values in one size to those expected in another
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from ckcv_ray.core.arrays import Index, Mask, Values
 from ckcv_ray.core.rounds import (
+    SIZE_ROUNDS,
     Lengths,
     Mean,
     Round,
@@ -29,7 +30,6 @@ from ckcv_ray.engine.race import RaceQueue
 from ckcv_ray.records.record import Failure, Outcome, Records
 from ckcv_ray.study import Budget, Problem
 
-SIZE_ROUNDS = 3  # rounds that compare fold sizes as well: some of them, those that look best, and the race
 FIRST, SECOND = 1 / 4, 1 / 2  # shares of the splits in the first two of them
 UNITS_PER_ROUND = 32  # about as many parts as a round is divided into, to keep several workers busy
 

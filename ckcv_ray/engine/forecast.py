@@ -6,7 +6,7 @@ study the trial uses a thinned one.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from time import monotonic
+from time import monotonic, process_time
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,7 @@ from ckcv_ray.engine.queues import make_queue
 from ckcv_ray.engine.race import describe_failures
 from ckcv_ray.errors import RunError
 from ckcv_ray.records.record import Outcome
-from ckcv_ray.study import CERTIFIED, Costs, Problem, Study, check_kind
+from ckcv_ray.study import CERTIFIED, Budget, Costs, Problem, Study, check_kind
 from ckcv_ray.tables.task import Task
 from ckcv_ray.validation import MOST, integer, sequence
 
@@ -33,6 +33,8 @@ MOST_SIZES, MOST_VALUES, MOST_SPLITS = 48, 12, 20
 RAY_SECONDS = 5.0
 LEAST_SECONDS = 0.05
 DRIVER_SECONDS = 0.003
+MOST_TRIAL_ROWS = 20_000  # of a training set; a fit on more may take too long for a trial
+MARGIN = 0.85  # share of a budget that is planned: later fits may take longer than those of the trial
 
 
 @dataclass(frozen=True)
@@ -44,12 +46,14 @@ class Estimate:
         rates: seconds per unit of an evaluation's relative cost.
         outcome: records of the trial, which the run does not need to recompute.
         inputs: inputs of the evaluations.
+        processor: share of the trial's time in which it had a processor, in (0, 1].
     """
 
     seconds: float
     rates: Rates
     outcome: Outcome
     inputs: Inputs
+    processor: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -88,9 +92,9 @@ def estimate(problem: Problem) -> Estimate:
     inputs, queue = share(problem), make_queue(problem)
     warm_up(inputs)
     outcomes: list[Outcome] = []
-    deadline, tried = monotonic() + TRIAL_SECONDS, set[int]()
+    deadline, tried, began = monotonic() + TRIAL_SECONDS, set[int](), process_time()
     to_try = 0 if problem.scores else len(problem.learners)
-    for unit in _units(queue):
+    for unit in _whole_split(problem) if isinstance(problem.study.search, Budget) else _units(queue):
         outcomes.append(evaluate([unit], inputs))
         queue.add(outcomes[-1])
         tried.update(problem.learner_of_paths[[path for path, _ in unit.paths]].tolist())
@@ -101,7 +105,25 @@ def estimate(problem: Problem) -> Estimate:
         left += _seconds_of_refits(problem, queue.rates)
         inner = problem.outer_splits * problem.inner_share
         left += inner * (done.seconds + left)  # inner runs start from scratch
-    return Estimate(left, queue.rates, done, inputs)
+    processor = min(1.0, (process_time() - began) / max(done.seconds, 1e-9))
+    return Estimate(left, queue.rates, done, inputs, processor)
+
+
+def fit_effort(problem: Problem, expected: Estimate, seconds: float, workers: int) -> int:
+    """Return the effort of a search within a budget that is expected to take a time, at least 1.
+
+    Args:
+        problem: a problem with a ``Budget``.
+        expected: what ``estimate`` returned for it; processor time counts, so that other work on this machine
+            does not mislead.
+        seconds: wall time that the whole run may take.
+        workers: number of processes that share the work.
+    """
+    rates, runs = expected.rates, 1.0 + problem.outer_splits * problem.inner_share
+    typical = np.mean([problem.cost(Stage.SELECT, j) for j in range(len(problem.sizes))], axis=0)
+    each = rates.seconds_for(typical * problem.settings_per_learner / problem.n_settings)
+    available = MARGIN * seconds * workers / expected.processor / runs - _seconds_of_refits(problem, rates)
+    return int(min(max(available / each, 1.0), MOST))
 
 
 def plan(
@@ -140,7 +162,9 @@ def plan_problem(problem: Problem, workers: Sequence[int] = WORKERS) -> Plan:
     if not len(expected.outcome.records):
         raise RunError(f"nothing could be computed: {describe_failures(expected.outcome.failures, tried)}")
     every, some = (expected.rates.seconds_for(_work(planned)) for planned in (problem, tried))
-    seconds = (expected.outcome.seconds + expected.seconds) * every / some
+    seconds = expected.outcome.seconds + expected.seconds
+    if not isinstance(problem.study.search, Budget):
+        seconds *= every / some
     stages = 2 if problem.study.exhaustive else 1
     runs = _sizes_of_runs(problem)
     splits = sum(size.n_splits for sizes in runs for size in sizes)
@@ -159,7 +183,7 @@ def plan_problem(problem: Problem, workers: Sequence[int] = WORKERS) -> Plan:
 
 def thin_problem(problem: Problem) -> Problem:
     """Return the problem if it is small enough for a trial, else one with some of its values left out."""
-    if problem.n_evaluations <= MOST_TRIAL_EVALUATIONS:
+    if problem.n_evaluations <= MOST_TRIAL_EVALUATIONS or isinstance(problem.study.search, Budget):
         return problem
     study, sizes = problem.study, problem.sizes
     every = np.linspace(0, len(sizes) - 1, min(len(sizes), MOST_SIZES)).astype(int)
@@ -209,6 +233,18 @@ def _units(queue: Queue) -> Iterator[Unit]:
         for unit in batch.units:
             yield from _singly(unit, queue.problem) if first else [unit]
             first = False
+
+
+def _whole_split(problem: Problem) -> Iterator[Unit]:
+    """Generate the paths of the largest split of a budget's first rounds that is small enough for a trial.
+
+    Smaller parts, with which such a search begins, would not say how long fits on all rows take.
+    """
+    n = len(problem.sizes)
+    positions = [problem.screened, *range(n, n + len(problem.screens))]
+    small = [at for at in positions if problem.rows_in(problem.fold(at).n_train) <= MOST_TRIAL_ROWS]
+    every = tuple(enumerate(problem.learner.space.lengths))
+    return _singly(Unit(Stage.SELECT, (small or positions[-1:])[0], 0, every), problem)
 
 
 def _singly(unit: Unit, problem: Problem) -> Iterator[Unit]:

@@ -42,7 +42,7 @@ def is_finished(problem: Problem, folder: RunFolder) -> bool:
         if not folder.has_files(problem.run_id):  # else it will be repaired
             raise StoreError(f"{error}; for this run choose another --out") from None
     if identity is None or identity.run_id == problem.run_id:
-        lacking = folder.lacks_outer_splits(problem)
+        lacking = folder.falls_short(problem)
         if identity is not None and folder.finished and not lacking and not folder.list_differing():
             folder.remove_left_lock()  # of a process that was killed after it had written the result
             return True

@@ -40,7 +40,7 @@ from ckcv_ray.storage.files import Files
 from ckcv_ray.storage.identity import STUDY, Identity, read_identity, write_identity
 from ckcv_ray.storage.locks import LOCK, unwritable
 from ckcv_ray.storage.pages import REPORT
-from ckcv_ray.study import CERTIFIED, SCORED, Candidate, Problem, Study
+from ckcv_ray.study import CERTIFIED, SCORED, Candidate, Occam, Problem, Study
 from ckcv_ray.study.canonical import divide, identify_data
 from ckcv_ray.tables.columns.schema import Schema
 from ckcv_ray.tables.readers.limits import MOST_CELLS, MOST_TABLE_ROWS
@@ -105,12 +105,44 @@ class RunFolder:
         found = [INNER_NAME.fullmatch(name) for name in self.files.folders(INNER)]
         return [int(match[1]) for match in found if match]
 
-    def lacks_outer_splits(self, problem: Problem) -> bool:
-        """Return whether the problem has more outer splits than there are, or than the study there says.
+    def falls_short(self, problem: Problem) -> bool:
+        """Return whether the problem has more outer splits, or more effort, than the run in the folder.
 
         Raises:
-            StoreError: it has fewer.
+            StoreError: it has less.
+            InputError: it has more effort, and the claims of the run are not proven for a second selection.
         """
+        return self._lacks_effort(problem) or self._lacks_outer_splits(problem)
+
+    def effort(self, problem: Problem) -> int | None:
+        """Return the effort of the run in the folder; None if it is not this problem's, or has no budget."""
+        identity = None
+        with suppress(StoreError):  # a damaged study will be written again
+            identity = self.identity()
+        if identity is None or identity.run_id != problem.run_id:
+            return None
+        return identity.study.effort
+
+    def _lacks_effort(self, problem: Problem) -> bool:
+        asked, there = problem.study.effort, self.effort(problem)
+        if asked is None or there is None or asked == there:
+            return False
+        if asked < there:
+            raise StoreError(
+                f"{str(self)!r} was already searched with effort {there:,}, which can only grow: "
+                f"effort={asked} is too little; leave it out to go on with the one there, or choose another "
+                "--out"
+            )
+        certify = problem.study.certify
+        if self.finished and certify != Occam.name:
+            raise InputError(
+                f"effort={asked}: the run in {str(self)!r} is finished with effort {there:,}, and its "
+                f"{certify} has judged its rows; to select again after that would void what is proven. "
+                "Choose another --out, where the same rows are judged, and quote only one of the two"
+            )
+        return True
+
+    def _lacks_outer_splits(self, problem: Problem) -> bool:
         asked, there = problem.study.outer_splits, self.outer_splits()
         if asked is None:
             return False
@@ -317,14 +349,14 @@ class RunFolder:
     def repair(self, problem: Problem) -> list[str]:
         """Repair a folder with damaged files so that the run can continue; return the names of those files.
 
-        Study and data are written again. A finished run with damaged files, or with fewer outer splits than
-        the problem, becomes an unfinished one, whose results will be computed again. Parts of the log are
-        left to ``log``.
+        Study and data are written again. A finished run with damaged files, with fewer outer splits
+        or less effort than the problem, becomes an unfinished one, whose results will be computed again.
+        Parts of the log are left to ``log``.
 
         Raises:
-            StoreError: the folder has more outer splits than the problem.
+            StoreError: the folder has more outer splits, or more effort, than the problem.
         """
-        lacking = self.lacks_outer_splits(problem)
+        lacking = self.falls_short(problem)
         damaged = self.list_differing() if self.finished else []
         if damaged or lacking:
             self.reopen()

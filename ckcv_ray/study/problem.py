@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from math import ceil
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,10 +16,11 @@ from ckcv_ray.core.criteria import Criterion, for_groups
 from ckcv_ray.core.draws import PART, Draws
 from ckcv_ray.core.measures import GroupShares, Measure
 from ckcv_ray.core.resampling.base import EMPTY, FoldSize, Resampling, Split, Units
+from ckcv_ray.core.rounds import SIZE_ROUNDS, count_kept
 from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.core.scores import Score
 from ckcv_ray.core.selection import Leader
-from ckcv_ray.errors import RunError
+from ckcv_ray.errors import InputError, RunError
 from ckcv_ray.learners import Learner
 from ckcv_ray.learners.base import Fits, Setting
 from ckcv_ray.learners.choice import LABEL
@@ -130,6 +132,7 @@ class Problem:
         sizes = study.resampling.fold_sizes(learned.n_units)
         name = run_id(study, identify_data(task, learned))
         made = cls(study, learned, task, held, sizes, name, study.resampling)
+        made.check_effort()
         if study.outer is not None and made.refusal(0) is not None:  # then there is no claim
             learned.check_part(made._outer_rows(0))
         return made
@@ -347,6 +350,33 @@ class Problem:
     def recode(self, test: TestRows | None) -> TestRows | None:
         """Return test rows of the table as the learning rows are understood."""
         return None if test is None else replace(test, X=self.task.recode(test.X, self.all_rows))
+
+    def with_effort(self, effort: int) -> "Problem":
+        """Return the problem of a budget with another effort, which has the same run_id.
+
+        Raises:
+            InputError: it is too little to select one candidate.
+        """
+        search = self.study.search
+        assert isinstance(search, Budget)
+        made = replace(self, study=replace(self.study, search=replace(search, effort=effort)))
+        made.check_effort()
+        return made
+
+    def check_effort(self) -> None:
+        """Raise InputError if a budget is below the least that selects one candidate, and say how much is."""
+        search = self.study.search
+        if not isinstance(search, Budget):
+            return
+        last = self.screens[-1].n_train if self.screens else self.sizes[self.screened].n_train
+        ratio = np.max(self.compute_cost(last) / self.compute_cost(self.sizes[self.screened].n_train))
+        rounds = len(count_kept(self.n_settings, search.keep, search.survivors)) + SIZE_ROUNDS
+        least = ceil(rounds * max(self.n_settings * ratio, max(size.n_splits for size in self.sizes)))
+        if search.effort is not None and search.effort < least:
+            raise InputError(
+                f"effort={search.effort}: comparing {self.n_settings:,} settings and completing one "
+                f"candidate takes an effort of {least:,} or more"
+            )
 
     def with_study(self, study: Study) -> "Problem":
         """Apply another study to the same learning rows, as if there were no others; its settings stay."""

@@ -44,7 +44,7 @@ from ckcv_ray.study.options import (
     name_choices,
     read_part,
 )
-from ckcv_ray.study.search import EACH, ONE, All, Inner, Race, Search, Selecting
+from ckcv_ray.study.search import EACH, ONE, All, Auto, Budget, Inner, Race, Search, Selecting
 from ckcv_ray.validation import (
     as_path,
     boolean,
@@ -395,6 +395,11 @@ class Study:
     def report_k(self) -> tuple[int, ...]:
         """Values of k whose own best candidate is reported."""
         return self.selecting.report_k
+
+    @property
+    def effort(self) -> int | None:
+        """Evaluations that the search may cost; None without a budget, and for the default."""
+        return self.search.effort if isinstance(self.search, Budget | Auto) else None
 
     @property
     def exhaustive(self) -> bool:
