@@ -42,6 +42,7 @@ from ckcv_ray.claims.wording import (
     describe_repeats,
     is_about_all_members,
 )
+from ckcv_ray.records.candidates import Searched
 from ckcv_ray.study import Holdout
 from ckcv_ray.tables.target import Label
 from ckcv_ray.validation import STRICT, check_fraction, check_part, check_probability, read_as
@@ -114,6 +115,7 @@ class Winner(CertificatePart):
         bound, delta: the bound that l_ee is computed with ("loss" with groups, "none" for a mean
             error), and the delta of the study.
         l_ms, l_ee: the criterion on the select and estimate sets; for "error" the paper's means.
+        search: what the search left open; absent in the file of a race, which leaves nothing open.
     """
 
     provisional: bool
@@ -127,6 +129,7 @@ class Winner(CertificatePart):
     delta: float
     l_ms: float
     l_ee: float
+    search: Searched | None = None
 
     def check(self) -> None:
         """Raise ValueError if the criterion or its bound is not known, or a value is outside its range."""
@@ -137,6 +140,11 @@ class Winner(CertificatePart):
         check_fraction("l_ms", self.l_ms)
         check_fraction("l_ee", self.l_ee)
         check_probability("delta", self.delta)
+        if self.search is not None:
+            left, candidates = self.search["not_excluded"], self.search["candidates"]
+            check_part("search.not_excluded", left, candidates, "candidates")
+            if self.search["least"] is not None:
+                check_fraction("search.least", self.search["least"])
 
 
 @dataclass(frozen=True)
@@ -360,8 +368,9 @@ FIELDS = (  # of certificate.json, in their order
     "groups",
     "confusion",
     "refused",
+    "search",
 )
-OPTIONAL = ("groups", "confusion", "refused")  # absent where they are None
+OPTIONAL = ("groups", "confusion", "refused", "search")  # absent where they are None
 FREE = ("label", "labels", "column")  # names and values that the user chose
 
 

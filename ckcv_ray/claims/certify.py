@@ -26,6 +26,7 @@ from ckcv_ray.claims.wording import (
     PROVISIONAL,
     Claim,
     RefusedSplit,
+    describe_search,
     describe_unlabelled,
     figure,
     statements,
@@ -34,6 +35,7 @@ from ckcv_ray.core.bounds.binomial import clopper_pearson
 from ckcv_ray.core.bounds.losses import ONE
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.learners.ensemble import Ensemble, Models, class_sizes
+from ckcv_ray.records.candidates import Searched
 from ckcv_ray.study import Candidate, Problem
 from ckcv_ray.tables.repeats import Repeats, count_known, count_new, count_repeated, find_repeats
 
@@ -45,6 +47,7 @@ def certify(
     models: Models,
     provisional: bool,
     digests: dict[str, str],
+    search: Searched | None = None,
 ) -> Certificate:
     """Return a winner's certificate, from its models and their counts, and the held-out rows.
 
@@ -52,7 +55,7 @@ def certify(
         problem: what was solved.
         candidate, l_ms: the winner, and its criterion on the select sets.
         models: those of the run.
-        provisional, digests: as in ``Winner`` and ``Origin``.
+        provisional, search, digests: as in ``Winner`` and ``Origin``.
     """
     claims = prove(problem, candidate.k, models)
     repeats = find_repeats(problem.all_rows)
@@ -60,7 +63,7 @@ def certify(
     groups = _count_groups(problem, models.best)
     certificate = Certificate(
         origin=Origin(problem.run_id, problem.study.certify, digests),
-        winner=_describe_winner(problem, candidate, l_ms, models.best, provisional),
+        winner=replace(_describe_winner(problem, candidate, l_ms, models.best, provisional), search=search),
         sample=_describe_sample(problem, repeats.rows, groups),
         counts=_count_models(problem, candidate.k, models, groups),
         claims=Claims(tuple(claims), without.first, find_refused(problem)),
@@ -72,6 +75,7 @@ def certify(
     )
     sentences = (
         *statements(figure(problem.criterion, certificate.winner.l_ee, certificate.winner.n_splits), claims),
+        *([describe_search(**search)] if search is not None else []),
         *([PROVISIONAL] if provisional else []),
         *certificate.list_cautions(),
         *_describe_unlabelled(problem, claims, without.full),

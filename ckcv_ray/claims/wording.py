@@ -56,6 +56,19 @@ PROVISIONAL = (
     "Provisional: evaluations failed, so a better candidate might have been missed. What is proven still "
     "holds for this one, since it allows for any selection."
 )
+
+
+def describe_search(effort: int, candidates: int, not_excluded: int, least: float | None) -> str:
+    """Return the sentence about what a search within a budget left open, from its ``Searched``."""
+    left = f"{not_excluded:,} of {candidates:,} candidates were not excluded"
+    if least is not None:
+        left += f", of which the best could still have an L_MS of {at_least(least)}"
+    return (
+        f"The search was within an effort of {effort:,} evaluations, and another candidate may be better: "
+        f"{left}. What is proven holds for this one, since it allows for any selection."
+    )
+
+
 RANDOM = Rule("random")
 BOUND_NAMES = {
     "clopper_pearson": "Clopper-Pearson",

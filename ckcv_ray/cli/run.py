@@ -56,6 +56,15 @@ STARTING = dict[str, Any].fromkeys(RUN_FIELDS) | {
     "per_k": [],
     "per_learner": [],
 }
+TimeBudget = Annotated[
+    str | None,
+    make_option(
+        "Time that the run may take, such as 10m or 2h: a short trial turns it into --effort, once; the "
+        "folder goes on with that.",
+        None,
+        "Execution",
+    ),
+]
 
 
 def list_workers(
@@ -96,15 +105,7 @@ def run(
             rich_help_panel="Execution",
         ),
     ] = 0,
-    budget: Annotated[
-        str | None,
-        make_option(
-            "Time that the run may take, such as 10m or 2h: a short trial turns it into --effort, once; the "
-            "folder goes on with that.",
-            None,
-            "Execution",
-        ),
-    ] = None,
+    budget: TimeBudget = None,
     yes: Annotated[
         bool, flag("--yes", "Do not ask for confirmation before a run of more than an hour.", "Execution")
     ] = False,
@@ -127,9 +128,7 @@ def run(
         arguments = [*without(sys.argv[1:], "--resume-until-done"), *([] if yes else ["--yes"])]
         raise typer.Exit(persist(arguments, resume_until_done, say))
     require_supervision(study.learner, execution.fit_timeout)
-    seconds = None if budget is None else parse_budget(budget, study)
-    if seconds is not None:
-        study = study.replace(search=Budget.name)
+    study, seconds = limit_time(study, budget)
     work = check_job(Job(study, data.task, folder, data.test))
     if retry_failed:
         reopen(work.problem, folder)
@@ -227,19 +226,21 @@ def _describe_unfinished(folder: RunFolder, queue: RaceQueue | FullQueue) -> tup
     )
 
 
-def parse_budget(budget: str, study: Study) -> float:
-    """Return the seconds that a run may take.
+def limit_time(study: Study, budget: str | None) -> tuple[Study, float | None]:
+    """Return the study with the search that a limit of time needs, and the limit in seconds, if there is one.
 
     Raises:
         InputError: it is no time, or the study says itself how much is computed.
     """
-    seconds = parse_seconds("budget", budget)
-    search = study.selecting
-    if study.effort is not None or search.exhaustive or isinstance(search, Race):
-        fixed = f"effort={study.effort}" if study.effort is not None else f"search={search.name}"
-        fixed = "exhaustive" if search.exhaustive else fixed
+    if budget is None:
+        return study, None
+    seconds, search = parse_seconds("budget", budget), study.selecting
+    fixed = f"search={search.name}" if isinstance(search, Race) else ""
+    fixed = "exhaustive" if search.exhaustive else fixed
+    fixed = f"effort={study.effort}" if study.effort is not None else fixed
+    if fixed:
         raise InputError(f"budget={budget} limits what is computed, and {fixed} fixes it: leave one out")
-    return seconds
+    return study.replace(search=Budget.name), seconds
 
 
 def _run(work: Work, out: Path, execution: Execution, yes: bool, seconds: float | None) -> Result:

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
+from typing_extensions import TypedDict  # pydantic accepts typing.TypedDict from Python 3.12 on
 
 from ckcv_ray.core.arrays import Values
 from ckcv_ray.core.schedule import Stage
@@ -32,6 +33,22 @@ FIGURES = (
     ("l_ee", pa.float64()),
 )
 Totals = NDArray[np.signedinteger[Any]]
+
+
+class Searched(TypedDict):
+    """What a search within a budget left open.
+
+    Attributes:
+        effort: evaluations that it was allowed.
+        candidates: number of all candidates.
+        not_excluded: those of which it is not known whether they are better than the winner.
+        least: the least L_MS that one of them could still have; None if there are none.
+    """
+
+    effort: int
+    candidates: int
+    not_excluded: int
+    least: float | None
 
 
 class Verdict(NamedTuple):
@@ -114,6 +131,19 @@ def check(table: pa.Table, problem: Problem) -> dict[str, Any]:
 def read_winner(row: dict[str, Any], problem: Problem) -> Candidate:
     """Return the candidate that a row describes."""
     return Candidate(problem.learner.space.setting(row["path"], row["step"]), row["k_first"])
+
+
+def summarize_search(table: pa.Table, problem: Problem) -> Searched | None:
+    """Return what a search within a budget left open; None for a race."""
+    if problem.study.effort is None:
+        return None
+    left = table.filter(pc.equal(table["state"], "open"))
+    return {
+        "effort": problem.study.effort,
+        "candidates": len(table),
+        "not_excluded": len(left),
+        "least": pc.min(left["lower_bound"]).as_py(),
+    }
 
 
 def find_winner(table: pa.Table) -> tuple[int, int]:

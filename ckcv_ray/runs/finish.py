@@ -15,6 +15,7 @@ from ckcv_ray.engine.recorder import Conclusion, Recorder
 from ckcv_ray.engine.refit import one_model
 from ckcv_ray.errors import RunError
 from ckcv_ray.learners.ensemble import Ensemble, Member, Models
+from ckcv_ray.records.candidates import summarize_search
 from ckcv_ray.records.record import Failure, Outcome, Records
 from ckcv_ray.runs.result import Result
 from ckcv_ray.storage.folder import Finished
@@ -175,7 +176,8 @@ def _write_results(
     candidate, l_ms = problem.candidate(refitted.winner), refitted.winner.l_ms
     provisional = "failed" in table["state"].to_pylist()
     digests = {"data": problem.data_digest, **files}
-    certificate = certify(problem, candidate, l_ms, models, provisional, digests)
+    search = summarize_search(table, problem)
+    certificate = certify(problem, candidate, l_ms, models, provisional, digests, search)
     if not recorder.write_end(certificate, execution):
         return None
     return Result(problem, execution, Finished(table, models, certificate))

@@ -30,7 +30,7 @@ from ckcv_ray.engine.race import RaceQueue
 from ckcv_ray.errors import InputError, StoreError, cut, cut_list, plain, pluralize
 from ckcv_ray.learners.base import Setting
 from ckcv_ray.learners.ensemble import Ensemble, to_pickles
-from ckcv_ray.records.candidates import find_winner
+from ckcv_ray.records.candidates import find_winner, summarize_search
 from ckcv_ray.runs.finish import measure
 from ckcv_ray.runs.load import replay
 from ckcv_ray.runs.recheck import SECONDS, Limit, Refit, list_required, merge, recheck, sample
@@ -313,7 +313,8 @@ def _check_certificate(
     provisional = "failed" in finished.candidates["state"].to_pylist()
     digests = {"data": problem.data_digest, **folder.result_digests()}
     try:
-        expected = certify(problem, winner, l_ms, finished.models, provisional, digests)
+        search = summarize_search(finished.candidates, problem)
+        expected = certify(problem, winner, l_ms, finished.models, provisional, digests, search)
     except Exception as error:  # of a stranger's model, of any kind
         yield cut(
             f"certificate.json: it cannot be made again, a model raises {type(error).__name__}: {error}"
