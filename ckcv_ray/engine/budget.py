@@ -71,7 +71,8 @@ class BudgetQueue(RaceQueue):
         places, new = self.ledger.enter(outcome.records)
         self.note(outcome.failures)
         if self.racing:
-            for size in {size for estimate, size in places.groups() if not estimate}:
+            raced = range(len(self.problem.sizes))  # records of screens may arrive again, or late
+            for size in {size for estimate, size in places.groups() if not estimate and size in raced}:
                 self.enter(size)
         while not self.racing and self.is_round_complete():
             self.conclude_round()

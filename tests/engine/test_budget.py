@@ -1,0 +1,234 @@
+"""A search within a budget: the same answer from any order of arrival, and what it promises of its answer."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.compute as pc
+import pytest
+from conftest import blobs
+from doubles import FIRE
+from test_ray_bytes import content
+
+from ckcv_ray import Execution, Job
+from ckcv_ray.core.schedule import Stage, Unit
+from ckcv_ray.engine.budget import BudgetQueue
+from ckcv_ray.engine.evaluate import evaluate, make_failures, share
+from ckcv_ray.engine.forecast import estimate, fit_effort
+from ckcv_ray.errors import InputError, StoreError
+from ckcv_ray.records.candidates import summarize_search
+from ckcv_ray.records.record import Outcome, Records
+from ckcv_ray.runs.load import load, replay
+from ckcv_ray.runs.run import run_job
+from ckcv_ray.study import Budget, Problem, Study
+
+SERIAL = Execution("serial")
+GRIDS: dict[str, Any] = {
+    "C": (0.1, 1.0, 10.0, 100.0),
+    "gamma": (0.01, 0.1, 1.0),
+    "k": (3, 4, 5, 7),
+    "n_splits": 6,
+}
+STUDY = Study.paper(**GRIDS, search="budget", effort=150, survivors=3, least_splits=3)
+SCREENED = Study.paper(
+    **GRIDS, search="budget", effort=90, survivors=3, least_splits=6
+)  # on half of the rows
+WEIGHING = STUDY.replace(criterion="balanced")
+LEARNERS = Study.paper(learner="tree,linear", k=(3, 5), n_splits=4, search="budget", effort=400, seed=1)
+CASES = {
+    "plain": (STUDY, 60),
+    "screens": (SCREENED, 900),
+    "by class": (WEIGHING, 900),
+    "learners": (LEARNERS, 80),
+    "reported": (STUDY.replace(report_k=(7,)), 60),
+}
+
+
+def finish(queue: BudgetQueue) -> list[Records]:
+    """Compute what the queue asks for, one unit after the other; the records of each unit."""
+    inputs, records = share(queue.problem), []
+    while units := queue.plan(1).units:
+        for unit in units:
+            outcome = evaluate([unit], inputs)
+            queue.add(outcome)
+            records.append(outcome.records)
+    return records
+
+
+@pytest.fixture(scope="module", params=CASES)
+def done(request: pytest.FixtureRequest) -> tuple[BudgetQueue, list[Records]]:
+    study, n = CASES[request.param]
+    queue = BudgetQueue(Problem.of(study, blobs(n, shift=0.6)))
+    return queue, finish(queue)
+
+
+def test_it_ends_decided_with_everything_accounted_for(done: tuple[BudgetQueue, list[Records]]) -> None:
+    queue, records = done
+    assert queue.complete()
+    assert queue.expect_left() == 0.0
+    at = queue.progress()
+    assert at.computed + at.dropped == at.planned
+    assert sum(map(len, records)) == queue.fits
+    assert len(np.unique(np.concatenate(records)[["size", "split", "path", "step"]])) == at.computed
+
+
+def test_any_order_of_arrival_gives_the_same_rounds_and_table(
+    done: tuple[BudgetQueue, list[Records]],
+) -> None:
+    queue, records = done
+    every, table = np.concatenate(records), queue.candidates()
+    rng = np.random.default_rng(np.random.SeedSequence(3))
+    for _ in range(4):
+        again = BudgetQueue(queue.problem)
+        for part in np.array_split(rng.permutation(every), 5):
+            again.add(Outcome(part, (), ()))
+            again.add(Outcome(part[:3], (), ()))
+        assert again.candidates().equals(table)
+        assert str(again.rounds) == str(queue.rounds)
+
+
+def test_records_that_no_round_wants_decide_nothing(done: tuple[BudgetQueue, list[Records]]) -> None:
+    queue, records = done
+    problem, again = queue.problem, BudgetQueue(queue.problem)
+    every = tuple(enumerate(problem.learner.space.lengths))
+    inputs = share(problem)
+    for size in range(len(problem.sizes)):
+        for split in range(problem.sizes[size].n_splits):
+            again.add(evaluate([Unit(Stage.SELECT, size, split, every)], inputs))
+    for part in records:
+        again.add(Outcome(part, (), ()))
+    assert again.candidates().equals(queue.candidates())
+
+
+def test_what_is_left_open_could_be_better_and_nothing_else_is(
+    done: tuple[BudgetQueue, list[Records]],
+) -> None:
+    queue, _ = done
+    table, (winner, *_) = queue.candidates(), queue.leaders()
+    left, beaten = (table.filter(pc.equal(table["state"], state)) for state in ("open", "beaten"))
+    assert pc.all(pc.less_equal(left["lower_bound"], winner.l_ms)).as_py() is not False
+    if not queue.problem.own:
+        complete = pc.equal(beaten["lower_bound"], beaten["l_ms"])
+        worse = pc.greater_equal(beaten["lower_bound"], winner.l_ms)
+        assert pc.all(pc.or_(worse, pc.fill_null(complete, False))).as_py() is not False
+    searched = summarize_search(table, queue.problem)
+    assert searched is not None
+    assert searched["not_excluded"] == len(left)
+    assert searched["least"] == pc.min(left["lower_bound"]).as_py()
+
+
+def test_the_rounds_cost_no_more_than_the_effort(done: tuple[BudgetQueue, list[Records]]) -> None:
+    queue, _ = done
+    one_candidate = max(queue.problem.learner.space.lengths) * max(s.n_splits for s in queue.problem.sizes)
+    reported = len(queue.problem.own) * one_candidate
+    assert queue.left >= -one_candidate - reported
+
+
+def test_with_enough_effort_the_winner_is_that_of_the_race() -> None:
+    task = blobs(60, shift=0.6)
+    exact = run_job(Job(Study.paper(**GRIDS), task), SERIAL)
+    everything = 4 * 12 * 6 * 10
+    searched = run_job(Job(STUDY.replace(effort=everything), task), SERIAL)
+    assert (searched.setting, searched.k) == (exact.setting, exact.k)
+    assert searched.certificate.winner.l_ms == exact.certificate.winner.l_ms
+    assert not pc.any(pc.equal(searched.candidates["state"], "open")).as_py()
+
+
+def test_screens_are_parts_of_one_split_each_within_the_one_before() -> None:
+    problem = Problem.of(SCREENED, blobs(900))
+    assert len(problem.screens) >= 1
+    first = len(problem.sizes)
+    for number in range(3):
+        whole = problem.split(problem.screened, number)
+        for position in range(first, first + len(problem.screens)):
+            part, fold = problem.split(position, number), problem.fold(position)
+            assert np.isin(part.train, whole.train).all()
+            assert np.isin(part.select, whole.select).all()
+            assert (len(part.train), len(part.select)) == (fold.n_train, fold.n_select)
+            assert len(part.estimate) == 0
+            whole = part
+    queue = BudgetQueue(problem)
+    assert next(iter(queue.rounds[0].lengths)) >= first
+
+
+@pytest.mark.parametrize("certify", ["occam", "nested"])
+def test_a_deepened_run_is_in_every_byte_one_begun_with_that_effort(certify: str, tmp_path: Path) -> None:
+    study, task = STUDY.replace(certify=certify), blobs(60, shift=0.6)
+    if certify == "nested":
+        study = study.replace(outer_splits=2, k=(3, 4))
+    deep = study.replace(effort=420)
+    run_job(Job(deep, task, tmp_path / "begun"), SERIAL)
+    if certify == "occam":
+        run_job(Job(study, task, tmp_path / "deepened"), SERIAL)
+    else:  # stopped before the outer splits are judged
+        progress = iter(range(4))
+        with pytest.raises(KeyboardInterrupt):
+            run_job(Job(study, task, tmp_path / "deepened"), SERIAL, lambda: next(progress, None) is None)
+    result = run_job(Job(deep, task, tmp_path / "deepened"), SERIAL)
+    assert content(tmp_path / "deepened") == content(tmp_path / "begun")
+    assert result.study.effort == 420
+    assert load(tmp_path / "deepened").study.effort == 420
+    queue = replay(tmp_path / "deepened")
+    assert queue.candidates().equals(result.candidates)
+
+
+def test_a_folder_goes_on_with_its_effort_and_never_with_less(tmp_path: Path) -> None:
+    task = blobs(60, shift=0.6)
+    run_job(Job(STUDY, task, tmp_path), SERIAL)
+    left_out = Study.paper(**GRIDS, search="budget", survivors=3, least_splits=3)
+    assert run_job(Job(left_out, task, tmp_path), SERIAL).study.effort == 150
+    with pytest.raises(StoreError, match=r"searched with effort 150.*effort=140 is too little"):
+        run_job(Job(STUDY.replace(effort=140), task, tmp_path), SERIAL)
+
+
+@pytest.mark.parametrize("certify", ["holdout", "nested"])
+def test_a_finished_run_is_not_deepened_once_rows_were_judged(certify: str, tmp_path: Path) -> None:
+    study, task = STUDY.replace(certify=certify, k=(3, 4)), blobs(80, shift=0.6)
+    run_job(Job(study, task, tmp_path), SERIAL)
+    before = content(tmp_path)
+    with pytest.raises(InputError, match=f"its {certify} has judged its rows"):
+        run_job(Job(study.replace(effort=300), task, tmp_path), SERIAL)
+    assert content(tmp_path) == before
+
+
+def test_a_failure_leaves_its_candidate_out_and_the_rest_goes_on() -> None:
+    problem = Problem.of(STUDY, blobs(60, shift=0.6))
+    queue, inputs, tables = BudgetQueue(problem), share(problem), []
+    for order in (1, -1):
+        queue = BudgetQueue(problem)
+        while units := queue.plan(1).units:
+            for unit in units[::order]:
+                lost = unit.split == 1 and any(path == 1 for path, _ in unit.paths)
+                failed = make_failures([unit], problem.n_totals, FIRE)
+                queue.add(failed if lost else evaluate([unit], inputs))
+        tables.append(queue.candidates())
+        assert queue.complete()
+        assert queue.progress().failed > 0
+    assert tables[0].equals(tables[1])
+    winner = queue.leaders()[0]
+    assert winner.path != 1
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"effort": 5}, r"effort=5: comparing 12 settings and completing one candidate takes an effort of"),
+        ({"effort": 0}, "effort=0"),
+        ({"keep": 1.5}, r"keep=1\.5 is outside \(0, 1\)"),
+        ({"survivors": 0}, "survivors=0"),
+    ],
+)
+def test_a_budget_that_is_none_is_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        Problem.of(STUDY.replace(**options), blobs(60))
+
+
+def test_a_time_becomes_an_effort_that_grows_with_it_and_with_workers() -> None:
+    problem = Problem.of(STUDY, blobs(60))
+    expected = estimate(problem)
+    efforts = [
+        fit_effort(problem, expected, seconds, workers) for seconds, workers in ((60, 1), (120, 1), (60, 2))
+    ]
+    assert 0 < efforts[0] < efforts[1] == efforts[2]
+    assert isinstance(problem.with_effort(efforts[0]).study.search, Budget)
+    assert problem.with_effort(efforts[0]).run_id == problem.run_id
