@@ -49,6 +49,10 @@ MIXED = {
         Study.paper(k=(3, 5), n_splits=4, learner="linear", encode="target"),
         Task.from_table(untidy(90, classes=("a", "b", "c")), Roles("outcome")),
     ),
+    "within a budget": (
+        Study.paper(**GRIDS, k=(3, 4, 5), search="budget", effort=150, survivors=2, report_k=4),
+        PLAIN,
+    ),
     "machines of three classes": (Study.paper(**GRIDS, k=(3, 5)), clouds(45, 3)),
 }
 
