@@ -136,13 +136,11 @@ def group_numbers(column: pa.ChunkedArray, name: str) -> Groups:
     Raises:
         InputError: it has empty cells, or values that are not text, numbers, dates or the like.
     """
-    column = decode(column)
-    kind = column.type
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
     if not is_plain(kind) or pa.types.is_null(kind):
         what = "is empty" if pa.types.is_null(kind) else f"holds {kind}"
         raise InputError(f"column {name!r} {what}: groups are named by text or whole numbers")
-    if is_text(kind):  # cells that differ in spaces are of one group, and what names nothing names no group
-        column = without_gaps(column, NO_NAMES)
+    column = _number_names(column) if is_text(kind) else decode(column)
     missing = pc.is_null(column, nan_is_null=True)
     if len(rows := np.flatnonzero(missing.to_numpy())):
         raise InputError(
@@ -154,6 +152,18 @@ def group_numbers(column: pa.ChunkedArray, name: str) -> Groups:
         return renumber(_codes(column))
     except pa.ArrowException as error:
         raise InputError(f"column {name!r} cannot be read as groups: {error}") from None
+
+
+def _number_names(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return a number for each text of a column, null for those that name nothing.
+
+    Cells that differ in the spaces around them are of one group. Each distinct text is looked at once.
+    """
+    encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+    encoded = encoded.unify_dictionaries().combine_chunks()
+    names = without_gaps(pa.chunked_array([encoded.dictionary]), NO_NAMES)
+    numbers = names.dictionary_encode().combine_chunks().indices
+    return pa.chunked_array([numbers.take(encoded.indices)])
 
 
 def check_groups(groups: Groups, name: str) -> None:

@@ -275,10 +275,15 @@ def take_in_parts(values: pa.Array, codes: pa.Array) -> list[pa.Array]:
 
 
 def without_gaps(values: pa.ChunkedArray, gaps: Collection[str]) -> pa.ChunkedArray:
-    """Return text without spaces around it, and null in place of words that say that it is missing."""
-    trimmed = pc.utf8_trim_whitespace(values)
-    missing = pc.is_in(pc.utf8_lower(trimmed), pa.array(sorted(gaps), trimmed.type))
-    return pc.if_else(missing, pa.scalar(None, trimmed.type), trimmed)
+    """Return text without spaces around it, and null in place of words that say that it is missing.
+
+    Chunk by chunk, as each step holds a copy of all text that it is given.
+    """
+    words, null, parts = pa.array(sorted(gaps), values.type), pa.scalar(None, values.type), []
+    for chunk in values.chunks:
+        trimmed = pc.utf8_trim_whitespace(chunk)
+        parts.append(pc.if_else(pc.is_in(pc.utf8_lower(trimmed), words), null, trimmed))
+    return pa.chunked_array(parts, values.type)
 
 
 def _all_known(values: NDArray[Any]) -> Read:
