@@ -12,7 +12,7 @@ from ckcv_ray.learners.svm.signatures import Signatures
 
 V, M, S, SM = float64[::1], float64[:, ::1], float32[::1], float32[:, ::1]
 P = float64[:, :, ::1]
-N, NM, B, T = int64[::1], int64[:, ::1], int8[::1], int32[:, :, ::1]
+N, NM, B, BM, T = int64[::1], int64[:, ::1], int8[::1], int8[:, ::1], int32[:, :, ::1]
 
 
 def signatures() -> Signatures:
@@ -51,7 +51,8 @@ def signatures() -> Signatures:
         (path._whole, (float64,)),
         (path._begin, (M, V, V, V, float64, float64, space)),
         (path._solve_path, (complement, V, V, float64, int64, int64, weights, space, fits)),
-        (decision._judge, (float64, int8, N)),
+        (decision._decide_sign, (float64,)),
+        (decision._classify, (M, M, V, BM)),
         (decision._count_errors, (M, M, V, B, NM)),
         (kernels._fill_pair, (M, M, float64, M, M, SM, int64)),
         (votes._decide, (M, int64, int64, int64, int64, V, float64, V, NM)),

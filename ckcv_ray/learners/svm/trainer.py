@@ -4,18 +4,18 @@ This is what imports numba. ``learner`` imports it when something is to be fitte
 """
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ckcv_ray.core.arrays import Index
-from ckcv_ray.core.measures import ZERO_ONE, GroupShares, Measure
+from ckcv_ray.core.arrays import Classes, Index
+from ckcv_ray.core.measures import UNDECIDED, ZERO_ONE, Measure
 from ckcv_ray.learners.base import Checked, Trainer
 from ckcv_ray.learners.class_weight import compute_weights
-from ckcv_ray.learners.ensemble import judge
 from ckcv_ray.learners.svm import machine_code
 from ckcv_ray.learners.svm.blocks import Dense, Points, block_bytes, prepare
+from ckcv_ray.learners.svm.decision import classify, count_errors
 from ckcv_ray.learners.svm.kernels import compute_distances
 from ckcv_ray.learners.svm.model import SVMModel
 from ckcv_ray.learners.svm.one_against_one import ClassesBlock, prepare_block
@@ -27,6 +27,7 @@ from ckcv_ray.tables.target import Rows
 from ckcv_ray.tables.task import Task
 
 SHARED_BYTES = 1 << 29
+CLASS_OF_SIGN = np.array([0, UNDECIDED, 1], np.int32)  # -1, 0 and 1
 
 
 class Shared(NamedTuple):
@@ -144,18 +145,19 @@ class PathFits(NamedTuple):
         """Iterations of each fit."""
         return self.fits.n_iter
 
-    def totals(self, measure: Measure) -> NDArray[np.int64]:
-        """Count errors by class, and by group, in compiled code; for other measures, evaluate the models."""
+    def totals(self, measure: Measure) -> NDArray[Any]:
+        """Return the totals of each fit; wrong rows by class are counted in compiled code."""
         block = self.block
-        task, y = block.task, block.score_signs
         if measure is ZERO_ONE:
-            return block.kernel.errors(self.gamma, self.fits, y)
-        if isinstance(measure, GroupShares):
-            errors = block.kernel.count_errors_by_part(measure.parts, self.gamma, self.fits, y)
-            return measure.with_loss(errors.sum(axis=0), errors.sum(axis=2).T)
-        rows = task.X[block.score], task.y[block.score]
-        models = map(self.model, range(len(self.fits.offset)))
-        return np.array([judge(model, *rows, measure, 2) for model in models])
+            strips = block.kernel.strips(self.gamma)
+            errors = (count_errors(M, self.fits, block.score_signs[rows]) for rows, M in strips)
+            return sum(errors, np.zeros((len(self.fits.offset), 2), np.int64))
+        return measure.totals(block.task.y[block.score], self.predict(), 2)
+
+    def predict(self) -> Classes:
+        """Return the class of each scored row, or -1 if undecided, (steps, rows)."""
+        signs = [classify(M, self.fits) for _, M in self.block.kernel.strips(self.gamma)]
+        return CLASS_OF_SIGN[np.concatenate(signs, axis=1) + 1]
 
     def model(self, step: int) -> SVMModel:
         """Return the model at one cost."""
