@@ -27,17 +27,24 @@ from ckcv_ray.tables.target import Rows
 from ckcv_ray.tables.task import Task
 
 SHARED_BYTES = 1 << 29
+SHARED_WIDE_BYTES = 1 << 30  # where computing distances takes longer than gathering them
+WIDE = 50
 CLASS_OF_SIGN = np.array([0, UNDECIDED, 1], np.int32)  # -1, 0 and 1
 
 
 class Shared(NamedTuple):
     """What all workers share: the task, the signs of its labels (n,) where there are two classes, and the
-    squared distances of its rows [n, n] if nothing is scaled and they fit into ``SHARED_BYTES``.
+    squared distances of its rows [n, n] if nothing is scaled and they are not too large (``may_share``).
     """
 
     task: Task
     signs: Signs
     distances: Rows | None
+
+
+def may_share(n: int, d: int) -> bool:
+    """Return whether the distances of n rows with d columns are small enough to be shared by all splits."""
+    return 8 * n**2 <= (SHARED_WIDE_BYTES if d >= WIDE else SHARED_BYTES)
 
 
 @dataclass(frozen=True)
@@ -57,8 +64,8 @@ class SVMTrainer(Trainer):
 
     def share(self, task: Task) -> Shared:
         """Compute what all workers share."""
-        fits = self.scale == "none" and 8 * task.n**2 <= SHARED_BYTES
-        distances = np.ascontiguousarray(compute_distances(task.X, task.X)) if fits else None
+        shared = self.scale == "none" and may_share(*task.X.shape)
+        distances = np.ascontiguousarray(compute_distances(task.X, task.X)) if shared else None
         return Shared(task, make_signs(task), distances)
 
     def prepare(self, shared: Shared, train: Index, score: Index) -> "Block | ClassesBlock":

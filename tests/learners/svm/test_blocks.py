@@ -18,6 +18,7 @@ from ckcv_ray.learners.svm.decomposition import path_on_points
 from ckcv_ray.learners.svm.learner import GaussianSVM
 from ckcv_ray.learners.svm.problem import EQUAL, Options, Solutions, empty_fits, make_signs
 from ckcv_ray.learners.svm.scaling import identity
+from ckcv_ray.learners.svm.trainer import may_share
 from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.study import Execution, Problem, Study
 from ckcv_ray.tables.target import Rows
@@ -155,6 +156,12 @@ def test_shared_distances_make_the_block_that_new_ones_make() -> None:
         n = len(split.train)
         assert a.shape[0] == len(rows)
         assert a[:, :n].tobytes() == b[:, :n].tobytes()
+
+
+def test_distances_of_wide_rows_are_shared_up_to_twice_the_size() -> None:
+    assert [may_share(8000, d) for d in (1, 49, 50)] == [True] * 3
+    assert [may_share(10_000, d) for d in (1, 49, 50)] == [False, False, True]
+    assert not may_share(12_000, 1000)
 
 
 def test_what_is_held_depends_on_sizes_alone() -> None:
