@@ -14,7 +14,11 @@ repeated for every gamma (0.8 against 0.45 ns per element; at k = 3 a block has 
 from collections.abc import Iterator
 from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ckcv_ray.core.arrays import Index
+from ckcv_ray.learners.svm.decision import classify, count_errors
 from ckcv_ray.learners.svm.decomposition import BLOCK
 from ckcv_ray.learners.svm.kernels import (
     STRIP,
@@ -29,7 +33,7 @@ from ckcv_ray.learners.svm.kernels import (
 )
 from ckcv_ray.learners.svm.memory import DOUBLES, Matrix, Vector, round_up, scratch
 from ckcv_ray.learners.svm.path import MOST_FREE
-from ckcv_ray.learners.svm.problem import Options, Solutions, Weights
+from ckcv_ray.learners.svm.problem import Options, Signs, Solutions, Weights
 from ckcv_ray.learners.svm.scaling import Scaling
 from ckcv_ray.learners.svm.solvers import ON_POINTS, SOLVERS
 
@@ -61,10 +65,13 @@ class Dense(NamedTuple):
         solver = SOLVERS[options.solver]
         return solver(self.train_kernel, y, options.C_values, options.tolerance, options.max_iter, weights)
 
-    def strips(self, gamma: float) -> Iterator[Strip]:
-        """Yield the kernel from all scored rows to the training rows."""
-        M = complement(self.score_distances, gamma, out=self.score_kernel)
-        yield Strip(slice(0, len(M)), M)
+    def errors(self, gamma: float, fits: Solutions, y: Signs) -> NDArray[np.int64]:
+        """Return the errors by class of each fit on the scored rows with signs y, shape (n_C, 2)."""
+        return count_errors(complement(self.score_distances, gamma, out=self.score_kernel), fits, y)
+
+    def classify(self, gamma: float, fits: Solutions) -> Signs:
+        """Return the sign that each fit gives each scored row, 0 where it is undecided, shape (n_C, rows)."""
+        return classify(complement(self.score_distances, gamma, out=self.score_kernel), fits)
 
 
 class Points(NamedTuple):
@@ -77,7 +84,21 @@ class Points(NamedTuple):
         """Fit the path of one gamma to labels y."""
         return fit_rows(self.train, gamma, y, weights, options)
 
-    def strips(self, gamma: float) -> Iterator[Strip]:
+    def errors(self, gamma: float, fits: Solutions, y: Signs) -> NDArray[np.int64]:
+        """Return the errors by class of each fit on the scored rows with signs y, shape (n_C, 2)."""
+        errors = np.zeros((len(fits.offset), 2), np.int64)
+        for rows, M in self._strips(gamma):
+            errors += count_errors(M, fits, y[rows])
+        return errors
+
+    def classify(self, gamma: float, fits: Solutions) -> Signs:
+        """Return the sign that each fit gives each scored row, 0 where it is undecided, shape (n_C, rows)."""
+        signs = np.empty((len(fits.offset), len(self.score)), np.int8)
+        for rows, M in self._strips(gamma):
+            signs[:, rows] = classify(M, fits)
+        return signs
+
+    def _strips(self, gamma: float) -> Iterator[Strip]:
         """Yield the kernel from a few scored rows at a time to the training rows."""
         step = strip_rows(len(self.train))
         for start in range(0, len(self.score), step):

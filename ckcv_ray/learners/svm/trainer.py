@@ -15,7 +15,6 @@ from ckcv_ray.learners.base import Checked, Trainer
 from ckcv_ray.learners.class_weight import compute_weights
 from ckcv_ray.learners.svm import machine_code
 from ckcv_ray.learners.svm.blocks import Dense, Points, block_bytes, prepare
-from ckcv_ray.learners.svm.decision import classify, count_errors
 from ckcv_ray.learners.svm.kernels import compute_distances
 from ckcv_ray.learners.svm.model import SVMModel
 from ckcv_ray.learners.svm.one_against_one import ClassesBlock, prepare_block
@@ -156,15 +155,12 @@ class PathFits(NamedTuple):
         """Return the totals of each fit; wrong rows by class are counted in compiled code."""
         block = self.block
         if measure is ZERO_ONE:
-            strips = block.kernel.strips(self.gamma)
-            errors = (count_errors(M, self.fits, block.score_signs[rows]) for rows, M in strips)
-            return sum(errors, np.zeros((len(self.fits.offset), 2), np.int64))
+            return block.kernel.errors(self.gamma, self.fits, block.score_signs)
         return measure.totals(block.task.y[block.score], self.predict(), 2)
 
     def predict(self) -> Classes:
         """Return the class of each scored row, or -1 if undecided, (steps, rows)."""
-        signs = [classify(M, self.fits) for _, M in self.block.kernel.strips(self.gamma)]
-        return CLASS_OF_SIGN[np.concatenate(signs, axis=1) + 1]
+        return CLASS_OF_SIGN[self.block.kernel.classify(self.gamma, self.fits) + 1]
 
     def model(self, step: int) -> SVMModel:
         """Return the model at one cost."""

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 from conftest import blobs
+from scipy.spatial.distance import cdist
 from sklearn.metrics.pairwise import rbf_kernel
 
 from ckcv_ray.core.resampling.complete import split_complete
@@ -16,7 +17,7 @@ from ckcv_ray.learners.svm import blocks, kernels
 from ckcv_ray.learners.svm.decision import classify, count_errors
 from ckcv_ray.learners.svm.decomposition import path_on_points
 from ckcv_ray.learners.svm.learner import GaussianSVM
-from ckcv_ray.learners.svm.problem import EQUAL, Options, Solutions, empty_fits, make_signs
+from ckcv_ray.learners.svm.problem import EQUAL, Options, Solutions, describe, empty_fits, make_signs
 from ckcv_ray.learners.svm.scaling import identity
 from ckcv_ray.learners.svm.trainer import may_share
 from ckcv_ray.runs.run import Job, run_job
@@ -104,20 +105,33 @@ def test_scores_in_strips_are_those_of_the_whole(strip: int, monkeypatch: pytest
     split = split_complete(60, 3, 0, 4, 0)
     dense = blocks.prepare(task.X, None, identity(3), split.train, split.select)
     fits = dense.fit(0.5, y[split.train].astype(float), EQUAL, SOLVING)
-    ((scored, M),) = dense.strips(0.5)
-    assert scored == slice(0, len(split.select))
-    signs, errors = classify(M, fits), count_errors(M, fits, y[split.select])
+    signs, errors = dense.classify(0.5, fits), dense.errors(0.5, fits, y[split.select])
     points = blocks.Points(task.X[split.train], task.X[split.select])
-    found = [
-        (classify(M, fits), count_errors(M, fits, y[split.select][rows])) for rows, M in points.strips(0.5)
-    ]
-    assert np.array_equal(np.concatenate([part for part, _ in found], axis=1), signs)
-    assert np.array_equal(np.sum([part for _, part in found], axis=0), errors)
+    assert np.array_equal(points.classify(0.5, fits), signs)
+    assert np.array_equal(points.errors(0.5, fits, y[split.select]), errors)
     K = rbf_kernel(task.X[split.select], task.X[split.train], gamma=0.5)
     assert np.array_equal(signs, np.sign(K @ fits.b.T + fits.offset).T)
     wrong = signs != y[split.select]
     assert np.array_equal(errors, [[np.sum(row & (y[split.select] == c)) for c in (-1, 1)] for row in wrong])
     assert errors.sum() > 0
+
+
+@pytest.mark.parametrize("dense", [True, False], ids=["dense", "points"])
+def test_fits_of_wide_rows_are_optimal(dense: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not dense:
+        monkeypatch.setattr(blocks, "DENSE_BYTES", 0)
+    task = blobs(80, d=300, seed=6, shift=0.2)
+    X, y = task.X.copy(), make_signs(task).astype(float)
+    X[40:60] = X[:20]  # equal rows, of which each pair gets opposite labels
+    y[40:60] = -y[:20]
+    rows, gamma = np.arange(80), 1 / 300
+    fits = blocks.prepare(X, None, identity(300), rows, rows[:1]).fit(gamma, y, EQUAL, SOLVING)
+    K = np.exp(-gamma * cdist(X, X, "sqeuclidean"))
+    for C, fit in zip(SOLVING.C_values, fits.solutions(), strict=True):
+        optimum = describe(K @ fit.b, y, fit.b, C, fit.n_iter, fit.status)
+        assert optimum.violation <= 1.01 * SOLVING.tolerance
+        assert optimum.offset == pytest.approx(fit.offset, abs=1e-9)
+        assert np.all((y * fit.b >= 0) & (y * fit.b <= C))
 
 
 def test_a_row_within_rounding_of_zero_is_undecided_and_wrong() -> None:
