@@ -96,18 +96,9 @@ class GroupShares:
     def totals(self, y: Classes, predicted: Classes, n_classes: int) -> NDArray[np.int64]:
         """Count wrong rows by class, and add up the groups' shares; see ``Measure``."""
         counts = ZERO_ONE.totals(y, predicted, n_classes)
-        wrong = (predicted != y)[..., self.order]
-        return self.with_loss(counts, np.add.reduceat(wrong, self.starts, axis=-1, dtype=np.int64))
-
-    def with_loss(self, counts: NDArray[np.int64], wrong: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the totals, given wrong rows by class, (..., classes), and by group, (..., groups)."""
+        wrong = np.add.reduceat((predicted != y)[..., self.order], self.starts, axis=-1, dtype=np.int64)
         shares = -(-wrong * ONE // self.rows)  # rounded up
         return np.concatenate([counts, shares.sum(axis=-1, keepdims=True)], axis=-1)
-
-    @property
-    def parts(self) -> list[NDArray[np.intp]]:
-        """Positions of the scored rows of each group, in ascending order of the groups' numbers."""
-        return np.split(self.order, self.starts[1:])
 
     @cached_property
     def order(self) -> NDArray[np.intp]:

@@ -94,10 +94,8 @@ def test_groups_of_one_row_count_rows():
     assert totals.tolist() == [1, 1, 2 * ONE]
 
 
-def test_the_parts_are_the_rows_of_each_group():
-    measure = GroupShares(np.array([7, 2, 7, 2, 2, 0]))
-    assert [part.tolist() for part in measure.parts] == [[5], [1, 3, 4], [0, 2]]
-    assert measure.rows.tolist() == [1, 3, 2]
+def test_the_rows_of_each_group_are_counted():
+    assert GroupShares(np.array([7, 2, 7, 2, 2, 0])).rows.tolist() == [1, 3, 2]
 
 
 def test_the_largest_groups_are_summed_without_overflow():

@@ -1,41 +1,54 @@
 """A split prepared for all gammas: distances gathered or computed once, and the kernels computed from them.
 
-If the matrices of a split fit into ``DENSE_BYTES``, they are held in full, in scratch memory that the next
-split reuses; otherwise a ``Points`` block lets the solver compute what it needs from the rows. Which of the
-two depends only on the sizes of the split, never on the machine: they differ in the last bits of a solution.
+If the matrices of a split fit into ``DENSE_BYTES``, distances are kept for all gammas, in scratch memory that
+the next split reuses; otherwise a ``Points`` block computes them from the rows again for each gamma, which
+changes no bit. If M = 1 - K of the training rows fits into ``WHOLE_BYTES``, the solver gets it in full; if
+not, it computes a part of M at a time. Which of these two it is depends on the number of training rows alone,
+never on the machine: they differ in the last bits of a solution.
 
 Without scaling, the distances are gathered from the shared matrix; the exponential is then taken on the
 gathered block and not on the shared matrix: it costs about as much as gathering, which would have to be
 repeated for every gamma (0.8 against 0.45 ns per element; at k = 3 a block has at most 4/9 of them).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ckcv_ray.core.arrays import Index
-from ckcv_ray.learners.svm.decision import count_errors
+from ckcv_ray.learners.svm.decision import classify, count_errors
 from ckcv_ray.learners.svm.decomposition import BLOCK
 from ckcv_ray.learners.svm.kernels import (
-    DOUBLES,
     STRIP,
     Complement,
     complement,
+    compute_complement,
     fill_complement,
     fill_distances,
     gather,
     scratch_complement,
     strip_rows,
 )
-from ckcv_ray.learners.svm.memory import Matrix, round_up, scratch
+from ckcv_ray.learners.svm.memory import DOUBLES, Matrix, Vector, round_up, scratch
 from ckcv_ray.learners.svm.path import MOST_FREE
-from ckcv_ray.learners.svm.problem import Options, Solutions, Weights
+from ckcv_ray.learners.svm.problem import Options, Signs, Solutions, Weights
 from ckcv_ray.learners.svm.scaling import Scaling
 from ckcv_ray.learners.svm.solvers import ON_POINTS, SOLVERS
 
-DENSE_BYTES = 1 << 30
+DENSE_BYTES = 1 << 31
+WHOLE_BYTES = 1 << 31
+
+
+class Strip(NamedTuple):
+    """M = 1 - K of some of the scored rows and all training rows, padded to full vectors.
+
+    In ``class_blocks`` it is transposed.
+    """
+
+    scored: slice
+    M: Matrix
 
 
 class Dense(NamedTuple):
@@ -52,17 +65,13 @@ class Dense(NamedTuple):
         solver = SOLVERS[options.solver]
         return solver(self.train_kernel, y, options.C_values, options.tolerance, options.max_iter, weights)
 
-    def errors(self, gamma: float, fits: Solutions, y: NDArray[np.int8]) -> NDArray[np.int64]:
-        """Return the errors by class of each fit on the scored rows with labels y, shape (n_C, 2)."""
-        complement(self.score_distances, gamma, out=self.score_kernel)
-        return count_errors(self.score_kernel, fits, y)
+    def errors(self, gamma: float, fits: Solutions, y: Signs) -> NDArray[np.int64]:
+        """Return the errors by class of each fit on the scored rows with signs y, shape (n_C, 2)."""
+        return count_errors(complement(self.score_distances, gamma, out=self.score_kernel), fits, y)
 
-    def count_errors_by_part(
-        self, parts: Sequence[Index], gamma: float, fits: Solutions, y: NDArray[np.int8]
-    ) -> NDArray[np.int64]:
-        """Return the errors by class of each fit on parts of the scored rows, shape (parts, n_C, 2)."""
-        complement(self.score_distances, gamma, out=self.score_kernel)
-        return np.array([count_errors(self.score_kernel[rows], fits, y[rows]) for rows in parts])
+    def classify(self, gamma: float, fits: Solutions) -> Signs:
+        """Return the sign that each fit gives each scored row, 0 where it is undecided, shape (n_C, rows)."""
+        return classify(complement(self.score_distances, gamma, out=self.score_kernel), fits)
 
 
 class Points(NamedTuple):
@@ -73,26 +82,44 @@ class Points(NamedTuple):
 
     def fit(self, gamma: float, y: Matrix, weights: Weights, options: Options) -> Solutions:
         """Fit the path of one gamma to labels y."""
-        solver, limits = ON_POINTS[options.solver], (options.tolerance, options.max_iter)
-        return solver(self.train, gamma, y, options.C_values, *limits, weights=weights)
+        return fit_rows(self.train, gamma, y, weights, options)
 
-    def errors(self, gamma: float, fits: Solutions, y: NDArray[np.int8]) -> NDArray[np.int64]:
-        """Return the errors by class of each fit on the scored rows with labels y, shape (n_C, 2)."""
+    def errors(self, gamma: float, fits: Solutions, y: Signs) -> NDArray[np.int64]:
+        """Return the errors by class of each fit on the scored rows with signs y, shape (n_C, 2)."""
         errors = np.zeros((len(fits.offset), 2), np.int64)
-        step = strip_rows(len(self.train))
-        for first in range(0, len(y), step):
-            rows = slice(first, first + step)
-            D = scratch("strip", (len(y[rows]), round_up(len(self.train), DOUBLES)))
-            M = scratch("strip kernel", D.shape)
-            fill_distances(self.score[rows], self.train, D)
-            errors += count_errors(complement(D, gamma, out=M), fits, y[rows])
+        for rows, M in self._strips(gamma):
+            errors += count_errors(M, fits, y[rows])
         return errors
 
-    def count_errors_by_part(
-        self, parts: Sequence[Index], gamma: float, fits: Solutions, y: NDArray[np.int8]
-    ) -> NDArray[np.int64]:
-        """Return the errors by class of each fit on parts of the scored rows, shape (parts, n_C, 2)."""
-        return np.array([Points(self.train, self.score[rows]).errors(gamma, fits, y[rows]) for rows in parts])
+    def classify(self, gamma: float, fits: Solutions) -> Signs:
+        """Return the sign that each fit gives each scored row, 0 where it is undecided, shape (n_C, rows)."""
+        signs = np.empty((len(fits.offset), len(self.score)), np.int8)
+        for rows, M in self._strips(gamma):
+            signs[:, rows] = classify(M, fits)
+        return signs
+
+    def _strips(self, gamma: float) -> Iterator[Strip]:
+        """Yield the kernel from a few scored rows at a time to the training rows."""
+        step = strip_rows(len(self.train))
+        for start in range(0, len(self.score), step):
+            rows = self.score[start : start + step]
+            D = scratch("strip", (len(rows), round_up(len(self.train), DOUBLES)))
+            fill_distances(rows, self.train, D)
+            M = scratch("strip kernel", D.shape)
+            yield Strip(slice(start, start + len(rows)), complement(D, gamma, out=M))
+
+
+def fit_rows(X: Matrix, gamma: float, y: Vector, weights: Weights, options: Options) -> Solutions:
+    """Fit the path of one gamma to scaled rows X [n, d] with labels y, whose distances are not at hand."""
+    solving = options.C_values, options.tolerance, options.max_iter
+    if whole_bytes(len(X)) > WHOLE_BYTES:
+        return ON_POINTS[options.solver](X, gamma, y, *solving, weights=weights)
+    return SOLVERS[options.solver](compute_complement(X, gamma), y, *solving, weights)
+
+
+def whole_bytes(n_train: int) -> int:
+    """Return the bytes of M among the training rows in both precisions."""
+    return 12 * n_train**2
 
 
 def dense_bytes(n_train: int, n_score: int) -> int:
@@ -101,11 +128,13 @@ def dense_bytes(n_train: int, n_score: int) -> int:
 
 
 def block_bytes(n_train: int, n_score: int, d: int, n_C: int) -> int:
-    """Return the bytes of one split in a worker, solver included: block, factors, fits."""
-    dense = dense_bytes(n_train, n_score)
-    if dense > DENSE_BYTES:
-        dense = dense_bytes(BLOCK, 0) + 8 * d * (n_train + n_score) + 16 * STRIP
-    return dense + 16 * min(n_train, MOST_FREE) ** 2 + 16 * n_C * n_train
+    """Return the bytes of one split in a worker, solver included: rows twice, block, factors, fits."""
+    matrices = dense_bytes(n_train, n_score)
+    if matrices > DENSE_BYTES:
+        whole = whole_bytes(n_train)
+        matrices = (whole if whole <= WHOLE_BYTES else whole_bytes(BLOCK)) + 16 * STRIP
+    rows = 16 * d * (n_train + n_score)
+    return rows + matrices + 16 * min(n_train, MOST_FREE) ** 2 + 16 * n_C * n_train
 
 
 def prepare(

@@ -5,8 +5,7 @@ gathered once; each pair of classes takes its part of them. The kernel from the 
 rows is computed once for each gamma, a training row in each row, so that decision values are sums of the rows
 of support vectors only.
 
-As in ``blocks``, what does not fit into ``DENSE_BYTES`` is computed in strips from the rows; which of the two
-depends only on the sizes of the split.
+As in ``blocks``, what does not fit into ``DENSE_BYTES`` is computed from the rows for each gamma again.
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,9 +14,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ckcv_ray.core.arrays import Index
-from ckcv_ray.learners.svm.blocks import DENSE_BYTES, dense_bytes
+from ckcv_ray.learners.svm.blocks import DENSE_BYTES, Strip, dense_bytes, fit_rows
 from ckcv_ray.learners.svm.kernels import (
-    DOUBLES,
     complement,
     compute_distances,
     fill_distances,
@@ -25,17 +23,10 @@ from ckcv_ray.learners.svm.kernels import (
     pair_complement,
     strip_rows,
 )
-from ckcv_ray.learners.svm.memory import Matrix, Vector, round_up, scratch
+from ckcv_ray.learners.svm.memory import DOUBLES, Matrix, Vector, round_up, scratch
 from ckcv_ray.learners.svm.problem import Options, Solutions, Weights
 from ckcv_ray.learners.svm.scaling import Scaling
-from ckcv_ray.learners.svm.solvers import ON_POINTS, SOLVERS
-
-
-class Strip(NamedTuple):
-    """M = 1 - K of all training rows and some of the scored rows, [n_train, >= scored rows]."""
-
-    scored: slice
-    M: Matrix
+from ckcv_ray.learners.svm.solvers import SOLVERS
 
 
 class DenseClasses(NamedTuple):
@@ -81,9 +72,7 @@ class ClassPoints(NamedTuple):
     ) -> Solutions:
         """Fit the path of one gamma to the rows of a pair of classes, with labels y."""
         rows = np.concatenate([self.train[self.ranges[number]] for number in pair])
-        solver = ON_POINTS[options.solver]
-        limits = options.tolerance, options.max_iter
-        return solver(rows, gamma, y, options.C_values, *limits, weights=weights)
+        return fit_rows(rows, gamma, y, weights, options)
 
     def strips(self, gamma: float) -> Iterator[Strip]:
         """Yield the kernel from the training rows to a few scored rows at a time."""

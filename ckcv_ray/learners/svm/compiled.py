@@ -4,14 +4,15 @@ from threading import get_ident
 from typing import Any
 
 import numpy as np
-from numba import float32, float64, int8, int32, int64, typeof, types
+from numba import boolean, float32, float64, int8, int32, int64, typeof, types
 
 from ckcv_ray.learners.svm import decision, factor, kernels, loop, newton, path, votes
 from ckcv_ray.learners.svm.problem import EQUAL, empty_fits
 from ckcv_ray.learners.svm.signatures import Signatures
 
 V, M, S, SM = float64[::1], float64[:, ::1], float32[::1], float32[:, ::1]
-N, NM, B, T = int64[::1], int64[:, ::1], int8[::1], int32[:, :, ::1]
+P = float64[:, :, ::1]
+N, NM, B, BM, T = int64[::1], int64[:, ::1], int8[::1], int8[:, ::1], int32[:, :, ::1]
 
 
 def signatures() -> Signatures:
@@ -19,7 +20,9 @@ def signatures() -> Signatures:
     complement, fits = typeof(kernels.make_complement(np.zeros((1, 1)))), typeof(empty_fits(1, 1))
     space, weights = typeof(path.workspace(1, get_ident())), typeof(EQUAL)
     return [
-        (kernels._sum_squares, (M, M, M)),
+        (kernels._fill_panel, (M, int64, M)),
+        (kernels._mirror, (M, int64, int64, int64)),
+        (kernels._sum_squares, (M, M, P, boolean, M)),
         (kernels.gather, (M, N, N, M)),
         (kernels.gather, (_make_read_only(M), N, N, M)),
         (kernels._fill, (M, float64, M, SM)),
@@ -48,7 +51,8 @@ def signatures() -> Signatures:
         (path._whole, (float64,)),
         (path._begin, (M, V, V, V, float64, float64, space)),
         (path._solve_path, (complement, V, V, float64, int64, int64, weights, space, fits)),
-        (decision._judge, (float64, int8, N)),
+        (decision._decide_sign, (float64,)),
+        (decision._classify, (M, M, V, BM)),
         (decision._count_errors, (M, M, V, B, NM)),
         (kernels._fill_pair, (M, M, float64, M, M, SM, int64)),
         (votes._decide, (M, int64, int64, int64, int64, V, float64, V, NM)),

@@ -12,17 +12,9 @@ from threading import get_ident
 import numpy as np
 from numpy.typing import NDArray
 
-from ckcv_ray.learners.svm.kernels import (
-    DOUBLES,
-    Complement,
-    RowIndex,
-    complement_product,
-    fill_complement,
-    fill_distances,
-    scratch_complement,
-)
+from ckcv_ray.learners.svm.kernels import Complement, RowIndex, complement_product, compute_complement
 from ckcv_ray.learners.svm.machine_code import load_code, writable
-from ckcv_ray.learners.svm.memory import Matrix, Vector, round_up, scratch
+from ckcv_ray.learners.svm.memory import Matrix, Vector
 from ckcv_ray.learners.svm.path import Workspace, describe_fit, index_mask, optimise, rescale, workspace
 from ckcv_ray.learners.svm.problem import EQUAL, Solutions, Weights, empty_fits, fit_constant, snap_to_bounds
 
@@ -84,7 +76,7 @@ def _solve(
         rows = choose_working_set(F, b, lo, hi, tolerance, block)
         if not len(rows):
             break
-        M, space = _block(X[rows], gamma), workspace(len(rows), get_ident())
+        M, space = compute_complement(X[rows], gamma), workspace(len(rows), get_ident())
         before = b[rows]
         done += max(1, _optimise_rows(M, space, F[rows], rows, box, tolerance, max_iter - done))
         moved = np.flatnonzero(b[rows] != before)
@@ -110,16 +102,6 @@ def choose_working_set(
         slack[violators], slack[added] = np.inf, -1.0
         added = np.argsort(slack, kind="stable")
     return np.union1d(violators, added[: block - len(violators)])
-
-
-def _block(X: Matrix, gamma: float) -> Complement:
-    """Return M of the rows X, in this thread's scratch memory."""
-    n = len(X)
-    D = scratch("train distances", (n, round_up(n, DOUBLES)))
-    M = scratch_complement(n)
-    fill_distances(X, X, D)
-    fill_complement(D, gamma, M)
-    return M
 
 
 def _optimise_rows(

@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ckcv_ray.learners.svm.machine_code import compile_listed, load_code, writable
-from ckcv_ray.learners.svm.memory import LANES, Matrix, Single, align, round_up, scratch
-from ckcv_ray.learners.svm.simd import SHIFT, power_of_two, wide
+from ckcv_ray.learners.svm.memory import DOUBLES, LANES, Matrix, Single, align, round_up, scratch
+from ckcv_ray.learners.svm.simd import SHIFT, TILE_ROWS, fill_tile, power_of_two, wide
 
-DOUBLES = 8
+PANELS = 8  # of ``DOUBLES`` columns each, whose features are read again while they are in the cache
+MIRRORED_FROM = 50  # columns from which on copying half of a square takes less time than computing it
 STRIP = 1 << 20  # elements of M computed at once where M is not kept
 LEAST_CURVATURE = 1e-12
 LOG2_E = 1.4426950408889634
@@ -38,9 +39,9 @@ class Complement(NamedTuple):
 def compute_distances(A: Matrix, B: Matrix) -> Matrix:
     """Return the squared Euclidean distances [p, q] between the rows of A [p, d] and B [q, d].
 
-    They are summed over the features in order, as in scipy's ``cdist`` and not as a matrix product: so any
-    block equals the same block of the full matrix in every bit, and it makes no difference to a result
-    whether distances were shared or recomputed.
+    Squared differences are summed over the features in order, as in scipy's ``cdist`` and not as a matrix
+    product: so equal rows have distance 0, no digits cancel, and any block equals the same block of the full
+    matrix in every bit. It makes no difference to a result whether distances were shared or recomputed.
     """
     D = np.empty((len(A), round_up(len(B), DOUBLES)))
     fill_distances(A, B, D)
@@ -48,11 +49,14 @@ def compute_distances(A: Matrix, B: Matrix) -> Matrix:
 
 
 def fill_distances(A: Matrix, B: Matrix, out: Matrix) -> None:
-    """Write ``compute_distances`` to rows padded to full vectors; the padding is finite."""
+    """Write ``compute_distances`` to rows padded to full vectors; the padding is finite.
+
+    If B is A, the matrix is symmetric in every bit, and of wide rows half of it is copied.
+    """
     load_code()
-    columns = np.zeros((B.shape[1], out.shape[1]))
-    columns[:, : len(B)] = B.T
-    _sum_squares(np.array(A, order="C", dtype=np.float64), columns, out)
+    d, mirrored = A.shape[1], B is A and A.shape[1] >= MIRRORED_FROM
+    A, B = (np.require(rows, np.float64, ("C", "W")) for rows in (A, B))
+    _sum_squares(A, B, scratch("panels", (PANELS, d, DOUBLES)), mirrored, out)
 
 
 def gaussian(distances: Matrix, gamma: float) -> Matrix:
@@ -101,6 +105,19 @@ def scratch_complement(n: int) -> Complement:
     )
 
 
+def compute_complement(X: Matrix, gamma: float) -> Complement:
+    """Return M of the rows X, in the calling thread's scratch memory, without holding their distances."""
+    M = scratch_complement(len(X))
+    fill_distances(X, X, M.double)
+    strip = strip_rows(M.double.shape[1])
+    for first in range(0, len(X), strip):
+        double, single = M.double[first : first + strip], M.single[first : first + strip]
+        distances = scratch("strip", double.shape)
+        distances[...] = double
+        fill_complement(distances, gamma, Complement(double, single))
+    return M
+
+
 def make_complement(M: Matrix) -> Complement:
     """Return a given M [n, n] in both precisions."""
     n = len(M)
@@ -133,28 +150,40 @@ def pair_complement(
 
 
 @compile_listed()
-def _sum_squares(A: Matrix, columns: Matrix, D: Matrix) -> None:
-    """Fill D[i, j] = sum over f of (A[i, f] - columns[f, j])^2, four features at a time, in order."""
+def _sum_squares(A: Matrix, B: Matrix, panels: Matrix, mirrored: bool, D: Matrix) -> None:
+    """Fill D[i, j] = sum over f of (A[i, f] - B[j, f])^2, in order; ``mirrored`` says that B is A.
+
+    ``panels`` [PANELS, d, DOUBLES] is scratch: rows of B, feature by feature, beyond the last one zeros.
+    """
     wide()
-    d = A.shape[1]
-    for i in range(A.shape[0]):
-        row, a = D[i], A[i]
-        for j in range(row.shape[0]):
-            row[j] = 0.0
-        f = 0
-        while f + 4 <= d:
-            c0, c1, c2, c3 = columns[f], columns[f + 1], columns[f + 2], columns[f + 3]
-            a0, a1, a2, a3 = a[f], a[f + 1], a[f + 2], a[f + 3]
-            for j in range(row.shape[0]):
-                e0, e1, e2, e3 = a0 - c0[j], a1 - c1[j], a2 - c2[j], a3 - c3[j]
-                row[j] = (((row[j] + e0 * e0) + e1 * e1) + e2 * e2) + e3 * e3
-            f += 4
-        while f < d:
-            c0, a0 = columns[f], a[f]
-            for j in range(row.shape[0]):
-                e0 = a0 - c0[j]
-                row[j] = row[j] + e0 * e0
-            f += 1
+    n, m, width = A.shape[0], D.shape[1], panels.shape[2]
+    for start in range(0, m, panels.shape[0] * width):
+        stop = min(start + panels.shape[0] * width, m)
+        rows = min(stop, n) if mirrored else n
+        for j in range(start, stop, width):
+            _fill_panel(B, j, panels[(j - start) // width])
+        for i in range(0, rows, TILE_ROWS):
+            for j in range(start, stop, width):
+                fill_tile(A, panels[(j - start) // width], D, i, j)
+        if mirrored:
+            for j in range(start, stop, width):
+                _mirror(D, j, min(j, n), min(j + width, n))
+
+
+@compile_listed()
+def _fill_panel(B: Matrix, start: int, panel: Matrix) -> None:
+    """Copy rows of B from ``start`` on to the columns of a panel."""
+    for q in range(panel.shape[1]):
+        for f in range(panel.shape[0]):
+            panel[f, q] = B[start + q, f] if start + q < B.shape[0] else 0.0
+
+
+@compile_listed()
+def _mirror(D: Matrix, start: int, rows: int, stop: int) -> None:
+    """Copy the columns from start to stop of the first rows of D to the rows from start to stop."""
+    for i in range(rows):
+        for j in range(start, stop):
+            D[j, i] = D[i, j]
 
 
 @compile_listed()

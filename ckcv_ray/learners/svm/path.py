@@ -33,10 +33,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ckcv_ray.learners.svm.kernels import DOUBLES, Complement, RowIndex
+from ckcv_ray.learners.svm.kernels import Complement, RowIndex
 from ckcv_ray.learners.svm.loop import iterate, iterate_exactly
 from ckcv_ray.learners.svm.machine_code import compile_listed, entry, writable
-from ckcv_ray.learners.svm.memory import LANES, Matrix, Vector, round_up, scratch
+from ckcv_ray.learners.svm.memory import DOUBLES, LANES, Matrix, Vector, round_up, scratch
 from ckcv_ray.learners.svm.newton import WORK_ROWS, newton
 from ckcv_ray.learners.svm.problem import AT_BOUND, EQUAL, Solutions, Weights, empty_fits, fit_constant
 from ckcv_ray.learners.svm.simd import FAST, greater, lesser, wide

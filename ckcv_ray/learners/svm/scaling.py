@@ -16,7 +16,9 @@ class Scaling(NamedTuple):
 
     def apply(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return a scaled copy of X [rows, d]."""
-        return (X - self.centre) / self.scale
+        scaled = X - self.centre
+        scaled /= self.scale
+        return scaled
 
 
 def identity(d: int) -> Scaling:

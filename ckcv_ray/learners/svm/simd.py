@@ -2,19 +2,25 @@
 
 numba's ``min`` and ``max`` honour NaN and the sign of zero, and its integers widen to 64 bits; either keeps a
 reduction scalar. These do not: floats carry the flags nnan and nsz, and integers stay at 32 bits.
+
+``fill_tile`` is written in vectors itself, since no loop makes LLVM keep a tile of sums in registers.
 """
 
 from typing import Any
 
 from llvmlite import ir
 from numba import types
+from numba.core import cgutils
 from numba.extending import intrinsic
+
+from ckcv_ray.learners.svm.memory import DOUBLES
 
 FAST = {"contract", "reassoc", "arcp", "nsz"}
 REDUCTION_FLAGS = ("nnan", "nsz")
 INT32 = ir.IntType(32)
 INT64 = ir.IntType(64)
 SHIFT = 1.5 * 2.0**52
+TILE_ROWS = 4
 
 
 @intrinsic
@@ -111,3 +117,44 @@ def wide(typingctx: Any) -> Any:
         return context.get_dummy_value()
 
     return types.void(), generate
+
+
+@intrinsic
+def fill_tile(typingctx: Any, A: Any, panel: Any, D: Any, i: Any, j: Any) -> Any:
+    """Fill ``TILE_ROWS`` rows from i on of ``DOUBLES`` columns from j on of D with squared distances.
+
+    Row i of D is for row i of A [rows, d], and column j + q for column q of ``panel`` [d, DOUBLES]; the
+    arrays are C-contiguous. Beyond the last row, that row is filled again. Each sum is over the features in
+    order, rounded after every operation, whatever the vectors of the processor.
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        *arrays, i, j = args
+        A, panel, D = (
+            context.make_array(kind)(context, builder, array)
+            for kind, array in zip(signature.args, arrays, strict=False)
+        )
+        vector = ir.VectorType(ir.DoubleType(), DOUBLES)
+        undefined, first = ir.Constant(vector, ir.Undefined), ir.Constant(ir.VectorType(INT32, DOUBLES), None)
+        n, d = cgutils.unpack_tuple(builder, A.shape)
+        last, width = builder.sub(n, INT64(1)), cgutils.unpack_tuple(builder, D.shape)[1]
+        rows = [builder.add(i, INT64(r)) for r in range(TILE_ROWS)]
+        rows = [builder.select(builder.icmp_signed("<", row, last), row, last) for row in rows]
+        inputs = [builder.gep(A.data, [builder.mul(row, d)]) for row in rows]
+        sums = [cgutils.alloca_once_value(builder, ir.Constant(vector, [0.0] * DOUBLES)) for _ in rows]
+        with cgutils.for_range(builder, d) as loop:
+            at = builder.gep(panel.data, [builder.mul(loop.index, INT64(DOUBLES))])
+            features = builder.load(builder.bitcast(at, vector.as_pointer()), align=8)
+            for row, total in zip(inputs, sums, strict=True):
+                value = builder.insert_element(
+                    undefined, builder.load(builder.gep(row, [loop.index])), INT32(0)
+                )
+                difference = builder.fsub(builder.shuffle_vector(value, undefined, first), features)
+                square = builder.fmul(difference, difference)
+                builder.store(builder.fadd(builder.load(total), square), total)
+        for row, total in zip(rows, sums, strict=True):
+            at = builder.gep(D.data, [builder.add(builder.mul(row, width), j)])
+            builder.store(builder.load(total), builder.bitcast(at, vector.as_pointer()), align=8)
+        return context.get_dummy_value()
+
+    return types.void(A, panel, D, i, j), generate

@@ -4,16 +4,15 @@ This is what imports numba. ``learner`` imports it when something is to be fitte
 """
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ckcv_ray.core.arrays import Index
-from ckcv_ray.core.measures import ZERO_ONE, GroupShares, Measure
+from ckcv_ray.core.arrays import Classes, Index
+from ckcv_ray.core.measures import UNDECIDED, ZERO_ONE, Measure
 from ckcv_ray.learners.base import Checked, Trainer
 from ckcv_ray.learners.class_weight import compute_weights
-from ckcv_ray.learners.ensemble import judge
 from ckcv_ray.learners.svm import machine_code
 from ckcv_ray.learners.svm.blocks import Dense, Points, block_bytes, prepare
 from ckcv_ray.learners.svm.kernels import compute_distances
@@ -27,16 +26,24 @@ from ckcv_ray.tables.target import Rows
 from ckcv_ray.tables.task import Task
 
 SHARED_BYTES = 1 << 29
+SHARED_WIDE_BYTES = 1 << 30  # where computing distances takes longer than gathering them
+WIDE = 50
+CLASS_OF_SIGN = np.array([0, UNDECIDED, 1], np.int32)  # -1, 0 and 1
 
 
 class Shared(NamedTuple):
     """What all workers share: the task, the signs of its labels (n,) where there are two classes, and the
-    squared distances of its rows [n, n] if nothing is scaled and they fit into ``SHARED_BYTES``.
+    squared distances of its rows [n, n] if nothing is scaled and they are not too large (``may_share``).
     """
 
     task: Task
     signs: Signs
     distances: Rows | None
+
+
+def may_share(n: int, d: int) -> bool:
+    """Return whether the distances of n rows with d columns are small enough to be shared by all splits."""
+    return 8 * n**2 <= (SHARED_WIDE_BYTES if d >= WIDE else SHARED_BYTES)
 
 
 @dataclass(frozen=True)
@@ -56,8 +63,8 @@ class SVMTrainer(Trainer):
 
     def share(self, task: Task) -> Shared:
         """Compute what all workers share."""
-        fits = self.scale == "none" and 8 * task.n**2 <= SHARED_BYTES
-        distances = np.ascontiguousarray(compute_distances(task.X, task.X)) if fits else None
+        shared = self.scale == "none" and may_share(*task.X.shape)
+        distances = np.ascontiguousarray(compute_distances(task.X, task.X)) if shared else None
         return Shared(task, make_signs(task), distances)
 
     def prepare(self, shared: Shared, train: Index, score: Index) -> "Block | ClassesBlock":
@@ -144,18 +151,16 @@ class PathFits(NamedTuple):
         """Iterations of each fit."""
         return self.fits.n_iter
 
-    def totals(self, measure: Measure) -> NDArray[np.int64]:
-        """Count errors by class, and by group, in compiled code; for other measures, evaluate the models."""
+    def totals(self, measure: Measure) -> NDArray[Any]:
+        """Return the totals of each fit; wrong rows by class are counted in compiled code."""
         block = self.block
-        task, y = block.task, block.score_signs
         if measure is ZERO_ONE:
-            return block.kernel.errors(self.gamma, self.fits, y)
-        if isinstance(measure, GroupShares):
-            errors = block.kernel.count_errors_by_part(measure.parts, self.gamma, self.fits, y)
-            return measure.with_loss(errors.sum(axis=0), errors.sum(axis=2).T)
-        rows = task.X[block.score], task.y[block.score]
-        models = map(self.model, range(len(self.fits.offset)))
-        return np.array([judge(model, *rows, measure, 2) for model in models])
+            return block.kernel.errors(self.gamma, self.fits, block.score_signs)
+        return measure.totals(block.task.y[block.score], self.predict(), 2)
+
+    def predict(self) -> Classes:
+        """Return the class of each scored row, or -1 if undecided, (steps, rows)."""
+        return CLASS_OF_SIGN[self.block.kernel.classify(self.gamma, self.fits) + 1]
 
     def model(self, step: int) -> SVMModel:
         """Return the model at one cost."""

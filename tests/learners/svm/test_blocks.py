@@ -1,21 +1,29 @@
-"""Whether a split's matrices are held whole or made as they are needed changes no answer."""
+"""Whether distances are kept changes no bit, and whether the kernel is held whole no answer."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from conftest import blobs
+from scipy.spatial.distance import cdist
+from sklearn.metrics.pairwise import rbf_kernel
 
 from ckcv_ray.core.resampling.complete import split_complete
 from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.engine import evaluate, ray_backend
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.svm import blocks, kernels
+from ckcv_ray.learners.svm.decision import classify, count_errors
+from ckcv_ray.learners.svm.decomposition import path_on_points
 from ckcv_ray.learners.svm.learner import GaussianSVM
-from ckcv_ray.learners.svm.problem import EQUAL, Options, make_signs
+from ckcv_ray.learners.svm.problem import EQUAL, Options, Solutions, describe, empty_fits, make_signs
 from ckcv_ray.learners.svm.scaling import identity
+from ckcv_ray.learners.svm.trainer import may_share
 from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.study import Execution, Problem, Study
+from ckcv_ray.tables.target import Rows
+from ckcv_ray.tables.task import Task
 
 SOLVING = Options((0.1, 10.0), "newton", 1e-6, 10_000_000)
 SERIAL = Execution("serial")
@@ -32,6 +40,27 @@ def study(scale: str = "none") -> Study:
     )
 
 
+def records(study: Study, task: Task) -> bytes:
+    problem = Problem.of(study, task)
+    units = [Unit(Stage.SELECT, size, split, ((0, 3), (1, 3))) for size in range(2) for split in range(4)]
+    return evaluate.evaluate(units, evaluate.share(problem)).records.tobytes()
+
+
+@pytest.mark.parametrize("d", [3, 60])
+@pytest.mark.parametrize("scale", ["none", "standard"])
+def test_kept_distances_change_no_bit(scale: str, d: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    task = blobs(90, d=d, seed=1)
+    job = Job(study(scale), task)
+    kept, kept_records = run_job(job, SERIAL), records(job.study, task)
+    monkeypatch.setattr(blocks, "DENSE_BYTES", 0)
+    monkeypatch.setattr(kernels, "STRIP", 500)  # several strips, the last of them shorter
+    found = run_job(job, SERIAL)
+    assert records(job.study, task) == kept_records
+    for a, b in zip(found.ensemble.members, kept.ensemble.members, strict=True):
+        assert a.model.dual_coef.tobytes() == b.model.dual_coef.tobytes()
+        assert a.model.offset == b.model.offset
+
+
 @pytest.mark.parametrize("scale", ["none", "standard"])
 def test_a_study_has_the_same_answer_without_whole_matrices(
     scale: str, monkeypatch: pytest.MonkeyPatch
@@ -39,11 +68,33 @@ def test_a_study_has_the_same_answer_without_whole_matrices(
     task = blobs(90, d=3, seed=1)
     whole = run_job(Job(study(scale), task), SERIAL)
     monkeypatch.setattr(blocks, "DENSE_BYTES", 0)
+    monkeypatch.setattr(blocks, "WHOLE_BYTES", 0)
     in_parts = run_job(Job(study(scale), task), SERIAL)
     assert (in_parts.setting, in_parts.k) == (whole.setting, whole.k)
     assert (in_parts.l_ms, in_parts.l_ee) == (whole.l_ms, whole.l_ee)
     for a, b in zip(in_parts.ensemble.members, whole.ensemble.members, strict=True):
         np.testing.assert_allclose(a.model.decision(task.X), b.model.decision(task.X), atol=1e-3)
+
+
+def test_whether_the_kernel_is_whole_depends_on_the_training_rows_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    task = blobs(60, d=3, seed=4)
+    y, rows = make_signs(task).astype(float), np.arange(60)
+    monkeypatch.setattr(blocks, "WHOLE_BYTES", blocks.whole_bytes(50))
+    in_parts: list[int] = []
+
+    def count(X: Rows, *args: Any, **kwargs: Any) -> Solutions:
+        in_parts.append(len(X))
+        return path_on_points(X, *args, **kwargs)
+
+    monkeypatch.setitem(blocks.ON_POINTS, "newton", count)
+    for limit, n_score in ((0, 60), (blocks.dense_bytes(50, 10), 60), (0, 1)):
+        monkeypatch.setattr(blocks, "DENSE_BYTES", limit)
+        for n_train in (50, 51):
+            block = blocks.prepare(task.X, None, identity(3), rows[:n_train], rows[:n_score])
+            block.fit(0.5, y[:n_train], EQUAL, SOLVING)
+    assert in_parts == [51, 51, 51]
 
 
 @pytest.mark.parametrize("strip", [1, 200, 1 << 20])
@@ -53,12 +104,59 @@ def test_scores_in_strips_are_those_of_the_whole(strip: int, monkeypatch: pytest
     y = make_signs(task)
     split = split_complete(60, 3, 0, 4, 0)
     dense = blocks.prepare(task.X, None, identity(3), split.train, split.select)
-    GaussianSVM().trainer.load()
     fits = dense.fit(0.5, y[split.train].astype(float), EQUAL, SOLVING)
-    counted = dense.errors(0.5, fits, y[split.select])
+    signs, errors = dense.classify(0.5, fits), dense.errors(0.5, fits, y[split.select])
     points = blocks.Points(task.X[split.train], task.X[split.select])
-    assert np.array_equal(points.errors(0.5, fits, y[split.select]), counted)
-    assert counted.sum() > 0
+    assert np.array_equal(points.classify(0.5, fits), signs)
+    assert np.array_equal(points.errors(0.5, fits, y[split.select]), errors)
+    K = rbf_kernel(task.X[split.select], task.X[split.train], gamma=0.5)
+    assert np.array_equal(signs, np.sign(K @ fits.b.T + fits.offset).T)
+    wrong = signs != y[split.select]
+    assert np.array_equal(errors, [[np.sum(row & (y[split.select] == c)) for c in (-1, 1)] for row in wrong])
+    assert errors.sum() > 0
+
+
+@pytest.mark.parametrize("dense", [True, False], ids=["dense", "points"])
+def test_fits_of_wide_rows_are_optimal(dense: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not dense:
+        monkeypatch.setattr(blocks, "DENSE_BYTES", 0)
+    task = blobs(80, d=300, seed=6, shift=0.2)
+    X, y = task.X.copy(), make_signs(task).astype(float)
+    X[40:60] = X[:20]  # equal rows, of which each pair gets opposite labels
+    y[40:60] = -y[:20]
+    rows, gamma = np.arange(80), 1 / 300
+    fits = blocks.prepare(X, None, identity(300), rows, rows[:1]).fit(gamma, y, EQUAL, SOLVING)
+    K = np.exp(-gamma * cdist(X, X, "sqeuclidean"))
+    for C, fit in zip(SOLVING.C_values, fits.solutions(), strict=True):
+        optimum = describe(K @ fit.b, y, fit.b, C, fit.n_iter, fit.status)
+        assert optimum.violation <= 1.01 * SOLVING.tolerance
+        assert optimum.offset == pytest.approx(fit.offset, abs=1e-9)
+        assert np.all((y * fit.b >= 0) & (y * fit.b <= C))
+
+
+def test_a_row_within_rounding_of_zero_is_undecided_and_wrong() -> None:
+    M = np.array([[0.0], [1.0], [1.0 - 1e-8], [1.0 - 1e-10], [1.0 + 1e-10]])
+    fits = empty_fits(1, 1)._replace(b=np.ones((1, 1)), offset=np.ones(1))
+    assert classify(M, fits).tolist() == [[1, 0, 1, 0, 0]]
+    assert count_errors(M, fits, np.array([1, 1, -1, -1, 1], np.int8)).tolist() == [[2, 2]]
+
+
+@pytest.mark.parametrize("dense", [True, False], ids=["dense", "points"])
+def test_the_scores_of_a_path_are_those_of_its_models(dense: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not dense:
+        monkeypatch.setattr(blocks, "DENSE_BYTES", 0)
+    study = Study.without_certification(
+        "kfold:3", ("accuracy", "f1"), learner="svm", C=(0.01, 1.0, 100.0), gamma=(0.5,)
+    )
+    problem = Problem.of(study, blobs(70, d=3, seed=5))
+    inputs = evaluate.share(problem)
+    for split in range(3):
+        train, score = problem.rows(Stage.SELECT, 0, split)
+        measure = problem.make_measure(score)
+        fits = problem.learner.trainer.prepare(inputs.shared, train, score).fit(0, 3)
+        X, y = problem.task.X[score], problem.task.y[score]
+        expected = [measure.totals(y, fits.model(step).predict(X).label, 2) for step in range(3)]
+        assert np.array_equal(problem.compute_totals(fits, measure, 3), expected)
 
 
 def test_shared_distances_make_the_block_that_new_ones_make() -> None:
@@ -74,18 +172,24 @@ def test_shared_distances_make_the_block_that_new_ones_make() -> None:
         assert a[:, :n].tobytes() == b[:, :n].tobytes()
 
 
-def test_which_block_a_split_gets_depends_on_its_size_alone() -> None:
-    assert blocks.dense_bytes(5000, 2000) < blocks.DENSE_BYTES < blocks.dense_bytes(10_000, 1)
-    X = np.zeros((8000, 1))
-    X[::2] = 1.0
-    rows = np.arange(8000)
-    assert isinstance(blocks.prepare(X, None, identity(1), rows, rows[:10]), blocks.Points)
+def test_distances_of_wide_rows_are_shared_up_to_twice_the_size() -> None:
+    assert [may_share(8000, d) for d in (1, 49, 50)] == [True] * 3
+    assert [may_share(10_000, d) for d in (1, 49, 50)] == [False, False, True]
+    assert not may_share(12_000, 1000)
+
+
+def test_what_is_held_depends_on_sizes_alone() -> None:
+    assert blocks.dense_bytes(9000, 1000) < blocks.DENSE_BYTES < blocks.dense_bytes(10_500, 1)
+    assert blocks.whole_bytes(13_000) < blocks.WHOLE_BYTES < blocks.whole_bytes(14_000)
+    X, rows = np.zeros((10_500, 1)), np.arange(10_500)
+    assert isinstance(blocks.prepare(X, None, identity(1), rows, rows[:1]), blocks.Points)
+    assert isinstance(blocks.prepare(X, None, identity(1), rows[:50], rows[:9]), blocks.Dense)
 
 
 def test_the_plan_covers_what_a_worker_takes() -> None:
     small, large = (evaluate.memory(Problem.of(Study(), blobs(n, d=20))) for n in (400, 20_000))
     assert evaluate.INTERPRETER_BYTES < small < evaluate.INTERPRETER_BYTES + (16 << 20)
-    assert large < 2 << 30
+    assert large < 5 << 29
     problem = Problem.of(study(), blobs(60))
     outcome = evaluate.evaluate([Unit(Stage.SELECT, 0, 0, ((0, 3),))], evaluate.share(problem))
     assert 0 < outcome.solving < outcome.seconds

@@ -11,7 +11,6 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 from ckcv_ray.learners.svm import kernels
 from ckcv_ray.learners.svm.kernels import (
-    DOUBLES,
     LEAST_CURVATURE,
     Complement,
     complement,
@@ -22,7 +21,7 @@ from ckcv_ray.learners.svm.kernels import (
     gaussian,
     make_complement,
 )
-from ckcv_ray.learners.svm.memory import LANES, round_up
+from ckcv_ray.learners.svm.memory import DOUBLES, LANES, round_up
 
 repeatable = settings(derandomize=True, deadline=None, max_examples=60)
 
@@ -59,6 +58,26 @@ def test_distances_are_the_sums_of_squares():
     D = compute_distances(A, B)
     assert D.shape == (9, 6)
     np.testing.assert_allclose(D, exact, rtol=1e-14)
+
+
+@pytest.mark.parametrize(("n", "m", "d"), [(1, 1, 1), (3, 70, 9), (70, 3, 64), (131, 67, 50), (5, 8, 300)])
+def test_every_bit_is_that_of_a_plain_sum_over_the_features(n, m, d):
+    A, B = cloud(1, n, d), cloud(2, m, d)
+    for first, second in ((A, B), (A, A), (B, A)):
+        total = np.zeros((len(first), len(second)))
+        for f in range(d):
+            difference = first[:, None, f] - second[None, :, f]
+            total += difference * difference
+        assert same_bits(compute_distances(first, second), total)
+        out = np.full((len(first), round_up(len(second), DOUBLES)), np.nan)
+        fill_distances(first, second, out)
+        assert same_bits(out[:, : len(second)], total)
+        assert np.isfinite(out).all()
+
+
+def test_wide_distances_agree_with_scipy():
+    X = cloud(3, 300, 1000)
+    np.testing.assert_allclose(compute_distances(X, X), cdist(X, X, "sqeuclidean"), rtol=1e-12)
 
 
 def test_distances_are_symmetric_and_vanish_between_equal_rows_alone():

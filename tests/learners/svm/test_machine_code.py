@@ -37,7 +37,7 @@ task = Task.of(rng.normal(size=(150, 3)) + y[:, None] / 2, y)
 study = Study.paper(C=(10.0, 100.0), gamma=(10.0, 30.0), k=(10,), n_splits=3)  # many free variables
 found = {}
 for which in sys.argv[1:]:
-    blocks.DENSE_BYTES = 0 if which == "points" else 1 << 30
+    blocks.DENSE_BYTES = blocks.WHOLE_BYTES = 0 if which == "points" else 1 << 30
     found[which] = models(study)
 print(found["whole"], found["points"])
 """

@@ -21,7 +21,7 @@ from ckcv_ray.learners.base import STATUSES, Status
 from ckcv_ray.learners.class_weight import compute_weights
 from ckcv_ray.learners.ensemble import from_arrow, judge
 from ckcv_ray.learners.ensemble import schema as members_schema
-from ckcv_ray.learners.svm import class_blocks, one_against_one, pairwise
+from ckcv_ray.learners.svm import blocks, class_blocks, one_against_one, pairwise
 from ckcv_ray.learners.svm.codec import MORE_CLASSES, SVMCodec
 from ckcv_ray.learners.svm.votes import Ballot, list_pairs
 from ckcv_ray.runs.run import run_job
@@ -198,7 +198,8 @@ def test_without_some_classes_it_is_the_svc_of_the_others(missing, class_weight)
 # Blocks
 
 
-def test_a_block_in_strips_gives_the_same_labels(monkeypatch):
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_block_in_strips_gives_the_same_labels(whole, monkeypatch):
     task, learner = clouds(200, 4, 6), GaussianSVM((0.3, 5.0), (0.05, 0.5), tolerance=1e-6)
     split = a_split(task)
     dense = block_of(learner, task, split.train, split.select)
@@ -206,14 +207,17 @@ def test_a_block_in_strips_gives_the_same_labels(monkeypatch):
     labels = [fits.predict() for fits in expected]
     monkeypatch.setattr(class_blocks, "DENSE_BYTES", 0)
     monkeypatch.setattr(class_blocks, "strip_rows", lambda columns: 7)
+    if not whole:
+        monkeypatch.setattr(blocks, "WHOLE_BYTES", 0)
     points = block_of(learner, task, split.train, split.select)
     assert isinstance(points.kernel, class_blocks.ClassPoints)
     assert isinstance(dense.kernel, class_blocks.DenseClasses)
     for path in range(2):
         fits = points.fit(path, 2)
         assert np.array_equal(fits.predict(), labels[path])
-        for one, other in zip(fits.pairs, expected[path].pairs, strict=True):
-            np.testing.assert_allclose(one.b, other.b, atol=1e-3)
+        for found, known in zip(fits.pairs, expected[path].pairs, strict=True):
+            np.testing.assert_allclose(found.b, known.b, atol=1e-3)
+            assert not whole or np.array_equal(found.b, known.b)
 
 
 def test_votes_are_counted_in_any_number_of_parts(monkeypatch):
