@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from ckcv_ray import InputError, Task
 from ckcv_ray.tables.columns.schema import Schema
-from ckcv_ray.tables.grouping import Grouping, is_name_of_groups, name_of_groups, renumber
+from ckcv_ray.tables.grouping import Grouping, group_numbers, is_name_of_groups, name_of_groups, renumber
 from ckcv_ray.tables.repeats import count_repeats
 from ckcv_ray.tables.roles import Roles
 
@@ -197,3 +197,21 @@ def test_text_that_may_name_groups_is_asked_about() -> None:
     """It is learned from, as a category, unless the user says otherwise."""
     assert "say --group patient" in Task.from_table(columns(patient=TEXT)).question
     assert Task.from_table(columns(colour=["red", "blue"] * 12)).question == ""
+
+
+@given(st.lists(st.sampled_from(["a", " a", "b ", "b", "NA-1", "c"]), min_size=1), st.integers(1, 4))
+def test_text_gives_the_same_groups_however_it_is_stored(cells: list[str], parts: int) -> None:
+    chunks = [part.tolist() for part in np.array_split(np.array(cells, object), parts)]
+    plain = pa.chunked_array(chunks, pa.string())
+    bare = [cell.strip() for cell in cells]
+    expected = [list(dict.fromkeys(bare)).index(cell) for cell in bare]
+    for stored in (plain, plain.dictionary_encode(), plain.cast(pa.large_string())):
+        assert group_numbers(stored, "patient").tolist() == expected
+
+
+def test_long_names_of_groups_are_looked_at_once_each() -> None:
+    names = pa.array([letter * (1 << 20) for letter in "abc"])  # 100,000 rows of them would take 100 GB
+    codes = np.random.default_rng(np.random.SeedSequence(0)).integers(3, size=100_000)
+    column = pa.chunked_array([pa.DictionaryArray.from_arrays(pa.array(codes, pa.int8()), names)])
+    first = {code: i for i, code in enumerate(dict.fromkeys(codes.tolist()))}
+    assert group_numbers(column, "patient").tolist() == [first[code] for code in codes.tolist()]
