@@ -100,6 +100,7 @@ def test_the_parts_are_the_rows_of_each_group():
     assert measure.rows.tolist() == [1, 3, 2]
 
 
+@pytest.mark.slow
 def test_the_largest_groups_are_summed_without_overflow():
     n = 3_000_000
     y, groups = np.zeros(n, dtype=np.int32), (np.arange(n) % 3 > 0).astype(np.intp)
