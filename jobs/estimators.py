@@ -20,6 +20,7 @@ import json
 import warnings
 import zipfile
 from collections.abc import Iterator
+from functools import cache
 from itertools import product
 from typing import Annotated, Any
 
@@ -89,6 +90,7 @@ SCALARS = (
 )
 
 
+@cache
 def list_estimators() -> dict[str, type[Any]]:
     """Return every class of scikit-learn by its path, but those that have to be enabled first."""
     return dict(

@@ -24,7 +24,6 @@ import hypothesis
 import numpy as np
 import pyarrow as pa
 import pytest
-import ray
 from pyarrow import csv
 from xdist.scheduler import LoadFileScheduling
 
@@ -46,6 +45,7 @@ PROCESSES = frozenset(  # folders and files whose tests start processes, compile
         "test_bad_arguments",
         "test_bad_input",
         "test_bounds",
+        "test_clock",
         "test_decomposition",
         "test_disk",
         "test_documentation",
@@ -59,6 +59,7 @@ PROCESSES = frozenset(  # folders and files whose tests start processes, compile
         "test_forest_growth",
         "test_growth",
         "test_identical_bits",
+        "test_left_locks",
         "test_machine_code",
         "test_metrics",
         "test_nested",
@@ -66,6 +67,7 @@ PROCESSES = frozenset(  # folders and files whose tests start processes, compile
         "test_page",
         "test_public_names",
         "test_ray_backend",
+        "test_ray_bytes",
         "test_recorder",
         "test_recount",
         "test_restart",
@@ -79,19 +81,31 @@ PROCESSES = frozenset(  # folders and files whose tests start processes, compile
 )
 SLOW = PROCESSES | frozenset(  # and those that take too long for --quick
     [
+        "test_assess",
+        "test_baseline",
         "test_choice_runs",
         "test_class_weights",
+        "test_contained_fits",
         "test_encoded",
         "test_estimator",
         "test_estimators",
         "test_evaluate",
         "test_foreign_studies",
+        "test_forgeries",
+        "test_gallery",
+        "test_grouped_runs",
         "test_joint_laws",
         "test_learners",
+        "test_learning_rows_alone",
         "test_log",
         "test_minimised",
+        "test_nested_settings",
+        "test_new_rows",
+        "test_one_model",
         "test_packing",
+        "test_paper_loop",
         "test_paths",
+        "test_refusals",
         "test_spec",
         "test_unequal_sizes",
     ]
@@ -99,6 +113,7 @@ SLOW = PROCESSES | frozenset(  # and those that take too long for --quick
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--quick", action="store_true", help="leave out the tests that are marked slow")
     parser.addoption(
         "--long", action="store_true", help="run the long code blocks of the documentation in full"
     )
@@ -112,6 +127,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 hypothesis.settings.register_profile("ckcv", deadline=None)  # times depend on what else the machine does
 hypothesis.settings.load_profile("ckcv")
+hypothesis.settings.register_profile("quick", deadline=None, max_examples=20)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -123,6 +139,8 @@ def pytest_configure(config: pytest.Config) -> None:
         "markers",
         "night: takes very long, and has a cheaper relative that always runs; needs --night or --long",
     )
+    if config.getoption("--quick"):
+        hypothesis.settings.load_profile("quick")
     if (file := config.getoption("--durations-file")) and not hasattr(config, "workerinput"):
         config.pluginmanager.register(Durations(file))
 
@@ -156,30 +174,45 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadFileSche
     return ByFileOrPage(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Do not even import the files that --quick leaves out as a whole."""
+    return True if config.getoption("--quick") and SLOW & _parts(collection_path) else None
+
+
+def _parts(path: Path) -> set[str]:
+    """Return the names of the folders and of the file."""
+    return set(path.relative_to(Path(__file__).parent).with_suffix("").parts)
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark the tests that need Ray, and those named above; files with such tests begin.
+    """Mark the tests that need Ray, and those named above; files with slow tests begin.
 
     Processes that share the files (``jobs/check``) then end at about the same time. Tests marked night
-    are left out by day.
+    are left out by day, those marked slow by --quick.
     """
-    if not (config.getoption("--night") or config.getoption("--long")):
-        night = [item for item in items if item.get_closest_marker("night")]
-        config.hook.pytest_deselected(items=night)
-        items[:] = [item for item in items if not item.get_closest_marker("night")]
-    slow: set[Path] = set()
     for item in items:
-        parts = set(item.path.relative_to(Path(__file__).parent).with_suffix("").parts)
-        ray_is_used = "ray_session" in getattr(item, "fixturenames", ())
+        parts, ray_is_used = _parts(item.path), "ray_session" in getattr(item, "fixturenames", ())
         if PROCESSES & parts or ray_is_used:
             item.add_marker(pytest.mark.processes)
         if SLOW & parts or ray_is_used:
             item.add_marker(pytest.mark.slow)
-            slow.add(item.path)
+    if not (config.getoption("--night") or config.getoption("--long")):
+        _deselect(config, items, "night")
+    if config.getoption("--quick"):
+        _deselect(config, items, "slow")
+    slow = {item.path for item in items if item.get_closest_marker("slow")}
     items.sort(key=lambda item: item.path not in slow)
+
+
+def _deselect(config: pytest.Config, items: list[pytest.Item], mark: str) -> None:
+    config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker(mark)])
+    items[:] = [item for item in items if not item.get_closest_marker(mark)]
 
 
 @pytest.fixture(scope="session")
 def ray_session() -> Iterator[None]:
+    import ray  # here, since other tests need not wait for it
+
     options = {"log_to_driver": False, "logging_level": "ERROR", "include_dashboard": False}
     ray.init(address="local", num_cpus=3, _node_ip_address="127.0.0.1", **options)
     yield

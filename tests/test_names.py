@@ -6,6 +6,7 @@ What cannot be none is a number that may only fall.
 import ast
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import cache
 from typing import NamedTuple
 
 from tests.test_layout import package
@@ -66,13 +67,15 @@ class Function(NamedTuple):
         return f"{self.module}: {self.node.name}"
 
 
+@cache
 def list_functions() -> list[Function]:
     nodes = ((module, node) for module in package().values() for node in ast.walk(module.tree))
     return [Function(module.name, node) for module, node in nodes if isinstance(node, ast.FunctionDef)]
 
 
 def is_property(node: ast.FunctionDef) -> bool:
-    return any(ast.unparse(decorator).endswith("property") for decorator in node.decorator_list)
+    names = (getattr(decorator, "id", getattr(decorator, "attr", "")) for decorator in node.decorator_list)
+    return any(name.endswith("property") for name in names)
 
 
 def is_participle(name: str) -> bool:

@@ -71,13 +71,14 @@ def texts() -> dict[str, str]:
         for file in files:
             if file.is_file() and file.suffix in KINDS and "__pycache__" not in file.parts:
                 text = re.sub(r"(?m)^[ \t]*#(?!#)", " ", file.read_text())
-                found[str(file.relative_to(ROOT))] = re.sub(r"\*\*|\s+|\"\s+f?\"", " ", text)
+                text = re.sub(r"\*\*|\s+|\"\s+f?\"", " ", text)
+                found[str(file.relative_to(ROOT))] = re.sub(r" +", " ", text)
     return found
 
 
 def mentions(words: str) -> Iterator[tuple[str, tuple[str, ...]]]:
     for name, text in texts().items():
-        yield from ((name, found.groups()) for found in re.finditer(words, re.sub(r"\s+", " ", text)))
+        yield from ((name, found.groups()) for found in re.finditer(words, text))
 
 
 # Values from results

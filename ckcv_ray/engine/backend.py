@@ -6,7 +6,7 @@ A backend may evaluate batches in any order; nothing it does can change a result
 import os
 import warnings
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache, partial
 from importlib.util import find_spec
@@ -53,7 +53,7 @@ class Backend(Protocol):
     def in_flight(self) -> int:
         """Return the number of batches submitted and not returned."""
 
-    def wait(self) -> Iterable[Any]:
+    def wait(self) -> Sequence[Outcome]:
         """Wait a short time for a batch to finish; return the outcomes available."""
 
     def close(self) -> None:
@@ -82,7 +82,7 @@ class SerialBackend:
         """Return the length of the queue."""
         return len(self.queue)
 
-    def wait(self) -> Iterable[Outcome]:
+    def wait(self) -> Sequence[Outcome]:
         """Evaluate the oldest batch."""
         batch = self.queue.popleft()
         return [evaluate(batch.units, self.inputs, batch.seconds)]

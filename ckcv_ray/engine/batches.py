@@ -12,7 +12,7 @@ from ckcv_ray.core.schedule import Unit
 
 BATCH_SECONDS = 1.0
 BATCHES_LEFT = 50
-OWN_SECONDS = 0.003
+OWN_SECONDS = 0.0015  # of driver and recorder for a batch, as jobs/benchmarks/simulate.py measures them
 
 
 class Batch(NamedTuple):
@@ -48,7 +48,7 @@ def batch_seconds(left: float, workers: int, least: float, waiting: float = inf)
 
 
 def shortest(workers: int, least: float) -> float:
-    """Return ``least``, or the time it takes to plan and add a batch for each of the workers if longer."""
+    """Return ``least``, or the time that a batch for each of the workers takes the driver if longer."""
     return max(least, workers * OWN_SECONDS)
 
 

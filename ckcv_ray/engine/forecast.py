@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from ckcv_ray.claims.requirements import Requirement, requirements
 from ckcv_ray.core.resampling.base import FoldSize
 from ckcv_ray.core.schedule import Stage, Unit
-from ckcv_ray.engine.batches import Rates, batch_seconds
+from ckcv_ray.engine.batches import OWN_SECONDS, Rates, batch_seconds
 from ckcv_ray.engine.evaluate import Inputs, evaluate, memory, share, warm_up
 from ckcv_ray.engine.queue import Queue
 from ckcv_ray.engine.queues import make_queue
@@ -32,7 +32,6 @@ MOST_TRIAL_EVALUATIONS = 500_000
 MOST_SIZES, MOST_VALUES, MOST_SPLITS = 48, 12, 20
 RAY_SECONDS = 5.0
 LEAST_SECONDS = 0.05
-DRIVER_SECONDS = 0.003
 MOST_TRIAL_ROWS = 20_000  # of a training set; a fit on more may take too long for a trial
 MARGIN = 0.85  # share of a budget that is planned: later fits may take longer than those of the trial
 
@@ -196,7 +195,7 @@ def thin_problem(problem: Problem) -> Problem:
 def wall_seconds(work: float, workers: int) -> float:
     """Return the wall time on Ray for seconds of work, including its start and the driver's limit."""
     batch = batch_seconds(work, workers, LEAST_SECONDS)
-    return RAY_SECONDS + max(work / workers, batch, work / batch * DRIVER_SECONDS)
+    return RAY_SECONDS + max(work / workers, batch, work / batch * OWN_SECONDS)
 
 
 def _work(problem: Problem) -> Costs:

@@ -1,31 +1,20 @@
 """The loop that passes batches from a recorder to a backend, and outcomes back."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import inf
 from time import monotonic
-from typing import Protocol
 
 from ckcv_ray.engine.backend import Backend
-from ckcv_ray.engine.batches import Batch
-from ckcv_ray.engine.progress import Listener, Progress
+from ckcv_ray.engine.progress import Listener
+from ckcv_ray.engine.queue import Supply
 from ckcv_ray.records.record import Outcome
 
 LISTEN_SECONDS = 0.1
+LISTEN_SHARE = (
+    0.02  # of the time, at most: progress looks at every evaluation, of which there may be millions
+)
 
 Stop = Callable[[], bool]
-
-
-class Supply(Protocol):
-    """Source of units and receiver of their outcomes: a queue, or the recorder of one."""
-
-    def plan(self, workers: int, least: float) -> Batch:
-        """Return the next batch of work; empty if none is available now."""
-
-    def add(self, outcome: Outcome) -> object:
-        """Add the outcome of a batch."""
-
-    def progress(self) -> Progress:
-        """Return the progress of the work."""
 
 
 def work(backend: Backend, supply: Supply, listen: Listener | None, stop: Stop, seconds: float = inf) -> int:
@@ -34,39 +23,34 @@ def work(backend: Backend, supply: Supply, listen: Listener | None, stop: Stop, 
     No batch is submitted after ``seconds``.
 
     Raises:
-        KeyboardInterrupt: ``stop`` returned True.
+        KeyboardInterrupt: ``stop`` returned True; outcomes that had arrived are added.
     """
     listeners = [listener for listener in (backend.listener, listen) if listener is not None]
-    reported, batches, end = -inf, 0, monotonic() + seconds
-    while True:
-        if stop():
-            raise KeyboardInterrupt
-        batches += _submit(backend, supply, end)
-        if not backend.in_flight():
-            break
-        for outcome in backend.wait():
-            supply.add(outcome)
-        if monotonic() - reported > LISTEN_SECONDS:
+    end, due = monotonic() + seconds, -inf
+    batches = _exchange(backend, supply, (), stop, end)
+    while backend.in_flight():
+        batches += _exchange(backend, supply, backend.wait(), stop, end)
+        if (begin := monotonic()) > due:
             _report(listeners, supply)
-            reported = monotonic()
+            due = monotonic() + max(LISTEN_SECONDS, (monotonic() - begin) / LISTEN_SHARE)
     _report(listeners, supply)
     return batches
 
 
-def _submit(backend: Backend, supply: Supply, end: float) -> int:
-    """Submit batches up to the backend's window; return their number."""
-    batches = 0
-    while backend.in_flight() < backend.window and monotonic() < end:
-        batch = supply.plan(backend.workers, backend.least_seconds)
-        if not batch.units:
-            break
+def _exchange(backend: Backend, supply: Supply, outcomes: Sequence[Outcome], stop: Stop, end: float) -> int:
+    """Add outcomes, and submit batches up to the backend's window; return their number."""
+    stopped = stop()
+    most = 0 if stopped or monotonic() >= end else backend.window - backend.in_flight()
+    batches = supply.exchange(outcomes, most, backend.workers, backend.least_seconds)
+    if stopped:
+        raise KeyboardInterrupt
+    for batch in batches:
         backend.submit(batch)
-        batches += 1
-    return batches
+    return len(batches)
 
 
 def _report(listeners: list[Listener], supply: Supply) -> None:
     if listeners:
-        progress = supply.progress()  # once for all listeners: it looks at every evaluation
+        progress = supply.progress()  # once for all listeners
         for listen in listeners:
             listen(progress)

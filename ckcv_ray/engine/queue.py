@@ -6,7 +6,9 @@ earlier ones took, which every queue measures in the same way; which units are l
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
+from itertools import takewhile
 from math import inf
+from operator import attrgetter
 
 import numpy as np
 
@@ -17,8 +19,45 @@ from ckcv_ray.records.record import Outcome, Records
 from ckcv_ray.study import Costs, Problem
 
 
-class Queue(ABC):
-    """A source of units, and the receiver of their outcomes.
+class Supply(ABC):
+    """A source of units, and the receiver of their outcomes: a queue, or the recorder of one."""
+
+    @abstractmethod
+    def plan(self, workers: int, least: float = 0.0) -> Batch:
+        """Return the next batch; empty if none is available now, or none is left.
+
+        Args:
+            workers: number of batches evaluated at once.
+            least: seconds below which dispatching a batch costs more than it is worth.
+        """
+
+    @abstractmethod
+    def add(self, outcome: Outcome) -> object:
+        """Add the outcome of a batch.
+
+        Raises:
+            RunError: a record differs from the one held under its key: the computation was not deterministic.
+        """
+
+    @abstractmethod
+    def progress(self) -> Progress:
+        """Return the progress of the work."""
+
+    def exchange(
+        self, outcomes: Iterable[Outcome], most: int, workers: int, least: float = 0.0
+    ) -> list[Batch]:
+        """Add outcomes, and return the next batches, at most ``most``; see ``plan``.
+
+        One call for all, since a call of a recorder that is an actor costs more than what it does.
+        """
+        for outcome in outcomes:
+            self.add(outcome)
+        planned = (self.plan(workers, least) for _ in range(most))
+        return list(takewhile(attrgetter("units"), planned))
+
+
+class Queue(Supply):
+    """A supply that keeps what it needs to know in memory.
 
     Args:
         problem: what the units are of.
@@ -38,15 +77,6 @@ class Queue(ABC):
         self._end = self._waiting.cost
 
     @abstractmethod
-    def plan(self, workers: int, least: float = 0.0) -> Batch:
-        """Return the next batch; empty if none is available now, or none is left.
-
-        Args:
-            workers: number of batches evaluated at once.
-            least: seconds below which dispatching a batch costs more than it is worth.
-        """
-
-    @abstractmethod
     def take(self, outcome: Outcome) -> Records:
         """Take what came back, in any order and any number of times; return the records that are new."""
 
@@ -54,16 +84,8 @@ class Queue(ABC):
     def expect_left(self) -> float:
         """Return the seconds of work expected to be left for one worker; inf if not yet known."""
 
-    @abstractmethod
-    def progress(self) -> Progress:
-        """Return the progress of the work."""
-
     def add(self, outcome: Outcome) -> Records:
-        """Add the outcome of a batch; return its new records.
-
-        Raises:
-            RunError: a record differs from the one held under its key: the computation was not deterministic.
-        """
+        """Add the outcome of a batch; return its new records."""
         new = self.take(outcome)
         if outcome.seconds:  # records read from a log have no time
             self.rates.add(outcome.seconds, self.count_cost(outcome), outcome.by_learner)

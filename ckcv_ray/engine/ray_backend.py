@@ -120,7 +120,10 @@ class RayBackend:
         if monotonic() - self._looked > POLL_SECONDS:
             with suppress(InputError):  # the nodes with enough memory are gone, and may come back
                 self._count_workers()
-        done, _ = ray.wait(list(self._pending), num_returns=1, timeout=WAIT_SECONDS, fetch_local=False)
+        pending = list(self._pending)
+        done, _ = ray.wait(pending, num_returns=1, timeout=WAIT_SECONDS, fetch_local=False)
+        if done:  # then all that are: a call looks at every pending batch, however many are done
+            done, _ = ray.wait(pending, num_returns=len(pending), timeout=0, fetch_local=False)
         settled = (self._receive(reference, self._pending.pop(reference)) for reference in done)
         outcomes = [outcome for outcome in settled if outcome is not None]
         self._metrics.count(outcomes, len(self._pending))

@@ -15,6 +15,7 @@ from ckcv_ray.core.selection import Leader
 from ckcv_ray.engine.batches import Batch
 from ckcv_ray.engine.full import FullQueue, Scores
 from ckcv_ray.engine.progress import Progress
+from ckcv_ray.engine.queue import Supply
 from ckcv_ray.engine.queues import make_queue
 from ckcv_ray.engine.race import RaceQueue
 from ckcv_ray.errors import StoreError
@@ -60,7 +61,7 @@ class Conclusion(NamedTuple):
     metadata: Metadata
 
 
-class Recorder(Generic[RunQueue]):
+class Recorder(Supply, Generic[RunQueue]):
     """Records of one run, in its queue and in its folder.
 
     Args:

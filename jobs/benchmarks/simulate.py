@@ -1,10 +1,11 @@
 """Number of workers that one driver can serve: a discrete-event simulation of a study of a million fits.
 
-The queue and its pruning of candidates are the real ones, and the time of ``plan`` and ``add`` is
-measured as they are called; durations of units are as measured on the data, outcomes simulated (see
-``made_up``). Ray's overhead is assumed: a batch costs the driver ``--dispatch`` seconds to send and to
-receive, and the worker ``--transfer`` seconds between two batches. The driver does one thing at a time, and
-so can become the bottleneck.
+The queue and its pruning of candidates are the real ones, and the processor time of what it does is measured
+as it is called; durations of units are as measured on the data, outcomes simulated (see ``made_up``). What
+Ray takes is measured at the beginning, with as many batches pending as the simulated workers have: to submit
+a batch, to look for what is done, to fetch an outcome, to call the recorder, and for a worker to go from one
+batch to the next. The driver does one thing at a time, as ``engine/loop`` does, and so can become the
+bottleneck: it exchanges all outcomes that have arrived for as many batches, and submits these one by one.
 
     python jobs/benchmarks/simulate.py --workers 8,64,512,1000
 """
@@ -16,20 +17,57 @@ if __name__ == "__main__":  # import from the repository, not from this folder
     sys.path[0] = str(Path(__file__).resolve().parents[2])
 
 import heapq
+import os
 import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Annotated
+from functools import partial
+from itertools import cycle, islice, pairwise, takewhile
+from statistics import median
+from typing import Annotated, Any, NamedTuple, TypeVar
 
+os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"  # before ray is imported: loopback alone
+
+import ray
 import typer
 
-from ckcv_ray import Study, read_task
+from ckcv_ray import Execution, Study, read_task
 from ckcv_ray.cli.options import parse_workers
-from ckcv_ray.core.schedule import Stage
+from ckcv_ray.core.schedule import Stage, Unit
+from ckcv_ray.engine.backend import session
+from ckcv_ray.engine.batches import Batch
+from ckcv_ray.engine.loop import LISTEN_SECONDS, LISTEN_SHARE
 from ckcv_ray.engine.race import RaceQueue
 from ckcv_ray.engine.ray_backend import IN_FLIGHT, RayBackend
 from ckcv_ray.records.record import Outcome
 from ckcv_ray.study import Problem
-from jobs.benchmarks.made_up import MadeUp, measure
+from jobs.benchmarks.made_up import MadeUp, measure, occupy
+
+TRIED = 200  # batches that are sent to be measured
+CALLS = 30  # calls of which the median counts
+
+Result = TypeVar("Result")
+
+
+class Costs(NamedTuple):
+    """What Ray takes, in seconds of processor time, as the machine may do other things meanwhile.
+
+    Attributes:
+        submit: of the driver, to submit a batch.
+        wait: of the driver, to find what is done among all pending batches.
+        fetch: of the driver, to read an outcome that has arrived.
+        call: of the driver and the recorder, for an empty call.
+        exchange: of both, for each outcome that a call brings and batch that it returns.
+        transfer: of a worker, from the end of a batch to the begin of the next.
+    """
+
+    submit: float
+    wait: float
+    fetch: float
+    call: float
+    exchange: float
+    transfer: float
 
 
 @dataclass
@@ -49,63 +87,164 @@ class Simulated:
     fits: int = 0
 
 
-def simulate(made_up: MadeUp, workers: int, dispatch: float, transfer: float) -> Simulated:
+class Echo:
+    """A recorder that does nothing: it returns the batches that it is given."""
+
+    def exchange(self, outcomes: Sequence[Outcome], batches: list[Batch]) -> list[Batch]:
+        """Return the batches."""
+        return batches
+
+    def processor_seconds(self) -> float:
+        """Return the processor time of this process so far."""
+        return time.process_time()
+
+
+def answer(units: Sequence[Unit], seconds: float, inputs: list[Any]) -> tuple[Outcome, float, float]:
+    """Return an outcome at once, and the worker's processor time when this began and ended."""
+    begin = time.process_time()
+    outcome: Outcome = ray.get(inputs[0]).answer(units)
+    return outcome, begin, time.process_time()
+
+
+_answer: Any = ray.remote(max_retries=0)(answer)
+_occupy: Any = ray.remote(occupy)
+
+
+def spend(work: Callable[[], Result]) -> tuple[float, Result]:
+    """Return the processor time of this thread that work takes, and its result."""
+    begin = time.thread_time()
+    result = work()
+    return time.thread_time() - begin, result
+
+
+def measure_ray(made_up: MadeUp, pending: int) -> Costs:
+    """Measure what Ray takes on this machine, with as many batches pending."""
+    with session(Execution("ray", 1)):
+        queue = RaceQueue(made_up.problem)
+        batches = [queue.plan(pending, RayBackend.least_seconds) for _ in range(TRIED)]
+        send = partial(_send, batches, [ray.put(made_up)])
+        done = send(TRIED)
+        answers = [ray.get(reference) for reference in done]
+        with block_worker():
+            submit, waiting = spend(lambda: send(pending))
+            wait = median(spend(lambda: _find_done([done[0], *waiting]))[0] for _ in range(CALLS))
+            for reference in waiting:
+                ray.cancel(reference)
+        outcomes = [outcome for outcome, _, _ in answers]
+        fetch = median(spend(partial(ray.get, reference))[0] for reference in done)
+        call, exchange = measure_exchange(outcomes, batches)
+        times = sorted((begin, end) for _, begin, end in answers)
+        transfer = median(begin - end for (_, end), (begin, _) in pairwise(times))
+        return Costs(submit / pending, wait, fetch, call, exchange, transfer)
+
+
+@contextmanager
+def block_worker() -> Iterator[None]:
+    """Keep the only worker busy, so that batches wait for it."""
+    blocking = _occupy.remote(3600.0)
+    yield
+    ray.cancel(blocking, force=True)
+
+
+def _send(batches: list[Batch], inputs: list[Any], count: int) -> list[Any]:
+    """Submit a number of batches, and return their references."""
+    some = islice(cycle(batches), count)
+    return [_answer.remote(batch.units, batch.seconds, inputs) for batch in some]
+
+
+def _find_done(references: list[Any]) -> None:
+    """Look for what is done as the backend does: for anything, then for all."""
+    ray.wait(references, num_returns=1, timeout=1.0, fetch_local=False)
+    ray.wait(references, num_returns=len(references), timeout=0, fetch_local=False)
+
+
+def measure_exchange(outcomes: list[Outcome], batches: list[Batch]) -> tuple[float, float]:
+    """Return the seconds of an empty call of an actor, and of each outcome with a batch in a full one.
+
+    The processor time of both processes, since one waits for the other.
+    """
+    echo = ray.remote(num_cpus=0)(Echo).remote()
+
+    def ask() -> float:
+        return float(ray.get(echo.processor_seconds.remote()))
+
+    def call(count: int) -> float:
+        asked = -ask() + (before := ask())  # what the question takes
+        here, _ = spend(lambda: ray.get(echo.exchange.remote(outcomes[:count], batches[:count])))
+        return here + ask() - before - asked
+
+    empty, full = (median(call(count) for _ in range(CALLS)) for count in (0, len(batches)))
+    ray.kill(echo)
+    return empty, (full - empty) / len(batches)
+
+
+def simulate(made_up: MadeUp, workers: int, costs: Costs) -> Simulated:
     """Simulate the selection of a problem with this number of workers."""
-    queue, totals, clock = RaceQueue(made_up.problem), Simulated(), 0.0
+    queue, totals, clock, due = RaceQueue(made_up.problem), Simulated(), 0.0, 0.0
     free = [0.0] * workers  # when each worker will be free
     coming: list[tuple[float, int, Outcome]] = []  # batches by when they are done
 
-    def spend(begin: float) -> None:
+    def pay(seconds: float) -> None:
         nonlocal clock
-        clock += time.perf_counter() - begin + dispatch / 2
-        totals.driver += time.perf_counter() - begin + dispatch / 2
+        clock += seconds
+        totals.driver += seconds
 
+    arrived: list[Outcome] = []
     over = False
-    while not over or coming:
-        while not over and len(coming) < IN_FLIGHT * workers:
-            begin = time.perf_counter()
-            units = queue.plan(workers, RayBackend.least_seconds).units
-            spend(begin)
-            over = (not units and not coming) or (bool(units) and units[0].stage is not Stage.SELECT)
-            if over or not units:
-                break
-            outcome = made_up.answer(units)  # simulating it takes no simulated time
-            done = max(clock, heapq.heappop(free)) + transfer + outcome.seconds
+    while True:
+        most = 0 if over else IN_FLIGHT * workers - len(coming)
+        seconds, batches = spend(partial(queue.exchange, arrived, most, workers, RayBackend.least_seconds))
+        pay(seconds + costs.call + costs.exchange * max(len(arrived), len(batches)))
+        selecting = list(takewhile(lambda batch: batch.units[0].stage is Stage.SELECT, batches))
+        over = len(selecting) < len(batches)
+        for batch in selecting:
+            pay(costs.submit)
+            outcome = made_up.answer(batch.units)  # simulating it takes no simulated time
+            done = max(clock, heapq.heappop(free)) + costs.transfer + outcome.seconds
             heapq.heappush(free, done)
             totals.batches += 1
             heapq.heappush(coming, (done, totals.batches, outcome))
-        if coming:
-            done, _, outcome = heapq.heappop(coming)
-            clock = max(clock, done)
-            totals.seconds, totals.work = clock, totals.work + outcome.seconds
-            totals.fits += outcome.fits
-            begin = time.perf_counter()
-            queue.add(outcome)
-            spend(begin)
-    return totals
+        if arrived and clock > due:
+            seconds = spend(queue.progress)[0] + costs.call
+            pay(seconds)
+            due = clock + max(LISTEN_SECONDS, seconds / LISTEN_SHARE)
+        if not coming:
+            return totals
+        clock = max(clock, coming[0][0])
+        arrived = []
+        while coming and coming[0][0] <= clock:
+            arrived.append(heapq.heappop(coming)[2])
+            totals.work += arrived[-1].seconds
+            totals.fits += arrived[-1].fits
+        totals.seconds = clock
+        pay(costs.wait + costs.fetch * len(arrived))
 
 
 def main(
     workers: Annotated[str, typer.Option(help="Numbers of workers: a,b,c.")] = "8,64,256,1000",
     source: Annotated[str, typer.Option(help="Data set on which the fits are timed.")] = "waveform:4000:0",
     fits: Annotated[int, typer.Option(min=1, help="Evaluations, reached by the number of splits.")] = 10**6,
-    dispatch: Annotated[float, typer.Option(help="Seconds that a batch costs the driver.")] = 0.002,
-    transfer: Annotated[float, typer.Option(help="Seconds that a worker waits between two batches.")] = 0.002,
 ) -> None:
-    """Print efficiency by the number of workers."""
+    """Print what Ray takes, and efficiency, by the number of workers."""
     task, _ = read_task(source)
     study = Study.paper(scale="none", exhaustive=True)
     tried = Problem.of(study, task)
     splits = max(1, round(fits / (len(tried.sizes) * tried.n_settings)))
     made_up = measure(Problem.of(study.replace(n_splits=splits), task))
-    print("workers       fits  batches   work s    wall s  driver busy  efficiency")
+    lines = []
     for count in parse_workers(workers):
-        one = simulate(made_up, count, dispatch, transfer)
-        efficiency, driver = one.work / count / one.seconds, one.driver / one.seconds
+        costs = measure_ray(made_up, IN_FLIGHT * count)
+        result = simulate(made_up, count, costs)
+        efficiency, driver = result.work / count / result.seconds, result.driver / result.seconds
         print(
-            f"{count:7d} {one.fits:10,d} {one.batches:8,d} {one.work:8,.0f} {one.seconds:9,.1f} "
+            f"{count:7d} workers  "
+            + "  ".join(f"{name} {1e3 * cost:.2f} ms" for name, cost in costs._asdict().items())
+        )
+        lines.append(
+            f"{count:7d} {result.fits:10,d} {result.batches:8,d} {result.work:8,.0f} {result.seconds:9,.1f} "
             f"{100 * driver:10.1f} % {100 * efficiency:9.1f} %"
         )
+    print("workers       fits  batches   work s    wall s  driver busy  efficiency", *lines, sep="\n")
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ from ckcv_ray.runs.verify import verify
 from ckcv_ray.study import Candidate, Problem, Study
 
 
+@pytest.mark.slow
 def test_a_divided_run_is_stored_loaded_and_verified(tmp_path):
     study, task = SMALL.replace(certify="holdout"), blobs(60)
     result = run(study, task, out=tmp_path / "run")
@@ -26,6 +27,7 @@ def test_a_divided_run_is_stored_loaded_and_verified(tmp_path):
     assert verify(tmp_path / "run").differences == []
 
 
+@pytest.mark.slow
 def test_a_nested_run_is_stored_taken_up_and_verified(tmp_path):
     out = tmp_path / "run"
     result = run(NESTED, blobs(60), out=out)

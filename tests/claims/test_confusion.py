@@ -169,6 +169,7 @@ def test_summary_and_report_show_every_cell(three: Result, folder: Path) -> None
             assert not count or share in html
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n_classes", "in_page"), [(11, True), (32, False)])
 def test_of_many_classes_the_most_frequent_mistakes_are_listed(
     n_classes: int, in_page: bool, tmp_path: Path

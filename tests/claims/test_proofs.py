@@ -61,6 +61,7 @@ def test_weight_falls_with_k_as_it_did():
     assert ratios == [Fraction(4 * 3, 2), Fraction(9 * 8, 2)]
 
 
+@pytest.mark.slow
 def test_weights_of_a_large_table_are_not_summed_as_fractions():
     """With every k up to n, each its own fold size, the sum is (n - 2) / (n - 1)."""
     n = 100_000
@@ -232,6 +233,7 @@ def test_nested_selection_is_a_study_of_its_own_and_its_claim_the_safe_mean(shar
     assert len(result.predict(task.X[:4], by="nested")) == 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("after", [0, 3, 12])
 def test_a_nested_run_stops_when_asked_and_goes_on_later(tmp_path, after):
     asked = iter([False] * after)

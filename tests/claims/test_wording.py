@@ -138,6 +138,7 @@ def test_the_bound_without_copies_is_that_of_as_many_fewer_rows():
     assert plain.claims.bound_without_copies == pytest.approx(expected, rel=1e-12)
 
 
+@pytest.mark.slow
 def test_the_bound_without_copies_holds_for_labels_that_cannot_be_learned():
     """Copies of a third of the rows: a classifier that knows its rows by heart is right about their copies.
 

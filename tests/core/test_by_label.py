@@ -38,6 +38,7 @@ def read_csv(text: str) -> dict[str, float] | None:
     return dict(numbers) if all(label for label, _ in numbers) else None
 
 
+@pytest.mark.slow
 @given(st.lists(st.sampled_from(['"', '""', '"a=1"', '"a,b=1"', "a=1", "b=2", "=", "=3", ",", "é", "x"])))
 @settings(derandomize=True, max_examples=2_000)
 def test_without_blanks_and_line_breaks_a_text_means_what_it_means_in_csv(pieces):

@@ -229,6 +229,7 @@ def test_weights_are_shares_of_the_largest_cost_rounded_up():
     assert criterion.weights == (ceil(ONE * Fraction(3, 10)), ONE, 0)
 
 
+@pytest.mark.slow
 @given(units, deltas, st.integers(0, 10), st.integers(0, 10))
 @repeatable
 def test_cost_is_the_bound_on_the_total_loss(m, delta, a, b):

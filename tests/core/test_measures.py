@@ -98,6 +98,7 @@ def test_the_rows_of_each_group_are_counted():
     assert GroupShares(np.array([7, 2, 7, 2, 2, 0])).rows.tolist() == [1, 3, 2]
 
 
+@pytest.mark.slow
 def test_the_largest_groups_are_summed_without_overflow():
     n = 3_000_000
     y, groups = np.zeros(n, dtype=np.int32), (np.arange(n) % 3 > 0).astype(np.intp)

@@ -213,6 +213,7 @@ def test_neighbouring_splits_and_sizes_are_independent():
 # The rotation
 
 
+@pytest.mark.slow
 @given(rows_and_folds, st.integers(0, 2**64))
 @repeatable
 def test_rotation_gives_every_fold_every_part_once(shape, seed):

@@ -201,7 +201,7 @@ def check(out: Path, whole: Path) -> None:
 @pytest.mark.usefixtures("flush")
 def test_it_may_die_between_any_two_calls(tmp_path: Path, case: Case, moments: Moments) -> None:
     calls = outlived(tmp_path / "whole", case, moments).calls
-    assert {"open", "plan", "add", "decision", "write_results", "write_end", "close"} <= set(calls)
+    assert {"open", "exchange", "add", "decision", "write_results", "write_end", "close"} <= set(calls)
     for fate in ("before", "after"):
         for number in {calls.index(name) + 1 for name in calls} | {*range(2, len(calls), 15), len(calls)}:
             out = tmp_path / f"{fate}-{number}"

@@ -41,6 +41,7 @@ def test_the_page_has_every_figure(tmp_path: Path) -> None:
     assert make_page(tmp_path / "run", load_scores(tmp_path / "run")) == page
 
 
+@pytest.mark.slow
 def test_a_curve_is_drawn_over_the_one_parameter_that_varies(tmp_path: Path) -> None:
     evaluate(X, Y, tmp_path / "one", SERIAL, learner="linear", param={"C": (0.01, 1.0, 100.0)})
     assert make_page(tmp_path / "one").count("<svg") == 2

@@ -80,6 +80,7 @@ def test_scores_are_those_of_cross_validate(estimator, resampling):
         assert np.array_equal(sign * result.of_splits(entry, score), expected), score.name
 
 
+@pytest.mark.slow
 def test_a_nested_selection_is_that_of_grid_search():
     penalties = (0.1, 1.0, 10.0, 100.0)
     pipeline = make_pipeline(StandardScaler(), SklearnRidge())
@@ -124,6 +125,7 @@ def test_ridge_is_that_of_scikit_learn_on_standardised_columns(seed, penalties, 
         assert ours == pytest.approx(theirs.predict(X), rel=1e-6, abs=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("learner", [*(one.name for one in REGRESSORS), "ridge"])
 def test_every_learner_of_numbers_predicts_better_than_a_constant_or_equally_well(learner):
     result = evaluate(X, Y, learner=f"{learner},mean" if learner != "mean" else "mean", execution=SERIAL)

@@ -245,6 +245,7 @@ def test_the_run_id_is_the_sha256_of_canonical_json():
     assert run_id(study, "d") == hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
+@pytest.mark.slow
 def test_the_run_id_does_not_depend_on_the_hash_seed():
     asked = {"k": (9, 3, 5), "report_k": (5, 3), "certify": "holdout", "claim": ("vote", "random")}
     code = f"from ckcv_ray.study import *; print(run_id(Study.paper(**{asked}), '0' * 64))"

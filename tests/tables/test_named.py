@@ -348,6 +348,7 @@ def test_without_the_package_that_reads_them_the_papers_sets_are_refused_with_th
     )
 
 
+@pytest.mark.slow
 def test_a_folder_imports_nothing_for_the_source_that_it_names(plug_ins, tmp_path, ckcv):
     """Not even if it is a forged one, of a plug-in that is installed."""
     plug_ins(letters=HERE)

@@ -33,6 +33,7 @@ DATES = (
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(texts=st.lists(NUMBERS, min_size=1, max_size=4), comma=st.booleans())
 @example(texts=["nan"], comma=False)
@@ -48,6 +49,7 @@ def test_what_arrow_casts_are_the_numbers_that_the_parser_reads(texts: list[str]
         assert np.isnan(cast[-1])
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(texts=st.lists(DATES, min_size=1, max_size=3))
 @example(texts=["2024-01-01 10:00:00.123456789", "1969-12-31 23:59:59.9999"])

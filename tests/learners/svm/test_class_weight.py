@@ -129,6 +129,7 @@ def test_every_fit_meets_the_kkt_conditions_of_its_own_box(solver, w, share):
         assert s.value == pytest.approx(s.b @ p.K @ s.b / 2 - p.y @ s.b, rel=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("solver", EVERY)
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("which", ["balanced", {-1.0: 1.0, 1.0: 15.0}, {-1.0: 0.2, 1.0: 3.0}], ids=str)
@@ -210,6 +211,7 @@ def problems(draw):
     return X, y, w, 10.0 ** draw(st.floats(-4, 2)), 10.0 ** draw(st.floats(-3, 3))
 
 
+@pytest.mark.slow
 @given(problems(), st.sampled_from([1e-3, 1e-6]))
 @settings(derandomize=True, deadline=None, max_examples=200)
 def test_any_problem_is_solved_to_its_tolerance(case, tolerance):
@@ -357,6 +359,7 @@ def test_balanced_weights_are_those_of_the_training_rows_alone():
         assert model.offset == models[0].offset
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["heart", "thyroid", "titanic", "breast_cancer"])
 @pytest.mark.parametrize("which", ["balanced", "1=6"])
 def test_models_of_ida_sets_are_those_of_scikit_learn(name, which, ida: Path):
