@@ -18,7 +18,10 @@ from ckcv_ray.core.arrays import Index, Values
 from ckcv_ray.core.resampling.base import FoldSize
 
 MOST_ANCHORS = 6
-SIZE_ROUNDS = 3  # those that compare fold sizes as well: some of them, those that look best, and the race
+ANCHORS_WEIGHT, LAST_WEIGHT = (
+    2.0,
+    4.0,
+)  # effort of the last two rounds, relative to one that compares settings
 Lengths = NDArray[np.intp]
 Transfer = Callable[[Values, int, int], Values]  # from values in one size to those expected in another
 
@@ -53,6 +56,18 @@ def count_kept(settings: int, keep: float, survivors: int) -> list[int]:
     while (kept := ceil(keep * counts[-1])) > survivors and kept < counts[-1]:
         counts.append(kept)
     return counts
+
+
+def share_effort(left: float, screens: int, done: int) -> float:
+    """Return the effort of the next round: a weighted share of what is left.
+
+    Args:
+        left: effort that is left.
+        screens: number of rounds that compare settings; one more compares fold sizes, and the last is a race.
+        done: number of rounds that are over.
+    """
+    weights = [1.0] * screens + [ANCHORS_WEIGHT, LAST_WEIGHT]
+    return left * weights[done] / sum(weights[done:])
 
 
 def keep_best(values: Values, most: int, order: Index) -> Lengths:
@@ -95,7 +110,12 @@ def list_anchors(k: Sequence[int], open_sizes: Sequence[int], reported: Sequence
 
 
 def expect_values(
-    settings: Values, means: Mapping[int, Mean], screened: int, sizes: Sequence[FoldSize], transfer: Transfer
+    settings: Values,
+    means: Mapping[int, Mean],
+    survivors: int,
+    screened: int,
+    sizes: Sequence[FoldSize],
+    transfer: Transfer,
 ) -> list[Values]:
     """Return the values expected of every candidate, (n_paths, n_steps) for each fold size.
 
@@ -110,6 +130,8 @@ def expect_values(
         settings: values of the settings in one fold size, (n_paths, n_steps); inf where one is out of the
             question.
         means: by position of the fold size, what was computed of it.
+        survivors: number of the best settings to which the curve is fitted; others, which were computed on
+            the way, may need far more rows.
         screened: the fold size of ``settings``.
         sizes: every fold size.
         transfer: returns the values expected in another size at the same error.
@@ -119,10 +141,11 @@ def expect_values(
     differences, weights = np.zeros(len(sizes)), np.zeros(len(sizes))
     for j, (mean, splits) in means.items():
         if (both := finite & (splits > 0)).any():
+            both &= filled <= np.sort(filled[both])[:survivors][-1]
             there = transfer(np.where(both, mean, 1.0), j, screened)
             differences[j] = np.mean((there - filled)[both])
             weights[j] = np.mean(splits[both]) * sizes[j].n_select
-    typical = float(np.mean(settings[finite])) if finite.any() else 0.0
+    typical = float(np.mean(np.sort(settings[finite])[:survivors])) if finite.any() else 0.0
     inverse = 1.0 / np.array([size.n_train for size in sizes])
     curve = fit_curve(inverse, differences, weights, typical * (1.0 - typical))
     expected = []

@@ -12,7 +12,6 @@ import numpy as np
 
 from ckcv_ray.core.arrays import Index, Mask, Values
 from ckcv_ray.core.rounds import (
-    SIZE_ROUNDS,
     Lengths,
     Mean,
     Round,
@@ -21,6 +20,7 @@ from ckcv_ray.core.rounds import (
     expect_values,
     keep_best,
     list_anchors,
+    share_effort,
 )
 from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.core.selection import ABSENT
@@ -30,7 +30,7 @@ from ckcv_ray.engine.race import RaceQueue
 from ckcv_ray.records.record import Failure, Outcome, Records
 from ckcv_ray.study import Budget, Problem
 
-FIRST, SECOND = 1 / 4, 1 / 2  # shares of the splits in the first two of them
+ANCHOR_SPLITS = 1 / 5  # share of the splits in the round that compares fold sizes
 UNITS_PER_ROUND = 32  # about as many parts as a round is divided into, to keep several workers busy
 
 
@@ -169,12 +169,11 @@ class BudgetQueue(RaceQueue):
             self.settings = self.judge_settings()
         if over < len(self.counts):
             self.begin_round(self.plan_screen())
-        elif over < len(self.counts) + SIZE_ROUNDS - 1:
-            first = over == len(self.counts)
-            self.begin_round(self.plan_anchors() if first else self.plan_sizes(SECOND))
+        elif over == len(self.counts):
+            self.begin_round(self.plan_anchors())
         else:
             self.racing = True
-            self.begin_round(self.plan_sizes(1.0))
+            self.begin_round(self.plan_race())
             steps = np.arange(self.exists.shape[1])
             none = np.zeros(len(self.exists), np.intp)
             lengths = self.rounds[-1].lengths
@@ -216,21 +215,21 @@ class BudgetQueue(RaceQueue):
             )
 
         kept = [keep_best(self.settings, most + 1, self.order) for most in range(self.search.survivors)]
-        lengths = next((few for few in reversed(kept) if weigh(few, FIRST) <= share), kept[0])
-        part = min(FIRST, share / max(weigh(lengths, 1.0), 1.0))
+        lengths = next((few for few in reversed(kept) if weigh(few, ANCHOR_SPLITS) <= share), kept[0])
+        part = min(ANCHOR_SPLITS, share / max(weigh(lengths, 1.0), 1.0))
         return Round(
             dict.fromkeys(anchors, lengths), {j: max(1, round(part * sizes[j].n_splits)) for j in anchors}
         )
 
-    def plan_sizes(self, part: float) -> Round:
-        """Return the round that computes what looks best at any fold size, on a part of the splits."""
-        n_splits = [ceil(part * size.n_splits) for size in self.problem.sizes]
+    def plan_race(self) -> Round:
+        """Return the round that computes what looks best at any fold size, on all splits."""
+        n_splits = [size.n_splits for size in self.problem.sizes]
         chosen = choose(self.expect_values(), self.share_effort(), n_splits, self.order, self.problem.own)
         return Round(chosen, {j: n_splits[j] for j in chosen})
 
     def share_effort(self) -> float:
-        """Return the effort of the next round: what is left is shared equally."""
-        return self.left / (len(self.counts) + SIZE_ROUNDS - len(self.rounds))
+        """Return the effort of the next round."""
+        return share_effort(self.left, len(self.counts), len(self.rounds))
 
     def weigh(self, position: int, lengths: Lengths) -> float:
         """Return the effort of the first steps of paths on one split: evaluations, fewer if on fewer rows."""
@@ -265,7 +264,9 @@ class BudgetQueue(RaceQueue):
                 known = wanted & (values >= 0)
                 splits = known.sum(axis=0)
                 means[j] = Mean(np.where(known, values, 0.0).sum(axis=0) / np.maximum(splits, 1), splits)
-        return expect_values(self.settings, means, problem.screened, problem.sizes, self.transfer)
+        return expect_values(
+            self.settings, means, self.search.survivors, problem.screened, problem.sizes, self.transfer
+        )
 
     def compute_values(self, position: int) -> Values:
         """Return the criterion's values, (n_splits, n_paths, n_steps); -1 where there is no record."""

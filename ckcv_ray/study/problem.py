@@ -16,7 +16,7 @@ from ckcv_ray.core.criteria import Criterion, for_groups
 from ckcv_ray.core.draws import PART, Draws
 from ckcv_ray.core.measures import GroupShares, Measure
 from ckcv_ray.core.resampling.base import EMPTY, FoldSize, Resampling, Split, Units
-from ckcv_ray.core.rounds import SIZE_ROUNDS, count_kept
+from ckcv_ray.core.rounds import count_kept, share_effort
 from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.core.scores import Score
 from ckcv_ray.core.selection import Leader
@@ -370,8 +370,9 @@ class Problem:
             return
         last = self.screens[-1].n_train if self.screens else self.sizes[self.screened].n_train
         ratio = np.max(self.compute_cost(last) / self.compute_cost(self.sizes[self.screened].n_train))
-        rounds = len(count_kept(self.n_settings, search.keep, search.survivors)) + SIZE_ROUNDS
-        least = ceil(rounds * max(self.n_settings * ratio, max(size.n_splits for size in self.sizes)))
+        screens = len(count_kept(self.n_settings, search.keep, search.survivors))
+        needed = self.n_settings * ratio, max(size.n_splits for size in self.sizes)  # first and last round
+        least = ceil(max(need / share_effort(1.0, screens, 0) for need in needed))
         if search.effort is not None and search.effort < least:
             raise InputError(
                 f"effort={search.effort}: comparing {self.n_settings:,} settings and completing one "

@@ -109,12 +109,12 @@ class Budget:
         Option(_check_keep, "Share of the settings that each early round of budget keeps.", float, "1/3"),
     )
     survivors: int = option(
-        6,
+        4,
         Option(
             lambda name, value: integer(name, value, least=1, most=MOST),
             "Number of settings at which the early rounds of budget end.",
             int,
-            "6",
+            "4",
         ),
     )
     least_splits: int = option(

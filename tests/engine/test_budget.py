@@ -34,7 +34,7 @@ SCREENED = Study.paper(
     **GRIDS, search="budget", effort=90, survivors=3, least_splits=6
 )  # on half of the rows
 WEIGHING = STUDY.replace(criterion="balanced")
-LEARNERS = Study.paper(learner="tree,linear", k=(3, 5), n_splits=4, search="budget", effort=400, seed=1)
+LEARNERS = Study.paper(learner="tree,linear", k=(3, 5), n_splits=4, search="budget", effort=700, seed=1)
 CASES = {
     "plain": (STUDY, 60),
     "screens": (SCREENED, 900),
@@ -192,7 +192,7 @@ def test_a_finished_run_is_not_deepened_once_rows_were_judged(certify: str, tmp_
 
 
 def test_a_failure_leaves_its_candidate_out_and_the_rest_goes_on() -> None:
-    problem = Problem.of(STUDY, blobs(60, shift=0.6))
+    problem = Problem.of(STUDY.replace(effort=400), blobs(60, shift=0.6))
     queue, inputs, tables = BudgetQueue(problem), share(problem), []
     for order in (1, -1):
         queue = BudgetQueue(problem)
