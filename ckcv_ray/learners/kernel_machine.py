@@ -16,8 +16,8 @@ from ckcv_ray.tables.target import Label
 from ckcv_ray.tables.task import Task
 from ckcv_ray.validation import MOST, check_choice, grid, quote
 
-COSTS = tuple(10.0 ** (e / 2) for e in range(-4, 9))
-WIDTHS = tuple(10.0 ** (e / 2) for e in range(-8, 3))
+COSTS = grid("C", tuple(10.0 ** (e / 2) for e in range(-4, 9)))
+WIDTHS = grid("gamma", tuple(10.0 ** (e / 2) for e in range(-8, 3)))
 SCALES = ("standard", "none")
 COST = Option(
     grid,
@@ -87,8 +87,8 @@ class KernelMachine(Learner):
 
     def usual(self, task: Task) -> Self:
         """Return the learner at C = 1 and gamma = 1 / d for d columns, unless other values were given."""
-        C = (1.0,) if self.C == KernelMachine.C else self.C
-        gamma = (1.0 / task.X.shape[1],) if self.gamma == KernelMachine.gamma else self.gamma
+        C = (1.0,) if self.C == COSTS else self.C
+        gamma = (1.0 / task.X.shape[1],) if self.gamma == WIDTHS else self.gamma
         return replace(self, C=C, gamma=gamma)
 
 
