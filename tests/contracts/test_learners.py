@@ -4,8 +4,7 @@ from decision_stump import DecisionStump
 from learner_contract import LearnerContract, ShortContract, clouds
 from nearest_centroid import NearestCentroid
 
-from ckcv_ray import Choice, GaussianSVM
-from ckcv_ray.learners import NystroemSVM
+from ckcv_ray import Choice, GaussianSVM, NystroemSVM
 
 
 class TestGaussianSVM(LearnerContract):

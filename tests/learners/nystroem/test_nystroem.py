@@ -9,9 +9,8 @@ from learner_contract import clouds
 from sklearn.kernel_approximation import Nystroem
 from sklearn.metrics.pairwise import rbf_kernel
 
-from ckcv_ray import Execution, InputError, Study, Task, load_run, run, verify
+from ckcv_ray import Execution, InputError, NystroemSVM, Study, Task, load_run, run, verify
 from ckcv_ray.core.measures import ZERO_ONE, GroupShares
-from ckcv_ray.learners import NystroemSVM
 from ckcv_ray.learners.base import STATUSES, Status
 from ckcv_ray.learners.nystroem import newton
 from ckcv_ray.learners.nystroem.model import BATCH, NystroemModel
