@@ -83,7 +83,7 @@ class Encoding:
     def width(self, schema: Schema, n_classes: int) -> int:
         """Return the largest number of columns that a table can become.
 
-        Of the categories of a column at most 1 / ``rare`` have a share that is not rare; the others are joined.
+        Of a column at most 1 / ``rare`` categories have a share that is not rare; the others are joined.
         """
         most = ceil(1 / self.rare) + 1 if self.rare else inf
         fixed = {Categories.ORDINAL: 1, Categories.TARGET: max(1, len(_choose_classes(n_classes)))}
