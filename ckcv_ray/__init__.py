@@ -22,6 +22,7 @@ _NAMES = {  # by module; below once more for type checkers, and tests/test_publi
     "estimator": "CKCVClassifier",
     "learners": "Choice",
     "learners.sklearn": "AnyEstimator trust",
+    "learners.nystroem.learner": "NystroemSVM",
     "learners.svm.learner": "GaussianSVM",
     "runs.load": "load_run load_scores",
     "runs.report": "report",
@@ -62,6 +63,7 @@ if TYPE_CHECKING:
     from ckcv_ray.errors import StoreError as StoreError
     from ckcv_ray.estimator import CKCVClassifier as CKCVClassifier
     from ckcv_ray.learners import Choice as Choice
+    from ckcv_ray.learners.nystroem.learner import NystroemSVM as NystroemSVM
     from ckcv_ray.learners.sklearn import AnyEstimator as AnyEstimator
     from ckcv_ray.learners.sklearn import trust as trust
     from ckcv_ray.learners.svm.learner import GaussianSVM as GaussianSVM

@@ -154,6 +154,9 @@ CASES = {
     "semicolons in C": run("--C 1;10", "C='1;10': expected numbers"),
     "gamma of 0": run("--gamma 0", "gamma=0.0 is not allowed"),
     "negative gamma": run("--gamma 1,-2", "gamma=-2.0 is not allowed"),
+    "svm_nystroem with more landmarks than rows": run(
+        "--learner svm_nystroem --k 3", "landmarks=500: they are drawn from the training rows", "give at most"
+    ),
     "short log": run("--gamma log:-2:4", "gamma='log:-2:4': expected numbers", "log:-2:4:13"),
     "log of no values": run("--gamma log:-2:4:0", "gamma='log:-2:4:0'"),
     "log beyond float64": run("--gamma log:0:400:5", "gamma='log:0:400:5'"),

@@ -43,7 +43,9 @@ studies = {
     "two": other,
     "three": study.replace(certify="nested", outer_splits=2),
     "four": ckcv_ray.Study(
-        learner=ckcv_ray.Choice((other.learner, ckcv_ray.GaussianSVM(C=2, gamma=1)), ("many", "one")),
+        learner=ckcv_ray.Choice(
+            (other.learner, ckcv_ray.NystroemSVM(C=2, gamma=1, landmarks=5)), ("exact", "landmarks")
+        ),
         resampling=ckcv_ray.Complete(k=(3,), n_splits=2),
         certification=ckcv_ray.Occam(),
     ),

@@ -91,7 +91,8 @@ def warm_up(inputs: Inputs) -> None:
     problem.learner.trainer.load()
     few = np.arange(min(WARM_ROWS, problem.task.n))
     with one_thread(), suppress(Exception), contain():  # evaluations that count report errors
-        block = problem.learner.trainer.prepare(inputs.shared, few, few)
+        shared = problem.learner.trainer.share(problem.task.take_part(few))  # of all rows it takes seconds
+        block = problem.learner.trainer.prepare(shared, few, few)
         for path in np.unique(problem.learner_of_paths, return_index=True)[1].tolist():
             key, text = (problem.run_id, "warm up", path), f"on {len(few)} rows, to begin with"
             with suppress(Exception), contain(), watch_fit(key, text, attempts=1):

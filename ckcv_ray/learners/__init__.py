@@ -5,12 +5,13 @@ from typing import Any
 from ckcv_ray.core.options import register_part
 from ckcv_ray.learners.base import Learner
 from ckcv_ray.learners.choice import Choice
+from ckcv_ray.learners.nystroem.learner import NystroemSVM
 from ckcv_ray.learners.ridge import Ridge
 from ckcv_ray.learners.sklearn import NAMED, REGRESSORS, AnyEstimator
 from ckcv_ray.learners.svm.learner import GaussianSVM
 from ckcv_ray.validation import MOST
 
-BUILT_IN: tuple[Any, ...] = (GaussianSVM, *NAMED, Ridge, *REGRESSORS, AnyEstimator)
+BUILT_IN: tuple[Any, ...] = (GaussianSVM, NystroemSVM, *NAMED, Ridge, *REGRESSORS, AnyEstimator)
 LEARNERS: dict[str, Any] = {learner.name: learner for learner in (*BUILT_IN, Choice)}
 DEFAULT = GaussianSVM
 ALL = "all"  # the learners of ZOO that suit the table's size

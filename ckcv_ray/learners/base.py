@@ -334,6 +334,14 @@ class Learner(ABC):
         """
         return self
 
+    def check_rows(self, n_train: int) -> None:
+        """Check that it can be fitted to this many training rows, the fewest that a split may have.
+
+        Raises:
+            InputError: an option needs more.
+        """
+        return
+
     def on_part(self, task: Task) -> Self:
         """Return the canonical form on a part of the rows that this canonical form is for.
 

@@ -127,6 +127,7 @@ class Problem:
                 n_splits = int(made.starts[-1])
                 (size,) = inner.fold_sizes(len(made._divide(OUTER, 0).train))
                 made = replace(made, sizes=(*sizes, size._replace(n_splits=n_splits)))
+            made._check_rows()
             return made
         study, held, learned = canonicalize_certified(study, task)
         sizes = study.resampling.fold_sizes(learned.n_units)
@@ -135,6 +136,7 @@ class Problem:
         made.check_effort()
         if study.outer is not None and made.refusal(0) is not None:  # then there is no claim
             learned.check_part(made._outer_rows(0))
+        made._check_rows()
         return made
 
     def check_models(self) -> None:
@@ -514,6 +516,13 @@ class Problem:
             return False
         estimated = self.most_rows_in(outer.fold_sizes(self.task.n_units)[0].n_select)
         return self.task.rarest_class_rows < estimated + LEAST_OF_CLASS
+
+    def _check_rows(self) -> None:
+        """Raise InputError if a learner needs more training rows than every split is sure to have."""
+        units = min(size.n_train for size in (*self.sizes, *self.inner_sizes))
+        fewest = self.task.grouping.count_fewest_rows(units)
+        for learner in self.study.learner.by_label.values():
+            learner.check_rows(fewest)
 
     def _outer_rows(self, number: int) -> Index:
         """Return the training rows of an outer split, refused or not."""

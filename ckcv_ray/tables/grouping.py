@@ -111,6 +111,12 @@ class Grouping:
         times = np.bincount(units, minlength=self.n_units)[self.numbers]
         return np.repeat(np.arange(self.n), times)
 
+    def count_fewest_rows(self, units: int) -> int:
+        """Return the smallest number of rows that this many different units can have."""
+        if self.named is None:
+            return units
+        return int(np.sort(np.bincount(self.named))[:units].sum())
+
     def part(self, rows: NDArray[np.intp]) -> "Grouping":
         """Return the grouping of some rows, whose groups are numbered again."""
         named = None if self.named is None else renumber(self.named[rows])

@@ -16,6 +16,7 @@ from ckcv_ray.tables.grouping import Groups, is_name_of_groups
 from ckcv_ray.tables.target import Rows, unify_zeros
 from ckcv_ray.tables.task import Task
 
+FNV_BASIS, FNV_PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)
 DENSE = 2  # numbers of rows are less than twice as far apart as there are rows
 
 
@@ -36,10 +37,12 @@ class Repeats(NamedTuple):
 
 def find_repeats(task: Task) -> Repeats:
     """Count the rows that equal another row."""
-    X = task.X[:, _select_compared(task)]
-    if not X.shape[1]:
+    columns = _select_compared(task)
+    if not columns.any():
         return Repeats(0, 0)
-    items, counts = _number_rows(np.column_stack([X, task.y]))
+    rows = np.empty((task.n, np.count_nonzero(columns) + 1))
+    rows[:, :-1], rows[:, -1] = np.compress(columns, task.X, axis=1), task.y
+    items, counts = _number_rows(rows)
     if not task.grouped:
         return Repeats(int(counts[counts > 1].sum()), len(items) - len(counts))
     pairs = np.unique(np.column_stack([items, task.groups]), axis=0)
@@ -77,12 +80,12 @@ def numbers_rows(x: NDArray[np.float64], column: Column) -> bool:
 
     That is a column of whole numbers without wide gaps, or called like a number (patient_id), or of names.
     """
+    if column.kind is ColumnKind.NUMBER and not np.all(np.floor(x) == x):  # sooner known than the next
+        return False
     if len(np.unique(x)) < len(x) or len(x) < 2:  # gaps are equal
         return False
-    if column.kind is ColumnKind.CATEGORY:
-        return True
-    if column.kind is not ColumnKind.NUMBER or not np.all(np.floor(x) == x):
-        return False
+    if column.kind is not ColumnKind.NUMBER:
+        return column.kind is ColumnKind.CATEGORY
     dense = x.max() - x.min() < DENSE * len(x)
     return bool(dense) or is_name_of_groups(column.name) or not column.name.strip("_ ")
 
@@ -119,9 +122,27 @@ def _count_dependent(pairs: NDArray[np.intp], groups: Groups) -> int:
 
 
 def _number_rows(rows: Rows) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Return a number for each row, the same for equal rows alone, and how many rows have each number."""
-    _, numbers, counts = np.unique(_as_items(rows), return_inverse=True, return_counts=True)
+    """Return a number for each row, the same for equal rows alone, and how many rows have each number.
+
+    Rows are sorted by a hash, which takes a tenth of the time that whole rows do; those of equal hashes are
+    then compared whole.
+    """
+    items = _as_items(rows)
+    hashes, numbers, counts = np.unique(_hash_items(items), return_inverse=True, return_counts=True)
+    several = np.flatnonzero(counts[numbers] > 1)
+    numbers[several] = len(hashes) + np.unique(items[several], return_inverse=True)[1]
+    _, numbers, counts = np.unique(numbers, return_inverse=True, return_counts=True)
     return numbers, counts
+
+
+def _hash_items(items: NDArray[np.void]) -> NDArray[np.uint64]:
+    """Return a hash of each row's bits, the same for equal rows: FNV-1a, a number at a time."""
+    words, hashes = items.view(np.uint64).reshape(len(items), -1), np.full(len(items), FNV_BASIS)
+    for column in words.T:
+        hashes ^= column
+        hashes *= FNV_PRIME
+        hashes ^= hashes >> np.uint64(32)  # a product hands bits upwards only
+    return hashes
 
 
 def _as_items(rows: Rows) -> NDArray[np.void]:

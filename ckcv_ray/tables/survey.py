@@ -48,7 +48,13 @@ def survey(task: Task) -> list[Surveyed]:
 
 def _one(x: Values, column: Column, note: str) -> Surveyed:
     known = x[~np.isnan(x)]
-    return Surveyed(column.name, str(column.kind), len(x) - len(known), len(np.unique(known)), note)
+    return Surveyed(column.name, str(column.kind), len(x) - len(known), _count_distinct(known), note)
+
+
+def _count_distinct(x: Values) -> int:
+    """Return the number of different values of x (rows,), without gaps."""
+    ordered = np.sort(x)
+    return int(np.count_nonzero(ordered[1:] != ordered[:-1])) + min(1, len(x))
 
 
 def _notes(task: Task) -> Iterator[str]:

@@ -246,7 +246,7 @@ class Task:
         Raises:
             InputError: too few rows are left to learn from, or a column is empty in all of them.
         """
-        kept = self._part(np.delete(np.arange(self.n), rows))
+        kept = self.take_part(np.delete(np.arange(self.n), rows))
         if not len(rows) or kept.n_units < LEAST_ROWS or kept.rarest_class_rows < LEAST_OF_CLASS:
             groups = f" in {pluralize(kept.n_units, 'group')}" if kept.grouped else ""
             of_class = f"{LEAST_OF_CLASS} {'rows ' if groups else ''}of each class"
@@ -286,7 +286,7 @@ class Task:
             InputError: a class has too few of these rows to learn from.
         """
         self.check_part(chosen)
-        return self._part(chosen)
+        return self.take_part(chosen)
 
     def check_part(self, chosen: Index) -> None:
         """Raise InputError if a class has too few of some rows to learn from."""
@@ -301,7 +301,8 @@ class Task:
         few = np.flatnonzero(np.bincount(self.y[chosen], minlength=self.n_classes) < LEAST_OF_CLASS)
         return int(few[0]) if len(few) else None
 
-    def _part(self, chosen: Index) -> "Task":
+    def take_part(self, chosen: Index) -> "Task":
+        """Return the task on some of its rows, however few there are of a class."""
         X = np.ascontiguousarray(self.X[chosen])
         return replace(self, X=X, y=self.y[chosen], grouping=self.grouping.part(chosen), unlabelled=None)
 

@@ -26,7 +26,7 @@ TODAY = [
     "C", "gamma", "k", "n-splits", "delta", "seed", "resampling", "scale", "report-k", "solver", "tolerance",
     "max-iter", "class-weight", "param", "sample",
     "bound", "certify", "holdout-share", "claim", "outer-splits", "outer-share",
-    "exhaustive", "study", "costs", "positive", "encode", "fill", "rare",
+    "exhaustive", "study", "costs", "positive", "encode", "fill", "rare", "landmarks",
 ]  # fmt: skip
 OTHER = {  # of every option a value that is not its default, as a word of the command line
     "class_weight": "ill=2,well=3",
@@ -35,7 +35,7 @@ OTHER = {  # of every option a value that is not its default, as a word of the c
     "claim": "vote,member:1", "outer_splits": "3", "outer_share": "half", "seed": "5",
     "report_k": "3,4", "exhaustive": "true", "costs": "sick=10,healthy=1",
     "positive": "sick", "param": "C=0.5,2", "sample": "2",
-    "encode": "ordinal", "fill": "mean", "rare": "0.05",
+    "encode": "ordinal", "fill": "mean", "rare": "0.05", "landmarks": "50",
 }  # fmt: skip
 NEEDED = {"positive": ("claim", "sensitivity")}  # options that are refused without another
 IN_WORDS = {"positive", "claim", "param"}  # options whose default depends on the task or on the part

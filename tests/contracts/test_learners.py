@@ -4,7 +4,7 @@ from decision_stump import DecisionStump
 from learner_contract import LearnerContract, ShortContract, clouds
 from nearest_centroid import NearestCentroid
 
-from ckcv_ray import Choice, GaussianSVM
+from ckcv_ray import Choice, GaussianSVM, NystroemSVM
 
 
 class TestGaussianSVM(LearnerContract):
@@ -74,4 +74,24 @@ class TestGaussianSVMOfFourBalancedClasses(ShortContract):
 
 class TestGaussianSVMOfThreeWeightedClasses(ShortContract):
     learner = GaussianSVM(C=(0.1, 1.0), gamma=(0.1, 1.0), class_weight={1: 7, 0: 0.5})
+    task = clouds(30, 3)
+
+
+class TestNystroemSVM(LearnerContract):
+    learner = NystroemSVM(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0), landmarks=6)
+    task = clouds(30, 2)
+
+
+class TestNystroemSVMOfBalancedClasses(ShortContract):
+    learner = NystroemSVM(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0), landmarks=6, class_weight="balanced")
+    task = clouds(30, 2)
+
+
+class TestNystroemSVMOfThreeClasses(LearnerContract):
+    learner = NystroemSVM(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0), landmarks=6)
+    task = clouds(30, 3)
+
+
+class TestNystroemSVMWithoutScaling(ShortContract):
+    learner = NystroemSVM(C=(0.1, 1.0), gamma=(0.1, 1.0), landmarks=6, scale="none", class_weight={1: 7})
     task = clouds(30, 3)

@@ -78,6 +78,7 @@ IDENTITIES = {
         max_iter=5000,
         class_weight="balanced",
     ),
+    "landmarks": study(learner="svm_nystroem", landmarks=9, C=(1.0, 10.0)),
     "weights by label": study(class_weight={0: 2.5, 1: 1}),
     "a named learner": study(learner="boosting"),
     "a named learner, other values": study(

@@ -87,6 +87,10 @@ STUDIES = {
     "groups, nested": Golden(
         SMALL.replace(certify="nested", outer_splits=2, criterion="mean_error"), visits(90)
     ),
+    "landmarks, three classes": Golden(
+        SMALL.replace(learner="svm_nystroem", landmarks=12, certify="holdout", class_weight="balanced"),
+        clouds(90, 3),
+    ),
     "several learners on an untidy table": Golden(
         Study.paper(k=(3, 5), n_splits=3, encode="target", fill="mean", **LEARNERS), patients(60)
     ),

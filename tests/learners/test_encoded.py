@@ -18,6 +18,7 @@ from untidy import untidy
 
 from ckcv_ray import Execution, Job, Study, load_run
 from ckcv_ray.errors import InputError, StoreError
+from ckcv_ray.learners.encoding import encoder as encoder_module
 from ckcv_ray.learners.encoding import learner as encoded
 from ckcv_ray.learners.encoding.encoder import PARTS, Encoder, expand_dates, list_expanded_columns
 from ckcv_ray.learners.encoding.encoding import Categories, Encoding, Gaps
@@ -102,6 +103,31 @@ def test_columns_are_encoded_as_by_scikit_learn(encoding, n, task):
     assert all(bool(made) == had_gaps for made, had_gaps in indicators)
     assert np.isfinite(encoder.transform(task.X)).all()
     assert encoder.transform(task.X).shape[1] <= encoding.width(task.schema, 2)
+
+
+@pytest.mark.parametrize("encoding", [*ENCODINGS, TARGET], ids=lambda one: f"{one.categories}-{one.gaps}")
+def test_rows_are_encoded_the_same_some_at_a_time(encoding, task, monkeypatch):
+    encoder = encoding.fit(task, np.arange(60))
+    whole = encoder.transform(task.X)
+    assert whole.flags.c_contiguous
+    monkeypatch.setattr(encoder_module, "PART", 7)
+    for n in (80, 77, 7, 3, 0):
+        assert encoder.transform(task.X[:n]).tobytes() == whole[:n].tobytes()
+        assert encoder.transform(task.X[:n]).shape == whole[:n].shape
+
+
+@pytest.mark.parametrize("rare", [0.0, 0.01, 0.07, 0.3, 1 / 3])
+def test_columns_of_many_categories_are_no_more_than_can_be_frequent(rare):
+    """Of as many equally frequent ones as can be, with gaps as one of them, and of many more."""
+    for n_levels in (2, 3, 13, 99, 300):
+        words = [None, *(f"word {i}" for i in range(n_levels))] * 4
+        columns = pa.table({"word": words, "y": ["yes", "no"] * (len(words) // 2)})
+        table = Task.from_table(columns, Roles("y"))
+        encoding = Encoding(Categories.ONEHOT, rare=rare)
+        width = encoding.fit(table, np.arange(table.n)).transform(table.X).shape[1]
+        assert width <= encoding.width(table.schema, 2) <= n_levels + 2
+        if rare == 0.01:
+            assert encoding.width(table.schema, 2) == min(n_levels + 1, 101)
 
 
 @given(st.data())

@@ -18,6 +18,7 @@ from ckcv_ray.tables.target import Rows
 from ckcv_ray.tables.task import Task
 from ckcv_ray.validation import read_as
 
+PART = 1 << 12  # rows encoded at once, whose columns then fit into a processor's cache
 DAY = 86_400_000.0  # milliseconds
 PARTS = ("days", "year", "month", "day", "weekday", "hour")  # of a date
 TargetFolds = tuple[tuple[int, ...], ...]
@@ -119,6 +120,17 @@ class Encoder:
             X: new rows, or if ``fold`` is given training rows of that fold.
             fold: see there.
         """
+        first = self._transform_part(X[:PART], fold)
+        if len(X) <= PART:
+            return first
+        numbers = np.empty((len(X), first.shape[1]))
+        numbers[:PART] = first
+        for start in range(PART, len(X), PART):
+            numbers[start : start + PART] = self._transform_part(X[start : start + PART], fold)
+        return numbers
+
+    def _transform_part(self, X: Rows, fold: int | None) -> Rows:
+        """Return so few rows as numbers that their columns are put together within the processor's cache."""
         raw = expand_dates(X, self.schema)
         return np.column_stack(
             [c for i, column in enumerate(self.fitted) for c in column.columns(raw[:, i], fold)]
@@ -194,7 +206,12 @@ def _read_folds(content: Any, n_rows: int) -> TargetFolds:
 
 
 def expand_dates(X: Rows, schema: Schema) -> Rows:
-    """Return rows X [rows, d] with each date replaced by its parts, as numbers; gaps stay gaps."""
+    """Return rows X [rows, d] with each date replaced by its parts, as numbers; gaps stay gaps.
+
+    Without a date these are the rows themselves.
+    """
+    if all(column.kind is not ColumnKind.DATE for column in schema):
+        return X
     columns: list[Any] = []
     for i, column in enumerate(schema):
         columns += _split_dates(X[:, i]) if column.kind is ColumnKind.DATE else [X[:, i]]

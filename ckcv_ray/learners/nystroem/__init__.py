@@ -1,0 +1,1 @@
+"""The Gaussian support vector machine on Nyström features: for very many rows."""

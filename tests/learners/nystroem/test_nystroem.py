@@ -1,0 +1,255 @@
+"""The SVM on Nyström features: what is approximated, what it depends on, what is refused."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from learner_contract import clouds
+from sklearn.kernel_approximation import Nystroem
+from sklearn.metrics.pairwise import rbf_kernel
+
+from ckcv_ray import Execution, InputError, NystroemSVM, Study, Task, load_run, run, verify
+from ckcv_ray.core.measures import ZERO_ONE, GroupShares
+from ckcv_ray.learners.base import STATUSES, Status
+from ckcv_ray.learners.nystroem import newton
+from ckcv_ray.learners.nystroem.model import BATCH, NystroemModel
+from ckcv_ray.learners.nystroem.trainer import NystroemBlock, NystroemTrainer
+from ckcv_ray.study import Problem
+
+SERIAL = Execution("serial")
+GAMMA = 0.2
+TRAIN, SCORE = (np.flatnonzero(np.arange(60) % 4 // 2 == part) for part in (0, 1))
+
+
+def make_trainer(**changes: object) -> NystroemTrainer:
+    return NystroemSVM(**{"C": (0.1, 1.0, 10.0), "gamma": (GAMMA,), "landmarks": 8, **changes}).trainer  # type: ignore[arg-type]
+
+
+def prepare(task: Task, train: np.ndarray = TRAIN, **changes: object) -> NystroemBlock:
+    return make_trainer(**changes).prepare(task, train, SCORE)
+
+
+def fit(task: Task, train: np.ndarray = TRAIN, **changes: object) -> NystroemModel:
+    return prepare(task, train, **changes).fit(0, 3).model(2)
+
+
+# features
+
+
+@pytest.mark.parametrize("scale", ["standard", "none"])
+def test_features_are_those_of_scikit_learn(scale: str) -> None:
+    """Up to a rotation, which no product of two rows depends on."""
+    task = clouds(60, 2)
+    landmarks = prepare(task, scale=scale).landmarks
+    Z = landmarks.compute_features(task.X, SCORE, GAMMA, landmarks.find_normalisation(GAMMA))
+    scaled = landmarks.scaling.apply(task.X)
+    theirs = Nystroem(gamma=GAMMA, n_components=8).fit(scaled[landmarks.rows]).transform(scaled[SCORE])
+    np.testing.assert_allclose(Z[:, :-1] @ Z[:, :-1].T, theirs @ theirs.T, rtol=0, atol=1e-12)
+    assert np.all(Z[:, -1] == 1.0)
+
+
+def test_the_kernel_of_landmarks_is_exact() -> None:
+    task = clouds(60, 2)
+    block = prepare(task, landmarks=30)
+    Z = block.landmarks.compute_features(task.X, TRAIN, 2.0, block.landmarks.find_normalisation(2.0))
+    expected = rbf_kernel(block.landmarks.scaling.apply(task.X[TRAIN]), gamma=2.0)
+    np.testing.assert_allclose(Z[:, :-1] @ Z[:, :-1].T, expected, rtol=0, atol=1e-9)
+
+
+def test_distances_of_columns_far_from_zero_keep_their_digits() -> None:
+    """Without scaling too: |x|^2 is then 10^12 times as large as a distance."""
+    task = clouds(60, 2)
+    far = Task.of(task.X + 1e6, task.y)
+    near, moved = (fit(rows, scale="none") for rows in (task, far))
+    np.testing.assert_allclose(moved.predict(far.X).score, near.predict(task.X).score, atol=1e-6)
+
+
+def test_equal_landmarks_are_of_one_direction() -> None:
+    """A kernel matrix of rank 3 has 3 features, and any number of rows may be equal."""
+    X = np.array([[0.0, 1.0], [2.0, 3.0], [5.0, 1.0]])[np.arange(60) % 3]
+    task = Task.of(X, (np.arange(60) % 3 == 1).astype(int))
+    block = prepare(task, landmarks=12)
+    assert block.landmarks.find_normalisation(GAMMA).shape == (12, 3)
+    assert block.fit(0, 3).totals(ZERO_ONE).sum() == 0
+
+
+def test_values_do_not_depend_on_how_rows_are_batched() -> None:
+    task = clouds(2 * BATCH + 37, 3)
+    model = fit(task)
+    every = model.landmarks.evaluate(task.X, np.arange(task.n), model.gamma, model.dual_coef, model.offset)
+    for rows in (np.arange(BATCH - 3, BATCH + 5), np.arange(task.n)[::-7]):
+        some = model.landmarks.evaluate(task.X, rows, model.gamma, model.dual_coef, model.offset)
+        assert some.tobytes() == every[rows].tobytes()
+    alone = model.landmarks.evaluate(
+        task.X, np.arange(9), model.gamma, model.dual_coef[1:2], model.offset[1:2]
+    )
+    assert alone[:, 0].tobytes() == every[:9, 1].tobytes()
+
+
+# landmarks
+
+
+def test_landmarks_depend_on_the_numbers_of_the_training_rows_alone() -> None:
+    task = clouds(60, 2)
+    drawn = prepare(task).landmarks.rows
+    assert len(np.unique(drawn)) == 8
+    assert set(drawn.tolist()) <= set(TRAIN.tolist())
+    other = Task.of(task.X[::-1] * 3, 1 - task.y)
+    assert prepare(other, C=(5.0,), gamma=(9.0,)).landmarks.rows.tolist() == drawn.tolist()
+    assert make_trainer().prepare(task, TRAIN, SCORE[:3]).landmarks.rows.tolist() == drawn.tolist()
+    assert prepare(task, TRAIN[1:]).landmarks.rows.tolist() != drawn.tolist()
+
+
+def test_every_training_row_is_drawn_equally_often() -> None:
+    """Each of 30 rows is one of 8 in 400 draws with probability 8 / 30: 5.2 deviations are allowed."""
+    task, counts = clouds(500, 2), np.zeros(30)
+    for start in range(400):
+        rows = np.arange(start, start + 30)
+        counts[prepare(task, rows).landmarks.rows - start] += 1
+    expected, deviation = 400 * 8 / 30, np.sqrt(400 * 8 / 30 * 22 / 30)
+    assert np.all(np.abs(counts - expected) < 5.2 * deviation)
+
+
+def test_repeated_training_rows_count_repeatedly_and_are_drawn_once() -> None:
+    task = clouds(60, 2)
+    repeated = np.sort(np.append(TRAIN, TRAIN[:10]))
+    landmarks = prepare(task, repeated, landmarks=30).landmarks
+    assert landmarks.rows.tolist() == TRAIN.tolist()
+    assert landmarks.scaling.centre.tolist() == task.X[repeated].mean(axis=0).tolist()
+    with pytest.raises(ValueError, match="31 landmarks cannot be drawn from 30 training rows"):
+        prepare(task, repeated, landmarks=31)
+
+
+# models
+
+
+def test_weights_of_classes_are_factors_of_their_losses() -> None:
+    """A weight of 3 is three copies of a row, where the scaling does not see copies."""
+    task = clouds(60, 2)
+    copies = np.concatenate([TRAIN, *[TRAIN[task.y[TRAIN] == 1]] * 2])
+    block = prepare(task, scale="none", class_weight={1: 3.0})
+    copied = block._replace(trainer=make_trainer(scale="none"), train=copies)
+    weighted, repeated = (one.fit(0, 3).model(2).predict(task.X).score for one in (block, copied))
+    np.testing.assert_allclose(weighted, repeated, atol=1e-7)
+    assert not np.allclose(weighted, fit(task, scale="none").predict(task.X).score, atol=1e-3)
+
+
+def test_groups_are_counted_by_their_shares() -> None:
+    fits, groups = prepare(clouds(60, 2)).fit(0, 3), np.arange(30) // 4
+    wrong = fits.labels != clouds(60, 2).y[SCORE]
+    shares = [[np.mean(row[groups == g]) for g in range(8)] for row in wrong]
+    totals = fits.totals(GroupShares(groups))
+    np.testing.assert_allclose(totals[:, -1] / 2**32, np.sum(shares, axis=1), atol=1e-8)
+
+
+def test_a_fit_that_is_stopped_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(newton, "MOST_STEPS", 1)
+    task, block = clouds(60, 2), prepare(clouds(60, 2))
+    fits = block.fit(0, 3)
+    assert STATUSES[fits.status[2]] is Status.NOT_CONVERGED
+    checked = block.trainer.check(fits.model(2), task, TRAIN, False)
+    assert (checked.differences, len(checked.trusted)) == ([], 1)
+    assert block.trainer.check(fits.model(2), task, TRAIN, True).differences
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_a_check_finds_what_is_not_the_fit(n_classes: int) -> None:
+    task = clouds(60, n_classes)
+    trainer, model = make_trainer(), fit(task)
+    assert trainer.check(model, task, TRAIN, True) == ([], [])
+    landmarks = model.landmarks
+    rows = np.union1d(landmarks.rows[1:], SCORE[:1])
+    forged = {
+        "C": replace(model, C=model.C * 1.01),
+        "gamma": replace(model, gamma=model.gamma * 1.01),
+        "a coefficient": replace(model, dual_coef=model.dual_coef * (1 + 1e-3 * np.eye(8)[3])),
+        "the offset": replace(model, offset=model.offset + 1e-3),
+        "a landmark": replace(model, landmarks=landmarks._replace(rows=rows, vectors=task.X[rows])),
+        "the scaling": replace(
+            model, landmarks=landmarks._replace(scaling=landmarks.scaling._replace(centre=np.zeros(3)))
+        ),
+        "labels": fit(Task.of(task.X, (task.y + 1) % n_classes)),
+    }
+    for name, changed in forged.items():
+        assert len(trainer.check(changed, task, TRAIN, True).differences) == 1, name
+
+
+def test_a_class_without_training_rows_is_never_predicted() -> None:
+    task = clouds(60, 3)
+    for number in range(3):
+        model = fit(task, TRAIN[task.y[TRAIN] != number])
+        assert number not in model.predict(task.X).label
+        alone = fit(task, TRAIN[task.y[TRAIN] == number])
+        assert set(alone.predict(task.X).label.tolist()) == {number}
+        assert make_trainer().check(alone, task, TRAIN[task.y[TRAIN] == number], True) == ([], [])
+        changed = replace(alone, offset=2 * alone.offset)  # as many errors, and no fit's
+        assert make_trainer().check(changed, task, TRAIN[task.y[TRAIN] == number], True).differences
+
+
+# runs
+
+
+@pytest.mark.parametrize("text", [False, True], ids=["numbers", "text and gaps"])
+def test_a_run_passes_verify_and_predicts_as_it_was_certified(text: bool, tmp_path: Path) -> None:
+    rng = np.random.default_rng(4)
+    y = rng.choice(["ill", "well"], 150)
+    x = rng.normal(size=150) + (y == "ill")
+    columns = {"x": np.where(rng.random(150) < 0.1, np.nan, x) if text else x, "z": rng.normal(size=150)}
+    columns |= {"colour": rng.choice(["red", "green"], 150)} if text else {}
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(columns)
+    study = Study.of(
+        learner="svm_nystroem,constant", k=(3, 5), n_splits=3, C="0.1,10", gamma="0.1", landmarks=9
+    )
+    result = run(study.replace(certify="holdout"), frame, y, out=tmp_path / "run", execution=SERIAL)
+    assert result.setting["learner"] == "svm_nystroem"
+    assert verify(tmp_path / "run").differences == []
+    assert verify(tmp_path / "run", refit=1.0, execution=SERIAL).differences == []
+    again = load_run(tmp_path / "run")
+    assert again.predict(frame).tolist() == result.predict(frame).tolist()
+
+
+def test_memory_grows_with_features_and_columns_of_the_training_rows() -> None:
+    def memory(n: int, m: int, d: int) -> int:
+        return make_trainer(landmarks=m).memory(n, n // 2, d)
+
+    small = memory(10_000, 100, 5)
+    assert memory(20_000, 100, 5) - small >= 8 * 10_000 * (100 + 3 * 5)
+    assert memory(10_000, 200, 5) - small >= 8 * 10_000 * 100
+    assert memory(10_000, 100, 50) - small >= 8 * 10_000 * 3 * 45
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"landmarks": 0}, "landmarks=0"),
+        ({"landmarks": 10_001}, "landmarks=10001"),
+        ({"landmarks": "many"}, "landmarks='many'"),
+        ({"C": (0.0,)}, "C"),
+        ({"scale": "robust"}, "scale='robust'"),
+        ({"C": (1e300,), "class_weight": {0: 1e10}}, "the product of C and a weight"),
+    ],
+)
+def test_bad_options_are_refused(changes: dict[str, object], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        NystroemSVM(**changes)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("certify", "fewest"), [("occam", 20), ("holdout", 15), ("nested", 14)])
+def test_more_landmarks_than_training_rows_are_refused_before_any_fit(certify: str, fewest: int) -> None:
+    task = clouds(60, 2)
+    study = Study.of(learner="svm_nystroem", k=(3, 5), n_splits=2, certify=certify)
+    allowed = Problem.of(study.replace(landmarks=fewest), task)
+    assert min(size.n_train for size in (*allowed.sizes, *allowed.inner_sizes)) == fewest
+    with pytest.raises(InputError, match=rf"landmarks={fewest + 1}: .* may be only {fewest}: give at most"):
+        Problem.of(study.replace(landmarks=fewest + 1), task)
+
+
+def test_groups_have_the_rows_of_the_smallest_of_them() -> None:
+    task, sizes = clouds(60, 2), [1, 1, 1, 1, 1, 5, 10, 20, 20]
+    grouped = Task.of(task.X, task.y, groups=np.repeat(np.arange(9), sizes))
+    study = Study.of(learner="svm_nystroem", k=(3,), n_splits=2)
+    Problem.of(study.replace(landmarks=3), grouped)  # 3 of 9 groups train
+    with pytest.raises(InputError, match=r"landmarks=4: .* may be only 3"):
+        Problem.of(study.replace(landmarks=4), grouped)
