@@ -2,7 +2,7 @@
 
 For each draw the exact race gives the least L_MS and the number of evaluations that proved it. A budget whose
 effort is a share of that number is then run on the same table, and its winner's L_MS is compared. Sources
-have 1,000 to 1,300 learning rows; those of ``noisy`` are waveform with a tenth of the labels turned.
+have 1,000 to 1,300 learning rows; those of noisy ones have a tenth of their labels turned.
 
     python jobs/benchmarks/budget.py --draws 20 --share 0.1
 """
@@ -25,7 +25,8 @@ from ckcv_ray.errors import InputError
 from ckcv_ray.runs.run import run_job
 
 SERIAL = Execution("serial")
-SOURCES = ("twonorm", "ringnorm", "waveform", "noisy", "splice", "image")
+NOISY = {"noisy waveform": "waveform", "noisy twonorm": "twonorm"}  # a tenth of the labels turned
+SOURCES = ("twonorm", "ringnorm", "waveform", *NOISY, "image")
 CLOSE = 0.005  # of the least L_MS
 
 
@@ -51,10 +52,10 @@ class Draw(NamedTuple):
 
 def read(source: str, number: int) -> Task:
     """Return the table of a draw."""
-    if source in ("splice", "image"):
-        return read_task(f"ida:{source}:{number + 1}")[0]
-    task = read_task(f"{'waveform' if source == 'noisy' else source}:1000:{number}")[0]
-    if source != "noisy":
+    if source == "image":
+        return read_task(f"ida:image:{number + 1}")[0]
+    task = read_task(f"{NOISY.get(source, source)}:1000:{number}")[0]
+    if source not in NOISY:
         return task
     rng = np.random.default_rng(np.random.SeedSequence(number))
     return Task.of(task.X, np.where(rng.random(task.n) < 0.1, 1 - task.y, task.y))
@@ -95,13 +96,13 @@ def main(
         times = [draw.seconds / draw.race_seconds for draw in found]
         effort = np.mean([draw.effort for draw in found])
         print(
-            f"{source:10} {len(found):3} draws  within 0.5 points {np.sum(gaps <= CLOSE):3}  "
+            f"{source:14} {len(found):3} draws  within 0.5 points {np.sum(gaps <= CLOSE):3}  "
             f"mean gap {100 * gaps.mean():.2f}  largest {100 * gaps.max():.2f} points  "
             f"effort {effort:,.0f}  time {np.median(times):.2f} of the race's",
             flush=True,
         )
     close = sum(draw.found - draw.least <= CLOSE for draw in every)
-    print(f"all        {len(every):3} draws  within 0.5 points {close:3}")
+    print(f"all            {len(every):3} draws  within 0.5 points {close:3}")
     if as_json:
         print(json.dumps([draw._asdict() for draw in every]))
 
