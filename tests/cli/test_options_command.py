@@ -27,7 +27,8 @@ TODAY = [
     "C", "gamma", "k", "n-splits", "delta", "seed", "resampling", "scale", "report-k", "solver", "tolerance",
     "max-iter", "class-weight", "param", "sample",
     "bound", "certify", "holdout-share", "claim", "outer-splits", "outer-share",
-    "exhaustive", "search", "effort", "keep", "survivors", "least-splits", "paper", "study", "costs", "positive", "encode", "fill", "rare",
+    "exhaustive", "search", "effort", "keep", "survivors", "least-splits", "paper", "study", "costs",
+    "positive", "encode", "fill", "rare",
 ]  # fmt: skip
 OTHER = {  # of every option a value that is not its default, as a word of the command line
     "class_weight": "ill=2,well=3",
