@@ -54,7 +54,7 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
         delta: probability that a bound may fail.
         certify: "holdout" (a third of the rows is held out, and they judge what ``predict`` does), "occam" or
             "nested" (no row is held out, and the bound of the vote is twice that of a member), or "auto":
-            "holdout" from 50 rows or groups on, else "occam".
+            "holdout" if 30 rows or groups or more are held out, else "occam".
         criterion: what is minimised: "error", "balanced", "mean_error", or "cost:LABEL=10,OTHER=1".
         backend: "serial" or "ray".
         random_state: seed of the splits, and of the draws of the rule "random", an integer; None for splits
@@ -72,7 +72,8 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
         n_features_in_, feature_names_in_: the columns of ``fit``.
         best_params_, best_k_: the winner.
         cv_results_: the candidates, as GridSearchCV has them: ``split{i}_test_score`` is the accuracy on a
-            select set, nan where it was not computed because the candidate was already beaten.
+            select set, nan where it was not computed because the candidate was already beaten, or left out
+            of a search within a budget.
         error_bound_: upper bound on the error of what ``predict`` does, proven with probability 1 - delta; by
             default from the rows held out, classified by the same rule; nan if there is none.
         certificate_: all claims and their conditions, as JSON values.
@@ -338,7 +339,8 @@ def _cv_results(result: Result) -> dict[str, Any]:
     of_size = int(lengths.sum())
     n = len(problem.sizes) * of_size
     scores = np.full((max(size.n_splits for size in problem.sizes), n), nan)
-    selected = result.records[~result.records["estimate"]]
+    on_all_rows = result.records["size"] < len(problem.sizes)  # beyond are parts of them, of a budget
+    selected = result.records[~result.records["estimate"] & on_all_rows]
     first = np.append(0, np.cumsum(lengths))
     position = selected["size"] * of_size + first[selected["path"]] + selected["step"]
     errors = selected["totals"][:, : problem.task.n_classes].sum(axis=1)

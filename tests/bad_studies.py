@@ -142,8 +142,10 @@ CASES = {
     "nested rotation": study(
         "certify=nested requires resampling complete, not rotation", **NESTED, resampling="rotation"
     ),
-    "share without holdout": study("holdout_share=0.3 requires certify holdout", holdout_share=0.3),
-    "claim without holdout": study("claim=('vote',) requires certify holdout or nested", claim=("vote",)),
+    "share without holdout": study("holdout_share=0.3 requires certify auto or holdout", holdout_share=0.3),
+    "claim without holdout": study(
+        "claim=('vote',) requires certify auto or holdout or nested", claim=("vote",)
+    ),
     "outer splits without nested": study("outer_splits=5 requires certify nested", outer_splits=5),
     "all held out": study("holdout_share=1.0 is outside (0, 1)", "third", **HOLDOUT, holdout_share=1),
     "share a text": study("holdout_share='third': expected a share", **HOLDOUT, holdout_share="third"),

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from sklearn.base import clone
 from sklearn.compose import make_column_transformer
-from sklearn.datasets import load_iris
+from sklearn.datasets import load_iris, make_classification
 from sklearn.exceptions import NotFittedError
 from sklearn.inspection import permutation_importance
 from sklearn.linear_model import LogisticRegression
@@ -22,6 +22,7 @@ from untidy import untidy
 
 from ckcv_ray import CKCVClassifier, Study, clopper_pearson, load_run, run, verify
 from ckcv_ray.errors import InputError
+from ckcv_ray.study import Budget, Race, search
 
 SMALL = {"C": (0.1, 1.0, 10.0), "gamma": (0.1, 1.0)}
 
@@ -95,12 +96,14 @@ def test_the_bound_is_about_the_rule(certify, rule, applied, iris):
 
 def test_rows_are_held_out_by_their_number_alone(iris):
     X, y = iris
-    for n, name in ((49, "occam"), (50, "holdout")):
-        rows = np.arange(150)[:: 150 // n][:n]
+    for n, name in ((90, "occam"), (91, "holdout")):
+        rows = np.linspace(0, 149, n).astype(int)
         one = small(k=(3,), n_splits=3).fit(X[rows], y[rows])
         assert one.result_.study.certification.name == name
         assert one.predict_proba(X).shape == (150, 3)
-    with pytest.raises(InputError, match="from 50 rows or groups on"):
+    with pytest.raises(
+        InputError, match='certify="auto" holds rows out where that leaves 30 of them or more'
+    ):
         small(rule="refit").fit(X[::4], y[::4])
 
 
@@ -317,3 +320,49 @@ def test_draws_go_on_from_call_to_call_and_begin_with_fit(drawing):
     free = copy.deepcopy(fitted).set_params(random_state=None)
     free.fit(X[:36], np.arange(36) % 2)
     assert not np.array_equal(free.predict(X), pickle.loads(pickle.dumps(free)).predict(X))
+
+
+@pytest.fixture(scope="module")
+def many() -> tuple[np.ndarray, np.ndarray]:
+    """1,500 rows of two classes, of which about a tenth cannot be told apart."""
+    return make_classification(1500, 4, flip_y=0.2, random_state=0)
+
+
+def fit_many(many) -> CKCVClassifier:
+    params = {"var_smoothing": np.logspace(-9, 1, 60).tolist()}
+    return CKCVClassifier(learner="naive_bayes", params=params, k=(3, 5), random_state=1).fit(*many)
+
+
+def test_many_rows_are_searched_within_a_budget_where_a_race_is_too_much(many, monkeypatch, tmp_path):
+    """And cv_results_ has no score of a part of a split's rows."""
+    exact = fit_many(many)
+    monkeypatch.setattr(search, "RACE_WORK", 0.0)
+    one = fit_many(many)
+    problem, result = one.result_.problem, one.result_
+    assert isinstance(exact.result_.study.search, Race)
+    assert isinstance(result.study.search, Budget)
+    assert result.study.certify == exact.result_.study.certify == "holdout"
+    held = problem.take_held_rows()
+    wrong = int(np.sum(one.predict(held.X) != one.classes_[held.y]))
+    assert one.error_bound_ == clopper_pearson(wrong, len(held.y), 0.05)
+
+    on_parts = result.records["size"] >= len(problem.sizes)
+    assert on_parts.any()
+    found, raced = one.cv_results_, exact.cv_results_
+    scores, of_race = (
+        np.array([results[f"split{i}_test_score"] for i in range(20)]) for results in (found, raced)
+    )
+    assert scores.shape == (20, 120)
+    selected = result.records[~result.records["estimate"] & ~on_parts]
+    assert np.sum(~np.isnan(scores)) == len(np.unique(selected[["size", "split", "path", "step"]]))
+    both = ~np.isnan(scores) & ~np.isnan(of_race)
+    assert np.array_equal(scores[both], of_race[both])
+    assert both.sum() > 100
+    winner = found["params"].index({**one.best_params_, "k": one.best_k_})
+    assert found["mean_test_score"][winner] == scores[:, winner].mean()
+
+    one.save(tmp_path / "run")
+    assert verify(tmp_path / "run").differences == []
+    saved, fitted = (made.certificate.to_json() for made in (load_run(tmp_path / "run"), result))
+    assert saved["search"] == fitted["search"]
+    assert saved["claims"] == fitted["claims"]

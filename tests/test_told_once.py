@@ -20,9 +20,8 @@ import pytest
 from ckcv_ray import Study
 from ckcv_ray.claims.proofs import PROOFS
 from ckcv_ray.core.resampling.complete import LEAST_K
-from ckcv_ray.estimator import ENOUGH_TO_HOLD_OUT
 from ckcv_ray.learners.svm.learner import GaussianSVM
-from ckcv_ray.study.certification import MOST_HALVED_ROWS, THIRD, Nested
+from ckcv_ray.study.certification import LEAST_HELD_OUT, MOST_HALVED_ROWS, THIRD, Nested
 from ckcv_ray.tables.readers.limits import (
     LINE_BYTES,
     MOST_CELLS,
@@ -281,9 +280,9 @@ FACTS = [
         1,
     ),
     Fact(
-        "rows to hold out from",
-        r"(?:from|at least) (\d+) rows or groups",
-        lambda: (str(ENOUGH_TO_HOLD_OUT),),
+        "rows that auto holds out at least",
+        r"(?:if|where|that) (\d+) (?:rows|rows or groups) or more are held out",
+        lambda: (str(LEAST_HELD_OUT),),
     ),
     Fact(
         "certifications",

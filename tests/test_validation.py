@@ -13,7 +13,16 @@ from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.runs.verify import verify
 from ckcv_ray.study import read_toml
 from ckcv_ray.tables.task import Task, read
-from ckcv_ray.validation import as_array, as_path, integer, number, parse_folds, parse_grid, quote
+from ckcv_ray.validation import (
+    as_array,
+    as_path,
+    integer,
+    number,
+    parse_folds,
+    parse_grid,
+    parse_seconds,
+    quote,
+)
 
 DIGITS = 10**5000
 
@@ -136,3 +145,24 @@ def test_report_k_cannot_be_all_and_the_message_does_not_offer_it():
     messages = str(refused.value)
     assert messages.startswith("report_k='3:n'")
     assert "3:n for all" not in messages
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("90s", 90.0), ("10m", 600.0), ("1.5h", 5400.0), ("1d", 86_400.0), ("0.5s", 0.5), (" 2h", 7200.0)],
+)
+def test_a_time_is_a_number_and_a_unit(text, seconds):
+    assert parse_seconds("budget", text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "10", "m", "10 minutes", "10M", "1h30m", "ten m", "10µ", "1,5h", "5w"])
+def test_a_text_that_is_no_time_is_answered_with_times(text):
+    with pytest.raises(InputError) as refused:
+        parse_seconds("budget", text)
+    assert str(refused.value) == f"budget={text!r}: expected a time such as 90s, 10m, 2h or 1d"
+
+
+@pytest.mark.parametrize("text", ["0s", "-5m", "-0.0h", "nanm", "infh", "1e999d"])
+def test_a_time_is_positive_and_finite(text):
+    with pytest.raises(InputError, match=rf"^budget='{text}' is not a positive time: give one such as 10m$"):
+        parse_seconds("budget", text)

@@ -263,8 +263,8 @@ def _run(work: Work, out: Path, execution: Execution, yes: bool, seconds: float 
             backend = choose_backend(execution, expected.seconds)
             workers = 1 if backend == "serial" else execution.workers or os.cpu_count() or 1
             effort = fit_effort(work.problem, expected, seconds, workers)
+            say(f"{duration(seconds)} allow an effort of {pluralize(effort, 'evaluation')}")
             work = work._replace(problem=work.problem.with_effort(effort))
-            say(f"{duration(seconds)} allow an effort of {effort:,} evaluations")
             expected = replace(expected, seconds=min(expected.seconds, seconds * workers))
         _confirm(expected, execution, yes)
         with signals, Display(console) as display:

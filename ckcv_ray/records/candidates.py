@@ -247,6 +247,7 @@ def _verdict(problem: Problem, selection: Selection, j: int, estimates: Totals |
 def _judge_size(selection: Selection, j: int, judge: Leader | None, keep_all: bool) -> Verdict:
     fold, threshold = selection.sizes[j], judge.l_ms if judge else inf
     shape = fold.low.shape
+    last = np.ones(shape, np.bool_) if selection.finalists is None else selection.finalists[j]
     verdict = Verdict(
         np.full(shape, "beaten", dtype="<U8"),
         np.zeros(shape, dtype=np.int64),
@@ -262,7 +263,8 @@ def _judge_size(selection: Selection, j: int, judge: Leader | None, keep_all: bo
             verdict.l_ms[p, s] = verdict.lower_bound[p, s]
             verdict.state[p, s] = "tied" if verdict.l_ms[p, s] <= threshold else "beaten"
         else:
-            verdict.state[p, s] = "failed" if fold.blocked[p, s] else "open"
+            # Whatever takes part in a race to its end is complete, beaten or failed; the rest was left out.
+            verdict.state[p, s] = "failed" if fold.blocked[p, s] or last[p, s] else "open"
     return verdict
 
 

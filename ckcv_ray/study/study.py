@@ -320,12 +320,14 @@ class Study:
         if "measures" in content:
             return cls._read_scored(content)
         content = dict(content)
+        known = {*list_options()}
         if "search" not in content:
             race = {name: content.pop(name) for name in options(Race) if name in content}
             content["search"] = {"name": Race.name, **race}
-        rest = {name: value for name, value in content.items() if name not in SLOTS}
-        check_names("a study", rest, [*list_options(), *options(Race)])
+            known |= {*options(Race)}
         parts = {FIELD_NAMES.get(slot, slot): read_part(slot, content.get(slot)) for slot in SLOTS}
+        rest = {name: value for name, value in content.items() if name not in SLOTS}
+        check_names("a study", rest, known)
         return cls(**_set_criterion(parts | rest))
 
     @classmethod

@@ -172,8 +172,8 @@ def test_a_certificate_without_one_of_its_fields_is_refused(finished, name):
 @pytest.mark.parametrize(
     ("options", "messages"),
     [
-        ({"holdout_share": 0.3}, "holdout_share=0.3 requires certify holdout, not occam"),
-        ({"claim": ("vote",)}, "claim=('vote',) requires certify holdout or nested, not occam"),
+        ({"holdout_share": 0.3}, "holdout_share=0.3 requires certify auto or holdout, not occam"),
+        ({"claim": ("vote",)}, "claim=('vote',) requires certify auto or holdout or nested, not occam"),
         ({"certify": "holdout", "holdout_share": 0.0}, "outside (0, 1)"),
         ({"certify": "holdout", "holdout_share": 1.0}, "outside (0, 1)"),
         ({"certify": "holdout", "holdout_share": "a third"}, "expected a share such as 0.33, or auto"),
@@ -184,7 +184,7 @@ def test_a_certificate_without_one_of_its_fields_is_refused(finished, name):
         ({"outer_splits": 3}, "outer_splits=3 requires certify nested, not occam"),
         ({"certify": "nested", "outer_splits": 0}, "below 1"),
         ({"certify": "nested", "resampling": "rotation"}, "nested requires resampling complete, not r"),
-        ({"certify": "luck"}, "choose from occam, holdout, nested"),
+        ({"certify": "luck"}, "choose from auto, occam, holdout, nested"),
         ({"bound": "mid-p"}, "choose from clopper_pearson, stevens, safe, catoni"),
     ],
 )

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,8 @@ TODAY = [
     "C", "gamma", "k", "n-splits", "delta", "seed", "resampling", "scale", "report-k", "solver", "tolerance",
     "max-iter", "class-weight", "param", "sample",
     "bound", "certify", "holdout-share", "claim", "outer-splits", "outer-share",
-    "exhaustive", "study", "costs", "positive", "encode", "fill", "rare", "landmarks",
+    "exhaustive", "search", "effort", "keep", "survivors", "least-splits", "paper", "study", "costs",
+    "positive", "encode", "fill", "rare", "landmarks",
 ]  # fmt: skip
 OTHER = {  # of every option a value that is not its default, as a word of the command line
     "class_weight": "ill=2,well=3",
@@ -36,9 +38,10 @@ OTHER = {  # of every option a value that is not its default, as a word of the c
     "report_k": "3,4", "exhaustive": "true", "costs": "sick=10,healthy=1",
     "positive": "sick", "param": "C=0.5,2", "sample": "2",
     "encode": "ordinal", "fill": "mean", "rare": "0.05", "landmarks": "50",
+    "effort": "5000", "keep": "0.5", "survivors": "3", "least_splits": "3",
 }  # fmt: skip
 NEEDED = {"positive": ("claim", "sensitivity")}  # options that are refused without another
-IN_WORDS = {"positive", "claim", "param"}  # options whose default depends on the task or on the part
+IN_WORDS = {"positive", "claim", "param", "effort"}  # their default depends on the task or on the part
 # Other tests may have registered learners of their own.
 PARTS = {
     slot: {name: part for name, part in list_offered(slot).items() if part.__module__.startswith("ckcv_ray.")}
@@ -156,7 +159,7 @@ def test_the_options_of_today_are_all_there(parameters: dict[str, Any]) -> None:
         "address",
         "fit_timeout",
     }
-    own |= {"retry_failed", "resume_until_done", "yes", "as_json"}
+    own |= {"retry_failed", "resume_until_done", "budget", "yes", "as_json"}
     assert {dashed(name) for name in parameters if name not in own} - {"learner", "criterion"} == set(TODAY)
 
 
@@ -181,14 +184,17 @@ def test_help_shows_every_option_with_its_help(
 
 @pytest.mark.parametrize("owner", OWNERS, ids=" ".join)
 def test_the_defaults_shown_are_the_defaults(owner: tuple[str, str]) -> None:
-    part = PARTS[owner[0]][owner[1]]() if owner[0] else Study()
+    slot, part_name = owner
+    part = Study.of(**{slot: part_name}).parts[slot] if slot else Study.of()
     for name, option in owned(*owner).items():
         if option.default_text is None:
             assert getattr(part, name) in ((), "", False, None)
         elif name in IN_WORDS:
             assert all(value in declared(name).default_text for value in getattr(part, name) or ())
         else:
-            assert option.check(name, option.kind(option.default_text)) == getattr(part, name)
+            text = option.default_text
+            default = float(Fraction(text)) if option.kind is float else option.kind(text)
+            assert option.check(name, default) == getattr(part, name)
 
 
 def test_an_option_of_several_parts_is_one_option() -> None:
@@ -244,7 +250,7 @@ def test_a_study_file_takes_the_names_of_the_command_line_and_no_others(tmp_path
     known = str(messages.value).partition("the options are ")[2].split(", ")
     strange = {name for part in list_parts("learner").values() for name in options(part)} - set(OTHER)
     assert sorted(known) == sorted({*OTHER, *SLOTS, *strange})
-    assert {name.replace("-", "_") for name in TODAY} - set(known) == {"study"}
+    assert {name.replace("-", "_") for name in TODAY} - set(known) == {"study", "paper"}
 
 
 def test_a_study_file_may_not_say_a_thing_twice(tmp_path: Path) -> None:
@@ -268,7 +274,22 @@ def test_lists_in_a_study_file_are_lists_or_text(tmp_path: Path) -> None:
 def test_a_study_file_gives_way_to_options(studied: Studied, tmp_path: Path) -> None:
     (tmp_path / "study.toml").write_text('C = "log:-1:1:3"\ngamma = [0.1, 1]\nk = [3, 4]\nn_splits = 3\n')
     study = studied("--study", tmp_path / "study.toml", "--n-splits", 2)
-    assert study == Study.paper(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0), k=(3, 4), n_splits=2)
+    options = {"C": (0.1, 1.0, 10.0), "gamma": (0.1, 1.0), "k": (3, 4), "n_splits": 2}
+    assert study == Study.of(**options)
+    assert studied("--study", tmp_path / "study.toml", "--n-splits", 2, "--paper") == Study.paper(**options)
+
+
+def test_paper_gives_the_defaults_of_the_published_algorithm_and_other_options_go_before(
+    studied: Studied, tmp_path: Path
+) -> None:
+    assert studied("--paper") == Study.paper() == Study()
+    assert studied() == Study.of() != Study.paper()
+    assert studied("--paper", "--certify", "nested", "--k", "auto") == Study.paper(certify="nested", k="auto")
+    (tmp_path / "study.toml").write_text("paper = true\nseed = 4\n")
+    assert studied("--study", tmp_path / "study.toml") == Study.paper(seed=4)
+    (tmp_path / "study.toml").write_text("paper = 1\n")
+    with pytest.raises(InputError, match=r"^paper=1 is not true or false"):
+        make_study(tmp_path / "study.toml")
 
 
 MISPLACED = [
@@ -288,7 +309,7 @@ def test_an_option_of_another_part_is_refused_by_naming_both(
     (tmp_path / "study.toml").write_text(f"{dashed(name)} = {as_toml(name)}")
     for given in (as_words(name), ["--study", tmp_path / "study.toml"]):
         code, shown, messages = ckcv(*words, *given)
-        value = repr(converted(name, OTHER[name])) if declared(name).kind is not bool else OTHER[name]
+        value = repr(converted(name, OTHER[name]))
         hint = f"; parameters of {other} are given by param" if "param" in options(PARTS[slot][other]) else ""
         assert messages == f"ckcv: {name}={value} requires {slot} {' or '.join(owners)}, not {other}{hint}\n"
         assert (code, shown) == (2, "")
@@ -315,7 +336,7 @@ def test_parts_that_do_not_go_together_are_refused_by_naming_both(
     code, shown, messages = ckcv(*words, "--resampling", "kfold:10")
     assert (code, shown) == (2, "")
     assert messages == (
-        "ckcv: certify=occam requires resampling complete or rotation, not kfold, which ckcv evaluate has, "
+        "ckcv: certify=auto requires resampling complete or rotation, not kfold, which ckcv evaluate has, "
         "without a certification\n"
     )
 

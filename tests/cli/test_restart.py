@@ -15,7 +15,7 @@ from ckcv_ray.runs.verify import verify
 from ckcv_ray.study import Execution, Study
 from ckcv_ray.tables.task import read_task
 
-GRID = ("--C", "0.1,1,10", "--gamma", "0.1,1", "--k", "3,4,5", "--n-splits", "300", "--exhaustive")
+GRID = ("--C", "0.1,1,10", "--gamma", "0.1,1", "--k", "3,4,5", "--n-splits", "300", "--exhaustive", "--paper")
 DEADLINE = 60.0
 
 

@@ -1,7 +1,7 @@
 """Complete k-fold splits: partitions, reproducible, all of them where they are few, fair where drawn."""
 
 from itertools import combinations, pairwise, permutations
-from math import comb
+from math import comb, log
 from time import process_time
 
 import numpy as np
@@ -10,12 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from ckcv_ray.core.bounds.binomial import clopper_pearson
 from ckcv_ray.core.draws import Draws, draw_members, draw_randomisers, hold_out, seed_members
 from ckcv_ray.core.resampling.base import FoldSize, Split, Units
 from ckcv_ray.core.resampling.complete import (
     Complete,
     Outer,
     Rotation,
+    choose_k,
     count_complete,
     split_complete,
     split_rotation,
@@ -363,3 +365,64 @@ def test_k_lies_between_3_and_the_number_of_rows(kind, k):
     with pytest.raises(InputError, match=rf"^k={k} is outside 3\.\.400: there are 400 rows to learn from$"):
         kind((3, k)).canonical(400)
     assert kind((3, 400)).canonical(400).k == (3, 400)
+
+
+# auto: the numbers of folds that suit the number of units
+
+auto = st.tuples(st.integers(1_301, 10**6), st.integers(1, 5_000), st.floats(1e-6, 0.5))
+
+
+@pytest.mark.parametrize("n", [3, 4, 100, 1_299, 1_300])
+@pytest.mark.parametrize("settings_compared", [1, 143, 10**6])
+def test_auto_takes_every_k_of_up_to_1300_units(n, settings_compared):
+    assert choose_k(n, settings_compared, 0.05) is None
+    assert choose_k(1_301, settings_compared, 0.05) is not None
+    for kind in (Complete, Rotation):
+        assert kind("auto").choose_k(n, settings_compared, 0.05) == kind(None)
+
+
+@given(auto)
+@repeatable
+def test_the_ladder_of_auto_ascends_by_a_tenth_with_another_fold_size_at_each_step(asked):
+    n, compared, delta = asked
+    ladder = choose_k(n, compared, delta)
+    assert ladder[:8] == tuple(range(3, 11))
+    for k, following in pairwise(ladder):
+        assert following - k == max(1, k // 10)
+    assert ladder[:17] == tuple(range(3, 20))[: len(ladder)]
+    sizes = [n // k for k in ladder]
+    assert sizes == sorted(set(sizes), reverse=True)
+    assert len(Complete(ladder).fold_sizes(n)) == len(ladder)
+    assert Complete("auto").choose_k(n, compared, delta) == Complete(ladder)
+
+
+@given(auto)
+@repeatable
+def test_the_ladder_of_auto_ends_where_no_bound_could_be_below_a_twentieth(asked):
+    """Of m rows without an error the bound is 1 - (delta / settings)^(1 / m), at most -ln(...) / m."""
+    n, compared, delta = asked
+    last = choose_k(n, compared, delta)[-1]
+    if last > 10:
+        assert clopper_pearson(0, n // last, delta / compared) <= 0.05 * (n / last) / (n // last)
+    following = last + max(1, last // 10)
+    assert following > 10
+    assert log(compared / delta) / (n / following) > 0.05
+
+
+def test_auto_depends_on_units_settings_and_delta_and_never_shrinks_with_more_units():
+    ends = [choose_k(n, 143, 0.05)[-1] for n in (1_301, 5_000, 20_000, 200_000, 10**6)]
+    assert ends == sorted(ends)
+    assert ends[0] == 10 < ends[-1]
+    assert choose_k(20_000, 10**6, 0.05)[-1] <= choose_k(20_000, 143, 0.05)[-1]
+    assert choose_k(20_000, 143, 1e-6)[-1] <= choose_k(20_000, 143, 0.05)[-1]
+
+
+def test_a_resampling_with_auto_says_who_chooses():
+    for kind in (Complete, Rotation):
+        assert kind("auto").canonical(50) == kind("auto")
+        with pytest.raises(InputError, match=r"^k=auto stands for numbers of folds that Problem\.of chooses"):
+            kind("auto").fold_sizes(50)
+        assert kind((3, 4)).choose_k(5_000, 1, 0.05) == kind((3, 4))
+        assert kind(None).choose_k(5_000, 1, 0.05) == kind(None)
+        with pytest.raises(InputError, match=r"^k="):
+            kind("most")

@@ -91,6 +91,12 @@ STUDIES = {
         SMALL.replace(learner="svm_nystroem", landmarks=12, certify="holdout", class_weight="balanced"),
         clouds(90, 3),
     ),
+    "a budget": Golden(PLAIN.replace(search="budget", effort=200, least_splits=3), cloud(80)),
+    "a budget, on parts of the rows first": Golden(
+        SMALL.replace(search="budget", effort=60, keep=0.5, survivors=2, least_splits=4, certify="holdout"),
+        cloud(1400),
+        ("auto", "refit", "full"),
+    ),
     "several learners on an untidy table": Golden(
         Study.paper(k=(3, 5), n_splits=3, encode="target", fill="mean", **LEARNERS), patients(60)
     ),

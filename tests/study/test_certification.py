@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from ckcv_ray.core.draws import hold_out
 from ckcv_ray.errors import InputError
 from ckcv_ray.study import SLOTS, Holdout, Nested, Occam, find_member
+from ckcv_ray.study.certification import Suited
 
 repeatable = settings(derandomize=True, deadline=None, max_examples=60)
 
@@ -21,6 +22,7 @@ def test_what_each_goes_with_is_known_to_a_study():
         assert certification.criteria <= set(SLOTS["criterion"])
         assert certification.resamplings
         assert certification.criteria
+    assert SLOTS["certify"]["auto"] is Suited
     assert Nested.resamplings == {"complete"}
 
 
@@ -58,6 +60,40 @@ def test_auto_holds_out_half_of_few_rows_and_a_third_of_many(n, share):
     assert auto.canonical(n) == Holdout(share)
     assert np.array_equal(auto.draw_held_out(n, 7), Holdout(share).draw_held_out(n, 7))
     assert Holdout("0.25") == Holdout(0.25) == Holdout(0.25).canonical(n)
+
+
+@given(st.integers(3, 5_000), st.floats(0.01, 0.99) | st.just("auto"))
+@repeatable
+def test_auto_certifies_with_rows_held_out_where_they_are_thirty_or_more(n, share):
+    asked = Holdout(share)
+    suited = Suited(share)
+    if len(asked.draw_held_out(n, 0)) >= 30:
+        assert suited.canonical(n) == asked.canonical(n)
+    elif share == Holdout().holdout_share:
+        assert suited.canonical(n) == Occam()
+    else:
+        with pytest.raises(InputError, match=r"^holdout_share=.* leave fewer than 30: leave it out, or say"):
+            suited.canonical(n)
+
+
+def test_auto_by_default_changes_at_91_rows():
+    assert Suited().canonical(90) == Occam()
+    assert Suited().canonical(91) == Holdout(0.33)
+    assert Suited(claim=("vote", "auc")).canonical(91) == Holdout(0.33, ("vote", "auc"))
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ({"claim": ("vote",)}, r"^claim=\('vote',\) is about rows held out, of which 90 rows leave fewer"),
+        ({"claim": ("sensitivity",), "positive": "ill"}, r"^claim=.*say certify=holdout$"),
+        ({"holdout_share": 0.2}, r"^holdout_share=0\.2 is about rows held out"),
+    ],
+)
+def test_auto_refuses_what_needs_rows_held_out_where_none_are(asked, message):
+    with pytest.raises(InputError, match=message):
+        Suited(**asked).canonical(90)
+    assert Suited(**asked).canonical(500) == Holdout(**asked)
 
 
 @pytest.mark.parametrize("splits", [0, -1, 1.5, "3", True, None, 1_000_001])

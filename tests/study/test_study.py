@@ -61,6 +61,11 @@ PERTURBED: dict[str, Any] = {
     "estimator": {"class": "sklearn.naive_bayes:BernoulliNB"},
     "landmarks": 40,
     "resampling": "rotation",
+    "search": "budget",
+    "effort": 99,
+    "keep": 0.5,
+    "survivors": 3,
+    "least_splits": 2,
     "k": (3, 4, 5),
     "n_splits": 21,
     "criterion": "another",
@@ -85,12 +90,19 @@ OF_PART = {
     "outer_share": {"certify": "nested"},
     "alpha": {"learner": "ridge"},
     "landmarks": {"learner": "svm_nystroem"},
+    "effort": {"search": "budget"},
+    "keep": {"search": "budget"},
+    "survivors": {"search": "budget"},
+    "least_splits": {"search": "budget"},
     "costs": {"criterion": "cost:a=1,b=2"},
     "param": {"learner": "forest"},
     "sample": {"learner": "forest"},
     "estimator": {"learner": "sklearn.naive_bayes:GaussianNB"},
 }
-GROWING = {"outer_splits"}  # may be raised in an existing run folder, and have no part in the run_id
+GROWING = {
+    "outer_splits",
+    "effort",
+}  # may be raised in an existing run folder, and have no part in the run_id
 FIXED = [name for name in PERTURBED if name not in GROWING]
 COMBINATIONS = [
     (resampling, certify)
@@ -137,17 +149,29 @@ COMMON = {
     "tolerance": st.floats(1e-9, 0.5),
     "max_iter": st.integers(1, 10**9),
     "class_weight": st.sampled_from([None, "balanced"]) | weights,
-    "k": st.none() | folds,
+    "k": st.none() | st.just("auto") | folds,
     "delta": st.floats(1e-9, 1 - 1e-9),
     "seed": st.integers(0, 10**30),
     "report_k": folds | st.just(()),
-    "exhaustive": st.booleans(),
 }
 labels = st.text(min_size=1, max_size=8)
 costs = st.dictionaries(labels, st.floats(0, 1e9), min_size=1, max_size=5).filter(
     lambda one: any(one.values())
 )
+efforts = st.none() | st.integers(1, 10**9)
+of_holdout = {
+    "holdout_share": st.floats(0.01, 0.99) | st.just("auto"),
+    "claim": st.lists(claims, min_size=1, max_size=4, unique=True).map(tuple),
+}
 OWN = {  # options that one part of a slot has
+    "race": {"exhaustive": st.booleans()},
+    "budget": {
+        "effort": efforts,
+        "keep": st.floats(0, 1, exclude_min=True, exclude_max=True),
+        "survivors": st.integers(1, 100),
+        "least_splits": st.integers(1, 100),
+    },
+    "auto": {"effort": efforts},
     "complete": {"n_splits": st.integers(1, 10_000)},
     "rotation": {},
     "error": {"bound": st.sampled_from(["clopper_pearson", "stevens", "safe", "catoni"])},
@@ -155,10 +179,7 @@ OWN = {  # options that one part of a slot has
     "cost": {"costs": costs},
     "mean_error": {},
     "occam": {},
-    "holdout": {
-        "holdout_share": st.floats(0.01, 0.99),
-        "claim": st.lists(claims, min_size=1, max_size=4, unique=True).map(tuple),
-    },
+    "holdout": of_holdout,
     "nested": {
         "outer_splits": st.integers(1, 100),
         "outer_share": st.sampled_from(["third", "half"]),
@@ -167,18 +188,23 @@ OWN = {  # options that one part of a slot has
 }
 
 
-def studies_of(resampling: str, certify: str, criterion: str = "error") -> st.SearchStrategy[Study]:
+def studies_of(
+    resampling: str, certify: str, criterion: str = "error", search: str = "race"
+) -> st.SearchStrategy[Study]:
     """Studies of these parts, with any options."""
-    parts = {"resampling": resampling, "certify": certify, "criterion": criterion}
+    parts = {"resampling": resampling, "certify": certify, "criterion": criterion, "search": search}
     chosen = {slot: st.just(name) for slot, name in parts.items()}
-    return st.builds(Study.of, **chosen, **COMMON, **OWN[resampling], **OWN[certify], **OWN[criterion])
+    certified = of_holdout if certify == "auto" else OWN[certify]
+    options_of_parts = OWN[resampling] | certified | OWN[criterion] | OWN[search]
+    return st.builds(Study.of, **chosen, **COMMON, **options_of_parts)
 
 
 any_study = st.one_of(
     [
-        studies_of(*parts, criterion)
+        studies_of(*parts, criterion, search)
         for parts in COMBINATIONS
         for criterion in ("error", "balanced", "cost", "mean_error")
+        for search in SLOTS["search"]
     ]
 )
 
@@ -299,29 +325,46 @@ def test_studies_and_executions_are_frozen():
 # JSON
 
 
+@pytest.mark.parametrize("search", SLOTS["search"])
 @pytest.mark.parametrize("parts", COMBINATIONS)
 @settings(max_examples=25)
 @given(st.data())
-def test_a_study_survives_json(parts, data):
-    study = data.draw(studies_of(*parts))
+def test_a_study_survives_json(parts, search, data):
+    study = data.draw(studies_of(*parts, search=search))
     again = Study.from_json(json.loads(json.dumps(study.to_json(), allow_nan=False)))
     assert again == study
     assert run_id(again, DIGEST) == run_id(study, DIGEST)
 
 
+@pytest.mark.parametrize("search", SLOTS["search"])
 @pytest.mark.parametrize(("resampling", "certify"), COMBINATIONS)
-def test_json_holds_every_part_and_option(resampling, certify):
+def test_json_holds_every_part_and_option(resampling, certify, search):
+    """A race, the first search there was, has its options beside the parts and not in one."""
     claimed = (
         {} if certify == "occam" else {"claim": "sensitivity", "positive": "sick"}
     )  # said if not default
-    study = Study.paper(resampling=resampling, certify=certify, class_weight="balanced", **claimed)
+    parts = {"resampling": resampling, "certify": certify, "search": search}
+    study = Study.paper(**parts, class_weight="balanced", **claimed)
     messages = study.to_json()
+    if search == "race":
+        assert {"report_k", "exhaustive"} < set(messages)
+        of_race = {name: messages.pop(name) for name in options(Race)}
+        messages["search"] = {"name": "race"} | of_race
+        assert Study.from_json(messages) == study
     assert set(messages) == {*SLOTS, *list_options()} - {"encode", "fill", "rare"}  # said if not the default
-    for slot, name in {"resampling": resampling, "certify": certify}.items():
+    for slot, name in parts.items():
         assert set(messages[slot]) == {"name", *options(SLOTS[slot][name])}
         assert messages[slot]["name"] == name
     held = {name for slot in SLOTS for name in messages[slot]} - {"name"}
     assert held | set(messages) | {"encode", "fill", "rare"} == set(study.options())
+
+
+@pytest.mark.parametrize("search", SLOTS["search"])
+def test_json_with_options_of_a_race_beside_another_search_is_refused(search):
+    content = Study.paper(search="budget").to_json() | {"search": {"name": search}}
+    for name, value in (("exhaustive", True), ("report_k", [3])):
+        with pytest.raises(InputError, match=f"unknown option '{name}' of a study: the options are encode"):
+            Study.from_json(content | {name: value})
 
 
 @pytest.mark.parametrize("slot", SLOTS)
@@ -332,9 +375,11 @@ def test_json_without_a_part_that_is_known_is_refused(slot, odd):
 
 
 def test_json_that_lacks_a_part_is_refused():
-    for slot in SLOTS:
+    content = Study().to_json()
+    assert "search" not in content  # it is a race
+    for slot in SLOTS.keys() & content.keys():
         with pytest.raises(InputError, match=f"^{slot}=None is not a mapping with the name and the options"):
-            Study.from_json({name: value for name, value in Study().to_json().items() if name != slot})
+            Study.from_json({name: value for name, value in content.items() if name != slot})
 
 
 @pytest.mark.usefixtures("other_parts")
@@ -391,7 +436,7 @@ def test_json_with_an_option_that_is_not_the_studys_own_is_refused(name):
 @pytest.mark.parametrize("slot", SLOTS)
 @pytest.mark.parametrize("name", ["scaling", "seed", "holdout_share"])
 def test_json_with_an_option_that_is_not_the_parts_own_is_refused(slot, name):
-    messages = Study().to_json()
+    messages = Study.paper(search="budget").to_json()
     with pytest.raises(
         InputError, match=f"unknown option {name!r} of {messages[slot]['name']}: the options are"
     ):
@@ -403,12 +448,22 @@ MISPLACED = [
         {"resampling": "rotation", "n_splits": 5},
         "n_splits=5 requires resampling complete, not rotation",
     ),
-    ({"holdout_share": 0.2}, "holdout_share=0.2 requires certify holdout, not occam"),
+    (
+        {"certify": "occam", "holdout_share": 0.2},
+        "holdout_share=0.2 requires certify auto or holdout, not occam",
+    ),
+    ({"search": "race", "effort": 9}, "effort=9 requires search auto or budget, not race"),
+    ({"search": "budget", "exhaustive": True}, "exhaustive=True requires search auto or race, not budget"),
+    ({"search": "auto", "survivors": 9}, "survivors=9 requires search budget, not auto"),
+    (
+        {"search": "auto", "effort": 9, "exhaustive": True},
+        "exhaustive computes everything, and effort=9 limits it: leave one of them out",
+    ),
     (
         {"certify": "nested", "claim": "vote"},
         "claim='vote' is not known for nested: choose from random, sensitivity, specificity, recall, auc",
     ),
-    ({"outer_splits": 3}, "outer_splits=3 requires certify nested, not occam"),
+    ({"certify": "occam", "outer_splits": 3}, "outer_splits=3 requires certify nested, not occam"),
     (
         {"certify": "nested", "resampling": "rotation"},
         "certify=nested requires resampling complete, not rotation",

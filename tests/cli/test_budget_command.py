@@ -1,0 +1,127 @@
+"""The option --budget, and a run within a budget on the command line from its first trial to predictions."""
+
+import csv
+import json
+import re
+from pathlib import Path
+
+import pytest
+from command import Command
+
+from ckcv_ray import load_run
+
+QUICK = ("--learner", "tree", "--k", "3,4,5", "--n-splits", "4", "--backend", "serial")
+
+
+@pytest.fixture
+def words(patients: Path, tmp_path: Path) -> tuple[object, ...]:
+    """A run of 42 trees and 3 fold sizes on 40 rows."""
+    return ("run", patients, "--target", "outcome", "--out", tmp_path / "run", *QUICK)
+
+
+def read_effort(run: Path) -> int:
+    """Return the effort that a run folder names."""
+    effort = json.loads((run / "study.json").read_text())["study"]["search"]["effort"]
+    assert isinstance(effort, int)
+    return effort
+
+
+@pytest.mark.parametrize(
+    ("given", "fixed"),
+    [
+        (("--search", "race"), "search=race"),
+        (("--paper",), "search=race"),
+        (("--effort", "90"), "effort=90"),
+        (("--search", "budget", "--effort", "90"), "effort=90"),
+        (("--exhaustive",), "exhaustive"),
+        (("--paper", "--exhaustive"), "exhaustive"),
+    ],
+)
+def test_a_time_and_what_fixes_the_work_exclude_each_other(
+    given: tuple[str, ...], fixed: str, ckcv: Command, words: tuple[object, ...], tmp_path: Path
+) -> None:
+    code, shown, messages = ckcv(*words, "--budget", "10m", *given)
+    assert (code, shown) == (2, "")
+    assert messages == (f"ckcv: budget=10m limits what is computed, and {fixed} fixes it: leave one out\n")
+    assert not (tmp_path / "run").exists()
+
+
+def test_what_is_no_time_is_refused(ckcv: Command, words: tuple[object, ...], tmp_path: Path) -> None:
+    for text, why in (("10", "expected a time such as 90s, 10m, 2h or 1d"), ("0m", "is not a positive time")):
+        code, shown, messages = ckcv(*words, "--budget", text)
+        assert (code, shown) == (2, "")
+        assert f"budget='{text}'" in messages
+        assert why in messages
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_time_too_short_for_one_candidate_is_refused_with_the_least_effort(
+    ckcv: Command, words: tuple[object, ...], tmp_path: Path
+) -> None:
+    code, shown, messages = ckcv(*words, "--budget", "0.001s")
+    assert (code, shown) == (2, "")
+    text = " ".join(messages.split())
+    assert " allow an effort of 1 evaluation ckcv: effort=1: comparing 42 settings" in text
+    least = re.search(r"completing one candidate takes an effort of (\d+) or more", text)
+    assert least is not None, text
+    assert not (tmp_path / "run" / "study.json").exists()
+    assert ckcv(*words, "--effort", int(least[1]) - 1)[0] == 2
+    assert ckcv(*words, "--effort", least[1])[0] == 0
+
+
+@pytest.mark.parametrize("certify", ["occam", "holdout"])
+def test_a_run_within_a_time_and_what_reads_its_folder(
+    certify: str, ckcv: Command, words: tuple[object, ...], patients: Path, tmp_path: Path
+) -> None:
+    """The time becomes an effort once: the same command shows the result, whatever it takes by then."""
+    out = tmp_path / "run"
+    words = (*words, "--certify", certify, "--budget", "30s")
+    code, shown, messages = ckcv(*words, "--json")
+    assert code == 0, messages
+    effort = read_effort(out)
+    assert f"30 s allow an effort of {effort:,} evaluations" in " ".join(messages.split())
+    ran, result = json.loads(shown), load_run(out)
+    assert result.study.effort == effort
+    searched = result.certificate.to_json()["search"]
+    assert searched["effort"] == effort
+    assert searched["candidates"] == 126
+
+    code, again, messages = ckcv(*words, "--json")
+    assert (code, json.loads(again)) == (0, ran)
+    assert "already holds the finished run" in messages
+    code, status, _ = ckcv("status", out, "--json")
+    assert (code, json.loads(status)) == (0, ran)
+    assert re.search(r"^search +", ckcv("status", out)[1], re.MULTILINE)
+
+    code, shown, messages = ckcv("verify", out, "--refit", "--backend", "serial")
+    assert code == 0, shown
+    assert "every figure follows from the data" in shown
+    code, _, messages = ckcv("report", out)
+    assert code == 0, messages
+    assert (out / "report.html").exists()
+    code, _, messages = ckcv("predict", out, patients, "--out", tmp_path / "labels.csv")
+    assert code == 0, messages
+    with (tmp_path / "labels.csv").open() as file:
+        assert len(list(csv.DictReader(file))) == 40
+
+    code, shown, messages = ckcv(*words[:-2], "--search", "budget", "--effort", effort + 1000, "--json")
+    if certify == "occam":
+        assert code == 0, messages
+        assert read_effort(out) == effort + 1000
+        assert ckcv("verify", out)[0] == 0
+    else:
+        assert (code, shown) == (2, "")
+        assert "its holdout has judged its rows" in " ".join(messages.split())
+        assert read_effort(out) == effort
+
+
+def test_a_small_effort_says_how_many_candidates_it_left_open(
+    ckcv: Command, words: tuple[object, ...], tmp_path: Path
+) -> None:
+    code, shown, messages = ckcv(*words, "--search", "budget", "--effort", "300", "--certify", "occam")
+    assert code == 0, messages
+    searched = load_run(tmp_path / "run").certificate.to_json()["search"]
+    assert 0 < searched["not_excluded"] < 126
+    (line,) = [line for line in shown.splitlines() if line.startswith("search ")]
+    assert str(searched["not_excluded"]) in line
+    assert ckcv("verify", tmp_path / "run", "--refit", "--backend", "serial")[0] == 0
