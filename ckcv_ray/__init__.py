@@ -30,7 +30,7 @@ _NAMES = {  # by module; below once more for type checkers, and tests/test_publi
     "runs.run": "Job assess evaluate run run_many",
     "runs.verification": "Verification",
     "runs.verify": "verify",
-    "study": "All Execution Holdout Inner Nested Occam Race Study",
+    "study": "All Auto Budget Execution Holdout Inner Nested Occam Race Study",
 }
 _MODULES = {name: f"{__name__}.{module}" for module, names in _NAMES.items() for name in names.split()}
 __version__ = VERSION
@@ -80,6 +80,8 @@ if TYPE_CHECKING:
     from ckcv_ray.runs.verification import Verification as Verification
     from ckcv_ray.runs.verify import verify as verify
     from ckcv_ray.study import All as All
+    from ckcv_ray.study import Auto as Auto
+    from ckcv_ray.study import Budget as Budget
     from ckcv_ray.study import Execution as Execution
     from ckcv_ray.study import Holdout as Holdout
     from ckcv_ray.study import Inner as Inner

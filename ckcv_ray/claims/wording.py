@@ -60,12 +60,13 @@ PROVISIONAL = (
 
 def describe_search(effort: int, candidates: int, not_excluded: int, least: float | None) -> str:
     """Return the sentence about what a search within a budget left open, from its ``Searched``."""
-    left = f"{not_excluded:,} of {candidates:,} candidates were not excluded"
-    if least is not None:
-        left += f", of which the best could still have an L_MS of {at_least(least)}"
+    search = f"The search was within an effort of {effort:,} evaluations"
+    if least is None:
+        return f"{search}, and excluded each of the {candidates:,} candidates that could have been better."
     return (
-        f"The search was within an effort of {effort:,} evaluations, and another candidate may be better: "
-        f"{left}. What is proven holds for this one, since it allows for any selection."
+        f"{search}, and another candidate may be better: {not_excluded:,} of {candidates:,} candidates were not "
+        f"excluded, of which the best could still have an L_MS of {at_least(least)}. What is proven holds for "
+        "this one, since it allows for any selection."
     )
 
 

@@ -154,11 +154,12 @@ def find_winner(table: pa.Table) -> tuple[int, int]:
 
 def per_k(table: pa.Table, problem: Problem) -> list[dict[str, Any]]:
     """Return the state of every fold size, its smallest lower bound, and its best candidate if reported."""
-    failed = pc.equal(table["state"], "failed")
+    states = {state: pc.equal(table["state"], state) for state in ("failed", "open")}
     groups = (
-        table.append_column("failed", failed)
+        table.append_column("failed", states["failed"])
+        .append_column("open", states["open"])
         .group_by(list(OF_SIZE), use_threads=False)  # see tables.readers.files: threads may abort at exit
-        .aggregate([("lower_bound", "min"), ("splits", "max"), ("failed", "any")])
+        .aggregate([("lower_bound", "min"), ("splits", "max"), ("failed", "any"), ("open", "any")])
         .sort_by("k_first")
     )
     shown = pc.is_in(table["state"], value_set=pa.array(SHOWN_STATES))
@@ -169,8 +170,9 @@ def per_k(table: pa.Table, problem: Problem) -> list[dict[str, Any]]:
 def per_learner(table: pa.Table, problem: Problem) -> list[dict[str, Any]]:
     """Return the outcome of each learner, in the order of the study.
 
-    The best candidate of a learner is known if it is complete and no other one can be better. Of a learner
-    that was beaten earlier, only a lower bound is: what every candidate of it is at least.
+    The best candidate of a learner is known if it is complete and no other one can be better. Of the winner's
+    learner it is the winner, even if a search within a budget left others open. Otherwise only a lower bound
+    is known: what every candidate is at least.
     """
     rows = table.append_column("learner_number", pa.array(problem.learner_of_paths[table["path"].to_numpy()]))
     return [
@@ -284,13 +286,13 @@ def _one_learner(rows: pa.Table, problem: Problem) -> dict[str, Any]:
     known = rows.filter(pc.is_valid(rows["l_ms"])).sort_by(
         [(name, "ascending") for name in ("l_ms", "step", "path", "k_first")]
     )
-    lower_bound, failed = (
-        pc.min(rows["lower_bound"]).as_py(),
-        pc.sum(pc.equal(rows["state"], "failed")).as_py(),
-    )
+    lower_bound = pc.min(rows["lower_bound"]).as_py()
+    failed, left_open = (pc.sum(pc.equal(rows["state"], state)).as_py() for state in ("failed", "open"))
     best = next((row for row in known.slice(0, 1).to_pylist() if row["l_ms"] <= lower_bound), None)
+    if best is None and not failed:
+        best = next((row for row in known.to_pylist() if row["state"] == "winner"), None)
     return {
-        "state": best["state"] if best else "failed" if failed else "beaten",
+        "state": best["state"] if best else _name_state(bool(failed), bool(left_open)),
         "lower_bound": lower_bound,
         "setting": dict(problem.learner.space.setting(best["path"], best["step"])) if best else None,
         "k": best["k_first"] if best else None,
@@ -301,12 +303,16 @@ def _one_learner(rows: pa.Table, problem: Problem) -> dict[str, Any]:
 
 
 def _one_size(group: dict[str, Any], best: dict[str, Any] | None, problem: Problem) -> dict[str, Any]:
-    unseen = group["splits_max"] == 0
-    state = best["state"] if best else "failed" if group["failed_any"] else "unseen" if unseen else "beaten"
+    state = _name_state(group["failed_any"], group["open_any"], unseen=group["splits_max"] == 0)
     return {
         **{name: group[name] for name in OF_SIZE},
-        "state": state,
+        "state": best["state"] if best else state,
         "lower_bound": group["lower_bound_min"],
         "setting": dict(problem.learner.space.setting(best["path"], best["step"])) if best else None,
         **{name: best[name] if best else None for name in ("l_ms", "l_ee")},
     }
+
+
+def _name_state(failed: bool, left_open: bool, unseen: bool = False) -> str:
+    """Return the state of candidates whose best is not known: whether it may be better than the winner."""
+    return "failed" if failed else "open" if left_open else "unseen" if unseen else "beaten"

@@ -69,6 +69,7 @@ class Landscape(NamedTuple):
         value: L_MS, or a proven lower bound on it, (n_paths, n_steps); nan where there is no setting.
         splits: number of splits behind the value, (n_paths, n_steps); n_splits where it is L_MS itself.
         failed: whether a split failed, (n_paths, n_steps).
+        left_open: whether the candidate was not excluded, (n_paths, n_steps).
         best: path and step of the winner.
     """
 
@@ -77,6 +78,7 @@ class Landscape(NamedTuple):
     value: Values
     splits: NDArray[np.int64]
     failed: NDArray[np.bool_]
+    left_open: NDArray[np.bool_]
     n_splits: int
     best: tuple[int, int]
 
@@ -111,13 +113,19 @@ class Curve(NamedTuple):
 
 
 def draw_landscape(at: Landscape, label: str) -> str:
-    """Draw L_MS over all settings as SVG; a candidate without all its splits is a smaller square."""
+    """Draw L_MS over all settings as SVG.
+
+    A candidate without all its splits is a smaller square; one that was not excluded is an empty diamond,
+    which its shape alone tells from a square.
+    """
     with new_figure("landscape") as figure:
         axes = figure.add_subplot()
         tiles = _make_tiles(at)
         axes.add_collection(tiles)
         rows, columns = np.nonzero(at.failed)
         axes.plot(columns, rows, "x", color=MARK, markersize=5)
+        rows, columns = np.nonzero(at.left_open)
+        axes.plot(columns, rows, "D", color=INK, markerfacecolor="none", markersize=4, markeredgewidth=0.9)
         _mark_best(axes, at.best)
         _grid_axis(axes.xaxis, at.steps)
         _grid_axis(axes.yaxis, at.paths)
@@ -132,9 +140,12 @@ def draw_folds(spans: Sequence[Span], label: str) -> str:
     with new_figure("folds") as figure:
         axes = figure.add_subplot()
         known = [span for span in spans if span.l_ms is not None]
-        lost = [span for span in spans if span.state == "failed"]
-        beaten = [span for span in spans if span not in known and span not in lost]
+        states = {state: [span for span in spans if span.state == state] for state in ("failed", "open")}
+        lost, left_open = states["failed"], states["open"]
+        beaten = [span for span in spans if span not in [*known, *lost, *left_open]]
         _draw_low(axes, beaten, "^", INK, "lower bound of L_MS (beaten)")
+        if left_open:
+            _draw_low(axes, left_open, "D", INK, "lower bound (open)")
         if lost:
             _draw_low(axes, lost, "x", MARK, "lower bound (failed)")
         for name, colour, marker in (("l_ms", L_MS, "o"), ("l_ee", L_EE, "s")):
@@ -256,10 +267,13 @@ def as_svg(figure: Figure, background: str = "none") -> str:
 
 
 def _make_tiles(at: Landscape) -> PatchCollection:
-    """Make a square for each candidate that did not fail; colours are finest near the minimum."""
+    """Make a square for each candidate that was computed or beaten; colours are finest near the minimum.
+
+    An open candidate has none: its lower bound is far below the minimum, and would take most of the colours.
+    """
     part = np.maximum(LEAST_SIDE, PART_SIDE * at.splits / at.n_splits)
     side = np.where(at.splits == at.n_splits, FULL_SIDE, part)
-    drawn = ~at.failed & ~np.isnan(at.value)
+    drawn = ~at.failed & ~at.left_open & ~np.isnan(at.value)
     squares = [
         Rectangle((s - side[p, s] / 2, p - side[p, s] / 2), float(side[p, s]), float(side[p, s]))
         for p, s in np.argwhere(drawn)

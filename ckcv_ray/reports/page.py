@@ -45,7 +45,7 @@ def page(result: ResultValues, queue: RaceQueue | None, manifest: str) -> str:
         result=result,
         task=problem.task,
         failures=_group_failures(failures, problem),
-        cost=_list_costs(execution),
+        cost=[*([("search", sections["search"])] if "search" in sections else []), *_list_costs(execution)],
         study=study,
         environment=[("package", execution.get("package", "unknown")), *environment],
         digests=digests,

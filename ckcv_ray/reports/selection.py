@@ -24,6 +24,7 @@ from ckcv_ray.reports.summary import (
     describe_baseline,
     describe_edges,
     describe_learner,
+    describe_search,
     describe_shares,
 )
 from ckcv_ray.reports.values import ResultValues
@@ -69,6 +70,7 @@ def describe_run(result: ResultValues, queue: RaceQueue) -> dict[str, Any]:
     splits, winner, sample = _list_splits(result, queue, leader), certificate.winner, certificate.sample
     return {
         "certificate": certificate,
+        "search": describe_search(result),
         "sample": sample,
         "quoted": certificate.claims.first,
         "best": Candidate(result.setting, result.k),
@@ -114,12 +116,19 @@ def make_landscape(candidates: pa.Table, queue: RaceQueue, leader: Leader) -> La
         if path in paths:
             value[path, step] = fold.exact_low(path, step)
     of_size = pc.equal(candidates["k_first"], problem.sizes[leader.size].k_first)
-    lost = candidates.filter(pc.and_(of_size, pc.equal(candidates["state"], "failed")))
-    failed = np.zeros(exists.shape, np.bool_)
-    failed[lost["path"].to_numpy(), lost["step"].to_numpy()] = True
+    failed, left_open = (np.zeros(exists.shape, np.bool_) for _ in range(2))
+    for state, mask in (("failed", failed), ("open", left_open)):
+        rows = candidates.filter(pc.and_(of_size, pc.equal(candidates["state"], state)))
+        mask[rows["path"].to_numpy(), rows["step"].to_numpy()] = True
     best = leader.path - first, leader.step
     return Landscape(
-        *name_axes(learner.space), value[here], fold.prefix[here], failed[here], fold.n_splits, best
+        *name_axes(learner.space),
+        value[here],
+        fold.prefix[here],
+        failed[here],
+        left_open[here],
+        fold.n_splits,
+        best,
     )
 
 
@@ -281,10 +290,12 @@ def _name_value(winner: Winner) -> str:
 def _describe_landscape(result: ResultValues, at: Landscape) -> str:
     exists = ~np.isnan(at.value)
     complete = int(np.sum((at.splits == at.n_splits) & exists))
+    left_open = int(np.sum(at.left_open))
+    more = f"; {left_open} were not excluded" if left_open else ""
     return (
         f"L_MS over {at.steps.name} and {at.paths.name} at k = {result.k}. Minimum: {at_most(result.l_ms)} "
         f"at {shorten_setting(result.setting)}. {complete} of {int(np.sum(exists))} candidates have "
-        f"all {at.n_splits} splits; for the others a lower bound is drawn. All values are in the table "
+        f"all {at.n_splits} splits; for the others a lower bound is drawn{more}. All values are in the table "
         "below the figure."
     )
 

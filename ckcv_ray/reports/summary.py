@@ -65,7 +65,7 @@ def _summarize_run(result: ResultValues) -> Iterator[str]:
     if len(per_learner) > 1:
         yield from (f"learner        {row['learner']}: {describe_learner(row)}" for row in per_learner)
     yield from _describe_reported(result)
-    yield _describe_search(result)
+    yield f"search         {describe_search(result)}"
     yield from _describe_cost(result.execution)
     yield from (f"note           {sentence}" for sentence in describe_edges(problem, result.setting))
     yield ""
@@ -219,16 +219,15 @@ def _describe_reported(result: ResultValues) -> list[str]:
     return lines
 
 
-def _describe_search(result: ResultValues) -> str:
-    """Return the line about how candidates were compared."""
+def describe_search(result: ResultValues) -> str:
+    """Say how candidates were compared, and how many were left of which one may be better."""
     search, candidates = result.certificate.winner.search, len(result.candidates)
     if search is None:
-        return f"search         race: the best of {candidates:,} candidates"
+        return f"race: the best of {candidates:,} candidates"
     left, least = search["not_excluded"], search["least"]
     could = f"; the best of them could still have {at_least(least)}" if least is not None else ""
     return (
-        f"search         budget, effort {search['effort']:,}: {left:,} of {candidates:,} candidates were not "
-        f"excluded{could}"
+        f"budget, effort {search['effort']:,}: {left:,} of {candidates:,} candidates were not excluded{could}"
     )
 
 

@@ -137,8 +137,8 @@ class RunFolder:
         if self.finished and certify != Occam.name:
             raise InputError(
                 f"effort={asked}: the run in {str(self)!r} is finished with effort {there:,}, and its "
-                f"{certify} has judged its rows; to select again after that would void what is proven. "
-                "Choose another --out, where the same rows are judged, and quote only one of the two"
+                f"{certify} has judged its rows: to select again would void what is proven. Give the effort "
+                "before a run is finished, or use certify=occam"
             )
         return True
 

@@ -16,7 +16,7 @@ from ckcv_ray.engine.budget import BudgetQueue
 from ckcv_ray.engine.evaluate import evaluate, make_failures, share
 from ckcv_ray.engine.forecast import estimate, fit_effort
 from ckcv_ray.errors import InputError, StoreError
-from ckcv_ray.records.candidates import summarize_search
+from ckcv_ray.records.candidates import per_k, per_learner, summarize_search
 from ckcv_ray.records.record import Outcome, Records
 from ckcv_ray.runs.load import load, replay
 from ckcv_ray.runs.run import run_job
@@ -115,6 +115,32 @@ def test_what_is_left_open_could_be_better_and_nothing_else_is(
     assert searched is not None
     assert searched["not_excluded"] == len(left)
     assert searched["least"] == pc.min(left["lower_bound"]).as_py()
+
+
+def test_a_size_or_a_learner_with_an_open_candidate_is_open_unless_its_best_is_known(
+    done: tuple[BudgetQueue, list[Records]],
+) -> None:
+    """Whatever is named beaten has no candidate of which that is not known."""
+    queue, _ = done
+    table, problem = queue.candidates(), queue.problem
+    rows = table.to_pylist()
+    for row in per_k(table, problem):
+        states = {r["state"] for r in rows if r["k_first"] == row["k_first"]}
+        best = states & {"winner", "reported"}
+        unseen = all(r["splits"] == 0 for r in rows if r["k_first"] == row["k_first"])
+        expected = best or ({"open"} if "open" in states else {"unseen"} if unseen else {"beaten"})
+        assert {row["state"]} == expected
+        assert (row["l_ms"] is None) == (not best)
+    found = per_learner(table, problem)
+    for number, row in enumerate(found):
+        held = [r for r in rows if problem.learner_of_paths[r["path"]] == number]
+        states = {r["state"] for r in held}
+        least = min(r["lower_bound"] for r in held)
+        known = "winner" in states or any(r["l_ms"] == least for r in held)
+        assert (row["setting"] is not None) == known
+        if not known:
+            assert row["state"] == ("open" if "open" in states else "beaten")
+    assert [row["state"] for row in found].count("winner") == 1
 
 
 def test_the_rounds_cost_no_more_than_the_effort(done: tuple[BudgetQueue, list[Records]]) -> None:

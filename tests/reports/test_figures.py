@@ -21,6 +21,7 @@ AT = Landscape(
     value=np.array([[0.2, 0.3, 0.1], [0.4, 0.25, 0.3]]),
     splits=np.array([[5, 5, 5], [2, 5, 1]]),
     failed=np.zeros((2, 3), np.bool_),
+    left_open=np.zeros((2, 3), np.bool_),
     n_splits=5,
     best=(0, 2),
 )
@@ -73,7 +74,7 @@ def test_ticks_are_thinned_to_what_has_room(count: int) -> None:
     shape = 2, count
     at = AT._replace(
         steps=steps, value=np.full(shape, 0.2), splits=np.full(shape, 5), failed=np.zeros(shape, np.bool_),
-        best=(0, 0),
+        left_open=np.zeros(shape, np.bool_), best=(0, 0),
     )  # fmt: skip
     shown = [word for word in words(figures.draw_landscape(at, "label")) if word.startswith("value")]
     assert shown == list(steps.values)[:: -(-count // figures.TICKS)]
@@ -92,6 +93,24 @@ def test_what_stands_against_k_is_named() -> None:
     assert legend <= set(words(figures.draw_folds([WINNER, BEATEN], "label")))
     named = words(figures.draw_folds([WINNER, BEATEN, failed], "label"))
     assert legend | {"lower bound (failed)"} <= set(named)
+    assert "lower bound (open)" not in named
+    left_open = BEATEN._replace(first=9, last=9, state="open")
+    named = words(figures.draw_folds([WINNER, BEATEN, left_open], "label"))
+    assert legend | {"lower bound (open)"} <= set(named)
+
+
+def test_an_open_candidate_is_a_diamond_and_takes_no_colour_from_the_others() -> None:
+    value, left_open = AT.value.copy(), AT.left_open.copy()
+    value[1, 0], left_open[1, 0] = 0.001, True
+    drawn = figures.draw_landscape(AT._replace(value=value, left_open=left_open), "label")
+    plain = figures.draw_landscape(AT, "label")
+    assert len(squares(drawn)) == len(squares(plain)) - 1
+    hidden = np.where(left_open, np.nan, AT.value)
+    without = figures.draw_landscape(AT._replace(value=hidden), "label")
+    assert drawn.count("<use") == without.count("<use") + 1, "a marker more"
+    assert squares(without) == squares(drawn)
+    colours = [re.findall(r"fill: (#\w+)", svg) for svg in (drawn, without)]
+    assert colours[0] == colours[1]
 
 
 def test_means_of_the_single_splits_are_written() -> None:

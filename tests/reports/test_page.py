@@ -14,12 +14,13 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from conftest import blobs
 from matplotlib.image import imread
 
 from ckcv_ray import load_run
-from ckcv_ray.claims.percent import at_most, nearest
+from ckcv_ray.claims.percent import at_least, at_most, nearest
 from ckcv_ray.cli import main as cli
 from ckcv_ray.engine.backend import SERIAL as IN_PROCESS
 from ckcv_ray.engine.backend import SerialBackend
@@ -116,6 +117,39 @@ def test_every_figure_of_the_summary_is_on_the_page(finished: Path) -> None:
     for word in (*words, winner, "test error"):
         assert word in shown.text
     assert RunFolder(finished).sha256("manifest.json") in shown.text
+
+
+@pytest.fixture(scope="module")
+def budgeted(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A search within a budget that leaves candidates open, some of them at the winner's k."""
+    out = tmp_path_factory.mktemp("budget") / "run"
+    grids = {"C": (0.1, 1.0, 10.0, 100.0), "gamma": (0.01, 0.1, 1.0), "k": (3, 4, 5, 7), "n_splits": 6}
+    study = Study.paper(**grids, search="budget", effort=150, survivors=3, least_splits=3)
+    run_job(Job(study, blobs(60, shift=0.6), out), SERIAL)
+    return out
+
+
+def test_a_search_within_a_budget_says_what_it_left_open(budgeted: Path, finished: Path) -> None:
+    result, shown = load_run(budgeted), Page(make_page(budgeted))
+    search = result.certificate.winner.search
+    assert search is not None
+    left, least = search["not_excluded"], search["least"]
+    assert left > 0
+    assert least is not None
+    line = f"budget, effort 150: {left:,} of {search['candidates']:,} candidates were not excluded"
+    assert shown.text.count(line) == 2, "next to the winner, and with the cost"
+    assert f"the smallest L_MS that any of them could still have is {at_least(least)}" in shown.text
+    rows = result.candidates.filter(pc.equal(result.candidates["k_first"], result.k))
+    here = pc.sum(pc.equal(rows["state"], "open")).as_py()
+    assert here > 0
+    assert shown.text.count("open, ≥") == here
+    assert any(f"{here} were not excluded" in label for label in shown.labels)
+    assert "An empty diamond is an open candidate" in shown.text
+    assert "an empty diamond where a candidate is open" in shown.text
+    plain = Page(make_page(finished)).text
+    assert plain.count("race: the best of") == 2
+    assert "diamond" not in plain
+    assert "within a budget" not in plain
 
 
 def test_the_number_to_quote_comes_first_and_is_the_proven_one(finished: Path) -> None:
