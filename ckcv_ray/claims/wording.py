@@ -65,8 +65,8 @@ def describe_search(effort: int, candidates: int, not_excluded: int, least: floa
         return f"{search}, and excluded each of the {candidates:,} candidates that could have been better."
     return (
         f"{search}, and another candidate may be better: {not_excluded:,} of {candidates:,} candidates were "
-        f"not excluded, of which the best could still have an L_MS of {at_least(least)}. What is proven holds "
-        "for this one, since it allows for any selection."
+        f"not excluded, of which the best could still have an L_MS of {at_least(least)}. What is proven "
+        "holds for this one, since it allows for any selection."
     )
 
 
