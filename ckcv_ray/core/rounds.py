@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from ckcv_ray.core.arrays import Index, Values
 from ckcv_ray.core.resampling.base import FoldSize
 
-MOST_ANCHORS = 6
+MOST_ANCHORS = 3
 ANCHORS_WEIGHT, LAST_WEIGHT = (
     2.0,
     4.0,
