@@ -30,8 +30,17 @@ from ckcv_ray.cli.signals import say_what_is_saved
 from ckcv_ray.cli.study_options import make_study
 from ckcv_ray.cli.supervise import require_supervision
 from ckcv_ray.engine.backend import choose_backend, ray_address
+from ckcv_ray.engine.forecast import (
+    FEW_FOLDS,
+    FEW_SPLITS,
+    Estimate,
+    Plan,
+    estimate,
+    fit_effort,
+    plan_problem,
+    wall_seconds,
+)
 from ckcv_ray.engine.forecast import WORKERS as PLANNED
-from ckcv_ray.engine.forecast import Estimate, estimate, fit_effort, plan_problem, wall_seconds
 from ckcv_ray.engine.full import FullQueue
 from ckcv_ray.engine.race import RaceQueue
 from ckcv_ray.errors import InputError, plain, pluralize
@@ -43,7 +52,7 @@ from ckcv_ray.study import Budget, Execution, Problem, Race, Study
 from ckcv_ray.tables.repeats import count_repeats
 from ckcv_ray.validation import parse_seconds
 
-HOUR = 3600.0
+HOUR, LONG = 3600.0, 600.0
 MOST_CLAIMS = 6
 RUN_FIELDS = (  # of the JSON of a study with a certification, in this order
     *("run_id", "state", "setting", "k", "l_ms", "l_ee", "error", "proven", "baseline", "below_baseline"),
@@ -164,11 +173,32 @@ def plan(
     for count, seconds in planned.seconds_by_workers.items():
         where = "s   about" if count > 1 else "    about"
         lines.append(f"{count:>4} worker{where} {duration(seconds)} ({'ray' if count > 1 else 'serial'})")
+    lines += _suggest(planned)
     rarest = planned.claims[:MOST_CLAIMS]
     lines += [line for claim in rarest for line in claim.lines()]
     if more := len(planned.claims) - len(rarest):
         lines.append(f"and {pluralize(more, 'claim')} more, about classes with no fewer rows (see --json)")
     show(planned.to_json(), "\n".join(lines), as_json)
+
+
+def _suggest(planned: Plan) -> list[str]:
+    """Return lines about the search, and options with which a long run ends sooner, or searches more."""
+    seconds = planned.seconds_by_workers.get(1, planned.seconds_at_most)
+    lines = []
+    if planned.effort is not None:
+        others = [
+            f"--effort {effort}: about {duration(time)}" for effort, time in planned.seconds_by_effort.items()
+        ]
+        lines.append(f"search         budget, effort {planned.effort:,}; {'; '.join(others)}")
+    if planned.effort is not None or seconds > LONG:
+        folds = ",".join(map(str, FEW_FOLDS))
+        options = f"--search race --k {folds} --n-splits {FEW_SPLITS}"
+        lines.append(f"few folds      {options}: about {duration(planned.few_folds)}")
+    if planned.effort is None and seconds > LONG:
+        lines.append(
+            "in less time   --budget 10m: rounds within ten minutes, and what they left open is said"
+        )
+    return lines
 
 
 def status(folder: Folder, as_json: JsonFlag = False) -> None:
@@ -266,7 +296,7 @@ def _run(work: Work, out: Path, execution: Execution, yes: bool, seconds: float 
             say(f"{duration(seconds)} allow an effort of {pluralize(effort, 'evaluation')}")
             work = work._replace(problem=work.problem.with_effort(effort))
             expected = replace(expected, seconds=min(expected.seconds, seconds * workers))
-        _confirm(expected, execution, yes)
+        _confirm(expected, execution, yes, limited=seconds is not None)
         with signals, Display(console) as display:
             watched = work._replace(expected=expected, listen=display, stop=signals.stop)
             return compute(watched, execution)
@@ -290,7 +320,7 @@ def _count_inner(folder: RunFolder, problem: Problem) -> str:
     return f"inner selections: {finished} of {every} finished\n"
 
 
-def _confirm(expected: Estimate, execution: Execution, yes: bool) -> None:
+def _confirm(expected: Estimate, execution: Execution, yes: bool, limited: bool) -> None:
     """Print the estimated time, and ask for confirmation before a long run."""
     backend, seconds = choose_backend(execution, expected.seconds), expected.seconds
     if backend == "serial":
@@ -302,5 +332,7 @@ def _confirm(expected: Estimate, execution: Execution, yes: bool) -> None:
         seconds, where = wall_seconds(seconds, workers), f"ray, {pluralize(workers, 'worker')}"
     time = duration(seconds) if seconds >= 1 else "less than 1 s"
     say(f"estimated time: {time} ({where})")
+    if seconds > LONG and not limited:
+        say("--budget 10m ends within ten minutes instead; ckcv plan shows what other options take")
     if seconds > HOUR and not yes and sys.stdin.isatty() and console.is_terminal:
         typer.confirm("Continue?", abort=True, err=True)

@@ -7,26 +7,24 @@ some splits is the number of its evaluations.
 Plain functions of complete rounds: nothing here knows what else has been computed.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from math import ceil, inf
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ckcv_ray.core.arrays import Index, Values
 from ckcv_ray.core.resampling.base import FoldSize
+from ckcv_ray.core.schedule import Lengths, Transfer
 
 MOST_ANCHORS = 3
 ANCHORS_WEIGHT, LAST_WEIGHT = (
     2.0,
     4.0,
 )  # effort of the last two rounds, relative to one that compares settings
-Lengths = NDArray[np.intp]
-Transfer = Callable[[Values, int, int], Values]  # from values in one size to those expected in another
 
 
-class Mean(NamedTuple):
+class SplitMean(NamedTuple):
     """What was computed of the candidates of a fold size.
 
     Attributes:
@@ -111,7 +109,7 @@ def list_anchors(k: Sequence[int], open_sizes: Sequence[int], reported: Sequence
 
 def expect_values(
     settings: Values,
-    means: Mapping[int, Mean],
+    means: Mapping[int, SplitMean],
     survivors: int,
     screened: int,
     sizes: Sequence[FoldSize],

@@ -12,9 +12,8 @@ import numpy as np
 
 from ckcv_ray.core.arrays import Index, Mask, Values
 from ckcv_ray.core.rounds import (
-    Lengths,
-    Mean,
     Round,
+    SplitMean,
     choose,
     count_kept,
     expect_values,
@@ -22,7 +21,7 @@ from ckcv_ray.core.rounds import (
     list_anchors,
     share_effort,
 )
-from ckcv_ray.core.schedule import Stage, Unit
+from ckcv_ray.core.schedule import Lengths, Stage, Unit
 from ckcv_ray.core.selection import ABSENT
 from ckcv_ray.engine.batches import Batch
 from ckcv_ray.engine.progress import Progress
@@ -256,14 +255,14 @@ class BudgetQueue(RaceQueue):
 
     def expect_values(self) -> list[Values]:
         """Return the values expected of every candidate, (n_paths, n_steps) for each fold size."""
-        problem, means = self.problem, dict[int, Mean]()
+        problem, means = self.problem, dict[int, SplitMean]()
         for j in range(len(problem.sizes)):
             wanted = self.is_wanted(j)
             if wanted.any():
                 values = self.compute_values(j)
                 known = wanted & (values >= 0)
                 splits = known.sum(axis=0)
-                means[j] = Mean(np.where(known, values, 0.0).sum(axis=0) / np.maximum(splits, 1), splits)
+                means[j] = SplitMean(np.where(known, values, 0.0).sum(axis=0) / np.maximum(splits, 1), splits)
         return expect_values(
             self.settings, means, self.search.survivors, problem.screened, problem.sizes, self.transfer
         )

@@ -5,7 +5,7 @@ study the trial uses a thinned one.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from time import monotonic, process_time
 from typing import Any
 
@@ -31,9 +31,10 @@ WORKERS = (1, 8, 64, 512)
 MOST_TRIAL_EVALUATIONS = 500_000
 MOST_SIZES, MOST_VALUES, MOST_SPLITS = 48, 12, 20
 RAY_SECONDS = 5.0
+FEW_FOLDS, FEW_SPLITS = (3, 5, 10), 5  # a race that is quick on many rows
 LEAST_SECONDS = 0.05
 MOST_TRIAL_ROWS = 20_000  # of a training set; a fit on more may take too long for a trial
-MARGIN = 0.85  # share of a budget that is planned: later fits may take longer than those of the trial
+PLANNED_SHARE = 0.85  # share of a budget that is planned: later fits may take longer than those of the trial
 
 
 @dataclass(frozen=True)
@@ -67,6 +68,9 @@ class Plan:
         seconds_at_most: seconds for one worker if nothing were dropped.
         seconds_by_workers: expected seconds by number of workers; 1 means a single process without Ray.
         claims: the rows that each claim by class needs, and how many there will be.
+        effort: that of a search within a budget; None for a race.
+        seconds_by_effort: expected seconds on one worker with less and more effort; empty for a race.
+        few_folds: expected seconds on one worker of a race over ``FEW_FOLDS`` with ``FEW_SPLITS`` splits.
     """
 
     evaluations: int
@@ -76,6 +80,9 @@ class Plan:
     seconds_at_most: float
     seconds_by_workers: dict[int, float]
     claims: tuple[Requirement, ...] = ()
+    effort: int | None = None
+    seconds_by_effort: dict[int, float] = field(default_factory=dict)
+    few_folds: float = 0.0
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields as JSON values."""
@@ -119,10 +126,17 @@ def fit_effort(problem: Problem, expected: Estimate, seconds: float, workers: in
         workers: number of processes that share the work.
     """
     rates, runs = expected.rates, 1.0 + problem.outer_splits * problem.inner_share
-    typical = np.mean([problem.cost(Stage.SELECT, j) for j in range(len(problem.sizes))], axis=0)
-    each = rates.seconds_for(typical * problem.settings_per_learner / problem.n_settings)
-    available = MARGIN * seconds * workers / expected.processor / runs - _seconds_of_refits(problem, rates)
+    each = _seconds_of_evaluation(problem, rates)
+    available = PLANNED_SHARE * seconds * workers / expected.processor / runs - _seconds_of_refits(
+        problem, rates
+    )
     return int(min(max(available / each, 1.0), MOST))
+
+
+def _seconds_of_evaluation(problem: Problem, rates: Rates) -> float:
+    """Return the mean seconds of an evaluation on all training rows of a split."""
+    typical = np.mean([problem.cost(Stage.SELECT, j) for j in range(len(problem.sizes))], axis=0)
+    return rates.seconds_for(typical * problem.settings_per_learner / problem.n_settings)
 
 
 def plan(
@@ -164,7 +178,8 @@ def plan_problem(problem: Problem, workers: Sequence[int] = WORKERS) -> Plan:
     seconds = expected.outcome.seconds + expected.seconds
     if not isinstance(problem.study.search, Budget):
         seconds *= every / some
-    stages = 2 if problem.study.exhaustive else 1
+    stages, effort = 2 if problem.study.exhaustive else 1, problem.study.effort
+    each = _seconds_of_evaluation(problem, expected.rates) * (1 + problem.outer_splits * problem.inner_share)
     runs = _sizes_of_runs(problem)
     splits = sum(size.n_splits for sizes in runs for size in sizes)
     return Plan(
@@ -177,6 +192,13 @@ def plan_problem(problem: Problem, workers: Sequence[int] = WORKERS) -> Plan:
             count: wall_seconds(seconds, count) if count > 1 else seconds for count in workers
         },
         claims=requirements(problem),
+        effort=effort,
+        seconds_by_effort={
+            another: max(0.0, seconds + (another - effort) * each) for another in (effort // 4, 4 * effort)
+        }
+        if effort is not None
+        else {},
+        few_folds=len(FEW_FOLDS) * FEW_SPLITS * problem.n_settings * each,
     )
 
 

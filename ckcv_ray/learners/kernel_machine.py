@@ -16,7 +16,7 @@ from ckcv_ray.tables.target import Label
 from ckcv_ray.tables.task import Task
 from ckcv_ray.validation import MOST, check_choice, grid, quote
 
-COSTS = grid("C", tuple(10.0 ** (e / 2) for e in range(-4, 9)))
+COST_GRID = grid("C", tuple(10.0 ** (e / 2) for e in range(-4, 9)))
 WIDTHS = grid("gamma", tuple(10.0 ** (e / 2) for e in range(-8, 3)))
 SCALES = ("standard", "none")
 COST = Option(
@@ -51,7 +51,7 @@ class KernelMachine(Learner):
         InputError: a field of the wrong type or outside its range.
     """
 
-    C: tuple[float, ...] = option(COSTS, COST)
+    C: tuple[float, ...] = option(COST_GRID, COST)
     gamma: tuple[float, ...] = option(WIDTHS, GAMMA)
     scale: str = option("standard", SCALE)
 
@@ -87,7 +87,7 @@ class KernelMachine(Learner):
 
     def usual(self, task: Task) -> Self:
         """Return the learner at C = 1 and gamma = 1 / d for d columns, unless other values were given."""
-        C = (1.0,) if self.C == COSTS else self.C
+        C = (1.0,) if self.C == COST_GRID else self.C
         gamma = (1.0 / task.X.shape[1],) if self.gamma == WIDTHS else self.gamma
         return replace(self, C=C, gamma=gamma)
 

@@ -24,8 +24,8 @@ from ckcv_ray.reports.summary import (
     describe_baseline,
     describe_edges,
     describe_learner,
-    describe_search,
     describe_shares,
+    name_search,
 )
 from ckcv_ray.reports.values import ResultValues
 from ckcv_ray.study import Candidate
@@ -70,7 +70,7 @@ def describe_run(result: ResultValues, queue: RaceQueue) -> dict[str, Any]:
     splits, winner, sample = _list_splits(result, queue, leader), certificate.winner, certificate.sample
     return {
         "certificate": certificate,
-        "search": describe_search(result),
+        "search": name_search(result),
         "sample": sample,
         "quoted": certificate.claims.first,
         "best": Candidate(result.setting, result.k),

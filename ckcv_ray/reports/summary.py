@@ -65,7 +65,7 @@ def _summarize_run(result: ResultValues) -> Iterator[str]:
     if len(per_learner) > 1:
         yield from (f"learner        {row['learner']}: {describe_learner(row)}" for row in per_learner)
     yield from _describe_reported(result)
-    yield f"search         {describe_search(result)}"
+    yield f"search         {name_search(result)}"
     yield from _describe_cost(result.execution)
     yield from (f"note           {sentence}" for sentence in describe_edges(problem, result.setting))
     yield ""
@@ -219,7 +219,7 @@ def _describe_reported(result: ResultValues) -> list[str]:
     return lines
 
 
-def describe_search(result: ResultValues) -> str:
+def name_search(result: ResultValues) -> str:
     """Say how candidates were compared, and how many were left of which one may be better."""
     search, candidates = result.certificate.winner.search, len(result.candidates)
     if search is None:

@@ -329,7 +329,8 @@ class Problem:
     @property
     def n_inner(self) -> int:
         """Number of units to select on in each outer split."""
-        return self.outer.sizes[0].n_train
+        assert self.study.outer is not None
+        return self.study.outer.fold_sizes(self.task.n_units)[0].n_train
 
     def candidate(self, leader: Leader) -> Candidate:
         """Return the candidate at a leader's position, with the smallest k of its fold size."""

@@ -26,6 +26,9 @@ KEYS = {
     "seconds_at_most",
     "seconds_by_workers",
     "claims",
+    "effort",
+    "seconds_by_effort",
+    "few_folds",
 }
 
 
