@@ -186,10 +186,9 @@ def _suggest(planned: Plan) -> list[str]:
     seconds = planned.seconds_by_workers.get(1, planned.seconds_at_most)
     lines = []
     if planned.effort is not None:
-        others = [
-            f"--effort {effort}: about {duration(time)}" for effort, time in planned.seconds_by_effort.items()
-        ]
-        lines.append(f"search         budget, effort {planned.effort:,}; {'; '.join(others)}")
+        times = planned.seconds_by_effort.items()
+        instead = "; ".join(f"--effort {effort}: about {duration(time)}" for effort, time in times)
+        lines.append(f"search         budget, effort {planned.effort:,}; {instead}")
     if planned.effort is not None or seconds > LONG:
         folds = ",".join(map(str, FEW_FOLDS))
         options = f"--search race --k {folds} --n-splits {FEW_SPLITS}"

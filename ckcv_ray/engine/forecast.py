@@ -127,10 +127,8 @@ def fit_effort(problem: Problem, expected: Estimate, seconds: float, workers: in
     """
     rates, runs = expected.rates, 1.0 + problem.outer_splits * problem.inner_share
     each = _seconds_of_evaluation(problem, rates)
-    available = PLANNED_SHARE * seconds * workers / expected.processor / runs - _seconds_of_refits(
-        problem, rates
-    )
-    return int(min(max(available / each, 1.0), MOST))
+    available = PLANNED_SHARE * seconds * workers / expected.processor / runs
+    return int(min(max((available - _seconds_of_refits(problem, rates)) / each, 1.0), MOST))
 
 
 def _seconds_of_evaluation(problem: Problem, rates: Rates) -> float:

@@ -137,10 +137,8 @@ def _number_rows(rows: Rows) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
 
 def _hash_items(items: NDArray[np.void]) -> NDArray[np.uint64]:
     """Return a hash of each row's bits, the same for equal rows: FNV-1a, a number at a time."""
-    words, hashes = (
-        items.view(np.uint64).reshape(len(items), items.itemsize // 8),
-        np.full(len(items), FNV_BASIS),
-    )
+    words = items.view(np.uint64).reshape(len(items), items.itemsize // 8)
+    hashes = np.full(len(items), FNV_BASIS)
     for column in words.T:
         hashes ^= column
         hashes *= FNV_PRIME

@@ -93,7 +93,7 @@ REFUSED = {
     "of the SVM": ({"learner": "svm", "param": "C=1"}, "requires learner linear"),
     "options of the SVM": (
         {"learner": "forest", "gamma": 1.0},
-        "requires learner svm, not forest; parameters of forest are given by param$",
+        "requires learner svm or svm_nystroem, not forest; parameters of forest are given by param$",
     ),
 }
 
