@@ -12,6 +12,7 @@ be concatenated.
 
     python jobs/paper/bound_coverage.py --runs 500 --picture docs/results/coverage.svg
     python jobs/paper/bound_coverage.py --settings ringnorm:200,eight:200 --runs 20 --json
+    python jobs/paper/bound_coverage.py --settings ringnorm:200,eight:200 --effort 500
 """
 
 import sys
@@ -80,31 +81,33 @@ def chosen(text: str) -> list[Setting]:
     return settings
 
 
-def stored(file: Path | None) -> Runs:
-    """Read the runs in a file, leaving out lines that were not written to the end."""
+def stored(file: Path | None, effort: int = 0) -> Runs:
+    """Read the runs of an effort in a file, leaving out lines that were not written to the end."""
     runs: Runs = {}
     for line in file.read_text().splitlines() if file is not None and file.exists() else ():
         try:
             run = json.loads(line)
         except ValueError:
             continue
-        runs[run["setting"], run["run"]] = run
+        if run.get("effort", 0) == effort:
+            runs[run["setting"], run["run"]] = run
     return runs
 
 
-def timed(setting: Setting, run: int) -> Run:
+def timed(setting: Setting, run: int, effort: int) -> Run:
     """Compute a run, and its seconds of computing, whatever else the machine does."""
     start = process_time()
-    claims = trial(setting, run)
-    return {"setting": str(setting), "run": run, "seconds": process_time() - start, "claims": claims}
+    claims = trial(setting, run, effort)
+    named = {"setting": str(setting), "run": run, "effort": effort}
+    return {**named, "seconds": process_time() - start, "claims": claims}
 
 
-def computed(missing: list[tuple[Setting, int]], workers: int) -> Iterator[Run]:
+def computed(missing: list[tuple[Setting, int]], workers: int, effort: int) -> Iterator[Run]:
     """Yield runs as they finish, computed in ``workers`` processes, and report the progress."""
     start = shown = perf_counter()
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
         try:
-            futures = [pool.submit(timed, *one) for one in missing]
+            futures = [pool.submit(timed, *one, effort) for one in missing]
             for done, future in enumerate(as_completed(futures), start=1):
                 yield future.result()
                 now = perf_counter()
@@ -116,12 +119,12 @@ def computed(missing: list[tuple[Setting, int]], workers: int) -> Iterator[Run]:
             pool.shutdown(cancel_futures=True)
 
 
-def collected(settings: list[Setting], numbers: range, workers: int, out: Path | None) -> Runs:
+def collected(settings: list[Setting], numbers: range, workers: int, out: Path | None, effort: int) -> Runs:
     """Return all runs, computing and storing those that the file lacks.
 
     Run 0 of every setting comes first, then run 1, so that the time spent shows the time left.
     """
-    runs = stored(out)
+    runs = stored(out, effort)
     missing = [(one, i) for i, one in product(numbers, settings) if (str(one), i) not in runs]
     if not missing:
         return runs
@@ -129,7 +132,7 @@ def collected(settings: list[Setting], numbers: range, workers: int, out: Path |
         out.parent.mkdir(parents=True, exist_ok=True)
         with out.open("a") as file:
             file.write("\n" if out.stat().st_size else "")  # an unfinished last line stays apart
-    for run in computed(missing, workers):
+    for run in computed(missing, workers, effort):
         runs[run["setting"], run["run"]] = run
         if out is not None:
             with out.open("a") as file:
@@ -250,6 +253,7 @@ def main(
     first: Annotated[
         int, typer.Option(min=0, help="Number of the first one; those before are left out.")
     ] = 0,
+    effort: Annotated[int, typer.Option(help="Search within a budget of this effort; 0 to race.")] = 0,
     out: Annotated[Path | None, typer.Option(help="File of finished runs, continued.")] = None,
     picture_file: Annotated[Path | None, typer.Option("--picture", help="SVG file to draw.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
@@ -259,7 +263,7 @@ def main(
     if first >= runs:
         raise typer.BadParameter(f"--first {first}: the number of the last run is {runs - 1}")
     numbers = range(first, runs)
-    done = collected(asked, numbers, workers, out)
+    done = collected(asked, numbers, workers, out, effort)
     by_setting = {one: [done[str(one), i] for i in numbers] for one in asked}
     summaries = {one: summary(rows) for one, rows in by_setting.items()}
     seconds = {str(one): sum(row["seconds"] for row in rows) / len(rows) for one, rows in by_setting.items()}

@@ -38,13 +38,17 @@ class Measured(NamedTuple):
     truth: float
 
 
-def trial(setting: Setting, run: int) -> dict[str, tuple[float, float]]:
+def trial(setting: Setting, run: int, effort: int = 0) -> dict[str, tuple[float, float]]:
     """Return bound and truth of every claim on learning set ``run`` of a setting.
+
+    With an effort, candidates are compared within a budget, also inside each outer split.
 
     Claims are left out whose study is refused since a part of the rows lacks a class.
     """
     source, rng = SOURCES[setting.source], setting.generator(run)
     study = STUDY.replace(seed=int(rng.integers(2**32)))
+    if effort:
+        study = study.replace(search="budget", effort=effort)
     rows, fresh = source.draw(setting.n, rng), source.fresh(rng)
     measured: dict[str, tuple[float, float]] = {}
     with one_thread():
