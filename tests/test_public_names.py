@@ -64,6 +64,16 @@ studies = {
         resampling=other.resampling,
         search=ckcv_ray.Race(ckcv_ray.MeanError(delta=0.1)),
     ),
+    "budget": ckcv_ray.Study(
+        learner=other.learner,
+        resampling=ckcv_ray.Complete(k=(3, 4), n_splits=2),
+        search=ckcv_ray.Budget(effort=40),
+    ),
+    "auto": ckcv_ray.Study(
+        learner=other.learner,
+        resampling=ckcv_ray.Complete(k=(3, 4), n_splits=2),
+        search=ckcv_ray.Auto(),
+    ),
     "nearest": ckcv_ray.Study(
         learner=ckcv_ray.AnyEstimator(
             {"n_neighbors": (1, 3)}, estimator="sklearn.neighbors:KNeighborsClassifier"

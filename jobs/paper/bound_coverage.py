@@ -94,7 +94,7 @@ def stored(file: Path | None, effort: int = 0) -> Runs:
     return runs
 
 
-def timed(setting: Setting, run: int, effort: int) -> Run:
+def timed(setting: Setting, run: int, effort: int = 0) -> Run:
     """Compute a run, and its seconds of computing, whatever else the machine does."""
     start = process_time()
     claims = trial(setting, run, effort)
@@ -102,7 +102,7 @@ def timed(setting: Setting, run: int, effort: int) -> Run:
     return {**named, "seconds": process_time() - start, "claims": claims}
 
 
-def computed(missing: list[tuple[Setting, int]], workers: int, effort: int) -> Iterator[Run]:
+def computed(missing: list[tuple[Setting, int]], workers: int, effort: int = 0) -> Iterator[Run]:
     """Yield runs as they finish, computed in ``workers`` processes, and report the progress."""
     start = shown = perf_counter()
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:

@@ -160,7 +160,7 @@ def test_what_is_expected_is_said_for_the_workers_there_are(
 ) -> None:
     outcome = Outcome(np.empty(0, record_type(2)), (), ())
     inputs = share(Problem.of(Study(), blobs(30)))
-    command_run._confirm(Estimate(30.0, 1e-9, outcome, inputs), execution, yes=True)
+    command_run._confirm(Estimate(30.0, 1e-9, outcome, inputs), execution, yes=True, limited=False)
     assert messages in capfd.readouterr().err.replace("\n", " ")
 
 

@@ -176,7 +176,9 @@ def test_refused_studies_are_runs_without_a_failure() -> None:
 def test_the_job(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """Its JSON, its file, which is continued, and its picture and tables."""
     monkeypatch.setattr(
-        bound_coverage, "computed", lambda missing, workers: (bound_coverage.timed(*one) for one in missing)
+        bound_coverage,
+        "computed",
+        lambda missing, workers, effort: (bound_coverage.timed(*one) for one in missing),
     )
     out, svg = tmp_path / "runs.jsonl", tmp_path / "coverage.svg"
     common = {"workers": 1, "out": out, "picture_file": None}
