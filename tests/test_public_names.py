@@ -165,6 +165,8 @@ def test_a_whole_job_is_done_with_public_names_alone(tmp_path: Path) -> None:
         "balanced",
         "cost",
         "mean",
+        "budget",
+        "auto",
         "nearest",
         "five",
     ]
