@@ -63,7 +63,7 @@ def certify(
     groups = _count_groups(problem, models.best)
     certificate = Certificate(
         origin=Origin(problem.run_id, problem.study.certify, digests),
-        winner=replace(_describe_winner(problem, candidate, l_ms, models.best, provisional), search=search),
+        winner=_describe_winner(problem, candidate, l_ms, models.best, provisional, search),
         sample=_describe_sample(problem, repeats.rows, groups),
         counts=_count_models(problem, candidate.k, models, groups),
         claims=Claims(tuple(claims), without.first, find_refused(problem)),
@@ -84,7 +84,12 @@ def certify(
 
 
 def _describe_winner(
-    problem: Problem, candidate: Candidate, l_ms: float, ensemble: Ensemble, provisional: bool
+    problem: Problem,
+    candidate: Candidate,
+    l_ms: float,
+    ensemble: Ensemble,
+    provisional: bool,
+    search: Searched | None,
 ) -> Winner:
     size, criterion = problem.find_size(candidate.k), problem.criterion
     totals = [member.totals for member in ensemble.members]
@@ -101,6 +106,7 @@ def _describe_winner(
         delta=problem.study.delta,
         l_ms=l_ms,
         l_ee=criterion.compute_l_ee(totals, units, problem.study.seed),
+        search=search,
     )
 
 

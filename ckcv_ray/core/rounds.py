@@ -18,10 +18,8 @@ from ckcv_ray.core.resampling.base import FoldSize
 from ckcv_ray.core.schedule import Lengths, Transfer
 
 MOST_ANCHORS = 3
-ANCHORS_WEIGHT, LAST_WEIGHT = (
-    2.0,
-    4.0,
-)  # effort of the last two rounds, relative to one that compares settings
+ANCHORS_WEIGHT = 2.0  # effort of the last round but one, relative to one that compares settings
+LAST_WEIGHT = 4.0  # effort of the last round
 
 
 class SplitMean(NamedTuple):
@@ -190,10 +188,10 @@ def choose(
         reported: positions of the fold sizes that are reported.
     """
     ranked = [tuple(at) for at in rank(expected, order).tolist()]
-    needed = [next((at for at in ranked if at[0] == j), None) for j in reported] or ranked[:1]
+    firsts = [next((at for at in ranked if at[0] == j), None) for j in reported]
+    needed = [at for at in firsts if at is not None] or ranked[:1]
     lengths: dict[int, Lengths] = {}
-    for i, at in enumerate([*filter(None, needed), *ranked]):
-        size, path, step = at
+    for i, (size, path, step) in enumerate([*needed, *ranked]):
         steps = lengths.get(size, np.zeros(len(order), np.intp))
         effort -= max(0, step + 1 - int(steps[path])) * n_splits[size]
         if effort < 0 and i >= len(needed):

@@ -57,8 +57,8 @@ class BudgetQueue(RaceQueue):
         self.racing = False
         self.exists: Mask = self.selection.sizes[0].values[0] != ABSENT
         self.settings: Values = np.where(self.exists, 0.0, inf)
-        n_paths, folds = len(self.exists), (*problem.sizes, *problem.screens)
-        self.wanted: list[Lengths] = [np.zeros((fold.n_splits, n_paths), np.intp) for fold in folds]
+        n_paths = len(self.exists)
+        self.wanted: list[Lengths] = [np.zeros((fold.n_splits, n_paths), np.intp) for fold in problem.folds]
         self.begin_round(self.plan_screen())
 
     def plan(self, workers: int, least: float = 0.0) -> Batch:
@@ -93,10 +93,7 @@ class BudgetQueue(RaceQueue):
         """Return the seconds of selection expected to be left for one worker; inf if not yet known."""
         if self.racing:
             return super().expect_left()
-        problem = self.problem
-        typical = np.mean([problem.cost(Stage.SELECT, j) for j in range(len(problem.sizes))], axis=0)
-        shares = problem.settings_per_learner / problem.n_settings
-        return self.expect_known() + self.rates.seconds_for(self.left * shares * typical)
+        return self.expect_known() + self.rates.seconds_for(self.left * self.problem.mean_cost)
 
     def progress(self) -> Progress:
         """Return the progress of the run, in evaluations that rounds want, of which the last drops some."""
@@ -128,7 +125,7 @@ class BudgetQueue(RaceQueue):
         """Begin a round: its effort is taken from what is left, and what has no record is to be computed."""
         self.rounds.append(following)
         for position, more in _extend(self.wanted, following).items():
-            self.left -= float(self.weigh(position, more))
+            self.left -= self.weigh(position, more)
         if not self.racing:
             self.begin(self.list_missing())
 
@@ -191,12 +188,12 @@ class BudgetQueue(RaceQueue):
         It has as many splits as its share of the effort allows, of the largest screen that allows enough.
         """
         lengths = keep_best(self.settings, self.counts[len(self.rounds)], self.order)
-        n, share = len(self.problem.sizes), self.share_effort()
-        positions = [self.problem.screened, *range(n, n + len(self.problem.screens))]
-        enough = min(self.search.least_splits, self.problem.fold(positions[0]).n_splits)
+        share, positions = self.share_effort(), self.problem.screen_positions
+        most = self.problem.folds[positions[0]].n_splits
+        enough = min(self.search.least_splits, most)
         affordable = [int(share / self.weigh(position, lengths)) for position in positions]
         at = next((i for i, splits in enumerate(affordable) if splits >= enough), len(positions) - 1)
-        n_splits = min(max(1, affordable[at]), self.problem.fold(positions[at]).n_splits)
+        n_splits = min(max(1, affordable[at]), most)
         return Round({positions[at]: lengths}, {positions[at]: n_splits})
 
     def plan_anchors(self) -> Round:
@@ -232,12 +229,8 @@ class BudgetQueue(RaceQueue):
 
     def weigh(self, position: int, lengths: Lengths) -> float:
         """Return the effort of the first steps of paths on one split: evaluations, fewer if on fewer rows."""
-        n, problem = len(self.problem.sizes), self.problem
-        evaluations = np.bincount(problem.learner_of_paths, lengths, len(problem.learners))
-        if position < n:
-            return float(evaluations.sum())
-        ratio = problem.cost(Stage.SELECT, position) / problem.cost(Stage.SELECT, problem.screened)
-        return float(evaluations @ ratio)
+        evaluations = np.bincount(self.order, lengths, len(self.problem.learners))
+        return float(evaluations @ self.problem.weigh(position))
 
     @property
     def order(self) -> Index:

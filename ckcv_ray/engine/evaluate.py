@@ -176,7 +176,7 @@ def _watch(unit: Unit, inputs: Inputs, path: int, length: int) -> AbstractContex
         return UNWATCHED
     problem = inputs.problem
     setting = describe_setting(problem.learner.space.setting(path, length - 1)) or "the only setting"
-    text = f"at {setting}, on split {unit.split} with {problem.fold(unit.size).n_train} training rows"
+    text = f"at {setting}, on split {unit.split} with {problem.folds[unit.size].n_train} training rows"
     return watch_fit((problem.run_id, str(unit.stage), unit.size, unit.split, path), text, length)
 
 

@@ -126,15 +126,9 @@ def fit_effort(problem: Problem, expected: Estimate, seconds: float, workers: in
         workers: number of processes that share the work.
     """
     rates, runs = expected.rates, 1.0 + problem.outer_splits * problem.inner_share
-    each = _seconds_of_evaluation(problem, rates)
+    each = rates.seconds_for(problem.mean_cost)
     available = PLANNED_SHARE * seconds * workers / expected.processor / runs
     return int(min(max((available - _seconds_of_refits(problem, rates)) / each, 1.0), MOST))
-
-
-def _seconds_of_evaluation(problem: Problem, rates: Rates) -> float:
-    """Return the mean seconds of an evaluation on all training rows of a split."""
-    typical = np.mean([problem.cost(Stage.SELECT, j) for j in range(len(problem.sizes))], axis=0)
-    return rates.seconds_for(typical * problem.settings_per_learner / problem.n_settings)
 
 
 def plan(
@@ -177,7 +171,7 @@ def plan_problem(problem: Problem, workers: Sequence[int] = WORKERS) -> Plan:
     if not isinstance(problem.study.search, Budget):
         seconds *= every / some
     stages, effort = 2 if problem.study.exhaustive else 1, problem.study.effort
-    each = _seconds_of_evaluation(problem, expected.rates) * (1 + problem.outer_splits * problem.inner_share)
+    each = expected.rates.seconds_for(problem.mean_cost) * (1 + problem.outer_splits * problem.inner_share)
     runs = _sizes_of_runs(problem)
     splits = sum(size.n_splits for sizes in runs for size in sizes)
     return Plan(
@@ -259,9 +253,8 @@ def _whole_split(problem: Problem) -> Iterator[Unit]:
 
     Smaller parts, with which such a search begins, would not say how long fits on all rows take.
     """
-    n = len(problem.sizes)
-    positions = [problem.screened, *range(n, n + len(problem.screens))]
-    small = [at for at in positions if problem.rows_in(problem.fold(at).n_train) <= MOST_TRIAL_ROWS]
+    positions = problem.screen_positions
+    small = [at for at in positions if problem.rows_in(problem.folds[at].n_train) <= MOST_TRIAL_ROWS]
     every = tuple(enumerate(problem.learner.space.lengths))
     return _singly(Unit(Stage.SELECT, (small or positions[-1:])[0], 0, every), problem)
 

@@ -196,6 +196,6 @@ def describe_failures(failures: Sequence[Failure], problem: Problem) -> str:
     if not failures:
         return "no failure was recorded"
     first = failures[0]
-    lost = Candidate(problem.learner.space.setting(first.path, first.first), problem.fold(first.size).k)
+    lost = Candidate(problem.learner.space.setting(first.path, first.first), problem.folds[first.size].k)
     where = f"{lost}, split {first.split}"
     return f"{len(failures)} paths failed, the first at {where}:\n{first.traceback}"

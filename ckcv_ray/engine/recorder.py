@@ -218,7 +218,7 @@ class Recorder(Supply, Generic[RunQueue]):
             "environment": environment(self.problem.learner),
             "damaged": self._damaged,
             "failures": [
-                (failure.path, self.problem.fold(failure.size).k, failure.split, failure.traceback)
+                (failure.path, self.problem.folds[failure.size].k, failure.split, failure.traceback)
                 for failure in self.queue.failures()
             ],
             "evaluations": counts,

@@ -49,7 +49,7 @@ class Ledger:
     """
 
     def __init__(self, problem: Problem) -> None:
-        self.n_splits = np.array([size.n_splits for size in (*problem.sizes, *problem.screens)])
+        self.n_splits = np.array([size.n_splits for size in problem.folds])
         self.lengths = np.array(problem.learner.space.lengths)
         self.n_totals = problem.n_totals
         self._type = problem.total_type

@@ -79,7 +79,7 @@ def _group_failures(failures: Sequence[Failure], problem: Problem) -> list[tuple
             shorten_setting(problem.learner.space.setting(failure.path, step))
             for step in (failure.first, failure.stop - 1)
         )
-        stage, k = "estimate" if failure.estimate else "select", problem.fold(failure.size).k
+        stage, k = "estimate" if failure.estimate else "select", problem.folds[failure.size].k
         groups.setdefault(failure.traceback, []).append((stage, k, failure.split, first, last))
     return list(groups.items())
 

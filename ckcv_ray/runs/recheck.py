@@ -239,7 +239,9 @@ class RecheckQueue(ListQueue):
         """Return a phrase that names the scored rows of a split."""
         if self.problem.scores:
             return f"{'split' if size == OUTER else 'inner split'} {split}"
-        return f"{'estimate' if estimate else 'select'} set of split {split}, k = {self.problem.fold(size).k}"
+        return (
+            f"{'estimate' if estimate else 'select'} set of split {split}, k = {self.problem.folds[size].k}"
+        )
 
 
 def recheck(

@@ -161,7 +161,7 @@ class Log:
         _check_filled(rows, *POSITIONS)
         size, split, path, step = (rows[name].to_numpy() for name in POSITIONS)
         lengths = np.array(self.problem.learner.space.lengths)
-        folds = (*self.problem.sizes, *self.problem.screens)
+        folds = self.problem.folds
         screen = size >= len(self.problem.sizes)
         if np.any(screen & (rows["stage"].to_numpy(zero_copy_only=False) != STAGES[False])):
             raise ValueError("size is outside the study")
@@ -175,7 +175,7 @@ class Log:
 
     def _check_totals(self, records: Records, problem: Problem) -> None:
         totals = records["totals"].astype(np.int64)
-        units = [size.n_select for size in (*problem.sizes, *problem.screens)]
+        units = [size.n_select for size in problem.folds]
         rows = np.array(list(map(problem.most_rows_in, units)))[records["size"]]
         errors = totals[:, : problem.task.n_classes]
         if np.any(totals < 0) or np.any(errors.sum(axis=1) > rows):

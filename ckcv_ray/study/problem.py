@@ -221,9 +221,9 @@ class Problem:
         (n_splits, n_classes), for which the splits are drawn the first time.
         """
         if not self.criterion.by_class:
-            return self.fold(size).n_select
+            return self.folds[size].n_select
         if size not in self._class_rows:
-            splits = [self.split(size, number) for number in range(self.fold(size).n_splits)]
+            splits = [self.split(size, number) for number in range(self.folds[size].n_splits)]
             self._class_rows[size] = np.array(
                 [[self._count_classes(split.select), self._count_classes(split.estimate)] for split in splits]
             )
@@ -254,10 +254,27 @@ class Problem:
             n_train //= 2
         return tuple(screens)
 
-    def fold(self, position: int) -> FoldSize:
-        """Return the fold size, or the screen, at a position."""
-        n = len(self.sizes)
-        return self.sizes[position] if position < n else self.screens[position - n]
+    @cached_property
+    def folds(self) -> tuple[FoldSize, ...]:
+        """Fold sizes and screens, by position."""
+        return (*self.sizes, *self.screens)
+
+    @property
+    def screen_positions(self) -> tuple[int, ...]:
+        """Positions at which settings can be compared: on all rows of a split, and on ever fewer."""
+        return (self.screened, *range(len(self.sizes), len(self.folds)))
+
+    def weigh(self, position: int) -> Costs:
+        """Return the cost of an evaluation at a position for each learner, relative to one on all rows."""
+        if position < len(self.sizes):
+            return np.ones(len(self.learners))
+        return self.cost(Stage.SELECT, position) / self.cost(Stage.SELECT, self.screened)
+
+    @property
+    def mean_cost(self) -> Costs:
+        """Cost of an evaluation on all rows of a split by each learner, times its share of the settings."""
+        every = np.mean([self.cost(Stage.SELECT, j) for j in range(len(self.sizes))], axis=0)
+        return np.asarray(every * self.settings_per_learner / self.n_settings)
 
     def split(self, size: int, number: int) -> Split:
         """Return the rows of split ``number`` of the fold size at position ``size``."""
@@ -371,8 +388,7 @@ class Problem:
         search = self.study.search
         if not isinstance(search, Budget):
             return
-        last = self.screens[-1].n_train if self.screens else self.sizes[self.screened].n_train
-        ratio = np.max(self.compute_cost(last) / self.compute_cost(self.sizes[self.screened].n_train))
+        ratio = np.max(self.weigh(self.screen_positions[-1]))
         screens = len(count_kept(self.n_settings, search.keep, search.survivors))
         needed = self.n_settings * ratio, max(size.n_splits for size in self.sizes)  # first and last round
         least = ceil(max(need / share_effort(1.0, screens, 0) for need in needed))
@@ -473,7 +489,7 @@ class Problem:
         """
         refit = stage is not Stage.SELECT
         if (refit, size) not in self._costs:
-            fold = self.fold(size)
+            fold = self.folds[size]
             self._costs[refit, size] = self.compute_cost(fold.n_train + refit * fold.n_select)
         return self._costs[refit, size]
 
@@ -544,7 +560,7 @@ class Problem:
         """Return a split in units; a screen has the first of a split's units in an order of their own."""
         draws, inner = Draws(self.study.seed), self.resampling.inner
         if not self.scores and size >= len(self.sizes):
-            whole, fold = self._divide(self.screened, number), self.fold(size)
+            whole, fold = self._divide(self.screened, number), self.folds[size]
             rng = Draws(self.study.seed, PART).make_generator(number)
             train, select = rng.permutation(whole.train), rng.permutation(whole.select)
             return Split(np.sort(train[: fold.n_train]), np.sort(select[: fold.n_select]), EMPTY)

@@ -167,7 +167,7 @@ def test_screens_are_parts_of_one_split_each_within_the_one_before() -> None:
     for number in range(3):
         whole = problem.split(problem.screened, number)
         for position in range(first, first + len(problem.screens)):
-            part, fold = problem.split(position, number), problem.fold(position)
+            part, fold = problem.split(position, number), problem.folds[position]
             assert np.isin(part.train, whole.train).all()
             assert np.isin(part.select, whole.select).all()
             assert (len(part.train), len(part.select)) == (fold.n_train, fold.n_select)
