@@ -1,4 +1,4 @@
-"""Benchmark of ``svm_nystroem``: a path of costs at one gamma on a large split, beside LinearSVC.
+"""Benchmark of ``svm_nystroem``: a path of costs at one gamma on a large split, and LinearSVC.
 
 Processor time on one thread: features of the training rows and all fits; LinearSVC is given the features of
 scikit-learn's Nystroem with as many landmarks, which count as its own time, and one cost.
