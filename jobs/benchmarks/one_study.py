@@ -32,7 +32,8 @@ def current_package(backend: str, workers: int | None) -> Package:
     execution = ckcv.Execution(backend, workers)
 
     def ready(source: str, scale: str, splits: int) -> Callable[[], Any]:
-        job = ckcv.Job(ckcv.Study.paper(scale=scale, n_splits=splits), ckcv.read_task(source)[0])
+        make_study = getattr(ckcv.Study, "paper", ckcv.Study.of)  # before there was one, of was the paper's
+        job = ckcv.Job(make_study(scale=scale, n_splits=splits), ckcv.read_task(source)[0])
         return lambda: runs.run_job(job, execution)
 
     return Package(ready, lambda: import_module("ckcv_ray.engine.backend").session(execution))

@@ -24,6 +24,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import places
 from exact import BITS, Values
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -119,10 +120,11 @@ def environment() -> dict[str, Any]:
     """Return what may change bits here: processor, versions, BLAS, and variables that select other code."""
     from samples import lattice
 
-    from ckcv_ray import Execution, Study, run
+    from ckcv_ray import Execution, run
 
     X, y, _ = lattice(12)
-    tiny = run(Study.paper(learner="constant", k=(3,), n_splits=1), X, y, execution=Execution("serial"))
+    study = places.make_study(learner="constant", k=(3,), n_splits=1)
+    tiny = run(study, X, y, execution=Execution("serial"))
     return {name: tiny.execution["environment"][name] for name in ENVIRONMENT}
 
 

@@ -16,7 +16,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from ckcv_ray import Bootstrap, KFold, NestedSplits, Splits, Study, Task
+from ckcv_ray import Bootstrap, KFold, NestedSplits, Splits, Task
 
 N = 48
 
@@ -197,7 +197,7 @@ def untidy(X: Any, y: Any) -> pa.Table:
 def observe(name: str) -> Values:
     """Return the run_id of a study on its table, the JSON text that it is made of, and all of its JSON."""
     options, table, certified = IDENTITIES[name]
-    asked = Study.paper(**options) if certified else places.make_procedure(**options)
+    asked = places.make_study(**options) if certified else places.make_procedure(**options)
     problem = places.make_problem(asked, make_task(table), certified)
     return {
         "run_id": problem.run_id,

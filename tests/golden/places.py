@@ -31,6 +31,11 @@ def find(*places: str) -> Any:
     raise LookupError(f"not found in {', '.join(places)}: add where it has moved to")
 
 
+def make_study(**options: Any) -> Any:
+    """Return a study with a certification, whose defaults are those of the paper."""
+    return find("ckcv_ray:Study.paper", "ckcv_ray:Study.of")(**options)
+
+
 def make_procedure(**options: Any) -> Any:
     """Return a study without a certification, as ``evaluate`` makes it from its options."""
     return find("ckcv_ray:Study.without_certification", "ckcv_ray:Procedure.of")(**options)

@@ -14,7 +14,7 @@ import places
 from exact import Values, digest
 from samples import Sample, cloud, clouds, visits
 
-from ckcv_ray import Execution, KFold, NestedSplits, Study, Subsampling, evaluate, run
+from ckcv_ray import Execution, KFold, NestedSplits, Subsampling, evaluate, run
 
 SERIAL = Execution("serial")
 FIRST_SEED = 20_261_124  # of no other study in this process: splits that are remembered are not drawn again
@@ -93,9 +93,8 @@ def observe(name: str) -> Values:
     seed = FIRST_SEED + NAMES.index(name)
     with record() as made:
         if certified:
-            result = run(
-                Study.paper(**options, seed=seed), sample.X, sample.y, execution=SERIAL, groups=sample.groups
-            )
+            study = places.make_study(**options, seed=seed)
+            result = run(study, sample.X, sample.y, execution=SERIAL, groups=sample.groups)
             places.predict(result, sample.X, "random", seed=seed)
         else:
             evaluate(sample.X, sample.y, execution=SERIAL, groups=sample.groups, seed=seed, **options)

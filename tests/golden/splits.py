@@ -22,7 +22,6 @@ from ckcv_ray import (
     NestedSplits,
     RepeatedKFold,
     SingleSplit,
-    Study,
     Subsampling,
     Task,
 )
@@ -55,7 +54,7 @@ def make_task(rng: Rng, rows: tuple[int, int], grouped: bool = False) -> Task:
 
 def make_study(rng: Rng, rows: tuple[int, int] = MEDIUM, grouped: bool = False, **options: Any) -> Any:
     """Return a study of ``run`` on a task, its seed drawn."""
-    asked = Study.paper(learner="constant", seed=int(rng.integers(2**62)), **options)
+    asked = places.make_study(learner="constant", seed=int(rng.integers(2**62)), **options)
     return places.make_problem(asked, make_task(rng, rows, grouped), certified=True)
 
 

@@ -17,10 +17,10 @@ from samples import Sample, cloud, clouds, lattice, patients, visits
 from ckcv_ray import Execution, Result, Study, run
 
 SERIAL = Execution("serial")
-PLAIN = Study.paper(
+PLAIN = places.make_study(
     C=(0.1, 1.0, 10.0, 1000.0), gamma=(0.01, 0.1, 1.0), k=(3, 4, 5, 10), n_splits=6, report_k=(5,)
 )
-SMALL = Study.paper(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0), k=(3, 5), n_splits=4)
+SMALL = places.make_study(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0), k=(3, 5), n_splits=4)
 LEARNERS = {
     "learner": "tree,naive_bayes,linear",
     "tree.param": {"ccp_alpha": [0.0, 0.05], "criterion": ["gini"], "min_samples_leaf": [1, 5]},
@@ -98,7 +98,7 @@ STUDIES = {
         ("auto", "refit", "full"),
     ),
     "several learners on an untidy table": Golden(
-        Study.paper(k=(3, 5), n_splits=3, encode="target", fill="mean", **LEARNERS), patients(60)
+        places.make_study(k=(3, 5), n_splits=3, encode="target", fill="mean", **LEARNERS), patients(60)
     ),
 }
 NAMES = tuple(STUDIES)
