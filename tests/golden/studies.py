@@ -36,7 +36,7 @@ class Golden(NamedTuple):
         study, sample: what is run.
         rules: by which the learning rows are predicted, besides members drawn with a seed.
         lost: k and the number of a split that the backend loses.
-        newer: options that a commit to compare with may not have; the other studies are compared all the same.
+        newer: options that a commit to compare with may not have; other studies are compared all the same.
     """
 
     study: Study
