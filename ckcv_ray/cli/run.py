@@ -36,6 +36,7 @@ from ckcv_ray.engine.forecast import (
     Estimate,
     Plan,
     estimate,
+    expect_everything,
     fit_effort,
     plan_problem,
     wall_seconds,
@@ -289,12 +290,13 @@ def _run(work: Work, out: Path, execution: Execution, yes: bool, seconds: float 
         if signals.stop():
             raise KeyboardInterrupt
         if seconds is not None and folder.effort(work.problem) is None:
-            backend = choose_backend(execution, expected.seconds)
+            everything = expect_everything(work.problem, expected)
+            backend = choose_backend(execution, min(seconds, everything))
             workers = 1 if backend == "serial" else execution.workers or os.cpu_count() or 1
             effort = fit_effort(work.problem, expected, seconds, workers)
             say(f"{duration(seconds)} allow an effort of {pluralize(effort, 'evaluation')}")
             work = work._replace(problem=work.problem.with_effort(effort))
-            expected = replace(expected, seconds=min(expected.seconds, seconds * workers))
+            expected = replace(expected, seconds=min(everything, seconds * workers))
         _confirm(expected, execution, yes, limited=seconds is not None)
         with signals, Display(console) as display:
             watched = work._replace(expected=expected, listen=display, stop=signals.stop)

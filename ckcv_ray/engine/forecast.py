@@ -115,6 +115,11 @@ def estimate(problem: Problem) -> Estimate:
     return Estimate(left, queue.rates, done, inputs, processor)
 
 
+def expect_everything(problem: Problem, expected: Estimate) -> float:
+    """Return the seconds that all evaluations and the refits would take on one worker, from a trial."""
+    return expected.rates.seconds_for(_work(problem)) + _seconds_of_refits(problem, expected.rates)
+
+
 def fit_effort(problem: Problem, expected: Estimate, seconds: float, workers: int) -> int:
     """Return the effort of a search within a budget that is expected to take a time, at least 1.
 

@@ -81,7 +81,7 @@ class PlainUnpickler(pickle.Unpickler):
         """
         if (module, name) not in CONSTRUCTORS:
             raise pickle.UnpicklingError(f"{module}.{name} is no part of a plain data frame")
-        return super().find_class(module, name)
+        return super().find_class(module.replace("numpy.core", "numpy._core"), name)  # its name since NumPy 2
 
 
 def read_real(name: str) -> pd.DataFrame:

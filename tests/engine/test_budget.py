@@ -14,7 +14,7 @@ from ckcv_ray import Execution, Job
 from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.engine.budget import BudgetQueue
 from ckcv_ray.engine.evaluate import evaluate, make_failures, share
-from ckcv_ray.engine.forecast import estimate, fit_effort
+from ckcv_ray.engine.forecast import estimate, expect_everything, fit_effort
 from ckcv_ray.errors import InputError, StoreError
 from ckcv_ray.records.candidates import per_k, per_learner, summarize_search
 from ckcv_ray.records.record import Outcome, Records
@@ -258,3 +258,12 @@ def test_a_time_becomes_an_effort_that_grows_with_it_and_with_workers() -> None:
     assert 0 < efforts[0] < efforts[1] == efforts[2]
     assert isinstance(problem.with_effort(efforts[0]).study.search, Budget)
     assert problem.with_effort(efforts[0]).run_id == problem.run_id
+
+
+def test_the_time_of_everything_does_not_depend_on_the_effort_and_pays_for_every_evaluation() -> None:
+    problem = Problem.of(STUDY, blobs(60))
+    expected = estimate(problem)
+    seconds = expect_everything(problem, expected)
+    assert seconds == expect_everything(problem.with_effort(10_000), expected)
+    assert fit_effort(problem, expected, seconds / 10, 1) < problem.n_evaluations
+    assert fit_effort(problem, expected, 10 * seconds, 1) >= problem.n_evaluations
