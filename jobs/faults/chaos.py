@@ -39,10 +39,8 @@ import typer
 from rich.console import Console
 
 ROOT = Path(__file__).resolve().parents[2]
-STUDY = [
-    *("twonorm:240:1", "--C", "log:-2:4:9", "--gamma", "log:-4:1:9"),
-    *("--k", "3:12", "--exhaustive"),
-]
+STUDY = ["twonorm:240:1", "--C", "log:-2:4:9", "--gamma", "log:-4:1:9", "--k", "3:12"]
+SEARCHES = {"race": ["--exhaustive"], "budget": ["--search", "budget", "--effort", "12000"]}
 FILES = ("study.json", "data.parquet", "candidates.parquet", "certificate.json", "ensemble/*")
 MARK = "CKCV_CHAOS"
 DEADLINE = 240.0
@@ -65,13 +63,15 @@ class Round:
         folder: an empty folder for the run and its temporary files.
         rng: chooses moments and targets.
         mark: value of an environment variable that identifies the processes of this round.
-        splits: Monte Carlo splits of the study.
+        options: options of the study besides those that all rounds have.
         span: duration of an undisturbed run, in seconds.
     """
 
-    def __init__(self, folder: Path, rng: np.random.Generator, mark: str, splits: int, span: float) -> None:
+    def __init__(
+        self, folder: Path, rng: np.random.Generator, mark: str, options: list[str], span: float
+    ) -> None:
         self.rng, self.mark, self.span = rng, mark, span
-        self.study = [*STUDY, "--n-splits", str(splits)]
+        self.study = [*STUDY, *options]
         self.base, self.out = folder, folder / "run"
         self.deadline, self.faults = time.monotonic() + DEADLINE, 0
         self.options: list[str] = ["--workers", "2"]
@@ -325,12 +325,12 @@ def differing_files(out: Path, reference: Path) -> list[str]:
 
 
 @contextmanager
-def undisturbed(splits: int) -> Iterator[tuple[Path, Path, float]]:
+def undisturbed(options: list[str]) -> Iterator[tuple[Path, Path, float]]:
     """Yield a working folder, the serial run to compare with, and the duration of a run on Ray."""
     with tempfile.TemporaryDirectory(prefix="ckcv-chaos-") as folder:
         reference, timed = Path(folder) / "reference", Path(folder) / "timed"
         timed.mkdir()
-        one = Round(timed, np.random.default_rng(), timed.name, splits, 0.0)
+        one = Round(timed, np.random.default_rng(), timed.name, options, 0.0)
         command = [sys.executable, "-m", "ckcv_ray", "run", *one.study, "--backend", "serial"]
         subprocess.run([*command, "--out", reference], cwd=ROOT, check=True, capture_output=True)
         one.finish()
@@ -357,17 +357,18 @@ def main(
     seed: Annotated[int, typer.Option(min=0, help="Seed of moments and targets.")] = 0,
     kinds: Annotated[str, typer.Option(help="Kinds of faults to use: a,b.")] = ",".join(KINDS),
     splits: Annotated[int, typer.Option(min=1, help="Splits of the study; fewer make shorter rounds.")] = 40,
+    search: Annotated[str, typer.Option(help=f"Search of the study: {' or '.join(SEARCHES)}.")] = "race",
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Print one line for each round, and totals; exit with 1 on any mismatch, hang or leftover."""
-    listed = kinds.split(",")
+    listed, options = kinds.split(","), [*SEARCHES[search], "--n-splits", str(splits)]
     outcomes: list[dict[str, Any]] = []
-    with undisturbed(splits) as (folder, reference, span):
+    with undisturbed(options) as (folder, reference, span):
         for i in range(rounds):
             rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(i,)))
             base = folder / f"{seed}-{i}-{os.getpid()}"
             base.mkdir()
-            one = play(listed[i % len(listed)], Round(base, rng, base.name, splits, span), reference)
+            one = play(listed[i % len(listed)], Round(base, rng, base.name, options, span), reference)
             outcomes.append(one)
             result = "hang" if one["hang"] else ", ".join(one["differing"]) or "identical"
             line = f"round {i}: {one['kind']:<11}{one['faults']:3d} faults {one['seconds']:6.1f} s  {result}"

@@ -19,6 +19,8 @@ from ckcv_ray.engine.backend import SERIAL, SerialBackend
 from ckcv_ray.runs.run import check_job, run_job, run_work
 
 STUDY = Study.paper(C=(0.1, 1.0, 10.0), gamma=(0.01, 0.1, 1.0), k=(3, 4, 5, 10), n_splits=6, report_k=5)
+BUDGET = STUDY.replace(search="budget", effort=200, survivors=3, least_splits=3)
+STUDIES = {"race": STUDY, "budget": BUDGET}
 TASK = blobs(200, d=3)
 ALL_FREE = Study.paper(C=(10.0, 100.0), gamma=(10.0, 30.0), k=10, n_splits=3)  # factors large enough to share
 CLOUD = blobs(150, d=3)
@@ -36,17 +38,17 @@ run_job(Job(ALL_FREE, CLOUD, Path(sys.argv[1])), Execution("serial"))
 RAY_RUNS = """
 import sys
 from pathlib import Path
-from test_identical_bits import STUDY, TASK
+from test_identical_bits import STUDIES, TASK
 from ckcv_ray import Execution, Job
 from ckcv_ray.engine.ray_backend import RayBackend
 from ckcv_ray.engine.ray_cluster import connected
 from ckcv_ray.runs.run import run_job
 
 RayBackend.least_seconds = 0.0  # batches enough for every worker
-workers = [int(word) for word in sys.argv[2:]]
+workers = [int(word) for word in sys.argv[3:]]
 with connected(max(workers), "local"):
     for n in workers:
-        run_job(Job(STUDY, TASK, Path(sys.argv[1]) / str(n)), Execution("ray", n))
+        run_job(Job(STUDIES[sys.argv[2]], TASK, Path(sys.argv[1]) / str(n)), Execution("ray", n))
 """
 
 
@@ -78,11 +80,13 @@ def expected(tmp_path_factory):
 
 
 @pytest.mark.night
-def test_the_number_of_workers(expected, tmp_path):
-    python(RAY_RUNS, tmp_path, 2, 4, 7)
-    for workers in (2, 4, 7):
+@pytest.mark.parametrize("search", STUDIES)
+def test_the_number_of_workers(search, tmp_path):
+    run_job(Job(STUDIES[search], TASK, tmp_path / "serial"), Execution("serial"))
+    python(RAY_RUNS, tmp_path, search, 1, 2, 3, 7)
+    for workers in (1, 2, 3, 7):
         assert json.loads((tmp_path / str(workers) / "execution.json").read_text())["workers"] == workers
-        assert content(tmp_path / str(workers)) == expected
+        assert content(tmp_path / str(workers)) == content(tmp_path / "serial")
 
 
 class Counting(SerialBackend):
