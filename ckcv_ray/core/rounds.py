@@ -54,15 +54,18 @@ def count_kept(settings: int, keep: float, survivors: int) -> list[int]:
     return counts
 
 
-def share_effort(left: float, screens: int, done: int) -> float:
-    """Return the effort of the next round: a weighted share of what is left.
+def weigh_rounds(screens: int) -> list[float]:
+    """Return the effort of each round, relative to one that compares settings.
 
     Args:
-        left: effort that is left.
         screens: number of rounds that compare settings; one more compares fold sizes, and the last is a race.
-        done: number of rounds that are over.
     """
-    weights = [1.0] * screens + [ANCHORS_WEIGHT, LAST_WEIGHT]
+    return [1.0] * screens + [ANCHORS_WEIGHT, LAST_WEIGHT]
+
+
+def share_effort(left: float, screens: int, done: int) -> float:
+    """Return the effort of the next round, a weighted share of what is left after those that are over."""
+    weights = weigh_rounds(screens)
     return left * weights[done] / sum(weights[done:])
 
 

@@ -16,11 +16,11 @@ from ckcv_ray.core.criteria import Criterion, for_groups
 from ckcv_ray.core.draws import PART, Draws
 from ckcv_ray.core.measures import GroupShares, Measure
 from ckcv_ray.core.resampling.base import EMPTY, FoldSize, Resampling, Split, Units
-from ckcv_ray.core.rounds import count_kept, share_effort
+from ckcv_ray.core.rounds import count_kept, weigh_rounds
 from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.core.scores import Score
 from ckcv_ray.core.selection import Leader
-from ckcv_ray.errors import InputError, RunError
+from ckcv_ray.errors import InputError, RunError, pluralize
 from ckcv_ray.learners import Learner
 from ckcv_ray.learners.base import Fits, Setting
 from ckcv_ray.learners.choice import LABEL
@@ -390,12 +390,13 @@ class Problem:
             return
         ratio = np.max(self.weigh(self.screen_positions[-1]))
         screens = len(count_kept(self.n_settings, search.keep, search.survivors))
-        needed = self.n_settings * ratio, max(size.n_splits for size in self.sizes)  # first and last round
-        least = ceil(max(need / share_effort(1.0, screens, 0) for need in needed))
+        weights, splits = weigh_rounds(screens), max(size.n_splits for size in self.sizes)
+        least = ceil(sum(weights) * max(self.n_settings * ratio / weights[0], splits / weights[-1]))
         if search.effort is not None and search.effort < least:
             raise InputError(
                 f"effort={search.effort}: comparing {self.n_settings:,} settings and completing one "
-                f"candidate takes an effort of {least:,} or more"
+                f"candidate on {pluralize(splits, 'split')} takes an effort of {least:,} or more: allow more "
+                "(--effort, --budget), or ask for fewer splits (--n-splits)"
             )
 
     def with_study(self, study: Study) -> "Problem":

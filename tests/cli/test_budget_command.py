@@ -62,7 +62,7 @@ def test_a_time_too_short_for_one_candidate_is_refused_with_the_least_effort(
     assert (code, shown) == (2, "")
     text = " ".join(messages.split())
     assert " allow an effort of 1 evaluation ckcv: effort=1: comparing 42 settings" in text
-    least = re.search(r"completing one candidate takes an effort of (\d+) or more", text)
+    least = re.search(r"completing one candidate on 4 splits takes an effort of (\d+) or more", text)
     assert least is not None, text
     assert not (tmp_path / "run" / "study.json").exists()
     assert ckcv(*words, "--effort", int(least[1]) - 1)[0] == 2

@@ -238,7 +238,10 @@ def test_a_failure_leaves_its_candidate_out_and_the_rest_goes_on() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"effort": 5}, r"effort=5: comparing 12 settings and completing one candidate takes an effort of"),
+        (
+            {"effort": 5},
+            r"effort=5: comparing 12 settings and completing one candidate on 6 splits takes an effort of",
+        ),
         ({"effort": 0}, "effort=0"),
         ({"keep": 1.5}, r"keep=1\.5 is outside \(0, 1\)"),
         ({"survivors": 0}, "survivors=0"),
