@@ -123,7 +123,7 @@ CASES = {
     "medium": Case(
         lambda: make_untidy(200_000),
         "y",
-        ("--learner", "boosting,linear,svm_nystroem", "--n-splits", "5", "--budget", "20m"),
+        ("--learner", "boosting,linear,svm_nystroem", "--n-splits", "5", "--budget", "8m"),
     ),
     "million linear": Case(lambda: make_untidy(1_000_000), "y", ("--learner", "linear", *FEW)),
     "million boosting": Case(lambda: make_untidy(1_000_000), "y", ("--learner", "boosting", *FEW)),

@@ -6,6 +6,7 @@ which the last takes the remainder.
 
     python jobs/studies/network.py --rows 30
     python jobs/studies/network.py --sweep
+    python jobs/studies/network.py --rows 30 --starts 100
 """
 
 import sys
@@ -77,6 +78,21 @@ def crossvalidated(rows: int = 150, sweep: bool = False) -> Result:
     )
 
 
+def spread(rows: int, starts: int) -> NDArray[np.float64]:
+    """Return the mean error over the four folds from each of some initial weights, (starts,)."""
+    X, y = iris(rows)
+    result = evaluate(
+        X,
+        y,
+        learner=network(),
+        resampling=FOLDS,
+        param={"random_state": tuple(range(starts))},
+        execution=Execution("serial"),
+    )
+    (score,) = result.scores
+    return np.array([result.figures(entry, score).mean for entry in result.entries])
+
+
 def counts(result: Result) -> Counts:
     """Return wrong and scored rows of each fold, of the first network."""
     table = result.table().slice(0, FOLDS.folds)
@@ -92,8 +108,18 @@ def main(
     sweep: Annotated[
         bool, typer.Option("--sweep", help="Compare numbers of nodes, rates and momenta.")
     ] = False,
+    starts: Annotated[
+        int, typer.Option(help="Number of initial weights whose errors to compare, instead of one.")
+    ] = 1,
 ) -> None:
     """Cross-validate a neural network on iris, and fit the best one to all rows."""
+    if starts > 1:
+        errors = spread(rows, starts)
+        typer.echo(
+            f"{starts} starts: mean error {errors.mean():.4f}, standard deviation {errors.std(ddof=1):.4f}, "
+            f"from {errors.min():.4f} to {errors.max():.4f}"
+        )
+        return
     result = crossvalidated(rows, sweep)
     if sweep:
         typer.echo(result.summary())

@@ -1,0 +1,328 @@
+"""Every figure of ``evaluate`` against those of scikit-learn and of caret, on the same splits.
+
+For classes (two, and three) and for numbers, ten learners each are scored by every resampling and every
+measure that the task has; ``cross_validate`` fits clones of the same estimators to the same rows. Figures of
+R's caret (6.0.93, R 4.2.2) on the splits of this job are kept in ``caret.csv``, and compared with what
+``evaluate`` gives now: ``check_against_peers.R`` makes them again.
+
+    python jobs/faults/check_against_peers.py
+"""
+
+import sys
+from pathlib import Path
+
+if __name__ == "__main__":  # import from the repository, not from this folder
+    sys.path[0] = str(Path(__file__).resolve().parents[2])
+
+import csv
+import json
+import warnings
+from collections.abc import Iterator
+from typing import Annotated, Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+import typer
+from sklearn import (
+    discriminant_analysis,
+    dummy,
+    ensemble,
+    linear_model,
+    naive_bayes,
+    neighbors,
+    svm,
+    tree,
+)
+from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import cross_validate
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from ckcv_ray import Execution, Study, Task, evaluate
+from ckcv_ray.core.schedule import Stage
+from ckcv_ray.study import Problem
+from ckcv_ray.study.problem import OUTER
+
+SERIAL = Execution("serial")
+CLOSE = 1e-12
+RESAMPLINGS = (
+    "holdout:0.3",
+    "kfold:5",
+    "repeated_kfold:3x2",
+    "drawn_folds:4",
+    "loo",
+    "subsampling:4:0.25",
+    "bootstrap:4",
+    "learning_curve:3:2:0.25",
+)
+STRATIFIED = frozenset(
+    name for name in RESAMPLINGS if name.startswith(("holdout", "kfold", "repeated", "sub"))
+)
+OF_TWO = {
+    "zero_one": ("accuracy", lambda value: 1.0 - value),
+    "accuracy": ("accuracy", None),
+    "balanced_accuracy": ("balanced_accuracy", None),
+    "f1": ("f1", None),
+    "auc": ("roc_auc", None),
+    "average_precision": ("average_precision", None),
+    "log_loss": ("neg_log_loss", np.negative),
+    "brier": ("neg_brier_score", np.negative),
+    "matthews_corrcoef": ("matthews_corrcoef", None),
+    "precision": ("precision", None),
+    "recall": ("recall", None),
+}
+OF_THREE = {
+    "zero_one": ("accuracy", lambda value: 1.0 - value),
+    "accuracy": ("accuracy", None),
+    "balanced_accuracy": ("balanced_accuracy", None),
+    "log_loss": ("neg_log_loss", np.negative),
+    "f1_macro": ("f1_macro", None),
+    "f1_weighted": ("f1_weighted", None),
+    "roc_auc_ovr": ("roc_auc_ovr", None),
+    "roc_auc_ovo_weighted": ("roc_auc_ovo_weighted", None),
+}
+OF_NUMBERS = {
+    "squared": ("neg_mean_squared_error", np.negative),
+    "absolute": ("neg_mean_absolute_error", np.negative),
+    "rmse": ("neg_root_mean_squared_error", np.negative),
+    "mape": ("neg_mean_absolute_percentage_error", np.negative),
+    "r2": ("r2", None),
+    "neg_max_error": ("neg_max_error", None),
+    "explained_variance": ("explained_variance", None),
+    "neg_median_absolute_error": ("neg_median_absolute_error", None),
+}
+CLASSIFIERS = (
+    make_pipeline(StandardScaler(), linear_model.LogisticRegression(max_iter=1000)),
+    make_pipeline(StandardScaler(), svm.SVC(C=2.0)),
+    naive_bayes.GaussianNB(),
+    make_pipeline(StandardScaler(), neighbors.KNeighborsClassifier(7)),
+    tree.DecisionTreeClassifier(min_samples_leaf=3, random_state=1),
+    discriminant_analysis.LinearDiscriminantAnalysis(),
+    ensemble.RandomForestClassifier(15, random_state=2),
+    ensemble.HistGradientBoostingClassifier(max_iter=10, early_stopping=False),
+    linear_model.RidgeClassifier(),
+    dummy.DummyClassifier(strategy="prior"),
+)
+REGRESSORS = (
+    linear_model.LinearRegression(),
+    linear_model.Ridge(),
+    make_pipeline(StandardScaler(), linear_model.Lasso()),
+    linear_model.BayesianRidge(),
+    make_pipeline(StandardScaler(), neighbors.KNeighborsRegressor(9)),
+    tree.DecisionTreeRegressor(min_samples_leaf=3, random_state=1),
+    ensemble.RandomForestRegressor(15, random_state=2),
+    ensemble.HistGradientBoostingRegressor(max_iter=10, early_stopping=False),
+    make_pipeline(StandardScaler(), svm.SVR(C=10.0)),
+    dummy.DummyRegressor(),
+)
+CARET = Path(__file__).with_name("caret.csv")
+CARET_RESAMPLINGS = ("kfold:10", "repeated_kfold:5x2", "subsampling:8:0.25", "bootstrap:8")
+CARET_METHODS = {
+    ("numbers", "lm"): REGRESSORS[0],
+    ("numbers", "knn"): REGRESSORS[4],
+    ("three classes", "lda"): CLASSIFIERS[5],
+    ("two classes", "lda"): CLASSIFIERS[5],
+    ("two classes", "knn"): CLASSIFIERS[3],
+}
+CONVENTIONS = {  # figures of caret that another convention explains, and that are not compared
+    ("numbers", "knn", "kfold"): "knn of R takes distances that differ by 1e-4 for equal: split 8 has two",
+    (
+        "three classes",
+        "lda",
+        "bootstrap",
+    ): "lda of R divides by n - 3, scikit-learn's by n: one row of split 2",
+}
+
+
+class Table(NamedTuple):
+    """A table, the learners that are scored on it, and scikit-learn's name and sign of every measure."""
+
+    name: str
+    X: Any
+    y: Any
+    learners: tuple[Any, ...]
+    measures: dict[str, tuple[str, Any]]
+
+
+def list_tables() -> Iterator[Table]:
+    """Generate the tables, of few rows each so that leave-one-out takes seconds."""
+    rng = np.random.default_rng(np.random.SeedSequence(7))
+    for name, load, step, learners, measures in (
+        ("two classes", load_breast_cancer, 6, CLASSIFIERS, OF_TWO),
+        ("three classes", load_iris, 2, CLASSIFIERS, OF_THREE),
+        ("numbers", load_diabetes, 5, REGRESSORS, OF_NUMBERS),
+    ):
+        X, y = load(return_X_y=True)
+        rows = rng.permutation(len(y))[::step]
+        yield Table(name, X[rows], y[rows], learners, measures)
+
+
+class Compared(NamedTuple):
+    """How far figures are from those of a peer: their number, the largest difference, and what differs."""
+
+    figures: int = 0
+    largest: float = 0.0
+    differing: tuple[str, ...] = ()
+
+    def add(self, ours: Any, theirs: Any, what: str) -> "Compared":
+        """Return it with more figures; nan, a score that is not defined, has to be nan on both sides."""
+        ours, theirs = np.asarray(ours, np.float64), np.asarray(theirs, np.float64)
+        both = np.isnan(ours) & np.isnan(theirs)
+        with np.errstate(invalid="ignore"):
+            apart = np.where(both, 0.0, np.abs(ours - theirs) / np.maximum(1.0, np.abs(theirs)))
+        largest = float(np.max(np.nan_to_num(apart, nan=np.inf), initial=0.0))
+        differing = self.differing if largest <= CLOSE else (*self.differing, f"{what}: {largest:.2g}")
+        return Compared(self.figures + ours.size, max(self.largest, largest), differing)
+
+
+def compare(table: Table, resampling: str, stratify: bool, learner: Any) -> Compared:
+    """Score one learner by one resampling here and by scikit-learn, measure by measure."""
+    compared, name = Compared(), type(learner[-1] if hasattr(learner, "steps") else learner).__name__
+    names = [measure for measure in table.measures if _has(learner, measure)]
+    result = evaluate(
+        table.X,
+        table.y,
+        learner=learner,
+        resampling=resampling,
+        stratify=stratify,
+        measure=names,
+        execution=SERIAL,
+    )
+    problem, (entry,) = result.problem, result.entries
+    splits = [problem.rows(Stage.SELECT, OUTER, number) for number in range(result.n_splits)]
+    theirs = {measure: table.measures[measure] for measure in names}
+    scoring = [scorer for scorer, _ in theirs.values()]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = cross_validate(
+            clone(learner), table.X, table.y, cv=splits, scoring=list(dict.fromkeys(scoring))
+        )
+    for score in result.scores:
+        scorer, sign = theirs[score.name]
+        expected = found[f"test_{scorer}"]
+        values = result.of_splits(entry, score)
+        what = f"{table.name}, {name}, {resampling}, {score.name}"
+        compared = compared.add(values, expected if sign is None else sign(expected), what)
+    return compared
+
+
+def sensitivity(y: Any, predicted: Any) -> float:
+    """Return the share of the rows of the first class that is classified so, as caret calls it."""
+    return float(np.mean(predicted[y == "a"] == "a"))
+
+
+def squared_correlation(y: Any, predicted: Any) -> float:
+    """Return the squared correlation, which caret calls Rsquared."""
+    return float(np.corrcoef(y, predicted)[0, 1] ** 2)
+
+
+CARET_MEASURES: dict[str, Any] = {
+    "RMSE": "rmse",
+    "MAE": "absolute",
+    "Rsquared": squared_correlation,
+    "Accuracy": "accuracy",
+    "ROC": "auc",
+    "Sens": sensitivity,
+    "Spec": "recall",
+}
+
+
+def name_classes(table: Table) -> Any:
+    """Return the target as caret gets it: classes as letters."""
+    return table.y if table.name == "numbers" else np.array(list("abc"))[table.y]
+
+
+def export(folder: Path) -> None:
+    """Write tables and splits for caret."""
+    for table in list_tables():
+        name, y = table.name.replace(" ", "_"), name_classes(table)
+        frame = pd.DataFrame(table.X).add_prefix("x").assign(y=y)
+        frame.to_csv(folder / f"{name}.csv", index=False)
+        for resampling in CARET_RESAMPLINGS:
+            study = Study.without_certification(resampling, learner=table.learners[0])
+            problem = Problem.of(study, Task.of(table.X, y, numbers=study.predicts_numbers))
+            numbers = range(problem.sizes[OUTER].n_splits)
+            splits = [problem.rows(Stage.SELECT, OUTER, number) for number in numbers]
+            text = [":".join(",".join(map(str, part + 1)) for part in split) for split in splits]
+            (folder / f"{name}.{resampling.partition(':')[0]}.txt").write_text("\n".join(text) + "\n")
+
+
+def compare_caret() -> Compared:
+    """Compare with the figures of caret: every split, mean and deviation."""
+    with CARET.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    compared, tables = Compared(), {table.name: table for table in list_tables()}
+    for (name, method), learner in CARET_METHODS.items():
+        table = tables[name]
+        for resampling in CARET_RESAMPLINGS:
+            word = resampling.partition(":")[0]
+            if (name, method, word) in CONVENTIONS:
+                continue
+            key = (name.replace(" ", "_"), method, word)
+            theirs = [row for row in rows if (row["table"], row["method"], row["resampling"]) == key]
+            for caret in dict.fromkeys(row["measure"] for row in theirs):
+                result = evaluate(
+                    table.X,
+                    name_classes(table),
+                    learner=learner,
+                    resampling=resampling,
+                    measure=[CARET_MEASURES[caret]],
+                    execution=SERIAL,
+                )
+                (entry,), (score,) = result.entries, result.scores
+                figures, values = result.figures(entry, score), result.of_splits(entry, score)
+                ours = [*values, figures.mean, figures.deviation]
+                expected = [float(row["value"]) for row in theirs if row["measure"] == caret]
+                compared = compared.add(ours, expected, f"caret, {name}, {method}, {word}, {caret}")
+    return compared
+
+
+def _has(learner: Any, measure: str) -> bool:
+    """Return whether an estimator gives what a measure is computed from."""
+    if measure in ("log_loss", "brier") or measure.startswith("roc_auc_o"):
+        return hasattr(learner, "predict_proba")
+    if measure in ("auc", "average_precision"):
+        return hasattr(learner, "decision_function") or hasattr(learner, "predict_proba")
+    return True
+
+
+def main(
+    export_to: Annotated[
+        Path | None, typer.Option("--export", help="Write what caret needs to this folder, and end.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Compare every figure, and end with 1 if one differs by more than 1e-12."""
+    warnings.simplefilter("ignore", ConvergenceWarning)
+    if export_to is not None:
+        return export(export_to)
+    every = {"caret": compare_caret()}
+    for table in list_tables():
+        for resampling in RESAMPLINGS:
+            for stratify in (
+                (False, True) if resampling in STRATIFIED and table.name != "numbers" else (False,)
+            ):
+                for learner in table.learners:
+                    found = compare(table, resampling, stratify, learner)
+                    before = every.get(table.name, Compared())
+                    every[table.name] = Compared(
+                        before.figures + found.figures,
+                        max(before.largest, found.largest),
+                        before.differing + found.differing,
+                    )
+    differing = [what for compared in every.values() for what in compared.differing]
+    if as_json:
+        print(json.dumps({name: compared._asdict() for name, compared in every.items()}))
+    else:
+        for name, compared in every.items():
+            print(f"{name:14} {compared.figures:7,} figures, largest difference {compared.largest:.1g}")
+        for case, why in CONVENTIONS.items():
+            print(f"not compared: {', '.join(case)}: {why}")
+        print("\n".join(differing) or "no figure differs by more than 1e-12")
+    raise typer.Exit(bool(differing))
+
+
+if __name__ == "__main__":
+    typer.run(main)
