@@ -170,8 +170,8 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
         rows, result = self._rows(X), self.result_
         if self._rule == "random":
             draws = self._draws or np.random.default_rng()
-            return self.classes_[result.ensemble.random(rows, draws).label]
-        return self.classes_[result.classify(rows, result.rule(self._rule)).label]
+            return np.take(self.classes_, result.ensemble.random(rows, draws).label)
+        return np.take(self.classes_, result.classify(rows, result.rule(self._rule)).label)
 
     @available_if(lambda self: self._rule == "vote")
     def predict_proba(self, X: Any) -> NDArray[np.float64]:

@@ -27,9 +27,10 @@ from typing import Annotated, Any
 import numpy as np
 import sklearn
 import typer
-from sklearn.base import ClassifierMixin
+from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.compose import ColumnTransformer
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.linear_model import LinearRegression
 from sklearn.pipeline import FeatureUnion
 from sklearn.preprocessing import MinMaxScaler
 from sklearn.utils import all_estimators
@@ -74,7 +75,11 @@ REVIEWED = (
     "sklearn.multiclass._ConstantPredictor",
 )
 FUNCTIONS = {"FunctionNode", "MethodNode", "PartialNode", "OperatorFuncNode", "ConstructorFromReduceNode"}
-GIVEN = {"sklearn.discriminant_analysis:LinearDiscriminantAnalysis", "sklearn.preprocessing:MinMaxScaler"}
+GIVEN = {
+    "sklearn.discriminant_analysis:LinearDiscriminantAnalysis",
+    "sklearn.linear_model:LinearRegression",
+    "sklearn.preprocessing:MinMaxScaler",
+}
 SCALARS = (
     "bool",
     "int8",
@@ -135,9 +140,11 @@ def _list_values(kind: type[Any], parameter: inspect.Parameter, constraints: Any
 
 
 def make_rows(n_classes: int) -> tuple[Any, Any]:
-    """Return 60 rows of four positive columns, and their classes."""
+    """Return 60 rows of four positive columns, and their classes; without classes numbers to predict."""
     X = np.random.default_rng(0).gamma(2.0, size=(60, 4))
     difference = X[:, 0] + X[:, 1] - X[:, 2] - X[:, 3]
+    if not n_classes:
+        return X, difference - difference.min() + 1.0
     return X, np.digitize(difference, [0.0, 1.5][: n_classes - 1]).astype(np.int32)
 
 
@@ -148,7 +155,8 @@ def list_variants(kind: type[Any]) -> Iterator[dict[str, Any]]:
     for name, values in parameters.items():
         if signature[name].default is not inspect.Parameter.empty:
             continue
-        inside = MinMaxScaler() if kind in (ColumnTransformer, FeatureUnion) else LinearDiscriminantAnalysis()
+        inside = LinearRegression() if issubclass(kind, RegressorMixin) else LinearDiscriminantAnalysis()
+        inside = MinMaxScaler() if kind in (ColumnTransformer, FeatureUnion) else inside
         columns = ([0, 1],) if kind is ColumnTransformer else ()
         if GRID in (values or ()):
             needs[name] = {"tol": [1e-4]}
@@ -166,7 +174,9 @@ def list_variants(kind: type[Any]) -> Iterator[dict[str, Any]]:
 def list_types(kind: type[Any]) -> tuple[set[str], set[str]]:
     """Return the types that a fitted estimator of a class holds, and the kinds of nodes of its file."""
     types, loaders = set[str](), set[str]()
-    for variant, n_classes in product(list_variants(kind), (2, 3)):
+    for variant, n_classes in product(
+        list_variants(kind), (0,) if issubclass(kind, RegressorMixin) else (2, 3)
+    ):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             try:
@@ -194,8 +204,8 @@ def list_nodes(schema: Any) -> Iterator[dict[str, Any]]:
 
 
 def is_useful(kind: type[Any]) -> bool:
-    """Return whether a class classifies rows, or transforms them for one that does."""
-    return hasattr(kind, "transform") or issubclass(kind, ClassifierMixin)
+    """Return whether a class predicts classes or numbers, or transforms rows for one that does."""
+    return hasattr(kind, "transform") or issubclass(kind, ClassifierMixin | RegressorMixin)
 
 
 def make_state() -> dict[str, Any]:

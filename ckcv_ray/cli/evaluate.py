@@ -38,6 +38,7 @@ def evaluate(
     Each learner is fitted and scored on every split of the resampling; several learners are compared on the
     same splits. A learner is taken as it usually is (an SVM: C = 1, gamma = 1 / number of columns), or at
     every value that you name. A nested resampling selects among its values inside each training set.
+    With --refit best the best setting of all is fitted on all rows, for ckcv predict.
     Learners of numbers (ridge, forest_regressor and others) predict a column of numbers.
 
     Run the same command again to resume an interrupted run, or to print the scores of a finished one.
@@ -45,6 +46,7 @@ def evaluate(
         ckcv evaluate patients.csv --target outcome --learner forest --out runs/scores
         ckcv evaluate patients.csv --target outcome --resampling loo --out runs/loo
         ckcv evaluate patients.csv --target outcome --resampling nested:5:5 --select-by auc --out runs/nested
+        ckcv evaluate patients.csv --target outcome --learner svm --refit best --out runs/model
         ckcv evaluate houses.csv --target price --learner ridge --measure rmse,r2 --out runs/prices
     """
     folder = Path(out)

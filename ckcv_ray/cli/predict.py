@@ -1,7 +1,7 @@
 """Command predict."""
 
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -14,16 +14,16 @@ from ckcv_ray.cli.data_options import DataSource, make_reading, read_new_rows
 from ckcv_ray.cli.options import Folder, flag, make_option, with_options
 from ckcv_ray.cli.output import say
 from ckcv_ray.cli.predictions import WRITTEN, Output
-from ckcv_ray.core.arrays import Classes, Index
+from ckcv_ray.core.arrays import Index
 from ckcv_ray.errors import InputError, pluralize
 from ckcv_ray.learners.ensemble import Prediction
-from ckcv_ray.runs.load import load_run
+from ckcv_ray.runs.load import load, load_run
 from ckcv_ray.runs.result import Result
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.tables.columns.schema import NewRows
 from ckcv_ray.tables.readers.files import HELD, Reading
 from ckcv_ray.tables.repeats import count_known
-from ckcv_ray.tables.target import Rows, class_numbers, rows_with_label, some
+from ckcv_ray.tables.target import Rows, class_numbers, parse_numbers, rows_with_label, some
 from ckcv_ray.tables.task import Task
 from ckcv_ray.validation import MOST, as_path, integer, quote
 
@@ -181,13 +181,13 @@ def predict(
         ),
     ] = False,
 ) -> None:
-    """Classify rows with the ensemble F* of a finished run.
+    """Classify rows, or predict numbers, with what a finished run or evaluation has fitted.
 
     Columns are matched by name; extra ones are ignored. A row that cannot be judged, such as one with a word
     where there were numbers, gets no prediction and is counted. Each row is classified by a member of F*
     drawn at random for that row, and the seed that repeats the draws is printed. After --certify holdout,
     rows are classified by what its first claim is about: the model fitted on all rows that were not held out,
-    unless another --claim was named.
+    unless another --claim was named. After ckcv evaluate --refit best nothing is proven of its one model.
 
         ckcv predict runs/patients new.csv
         ckcv predict runs/patients new.csv --vote --out predictions.csv
@@ -202,7 +202,7 @@ def predict(
     if refer and choice[0].startswith("nested"):
         raise InputError("refer and nested exclude each other: choose one of them")
     output.check(RunFolder(folder), source)
-    result = load_run(folder, allow_pickle)
+    result = load_run(folder, True) if allow_pickle else load(folder)
     table, rule = _read_table(result.task, source, reading, keep, strict), result.rule(*choice)
     predicted = result.classify(table.X, rule)
     referred = result.refer(table.X, rule) if refer else None
@@ -270,6 +270,8 @@ def _say_rows(table: Table, task: Task) -> None:
 
 def _say_conditions(result: Result, rule: Rule) -> None:
     """Say how the bound compares with a constant, that rows repeat, and which seed repeats the draws."""
+    if result.finished is None:
+        return
     certificate = result.certificate
     constant = certificate.describe_nested_constants() if rule.nested else certificate.describe_constants()
     for sentence in [*constant, *certificate.describe_repeats()]:
@@ -292,9 +294,11 @@ def _find_kept(columns: pa.Table, name: str) -> pa.ChunkedArray:
 
 
 def _say_error_rate(
-    result: Result, table: Table, rule: Rule, predicted: Classes, referred: NDArray[np.bool_] | None
+    result: Result, table: Table, rule: Rule, predicted: NDArray[Any], referred: NDArray[np.bool_] | None
 ) -> None:
     """Say how many of the rows that have a label are predicted otherwise."""
+    if result.task.has_numbers:
+        return _say_mean_error(result, table, predicted)
     learned, X = result.problem.every_row if rule.name == "full" else result.task, table.X
     if learned.target not in table.columns.column_names:
         return None
@@ -314,3 +318,16 @@ def _say_error_rate(
         say(f"wrong and not referred: {kept} of {len(y)} rows ({nearest(kept / max(1, len(y)))})")
     caveat = f"; {known} of them are learning rows, and say little about new ones" if known else ""
     return say(f"error rate: {wrong} of {len(y)} rows ({nearest(wrong / max(1, len(y)))}){caveat}")
+
+
+def _say_mean_error(result: Result, table: Table, predicted: NDArray[Any]) -> None:
+    """Say how far predicted numbers are from those of the rows, if every row has one."""
+    target = result.task.target
+    if target not in table.columns.column_names:
+        return None
+    try:
+        y = parse_numbers(table.columns[target].take(pa.array(table.judged)), target)
+    except InputError as error:
+        return say(f"no error: {error}")
+    rmse = float(np.sqrt(np.mean((y - predicted) ** 2)))
+    return say(f"root mean squared error: {rmse:.4g} on {pluralize(len(y), 'row')}")

@@ -93,6 +93,24 @@ def make_procedure(
         bool, flag("--stratify", "Give each part of a split the same share of every class.", "Procedure")
     ] = False,
     seed: Annotated[int, typer.Option(help="Seed of the splits.", rich_help_panel="Procedure")] = 0,
+    refit: Annotated[
+        str | None,
+        make_option(
+            "best: score every setting of the learner's search space, or those that you name, and fit one on "
+            "all rows, for ckcv predict.",
+            "no model is kept",
+            "Procedure",
+        ),
+    ] = None,
+    choose: Annotated[
+        str | None,
+        make_option(
+            "With --refit: the setting that is best by the first measure, or the simplest within one_se (one "
+            "standard error) or tolerance:2% of it.",
+            "best",
+            "Procedure",
+        ),
+    ] = None,
     **learner: Any,
 ) -> Study:
     """Make a study without a certification from options.
@@ -101,7 +119,9 @@ def make_procedure(
         InputError: an option is unknown or out of its range.
     """
     given = {name: value for name, value in learner.items() if value is not None}
-    return Study.without_certification(resampling, measure, select_by, select, seed, stratify, **given)
+    return Study.without_certification(
+        resampling, measure, select_by, select, seed, stratify, refit, choose, **given
+    )
 
 
 def list_offered(slot: str, numbers: bool = False) -> dict[str, Any]:

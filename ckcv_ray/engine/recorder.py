@@ -20,7 +20,7 @@ from ckcv_ray.engine.queues import make_queue
 from ckcv_ray.engine.race import RaceQueue
 from ckcv_ray.errors import StoreError
 from ckcv_ray.learners import register_instance
-from ckcv_ray.learners.ensemble import Models
+from ckcv_ray.learners.ensemble import Ensemble, Models
 from ckcv_ray.records.record import Failure, Outcome, Records
 from ckcv_ray.storage.environment import environment
 from ckcv_ray.storage.execution import Evaluations, Metadata
@@ -197,11 +197,17 @@ class Recorder(Supply, Generic[RunQueue]):
             self.folder.write_end(certificate, execution)
         return self._concluded
 
-    def write_scores(self, table: pa.Table, summary: Mapping[str, Any], execution: Mapping[str, Any]) -> bool:
-        """Write scores, their summary, execution and manifest, which finishes the run; see ``write_end``."""
+    def write_scores(
+        self,
+        table: pa.Table,
+        summary: Mapping[str, Any],
+        full: Ensemble | None,
+        execution: Mapping[str, Any],
+    ) -> bool:
+        """Write scores, summary, the model if there is one, execution and manifest; see ``write_end``."""
         if self._concluded and self.folder is not None:
             self._reopen()
-            self.folder.write_scores(self.problem.run_id, table, summary)
+            self.folder.write_scores(self.problem, table, summary, full)
             self.folder.write_manifest(execution)
         return self._concluded
 

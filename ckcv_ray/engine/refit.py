@@ -32,21 +32,32 @@ def one_model(problem: Problem, winner: Leader) -> tuple[Ensemble | None, Ensemb
     return refit, _fit_and_score(problem, winner, problem.every_row, held.none())
 
 
+def fit_on_all_rows(problem: Problem, path: int, step: int) -> Ensemble:
+    """Fit a setting of a study without a certification on all rows; no row is left to count its errors on.
+
+    Raises:
+        RunError: the fit failed.
+    """
+    none = (0,) * problem.task.n_classes
+    totals = (*none, *([0] if problem.task.grouped else []))
+    return Ensemble((make_member(0, 0, _fit(problem, path, step, problem.task), totals, none),))
+
+
 def _fit_and_score(problem: Problem, winner: Leader, task: Task, scored: TestRows) -> Ensemble:
     """Return the model fitted on all rows of a task, with its errors on other rows."""
-    model = _fit(problem, winner, task)
+    model = _fit(problem, winner.path, winner.step, task)
     n_classes, k = task.n_classes, problem.sizes[winner.size].k
     totals = judge(model, scored.X, scored.y, problem.measure(scored.units), n_classes)
     return Ensemble((make_member(k, 0, model, totals, class_sizes(scored.y, n_classes)),))
 
 
-def _fit(problem: Problem, winner: Leader, task: Task) -> Model:
+def _fit(problem: Problem, path: int, step: int, task: Task) -> Model:
     learner, every = problem.learner, np.arange(task.n)
     try:
         learner.trainer.load()
         key, text = (problem.run_id, "one model", task.n), f"of the winner on {task.n} rows at once"
-        with one_thread(), contain(), watch_fit(key, text, winner.step + 1):
+        with one_thread(), contain(), watch_fit(key, text, step + 1):
             block = learner.trainer.prepare(learner.trainer.share(task), every, every[:1])
-            return block.fit(winner.path, winner.step + 1).model(winner.step)
+            return block.fit(path, step + 1).model(step)
     except Exception:  # any error of a learner: the message holds the traceback
         raise RunError(f"the winner could not be fitted on {task.n} rows at once: {format_exc()}") from None

@@ -221,6 +221,14 @@ class Trainer(ABC):
         return {}
 
 
+def try_model(model: Model, task: Task) -> None:
+    """Predict the first row of a task, so that a stored model that cannot is found when it is read."""
+    if task.has_numbers:
+        model.predict_outputs(task.X[:1], frozenset({Output.VALUE}))
+    else:
+        model.predict(task.X[:1])
+
+
 class Codec(ABC):
     """What turns models into rows of a table and back, and compares them.
 

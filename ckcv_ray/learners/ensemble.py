@@ -71,11 +71,12 @@ class GroupMember(Member):
 
 
 class Prediction(NamedTuple):
-    """Per row: the class number, the split of the member that decided (-1: the majority, or a model of no
-    split), its score, and the share of the ensemble that predicts this class (nan for a model of no split).
+    """Per row: the class number, or the number predicted; the split of the member that decided (-1: the
+    majority, or a model of no split); its score; and the share of the ensemble that predicts this class (nan
+    for a model of no split).
     """
 
-    label: Classes
+    label: NDArray[Any]
     member: NDArray[np.int64]
     score: NDArray[np.float64]
     share: NDArray[np.float64]

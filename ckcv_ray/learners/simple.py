@@ -15,7 +15,18 @@ from numpy.typing import NDArray
 
 from ckcv_ray.core.arrays import Index
 from ckcv_ray.core.measures import Measure
-from ckcv_ray.learners.base import STATUSES, Checked, Codec, Learner, Model, Setting, Space, Status, Trainer
+from ckcv_ray.learners.base import (
+    STATUSES,
+    Checked,
+    Codec,
+    Learner,
+    Model,
+    Setting,
+    Space,
+    Status,
+    Trainer,
+    try_model,
+)
 from ckcv_ray.learners.ensemble import judge
 from ckcv_ray.tables.target import Rows
 from ckcv_ray.tables.task import Target, Task
@@ -96,14 +107,17 @@ class FieldsCodec(Codec):
             for row in rows
         ]
         for model in models:
+            try_model(model, task)
+            if task.has_numbers:
+                continue
             (label,) = model.predict(task.X[:1]).label
             if not -1 <= label < task.n_classes:
                 raise ValueError(f"it predicts class number {label}, but there are {task.n_classes} classes")
         return models
 
     def max_row_values(self, task: Task) -> int:
-        """Allow two numbers per class for each row and each feature, and one more per column."""
-        return 2 * task.n_classes * sum(task.X.shape) + len(self.schema)
+        """Allow two numbers per class, or output, for each row and feature, and one more per column."""
+        return 2 * max(1, task.n_classes) * sum(task.X.shape) + len(self.schema)
 
     def setting(self, model: Any) -> Setting:
         """Return the hyperparameters a model was fitted at, which are among its fields."""

@@ -23,17 +23,23 @@ from ckcv_ray.core.options import get_values
 from ckcv_ray.core.scores import Score
 from ckcv_ray.errors import cut, pluralize
 from ckcv_ray.learners.base import Setting
-from ckcv_ray.reports.values import SCORE_DELTA, Figures, ResultValues
+from ckcv_ray.reports.values import SCORE_DELTA, Entry, Figures, ResultValues
 from ckcv_ray.study import Candidate, Holdout, Problem, describe_setting
 from ckcv_ray.tables.target import Label
 
 MOST_LISTED_CLASSES = 5
+MOST_SETTINGS = 10  # of those among which one is chosen
 MOST_TEXT_COLUMNS = 10  # of a confusion matrix in text
 MOST_MISTAKES = 10
 MOST_LABEL = 12  # characters of a label in a table of text
 CONFUSION_IS = (
     "% of the rows of each class (a line) predicted as each class (a column), over all estimate sets"
 )
+CHOSEN = {
+    "best": "the best",
+    "one_se": "the simplest within one standard error of the best",
+    "tolerance": "the simplest within {} of the best",
+}
 NOT_AVAILABLE = "not available"
 ERROR_IS = "mean error of the members on their estimate sets (an estimate, not a bound)"
 
@@ -289,6 +295,22 @@ def list_doubts(result: ResultValues) -> list[str]:
     return sentences
 
 
+def describe_kept(result: ResultValues) -> str:
+    """Say which setting was fitted on all rows, by what it was chosen, and what that says of new rows."""
+    kept, score, study = result.kept, result.scores[0], result.study
+    if kept is None:
+        return f"no setting has {score.name} on every split, so none was fitted on all rows"
+    figures, count = result.figures(kept, score), len(result.entries)
+    mean = f"its mean {score.name} by {study.resampling} is {_format_number(figures.mean, '')}"
+    said = f"{kept.name}, {CHOSEN[study.choose.partition(':')[0]].format(study.choose.partition(':')[2])}"
+    if count == 1:
+        return f"{kept.name}; {mean}"
+    return (
+        f"{said} of {count:,} settings; {mean}, which is too good: it was chosen by it. To see what the "
+        f"choice is worth: --resampling nested:5:5 --select-by {score.name}"
+    )
+
+
 def round_bound(bound: float, up: bool) -> str:
     """Format a bound, at least 0, with four digits, rounded to the safe side."""
     if not bound > 0:
@@ -316,6 +338,8 @@ def _summarize_scores(result: ResultValues) -> Iterator[str]:
                 f"{_format_number(test.low, '+')} to {_format_number(test.high, '+')}, p {test.p:.3f}"
             )
     yield from (f"\n{sentence}" for sentence in list_doubts(result))
+    if result.study.choose:
+        yield f"\nModel on all {result.task.n:,} rows: {describe_kept(result)}."
     if bounded:
         yield (
             "\nA bound holds for one model, of a line that was named before its score was seen, on "
@@ -335,12 +359,21 @@ def _tabulate_score(result: ResultValues, score: Score) -> Iterator[str]:
     width = max(len(entry.name) for entry in result.entries)
     yield f"\n{describe_score(result, score)}"
     yield f"  {'':<{width}}  {'mean':>9}  {'sd':>9}  {'se':>9}  {'pooled':>9}"
-    for entry in result.entries:
+    for entry in _list_shown(result, score):
         yield f"  {entry.name:<{width}}  {_format_figures(result.figures(entry, score))}".rstrip()
+    if (more := len(result.entries) - MOST_SETTINGS) > 0 and result.study.choose:
+        yield f"  and {pluralize(more, 'setting')} more (ckcv report)"
     for entry in result.entries:
         if curve := result.learning_curve(entry, score):
             points = ", ".join(f"{size} {mean:.4f}" for size, mean, _ in curve)
             yield f"  {entry.name} by rows fitted on: {points}"
+
+
+def _list_shown(result: ResultValues, score: Score) -> list[Entry]:
+    """Return the entries to list: all of them, or where one is chosen the best, and in their order."""
+    if not result.study.choose or len(result.entries) <= MOST_SETTINGS:
+        return list(result.entries)
+    return [entry for entry, _ in result.rank(score)[:MOST_SETTINGS]]
 
 
 def _describe_bounds(result: ResultValues, score: Score) -> Iterator[str]:

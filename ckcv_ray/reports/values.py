@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from math import nan, sqrt
+from math import inf, nan, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,6 +15,7 @@ from ckcv_ray.core.arrays import Index, Values
 from ckcv_ray.core.bounds.comparison import Compared, compare_scores
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.core.scores import Score
+from ckcv_ray.core.simplest import choose_setting
 from ckcv_ray.engine.full import Scores
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.base import Setting
@@ -84,12 +85,14 @@ class ResultValues:
         execution: what depends on the run: seconds, fits, evaluations, environment, error on test rows.
         finished: candidates, models and certificate; None without a certification.
         computed: the scores of every split; None with a certification.
+        full: of a study without a certification, the model fitted on all rows, if it asks for one.
     """
 
     problem: Problem
     execution: dict[str, Any]
     finished: Finished | None = None
     computed: Scores | None = None
+    full: Ensemble | None = None
 
     @property
     def study(self) -> Study:
@@ -212,6 +215,26 @@ class ResultValues:
         """Whether each learner has one entry; else its settings are listed, and not compared."""
         return self.chosen is not None or self.problem.n_settings == len(self.problem.learners)
 
+    @cached_property
+    def kept(self) -> Entry | None:
+        """The entry whose setting is chosen to be fitted on all rows.
+
+        None if the study asks for none, or no entry has the first score on every split. Only the settings of
+        the best entry's learner are compared in simplicity.
+        """
+        if self.computed is None or not self.study.choose:
+            return None
+        score = self.scores[0]
+        found = [self.figures(entry, score) for entry in self.entries]
+        losses = np.array([score.loss * figures.mean for figures in found])
+        if np.isnan(losses).all():
+            return None
+        best = self.entries[int(np.nanargmin(losses))]
+        same = [i for i, entry in enumerate(self.entries) if entry.learner == best.learner]
+        settings = [self.entries[i].settings[0] or {} for i in same]
+        errors = np.array([found[i].error for i in same])
+        return self.entries[same[choose_setting(self.study.choose, losses[same], errors, settings)]]
+
     @property
     def scores(self) -> tuple[Score, ...]:
         """The scores that were asked for."""
@@ -243,6 +266,11 @@ class ResultValues:
             pooled = nan if np.isnan(sums).any() else score.pooled(sums)
         error = deviation / sqrt(len(values))
         return Figures(score.name, mean, deviation, error, pooled, int(missing.sum()), undefined)
+
+    def rank(self, score: Score) -> list[tuple[Entry, Figures]]:
+        """Return the entries by their mean of a score, the best first; those without a mean come last."""
+        found = [(entry, self.figures(entry, score)) for entry in self.entries]
+        return sorted(found, key=lambda of: inf if of[1].mean != of[1].mean else of[1].mean * score.loss)
 
     @property
     def unbounded(self) -> str:

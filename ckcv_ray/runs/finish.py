@@ -1,5 +1,6 @@
 """From the selection to a finished run: refits, claims, and the files of both."""
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from ckcv_ray.claims.certify import certify
@@ -12,7 +13,7 @@ from ckcv_ray.engine.progress import Listener, Progress
 from ckcv_ray.engine.queue import ListQueue
 from ckcv_ray.engine.race import RaceQueue, describe_failures
 from ckcv_ray.engine.recorder import Conclusion, Recorder
-from ckcv_ray.engine.refit import one_model
+from ckcv_ray.engine.refit import fit_on_all_rows, one_model
 from ckcv_ray.errors import RunError
 from ckcv_ray.learners.ensemble import Ensemble, Member, Models
 from ckcv_ray.records.candidates import summarize_search
@@ -130,7 +131,11 @@ def _write_scores(
     scores, metadata = found
     execution = {**_describe_execution(problem, backend.name, backend.workers), **metadata}
     result = Result(problem, execution, computed=scores)
-    return result if recorder.write_scores(result.table(), result.summary_json(), execution) else None
+    if result.kept is not None:
+        path, step = result.kept.positions[0].tolist()
+        result = replace(result, full=fit_on_all_rows(problem, path, step))
+    files = result.table(), result.summary_json(), result.full
+    return result if recorder.write_scores(*files, execution) else None
 
 
 def _refit_leaders(

@@ -164,5 +164,10 @@ def _read(folder: RunFolder, problem: Problem) -> Result:
     """Return the result in the files of a finished run, if each file is valid in itself."""
     execution = folder.execution()
     if problem.scores:
-        return Result(problem, execution, computed=replay(str(folder), problem).scores())
+        result = Result(problem, execution, computed=replay(str(folder), problem).scores())
+        if (kept := result.kept) is None:
+            return result
+        setting = kept.settings[0]
+        assert setting is not None
+        return replace(result, full=models.read_full(folder.files, problem, setting))
     return Result(problem, execution, folder.results(problem))

@@ -15,11 +15,11 @@ from ckcv_ray.claims.percent import at_most, format_level
 from ckcv_ray.claims.proofs import make_rule
 from ckcv_ray.claims.rules import BY, ONE_MODEL, Rule, parse_rule
 from ckcv_ray.claims.wording import ERROR, Claim, describe_counts, limit, quantity
-from ckcv_ray.core.scores import Score
+from ckcv_ray.core.scores import VALUE, Score
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.ensemble import Ensemble, Prediction
 from ckcv_ray.records.record import Records
-from ckcv_ray.reports.summary import describe_edges, summarize
+from ckcv_ray.reports.summary import describe_edges, describe_kept, summarize
 from ckcv_ray.reports.values import Entry, ResultValues, format_setting
 from ckcv_ray.study import MOST_SEED, Holdout, find_member
 from ckcv_ray.tables.target import Rows
@@ -95,7 +95,7 @@ class Result(ResultValues):
         return describe_edges(self.problem, self.setting)
 
     def predict(self, X: ArrayLike, by: str = "auto", seed: int | None = None, **flags: Any) -> NDArray[Any]:
-        """Predict the original labels of X [rows, d], by the rule that ``rule`` returns.
+        """Predict the original labels of X [rows, d], or numbers, by the rule that ``rule`` returns.
 
         A data frame is matched by column names.
 
@@ -130,6 +130,8 @@ class Result(ResultValues):
         """
         _refuse_flags(flags)
         rule = parse_rule(by)
+        if self.finished is None:
+            return self._check_full(rule, seed)
         ensemble = self._ensemble(rule.nested)
         if rule.name in ONE_MODEL and self.models.refit is None:
             raise InputError(f"this run has no model {rule.name}: it was made without --certify holdout")
@@ -155,10 +157,17 @@ class Result(ResultValues):
 
     def classify(self, rows: Rows, rule: Rule) -> Prediction:
         """Predict for rows of numbers, as ``Task.read`` makes them of columns."""
-        return rule.predict(self.models, rows)
+        if self.full is None:
+            return rule.predict(self.models, rows)
+        if not self.task.has_numbers:
+            return self.full.alone(rows)
+        value = self.full.members[0].model.predict_outputs(rows, frozenset({VALUE})).value
+        return Prediction(value, np.full(len(rows), -1), *(np.full(len(rows), np.nan) for _ in range(2)))
 
     def claim_for(self, rule: Rule) -> str:
         """Return one sentence that says what is proven for the predictions of a rule."""
+        if self.finished is None:
+            return f"by {rule.classifier()}: nothing is proven for it; {describe_kept(self)}"
         covering = [claim for claim in self.certificate.claims if _covers(claim, rule)]
         quantities = [claim for claim in covering if claim["quantity"] != ERROR]
         condition = REPEATED if rule.repeats and covering and len(rule.splits) != 1 else ""
@@ -342,6 +351,18 @@ class Result(ResultValues):
                 "the error, such as --claim refit"
             )
         return covering[0]
+
+    def _check_full(self, rule: Rule, seed: int | None) -> Rule:
+        """Return the rule of the model fitted on all rows, the only one without a certification."""
+        if self.full is None:
+            raise InputError(
+                "there is no model to predict by: its scores are all that this study keeps; ckcv evaluate "
+                "--refit best fits one on all rows"
+            )
+        if rule.name not in ("auto", "full") or seed is not None:
+            asked = rule.name if seed is None else f"seed={seed}"
+            raise InputError(f"{asked} is for an ensemble, and this study has one model: leave it out")
+        return Rule("full")
 
     def _ensemble(self, nested: bool) -> Ensemble:
         if not nested:

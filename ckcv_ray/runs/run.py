@@ -278,7 +278,7 @@ def compute(work: Work, execution: Execution, opened: Session | None = None) -> 
 
     "auto" chooses the backend after a trial in this process.
     """
-    if not work.problem.scores:  # which keep no models
+    if not work.problem.scores or work.problem.study.choose:  # else no model is kept
         work.problem.check_models()
     if opened is not None:
         return _run(work, opened)

@@ -6,6 +6,9 @@ from dataclasses import dataclass, field
 
 from ckcv_ray.errors import CKCVError, LackingError, cut, pluralize
 
+LONGEST_REASON = 200
+MOST_APART = 1e-3  # of the largest score: a solver stops within such a tolerance, wherever rounding leads it
+
 
 @dataclass
 class Verification:

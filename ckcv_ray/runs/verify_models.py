@@ -28,6 +28,7 @@ from ckcv_ray.errors import RunError, cut, pluralize
 from ckcv_ray.learners.base import Setting
 from ckcv_ray.learners.ensemble import Ensemble, Member, Models, class_sizes, judge, make_member
 from ckcv_ray.runs.recheck import Limit
+from ckcv_ray.runs.verification import LONGEST_REASON, MOST_APART
 from ckcv_ray.study import Candidate, Problem
 from ckcv_ray.tables.task import Task, TestRows
 
@@ -38,8 +39,6 @@ MODEL_NAMES = {
     REFIT: "model refit",
     FULL: "model full",
 }
-LONGEST_REASON = 200
-MOST_APART = 1e-3  # of the largest score: a solver stops within such a tolerance, wherever rounding leads it
 
 
 class StoredFit(NamedTuple):

@@ -6,16 +6,19 @@ from collections.abc import Iterator
 import numpy as np
 
 from ckcv_ray.claims.percent import nearest
+from ckcv_ray.core.scores import LABEL, VALUE
 from ckcv_ray.engine.full import FullQueue
-from ckcv_ray.errors import cut_list
+from ckcv_ray.engine.refit import fit_on_all_rows
+from ckcv_ray.errors import RunError, cut, cut_list
 from ckcv_ray.records.ledger import NO_RECORD
 from ckcv_ray.records.record import Outcome
 from ckcv_ray.runs.load import replay
 from ckcv_ray.runs.recheck import ROUNDING, RecheckQueue, Refit, list_computed, recheck, sample
 from ckcv_ray.runs.result import Result
-from ckcv_ray.runs.verification import Verification
+from ckcv_ray.runs.verification import LONGEST_REASON, MOST_APART, Verification
 from ckcv_ray.storage import formats
 from ckcv_ray.storage.folder import SCORES, SUMMARY, RunFolder
+from ckcv_ray.storage.models import read_full
 from ckcv_ray.study import Problem
 
 
@@ -33,6 +36,8 @@ def check_scores(folder: RunFolder, problem: Problem, result: Verification, refi
     if intact:
         yield from _compare_files(folder, stored)
         result.recomputed.append("every figure of the summary, from the log")
+    if stored.kept is not None:
+        yield from _check_full(folder, stored, result, refit)
     units = list_computed(queue)
     total = sum(unit.evaluations for unit in units)
     if refit.backend is None:
@@ -49,6 +54,42 @@ def check_scores(folder: RunFolder, problem: Problem, result: Verification, refi
         yield from _compare_figures(again, queue, stored)
     _note_rechecked(again, result, refit.share)
     result.unchecked = total - again.planned
+
+
+def _check_full(folder: RunFolder, stored: Result, result: Verification, refit: Refit) -> Iterator[str]:
+    """Yield what the model fitted on all rows does otherwise than one that is fitted again."""
+    problem, kept = stored.problem, stored.kept
+    assert kept is not None
+    setting, (path, step) = kept.settings[0] or {}, kept.positions[0].tolist()
+    model = read_full(folder.files, problem, setting).members[0].model
+    refit.limit.check()
+    try:
+        again = fit_on_all_rows(problem, path, step).members[0].model
+    except RunError as error:
+        last = (str(error).strip().splitlines() or [""])[-1]
+        result.unverified.append(
+            f"the model on all rows could not be fitted again here: {cut(last, LONGEST_REASON)}"
+        )
+        return
+    result.recomputed.append("the model on all rows: chosen by the scores, and fitted again")
+    if problem.learner.codec.same(model, again):
+        return
+    needs = frozenset({VALUE if problem.task.has_numbers else LABEL})
+    try:
+        before, after = (fitted.predict_outputs(problem.task.X, needs) for fitted in (model, again))
+    except Exception as error:  # of a stranger's model, of any kind
+        yield cut(f"the model on all rows: it cannot predict the rows of the table: {error}", LONGEST_REASON)
+        return
+    if problem.task.has_numbers:
+        scale = float(np.std(problem.task.y))
+        apart = np.abs(before.value - after.value) > MOST_APART * scale
+    else:
+        apart = before.label != after.label
+    if apart.any():
+        count = f"{int(apart.sum()):,} of {len(apart):,} rows"
+        yield f"the model on all rows: fitted again, it predicts {count} otherwise"
+    else:
+        result.notes.append("the last bits of the model on all rows differ")
 
 
 def _note_rechecked(again: RecheckQueue, result: Verification, part: float) -> None:

@@ -32,7 +32,7 @@ import pyarrow as pa
 from ckcv_ray.claims.certificate import Certificate
 from ckcv_ray.core.resampling.given import Splits
 from ckcv_ray.errors import CKCVError, InputError, StoreError, convert_errors, pluralize
-from ckcv_ray.learners.ensemble import Models
+from ckcv_ray.learners.ensemble import Ensemble, Models
 from ckcv_ray.records import candidates
 from ckcv_ray.storage import formats, log, models, splits
 from ckcv_ray.storage.execution import read_metadata
@@ -336,10 +336,13 @@ class RunFolder:
             splits.write_splits(self.files, problem.study.resampling, problem.run_id)
         write_identity(self.files, problem)
 
-    def write_scores(self, run_id: str, scores: pa.Table, summary: Mapping[str, Any]) -> None:
-        """Write the scores of a procedure and their summary."""
-        formats.write_table(self.files, SCORES, scores, run_id)
+    def write_scores(
+        self, problem: Problem, scores: pa.Table, summary: Mapping[str, Any], full: Ensemble | None
+    ) -> None:
+        """Write the scores of a procedure, their summary, and its model if there is one."""
+        formats.write_table(self.files, SCORES, scores, problem.run_id)
         formats.write_json(self.files, SUMMARY, summary)
+        models.write_full(self.files, problem, full)
 
     def write_manifest(self, execution: Mapping[str, Any]) -> None:
         """Write the metadata of the run, and last the manifest of all files."""

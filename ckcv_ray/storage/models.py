@@ -13,6 +13,7 @@ from dataclasses import replace
 
 from ckcv_ray.errors import StoreError
 from ckcv_ray.learners import ensemble as ensembles
+from ckcv_ray.learners.base import Setting
 from ckcv_ray.learners.ensemble import Ensemble, Models
 from ckcv_ray.storage import formats
 from ckcv_ray.storage.files import Files
@@ -37,6 +38,27 @@ def write_models(files: Files, problem: Problem, models: Models) -> None:
     for name in pickles_in(files):
         if name.removeprefix(ENSEMBLE) not in pickles:
             formats.delete(files, name)
+
+
+def write_full(files: Files, problem: Problem, full: Ensemble | None) -> None:
+    """Write the model of a study without a certification, or remove an earlier one if there is none."""
+    if full is not None:
+        _write_table(files, FULL, problem, full)
+    elif files.exists(FULL):
+        formats.delete(files, FULL)
+
+
+def read_full(files: Files, problem: Problem, setting: Setting) -> Ensemble:
+    """Read the model of a study without a certification that is fitted on all rows.
+
+    Raises:
+        StoreError: the file is damaged, or holds a model at another setting.
+    """
+    full = _read_table(files, FULL, problem.task, problem, 0, 1)
+    with formats.guard_reading(files, FULL):
+        if problem.learner.codec.setting(full.members[0].model) != setting:
+            raise ValueError(f"it is fitted at another setting than the scores give, {dict(setting)}")
+    return full
 
 
 def read_models(files: Files, problem: Problem, k: int) -> Models:

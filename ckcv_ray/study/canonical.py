@@ -18,6 +18,7 @@ from ckcv_ray.core.measures import Kind
 from ckcv_ray.core.resampling.base import FoldSize
 from ckcv_ray.core.resampling.complete import CertifiableFolds, Outer, check_folds
 from ckcv_ray.core.scores import Output, Score, make_score
+from ckcv_ray.core.simplest import BEST_MEAN, ONE_SE, list_simplifying
 from ckcv_ray.errors import InputError, pluralize
 from ckcv_ray.learners.base import Learner
 from ckcv_ray.learners.encoding.encoder import expand_dates
@@ -77,8 +78,11 @@ def canonicalize_scored(study: Study, task: Task) -> tuple[Study, tuple[Score, .
     if study.resampling.names_rows and task.grouped:
         raise InputError("splits that were given name rows, and groups stay whole: leave groups out")
     numbers = as_numbers(study.encoding, task, np.arange(task.n))
-    learner = study.learner if study.select_by else study.learner.usual(expand(task))
-    return study.with_learner(learner.canonical(numbers)), scores
+    selects = study.select_by is not None or study.choose != ""
+    learner = study.learner if selects else study.learner.usual(expand(task))
+    study = study.with_learner(learner.canonical(numbers))
+    _check_simplest(study, task)
+    return study, scores
 
 
 def on_part(study: Study, task: Task) -> Study:
@@ -301,6 +305,24 @@ def _check_learner(study: Study, task: Task) -> None:
             made = ": make the task with numbers=True" if study.predicts_numbers else ""
             raise InputError(
                 f"learner={label} is not for {task.kind}, which is what {task.target!r} has{made}"
+            )
+
+
+def _check_simplest(study: Study, task: Task) -> None:
+    """Raise InputError if the simplest of several settings is wanted, and it is not known which it is."""
+    if study.choose in ("", BEST_MEAN):
+        return
+    if study.choose == ONE_SE and study.resampling.count_splits(task.n_units) < 2:
+        raise InputError(
+            f"choose={ONE_SE} needs the standard error of several splits, and {study.resampling} has one: "
+            "choose best or tolerance:2%, or a resampling such as kfold:10"
+        )
+    for label, learner in study.learner.by_label.items():
+        settings = [setting for path in learner.space.paths for setting in path]
+        if len(settings) > 1 and not list_simplifying(settings):
+            raise InputError(
+                f"choose={study.choose} keeps the simplest of the settings that are about as good, and of "
+                f"{label} it is not known which value of {', '.join(settings[0])} is simpler: choose best"
             )
 
 

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, TypeAlias
 
 from ckcv_ray.core.criteria import Criterion, MeanBound
 from ckcv_ray.core.options import Option, check_options, option
+from ckcv_ray.core.simplest import check_choose
 from ckcv_ray.errors import InputError
 from ckcv_ray.validation import MOST, boolean, folds, integer, number
 
@@ -194,9 +195,20 @@ class Inner:
 
 @dataclass(frozen=True)
 class All:
-    """Score every setting on every split; nothing is selected."""
+    """Score every setting on every split.
+
+    Attributes:
+        choose: how the setting is chosen that is fitted on all rows at the end: "best", "one_se" or
+            "tolerance:2%" (``core.simplest``); "" if none is.
+    """
 
     certifies: ClassVar[bool] = False
+
+    choose: str = ""
+
+    def __post_init__(self) -> None:
+        if self.choose:
+            object.__setattr__(self, "choose", check_choose(self.choose))
 
 
 Selecting: TypeAlias = Race | Budget | Auto

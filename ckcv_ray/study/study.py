@@ -29,6 +29,7 @@ from ckcv_ray.core.own_scores import Function, OwnScore
 from ckcv_ray.core.resampling.base import Resampling
 from ckcv_ray.core.resampling.complete import AUTO, Complete, Outer
 from ckcv_ray.core.resampling.parse import CERTIFIABLE, add_strata, parse_resampling
+from ckcv_ray.core.simplest import BEST_MEAN
 from ckcv_ray.errors import InputError, cut
 from ckcv_ray.learners import DEFAULT, Learner
 from ckcv_ray.learners.encoding.encoding import RARE, Categories, Encoding, Gaps
@@ -66,7 +67,7 @@ MOST_TOML_BYTES = 1 << 24
 LONGEST_SHOWN = 200
 OF_SCORES = (  # what the JSON of a study without a certification holds
     *("learner", "resampling", "measures", "functions", "select_by", "select", "seed"),
-    *("encode", "fill", "rare"),
+    *("encode", "fill", "rare", "choose"),
 )
 ENCODING = ("encode", "fill", "rare")
 
@@ -215,6 +216,8 @@ class Study:
         select: str = ONE,
         seed: int = 0,
         stratify: bool = False,
+        refit: str | None = None,
+        choose: str | None = None,
         **learner: Any,
     ) -> "Study":
         """Make a usual procedure of cross validation from named options, which has scores and no claims.
@@ -229,6 +232,9 @@ class Study:
             select: "one" setting for all splits, or another in "each".
             seed: of the splits.
             stratify: whether each part of a split gets the same share of every class.
+            refit: "best" to score all settings of the learner and fit one on all rows; None for no model.
+            choose: which one: the "best" by the first measure, or the simplest within "one_se" of it, one
+                standard error, or within "tolerance:2%".
             learner: options of the learner, and of how columns are encoded.
 
         Raises:
@@ -248,7 +254,7 @@ class Study:
             drawn = add_strata(drawn)
         return cls(
             resampling=drawn,
-            search=_make_search(select_by, select, drawn),
+            search=_make_search(select_by, select, drawn, _check_refit(refit, choose)),
             certification=None,
             seed=seed,
             measures=tuple(name if isinstance(name, str) else OwnScore.of(name) for name in listed),
@@ -302,6 +308,7 @@ class Study:
             "select_by": self.select_by,
             "select": EACH if self.selects_each else ONE,
             **{name: getattr(self, name) for name in ("seed", *ENCODING)},
+            **({"choose": self.choose} if self.choose else {}),
         }
 
     @property
@@ -345,7 +352,7 @@ class Study:
         return cls(
             read_part("learner", given["learner"]),
             resampling,
-            _make_search(given["select_by"], given["select"], resampling),
+            _make_search(given["select_by"], given["select"], resampling, given["choose"] or ""),
             certification=None,
             measures=tuple(functions.get(name, name) for name in names),
             **{name: given[name] for name in ("seed", *ENCODING)},
@@ -417,6 +424,11 @@ class Study:
     def selects_each(self) -> bool:
         """Whether a setting is selected inside each training set, and not one for all of them."""
         return isinstance(self.search, Inner) and self.search.each
+
+    @property
+    def choose(self) -> str:
+        """How the setting is chosen that is fitted on all rows, without a certification; "" if none is."""
+        return self.search.choose if isinstance(self.search, All) else ""
 
     @property
     def predicts_numbers(self) -> bool:
@@ -511,13 +523,28 @@ def _make_learner(asked: Mapping[str, Any], earlier: Mapping[str, Any]) -> dict[
     return {name: made[name] for name in (SEVERAL, *ENCODING) if name in made}
 
 
-def _make_search(select_by: str | None, select: str, resampling: Resampling) -> Search:
-    """Return the search inside training sets, or the one that selects nothing."""
+def _check_refit(refit: str | None, choose: str | None) -> str:
+    """Return how the setting is chosen that is fitted on all rows; "" if none is."""
+    if refit is None and choose is not None:
+        raise InputError(f"choose={quote(choose)} is for the model fitted on all rows: add refit={BEST_MEAN}")
+    if refit not in (None, BEST_MEAN):
+        raise InputError(f"refit={quote(refit)}: expected {BEST_MEAN}, or leave it out to keep no model")
+    return "" if refit is None else choose or BEST_MEAN
+
+
+def _make_search(select_by: str | None, select: str, resampling: Resampling, choose: str) -> Search:
+    """Return the search inside training sets, or the one that scores every setting."""
     if select not in (ONE, EACH):
         raise InputError(f"select={quote(select)}: expected {ONE} or {EACH}")
     if select == EACH and resampling.inner is None:
         raise InputError(f"select={EACH} requires a resampling that selects, such as nested:5:5")
-    return All() if select_by is None else Inner(select_by, select == EACH)
+    if choose and (select_by is not None or resampling.inner is not None):
+        raise InputError(
+            f"refit={BEST_MEAN} chooses among settings by their scores on all splits, and {resampling.name} "
+            "selects inside each training set, which evaluates that choice: for a model choose a resampling "
+            "such as kfold:10"
+        )
+    return All(choose) if select_by is None else Inner(select_by, select == EACH)
 
 
 def _check_scored(study: Study) -> None:

@@ -113,7 +113,7 @@ def make_untidy(rows: int) -> pd.DataFrame:
     return frame.assign(y=np.where(signal > 1.5, "yes", "no"))
 
 
-FEW = ("--n-splits", "5", "--budget", "15m")  # with so many rows to score few splits tell candidates apart
+FEW = ("--n-splits", "5", "--budget", "15m")  # few splits tell candidates apart that score 200,000 rows each
 CASES = {
     "hmda": Case(lambda: read_real("hmda"), "deny"),
     "caravan": Case(lambda: read_real("caravan"), "Purchase"),

@@ -181,6 +181,8 @@ def compare(table: Table, resampling: str, stratify: bool, learner: Any) -> Comp
     """Score one learner by one resampling here and by scikit-learn, measure by measure."""
     compared, name = Compared(), type(learner[-1] if hasattr(learner, "steps") else learner).__name__
     names = [measure for measure in table.measures if _has(learner, measure)]
+    if resampling == "loo":  # of a single class scikit-learn's scorer gives nan
+        names = [measure for measure in names if measure != "log_loss"]
     result = evaluate(
         table.X,
         table.y,

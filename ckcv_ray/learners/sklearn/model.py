@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ckcv_ray.core.arrays import Classes
 from ckcv_ray.core.scores import Output, Outputs
-from ckcv_ray.learners.base import STATUSES, Codec, Model, Predicted, Setting, Status
+from ckcv_ray.learners.base import STATUSES, Codec, Model, Predicted, Setting, Status, try_model
 from ckcv_ray.learners.foreign import contain, preserve_state
 from ckcv_ray.learners.sklearn.allowed import LIBRARY, list_classes
 from ckcv_ray.learners.sklearn.packing import last_step, pack, unpack
@@ -141,7 +141,7 @@ class EstimatorCodec(Codec):
             known = tuple(list_classes(self.spec))
             shape = task.n_classes, task.X.shape[1]
             models.append(FittedEstimator.of(setting, row["estimator"], *shape, known))
-            models[-1].predict(task.X[:1])
+            try_model(models[-1], task)
         return models
 
     def max_row_values(self, task: Task) -> int:

@@ -28,9 +28,12 @@ MOST_MODEL_DEPTH = 200
 NEIGHBOURS = (
     "sklearn.neighbors._classification.KNeighborsClassifier",
     "sklearn.neighbors._classification.RadiusNeighborsClassifier",
+    "sklearn.neighbors._regression.KNeighborsRegressor",
+    "sklearn.neighbors._regression.RadiusNeighborsRegressor",
 )
 CONSTANT = "sklearn.dummy:DummyClassifier"  # of training rows of a single class
 LOADERS = {"SetNode", "BytesNode", "DefaultDictNode", "MaskedArrayNode"}  # of estimators of somebody's own
+SUPPORT_OF_NUMBERS = ("sklearn.svm._classes.SVR", "sklearn.svm._classes.NuSVR")
 KERNELS = ("linear", "poly", "rbf", "sigmoid")
 SEARCH_TREES = {"ball_tree": "BallTree", "kd_tree": "KDTree", "brute": None}
 
@@ -199,6 +202,8 @@ def _check_neighbours(state: Mapping[str, Any], n_features: int) -> None:
         raise ValueError("its neighbours are not rows of numbers")
     if y is None and known is None:  # it only looks for neighbours
         return
+    if known is None and isinstance(y, np.ndarray) and y.dtype.kind in "if" and y.shape == (len(X),):
+        return  # it predicts numbers
     arrays = isinstance(y, np.ndarray) and isinstance(known, np.ndarray)
     y, known = np.asarray(y), np.asarray(known)
     fits = arrays and y.dtype.kind == "i" and y.shape == (len(X),) and known.ndim == 1
@@ -210,6 +215,8 @@ def _check_support(machine: Any, n_features: int) -> None:
     """Check the arrays that LIBSVM reads: for each class its number of vectors, for each pair an offset."""
     state = vars(machine)
     per_class, vectors = state["_n_support"], state["support_vectors_"]
+    if _type_name(machine) in SUPPORT_OF_NUMBERS:  # which LIBSVM counts twice
+        per_class = per_class - np.array([0, len(vectors)])
     k = len(per_class)
     pairs = k * (k - 1) // 2
     shapes = {"_dual_coef_": (k - 1, len(vectors)), "support_": (len(vectors),), "_intercept_": (pairs,)}
@@ -242,7 +249,10 @@ CHECKS: dict[str, Callable[[Any, int], None]] = {  # by exact type
     "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor": _check_predictor,
     "sklearn.svm._classes.SVC": _check_support,
     "sklearn.svm._classes.NuSVC": _check_support,
+    "sklearn.svm._classes.SVR": _check_support,
+    "sklearn.svm._classes.NuSVR": _check_support,
     "sklearn.ensemble._gb.GradientBoostingClassifier": _check_stages,
+    "sklearn.ensemble._gb.GradientBoostingRegressor": _check_stages,
     "sklearn.preprocessing._polynomial.PolynomialFeatures": _check_powers,
 }
 

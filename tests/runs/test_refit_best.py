@@ -1,0 +1,193 @@
+"""Studies without a certification that end with a model: which setting and model, and what reads it."""
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_diabetes, load_iris
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from ckcv_ray import Execution, evaluate, verify
+from ckcv_ray.core.measures import Kind
+from ckcv_ray.core.schedule import Stage
+from ckcv_ray.core.simplest import SIMPLER, check_choose, choose_setting
+from ckcv_ray.errors import InputError, StoreError
+from ckcv_ray.learners import LEARNERS, AnyEstimator, Choice
+from ckcv_ray.runs.load import load_scores
+from ckcv_ray.storage.folder import RunFolder
+from ckcv_ray.storage.models import FULL, write_full
+from ckcv_ray.study.problem import OUTER
+
+SERIAL = Execution("serial")
+IRIS, SPECIES = (values[::3] for values in load_iris(return_X_y=True))
+PATIENTS, PROGRESS = (values[::6] for values in load_diabetes(return_X_y=True))
+NAMES = sorted(name for name, kind in LEARNERS.items() if kind not in (Choice, AnyEstimator))
+FEW: dict[str, dict[str, Any]] = {  # of learners that take long
+    "forest": {"param": {"n_estimators": [5], "max_features": [0.5, 1.0]}},
+    "extra_trees": {"param": {"n_estimators": [5], "max_features": [0.5, 1.0]}},
+    "forest_regressor": {"param": {"n_estimators": [5], "max_features": [0.5, 1.0]}},
+    "boosting": {"param": {"max_iter": [5, 10]}},
+    "boosting_regressor": {"param": {"max_iter": [5, 10]}},
+    "svm_nystroem": {"landmarks": 20},
+    "mlp": {"param": {"max_iter": [20], "hidden_layer_sizes": [[4]]}},
+}
+
+
+def score(name: str = "linear", out: Path | None = None, **options: Any) -> Any:
+    """Score a learner on its table, and fit it on all rows."""
+    numbers = LEARNERS[name].kinds == {Kind.REGRESSION} if name in LEARNERS else False
+    X, y = (PATIENTS, PROGRESS) if numbers else (IRIS, SPECIES)
+    asked = {"resampling": "kfold:3", "refit": "best", "learner": name} | FEW.get(name, {}) | options
+    return evaluate(X, y, out=out, execution=SERIAL, **asked)
+
+
+def test_the_setting_and_the_model_are_those_of_a_grid_search() -> None:
+    C = [0.01, 0.1, 1.0, 10.0]
+    result = score(param={"C": C}, measure="log_loss", resampling="kfold:5")
+    splits = [result.problem.rows(Stage.SELECT, OUTER, i) for i in range(5)]
+    theirs = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
+    search = GridSearchCV(theirs, {"logisticregression__C": C}, scoring="neg_log_loss", cv=splits)
+    search.fit(IRIS, SPECIES)
+    assert result.kept.settings[0]["C"] == search.best_params_["logisticregression__C"]
+    assert np.array_equal(result.predict(IRIS), search.predict(IRIS))
+    assert result.figures(result.kept, result.scores[0]).mean == pytest.approx(-search.best_score_, abs=1e-15)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_every_learner_stores_its_model_and_predicts_alike_from_the_folder(name: str, tmp_path: Path) -> None:
+    out = tmp_path / "scores"
+    result = score(name, out)
+    rows = PATIENTS if result.task.has_numbers else IRIS
+    loaded = load_scores(out)
+    assert np.array_equal(loaded.predict(rows), result.predict(rows))
+    assert loaded.kept.settings == result.kept.settings
+    checked = verify(out)
+    assert checked.differences == []
+    assert any("model on all rows" in line for line in checked.recomputed)
+
+
+@pytest.mark.parametrize("groups", [False, True])
+def test_a_run_that_is_cut_short_ends_with_the_same_bytes(groups: bool, tmp_path: Path) -> None:
+    out, units = tmp_path / "scores", np.arange(len(IRIS)) // 2 if groups else None
+    options = {"learner": "tree", "refit": "best", "resampling": "kfold:3", "execution": SERIAL}
+    evaluate(IRIS, SPECIES, out=out, groups=units, **options)
+    names = ("scores.parquet", "scores.json", FULL)
+    before = [(out / name).read_bytes() for name in names]
+    for lost in ("manifest.json", FULL):
+        (out / lost).unlink()
+    evaluate(IRIS, SPECIES, out=out, groups=units, **options)
+    assert [(out / name).read_bytes() for name in names] == before
+
+
+def test_a_model_at_another_setting_is_not_taken_for_the_chosen_one(tmp_path: Path) -> None:
+    """Its digest agrees, as a forger would see to: the setting is compared with what the log gives."""
+    out = tmp_path / "scores"
+    one, chosen = score(param={"C": [0.001]}), score(out=out, param={"C": [0.001, 10.0]})
+    folder = RunFolder(out)
+    write_full(folder.files, chosen.problem, one.full)
+    folder.write_manifest(folder.execution())
+    with pytest.raises(StoreError, match="another setting"):
+        load_scores(out)
+    assert verify(out).differences
+
+
+def test_a_folder_without_its_model_is_repaired(tmp_path: Path) -> None:
+    score("tree", tmp_path / "scores")
+    shutil.rmtree(tmp_path / "scores" / "ensemble")
+    with pytest.raises(StoreError, match=r"full\.parquet"):
+        load_scores(tmp_path / "scores")
+    assert score("tree", tmp_path / "scores").predict(IRIS).shape == SPECIES.shape
+
+
+def test_without_it_no_model_is_kept_and_the_study_has_its_earlier_name(tmp_path: Path) -> None:
+    result = score(refit=None, out=tmp_path / "scores")
+    assert "choose" not in result.study.to_json()
+    assert not list((tmp_path / "scores").glob("ensemble/*"))
+    with pytest.raises(InputError, match="--refit best"):
+        result.predict(IRIS)
+
+
+@pytest.mark.parametrize("by", ["vote", "member:0", "refit"])
+def test_the_rules_of_an_ensemble_are_refused(by: str) -> None:
+    with pytest.raises(InputError, match="one model"):
+        score("constant").predict(IRIS, by=by)
+
+
+MEANS = np.array([0.30, 0.20, 0.21, 0.19, np.nan, 0.25])
+ERRORS = np.array([0.01, 0.01, 0.01, 0.02, np.nan, 0.01])
+SETTINGS = [{"C": C, "kernel": "rbf"} for C in (0.1, 1.0, 10.0, 100.0, 1e-3, 0.5)]
+
+
+@pytest.mark.parametrize(
+    ("choose", "position"),
+    [
+        ("best", 3),
+        ("one_se", 1),
+        ("tolerance:0%", 3),
+        ("tolerance:6%", 1),
+        ("tolerance:40%", 5),
+        ("tolerance:90%", 0),
+    ],
+)
+def test_the_simplest_of_those_that_are_about_as_good(choose: str, position: int) -> None:
+    assert choose_setting(choose, MEANS, ERRORS, SETTINGS) == position
+
+
+def test_simplest_means_the_same_in_every_order_of_the_settings() -> None:
+    rng = np.random.default_rng(np.random.SeedSequence(5))
+    values = {name: [1.0, 2.0, 4.0] for name in ("C", "alpha", "max_depth")}
+    settings = [
+        {"C": C, "alpha": alpha, "max_depth": depth}
+        for C in values["C"]
+        for alpha in values["alpha"]
+        for depth in (1, 2, None)
+    ]
+    means, errors = rng.random(len(settings)), np.full(len(settings), 0.3)
+    expected = settings[choose_setting("one_se", means, errors, settings)]
+    close = [s for s, mean in zip(settings, means, strict=True) if mean <= means.min() + 0.3]
+    assert expected["max_depth"] == min(s["max_depth"] or 99 for s in close)  # which decides first
+    for _ in range(5):
+        order = rng.permutation(len(settings))
+        shuffled = [settings[i] for i in order]
+        assert shuffled[choose_setting("one_se", means[order], errors, shuffled)] == expected
+
+
+def test_every_default_space_has_a_simplest_setting_or_says_that_it_has_none() -> None:
+    for name in NAMES:
+        space = LEARNERS[name]().space
+        settings = [setting for path in space.paths for setting in path]
+        known = [value for value in settings[0] if value in SIMPLER]
+        assert known or name in ("constant", "mean", "linear_regression"), name
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ({"refit": "all"}, "refit='all': expected best"),
+        ({"refit": None, "choose": "one_se"}, "add refit=best"),
+        ({"choose": "median"}, "choose='median': expected best"),
+        ({"choose": "tolerance:2"}, "tolerance:2%"),
+        ({"choose": "tolerance:-1%"}, "tolerance:2%"),
+        ({"choose": "one_se", "resampling": "holdout:0.3"}, "has one"),
+        ({"resampling": "nested:3:3", "select_by": "accuracy"}, "selects inside each training set"),
+        (
+            {"learner": "mean", "choose": "one_se", "measure": "rmse"},
+            "it is not known which value of strategy",
+        ),
+    ],
+)
+def test_what_does_not_go_together_is_refused(options: dict[str, Any], why: str) -> None:
+    with pytest.raises(InputError, match=why.replace("(", r"\(")):
+        score(**({"name": options.pop("learner")} if "learner" in options else {}), **options)
+
+
+@pytest.mark.parametrize("text", ["best", "one_se", "tolerance:2%", "tolerance:0.5%"])
+def test_a_choice_is_its_own_canonical_form(text: str) -> None:
+    assert check_choose(text) == text
