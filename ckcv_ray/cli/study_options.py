@@ -20,7 +20,7 @@ RESAMPLING = (
     "How rows are divided. In ckcv run, with a certification: complete (random splits for each k, the "
     "paper's method) or rotation (the k splits of one shuffle, conventional k-fold cross validation). In "
     f"ckcv evaluate, without one: {FORMS}; those that are nested select settings inside each training set, "
-    "and need --select-by."
+    "by --select-by."
 )
 NUMBERS = {Kind.REGRESSION}
 SLOT_PARTS = {
@@ -80,7 +80,9 @@ def make_procedure(
     ] = None,
     select_by: Annotated[
         str | None,
-        make_option("Measure by which settings are selected.", "every setting is scored", "Procedure"),
+        make_option(
+            "Measure by which a nested resampling selects settings.", "the first measure", "Procedure"
+        ),
     ] = None,
     select: Annotated[
         str,

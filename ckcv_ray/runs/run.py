@@ -198,7 +198,8 @@ def evaluate(
         options["resampling"] = given
         groups = None
     study = Study.without_certification(**options)
-    return assess(study, Task.of(X, y, groups=groups, numbers=study.predicts_numbers), out, execution, listen)
+    task = Task.of(X, y, groups, numbers=study.predicts_numbers, allow_singletons=True)
+    return assess(study, task, out, execution, listen)
 
 
 def assess(

@@ -225,7 +225,8 @@ class Study:
         Args:
             resampling: how rows are divided, such as "kfold:10" or ``KFold(10)``.
             measure: names of scores, or functions; without it "zero_one" for classes, and "rmse" for numbers.
-            select_by: name of the score that selects settings; None to score all of them.
+            select_by: name of the score that selects settings, where the resampling selects; None for the
+                first measure.
             select: "one" setting for all splits, or another in "each".
             seed: of the splits.
             stratify: whether each part of a split gets the same share of every class.
@@ -246,12 +247,15 @@ class Study:
         listed = [measure] if callable(measure) else list(measure)
         if boolean("stratify", stratify):
             drawn = add_strata(drawn)
+        measures = tuple(name if isinstance(name, str) else OwnScore.of(name) for name in listed)
+        if select_by is None and drawn.inner is not None and measures:
+            select_by = _name_measures(measures)[0]
         return cls(
             resampling=drawn,
             search=_make_search(select_by, select, drawn),
             certification=None,
             seed=seed,
-            measures=tuple(name if isinstance(name, str) else OwnScore.of(name) for name in listed),
+            measures=measures,
             **made,
         )
 
@@ -370,7 +374,7 @@ class Study:
     @property
     def measure_names(self) -> list[str]:
         """Names of the measures."""
-        return [measure if isinstance(measure, str) else measure.name for measure in self.measures]
+        return _name_measures(self.measures)
 
     @property
     def functions(self) -> dict[str, OwnScore]:
@@ -555,6 +559,10 @@ def _check_scored(study: Study) -> None:
             f"select_by={study.search.select_by} requires a resampling inside the training sets, such as "
             "nested:5:5 or nested_halves:5"
         )
+
+
+def _name_measures(measures: Iterable[str | OwnScore]) -> list[str]:
+    return [measure if isinstance(measure, str) else measure.name for measure in measures]
 
 
 def _short(value: object) -> str:
