@@ -169,7 +169,7 @@ def _parameter(name: str, kind: type, shown: Any) -> Parameter:
 make_procedure.__signature__ = signature(make_procedure).replace(  # type: ignore[attr-defined]
     parameters=[
         *(parameter for name, parameter in signature(make_procedure).parameters.items() if name != "learner"),
-        *_parameters(["learner"], ("encode", "fill", "rare"), numbers=True),
+        *_parameters(["learner"], ("encode", "fill", "rare", "balance"), numbers=True),
     ]
 )
 make_study.__signature__ = signature(make_study).replace(parameters=list(_study_parameters()))  # type: ignore[attr-defined]

@@ -22,6 +22,7 @@ from ckcv_ray.core.scores import Score
 from ckcv_ray.core.selection import Leader
 from ckcv_ray.errors import InputError, RunError, pluralize
 from ckcv_ray.learners import Learner
+from ckcv_ray.learners.balance import balance, compute_share
 from ckcv_ray.learners.base import Fits, Setting
 from ckcv_ray.learners.choice import LABEL
 from ckcv_ray.learners.encoding.learner import encode
@@ -418,8 +419,9 @@ class Problem:
 
     @cached_property
     def learner(self) -> Learner:
-        """What is fitted: the study's learner, on a table that is not of plain numbers after an encoder."""
-        return encode(self.study.learner, self.study.encoding, self.task)
+        """What is fitted: the study's learner, after an encoder unless the table is of plain numbers."""
+        study = self.study
+        return encode(balance(study.learner, study.balancing, self.task), study.encoding, self.task)
 
     @cached_property
     def n_settings(self) -> int:
@@ -536,9 +538,13 @@ class Problem:
         return self.task.rarest_class_rows < estimated + LEAST_OF_CLASS
 
     def _check_rows(self) -> None:
-        """Raise InputError if a learner needs more training rows than every split is sure to have."""
+        """Raise InputError if a learner needs more training rows than every split is sure to have.
+
+        How many are left out to balance classes depends on the split: about as many as of all rows.
+        """
         units = min(size.n_train for size in (*self.sizes, *self.inner_sizes))
-        fewest = self.task.grouping.count_fewest_rows(units)
+        kept = min(1.0, compute_share(self.study.balancing, self.task))
+        fewest = int(kept * self.task.grouping.count_fewest_rows(units))
         for learner in self.study.learner.by_label.values():
             learner.check_rows(fewest)
 

@@ -31,6 +31,7 @@ from ckcv_ray.core.resampling.complete import AUTO, Complete, Outer
 from ckcv_ray.core.resampling.parse import CERTIFIABLE, add_strata, parse_resampling
 from ckcv_ray.errors import InputError, cut
 from ckcv_ray.learners import DEFAULT, Learner
+from ckcv_ray.learners.balance import Balance, import_smote
 from ckcv_ray.learners.encoding.encoding import RARE, Categories, Encoding, Gaps
 from ckcv_ray.study.certification import Certification, Occam
 from ckcv_ray.study.options import (
@@ -66,9 +67,9 @@ MOST_TOML_BYTES = 1 << 24
 LONGEST_SHOWN = 200
 OF_SCORES = (  # what the JSON of a study without a certification holds
     *("learner", "resampling", "measures", "functions", "select_by", "select", "seed"),
-    *("encode", "fill", "rare"),
+    *("encode", "fill", "rare", "balance"),
 )
-ENCODING = ("encode", "fill", "rare")
+ENCODING, BALANCE = ("encode", "fill", "rare"), "balance"
 
 
 @dataclass(frozen=True)
@@ -88,6 +89,7 @@ class Study:
             the learner.
         fill: what fills gaps in numbers and dates: "median", "mean" or "most_frequent".
         rare: share of the training rows below which categories are joined.
+        balance: how classes are made equal in size among training rows: "none", "up", "down" or "smote".
         measures: what is computed on every split, names of scores and functions; none with a certification.
 
     Raises:
@@ -133,6 +135,19 @@ class Study:
             "Share of a split's training rows below which categories are joined.",
             float,
             "0.01",
+            panel="Columns",
+            omit_default=True,
+        ),
+    )
+
+    balance: str = option(
+        Balance.NONE,
+        Option(
+            lambda name, value: Balance(check_choice(name, value, Balance)),
+            "How classes are made equal in size among the training rows of each split: none, up (rows of "
+            "rarer classes are drawn again), down (rows of others are left out), or, in ckcv evaluate, smote "
+            "(rows are made, by imbalanced-learn). Scored rows are as they are.",
+            default_text="none",
             panel="Columns",
             omit_default=True,
         ),
@@ -230,10 +245,10 @@ class Study:
             select: "one" setting for all splits, or another in "each".
             seed: of the splits.
             stratify: whether each part of a split gets the same share of every class.
-            learner: options of the learner, and of how columns are encoded.
+            learner: options of the learner, and of how columns are encoded and classes balanced.
 
         Raises:
-            InputError: an option is unknown or out of range.
+            InputError: an option is unknown or out of range, or needs a package that is not installed.
         """
         made = _make_learner(learner, {})
         drawn = parse_resampling(resampling) if isinstance(resampling, str) else resampling
@@ -306,12 +321,18 @@ class Study:
             "select_by": self.select_by,
             "select": EACH if self.selects_each else ONE,
             **{name: getattr(self, name) for name in ("seed", *ENCODING)},
+            **({} if self.balance is Balance.NONE else {BALANCE: self.balance}),
         }
 
     @property
     def encoding(self) -> Encoding:
         """How columns that are not plain numbers are encoded in each split."""
         return Encoding(Categories(self.encode), Gaps(self.fill), self.rare)
+
+    @property
+    def balancing(self) -> Balance:
+        """How classes are made equal in size among the training rows of each split."""
+        return Balance(self.balance)
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> "Study":
@@ -353,6 +374,7 @@ class Study:
             certification=None,
             measures=tuple(functions.get(name, name) for name in names),
             **{name: given[name] for name in ("seed", *ENCODING)},
+            **({BALANCE: content[BALANCE]} if BALANCE in content else {}),
         )
 
     def differences(self, stored: "Study") -> list[str]:
@@ -362,7 +384,8 @@ class Study:
         may grow are no difference.
         """
         if self.certification is None:
-            ours, theirs, show = self.to_json(), stored.to_json(), _short_json
+            ours, theirs = ({BALANCE: study.balance} | study.to_json() for study in (self, stored))
+            show = _short_json
         else:
             ours, theirs, show = self.options(fixed=True), stored.options(fixed=True), _short
         return [
@@ -503,16 +526,19 @@ def _make_learner(asked: Mapping[str, Any], earlier: Mapping[str, Any]) -> dict[
     """Return the learner and the encoding that options ask for, as fields of a study.
 
     Raises:
-        InputError: an option is unknown, out of range, or one of a study's other parts.
+        InputError: an option is unknown, out of range, or one of a study's other parts, or needs a package
+            that is not installed.
     """
     parts = [part for slot in SLOTS if slot != SEVERAL for part in SLOTS[slot].values()]
     misplaced = {name for part in parts for name in options(part)}
-    misplaced |= {*SLOTS, *list_options()} - {SEVERAL, *ENCODING}
+    misplaced |= {*SLOTS, *list_options()} - {SEVERAL, *ENCODING, BALANCE}
     for name in asked:
         if name in misplaced:
             raise InputError(f"{name} is an option of ckcv run, and not of a procedure: leave it out")
     made = assemble(asked, earlier, list_options())
-    return {name: made[name] for name in (SEVERAL, *ENCODING) if name in made}
+    if made.get(BALANCE) == Balance.SMOTE:
+        import_smote()
+    return {name: made[name] for name in (SEVERAL, *ENCODING, BALANCE) if name in made}
 
 
 def _make_search(select_by: str | None, select: str, resampling: Resampling) -> Search:
