@@ -94,6 +94,14 @@ def make_procedure(
     stratify: Annotated[
         bool, flag("--stratify", "Give each part of a split the same share of every class.", "Procedure")
     ] = False,
+    permutations: Annotated[
+        int,
+        typer.Option(
+            help="How many times the target is permuted, such as 100, to test every mean score: p is the "
+            "share of permutations whose mean is as good or better, the target as it is among them.",
+            rich_help_panel="Procedure",
+        ),
+    ] = 0,
     seed: Annotated[int, typer.Option(help="Seed of the splits.", rich_help_panel="Procedure")] = 0,
     **learner: Any,
 ) -> Study:
@@ -103,7 +111,9 @@ def make_procedure(
         InputError: an option is unknown or out of its range.
     """
     given = {name: value for name, value in learner.items() if value is not None}
-    return Study.without_certification(resampling, measure, select_by, select, seed, stratify, **given)
+    return Study.without_certification(
+        resampling, measure, select_by, select, seed, stratify, permutations, **given
+    )
 
 
 def list_offered(slot: str, numbers: bool = False) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from ckcv_ray.core.options import get_values
 from ckcv_ray.core.scores import Score
 from ckcv_ray.errors import cut, pluralize
 from ckcv_ray.learners.base import Setting
-from ckcv_ray.reports.values import SCORE_DELTA, Figures, ResultValues
+from ckcv_ray.reports.values import SCORE_DELTA, Figures, PermutationTest, ResultValues
 from ckcv_ray.study import Candidate, Holdout, Problem, describe_setting
 from ckcv_ray.tables.target import Label
 
@@ -338,9 +338,19 @@ def _tabulate_score(result: ResultValues, score: Score) -> Iterator[str]:
     for entry in result.entries:
         yield f"  {entry.name:<{width}}  {_format_figures(result.figures(entry, score))}".rstrip()
     for entry in result.entries:
+        if (test := result.test_by_permutations(entry, score)) is not None:
+            yield f"  {entry.name}: {describe_permutations(test)}"
+    for entry in result.entries:
         if curve := result.learning_curve(entry, score):
             points = ", ".join(f"{size} {mean:.4f}" for size, mean, _ in curve)
             yield f"  {entry.name} by rows fitted on: {points}"
+
+
+def describe_permutations(test: PermutationTest) -> str:
+    """Return a phrase with the p-value of a permutation test."""
+    if test.p != test.p:
+        return f"no p: with one of {test.n:,} permutations of the target, or without, there is no mean"
+    return f"p {test.p:.4g}, {test.count:,} of {test.n:,} permutations of the target are as good or better"
 
 
 def _describe_bounds(result: ResultValues, score: Score) -> Iterator[str]:

@@ -80,6 +80,7 @@ def canonicalize_scored(study: Study, task: Task) -> tuple[Study, tuple[Score, .
     for score in scores:
         _check_outputs(study, score)
     _check_strata(study, task)
+    _check_permutations(study, task)
     if study.resampling.names_rows and task.grouped:
         raise InputError("splits that were given name rows, and groups stay whole: leave groups out")
     numbers = as_numbers(study.encoding, task, np.arange(task.n))
@@ -351,6 +352,18 @@ def _check_outputs(study: Study, score: Score) -> None:
             raise InputError(
                 f"measure={score.name} needs scores that order rows, which {label} does not give"
             )
+
+
+def _check_permutations(study: Study, task: Task) -> None:
+    if not (study.permutations and task.grouped):
+        return
+    rows = np.lexsort((task.y, task.groups))
+    same_group, same_target = (np.diff(values[rows]) == 0 for values in (task.groups, task.y))
+    if np.all(same_target[same_group]):
+        raise InputError(
+            f"permutations={study.permutations} permutes targets within groups, and each group has a single "
+            "one: leave it out"
+        )
 
 
 def _check_strata(study: Study, task: Task) -> None:

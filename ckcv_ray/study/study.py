@@ -67,9 +67,10 @@ MOST_TOML_BYTES = 1 << 24
 LONGEST_SHOWN = 200
 OF_SCORES = (  # what the JSON of a study without a certification holds
     *("learner", "resampling", "measures", "functions", "select_by", "select", "seed"),
-    *("encode", "fill", "rare", "balance"),
+    *("encode", "fill", "rare", "balance", "permutations"),
 )
-ENCODING, BALANCE = ("encode", "fill", "rare"), "balance"
+ENCODING, BALANCE, PERMUTATIONS = ("encode", "fill", "rare"), "balance", "permutations"
+MOST_PERMUTATIONS = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -91,6 +92,7 @@ class Study:
         rare: share of the training rows below which categories are joined.
         balance: how classes are made equal in size among training rows: "none", "up", "down" or "smote".
         measures: what is computed on every split, names of scores and functions; none with a certification.
+        permutations: how many times the targets are permuted to test the scores; 0 with a certification.
 
     Raises:
         InputError: a field has the wrong type or is out of range, or the parts cannot be combined.
@@ -154,6 +156,7 @@ class Study:
     )
 
     measures: tuple[str | OwnScore, ...] = ()
+    permutations: int = 0
 
     def __post_init__(self) -> None:
         expect("search", self.search, Search, "a search: Race(), Budget(), Inner('auc') or All()")
@@ -163,8 +166,10 @@ class Study:
         if not self.search.certifies:
             _check_scored(self)
             return
-        if self.measures:
-            raise InputError("measures are of a study without a certification: leave them out")
+        if self.measures or self.permutations:
+            raise InputError(
+                "measures and permutations are of a study without a certification: leave them out"
+            )
         assert self.certification is not None
         for slot, proven in (("resampling", "resamplings"), ("criterion", "criteria")):
             part, allowed = self.parts[slot], getattr(self.certification, proven)
@@ -230,6 +235,7 @@ class Study:
         select: str = ONE,
         seed: int = 0,
         stratify: bool = False,
+        permutations: int = 0,
         **learner: Any,
     ) -> "Study":
         """Make a usual procedure of cross validation from named options, which has scores and no claims.
@@ -245,6 +251,7 @@ class Study:
             select: "one" setting for all splits, or another in "each".
             seed: of the splits.
             stratify: whether each part of a split gets the same share of every class.
+            permutations: how many times the targets are permuted, for a test of every mean score.
             learner: options of the learner, and of how columns are encoded and classes balanced.
 
         Raises:
@@ -271,6 +278,7 @@ class Study:
             certification=None,
             seed=seed,
             measures=measures,
+            permutations=permutations,
             **made,
         )
 
@@ -322,6 +330,7 @@ class Study:
             "select": EACH if self.selects_each else ONE,
             **{name: getattr(self, name) for name in ("seed", *ENCODING)},
             **({} if self.balance is Balance.NONE else {BALANCE: self.balance}),
+            **({PERMUTATIONS: self.permutations} if self.permutations else {}),
         }
 
     @property
@@ -374,7 +383,7 @@ class Study:
             certification=None,
             measures=tuple(functions.get(name, name) for name in names),
             **{name: given[name] for name in ("seed", *ENCODING)},
-            **({BALANCE: content[BALANCE]} if BALANCE in content else {}),
+            **{name: content[name] for name in (BALANCE, PERMUTATIONS) if name in content},
         )
 
     def differences(self, stored: "Study") -> list[str]:
@@ -384,7 +393,10 @@ class Study:
         may grow are no difference.
         """
         if self.certification is None:
-            ours, theirs = ({BALANCE: study.balance} | study.to_json() for study in (self, stored))
+            omitted = ({BALANCE: study.balance, PERMUTATIONS: study.permutations} for study in (self, stored))
+            ours, theirs = (
+                content | study.to_json() for content, study in zip(omitted, (self, stored), strict=True)
+            )
             show = _short_json
         else:
             ours, theirs, show = self.options(fixed=True), stored.options(fixed=True), _short
@@ -565,6 +577,12 @@ def _check_scored(study: Study) -> None:
             "choose a resampling such as kfold:10"
         )
     integer("seed", study.seed, least=0, most=MOST_SEED_OF_SCORES)
+    integer(PERMUTATIONS, study.permutations, least=0, most=MOST_PERMUTATIONS)
+    if study.permutations and study.resampling.inner is not None:
+        raise InputError(
+            f"{PERMUTATIONS}={study.permutations} is for settings that are named, and a nested resampling "
+            "selects them: choose a resampling such as kfold:10"
+        )
     if not study.learner.kinds:
         named = ", ".join(study.learner.by_label)
         raise InputError(
