@@ -22,6 +22,7 @@ from ckcv_ray.core.criteria import MeanBound
 from ckcv_ray.core.options import get_values
 from ckcv_ray.core.scores import Score
 from ckcv_ray.errors import cut, pluralize
+from ckcv_ray.learners.balance import Balance
 from ckcv_ray.learners.base import Setting
 from ckcv_ray.reports.values import SCORE_DELTA, Figures, PermutationTest, ResultValues
 from ckcv_ray.study import Candidate, Holdout, Problem, describe_setting
@@ -301,7 +302,9 @@ def round_bound(bound: float, up: bool) -> str:
 def _summarize_scores(result: ResultValues) -> Iterator[str]:
     """Yield the lines about the scores of a study without a certification."""
     splits = pluralize(int(result.counted.sum()), "split")
-    yield f"{result.study.resampling.name}: {splits} of {pluralize(result.task.n, 'row')}"
+    how = result.study.balance
+    balanced = "" if how == Balance.NONE else f"; training rows are balanced by class ({how})"
+    yield f"{result.study.resampling.name}: {splits} of {pluralize(result.task.n, 'row')}{balanced}"
     tested = bounded = False
     for score in result.scores:
         yield from _tabulate_score(result, score)
@@ -350,7 +353,7 @@ def describe_permutations(test: PermutationTest) -> str:
     """Return a phrase with the p-value of a permutation test."""
     if test.p != test.p:
         return f"no p: with one of {test.n:,} permutations of the target, or without, there is no mean"
-    return f"p {test.p:.4g}, {test.count:,} of {test.n:,} permutations of the target are as good or better"
+    return f"p {test.p:.4g}, {test.as_good:,} of {test.n:,} permutations of the target are as good or better"
 
 
 def _describe_bounds(result: ResultValues, score: Score) -> Iterator[str]:

@@ -58,13 +58,13 @@ class PermutationTest(NamedTuple):
     Ojala, Garriga, "Permutation Tests for Studying Classifier Performance", JMLR 11, 2010, test 1.
 
     Attributes:
-        p: (1 + count) / (1 + n); nan if a mean is not known.
-        count: of permutations.
+        p: (1 + as_good) / (1 + n); nan if a mean is not known.
+        as_good: number of permutations whose mean is as good or better.
         n: number of permutations.
     """
 
     p: float
-    count: int
+    as_good: int
     n: int
 
 
@@ -306,9 +306,9 @@ class ResultValues:
         place = (*entry.positions[0].tolist(), self.problem.columns[score.name].start)
         means = np.array([totals[:, *place][self.counted].mean() for totals in permuted])
         mean, n = self.figures(entry, score).mean, len(means)
-        count = int(np.sum(score.loss * means <= score.loss * mean))
+        as_good = int(np.sum(score.loss * means <= score.loss * mean))
         known = not np.isnan([mean, *means]).any()
-        return PermutationTest((1 + count) / (1 + n) if known else nan, count, n)
+        return PermutationTest((1 + as_good) / (1 + n) if known else nan, as_good, n)
 
     def learning_curve(self, entry: Entry, score: Score) -> list[tuple[int, float, float]]:
         """Return numbers of rows fitted on, ascending, with mean and standard deviation over their splits.

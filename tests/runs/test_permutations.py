@@ -3,6 +3,7 @@
 import json
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from sklearn.datasets import load_breast_cancer
 from sklearn.linear_model import LinearRegression
@@ -84,7 +85,7 @@ def test_p_is_that_of_scikit_learn(options, scoring, monkeypatch):
     assert test.p == p
     np.testing.assert_allclose(result.figures(entry, score).mean, -score.loss * mean, rtol=1e-14)
     assert test.n == 19
-    assert f"p {test.p:.4g}, {test.count} of 19 permutations" in result.summary()
+    assert f"p {test.p:.4g}, {test.as_good} of 19 permutations" in result.summary()
 
 
 def test_numbers_are_permuted_too(monkeypatch):
@@ -161,6 +162,21 @@ def test_a_folder_keeps_them(tmp_path):
     assert plain.figures(plain.entries[0], plain.scores[0]) == result.figures(
         result.entries[0], result.scores[0]
     )
+
+
+@pytest.mark.processes
+def test_the_same_bytes_on_ray(tmp_path, ray_session):
+    """With balanced classes, from which an encoder and two learners are fitted."""
+    words = np.array(["a", "b", "c"])[np.arange(72) % 3]
+    frame = pa.table({"x": X[:, 0], "word": words})
+    options = {
+        "learner": "linear,tree", "resampling": "kfold:3", "measure": "accuracy,auc",
+        "permutations": 6, "balance": "up",
+    }  # fmt: skip
+    for name, execution in (("serial", SERIAL), ("ray", Execution("ray", workers=3))):
+        evaluate(frame, Y, tmp_path / name, execution, **options)
+    for name in ("scores.json", "scores.parquet"):
+        assert (tmp_path / "ray" / name).read_bytes() == (tmp_path / "serial" / name).read_bytes()
 
 
 def test_it_is_refused_where_it_says_nothing():
