@@ -352,8 +352,12 @@ def _tabulate_score(result: ResultValues, score: Score) -> Iterator[str]:
 def describe_permutations(test: PermutationTest) -> str:
     """Return a phrase with the p-value of a permutation test."""
     if test.p != test.p:
-        return f"no p: with one of {test.n:,} permutations of the target, or without, there is no mean"
-    return f"p {test.p:.4g}, {test.as_good:,} of {test.n:,} permutations of the target are as good or better"
+        return "no p, since there is no mean"
+    counted = f"; {test.undefined:,} without a mean count as if they were" if test.undefined else ""
+    return (
+        f"p {test.p:.4g}: {test.as_good:,} of {test.n:,} permutations of the target are as good or "
+        f"better{counted}"
+    )
 
 
 def _describe_bounds(result: ResultValues, score: Score) -> Iterator[str]:

@@ -58,13 +58,16 @@ class PermutationTest(NamedTuple):
     Ojala, Garriga, "Permutation Tests for Studying Classifier Performance", JMLR 11, 2010, test 1.
 
     Attributes:
-        p: (1 + as_good) / (1 + n); nan if a mean is not known.
+        p: (1 + as_good + undefined) / (1 + n); nan if the mean itself is not known.
         as_good: number of permutations whose mean is as good or better.
+        undefined: number of permutations without a mean, as where a split lacks a class. They count as if
+            they were as good, since p may be too large, and not too small.
         n: number of permutations.
     """
 
     p: float
     as_good: int
+    undefined: int
     n: int
 
 
@@ -306,9 +309,9 @@ class ResultValues:
         place = (*entry.positions[0].tolist(), self.problem.columns[score.name].start)
         means = np.array([totals[:, *place][self.counted].mean() for totals in permuted])
         mean, n = self.figures(entry, score).mean, len(means)
-        as_good = int(np.sum(score.loss * means <= score.loss * mean))
-        known = not np.isnan([mean, *means]).any()
-        return PermutationTest((1 + as_good) / (1 + n) if known else nan, as_good, n)
+        as_good, undefined = int(np.sum(score.loss * means <= score.loss * mean)), int(np.isnan(means).sum())
+        p = nan if np.isnan(mean) else (1 + as_good + undefined) / (1 + n)
+        return PermutationTest(p, as_good, undefined, n)
 
     def learning_curve(self, entry: Entry, score: Score) -> list[tuple[int, float, float]]:
         """Return numbers of rows fitted on, ascending, with mean and standard deviation over their splits.

@@ -25,6 +25,7 @@ RNG = np.random.default_rng(3)
 X = RNG.normal(size=(150, 3))
 LABELS = np.where(X[:, 0] + RNG.normal(size=150) > 1.3, "ill", "well")
 TASK = Task.of(X, LABELS)
+DRAWS = 400
 
 
 @given(
@@ -51,7 +52,7 @@ def test_classes_are_equal_and_rows_are_training_rows(classes, seed, how):
     assert np.array_equal(drawn, draw_balanced(y, train, how))
 
 
-def count_draws(train, how, draws=1000):
+def count_draws(train, how, draws=DRAWS):
     """How often each row is drawn, and the size of each draw: one for each order of the training rows."""
     rng = np.random.default_rng(0)
     drawn = [draw_balanced(TASK.y, rng.permutation(train), how) for _ in range(draws)]
@@ -65,13 +66,13 @@ def test_rows_of_a_class_are_as_likely():
     counts = np.bincount(y)
     up, down = (count_draws(train, how)[0][train] for how in (Balance.UP, Balance.DOWN))
     rare, common = counts.argmin(), counts.argmax()
-    assert np.all(up[y == common] == 1000)
-    assert np.all(down[y == rare] == 1000)
-    assert chisquare(up[y == rare] - 1000).pvalue > 1e-3
-    assert up[y == rare].sum() == 1000 * counts.max()
+    assert np.all(up[y == common] == DRAWS)
+    assert np.all(down[y == rare] == DRAWS)
+    assert chisquare(up[y == rare] - DRAWS).pvalue > 1e-3
+    assert up[y == rare].sum() == DRAWS * counts.max()
     # without replacement counts vary less than the multinomial's, by 1 - counts.min() / counts.max()
     spread = 1 - counts.min() / counts.max()
-    expected = 1000 * counts.min() / counts.max()
+    expected = DRAWS * counts.min() / counts.max()
     assert chi2.sf(np.sum((down[y == common] - expected) ** 2) / expected / spread, counts.max() - 1) > 1e-3
 
 
@@ -84,7 +85,7 @@ def test_draws_are_those_of_imbalanced_learn_in_distribution(how, name):
     sampler = getattr(pytest.importorskip(f"imblearn.{module}"), name)
     train = np.arange(0, 150, 2)
     theirs = []
-    for seed in range(1000):
+    for seed in range(DRAWS):
         fitted = sampler(random_state=seed)
         fitted.fit_resample(X[train], TASK.y[train])
         theirs.append(train[fitted.sample_indices_])
@@ -92,7 +93,7 @@ def test_draws_are_those_of_imbalanced_learn_in_distribution(how, name):
     assert sizes == set(map(len, theirs))
     expected = np.bincount(np.concatenate(theirs), minlength=150)
     assert np.all(
-        ours[(expected == 0) | (expected == 1000)] == expected[(expected == 0) | (expected == 1000)]
+        ours[(expected == 0) | (expected == DRAWS)] == expected[(expected == 0) | (expected == DRAWS)]
     )
     assert np.all(np.abs(ours - expected) <= 5 * np.sqrt(2 * np.maximum(ours, 1)))
 
@@ -131,13 +132,13 @@ def test_balanced_classes_are_left_as_they_are():
     """Without anything to draw the rows, and so the fits, are the same in every bit."""
     even = np.array([0, 1] * 75)
     split = [(np.arange(i, 150), np.arange(i)) for i in (40, 80)]
-    options = {"resampling": split, "measure": "accuracy,log_loss", "learner": "forest", "execution": SERIAL}
+    options = {"resampling": split, "measure": "accuracy,log_loss", "learner": "tree", "execution": SERIAL}
     tables = [evaluate(X, even, balance=b, **options).table() for b in ("none", "up", "down")]
     assert tables[0].equals(tables[1])
     assert tables[0].equals(tables[2])
 
 
-@pytest.mark.parametrize(("learner", "how"), [("linear", "up"), ("svm", "down"), ("tree,linear", "up")])
+@pytest.mark.parametrize(("learner", "how"), [("svm", "down"), ("tree,linear", "up")])
 def test_a_certified_run_is_verified(learner, how, tmp_path):
     """Members, refitted models and an encoder with them, fitted again from the data."""
     words = np.array(["a", "b", "c"])[np.arange(150) % 3]
@@ -148,7 +149,7 @@ def test_a_certified_run_is_verified(learner, how, tmp_path):
     table.write_text("\n".join(["p,q,r,word,outcome", *rows]))
     task, _ = read_task(table, target="outcome")
     grid = {"C": (1.0, 10.0), "gamma": (0.1,)} if learner == "svm" else {}
-    study = Study.of(learner=learner, balance=how, k=(3, 5), n_splits=3, certify="holdout", **grid)
+    study = Study.of(learner=learner, balance=how, k=(3, 5), n_splits=2, certify="holdout", **grid)
     run_job(Job(study, task, tmp_path / "run"), SERIAL)
     found = verify(tmp_path / "run", refit=1.0, execution=SERIAL)
     assert not found.differences

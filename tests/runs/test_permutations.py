@@ -85,7 +85,7 @@ def test_p_is_that_of_scikit_learn(options, scoring, monkeypatch):
     assert test.p == p
     np.testing.assert_allclose(result.figures(entry, score).mean, -score.loss * mean, rtol=1e-14)
     assert test.n == 19
-    assert f"p {test.p:.4g}, {test.as_good} of 19 permutations" in result.summary()
+    assert f"p {test.p:.4g}: {test.as_good} of 19 permutations" in result.summary()
 
 
 def test_numbers_are_permuted_too(monkeypatch):
@@ -96,6 +96,22 @@ def test_numbers_are_permuted_too(monkeypatch):
     (entry,), (score,) = result.entries, result.scores
     _, _, p = ask_sklearn(monkeypatch, result, LinearRegression(), "neg_root_mean_squared_error")
     assert result.test_by_permutations(entry, score).p == p == 0.1
+
+
+def test_a_permutation_without_a_mean_counts_as_good():
+    """A scored part may lack a class of the permuted labels; without it p would be too small."""
+    y = np.array([1] * 4 + [0] * 20)
+    rows = np.column_stack([y * 4.0, np.arange(24.0)])
+    split = [(np.delete(np.arange(24), part), np.array(part)) for part in ([0, 4, 8, 12], [1, 5, 9, 13])]
+    options = {"learner": "naive_bayes", "resampling": split, "measure": "auc", "execution": SERIAL}
+    result = evaluate(rows, y, permutations=30, **options)
+    means = [evaluate(rows, result.problem.permute(i).task.y, **options) for i in range(30)]
+    means = [np.mean(other.of_splits(other.entries[0], other.scores[0])) for other in means]
+    test = result.test_by_permutations(result.entries[0], result.scores[0])
+    assert test.undefined == np.isnan(means).sum() > 0
+    assert test.as_good == np.sum(np.array(means) >= 1.0)
+    assert test.p == (1 + test.undefined + test.as_good) / 31
+    assert "without a mean count as if they were" in result.summary()
 
 
 def test_rows_change_places_within_groups_alone():
@@ -111,14 +127,14 @@ def test_labels_without_meaning_have_uniform_p():
     """Under the hypothesis p is at most t with probability at most t."""
     rng = np.random.default_rng(5)
     found = []
-    for _ in range(40):
+    for _ in range(25):
         rows = rng.normal(size=(30, 2))
         result = evaluate(
             rows, rng.permutation([0, 1] * 15), learner="constant,naive_bayes", resampling="holdout:0.4",
             measure="accuracy", execution=SERIAL, permutations=9,
         )  # fmt: skip
         found.append([result.test_by_permutations(entry, result.scores[0]).p for entry in result.entries])
-    assert np.all(np.mean(np.array(found) <= 0.2, axis=0) <= 0.2 + 3 * np.sqrt(0.16 / 40))
+    assert np.all(np.mean(np.array(found) <= 0.2, axis=0) <= 0.2 + 3 * np.sqrt(0.16 / 25))
 
 
 def test_records_do_not_depend_on_their_order():
@@ -164,7 +180,7 @@ def test_a_folder_keeps_them(tmp_path):
     )
 
 
-@pytest.mark.processes
+@pytest.mark.night
 def test_the_same_bytes_on_ray(tmp_path, ray_session):
     """With balanced classes, from which an encoder and two learners are fitted."""
     words = np.array(["a", "b", "c"])[np.arange(72) % 3]
