@@ -104,7 +104,8 @@ def make_rows(task: Task, train: Index) -> tuple[Task, Index]:
     (seed,) = draw_seeds(make_seed_sequence(train, KEY), 1)
     sampler = smote(k_neighbors=min(NEIGHBOURS, rarest - 1), random_state=seed % 2**32)
     X, y = (made[len(train) :] for made in sampler.fit_resample(task.X[train], task.y[train]))
-    extended = task.take_part(np.append(np.arange(task.n), np.full(len(y), train[0])))  # of no matter to fits
+    origins = np.append(np.arange(task.n), np.full(len(y), train[0]))  # fits do not ask for groups
+    extended = task.take_part(origins)
     rows = np.append(train, np.arange(task.n, extended.n))
     return replace(extended, X=np.concatenate([task.X, X]), y=np.append(task.y, y)), rows
 

@@ -166,10 +166,9 @@ class Study:
         if not self.search.certifies:
             _check_scored(self)
             return
-        if self.measures or self.permutations:
-            raise InputError(
-                "measures and permutations are of a study without a certification: leave them out"
-            )
+        for name in ("measures", PERMUTATIONS):
+            if getattr(self, name):
+                raise InputError(f"{name} are of a study without a certification: leave them out")
         assert self.certification is not None
         for slot, proven in (("resampling", "resamplings"), ("criterion", "criteria")):
             part, allowed = self.parts[slot], getattr(self.certification, proven)
@@ -393,9 +392,9 @@ class Study:
         may grow are no difference.
         """
         if self.certification is None:
-            omitted = ({BALANCE: study.balance, PERMUTATIONS: study.permutations} for study in (self, stored))
             ours, theirs = (
-                content | study.to_json() for content, study in zip(omitted, (self, stored), strict=True)
+                {BALANCE: study.balance, PERMUTATIONS: study.permutations} | study.to_json()
+                for study in (self, stored)
             )
             show = _short_json
         else:
