@@ -120,7 +120,8 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
         """
         check_choice("rule", self.rule, RULES)
         rows, labels = self._check_rows(X, y)
-        task = Task.make_unchecked(rows, labels, groups).check(allow_singletons=True)
+        task = Task.make_unchecked(rows, labels, groups)
+        task.grouping.check()
         certify = self.certify
         if certify == AUTO:  # by the number of rows alone: a choice by their labels would void the claim
             certify = Suited().canonical(task.n_units).name

@@ -87,14 +87,14 @@ class Chosen(NamedTuple):
     asked: DeclaredTypes
     reading: Reading
 
-    def task(self, numbers: bool = False) -> Task:
+    def task(self, numbers: bool = False, allow_singletons: bool = False) -> Task:
         """Return the task of these columns; see ``Task.from_table``.
 
         Raises:
             InputError: they cannot be learned from.
         """
         roles = self.roles._replace(numbers=numbers)
-        return Task.from_table(self.columns.learn, roles, self.asked, self.source)
+        return Task.from_table(self.columns.learn, roles, self.asked, self.source, allow_singletons)
 
 
 @with_options(asked=declare_types, reading=make_reading)

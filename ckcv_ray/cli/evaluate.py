@@ -45,13 +45,13 @@ def evaluate(
 
         ckcv evaluate patients.csv --target outcome --learner forest --out runs/scores
         ckcv evaluate patients.csv --target outcome --resampling loo --out runs/loo
-        ckcv evaluate patients.csv --target outcome --resampling nested:5:5 --select-by auc --out runs/nested
+        ckcv evaluate patients.csv --target outcome --resampling nested:5:5 --measure auc --out runs/nested
         ckcv evaluate patients.csv --target outcome --learner svm --refit best --out runs/model
         ckcv evaluate houses.csv --target price --learner ridge --measure rmse,r2 --out runs/prices
     """
     folder = Path(out)
     require_supervision(study.learner, execution.fit_timeout)
-    task = chosen.task(study.predicts_numbers)
+    task = chosen.task(study.predicts_numbers, allow_singletons=True)
     say_environment(folder)
     say_columns(task)
     with say_what_is_saved(folder) as signals, signals, Display(console) as display:

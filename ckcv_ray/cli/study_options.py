@@ -20,7 +20,7 @@ RESAMPLING = (
     "How rows are divided. In ckcv run, with a certification: complete (random splits for each k, the "
     "paper's method) or rotation (the k splits of one shuffle, conventional k-fold cross validation). In "
     f"ckcv evaluate, without one: {FORMS}; those that are nested select settings inside each training set, "
-    "and need --select-by."
+    "by --select-by."
 )
 NUMBERS = {Kind.REGRESSION}
 SLOT_PARTS = {
@@ -80,7 +80,9 @@ def make_procedure(
     ] = None,
     select_by: Annotated[
         str | None,
-        make_option("Measure by which settings are selected.", "every setting is scored", "Procedure"),
+        make_option(
+            "Measure by which a nested resampling selects settings.", "the first measure", "Procedure"
+        ),
     ] = None,
     select: Annotated[
         str,
@@ -92,6 +94,14 @@ def make_procedure(
     stratify: Annotated[
         bool, flag("--stratify", "Give each part of a split the same share of every class.", "Procedure")
     ] = False,
+    permutations: Annotated[
+        int,
+        typer.Option(
+            help="How many times the target is permuted, such as 100, to test every mean score: p is the "
+            "share of permutations whose mean is as good or better, the target as it is among them.",
+            rich_help_panel="Procedure",
+        ),
+    ] = 0,
     seed: Annotated[int, typer.Option(help="Seed of the splits.", rich_help_panel="Procedure")] = 0,
     refit: Annotated[
         str | None,
@@ -120,7 +130,16 @@ def make_procedure(
     """
     given = {name: value for name, value in learner.items() if value is not None}
     return Study.without_certification(
-        resampling, measure, select_by, select, seed, stratify, refit, choose, **given
+        resampling,
+        measure,
+        select_by,
+        select,
+        seed,
+        stratify,
+        refit=refit,
+        choose=choose,
+        permutations=permutations,
+        **given,
     )
 
 
@@ -187,7 +206,7 @@ def _parameter(name: str, kind: type, shown: Any) -> Parameter:
 make_procedure.__signature__ = signature(make_procedure).replace(  # type: ignore[attr-defined]
     parameters=[
         *(parameter for name, parameter in signature(make_procedure).parameters.items() if name != "learner"),
-        *_parameters(["learner"], ("encode", "fill", "rare"), numbers=True),
+        *_parameters(["learner"], ("encode", "fill", "rare", "balance"), numbers=True),
     ]
 )
 make_study.__signature__ = signature(make_study).replace(parameters=list(_study_parameters()))  # type: ignore[attr-defined]

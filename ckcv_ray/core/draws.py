@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from ckcv_ray.core.arrays import Index
 
 HELD_OUT, MEMBERS, ORDER, PAIRS, PART = (0, 0, 2), (0, 0, 3), (0, 0, 5), (0, 0, 6), (0, 0, 7)
+PERMUTATIONS = (0, 0, 8)
 SPLITS = (0, 1)
 
 
@@ -66,6 +67,16 @@ def draw_pairs(y: NDArray[np.integer[Any]], seed: int, number: int = 0) -> tuple
     first, second = (rng.permutation(np.flatnonzero(y == c)) for c in (0, 1))
     pairs = min(len(first), len(second))
     return first[:pairs], second[:pairs]
+
+
+def permute_within(groups: Index | None, n: int, rng: np.random.Generator) -> Index:
+    """Draw a permutation of n rows; rows change places within their group, (n,), alone if there are any."""
+    if groups is None:
+        return rng.permutation(n)
+    by_group, shuffled = np.argsort(groups, kind="stable"), rng.permutation(n)
+    order = np.empty(n, np.intp)
+    order[by_group] = shuffled[np.argsort(groups[shuffled], kind="stable")]
+    return order
 
 
 def draw_randomisers(m: int, n_splits: int, seed: int) -> list[float]:

@@ -12,17 +12,21 @@ from typing import Any
 import numpy as np
 
 from ckcv_ray.core.measures import Kind
-from ckcv_ray.core.scores import LABEL, VALUE, Outputs, Score, list_score_names
+from ckcv_ray.core.scores import LABEL, PROBABILITY, VALUE, Outputs, Score, list_score_names
 from ckcv_ray.errors import InputError
 from ckcv_ray.validation import expect, quote
 
-Function = Callable[[Any, Any], Any]
+Function = Callable[..., Any]
+PARAMETER = "probability"
 DIGEST = re.compile("[0-9a-f]{64}")
 
 
 @dataclass(frozen=True)
 class OwnScore:
     """A function of the true labels and the predicted ones, each (rows,), that returns a number: a loss.
+
+    If it has a parameter ``probability``, that is the probability of each class, (rows, n_classes), in the
+    order of the sorted labels of the table, 0 for a class without training rows.
 
     Attributes:
         name: that of the function.
@@ -79,26 +83,44 @@ class OwnScore:
         _check_name(name)
         return cls(name, digest)
 
+    @property
+    def takes_probability(self) -> bool:
+        """Whether the function has a parameter ``probability``; no where a folder is read."""
+        return self.function is not None and PARAMETER in inspect.signature(self.function).parameters
+
     def score(self, kind: Kind, labelled: Callable[[Any], Any]) -> Score:
-        """Return the score of the function on a task; ``labelled`` gives the original labels of classes."""
+        """Return the score of the function on a task; ``labelled`` gives the original labels of classes.
+
+        Raises:
+            InputError: it takes probabilities, and numbers are predicted.
+        """
+        takes_probability = self.takes_probability
+        if takes_probability and kind is Kind.REGRESSION:
+            raise InputError(
+                f"measure={self.name} has a parameter {PARAMETER}, of classes, and the learner predicts "
+                "numbers: leave the parameter out"
+            )
 
         def of_classes(y: Any, outputs: Outputs) -> float:
             assert outputs.label is not None
-            return self._number(labelled(y), labelled(np.maximum(outputs.label, 0)))
+            given = {PARAMETER: np.array(outputs.probability)} if takes_probability else {}
+            return self._number(labelled(y), labelled(np.maximum(outputs.label, 0)), **given)
 
         def of_numbers(y: Any, outputs: Outputs) -> float:
             return self._number(y, outputs.value)
 
-        numbers = kind is Kind.REGRESSION
-        of = of_numbers if numbers else of_classes
-        return Score(self.name, frozenset({kind}), VALUE if numbers else LABEL, False, of)
+        if kind is Kind.REGRESSION:
+            return Score(self.name, frozenset({kind}), VALUE, False, of_numbers)
+        return Score(
+            self.name, frozenset({kind}), PROBABILITY if takes_probability else LABEL, False, of_classes
+        )
 
-    def _number(self, y: Any, predicted: Any) -> float:
+    def _number(self, y: Any, predicted: Any, **given: Any) -> float:
         if self.function is None:
             raise InputError(
                 f"the function {self.name} is not kept in the folder: pass it again as a measure"
             )
-        result = self.function(y, predicted)
+        result = self.function(y, predicted, **given)
         if not isinstance(result, Real | np.number) or isinstance(result, bool):
             raise ValueError(f"measure {self.name} returned {str(result)[:60]!r}: expected a number")
         return float(result)

@@ -28,6 +28,7 @@ from ckcv_ray.learners.foreign import EndedError, contain, describe_end, end_for
 from ckcv_ray.learners.watch import find_watch, watch_fit
 from ckcv_ray.records.record import Failure, Outcome, Records, record_type
 from ckcv_ray.study import Problem, describe_setting
+from ckcv_ray.study.problem import OUTER
 
 INTERPRETER_BYTES = 300 << 20
 UNWATCHED = nullcontext()
@@ -189,9 +190,12 @@ def _reason(error: BaseException) -> str:
 
 
 def _prepare(unit: Unit, inputs: Inputs) -> Prepared:
-    problem = inputs.problem
-    train, score = problem.rows(unit.stage, unit.size, unit.split)
-    block = problem.learner.trainer.prepare(inputs.shared, train, score)
+    problem, shared, size, split = inputs.problem, inputs.shared, unit.size, unit.split
+    if (permuted := problem.find_permutation(size, split)) is not None:
+        problem, size, split = problem.permute(permuted[0]), OUTER, permuted[1]
+        shared = problem.learner.trainer.share(problem.task)
+    train, score = problem.rows(unit.stage, size, split)
+    block = problem.learner.trainer.prepare(shared, train, score)
     return Prepared(block, score, problem.make_measure(score))
 
 

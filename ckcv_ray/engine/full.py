@@ -1,7 +1,7 @@
 """The queue of a procedure: every setting on every split.
 
 Inner splits come first, at every setting; when all of them are known, what is selected is scored on the outer
-splits. Without a selection there are only the latter, at every setting.
+splits. Without a selection there are only the latter, at every setting, and then with permuted targets.
 """
 
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ from ckcv_ray.engine.progress import Progress
 from ckcv_ray.engine.queue import ListQueue
 from ckcv_ray.records.ledger import Ledger
 from ckcv_ray.records.record import Failure, Outcome, Records
-from ckcv_ray.study.problem import INNER, OUTER, Problem
+from ckcv_ray.study.problem import INNER, OUTER, PERMUTED, Problem
 
 MOST_DIVIDED_SPLITS = 16  # up to which the paths of a split are separate units
 
@@ -33,12 +33,15 @@ class Scores(NamedTuple):
         known: whether there are, (n_splits, n_paths, n_steps).
         chosen: the path and step selected for each split and learner, (n_splits, n_learners, 2); None
             without a selection.
+        permuted: totals with permuted targets, (n_permutations, n_splits, n_paths, n_steps, n_totals), nan
+            where there are none; None without permutations.
         failures: what failed, and was not computed later.
     """
 
     totals: Values
     known: NDArray[np.bool_]
     chosen: Index | None
+    permuted: Values | None
     failures: tuple[Failure, ...]
 
 
@@ -56,7 +59,7 @@ class FullQueue(ListQueue):
         super().__init__(problem)
         self.ledger = Ledger(problem)
         self._failures: dict[tuple[int, int, int], Failure] = {}
-        self._selects = len(problem.sizes) > INNER
+        self._selects = problem.study.select_by is not None
         self._phase: int | None = None
 
     def plan(self, workers: int, least: float = 0.0) -> Batch:
@@ -82,7 +85,7 @@ class FullQueue(ListQueue):
 
     def complete(self) -> bool:
         """Return whether everything is computed, or failed."""
-        return (not self._selects or self._complete(INNER)) and self._complete(OUTER)
+        return all(self._complete(size) for size in reversed(range(len(self.problem.sizes))))
 
     def failures(self) -> list[Failure]:
         """Return the paths that failed, without those that were computed later."""
@@ -105,7 +108,10 @@ class FullQueue(ListQueue):
         """Return the scores, once all are known or failed."""
         known = ~np.isnan(self.statuses(OUTER))
         chosen = self.chosen if self._selects else None
-        return Scores(self.totals(OUTER), known, chosen, tuple(self.failures()))
+        permuted, n = None, self.problem.study.permutations
+        if n:
+            permuted = self.totals(PERMUTED).reshape(n, *self.totals(OUTER).shape)
+        return Scores(self.totals(OUTER), known, chosen, permuted, tuple(self.failures()))
 
     def statuses(self, size: int) -> Values:
         """Return the status of each evaluation, (n_splits, n_paths, n_steps); nan where there is none."""
@@ -129,7 +135,8 @@ class FullQueue(ListQueue):
 
     def _begin(self, phase: int) -> None:
         self._phase = phase
-        self.begin(self._list_missing(phase))
+        sizes = [phase] if self._selects else range(len(self.problem.sizes))
+        self.begin(unit for size in sizes for unit in self._list_missing(size))
 
     def _complete(self, size: int) -> bool:
         return next(self._list_missing(size), None) is None
@@ -150,7 +157,7 @@ class FullQueue(ListQueue):
 
     def _list_wanted(self, size: int, split: int) -> list[tuple[int, int]]:
         """Return the paths to compute on a split, and how many steps of each."""
-        if size == INNER or not self._selects:
+        if not self._selects or size == INNER:
             return list(enumerate(self.problem.learner.space.lengths))
         lengths: dict[int, int] = {}
         for path, step in self.chosen[split].tolist():

@@ -11,7 +11,7 @@ depends only on the learner, its training rows and its position.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import dataclass, fields, replace
 from enum import StrEnum
 from typing import Any, ClassVar, NamedTuple, Protocol, Self, cast
 
@@ -315,6 +315,11 @@ class Learner(ABC):
         return True
 
     @property
+    def stores_repeats(self) -> bool:
+        """Whether its models can be stored where a training row is there several times."""
+        return True
+
+    @property
     @abstractmethod
     def space(self) -> Space:
         """The settings."""
@@ -372,6 +377,63 @@ class Learner(ABC):
     def __getstate__(self) -> dict[str, Any]:
         """Return the fields alone: what is made from them is made again where it is used."""
         return {field.name: getattr(self, field.name) for field in fields(cast(Any, self))}
+
+
+@dataclass(frozen=True)
+class WrappedLearner(Learner):
+    """A learner that replaces parts of another one, and hands on the rest.
+
+    A study has learners in canonical form, which are wrapped when they are fitted.
+
+    Attributes:
+        learner: the other one.
+    """
+
+    learner: Learner
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        """Name of the learner."""
+        return self.learner.name
+
+    @property
+    def kinds(self) -> frozenset[Kind]:
+        """Kinds of task of the learner."""
+        return self.learner.kinds
+
+    @property
+    def outputs(self) -> frozenset[Output]:
+        """What the learner's models give."""
+        return self.learner.outputs
+
+    @property
+    def convergence_advice(self) -> str:
+        """The learner's advice."""
+        return self.learner.convergence_advice
+
+    @property
+    def trees(self) -> bool:
+        """Whether the learner's models split columns at values."""
+        return self.learner.trees
+
+    @property
+    def space(self) -> Space:
+        """The learner's settings."""
+        return self.learner.space
+
+    @property
+    def trainer(self) -> Trainer:
+        """What fits the learner."""
+        return self.learner.trainer
+
+    @property
+    def codec(self) -> Codec:
+        """What stores the learner's models."""
+        return self.learner.codec
+
+    def on_encoded(self) -> Self:
+        """Return the same wrapped learner for encoded rows."""
+        return replace(self, learner=self.learner.on_encoded())
 
 
 def _make_column(values: list[Any]) -> NDArray[Any]:

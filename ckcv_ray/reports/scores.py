@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from ckcv_ray.core.scores import Score
 from ckcv_ray.reports.figures import Curve, draw_curve, draw_curves, draw_strips
-from ckcv_ray.reports.summary import describe_score, list_doubts, round_bound
+from ckcv_ray.reports.summary import describe_permutations, describe_score, list_doubts, round_bound
 from ckcv_ray.reports.values import Entry, ResultValues
 
 LEAST_VALUES = 3  # of a hyperparameter, for its curve
@@ -35,6 +35,7 @@ def _describe_score(result: ResultValues, score: Score) -> dict[str, Any]:
         "score": score,
         "title": describe_score(result, score),
         "figures": [result.figures(entry, score) for entry in result.entries],
+        "permutations": _list_permutations(result, score),
         "values": [_list_known(splits) for splits in values],
         "bounds": [_format_bounds(result, entry, score) for entry in result.entries] if score.bound else [],
         "compared": result.compare_entries(score),
@@ -43,6 +44,12 @@ def _describe_score(result: ResultValues, score: Score) -> dict[str, Any]:
         "parameter": "" if curve is None else curve.parameter,
         "learning": draw_curves(learning, f"{score.name} over numbers of rows") if learning else "",
     }
+
+
+def _list_permutations(result: ResultValues, score: Score) -> list[tuple[str, str]]:
+    """Return the name of each entry and its permutation test as text, if there are any."""
+    tests = [(entry.name, result.test_by_permutations(entry, score)) for entry in result.entries]
+    return [(name, describe_permutations(test)) for name, test in tests if test is not None]
 
 
 def _make_learning_curves(result: ResultValues, score: Score) -> list[tuple[str, Curve]]:

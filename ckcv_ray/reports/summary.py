@@ -22,8 +22,9 @@ from ckcv_ray.core.criteria import MeanBound
 from ckcv_ray.core.options import get_values
 from ckcv_ray.core.scores import Score
 from ckcv_ray.errors import cut, pluralize
+from ckcv_ray.learners.balance import Balance
 from ckcv_ray.learners.base import Setting
-from ckcv_ray.reports.values import SCORE_DELTA, Entry, Figures, ResultValues
+from ckcv_ray.reports.values import SCORE_DELTA, Entry, Figures, PermutationTest, ResultValues
 from ckcv_ray.study import Candidate, Holdout, Problem, describe_setting
 from ckcv_ray.tables.target import Label
 
@@ -323,7 +324,9 @@ def round_bound(bound: float, up: bool) -> str:
 def _summarize_scores(result: ResultValues) -> Iterator[str]:
     """Yield the lines about the scores of a study without a certification."""
     splits = pluralize(int(result.counted.sum()), "split")
-    yield f"{result.study.resampling.name}: {splits} of {pluralize(result.task.n, 'row')}"
+    how = result.study.balance
+    balanced = "" if how == Balance.NONE else f"; training rows are balanced by class ({how})"
+    yield f"{result.study.resampling.name}: {splits} of {pluralize(result.task.n, 'row')}{balanced}"
     tested = bounded = False
     for score in result.scores:
         yield from _tabulate_score(result, score)
@@ -364,6 +367,9 @@ def _tabulate_score(result: ResultValues, score: Score) -> Iterator[str]:
     if (more := len(result.entries) - MOST_SETTINGS) > 0 and result.study.choose:
         yield f"  and {pluralize(more, 'setting')} more (ckcv report)"
     for entry in result.entries:
+        if (test := result.test_by_permutations(entry, score)) is not None:
+            yield f"  {entry.name}: {describe_permutations(test)}"
+    for entry in result.entries:
         if curve := result.learning_curve(entry, score):
             points = ", ".join(f"{size} {mean:.4f}" for size, mean, _ in curve)
             yield f"  {entry.name} by rows fitted on: {points}"
@@ -374,6 +380,17 @@ def _list_shown(result: ResultValues, score: Score) -> list[Entry]:
     if not result.study.choose or len(result.entries) <= MOST_SETTINGS:
         return list(result.entries)
     return [entry for entry, _ in result.rank(score)[:MOST_SETTINGS]]
+
+
+def describe_permutations(test: PermutationTest) -> str:
+    """Return a phrase with the p-value of a permutation test."""
+    if test.p != test.p:
+        return "no p, since there is no mean"
+    counted = f"; {test.undefined:,} without a mean count as if they were" if test.undefined else ""
+    return (
+        f"p {test.p:.4g}: {test.as_good:,} of {test.n:,} permutations of the target are as good or "
+        f"better{counted}"
+    )
 
 
 def _describe_bounds(result: ResultValues, score: Score) -> Iterator[str]:

@@ -52,6 +52,26 @@ class Figures(NamedTuple):
     undefined: int
 
 
+class PermutationTest(NamedTuple):
+    """How often a mean score with permuted targets is at least as good as the mean score.
+
+    The null hypothesis is that targets do not depend on the other columns (with groups: within groups).
+    Ojala, Garriga, "Permutation Tests for Studying Classifier Performance", JMLR 11, 2010, test 1.
+
+    Attributes:
+        p: (1 + as_good + undefined) / (1 + n); nan if the mean itself is not known.
+        as_good: number of permutations whose mean is as good or better.
+        undefined: number of permutations without a mean, as where a split lacks a class. They count as if
+            they were as good, since p may be too large, and not too small.
+        n: number of permutations.
+    """
+
+    p: float
+    as_good: int
+    undefined: int
+    n: int
+
+
 @dataclass(frozen=True, eq=False)
 class Entry:
     """What is compared: a learner at one setting, or at the settings selected for it.
@@ -309,6 +329,17 @@ class ResultValues:
             for _, i in known
             if self.entries[i] is not best
         ]
+
+    def test_by_permutations(self, entry: Entry, score: Score) -> PermutationTest | None:
+        """Test the mean of a score; None without permutations."""
+        if (permuted := self._computed.permuted) is None:
+            return None
+        place = (*entry.positions[0].tolist(), self.problem.columns[score.name].start)
+        means = np.array([totals[:, *place][self.counted].mean() for totals in permuted])
+        mean, n = self.figures(entry, score).mean, len(means)
+        as_good, undefined = int(np.sum(score.loss * means <= score.loss * mean)), int(np.isnan(means).sum())
+        p = nan if np.isnan(mean) else (1 + as_good + undefined) / (1 + n)
+        return PermutationTest(p, as_good, undefined, n)
 
     def learning_curve(self, entry: Entry, score: Score) -> list[tuple[int, float, float]]:
         """Return numbers of rows fitted on, ascending, with mean and standard deviation over their splits.

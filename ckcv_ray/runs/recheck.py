@@ -237,6 +237,8 @@ class RecheckQueue(ListQueue):
 
     def describe_split(self, estimate: bool, size: int, split: int) -> str:
         """Return a phrase that names the scored rows of a split."""
+        if (permuted := self.problem.find_permutation(size, split)) is not None:
+            return f"split {permuted[1]} of permutation {permuted[0]}"
         if self.problem.scores:
             return f"{'split' if size == OUTER else 'inner split'} {split}"
         return (

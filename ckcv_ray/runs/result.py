@@ -278,14 +278,17 @@ class Result(ResultValues):
         }
 
     def _describe_entry(self, entry: Entry) -> dict[str, Any]:
-        scores = {}
+        scores: dict[str, Any] = {}
         for score in self.scores:
-            found = self.figures(entry, score)
+            found, test = self.figures(entry, score), self.test_by_permutations(entry, score)
             scores[score.name] = {
                 **{name: _to_number(value) for name, value in found._asdict().items() if name != "name"},
                 "splits": list(map(_to_number, self.of_splits(entry, score).tolist())),
                 "bounds": list(map(_to_number, self.bounds(entry, score).tolist())),
             }
+            if test is not None:
+                numbers = {name: _to_number(value) for name, value in test._asdict().items()}
+                scores[score.name]["permutations"] = numbers
         same = all(setting == entry.settings[0] for setting in entry.settings)
         settings = [None if setting is None else dict(setting) for setting in entry.settings]
         return {

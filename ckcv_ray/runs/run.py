@@ -39,6 +39,7 @@ SKLEARN_NAMES = {
     "measures": "measure",
     "estimator": "learner",
     "random_state": "seed",
+    "n_permutations": "permutations",
     "n_jobs": 'execution=Execution("ray", workers)',
 }
 
@@ -184,7 +185,7 @@ def evaluate(
         groups: the group of each row (n,), if rows belong together: groups stay whole.
         options: of ``Study.without_certification``: ``resampling="kfold:10"`` (or a splitter of scikit-learn,
             which alone sees the groups), ``measure="accuracy,auc"``, ``select_by``, ``select``, ``seed``,
-            ``stratify``, and those of the learner, ``learner="forest"``.
+            ``stratify``, ``permutations``, and those of the learner, ``learner="forest"``.
 
     Raises:
         InputError: the data or an option are invalid.
@@ -198,7 +199,8 @@ def evaluate(
         options["resampling"] = given
         groups = None
     study = Study.without_certification(**options)
-    return assess(study, Task.of(X, y, groups=groups, numbers=study.predicts_numbers), out, execution, listen)
+    task = Task.of(X, y, groups, numbers=study.predicts_numbers, allow_singletons=True)
+    return assess(study, task, out, execution, listen)
 
 
 def assess(

@@ -20,7 +20,10 @@ from ckcv_ray.core.resampling.complete import CertifiableFolds, Outer, check_fol
 from ckcv_ray.core.scores import Output, Score, make_score
 from ckcv_ray.core.simplest import BEST_MEAN, ONE_SE, list_simplifying
 from ckcv_ray.errors import InputError, pluralize
+from ckcv_ray.learners.balance import Balance
 from ckcv_ray.learners.base import Learner
+from ckcv_ray.learners.class_weight import BALANCED
+from ckcv_ray.learners.class_weight import NAME as WEIGHTS
 from ckcv_ray.learners.encoding.encoder import expand_dates
 from ckcv_ray.learners.encoding.encoding import Categories, Encoding
 from ckcv_ray.study.certification import AUC, OF_TWO, QUANTITIES, Certification, Holdout, find_member
@@ -43,6 +46,8 @@ def canonicalize_certified(study: Study, task: Task) -> tuple[Study, Index | Non
         InputError: a part does not support the task, or a field its number of rows.
     """
     _check_kind(study, task)
+    _check_balance(study, task)
+    _check_balance_stored(study)
     assert study.certification is not None
     certification = _check_claims(study.certification, study.learner, task).canonical(task.n_units)
     _check_unlabelled(certification, task)
@@ -69,12 +74,14 @@ def canonicalize_scored(study: Study, task: Task) -> tuple[Study, tuple[Score, .
         InputError: the learner, a measure or the resampling does not support the task.
     """
     _check_learner(study, task)
+    _check_balance(study, task)
     names = dict.fromkeys((*study.measure_names, *filter(None, [study.select_by])))
     functions = {name: measure.score(task.kind, task.labelled) for name, measure in study.functions.items()}
     scores = tuple(functions.get(name) or make_score(name, task.kind) for name in names)
     for score in scores:
         _check_outputs(study, score)
     _check_strata(study, task)
+    _check_permutations(study, task)
     if study.resampling.names_rows and task.grouped:
         raise InputError("splits that were given name rows, and groups stay whole: leave groups out")
     numbers = as_numbers(study.encoding, task, np.arange(task.n))
@@ -82,7 +89,24 @@ def canonicalize_scored(study: Study, task: Task) -> tuple[Study, tuple[Score, .
     learner = study.learner if selects else study.learner.usual(expand(task))
     study = study.with_learner(learner.canonical(numbers))
     _check_simplest(study, task)
+    if study.choose:
+        _check_balance_stored(study)
     return study, scores
+
+
+def _check_balance_stored(study: Study) -> None:
+    """Raise InputError if models of balanced training rows cannot be stored."""
+    if study.balancing is Balance.SMOTE:
+        raise InputError(
+            "balance=smote makes rows that are not in the table, and a stored model is checked against its "
+            "rows: choose balance=up or down, or ckcv evaluate, which stores no models"
+        )
+    for label, learner in study.learner.by_label.items():
+        if study.balancing is Balance.UP and not learner.stores_repeats:
+            raise InputError(
+                f"balance=up draws rows again, and a stored model of learner {label} names each row once: "
+                "choose class_weight=balanced, which is the same on average, or balance=down"
+            )
 
 
 def on_part(study: Study, task: Task) -> Study:
@@ -198,6 +222,20 @@ def _check_kind(study: Study, task: Task) -> None:
             raise InputError(
                 f"the target {target}, and {slot} {label} is for {allowed}: "
                 f"{remedy if len(several) == 1 else 'leave it out'}"
+            )
+
+
+def _check_balance(study: Study, task: Task) -> None:
+    """Raise InputError if there are no classes to balance, or if they would be weighted as well."""
+    if study.balancing is Balance.NONE:
+        return
+    if task.has_numbers:
+        raise InputError(f"balance={study.balance} is for classes, and the target has numbers: leave it out")
+    for label, learner in study.learner.by_label.items():
+        if getattr(learner, WEIGHTS, None) == BALANCED:
+            raise InputError(
+                f"{WEIGHTS}={BALANCED} of {label} has no effect on classes of equal size, which "
+                f"balance={study.balance} makes: leave one of them out"
             )
 
 
@@ -338,6 +376,18 @@ def _check_outputs(study: Study, score: Score) -> None:
             raise InputError(
                 f"measure={score.name} needs scores that order rows, which {label} does not give"
             )
+
+
+def _check_permutations(study: Study, task: Task) -> None:
+    if not (study.permutations and task.grouped):
+        return
+    rows = np.lexsort((task.y, task.groups))
+    same_group, same_target = (np.diff(values[rows]) == 0 for values in (task.groups, task.y))
+    if np.all(same_target[same_group]):
+        raise InputError(
+            f"permutations={study.permutations} permutes targets within groups, and each group has a single "
+            "one: leave it out"
+        )
 
 
 def _check_strata(study: Study, task: Task) -> None:

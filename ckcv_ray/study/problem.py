@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from ckcv_ray.core.arrays import Index
 from ckcv_ray.core.by_label import find_class
 from ckcv_ray.core.criteria import Criterion, for_groups
-from ckcv_ray.core.draws import PART, Draws
+from ckcv_ray.core.draws import PART, PERMUTATIONS, Draws, permute_within
 from ckcv_ray.core.measures import GroupShares, Measure
 from ckcv_ray.core.resampling.base import EMPTY, FoldSize, Resampling, Split, Units
 from ckcv_ray.core.rounds import count_kept, weigh_rounds
@@ -22,6 +22,7 @@ from ckcv_ray.core.scores import Score
 from ckcv_ray.core.selection import Leader
 from ckcv_ray.errors import InputError, RunError, pluralize
 from ckcv_ray.learners import Learner
+from ckcv_ray.learners.balance import balance, compute_share
 from ckcv_ray.learners.base import Fits, Setting
 from ckcv_ray.learners.choice import LABEL
 from ckcv_ray.learners.encoding.learner import encode
@@ -42,7 +43,7 @@ from ckcv_ray.tables.target import LEAST_OF_CLASS
 from ckcv_ray.tables.task import Task, TestRows
 from ckcv_ray.validation import expect
 
-OUTER, INNER = 0, 1  # positions of the fold sizes without a certification
+OUTER, INNER, PERMUTED = 0, 1, 1  # positions of the fold sizes without a certification
 SCREENED_K = 5  # the fold size at which a budget compares settings is that nearest to it
 LEAST_SCREEN = 200  # units to which training and select sets are halved at most
 Costs = NDArray[np.float64]
@@ -89,6 +90,9 @@ class Problem:
     ``sizes[OUTER].n_splits``, and those inside their training sets follow each other, outer split by outer
     split, below ``sizes[INNER].n_splits``.
 
+    With permutations, which go with no selection, the splits of all rows are scored again with each, one
+    permutation after the other: below ``sizes[PERMUTED].n_splits``.
+
     Attributes:
         study: the study in canonical form for these rows.
         task: the learning rows.
@@ -127,6 +131,9 @@ class Problem:
                 n_splits = int(made.starts[-1])
                 (size,) = inner.fold_sizes(len(made._divide(OUTER, 0).train))
                 made = replace(made, sizes=(*sizes, size._replace(n_splits=n_splits)))
+            if study.permutations:
+                permuted = sizes[OUTER]._replace(n_splits=study.permutations * sizes[OUTER].n_splits)
+                made = replace(made, sizes=(*sizes, permuted))
             made._check_rows()
             return made
         study, held, learned = canonicalize_certified(study, task)
@@ -138,6 +145,22 @@ class Problem:
             learned.check_part(made._outer_rows(0))
         made._check_rows()
         return made
+
+    def permute(self, number: int) -> "Problem":
+        """Return the problem with its targets permuted, within groups if there are any.
+
+        As in scikit-learn's ``permutation_test_score``, the splits are those of the permuted targets: the
+        same, unless they depend on them.
+        """
+        task, draws = self.task, Draws(self.study.seed, PERMUTATIONS)
+        groups = task.groups if task.grouped else None
+        task = replace(task, y=task.y[permute_within(groups, task.n, draws.make_generator(number))])
+        return replace(self, task=task, all_rows=task)
+
+    def find_permutation(self, size: int, split: int) -> tuple[int, int] | None:
+        """Return the permutation that a split is scored with, and the split; None if there is none."""
+        permuted = self.study.permutations > 0 and size == PERMUTED
+        return divmod(split, self.sizes[OUTER].n_splits) if permuted else None
 
     def check_models(self) -> None:
         """Check that the models of every learner can be stored; it may fit one to a few rows.
@@ -286,6 +309,8 @@ class Problem:
 
     def rows(self, stage: Stage, size: int, number: int) -> tuple[Index, Index]:
         """Return the training rows and the scored rows of a split."""
+        if (found := self.find_permutation(size, number)) is not None:
+            return self.permute(found[0]).rows(stage, OUTER, found[1])
         split = self.split(size, number)
         if self.scores:
             return split.train, split.estimate
@@ -418,8 +443,9 @@ class Problem:
 
     @cached_property
     def learner(self) -> Learner:
-        """What is fitted: the study's learner, on a table that is not of plain numbers after an encoder."""
-        return encode(self.study.learner, self.study.encoding, self.task)
+        """What is fitted: the study's learner, after an encoder unless the table is of plain numbers."""
+        study = self.study
+        return encode(balance(study.learner, study.balancing, self.task), study.encoding, self.task)
 
     @cached_property
     def n_settings(self) -> int:
@@ -536,9 +562,13 @@ class Problem:
         return self.task.rarest_class_rows < estimated + LEAST_OF_CLASS
 
     def _check_rows(self) -> None:
-        """Raise InputError if a learner needs more training rows than every split is sure to have."""
+        """Raise InputError if a learner needs more training rows than every split is sure to have.
+
+        How many are left out to balance classes depends on the split: about as many as of all rows.
+        """
         units = min(size.n_train for size in (*self.sizes, *self.inner_sizes))
-        fewest = self.task.grouping.count_fewest_rows(units)
+        kept = min(1.0, compute_share(self.study.balancing, self.task))
+        fewest = int(kept * self.task.grouping.count_fewest_rows(units))
         for learner in self.study.learner.by_label.values():
             learner.check_rows(fewest)
 

@@ -32,6 +32,7 @@ from ckcv_ray.core.resampling.parse import CERTIFIABLE, add_strata, parse_resamp
 from ckcv_ray.core.simplest import BEST_MEAN
 from ckcv_ray.errors import InputError, cut
 from ckcv_ray.learners import DEFAULT, Learner
+from ckcv_ray.learners.balance import Balance, import_smote
 from ckcv_ray.learners.encoding.encoding import RARE, Categories, Encoding, Gaps
 from ckcv_ray.study.certification import Certification, Occam
 from ckcv_ray.study.options import (
@@ -67,9 +68,10 @@ MOST_TOML_BYTES = 1 << 24
 LONGEST_SHOWN = 200
 OF_SCORES = (  # what the JSON of a study without a certification holds
     *("learner", "resampling", "measures", "functions", "select_by", "select", "seed"),
-    *("encode", "fill", "rare", "choose"),
+    *("encode", "fill", "rare", "choose", "balance", "permutations"),
 )
-ENCODING = ("encode", "fill", "rare")
+ENCODING, BALANCE, PERMUTATIONS = ("encode", "fill", "rare"), "balance", "permutations"
+MOST_PERMUTATIONS = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -89,7 +91,9 @@ class Study:
             the learner.
         fill: what fills gaps in numbers and dates: "median", "mean" or "most_frequent".
         rare: share of the training rows below which categories are joined.
+        balance: how classes are made equal in size among training rows: "none", "up", "down" or "smote".
         measures: what is computed on every split, names of scores and functions; none with a certification.
+        permutations: how many times the targets are permuted to test the scores; 0 with a certification.
 
     Raises:
         InputError: a field has the wrong type or is out of range, or the parts cannot be combined.
@@ -139,7 +143,21 @@ class Study:
         ),
     )
 
+    balance: str = option(
+        Balance.NONE,
+        Option(
+            lambda name, value: Balance(check_choice(name, value, Balance)),
+            "How classes are made equal in size among the training rows of each split: none, up (rows of "
+            "rarer classes are drawn again), down (rows of others are left out), or, in ckcv evaluate, smote "
+            "(rows are made, by imbalanced-learn). Scored rows are as they are.",
+            default_text="none",
+            panel="Columns",
+            omit_default=True,
+        ),
+    )
+
     measures: tuple[str | OwnScore, ...] = ()
+    permutations: int = 0
 
     def __post_init__(self) -> None:
         expect("search", self.search, Search, "a search: Race(), Budget(), Inner('auc') or All()")
@@ -149,8 +167,9 @@ class Study:
         if not self.search.certifies:
             _check_scored(self)
             return
-        if self.measures:
-            raise InputError("measures are of a study without a certification: leave them out")
+        for name in ("measures", PERMUTATIONS):
+            if getattr(self, name):
+                raise InputError(f"{name} are of a study without a certification: leave them out")
         assert self.certification is not None
         for slot, proven in (("resampling", "resamplings"), ("criterion", "criteria")):
             part, allowed = self.parts[slot], getattr(self.certification, proven)
@@ -218,6 +237,7 @@ class Study:
         stratify: bool = False,
         refit: str | None = None,
         choose: str | None = None,
+        permutations: int = 0,
         **learner: Any,
     ) -> "Study":
         """Make a usual procedure of cross validation from named options, which has scores and no claims.
@@ -228,17 +248,19 @@ class Study:
         Args:
             resampling: how rows are divided, such as "kfold:10" or ``KFold(10)``.
             measure: names of scores, or functions; without it "zero_one" for classes, and "rmse" for numbers.
-            select_by: name of the score that selects settings; None to score all of them.
+            select_by: name of the score that selects settings, where the resampling selects; None for the
+                first measure.
             select: "one" setting for all splits, or another in "each".
             seed: of the splits.
             stratify: whether each part of a split gets the same share of every class.
             refit: "best" to score all settings of the learner and fit one on all rows; None for no model.
             choose: which one: the "best" by the first measure, or the simplest within "one_se" of it, one
                 standard error, or within "tolerance:2%".
-            learner: options of the learner, and of how columns are encoded.
+            permutations: how many times the targets are permuted, for a test of every mean score.
+            learner: options of the learner, and of how columns are encoded and classes balanced.
 
         Raises:
-            InputError: an option is unknown or out of range.
+            InputError: an option is unknown or out of range, or needs a package that is not installed.
         """
         made = _make_learner(learner, {})
         drawn = parse_resampling(resampling) if isinstance(resampling, str) else resampling
@@ -252,12 +274,16 @@ class Study:
         listed = [measure] if callable(measure) else list(measure)
         if boolean("stratify", stratify):
             drawn = add_strata(drawn)
+        measures = tuple(name if isinstance(name, str) else OwnScore.of(name) for name in listed)
+        if select_by is None and drawn.inner is not None and measures:
+            select_by = _name_measures(measures)[0]
         return cls(
             resampling=drawn,
             search=_make_search(select_by, select, drawn, _check_refit(refit, choose)),
             certification=None,
             seed=seed,
-            measures=tuple(name if isinstance(name, str) else OwnScore.of(name) for name in listed),
+            measures=measures,
+            permutations=permutations,
             **made,
         )
 
@@ -309,12 +335,19 @@ class Study:
             "select": EACH if self.selects_each else ONE,
             **{name: getattr(self, name) for name in ("seed", *ENCODING)},
             **({"choose": self.choose} if self.choose else {}),
+            **({} if self.balance is Balance.NONE else {BALANCE: self.balance}),
+            **({PERMUTATIONS: self.permutations} if self.permutations else {}),
         }
 
     @property
     def encoding(self) -> Encoding:
         """How columns that are not plain numbers are encoded in each split."""
         return Encoding(Categories(self.encode), Gaps(self.fill), self.rare)
+
+    @property
+    def balancing(self) -> Balance:
+        """How classes are made equal in size among the training rows of each split."""
+        return Balance(self.balance)
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> "Study":
@@ -356,6 +389,7 @@ class Study:
             certification=None,
             measures=tuple(functions.get(name, name) for name in names),
             **{name: given[name] for name in ("seed", *ENCODING)},
+            **{name: content[name] for name in (BALANCE, PERMUTATIONS) if name in content},
         )
 
     def differences(self, stored: "Study") -> list[str]:
@@ -365,7 +399,11 @@ class Study:
         may grow are no difference.
         """
         if self.certification is None:
-            ours, theirs, show = self.to_json(), stored.to_json(), _short_json
+            ours, theirs = (
+                {BALANCE: study.balance, PERMUTATIONS: study.permutations} | study.to_json()
+                for study in (self, stored)
+            )
+            show = _short_json
         else:
             ours, theirs, show = self.options(fixed=True), stored.options(fixed=True), _short
         return [
@@ -377,7 +415,7 @@ class Study:
     @property
     def measure_names(self) -> list[str]:
         """Names of the measures."""
-        return [measure if isinstance(measure, str) else measure.name for measure in self.measures]
+        return _name_measures(self.measures)
 
     @property
     def functions(self) -> dict[str, OwnScore]:
@@ -511,16 +549,19 @@ def _make_learner(asked: Mapping[str, Any], earlier: Mapping[str, Any]) -> dict[
     """Return the learner and the encoding that options ask for, as fields of a study.
 
     Raises:
-        InputError: an option is unknown, out of range, or one of a study's other parts.
+        InputError: an option is unknown, out of range, or one of a study's other parts, or needs a package
+            that is not installed.
     """
     parts = [part for slot in SLOTS if slot != SEVERAL for part in SLOTS[slot].values()]
     misplaced = {name for part in parts for name in options(part)}
-    misplaced |= {*SLOTS, *list_options()} - {SEVERAL, *ENCODING}
+    misplaced |= {*SLOTS, *list_options()} - {SEVERAL, *ENCODING, BALANCE}
     for name in asked:
         if name in misplaced:
             raise InputError(f"{name} is an option of ckcv run, and not of a procedure: leave it out")
     made = assemble(asked, earlier, list_options())
-    return {name: made[name] for name in (SEVERAL, *ENCODING) if name in made}
+    if made.get(BALANCE) == Balance.SMOTE:
+        import_smote()
+    return {name: made[name] for name in (SEVERAL, *ENCODING, BALANCE) if name in made}
 
 
 def _check_refit(refit: str | None, choose: str | None) -> str:
@@ -562,6 +603,12 @@ def _check_scored(study: Study) -> None:
             "choose a resampling such as kfold:10"
         )
     integer("seed", study.seed, least=0, most=MOST_SEED_OF_SCORES)
+    integer(PERMUTATIONS, study.permutations, least=0, most=MOST_PERMUTATIONS)
+    if study.permutations and study.resampling.inner is not None:
+        raise InputError(
+            f"{PERMUTATIONS}={study.permutations} is for settings that are named, and a nested resampling "
+            "selects them: choose a resampling such as kfold:10"
+        )
     if not study.learner.kinds:
         named = ", ".join(study.learner.by_label)
         raise InputError(
@@ -582,6 +629,10 @@ def _check_scored(study: Study) -> None:
             f"select_by={study.search.select_by} requires a resampling inside the training sets, such as "
             "nested:5:5 or nested_halves:5"
         )
+
+
+def _name_measures(measures: Iterable[str | OwnScore]) -> list[str]:
+    return [measure if isinstance(measure, str) else measure.name for measure in measures]
 
 
 def _short(value: object) -> str:

@@ -37,14 +37,19 @@ Label = str | int | float | bool
 Rows = NDArray[np.float64]
 
 
-def check_classes(classes: tuple[Label, ...], y: Classes, target: str) -> None:
-    """Raise InputError if a class has a single row."""
-    for label, count in zip(classes, np.bincount(y, minlength=len(classes)).tolist(), strict=True):
-        if count < LEAST_OF_CLASS:
-            raise InputError(
-                f"class {label!r} has {count} row: each needs at least {LEAST_OF_CLASS}; the target "
-                f"{target!r} has {len(classes):,} classes ({some(classes)}){_perhaps_numbers(classes)}"
-            )
+def check_classes(
+    classes: tuple[Label, ...], y: Classes, target: str, allow_singletons: bool = False
+) -> None:
+    """Raise InputError if a class has a single row; with ``allow_singletons`` if most classes have."""
+    counts = np.bincount(y, minlength=len(classes))
+    few = np.flatnonzero(counts < LEAST_OF_CLASS).tolist()
+    if len(few) <= (len(classes) // 2 if allow_singletons else 0):
+        return
+    needs = "most classes need" if allow_singletons else "each needs"
+    raise InputError(
+        f"class {classes[few[0]]!r} has {counts[few[0]]} row: {needs} at least {LEAST_OF_CLASS}; the "
+        f"target {target!r} has {len(classes):,} classes ({some(classes)}){_perhaps_numbers(classes)}"
+    )
 
 
 def _perhaps_numbers(classes: tuple[Label, ...]) -> str:

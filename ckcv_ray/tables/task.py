@@ -90,18 +90,20 @@ class Task:
         groups: ArrayLike | None = None,
         asked: DeclaredTypes = NOTHING_ASKED,
         numbers: bool = False,
+        allow_singletons: bool = False,
     ) -> "Task":
         """Make a task from X [n, d], y [n] and, if given, groups [n].
 
         X is a data frame (pandas, polars, Arrow), an array, or a sparse matrix. Rows with equal values in
         ``groups`` (text or whole numbers) belong together, such as the visits of one patient; groups are
         independent of each other. ``asked`` says which columns are categories, numbers or dates where their
-        values do not. With ``numbers`` y has no labels of classes, but numbers to predict.
+        values do not. With ``numbers`` y has no labels of classes, but numbers to predict. With
+        ``allow_singletons`` a class may have a single row, as a study without a certification can score it.
 
         Raises:
             InputError: as for ``from_table``, or the shapes do not match.
         """
-        return cls.make_unchecked(X, y, groups, asked, numbers).check()
+        return cls.make_unchecked(X, y, groups, asked, numbers).check(allow_singletons)
 
     @classmethod
     def make_unchecked(
@@ -133,6 +135,7 @@ class Task:
         roles: Roles = USUAL_ROLES,
         asked: DeclaredTypes = NOTHING_ASKED,
         source: str = "",
+        allow_singletons: bool = False,
     ) -> "Task":
         """Make a task from a table, checking its columns.
 
@@ -141,13 +144,14 @@ class Task:
             roles: what they are for.
             asked: columns whose kind is said instead of decided by their values.
             source: where the columns came from, for display.
+            allow_singletons: whether a class may have a single row.
 
         Raises:
             InputError: a column is missing, empty, or of mixed kinds; there are fewer than two classes, or
-                fewer than 2 rows of a class; there are fewer than 6 rows; no column varies; or the groups
-                have gaps, are fewer than 6, or have one row each.
+                fewer than 2 rows of a class (of most, with ``allow_singletons``); there are fewer than 6
+                rows; no column varies; or the groups have gaps, are fewer than 6, or have one row each.
         """
-        return replace(_from_table(columns, roles, asked), source=source).check()
+        return replace(_from_table(columns, roles, asked), source=source).check(allow_singletons)
 
     @classmethod
     def restore(cls, columns: pa.Table, roles: Roles, schema: Schema | None) -> "Task":
@@ -164,10 +168,11 @@ class Task:
         """Return the task, to be learned from.
 
         Raises:
-            InputError: it has too few groups, or unless ``allow_singletons`` a class with a single row.
+            InputError: it has too few groups, or a class with a single row; with ``allow_singletons``, if
+                most classes have.
         """
-        if not (allow_singletons or self.has_numbers):
-            check_classes(self.classes, self.y, self.target)
+        if not self.has_numbers:
+            check_classes(self.classes, self.y, self.target, allow_singletons)
         self.grouping.check()
         return self
 

@@ -39,13 +39,29 @@ def test_what_selects_is_named(ckcv: Command, tmp_path: Path) -> None:
         "--backend",
         "serial",
     )
-    code, _, said = ckcv("evaluate", *asked, "--resampling", "nested:3:3")
-    assert (code, "say by which score" in said) == (2, True)
     code, printed, said = ckcv(
         "evaluate", *asked, "--resampling", "nested:3:3", "--select-by", "auc", "--stratify"
     )
     assert code == 0, said
     assert "nested: 3 splits of 60 rows" in printed
+    code, _, said = ckcv("evaluate", *asked, "--resampling", "nested:3:3", "--stratify")
+    assert (code, 'select_by: requested "zero_one", in the folder "auc"' in said) == (4, True), said
+
+
+def test_a_single_row_balanced_classes_and_permutations(ckcv: Command, tmp_path: Path) -> None:
+    table, run = tmp_path / "rows.csv", tmp_path / "run"
+    labels = ["a"] * 12 + ["b"] * 7 + ["c"]
+    table.write_text("x,z,label\n" + "".join(f"{i}.5,{i * i % 7}.1,{c}\n" for i, c in enumerate(labels)))
+    asked = (table, "--learner", "tree", "--resampling", "kfold:4", "--backend", "serial", "--out", run)
+    code, printed, said = ckcv("evaluate", *asked, "--balance", "up", "--permutations", "9", "--json")
+    assert code == 0, said
+    scores = json.loads(printed)
+    assert scores["procedure"]["balance"] == "up"
+    assert scores["entries"][0]["scores"]["zero_one"]["permutations"]["n"] == 9
+    code, _, said = ckcv("run", table, "--out", tmp_path / "other")
+    assert (code, "class 'c' has 1 row" in said) == (2, True)
+    printed = ckcv("status", run)[1]
+    assert "kfold: 4 splits of 20 rows; training rows are balanced by class (up)" in printed
 
 
 def test_other_commands_say_what_the_folder_holds(ckcv: Command, tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ TODAY = [
     "max-iter", "class-weight", "param", "sample",
     "bound", "certify", "holdout-share", "claim", "outer-splits", "outer-share",
     "exhaustive", "search", "effort", "keep", "survivors", "least-splits", "paper", "study", "costs",
-    "positive", "encode", "fill", "rare", "landmarks",
+    "positive", "encode", "fill", "rare", "balance", "landmarks",
 ]  # fmt: skip
 OTHER = {  # of every option a value that is not its default, as a word of the command line
     "class_weight": "ill=2,well=3",
@@ -37,7 +37,7 @@ OTHER = {  # of every option a value that is not its default, as a word of the c
     "claim": "vote,member:1", "outer_splits": "3", "outer_share": "half", "seed": "5",
     "report_k": "3,4", "exhaustive": "true", "costs": "sick=10,healthy=1",
     "positive": "sick", "param": "C=0.5,2", "sample": "2",
-    "encode": "ordinal", "fill": "mean", "rare": "0.05", "landmarks": "50",
+    "encode": "ordinal", "fill": "mean", "rare": "0.05", "balance": "down", "landmarks": "50",
     "effort": "5000", "keep": "0.5", "survivors": "3", "least_splits": "3",
 }  # fmt: skip
 NEEDED = {"positive": ("claim", "sensitivity")}  # options that are refused without another

@@ -34,6 +34,7 @@ from ckcv_ray.runs.run import Work, assess, evaluate, run_work
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.study import Problem, Study
 from ckcv_ray.study.problem import INNER, OUTER
+from ckcv_ray.study.search import All
 from ckcv_ray.tables.task import Task
 
 SERIAL = Execution("serial")
@@ -429,6 +430,18 @@ def test_the_corrected_t_test_keeps_its_level():
     assert compare_scores([1.0, 1.0], [1.0, 1.0], 0.5).p == 1.0
 
 
+def test_a_nested_resampling_selects_by_the_first_measure():
+    """The name is resolved, so the run is that of a study that names it."""
+    options = {"resampling": "nested:5:5", "measure": [cost, "accuracy"]}
+    default = Study.without_certification(**options)
+    assert default == Study.without_certification(**options, select_by="cost")
+    assert default.to_json()["select_by"] == "cost"
+    assert Study.without_certification("nested:5:5", learner="ridge").select_by == "rmse"
+    assert Study.without_certification("kfold:5").select_by is None
+    with pytest.raises(InputError, match="say by which score, such as select_by=accuracy"):
+        Study(resampling=default.resampling, search=All(), certification=None, measures=("accuracy",))
+
+
 def test_of_equal_settings_the_smaller_step_then_path_is_selected():
     losses = np.array([[[0.3, 0.1, np.nan], [0.1, 0.1, 0.2], [0.1, np.nan, np.nan]]])
     chosen = select_settings(losses, np.array([0, 1]), np.array([0, 0, 1]), each=False)
@@ -452,7 +465,6 @@ def test_a_setting_that_fails_inside_is_not_selected():
         ({"measure": "log_loss"}, "needs probabilities, which learner=svm does not give"),
         ({"measure": "rmse"}, "measure=rmse is not for two classes"),
         ({"resampling": "kfold:500"}, "more folds than the 95 units"),
-        ({"resampling": "nested:5:5"}, "say by which score"),
         ({"select_by": "zero_one"}, "requires a resampling inside the training sets"),
         ({"select": "all"}, "expected one or each"),
         ({"select": "each"}, "requires a resampling that selects"),

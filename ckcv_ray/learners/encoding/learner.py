@@ -13,7 +13,6 @@ import numpy as np
 import pyarrow as pa
 
 from ckcv_ray.core.arrays import Index
-from ckcv_ray.core.measures import Kind
 from ckcv_ray.core.scores import Output, Outputs
 from ckcv_ray.learners.base import (
     Block,
@@ -24,9 +23,9 @@ from ckcv_ray.learners.base import (
     Model,
     Predicted,
     Setting,
-    Space,
     Trainer,
     WrappedFits,
+    WrappedLearner,
 )
 from ckcv_ray.learners.choice import Choice
 from ckcv_ray.learners.encoding.encoder import Encoder
@@ -51,47 +50,18 @@ def encode(learner: Learner, encoding: Encoding, task: Task) -> Learner:
 
 
 @dataclass(frozen=True)
-class Encoded(Learner):
+class Encoded(WrappedLearner):
     """A learner whose rows are encoded first, in every split.
 
-    A study has learners in canonical form, which this wraps when they are fitted.
-
     Attributes:
-        learner: what is fitted to encoded rows.
         encoding: how columns are encoded.
         schema: the columns of the table.
         n_classes: number of classes.
     """
 
-    learner: Learner
     encoding: Encoding
     schema: Schema
     n_classes: int
-
-    @property
-    def name(self) -> str:  # type: ignore[override]
-        """Name of the learner."""
-        return self.learner.name
-
-    @property
-    def kinds(self) -> frozenset[Kind]:
-        """Kinds of task of the learner."""
-        return self.learner.kinds
-
-    @property
-    def outputs(self) -> frozenset[Output]:
-        """What the learner's models give."""
-        return self.learner.outputs
-
-    @property
-    def convergence_advice(self) -> str:
-        """The learner's advice."""
-        return self.learner.convergence_advice
-
-    @property
-    def space(self) -> Space:
-        """The learner's settings."""
-        return self.learner.space
 
     @cached_property
     def trainer(self) -> Trainer:

@@ -1,0 +1,239 @@
+"""Balanced training rows: counts, draws, and fits that equal scikit-learn's to the same rows."""
+
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import chi2, chisquare
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.metrics import balanced_accuracy_score
+from sklearn.naive_bayes import GaussianNB
+
+from ckcv_ray import Execution, Study, Task, evaluate, read_task, run
+from ckcv_ray.core.schedule import Stage
+from ckcv_ray.errors import InputError
+from ckcv_ray.learners.balance import Balance, draw_balanced, make_rows
+from ckcv_ray.runs.run import Job, run_job
+from ckcv_ray.runs.verify import verify
+from ckcv_ray.study import Problem
+from ckcv_ray.study.problem import OUTER
+
+SERIAL = Execution("serial")
+RNG = np.random.default_rng(3)
+X = RNG.normal(size=(150, 3))
+LABELS = np.where(X[:, 0] + RNG.normal(size=150) > 1.3, "ill", "well")
+TASK = Task.of(X, LABELS)
+DRAWS = 400
+
+
+@given(
+    st.lists(st.integers(0, 3), min_size=1, max_size=60),
+    st.integers(0, 2**32),
+    st.sampled_from([Balance.UP, Balance.DOWN]),
+)
+def test_classes_are_equal_and_rows_are_training_rows(classes, seed, how):
+    y = np.array(classes)
+    train = np.random.default_rng(seed).choice(len(y), 1 + len(y) // 2)  # with repeats, as a bootstrap's
+    drawn = draw_balanced(y, train, how)
+    before = np.unique(y[train], return_counts=True)[1]
+    after = np.unique(y[drawn], return_counts=True)[1]
+    assert set(after) == {before.max() if how is Balance.UP else before.min()}
+    assert set(y[drawn]) == set(y[train])
+    given, kept = np.bincount(train, minlength=len(y)), np.bincount(drawn, minlength=len(y))
+    if how is Balance.UP:
+        assert np.all(kept >= given)
+        largest = np.isin(y, np.unique(y[train])[before == before.max()])
+        assert np.array_equal(kept[largest], given[largest])
+    else:
+        assert np.all(kept <= given)
+    assert np.array_equal(drawn, np.sort(drawn))
+    assert np.array_equal(drawn, draw_balanced(y, train, how))
+
+
+def count_draws(train, how, draws=DRAWS):
+    """How often each row is drawn, and the size of each draw: one for each order of the training rows."""
+    rng = np.random.default_rng(0)
+    drawn = [draw_balanced(TASK.y, rng.permutation(train), how) for _ in range(draws)]
+    return np.bincount(np.concatenate(drawn), minlength=TASK.n), set(map(len, drawn))
+
+
+def test_rows_of_a_class_are_as_likely():
+    """On average a row weighs as with class_weight=balanced: inversely to the rows of its class."""
+    train = np.arange(0, 150, 2)
+    y = TASK.y[train]
+    counts = np.bincount(y)
+    up, down = (count_draws(train, how)[0][train] for how in (Balance.UP, Balance.DOWN))
+    rare, common = counts.argmin(), counts.argmax()
+    assert np.all(up[y == common] == DRAWS)
+    assert np.all(down[y == rare] == DRAWS)
+    assert chisquare(up[y == rare] - DRAWS).pvalue > 1e-3
+    assert up[y == rare].sum() == DRAWS * counts.max()
+    # without replacement counts vary less than the multinomial's, by 1 - counts.min() / counts.max()
+    spread = 1 - counts.min() / counts.max()
+    expected = DRAWS * counts.min() / counts.max()
+    assert chi2.sf(np.sum((down[y == common] - expected) ** 2) / expected / spread, counts.max() - 1) > 1e-3
+
+
+@pytest.mark.parametrize(
+    ("how", "name"),
+    [(Balance.UP, "over_sampling.RandomOverSampler"), (Balance.DOWN, "under_sampling.RandomUnderSampler")],
+)
+def test_draws_are_those_of_imbalanced_learn_in_distribution(how, name):
+    module, name = name.split(".")
+    sampler = getattr(pytest.importorskip(f"imblearn.{module}"), name)
+    train = np.arange(0, 150, 2)
+    theirs = []
+    for seed in range(DRAWS):
+        fitted = sampler(random_state=seed)
+        fitted.fit_resample(X[train], TASK.y[train])
+        theirs.append(train[fitted.sample_indices_])
+    ours, sizes = count_draws(train, how)
+    assert sizes == set(map(len, theirs))
+    expected = np.bincount(np.concatenate(theirs), minlength=150)
+    assert np.all(
+        ours[(expected == 0) | (expected == DRAWS)] == expected[(expected == 0) | (expected == DRAWS)]
+    )
+    assert np.all(np.abs(ours - expected) <= 5 * np.sqrt(2 * np.maximum(ours, 1)))
+
+
+@pytest.mark.parametrize("how", [Balance.UP, Balance.DOWN])
+@pytest.mark.parametrize("resampling", ["kfold:5", "bootstrap:4"])
+def test_scores_are_those_of_scikit_learn_fitted_to_these_rows(how, resampling):
+    """Scored rows are as they are."""
+    result = evaluate(
+        X, LABELS, learner="naive_bayes", balance=how, resampling=resampling, execution=SERIAL,
+        measure="balanced_accuracy",
+    )  # fmt: skip
+    (entry,), (score,) = result.entries, result.scores
+    expected = []
+    for number in range(result.n_splits):
+        train, scored = result.problem.rows(Stage.SELECT, OUTER, number)
+        rows = draw_balanced(TASK.y, train, how)
+        model = GaussianNB().fit(X[rows], TASK.y[rows])
+        expected.append(balanced_accuracy_score(TASK.y[scored], model.predict(X[scored])))
+    np.testing.assert_array_equal(result.of_splits(entry, score), expected)
+
+
+@pytest.mark.parametrize("learner", ["svm", "svm,linear", "boosting"])
+@pytest.mark.parametrize("how", ["up", "down"])
+def test_every_learner_is_fitted_to_balanced_rows(learner, how):
+    options = {"learner": learner, "measure": "balanced_accuracy", "resampling": "kfold:4"}
+    balanced = evaluate(X, LABELS, balance=how, execution=SERIAL, **options)
+    plain = evaluate(X, LABELS, execution=SERIAL, **options)
+    assert balanced.complete
+    for entry, before in zip(balanced.entries, plain.entries, strict=True):
+        mean = balanced.figures(entry, balanced.scores[0]).mean
+        assert mean > plain.figures(before, plain.scores[0]).mean
+
+
+def test_balanced_classes_are_left_as_they_are():
+    """Without anything to draw the rows, and so the fits, are the same in every bit."""
+    even = np.array([0, 1] * 75)
+    split = [(np.arange(i, 150), np.arange(i)) for i in (40, 80)]
+    options = {"resampling": split, "measure": "accuracy,log_loss", "learner": "tree", "execution": SERIAL}
+    tables = [evaluate(X, even, balance=b, **options).table() for b in ("none", "up", "down")]
+    assert tables[0].equals(tables[1])
+    assert tables[0].equals(tables[2])
+
+
+@pytest.mark.parametrize(("learner", "how"), [("svm", "down"), ("tree,linear", "up")])
+def test_a_certified_run_is_verified(learner, how, tmp_path):
+    """Members, refitted models and an encoder with them, fitted again from the data."""
+    words = np.array(["a", "b", "c"])[np.arange(150) % 3]
+    table = tmp_path / "rows.csv"
+    rows = (
+        f"{','.join(map(repr, x.tolist()))},{w},{label}" for x, w, label in zip(X, words, LABELS, strict=True)
+    )
+    table.write_text("\n".join(["p,q,r,word,outcome", *rows]))
+    task, _ = read_task(table, target="outcome")
+    grid = {"C": (1.0, 10.0), "gamma": (0.1,)} if learner == "svm" else {}
+    study = Study.of(learner=learner, balance=how, k=(3, 5), n_splits=2, certify="holdout", **grid)
+    run_job(Job(study, task, tmp_path / "run"), SERIAL)
+    found = verify(tmp_path / "run", refit=1.0, execution=SERIAL)
+    assert not found.differences
+    assert not found.unverified
+
+
+def test_the_model_of_all_rows_is_balanced_too():
+    study = Study.of(
+        learner="sklearn.ensemble:RandomForestClassifier", param={"n_estimators": (5,)}, balance="up",
+        k=(3,), n_splits=2, certify="holdout",
+    )  # fmt: skip
+    result = run(study, X, LABELS, execution=SERIAL)
+    model = result.models.full.members[0].model.estimator
+    assert isinstance(model, RandomForestClassifier)
+    counts = np.bincount(TASK.y)
+    assert model.estimators_[0].tree_.n_node_samples[0] <= 2 * counts.max()
+    assert model.estimators_[0].tree_.weighted_n_node_samples[0] == 2 * counts.max()
+
+
+def test_it_is_part_of_what_names_a_run():
+    ids = {Problem.of(Study.of(learner="linear", balance=b), TASK).run_id for b in ("none", "up", "down")}
+    assert len(ids) == 3
+    assert "balance" not in Study.of().to_json()
+    assert "balance" not in Study.without_certification().to_json()
+    study = Study.without_certification(balance="down")
+    assert Study.from_json(study.to_json()) == study
+    assert study.differences(Study.without_certification()) == [
+        'balance: requested "down", in the folder "none"'
+    ]
+
+
+REFUSED = {
+    "numbers": (
+        {"learner": "ridge", "balance": "up"},
+        "balance=up is for classes, and the target has numbers",
+    ),
+    "weights": (
+        {"class_weight": "balanced", "balance": "down"},
+        "class_weight=balanced of svm has no effect on classes of equal size",
+    ),
+    "unknown": ({"balance": "over"}, "balance='over' is not known: choose from none, up, down, smote"),
+    "landmarks": (
+        {"learner": "svm_nystroem", "landmarks": 100, "balance": "down"},
+        "landmarks=100: they are drawn from the training rows of a split",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_does_not_go_together_is_refused(name):
+    options, message = REFUSED[name]
+    with pytest.raises(InputError, match=message):
+        evaluate(X, X[:, 0] if name == "numbers" else LABELS, execution=SERIAL, **options)
+
+
+@pytest.mark.parametrize(
+    ("learner", "how", "message"),
+    [
+        ("svm", "up", "balance=up draws rows again, and a stored model of learner svm names each row once"),
+        ("linear", "smote", "balance=smote makes rows that are not in the table"),
+    ],
+)
+def test_certified_studies_refuse_rows_that_a_model_cannot_name(learner, how, message):
+    with pytest.raises(InputError, match=message):
+        run(Study.of(learner=learner, balance=how, k=(3,)), X, LABELS, execution=SERIAL)
+
+
+def test_smote_asks_for_its_package(monkeypatch):
+    monkeypatch.setitem(sys.modules, "imblearn.over_sampling", None)
+    with pytest.raises(
+        InputError, match="balance=smote needs imbalanced-learn: pip install imbalanced-learn"
+    ):
+        evaluate(X, LABELS, balance="smote", execution=SERIAL)
+
+
+def test_smote_makes_rows_between_training_rows():
+    pytest.importorskip("imblearn")
+    train = np.arange(20, 140)
+    task, rows = make_rows(TASK, train)
+    assert np.array_equal(task.X[:150], X)
+    assert np.array_equal(rows[:120], train)
+    assert len(set(np.bincount(task.y[rows]))) == 1
+    near = X[train][TASK.y[train] == 0]
+    assert np.all((task.X[150:] >= near.min(axis=0)) & (task.X[150:] <= near.max(axis=0)))
+    for learner in ("svm", "linear", "forest"):
+        result = evaluate(X, LABELS, learner=learner, balance="smote", resampling="kfold:3", execution=SERIAL)
+        assert result.complete

@@ -1,0 +1,204 @@
+"""Permutation tests: the p of scikit-learn's permutation_test_score, the same after any interruption."""
+
+import json
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from sklearn.datasets import load_breast_cancer
+from sklearn.linear_model import LinearRegression
+from sklearn.model_selection import _validation, permutation_test_score
+from sklearn.naive_bayes import GaussianNB
+
+from ckcv_ray import Execution, Study, Task, evaluate
+from ckcv_ray.core.draws import permute_within
+from ckcv_ray.core.schedule import Stage
+from ckcv_ray.engine.evaluate import evaluate as compute
+from ckcv_ray.engine.evaluate import share
+from ckcv_ray.engine.full import FullQueue
+from ckcv_ray.errors import InputError
+from ckcv_ray.runs.load import load_scores
+from ckcv_ray.runs.report import make_page
+from ckcv_ray.runs.verify import verify
+from ckcv_ray.study import Problem
+from ckcv_ray.study.problem import OUTER, PERMUTED
+
+SERIAL = Execution("serial")
+X, Y = load_breast_cancer(return_X_y=True)
+X, Y = np.round(X[::8, 3:6] + 80 * np.random.default_rng(0).normal(size=(72, 3))), Y[::8]
+GROUPS = np.arange(72) // 3
+
+
+def ask_sklearn(monkeypatch, result, estimator, scoring, groups=None):
+    """The test by scikit-learn with our permutations, on our splits of each."""
+    problem = result.problem
+    numbers = iter(range(result.study.permutations))
+    permuted = [problem.permute(number) for number in range(result.study.permutations)]
+    monkeypatch.setattr(_validation, "_shuffle", lambda y, g, state: permuted[next(numbers)].task.y)
+
+    class Splits:
+        """Called first for the targets as they are, then for each permutation."""
+
+        calls = iter([problem, *permuted])
+
+        def split(self, X, y=None, groups=None):
+            of = next(self.calls)
+            return (of.rows(Stage.SELECT, OUTER, i) for i in range(of.sizes[OUTER].n_splits))
+
+        def get_n_splits(self, *_):
+            return problem.sizes[OUTER].n_splits
+
+    score, scores, p = permutation_test_score(
+        estimator,
+        X,
+        problem.task.y,
+        groups=groups,
+        cv=Splits(),
+        scoring=scoring,
+        n_permutations=len(permuted),
+    )
+    return score, scores, p
+
+
+@pytest.mark.parametrize(
+    ("options", "scoring"),
+    [
+        ({"measure": "accuracy"}, "accuracy"),
+        ({"measure": "log_loss,auc"}, "neg_log_loss"),
+        ({"measure": "auc", "resampling": "kfold:4", "stratify": True}, "roc_auc"),
+        ({"measure": "accuracy", "groups": GROUPS}, "accuracy"),
+        ({"measure": "accuracy", "resampling": "holdout:0.3"}, "accuracy"),
+    ],
+)
+def test_p_is_that_of_scikit_learn(options, scoring, monkeypatch):
+    result = evaluate(
+        X,
+        Y,
+        execution=SERIAL,
+        learner="naive_bayes",
+        permutations=19,
+        **({"resampling": "kfold:3"} | options),
+    )
+    (entry,), score = result.entries, result.scores[0]
+    test = result.test_by_permutations(entry, score)
+    mean, _, p = ask_sklearn(monkeypatch, result, GaussianNB(), scoring, options.get("groups"))
+    assert test.p == p
+    np.testing.assert_allclose(result.figures(entry, score).mean, -score.loss * mean, rtol=1e-14)
+    assert test.n == 19
+    assert f"p {test.p:.4g}: {test.as_good} of 19 permutations" in result.summary()
+
+
+def test_numbers_are_permuted_too(monkeypatch):
+    numbers = X[:, 0] + X[:, 1]
+    result = evaluate(
+        X, numbers, learner="linear_regression", resampling="kfold:3", execution=SERIAL, permutations=9
+    )
+    (entry,), (score,) = result.entries, result.scores
+    _, _, p = ask_sklearn(monkeypatch, result, LinearRegression(), "neg_root_mean_squared_error")
+    assert result.test_by_permutations(entry, score).p == p == 0.1
+
+
+def test_a_permutation_without_a_mean_counts_as_good():
+    """A scored part may lack a class of the permuted labels; without it p would be too small."""
+    y = np.array([1] * 4 + [0] * 20)
+    rows = np.column_stack([y * 4.0, np.arange(24.0)])
+    split = [(np.delete(np.arange(24), part), np.array(part)) for part in ([0, 4, 8, 12], [1, 5, 9, 13])]
+    options = {"learner": "naive_bayes", "resampling": split, "measure": "auc", "execution": SERIAL}
+    result = evaluate(rows, y, permutations=30, **options)
+    means = [evaluate(rows, result.problem.permute(i).task.y, **options) for i in range(30)]
+    means = [np.mean(other.of_splits(other.entries[0], other.scores[0])) for other in means]
+    test = result.test_by_permutations(result.entries[0], result.scores[0])
+    assert test.undefined == np.isnan(means).sum() > 0
+    assert test.as_good == np.sum(np.array(means) >= 1.0)
+    assert test.p == (1 + test.undefined + test.as_good) / 31
+    assert "without a mean count as if they were" in result.summary()
+
+
+def test_rows_change_places_within_groups_alone():
+    groups = np.random.default_rng(1).integers(0, 9, size=60)
+    order = permute_within(groups, 60, np.random.default_rng(2))
+    assert np.array_equal(np.sort(order), np.arange(60))
+    assert np.array_equal(groups[order], groups)
+    firsts = [permute_within(groups[:5] * 0, 5, np.random.default_rng(i))[0] for i in range(500)]
+    assert np.all(np.abs(np.bincount(firsts) - 100) < 5 * np.sqrt(80))
+
+
+def test_labels_without_meaning_have_uniform_p():
+    """Under the hypothesis p is at most t with probability at most t."""
+    rng = np.random.default_rng(5)
+    found = []
+    for _ in range(25):
+        rows = rng.normal(size=(30, 2))
+        result = evaluate(
+            rows, rng.permutation([0, 1] * 15), learner="constant,naive_bayes", resampling="holdout:0.4",
+            measure="accuracy", execution=SERIAL, permutations=9,
+        )  # fmt: skip
+        found.append([result.test_by_permutations(entry, result.scores[0]).p for entry in result.entries])
+    assert np.all(np.mean(np.array(found) <= 0.2, axis=0) <= 0.2 + 3 * np.sqrt(0.16 / 25))
+
+
+def test_records_do_not_depend_on_their_order():
+    """Whatever is computed first, what is left follows, as after a crash."""
+    study = Study.without_certification("kfold:3", "accuracy", learner="naive_bayes,tree", permutations=4)
+    problem = Problem.of(study, Task.of(X, Y))
+    inputs, expected = share(problem), None
+    for seed in range(3):
+        queue = FullQueue(problem)
+        units = list(queue.plan(1).units)
+        assert len(units) == len(set(units)) > 3
+        np.random.default_rng(seed).shuffle(units)
+        queue.add(compute(units[:7], inputs))
+        again = FullQueue(problem)
+        again.add(compute(units[7:], inputs))
+        while batch := again.plan(1).units:
+            again.add(compute(batch, inputs))
+        assert again.complete()
+        records = again.ledger.records()
+        expected = records if expected is None else expected
+        assert records.tobytes() == expected.tobytes()
+    assert {PERMUTED, OUTER} == set(expected["size"].tolist())
+    assert again.progress().planned == again.progress().computed == problem.n_evaluations
+
+
+def test_a_folder_keeps_them(tmp_path):
+    options = {"learner": "naive_bayes", "resampling": "kfold:3", "measure": "accuracy", "permutations": 5}
+    result = evaluate(X, Y, tmp_path / "run", SERIAL, **options)
+    again = load_scores(tmp_path / "run")
+    assert again.summary() == result.summary()
+    stored = json.loads((tmp_path / "run" / "scores.json").read_text())
+    test = stored["entries"][0]["scores"]["accuracy"]["permutations"]
+    assert test == result.test_by_permutations(result.entries[0], result.scores[0])._asdict()
+    assert stored["procedure"]["permutations"] == 5
+    assert "of 5 permutations of the target are as good or better" in make_page(tmp_path / "run")
+    found = verify(tmp_path / "run", refit=1.0, execution=SERIAL)
+    assert found.unchecked == len(found.differences) == len(found.unverified) == 0
+    plain = evaluate(X, Y, execution=SERIAL, **{**options, "permutations": 0})
+    assert plain.run_id != result.run_id
+    assert "permutations" not in plain.summary_json()["procedure"]
+    assert plain.figures(plain.entries[0], plain.scores[0]) == result.figures(
+        result.entries[0], result.scores[0]
+    )
+
+
+@pytest.mark.night
+def test_the_same_bytes_on_ray(tmp_path, ray_session):
+    """With balanced classes, from which an encoder and two learners are fitted."""
+    words = np.array(["a", "b", "c"])[np.arange(72) % 3]
+    frame = pa.table({"x": X[:, 0], "word": words})
+    options = {
+        "learner": "linear,tree", "resampling": "kfold:3", "measure": "accuracy,auc",
+        "permutations": 6, "balance": "up",
+    }  # fmt: skip
+    for name, execution in (("serial", SERIAL), ("ray", Execution("ray", workers=3))):
+        evaluate(frame, Y, tmp_path / name, execution, **options)
+    for name in ("scores.json", "scores.parquet"):
+        assert (tmp_path / "ray" / name).read_bytes() == (tmp_path / "serial" / name).read_bytes()
+
+
+def test_it_is_refused_where_it_says_nothing():
+    with pytest.raises(InputError, match="permutes targets within groups, and each group has a single one"):
+        evaluate(X, np.array([0, 1, 1])[GROUPS % 3], groups=GROUPS, permutations=3, execution=SERIAL)
+    with pytest.raises(InputError, match="permutations=3 is for settings that are named, and a nested"):
+        evaluate(X, Y, resampling="nested:3:3", permutations=3, execution=SERIAL)
+    with pytest.raises(InputError, match="permutations=-1"):
+        evaluate(X, Y, permutations=-1, execution=SERIAL)
