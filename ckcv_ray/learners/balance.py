@@ -23,7 +23,7 @@ from ckcv_ray.learners.seeds import draw_seeds, make_seed_sequence
 from ckcv_ray.tables.task import Task
 
 KEY = 1  # of the draws, apart from those of the learner
-NEIGHBOURS = 5  # of SMOTE, as in imbalanced-learn and in the paper
+SMOTE_NEIGHBOURS = 5  # of SMOTE, as in imbalanced-learn and in the paper
 PACKAGE = "imbalanced-learn"
 
 
@@ -80,7 +80,7 @@ def draw_balanced(y: Classes, train: Index, how: Balance) -> Index:
     return np.sort(np.concatenate(parts))
 
 
-def make_rows(task: Task, train: Index) -> tuple[Task, Index]:
+def make_smote_rows(task: Task, train: Index) -> tuple[Task, Index]:
     """Make rows of rarer classes between near ones: SMOTE of imbalanced-learn, to the size of the largest.
 
     Chawla, Bowyer, Hall, Kegelmeyer, "SMOTE: Synthetic Minority Over-sampling Technique", JAIR 16, 2002. A
@@ -102,7 +102,7 @@ def make_rows(task: Task, train: Index) -> tuple[Task, Index]:
             "split: choose balance=up"
         )
     (seed,) = draw_seeds(make_seed_sequence(train, KEY), 1)
-    sampler = smote(k_neighbors=min(NEIGHBOURS, rarest - 1), random_state=seed % 2**32)
+    sampler = smote(k_neighbors=min(SMOTE_NEIGHBOURS, rarest - 1), random_state=seed % 2**32)
     X, y = (made[len(train) :] for made in sampler.fit_resample(task.X[train], task.y[train]))
     origins = np.append(np.arange(task.n), np.full(len(y), train[0]))  # fits do not ask for groups
     extended = task.take_part(origins)
@@ -163,7 +163,7 @@ class BalancedTrainer(Trainer):
     def prepare(self, shared: SharedTask, train: Index, score: Index) -> Block:
         """Balance the training rows, and prepare the learner on them; the rows to score are as they are."""
         if self.how is Balance.SMOTE:
-            task, rows = make_rows(shared.task, train)
+            task, rows = make_smote_rows(shared.task, train)
             return self.inner.prepare(self.inner.share(task), rows, score)
         return self.inner.prepare(shared.shared, draw_balanced(shared.task.y, train, self.how), score)
 

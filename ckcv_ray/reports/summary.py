@@ -29,7 +29,7 @@ from ckcv_ray.study import Candidate, Holdout, Problem, describe_setting
 from ckcv_ray.tables.target import Label
 
 MOST_LISTED_CLASSES = 5
-MOST_SETTINGS = 10  # of those among which one is chosen
+MOST_LISTED_SETTINGS = 10  # of those among which one is chosen
 MOST_TEXT_COLUMNS = 10  # of a confusion matrix in text
 MOST_MISTAKES = 10
 MOST_LABEL = 12  # characters of a label in a table of text
@@ -364,7 +364,7 @@ def _tabulate_score(result: ResultValues, score: Score) -> Iterator[str]:
     yield f"  {'':<{width}}  {'mean':>9}  {'sd':>9}  {'se':>9}  {'pooled':>9}"
     for entry in _list_shown(result, score):
         yield f"  {entry.name:<{width}}  {_format_figures(result.figures(entry, score))}".rstrip()
-    if (more := len(result.entries) - MOST_SETTINGS) > 0 and result.study.choose:
+    if (more := len(result.entries) - MOST_LISTED_SETTINGS) > 0 and result.study.choose:
         yield f"  and {pluralize(more, 'setting')} more (ckcv report)"
     for entry in result.entries:
         if (test := result.test_by_permutations(entry, score)) is not None:
@@ -377,9 +377,9 @@ def _tabulate_score(result: ResultValues, score: Score) -> Iterator[str]:
 
 def _list_shown(result: ResultValues, score: Score) -> list[Entry]:
     """Return the entries to list: all of them, or where one is chosen the best, and in their order."""
-    if not result.study.choose or len(result.entries) <= MOST_SETTINGS:
+    if not result.study.choose or len(result.entries) <= MOST_LISTED_SETTINGS:
         return list(result.entries)
-    return [entry for entry, _ in result.rank(score)[:MOST_SETTINGS]]
+    return [entry for entry, _ in result.rank(score)[:MOST_LISTED_SETTINGS]]
 
 
 def describe_permutations(test: PermutationTest) -> str:

@@ -14,7 +14,7 @@ from sklearn.naive_bayes import GaussianNB
 from ckcv_ray import Execution, Study, Task, evaluate, read_task, run
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.errors import InputError
-from ckcv_ray.learners.balance import Balance, draw_balanced, make_rows
+from ckcv_ray.learners.balance import Balance, draw_balanced, make_smote_rows
 from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.runs.verify import verify
 from ckcv_ray.study import Problem
@@ -228,7 +228,7 @@ def test_smote_asks_for_its_package(monkeypatch):
 def test_smote_makes_rows_between_training_rows():
     pytest.importorskip("imblearn")
     train = np.arange(20, 140)
-    task, rows = make_rows(TASK, train)
+    task, rows = make_smote_rows(TASK, train)
     assert np.array_equal(task.X[:150], X)
     assert np.array_equal(rows[:120], train)
     assert len(set(np.bincount(task.y[rows]))) == 1
