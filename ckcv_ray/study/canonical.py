@@ -76,6 +76,12 @@ def canonicalize_scored(study: Study, task: Task) -> tuple[Study, tuple[Score, .
     _check_strata(study, task)
     if study.resampling.names_rows and task.grouped:
         raise InputError("splits that were given name rows, and groups stay whole: leave groups out")
+    if study.resampling.in_order and np.any(np.diff(task.groups) < 0):
+        raise InputError(
+            f"resampling={study.resampling} scores what follows in the table, and rows of "
+            f"other groups stand between those of a group of {task.group!r}: sort the table by group, or "
+            "leave groups out"
+        )
     numbers = as_numbers(study.encoding, task, np.arange(task.n))
     learner = study.learner if study.select_by else study.learner.usual(expand(task))
     return study.with_learner(learner.canonical(numbers)), scores
@@ -321,7 +327,10 @@ def _check_outputs(study: Study, score: Score) -> None:
 def _check_strata(study: Study, task: Task) -> None:
     if not study.resampling.stratify:
         return
-    if task.grouped:
-        raise InputError("stratify deals rows class by class, and groups stay whole: leave one of them out")
+    if task.grouped and not study.resampling.stratifies_groups:
+        raise InputError(
+            f"stratify keeps groups whole in kfold and repeated_kfold, not in {study.resampling.first_word}: "
+            "choose one of these, or leave out stratify or the groups"
+        )
     if task.kind is Kind.REGRESSION:
         raise InputError("stratify is for classes, and the target has numbers: leave it out")
