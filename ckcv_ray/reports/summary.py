@@ -301,7 +301,8 @@ def round_bound(bound: float, up: bool) -> str:
 def _summarize_scores(result: ResultValues) -> Iterator[str]:
     """Yield the lines about the scores of a study without a certification."""
     splits = pluralize(int(result.counted.sum()), "split")
-    yield f"{result.study.resampling.name}: {splits} of {pluralize(result.task.n, 'row')}"
+    resampling = result.study.resampling
+    yield f"{resampling.first_word}: {splits} of {pluralize(result.task.n, 'row')}"
     tested = bounded = False
     for score in result.scores:
         yield from _tabulate_score(result, score)
@@ -315,6 +316,8 @@ def _summarize_scores(result: ResultValues) -> Iterator[str]:
                 f"  {entry.name} - {best.name}: {_format_number(test.difference, '+')}, 95 % interval "
                 f"{_format_number(test.low, '+')} to {_format_number(test.high, '+')}, p {test.p:.3f}"
             )
+    if resampling.note:
+        yield f"\n{resampling.note}"
     yield from (f"\n{sentence}" for sentence in list_doubts(result))
     if bounded:
         yield (
