@@ -12,9 +12,10 @@ _NAMES = {  # by module; below once more for type checkers, and tests/test_publi
     "core.bounds.binomial": "clopper_pearson",
     "core.criteria": "Balanced MeanBound MeanCost MeanError",
     "core.resampling.complete": "Complete Rotation",
-    "core.resampling.drawn": "Bootstrap LearningCurve SingleSplit Subsampling",
+    "core.resampling.drawn": "Bootstrap Bootstrap632 LearningCurve OptimismBootstrap SingleSplit Subsampling",
     "core.resampling.given": "Splits",
-    "core.resampling.kfold": "DrawnFolds KFold LeaveOneOut LeavePOut NestedSplits RepeatedKFold",
+    "core.resampling.kfold": "DrawnFolds ForwardSplits KFold LeaveOneOut LeavePOut NestedSplits "
+    "RepeatedKFold",
     "tables.task": "Task TestRows read_task",
     "engine.forecast": "Plan plan",
     "engine.progress": "Progress",
@@ -44,11 +45,14 @@ if TYPE_CHECKING:
     from ckcv_ray.core.resampling.complete import Complete as Complete
     from ckcv_ray.core.resampling.complete import Rotation as Rotation
     from ckcv_ray.core.resampling.drawn import Bootstrap as Bootstrap
+    from ckcv_ray.core.resampling.drawn import Bootstrap632 as Bootstrap632
     from ckcv_ray.core.resampling.drawn import LearningCurve as LearningCurve
+    from ckcv_ray.core.resampling.drawn import OptimismBootstrap as OptimismBootstrap
     from ckcv_ray.core.resampling.drawn import SingleSplit as SingleSplit
     from ckcv_ray.core.resampling.drawn import Subsampling as Subsampling
     from ckcv_ray.core.resampling.given import Splits as Splits
     from ckcv_ray.core.resampling.kfold import DrawnFolds as DrawnFolds
+    from ckcv_ray.core.resampling.kfold import ForwardSplits as ForwardSplits
     from ckcv_ray.core.resampling.kfold import KFold as KFold
     from ckcv_ray.core.resampling.kfold import LeaveOneOut as LeaveOneOut
     from ckcv_ray.core.resampling.kfold import LeavePOut as LeavePOut

@@ -324,9 +324,9 @@ def round_bound(bound: float, up: bool) -> str:
 def _summarize_scores(result: ResultValues) -> Iterator[str]:
     """Yield the lines about the scores of a study without a certification."""
     splits = pluralize(int(result.counted.sum()), "split")
-    how = result.study.balance
+    resampling, how = result.study.resampling, result.study.balance
     balanced = "" if how == Balance.NONE else f"; training rows are balanced by class ({how})"
-    yield f"{result.study.resampling.name}: {splits} of {pluralize(result.task.n, 'row')}{balanced}"
+    yield f"{resampling.first_word}: {splits} of {pluralize(result.task.n, 'row')}{balanced}"
     tested = bounded = False
     for score in result.scores:
         yield from _tabulate_score(result, score)
@@ -340,6 +340,8 @@ def _summarize_scores(result: ResultValues) -> Iterator[str]:
                 f"  {entry.name} - {best.name}: {_format_number(test.difference, '+')}, 95 % interval "
                 f"{_format_number(test.low, '+')} to {_format_number(test.high, '+')}, p {test.p:.3f}"
             )
+    if resampling.note:
+        yield f"\n{resampling.note}"
     yield from (f"\n{sentence}" for sentence in list_doubts(result))
     if result.study.choose:
         yield f"\nModel on all {result.task.n:,} rows: {describe_kept(result)}."

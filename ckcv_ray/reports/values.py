@@ -1,6 +1,6 @@
 """What a finished study knows, as values: winner, claims and models, or the scores of every split."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import inf, nan, sqrt
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from ckcv_ray.claims.certificate import Certificate
 from ckcv_ray.core.arrays import Index, Values
 from ckcv_ray.core.bounds.comparison import Compared, compare_scores
+from ckcv_ray.core.resampling.base import Term
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.core.scores import Score
 from ckcv_ray.core.simplest import choose_setting
@@ -38,6 +39,7 @@ class Figures(NamedTuple):
         name: of the score.
         mean, deviation, error: mean over splits, their standard deviation (n - 1), and the standard error,
             which presumes that splits are independent, as they hardly ever are; nan if it is not complete.
+            Where a resampling combines splits to an estimate, the mean is that, and the others are nan.
         pooled: the score of all scored rows as one set; None if it cannot be pooled, nan if not complete.
         missing: splits that failed, or whose setting could not be selected.
         undefined: splits in which the score is not defined, such as AUC where a class is missing.
@@ -204,6 +206,11 @@ class ResultValues:
         """Which splits have a part in means over splits, (n_splits,)."""
         return self.study.resampling.counts(np.arange(self.n_splits))
 
+    @cached_property
+    def terms(self) -> tuple[Term, ...]:
+        """The means over splits whose weighted sum is the estimate of a score."""
+        return self.study.resampling.terms(np.arange(self.n_splits))
+
     @property
     def n_splits(self) -> int:
         """Number of splits that are scored."""
@@ -276,14 +283,17 @@ class ResultValues:
 
     def figures(self, entry: Entry, score: Score) -> Figures:
         """Summarize a score over all splits; a score that is not complete has no mean."""
-        values, missing = self.of_splits(entry, score)[self.counted], ~entry.known[self.counted]
+        terms = self.terms
+        used = np.logical_or.reduce([term.splits for term in terms])
+        values, missing = self.of_splits(entry, score)[used], ~entry.known[used]
         undefined, pooled = int(np.sum(np.isnan(values) & ~missing)), None
         complete = not (missing.any() or undefined)
-        mean = float(values.mean()) if complete else nan
-        deviation = _deviation(values) if complete else nan
+        mean = _average(terms, self.of_splits(entry, score)) if complete else nan
+        deviation = _deviation(values) if complete and len(terms) == 1 else nan
         if score.sums is not None:
-            sums = self._sums(entry, score)[self.counted]
-            pooled = nan if np.isnan(sums).any() else score.pooled(sums)
+            sums, pool = self._sums(entry, score), score.pooled
+            unknown = np.isnan(sums[used]).any()
+            pooled = nan if unknown else _combine(terms, lambda splits: pool(sums[splits]))
         error = deviation / sqrt(len(values))
         return Figures(score.name, mean, deviation, error, pooled, int(missing.sum()), undefined)
 
@@ -318,7 +328,7 @@ class ResultValues:
         """Compare each learner that has a mean with the best one, by the corrected resampled t-test."""
         means = [self.figures(entry, score).mean * score.loss for entry in self.entries]
         known = [(mean, i) for i, mean in enumerate(means) if mean == mean]
-        if len(known) < 2 or not self.one_each or self.n_splits < 2:
+        if len(known) < 2 or not self.one_each or self.n_splits < 2 or len(self.terms) > 1:
             return []
         best = self.entries[min(known)[1]]
         fitted, scored = self.rows[self.counted].sum(axis=0)
@@ -335,7 +345,7 @@ class ResultValues:
         if (permuted := self._computed.permuted) is None:
             return None
         place = (*entry.positions[0].tolist(), self.problem.columns[score.name].start)
-        means = np.array([totals[:, *place][self.counted].mean() for totals in permuted])
+        means = np.array([_average(self.terms, totals[:, *place]) for totals in permuted])
         mean, n = self.figures(entry, score).mean, len(means)
         as_good, undefined = int(np.sum(score.loss * means <= score.loss * mean)), int(np.isnan(means).sum())
         p = nan if np.isnan(mean) else (1 + as_good + undefined) / (1 + n)
@@ -346,7 +356,7 @@ class ResultValues:
 
         Empty unless the splits are of a ``LearningCurve``; nan where a score is not complete.
         """
-        if self.counted.all():
+        if self.counted.all() or len(self.terms) > 1:
             return []
         values, fitted = self.of_splits(entry, score), self.rows[:, 0]
         sizes = int(np.argmax(self.counted[1:])) + 1 if self.counted[1:].any() else len(values)
@@ -400,6 +410,17 @@ class ResultValues:
 def format_setting(setting: Setting) -> str:
     """Format hyperparameters, without the learner that they are of."""
     return describe_setting({name: value for name, value in setting.items() if name != "learner"})
+
+
+def _average(terms: Sequence[Term], values: Values) -> float:
+    """Return the weighted sum of the means of the values of splits, (n_splits,)."""
+    return _combine(terms, lambda splits: float(values[splits].mean()))
+
+
+def _combine(terms: Sequence[Term], estimate: Callable[[NDArray[np.bool_]], float]) -> float:
+    """Return the weighted sum of what is estimated on the splits of each term."""
+    first, *rest = (term.factor * estimate(term.splits) for term in terms)
+    return sum(rest, first)
 
 
 def _deviation(values: Values) -> float:

@@ -84,6 +84,12 @@ def canonicalize_scored(study: Study, task: Task) -> tuple[Study, tuple[Score, .
     _check_permutations(study, task)
     if study.resampling.names_rows and task.grouped:
         raise InputError("splits that were given name rows, and groups stay whole: leave groups out")
+    if study.resampling.in_order and np.any(np.diff(task.groups) < 0):
+        raise InputError(
+            f"resampling={study.resampling} scores what follows in the table, and rows of "
+            f"other groups stand between those of a group of {task.group!r}: sort the table by group, or "
+            "leave groups out"
+        )
     numbers = as_numbers(study.encoding, task, np.arange(task.n))
     selects = study.select_by is not None or study.choose != ""
     learner = study.learner if selects else study.learner.usual(expand(task))
@@ -350,10 +356,11 @@ def _check_simplest(study: Study, task: Task) -> None:
     """Raise InputError if the simplest of several settings is wanted, and it is not known which it is."""
     if study.choose in ("", BEST_MEAN):
         return
-    if study.choose == ONE_SE and study.resampling.count_splits(task.n_units) < 2:
+    resampling = study.resampling
+    if study.choose == ONE_SE and (resampling.combined or resampling.count_splits(task.n_units) < 2):
         raise InputError(
-            f"choose={ONE_SE} needs the standard error of several splits, and {study.resampling} has one: "
-            "choose best or tolerance:2%, or a resampling such as kfold:10"
+            f"choose={ONE_SE} needs the standard error of several splits, and {resampling} has none: choose "
+            "best or tolerance:2%, or a resampling such as kfold:10"
         )
     for label, learner in study.learner.by_label.items():
         settings = [setting for path in learner.space.paths for setting in path]
@@ -393,7 +400,10 @@ def _check_permutations(study: Study, task: Task) -> None:
 def _check_strata(study: Study, task: Task) -> None:
     if not study.resampling.stratify:
         return
-    if task.grouped:
-        raise InputError("stratify deals rows class by class, and groups stay whole: leave one of them out")
+    if task.grouped and not study.resampling.stratifies_groups:
+        raise InputError(
+            f"stratify keeps groups whole in kfold and repeated_kfold, not in {study.resampling.first_word}: "
+            "choose one of these, or leave out stratify or the groups"
+        )
     if task.kind is Kind.REGRESSION:
         raise InputError("stratify is for classes, and the target has numbers: leave it out")

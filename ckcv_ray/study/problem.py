@@ -567,6 +567,8 @@ class Problem:
         How many are left out to balance classes depends on the split: about as many as of all rows.
         """
         units = min(size.n_train for size in (*self.sizes, *self.inner_sizes))
+        if self.scores:  # the first split may have fewer than most
+            units = min(units, len(self._divide(OUTER, 0).train))
         kept = min(1.0, compute_share(self.study.balancing, self.task))
         fewest = int(kept * self.task.grouping.count_fewest_rows(units))
         for learner in self.study.learner.by_label.values():
@@ -604,9 +606,14 @@ class Problem:
 
     @cached_property
     def _units(self) -> Units:
-        """What is divided, with the class of each row unless rows belong to groups."""
-        plain = not (self.task.grouped or self.task.has_numbers)
-        return Units(self.task.n_units, self.task.y if plain else None)
+        """What is divided, with the class of each row, or the rows of each class in each group."""
+        task = self.task
+        if task.has_numbers:
+            return Units(task.n_units)
+        if not task.grouped:
+            return Units(task.n, task.y)
+        cells = np.bincount(task.groups * task.n_classes + task.y, minlength=task.n_units * task.n_classes)
+        return Units(task.n_units, class_rows=cells.reshape(task.n_units, task.n_classes))
 
 
 def _key(setting: Setting) -> str:

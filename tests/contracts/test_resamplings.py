@@ -12,16 +12,25 @@ from rolling_origin import RollingOrigin
 from scipy.stats import chisquare
 from sklearn.model_selection import LeaveOneOut as SklearnLeaveOneOut
 from sklearn.model_selection import LeavePOut as SklearnLeavePOut
-from sklearn.model_selection import StratifiedKFold
+from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold, TimeSeriesSplit
 
 from ckcv_ray import Execution, Study, evaluate, load_scores
 from ckcv_ray.core.draws import Draws
 from ckcv_ray.core.options import options
 from ckcv_ray.core.resampling.base import BY_POSITION, EMPTY, NOT_DRAWN, Resampling, Split, Units
-from ckcv_ray.core.resampling.drawn import Bootstrap, LearningCurve, SingleSplit, Subsampling
+from ckcv_ray.core.resampling.drawn import (
+    Bootstrap,
+    Bootstrap632,
+    LearningCurve,
+    OptimismBootstrap,
+    SingleSplit,
+    Subsampling,
+)
 from ckcv_ray.core.resampling.given import Splits
 from ckcv_ray.core.resampling.kfold import (
     DrawnFolds,
+    DrawnRows,
+    ForwardSplits,
     KFold,
     LeaveOneOut,
     LeavePOut,
@@ -40,18 +49,25 @@ EVERY = [
     RepeatedKFold(4, 3),
     RepeatedKFold(3, 2, stratify=True),
     DrawnFolds(5),
+    DrawnRows(5),
+    ForwardSplits(4),
+    ForwardSplits(2, gap=1),
     LeaveOneOut(),
     LeavePOut(2),
     Subsampling(20, 0.25),
     Subsampling(7, 0.4, stratify=True),
     Bootstrap(10),
+    Bootstrap632(5),
+    OptimismBootstrap(4),
     LearningCurve(4, 3),
     parse_resampling("nested_halves:4"),
     parse_resampling("nested:3:4"),
     RollingOrigin(4),
 ]
-PARTITIONS = [one for one in EVERY if isinstance(one, KFold | LeaveOneOut)]
-REPEATS = (DrawnFolds, Bootstrap)  # that may have a row twice
+PARTITIONS = [one for one in EVERY if isinstance(one, KFold | LeaveOneOut | DrawnFolds)]
+REPEATS = (DrawnRows, Bootstrap)  # that may have a row twice
+FITTED_ON = (Bootstrap632, OptimismBootstrap)  # that score rows that were fitted on as well
+FORWARD = (ForwardSplits, RollingOrigin)
 
 
 def splits(resampling, n, seed=0, strata=None):
@@ -74,12 +90,12 @@ def test_every_split_fits_on_some_rows_and_scores_others(resampling, n, seed):
         assert len(train)
         assert len(estimate)
         assert not len(select)
-        assert not np.intersect1d(train, estimate).size
+        assert isinstance(resampling, FITTED_ON) or not np.intersect1d(train, estimate).size
         for rows in (train, estimate):
             assert 0 <= rows.min() <= rows.max() < n
             assert np.all(np.diff(rows) >= 0)
             assert isinstance(resampling, REPEATS) or np.all(np.diff(rows) > 0)
-        if not isinstance(resampling, (*REPEATS, LearningCurve, RollingOrigin)):
+        if not isinstance(resampling, (*REPEATS, *FORWARD, LearningCurve)):
             assert len(train) + len(estimate) == n
 
 
@@ -91,10 +107,13 @@ def test_a_split_depends_on_its_number_and_the_seed_alone(resampling):
     for one, other in zip(forwards, reversed(backwards), strict=True):
         assert all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
     others = splits(resampling, 30, 4, strata)
-    fixed = isinstance(resampling, LeaveOneOut | LeavePOut | RollingOrigin) or not getattr(
+    fixed = isinstance(resampling, (LeaveOneOut, LeavePOut, *FORWARD)) or not getattr(
         resampling, "shuffle", True
     )
-    same = all(np.array_equal(a.estimate, b.estimate) for a, b in zip(forwards, others, strict=True))
+    same = all(
+        np.array_equal(a.train, b.train) and np.array_equal(a.estimate, b.estimate)
+        for a, b in zip(forwards, others, strict=True)
+    )
     assert same == fixed
 
 
@@ -137,11 +156,15 @@ SMALL = [
     RepeatedKFold(3, 2),
     RepeatedKFold(3, 2, stratify=True),
     DrawnFolds(3),
+    DrawnRows(3),
+    ForwardSplits(2),
     LeaveOneOut(),
     LeavePOut(2),
     Subsampling(2, 0.25),
     Subsampling(2, 0.4, stratify=True),
     Bootstrap(2),
+    Bootstrap632(2),
+    OptimismBootstrap(2),
     LearningCurve(2, 2),
     parse_resampling("nested_halves:3"),
     NestedSplits(LeaveOneOut(), KFold(2)),
@@ -155,10 +178,10 @@ HALVES = np.array([0, 0, 0, 1, 1, 1])  # classes of six rows
 def test_a_resampling_has_bounds_if_and_only_if_each_set_of_rows_is_as_likely_to_be_scored(resampling):
     """Whatever the classes of the rows, which are sorted here; tested at a level of 1e-6."""
     counts = sets_scored(resampling, 6, 400, HALVES)
-    twice = any(
-        np.any(np.diff(one.estimate) == 0) for seed in range(9) for one in splits(resampling, 6, seed, HALVES)
-    )
-    alike = not twice and all(chisquare(one).pvalue > 1e-6 for one in counts)
+    drawn = [one for seed in range(9) for one in splits(resampling, 6, seed, HALVES)]
+    twice = any(np.any(np.diff(one.estimate) == 0) for one in drawn)
+    fitted_on = any(np.intersect1d(one.train, one.estimate).size for one in drawn)
+    alike = not (twice or fitted_on) and all(chisquare(one).pvalue > 1e-6 for one in counts)
     assert alike == (not resampling.no_bound)
 
 
@@ -253,8 +276,138 @@ def test_a_bootstrap_fits_on_as_many_rows_and_scores_those_left():
     assert abs(np.mean(rates) - (1 - 1 / 200) ** 200) < 0.01
 
 
-def test_drawn_folds_are_of_one_size():
-    assert {len(one.estimate) for one in splits(DrawnFolds(5), 33)} == {6}
+def test_folds_of_drawn_rows_are_of_one_size():
+    assert {len(one.estimate) for one in splits(DrawnRows(5), 33)} == {6}
+
+
+@given(n=st.integers(10, 200), folds=st.integers(2, 6), seed=st.integers(0, 99))
+def test_the_fold_of_each_row_is_drawn_by_itself(n, folds, seed):
+    found = splits(DrawnFolds(folds), n, seed)
+    rng = Draws(seed).make_generator(0)
+    while len(set(drawn := rng.integers(folds, size=n).tolist())) < folds:
+        pass
+    for number, one in enumerate(found):
+        assert [drawn[row] for row in one.estimate] == [number] * drawn.count(number)
+        assert len(one.train) == n - drawn.count(number)
+
+
+def test_drawn_folds_of_an_older_folder_keep_their_meaning(tmp_path):
+    """The name in files is that of folds whose rows are drawn; text names those whose numbers are."""
+    X, y, serial = np.random.default_rng(1).normal(size=(30, 2)), np.arange(30) % 2, Execution("serial")
+    scores = evaluate(X, y, tmp_path / "old", serial, learner="naive_bayes", resampling=DrawnRows(4))
+    study = scores.problem.study
+    assert study.to_json()["resampling"] == {"name": "drawn_folds", "folds": 4}
+    assert Study.from_json(study.to_json()).resampling == DrawnRows(4) == parse_resampling("drawn_rows:4")
+    assert load_scores(tmp_path / "old").problem.study.resampling == DrawnRows(4)
+    new = Study.without_certification("drawn_folds:4")
+    assert new.to_json()["resampling"] == {"name": "drawn_fold_numbers", "folds": 4}
+    assert Study.from_json(new.to_json()).resampling == DrawnFolds(4)
+
+
+@given(n=st.integers(4, 120), times=st.integers(1, 9), gap=st.integers(0, 9))
+def test_forward_splits_are_those_of_scikit_learn(n, times, gap):
+    try:
+        expected = list(TimeSeriesSplit(times, gap=gap).split(np.zeros(n))) if times > 1 else None
+    except ValueError:
+        with pytest.raises(InputError, match="leaves nothing to fit on"):
+            ForwardSplits(times, gap).count_splits(n)
+        return
+    if expected is None:  # scikit-learn refuses one split
+        return
+    (size,) = ForwardSplits(times, gap).fold_sizes(n)
+    assert (size.n_train, size.n_select) == tuple(map(len, expected[-1]))
+    for one, (train, score) in zip(splits(ForwardSplits(times, gap), n), expected, strict=True):
+        assert np.array_equal(one.train, train)
+        assert np.array_equal(one.estimate, score)
+
+
+def grouped(n, groups, classes, seed):
+    """The class and the group of each row, groups numbered from 0, and units of them."""
+    rng = np.random.default_rng(seed)
+    group = np.concatenate([np.arange(groups), rng.integers(0, groups, n - groups)])
+    y = (rng.random(n) < rng.random(groups)[group]) + rng.integers(0, classes - 1, n)
+    rows = np.zeros((groups, classes), np.intp)
+    np.add.at(rows, (group, y), 1)
+    return y, group, Units(groups, class_rows=rows)
+
+
+class ExactTies(StratifiedGroupKFold):
+    """With scikit-learn's rule for the best fold, but for rounding: there it decides between equal folds."""
+
+    def _find_best_fold(self, y_counts_per_fold, y_cnt, group_y_counts):
+        def rate(fold):
+            counts = y_counts_per_fold.copy()
+            counts[fold] += group_y_counts
+            return round(np.mean(np.std(counts / y_cnt, axis=0)), 12), y_counts_per_fold[fold].sum()
+
+        return min(range(self.n_splits), key=rate)
+
+
+@pytest.mark.parametrize("shuffle", [False, True])
+@pytest.mark.parametrize("seed", range(25))
+def test_stratified_groups_are_those_of_scikit_learn(seed, shuffle):
+    """Of two classes; shuffled, of groups in their drawn order."""
+    folds, groups = 2 + seed % 5, 12 + seed
+    y, group, units = grouped(80 + 3 * seed, groups, 2, seed)
+    resampling, (size,) = KFold(folds, shuffle, stratify=True), KFold(folds).fold_sizes(groups)
+    place = np.argsort(Draws(seed).make_generator(0).permutation(groups)) if shuffle else np.arange(groups)
+    expected = ExactTies(folds).split(y, y, place[group])
+    for number, (_, score) in enumerate(expected):
+        found = resampling.split(units, size, number, Draws(seed))
+        assert np.array_equal(np.flatnonzero(np.isin(group, found.estimate)), score)
+
+
+@given(n=st.integers(30, 90), folds=st.integers(2, 7), classes=st.integers(2, 4), seed=st.integers(0, 999))
+def test_stratified_groups_stay_whole_and_no_fold_is_empty(n, folds, classes, seed):
+    groups = folds + seed % 20
+    _, _, units = grouped(n, groups, classes, seed)
+    (size,) = KFold(folds).fold_sizes(groups)
+    every = [KFold(folds, stratify=True).split(units, size, i, Draws(seed)) for i in range(folds)]
+    assert sorted(np.concatenate([one.estimate for one in every])) == list(range(groups))
+    assert all(len(one.estimate) for one in every)
+    inside = units.take(every[0].train)
+    assert np.array_equal(inside.class_rows, units.class_rows[every[0].train])
+
+
+def test_stratified_groups_balance_classes_better_than_chance():
+    def spread(resampling, units, seed):
+        (size,) = resampling.fold_sizes(units.n)
+        every = [resampling.split(units, size, i, Draws(seed)).estimate for i in range(5)]
+        return np.std([units.class_rows[part].sum(axis=0) for part in every], axis=0).mean()
+
+    cases = [(grouped(200, 40, 3, seed)[2], seed) for seed in range(10)]
+    balanced, drawn = (
+        [spread(KFold(5, stratify=flag), units, seed) for units, seed in cases] for flag in (True, False)
+    )
+    assert max(balanced) < min(drawn)
+
+
+def test_estimates_of_the_bootstrap_fit_on_its_draws():
+    plain, both, optimism = (splits(kind(6), 20, 3) for kind in (Bootstrap, Bootstrap632, OptimismBootstrap))
+    every = list(range(20))
+    for part in (both[-1], optimism[-1]):
+        assert part.train.tolist() == part.estimate.tolist() == every
+    for number, one in enumerate(plain):
+        assert all(np.array_equal(a, b) for a, b in zip(one, both[number], strict=True))
+        on_all, on_drawn = optimism[number], optimism[6 + number]
+        assert one.train.tolist() == on_all.train.tolist() == on_drawn.train.tolist()
+        assert on_all.estimate.tolist() == every
+        assert on_drawn.estimate.tolist() == one.train.tolist()
+
+
+@pytest.mark.parametrize("resampling", EVERY, ids=repr)
+def test_terms_of_an_estimate_are_of_a_score_as_a_whole(resampling):
+    """If every split has the same score, that is the estimate; each split that counts has a part in it."""
+    numbers = np.arange(resampling.count_splits(30))
+    terms = resampling.terms(numbers)
+    assert sum(term.factor for term in terms) == pytest.approx(1, abs=1e-15)
+    used = np.sum([term.splits for term in terms], axis=0)
+    assert np.all(used[resampling.counts(numbers)] == 1)
+    assert resampling.combined == (len(terms) > 1) == isinstance(resampling, FITTED_ON)
+    if resampling.combined:
+        assert np.all(used == 1)
+        with pytest.raises(InputError, match="combines splits to an estimate"):
+            NestedSplits(resampling, KFold(3))
 
 
 @pytest.mark.parametrize(
@@ -262,6 +415,11 @@ def test_drawn_folds_are_of_one_size():
     [
         ("kfold:10", KFold(10)),
         ("kfold", KFold(10)),
+        ("kfold:4:last", KFold(4, shuffle=False, remainder="last")),
+        ("time:5", ForwardSplits(5)),
+        ("time:5:2", ForwardSplits(5, 2)),
+        ("bootstrap632:50", Bootstrap632(50)),
+        ("optimism:50", OptimismBootstrap(50)),
         ("repeated_kfold:10x5", RepeatedKFold(10, 5)),
         ("loo", LeaveOneOut()),
         ("lpo:2", LeavePOut(2)),
@@ -293,6 +451,11 @@ def test_the_forms_that_are_named_can_be_read():
         ("given", "is not known: expected holdout:0.3, kfold:10"),
         ("complete:5", "more values than complete takes"),
         ("kfold:10:1", "more values than kfold takes"),
+        ("kfold:10:first", "more values than kfold takes"),
+        ("repeated_kfold:10xlast", "'last' is no number"),
+        ("time:5:-1", "gap=-1"),
+        ("time:0", "times=0"),
+        ("drawn_fold_numbers:5", "is not known"),
         ("nested:5:3:2", "more values than nested takes"),
         ("kfold:1", "folds=1"),
         ("kfold:ten", "'ten' is no number"),
@@ -315,6 +478,10 @@ def test_text_that_names_no_resampling_is_refused(text, messages):
         (KFold(20), 12, "kfold:20 has more folds than the 12 units"),
         (RepeatedKFold(20, 2), 12, "more folds than the 12 units"),
         (DrawnFolds(20), 12, "more folds than the 12 units"),
+        (DrawnFolds(12), 13, "drawn_folds:12 of 13 units leaves a fold empty nearly always"),
+        (DrawnRows(20), 12, "drawn_rows:20 has more folds than the 12 units"),
+        (ForwardSplits(12), 12, "leaves nothing to fit on in its first split, or nothing to score, of 12"),
+        (ForwardSplits(5, gap=2), 12, "or for a smaller gap"),
         (SingleSplit(0.99), 12, "no rows to fit on"),
         (SingleSplit(0.0), 12, "none to score"),
         (Subsampling(3, 0.95), 12, "no rows to fit on"),

@@ -14,7 +14,6 @@ from samples import generator
 
 from ckcv_ray import (
     Bootstrap,
-    DrawnFolds,
     KFold,
     LearningCurve,
     LeaveOneOut,
@@ -150,7 +149,14 @@ KINDS: dict[str, Callable[[Rng], Rows]] = {
     "folds, groups": lambda rng: draw_scored(rng, KFold(integer(rng, 2, 9)), grouped=True),
     "repeated folds": lambda rng: draw_scored(rng, RepeatedKFold(integer(rng, 2, 9), 4)),
     "repeated folds, stratified": lambda rng: draw_scored(rng, RepeatedKFold(integer(rng, 2, 9), 4, True)),
-    "drawn folds": lambda rng: draw_scored(rng, DrawnFolds(integer(rng, 2, 9))),
+    "drawn folds": lambda rng: draw_scored(rng, places.make_drawn_rows(integer(rng, 2, 9))),
+    "drawn fold numbers": lambda rng: draw_scored(rng, f"drawn_folds:{integer(rng, 2, 9)}"),
+    "folds, stratified groups": lambda rng: draw_scored(
+        rng, KFold(integer(rng, 2, 9), stratify=True), grouped=True
+    ),
+    "forward in time": lambda rng: draw_scored(rng, f"time:{integer(rng, 2, 9)}:{integer(rng, 0, 2)}"),
+    "the .632 bootstrap": lambda rng: draw_scored(rng, "bootstrap632:12"),
+    "the optimism bootstrap": lambda rng: draw_scored(rng, "optimism:9"),
     "one left out": lambda rng: draw_scored(rng, LeaveOneOut()),
     "some left out": lambda rng: draw_scored(rng, LeavePOut(integer(rng, 2, 3)), rows=(8, 14)),
     "sub-sampling": lambda rng: draw_scored(rng, Subsampling(30, share(rng))),

@@ -42,9 +42,14 @@ RESAMPLINGS = [
     "holdout:0.3",
     "kfold:5",
     "repeated_kfold:4x2",
+    "kfold:3:last",
     "drawn_folds:4",
+    "drawn_rows:4",
+    "time:3:2",
     "subsampling:6:0.25",
     "bootstrap:6",
+    "bootstrap632:2",
+    "optimism:2",
     "loo",
 ]
 X, Y = load_breast_cancer(return_X_y=True)
@@ -318,7 +323,10 @@ def test_pooled_figures_and_bounds_come_from_all_rows():
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        ({"resampling": "drawn_folds:5"}, "twice"),
+        ({"resampling": "drawn_rows:5"}, "twice"),
+        ({"resampling": "bootstrap632:5"}, "rows that they fit on"),
+        ({"resampling": "optimism:5"}, "rows that they fit on"),
+        ({"resampling": "time:3"}, "order of the table"),
         ({"resampling": "kfold:5", "stratify": True}, "fixed numbers of each class"),
         ({"resampling": "kfold:5", "groups": np.arange(len(Y)) // 3}, "groups"),
         ({"resampling": Splits.of(KFoldOfSklearn(3).split(X), len(Y))}, "given"),
@@ -345,7 +353,9 @@ def test_no_bound_is_shown_where_none_is_proven(options, reason, tmp_path):
     assert result.unbounded in make_page(tmp_path / "run")
 
 
-@pytest.mark.parametrize("drawn", ["kfold:4", "holdout:0.25", "subsampling:2:0.3", "bootstrap:2"])
+@pytest.mark.parametrize(
+    "drawn", ["kfold:4", "drawn_folds:4", "holdout:0.25", "subsampling:2:0.3", "bootstrap:2"]
+)
 def test_bounds_hold_on_a_table_sorted_by_what_is_hard_if_the_seed_draws_the_rows(drawn):
     failures = sum(first_bound(drawn, seed) < RISK_OF_SIGN for seed in range(TABLES))
     assert failures <= binom.ppf(1 - 1e-6, TABLES, 0.05)
@@ -483,11 +493,6 @@ def test_a_setting_that_fails_inside_is_not_selected():
 def test_what_cannot_be_evaluated_is_refused(options, messages):
     with pytest.raises(InputError, match=messages):
         evaluate(X, Y, execution=SERIAL, **options)
-
-
-def test_stratified_groups_are_refused():
-    with pytest.raises(InputError, match="groups stay whole"):
-        evaluate(X, Y, groups=np.arange(len(Y)) // 3, stratify=True)
 
 
 def test_a_procedure_is_read_back_from_json():

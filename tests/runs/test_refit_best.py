@@ -175,7 +175,8 @@ def test_every_default_space_has_a_simplest_setting_or_says_that_it_has_none() -
         ({"choose": "median"}, "choose='median': expected best"),
         ({"choose": "tolerance:2"}, "tolerance:2%"),
         ({"choose": "tolerance:-1%"}, "tolerance:2%"),
-        ({"choose": "one_se", "resampling": "holdout:0.3"}, "has one"),
+        ({"choose": "one_se", "resampling": "holdout:0.3"}, "has none"),
+        ({"choose": "one_se", "resampling": "bootstrap632:5"}, "has none"),
         ({"resampling": "nested:3:3", "select_by": "accuracy"}, "selects inside each training set"),
         (
             {"learner": "mean", "choose": "one_se", "measure": "rmse"},

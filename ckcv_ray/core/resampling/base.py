@@ -7,6 +7,7 @@ select set is empty, and what is fitted on ``train`` is scored on ``estimate``.
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 
 from ckcv_ray.core.arrays import Index
 from ckcv_ray.core.draws import ORDER, Draws
-from ckcv_ray.core.options import Option, check_options
+from ckcv_ray.core.options import Option, check_options, get_values, options_to_json
 from ckcv_ray.validation import boolean, integer
 
 MOST_SPLITS = 1_000_000
@@ -25,13 +26,14 @@ NOT_DRAWN = "the rows that a split scores are not drawn at random by the seed"
 BY_POSITION = "the order of the table says which rows a split scores, and not a draw by the seed"
 FIXED_BY_CLASS = "parts have fixed numbers of each class"
 TWICE = "a row may be scored twice in a split"
+FITTED_ON = "some splits score rows that they fit on"
 
 
 class Split(NamedTuple):
     """Ascending numbers of units; ``select`` or ``estimate`` may be empty.
 
-    No unit is in two of the sets. In ``train`` or ``estimate`` it may be several times, where units are drawn
-    with replacement.
+    No unit is in two of the sets, unless a resampling measures how well a model does on what it was fitted
+    on. In ``train`` or ``estimate`` it may be several times, where units are drawn with replacement.
     """
 
     train: Index
@@ -54,15 +56,19 @@ class Units(NamedTuple):
 
     Attributes:
         n: number of rows, or of groups.
-        strata: the class number of each row, (n,); None if classes have no part in it.
+        strata: the class number of each row, (n,); None if classes have no part in it, or with groups.
+        class_rows: the number of rows of each class in each group, (n, n_classes); None without groups, or if
+            classes have no part in it.
     """
 
     n: int
     strata: NDArray[np.integer[Any]] | None = None
+    class_rows: NDArray[np.integer[Any]] | None = None
 
     def take(self, part: Index) -> "Units":
         """Return some of the units."""
-        return Units(len(part), None if self.strata is None else self.strata[part])
+        taken = (None if values is None else values[part] for values in (self.strata, self.class_rows))
+        return Units(len(part), *taken)
 
 
 class FoldSize(NamedTuple):
@@ -91,29 +97,47 @@ class FoldSize(NamedTuple):
         return self.k_first <= k <= self.k_last
 
 
+class Term(NamedTuple):
+    """One term of an estimate that combines splits.
+
+    Attributes:
+        factor: what the mean over the splits is multiplied by.
+        splits: which splits it is the mean over, (n_splits,).
+    """
+
+    factor: float
+    splits: NDArray[np.bool_]
+
+
 class Resampling(ABC):
     """A way to divide units: a frozen dataclass, part of a study.
 
     A new one has ``count_splits`` and ``split``, and states what differs from this class.
 
     Attributes:
-        name: its name, and the first word of its text.
+        name: its name in files, and the first word of its text unless ``called`` is another.
+        called: the first word of its text; "" for its name.
         in_text, separator: the fields whose values may follow in its text, as in repeated_kfold:10x5, and
             what separates them.
+        words: the words that may end its text, and the fields that each sets.
         selects: whether its splits have a select set, for a certification; else they are scored alone.
         k: numbers of folds requested, ascending; None for 3 .. n, "auto" for those that suit the number of
             units, and empty where they are not varied.
         inner: the resampling inside each training set, in which settings are selected; None without one.
         names_rows: whether its splits are of the rows of one table, which groups cannot replace.
         undrawn: why the units that a split scores are not drawn at random by the seed; "" if they are.
+        note: a sentence on how its figures are to be read; "" if there is nothing to say.
     """
 
     name: ClassVar[str]
+    called: ClassVar[str] = ""
     in_text: ClassVar[tuple[str, ...]] = ()
     separator: ClassVar[str] = ":"
+    words: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
     selects: ClassVar[bool] = False
     names_rows: ClassVar[bool] = False
     undrawn: ClassVar[str] = NOT_DRAWN
+    note: ClassVar[str] = ""
 
     k: tuple[int, ...] | str | None = ()
     inner: "Resampling | None" = None
@@ -123,9 +147,17 @@ class Resampling(ABC):
 
     def __str__(self) -> str:
         """Return it as text such as kfold:10, without what has no place there."""
-        values = (getattr(self, name) for name in self.in_text)
-        shown = self.separator.join(f"{v:g}" if isinstance(v, float) else str(v) for v in values)
-        return f"{self.name}:{shown}" if shown else self.name
+        omitted = get_values(self).keys() - options_to_json(self).keys()
+        values = [getattr(self, name) for name in self.in_text if name not in omitted]
+        parts = [f"{value:g}" if isinstance(value, float) else str(value) for value in values]
+        for word, fields in self.words.items():
+            parts += [word] * all(getattr(self, name) == value for name, value in fields.items())
+        return f"{self.first_word}:{self.separator.join(parts)}" if parts else self.first_word
+
+    @property
+    def first_word(self) -> str:
+        """The first word of its text, by which people know it."""
+        return self.called or self.name
 
     @abstractmethod
     def count_splits(self, n: int) -> int:
@@ -164,9 +196,28 @@ class Resampling(ABC):
         """Return which splits have a part in means over splits; others only show what fewer rows would do."""
         return np.ones(len(numbers), np.bool_)
 
+    def terms(self, numbers: Index) -> tuple[Term, ...]:
+        """Return the means over splits whose weighted sum is the estimate: one, of the splits that count."""
+        return (Term(1.0, self.counts(numbers)),)
+
+    @property
+    def combined(self) -> bool:
+        """Whether an estimate has several terms, so that it has no deviation over splits."""
+        return len(self.terms(np.empty(0, np.intp))) > 1
+
     @property
     def stratify(self) -> bool:
         """Whether each part of a split gets the same share of every class."""
+        return False
+
+    @property
+    def in_order(self) -> bool:
+        """Whether it takes rows in the order of the table as their order in time."""
+        return False
+
+    @property
+    def stratifies_groups(self) -> bool:
+        """Whether it can give parts similar shares of every class with groups kept whole."""
         return False
 
     @property

@@ -12,10 +12,12 @@ from ckcv_ray.core.draws import Draws
 from ckcv_ray.core.options import Option, option
 from ckcv_ray.core.resampling.base import (
     EMPTY,
+    FITTED_ON,
     STRATIFY,
     FoldSize,
     Resampling,
     Split,
+    Term,
     Units,
     arrange,
     check_n_splits,
@@ -25,6 +27,7 @@ from ckcv_ray.errors import InputError
 from ckcv_ray.validation import proportion
 
 SHARE = Option(proportion, "Share of the rows to score.", float, "0.3")
+APPARENT, OUT_OF_BAG = 0.368, 0.632  # Efron's weights: 1 / e, and the share of rows in a draw
 TIMES = Option(check_n_splits, "Number of splits.", int, "100")
 
 
@@ -165,3 +168,92 @@ class Bootstrap(Resampling):
         while len(np.unique(drawn := rng.integers(units.n, size=units.n))) == units.n:
             pass
         return Split(np.sort(drawn), EMPTY, np.setdiff1d(np.arange(units.n), drawn))
+
+
+@dataclass(frozen=True)
+class Bootstrap632(Bootstrap):
+    """The .632 estimate: .632 of the score of the rows not drawn, and .368 of the apparent score.
+
+    The first ``times`` splits are those of ``Bootstrap``; the last fits on all rows and scores them.
+
+    The pooled figure is that of the paper; the mean takes the mean over draws of the rows not drawn.
+
+    Reference: Efron, Estimating the error rate of a prediction rule: improvement on cross-validation, Journal
+    of the American Statistical Association 78 (1983), 316-331.
+
+    Attributes:
+        times: number of draws.
+    """
+
+    name: ClassVar[str] = "bootstrap632"
+    undrawn: ClassVar[str] = FITTED_ON
+    note: ClassVar[str] = (
+        "The mean is the .632 estimate: 0.632 of the mean over draws on the rows not drawn, and 0.368 of the "
+        "score of the model of all rows on these rows (the last split). It has no standard error, and is too "
+        "good for learners that fit their rows closely."
+    )
+
+    def count_splits(self, n: int) -> int:
+        """Return ``times`` + 1."""
+        return self.times + 1
+
+    def split(self, units: Units, size: FoldSize, number: int, draws: Draws) -> Split:
+        """Return a split."""
+        every = np.arange(units.n)
+        return (
+            super().split(units, size, number, draws) if number < self.times else Split(every, EMPTY, every)
+        )
+
+    def counts(self, numbers: Index) -> NDArray[np.bool_]:
+        """Return which splits score the rows not drawn."""
+        return np.asarray(numbers < self.times)
+
+    def terms(self, numbers: Index) -> tuple[Term, ...]:
+        """Return the terms of the estimate."""
+        drawn = self.counts(numbers)
+        return Term(OUT_OF_BAG, drawn), Term(APPARENT, ~drawn)
+
+
+@dataclass(frozen=True)
+class OptimismBootstrap(Bootstrap):
+    """The apparent score, corrected by how much better a draw's model scores its own rows than all rows.
+
+    The first ``times`` splits fit on the draws of ``Bootstrap`` and score all rows, the next ``times`` fit on
+    the same draws and score the rows drawn, and the last fits on all rows and scores them.
+
+    Reference: Harrell, Lee, Mark, Multivariable prognostic models, Statistics in Medicine 15 (1996), 361-387,
+    section 6; Efron (1983).
+
+    Attributes:
+        times: number of draws, each of which is fitted on twice.
+    """
+
+    name: ClassVar[str] = "optimism"
+    undrawn: ClassVar[str] = FITTED_ON
+    note: ClassVar[str] = (
+        "The mean is the score of the model of all rows on these rows (the last split), corrected by the "
+        "optimism: what models of bootstrap draws score on the rows drawn, less what they score on all rows, "
+        "on average. It has no standard error, and is too good for learners that fit their rows closely."
+    )
+
+    def count_splits(self, n: int) -> int:
+        """Return 2 * ``times`` + 1."""
+        return 2 * self.times + 1
+
+    def split(self, units: Units, size: FoldSize, number: int, draws: Draws) -> Split:
+        """Return a split."""
+        part, draw = divmod(number, self.times)
+        every = np.arange(units.n)
+        if number == 2 * self.times:
+            return Split(every, EMPTY, every)
+        drawn = super().split(units, size, draw, draws).train
+        return Split(drawn, EMPTY, drawn if part else every)
+
+    def counts(self, numbers: Index) -> NDArray[np.bool_]:
+        """Return which splits score all rows by the model of a draw."""
+        return np.asarray(numbers < self.times)
+
+    def terms(self, numbers: Index) -> tuple[Term, ...]:
+        """Return the terms of the estimate."""
+        parts = numbers // self.times
+        return Term(1.0, parts == 2), Term(1.0, parts == 0), Term(-1.0, parts == 1)

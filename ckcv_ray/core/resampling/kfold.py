@@ -1,6 +1,8 @@
 """Resamplings whose splits take turns: folds, sets of rows that are left out, and folds inside folds."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from math import comb
 from typing import Any, ClassVar
 
@@ -25,11 +27,12 @@ from ckcv_ray.core.resampling.base import (
     check_n_splits,
 )
 from ckcv_ray.errors import InputError
-from ckcv_ray.validation import boolean, check_choice
+from ckcv_ray.validation import MOST, boolean, check_choice, integer
 
 MOST_LEFT_OUT = 100_000  # splits of leave-p-out
 MOST_NESTED = 10_000
 REMAINDERS = ("spread", "last")
+MOST_EMPTY = 3.0  # folds expected to be empty, up to which folds are drawn until none is
 
 
 class Folds(Resampling):
@@ -40,9 +43,7 @@ class Folds(Resampling):
     def count_splits(self, n: int) -> int:
         """Return the number of folds."""
         if self.folds > n:
-            raise InputError(
-                f"resampling={self.name}:{self.folds} has more folds than the {n} units there are to divide"
-            )
+            raise InputError(f"resampling={self} has more folds than the {n} units there are to divide")
         return self.folds
 
 
@@ -56,11 +57,12 @@ class KFold(Folds):
         remainder: of n by the number of folds: one row more in each of the first folds ("spread"), or all of
             it in the last ("last").
         stratify: whether rows are dealt to the folds class by class: in each the rows of a class differ by
-            one at most.
+            one at most. Groups are dealt whole, as by ``deal_groups``.
     """
 
     name: ClassVar[str] = "kfold"
     in_text: ClassVar[tuple[str, ...]] = ("folds",)
+    words: ClassVar[Mapping[str, Mapping[str, Any]]] = {"last": {"shuffle": False, "remainder": "last"}}
 
     folds: int = option(10, FOLDS)
     shuffle: bool = option(True, Option(boolean, "Shuffle the rows first.", bool, omit_default=True))
@@ -75,13 +77,24 @@ class KFold(Folds):
     stratify: bool = option(False, STRATIFY)
 
     @property
+    def stratifies_groups(self) -> bool:
+        """Whether groups can be dealt whole: yes."""
+        return True
+
+    @property
     def no_bound(self) -> str:
         """Why there is no bound: only a shuffle draws folds, and it must not look at classes."""
         return FIXED_BY_CLASS if self.stratify else "" if self.shuffle else BY_POSITION
 
     def split(self, units: Units, size: FoldSize, number: int, draws: Draws) -> Split:
         """Return the split that scores fold ``number``."""
-        order = arrange(units, self.stratify, draws.make_generator(0) if self.shuffle else None)
+        rng = draws.make_generator(0) if self.shuffle else None
+        if self.stratify and units.class_rows is not None:
+            order = arrange(units, False, rng)
+            class_rows = np.ascontiguousarray(units.class_rows, np.intp)
+            dealt = deal_groups(class_rows.tobytes(), order.tobytes(), self.folds)
+            return Split.score(units.n, np.flatnonzero(dealt == number))
+        order = arrange(units, self.stratify, rng)
         if self.stratify:
             return Split.score(units.n, order[number :: self.folds])
         if self.remainder == "last":
@@ -109,6 +122,11 @@ class RepeatedKFold(Folds):
     repeats: int = option(5, Option(check_n_splits, "Number of repetitions.", int, "5"))
     stratify: bool = option(False, STRATIFY)
 
+    @property
+    def stratifies_groups(self) -> bool:
+        """Whether groups can be dealt whole: yes."""
+        return True
+
     def count_splits(self, n: int) -> int:
         """Return folds times repeats."""
         return super().count_splits(n) * self.repeats
@@ -121,7 +139,43 @@ class RepeatedKFold(Folds):
 
 @dataclass(frozen=True)
 class DrawnFolds(Folds):
-    """Folds drawn row by row with replacement, of floor(n / k) rows each.
+    """The number of its fold is drawn for each row, as by ``sample(1:k, n, replace = TRUE)`` in R.
+
+    Folds differ in size at random, and each row is scored once. Numbers are drawn again while a fold is
+    empty. Classes have no part in it: a fold may leave too few rows of a class to learn from, which is then
+    recorded as a failure.
+
+    Attributes:
+        folds: their number, 2 .. n.
+    """
+
+    name: ClassVar[str] = "drawn_fold_numbers"
+    called: ClassVar[str] = "drawn_folds"
+    in_text: ClassVar[tuple[str, ...]] = ("folds",)
+    undrawn: ClassVar[str] = ""
+
+    folds: int = option(10, FOLDS)
+
+    def count_splits(self, n: int) -> int:
+        """Return the number of folds."""
+        if super().count_splits(n) * (1 - 1 / self.folds) ** n > MOST_EMPTY:
+            raise InputError(
+                f"resampling={self} of {n} units leaves a fold empty nearly always: ask for fewer folds, or "
+                f"for kfold:{self.folds}"
+            )
+        return self.folds
+
+    def split(self, units: Units, size: FoldSize, number: int, draws: Draws) -> Split:
+        """Return the split that scores fold ``number``."""
+        rng = draws.make_generator(0)
+        while not np.bincount(fold := rng.integers(self.folds, size=units.n), minlength=self.folds).all():
+            pass
+        return Split.score(units.n, np.flatnonzero(fold == number))
+
+
+@dataclass(frozen=True)
+class DrawnRows(Folds):
+    """Folds drawn row by row with replacement, of floor(n / k) rows each: ``DrawnFolds`` of earlier versions.
 
     A fold may hold a row twice, and two folds the same row: the rows of the other folds that are not in the
     scored one are fitted on.
@@ -131,6 +185,7 @@ class DrawnFolds(Folds):
     """
 
     name: ClassVar[str] = "drawn_folds"
+    called: ClassVar[str] = "drawn_rows"
     in_text: ClassVar[tuple[str, ...]] = ("folds",)
     undrawn: ClassVar[str] = TWICE
 
@@ -145,6 +200,65 @@ class DrawnFolds(Folds):
             parts = [rows[~np.isin(rows, fold)] for rows, fold in zip(rest, drawn, strict=True)]
             if all(map(len, parts)):  # of few rows, a fold may hold all that others have
                 return Split(np.sort(parts[number]), EMPTY, np.sort(drawn[number]))
+
+
+@dataclass(frozen=True)
+class ForwardSplits(Resampling):
+    """Blocks of later rows, each scored by what is fitted on all rows before it, as by TimeSeriesSplit.
+
+    The last rows are scored, in ``times`` blocks of floor(n / (times + 1)) rows. Of groups, which are divided
+    whole, the rows must follow each other.
+
+    Attributes:
+        times: number of blocks that are scored.
+        gap: number of rows before a block that are not fitted on.
+    """
+
+    name: ClassVar[str] = "time"
+    in_text: ClassVar[tuple[str, ...]] = ("times", "gap")
+    undrawn: ClassVar[str] = BY_POSITION
+    note: ClassVar[str] = (
+        "Each split fits on rows of the table and scores rows that follow them: what comes later is not "
+        "drawn like what came before, and no certificate covers it."
+    )
+
+    times: int = option(5, Option(check_n_splits, "Number of splits.", int, "5"))
+    gap: int = option(
+        0,
+        Option(
+            lambda name, value: integer(name, value, least=0, most=MOST),
+            "Rows between those that are fitted on and those that are scored.",
+            int,
+            "0",
+            omit_default=True,
+        ),
+    )
+
+    @property
+    def in_order(self) -> bool:
+        """Whether rows are taken in the order of the table: yes."""
+        return True
+
+    def count_splits(self, n: int) -> int:
+        """Return ``times``."""
+        block = n // (self.times + 1)
+        if not block or n - self.times * block <= self.gap:
+            raise InputError(
+                f"resampling={self} leaves nothing to fit on in its first split, or nothing to score, of {n} "
+                "units: ask for fewer splits, or for a smaller gap"
+            )
+        return self.times
+
+    def fold_sizes(self, n: int) -> tuple[FoldSize, ...]:
+        """Return the only fold size, with the training set of the last split, the largest."""
+        n_splits, block = self.count_splits(n), n // (self.times + 1)
+        return (FoldSize(0, 0, block, n - block - self.gap, n_splits),)
+
+    def split(self, units: Units, size: FoldSize, number: int, draws: Draws) -> Split:
+        """Return the split that scores block ``number``."""
+        block = units.n // (self.times + 1)
+        start = units.n - (self.times - number) * block
+        return Split(np.arange(start - self.gap), EMPTY, np.arange(start, start + block))
 
 
 @dataclass(frozen=True)
@@ -203,6 +317,11 @@ def _check_drawn(name: str, part: Any) -> Resampling:
         raise InputError(
             f"a nested resampling is made of two that are drawn, such as kfold:5, not {part!r:.60}"
         )
+    if part.combined:
+        raise InputError(
+            f"{part} combines splits to an estimate, and a nested resampling takes means over splits: use "
+            "another, such as bootstrap:50"
+        )
     return part
 
 
@@ -226,6 +345,16 @@ class NestedSplits(Resampling):
         return self.outer.stratify or self.inner.stratify
 
     @property
+    def stratifies_groups(self) -> bool:
+        """Whether the parts that give each part the same share of every class can do so with groups."""
+        return all(part.stratifies_groups for part in (self.outer, self.inner) if part.stratify)
+
+    @property
+    def in_order(self) -> bool:
+        """Whether either part takes rows in the order of the table as their order in time."""
+        return self.outer.in_order or self.inner.in_order
+
+    @property
     def no_bound(self) -> str:
         """Return why the outer splits have no bound; those inside only select."""
         return self.outer.no_bound
@@ -243,3 +372,37 @@ class NestedSplits(Resampling):
     def counts(self, numbers: Index) -> NDArray[np.bool_]:
         """Return which outer splits have a part in means."""
         return self.outer.counts(numbers)
+
+
+@lru_cache(maxsize=16)
+def deal_groups(class_rows: bytes, order: bytes, folds: int) -> Index:
+    """Deal whole groups to folds so that each fold has a similar share of every class, (n_groups,).
+
+    Groups are dealt one by one, those whose classes differ most in number first, each to the fold that makes
+    the shares of the classes vary least over folds: the least mean over classes of the standard deviation. Of
+    equal folds that with the fewest rows is taken, then the first. So no fold is empty if there are as many
+    groups. Every fold asks for the same, so the last results are kept.
+
+    Source: scikit-learn's StratifiedGroupKFold, whose ties are within 1e-5; counts make these exact.
+
+    Args:
+        class_rows: number of rows of each class in each group, the bytes of (n_groups, n_classes).
+        order: all groups, in the order in which equal ones are dealt, the bytes of (n_groups,).
+        folds: number of folds, at most n_groups.
+    """
+    drawn = np.frombuffer(order, np.intp)
+    rows = np.frombuffer(class_rows, np.intp).reshape(len(drawn), -1)
+    n_classes = rows.shape[1]
+    spread = n_classes * (rows**2).sum(axis=1) - rows.sum(axis=1) ** 2
+    n_rows = np.maximum(rows.sum(axis=0), 1)
+    held = np.zeros((folds, n_classes), np.intp)
+    fold = np.empty(len(drawn), np.intp)
+    for group in drawn[np.argsort(-spread[drawn], kind="stable")]:
+        added = rows[group]
+        squares = (held**2).sum(axis=0) + 2 * held * added + added**2  # over folds, were it in each of them
+        variances = folds * squares - (held.sum(axis=0) + added) ** 2
+        deviation = (np.sqrt(variances) / n_rows).mean(axis=1)
+        fold[group] = best = np.lexsort((held.sum(axis=1), deviation))[0]
+        held[best] += added
+    fold.setflags(write=False)
+    return fold

@@ -8,10 +8,19 @@ from typing import Any
 from ckcv_ray.core.options import options, register_part
 from ckcv_ray.core.resampling.base import Resampling
 from ckcv_ray.core.resampling.complete import Complete, Rotation
-from ckcv_ray.core.resampling.drawn import Bootstrap, LearningCurve, SingleSplit, Subsampling
+from ckcv_ray.core.resampling.drawn import (
+    Bootstrap,
+    Bootstrap632,
+    LearningCurve,
+    OptimismBootstrap,
+    SingleSplit,
+    Subsampling,
+)
 from ckcv_ray.core.resampling.given import Splits
 from ckcv_ray.core.resampling.kfold import (
     DrawnFolds,
+    DrawnRows,
+    ForwardSplits,
     KFold,
     LeaveOneOut,
     LeavePOut,
@@ -30,10 +39,14 @@ RESAMPLINGS: dict[str, Any] = {
         KFold,
         RepeatedKFold,
         DrawnFolds,
+        DrawnRows,
+        ForwardSplits,
         LeaveOneOut,
         LeavePOut,
         Subsampling,
         Bootstrap,
+        Bootstrap632,
+        OptimismBootstrap,
         LearningCurve,
         NestedSplits,
         Splits,
@@ -45,8 +58,9 @@ NESTED: dict[str, Callable[..., NestedSplits]] = {
     "nested": lambda outer=5, inner=5: NestedSplits(KFold(outer), KFold(inner)),
 }
 FORMS = (
-    "holdout:0.3, kfold:10, repeated_kfold:10x5, drawn_folds:10, loo, lpo:2, subsampling:50:0.25, "
-    "bootstrap:50, learning_curve:5:20:0.25, nested_halves:5, nested:5:3"
+    "holdout:0.3, kfold:10, kfold:4:last, repeated_kfold:10x5, drawn_folds:10, time:5, time:5:2, loo, lpo:2, "
+    "subsampling:50:0.25, bootstrap:50, bootstrap632:50, optimism:50, learning_curve:5:20:0.25, "
+    "nested_halves:5, nested:5:3"
 )
 
 
@@ -66,17 +80,20 @@ def parse_resampling(text: str) -> Resampling:
         InputError: it names none, or a value is out of range.
     """
     name, _, rest = text.strip().partition(":") if isinstance(text, str) else ("", "", "")
-    kind = RESAMPLINGS.get(name)
+    known = {kind.called or kind.name: kind for kind in RESAMPLINGS.values()}
+    kind = known.get(name)
     make: Any = NESTED.get(name, kind)
     if make is None or make is Splits:
         raise InputError(
             f"resampling={quote(text)} is not known: expected {FORMS}; with a certification "
-            f"{', '.join(CERTIFIABLE)}{suggest(name, RESAMPLINGS)}"
+            f"{', '.join(CERTIFIABLE)}{suggest(name, known)}"
         )
     words = rest.split(kind.separator if kind else ":") if rest else []
+    fields = kind.words.get(words[-1], {}) if kind and words else {}
+    words = words[:-1] if fields else words
     if len(words) > len(signature(make).parameters if name in NESTED else make.in_text):
         raise InputError(f"resampling={text!r} has more values than {name} takes: expected {FORMS}")
-    resampling: Resampling = make(*map(_parse_number, words))
+    resampling: Resampling = make(*map(_parse_number, words), **fields)
     return resampling
 
 
@@ -97,5 +114,10 @@ def add_strata(resampling: Resampling) -> Resampling:
         return NestedSplits(add_strata(resampling.outer), add_strata(resampling.inner))
     if "stratify" not in options(resampling):
         able = [name for name, kind in RESAMPLINGS.items() if "stratify" in options(kind)]
-        raise InputError(f"stratify is for {', '.join(able)}, not {resampling.name}: leave it out")
+        raise InputError(f"stratify is for {', '.join(able)}, not {resampling.first_word}: leave it out")
+    if isinstance(resampling, KFold) and resampling.remainder == "last":
+        raise InputError(
+            "stratify deals rows to the folds in turn, so no fold takes the rest: leave it out, or choose "
+            f"kfold:{resampling.folds}"
+        )
     return replace(resampling, stratify=True)  # type: ignore[type-var]

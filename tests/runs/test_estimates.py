@@ -1,0 +1,213 @@
+"""Estimates that combine splits, forward splits and stratified groups: the numbers of scikit-learn."""
+
+from math import isnan
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer, load_diabetes
+from sklearn.linear_model import Ridge
+from sklearn.metrics import (
+    accuracy_score,
+    f1_score,
+    log_loss,
+    r2_score,
+    roc_auc_score,
+    root_mean_squared_error,
+    zero_one_loss,
+)
+from sklearn.model_selection import TimeSeriesSplit, cross_validate
+from sklearn.naive_bayes import GaussianNB
+
+from ckcv_ray import Execution, evaluate, load_scores, verify
+from ckcv_ray.core.resampling.kfold import KFold
+from ckcv_ray.core.schedule import Stage
+from ckcv_ray.errors import InputError
+from ckcv_ray.runs.report import make_page
+from ckcv_ray.study.problem import OUTER
+
+SERIAL = Execution("serial")
+X, Y = (part[::6] for part in load_breast_cancer(return_X_y=True))
+NUMBERS, TARGET = (part[::4] for part in load_diabetes(return_X_y=True))
+CLASSES = {
+    "zero_one": lambda y, labels, shares: zero_one_loss(y, labels),
+    "accuracy": lambda y, labels, shares: accuracy_score(y, labels),
+    "f1": lambda y, labels, shares: f1_score(y, labels),
+    "auc": lambda y, labels, shares: roc_auc_score(y, shares[:, 1]),
+    "log_loss": lambda y, labels, shares: log_loss(y, shares, labels=[0, 1]),
+}
+VALUES = {
+    "rmse": lambda y, values, _: root_mean_squared_error(y, values),
+    "r2": lambda y, values, _: r2_score(y, values),
+}
+TABLES = {
+    "classes": (X, Y, GaussianNB(), CLASSES),
+    "numbers": (NUMBERS, TARGET, Ridge(), VALUES),
+}
+
+
+def score(table, measure, train, scored):
+    """The score of a model that is fitted on some rows, on others."""
+    A, y, model, measures = TABLES[table]
+    fitted = clone(model).fit(A[train], y[train])
+    shares = fitted.predict_proba(A[scored]) if measures is CLASSES else None
+    return measures[measure](y[scored], fitted.predict(A[scored]), shares)
+
+
+def draws(result, times):
+    """The rows of each bootstrap draw."""
+    return [result.problem.rows(Stage.SELECT, OUTER, number)[0] for number in range(times)]
+
+
+def compute(table, resampling, **options):
+    A, y, model, measures = TABLES[table]
+    return evaluate(
+        A, y, learner=model, resampling=resampling, measure=list(measures), execution=SERIAL, **options
+    )
+
+
+@pytest.mark.parametrize("table", TABLES)
+@pytest.mark.parametrize("seed", [0, 1])
+def test_the_632_estimate_is_that_of_efron(table, seed):
+    result = compute(table, "bootstrap632:7", seed=seed)
+    every, drawn = np.arange(len(TABLES[table][1])), draws(result, 7)
+    for one in result.scores:
+        out = [score(table, one.name, train, np.setdiff1d(every, train)) for train in drawn]
+        expected = 0.368 * score(table, one.name, every, every) + 0.632 * np.mean(out)
+        assert result.figures(result.entries[0], one).mean == pytest.approx(expected, rel=1e-12, abs=0)
+
+
+def test_the_pooled_632_estimate_counts_the_errors_of_all_rows_not_drawn():
+    result = compute("classes", "bootstrap632:7")
+    every, drawn = np.arange(len(Y)), draws(result, 7)
+    out = [np.setdiff1d(every, train) for train in drawn]
+    errors = [
+        score("classes", "zero_one", train, rest) * len(rest) for train, rest in zip(drawn, out, strict=True)
+    ]
+    expected = 0.368 * score("classes", "zero_one", every, every) + 0.632 * sum(errors) / sum(map(len, out))
+    found = {one.name: result.figures(result.entries[0], one).pooled for one in result.scores}
+    assert found["zero_one"] == pytest.approx(expected, rel=1e-12, abs=0)
+    assert found["accuracy"] == pytest.approx(1 - expected, rel=1e-12, abs=0)
+    assert found["auc"] is None
+
+
+@pytest.mark.parametrize("table", TABLES)
+@pytest.mark.parametrize("seed", [0, 1])
+def test_the_optimism_is_that_of_harrell(table, seed):
+    result = compute(table, "optimism:6", seed=seed)
+    every, drawn = np.arange(len(TABLES[table][1])), draws(result, 6)
+    for one in result.scores:
+        on_drawn = [score(table, one.name, train, train) for train in drawn]
+        on_all = [score(table, one.name, train, every) for train in drawn]
+        expected = score(table, one.name, every, every) - np.mean(np.subtract(on_drawn, on_all))
+        assert result.figures(result.entries[0], one).mean == pytest.approx(expected, rel=1e-12, abs=1e-14)
+
+
+@pytest.mark.parametrize("resampling", ["bootstrap632:5", "optimism:5"])
+def test_an_estimate_that_combines_splits_has_no_deviation_and_no_test(resampling, tmp_path):
+    options = {"learner": "naive_bayes,constant", "measure": "zero_one,auc", "execution": SERIAL}
+    result = evaluate(X, Y, tmp_path / "run", resampling=resampling, **options)
+    note = result.study.resampling.note
+    for entry in result.entries:
+        for one in result.scores:
+            found = result.figures(entry, one)
+            assert isnan(found.deviation)
+            assert isnan(found.error)
+            assert result.learning_curve(entry, one) == []
+    assert result.complete
+    assert result.summary_json()["entries"][0]["scores"]["auc"]["deviation"] is None
+    assert not result.compare_entries(result.scores[0])
+    assert f"{resampling.partition(':')[0]}: 5 splits of {len(Y)} rows" in result.summary()
+    assert note in result.summary()
+    assert note in make_page(tmp_path / "run")
+    assert load_scores(tmp_path / "run").table().equals(result.table())
+    assert verify(tmp_path / "run", refit=1, execution=SERIAL).ok
+
+
+def test_an_estimate_is_incomplete_if_any_of_its_splits_is():
+    def fail_on_all(y, predicted):
+        return float("nan") if len(y) == len(Y) and np.array_equal(y, Y) else 0.0
+
+    result = evaluate(
+        X, Y, learner="naive_bayes", resampling="bootstrap632:4", measure=fail_on_all, execution=SERIAL
+    )
+    found = result.figures(result.entries[0], result.scores[0])
+    assert (found.missing, found.undefined) == (0, 1)
+    assert isnan(found.mean)
+
+
+@pytest.mark.parametrize("learner", ["svm", "svm_nystroem", "linear", "tree", "neighbors"])
+def test_rows_that_are_fitted_on_are_scored_as_any_others(learner):
+    options = {"landmarks": 20} if learner == "svm_nystroem" else {}
+    result = evaluate(
+        X, Y, learner=learner, resampling="bootstrap632:1", measure="accuracy", execution=SERIAL, **options
+    )
+    trainer, every = result.problem.learner.trainer, np.arange(len(Y))
+    block = trainer.prepare(trainer.share(result.problem.task), every, every[:9])
+    right = block.fit(0, 1).model(0).predict(result.problem.task.X).label == result.problem.task.y
+    assert result.of_splits(result.entries[0], result.scores[0])[-1] == right.mean()
+
+
+def test_forward_splits_are_scored_as_by_scikit_learn():
+    expected = cross_validate(
+        Ridge(), NUMBERS, TARGET, cv=TimeSeriesSplit(4, gap=3), scoring="neg_root_mean_squared_error"
+    )
+    options = {"learner": Ridge(), "measure": "rmse", "execution": SERIAL}
+    result = evaluate(NUMBERS, TARGET, resampling="time:4:3", **options)
+    assert np.array_equal(result.of_splits(result.entries[0], result.scores[0]), -expected["test_score"])
+    assert "no certificate covers it" in result.summary()
+
+
+def test_groups_of_forward_splits_must_follow_each_other():
+    options = {"learner": "naive_bayes", "execution": SERIAL, "resampling": "time:4:1"}
+    weeks = np.arange(len(Y)) // 7
+    result = evaluate(X, Y, groups=weeks, **options)
+    for number in range(4):
+        train, scored = result.problem.rows(Stage.SELECT, OUTER, number)
+        assert weeks[train].max() == weeks[scored].min() - 2
+    with pytest.raises(InputError, match="rows of other groups stand between those of a group of 'group'"):
+        evaluate(X, Y, groups=np.arange(len(Y)) % 9, **options)
+
+
+@pytest.mark.parametrize(
+    ("resampling", "more"),
+    [("kfold:4", {}), ("repeated_kfold:3x2", {}), ("nested:3:2", {"select_by": "zero_one"})],
+)
+def test_stratified_groups_stay_whole_and_share_classes(resampling, more):
+    groups = np.random.default_rng(0).integers(0, 30, len(Y))
+    options = {"learner": "naive_bayes", "execution": SERIAL, "resampling": resampling, **more}
+    result = evaluate(X, Y, groups=groups, stratify=True, **options)
+    assert result.complete
+    for size, part in enumerate(result.problem.sizes):
+        for number in range(part.n_splits):
+            train, scored = result.problem.rows(Stage.SELECT, size, number)
+            assert not np.intersect1d(groups[train], groups[scored]).size
+            if size == OUTER:
+                assert abs(Y[scored].mean() - Y.mean()) < 0.08
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            {"resampling": "subsampling:5:0.3", "groups": np.arange(len(Y)) // 3},
+            "stratify keeps groups whole in kfold and repeated_kfold, not in subsampling",
+        ),
+        (
+            {
+                "resampling": "nested_halves:5",
+                "groups": np.arange(len(Y)) // 3,
+                "select_by": "zero_one",
+            },
+            "not in nested",
+        ),
+        ({"resampling": "kfold:4:last"}, "so no fold takes the rest: leave it out, or choose kfold:4"),
+        ({"resampling": KFold(4, remainder="last")}, "so no fold takes the rest"),
+        ({"resampling": "time:4"}, "stratify is for .*, not time"),
+        ({"resampling": "bootstrap632:4"}, "stratify is for .*, not bootstrap632"),
+        ({"resampling": "drawn_folds:4"}, "stratify is for .*, not drawn_folds"),
+    ],
+)
+def test_what_cannot_be_stratified_is_refused(options, message):
+    with pytest.raises(InputError, match=message):
+        evaluate(X, Y, learner="naive_bayes", stratify=True, execution=SERIAL, **options)
