@@ -376,6 +376,11 @@ def _check_outputs(study: Study, score: Score) -> None:
             raise InputError(
                 f"measure={score.name} needs scores that order rows, which {label} does not give"
             )
+        if score.needs == Output.RANKS and score.needs not in learner.outputs:
+            raise InputError(
+                f"measure={score.name} needs a score for each of several classes, which learner={label} does "
+                "not give: leave one of them out"
+            )
 
 
 def _check_permutations(study: Study, task: Task) -> None:
