@@ -12,7 +12,7 @@ _NAMES = {  # by module; below once more for type checkers, and tests/test_publi
     "core.bounds.binomial": "clopper_pearson",
     "core.criteria": "Balanced MeanBound MeanCost MeanError",
     "core.resampling.complete": "Complete Rotation",
-    "core.resampling.drawn": "Bootstrap LearningCurve SingleSplit Subsampling",
+    "core.resampling.drawn": "Bootstrap LearningCurve PairedSubsampling SingleSplit Subsampling",
     "core.resampling.given": "Splits",
     "core.resampling.kfold": "DrawnFolds KFold LeaveOneOut LeavePOut NestedSplits RepeatedKFold",
     "tables.task": "Task TestRows read_task",
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from ckcv_ray.core.resampling.complete import Rotation as Rotation
     from ckcv_ray.core.resampling.drawn import Bootstrap as Bootstrap
     from ckcv_ray.core.resampling.drawn import LearningCurve as LearningCurve
+    from ckcv_ray.core.resampling.drawn import PairedSubsampling as PairedSubsampling
     from ckcv_ray.core.resampling.drawn import SingleSplit as SingleSplit
     from ckcv_ray.core.resampling.drawn import Subsampling as Subsampling
     from ckcv_ray.core.resampling.given import Splits as Splits

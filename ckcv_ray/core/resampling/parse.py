@@ -8,7 +8,13 @@ from typing import Any
 from ckcv_ray.core.options import options, register_part
 from ckcv_ray.core.resampling.base import Resampling
 from ckcv_ray.core.resampling.complete import Complete, Rotation
-from ckcv_ray.core.resampling.drawn import Bootstrap, LearningCurve, SingleSplit, Subsampling
+from ckcv_ray.core.resampling.drawn import (
+    Bootstrap,
+    LearningCurve,
+    PairedSubsampling,
+    SingleSplit,
+    Subsampling,
+)
 from ckcv_ray.core.resampling.given import Splits
 from ckcv_ray.core.resampling.kfold import (
     DrawnFolds,
@@ -35,6 +41,7 @@ RESAMPLINGS: dict[str, Any] = {
         Subsampling,
         Bootstrap,
         LearningCurve,
+        PairedSubsampling,
         NestedSplits,
         Splits,
     )
@@ -46,7 +53,7 @@ NESTED: dict[str, Callable[..., NestedSplits]] = {
 }
 FORMS = (
     "holdout:0.3, kfold:10, repeated_kfold:10x5, drawn_folds:10, loo, lpo:2, subsampling:50:0.25, "
-    "bootstrap:50, learning_curve:5:20:0.25, nested_halves:5, nested:5:3"
+    "bootstrap:50, learning_curve:5:20:0.25, paired_subsampling:15:10:0.1, nested_halves:5, nested:5:3"
 )
 
 
