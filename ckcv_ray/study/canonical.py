@@ -404,8 +404,10 @@ def check_interval(study: Study, task: Task) -> None:
             f"interval={study.interval} takes rows as independent, and rows of a group are not: leave groups "
             "or the interval out, or choose interval=corrected_t"
         )
-    splits = np.arange(study.resampling.count_splits(task.n_units)) if study.interval else ()
-    if study.interval == CORRECTED_T and np.sum(study.resampling.counts(splits)) < 2:
+    if study.interval != CORRECTED_T:
+        return
+    splits = np.arange(study.resampling.count_splits(task.n_units))
+    if np.sum(study.resampling.counts(splits)) < 2:
         raise InputError(
             f"interval={study.interval} requires two splits or more, and {study.resampling} has one: raise it"
         )

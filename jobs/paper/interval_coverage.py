@@ -32,6 +32,7 @@ import typer
 from sklearn.naive_bayes import GaussianNB
 
 from ckcv_ray import Execution, Study, Task
+from ckcv_ray.core.intervals import Limits
 from ckcv_ray.core.threads import one_thread
 from ckcv_ray.runs.run import assess
 from jobs.paper.bound_coverage import chosen
@@ -39,7 +40,7 @@ from jobs.paper.sources import GENERATED, SOURCES, Fresh, Setting
 
 SERIAL = Execution("serial")
 SETTINGS = tuple(setting for setting in GENERATED if setting.n != 200)
-Intervals = dict[str, tuple[float, float]]
+Intervals = dict[str, Limits]
 
 
 class Procedure(NamedTuple):
@@ -83,7 +84,7 @@ def compute_run(setting: Setting, run: int) -> Run:
     """Return the intervals and the errors of learning set ``run`` of a setting."""
     source, rng = SOURCES[setting.source], setting.generator(run)
     rows, fresh = source.draw(setting.n, rng), source.fresh(rng)
-    seed, intervals = int(rng.integers(2**32)), {}
+    seed, intervals = int(rng.integers(2**32)), Intervals()
     with one_thread():
         task = Task.of(rows.X, rows.y)
         for resampling, names, _ in PROCEDURES:
@@ -91,7 +92,7 @@ def compute_run(setting: Setting, run: int) -> Run:
             result = assess(study, task, execution=SERIAL)
             for name in names:
                 found = result.interval(result.entries[0], result.scores[0], name)
-                intervals[f"{resampling} {name}"] = tuple(found)
+                intervals[f"{resampling} {name}"] = found
         sizes = {share: round(share * setting.n) for share in (0.7, 0.9, 1.0)}
         errors = {share: compute_error(rows.X[:n], rows.y[:n], fresh) for share, n in sizes.items()}
     return Run(intervals, errors)
