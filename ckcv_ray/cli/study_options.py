@@ -102,6 +102,16 @@ def make_procedure(
             rich_help_panel="Procedure",
         ),
     ] = 0,
+    interval: Annotated[
+        str | None,
+        make_option(
+            "An approximate 95 % interval around every mean score, which is not proven: corrected_t (folds, "
+            "sub-sampling), conservative_z (paired_subsampling), or wald (zero_one and accuracy of holdout, "
+            "kfold, loo).",
+            "none",
+            "Procedure",
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the splits.", rich_help_panel="Procedure")] = 0,
     refit: Annotated[
         str | None,
@@ -139,6 +149,7 @@ def make_procedure(
         refit=refit,
         choose=choose,
         permutations=permutations,
+        interval=interval,
         **given,
     )
 

@@ -28,6 +28,7 @@ from ckcv_ray.validation import quote, suggest
 CLASSES = frozenset({Kind.BINARY, Kind.MULTICLASS})
 TWO, NUMBERS = frozenset({Kind.BINARY}), frozenset({Kind.REGRESSION})
 OF_SECOND = frozenset({"f1", "precision", "recall", "jaccard", "average_precision"})
+BY_TWO = frozenset({"roc_auc", "precision", "recall", "jaccard"})  # scorers of scikit-learn of two classes
 CLIPPED = "clipped:"  # before the limit of an absolute error
 
 
@@ -36,11 +37,12 @@ class Output(StrEnum):
 
     LABEL = "labels"
     RANK = "scores"
+    RANKS = "scores of each class"
     PROBABILITY = "probabilities"
     VALUE = "values"
 
 
-LABEL, RANK, PROBABILITY, VALUE = Output
+LABEL, RANK, RANKS, PROBABILITY, VALUE = Output
 
 
 class Outputs(NamedTuple):
@@ -48,7 +50,8 @@ class Outputs(NamedTuple):
 
     Attributes:
         label: class numbers, -1 for undecided, (rows,).
-        rank: with two classes, what grows with the second, (rows,).
+        rank: with two classes, what grows with the second, (rows,); with more, what grows with each class,
+            (rows, n_classes).
         probability: of each class, (rows, n_classes).
         value: for numbers to predict, (rows,).
     """
@@ -176,6 +179,28 @@ def _sum_explained(y: Any, outputs: Outputs, n_classes: int) -> Sequence[float]:
     return errors, mean, float(np.sum((y - mean) ** 2)), float(len(y))
 
 
+def _cor2(y: Any, outputs: Outputs) -> float:
+    """Return the squared correlation of target and predictions, nan if either is constant."""
+    return _squared_correlation(np.array([_sum_products(y, outputs, 0)]))
+
+
+def _sum_products(y: Any, outputs: Outputs, n_classes: int) -> Sequence[float]:
+    """Return both means, the sums of squares and products about them, and the rows."""
+    value = _identity(outputs.value)
+    means = float(np.mean(y)), float(np.mean(value))
+    true, predicted = y - means[0], value - means[1]
+    return *means, float(true @ true), float(predicted @ predicted), float(true @ predicted), float(len(y))
+
+
+def _squared_correlation(sums: Values) -> float:
+    """Return the squared correlation about the means of all rows, which those of the splits give."""
+    rows = sums[:, 5]
+    y, value = (sums[:, :2] - np.average(sums[:, :2], axis=0, weights=rows)).T
+    apart = np.column_stack([rows * y * y, rows * value * value, rows * y * value])
+    true, predicted, product = (sums[:, 2:5] + apart).sum(axis=0).tolist()
+    return product * product / (true * predicted) if true * predicted > 0 else nan
+
+
 def _r2(sums: Values) -> float:
     """Return the share that is explained, about the mean of all rows, which those of the splits give."""
     errors, mean, spread, rows = sums.T
@@ -252,6 +277,7 @@ OWN = (
     ),
     Score("mape", NUMBERS, VALUE, False, _relative, _sum_mean(_relative)),
     Score("r2", NUMBERS, VALUE, True, _metric("r2_score", _value), _sum_explained, lambda _: 4, _r2),
+    Score("cor2", NUMBERS, VALUE, True, _cor2, _sum_products, lambda _: 6, _squared_correlation),
 )
 SCORE_NAMES = (*(score.name for score in OWN), f"{CLIPPED}VALUE")
 _SQUARED_OF_CLASSES = Score("squared", CLASSES, PROBABILITY, False, _brier, _sum_mean(_brier))
@@ -334,6 +360,15 @@ def _scorer(name: str, kind: Kind, usable: Sequence[str]) -> Score:
             f"such as roc_auc_ovr{suggest(name, [*usable, *get_scorer_names()])}"
         )
     scorer = get_scorer(name)
+    defined = NUMBERS if scorer._score_func.__module__.endswith("._regression") else CLASSES
+    if kind not in defined or (kind is Kind.MULTICLASS and name in BY_TWO):
+        such = {Kind.BINARY: "roc_auc", Kind.MULTICLASS: "roc_auc_ovr", Kind.REGRESSION: "neg_max_error"}[
+            kind
+        ]
+        raise InputError(
+            f"measure={name} is not for {kind}: choose {', '.join(usable)}, or a scorer of scikit-learn such "
+            f"as {such}"
+        )
     method = scorer._response_method
     methods = {method} if isinstance(method, str) else set(method)
 
@@ -352,7 +387,9 @@ def _needs(methods: set[str], kind: Kind) -> Output:
         return VALUE
     if "predict" in methods:
         return LABEL
-    return PROBABILITY if "decision_function" not in methods or kind is Kind.MULTICLASS else RANK
+    if "decision_function" not in methods:
+        return PROBABILITY
+    return RANK if kind is Kind.BINARY else RANKS
 
 
 def _as_estimator(outputs: Outputs) -> Any:
@@ -361,7 +398,8 @@ def _as_estimator(outputs: Outputs) -> Any:
 
     class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         def __init__(self) -> None:
-            shares = outputs.probability
+            several = outputs.rank if outputs.rank is not None and outputs.rank.ndim == 2 else None
+            shares = outputs.probability if several is None else several
             known = shares.shape[1] if shares is not None else int(_identity(outputs.label).max()) + 1
             self.classes_ = np.arange(max(2, known))
 

@@ -290,7 +290,8 @@ class Learner(ABC):
         """What its models give besides class numbers, or numbers.
 
         With ``Output.RANK``, of two classes a row with a larger score is more likely of the second; with
-        ``Output.PROBABILITY``, ``Model.predict_outputs`` gives the probability of each class.
+        ``Output.RANKS``, of several there is such a score for each; with ``Output.PROBABILITY``,
+        ``Model.predict_outputs`` gives the probability of each class.
         """
         return frozenset()
 

@@ -7,7 +7,13 @@ from numpy.typing import NDArray
 
 from ckcv_ray.core.scores import Score
 from ckcv_ray.reports.figures import Curve, draw_curve, draw_curves, draw_strips
-from ckcv_ray.reports.summary import describe_permutations, describe_score, list_doubts, round_bound
+from ckcv_ray.reports.summary import (
+    describe_interval,
+    describe_permutations,
+    describe_score,
+    list_doubts,
+    round_bound,
+)
 from ckcv_ray.reports.values import Entry, ResultValues
 
 LEAST_VALUES = 3  # of a hyperparameter, for its curve
@@ -22,11 +28,13 @@ def describe_scores(result: ResultValues) -> dict[str, Any]:
         "listed": result.n_splits <= FEW_SPLITS,
         "settings": _list_settings(result),
         "doubts": list_doubts(result),
+        "about_intervals": describe_interval(result),
     }
 
 
 def _describe_score(result: ResultValues, score: Score) -> dict[str, Any]:
     """Return what the page shows of one score."""
+    study = result.study
     values = [result.of_splits(entry, score) for entry in result.entries]
     drawn = [splits[result.counted] for splits in values]
     strips = [splits[~np.isnan(splits)] for splits in drawn]
@@ -36,6 +44,7 @@ def _describe_score(result: ResultValues, score: Score) -> dict[str, Any]:
         "title": describe_score(result, score),
         "figures": [result.figures(entry, score) for entry in result.entries],
         "permutations": _list_permutations(result, score),
+        "intervals": [result.interval(entry, score) for entry in result.entries] if study.interval else [],
         "values": [_list_known(splits) for splits in values],
         "bounds": [_format_bounds(result, entry, score) for entry in result.entries] if score.bound else [],
         "compared": result.compare_entries(score),

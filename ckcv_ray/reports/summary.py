@@ -4,6 +4,8 @@ from collections.abc import Iterator, Sequence
 from math import ceil, floor, log10, nan
 from typing import Any
 
+import numpy as np
+
 from ckcv_ray.claims.baseline import Baseline, name_constant, says_nothing, select_baseline
 from ckcv_ray.claims.certificate import Certificate, ClassCounts, ModelCounts, Sample
 from ckcv_ray.claims.percent import at_least, at_most, format_level, nearest
@@ -19,6 +21,7 @@ from ckcv_ray.claims.wording import (
     quantity,
 )
 from ckcv_ray.core.criteria import MeanBound
+from ckcv_ray.core.intervals import INTERVALS, LEVEL
 from ckcv_ray.core.options import get_values
 from ckcv_ray.core.scores import Score
 from ckcv_ray.errors import cut, pluralize
@@ -42,6 +45,9 @@ CHOSEN = {
     "tolerance": "the simplest within {} of the best",
 }
 NOT_AVAILABLE = "not available"
+RELATIVE = frozenset({"mape", "neg_mean_absolute_percentage_error"})
+EXPLAINED = frozenset({"r2", "cor2"})
+FEW_ROWS = 20  # of a split, about whose mean little can be said
 ERROR_IS = "mean error of the members on their estimate sets (an estimate, not a bound)"
 
 
@@ -293,7 +299,29 @@ def list_doubts(result: ResultValues) -> list[str]:
         )
     if task.question:
         sentences.append(f"QUESTION: {task.question}")
-    return sentences
+    return [*sentences, *_doubt_scores(result)]
+
+
+def _doubt_scores(result: ResultValues) -> Iterator[str]:
+    """Say which scores are not what they seem: divided by 0, infinite, or of few rows."""
+    named = {score.name: score for score in result.scores}
+    if (zeros := int(np.sum(result.task.y == 0))) and (relative := RELATIVE & named.keys()):
+        yield (
+            f"CAUTION: {min(relative)} divides by the target, which is 0 in {pluralize(zeros, 'row')}: by "
+            f"{np.finfo(np.float64).eps:.1g} there, as in scikit-learn, so that these rows decide the mean. "
+            "Choose absolute or rmse."
+        )
+    if any(result.figures(entry, score).undefined for entry in result.entries for score in result.scores):
+        yield "CAUTION: a score that is infinite on a split counts as not defined there, and has no mean."
+    if (explained := named.keys() & EXPLAINED) and result.n_splits > 1:
+        least, names = int(result.rows[result.counted, 1].min()), " and ".join(sorted(explained))
+        grouped = " (and so also explains what differs between groups)" if result.task.grouped else ""
+        if least < FEW_ROWS:
+            yield (
+                f"CAUTION: {names}: a split is compared with the mean of the rows that it scores, {least} in "
+                "the smallest: read the pooled figure, which is compared with the mean of all scored "
+                f"rows{grouped}."
+            )
 
 
 def describe_kept(result: ResultValues) -> str:
@@ -342,6 +370,8 @@ def _summarize_scores(result: ResultValues) -> Iterator[str]:
             )
     if resampling.note:
         yield f"\n{resampling.note}"
+    if about := describe_interval(result):
+        yield f"\n{about}"
     yield from (f"\n{sentence}" for sentence in list_doubts(result))
     if result.study.choose:
         yield f"\nModel on all {result.task.n:,} rows: {describe_kept(result)}."
@@ -363,9 +393,11 @@ def _tabulate_score(result: ResultValues, score: Score) -> Iterator[str]:
     """Yield a line for each entry with the figures of a score, and one for each learning curve."""
     width = max(len(entry.name) for entry in result.entries)
     yield f"\n{describe_score(result, score)}"
-    yield f"  {'':<{width}}  {'mean':>9}  {'sd':>9}  {'se':>9}  {'pooled':>9}"
+    heading = f"  approximate {100 * LEVEL:g} %" if result.study.interval else ""
+    yield f"  {'':<{width}}  {'mean':>9}  {'sd':>9}  {'se':>9}  {'pooled':>9}{heading}"
     for entry in _list_shown(result, score):
-        yield f"  {entry.name:<{width}}  {_format_figures(result.figures(entry, score))}".rstrip()
+        figures = f"{_format_figures(result.figures(entry, score))}{_format_interval(result, entry, score)}"
+        yield f"  {entry.name:<{width}}  {figures}".rstrip()
     if (more := len(result.entries) - MOST_LISTED_SETTINGS) > 0 and result.study.choose:
         yield f"  and {pluralize(more, 'setting')} more (ckcv report)"
     for entry in result.entries:
@@ -392,6 +424,24 @@ def describe_permutations(test: PermutationTest) -> str:
     return (
         f"p {test.p:.4g}: {test.as_good:,} of {test.n:,} permutations of the target are as good or "
         f"better{counted}"
+    )
+
+
+def _format_interval(result: ResultValues, entry: Entry, score: Score) -> str:
+    """Return the approximate interval of a score as a last column, if the study has one."""
+    if not result.study.interval:
+        return ""
+    low, high = result.interval(entry, score)
+    return f"  {_format_number(low, '')} to {_format_number(high, '')}" if low == low else ""
+
+
+def describe_interval(result: ResultValues) -> str:
+    """Say what the approximate intervals are, if the study has any."""
+    if not result.study.interval:
+        return ""
+    return (
+        f"Approximate {100 * LEVEL:g} % intervals: {INTERVALS[result.study.interval].about}. They may fail "
+        f"more often than in {100 * (1 - LEVEL):g} % of the cases, and do for the best of several lines."
     )
 
 

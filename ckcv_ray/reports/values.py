@@ -1,7 +1,7 @@
 """What a finished study knows, as values: winner, claims and models, or the scores of every split."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import inf, nan, sqrt
 from typing import Any, NamedTuple
@@ -13,7 +13,9 @@ from numpy.typing import NDArray
 from ckcv_ray.claims.certificate import Certificate
 from ckcv_ray.core.arrays import Index, Values
 from ckcv_ray.core.bounds.comparison import Compared, compare_scores
+from ckcv_ray.core.intervals import Limits, Scored, compute_interval
 from ckcv_ray.core.resampling.base import Term
+from ckcv_ray.core.resampling.drawn import LearningCurve
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.core.scores import Score
 from ckcv_ray.core.simplest import choose_setting
@@ -25,6 +27,7 @@ from ckcv_ray.records.candidates import find_winner, per_k, per_learner
 from ckcv_ray.records.record import Failure
 from ckcv_ray.storage.folder import Finished
 from ckcv_ray.study import Problem, Study, describe_setting
+from ckcv_ray.study.canonical import check_interval
 from ckcv_ray.study.problem import OUTER
 from ckcv_ray.tables.repeats import Repeats, find_repeats
 from ckcv_ray.tables.task import Task
@@ -324,6 +327,26 @@ class ResultValues:
             return np.full(len(sums), nan)
         return np.array([nan if np.isnan(row).any() else bound(row, SCORE_DELTA) for row in sums])
 
+    def interval(self, entry: Entry, score: Score, name: str = "") -> Limits:
+        """Return an approximate 95 % interval around the mean of a score, or its pooled share: not proven.
+
+        Args:
+            entry, score: what it is of.
+            name: of an interval in ``core.intervals``; that of the study unless it is given.
+
+        Raises:
+            InputError: the study has none, or there is none of this name for its splits or this score.
+        """
+        name = name or self.study.interval
+        if not name:
+            raise InputError("this study has no interval: name one, such as corrected_t")
+        if name != self.study.interval:
+            measure = self.study.functions.get(score.name, score.name)
+            check_interval(replace(self.study, interval=name, measures=(measure,)), self.task)
+        fitted, scored = self.rows[self.counted].sum(axis=0)
+        values, ratio = self.of_splits(entry, score), float(scored / fitted)
+        return compute_interval(name, Scored(values, self._sums(entry, score), self.counted, ratio))
+
     def compare_entries(self, score: Score) -> list[tuple[Entry, Entry, Compared]]:
         """Compare each learner that has a mean with the best one, by the corrected resampled t-test."""
         means = [self.figures(entry, score).mean * score.loss for entry in self.entries]
@@ -356,7 +379,8 @@ class ResultValues:
 
         Empty unless the splits are of a ``LearningCurve``; nan where a score is not complete.
         """
-        if self.counted.all() or len(self.terms) > 1:
+        divided = getattr(self.study.resampling, "outer", self.study.resampling)
+        if self.counted.all() or not isinstance(divided, LearningCurve):
             return []
         values, fitted = self.of_splits(entry, score), self.rows[:, 0]
         sizes = int(np.argmax(self.counted[1:])) + 1 if self.counted[1:].any() else len(values)

@@ -15,6 +15,7 @@ from ckcv_ray.claims.percent import at_most, format_level
 from ckcv_ray.claims.proofs import make_rule
 from ckcv_ray.claims.rules import BY, ONE_MODEL, Rule, parse_rule
 from ckcv_ray.claims.wording import ERROR, Claim, describe_counts, limit, quantity
+from ckcv_ray.core.intervals import LEVEL
 from ckcv_ray.core.scores import VALUE, Score
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.ensemble import Ensemble, Prediction
@@ -289,6 +290,10 @@ class Result(ResultValues):
             if test is not None:
                 numbers = {name: _to_number(value) for name, value in test._asdict().items()}
                 scores[score.name]["permutations"] = numbers
+            if self.study.interval:
+                low, high = map(_to_number, self.interval(entry, score))
+                approximate = {"name": self.study.interval, "level": LEVEL, "low": low, "high": high}
+                scores[score.name]["approximate_interval"] = approximate
         same = all(setting == entry.settings[0] for setting in entry.settings)
         settings = [None if setting is None else dict(setting) for setting in entry.settings]
         return {

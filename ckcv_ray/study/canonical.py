@@ -14,6 +14,7 @@ import numpy as np
 from ckcv_ray.core.arrays import Index
 from ckcv_ray.core.by_label import find_class
 from ckcv_ray.core.criteria import GROUPED, Criterion, MeanBound, for_groups
+from ckcv_ray.core.intervals import CORRECTED_T, INTERVALS
 from ckcv_ray.core.measures import Kind
 from ckcv_ray.core.resampling.base import FoldSize
 from ckcv_ray.core.resampling.complete import CertifiableFolds, Outer, check_folds
@@ -80,6 +81,7 @@ def canonicalize_scored(study: Study, task: Task) -> tuple[Study, tuple[Score, .
     scores = tuple(functions.get(name) or make_score(name, task.kind) for name in names)
     for score in scores:
         _check_outputs(study, score)
+    check_interval(study, task)
     _check_strata(study, task)
     _check_permutations(study, task)
     if study.resampling.names_rows and task.grouped:
@@ -383,6 +385,11 @@ def _check_outputs(study: Study, score: Score) -> None:
             raise InputError(
                 f"measure={score.name} needs scores that order rows, which {label} does not give"
             )
+        if score.needs == Output.RANKS and score.needs not in learner.outputs:
+            raise InputError(
+                f"measure={score.name} needs a score for each of several classes, which learner={label} does "
+                "not give: leave one of them out"
+            )
 
 
 def _check_permutations(study: Study, task: Task) -> None:
@@ -394,6 +401,22 @@ def _check_permutations(study: Study, task: Task) -> None:
         raise InputError(
             f"permutations={study.permutations} permutes targets within groups, and each group has a single "
             "one: leave it out"
+        )
+
+
+def check_interval(study: Study, task: Task) -> None:
+    """Raise InputError unless the splits of a task have an approximate interval."""
+    if study.interval and INTERVALS[study.interval].scores and task.grouped:
+        raise InputError(
+            f"interval={study.interval} takes rows as independent, and rows of a group are not: leave groups "
+            "or the interval out, or choose interval=corrected_t"
+        )
+    if study.interval != CORRECTED_T:
+        return
+    splits = np.arange(study.resampling.count_splits(task.n_units))
+    if np.sum(study.resampling.counts(splits)) < 2:
+        raise InputError(
+            f"interval={study.interval} requires two splits or more, and {study.resampling} has one: raise it"
         )
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ckcv_ray.core.criteria import Criterion
+from ckcv_ray.core.intervals import check_interval
 from ckcv_ray.core.measures import Kind
 from ckcv_ray.core.options import (
     Option,
@@ -68,9 +69,10 @@ MOST_TOML_BYTES = 1 << 24
 LONGEST_SHOWN = 200
 OF_SCORES = (  # what the JSON of a study without a certification holds
     *("learner", "resampling", "measures", "functions", "select_by", "select", "seed"),
-    *("encode", "fill", "rare", "choose", "balance", "permutations"),
+    *("encode", "fill", "rare", "choose", "balance", "permutations", "interval"),
 )
 ENCODING, BALANCE, PERMUTATIONS = ("encode", "fill", "rare"), "balance", "permutations"
+INTERVAL = "interval"
 MOST_PERMUTATIONS = 1_000_000
 
 
@@ -94,6 +96,7 @@ class Study:
         balance: how classes are made equal in size among training rows: "none", "up", "down" or "smote".
         measures: what is computed on every split, names of scores and functions; none with a certification.
         permutations: how many times the targets are permuted to test the scores; 0 with a certification.
+        interval: name of the approximate interval around mean scores; "" for none.
 
     Raises:
         InputError: a field has the wrong type or is out of range, or the parts cannot be combined.
@@ -158,6 +161,7 @@ class Study:
 
     measures: tuple[str | OwnScore, ...] = ()
     permutations: int = 0
+    interval: str = ""
 
     def __post_init__(self) -> None:
         expect("search", self.search, Search, "a search: Race(), Budget(), Inner('auc') or All()")
@@ -170,6 +174,8 @@ class Study:
         for name in ("measures", PERMUTATIONS):
             if getattr(self, name):
                 raise InputError(f"{name} are of a study without a certification: leave them out")
+        if self.interval:
+            raise InputError("interval is of a study without a certification: leave it out")
         assert self.certification is not None
         for slot, proven in (("resampling", "resamplings"), ("criterion", "criteria")):
             part, allowed = self.parts[slot], getattr(self.certification, proven)
@@ -238,6 +244,7 @@ class Study:
         refit: str | None = None,
         choose: str | None = None,
         permutations: int = 0,
+        interval: str | None = None,
         **learner: Any,
     ) -> "Study":
         """Make a usual procedure of cross validation from named options, which has scores and no claims.
@@ -257,6 +264,8 @@ class Study:
             choose: which one: the "best" by the first measure, or the simplest within "one_se" of it, one
                 standard error, or within "tolerance:2%".
             permutations: how many times the targets are permuted, for a test of every mean score.
+            interval: an approximate interval around each mean score, which is not proven: "corrected_t",
+                "conservative_z" or "wald" (``core.intervals``), each for some resamplings; None for none.
             learner: options of the learner, and of how columns are encoded and classes balanced.
 
         Raises:
@@ -284,6 +293,7 @@ class Study:
             seed=seed,
             measures=measures,
             permutations=permutations,
+            interval="" if interval is None else interval,
             **made,
         )
 
@@ -337,6 +347,7 @@ class Study:
             **({"choose": self.choose} if self.choose else {}),
             **({} if self.balance is Balance.NONE else {BALANCE: self.balance}),
             **({PERMUTATIONS: self.permutations} if self.permutations else {}),
+            **({"interval": self.interval} if self.interval else {}),
         }
 
     @property
@@ -388,6 +399,7 @@ class Study:
             _make_search(given["select_by"], given["select"], resampling, given["choose"] or ""),
             certification=None,
             measures=tuple(functions.get(name, name) for name in names),
+            interval="" if given["interval"] is None else given["interval"],
             **{name: given[name] for name in ("seed", *ENCODING)},
             **{name: content[name] for name in (BALANCE, PERMUTATIONS) if name in content},
         )
@@ -400,7 +412,8 @@ class Study:
         """
         if self.certification is None:
             ours, theirs = (
-                {BALANCE: study.balance, PERMUTATIONS: study.permutations} | study.to_json()
+                {BALANCE: study.balance, PERMUTATIONS: study.permutations, INTERVAL: study.interval}
+                | study.to_json()
                 for study in (self, stored)
             )
             show = _short_json
@@ -629,6 +642,21 @@ def _check_scored(study: Study) -> None:
             f"select_by={study.search.select_by} requires a resampling inside the training sets, such as "
             "nested:5:5 or nested_halves:5"
         )
+    _check_interval(study)
+
+
+def _check_interval(study: Study) -> None:
+    """Raise InputError unless there is such an interval for the study's splits and measures."""
+    if study.interval == "":
+        return
+    expect("interval", study.interval, str, "text such as corrected_t")
+    if isinstance(study.search, Inner) and not study.search.each:
+        raise InputError(
+            f"interval={study.interval} is for settings that are selected by rows of their own split: with "
+            f"select={EACH}, or without a selection"
+        )
+    outer = getattr(study.resampling, "outer", study.resampling)
+    check_interval(study.interval, outer.name, study.measure_names)
 
 
 def _name_measures(measures: Iterable[str | OwnScore]) -> list[str]:

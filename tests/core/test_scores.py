@@ -7,7 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn import metrics
+from sklearn.datasets import load_iris
+from sklearn.linear_model import LogisticRegression, RidgeClassifier
+from sklearn.model_selection import StratifiedKFold, cross_validate
+from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC, LinearSVC
 
+from ckcv_ray import Execution, evaluate
 from ckcv_ray.core.measures import Kind
 from ckcv_ray.core.scores import CLASSES, NUMBERS, OWN, PROBABILITY, RANK, VALUE, Outputs, make_score
 from ckcv_ray.errors import InputError
@@ -46,6 +54,7 @@ EXPECTED = {
     "rmse": lambda y, a: sqrt(metrics.mean_squared_error(y, a.value)),
     "mape": lambda y, a: metrics.mean_absolute_percentage_error(y, a.value),
     "r2": lambda y, a: metrics.r2_score(y, a.value),
+    "cor2": lambda y, a: np.corrcoef(y, a.value)[0, 1] ** 2,
 }
 
 
@@ -56,7 +65,8 @@ def test_a_score_is_that_of_scikit_learn(score, seed, n):
     drawn += [answers(n, 4, seed)] if Kind.MULTICLASS in score.kinds else []
     drawn += [numbers(n, seed)] if score.kinds == NUMBERS else []
     for y, said in drawn:
-        assert score.of(y, said) == pytest.approx(EXPECTED[score.name](y, said), rel=1e-15, abs=1e-15)
+        exact = 1e-12 if score.name == "cor2" else 1e-15  # a product of sums, in another order in numpy
+        assert score.of(y, said) == pytest.approx(EXPECTED[score.name](y, said), rel=exact, abs=exact)
 
 
 @pytest.mark.parametrize("score", [one for one in OWN if one.sums], ids=lambda one: one.name)
@@ -83,9 +93,13 @@ def test_a_pooled_r2_is_that_of_all_rows_however_far_from_zero(offset, parts):
     assert score.pooled(sums) == pytest.approx(metrics.r2_score(y - offset, said - offset), rel=1e-6)
 
 
-@pytest.mark.parametrize("kind", list(Kind))
 @pytest.mark.parametrize(
-    "name", ["f1_macro", "roc_auc_ovr", "neg_mean_absolute_error", "roc_auc", "matthews_corrcoef"]
+    ("name", "kind"),
+    [
+        ("neg_mean_absolute_error", Kind.REGRESSION),
+        ("roc_auc", Kind.BINARY),
+        *((name, kind) for name in ("f1_macro", "roc_auc_ovr", "matthews_corrcoef") for kind in CLASSES),
+    ],
 )
 def test_any_scorer_of_scikit_learn_may_be_named(name, kind):
     score = make_score(name, kind)
@@ -130,13 +144,79 @@ def test_undecided_rows_count_as_wrong():
     [
         ("auc", Kind.MULTICLASS, "measure=auc is not for three or more classes: choose accuracy"),
         ("rmse", Kind.BINARY, "measure=rmse is not for two classes"),
-        ("zero_one", Kind.REGRESSION, "measure=zero_one is not for numbers: choose absolute, mape, r2"),
+        ("zero_one", Kind.REGRESSION, "measure=zero_one is not for numbers: choose absolute, cor2, mape, r2"),
+        (
+            "neg_mean_absolute_error",
+            Kind.BINARY,
+            "neg_mean_absolute_error is not for two classes: choose acc",
+        ),
+        ("explained_variance", Kind.MULTICLASS, "explained_variance is not for three or more classes"),
+        ("f1_macro", Kind.REGRESSION, "measure=f1_macro is not for numbers: choose absolute"),
+        ("adjusted_rand_score", Kind.REGRESSION, "measure=adjusted_rand_score is not for numbers"),
+        ("roc_auc", Kind.MULTICLASS, "roc_auc is not for three or more classes: .* such as roc_auc_ovr"),
+        ("precision", Kind.MULTICLASS, "precision is not for three or more classes"),
         ("acuracy", Kind.BINARY, "not known: .* did you mean accuracy"),
     ],
 )
 def test_a_score_of_another_kind_is_refused(name, kind, messages):
     with pytest.raises(InputError, match=messages):
         make_score(name, kind)
+
+
+def test_a_correlation_of_something_constant_is_not_defined():
+    score = make_score("cor2", Kind.REGRESSION)
+    assert isnan(score.of(np.arange(4.0), Outputs(value=np.ones(4))))
+    assert isnan(score.of(np.ones(1), Outputs(value=np.zeros(1))))
+    parts = [
+        score.sums(np.array([y]), Outputs(value=np.array([2 * y + 1])), 0) for y in (1e9, 1e9 + 1, 1e9 + 3)
+    ]
+    assert score.pooled(np.array(parts)) == pytest.approx(1.0, rel=1e-12)  # each row by itself, as in loo
+
+
+@pytest.mark.parametrize(
+    "learner",
+    [
+        LinearSVC(),
+        SVC(),
+        LogisticRegression(max_iter=1000),
+        GaussianNB(),
+        make_pipeline(StandardScaler(), RidgeClassifier()),
+    ],
+    ids=lambda learner: type(learner).__name__,
+)
+@pytest.mark.parametrize("measure", ["average_precision", "top_k_accuracy"])
+def test_several_classes_are_ranked_as_scikit_learn_ranks_them(learner, measure):
+    """By decision values where there are any, and by probabilities otherwise: the same to the last digit."""
+    X, y = load_iris(return_X_y=True)
+    options = {"learner": learner, "resampling": StratifiedKFold(3), "measure": measure}
+    found = evaluate(X, y, execution=Execution("serial"), **options)
+    expected = cross_validate(learner, X, y, cv=StratifiedKFold(3), scoring=measure)["test_score"]
+    assert found.of_splits(found.entries[0], found.scores[0]).tolist() == expected.tolist()
+
+
+def test_a_class_without_training_rows_ranks_no_row_before_another():
+    X, y = load_iris(return_X_y=True)
+    scored = np.arange(0, 150, 7)
+    splits = [(np.setdiff1d(np.flatnonzero(y != 1), scored), scored)]
+    options = {"learner": LinearSVC(), "resampling": splits, "measure": "average_precision"}
+    found = evaluate(X, y, execution=Execution("serial"), **options)
+    train = splits[0][0]
+    decision = LinearSVC().fit(X[train], y[train]).decision_function(X[scored])
+    expected = np.mean(
+        [
+            metrics.average_precision_score(y[scored] == c, values)
+            for c, values in enumerate((-decision, np.zeros(len(scored)), decision))
+        ]
+    )
+    assert found.of_splits(found.entries[0], found.scores[0])[0] == pytest.approx(expected, rel=1e-15)
+
+
+def test_learners_without_scores_of_several_classes_are_refused():
+    X, y = load_iris(return_X_y=True)
+    with pytest.raises(
+        InputError, match="needs a score for each of several classes, which learner=svm does not"
+    ):
+        evaluate(X, y, learner="svm", measure="average_precision", execution=Execution("serial"))
 
 
 def test_squared_is_for_classes_too():

@@ -303,7 +303,10 @@ def test_a_column_of_text_is_refused_with_a_way_out():
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"learner": "ridge", "measure": "zero_one"}, "choose absolute, mape, r2, rmse, squared, clipped:50"),
+        (
+            {"learner": "ridge", "measure": "zero_one"},
+            "choose absolute, cor2, mape, r2, rmse, squared, clipped:50",
+        ),
         ({"learner": "ridge", "measure": "auc"}, "is not for numbers"),
         ({"learner": "ridge", "measure": "clipped:0"}, "clipped:"),
         ({"learner": "ridge", "measure": "clipped:x"}, "such as clipped:50"),

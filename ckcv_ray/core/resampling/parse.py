@@ -13,6 +13,7 @@ from ckcv_ray.core.resampling.drawn import (
     Bootstrap632,
     LearningCurve,
     OptimismBootstrap,
+    PairedSubsampling,
     SingleSplit,
     Subsampling,
 )
@@ -48,6 +49,7 @@ RESAMPLINGS: dict[str, Any] = {
         Bootstrap632,
         OptimismBootstrap,
         LearningCurve,
+        PairedSubsampling,
         NestedSplits,
         Splits,
     )
@@ -60,7 +62,7 @@ NESTED: dict[str, Callable[..., NestedSplits]] = {
 FORMS = (
     "holdout:0.3, kfold:10, kfold:4:last, repeated_kfold:10x5, drawn_folds:10, time:5, time:5:2, loo, lpo:2, "
     "subsampling:50:0.25, bootstrap:50, bootstrap632:50, optimism:50, learning_curve:5:20:0.25, "
-    "nested_halves:5, nested:5:3"
+    "paired_subsampling:15:10:0.1, nested_halves:5, nested:5:3"
 )
 
 

@@ -142,8 +142,8 @@ class EstimatorLearner(Learner):
             return frozenset()
         estimator = self.build()
         if hasattr(estimator, "predict_proba"):
-            return frozenset({Output.PROBABILITY, Output.RANK})
-        return frozenset({Output.RANK} if hasattr(estimator, "decision_function") else ())
+            return frozenset({Output.PROBABILITY, Output.RANK, Output.RANKS})
+        return frozenset({Output.RANK, Output.RANKS} if hasattr(estimator, "decision_function") else ())
 
     @cached_property
     def foreign(self) -> bool:

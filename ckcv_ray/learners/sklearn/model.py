@@ -68,7 +68,8 @@ class FittedEstimator(Model):
             if not self.n_classes:
                 return Outputs(value=predict_values(self.estimator, X.copy()))
             label = predict_classes(self.estimator, X.copy(), self.n_classes)
-            rank = _predict_rank(self.estimator, X.copy(), self.n_classes) if Output.RANK in needs else None
+            ranked = not needs.isdisjoint({Output.RANK, Output.RANKS})
+            rank = _predict_rank(self.estimator, X.copy(), self.n_classes) if ranked else None
             shares = (
                 _predict_probability(self.estimator, X.copy(), self.n_classes)
                 if Output.PROBABILITY in needs
@@ -252,13 +253,33 @@ def _predict_probability(estimator: Any, X: Rows, n_classes: int) -> NDArray[np.
 
 
 def _predict_rank(estimator: Any, X: Rows, n_classes: int) -> NDArray[np.float64]:
-    """Return what orders rows by the second of two classes, as scikit-learn takes it for its scores.
+    """Return what orders rows by the second of two classes, or by each of more, as scikit-learn takes it.
 
     A difference of probabilities, which is the score of a prediction, makes ties of the smallest ones.
     """
-    if hasattr(estimator, "predict_proba") and not hasattr(estimator, "decision_function"):
-        return _predict_probability(estimator, X, n_classes)[:, -1]
-    return _predict_score(estimator, X, n_classes)
+    if hasattr(estimator, "decision_function"):
+        several = n_classes > 2
+        return _predict_decisions(estimator, X, n_classes) if several else _predict_score(estimator, X, 2)
+    if not hasattr(estimator, "predict_proba"):
+        return _predict_score(estimator, X, n_classes)
+    shares = _predict_probability(estimator, X, n_classes)
+    return shares if n_classes > 2 else shares[:, -1]
+
+
+def _predict_decisions(estimator: Any, X: Rows, n_classes: int) -> NDArray[np.float64]:
+    """Return the decision values of several classes, (rows, n_classes); 0 for classes without training rows.
+
+    What has another number of columns, such as one for each pair of classes, is returned as it is.
+    """
+    found = np.asarray(estimator.decision_function(X), np.float64)
+    known = np.asarray(estimator.classes_, np.intp)
+    if found.ndim == 1:
+        found = np.column_stack([-found, found])
+    if found.shape[1] != len(known) or len(known) == n_classes:
+        return found
+    decisions = np.zeros((len(X), n_classes))
+    decisions[:, known] = found
+    return decisions
 
 
 def _predict_score(estimator: Any, X: Rows, n_classes: int) -> NDArray[np.float64]:

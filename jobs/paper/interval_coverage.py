@@ -1,0 +1,154 @@
+"""How often the approximate intervals of ``evaluate`` miss, on learning sets with a known truth.
+
+For each setting, a source and a number of rows (``jobs/paper/sources.py``), learning sets are drawn, Gaussian
+naive Bayes is scored by several resamplings, and each interval around its error is compared with two truths:
+
+    mean     the mean error, over learning sets, of models fitted to as many rows as the splits fit on
+    model    the error of the model fitted to all rows of this learning set
+
+Errors are computed on 20 000 new patterns for each learning set; the mean error of a number of rows is that
+of all learning sets of the setting. An interval at 95 % should miss in 5 % of the cases. The numbers of a run
+depend on its setting and its number alone.
+
+    python jobs/paper/interval_coverage.py --runs 100
+    python jobs/paper/interval_coverage.py --settings twonorm:100 --runs 20 --json
+"""
+
+import sys
+from pathlib import Path
+
+if __name__ == "__main__":  # import from the repository, not from this folder
+    sys.path[0] = str(Path(__file__).resolve().parents[2])
+
+import json
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from os import cpu_count
+from typing import Annotated, Any, NamedTuple
+
+import numpy as np
+import typer
+from sklearn.naive_bayes import GaussianNB
+
+from ckcv_ray import Execution, Study, Task
+from ckcv_ray.core.intervals import Limits
+from ckcv_ray.core.threads import one_thread
+from ckcv_ray.runs.run import assess
+from jobs.paper.bound_coverage import chosen
+from jobs.paper.sources import GENERATED, SOURCES, Fresh, Setting
+
+SERIAL = Execution("serial")
+SETTINGS = tuple(setting for setting in GENERATED if setting.n != 200)
+Intervals = dict[str, Limits]
+
+
+class Procedure(NamedTuple):
+    """A resampling, its intervals, and the share of the rows that its splits fit on."""
+
+    resampling: str
+    intervals: tuple[str, ...]
+    fitted: float
+
+
+PROCEDURES = (
+    Procedure("holdout:0.3", ("wald",), 0.7),
+    Procedure("kfold:10", ("wald", "corrected_t"), 0.9),
+    Procedure("repeated_kfold:10x3", ("corrected_t",), 0.9),
+    Procedure("subsampling:15:0.1", ("corrected_t",), 0.9),
+    Procedure("subsampling:15:0.3", ("corrected_t",), 0.7),
+    Procedure("paired_subsampling:15:10:0.1", ("conservative_z",), 0.9),
+)
+FITTED = {f"{one.resampling} {name}": one.fitted for one in PROCEDURES for name in one.intervals}
+
+
+class Run(NamedTuple):
+    """What one learning set gives.
+
+    Attributes:
+        intervals: by resampling and name.
+        errors: of models fitted to a share of its rows, on new patterns.
+    """
+
+    intervals: Intervals
+    errors: dict[float, float]
+
+
+def compute_error(X: Any, y: Any, fresh: Fresh) -> float:
+    """Return the error on new patterns of a model fitted to rows."""
+    said = GaussianNB().fit(X, y).predict(fresh.X)
+    return float(np.where(said > 0, fresh.weight[:, 0], fresh.weight[:, 1]).sum())
+
+
+def compute_run(setting: Setting, run: int) -> Run:
+    """Return the intervals and the errors of learning set ``run`` of a setting."""
+    source, rng = SOURCES[setting.source], setting.generator(run)
+    rows, fresh = source.draw(setting.n, rng), source.fresh(rng)
+    seed, intervals = int(rng.integers(2**32)), Intervals()
+    with one_thread():
+        task = Task.of(rows.X, rows.y)
+        for resampling, names, _ in PROCEDURES:
+            study = Study.without_certification(resampling, "zero_one", seed=seed, learner=GaussianNB())
+            result = assess(study, task, execution=SERIAL)
+            for name in names:
+                found = result.interval(result.entries[0], result.scores[0], name)
+                intervals[f"{resampling} {name}"] = found
+        sizes = {share: round(share * setting.n) for share in (0.7, 0.9, 1.0)}
+        errors = {share: compute_error(rows.X[:n], rows.y[:n], fresh) for share, n in sizes.items()}
+    return Run(intervals, errors)
+
+
+def summarize(runs: list[Run]) -> dict[str, dict[str, float]]:
+    """Return for each interval, in percent, how often it misses either truth, and its mean width."""
+    found = {}
+    model = np.array([run.errors[1.0] for run in runs])
+    for name, share in FITTED.items():
+        low, high = np.array([run.intervals[name] for run in runs]).T
+        mean = np.mean([run.errors[share] for run in runs])
+        found[name] = {
+            "mean": 100 * float(np.mean((mean < low) | (mean > high))),
+            "model": 100 * float(np.mean((model < low) | (model > high))),
+            "width": 100 * float(np.mean(high - low)),
+        }
+    return found
+
+
+def tabulate(found: dict[Setting, dict[str, dict[str, float]]]) -> Iterator[str]:
+    """Yield a table for each truth, and one of the widths."""
+    titles = {
+        "mean": "Missed the mean error of models fitted to as many rows, % of the learning sets",
+        "model": "Missed the error of the model fitted to all rows, % of the learning sets",
+        "width": "Mean width, in points of error",
+    }
+    for key, title in titles.items():
+        yield f"\n{title}"
+        yield f"{'':<44}" + "".join(f"{setting!s:>15}" for setting in found) + f"{'mean':>8}"
+        for name in FITTED:
+            values = [one[name][key] for one in found.values()]
+            cells = "".join(f"{value:>15.1f}" for value in values)
+            yield f"{name:<44}{cells}{np.mean(values):>8.1f}"
+
+
+def main(
+    settings: Annotated[str, typer.Option(help="Settings to use: SOURCE:ROWS,...")] = ",".join(
+        map(str, SETTINGS)
+    ),
+    runs: Annotated[int, typer.Option(min=1, help="Learning sets for each setting.")] = 100,
+    workers: Annotated[int, typer.Option(min=1, help="Worker processes.")] = cpu_count() or 1,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Print, for each interval and setting, how often it misses and how wide it is."""
+    asked = chosen(settings)
+    if grouped := [str(one) for one in asked if one.source == "grouped"]:
+        raise typer.BadParameter(f"{grouped[0]} has groups, whose rows no Wald interval is for: leave it out")
+    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+        futures = {one: [pool.submit(compute_run, one, run) for run in range(runs)] for one in asked}
+        found = {one: summarize([future.result() for future in done]) for one, done in futures.items()}
+    if as_json:
+        print(json.dumps({str(one): cells for one, cells in found.items()}))
+    else:
+        print(*tabulate(found), sep="\n")
+
+
+if __name__ == "__main__":
+    typer.run(main)
