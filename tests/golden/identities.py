@@ -130,6 +130,9 @@ IDENTITIES = {
     "sub-sampling": procedure(resampling="subsampling:20:0.2"),
     "bootstrap": procedure(resampling="bootstrap:30"),
     "a learning curve": procedure(resampling="learning_curve:4:6:0.3"),
+    "pairs of halves, with an interval": procedure(
+        resampling="paired_subsampling:4:3:0.2", interval="conservative_z"
+    ),
     "splits that were given": procedure(
         resampling=Splits.of([(range(24), range(24, 48)), (range(24, 48), range(24))], N)
     ),
