@@ -7,11 +7,11 @@ from ckcv_ray.learners.base import Learner
 from ckcv_ray.learners.choice import Choice
 from ckcv_ray.learners.nystroem.learner import NystroemSVM
 from ckcv_ray.learners.ridge import Ridge
-from ckcv_ray.learners.sklearn import NAMED, REGRESSORS, AnyEstimator
+from ckcv_ray.learners.sklearn import BOOSTING, NAMED, REGRESSORS, AnyEstimator
 from ckcv_ray.learners.svm.learner import GaussianSVM
 from ckcv_ray.validation import MOST
 
-BUILT_IN: tuple[Any, ...] = (GaussianSVM, NystroemSVM, *NAMED, Ridge, *REGRESSORS, AnyEstimator)
+BUILT_IN: tuple[Any, ...] = (GaussianSVM, NystroemSVM, *NAMED, Ridge, *REGRESSORS, *BOOSTING, AnyEstimator)
 LEARNERS: dict[str, Any] = {learner.name: learner for learner in (*BUILT_IN, Choice)}
 DEFAULT = GaussianSVM
 ALL = "all"  # the learners of ZOO that suit the table's size

@@ -27,7 +27,8 @@ from ckcv_ray.learners.class_weight import (
     compute_weights,
     match_labels,
 )
-from ckcv_ray.learners.sklearn.model import EstimatorCodec, is_foreign
+from ckcv_ray.learners.sklearn.libraries import BOOSTERS
+from ckcv_ray.learners.sklearn.model import BoosterCodec, EstimatorCodec, is_foreign
 from ckcv_ray.learners.sklearn.packing import last_step
 from ckcv_ray.learners.sklearn.paths import Block, EstimatorPath, Plain, find_sharing
 from ckcv_ray.learners.sklearn.space import Values, check_space, list_settings
@@ -92,6 +93,7 @@ class EstimatorLearner(Learner):
     name: ClassVar[str]
     spec: ClassVar[Spec]
     values: ClassVar[Values] = {}
+    defaults: ClassVar[Values] = {}
     kinds: ClassVar[frozenset[Kind]] = CLASS_KINDS
     convergence_advice: ClassVar[str] = "raise max_iter, or narrow the search space"
 
@@ -132,8 +134,9 @@ class EstimatorLearner(Learner):
 
     @cached_property
     def codec(self) -> Codec:
-        """What stores estimators in the format of skops."""
-        return EstimatorCodec(self.spec, set(self.all_values))
+        """What stores estimators in the format of skops, or of their own library."""
+        kind = BoosterCodec if self.spec["class"] in BOOSTERS else EstimatorCodec
+        return kind(self.spec, set(self.all_values))
 
     @cached_property
     def outputs(self) -> frozenset[Output]:
@@ -183,7 +186,7 @@ class EstimatorLearner(Learner):
         """Return the learner with the estimator's default of each parameter whose values are not given."""
         if self.sample is not None:
             return self
-        defaults, given = list_parameters(self.build()), self.param or {}
+        defaults, given = list_parameters(self.build()) | self.defaults, self.param or {}
         return replace(self, param={name: given.get(name, (defaults[name],)) for name in self.all_values})
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
@@ -273,7 +276,8 @@ class WeightedLearner(EstimatorLearner):
             return None if self._class_weight == EQUALLY else BALANCED
         weight = compute_weights(self._class_weight, task.classes, y)
         present = np.unique(y).tolist()
-        by_position = type(last_step(self.build())).__name__ in WEIGHTS_BY_POSITION
+        by_position = self.spec["class"] in BOOSTERS
+        by_position |= type(last_step(self.build())).__name__ in WEIGHTS_BY_POSITION
         keys = range(len(present)) if by_position else present
         return {key: float(weight[c]) for key, c in zip(keys, present, strict=True)}
 
@@ -352,7 +356,10 @@ class AnyEstimator(WeightedLearner):
 
         return NUMBER_KINDS if is_regressor(self.build()) else CLASS_KINDS
 
-    storable: ClassVar[bool] = False
+    @property
+    def storable(self) -> bool:
+        """Whether its library has a format for its models; of others some are tried."""
+        return self.spec["class"] in BOOSTERS
 
     @property
     def trees(self) -> bool:

@@ -1,0 +1,200 @@
+"""Estimators of XGBoost, LightGBM and CatBoost as they are fitted, and stored in their library's own format.
+
+A stored model is what the library writes: UBJSON of XGBoost, LightGBM's text, CatBoost's cbm. Equal models are
+equal bytes. A file holds no labels: fits are to positions of the classes that have training rows, which are
+stored beside it. XGBoost would refuse classes without training rows.
+"""
+
+from collections.abc import Mapping, Sequence
+from copy import copy
+from functools import cached_property
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ckcv_ray.core.arrays import Classes
+from ckcv_ray.learners.sklearn.libraries import CATBOOST, LIBRARIES, LIGHTGBM, XGBOOST, find_library
+from ckcv_ray.learners.sklearn.spec import build
+from ckcv_ray.tables.target import Rows
+
+PASSING = ("train_finish_time", "model_guid", "training")  # metadata of a cbm file: times and random numbers
+STOP_SHARE = 0.1  # of the training rows, which decide when to stop early
+
+
+class StoredLightGBM:
+    """The part of LightGBM's estimators that predicts, of a model that was read: they cannot read one.
+
+    Args:
+        estimator: one that is not fitted, with the parameters of the fitted one.
+        content: LightGBM's text.
+    """
+
+    def __init__(self, estimator: Any, content: bytes) -> None:
+        from lightgbm import Booster as Trees
+        from sklearn.base import is_classifier
+
+        self.classifies = is_classifier(estimator)
+        self.trees = Trees(model_str=content.decode("utf-8"))
+        given = estimator.get_params(deep=False)
+        self.options = {name: value for name, value in given.items() if name.startswith("pred_early_stop")}
+
+    def predict(self, X: Rows, num_iteration: int | None = None) -> NDArray[Any]:
+        """Predict numbers, or the position of the most probable class."""
+        if self.classifies:
+            return np.argmax(self.predict_proba(X, num_iteration), axis=1)
+        return self._scores(X, num_iteration)
+
+    def predict_proba(self, X: Rows, num_iteration: int | None = None) -> NDArray[np.float64]:
+        """Return the probability of each class, (rows, classes)."""
+        found = self._scores(X, num_iteration)
+        return found if found.ndim == 2 else np.vstack((1.0 - found, found)).transpose()
+
+    def _scores(self, X: Rows, num_iteration: int | None) -> NDArray[np.float64]:
+        found = self.trees.predict(X, num_iteration=num_iteration, num_threads=1, **self.options)
+        return np.asarray(found, np.float64)
+
+
+class Booster:
+    """An estimator of one of the libraries, with the methods of one of scikit-learn that are used here.
+
+    Args:
+        estimator: not fitted yet.
+
+    Attributes:
+        classes_: the classes that have training rows, in ascending order; none if it predicts numbers.
+        n_features_in_: number of columns of the training rows.
+        limit: what limits predictions to the first rounds, if anything does.
+    """
+
+    def __init__(self, estimator: Any) -> None:
+        from sklearn.base import is_classifier
+
+        self.estimator, self.library = estimator, str(find_library(estimator))
+        self.predictor = estimator
+        self.classifies = is_classifier(estimator)
+        self.classes_: Classes = np.zeros(0, np.int32)
+        self.n_features_in_ = 0
+        self.limit: Mapping[str, Any] = {}
+
+    @classmethod
+    def load(cls, estimator: Any, classes: Sequence[int], n_features: int, content: bytes) -> Self:
+        """Return the model that a library wrote; its format is read by the code of that library, unchecked.
+
+        Args:
+            estimator: not fitted yet, with the parameters of the fitted one.
+            classes, n_features: see the attributes.
+            content: what it wrote.
+
+        Raises:
+            ValueError: it cannot be read, or does not take rows of so many columns.
+        """
+        booster = cls(estimator)
+        booster.classes_, booster.n_features_in_ = np.array(classes, np.int32), n_features
+        booster.content = content
+        try:
+            booster.predictor = READERS[booster.library](estimator, content)
+            found = COLUMN_COUNTS[booster.library](booster.predictor)
+        except Exception as error:  # each library has errors of its own
+            raise ValueError(f"{booster.library} cannot read it: {error}") from None
+        if found != n_features:
+            raise ValueError(f"it is a model of {found} columns, and there are {n_features}")
+        return booster
+
+    def fit(self, X: Rows, y: NDArray[Any]) -> Self:
+        """Fit to rows X [n, d] with class numbers, or numbers, y [n]."""
+        self.n_features_in_ = X.shape[1]
+        if self.classifies:
+            self.classes_, y = np.unique(y, return_inverse=True)
+        if self._stops:
+            self._fit_until(X, y)
+        else:
+            self.estimator.fit(X, y)
+        return self
+
+    def first(self, rounds: int) -> Self:
+        """Return what predicts by the first rounds alone."""
+        limited = copy(self)
+        limited.limit = LIBRARIES[self.library].limit(rounds)
+        return limited
+
+    def predict(self, X: Rows) -> NDArray[Any]:
+        """Predict classes or numbers for rows X [rows, d]."""
+        predicted = np.ravel(self.predictor.predict(X, **self.limit))
+        return self.classes_[predicted.astype(np.intp)] if self.classifies else predicted
+
+    def predict_proba(self, X: Rows) -> NDArray[np.float64]:
+        """Return the probability of each of ``classes_``, (rows, classes)."""
+        return np.asarray(self.predictor.predict_proba(X, **self.limit), np.float64)
+
+    @cached_property
+    def content(self) -> bytes:
+        """The model in its library's format."""
+        return WRITERS[self.library](self.estimator)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle what describes the model: equal models are equal bytes."""
+        path = f"{type(self.estimator).__module__}:{type(self.estimator).__qualname__}"
+        described = {"class": path, "params": self.estimator.get_params(deep=False)}
+        return _restore, (described, self.classes_.tolist(), self.n_features_in_, self.content)
+
+    @property
+    def _stops(self) -> bool:
+        given = self.estimator.get_params(deep=False)
+        return any(given.get(name) is not None for name in LIBRARIES[self.library].stop)
+
+    def _fit_until(self, X: Rows, y: NDArray[Any]) -> None:
+        """Fit until a tenth of the rows, drawn by the estimator's seed, is predicted no better."""
+        from sklearn.model_selection import train_test_split
+
+        counts = np.unique(y, return_counts=True)[1] if self.classifies else np.zeros(0)
+        strata = y if self.classifies and counts.min() > 1 and len(counts) <= STOP_SHARE * len(y) else None
+        seed = self.estimator.get_params(deep=False).get("random_state")
+        X, X_stop, y, y_stop = train_test_split(X, y, test_size=STOP_SHARE, random_state=seed, stratify=strata)
+        quiet = {"verbose": False} if self.library == XGBOOST else {}
+        self.estimator.fit(X, y, eval_set=[(X_stop, y_stop)], **quiet)
+
+
+def _restore(described: dict[str, Any], classes: list[int], n_features: int, content: bytes) -> Booster:
+    return Booster.load(build(described), classes, n_features, content)
+
+
+def _write_xgboost(estimator: Any) -> bytes:
+    return bytes(estimator.get_booster().save_raw("ubj"))
+
+
+def _write_lightgbm(estimator: Any) -> bytes:
+    text: str = estimator.booster_.model_to_string()
+    return text.encode()
+
+
+def _write_catboost(estimator: Any) -> bytes:
+    metadata = estimator.get_metadata()
+    for name in PASSING:
+        if name in metadata.keys():  # noqa: SIM118: it is no dictionary
+            del metadata[name]
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / "model.cbm"
+        estimator.save_model(str(file), format="cbm")
+        return file.read_bytes()
+
+
+def _read_xgboost(estimator: Any, content: bytes) -> Any:
+    estimator.load_model(bytearray(content))
+    return estimator
+
+
+def _read_catboost(estimator: Any, content: bytes) -> Any:
+    estimator.load_model(blob=content)
+    return estimator
+
+
+WRITERS = {XGBOOST: _write_xgboost, LIGHTGBM: _write_lightgbm, CATBOOST: _write_catboost}
+READERS = {XGBOOST: _read_xgboost, LIGHTGBM: StoredLightGBM, CATBOOST: _read_catboost}
+COLUMN_COUNTS = {
+    XGBOOST: lambda estimator: estimator.n_features_in_,
+    LIGHTGBM: lambda stored: stored.trees.num_feature(),
+    CATBOOST: lambda estimator: len(estimator.feature_names_),
+}
