@@ -1,8 +1,8 @@
 """Estimators of XGBoost, LightGBM and CatBoost as they are fitted, and stored in their library's own format.
 
-A stored model is what the library writes: UBJSON of XGBoost, LightGBM's text, CatBoost's cbm. Equal models are
-equal bytes. A file holds no labels: fits are to positions of the classes that have training rows, which are
-stored beside it. XGBoost would refuse classes without training rows.
+A stored model is what the library writes: UBJSON of XGBoost, LightGBM's text, CatBoost's cbm. Equal models
+are equal bytes. None holds labels: fits are to positions of the classes that have training rows, which are
+stored with it. XGBoost refuses classes without training rows.
 """
 
 from collections.abc import Mapping, Sequence
@@ -126,8 +126,25 @@ class Booster:
         return self.classes_[predicted.astype(np.intp)] if self.classifies else predicted
 
     def predict_proba(self, X: Rows) -> NDArray[np.float64]:
-        """Return the probability of each of ``classes_``, (rows, classes)."""
-        return np.asarray(self.predictor.predict_proba(X, **self.limit), np.float64)
+        """Return the probability of each of ``classes_``, (rows, classes).
+
+        XGBoost's are of single precision: here they add up to 1 in double precision, in the same order.
+        """
+        found = self.predictor.predict_proba(X, **self.limit)
+        shares = np.asarray(found, np.float64)
+        if found.dtype == np.float64:
+            return shares
+        if shares.shape[1] == 2:
+            return np.column_stack([1.0 - shares[:, 1], shares[:, 1]])
+        return np.asarray(shares / shares.sum(axis=1, keepdims=True))
+
+    def __sklearn_tags__(self) -> Any:
+        """Return what a pipeline asks its last step for."""
+        return self.estimator.__sklearn_tags__()
+
+    def __sklearn_is_fitted__(self) -> bool:
+        """Return whether it was fitted to any rows."""
+        return self.n_features_in_ > 0
 
     @cached_property
     def content(self) -> bytes:
@@ -152,9 +169,20 @@ class Booster:
         counts = np.unique(y, return_counts=True)[1] if self.classifies else np.zeros(0)
         strata = y if self.classifies and counts.min() > 1 and len(counts) <= STOP_SHARE * len(y) else None
         seed = self.estimator.get_params(deep=False).get("random_state")
-        X, X_stop, y, y_stop = train_test_split(X, y, test_size=STOP_SHARE, random_state=seed, stratify=strata)
+        X, X_stop, y, y_stop = train_test_split(
+            X, y, test_size=STOP_SHARE, random_state=seed, stratify=strata
+        )
         quiet = {"verbose": False} if self.library == XGBOOST else {}
         self.estimator.fit(X, y, eval_set=[(X_stop, y_stop)], **quiet)
+
+
+def wrap(estimator: Any) -> Any:
+    """Return an estimator, or a pipeline, whose last step is a ``Booster`` if a library has it."""
+    if find_library(estimator):
+        return Booster(estimator)
+    if hasattr(estimator, "steps") and find_library(last := estimator.steps[-1][1]):
+        estimator.steps[-1] = (estimator.steps[-1][0], Booster(last))
+    return estimator
 
 
 def _restore(described: dict[str, Any], classes: list[int], n_features: int, content: bytes) -> Booster:
@@ -172,9 +200,8 @@ def _write_lightgbm(estimator: Any) -> bytes:
 
 def _write_catboost(estimator: Any) -> bytes:
     metadata = estimator.get_metadata()
-    for name in PASSING:
-        if name in metadata.keys():  # noqa: SIM118: it is no dictionary
-            del metadata[name]
+    for name in set(PASSING) & {*metadata.keys()}:
+        del metadata[name]
     with TemporaryDirectory() as folder:
         file = Path(folder) / "model.cbm"
         estimator.save_model(str(file), format="cbm")

@@ -1,4 +1,4 @@
-"""XGBoost, LightGBM and CatBoost by short names, for classes and for numbers; a path over the number of rounds."""
+"""XGBoost, LightGBM and CatBoost by short names, for classes and numbers; a path over their rounds."""
 
 from dataclasses import dataclass
 from typing import ClassVar

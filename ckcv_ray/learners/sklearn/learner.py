@@ -27,6 +27,7 @@ from ckcv_ray.learners.class_weight import (
     compute_weights,
     match_labels,
 )
+from ckcv_ray.learners.sklearn.allowed import list_classes
 from ckcv_ray.learners.sklearn.libraries import BOOSTERS
 from ckcv_ray.learners.sklearn.model import BoosterCodec, EstimatorCodec, is_foreign
 from ckcv_ray.learners.sklearn.packing import last_step
@@ -233,7 +234,17 @@ class EstimatorTrainer(Trainer):
         return float(n_train + OVERHEAD_ROWS)
 
     def check_storable(self, task: Task) -> None:
-        """Check that models can be stored; see ``storable``."""
+        """Check that models can be stored; see ``storable``.
+
+        Raises:
+            InputError: they cannot.
+        """
+        spec = self.learner.spec
+        if inside := [path for path in list_classes(spec) if path in BOOSTERS]:
+            raise InputError(
+                f"models of estimator {spec['class']} cannot be stored: {inside[0]} has the format of its "
+                "library, for itself alone: give it without other steps, or score the whole by ckcv evaluate"
+            )
         check_storable(self.learner, self.learner.spec, chain(*self.learner.space.paths), task)
 
     def load(self) -> None:

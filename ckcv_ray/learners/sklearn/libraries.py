@@ -1,4 +1,4 @@
-"""XGBoost, LightGBM and CatBoost: what makes their estimators silent and reproducible, and how rounds share work.
+"""XGBoost, LightGBM and CatBoost: what makes their estimators silent and reproducible; how rounds share work.
 
 Nothing of a library is imported before one of its estimators is made, which takes trust (``spec.trust``).
 """
@@ -25,7 +25,7 @@ class BoostingLibrary(NamedTuple):
         rounds: parameter that is the number of rounds.
         limit: takes a number of rounds; returns what limits predictions to the first of them.
         stop: parameters of which any asks to stop early.
-        sharing: parameters with which the first rounds of a long fit are a short fit.
+        sharing: parameters, besides those above, with which the first rounds of a long fit are a short fit.
     """
 
     forced: tuple[Mapping[str, Any], ...]
@@ -44,10 +44,12 @@ LIBRARIES = {
         limit=lambda rounds: {"iteration_range": (0, rounds)},
         stop=frozenset(["early_stopping_rounds"]),
         sharing=frozenset(
-            "colsample_bylevel colsample_bynode colsample_bytree enable_categorical gamma grow_policy "
-            "learning_rate max_bin max_delta_step max_depth max_leaves min_child_weight missing n_estimators "
-            "n_jobs nthread objective random_state reg_alpha reg_lambda scale_pos_weight subsample "
-            "verbosity".split()
+            [
+                *("colsample_bylevel", "colsample_bynode", "colsample_bytree", "enable_categorical", "gamma"),
+                *("grow_policy", "learning_rate", "max_bin", "max_depth", "max_leaves", "min_child_weight"),
+                *("missing", "n_estimators", "objective", "random_state", "reg_alpha", "reg_lambda"),
+                *("scale_pos_weight", "subsample"),
+            ]
         ),
     ),
     LIGHTGBM: BoostingLibrary(
@@ -62,10 +64,12 @@ LIBRARIES = {
             ["early_stopping", "early_stopping_round", "early_stopping_rounds", "n_iter_no_change"]
         ),
         sharing=frozenset(
-            "boosting_type class_weight colsample_bytree deterministic force_col_wise importance_type "
-            "learning_rate max_bin max_depth min_child_samples min_child_weight min_split_gain n_estimators "
-            "n_jobs num_leaves num_threads objective random_state reg_alpha reg_lambda subsample "
-            "subsample_for_bin subsample_freq verbose verbosity".split()
+            [
+                *("boosting_type", "class_weight", "colsample_bytree", "importance_type", "learning_rate"),
+                *("max_bin", "max_depth", "min_child_samples", "min_child_weight", "min_split_gain"),
+                *("n_estimators", "num_leaves", "objective", "random_state", "reg_alpha", "reg_lambda"),
+                *("subsample", "subsample_for_bin", "subsample_freq"),
+            ]
         ),
     ),
     CATBOOST: BoostingLibrary(
@@ -79,8 +83,10 @@ LIBRARIES = {
         limit=lambda rounds: {"ntree_end": rounds},
         stop=frozenset(["early_stopping_rounds", "od_pval", "od_type", "od_wait"]),
         sharing=frozenset(
-            "allow_writing_files border_count depth iterations l2_leaf_reg learning_rate logging_level "
-            "random_seed random_state random_strength rsm silent thread_count verbose verbose_eval".split()
+            [
+                *("border_count", "depth", "iterations", "l2_leaf_reg", "learning_rate", "random_seed"),
+                *("random_state", "random_strength", "rsm"),
+            ]
         ),
     ),
 }
@@ -106,18 +112,20 @@ def check_parameters(name: str, estimator: Any, parameters: Iterable[str]) -> No
     """Raise InputError if a parameter of an estimator of these libraries names a file or a host."""
     named = [parameter for parameter in parameters if _is_outside(parameter)]
     if named and find_library(estimator):
-        raise InputError(f"{name}.{named[0]} cannot be part of a study: it names a file or a host: leave it out")
+        raise InputError(
+            f"{name}.{named[0]} cannot be part of a study: it names a file or a host: leave it out"
+        )
 
 
 def list_declared(estimator: Any) -> dict[str, Any]:
-    """Return the parameters, and their defaults, that an estimator of these libraries takes and does not list.
+    """Return the parameters that an estimator of these libraries takes besides those it lists, and defaults.
 
     CatBoost's estimators list what they were given. LightGBM's take any keyword, and ignore unknown ones.
     """
     if (library := find_library(estimator)) is None:
         return {}
-    every = signature(type(estimator).__init__).parameters.values()
-    found = {one.name: one.default for one in every if one.default is not Parameter.empty}
+    declared = signature(type(estimator).__init__).parameters
+    found = {name: each.default for name, each in declared.items() if each.default is not Parameter.empty}
     if library == LIGHTGBM:
         from lightgbm import basic
 
@@ -132,8 +140,12 @@ def prepare(estimator: Any) -> None:
         return
     library, given = LIBRARIES[package], estimator.get_params(deep=False)
     changes = {name: value for name, value in library.usual.items() if name not in given}
+    if "force_row_wise" in given:  # the other of two ways
+        changes.pop("force_col_wise", None)
     for spellings in library.forced:
-        changes |= {name: spellings[name] for name in spellings if name in given} or dict([*spellings.items()][:1])
+        changes |= {name: spellings[name] for name in spellings if name in given} or dict(
+            [*spellings.items()][:1]
+        )
     if package == CATBOOST and not {"random_seed", "random_state"} & set(given):
         changes["random_state"] = None  # lists it, so that it is given a seed
     estimator.set_params(**changes)
@@ -142,19 +154,19 @@ def prepare(estimator: Any) -> None:
 def shares_rounds(estimator: Any, package: str) -> bool:
     """Return whether the first rounds of a long fit of an estimator are a short fit.
 
-    Only parameters count that are known to allow it; CatBoost's learning rate depends on the number of rounds
+    Only parameters count that are known to allow it. CatBoost's learning rate depends on the number of rounds
     unless it is given.
     """
     if find_library(estimator) != package:
         return False
-    defaults = type(estimator)().get_params()
-    given = {
-        name: value for name, value in estimator.get_params().items() if value != defaults.get(name, estimator)
-    }
-    known = given.keys() <= LIBRARIES[package].sharing
-    if package == CATBOOST:
-        return known and given.get("learning_rate") is not None
-    return known and given.get("boosting_type", "gbdt") == "gbdt"
+    library, defaults = LIBRARIES[package], type(estimator)().get_params()
+    forced = {name for spellings in library.forced for name in spellings}
+    params = estimator.get_params()
+    given = {name for name, value in params.items() if name not in defaults or value != defaults[name]}
+    if package == CATBOOST and params.get("learning_rate") is None:
+        return False
+    known = library.sharing | library.usual.keys() | forced
+    return given <= known and params.get("boosting_type", "gbdt") == "gbdt"
 
 
 def _is_outside(parameter: str) -> bool:

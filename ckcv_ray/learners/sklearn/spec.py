@@ -24,7 +24,13 @@ from ckcv_ray.learners.sklearn.allowed import (
     list_classes,
     list_namesakes,
 )
-from ckcv_ray.learners.sklearn.libraries import INSTALL, LIBRARIES, check_parameters, find_library, list_declared
+from ckcv_ray.learners.sklearn.libraries import (
+    INSTALL,
+    LIBRARIES,
+    check_parameters,
+    find_library,
+    list_declared,
+)
 from ckcv_ray.validation import expect, quote
 
 Spec = dict[str, Any]
