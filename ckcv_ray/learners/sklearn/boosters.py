@@ -5,7 +5,7 @@ are equal bytes. None holds labels: fits are to positions of the classes that ha
 stored with it. XGBoost refuses classes without training rows.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from functools import cached_property
 from pathlib import Path
@@ -114,6 +114,11 @@ class Booster:
             self.estimator.fit(X, y)
         return self
 
+    @property
+    def n_iter_(self) -> int:
+        """Number of rounds of the fit: LightGBM ends it where no split is left."""
+        return ROUND_COUNTS[self.library](self.estimator)
+
     def first(self, rounds: int) -> Self:
         """Return what predicts by the first rounds alone."""
         limited = copy(self)
@@ -220,7 +225,12 @@ def _read_catboost(estimator: Any, content: bytes) -> Any:
 
 WRITERS = {XGBOOST: _write_xgboost, LIGHTGBM: _write_lightgbm, CATBOOST: _write_catboost}
 READERS = {XGBOOST: _read_xgboost, LIGHTGBM: StoredLightGBM, CATBOOST: _read_catboost}
-COLUMN_COUNTS = {
+ROUND_COUNTS: dict[str, Callable[[Any], int]] = {
+    XGBOOST: lambda estimator: estimator.get_booster().num_boosted_rounds(),
+    LIGHTGBM: lambda estimator: estimator.booster_.current_iteration(),
+    CATBOOST: lambda estimator: estimator.tree_count_,
+}
+COLUMN_COUNTS: dict[str, Callable[[Any], int]] = {
     XGBOOST: lambda estimator: estimator.n_features_in_,
     LIGHTGBM: lambda stored: stored.trees.num_feature(),
     CATBOOST: lambda estimator: len(estimator.feature_names_),

@@ -150,13 +150,21 @@ class LibraryRounds(EstimatorPath):
     @property
     def n_iter(self) -> NDArray[np.int64]:
         """Rounds of each fit."""
-        return np.array([setting[str(self.parameter)] for setting in self.settings], np.int64)
+        return np.minimum(self._counts, models.count_iterations(self._longest.estimator))
 
     def labels(self) -> Classes:
         """Return the labels after each number of rounds."""
-        fit = self.split.fit(self.settings[-1])
-        first = [fit._replace(estimator=fit.estimator.first(count)) for count in self.n_iter.tolist()]
+        longest = self._longest
+        first = [longest._replace(estimator=longest.estimator.first(count)) for count in self._counts]
         return np.array([*map(self.split.labels, first)])
+
+    @property
+    def _counts(self) -> list[int]:
+        return [setting[str(self.parameter)] for setting in self.settings]
+
+    @cached_property
+    def _longest(self) -> Fit:
+        return self.split.fit(self.settings[-1])
 
 
 class XGBoostRounds(LibraryRounds):
