@@ -1,4 +1,4 @@
-"""The boosting libraries in tests: LightGBM in all of them, the others at night and where they are installed."""
+"""The boosting libraries in tests: LightGBM in all of them, the others at night, where they are installed."""
 
 from importlib.util import find_spec
 from typing import Any

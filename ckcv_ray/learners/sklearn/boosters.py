@@ -20,6 +20,7 @@ from ckcv_ray.learners.sklearn.libraries import CATBOOST, LIBRARIES, LIGHTGBM, X
 from ckcv_ray.learners.sklearn.spec import build
 from ckcv_ray.tables.target import Rows
 
+HEADS = {XGBOOST: b"{L", LIGHTGBM: b"tree\n", CATBOOST: b"CBM1"}  # of UBJSON, text and cbm
 PASSING = ("train_finish_time", "model_guid", "training")  # metadata of a cbm file: times and random numbers
 STOP_SHARE = 0.1  # of the training rows, which decide when to stop early
 
@@ -66,7 +67,7 @@ class Booster:
     Attributes:
         classes_: the classes that have training rows, in ascending order; none if it predicts numbers.
         n_features_in_: number of columns of the training rows.
-        limit: what limits predictions to the first rounds, if anything does.
+        rounds: number of the first rounds that predictions are limited to; None for all.
     """
 
     def __init__(self, estimator: Any) -> None:
@@ -77,7 +78,7 @@ class Booster:
         self.classifies = is_classifier(estimator)
         self.classes_: Classes = np.zeros(0, np.int32)
         self.n_features_in_ = 0
-        self.limit: Mapping[str, Any] = {}
+        self.rounds: int | None = None
 
     @classmethod
     def load(cls, estimator: Any, classes: Sequence[int], n_features: int, content: bytes) -> Self:
@@ -94,6 +95,8 @@ class Booster:
         booster = cls(estimator)
         booster.classes_, booster.n_features_in_ = np.array(classes, np.int32), n_features
         booster.content = content
+        if not content.startswith(HEADS[booster.library]):  # some libraries abort the process
+            raise ValueError(f"it is not a model in the format of {booster.library}")
         try:
             booster.predictor = READERS[booster.library](estimator, content)
             found = COLUMN_COUNTS[booster.library](booster.predictor)
@@ -116,18 +119,18 @@ class Booster:
 
     @property
     def n_iter_(self) -> int:
-        """Number of rounds of the fit: LightGBM ends it where no split is left."""
-        return ROUND_COUNTS[self.library](self.estimator)
+        """Number of rounds that predictions use."""
+        return self.rounds or ROUND_COUNTS[self.library](self.estimator)
 
     def first(self, rounds: int) -> Self:
         """Return what predicts by the first rounds alone."""
         limited = copy(self)
-        limited.limit = LIBRARIES[self.library].limit(rounds)
+        limited.rounds = rounds
         return limited
 
     def predict(self, X: Rows) -> NDArray[Any]:
         """Predict classes or numbers for rows X [rows, d]."""
-        predicted = np.ravel(self.predictor.predict(X, **self.limit))
+        predicted = np.ravel(self.predictor.predict(X, **self._limit))
         return self.classes_[predicted.astype(np.intp)] if self.classifies else predicted
 
     def predict_proba(self, X: Rows) -> NDArray[np.float64]:
@@ -135,7 +138,7 @@ class Booster:
 
         XGBoost's are of single precision: here they add up to 1 in double precision, in the same order.
         """
-        found = self.predictor.predict_proba(X, **self.limit)
+        found = self.predictor.predict_proba(X, **self._limit)
         shares = np.asarray(found, np.float64)
         if found.dtype == np.float64:
             return shares
@@ -161,6 +164,10 @@ class Booster:
         path = f"{type(self.estimator).__module__}:{type(self.estimator).__qualname__}"
         described = {"class": path, "params": self.estimator.get_params(deep=False)}
         return _restore, (described, self.classes_.tolist(), self.n_features_in_, self.content)
+
+    @property
+    def _limit(self) -> Mapping[str, Any]:
+        return {} if self.rounds is None else LIBRARIES[self.library].limit(self.rounds)
 
     @property
     def _stops(self) -> bool:

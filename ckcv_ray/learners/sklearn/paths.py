@@ -150,21 +150,23 @@ class LibraryRounds(EstimatorPath):
     @property
     def n_iter(self) -> NDArray[np.int64]:
         """Rounds of each fit."""
-        return np.minimum(self._counts, models.count_iterations(self._longest.estimator))
+        return np.array([models.count_iterations(fit.estimator) for fit in self._fits], np.int64)
 
     def labels(self) -> Classes:
         """Return the labels after each number of rounds."""
-        longest = self._longest
-        first = [longest._replace(estimator=longest.estimator.first(count)) for count in self._counts]
-        return np.array([*map(self.split.labels, first)])
-
-    @property
-    def _counts(self) -> list[int]:
-        return [setting[str(self.parameter)] for setting in self.settings]
+        return np.array([*map(self.split.labels, self._fits)])
 
     @cached_property
-    def _longest(self) -> Fit:
-        return self.split.fit(self.settings[-1])
+    def _fits(self) -> list[Fit]:
+        """The fits: one cut after each number of rounds, unless it has fewer rounds than it was asked for.
+
+        LightGBM leaves out rounds in which no split was found, and others take their numbers.
+        """
+        counts = [setting[str(self.parameter)] for setting in self.settings]
+        longest = self.split.fit(self.settings[-1])
+        if models.count_iterations(longest.estimator) < counts[-1]:
+            return [*map(self.split.fit, self.settings[:-1]), longest]
+        return [longest._replace(estimator=longest.estimator.first(count)) for count in counts]
 
 
 class XGBoostRounds(LibraryRounds):

@@ -190,6 +190,7 @@ def _describe(name: str, estimator: Any) -> Spec:
         defaults = kind().get_params(deep=False) | defaults
     given = estimator.get_params(deep=False)
     changed = {key: value for key, value in given.items() if not _is_default(value, defaults, key)}
+    check_parameters(name, estimator, changed)
     spec: Spec = {"class": find_path(name, kind)}
     if changed:
         spec["params"] = {key: _to_json(f"{name}.{key}", value) for key, value in sorted(changed.items())}
