@@ -6,7 +6,6 @@ stored with it. XGBoost refuses classes without training rows.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from copy import copy
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -45,7 +44,7 @@ class StoredLightGBM:
     def predict(self, X: Rows, num_iteration: int | None = None) -> NDArray[Any]:
         """Predict numbers, or the position of the most probable class."""
         if self.classifies:
-            return np.argmax(self.predict_proba(X, num_iteration), axis=1)
+            return np.asarray(np.argmax(self.predict_proba(X, num_iteration), axis=1))
         return self._scores(X, num_iteration)
 
     def predict_proba(self, X: Rows, num_iteration: int | None = None) -> NDArray[np.float64]:
@@ -90,7 +89,7 @@ class Booster:
             content: what it wrote.
 
         Raises:
-            ValueError: it cannot be read, or does not take rows of so many columns.
+            ValueError: it cannot be read, or takes rows of another number of columns.
         """
         booster = cls(estimator)
         booster.classes_, booster.n_features_in_ = np.array(classes, np.int32), n_features
@@ -124,8 +123,8 @@ class Booster:
 
     def first(self, rounds: int) -> Self:
         """Return what predicts by the first rounds alone."""
-        limited = copy(self)
-        limited.rounds = rounds
+        limited = type(self)(self.estimator)  # a copy would be pickled, and read again
+        limited.__dict__.update(self.__dict__, rounds=rounds)
         return limited
 
     def predict(self, X: Rows) -> NDArray[Any]:

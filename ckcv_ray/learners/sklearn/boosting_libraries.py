@@ -9,7 +9,7 @@ from ckcv_ray.learners.sklearn.regressors import Regressor
 from ckcv_ray.learners.sklearn.space import Values
 from ckcv_ray.learners.sklearn.spec import Spec, check_trusted
 
-RATES, ROUNDS = (0.05, 0.2), (25, 50, 100, 200)
+RATES, ROUNDS = (0.05, 0.2), (25, 50, 100, 150, 200)
 
 
 class BoostingLearner(EstimatorLearner):

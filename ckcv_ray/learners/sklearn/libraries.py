@@ -6,6 +6,7 @@ Nothing of a library is imported before one of its estimators is made, which tak
 from collections.abc import Callable, Iterable, Mapping
 from importlib.util import find_spec
 from inspect import Parameter, signature
+from math import nan
 from typing import Any, NamedTuple
 
 from ckcv_ray.errors import InputError
@@ -146,6 +147,8 @@ def prepare(estimator: Any) -> None:
         changes |= {name: spellings[name] for name in spellings if name in given} or dict(
             [*spellings.items()][:1]
         )
+    if given.get("missing") == "nan":  # as the command line gives it
+        changes["missing"] = nan
     if package == CATBOOST and not {"random_seed", "random_state"} & set(given):
         changes["random_state"] = None  # lists it, so that it is given a seed
     estimator.set_params(**changes)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from boosting import LIBRARIES, NAMES, REGRESSORS, make
+from boosting import LIBRARIES, NAMES, REGRESSORS, make, marks
 from learner_contract import clouds, same_files
 from sklearn.datasets import load_diabetes, load_iris, make_classification
 from sklearn.model_selection import KFold, StratifiedKFold, cross_validate
@@ -316,6 +316,13 @@ def test_keywords_that_no_signature_has_are_kept_and_tried() -> None:
             Study.of(**by_name, param={name: ("/etc/passwd",)})
         with pytest.raises(InputError, match="names a file or a host: leave it out"):
             Study.of(learner=theirs("lightgbm", **{name: "/etc/passwd"}), k=3)
+
+
+@pytest.mark.parametrize("name", [pytest.param("xgboost", marks=marks("xgboost"))])
+def test_a_missing_value_may_be_given_by_name(name: str) -> None:
+    learner = make(name, missing=("nan", 0.0), n_estimators=3)
+    found = [learner.template(learner.space.setting(path, 0)).estimator.missing for path in range(2)]
+    assert np.array_equal(sorted(found, key=np.isnan), [0.0, np.nan], equal_nan=True)
 
 
 def test_weights_of_classes_are_those_of_the_library() -> None:
