@@ -1,7 +1,11 @@
 """XGBoost, LightGBM and CatBoost: exact paths, their own formats, trust and silence."""
 
 import json
+import os
 import pickle
+import signal
+import subprocess
+import sys
 import warnings
 from importlib import import_module
 from pathlib import Path
@@ -145,6 +149,24 @@ def test_a_run_is_silent_resumed_verified_and_read(
     assert np.array_equal(load_run("whole").predict(X), whole.predict(X))
     assert {path.name for path in tmp_path.iterdir()} == {"cut", "whole"}  # no file of theirs
     assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.night
+@pytest.mark.parametrize("name", LIBRARIES)
+def test_a_killed_run_goes_on(name: str, tmp_path: Path, ckcv: Any) -> None:
+    words = ["run", "sklearn:breast_cancer", "--learner", name, "--k", "3,4", "--n-splits", "5", "--yes"]
+    words += ["--backend", "serial", "--out"]
+    command = [sys.executable, "-m", "ckcv_ray", *words, str(tmp_path / "cut")]
+    with subprocess.Popen(command, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL) as process:
+        while not list((tmp_path / "cut").glob("log/*")):
+            assert process.poll() is None
+        os.kill(process.pid, signal.SIGKILL)
+    code, shown, _ = ckcv("--trust", name, "status", tmp_path / "cut")
+    assert (code, "is not finished" in shown) == (0, True)
+    for out in ("cut", "whole"):
+        code, _, messages = ckcv(*words, tmp_path / out)
+        assert code == 0, messages
+    assert same_files(tmp_path / "cut", tmp_path / "whole")
 
 
 @pytest.mark.parametrize("name", LIBRARIES)
