@@ -105,15 +105,23 @@ class Booster:
             raise ValueError(f"it is a model of {found} columns, and there are {n_features}")
         return booster
 
-    def fit(self, X: Rows, y: NDArray[Any]) -> Self:
-        """Fit to rows X [n, d] with class numbers, or numbers, y [n]."""
+    def fit(self, X: Rows, y: NDArray[Any], sample_weight: NDArray[np.float64] | None = None) -> Self:
+        """Fit to rows X [n, d] with class numbers, or numbers, y [n], and weights [n] if they have any.
+
+        If it is to stop early, a tenth of the rows, drawn by its seed, says when.
+        """
         self.n_features_in_ = X.shape[1]
         if self.classifies:
             self.classes_, y = np.unique(y, return_inverse=True)
+        options: dict[str, Any] = {}
+        train = np.arange(len(X))
         if self._stops:
-            self._fit_until(X, y)
-        else:
-            self.estimator.fit(X, y)
+            train, stop = self._divide(y)
+            options = {"eval_set": [(X[stop], y[stop])]}
+            options |= {"verbose": False} if self.library == XGBOOST else {}
+        if sample_weight is not None:
+            options["sample_weight"] = sample_weight[train]
+        self.estimator.fit(X[train], y[train], **options)
         return self
 
     @property
@@ -173,18 +181,19 @@ class Booster:
         given = self.estimator.get_params(deep=False)
         return any(given.get(name) is not None for name in LIBRARIES[self.library].stop)
 
-    def _fit_until(self, X: Rows, y: NDArray[Any]) -> None:
-        """Fit until a tenth of the rows, drawn by the estimator's seed, is predicted no better."""
+    def _divide(self, y: NDArray[Any]) -> Any:
+        """Return the numbers of the rows to fit to, and of those that say when to stop."""
         from sklearn.model_selection import train_test_split
 
-        counts = np.unique(y, return_counts=True)[1] if self.classifies else np.zeros(0)
-        strata = y if self.classifies and counts.min() > 1 and len(counts) <= STOP_SHARE * len(y) else None
-        seed = self.estimator.get_params(deep=False).get("random_state")
-        X, X_stop, y, y_stop = train_test_split(
-            X, y, test_size=STOP_SHARE, random_state=seed, stratify=strata
+        given = self.estimator.get_params(deep=False)
+        _, counts = np.unique(y, return_counts=True)
+        some_of_each = self.classifies and counts.min() > 1 and len(counts) <= STOP_SHARE * len(y)
+        return train_test_split(
+            np.arange(len(y)),
+            test_size=STOP_SHARE,
+            random_state=given.get("random_state") or given.get("random_seed") or 0,
+            stratify=y if some_of_each else None,
         )
-        quiet = {"verbose": False} if self.library == XGBOOST else {}
-        self.estimator.fit(X, y, eval_set=[(X_stop, y_stop)], **quiet)
 
 
 def wrap(estimator: Any) -> Any:

@@ -206,6 +206,8 @@ class BoosterCodec(EstimatorCodec):
         estimator = template.copy([0] * len(template.unseeded))
         with collect_warnings(), guard(True):
             booster = Booster.load(estimator, classes, n_features, row["model"])
+            if classes and booster.predict_proba(task.X[:1]).shape != (1, len(classes)):
+                raise ValueError(f"it is no model of {len(classes)} classes")
         model = FittedEstimator(setting, booster, task.n_classes, foreign=True)
         model.predict_outputs(task.X[:1], frozenset())
         return model

@@ -238,6 +238,7 @@ def test_a_damaged_model_is_refused(name: str) -> None:
         {"model": b""},
         {"classes": [0, 2, 1]},
         {"classes": [0, 1, 7]},
+        {"classes": [0, 1]},
         {"classes": []},
         {"classes": [1]},
         {"setting": json.dumps({"reg_alpha": 1})},
@@ -361,6 +362,12 @@ def test_weights_of_classes_are_those_of_the_library() -> None:
             class_weight={1: 5.0, 2: 2.0},
         )  # fmt: skip
         assert np.array_equal(labels, alone.fit(task.X[train], task.y[train]).predict(task.X))
+
+
+def test_a_class_of_a_library_that_is_missing_is_refused_likewise(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "lightgbm", None)
+    with pytest.raises(InputError, match=r"pip install ckcv-ray\[boosting\]$"):
+        Study.of(learner="lightgbm:LGBMClassifier")
 
 
 def test_a_pipeline_is_scored_but_not_stored() -> None:
