@@ -125,9 +125,15 @@ class Booster:
         return self
 
     @property
+    def n_rounds(self) -> int:
+        """Number of rounds of the fit."""
+        return ROUND_COUNTS[self.library](self.estimator)
+
+    @property
     def n_iter_(self) -> int:
-        """Number of rounds that predictions use."""
-        return self.rounds or ROUND_COUNTS[self.library](self.estimator)
+        """Number of rounds that were asked for, or of a fit that may stop early those that it has."""
+        asked = self.estimator.get_params(deep=False).get(LIBRARIES[self.library].rounds)
+        return self.n_rounds if asked is None or self._stops else asked
 
     def first(self, rounds: int) -> Self:
         """Return what predicts by the first rounds alone."""

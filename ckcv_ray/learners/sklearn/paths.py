@@ -150,23 +150,19 @@ class LibraryRounds(EstimatorPath):
     @property
     def n_iter(self) -> NDArray[np.int64]:
         """Rounds of each fit."""
-        return np.array([models.count_iterations(fit.estimator) for fit in self._fits], np.int64)
+        return np.array([setting[str(self.parameter)] for setting in self.settings], np.int64)
 
     def labels(self) -> Classes:
-        """Return the labels after each number of rounds."""
-        return np.array([*map(self.split.labels, self._fits)])
-
-    @cached_property
-    def _fits(self) -> list[Fit]:
-        """The fits: one cut after each number of rounds, unless it has fewer rounds than it was asked for.
+        """Return the labels of one fit after each number of rounds, unless it has fewer than were asked for.
 
         LightGBM leaves out rounds in which no split was found, and others take their numbers.
         """
-        counts = [setting[str(self.parameter)] for setting in self.settings]
-        longest = self.split.fit(self.settings[-1])
-        if models.count_iterations(longest.estimator) < counts[-1]:
-            return [*map(self.split.fit, self.settings[:-1]), longest]
-        return [longest._replace(estimator=longest.estimator.first(count)) for count in counts]
+        longest, counts = self.split.fit(self.settings[-1]), self.n_iter.tolist()
+        if longest.estimator.n_rounds < counts[-1]:
+            fits = [*map(self.split.fit, self.settings[:-1]), longest]
+        else:
+            fits = [longest._replace(estimator=longest.estimator.first(count)) for count in counts]
+        return np.array([*map(self.split.labels, fits)])
 
 
 class XGBoostRounds(LibraryRounds):

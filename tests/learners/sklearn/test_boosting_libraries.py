@@ -227,6 +227,17 @@ def test_a_folder_does_not_decide_what_is_imported_or_parsed(
         assert f"ckcv --trust {name}" in shown + messages
 
 
+def test_naming_one_of_several_learners_trusts_it_and_a_file_does_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(spec, "_trusted", {"sklearn"})
+    study = Study.of(learner="tree,lightgbm", k=3)
+    assert Study.from_json(study.to_json()) == study
+    monkeypatch.setattr(spec, "_trusted", {"sklearn"})
+    with pytest.raises(InputError, match="ckcv --trust lightgbm"):
+        Study.from_json(study.to_json())
+
+
 @pytest.mark.parametrize("name", LIBRARIES)
 def test_a_damaged_model_is_refused(name: str) -> None:
     learner, task = make(name, **SMALL[name]), TASKS["three classes"]
