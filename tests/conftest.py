@@ -44,6 +44,7 @@ PROCESSES = frozenset(  # folders and files whose tests start processes, compile
         "test_backends",
         "test_bad_arguments",
         "test_bad_input",
+        "test_boosting_libraries",
         "test_bounds",
         "test_clock",
         "test_decomposition",
@@ -83,6 +84,7 @@ SLOW = PROCESSES | frozenset(  # and those that take too long for --quick
     [
         "test_assess",
         "test_baseline",
+        "test_boosters",
         "test_choice_runs",
         "test_class_weights",
         "test_contained_fits",

@@ -7,12 +7,12 @@ from ckcv_ray.learners.base import Learner
 from ckcv_ray.learners.choice import Choice
 from ckcv_ray.learners.nystroem.learner import NystroemSVM
 from ckcv_ray.learners.ridge import Ridge
-from ckcv_ray.learners.sklearn import NAMED, REGRESSORS, AnyEstimator
+from ckcv_ray.learners.sklearn import BOOSTING, NAMED, REGRESSORS, AnyEstimator
 from ckcv_ray.learners.svm.learner import GaussianSVM
 from ckcv_ray.validation import MOST
 
 BUILT_IN: tuple[Any, ...] = (GaussianSVM, NystroemSVM, *NAMED, Ridge, *REGRESSORS, AnyEstimator)
-LEARNERS: dict[str, Any] = {learner.name: learner for learner in (*BUILT_IN, Choice)}
+LEARNERS: dict[str, Any] = {learner.name: learner for learner in (*BUILT_IN, *BOOSTING, Choice)}
 DEFAULT = GaussianSVM
 ALL = "all"  # the learners of ZOO that suit the table's size
 ZOO = {  # number of rows up to which each is among all; of equals the simplest, which comes first, wins

@@ -30,6 +30,8 @@ from ckcv_ray.engine.race import RaceQueue
 from ckcv_ray.errors import InputError, StoreError, cut, cut_list, plain, pluralize
 from ckcv_ray.learners.base import Setting
 from ckcv_ray.learners.ensemble import Ensemble, to_pickles
+from ckcv_ray.learners.sklearn.allowed import LIBRARY
+from ckcv_ray.learners.sklearn.spec import list_packages
 from ckcv_ray.records.candidates import find_winner, summarize_search
 from ckcv_ray.runs.finish import measure
 from ckcv_ray.runs.load import replay
@@ -102,6 +104,9 @@ def _verify(folder: RunFolder, refit: Refit, test: Test = None) -> Verification:
         result.differences.extend(map(plain, _check_digests(folder)))
         result.recomputed.append(f"the SHA-256 of {pluralize(len(folder.names()), 'file')}")
         problem = folder.problem()
+        result.trusted.extend(
+            f"{name}, whose code fits and reads models (--trust)" for name in _list_foreign(problem)
+        )
         if not problem.scores:
             found = _check_run(folder, problem, result, refit, test)
         elif test is None:
@@ -110,6 +115,12 @@ def _verify(folder: RunFolder, refit: Refit, test: Test = None) -> Verification:
             raise InputError("test is for ckcv run: the scores of a procedure have no other rows")
         result.differences.extend(map(plain, found))
     return result
+
+
+def _list_foreign(problem: Problem) -> list[str]:
+    """Return the packages, other than scikit-learn, that the study's estimators are of."""
+    specs = (getattr(learner, "spec", None) for learner in problem.study.learner.by_label.values())
+    return sorted({name for spec in specs for name in list_packages(spec)} - {LIBRARY})
 
 
 def _check_digests(folder: RunFolder) -> Iterator[str]:

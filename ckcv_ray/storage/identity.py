@@ -107,8 +107,10 @@ def _learners_in(study: Any) -> list[str]:
 
 
 def _packages_in(study: Any) -> list[str]:
-    """Return the packages that the estimators in the JSON of a study are of."""
-    return [name for learner in _describe_learners(study) for name in list_packages(learner.get("estimator"))]
+    """Return the packages that the estimators in the JSON of a study are of, named or by a short name."""
+    named = [learner.get("estimator") for learner in _describe_learners(study)]
+    named += [getattr(LEARNERS.get(name), "spec", None) for name in _learners_in(study)]
+    return [package for estimator in named for package in list_packages(estimator)]
 
 
 def _describe_learners(study: Any) -> list[dict[str, Any]]:

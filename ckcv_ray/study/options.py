@@ -164,6 +164,7 @@ def _choose_learners(
         elif name == "" and len(named) > 1:
             raise InputError(f"{SEVERAL}={quote(asked[SEVERAL])} has an empty name: name a learner there")
         kind = kind or known[check_choice(SEVERAL, name, known)]
+        _trust_named(getattr(kind, "spec", None))
         if label in [part.label for part in found]:
             raise InputError(f"{SEVERAL}={quote(asked[SEVERAL])} names {label} twice: leave one out")
         found.append(

@@ -18,6 +18,7 @@ GridSearchCV's smallest.
 
     python jobs/benchmarks/search.py
     python jobs/benchmarks/search.py --learners boosting,tree --data breast_cancer --repeats 3 --json
+    python jobs/benchmarks/search.py --learners xgboost,lightgbm,catboost
 """
 
 import sys
@@ -54,9 +55,11 @@ from ckcv_ray.engine.evaluate import share
 from ckcv_ray.engine.loop import work
 from ckcv_ray.engine.race import RaceQueue
 from ckcv_ray.engine.recorder import make_recorder
+from ckcv_ray.learners.sklearn.boosting_libraries import BOOSTING
 from ckcv_ray.learners.sklearn.learner import EstimatorLearner
+from ckcv_ray.learners.sklearn.libraries import prepare
 from ckcv_ray.learners.sklearn.named import NAMED
-from ckcv_ray.learners.sklearn.spec import complete_names
+from ckcv_ray.learners.sklearn.spec import complete_names, list_packages, trust
 from ckcv_ray.runs.run import check_job, never, run_work
 from ckcv_ray.study import Problem
 from ckcv_ray.tables.task import Task
@@ -66,7 +69,7 @@ LEARNERS = ("boosting", "forest", "neighbors", "tree", "naive_bayes", "linear")
 DATA = ("breast_cancer", "made_up")
 LAST = "ray_joblib"
 LONG = 5.0  # seconds of loky's search from which on ours must not be slower
-KNOWN = {learner.name: learner for learner in NAMED}
+KNOWN = {learner.name: learner for learner in (*NAMED, *BOOSTING)}
 
 
 class Search(NamedTuple):
@@ -105,6 +108,8 @@ def make_search(learner: EstimatorLearner, task: Task, k: int, splits: int) -> S
     study = Study.paper(k=k, n_splits=splits, criterion="mean_error").with_learner(learner)
     problem = Problem.of(study, task)
     estimator = learner.build()
+    prepare(estimator)  # one thread, and no output
+    estimator.set_params(**complete_names(estimator, dict.fromkeys(seeded, 0)))
     params = complete_names(estimator, {name: list(values) for name, values in learner.all_values.items()})
     cv = [problem.rows(Stage.SELECT, 0, i) for i in range(problem.sizes[0].n_splits)]
     grid = GridSearchCV(estimator, params, scoring="accuracy", cv=cv, refit=False, error_score="raise")
@@ -262,6 +267,8 @@ def main(
     if procedures:
         usual.main(learners, repeats=repeats, workers=workers, as_json=as_json)
         return
+    for package in list_packages({name: KNOWN[name].spec for name in learners.split(",")}):
+        trust(package)
     tasks = {name: load(name) for name in data.split(",")}
     rows: dict[str, dict[str, Any]] = {}
     with ExitStack() as stack:

@@ -48,6 +48,7 @@ from ckcv_ray import Execution, Study, evaluate, load_run, run
 from ckcv_ray.errors import CKCVError
 from ckcv_ray.learners.sklearn import packing
 from ckcv_ray.learners.sklearn.allowed import table
+from ckcv_ray.learners.sklearn.libraries import LIBRARIES
 from ckcv_ray.runs.load import load_scores, replay
 from ckcv_ray.runs.report import make_page
 
@@ -144,6 +145,7 @@ def list_specs(place: Path) -> list[Any]:
         {"class": "subprocess:Popen", "params": {"args": ["touch", str(place)]}},
         {"class": "os:system", "params": {"command": f"touch {place}"}},
         {"class": "evil_module:Evil"},
+        {"class": "lightgbm.sklearn:LGBMClassifier"},
         {"class": "sklearn.evil_module:Evil"},
         {"class": "sklearn.datasets:fetch_openml"},
         {"class": "sklearn.experimental.enable_halving_search_cv:HalvingGridSearchCV"},
@@ -204,7 +206,9 @@ def put_study(rng: np.random.Generator, folder: Path, place: Path) -> None:
     learner = content[kind]["learner"]
     specs, spaces = list_specs(place), list_spaces(place)
     if rng.random() < 0.7:
-        learner = {"name": "estimator", "estimator": specs[rng.integers(len(specs))]}
+        learners = [{"name": "estimator", "estimator": spec} for spec in specs]
+        learners += [{"name": library} for library in LIBRARIES]
+        learner = learners[rng.integers(len(learners))]
     if rng.random() < 0.4:
         learner["param"] = spaces[rng.integers(len(spaces))]
     content[kind]["learner"] = learner

@@ -21,6 +21,7 @@ if __name__ == "__main__":  # import from the repository, not from this folder
 
 import json
 import subprocess
+import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, date, datetime
@@ -105,6 +106,13 @@ def weekly_jobs(name: str) -> list[list[str]]:
 def hostile_job(folders: int) -> list[str]:
     """Return the command that reads run folders made to attack their reader."""
     return [sys.executable, str(ROOT / "jobs" / "faults" / "hostile.py"), "--folders", str(folders)]
+
+
+def boosting_job() -> list[str]:
+    """Return the command that installs the boosting libraries, which only tests of the night need."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    wanted = project["optional-dependencies"]["boosting"]
+    return [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *wanted]
 
 
 def tests_job() -> list[str]:
@@ -192,7 +200,8 @@ def main(
     (jobs/faults/hostile.py); a finding is an alarm.
 
     With --tests, the tests marked night run as well (studies and benchmarks of the documentation, Ray jobs,
-    and other long tests); they need the packages of the group test. A failure is an alarm.
+    and other long tests); they need the packages of the group test, and install those of the group boosting
+    from the package registry. A failure is an alarm.
 
     With --weekly, the night of a Sunday (by its name, a date) also installs the lower bounds of all
     dependencies, then their newest versions, and passes the commands with each (jobs/floors; needs the
@@ -211,7 +220,7 @@ def main(
     file = out / PAGE
     print(json.dumps(to_json(verdict, file)) if as_json else text(verdict, file))
     others = [hostile_job(hostile)] if hostile else []
-    others += ([tests_job()] if tests else []) + (weekly_jobs(name) if weekly else [])
+    others += ([boosting_job(), tests_job()] if tests else []) + (weekly_jobs(name) if weekly else [])
     failed = run_jobs(others)
     for job in failed:
         print(f"ALARM {job} failed", file=sys.stderr)

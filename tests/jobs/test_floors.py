@@ -89,6 +89,12 @@ def test_a_night_runs_what_the_check_leaves_to_it(request: pytest.FixtureRequest
     assert (words[words.index("-m", 2) + 1], words[-1]) == ("night", str(ROOT / "tests"))
 
 
+def test_a_night_installs_the_libraries_that_its_tests_need() -> None:
+    words = nightly.boosting_job()
+    assert words[:4] == [sys.executable, "-m", "pip", "install"]
+    assert any(word.startswith("catboost>=") for word in words)
+
+
 def test_it_needs_nothing_installed_to_say_what_it_does() -> None:
     command = [sys.executable, "-S", str(ROOT / "jobs" / "floors"), "--help"]
     done = subprocess.run(command, capture_output=True, text=True, env={})

@@ -27,7 +27,9 @@ from ckcv_ray.learners.class_weight import (
     compute_weights,
     match_labels,
 )
-from ckcv_ray.learners.sklearn.model import EstimatorCodec, is_foreign
+from ckcv_ray.learners.sklearn.allowed import list_classes
+from ckcv_ray.learners.sklearn.libraries import BOOSTERS
+from ckcv_ray.learners.sklearn.model import BoosterCodec, EstimatorCodec, is_foreign
 from ckcv_ray.learners.sklearn.packing import last_step
 from ckcv_ray.learners.sklearn.paths import Block, EstimatorPath, Plain, find_sharing
 from ckcv_ray.learners.sklearn.space import Values, check_space, list_settings
@@ -92,6 +94,7 @@ class EstimatorLearner(Learner):
     name: ClassVar[str]
     spec: ClassVar[Spec]
     values: ClassVar[Values] = {}
+    defaults: ClassVar[Values] = {}
     kinds: ClassVar[frozenset[Kind]] = CLASS_KINDS
     convergence_advice: ClassVar[str] = "raise max_iter, or narrow the search space"
 
@@ -132,8 +135,9 @@ class EstimatorLearner(Learner):
 
     @cached_property
     def codec(self) -> Codec:
-        """What stores estimators in the format of skops."""
-        return EstimatorCodec(self.spec, set(self.all_values))
+        """What stores estimators in the format of skops, or of their own library."""
+        kind = BoosterCodec if self.spec["class"] in BOOSTERS else EstimatorCodec
+        return kind(self.spec, set(self.all_values))
 
     @cached_property
     def outputs(self) -> frozenset[Output]:
@@ -183,7 +187,7 @@ class EstimatorLearner(Learner):
         """Return the learner with the estimator's default of each parameter whose values are not given."""
         if self.sample is not None:
             return self
-        defaults, given = list_parameters(self.build()), self.param or {}
+        defaults, given = list_parameters(self.build()) | self.defaults, self.param or {}
         return replace(self, param={name: given.get(name, (defaults[name],)) for name in self.all_values})
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
@@ -230,7 +234,17 @@ class EstimatorTrainer(Trainer):
         return float(n_train + OVERHEAD_ROWS)
 
     def check_storable(self, task: Task) -> None:
-        """Check that models can be stored; see ``storable``."""
+        """Check that models can be stored; see ``storable``.
+
+        Raises:
+            InputError: they cannot.
+        """
+        spec = self.learner.spec
+        if inside := [path for path in list_classes(spec) if path in BOOSTERS]:
+            raise InputError(
+                f"models of estimator {spec['class']} cannot be stored: {inside[0]} has the format of its "
+                "library, for itself alone: give it without other steps, or score the whole by ckcv evaluate"
+            )
         check_storable(self.learner, self.learner.spec, chain(*self.learner.space.paths), task)
 
     def load(self) -> None:
@@ -273,7 +287,8 @@ class WeightedLearner(EstimatorLearner):
             return None if self._class_weight == EQUALLY else BALANCED
         weight = compute_weights(self._class_weight, task.classes, y)
         present = np.unique(y).tolist()
-        by_position = type(last_step(self.build())).__name__ in WEIGHTS_BY_POSITION
+        by_position = self.spec["class"] in BOOSTERS
+        by_position |= type(last_step(self.build())).__name__ in WEIGHTS_BY_POSITION
         keys = range(len(present)) if by_position else present
         return {key: float(weight[c]) for key, c in zip(keys, present, strict=True)}
 
@@ -352,7 +367,10 @@ class AnyEstimator(WeightedLearner):
 
         return NUMBER_KINDS if is_regressor(self.build()) else CLASS_KINDS
 
-    storable: ClassVar[bool] = False
+    @property
+    def storable(self) -> bool:
+        """Whether its library has a format for its models; of others some are tried."""
+        return self.spec["class"] in BOOSTERS
 
     @property
     def trees(self) -> bool:

@@ -17,8 +17,10 @@ from ckcv_ray.core.scores import Output, Outputs
 from ckcv_ray.learners.base import STATUSES, Codec, Model, Predicted, Setting, Status, try_model
 from ckcv_ray.learners.foreign import contain, preserve_state
 from ckcv_ray.learners.sklearn.allowed import LIBRARY, list_classes
+from ckcv_ray.learners.sklearn.boosters import Booster
 from ckcv_ray.learners.sklearn.packing import last_step, pack, unpack
 from ckcv_ray.learners.sklearn.spec import Spec
+from ckcv_ray.learners.sklearn.templates import make_template
 from ckcv_ray.tables.target import Rows
 from ckcv_ray.tables.task import Task
 
@@ -97,6 +99,8 @@ class FittedEstimator(Model):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the estimator in its canonical form: equal models are equal bytes."""
+        if isinstance(self.estimator, Booster):
+            return FittedEstimator, (self.setting, self.estimator, self.n_classes, True)
         return FittedEstimator.of, (self.setting, self.content, self.n_classes, self.n_features)
 
     @property
@@ -106,8 +110,8 @@ class FittedEstimator(Model):
 
     @cached_property
     def content(self) -> bytes:
-        """The estimator as bytes; see ``packing``."""
-        return pack(self.estimator)
+        """The estimator as bytes; see ``packing`` and ``boosters``."""
+        return self.estimator.content if isinstance(self.estimator, Booster) else pack(self.estimator)
 
 
 class EstimatorCodec(Codec):
@@ -156,6 +160,70 @@ class EstimatorCodec(Codec):
     def same(self, a: FittedEstimator, b: FittedEstimator) -> bool:
         """Return whether two models are equal in every bit."""
         return a.setting == b.setting and a.content == b.content
+
+
+class BoosterCodec(EstimatorCodec):
+    """Models of XGBoost, LightGBM or CatBoost in the format of their library, with settings and classes.
+
+    A model of training rows of a single class has no content: it predicts this class.
+    """
+
+    schema: ClassVar[pa.Schema] = pa.schema(
+        [("setting", pa.string()), ("classes", pa.list_(pa.int64())), ("model", pa.binary())]
+    )
+
+    def table(self, models: Sequence[FittedEstimator], task: Task) -> pa.Table:
+        """Return a table with a row of ``schema`` for each model."""
+        rows = [(json.dumps(dict(model.setting)), *_describe_booster(model)) for model in models]
+        return pa.Table.from_pylist(
+            [dict(zip(self.schema.names, row, strict=True)) for row in rows], schema=self.schema
+        )
+
+    def from_table(self, table: pa.Table, task: Task) -> list[FittedEstimator]:
+        """Return the models stored in a table; each must be able to predict a row of the task."""
+        return [self._read(row, task) for row in table.select(self.schema.names).to_pylist()]
+
+    def max_row_values(self, task: Task) -> int:
+        """Return the number of columns, and of classes."""
+        return len(self.schema) + task.n_classes
+
+    def same(self, a: FittedEstimator, b: FittedEstimator) -> bool:
+        """Return whether two models are equal in every bit."""
+        return a.setting == b.setting and _describe_booster(a) == _describe_booster(b)
+
+    def _read(self, row: Mapping[str, Any], task: Task) -> FittedEstimator:
+        setting, classes = json.loads(row["setting"]), row["classes"]
+        if not isinstance(setting, dict) or set(setting) != self.parameters:
+            raise ValueError("its setting does not name the learner's parameters")
+        known = bool(classes) == bool(task.n_classes) and all(0 <= c < task.n_classes for c in classes)
+        if not known or classes != sorted(set(classes)):
+            raise ValueError("its classes are not those of the task, in ascending order")
+        n_features = task.X.shape[1]
+        if len(classes) == 1:
+            if row["model"]:
+                raise ValueError("it has a model, and a single class")
+            return FittedEstimator(setting, _fit_constant(classes[0], n_features), task.n_classes)
+        template = make_template(json.dumps(self.spec), row["setting"])
+        estimator = template.copy([0] * len(template.unseeded))
+        with collect_warnings(), guard(True):
+            booster = Booster.load(estimator, classes, n_features, row["model"])
+            if classes and booster.predict_proba(task.X[:1]).shape != (1, len(classes)):
+                raise ValueError(f"it is no model of {len(classes)} classes")
+        model = FittedEstimator(setting, booster, task.n_classes, foreign=True)
+        model.predict_outputs(task.X[:1], frozenset())
+        return model
+
+
+def _describe_booster(model: FittedEstimator) -> tuple[list[int], bytes]:
+    """Return the classes of a model, and its content: none if there is a single class."""
+    classes = np.asarray(model.estimator.classes_).tolist()
+    return classes, b"" if len(classes) == 1 else model.content
+
+
+def _fit_constant(label: int, n_features: int) -> Any:
+    from sklearn.dummy import DummyClassifier
+
+    return DummyClassifier(strategy="most_frequent").fit(np.zeros((1, n_features)), [label])
 
 
 def is_foreign(estimator: Any) -> bool:

@@ -19,6 +19,7 @@ from ckcv_ray.core.measures import Measure
 from ckcv_ray.learners.base import Setting
 from ckcv_ray.learners.sklearn import model as models
 from ckcv_ray.learners.sklearn.growth import growth
+from ckcv_ray.learners.sklearn.libraries import CATBOOST, LIBRARIES, LIGHTGBM, XGBOOST, shares_rounds
 from ckcv_ray.learners.sklearn.model import FittedEstimator
 from ckcv_ray.learners.sklearn.packing import last_step
 from ckcv_ray.learners.sklearn.split import Fit, SplitFits, fit_model
@@ -130,6 +131,59 @@ class Rounds(EstimatorPath):
         wanted = set(self.n_iter.tolist())
         number = [_choose_class(decision) for count, decision in rounds if count in wanted]
         return np.asarray(fit.last.classes_[np.array(number)], np.int32)
+
+
+class LibraryRounds(EstimatorPath):
+    """Rounds of XGBoost, LightGBM or CatBoost, of which predictions may use the first.
+
+    Attributes:
+        package: which of them.
+    """
+
+    package: ClassVar[str]
+
+    @classmethod
+    def applies(cls, estimator: Any) -> bool:
+        """Return whether an estimator's first rounds do not depend on their number."""
+        return shares_rounds(estimator, cls.package)
+
+    @property
+    def n_iter(self) -> NDArray[np.int64]:
+        """Rounds of each fit."""
+        return np.array([setting[str(self.parameter)] for setting in self.settings], np.int64)
+
+    def labels(self) -> Classes:
+        """Return the labels of one fit after each number of rounds, unless it has fewer than were asked for.
+
+        LightGBM leaves out rounds in which no split was found, and others take their numbers.
+        """
+        longest, counts = self.split.fit(self.settings[-1]), self.n_iter.tolist()
+        if longest.estimator.n_rounds < counts[-1]:
+            fits = [*map(self.split.fit, self.settings[:-1]), longest]
+        else:
+            fits = [longest._replace(estimator=longest.estimator.first(count)) for count in counts]
+        return np.array([*map(self.split.labels, fits)])
+
+
+class XGBoostRounds(LibraryRounds):
+    """Rounds of XGBoost."""
+
+    package = XGBOOST
+    parameter = LIBRARIES[XGBOOST].rounds
+
+
+class LightGBMRounds(LibraryRounds):
+    """Rounds of LightGBM."""
+
+    package = LIGHTGBM
+    parameter = LIBRARIES[LIGHTGBM].rounds
+
+
+class CatBoostRounds(LibraryRounds):
+    """Rounds of CatBoost."""
+
+    package = CATBOOST
+    parameter = LIBRARIES[CATBOOST].rounds
 
 
 class Trees(EstimatorPath):
@@ -267,7 +321,10 @@ class Smoothing(EstimatorPath):
         return np.array(found).astype(np.int32)
 
 
-SHARING: tuple[type[EstimatorPath], ...] = (Rounds, Trees, Neighbours, Pruning, Smoothing)
+SHARING: tuple[type[EstimatorPath], ...] = (
+    *(Rounds, Trees, Neighbours, Pruning, Smoothing),
+    *(XGBoostRounds, LightGBMRounds, CatBoostRounds),
+)
 
 
 def find_sharing(estimator: Any) -> type[EstimatorPath]:

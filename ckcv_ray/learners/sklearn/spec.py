@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from functools import cache
 from importlib import import_module
+from math import isnan
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,13 @@ from ckcv_ray.learners.sklearn.allowed import (
     is_listed,
     list_classes,
     list_namesakes,
+)
+from ckcv_ray.learners.sklearn.libraries import (
+    INSTALL,
+    LIBRARIES,
+    check_parameters,
+    find_library,
+    list_declared,
 )
 from ckcv_ray.validation import expect, quote
 
@@ -51,6 +59,15 @@ def trust(package: str) -> None:
     """
     expect("package", package, str, "the name of a package, such as 'xgboost'")
     _trusted.add(package.partition(".")[0])
+
+
+def check_trusted(name: str, package: str) -> None:
+    """Raise UntrustedError unless a package may be imported for what is named."""
+    if package not in _trusted:
+        raise UntrustedError(
+            f"{name}: importing {package} runs its code, which a run folder must not decide: if you "
+            f"trust it, ckcv --trust {package}, or ckcv_ray.trust({package!r})"
+        )
 
 
 def is_trusted(path: str) -> bool:
@@ -139,7 +156,8 @@ def list_parameters(estimator: Any) -> dict[str, Any]:
     if isinstance(steps, list) and steps:
         last = f"{steps[-1][0]}__"
         every = {n.removeprefix(last): v for n, v in every.items() if n.startswith(last)} | every
-    return every
+        return list_declared(steps[-1][1]) | every
+    return list_declared(estimator) | every
 
 
 def complete_names(estimator: Any, setting: Mapping[str, Any]) -> dict[str, Any]:
@@ -157,6 +175,7 @@ def complete_names(estimator: Any, setting: Mapping[str, Any]) -> dict[str, Any]
                 f"param {name!r} is not a parameter of {type(estimator).__name__}: did you mean "
                 f"{' or '.join(near)}?"
             )
+    check_parameters("param", steps[-1][1] if (steps := known.get("steps")) else estimator, setting)
     return {name if name in known else f"{last}{name}": value for name, value in setting.items()}
 
 
@@ -167,8 +186,11 @@ def _describe(name: str, estimator: Any) -> Spec:
         for key, parameter in inspect.signature(kind.__init__).parameters.items()
         if parameter.default is not inspect.Parameter.empty
     }
+    if find_library(estimator):  # XGBoost's declare no parameters, and list all
+        defaults = kind().get_params(deep=False) | defaults
     given = estimator.get_params(deep=False)
     changed = {key: value for key, value in given.items() if not _is_default(value, defaults, key)}
+    check_parameters(name, estimator, changed)
     spec: Spec = {"class": find_path(name, kind)}
     if changed:
         spec["params"] = {key: _to_json(f"{name}.{key}", value) for key, value in sorted(changed.items())}
@@ -179,6 +201,8 @@ def _is_default(value: Any, defaults: Mapping[str, Any], key: str) -> bool:
     if key not in defaults:
         return False
     default = defaults[key]
+    if isinstance(value, float) and isinstance(default, float) and isnan(value) and isnan(default):
+        return True
     return value is default or (
         type(value) is type(default) and not hasattr(value, "fit") and value == default
     )
@@ -230,9 +254,11 @@ def _build(name: str, spec: Mapping[str, Any]) -> Any:
     expect(f"{name}.params", params, Mapping, "a mapping of parameters")
     kind = _import_class(name, spec.get("class"))
     try:
-        return kind(**{key: _build_value(f"{name}.{key}", value) for key, value in params.items()})
+        built = kind(**{key: _build_value(f"{name}.{key}", value) for key, value in params.items()})
     except TypeError as error:
         raise InputError(f"{name}: {error}") from None
+    check_parameters(name, built, params)
+    return built
 
 
 def _build_value(name: str, value: Any) -> Any:
@@ -253,17 +279,14 @@ def _import_class(name: str, path: Any) -> Any:
     if not (isinstance(path, str) and path.count(":") == 1 and all(path.split(":"))):
         raise InputError(f"{name}={quote(path)}: expected {CLASS_FORM}")
     module, _, attribute = path.partition(":")
-    if (package := module.partition(".")[0]) not in _trusted:
-        raise UntrustedError(
-            f"{name}={path!r}: importing {package} runs its code, which a run folder must not decide: if you "
-            f"trust it, ckcv --trust {package}, or ckcv_ray.trust({package!r})"
-        )
+    check_trusted(f"{name}={path!r}", package := module.partition(".")[0])
     if is_listed(path):
         check_class(name, path)
     try:
         found = import_module(module)
     except ImportError as error:
-        raise InputError(f"{name}={path!r}: {error}: install it, or correct the name") from None
+        mend = INSTALL if package in LIBRARIES else "install it, or correct the name"
+        raise InputError(f"{name}={path!r}: {error}: {mend}") from None
     kind = getattr(found, attribute, None)
     if kind is None:
         near = get_close_matches(attribute, dir(found), n=3)

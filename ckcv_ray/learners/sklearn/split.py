@@ -11,6 +11,7 @@ from ckcv_ray.core.arrays import Classes, Index
 from ckcv_ray.learners.base import Setting
 from ckcv_ray.learners.seeds import draw_seeds, make_seed_sequence
 from ckcv_ray.learners.sklearn import model as models
+from ckcv_ray.learners.sklearn.boosters import wrap
 from ckcv_ray.learners.sklearn.model import FittedEstimator
 from ckcv_ray.learners.sklearn.packing import last_step
 from ckcv_ray.learners.sklearn.templates import Template
@@ -157,7 +158,7 @@ class SplitFits:
         estimator = template.copy(draw_seeds(self.seeds, len(template.unseeded)))
         if (weights := self.estimators.class_weights(self.task, self.y)) is not None:
             last_step(estimator).set_params(class_weight=weights)
-        return estimator
+        return wrap(estimator)
 
     def _fit_rows(self, estimator: Any, X: Rows) -> int:
         return models.fit(estimator, X, self.y, self.estimators.foreign, self._global_seed)

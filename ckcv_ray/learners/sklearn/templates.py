@@ -6,6 +6,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from ckcv_ray.learners.sklearn.allowed import check_setting
+from ckcv_ray.learners.sklearn.libraries import prepare
 from ckcv_ray.learners.sklearn.packing import last_step
 from ckcv_ray.learners.sklearn.spec import build, complete_names
 
@@ -52,6 +53,8 @@ def make_template(spec: str, setting: str) -> Template:
     for name, value in names.items():
         check_setting("param", described, name, value)
     estimator.set_params(**names)
+    for part in (estimator, *estimator.get_params(deep=True).values()):
+        prepare(part)
     every = estimator.get_params(deep=True)
     estimator.set_params(
         **{name: 1 for name in every if _last_name(name) == "n_jobs" and every[name] is not None}

@@ -1,0 +1,395 @@
+"""XGBoost, LightGBM and CatBoost: exact paths, their own formats, trust and silence."""
+
+import json
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import warnings
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from boosting import LIBRARIES, NAMES, REGRESSORS, make, marks
+from learner_contract import clouds, same_files
+from sklearn.datasets import load_diabetes, load_iris, make_classification
+from sklearn.model_selection import KFold, StratifiedKFold, cross_validate
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from ckcv_ray import Execution, InputError, Study, evaluate, load_run, run, trust, verify
+from ckcv_ray.errors import LackingError
+from ckcv_ray.learners import LEARNERS, AnyEstimator
+from ckcv_ray.learners.seeds import draw_seeds, make_seed_sequence
+from ckcv_ray.learners.sklearn import boosters, spec
+from ckcv_ray.learners.sklearn.libraries import LIBRARIES as TABLE
+from ckcv_ray.learners.sklearn.paths import LibraryRounds, Plain
+from ckcv_ray.tables.task import Task
+
+SERIAL = Execution("serial")
+CLASSES = {
+    "lightgbm": ("lightgbm:LGBMClassifier", "lightgbm:LGBMRegressor"),
+    "xgboost": ("xgboost:XGBClassifier", "xgboost:XGBRegressor"),
+    "catboost": ("catboost:CatBoostClassifier", "catboost:CatBoostRegressor"),
+}
+QUIET: dict[str, dict[str, Any]] = {
+    "lightgbm": {"n_jobs": 1, "verbose": -1, "deterministic": True, "force_col_wise": True},
+    "xgboost": {"n_jobs": 1, "verbosity": 0},
+    "catboost": {"thread_count": 1, "logging_level": "Silent", "allow_writing_files": False},
+}
+SMALL: dict[str, dict[str, Any]] = {
+    "lightgbm": {"learning_rate": 0.2, "min_child_samples": 5, "n_estimators": (2, 6), "num_leaves": (3, 7)},
+    "xgboost": {"learning_rate": 0.2, "max_depth": (1, 3), "n_estimators": (2, 6)},
+    "catboost": {"learning_rate": 0.2, "depth": (1, 3), "iterations": (2, 6)},
+}
+DRAWING: dict[str, dict[str, Any]] = {  # rounds that draw rows and columns
+    "lightgbm": {"subsample": 0.6, "subsample_freq": 1, "colsample_bytree": 0.5},
+    "xgboost": {"subsample": 0.6, "colsample_bynode": 0.5, "colsample_bytree": 0.7},
+    "catboost": {"rsm": 0.5, "random_strength": 2.0},
+}
+TASKS = {
+    "two classes": Task.of(*make_classification(160, 8, random_state=1)),
+    "three classes": Task.of(*load_iris(return_X_y=True)),
+    "five classes": Task.of(*make_classification(200, 12, n_informative=8, n_classes=5, random_state=2)),
+    "few rows": clouds(24, 2),
+}
+
+
+def theirs(name: str, number: int = 0, **params: Any) -> Any:
+    """An estimator of a library, as its users make it."""
+    module, _, kind = CLASSES[name][number].partition(":")
+    trust(module)
+    return getattr(import_module(module), kind)(**params)
+
+
+def small_study(name: str, **changes: Any) -> Study:
+    return Study.of(**{"learner": name, "param": SMALL[name], "k": (3, 4), "n_splits": 3} | changes)
+
+
+def halves(task: Task) -> tuple[Any, Any]:
+    order = np.random.default_rng(3).permutation(task.n)
+    return np.sort(order[: task.n // 2]), np.sort(order[task.n // 2 :])
+
+
+@pytest.mark.parametrize("data", TASKS)
+@pytest.mark.parametrize("drawing", [False, True])
+@pytest.mark.parametrize("name", LIBRARIES)
+def test_labels_after_some_rounds_are_those_of_a_fit_of_so_many(name: str, drawing: bool, data: str) -> None:
+    rounds = TABLE[name].rounds
+    more = DRAWING[name] if drawing else {}
+    space = {**SMALL[name], rounds: (1, 3, 10, 30), **{key: (value,) for key, value in more.items()}}
+    learner, task = make(name, **space), TASKS[data]
+    train, score = halves(task)
+    seed = draw_seeds(make_seed_sequence(train), 1)[0]
+    block = learner.trainer.prepare(learner.trainer.share(task), train, score)
+    assert max(learner.space.lengths) == 4
+    for path, length in enumerate(learner.space.lengths):
+        fits = block.fit(path, length)
+        assert isinstance(fits, LibraryRounds)
+        for step, labels in enumerate(fits.labels()):
+            setting = learner.space.setting(path, step)
+            alone = theirs(name, **{**QUIET[name], **setting, "random_state": seed})
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                alone.fit(task.X[train], task.y[train])
+                assert np.array_equal(labels, np.ravel(alone.predict(task.X[score])))
+                model = fits.model(step)
+                assert np.array_equal(model.predict(task.X[score]).label, labels)
+                if task.n_classes > 2:
+                    continue
+                shares = model.predict_outputs(task.X[score], learner.outputs).probability
+                np.testing.assert_allclose(
+                    shares, alone.predict_proba(task.X[score]), rtol=0, atol=0 if name != "xgboost" else 1e-7
+                )
+                assert np.all(shares.sum(axis=1) == 1)
+
+
+UNSHARED: dict[str, list[dict[str, Any]]] = {
+    "lightgbm": [{"boosting_type": "dart"}, {"early_stopping_round": 3}, {"extra_trees": True}],
+    "xgboost": [{"booster": "dart"}, {"early_stopping_rounds": 3}, {"eta": 0.3}],
+    "catboost": [{}, {"learning_rate": 0.1, "od_wait": 3}, {"learning_rate": 0.1, "langevin": True}],
+}
+
+
+@pytest.mark.parametrize("name", LIBRARIES)
+def test_what_could_differ_has_no_path(name: str) -> None:
+    rounds = {TABLE[name].rounds: (2, 5)}
+    for params in UNSHARED[name]:
+        assert AnyEstimator(param=rounds, estimator=theirs(name, **params)).sharing is Plain
+    shared = AnyEstimator(param=rounds, estimator=theirs(name, learning_rate=0.3))
+    assert issubclass(shared.sharing, LibraryRounds)
+
+
+@pytest.mark.parametrize("name", LIBRARIES)
+def test_a_run_is_silent_resumed_verified_and_read(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    X, y = load_iris(return_X_y=True)
+    study, seen = small_study(name), []
+
+    def interrupt(progress: Any) -> None:
+        seen.append(progress)
+        if len(seen) == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(study, X, y, out="cut", execution=SERIAL, listen=interrupt)
+    whole = run(study, X, y, out="whole", execution=SERIAL)
+    run(study, X, y, out="cut", execution=SERIAL)
+    assert same_files(tmp_path / "cut", tmp_path / "whole")
+    checked = verify("whole", refit=1, execution=SERIAL)
+    assert checked.differences == []
+    assert any("equal in every bit" in sentence for sentence in checked.recomputed)
+    assert f"{name}, whose code fits and reads models (--trust)" in checked.trusted
+    assert np.array_equal(load_run("whole").predict(X), whole.predict(X))
+    assert {path.name for path in tmp_path.iterdir()} == {"cut", "whole"}  # no file of theirs
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.night
+@pytest.mark.parametrize("name", LIBRARIES)
+def test_a_killed_run_goes_on(name: str, tmp_path: Path, ckcv: Any) -> None:
+    words = ["run", "sklearn:breast_cancer", "--learner", name, "--k", "3,4", "--n-splits", "5", "--yes"]
+    words += ["--backend", "serial", "--out"]
+    command = [sys.executable, "-m", "ckcv_ray", *words, str(tmp_path / "cut")]
+    with subprocess.Popen(command, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL) as process:
+        while not list((tmp_path / "cut").glob("log/*")):
+            assert process.poll() is None
+        os.kill(process.pid, signal.SIGKILL)
+    code, shown, _ = ckcv("--trust", name, "status", tmp_path / "cut")
+    assert (code, "is not finished" in shown) == (0, True)
+    for out in ("cut", "whole"):
+        code, _, messages = ckcv(*words, tmp_path / out)
+        assert code == 0, messages
+    assert same_files(tmp_path / "cut", tmp_path / "whole")
+
+
+@pytest.mark.parametrize("name", LIBRARIES)
+def test_the_library_itself_reads_what_is_stored(name: str, tmp_path: Path) -> None:
+    X, y = load_iris(return_X_y=True)
+    result = run(small_study(name), X, y, out=tmp_path / "run", execution=SERIAL)
+    content = pq.read_table(tmp_path / "run" / "ensemble" / "refit.parquet")["model"][0].as_py()
+    if name == "lightgbm":
+        import lightgbm
+
+        predicted = lightgbm.Booster(model_str=content.decode()).predict(X).argmax(axis=1)
+    else:
+        read = theirs(name)
+        read.load_model(bytearray(content)) if name == "xgboost" else read.load_model(blob=content)
+        predicted = np.ravel(read.predict(X))
+    assert np.array_equal(predicted, result.predict(X, by="refit"))
+
+
+@pytest.mark.parametrize("name", LIBRARIES)
+def test_raw_rows_of_a_table_are_predicted(name: str, tmp_path: Path, ckcv: Any) -> None:
+    rng = np.random.default_rng(0)
+    towns, ages = rng.choice(["Rome", "Genoa", "Pisa"], 80), rng.integers(20, 80, 80)
+    rows = [
+        f"{town},{'' if i % 9 == 0 else age},{'ill' if age > 50 or town == 'Pisa' else 'well'}"
+        for i, (town, age) in enumerate(zip(towns, ages, strict=True))
+    ]
+    table, out = tmp_path / "table.csv", tmp_path / "run"
+    table.write_text("town,age,state\n" + "\n".join(rows) + "\n")
+    words = [
+        f"--param={parameter}={','.join(map(str, v)) if isinstance(v, tuple) else v}"
+        for parameter, v in SMALL[name].items()
+    ]
+    code, _, messages = ckcv(
+        *("run", table, "--target", "state", "--learner", name, "--k", "3", "--n-splits", "2"),
+        *("--backend", "serial", "--out", out, *words),
+    )
+    assert code == 0, messages
+    code, shown, messages = ckcv("--trust", name, "predict", out, table)
+    assert code == 0, messages
+    assert shown.count("ill") > 10 < shown.count("well")
+
+
+@pytest.mark.parametrize("name", LIBRARIES)
+def test_a_folder_does_not_decide_what_is_imported_or_parsed(
+    name: str, tmp_path: Path, ckcv: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    X, y = load_iris(return_X_y=True)
+    run(small_study(name), X, y, out=tmp_path / "run", execution=SERIAL)
+    monkeypatch.setattr(spec, "_trusted", {"sklearn"})
+    monkeypatch.setattr(boosters, "READERS", {})
+    (tmp_path / "new.csv").write_text("x0,x1,x2,x3\n1,2,3,4\n")
+    with pytest.raises(LackingError, match=f"ckcv --trust {name}"):
+        load_run(tmp_path / "run")
+    for command in ("status", "report", "predict", "verify"):
+        more = [tmp_path / "new.csv"] if command == "predict" else []
+        code, shown, messages = ckcv(command, tmp_path / "run", *more)
+        assert code != 0
+        assert f"ckcv --trust {name}" in shown + messages
+
+
+def test_naming_one_of_several_learners_trusts_it_and_a_file_does_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(spec, "_trusted", {"sklearn"})
+    study = Study.of(learner="tree,lightgbm", k=3)
+    assert Study.from_json(study.to_json()) == study
+    monkeypatch.setattr(spec, "_trusted", {"sklearn"})
+    with pytest.raises(InputError, match="ckcv --trust lightgbm"):
+        Study.from_json(study.to_json())
+
+
+@pytest.mark.parametrize("name", LIBRARIES)
+def test_a_damaged_model_is_refused(name: str) -> None:
+    learner, task = make(name, **SMALL[name]), TASKS["three classes"]
+    block = learner.trainer.prepare(learner.trainer.share(task), *halves(task))
+    table = learner.codec.table([block.fit(0, 1).model(0)], task)
+    cells = table.to_pylist()[0]
+    wrong: list[dict[str, Any]] = [
+        {"model": b"no model"},
+        {"model": b""},
+        {"classes": [0, 2, 1]},
+        {"classes": [0, 1, 7]},
+        {"classes": [0, 1]},
+        {"classes": []},
+        {"classes": [1]},
+        {"setting": json.dumps({"reg_alpha": 1})},
+    ]
+    for change in wrong:
+        with pytest.raises(ValueError):
+            learner.codec.from_table(table.from_pylist([cells | change], schema=table.schema), task)
+    narrow = Task.of(task.X[:, :2], task.y)
+    with pytest.raises(ValueError, match="4 columns, and there are 2"):
+        learner.codec.from_table(table, narrow)
+
+
+@pytest.mark.parametrize("name", LIBRARIES)
+def test_classes_without_training_rows(name: str) -> None:
+    learner, task = make(name, **SMALL[name]), TASKS["three classes"]
+    for present in ([0, 2], [1]):
+        train = np.flatnonzero(np.isin(task.y, present))
+        block = learner.trainer.prepare(learner.trainer.share(task), train, np.arange(task.n))
+        model = block.fit(0, 2).model(1)
+        label, _, shares = model.predict_outputs(task.X, learner.outputs)[:3]
+        assert set(label.tolist()) == set(present)
+        assert shares.shape == (task.n, 3)
+        assert not shares[:, [c for c in range(3) if c not in present]].any()
+        (again,) = learner.codec.from_table(learner.codec.table([model], task), task)
+        assert learner.codec.same(model, again)
+        assert np.array_equal(again.predict(task.X).label, label)
+        sent = pickle.loads(pickle.dumps(model))
+        assert learner.codec.same(model, sent)
+        assert np.array_equal(sent.predict(task.X).label, label)
+
+
+@pytest.mark.parametrize("name", REGRESSORS)
+def test_numbers_are_predicted_as_by_the_library_itself(name: str) -> None:
+    X, y = load_diabetes(return_X_y=True)
+    folds, library = KFold(4, shuffle=True, random_state=0), name.removesuffix("_regressor")
+    params = {parameter: v[0] if isinstance(v, tuple) else v for parameter, v in SMALL[library].items()}
+    alone = theirs(library, 1, **QUIET[library], **params, random_state=3)
+    expected = cross_validate(alone, X, y, cv=folds, scoring="neg_root_mean_squared_error")["test_score"]
+    short = evaluate(
+        X, y, learner=name, param=params | {"random_state": 3}, resampling=folds, measure="rmse",
+        execution=SERIAL,
+    )  # fmt: skip
+    found = evaluate(X, y, learner=alone, resampling=folds, measure="rmse", execution=SERIAL)
+    for result in (short, found):
+        scores = result.of_splits(result.entries[0], result.scores[0])
+        np.testing.assert_allclose(scores, -expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", LIBRARIES)
+def test_classes_are_scored_as_by_scikit_learn(name: str) -> None:
+    X, y = load_iris(return_X_y=True)
+    folds = StratifiedKFold(3, shuffle=True, random_state=0)
+    for inside in (lambda last: last, lambda last: make_pipeline(StandardScaler(), last)):
+        estimator = inside(theirs(name, **QUIET[name], n_estimators=9, random_state=1))
+        scored = cross_validate(estimator, X, y, cv=folds, scoring=("accuracy", "neg_log_loss"))
+        ours = evaluate(
+            X, y, learner=estimator, resampling=folds, measure="accuracy,log_loss", execution=SERIAL
+        )
+        accuracy, log_loss = (ours.of_splits(ours.entries[0], score) for score in ours.scores)
+        assert np.array_equal(accuracy, scored["test_accuracy"])
+        np.testing.assert_allclose(log_loss, -scored["test_neg_log_loss"], rtol=1e-6)
+
+
+STOPPING: dict[str, dict[str, Any]] = {
+    "lightgbm": {"early_stopping_round": 2, "n_estimators": 300, "learning_rate": 0.3},
+    "xgboost": {"early_stopping_rounds": 2, "n_estimators": 300, "missing": float("nan")},
+    "catboost": {"early_stopping_rounds": 2, "iterations": 300, "learning_rate": 0.3},
+}
+
+
+@pytest.mark.parametrize("name", LIBRARIES)
+def test_early_stopping_is_inside_the_training_rows(name: str, tmp_path: Path) -> None:
+    task = TASKS["two classes"]
+    study = Study.of(learner=theirs(name, **STOPPING[name]), k=3, n_splits=2)
+    result = run(study, task.X, task.y, out=tmp_path / "run", execution=SERIAL)
+    assert result.execution["failures"] == []
+    assert verify(tmp_path / "run", refit=1, execution=SERIAL).differences == []
+    assert np.array_equal(load_run(tmp_path / "run").predict(task.X), result.predict(task.X))
+    learner = study.learner
+    train, score = halves(task)
+    fits = learner.trainer.prepare(learner.trainer.share(task), train, score).fit(0, 1)
+    assert 1 <= fits.n_iter[0] < 300
+
+
+def test_keywords_that_no_signature_has_are_kept_and_tried() -> None:
+    X, y = load_iris(return_X_y=True)
+    study = Study.of(
+        learner=theirs("lightgbm", verbose=1, max_bin=15), k=3, n_splits=2, param={"bagging_freq": (0, 1)}
+    )
+    assert study.learner.spec["params"] == {"max_bin": 15, "verbose": 1}
+    assert run(study, X, y, execution=SERIAL).execution["failures"] == []
+    by_name = {"learner": "lightgbm:LGBMClassifier", "k": 3}
+    assert Study.of(**by_name, param={"max_bin": (15, 63)}).learner.all_values == {"max_bin": (15, 63)}
+    with pytest.raises(InputError, match="did you mean max_depth"):
+        Study.of(**by_name, param={"max_dept": (1, 2)})
+    for name in ("forcedsplits_filename", "machines"):
+        with pytest.raises(InputError, match="did you mean"):
+            Study.of(**by_name, param={name: ("/etc/passwd",)})
+        with pytest.raises(InputError, match="names a file or a host: leave it out"):
+            Study.of(learner=theirs("lightgbm", **{name: "/etc/passwd"}), k=3)
+
+
+@pytest.mark.parametrize("name", [pytest.param("xgboost", marks=marks("xgboost"))])
+def test_a_missing_value_may_be_given_by_name(name: str) -> None:
+    learner = make(name, missing=("nan", 0.0), n_estimators=3)
+    found = [learner.template(learner.space.setting(path, 0)).estimator.missing for path in range(2)]
+    assert np.array_equal(sorted(found, key=np.isnan), [0.0, np.nan], equal_nan=True)
+
+
+def test_weights_of_classes_are_those_of_the_library() -> None:
+    task = TASKS["three classes"]
+    learner = LEARNERS["lightgbm"](
+        param={"n_estimators": (2, 9)}, class_weight={"0": 1.0, "1": 5.0, "2": 2.0}
+    ).canonical(task)
+    train = np.flatnonzero(task.y != 0)
+    fits = learner.trainer.prepare(learner.trainer.share(task), train, np.arange(task.n)).fit(0, 2)
+    seed = draw_seeds(make_seed_sequence(train), 1)[0]
+    for step, labels in enumerate(fits.labels()):
+        alone = theirs(
+            "lightgbm", **QUIET["lightgbm"], **learner.space.setting(0, step), random_state=seed,
+            class_weight={1: 5.0, 2: 2.0},
+        )  # fmt: skip
+        assert np.array_equal(labels, alone.fit(task.X[train], task.y[train]).predict(task.X))
+
+
+def test_a_class_of_a_library_that_is_missing_is_refused_likewise(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "lightgbm", None)
+    with pytest.raises(InputError, match=r"pip install ckcv-ray\[boosting\]$"):
+        Study.of(learner="lightgbm:LGBMClassifier")
+
+
+def test_a_pipeline_is_scored_but_not_stored() -> None:
+    X, y = load_iris(return_X_y=True)
+    pipeline = make_pipeline(StandardScaler(), theirs("lightgbm", n_estimators=3))
+    with pytest.raises(InputError, match="give it without other steps, or score the whole by ckcv evaluate"):
+        run(Study.of(learner=pipeline, k=3, n_splits=2), X, y, execution=SERIAL)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_is_not_installed_is_said_in_one_sentence(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ckcv_ray.learners.sklearn.libraries.find_spec", lambda package: None)
+    with pytest.raises(InputError, match=rf"^{name} is not installed: pip install ckcv-ray\[boosting\]$"):
+        Study.of(learner=name)
