@@ -47,8 +47,9 @@ WANTED = [
         for wanted in group
     ),
 ]
-BOOSTING = {Requirement(wanted).name for wanted in PROJECT["project"]["optional-dependencies"]["boosting"]}
-FREE = BOOSTING - {"lightgbm"}  # XGBoost and CatBoost are installed where they are wanted
+EXTRAS = PROJECT["project"]["optional-dependencies"]
+NIGHTLY = {Requirement(wanted).name for name in ("boosting", "smote") for wanted in EXTRAS[name]}
+FREE = NIGHTLY - {"lightgbm"}  # which only tests of the night need
 
 
 def locked() -> list[tuple[str, Version]]:

@@ -47,7 +47,7 @@ CHOSEN = {
 NOT_AVAILABLE = "not available"
 RELATIVE = frozenset({"mape", "neg_mean_absolute_percentage_error"})
 EXPLAINED = frozenset({"r2", "cor2"})
-FEW_ROWS = 20  # of a split, about whose mean little can be said
+FEW_SCORED_ROWS = 20  # of a split, about whose mean little can be said
 ERROR_IS = "mean error of the members on their estimate sets (an estimate, not a bound)"
 
 
@@ -316,7 +316,7 @@ def _doubt_scores(result: ResultValues) -> Iterator[str]:
     if (explained := named.keys() & EXPLAINED) and result.n_splits > 1:
         least, names = int(result.rows[result.counted, 1].min()), " and ".join(sorted(explained))
         grouped = " (and so also explains what differs between groups)" if result.task.grouped else ""
-        if least < FEW_ROWS:
+        if least < FEW_SCORED_ROWS:
             yield (
                 f"CAUTION: {names}: a split is compared with the mean of the rows that it scores, {least} in "
                 "the smallest: read the pooled figure, which is compared with the mean of all scored "

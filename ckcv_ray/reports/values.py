@@ -27,7 +27,7 @@ from ckcv_ray.records.candidates import find_winner, per_k, per_learner
 from ckcv_ray.records.record import Failure
 from ckcv_ray.storage.folder import Finished
 from ckcv_ray.study import Problem, Study, describe_setting
-from ckcv_ray.study.canonical import check_interval
+from ckcv_ray.study.canonical import check_interval_on
 from ckcv_ray.study.problem import OUTER
 from ckcv_ray.tables.repeats import Repeats, find_repeats
 from ckcv_ray.tables.task import Task
@@ -342,7 +342,7 @@ class ResultValues:
             raise InputError("this study has no interval: name one, such as corrected_t")
         if name != self.study.interval:
             measure = self.study.functions.get(score.name, score.name)
-            check_interval(replace(self.study, interval=name, measures=(measure,)), self.task)
+            check_interval_on(replace(self.study, interval=name, measures=(measure,)), self.task)
         fitted, scored = self.rows[self.counted].sum(axis=0)
         values, ratio = self.of_splits(entry, score), float(scored / fitted)
         return compute_interval(name, Scored(values, self._sums(entry, score), self.counted, ratio))

@@ -81,7 +81,7 @@ def canonicalize_scored(study: Study, task: Task) -> tuple[Study, tuple[Score, .
     scores = tuple(functions.get(name) or make_score(name, task.kind) for name in names)
     for score in scores:
         _check_outputs(study, score)
-    check_interval(study, task)
+    check_interval_on(study, task)
     _check_strata(study, task)
     _check_permutations(study, task)
     if study.resampling.names_rows and task.grouped:
@@ -404,7 +404,7 @@ def _check_permutations(study: Study, task: Task) -> None:
         )
 
 
-def check_interval(study: Study, task: Task) -> None:
+def check_interval_on(study: Study, task: Task) -> None:
     """Raise InputError unless the splits of a task have an approximate interval."""
     if study.interval and INTERVALS[study.interval].scores and task.grouped:
         raise InputError(

@@ -108,10 +108,10 @@ def hostile_job(folders: int) -> list[str]:
     return [sys.executable, str(ROOT / "jobs" / "faults" / "hostile.py"), "--folders", str(folders)]
 
 
-def boosting_job() -> list[str]:
-    """Return the command that installs the boosting libraries, which only tests of the night need."""
+def libraries_job() -> list[str]:
+    """Return the command that installs the libraries that only tests of the night need."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    wanted = project["optional-dependencies"]["boosting"]
+    wanted = [*project["optional-dependencies"]["boosting"], *project["optional-dependencies"]["smote"]]
     return [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *wanted]
 
 
@@ -220,7 +220,7 @@ def main(
     file = out / PAGE
     print(json.dumps(to_json(verdict, file)) if as_json else text(verdict, file))
     others = [hostile_job(hostile)] if hostile else []
-    others += ([boosting_job(), tests_job()] if tests else []) + (weekly_jobs(name) if weekly else [])
+    others += ([libraries_job(), tests_job()] if tests else []) + (weekly_jobs(name) if weekly else [])
     failed = run_jobs(others)
     for job in failed:
         print(f"ALARM {job} failed", file=sys.stderr)

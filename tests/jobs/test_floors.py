@@ -90,7 +90,7 @@ def test_a_night_runs_what_the_check_leaves_to_it(request: pytest.FixtureRequest
 
 
 def test_a_night_installs_the_libraries_that_its_tests_need() -> None:
-    words = nightly.boosting_job()
+    words = nightly.libraries_job()
     assert words[:4] == [sys.executable, "-m", "pip", "install"]
     assert any(word.startswith("catboost>=") for word in words)
 
