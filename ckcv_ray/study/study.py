@@ -264,8 +264,7 @@ class Study:
             choose: which one: the "best" by the first measure, or the simplest within "one_se" of it, one
                 standard error, or within "tolerance:2%".
             permutations: how many times the targets are permuted, for a test of every mean score.
-            interval: an approximate interval around each mean score, which is not proven: "corrected_t",
-                "conservative_z" or "wald" (``core.intervals``), each for some resamplings; None for none.
+            interval: name of an approximate interval, which is not proven (``core.intervals``).
             learner: options of the learner, and of how columns are encoded and classes balanced.
 
         Raises:
@@ -274,16 +273,9 @@ class Study:
         made = _make_learner(learner, {})
         drawn = parse_resampling(resampling) if isinstance(resampling, str) else resampling
         expect("resampling", drawn, Resampling, "text such as kfold:10, or a Resampling")
-        if measure is None:
-            measure = "rmse" if Kind.REGRESSION in made["learner"].kinds else "zero_one"
-        if isinstance(measure, str):
-            measure = [name.strip() for name in measure.split(",")]
-        if not (callable(measure) or isinstance(measure, Iterable)):
-            raise InputError(f"measure={quote(measure)}: expected names such as 'accuracy,auc', or functions")
-        listed = [measure] if callable(measure) else list(measure)
         if boolean("stratify", stratify):
             drawn = add_strata(drawn)
-        measures = tuple(name if isinstance(name, str) else OwnScore.of(name) for name in listed)
+        measures = _list_measures(measure, made["learner"])
         if select_by is None and drawn.inner is not None and measures:
             select_by = _name_measures(measures)[0]
         return cls(
@@ -599,6 +591,20 @@ def _make_search(select_by: str | None, select: str, resampling: Resampling, cho
             "such as kfold:10"
         )
     return All(choose) if select_by is None else Inner(select_by, select == EACH)
+
+
+def _list_measures(
+    measure: str | Function | Sequence[str | Function] | None, learner: Learner
+) -> tuple[str | OwnScore, ...]:
+    """Return the measures that names and functions ask for; without any the usual one of a learner."""
+    if measure is None:
+        measure = "rmse" if Kind.REGRESSION in learner.kinds else "zero_one"
+    if isinstance(measure, str):
+        measure = [name.strip() for name in measure.split(",")]
+    if not (callable(measure) or isinstance(measure, Iterable)):
+        raise InputError(f"measure={quote(measure)}: expected names such as 'accuracy,auc', or functions")
+    listed = [measure] if callable(measure) else list(measure)
+    return tuple(name if isinstance(name, str) else OwnScore.of(name) for name in listed)
 
 
 def _check_scored(study: Study) -> None:
