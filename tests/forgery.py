@@ -247,7 +247,7 @@ def rewrite_scores(
         execution["environment"]["processor"] = environment
     queue = replay(out)
     result = Result(queue.problem, execution, computed=queue.scores())
-    folder.write_scores(problem, result.table(), result.to_json(), None)
+    folder.write_scores(problem, result.table(), result.to_json(), None, None)
     folder.write_manifest(execution)
     folder.release()
 

@@ -51,7 +51,6 @@ MOST_LINES = 60
 LONG = {
     "learners.svm.loop: iterate",  # compiled: its parts would not be inlined in this order
     "cli.predict: choose_rule",  # 18 lines, after 55 that declare its options
-    "study.study: without_certification",  # 34 lines, after 32 that describe its options
     "cli.study_options: make_procedure",  # 16 lines, after 70 that declare its options
 }
 

@@ -131,6 +131,15 @@ def make_procedure(
             "Procedure",
         ),
     ] = None,
+    save_predictions: Annotated[
+        bool,
+        flag(
+            "--save-predictions",
+            "Keep predictions for the rows that each split scores (predictions.parquet), and the splits: of "
+            "the setting that is chosen, or else of every one.",
+            "Procedure",
+        ),
+    ] = False,
     **learner: Any,
 ) -> Study:
     """Make a study without a certification from options.
@@ -150,6 +159,7 @@ def make_procedure(
         choose=choose,
         permutations=permutations,
         interval=interval,
+        save_predictions=save_predictions,
         **given,
     )
 

@@ -21,11 +21,13 @@ from ckcv_ray.core.arrays import Index
 from ckcv_ray.core.interrupts import Interrupts, note_interrupts
 from ckcv_ray.core.measures import Measure
 from ckcv_ray.core.schedule import Stage, Unit
+from ckcv_ray.core.scores import Output
 from ckcv_ray.core.threads import end_process_after, one_thread
-from ckcv_ray.learners.base import Block
+from ckcv_ray.learners.base import Block, Model
 from ckcv_ray.learners.ensemble import Member, class_sizes, judge, make_member
 from ckcv_ray.learners.foreign import EndedError, contain, describe_end, end_forked_child
 from ckcv_ray.learners.watch import find_watch, watch_fit
+from ckcv_ray.records.held_out import HeldOut
 from ckcv_ray.records.record import Failure, Outcome, Records, record_type
 from ckcv_ray.study import Problem, describe_setting
 from ckcv_ray.study.problem import OUTER
@@ -62,6 +64,7 @@ class Evaluated(NamedTuple):
     members: tuple[Member, ...] = ()
     failure: Failure | None = None
     solving: float = 0.0
+    held_out: tuple[HeldOut, ...] = ()
 
 
 class Prepared(NamedTuple):
@@ -135,6 +138,7 @@ def evaluate(units: Sequence[Unit], inputs: Inputs, seconds: float = inf) -> Out
         peak=peak,
         by_learner=tuple(by_learner.tolist()),
         left=tuple(units[done:]),
+        held_out=tuple(held for result in results for held in result.held_out),
     )
 
 
@@ -232,11 +236,25 @@ def _fit_path(unit: Unit, inputs: Inputs, prepared: Prepared, path: int, length:
         totals = inputs.problem.compute_totals(fits, prepared.measure, length)
         return Evaluated(unit, path, 0, totals, fits.n_iter, fits.status, solving=solving)
     first = unit.first(length)
+    if inputs.problem.scores:
+        held = _hold_out(unit, inputs.problem, prepared, path, fits.model(first))
+        empty = np.empty((0, inputs.problem.n_totals)), np.empty(0, np.int64), np.empty(0, np.int8)
+        return Evaluated(unit, path, first, *empty, solving=solving, held_out=(held,))
     members = [_member(unit, inputs, prepared, fits.model(step)) for step in range(first, length)]
     totals = np.array([member.totals for member in members])
     kept = tuple(members) if unit.stage is Stage.REFIT else ()
     status = fits.status[first:]
     return Evaluated(unit, path, first, totals, fits.n_iter[first:], status, kept, solving=solving)
+
+
+def _hold_out(unit: Unit, problem: Problem, prepared: Prepared, path: int, model: Model) -> HeldOut:
+    """Return what a model gives for the rows that its split scores."""
+    learner = list(problem.learners.values())[int(problem.learner_of_paths[path])]
+    needs = {Output.VALUE} if problem.task.has_numbers else {Output.LABEL}
+    needs |= {Output.PROBABILITY} & learner.outputs
+    step = dict(unit.paths)[path] - 1
+    outputs = model.predict_outputs(problem.task.X[prepared.score], frozenset(needs))
+    return HeldOut(path, step, unit.split, outputs._replace(rank=None))
 
 
 def _member(unit: Unit, inputs: Inputs, prepared: Prepared, model: Any) -> Member:

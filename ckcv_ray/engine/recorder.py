@@ -202,12 +202,13 @@ class Recorder(Supply, Generic[RunQueue]):
         table: pa.Table,
         summary: Mapping[str, Any],
         full: Ensemble | None,
+        held_out: pa.Table | None,
         execution: Mapping[str, Any],
     ) -> bool:
-        """Write scores, summary, the model if there is one, execution and manifest; see ``write_end``."""
+        """Write scores, summary, what else the study asks for, execution and manifest; see ``write_end``."""
         if self._concluded and self.folder is not None:
             self._reopen()
-            self.folder.write_scores(self.problem, table, summary, full)
+            self.folder.write_scores(self.problem, table, summary, full, held_out)
             self.folder.write_manifest(execution)
         return self._concluded
 

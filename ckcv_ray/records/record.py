@@ -55,6 +55,7 @@ class Outcome(NamedTuple):
         seconds: total time; fits: number of fits; solving: seconds spent in fits.
         peak: peak memory of the process so far, in bytes.
         by_learner: seconds spent on the paths of each learner; empty if they were not measured.
+        held_out: predictions of refit units, of a study without a certification.
         left: units that were not evaluated, since the time of the batch was over.
     """
 
@@ -67,3 +68,4 @@ class Outcome(NamedTuple):
     peak: int = 0
     by_learner: tuple[float, ...] = ()
     left: tuple[Any, ...] = ()
+    held_out: tuple[Any, ...] = ()

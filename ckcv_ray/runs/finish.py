@@ -3,11 +3,14 @@
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+import pyarrow as pa
+
 from ckcv_ray.claims.certify import certify
 from ckcv_ray.core.schedule import refits
 from ckcv_ray.core.selection import Leader
 from ckcv_ray.engine.backend import Backend
 from ckcv_ray.engine.full import FullQueue
+from ckcv_ray.engine.held_out import HeldOutQueue
 from ckcv_ray.engine.loop import Stop, work
 from ckcv_ray.engine.progress import Listener, Progress
 from ckcv_ray.engine.queue import ListQueue
@@ -17,6 +20,7 @@ from ckcv_ray.engine.refit import fit_on_all_rows, one_model
 from ckcv_ray.errors import RunError
 from ckcv_ray.learners.ensemble import Ensemble, Member, Models
 from ckcv_ray.records.candidates import summarize_search
+from ckcv_ray.records.held_out import tabulate_held_out
 from ckcv_ray.records.record import Failure, Outcome, Records
 from ckcv_ray.runs.result import Result
 from ckcv_ray.storage.folder import Finished
@@ -134,8 +138,29 @@ def _write_scores(
     if result.kept is not None:
         path, step = result.kept.positions[0].tolist()
         result = replace(result, full=fit_on_all_rows(problem, path, step))
-    files = result.table(), result.summary_json(), result.full
+    held_out = _predict_held_out(result, backend, recorder, listen, stop)
+    files = result.table(), result.summary_json(), result.full, held_out
     return result if recorder.write_scores(*files, execution) else None
+
+
+def _predict_held_out(
+    result: Result, backend: Backend, recorder: Recorder[FullQueue], listen: Listener | None, stop: Stop
+) -> pa.Table | None:
+    """Return the predictions for the rows that each split scores, if the study asks for them.
+
+    They are of the setting that is chosen, or else of every entry.
+    """
+    if not result.study.save_predictions:
+        return None
+    positions = [
+        (int(path), int(step), split)
+        for entry in ([result.kept] if result.kept is not None else result.entries)
+        for split, (path, step) in enumerate(entry.positions)
+        if entry.known[split]
+    ]
+    queue = HeldOutQueue(result.problem, positions, recorder)
+    work(backend, queue, listen, stop)
+    return tabulate_held_out(queue.held_out(), result.problem)
 
 
 def _refit_leaders(

@@ -6,10 +6,12 @@ from collections.abc import Iterator
 import numpy as np
 
 from ckcv_ray.claims.percent import nearest
+from ckcv_ray.core.schedule import Stage
 from ckcv_ray.core.scores import LABEL, VALUE
 from ckcv_ray.engine.full import FullQueue
 from ckcv_ray.engine.refit import fit_on_all_rows
-from ckcv_ray.errors import RunError, cut, cut_list
+from ckcv_ray.errors import RunError, cut, cut_list, pluralize
+from ckcv_ray.records.held_out import HELD_OUT, can_score, list_held_out_columns, read_outputs
 from ckcv_ray.records.ledger import NO_RECORD
 from ckcv_ray.records.record import Outcome
 from ckcv_ray.runs.load import replay
@@ -20,6 +22,7 @@ from ckcv_ray.storage import formats
 from ckcv_ray.storage.folder import SCORES, SUMMARY, RunFolder
 from ckcv_ray.storage.models import read_full
 from ckcv_ray.study import Problem
+from ckcv_ray.study.problem import OUTER
 
 
 def check_scores(folder: RunFolder, problem: Problem, result: Verification, refit: Refit) -> Iterator[str]:
@@ -36,6 +39,8 @@ def check_scores(folder: RunFolder, problem: Problem, result: Verification, refi
     if intact:
         yield from _compare_files(folder, stored)
         result.recomputed.append("every figure of the summary, from the log")
+    if problem.study.save_predictions:
+        yield from _check_held_out(folder, stored, result)
     if stored.kept is not None:
         yield from _check_full(folder, stored, result, refit)
     units = list_computed(queue)
@@ -54,6 +59,33 @@ def check_scores(folder: RunFolder, problem: Problem, result: Verification, refi
         yield from _compare_figures(again, queue, stored)
     _note_rechecked(again, result, refit.share)
     result.unchecked = total - again.planned
+
+
+def _check_held_out(folder: RunFolder, stored: Result, result: Verification) -> Iterator[str]:
+    """Yield where held-out predictions are of other rows, or give another score than the log has."""
+    problem, y = stored.problem, stored.task.y
+    table = formats.read_table(folder.files, HELD_OUT, problem.run_id, list_held_out_columns(problem))
+    known = [score for score in stored.scores if score.name not in stored.study.functions]
+    first = checked = 0
+    for entry in [stored.kept] if stored.kept is not None else stored.entries:
+        for split in np.flatnonzero(entry.known).tolist():
+            _, scored = problem.rows(Stage.SELECT, OUTER, split)
+            part, first = table.slice(first, len(scored)), first + len(scored)
+            if part["row"].to_pylist() != scored.tolist() or set(part["split"].to_pylist()) != {split}:
+                yield f"{HELD_OUT}: its rows are not those that split {split} scores for {entry.name}"
+                return
+            outputs = read_outputs(part)
+            for score in known:
+                if not can_score(score.needs, outputs):
+                    continue
+                found, logged = score.of(y[scored], outputs), stored.of_splits(entry, score)[split]
+                if not np.isclose(found, logged, ROUNDING, ROUNDING, equal_nan=True):
+                    where = f"{score.name} of {entry.name} in split {split}"
+                    yield f"{HELD_OUT}: {where} is {found:g}; the log says {logged:g}"
+                checked += 1
+    if first != len(table):
+        yield f"{HELD_OUT} has {len(table) - first:,} rows that no split scores"
+    result.recomputed.append(f"{pluralize(checked, 'score')} from the predictions in {HELD_OUT}")
 
 
 def _check_full(folder: RunFolder, stored: Result, result: Verification, refit: Refit) -> Iterator[str]:

@@ -12,7 +12,8 @@ locked.
     ensemble/               models (``models``)
     nested/                 a run folder for each outer split of a nested certification
     certificate.json        winner, bounds, counts, certification, wording, digests
-    splits.parquet          of ``ckcv evaluate``: splits that were given
+    splits.parquet          of ``ckcv evaluate``: splits that were given, or are kept with predictions
+    predictions.parquet     of ``ckcv evaluate``: predictions for the rows that each split scores
     scores.parquet          of ``ckcv evaluate``: the scores of every split
     scores.json             of ``ckcv evaluate``: their summary
     manifest.json           SHA-256 of every file above, written last
@@ -31,9 +32,11 @@ import pyarrow as pa
 
 from ckcv_ray.claims.certificate import Certificate
 from ckcv_ray.core.resampling.given import Splits
+from ckcv_ray.core.schedule import Stage
 from ckcv_ray.errors import CKCVError, InputError, StoreError, convert_errors, pluralize
 from ckcv_ray.learners.ensemble import Ensemble, Models
 from ckcv_ray.records import candidates
+from ckcv_ray.records.held_out import HELD_OUT, check_held_out_room
 from ckcv_ray.storage import formats, log, models, splits
 from ckcv_ray.storage.execution import read_metadata
 from ckcv_ray.storage.files import Files
@@ -42,6 +45,7 @@ from ckcv_ray.storage.locks import LOCK, unwritable
 from ckcv_ray.storage.pages import REPORT
 from ckcv_ray.study import CERTIFIED, SCORED, Candidate, Occam, Problem, Study
 from ckcv_ray.study.canonical import divide, identify_data
+from ckcv_ray.study.problem import OUTER
 from ckcv_ray.tables.columns.schema import Schema
 from ckcv_ray.tables.readers.limits import MOST_CELLS, MOST_TABLE_ROWS
 from ckcv_ray.tables.roles import Roles
@@ -56,7 +60,7 @@ FOLDERS = (log.LOG, models.ENSEMBLE)
 INNER, INNER_NAME = "nested", re.compile(r"outer-([0-9]{3,9})")
 TEMPORARY = re.compile(
     r"\.((study|execution|certificate|manifest|scores)\.json|"
-    r"(data|unlabelled|candidates|models|nested|refit|full|splits|scores|part-\d+)\.parquet|"
+    r"(data|unlabelled|candidates|models|nested|refit|full|splits|scores|predictions|part-\d+)\.parquet|"
     r"model-\d+\.pkl|report\.html)-\w+\.tmp"
 )
 NOT_OF_KIND = {  # what a folder holds instead of a study of a kind
@@ -277,6 +281,8 @@ class RunFolder:
                 f"out={str(self)!r}: the table has {rows:,} rows and {columns:,} columns; a run folder "
                 f"holds at most {MOST_TABLE_ROWS:,} rows and {MOST_VALUES:,} values: remove some"
             )
+        if problem.study.save_predictions:
+            check_held_out_room(problem)
         if problem.scores:
             count, what = problem.n_evaluations, "evaluations"
         else:
@@ -333,16 +339,28 @@ class RunFolder:
             unlabelled = every.as_columns(every.unlabelled)
             formats.write_table(self.files, UNLABELLED, unlabelled, problem.run_id, {})
         if isinstance(problem.study.resampling, Splits):
-            splits.write_splits(self.files, problem.study.resampling, problem.run_id)
+            sets = [(split.train, split.estimate) for split in problem.study.resampling.sets]
+            splits.write_splits(self.files, sets, problem.run_id)
         write_identity(self.files, problem)
 
     def write_scores(
-        self, problem: Problem, scores: pa.Table, summary: Mapping[str, Any], full: Ensemble | None
+        self,
+        problem: Problem,
+        scores: pa.Table,
+        summary: Mapping[str, Any],
+        full: Ensemble | None,
+        held_out: pa.Table | None,
     ) -> None:
-        """Write the scores of a procedure, their summary, and its model if there is one."""
+        """Write the scores of a procedure, their summary, its model and its predictions if there are any."""
         formats.write_table(self.files, SCORES, scores, problem.run_id)
         formats.write_json(self.files, SUMMARY, summary)
         models.write_full(self.files, problem, full)
+        if held_out is not None:
+            names = {"labels": json.dumps(problem.task.classes)}
+            formats.write_table(self.files, HELD_OUT, held_out, problem.run_id, names)
+            if not isinstance(problem.study.resampling, Splits):
+                sets = [problem.rows(Stage.SELECT, OUTER, i) for i in range(problem.sizes[OUTER].n_splits)]
+                splits.write_splits(self.files, sets, problem.run_id)
 
     def write_manifest(self, execution: Mapping[str, Any]) -> None:
         """Write the metadata of the run, and last the manifest of all files."""

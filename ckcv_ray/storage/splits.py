@@ -1,8 +1,11 @@
-"""The file of splits that were given to a procedure."""
+"""The file of splits: those that were given to a procedure, or are kept with its predictions."""
+
+from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
 
+from ckcv_ray.core.arrays import Index
 from ckcv_ray.core.resampling.given import Splits
 from ckcv_ray.storage import formats
 from ckcv_ray.storage.files import Files
@@ -15,10 +18,10 @@ SPLIT_COLUMNS = pa.schema([("split", pa.int32()), ("train", pa.bool_()), ("row",
 MOST_SPLIT_VALUES = 2 * MOST_CELLS
 
 
-def write_splits(files: Files, given: Splits, run_id: str) -> None:
-    """Write given splits."""
-    sets = [((True, split.train), (False, split.estimate)) for split in given.sets]
-    parts = [(i, train, rows) for i, pair in enumerate(sets) for train, rows in pair]
+def write_splits(files: Files, sets: Sequence[tuple[Index, Index]], run_id: str) -> None:
+    """Write the rows that each split fits on, and those that it scores."""
+    marked = [((True, train), (False, scored)) for train, scored in sets]
+    parts = [(i, train, rows) for i, pair in enumerate(marked) for train, rows in pair]
     columns = {
         "split": np.repeat([i for i, _, _ in parts], [len(rows) for _, _, rows in parts]),
         "train": np.repeat([train for _, train, _ in parts], [len(rows) for _, _, rows in parts]),

@@ -69,7 +69,7 @@ MOST_TOML_BYTES = 1 << 24
 LONGEST_SHOWN = 200
 OF_SCORES = (  # what the JSON of a study without a certification holds
     *("learner", "resampling", "measures", "functions", "select_by", "select", "seed"),
-    *("encode", "fill", "rare", "choose", "balance", "permutations", "interval"),
+    *("encode", "fill", "rare", "choose", "balance", "permutations", "interval", "save_predictions"),
 )
 ENCODING, BALANCE, PERMUTATIONS = ("encode", "fill", "rare"), "balance", "permutations"
 INTERVAL = "interval"
@@ -97,6 +97,8 @@ class Study:
         measures: what is computed on every split, names of scores and functions; none with a certification.
         permutations: how many times the targets are permuted to test the scores; 0 with a certification.
         interval: name of the approximate interval around mean scores; "" for none.
+        save_predictions: whether predictions for the rows that each split scores are kept, without a
+            certification.
 
     Raises:
         InputError: a field has the wrong type or is out of range, or the parts cannot be combined.
@@ -162,6 +164,7 @@ class Study:
     measures: tuple[str | OwnScore, ...] = ()
     permutations: int = 0
     interval: str = ""
+    save_predictions: bool = False
 
     def __post_init__(self) -> None:
         expect("search", self.search, Search, "a search: Race(), Budget(), Inner('auc') or All()")
@@ -174,6 +177,8 @@ class Study:
         for name in ("measures", PERMUTATIONS):
             if getattr(self, name):
                 raise InputError(f"{name} are of a study without a certification: leave them out")
+        if self.save_predictions:
+            raise InputError("save_predictions is of a study without a certification: leave it out")
         if self.interval:
             raise InputError("interval is of a study without a certification: leave it out")
         assert self.certification is not None
@@ -245,6 +250,7 @@ class Study:
         choose: str | None = None,
         permutations: int = 0,
         interval: str | None = None,
+        save_predictions: bool = False,
         **learner: Any,
     ) -> "Study":
         """Make a usual procedure of cross validation from named options, which has scores and no claims.
@@ -265,6 +271,8 @@ class Study:
                 standard error, or within "tolerance:2%".
             permutations: how many times the targets are permuted, for a test of every mean score.
             interval: name of an approximate interval, which is not proven (``core.intervals``).
+            save_predictions: whether to keep predictions for the rows that each split scores, and the splits:
+                of the setting that is chosen, or else of every one.
             learner: options of the learner, and of how columns are encoded and classes balanced.
 
         Raises:
@@ -286,6 +294,7 @@ class Study:
             measures=measures,
             permutations=permutations,
             interval="" if interval is None else interval,
+            save_predictions=boolean("save_predictions", save_predictions),
             **made,
         )
 
@@ -340,6 +349,7 @@ class Study:
             **({} if self.balance is Balance.NONE else {BALANCE: self.balance}),
             **({PERMUTATIONS: self.permutations} if self.permutations else {}),
             **({"interval": self.interval} if self.interval else {}),
+            **({"save_predictions": True} if self.save_predictions else {}),
         }
 
     @property
@@ -392,6 +402,7 @@ class Study:
             certification=None,
             measures=tuple(functions.get(name, name) for name in names),
             interval="" if given["interval"] is None else given["interval"],
+            save_predictions=boolean("save_predictions", bool(given["save_predictions"])),
             **{name: given[name] for name in ("seed", *ENCODING)},
             **{name: content[name] for name in (BALANCE, PERMUTATIONS) if name in content},
         )
