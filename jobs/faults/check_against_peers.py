@@ -50,15 +50,19 @@ CLOSE = 1e-12
 RESAMPLINGS = (
     "holdout:0.3",
     "kfold:5",
+    "kfold:4:last",
     "repeated_kfold:3x2",
     "drawn_folds:4",
+    "time:3:2",
     "loo",
     "subsampling:4:0.25",
     "bootstrap:4",
+    "bootstrap632:3",
+    "optimism:2",
     "learning_curve:3:2:0.25",
 )
 STRATIFIED = frozenset(
-    name for name in RESAMPLINGS if name.startswith(("holdout", "kfold", "repeated", "sub"))
+    name for name in RESAMPLINGS if name.startswith(("holdout", "kfold:5", "repeated", "sub"))
 )
 OF_TWO = {
     "zero_one": ("accuracy", lambda value: 1.0 - value),
