@@ -38,7 +38,7 @@ from sklearn.utils._param_validation import HasMethods, Hidden, Options, StrOpti
 from skops.io import get_untrusted_types
 
 from ckcv_ray.learners.sklearn import allowed
-from ckcv_ray.learners.sklearn.allowed import ESTIMATOR, GRID, STEPS
+from ckcv_ray.learners.sklearn.allowed import CALLABLE, ESTIMATOR, GRID, STEPS
 from ckcv_ray.learners.sklearn.packing import pack
 from ckcv_ray.learners.sklearn.spec import find_path
 
@@ -47,10 +47,21 @@ FITS = {"fit", "transform", "fit_transform"}
 KEPT = {"memory", "pre_dispatch", "callback", "importance_getter"}  # paths, caches, evaluated text, functions
 # Words that make other values paths or functions, or of the table's columns something else than features.
 FORBIDDEN = {"filename", "file", "precomputed", "precomputed_nearest_neighbors", "prefit", "pyfunc"}
+SELECTING = (
+    "GenericUnivariateSelect",
+    "SelectFdr",
+    "SelectFpr",
+    "SelectFwe",
+    "SelectKBest",
+    "SelectPercentile",
+)
 MARKS = {
     ("Pipeline", "steps"): STEPS,
     ("FeatureUnion", "transformer_list"): STEPS,
     ("ColumnTransformer", "transformers"): STEPS,
+    **{(name, "score_func"): CALLABLE for name in SELECTING},
+    ("FunctionTransformer", "func"): CALLABLE,
+    ("FunctionTransformer", "inverse_func"): CALLABLE,
     ("GridSearchCV", "param_grid"): GRID,
     ("RandomizedSearchCV", "param_distributions"): GRID,
 }

@@ -27,7 +27,7 @@ from ckcv_ray.core.bounds.comparison import compare_scores
 from ckcv_ray.errors import InputError
 from ckcv_ray.validation import quote, suggest
 
-LEVEL = 0.95
+LEVEL, MISS = 0.95, 0.05
 CORRECTED_T, CONSERVATIVE_Z, WALD = "corrected_t", "conservative_z", "wald"
 SHARES = ("zero_one", "accuracy")
 

@@ -21,7 +21,7 @@ from ckcv_ray.claims.wording import (
     quantity,
 )
 from ckcv_ray.core.criteria import MeanBound
-from ckcv_ray.core.intervals import INTERVALS, LEVEL
+from ckcv_ray.core.intervals import INTERVALS, MISS
 from ckcv_ray.core.options import get_values
 from ckcv_ray.core.scores import Score
 from ckcv_ray.errors import cut, pluralize
@@ -393,7 +393,7 @@ def _tabulate_score(result: ResultValues, score: Score) -> Iterator[str]:
     """Yield a line for each entry with the figures of a score, and one for each learning curve."""
     width = max(len(entry.name) for entry in result.entries)
     yield f"\n{describe_score(result, score)}"
-    heading = f"  approximate {100 * LEVEL:g} %" if result.study.interval else ""
+    heading = f"  approximate {format_level(MISS)}" if result.study.interval else ""
     yield f"  {'':<{width}}  {'mean':>9}  {'sd':>9}  {'se':>9}  {'pooled':>9}{heading}"
     for entry in _list_shown(result, score):
         figures = f"{_format_figures(result.figures(entry, score))}{_format_interval(result, entry, score)}"
@@ -440,8 +440,8 @@ def describe_interval(result: ResultValues) -> str:
     if not result.study.interval:
         return ""
     return (
-        f"Approximate {100 * LEVEL:g} % intervals: {INTERVALS[result.study.interval].about}. They may fail "
-        f"more often than in {100 * (1 - LEVEL):g} % of the cases, and do for the best of several lines."
+        f"Approximate {format_level(MISS)} intervals: {INTERVALS[result.study.interval].about}. They "
+        "may fail more often than that says, and do for the best of several lines."
     )
 
 

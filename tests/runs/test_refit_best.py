@@ -17,7 +17,7 @@ from ckcv_ray.core.measures import Kind
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.core.simplest import SIMPLER, check_choose, choose_setting
 from ckcv_ray.errors import InputError, StoreError
-from ckcv_ray.learners import LEARNERS, AnyEstimator, Choice
+from ckcv_ray.learners import BUILT_IN, LEARNERS, AnyEstimator
 from ckcv_ray.runs.load import load_scores
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.storage.models import FULL, write_full
@@ -26,7 +26,7 @@ from ckcv_ray.study.problem import OUTER
 SERIAL = Execution("serial")
 IRIS, SPECIES = (values[::3] for values in load_iris(return_X_y=True))
 PATIENTS, PROGRESS = (values[::6] for values in load_diabetes(return_X_y=True))
-NAMES = sorted(name for name, kind in LEARNERS.items() if kind not in (Choice, AnyEstimator))
+NAMES = sorted(kind.name for kind in BUILT_IN if kind is not AnyEstimator)
 FEW: dict[str, dict[str, Any]] = {  # of learners that take long
     "forest": {"param": {"n_estimators": [5], "max_features": [0.5, 1.0]}},
     "extra_trees": {"param": {"n_estimators": [5], "max_features": [0.5, 1.0]}},

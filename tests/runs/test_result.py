@@ -191,7 +191,9 @@ def test_what_a_study_has_not_is_refused_in_a_sentence(result: Result) -> None:
     task = blobs(60)
     scores = evaluate(task.X, task.y, execution=SERIAL, learner="tree")
     assert isinstance(scores, Result)
-    for read in (lambda: scores.certificate, lambda: scores.k, lambda: scores.predict(task.X)):
+    with pytest.raises(InputError, match="there is no model to predict by"):
+        scores.predict(task.X)
+    for read in (lambda: scores.certificate, lambda: scores.k):
         with pytest.raises(InputError, match="has no certification, and so no winner"):
             read()
     for read in (lambda: result.entries, lambda: result.compare_entries(scores.scores[0])):

@@ -11,6 +11,7 @@ default.
 
     <estimator>     an estimator
     <steps>         a list of named estimators, as of a Pipeline or a ColumnTransformer
+    <function>      a function, from a closed list (``functions``)
     <grid>          lists of values by parameter of the estimator inside, as of GridSearchCV
 """
 
@@ -22,10 +23,11 @@ from importlib.resources import files
 from typing import Any, NamedTuple
 
 from ckcv_ray.errors import InputError
+from ckcv_ray.learners.sklearn.functions import FUNCTION, INFINITE, check_function, check_slice
 from ckcv_ray.validation import quote
 
 LIBRARY = "sklearn"
-ESTIMATOR, STEPS, GRID = "<estimator>", "<steps>", "<grid>"
+ESTIMATOR, STEPS, GRID, CALLABLE = "<estimator>", "<steps>", "<grid>", "<function>"
 NO_STEP = ("drop", "passthrough")
 MOST_DEPTH = 20
 EstimatorSpec = Mapping[str, Any]
@@ -179,7 +181,11 @@ def _check(name: str, spec: EstimatorSpec, key: str, value: Any, depth: int) -> 
             f"{label}={quote(value)}: a study keeps the default of this parameter, which may name a file, a "
             "cache or a function: leave it out"
         )
-    if isinstance(value, Mapping) and "class" in value:
+    if isinstance(value, Mapping) and FUNCTION in value:
+        if CALLABLE not in allowed:
+            raise InputError(f"{label} takes no function: {_say(allowed)}")
+        check_function(label, value)
+    elif isinstance(value, Mapping) and "class" in value:
         if ESTIMATOR not in allowed:
             raise InputError(f"{label} takes no estimator: {_say(allowed)}")
         check_estimator(label, value, depth + 1)
@@ -202,7 +208,9 @@ def _check_step(label: str, step: Any, depth: int) -> None:
     elif estimator not in (*NO_STEP, None):
         raise InputError(f"{label}.{step[0]}={quote(estimator)} is neither an estimator nor {_say(NO_STEP)}")
     for column in _flatten(label, columns):
-        if not (_is_plain(column) or isinstance(column, str)):
+        if isinstance(column, Mapping):
+            check_slice(f"{label}.{step[0]}", column)
+        elif not (_is_plain(column) or isinstance(column, str)):
             raise InputError(
                 f"{label}.{step[0]}: {quote(column)} is neither the number nor the name of a column"
             )
@@ -239,10 +247,10 @@ def _list_inside(value: Any) -> Iterator[EstimatorSpec]:
 
 
 def _is_plain(value: Any) -> bool:
-    return value is None or isinstance(value, bool | int | float)
+    return value is None or isinstance(value, bool | int | float) or value in tuple(INFINITE)
 
 
 def _say(allowed: Any) -> str:
-    listed = [word for word in allowed if word not in (ESTIMATOR, STEPS, GRID)]
+    listed = [word for word in allowed if word not in (ESTIMATOR, STEPS, GRID, CALLABLE)]
     words = f", or {', '.join(listed[:12])}{' ...' if len(listed) > 12 else ''}" if listed else ""
     return f"expected numbers or lists of them{words}"

@@ -18,6 +18,7 @@ from ckcv_ray.learners.base import STATUSES, Codec, Model, Predicted, Setting, S
 from ckcv_ray.learners.foreign import contain, preserve_state
 from ckcv_ray.learners.sklearn.allowed import LIBRARY, list_classes
 from ckcv_ray.learners.sklearn.boosters import Booster
+from ckcv_ray.learners.sklearn.functions import draws_globally
 from ckcv_ray.learners.sklearn.packing import last_step, pack, unpack
 from ckcv_ray.learners.sklearn.spec import Spec
 from ckcv_ray.learners.sklearn.templates import make_template
@@ -227,10 +228,11 @@ def _fit_constant(label: int, n_features: int) -> Any:
 
 
 def is_foreign(estimator: Any) -> bool:
-    """Return whether an estimator, or one inside it, is of another package than scikit-learn."""
+    """Return whether an estimator, or one inside it, is of another package, or draws globally."""
     parts = [estimator, *estimator.get_params(deep=True).values()] if hasattr(estimator, "get_params") else []
     classes = (type(part) for part in parts if hasattr(part, "get_params"))
-    return any(kind.__module__.partition(".")[0] != LIBRARY for kind in classes)
+    outside = any(kind.__module__.partition(".")[0] != LIBRARY for kind in classes)
+    return outside or any(map(draws_globally, parts))
 
 
 def guard(foreign: bool, seed: int = 0) -> AbstractContextManager[None]:

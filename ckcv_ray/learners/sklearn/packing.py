@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from ckcv_ray.learners.sklearn.allowed import is_listed, list_parts, table
+from ckcv_ray.learners.sklearn.functions import FUNCTION_TYPES
 from ckcv_ray.learners.sklearn.spec import is_trusted, name_type
 from ckcv_ray.tables.readers.limits import MOST_TABLE_COLUMNS
 from ckcv_ray.validation import quote
@@ -32,6 +33,7 @@ NEIGHBOURS = (
     "sklearn.neighbors._regression.RadiusNeighborsRegressor",
 )
 CONSTANT = "sklearn.dummy:DummyClassifier"  # of training rows of a single class
+FUNCTION_NODE = "FunctionNode"
 LOADERS = {"SetNode", "BytesNode", "DefaultDictNode", "MaskedArrayNode"}  # of estimators of somebody's own
 SUPPORT_OF_NUMBERS = ("sklearn.svm._classes.SVR", "sklearn.svm._classes.NuSVR")
 KERNELS = ("linear", "poly", "rbf", "sigmoid")
@@ -99,7 +101,12 @@ def _check_types(content: bytes, classes: set[str] | None) -> Iterator[str]:
     paths = set(known.parameters) if classes is None else {*list_parts(iter(classes)), CONSTANT}
     if any(not is_listed(path) for path in paths):  # an estimator of somebody's own may hold any
         paths |= set(known.parameters)
-    for name in {f"{node.get('__module__')}.{node.get('__class__')}" for node in nodes}:
+    functions = {_name_node(node) for node in nodes if node["__loader__"] == FUNCTION_NODE}
+    if unlisted := functions - FUNCTION_TYPES:
+        raise ValueError(f"it holds the function {min(unlisted)}, which is not known to be harmless")
+    yield from functions
+    nodes = [node for node in nodes if node["__loader__"] != FUNCTION_NODE]
+    for name in {_name_node(node) for node in nodes}:
         same = (path for path in paths if path.rpartition(":")[2] == name.rpartition(".")[2])
         if not (name in known.types or is_trusted(name) or name in map(name_type, filter(is_listed, same))):
             raise ValueError(f"it holds {name}, a type that is not known to be harmless")
@@ -107,6 +114,10 @@ def _check_types(content: bytes, classes: set[str] | None) -> Iterator[str]:
     loaders = known.loaders | LOADERS if any(map(is_trusted, paths)) else known.loaders
     if unknown := {str(node["__loader__"]) for node in nodes} - loaders:
         raise ValueError(f"it holds a {min(unknown)}, which no estimator that is listed has")
+
+
+def _name_node(node: Mapping[str, Any]) -> str:
+    return f"{node.get('__module__')}.{node.get('__class__')}"
 
 
 def _nodes(schema: Any) -> Iterator[Mapping[str, Any]]:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ckcv_ray.errors import InputError
+from ckcv_ray.learners.sklearn.functions import describe_value
 from ckcv_ray.validation import MOST_GRID, check_count, expect, parse_grid, quote
 
 Values = dict[str, Any]  # by parameter: a tuple of values, or a distribution as text
@@ -144,9 +145,11 @@ def _check_value(name: str, value: Any) -> Any:
         return [_check_value(name, item) for item in value]
     if value is None or isinstance(value, bool | int) or (isinstance(value, float) and np.isfinite(value)):
         return value
+    if isinstance(value, float) and np.isinf(value):
+        return describe_value(value)
     if isinstance(value, str) and value.isprintable():
         return value
-    raise InputError(f"{name}={quote(value)}: values are finite numbers, text, true, false, none, or lists")
+    raise InputError(f"{name}={quote(value)}: values are numbers, inf, text, true, false, none, or lists")
 
 
 def _check_distribution(name: str, text: str) -> str:

@@ -24,6 +24,7 @@ from ckcv_ray.learners.sklearn.allowed import (
     list_classes,
     list_namesakes,
 )
+from ckcv_ray.learners.sklearn.functions import describe_value, make_value
 from ckcv_ray.learners.sklearn.libraries import (
     INSTALL,
     LIBRARIES,
@@ -231,6 +232,8 @@ def _to_json(name: str, value: Any) -> Any:
     """Return a parameter's value as JSON."""
     if value is None or isinstance(value, bool | int | str):
         return value
+    if (described := describe_value(value)) is not None:
+        return described
     if isinstance(value, np.generic):
         return _to_json(name, value.item())
     if isinstance(value, float) and np.isfinite(value):
@@ -243,7 +246,7 @@ def _to_json(name: str, value: Any) -> Any:
         return _describe(name, value)
     raise InputError(
         f"{name}={quote(value)} cannot be part of a study, which is stored as JSON: give a number, text, a "
-        "list of these, or an estimator"
+        "list of these, an estimator, or a function of numpy such as np.log1p"
     )
 
 
@@ -268,7 +271,7 @@ def _build_value(name: str, value: Any) -> Any:
     if isinstance(value, list):
         listed = [_build_value(name, item) for item in value]
         return tuple(listed) if _is_pair(listed) else listed
-    return value
+    return make_value(value)
 
 
 def _is_pair(listed: list[Any]) -> bool:

@@ -6,6 +6,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from ckcv_ray.learners.sklearn.allowed import check_setting
+from ckcv_ray.learners.sklearn.functions import make_value
 from ckcv_ray.learners.sklearn.libraries import prepare
 from ckcv_ray.learners.sklearn.packing import last_step
 from ckcv_ray.learners.sklearn.spec import build, complete_names
@@ -52,7 +53,7 @@ def make_template(spec: str, setting: str) -> Template:
     names = complete_names(estimator, values)
     for name, value in names.items():
         check_setting("param", described, name, value)
-    estimator.set_params(**names)
+    estimator.set_params(**{name: make_value(value) for name, value in names.items()})
     for part in (estimator, *estimator.get_params(deep=True).values()):
         prepare(part)
     every = estimator.get_params(deep=True)

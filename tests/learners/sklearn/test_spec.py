@@ -73,8 +73,8 @@ REFUSED = {
     "no parameter": ({"learner": "linear", "param": "0.1"}, "expected a parameter and its values"),
     "a value twice": ({"learner": "linear", "param": "C=1,1"}, "has a value twice"),
     "an empty list": ({"learner": "linear", "param": {"C": []}}, "param C is empty"),
-    "a number that is none": ({"learner": "linear", "param": {"C": [float("nan")]}}, "finite numbers, text"),
-    "an object as value": ({"learner": "linear", "param": {"C": [object()]}}, "finite numbers, text"),
+    "a number that is none": ({"learner": "linear", "param": {"C": [float("nan")]}}, "numbers, inf, text"),
+    "an object as value": ({"learner": "linear", "param": {"C": [object()]}}, "numbers, inf, text"),
     "a distribution without sample": ({"learner": "linear", "param": "C=loguniform:1:9"}, "give sample"),
     "a distribution reversed": (
         {"learner": "linear", "param": "C=uniform:2:1", "sample": 2},

@@ -1,0 +1,128 @@
+"""Values of parameters that JSON has no form for: functions by name, from a closed list, slices and infinity.
+
+    {"function": "numpy:log1p"}     a function; a study that names another one is refused
+    {"slice": [0, 3, null]}         columns of a ColumnTransformer
+    "inf", "-inf"                   infinity
+
+A function that a folder names is code, so the list holds only functions of numbers that write, read and call
+nothing: numpy's of one argument, and scikit-learn's scores of columns. Nothing is imported here but what is
+listed.
+"""
+
+from collections.abc import Mapping
+from functools import cache
+from importlib import import_module
+from math import inf, isinf
+from typing import Any
+
+from ckcv_ray.errors import InputError
+from ckcv_ray.validation import quote, suggest
+
+FUNCTION, SLICE = "function", "slice"
+INFINITE = {"inf": inf, "-inf": -inf}
+UFUNCS = (
+    *(
+        "absolute",
+        "arccos",
+        "arccosh",
+        "arcsin",
+        "arcsinh",
+        "arctan",
+        "arctanh",
+        "cbrt",
+        "ceil",
+        "cos",
+        "cosh",
+    ),
+    *(
+        "deg2rad",
+        "degrees",
+        "exp",
+        "exp2",
+        "expm1",
+        "fabs",
+        "floor",
+        "log",
+        "log10",
+        "log1p",
+        "log2",
+        "negative",
+    ),
+    *("positive", "rad2deg", "radians", "reciprocal", "rint", "sign", "sin", "sinh", "sqrt", "square", "tan"),
+    *("tanh", "trunc"),
+)
+RANDOM = ("mutual_info_classif", "mutual_info_regression")  # draw from numpy's global generator
+COLUMN_SCORES = {
+    "chi2": "sklearn.feature_selection._univariate_selection",
+    "f_classif": "sklearn.feature_selection._univariate_selection",
+    "f_regression": "sklearn.feature_selection._univariate_selection",
+    "r_regression": "sklearn.feature_selection._univariate_selection",
+    **dict.fromkeys(RANDOM, "sklearn.feature_selection._mutual_info"),
+}
+FUNCTIONS = {  # by the name in a study, the name in a skops file
+    **{f"numpy:{name}": f"numpy.{name}" for name in UFUNCS},
+    **{f"sklearn.feature_selection:{name}": f"{module}.{name}" for name, module in COLUMN_SCORES.items()},
+}
+FUNCTION_TYPES = frozenset(FUNCTIONS.values())
+
+
+def check_function(label: str, value: Mapping[str, Any]) -> None:
+    """Raise InputError unless a value names one of the functions that a study may hold."""
+    named = value.get(FUNCTION)
+    if set(value) != {FUNCTION} or not isinstance(named, str) or named not in FUNCTIONS:
+        raise InputError(
+            f"{label}={quote(named)} is not a function that a study may hold: expected one of numpy, such as "
+            f"numpy:log1p, or of sklearn.feature_selection, {', '.join(COLUMN_SCORES)}"
+            f"{suggest(named, FUNCTIONS) if isinstance(named, str) else ''}"
+        )
+
+
+def check_slice(label: str, value: Mapping[str, Any]) -> None:
+    """Raise InputError unless a value describes a slice."""
+    ends: Any = value.get(SLICE)
+    plain = isinstance(ends, list | tuple) and len(ends) == 3 and all(map(_is_end, ends))
+    if set(value) != {SLICE} or not plain:
+        raise InputError(f"{label}={quote(value)} is not a slice: expected its start, stop and step")
+
+
+def describe_value(value: Any) -> Any:
+    """Return the form in JSON of a listed function, a slice or infinity; None of anything else."""
+    if isinstance(value, slice):
+        return {SLICE: [value.start, value.stop, value.step]}
+    if isinstance(value, float) and isinf(value):
+        return "inf" if value > 0 else "-inf"
+    if callable(value) and not isinstance(value, type):
+        return next(({FUNCTION: name} for name, known in _load().items() if known is value), None)
+    return None
+
+
+def make_value(value: Any) -> Any:
+    """Return what one of these forms stands for; any other value as it is."""
+    if isinstance(value, str):
+        return INFINITE.get(value, value)
+    if isinstance(value, Mapping) and FUNCTION in value:
+        check_function(FUNCTION, value)
+        return _load()[value[FUNCTION]]
+    if isinstance(value, Mapping) and SLICE in value:
+        check_slice(SLICE, value)
+        return slice(*value[SLICE])
+    return value
+
+
+def draws_globally(value: Any) -> bool:
+    """Return whether a value is a listed function that draws from numpy's global generator."""
+    return callable(value) and any(value is _load()[f"sklearn.feature_selection:{name}"] for name in RANDOM)
+
+
+@cache
+def _load() -> dict[str, Any]:
+    """Import the functions."""
+    found = {}
+    for name in FUNCTIONS:
+        module, _, attribute = name.partition(":")
+        found[name] = getattr(import_module(module), attribute)
+    return found
+
+
+def _is_end(value: Any) -> bool:
+    return value is None or isinstance(value, str) or (isinstance(value, int) and not isinstance(value, bool))
