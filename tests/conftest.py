@@ -5,6 +5,7 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -28,12 +29,16 @@ from pyarrow import csv
 from xdist.scheduler import LoadFileScheduling
 
 from ckcv_ray.cli import main as cli
+from ckcv_ray.learners.sklearn import BOOSTING
 from ckcv_ray.study import Study
 from ckcv_ray.tables.task import Task
 
 pytest.register_assert_rewrite("learner_contract")
 pytest_plugins = ["forgery"]  # its fixtures: a finished run, and copies of it
 Ran = tuple[int, str, str]
+
+# Learners whose libraries only nights have.
+NOT_INSTALLED = {name for kind in BOOSTING if not find_spec((name := kind.name).partition("_")[0])}
 
 
 PROCESSES = frozenset(  # folders and files whose tests start processes, compile, or take very long

@@ -9,12 +9,13 @@ import typer
 
 from ckcv_ray.cli.options import make_option, with_options
 from ckcv_ray.cli.output import say
+from ckcv_ray.errors import InputError
 from ckcv_ray.tables.columns.types import DeclaredTypes
 from ckcv_ray.tables.named import Columns, is_named
 from ckcv_ray.tables.readers.files import AS_IT_IS, SUFFIXES, Reading, check_file, find_suffix
 from ckcv_ray.tables.roles import Roles
 from ckcv_ray.tables.task import Task, TestRows, make_test_rows, read
-from ckcv_ray.validation import as_path
+from ckcv_ray.validation import as_path, quote
 
 SOURCES = (
     "File with one row per example: .csv or .tsv (also .gz, .bz2, .zst), .parquet, .feather, .xlsx, .npz "
@@ -73,9 +74,20 @@ def declare_types(
         ),
     ] = None,
     date: Annotated[str | None, make_option("Columns of dates, such as admitted.", panel=COLUMNS)] = None,
+    thousands: Annotated[
+        str | None,
+        make_option(
+            "Mark between thousands, a comma or a point, where a number such as 6,732 does not tell.",
+            "as the numbers tell",
+            "Columns",
+        ),
+    ] = None,
 ) -> DeclaredTypes:
     """Collect the columns whose kind is said."""
-    return DeclaredTypes(*(tuple(_names(names) or ()) for names in (categorical, numeric, date)))
+    if thousands not in (None, ",", "."):
+        raise InputError(f"thousands={quote(thousands)}: expected a comma or a point")
+    kinds = (tuple(_names(names) or ()) for names in (categorical, numeric, date))
+    return DeclaredTypes(*kinds, thousands or "")
 
 
 class Chosen(NamedTuple):

@@ -103,7 +103,7 @@ def check_chosen(names: list[str], target: str, roles: Roles) -> None:
 def check_asked(asked: DeclaredTypes, chosen: Sequence[str]) -> None:
     """Raise InputError unless each column that is asked to be of a kind is learned from, and of one kind."""
     seen: set[str] = set()
-    for option, names in asked._asdict().items():
+    for option, names in asked.names.items():
         for name in names:
             if name not in chosen:
                 raise InputError(

@@ -98,7 +98,11 @@ def test_a_pooled_r2_is_that_of_all_rows_however_far_from_zero(offset, parts):
     [
         ("neg_mean_absolute_error", Kind.REGRESSION),
         ("roc_auc", Kind.BINARY),
-        *((name, kind) for name in ("f1_macro", "roc_auc_ovr", "matthews_corrcoef") for kind in sorted(CLASSES)),
+        *(
+            (name, kind)
+            for name in ("f1_macro", "roc_auc_ovr", "matthews_corrcoef")
+            for kind in sorted(CLASSES)
+        ),
     ],
 )
 def test_any_scorer_of_scikit_learn_may_be_named(name, kind):

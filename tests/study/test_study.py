@@ -6,13 +6,13 @@ import os
 import subprocess
 import sys
 from dataclasses import FrozenInstanceError, dataclass, fields
-from importlib.util import find_spec
 from itertools import product
 from math import inf, nan
 from typing import Any, ClassVar
 
 import numpy as np
 import pytest
+from conftest import NOT_INSTALLED
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -22,7 +22,6 @@ from ckcv_ray.core.options import options
 from ckcv_ray.core.resampling.complete import Complete, Outer, Rotation
 from ckcv_ray.errors import CKCVError, InputError
 from ckcv_ray.learners import LEARNERS, register
-from ckcv_ray.learners.sklearn import BOOSTING
 from ckcv_ray.learners.svm import learner as svm
 from ckcv_ray.learners.svm.learner import GaussianSVM
 from ckcv_ray.study import (
@@ -725,9 +724,6 @@ CHOICES = {
     "solver": ("newton",),
     **{slot: tuple(list_parts(slot)) for slot in SLOTS},
 }
-
-
-NOT_INSTALLED = {name for kind in BOOSTING if not find_spec((name := kind.name).partition("_")[0])}
 
 
 @pytest.mark.parametrize("name", CHOICES)

@@ -163,6 +163,16 @@ GALLERY = (
     Exhibit("decimal commas, separated by semicolons", text(cells(lambda i: f"{i % 7},5"), separator=";")),
     Exhibit("commas between thousands", text(cells(lambda i: f'"{i % 7 + 1},000,500.5"'))),
     Exhibit("commas of either kind", text(cells(lambda i: f'"{i % 7 + 1},500"'))),
+    Exhibit(
+        "commas of either kind, that of thousands said",
+        text(cells(lambda i: f'"{i % 7 + 1},500"')),
+        asked=DeclaredTypes(thousands=","),
+    ),
+    Exhibit("percentages", text(cells(lambda i: f"{i % 7}.5%"))),
+    Exhibit("dollars", text(cells(lambda i: f'"${i % 7 + 1},000.00"'))),
+    Exhibit("euros with spaces between thousands", text(cells(lambda i: f'"{i % 7 + 1} 250,00 €"'))),
+    Exhibit("negative amounts in brackets", text(cells(lambda i: f'"({i % 7 + 1},250.00)"'))),
+    Exhibit("amounts in several units", text(cells(lambda i: f"{'$€'[i % 2]}{i % 7}"))),
     Exhibit("exponents and signs", text(cells(lambda i: f"{'+-'[i % 2]}{i % 7}e-3"))),
     Exhibit("a word among numbers", text(cells(lambda i: "high" if i == 9 else str(i % 7)))),
     Exhibit(

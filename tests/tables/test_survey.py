@@ -64,7 +64,7 @@ def test_a_column_that_is_the_target_in_another_unit_is_named():
 
 
 def test_text_that_hardly_repeats_is_asked_about():
-    shares = [f"{i}.{i % 7} %" for i in range(29)] + ["0.0 %"]
+    shares = [f"{i}.{i % 7} mg" for i in range(29)] + ["0.0 mg"]
     (column,) = survey(Task.from_table(pa.table({"c": shares, "y": [0, 1] * 15}), Roles("y")))
     assert "is it a number, a date or a name in an unknown form?" in column.note
     (column,) = survey(Task.from_table(pa.table({"c": ["a", "b", "c"] * 10, "y": [0, 1] * 15}), Roles("y")))

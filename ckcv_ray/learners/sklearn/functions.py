@@ -51,13 +51,13 @@ UFUNCS = (
     *("positive", "rad2deg", "radians", "reciprocal", "rint", "sign", "sin", "sinh", "sqrt", "square", "tan"),
     *("tanh", "trunc"),
 )
-RANDOM = ("mutual_info_classif", "mutual_info_regression")  # draw from numpy's global generator
+RANDOM_SCORES = ("mutual_info_classif", "mutual_info_regression")  # draw from numpy's global generator
 COLUMN_SCORES = {
     "chi2": "sklearn.feature_selection._univariate_selection",
     "f_classif": "sklearn.feature_selection._univariate_selection",
     "f_regression": "sklearn.feature_selection._univariate_selection",
     "r_regression": "sklearn.feature_selection._univariate_selection",
-    **dict.fromkeys(RANDOM, "sklearn.feature_selection._mutual_info"),
+    **dict.fromkeys(RANDOM_SCORES, "sklearn.feature_selection._mutual_info"),
 }
 FUNCTIONS = {  # by the name in a study, the name in a skops file
     **{f"numpy:{name}": f"numpy.{name}" for name in UFUNCS},
@@ -111,7 +111,9 @@ def make_value(value: Any) -> Any:
 
 def draws_globally(value: Any) -> bool:
     """Return whether a value is a listed function that draws from numpy's global generator."""
-    return callable(value) and any(value is _load()[f"sklearn.feature_selection:{name}"] for name in RANDOM)
+    return callable(value) and any(
+        value is _load()[f"sklearn.feature_selection:{name}"] for name in RANDOM_SCORES
+    )
 
 
 @cache

@@ -4,6 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
 
 NO_NAMES = frozenset(  # what names no label, and no group
     (
@@ -33,6 +34,24 @@ COMMA = re.compile(r"[+-]?\d*,\d+$")
 HEX = re.compile(r"0[xX][0-9a-fA-F]{1,16}$")
 POINTS = re.compile(r"[+-]?[1-9]\d{0,2}(\.\d{3})+(,\d+)?$")  # points of thousands
 THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d*)?$")
+DIGIT_SPACES = " \u00a0\u2009\u202f"  # plain, no-break, thin and narrow
+APOSTROPHES = "'\u2019"
+SIGNS = r"%\u2030$\u00a2-\u00a5\u058f\u060b\u09f2\u09f3\u0e3f\u17db\u20a0-\u20c0"  # %, per mille, currencies
+CODES = (  # of currencies, ISO 4217: those that are traded most
+    *("AED", "ARS", "AUD", "BRL", "CAD", "CHF", "CLP", "CNY", "COP", "CZK", "DKK", "EUR", "GBP", "HKD"),
+    *("HUF", "IDR", "ILS", "INR", "JPY", "KRW", "MXN", "MYR", "NOK", "NZD", "PHP", "PLN", "RON", "RUB"),
+    *("SAR", "SEK", "SGD", "THB", "TRY", "TWD", "USD", "ZAR"),
+)
+UNIT = f"[{SIGNS}]|{'|'.join(CODES)}"
+AMOUNT = re.compile(
+    rf"(?P<sign>[+-]?)(?P<before>{UNIT})?[{DIGIT_SPACES}]?(?P<inner>[+-]?)(?P<digits>\d[\d.,{DIGIT_SPACES}{APOSTROPHES}]*?)"
+    rf"[{DIGIT_SPACES}]?(?P<after>{UNIT})?$"
+)
+GROUPED_DIGITS = re.compile(
+    rf"[1-9]\d{{0,2}}(?:([{DIGIT_SPACES}{APOSTROPHES}])\d{{3}})(?:\1\d{{3}})*(?:[.,]\d*)?$"
+)
+PLAIN = re.compile(r"\d+(?:[.,]\d*)?$|\d{1,3}(?:([.,])\d{3})+(?:[.,]\d*)?$")
+AMOUNTS = "|"  # between the unit of amounts and the form of their numbers
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -77,26 +96,35 @@ def positions_by_value(texts: Sequence[str]) -> dict[str, int]:
     return {way: i for i, way in enumerate(ways) if count[way] == 1}
 
 
-def form_of_numbers(texts: Sequence[str], name: str, comma: bool = False) -> tuple[str, list[str]]:
+def form_of_numbers(
+    texts: Sequence[str], name: str, comma: bool = False, thousands: str = ""
+) -> tuple[str, list[str]]:
     """Return the form in which most of some texts are numbers, "" for none, and those that are not in it.
 
     Args:
         texts: at least one.
         name: of the column.
         comma: whether other columns of the table have decimal commas.
+        thousands: the mark between thousands, "," or ".", if that was said.
 
     Raises:
         ColumnError: a comma or a point may be that of thousands or of decimals.
     """
+    if amounts := _list_amounts(texts):
+        return _form_of_amounts(texts, amounts, name, comma, thousands), []
     found = {
         "point": [text for text in texts if not POINT.match(text)],
         "comma": [text for text in texts if not (COMMA.match(text) or _has_decimal_point(text))],
         "points": [text for text in texts if not (_has_points(text) or COMMA.match(text))],
         "thousands": [text for text in texts if not (POINT.match(text) or THOUSANDS.match(text))],
     }
+    if thousands and any(thousands in text for text in texts):
+        found = {form: found[form] for form in (("points",) if thousands == "." else ("thousands",))}
     form = min(found, key=lambda form: len(found[form]))
     parse = number_parser(form)
     bad = [text for text in found[form] if text.lower() in TRUTH or parse(text) is None]
+    if thousands:
+        return ("" if len(bad) == len(texts) else form), bad
     if form in ("comma", "thousands") and len(found["comma"]) == len(found["thousands"]):
         raise _ambiguous("comma", next(text for text in texts if THOUSANDS.match(text)), name)
     points = [text for text in texts if "." in text and _has_points(text)]
@@ -106,6 +134,79 @@ def form_of_numbers(texts: Sequence[str], name: str, comma: bool = False) -> tup
     if form == "point" and comma and points and len(points) == sum("." in text for text in texts):
         raise _ambiguous("point", points[0], name)
     return ("" if len(bad) == len(texts) else form), bad
+
+
+class Amount(NamedTuple):
+    """A number with a unit, or with spaces or apostrophes between thousands.
+
+    Attributes:
+        unit: such as "%" or "EUR"; "" for none.
+        number: what is left, without these spaces and apostrophes.
+        grouped: whether there were any.
+    """
+
+    unit: str
+    number: str
+    grouped: bool
+
+
+def split_amount(text: str) -> Amount | None:
+    """Return the parts of an amount such as $7,000, 1 250,00 EUR, 16.29% or (3,400), which is negative.
+
+    None of other text, of plain numbers as well: these are read by their own forms.
+    """
+    negative = text.startswith("(") and text.endswith(")")
+    found = AMOUNT.match(text[1:-1].strip() if negative else text)
+    if found is None or (found["before"] and found["after"]) or (found["sign"] and found["inner"]):
+        return None
+    digits, sign = found["digits"], found["sign"] or found["inner"]
+    grouped = bool(GROUPED_DIGITS.match(digits))
+    if not (grouped or PLAIN.match(digits)) or (negative and sign):
+        return None
+    unit = found["before"] or found["after"] or ""
+    if not (unit or grouped or negative):
+        return None
+    number = re.sub(f"[{DIGIT_SPACES}{APOSTROPHES}]", "", digits)
+    return Amount(unit, f"{'-' if negative else sign}{number}", grouped)
+
+
+def _list_amounts(texts: Iterable[str]) -> list[Amount]:
+    """Return the amounts that all texts are; none if some are not, or where only some have a unit."""
+    amounts = list[Amount]()
+    for text in texts:
+        amount = split_amount(text) or (Amount("", text, False) if PLAIN.match(text) else None)
+        if amount is None:
+            return []
+        amounts.append(amount)
+    units = {amount.unit for amount in amounts}
+    written = any(amount.unit or amount.grouped for amount in amounts) or any("(" in text for text in texts)
+    return amounts if written and ("" not in units or len(units) == 1) else []
+
+
+def _form_of_amounts(
+    texts: Sequence[str], amounts: Sequence[Amount], name: str, comma: bool, thousands: str
+) -> str:
+    """Return the form of texts that are amounts: their unit, and the form of their numbers.
+
+    Raises:
+        ColumnError: they have several units, or a mark may be that of decimals or of thousands.
+    """
+    if len(units := {amount.unit: text for text, amount in zip(texts, amounts, strict=True)}) > 1:
+        (_, first), (_, second), *_ = sorted(units.items())
+        raise ColumnError(
+            f"has amounts in several units, such as {first!r} and {second!r}: write all in one, or say "
+            f"--categorical {name[:60]}, or {advise_dropping(name)}"
+        )
+    form, bad = form_of_numbers([amount.number for amount in amounts], name, comma, thousands)
+    assert not bad
+    return f"{amounts[0].unit}{AMOUNTS}{form}"
+
+
+def has_thousands(texts: Iterable[str], mark: str) -> bool:
+    """Return whether a mark, a comma or a point, may stand between thousands wherever it does."""
+    form = THOUSANDS if mark == "," else POINTS
+    written = [text for text in texts if mark and mark in text]
+    return bool(written) and all(map(form.match, written))
 
 
 def _has_decimal_point(text: str) -> bool:
@@ -120,9 +221,11 @@ def _has_points(text: str) -> bool:
 
 def _ambiguous(mark: str, text: str, name: str) -> ColumnError:
     clear = "a point" if mark == "comma" else "a comma, or with two decimals"
+    said = "," if mark == "comma" else "."
     return ColumnError(
-        f"has numbers such as {text!r}, whose {mark} may be that of decimals or of thousands: write them "
-        f"with {clear}, or without, or {advise_dropping(name)}"
+        f"has numbers such as {text!r}, whose {mark} may be that of decimals or of thousands: say "
+        f"--thousands {said} if it is that of thousands, or write them with {clear}, or without, or "
+        f"{advise_dropping(name)}"
     )
 
 
@@ -132,9 +235,21 @@ def number_parser(form: str) -> Parser:
     Args:
         form: "point" for a decimal point, "comma" for a decimal comma, "points" for one with points between
             thousands, "thousands" for a decimal point with commas between thousands; "" for what a text
-            table takes as a number by itself. A text table's truth values and its whole numbers to the base
+            table takes as a number by itself; after a unit and "|" that of amounts in this unit, such as
+            "$|thousands". A text table's truth values and its whole numbers to the base
             16, such as 0x1F, are numbers in "" and "comma".
     """
+    unit, amounts, inner = form.rpartition(AMOUNTS)
+    if amounts:
+        plain = number_parser(inner)
+
+        def parse_amount(text: str) -> float | None:
+            amount = split_amount(text)
+            if amount is None:
+                return plain(text)
+            return plain(amount.number) if amount.unit in (unit, "") else None
+
+        return parse_amount
 
     def parse(text: str) -> float | None:
         if form in ("", "comma") and text.lower() in TRUTH:

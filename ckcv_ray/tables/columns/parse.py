@@ -63,13 +63,14 @@ class Cells:
         declared: whether it was a dictionary, which says that its values are categories.
         written: whether it is text of a text table.
         comma: whether it is of a table with decimal commas.
+        thousands: the mark between thousands, if that was said.
     """
 
-    def __init__(self, values: pa.ChunkedArray, decimal: str | None = None) -> None:
+    def __init__(self, values: pa.ChunkedArray, decimal: str | None = None, thousands: str = "") -> None:
         self.declared = pa.types.is_dictionary(values.type)
         self.stored = values.type.value_type if self.declared else values.type
         self.written = decimal is not None and is_text(self.stored)
-        self.values, self.comma = decode(values), decimal == ","
+        self.values, self.comma, self.thousands = decode(values), decimal == ",", thousands
 
     @cached_property
     def kind(self) -> pa.DataType:

@@ -26,6 +26,7 @@ from ckcv_ray.tables.columns.formats import (
     drop_gaps,
     form_of_dates,
     form_of_numbers,
+    has_thousands,
     write_example,
 )
 from ckcv_ray.tables.columns.parse import Cells, read_cells, take_in_parts
@@ -77,7 +78,7 @@ class Schema:
         problems: list[str] = []
         position = {name: i for i, name in enumerate(columns.column_names)}
         for i, name in enumerate(names):
-            cells = Cells(columns.column(position[name]), decimal_mark(columns))
+            cells = Cells(columns.column(position[name]), decimal_mark(columns), types.thousands)
             try:
                 if held := (columns.schema.field(position[name]).metadata or {}).get(HELD):
                     raise ColumnError(_not_learned_from(held.decode(), name))
@@ -274,6 +275,11 @@ def _infer(cells: Cells, name: str, asked: ColumnKind | None) -> Column:
     if cells.declared and not cells.are_dates and asked is None and len(cells.texts[0]) < len(cells.values):
         return _infer_text(cells, name, ColumnKind.CATEGORY)
     lenient = asked is ColumnKind.NUMBER
+    may_have = cells.are_numbers and cells.written and cells.thousands
+    if may_have and has_thousands(
+        drop_gaps(cells.texts[0]), cells.thousands
+    ):  # which Arrow took for decimals
+        return _infer_text(cells, name, asked)
     if cells.are_numbers:
         if asked is ColumnKind.DATE:
             return _infer_dates(cells, name)
@@ -323,7 +329,7 @@ def _infer_text(cells: Cells, name: str, asked: ColumnKind | None) -> Column:
     if asked is ColumnKind.CATEGORY:
         return Column(name, ColumnKind.CATEGORY, cells.levels)
     if asked in (None, ColumnKind.NUMBER):
-        form, bad = form_of_numbers(known, name, cells.comma)
+        form, bad = form_of_numbers(known, name, cells.comma, cells.thousands)
         wrong = sum(rows_of[text] for text in bad)
         if asked is ColumnKind.NUMBER and len(bad) < len(known):
             return Column(name, ColumnKind.NUMBER, form=form, lenient=True)

@@ -35,15 +35,28 @@ class Column:
 
 
 class DeclaredTypes(NamedTuple):
-    """Names of the columns whose kind the user says."""
+    """What the user says of columns.
+
+    Attributes:
+        categorical, numeric, date: names of the columns of each kind.
+        thousands: the mark between thousands, a comma or a point, where a number does not tell; "" if that
+            is not known.
+    """
 
     categorical: Collection[str] = ()
     numeric: Collection[str] = ()
     date: Collection[str] = ()
+    thousands: str = ""
+
+    @property
+    def names(self) -> dict[str, Collection[str]]:
+        """The names of the columns of each kind, by the option that says so."""
+        return {"categorical": self.categorical, "numeric": self.numeric, "date": self.date}
 
     def kind(self, name: str) -> ColumnKind | None:
         """Return the kind that was asked for; None if the values decide."""
-        for kind, names in zip((ColumnKind.CATEGORY, ColumnKind.NUMBER, ColumnKind.DATE), self, strict=True):
+        kinds = (ColumnKind.CATEGORY, ColumnKind.NUMBER, ColumnKind.DATE)
+        for kind, names in zip(kinds, self.names.values(), strict=True):
             if name in names:
                 return kind
         return None
