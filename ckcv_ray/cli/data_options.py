@@ -86,8 +86,8 @@ def declare_types(
     """Collect the columns whose kind is said."""
     if thousands not in (None, ",", "."):
         raise InputError(f"thousands={quote(thousands)}: expected a comma or a point")
-    kinds = (tuple(_names(names) or ()) for names in (categorical, numeric, date))
-    return DeclaredTypes(*kinds, thousands or "")
+    categories, numbers, dates = (tuple(_names(names) or ()) for names in (categorical, numeric, date))
+    return DeclaredTypes(categories, numbers, dates, thousands or "")
 
 
 class Chosen(NamedTuple):
