@@ -27,7 +27,10 @@ COMMANDS = {  # by name: the module that has it, and the first line of its help
         "verify",
         "Check a finished run, and report what was recomputed and what was taken on trust.",
     ),
-    "predict": ("predict", "Classify rows with the ensemble F* of a finished run."),
+    "predict": (
+        "predict",
+        "Classify rows, or predict numbers, with what a finished run or evaluation has fitted.",
+    ),
     "evaluate": (
         "evaluate",
         "Score learners by a usual procedure of cross validation, without a certificate.",

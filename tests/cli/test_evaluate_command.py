@@ -68,7 +68,7 @@ def test_other_commands_say_what_the_folder_holds(ckcv: Command, tmp_path: Path)
     run = tmp_path / "run"
     assert ckcv("evaluate", "sklearn:iris", "--out", run, *ONCE)[0] == 0
     code, _, said = ckcv("predict", run, "sklearn:iris")
-    assert (code, "holds the scores of a procedure" in said) == (4, True)
+    assert (code, "there is no model to predict by" in said) == (2, True)
     code, _, said = ckcv("run", "sklearn:iris", "--out", run, "--k", "3", "--n-splits", "2")
     assert (code, "choose another --out" in said) == (4, True)
     other = tmp_path / "other"
