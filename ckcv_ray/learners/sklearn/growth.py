@@ -86,13 +86,15 @@ def growth(forest: Any, X: Rows, y: Classes) -> Growth | None:
 
     Args:
         forest: a RandomForestClassifier or ExtraTreesClassifier with an integer ``random_state``.
-        X: the rows it was fitted to, [n, d].
+        X: the rows it was fitted to, [n, d]; scikit-learn has to fit sparse ones.
         y: their classes, [n].
     """
+    from scipy.sparse import issparse
+
     first = forest.estimators_[0]
     whole = all(isinstance(v, int) for v in (first.min_samples_leaf, first.min_samples_split))
     usual = all(getattr(forest, name) == value for name, value in USUAL_OPTIONS.items())
-    if not (usual and whole) or forest.class_weight == SUBSAMPLE or np.isnan(X).any():
+    if not (usual and whole) or forest.class_weight == SUBSAMPLE or issparse(X) or np.isnan(X).any():
         return None
     position = np.searchsorted(forest.classes_, y)[:, None].astype(np.float64)
     found = Growth(forest, np.asarray(X, dtype=np.float32), position)

@@ -274,7 +274,7 @@ def predict_classes(estimator: Any, X: Rows, n_classes: int) -> Classes:
         ValueError: it predicts something else.
     """
     predicted = np.asarray(estimator.predict(X))
-    if predicted.shape != (len(X),) or predicted.dtype.kind not in "iufb":
+    if predicted.shape != (X.shape[0],) or predicted.dtype.kind not in "iufb":
         raise ValueError(f"it predicts an array of shape {predicted.shape} and type {predicted.dtype}")
     number = predicted.astype(np.int32) if np.all(np.isfinite(predicted)) else np.full(len(X), -1, np.int32)
     if np.any((number != predicted) | (number < 0) | (number >= n_classes)):
@@ -290,7 +290,7 @@ def predict_values(estimator: Any, X: Rows) -> NDArray[np.float64]:
         ValueError: it predicts something else.
     """
     predicted = np.asarray(estimator.predict(X))
-    if predicted.shape != (len(X),) or predicted.dtype.kind not in "iuf":
+    if predicted.shape != (X.shape[0],) or predicted.dtype.kind not in "iuf":
         raise ValueError(f"it predicts an array of shape {predicted.shape} and type {predicted.dtype}")
     if not np.all(np.isfinite(predicted)):
         raise ValueError(f"it predicts {predicted[~np.isfinite(predicted)][0]}")

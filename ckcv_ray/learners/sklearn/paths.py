@@ -210,7 +210,7 @@ class Trees(EstimatorPath):
         forest = fit.last
         X = forest._validate_X_predict(self.split.transform(fit))
         trees = (member.tree_ for member in forest.estimators_) if grown is None else grown.trees(sizes[-1])
-        sums, found = np.zeros((len(X), len(forest.classes_))), []
+        sums, found = np.zeros((X.shape[0], len(forest.classes_))), []
         for count, tree in enumerate(trees, start=1):
             sums += tree.predict(X)[:, : len(forest.classes_)]
             if count in sizes:
@@ -277,10 +277,18 @@ class Nearest(NamedTuple):
     def find(cls, nearest: Any, X: Rows, count: int) -> "Nearest":
         """Return the nearest rows of a fitted estimator."""
         distance, index = nearest.kneighbors(X, min(count + 1, nearest.n_samples_fit_))
-        squares = max(np.max(np.sum(rows * rows, axis=1)) for rows in (X, nearest._fit_X))
+        squares = max(map(_find_largest_square, (X, nearest._fit_X)))
         gap = np.diff(distance, axis=1) * (distance[:, 1:] + distance[:, :-1])
         tied = np.any(gap <= TIE * (distance[:, 1:] ** 2 + squares), axis=0)
         return cls(distance, nearest._y[index], tied, nearest.classes_)
+
+
+def _find_largest_square(rows: Any) -> float:
+    """Return the largest squared length of a row; steps of a pipeline may make sparse rows."""
+    from scipy.sparse import issparse
+
+    squares = rows.multiply(rows) if issparse(rows) else rows * rows
+    return float(np.max(np.sum(squares, axis=1)))
 
 
 class Pruning(EstimatorPath):

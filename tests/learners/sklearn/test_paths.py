@@ -7,6 +7,11 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_iris, make_classification
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import KBinsDiscretizer
+from sklearn.tree import DecisionTreeClassifier
 
 from ckcv_ray.core.measures import ZERO_ONE
 from ckcv_ray.core.threads import one_thread
@@ -52,6 +57,16 @@ LEARNERS = {
     "neighbors by brute force": Neighbors({"n_neighbors": (1, 2, 5, 9), "algorithm": "brute"}),
     "tree": Tree(),
     "naive Bayes": NaiveBayes(),
+    **{
+        f"{type(last).__name__} of sparse rows": AnyEstimator(
+            param=param, estimator=make_pipeline(KBinsDiscretizer(3, strategy="uniform"), last)
+        )
+        for last, param in (
+            (KNeighborsClassifier(), {"n_neighbors": (1, 3, 9)}),
+            (RandomForestClassifier(), {"n_estimators": (2, 5)}),
+            (DecisionTreeClassifier(), {"ccp_alpha": (0.0, 0.02)}),
+        )
+    },
     "bare neighbors": AnyEstimator(
         param={"n_neighbors": (1, 3, 4, 10)}, estimator="sklearn.neighbors:KNeighborsClassifier"
     ),
