@@ -106,7 +106,7 @@ def _check_types(content: bytes, classes: set[str] | None) -> Iterator[str]:
         raise ValueError(f"it holds the function {min(unlisted)}, which is not known to be harmless")
     yield from functions
     nodes = [node for node in nodes if node["__loader__"] != FUNCTION_NODE]
-    for name in {_name_node(node) for node in nodes}:
+    for name in sorted({_name_node(node) for node in nodes}):
         same = (path for path in paths if path.rpartition(":")[2] == name.rpartition(".")[2])
         if not (name in known.types or is_trusted(name) or name in map(name_type, filter(is_listed, same))):
             raise ValueError(f"it holds {name}, a type that is not known to be harmless")

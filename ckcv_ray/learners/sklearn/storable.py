@@ -12,7 +12,7 @@ from ckcv_ray.core.arrays import Index
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.base import Setting
 from ckcv_ray.learners.foreign import ask_child, contain
-from ckcv_ray.learners.sklearn.allowed import list_classes
+from ckcv_ray.learners.sklearn.allowed import is_listed, list_classes
 from ckcv_ray.learners.sklearn.packing import unpack
 from ckcv_ray.learners.sklearn.spec import Spec
 from ckcv_ray.learners.sklearn.split import Estimators, fit_model
@@ -102,7 +102,8 @@ def _try_to_store(estimators: Estimators, spec: Spec, task: Task, few: Index, se
         InputError: the model cannot be stored.
     """
     tried = partial(_store, estimators, spec, task, few, setting)
-    answer = ask_child(tried, MOST_SECONDS) if estimators.foreign and hasattr(os, "fork") else tried()
+    outside = not all(map(is_listed, list_classes(spec)))
+    answer = ask_child(tried, MOST_SECONDS) if outside and hasattr(os, "fork") else tried()
     if answer not in (STORED, FAILED, None):
         at = ", ".join(f"{name} = {value}" for name, value in setting.items())
         raise InputError(
