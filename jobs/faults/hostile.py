@@ -39,6 +39,7 @@ import typer
 from joblib import Memory
 from pyarrow import parquet
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.feature_selection import SelectKBest
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, PolynomialFeatures, StandardScaler
@@ -95,9 +96,11 @@ def make_honest(root: Path) -> list[Path]:
     y = np.where(X[:, 0] + 0.5 * rng.normal(size=36) > 0, "b", "a")
     few = {"k": (3,), "n_splits": 2}
     steps = make_pipeline(StandardScaler(), LogisticRegression())
+    functions = make_pipeline(FunctionTransformer(np.square), SelectKBest(k=1), LogisticRegression())
     studies = {
         "svm": Study.paper(C=(1.0, 10.0), gamma=(0.1,), **few),
         "estimator": Study.paper(learner=steps, param={"C": (0.1, 1.0)}, **few),
+        "functions": Study.paper(learner=functions, param={"C": (0.1, 1.0)}, **few),
         "forest": Study.paper(learner="forest", param={"n_estimators": (2, 3)}, **few),
         "neighbors": Study.paper(learner="neighbors", param={"n_neighbors": (1, 3)}, **few),
         "boosting": Study.paper(learner="boosting", param={"max_iter": (2,), "max_leaf_nodes": (3,)}, **few),
@@ -137,6 +140,18 @@ def list_specs(place: Path) -> list[Any]:
         grid(scoring={"class": "os:system"}),
         with_step("sklearn.preprocessing:FunctionTransformer", func={"class": "os:system"}),
         with_step("sklearn.preprocessing:FunctionTransformer", func="os.system"),
+        *(
+            with_step("sklearn.preprocessing:FunctionTransformer", func={"function": name})
+            for name in ("os:system", "numpy:load", "numpy:log1p.__call__", "evil_module:evil")
+        ),
+        with_step("sklearn.feature_selection:SelectKBest", score_func={"function": "builtins:eval"}),
+        with_step(
+            "sklearn.preprocessing:FunctionTransformer",
+            func={"function": "numpy:log1p"},
+            kw_args={"out": str(place)},
+        ),
+        {"class": "sklearn.linear_model:LogisticRegression", "params": {"C": {"function": "numpy:exp"}}},
+        grid(param_grid={"two__C": [{"function": "os:system"}]}),
         with_step("sklearn.preprocessing:PolynomialFeatures", degree=HUGE),
         with_step("sklearn.feature_extraction.text:CountVectorizer", input="filename"),
         with_step("sklearn.kernel_approximation:PolynomialCountSketch", n_components=HUGE),
@@ -179,6 +194,8 @@ def list_models(place: Path) -> list[Any]:
     fitted = LogisticRegression().fit(X, y)
     odd, machine, powers = (kind().fit(X, y) for kind in (LogisticRegression, SVC, PolynomialFeatures))
     odd.coef_ = functools.partial(os.system, f"touch {place}")
+    listed = LogisticRegression().fit(X, y)
+    listed.coef_ = np.exp
     machine._dual_coef_ = machine._dual_coef_[:, :1]
     powers.degree = HUGE
     return [
@@ -186,11 +203,13 @@ def list_models(place: Path) -> list[Any]:
         functools.partial(os.system, f"touch {place}"),
         operator.methodcaller("system", f"touch {place}"),
         odd,
+        listed,
         machine,
         make_pipeline(powers, fitted),
         make_pipeline(StandardScaler().fit(X), fitted, memory=Memory(str(place), verbose=0)),
         make_pipeline(FunctionTransformer(os.system), fitted),
         make_pipeline(FunctionTransformer(np.load), fitted),
+        make_pipeline(FunctionTransformer(functools.partial(np.exp, out=None)), fitted),
         fitted.predict,
         subprocess.Popen,
         np.random.default_rng(0),

@@ -223,6 +223,10 @@ def _check_grid(label: str, spec: EstimatorSpec, grid: Any) -> None:
             raise InputError(f"{label}={quote(grid)}: expected lists of values by parameter of its estimator")
         for key, values in lists.items():
             for value in values if isinstance(values, list | tuple) else [values]:
+                if isinstance(value, Mapping) and FUNCTION in value:
+                    raise InputError(
+                        f"{label}: {key} of a grid takes no function: score one estimator for each"
+                    )
                 check_setting(label, inside, key, value)
 
 

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
 from math import inf, isinf
+from numbers import Integral
 from typing import Any
 
 from ckcv_ray.errors import InputError
@@ -81,14 +82,17 @@ def check_slice(label: str, value: Mapping[str, Any]) -> None:
     """Raise InputError unless a value describes a slice."""
     ends: Any = value.get(SLICE)
     plain = isinstance(ends, list | tuple) and len(ends) == 3 and all(map(_is_end, ends))
-    if set(value) != {SLICE} or not plain:
-        raise InputError(f"{label}={quote(value)} is not a slice: expected its start, stop and step")
+    if set(value) != {SLICE} or not plain or ends[2] == 0:
+        raise InputError(
+            f"{label}={quote(value)} is not a slice: expected its start, stop and step, each a whole number "
+            "or None, and the step not 0"
+        )
 
 
 def describe_value(value: Any) -> Any:
     """Return the form in JSON of a listed function, a slice or infinity; None of anything else."""
     if isinstance(value, slice):
-        return {SLICE: [value.start, value.stop, value.step]}
+        return {SLICE: [_simplify(end) for end in (value.start, value.stop, value.step)]}
     if isinstance(value, float) and isinf(value):
         return "inf" if value > 0 else "-inf"
     if callable(value) and not isinstance(value, type):
@@ -109,6 +113,11 @@ def make_value(value: Any) -> Any:
     return value
 
 
+def is_form(value: Mapping[str, Any]) -> bool:
+    """Return whether a mapping stands for a function or a slice."""
+    return FUNCTION in value or SLICE in value
+
+
 def draws_globally(value: Any) -> bool:
     """Return whether a value is a listed function that draws from numpy's global generator."""
     return callable(value) and any(
@@ -124,6 +133,10 @@ def _load() -> dict[str, Any]:
         module, _, attribute = name.partition(":")
         found[name] = getattr(import_module(module), attribute)
     return found
+
+
+def _simplify(end: Any) -> Any:
+    return int(end) if isinstance(end, Integral) and not isinstance(end, bool) else end
 
 
 def _is_end(value: Any) -> bool:

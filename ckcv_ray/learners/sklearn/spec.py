@@ -18,13 +18,14 @@ import numpy as np
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.sklearn.allowed import (
     LIBRARY,
+    NO_STEP,
     check_class,
     check_estimator,
     is_listed,
     list_classes,
     list_namesakes,
 )
-from ckcv_ray.learners.sklearn.functions import describe_value, make_value
+from ckcv_ray.learners.sklearn.functions import describe_value, is_form, make_value
 from ckcv_ray.learners.sklearn.libraries import (
     INSTALL,
     LIBRARIES,
@@ -265,13 +266,29 @@ def _build(name: str, spec: Mapping[str, Any]) -> Any:
 
 
 def _build_value(name: str, value: Any) -> Any:
-    """Return the value that a parameter's JSON stands for; lists of pairs are steps of a pipeline."""
+    """Return the value that a parameter's JSON stands for; lists of pairs are steps of a pipeline.
+
+    The name of a step is text, even if it is "inf". A mapping of lists is the grid of a search.
+    """
     if isinstance(value, Mapping) and "class" in value:
         return _build(name, value)
     if isinstance(value, list):
-        listed = [_build_value(name, item) for item in value]
+        names = value[:1] if _is_named(value) else []
+        listed = [*names, *(_build_value(name, item) for item in value[len(names) :])]
         return tuple(listed) if _is_pair(listed) else listed
+    if isinstance(value, Mapping) and not is_form(value):
+        return {
+            key: [make_value(one) for one in item] if isinstance(item, list) else item
+            for key, item in value.items()
+        }
     return make_value(value)
+
+
+def _is_named(value: list[Any]) -> bool:
+    """Return whether a list begins with a name and what is named: an estimator, or a word in its place."""
+    if len(value) < 2 or not isinstance(value[0], str):
+        return False
+    return "class" in value[1] if isinstance(value[1], Mapping) else value[1] in NO_STEP
 
 
 def _is_pair(listed: list[Any]) -> bool:

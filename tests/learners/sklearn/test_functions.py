@@ -10,10 +10,11 @@ import pytest
 from sklearn.compose import ColumnTransformer
 from sklearn.datasets import load_breast_cancer
 from sklearn.feature_selection import SelectKBest, SelectPercentile, chi2, f_classif, mutual_info_classif
+from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import cross_val_predict
+from sklearn.model_selection import GridSearchCV, cross_val_predict
 from sklearn.naive_bayes import GaussianNB
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from ckcv_ray import Execution, Study, evaluate, run
@@ -126,7 +127,7 @@ def test_a_parameter_that_takes_no_function_refuses_one() -> None:
         build(spec)
 
 
-@pytest.mark.parametrize("ends", [[0, 3], [0, 3, 1.5], [0, True, None], "0:3", [0, [1], None]])
+@pytest.mark.parametrize("ends", [[0, 3], [0, 3, 0], [0, 3, 1.5], [0, True, None], "0:3", [0, [1], None]])
 def test_a_slice_has_three_plain_ends(ends: Any) -> None:
     scaler = {"class": "sklearn.preprocessing:StandardScaler"}
     columns = {
@@ -135,6 +136,47 @@ def test_a_slice_has_three_plain_ends(ends: Any) -> None:
     }
     with pytest.raises(InputError, match="slice"):
         build(columns)
+
+
+def test_ends_of_a_slice_may_be_numbers_of_numpy() -> None:
+    columns = slice(np.int64(0), np.int64(3))
+    given = make_pipeline(ColumnTransformer([("first", StandardScaler(), columns)]), GaussianNB())
+    assert as_spec("estimator", given) == as_spec("estimator", ESTIMATORS["slice"])
+
+
+def test_a_slice_of_names_is_refused_as_names_are() -> None:
+    named = make_pipeline(ColumnTransformer([("a", StandardScaler(), slice("x", "z"))]), GaussianNB())
+    with pytest.raises(InputError, match=r"selects columns by name \(x, z\)"):
+        evaluate(X, Y, learner=named, execution=SERIAL)
+
+
+def test_infinity_in_the_grid_of_a_search_is_a_number() -> None:
+    inner = LogisticRegression()
+    made = build(as_spec("estimator", GridSearchCV(inner, {"C": [1e-6, np.inf]})))
+    assert made.param_grid == {"C": [1e-6, np.inf]}
+    several = build(as_spec("estimator", GridSearchCV(inner, [{"C": [1.0]}, {"C": [np.inf]}])))
+    assert several.param_grid == [{"C": [1.0]}, {"C": [np.inf]}]
+
+
+def test_a_grid_takes_no_function() -> None:
+    grid = GridSearchCV(ESTIMATORS["default score"], {"selectkbest__score_func": [f_classif, chi2]})
+    with pytest.raises(InputError, match="selectkbest__score_func of a grid takes no function"):
+        as_spec("estimator", grid)
+
+
+@pytest.mark.parametrize("name", ["inf", "-inf"])
+def test_a_name_of_a_step_is_text(name: str) -> None:
+    made = build(as_spec("estimator", Pipeline([(name, StandardScaler()), ("model", GaussianNB())])))
+    assert [step for step, _ in made.steps] == [name, "model"]
+    skipped = build(as_spec("estimator", Pipeline([(name, "passthrough"), ("model", GaussianNB())])))
+    assert list(skipped.named_steps) == [name, "model"]
+
+
+def test_a_pair_of_infinities_is_no_step() -> None:
+    given = make_pipeline(IsotonicRegression(y_min=-np.inf, y_max=np.inf))
+    assert build(as_spec("estimator", given))[-1].get_params()["y_min"] == -np.inf
+    spec = {"class": "sklearn.naive_bayes:GaussianNB", "params": {"priors": ["-inf", "inf"]}}
+    assert build(spec).priors == [-np.inf, np.inf]
 
 
 def test_a_model_file_holds_no_other_function() -> None:
