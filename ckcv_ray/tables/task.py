@@ -497,8 +497,12 @@ def _from_table(columns: pa.Table, roles: Roles, asked: DeclaredTypes, known: Sc
     for name, called in names_in.items():
         check_alike(columns, name, called)
     labels = infer_column(columns, target)
-    classes, y = ((), parse_numbers(labels, target)) if roles.numbers else encode_classes(labels, target)
-    weighting = Weighting.read(columns, roles.weight)
+    classes, y = (
+        ((), parse_numbers(labels, target, asked.thousands))
+        if roles.numbers
+        else encode_classes(labels, target)
+    )
+    weighting = Weighting.read(columns, roles.weight, asked.thousands)
     grouping = Grouping.read(columns, roles.group, [target, *filter(None, [roles.weight])])
     if known is None:
         check_asked(asked, chosen)

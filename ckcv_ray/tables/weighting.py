@@ -31,13 +31,17 @@ class Weighting:
     column: str | None = None
 
     @classmethod
-    def read(cls, columns: pa.Table, name: str | None) -> "Weighting":
+    def read(cls, columns: pa.Table, name: str | None, thousands: str = "") -> "Weighting":
         """Return the weights in a column of a table; without a name all rows weigh the same.
+
+        ``thousands`` is the mark between thousands, if it was said.
 
         Raises:
             InputError: a cell is empty, or no positive number.
         """
-        return UNWEIGHTED if name is None else cls(parse_weights(infer_column(columns, name), name), name)
+        if name is None:
+            return UNWEIGHTED
+        return cls(parse_weights(infer_column(columns, name), name, thousands), name)
 
     @property
     def given(self) -> bool:
@@ -64,7 +68,7 @@ class Weighting:
 UNWEIGHTED = Weighting()
 
 
-def parse_weights(column: pa.ChunkedArray, name: str) -> Values:
+def parse_weights(column: pa.ChunkedArray, name: str, thousands: str = "") -> Values:
     """Return the weights in a column, (n,) float64.
 
     Raises:
@@ -73,7 +77,7 @@ def parse_weights(column: pa.ChunkedArray, name: str) -> Values:
     role = "the column of weights"
     called = f"{role} {name!r}"
     if is_text(column.type):
-        column = parse_text_numbers(column, name, role)
+        column = parse_text_numbers(column, name, role, thousands)
     if not any(is_one(column.type) for is_one in NUMBER_TYPES):
         raise InputError(f"{called} has type {column.type}: name a column of numbers with --weight")
     weights = np.asarray(column.cast(pa.float64(), safe=False).to_numpy(), np.float64)

@@ -5,6 +5,7 @@ import pyarrow as pa
 import pytest
 
 from ckcv_ray import InputError, Task
+from ckcv_ray.tables.columns.types import DeclaredTypes
 from ckcv_ray.tables.roles import Roles
 from ckcv_ray.tables.weighting import UNWEIGHTED
 
@@ -26,6 +27,17 @@ def test_a_column_of_weights_is_read_in_any_form_and_is_no_feature() -> None:
         task = make_task(values)
         assert task.weighting.named.tolist() == whole.tolist()
         assert (task.weight, task.features, task.question) == ("w", ("a", "b"), "")
+
+
+def test_the_mark_between_thousands_holds_for_weights_and_for_a_target_of_numbers() -> None:
+    amounts = pa.array([f"$1,{i:03d}" for i in range(24)])
+    table = pa.table({"a": X[:, 0], "y": Y, "w": amounts})
+    for roles in (Roles("y", weight="w"), Roles("w", numbers=True)):
+        with pytest.raises(InputError, match="say --thousands ,"):
+            Task.from_table(table, roles)
+        task = Task.from_table(table, roles, DeclaredTypes(thousands=","))
+        values = task.y if roles.numbers else task.weighting.named
+        assert values.tolist() == [1000.0 + i for i in range(24)]
 
 
 def test_weights_are_part_of_the_data_where_there_are_any() -> None:
