@@ -406,6 +406,6 @@ def _list_named_columns(estimator: Any) -> list[str]:
         step for part in parts if isinstance(part, ColumnTransformer) for step in part.transformers
     ]
     chosen = [columns for _, _, columns in transformers]
-    ends = [[one.start, one.stop] if isinstance(one, slice) else one for one in chosen]
+    ends = [[columns.start, columns.stop] if isinstance(columns, slice) else columns for columns in chosen]
     listed = [columns if isinstance(columns, list | tuple) else [columns] for columns in ends]
     return list(dict.fromkeys(name for names in listed for name in names if isinstance(name, str)))

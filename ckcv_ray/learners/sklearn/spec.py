@@ -278,7 +278,7 @@ def _build_value(name: str, value: Any) -> Any:
         return tuple(listed) if _is_pair(listed) else listed
     if isinstance(value, Mapping) and not is_form(value):
         return {
-            key: [make_value(one) for one in item] if isinstance(item, list) else item
+            key: [make_value(part) for part in item] if isinstance(item, list) else item
             for key, item in value.items()
         }
     return make_value(value)
