@@ -107,20 +107,28 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
         self.random_state = random_state
         self.rule = rule
 
-    def fit(self, X: Any, y: ArrayLike, groups: ArrayLike | None = None) -> "CKCVClassifier":
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        groups: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> "CKCVClassifier":
         """Select, refit and certify.
 
         Args:
             X: data frame (pandas, polars, Arrow) or array, (n, d).
             y: labels, (n,).
             groups: rows with equal values belong together, (n,).
+            sample_weight: what each row weighs in fits, positive, (n,); selection and bounds are about rows,
+                unweighted.
 
         Raises:
             InputError: the data or a parameter are invalid.
         """
         check_choice("rule", self.rule, RULES)
         rows, labels = self._check_rows(X, y)
-        task = Task.make_unchecked(rows, labels, groups)
+        task = Task.make_unchecked(rows, labels, groups, sample_weight=sample_weight)
         task.grouping.check()
         certify = self.certify
         if certify == AUTO:  # by the number of rows alone: a choice by their labels would void the claim

@@ -17,7 +17,15 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
-from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.utils.estimator_checks import (
+    check_all_zero_sample_weights_error,
+    check_sample_weights_list,
+    check_sample_weights_not_an_array,
+    check_sample_weights_not_overwritten,
+    check_sample_weights_pandas_series,
+    check_sample_weights_shape,
+    parametrize_with_checks,
+)
 from untidy import untidy
 
 from ckcv_ray import CKCVClassifier, Study, clopper_pearson, load_run, run, verify
@@ -31,9 +39,39 @@ def small(**options) -> CKCVClassifier:
     return CKCVClassifier(**{"params": SMALL, "k": (3, 5), "n_splits": 5, **options})
 
 
-@parametrize_with_checks([small(), small(rule="random", random_state=0)])
+NO_ZEROS = "weights are positive: a row of weight zero is to be left out"
+NOT_OF_SVM = "the support vector machine uses no weights of rows"
+OF_ZEROS = {
+    "check_classifiers_one_label_sample_weights": NO_ZEROS,
+    "check_sample_weight_equivalence_on_dense_data": NO_ZEROS,
+}
+OF_WEIGHTS = (
+    check_sample_weights_pandas_series,
+    check_sample_weights_not_an_array,
+    check_sample_weights_list,
+    check_all_zero_sample_weights_error,
+    check_sample_weights_shape,
+    check_sample_weights_not_overwritten,
+)
+
+
+def list_expected_failures(estimator: CKCVClassifier) -> dict[str, str]:
+    """Say which checks the default learner fails, which uses no weights, and why."""
+    used = {check.__name__: NOT_OF_SVM for check in OF_WEIGHTS}
+    used.pop("check_all_zero_sample_weights_error")  # zeros are refused first
+    return OF_ZEROS | used
+
+
+@parametrize_with_checks(
+    [small(), small(rule="random", random_state=0)], expected_failed_checks=list_expected_failures
+)
 def test_it_is_an_estimator(estimator, check):
     check(estimator)
+
+
+@pytest.mark.parametrize("check", OF_WEIGHTS)
+def test_it_takes_weights_as_estimators_do(check):
+    check("CKCVClassifier", small(learner="linear", params={"C": (1.0,)}, k=(3,)))
 
 
 @pytest.fixture(scope="module")

@@ -76,6 +76,7 @@ def certify(
     sentences = (
         *statements(figure(problem.criterion, certificate.winner.l_ee, certificate.winner.n_splits), claims),
         *([describe_search(**search)] if search is not None else []),
+        *filter(None, [problem.task.weighting.describe()]),
         *([PROVISIONAL] if provisional else []),
         *certificate.list_cautions(),
         *_describe_unlabelled(problem, claims, without.full),

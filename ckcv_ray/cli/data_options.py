@@ -129,6 +129,15 @@ def choose_columns(
             "rows are independent",
         ),
     ] = None,
+    weight: Annotated[
+        str | None,
+        make_option(
+            "Column of positive numbers that says what each row weighs in fits; scores and bounds are of "
+            "unweighted rows. It is not learned from.",
+            "all rows weigh the same",
+            panel=COLUMNS,
+        ),
+    ] = None,
     row_id: Annotated[
         str | None,
         typer.Option(
@@ -143,7 +152,8 @@ def choose_columns(
     """
     columns = read(source, reading)
     left_out = [*(_names(drop) or []), *([row_id] if row_id else [])]
-    return Chosen(columns, Roles(target, _names(features), left_out, group), source, asked, reading)
+    roles = Roles(target, _names(features), left_out, group, weight=weight)
+    return Chosen(columns, roles, source, asked, reading)
 
 
 class ChosenTable(NamedTuple):

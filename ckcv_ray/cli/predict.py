@@ -259,7 +259,7 @@ def _say_proven(result: Result, rule: Rule, referred: NDArray[np.bool_] | None) 
 
 def _say_rows(table: Table, task: Task) -> None:
     """Name the columns that are ignored, and say which rows are strange."""
-    used = {*task.features, task.target, table.keep, task.group}
+    used = {*task.features, task.target, table.keep, task.group, task.weight}
     if ignored := [name for name in table.columns.column_names if name not in used]:
         say(f"{pluralize(len(ignored), 'column')} ignored: {some(ignored)}")
     if table.rows.unseen:

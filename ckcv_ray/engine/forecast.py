@@ -142,12 +142,13 @@ def plan(
     y: ArrayLike,
     workers: Sequence[int] = WORKERS,
     groups: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
 ) -> Plan:
     """Plan a study on inputs X [n, d] and labels y [n], in about two seconds for any size of study.
 
     Args:
         study: learner, resampling, criterion, certification and seed.
-        X, y, groups: as for ``run``.
+        X, y, groups, sample_weight: as for ``run``.
         workers: numbers of workers to estimate the time for.
 
     Raises:
@@ -158,7 +159,8 @@ def plan(
         integer("workers", count, least=1, most=MOST) for count in sequence("workers", workers, least=1)
     ]
     check_kind(study, CERTIFIED)
-    return plan_problem(Problem.of(study, Task.of(X, y, groups=groups)), counts)
+    task = Task.of(X, y, groups=groups, sample_weight=sample_weight)
+    return plan_problem(Problem.of(study, task), counts)
 
 
 def plan_problem(problem: Problem, workers: Sequence[int] = WORKERS) -> Plan:

@@ -316,6 +316,11 @@ class Learner(ABC):
         return True
 
     @property
+    def weighs_rows(self) -> bool:
+        """Whether its fits use the weights of rows, ``Task.weighting``; if not, they are refused."""
+        return False
+
+    @property
     def stores_repeats(self) -> bool:
         """Whether its models can be stored where a training row is there several times."""
         return True
@@ -416,6 +421,11 @@ class WrappedLearner(Learner):
     def trees(self) -> bool:
         """Whether the learner's models split columns at values."""
         return self.learner.trees
+
+    @property
+    def weighs_rows(self) -> bool:
+        """Whether the learner's fits use weights."""
+        return self.learner.weighs_rows
 
     @property
     def space(self) -> Space:

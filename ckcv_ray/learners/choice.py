@@ -144,6 +144,11 @@ class Choice(Learner):
         return frozenset.intersection(*(learner.outputs for learner in self.learners))
 
     @property
+    def weighs_rows(self) -> bool:
+        """Whether the fits of every learner use weights."""
+        return all(learner.weighs_rows for learner in self.learners)
+
+    @property
     def convergence_advice(self) -> str:
         """What to do about fits that did not converge, learner by learner."""
         advice = {label: learner.convergence_advice for label, learner in self.by_label.items()}

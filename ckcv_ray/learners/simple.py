@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ckcv_ray.core.arrays import Index
+from ckcv_ray.core.arrays import Index, Values
 from ckcv_ray.core.measures import Measure
 from ckcv_ray.learners.base import (
     STATUSES,
@@ -44,10 +44,12 @@ class SimpleLearner(Learner):
         name, kinds, outputs, convergence_advice: see ``base.Learner``.
         schema: columns of the table of its models, on any task.
         model: class of its models, constructed from the columns of ``schema`` by name.
+        weighs_rows: whether there is ``fit_weighted``.
     """
 
     schema: ClassVar[pa.Schema]
     model: ClassVar[type[Model]]
+    weighs_rows: ClassVar[bool] = False
 
     @property
     @abstractmethod
@@ -65,6 +67,17 @@ class SimpleLearner(Learner):
         Returns:
             Models, with ``predict``; of a learner of numbers with ``predict_outputs`` (``base.Model``).
         """
+
+    def fit_weighted(self, X: Rows, y: Target, settings: Sequence[Setting], weights: Values) -> Sequence[Any]:
+        """Fit a model at each setting, as ``fit`` does, to rows with positive weights [n]."""
+        raise NotImplementedError(f"{type(self).__name__} takes no weights")
+
+    def fit_rows(self, task: Task, train: Index, settings: Sequence[Setting]) -> Sequence[Any]:
+        """Fit a model at each setting to the training rows of a task, with their weights if there are any."""
+        X, y, weights = task.X[train], task.y[train], task.weighting.take(train)
+        if weights is None:
+            return self.fit(X, y, settings)
+        return self.fit_weighted(X, y, settings, weights)
 
     @cached_property
     def space(self) -> Space:
@@ -147,7 +160,7 @@ class RowTrainer(Trainer):
         if path is None:
             return Checked([f"it was fitted at {setting}, which is not a setting of the study"], [])
         settings = path[: path.index(setting) + 1]
-        again = self.learner.fit(task.X[train], task.y[train], settings)[-1]
+        again = self.learner.fit_rows(task, train, settings)[-1]
         if not codec.same(model, again, MODEL_ROUNDING):
             return Checked(["it is not the model fitted to its training rows"], [])
         return Checked([], [] if codec.same(model, again) else ["its last bits"])
@@ -163,8 +176,7 @@ class RowBlock(NamedTuple):
 
     def fit(self, path: int, length: int) -> "ModelFits":
         """Fit the first ``length`` steps of a path."""
-        X, y = self.task.X[self.train], self.task.y[self.train]
-        models = self.learner.fit(X, y, self.learner.space.paths[path][:length])
+        models = self.learner.fit_rows(self.task, self.train, self.learner.space.paths[path][:length])
         return ModelFits(models, self.task, self.score)
 
 

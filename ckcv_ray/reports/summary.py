@@ -370,6 +370,8 @@ def _summarize_scores(result: ResultValues) -> Iterator[str]:
             )
     if resampling.note:
         yield f"\n{resampling.note}"
+    if weights := result.task.weighting.describe():
+        yield f"\n{weights}"
     if about := describe_interval(result):
         yield f"\n{about}"
     yield from (f"\n{sentence}" for sentence in list_doubts(result))

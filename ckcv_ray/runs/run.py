@@ -99,6 +99,7 @@ def run(
     listen: Listener | None = None,
     groups: ArrayLike | None = None,
     unlabelled: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
 ) -> Result:
     """Select among the learner's settings and k, bound the error, and return the ensemble F*.
 
@@ -115,13 +116,14 @@ def run(
             of one patient; bounds are then about a new group's rows.
         unlabelled: rows without labels (rows, d), for a holdout certification: they certify the model fitted
             on all rows.
+        sample_weight: what each row weighs in fits (n,), positive; bounds are about rows, unweighted.
 
     Raises:
         InputError: the data or the study are invalid.
         StoreError: the folder is damaged, in use, or holds another study.
         RunError: the run could not finish.
     """
-    task = Task.of(X, y, groups=groups)
+    task = Task.of(X, y, groups=groups, sample_weight=sample_weight)
     if unlabelled is not None:
         task = task.with_unlabelled(make_columns(unlabelled, task.features))
     return run_job(Job(study, task, out, listen=listen), execution)
@@ -172,6 +174,7 @@ def evaluate(
     execution: Execution | None = None,
     listen: Listener | None = None,
     groups: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
     **options: Any,
 ) -> Result:
     """Score a learner on every split of a resampling.
@@ -183,6 +186,7 @@ def evaluate(
         execution: backend, workers, cluster address.
         listen: called with a Progress about ten times a second, and at the end.
         groups: the group of each row (n,), if rows belong together: groups stay whole.
+        sample_weight: what each row weighs in fits (n,), positive; scores are of rows, unweighted.
         options: of ``Study.without_certification``: ``resampling="kfold:10"`` (or a splitter of scikit-learn,
             which alone sees the groups), ``measure="accuracy,auc"``, ``select_by``, ``select``, ``seed``,
             ``stratify``, ``permutations``, and those of the learner, ``learner="forest"``.
@@ -199,7 +203,8 @@ def evaluate(
         options["resampling"] = given
         groups = None
     study = Study.without_certification(**options)
-    task = Task.of(X, y, groups, numbers=study.predicts_numbers, allow_singletons=True)
+    numbers = study.predicts_numbers
+    task = Task.of(X, y, groups, numbers=numbers, allow_singletons=True, sample_weight=sample_weight)
     return assess(study, task, out, execution, listen)
 
 

@@ -57,6 +57,7 @@ CANDIDATES = "candidates.parquet"
 CERTIFICATE, MANIFEST = "certificate.json", "manifest.json"
 SCORES, SUMMARY = "scores.parquet", "scores.json"
 FOLDERS = (log.LOG, models.ENSEMBLE)
+OPTIONAL_ROLES = ("group", "weight")  # of columns of the table
 INNER, INNER_NAME = "nested", re.compile(r"outer-([0-9]{3,9})")
 TEMPORARY = re.compile(
     r"\.((study|execution|certificate|manifest|scores)\.json|"
@@ -223,7 +224,8 @@ class RunFolder:
         with formats.guard_reading(self.files, DATA):
             named = {key.decode(): name.decode() for key, name in (columns.schema.metadata or {}).items()}
             schema = Schema.from_json(json.loads(named["columns"])) if "columns" in named else None
-            roles = Roles(named["target"], group=named.get("group"), numbers=identity.study.predicts_numbers)
+            optional = {role: named.get(role) for role in OPTIONAL_ROLES}
+            roles = Roles(named["target"], numbers=identity.study.predicts_numbers, **optional)
             task = Task.restore(columns, roles, schema)
         if self.files.exists(UNLABELLED):
             unlabelled = formats.read_table(self.files, UNLABELLED, identity.run_id, None, values=MOST_VALUES)
@@ -275,7 +277,8 @@ class RunFolder:
         rows, columns = problem.all_rows.X.shape
         if problem.all_rows.unlabelled is not None:
             rows = max(rows, len(problem.all_rows.unlabelled))
-        besides = 1 + problem.all_rows.grouped  # the target and the groups
+        every = problem.all_rows
+        besides = 1 + every.grouped + every.weighting.given  # the target, the groups and the weights
         if rows > MOST_TABLE_ROWS or rows * (columns + besides) > MOST_VALUES:
             raise InputError(
                 f"out={str(self)!r}: the table has {rows:,} rows and {columns:,} columns; a run folder "
@@ -331,7 +334,8 @@ class RunFolder:
     def begin(self, problem: Problem) -> None:
         """Write the data and the study."""
         every = problem.all_rows
-        named = {"target": every.target} | ({} if every.group is None else {"group": every.group})
+        optional = {role: getattr(every, role) for role in OPTIONAL_ROLES}
+        named = {"target": every.target} | {role: name for role, name in optional.items() if name is not None}
         if not every.schema.is_default:
             named["columns"] = json.dumps([asdict(column) for column in every.schema])
         formats.write_table(self.files, DATA, every.columns(), problem.run_id, named)

@@ -6,6 +6,7 @@ A part is refused in a sentence that says what it is for. All is decided by the 
 import hashlib
 import json
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -47,6 +48,7 @@ def canonicalize_certified(study: Study, task: Task) -> tuple[Study, Index | Non
         InputError: a part does not support the task, or a field its number of rows.
     """
     _check_kind(study, task)
+    _check_weights(study, task)
     _check_balance(study, task)
     _check_balance_stored(study)
     assert study.certification is not None
@@ -75,6 +77,7 @@ def canonicalize_scored(study: Study, task: Task) -> tuple[Study, tuple[Score, .
         InputError: the learner, a measure or the resampling does not support the task.
     """
     _check_learner(study, task)
+    _check_weights(study, task)
     _check_balance(study, task)
     names = dict.fromkeys((*study.measure_names, *filter(None, [study.select_by])))
     functions = {name: measure.score(task.kind, task.labelled) for name, measure in study.functions.items()}
@@ -145,7 +148,14 @@ def recode_table(table: Task, learned: Task) -> Task:
         return table
     X = np.ascontiguousarray(learned.recode(table.X, table))
     unlabelled = None if table.unlabelled is None else learned.recode(table.unlabelled, table)
-    return replace(learned, X=X, y=table.y, grouping=table.grouping, unlabelled=unlabelled)
+    return replace(
+        learned,
+        X=X,
+        y=table.y,
+        grouping=table.grouping,
+        weighting=table.weighting,
+        unlabelled=unlabelled,
+    )
 
 
 def identify_data(table: Task, learned: Task) -> str:
@@ -231,6 +241,34 @@ def _check_kind(study: Study, task: Task) -> None:
                 f"the target {target}, and {slot} {label} is for {allowed}: "
                 f"{remedy if len(several) == 1 else 'leave it out'}"
             )
+
+
+def _check_weights(study: Study, task: Task) -> None:
+    """Raise InputError if rows have weights, and a learner does not use them."""
+    if not task.weighting.given:
+        return
+    if study.balancing is Balance.SMOTE:
+        raise InputError(
+            f"balance={study.balancing} makes rows, and column {task.weight!r} has no weights for them: "
+            "choose balance=up or down, or leave out the weights"
+        )
+    for label, learner in study.learner.by_label.items():
+        if not learner.weighs_rows:
+            raise InputError(
+                f"learner {label} does not use weights of rows: choose from "
+                f"{', '.join(_list_weighing(task.kind))}, or leave out the weights"
+            )
+
+
+def _list_weighing(kind: Kind) -> list[str]:
+    """Return the names of the learners for a kind of task that use weights of rows."""
+    names = []
+    for name, part in list_parts("learner").items():
+        with suppress(InputError):  # of a library that is not installed, or not trusted
+            kinds = KINDS["learner"](part)
+            if isinstance(kinds, frozenset) and kind in kinds and part().weighs_rows:
+                names.append(name)
+    return names
 
 
 def _check_balance(study: Study, task: Task) -> None:

@@ -18,7 +18,7 @@ from ckcv_ray.errors import InputError
 from ckcv_ray.tables.columns.formats import NO_NAMES
 from ckcv_ray.tables.columns.parse import decode, infer_column, without_gaps
 from ckcv_ray.tables.readers.files import is_plain
-from ckcv_ray.tables.target import is_text
+from ckcv_ray.tables.target import choose_name, is_text
 from ckcv_ray.validation import as_array
 
 LEAST_GROUPS = 6
@@ -70,14 +70,16 @@ class Grouping:
     question: str = ""
 
     @classmethod
-    def read(cls, columns: pa.Table, name: str | None, target: str) -> "Grouping":
+    def read(cls, columns: pa.Table, name: str | None, known: Iterable[str]) -> "Grouping":
         """Return the grouping by a column of a table; without a name each row is its own.
+
+        ``known`` are the columns that are something else, and are not asked about.
 
         Raises:
             InputError: as for ``group_numbers``.
         """
         if name is None:
-            return cls(columns.num_rows, question=question(columns, [target]))
+            return cls(columns.num_rows, question=question(columns, known))
         return cls(columns.num_rows, group_numbers(infer_column(columns, name), name), name)
 
     @property
@@ -205,9 +207,7 @@ def groups_column(groups: ArrayLike, n: int) -> pa.Array:
 
 def name_of_groups(taken: Iterable[str]) -> str:
     """Return a name for a column of groups that has none, other than those taken."""
-    known = set(taken)
-    candidates = (*GROUP_NAMES, *(f"{GROUP_NAMES[0]}_{i}" for i in range(len(known) + 1)))
-    return next(name for name in candidates if name not in known)
+    return choose_name(GROUP_NAMES, taken)
 
 
 def question(columns: pa.Table, known: Iterable[str]) -> str:

@@ -1,4 +1,4 @@
-"""Which columns are the target, the features and the groups: what is asked for must be there."""
+"""Which columns are the target, the features, the groups and the weights: what is asked for must be there."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -16,10 +16,12 @@ class Roles(NamedTuple):
 
     Attributes:
         target: name of the column to predict; None for the one column named target, y, label or class.
-        features: names of the columns to learn from; None for every column but the target and the groups.
+        features: names of the columns to learn from; None for every column but the target, the groups and the
+            weights.
         drop: names of columns to leave out.
         group: name of the column whose equal values (text, whole numbers) mark rows that belong together.
         numbers: whether the target has numbers to predict, and not classes.
+        weight: name of the column of positive numbers that says what each row weighs in a fit.
     """
 
     target: str | None = None
@@ -27,6 +29,7 @@ class Roles(NamedTuple):
     drop: Sequence[str] | None = None
     group: str | None = None
     numbers: bool = False
+    weight: str | None = None
 
     def resolve(self, names: list[str], index: set[str]) -> tuple[str, list[str]]:
         """Return the target and the features of a table with these columns, of which ``index`` name rows.
@@ -36,7 +39,9 @@ class Roles(NamedTuple):
         """
         target = target_name(names, self.target)
         check_chosen(names, target, self)
-        left_out = {target, self.group, *(self.drop or [])} | (index if self.features is None else set())
+        left_out = {target, self.group, self.weight, *(self.drop or [])} | (
+            index if self.features is None else set()
+        )
         wanted = dict.fromkeys(names if self.features is None else self.features)
         chosen = [name for name in wanted if name not in left_out]
         if not chosen:
@@ -74,7 +79,7 @@ def target_name(names: list[str], target: str | None) -> str:
 
 def check_chosen(names: list[str], target: str, roles: Roles) -> None:
     """Raise InputError unless the columns asked for exist, and each is for one purpose."""
-    known, features, drop, group = set(names), roles.features, roles.drop, roles.group
+    known, features, drop = set(names), roles.features, roles.drop
     for argument, value in (("features", features), ("drop", drop)):
         expect(argument, value, list | tuple | None, "a list of column names")
         for name in value or ():
@@ -84,19 +89,28 @@ def check_chosen(names: list[str], target: str, roles: Roles) -> None:
         raise InputError(
             f"column {quote(target)} is the target: leave it out of --drop, or name another as the target"
         )
-    expect("group", group, str | None, "the name of a column")
-    if group is None:
-        return
-    if group not in known:
-        raise InputError(f"there is no column {quote(group)} for the groups: the columns are {some(names)}")
-    if group == target:
+    for argument, column, purpose, says in (
+        ("group", roles.group, "groups", "which rows belong together"),
+        ("weight", roles.weight, "weights", "what rows weigh"),
+    ):
+        expect(argument, column, str | None, "the name of a column")
+        if column is None:
+            continue
+        if column not in known:
+            raise InputError(
+                f"there is no column {quote(column)} for the {purpose}: the columns are {some(names)}"
+            )
+        if column == target:
+            raise InputError(
+                f"column {column!r} is the target, and cannot say {says}: name another column with "
+                f"--{argument}"
+            )
+        if column in (features or ()):
+            raise InputError(f"column {column!r} says {says}, and is no feature: leave it out of --features")
+    if roles.weight is not None and roles.weight == roles.group:
         raise InputError(
-            f"column {group!r} is the target, and cannot say which rows belong together: name another column "
-            "with --group"
-        )
-    if group in (features or ()):
-        raise InputError(
-            f"column {group!r} says which rows belong together, and is no feature: leave it out of --features"
+            f"column {roles.group!r} says which rows belong together, and cannot say what rows weigh: name "
+            "another column with --weight"
         )
 
 

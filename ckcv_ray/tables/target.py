@@ -4,6 +4,7 @@ Every check raises an InputError that names the column and the row, and says how
 """
 
 from collections import Counter
+from collections.abc import Iterable, Sequence
 from math import inf, isfinite, nan
 from typing import Any
 
@@ -94,6 +95,13 @@ def unique_names(columns: pa.Table) -> list[str]:
     return names
 
 
+def choose_name(names: Sequence[str], taken: Iterable[str]) -> str:
+    """Return a name, other than those taken, for a column that has none: one of ``names`` if possible."""
+    known = set(taken)
+    candidates = (*names, *(f"{names[0]}_{i}" for i in range(len(known) + 1)))
+    return next(name for name in candidates if name not in known)
+
+
 def _encode(column: pa.ChunkedArray, target: str) -> tuple[list[Any], Index]:
     """Return the distinct values of a column of labels, None for an empty cell, and each row's position."""
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
@@ -153,14 +161,14 @@ def encode_classes(column: pa.ChunkedArray, target: str) -> tuple[tuple[Label, .
     return classes, class_numbers(column, classes, target)
 
 
-def parse_numbers(column: pa.ChunkedArray, target: str) -> Rows:
-    """Return a target of numbers, (n,) float64.
+def parse_numbers(column: pa.ChunkedArray, target: str, thousands: str = "") -> Rows:
+    """Return a target of numbers, (n,) float64; ``thousands`` is the mark between thousands, if it was said.
 
     Raises:
         InputError: it has text, empty cells, numbers that are too large, or one value alone.
     """
     if is_text(column.type):
-        column = _numbers_of_text(column, target)
+        column = parse_text_numbers(column, target, "the target", thousands)
     if not any(is_one(column.type) for is_one in NUMBER_TYPES):
         example = next((value for value in column[:MOST_SEARCHED].to_pylist() if value is not None), None)
         raise InputError(
@@ -180,8 +188,14 @@ def parse_numbers(column: pa.ChunkedArray, target: str) -> Rows:
     return y + 0.0
 
 
-def _numbers_of_text(column: pa.ChunkedArray, target: str) -> pa.ChunkedArray:
+def parse_text_numbers(column: pa.ChunkedArray, name: str, role: str, thousands: str = "") -> pa.ChunkedArray:
     """Return numbers that are written as text as numbers; text of another kind as it is.
+
+    Args:
+        column: of text.
+        name: of the column.
+        role: what the column is, for messages, such as "the target".
+        thousands: the mark between thousands, if it was said.
 
     Raises:
         InputError: some cells are no numbers, or numbers may be read in two ways.
@@ -190,16 +204,14 @@ def _numbers_of_text(column: pa.ChunkedArray, target: str) -> pa.ChunkedArray:
     texts = [None if value is None else bare(value) for value in values]
     known = drop_gaps(texts)
     try:
-        form, bad = form_of_numbers(known, target) if known else ("", known)
+        form, bad = form_of_numbers(known, name, thousands=thousands) if known else ("", known)
     except ColumnError as problem:
-        raise InputError(f"the target {target!r} {problem}") from None
+        raise InputError(f"{role} {name!r} {problem}") from None
     if not form:
         return column
     if bad:
         row = int(np.argmax(codes == texts.index(bad[0]))) + 1
-        raise InputError(
-            f"the target {target!r} has {bad[0][:60]!r} in row {row}, which is no number: fix it"
-        )
+        raise InputError(f"{role} {name!r} has {bad[0][:60]!r} in row {row}, which is no number: fix it")
     parse, number = number_parser(form), set(known)
     numbers = [parse(text) if text in number else nan for text in texts]
     return pa.chunked_array([np.array(numbers, np.float64)[codes]])

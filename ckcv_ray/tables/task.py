@@ -41,6 +41,7 @@ from ckcv_ray.tables.target import (
     Rows,
     check_classes,
     check_spread,
+    choose_name,
     class_numbers,
     encode_classes,
     parse_numbers,
@@ -48,6 +49,7 @@ from ckcv_ray.tables.target import (
     unify_zeros,
     unique_names,
 )
+from ckcv_ray.tables.weighting import UNWEIGHTED, WEIGHT_NAMES, Weighting, make_weights_column
 from ckcv_ray.validation import as_array, expect
 
 LEAST_ROWS = 6
@@ -70,6 +72,7 @@ class Task:
         unlabelled: rows without labels, (rows, d), which only certify; None if there are none.
         fills: what stands for a gap in each column, (d,), where these rows have none, and others of their
             table do; None where a row with a gap cannot be judged, or ``schema`` says that gaps are known.
+        weighting: what rows weigh in fits.
     """
 
     X: Rows
@@ -81,6 +84,7 @@ class Task:
     source: str = ""
     unlabelled: Rows | None = None
     fills: tuple[float, ...] | None = None
+    weighting: Weighting = UNWEIGHTED
 
     @classmethod
     def of(
@@ -91,19 +95,22 @@ class Task:
         asked: DeclaredTypes = NOTHING_ASKED,
         numbers: bool = False,
         allow_singletons: bool = False,
+        sample_weight: ArrayLike | None = None,
     ) -> "Task":
-        """Make a task from X [n, d], y [n] and, if given, groups [n].
+        """Make a task from X [n, d], y [n] and, if given, groups [n] and weights [n].
 
         X is a data frame (pandas, polars, Arrow), an array, or a sparse matrix. Rows with equal values in
         ``groups`` (text or whole numbers) belong together, such as the visits of one patient; groups are
         independent of each other. ``asked`` says which columns are categories, numbers or dates where their
         values do not. With ``numbers`` y has no labels of classes, but numbers to predict. With
         ``allow_singletons`` a class may have a single row, as a study without a certification can score it.
+        ``sample_weight`` has a positive number for each row, which it weighs in fits alone.
 
         Raises:
             InputError: as for ``from_table``, or the shapes do not match.
         """
-        return cls.make_unchecked(X, y, groups, asked, numbers).check(allow_singletons)
+        task = cls.make_unchecked(X, y, groups, asked, numbers, sample_weight)
+        return task.check(allow_singletons)
 
     @classmethod
     def make_unchecked(
@@ -113,10 +120,11 @@ class Task:
         groups: ArrayLike | None = None,
         asked: DeclaredTypes = NOTHING_ASKED,
         numbers: bool = False,
+        sample_weight: ArrayLike | None = None,
     ) -> "Task":
         """Make a task as ``of`` does; it may have few groups, or a single row of a class."""
         labels = as_array("y", y)
-        columns, group = make_columns(X), None
+        columns, group, weight = make_columns(X), None, None
         if labels.shape != (columns.num_rows,):
             shape = (columns.num_rows, columns.num_columns)
             raise InputError(f"X has shape {shape} and y {labels.shape}: expected (n, d) and (n,)")
@@ -125,7 +133,10 @@ class Task:
         if groups is not None:
             group = name_of_groups(columns.column_names)
             columns = columns.append_column(group, groups_column(groups, len(labels)))
-        task = _from_table(columns, Roles(target, group=group, numbers=numbers), asked)
+        if sample_weight is not None:
+            weight = choose_name(WEIGHT_NAMES, columns.column_names)
+            columns = columns.append_column(weight, make_weights_column(sample_weight, len(labels)))
+        task = _from_table(columns, Roles(target, group=group, numbers=numbers, weight=weight), asked)
         return replace(task, source="arrays")
 
     @classmethod
@@ -149,7 +160,8 @@ class Task:
         Raises:
             InputError: a column is missing, empty, or of mixed kinds; there are fewer than two classes, or
                 fewer than 2 rows of a class (of most, with ``allow_singletons``); there are fewer than 6
-                rows; no column varies; or the groups have gaps, are fewer than 6, or have one row each.
+                rows; no column varies; the groups have gaps, are fewer than 6, or have one row each; or a
+                weight is no positive number.
         """
         return replace(_from_table(columns, roles, asked), source=source).check(allow_singletons)
 
@@ -215,6 +227,11 @@ class Task:
     def group(self) -> str | None:
         """Name of the column of groups; None without groups."""
         return self.grouping.column
+
+    @property
+    def weight(self) -> str | None:
+        """Name of the column of weights; None without weights."""
+        return self.weighting.column
 
     @property
     def question(self) -> str:
@@ -309,7 +326,8 @@ class Task:
     def take_part(self, chosen: Index) -> "Task":
         """Return the task on some of its rows, however few there are of a class."""
         X = np.ascontiguousarray(self.X[chosen])
-        return replace(self, X=X, y=self.y[chosen], grouping=self.grouping.part(chosen), unlabelled=None)
+        grouping, weighting = self.grouping.part(chosen), self.weighting.part(chosen)
+        return replace(self, X=X, y=self.y[chosen], grouping=grouping, weighting=weighting, unlabelled=None)
 
     def with_numbers(self, X: Rows, names: Iterable[str]) -> "Task":
         """Return the task with plain numbers X [n, d] as its inputs, such as an encoder makes."""
@@ -361,14 +379,20 @@ class Task:
         return np.take(original, numbers)
 
     def columns(self) -> pa.Table:
-        """Return the features, the target with its original labels, and the numbers of the groups, if any."""
+        """Return the features, the target with its original labels, and the groups and weights, if any.
+
+        Groups are numbers.
+        """
         columns = self.as_columns(self.X)
         labels = pa.array(self.y)
         if not self.has_numbers:
             classes = pa.array(self.classes)
             labels = pa.chunked_array(take_in_parts(classes, labels), classes.type)
         columns = columns.append_column(self.target, labels)
-        return columns.append_column(self.group, pa.array(self.groups)) if self.grouped else columns
+        columns = columns.append_column(self.group, pa.array(self.groups)) if self.grouped else columns
+        if self.weighting.given:
+            columns = columns.append_column(self.weight, pa.array(self.weighting.named))
+        return columns
 
     def as_columns(self, X: Rows) -> pa.Table:
         """Return rows X [rows, d] as the columns that they were read from."""
@@ -443,18 +467,20 @@ def read_task(
     drop: Sequence[str] | None = None,
     group: str | None = None,
     asked: DeclaredTypes = NOTHING_ASKED,
+    weight: str | None = None,
 ) -> tuple[Task, TestRows | None]:
     """Read a task, and test rows if a named set has any.
 
     Args:
         source: a file's path, or a named set such as twonorm:400:0.
-        target, features, drop, group, asked: as for ``Roles``; ``asked`` as for ``Task.from_table``.
+        target, features, drop, group, weight, asked: as for ``Roles``; ``asked`` as for ``Task.from_table``.
 
     Raises:
         InputError: the source cannot be read or learned from.
     """
     columns = read(source)
-    task = Task.from_table(columns.learn, Roles(target, features, drop, group), asked, str(source))
+    roles = Roles(target, features, drop, group, weight=weight)
+    task = Task.from_table(columns.learn, roles, asked, str(source))
     return task, make_test_rows(columns.test, task)
 
 
@@ -471,8 +497,13 @@ def _from_table(columns: pa.Table, roles: Roles, asked: DeclaredTypes, known: Sc
     for name, called in names_in.items():
         check_alike(columns, name, called)
     labels = infer_column(columns, target)
-    classes, y = ((), parse_numbers(labels, target)) if roles.numbers else encode_classes(labels, target)
-    grouping = Grouping.read(columns, roles.group, target)
+    classes, y = (
+        ((), parse_numbers(labels, target, asked.thousands))
+        if roles.numbers
+        else encode_classes(labels, target)
+    )
+    weighting = Weighting.read(columns, roles.weight, asked.thousands)
+    grouping = Grouping.read(columns, roles.group, [target, *filter(None, [roles.weight])])
     if known is None:
         check_asked(asked, chosen)
         schema, X = Schema.learn(columns, chosen, asked)
@@ -480,7 +511,7 @@ def _from_table(columns: pa.Table, roles: Roles, asked: DeclaredTypes, known: Sc
     else:
         X = _read(columns, chosen, known)
         schema = known.settle(X)
-    return Task(X, y, classes, schema, target, grouping)
+    return Task(X, y, classes, schema, target, grouping, weighting=weighting)
 
 
 def check_alike(columns: pa.Table, name: str, called: str) -> None:
@@ -547,11 +578,15 @@ def _digest(task: Task) -> str:
         header.append(task.group)
     if not task.schema.plain:
         header.append([[column.name, column.kind, column.levels] for column in task.schema])
+    if task.weighting.named is not None:
+        header.append({"weight": task.weight})
     content = hashlib.sha256(json.dumps(header).encode())
     content.update(_bytes(task.X))
     content.update(np.ascontiguousarray(task.y, dtype="<f8" if task.has_numbers else "<i4").data)
     if task.grouped:
         content.update(np.ascontiguousarray(task.groups, dtype="<i4").data)
+    if task.weighting.named is not None:
+        content.update(np.ascontiguousarray(task.weighting.named, dtype="<f8").data)
     if task.unlabelled is not None:
         content.update(_bytes(task.unlabelled))
     return content.hexdigest()

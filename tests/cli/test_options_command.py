@@ -149,6 +149,7 @@ def test_the_options_of_today_are_all_there(parameters: dict[str, Any]) -> None:
         "test",
         "unlabelled",
         "group",
+        "weight",
         "categorical",
         "numeric",
         "date",

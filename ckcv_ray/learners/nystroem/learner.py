@@ -45,6 +45,7 @@ class NystroemSVM(KernelMachine):
     name: ClassVar[str] = "svm_nystroem"
     kinds: ClassVar[frozenset[Kind]] = frozenset({Kind.BINARY, Kind.MULTICLASS})
     outputs: ClassVar[frozenset[Output]] = frozenset({Output.RANK})
+    weighs_rows: ClassVar[bool] = True
     convergence_advice: ClassVar[str] = "leave out the largest values of C"
 
     landmarks: int = option(

@@ -141,6 +141,8 @@ class NystroemBlock(NamedTuple):
         normalisation = self.landmarks.find_normalisation(gamma)
         Z = self.landmarks.compute_features(task.X, self.train, gamma, normalisation)
         weights = compute_weights(self.trainer.class_weight, task.classes, y)[y]
+        if (of_rows := task.weighting.take(self.train)) is not None:
+            weights = weights * of_rows
         positive = [1] if count_outputs(task) == 1 else range(task.n_classes)
         return normalisation, [Primal(Z, np.where(y == c, 1.0, -1.0), weights) for c in positive]
 

@@ -43,7 +43,7 @@ from ckcv_ray.learners.sklearn.spec import (
     list_parameters,
     trust,
 )
-from ckcv_ray.learners.sklearn.split import SplitFits
+from ckcv_ray.learners.sklearn.split import SplitFits, takes_weights
 from ckcv_ray.learners.sklearn.storable import check_storable
 from ckcv_ray.learners.sklearn.templates import Template, make_template
 from ckcv_ray.tables.target import Label, some
@@ -153,6 +153,11 @@ class EstimatorLearner(Learner):
     def foreign(self) -> bool:
         """Whether its fits call code of another package than scikit-learn."""
         return is_foreign(self.build())
+
+    @cached_property
+    def weighs_rows(self) -> bool:
+        """Whether the estimator, of a pipeline its last step, and all that it fits take ``sample_weight``."""
+        return takes_weights(self.build())
 
     def build(self) -> Any:
         """Return a new estimator."""

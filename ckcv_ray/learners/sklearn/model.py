@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ckcv_ray.core.arrays import Classes
+from ckcv_ray.core.arrays import Classes, Values
 from ckcv_ray.core.scores import Output, Outputs
 from ckcv_ray.learners.base import STATUSES, Codec, Model, Predicted, Setting, Status, try_model
 from ckcv_ray.learners.foreign import contain, preserve_state
@@ -26,6 +26,7 @@ from ckcv_ray.tables.target import Rows
 from ckcv_ray.tables.task import Task
 
 BATCH = 256
+SAMPLE_WEIGHT = "sample_weight"  # of fit, in scikit-learn
 NO_GUARD = nullcontext()
 CONVERGED, NOT_CONVERGED = STATUSES.index(Status.CONVERGED), STATUSES.index(Status.NOT_CONVERGED)
 
@@ -249,13 +250,24 @@ def _guard(seed: int) -> Iterator[None]:
         yield
 
 
-def fit(estimator: Any, X: Rows, y: Classes, foreign: bool = False, seed: int = 0) -> int:
+def fit(
+    estimator: Any,
+    X: Rows,
+    y: Classes,
+    foreign: bool = False,
+    seed: int = 0,
+    weights: Values | None = None,
+) -> int:
     """Fit an estimator to rows X [n, d] with class numbers y [n]; return the position of its status.
 
-    It gets a copy of y, which it may overwrite as it may overwrite X; see ``guard`` for the others.
+    It gets copies of y and of the weights [n], which the last step of a pipeline takes; it may overwrite them
+    as it may overwrite X. See ``guard`` for the others.
     """
+    steps = getattr(estimator, "steps", None)
+    name = SAMPLE_WEIGHT if steps is None else f"{steps[-1][0]}__{SAMPLE_WEIGHT}"
+    given = {} if weights is None else {name: weights.copy()}
     with collect_warnings() as caught, guard(foreign, seed):
-        estimator.fit(X, y.copy())
+        estimator.fit(X, y.copy(), **given)
     return find_status(caught)
 
 

@@ -7,12 +7,12 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from ckcv_ray.core.arrays import Classes, Index
+from ckcv_ray.core.arrays import Classes, Index, Values
 from ckcv_ray.learners.base import Setting
 from ckcv_ray.learners.seeds import draw_seeds, make_seed_sequence
 from ckcv_ray.learners.sklearn import model as models
 from ckcv_ray.learners.sklearn.boosters import wrap
-from ckcv_ray.learners.sklearn.model import FittedEstimator
+from ckcv_ray.learners.sklearn.model import SAMPLE_WEIGHT, FittedEstimator
 from ckcv_ray.learners.sklearn.packing import last_step
 from ckcv_ray.learners.sklearn.templates import Template
 from ckcv_ray.tables.target import Rows
@@ -90,6 +90,11 @@ class SplitFits:
         return self.task.y[self.train]
 
     @cached_property
+    def weights(self) -> Values | None:
+        """The weights of the training rows, (n,); None if all weigh the same."""
+        return self.task.weighting.take(self.train)
+
+    @cached_property
     def constant(self) -> bool:
         """Whether the training rows are of a single class, which most estimators refuse."""
         return not self.task.has_numbers and bool(np.all(self.y == self.y[0]))
@@ -161,7 +166,8 @@ class SplitFits:
         return wrap(estimator)
 
     def _fit_rows(self, estimator: Any, X: Rows) -> int:
-        return models.fit(estimator, X, self.y, self.estimators.foreign, self._global_seed)
+        foreign, seed = self.estimators.foreign, self._global_seed
+        return models.fit(estimator, X, self.y, foreign, seed, self.weights)
 
     @cached_property
     def _global_seed(self) -> int:
@@ -172,6 +178,17 @@ class SplitFits:
         with models.collect_warnings() as caught, models.guard(self.estimators.foreign, self._global_seed):
             X = head.fit_transform(self.X, self.y.copy())
         return Head(head, X, models.find_status(caught), [])
+
+
+def takes_weights(estimator: Any) -> bool:
+    """Return whether an estimator, of a pipeline its last step, and what it fits take ``sample_weight``."""
+    from sklearn.base import is_classifier, is_regressor
+    from sklearn.utils.validation import has_fit_parameter
+
+    last = last_step(estimator)
+    inside = [part for part in last.get_params(deep=True).values() if hasattr(part, "fit")]
+    fitted = [last, *(part for part in inside if is_classifier(part) or is_regressor(part))]
+    return all(has_fit_parameter(part, SAMPLE_WEIGHT) for part in fitted)
 
 
 def fit_model(

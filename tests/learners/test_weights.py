@@ -1,0 +1,193 @@
+"""Weights of rows in fits: those of scikit-learn on the same splits, exact paths included."""
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from boosting import LIBRARIES, make
+from sklearn.base import clone
+from sklearn.datasets import load_diabetes, load_iris, make_classification
+from sklearn.ensemble import BaggingClassifier
+from sklearn.linear_model import Lasso, LogisticRegression, Ridge
+from sklearn.model_selection import GridSearchCV, KFold, cross_validate
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from ckcv_ray import InputError, Study, Task, evaluate
+from ckcv_ray.core.measures import ZERO_ONE
+from ckcv_ray.core.threads import one_thread
+from ckcv_ray.learners import LEARNERS
+from ckcv_ray.learners.nystroem.learner import NystroemSVM
+from ckcv_ray.learners.seeds import draw_seeds, make_seed_sequence
+from ckcv_ray.learners.sklearn.learner import AnyEstimator
+from ckcv_ray.learners.sklearn.named import Boosting, ExtraTrees, Forest, NaiveBayes, Tree
+from ckcv_ray.learners.sklearn.paths import Plain
+from ckcv_ray.learners.sklearn.spec import complete_names
+from ckcv_ray.study import Problem
+from ckcv_ray.tables.roles import Roles
+
+RNG = np.random.default_rng(0)
+X, Y = make_classification(160, 8, random_state=1)
+WEIGHTS = RNG.integers(1, 6, 160).astype(float)
+NUMBERS, TARGETS = (part[:160] for part in load_diabetes(return_X_y=True))
+FOLDS = KFold(5, shuffle=True, random_state=0)
+TASKS = {
+    "two classes": Task.of(X, Y, sample_weight=WEIGHTS),
+    "three classes": Task.of(*load_iris(return_X_y=True), sample_weight=RNG.uniform(0.1, 4.0, 150)),
+}
+PATHS = {
+    "boosting": Boosting({"learning_rate": (0.1, 0.5), "max_iter": (1, 3, 10, 25), "min_samples_leaf": 5}),
+    "forest": Forest({"max_features": (0.5,), "min_samples_leaf": (1, 4), "n_estimators": (1, 2, 7, 20)}),
+    "forest without drawing": Forest({"bootstrap": False, "n_estimators": (2, 5), "criterion": "entropy"}),
+    "forest of classes": Forest({"n_estimators": (2, 5)}, class_weight="balanced"),
+    "extra trees": ExtraTrees({"min_samples_leaf": (1, 4), "n_estimators": (1, 2, 7, 20)}),
+    "tree": Tree(),
+    "naive Bayes": NaiveBayes(),
+}
+
+
+def fit_alone(learner: Any, setting: Any, task: Task, train: np.ndarray) -> Any:
+    """Fit scikit-learn's estimator to the training rows with their weights, as its documentation does."""
+    estimator = clone(learner.build()).set_params(**complete_names(learner.build(), dict(setting)))
+    every = estimator.get_params(deep=True)
+    names = sorted(n for n in every if n.rpartition("__")[2] == "random_state" and every[n] is None)
+    estimator.set_params(**dict(zip(names, draw_seeds(make_seed_sequence(train), len(names)), strict=True)))
+    if getattr(learner, "class_weight", "") == "balanced":
+        estimator.set_params(class_weight="balanced")
+    return estimator.fit(task.X[train], task.y[train], sample_weight=task.weighting.named[train])
+
+
+@pytest.mark.parametrize("data", TASKS)
+@pytest.mark.parametrize("name", PATHS)
+def test_paths_predict_what_separate_weighted_fits_do(name: str, data: str) -> None:
+    learner, task = PATHS[name], TASKS[data]
+    rows = np.random.default_rng(1).permutation(task.n)
+    train, score = np.sort(rows[: task.n // 2]), np.sort(rows[task.n // 2 :])
+    block = learner.trainer.prepare(learner.trainer.share(task), train, score)
+    assert learner.sharing is not Plain
+    differs = False
+    with warnings.catch_warnings(), one_thread():
+        warnings.simplefilter("ignore")
+        for path, settings in enumerate(learner.space.paths):
+            fits = block.fit(path, len(settings))
+            for step, setting in enumerate(settings):
+                alone = fit_alone(learner, setting, task, train).predict(task.X[score])
+                totals = ZERO_ONE.totals(task.y[score], alone[None], task.n_classes)[0]
+                assert np.array_equal(fits.labels()[step], alone)
+                assert np.array_equal(fits.totals(ZERO_ONE)[step], totals)
+            plain = learner.trainer.prepare(Task.of(task.X, task.y), train, score).fit(path, len(settings))
+            differs |= not np.array_equal(plain.labels(), fits.labels())
+    assert differs or name == "naive Bayes" or data == "three classes"
+
+
+@pytest.mark.parametrize(
+    ("learner", "measure", "peer", "step"),
+    [
+        ("linear", "neg_log_loss", LogisticRegression(C=1.0, max_iter=10_000), "logisticregression"),
+        ("ridge", "neg_mean_squared_error", Ridge(), "ridge"),
+    ],
+)
+def test_scores_are_those_of_cross_validate(learner: str, measure: str, peer: Any, step: str) -> None:
+    rows, targets = (X, Y) if learner == "linear" else (NUMBERS, TARGETS)
+    options = {"learner": learner, "measure": measure, "resampling": FOLDS}
+    if learner == "linear":
+        options |= {"param": {"C": (1.0,)}}
+    found = evaluate(rows, targets, sample_weight=WEIGHTS, **options)
+    expected = cross_validate(
+        make_pipeline(StandardScaler(), peer),
+        rows,
+        targets,
+        cv=FOLDS,
+        scoring=measure,
+        params={f"{step}__sample_weight": WEIGHTS},
+    )["test_score"]
+    unweighted = evaluate(rows, targets, **options)
+    scores, others = (one.of_splits(one.entries[0], one.scores[0]) for one in (found, unweighted))
+    assert np.allclose(scores, expected, rtol=1e-6 if learner == "linear" else 1e-11)
+    assert not np.allclose(others, expected, rtol=1e-3)
+
+
+def fit_all(task: Task, learner: Any) -> Any:
+    every = np.arange(task.n)
+    return learner.trainer.prepare(learner.trainer.share(task), every, every[:0]).fit(0, 1)
+
+
+def test_whole_weights_are_repeated_rows_where_nothing_else_depends_on_their_number() -> None:
+    repeats = np.repeat(np.arange(160), WEIGHTS.astype(int))
+    bare = AnyEstimator(estimator=LogisticRegression(tol=1e-10, max_iter=10_000))
+    weighted = fit_all(TASKS["two classes"], bare).model(0).estimator
+    repeated = fit_all(Task.of(X[repeats], Y[repeats]), bare).model(0).estimator
+    assert np.allclose(weighted.coef_, repeated.coef_, rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["linear", "boosting", "tree", "svm_nystroem", "naive_bayes"])
+def test_weights_of_one_change_no_bit(name: str) -> None:
+    learner = LEARNERS[name](**({"landmarks": 20} if name == "svm_nystroem" else {}))
+    models = [fit_all(Task.of(X, Y, sample_weight=w), learner).model(0) for w in (np.ones(160), None)]
+    assert all(np.array_equal(*pair) for pair in zip(*(m.predict(X) for m in models), strict=True))
+
+
+def test_ridge_with_weights_of_one_is_ridge() -> None:
+    tasks = [Task.of(NUMBERS, TARGETS, numbers=True, sample_weight=w) for w in (np.ones(160), None)]
+    models = [fit_all(task, LEARNERS["ridge"]()).model(0) for task in tasks]
+    assert np.allclose(models[0].coefficients, models[1].coefficients, rtol=1e-12)
+
+
+def test_weights_of_a_class_are_class_weights() -> None:
+    by_row = Task.of(X, Y, sample_weight=np.where(Y == 1, 4.0, 1.0))
+    plain = NystroemSVM(landmarks=20)
+    weighted = fit_all(by_row, plain).model(0)
+    by_class = fit_all(Task.of(X, Y), NystroemSVM(landmarks=20, class_weight="1=4")).model(0)
+    assert np.array_equal(weighted.dual_coef, by_class.dual_coef)
+    assert plain.trainer.check(weighted, by_row, np.arange(160), True).differences == []
+    assert plain.trainer.check(weighted, Task.of(X, Y), np.arange(160), True).differences
+
+
+@pytest.mark.parametrize("name", LIBRARIES)
+def test_the_boosting_libraries_take_weights(name: str) -> None:
+    learner = make(name)
+    assert learner.weighs_rows
+    weighted, plain = (
+        fit_all(task, learner).model(0).predict(X) for task in (TASKS["two classes"], Task.of(X, Y))
+    )
+    assert not np.array_equal(weighted.score, plain.score)
+
+
+def test_encoded_learners_and_choices_hand_weights_on() -> None:
+    ward = np.where(RNG.random(160) < 0.5, "east", "west")
+    columns = pa.table({"x": X[:, 0], "z": X[:, 1], "ward": ward, "y": Y, "w": WEIGHTS})
+    found = []
+    for weight in ("w", None):
+        task = Task.from_table(columns, Roles("y", features=["x", "z", "ward"], weight=weight))
+        study = Study.without_certification(learner="linear,tree", measure="accuracy", resampling="kfold:3")
+        problem = Problem.of(study, task)
+        block = problem.learner.trainer.prepare(
+            problem.learner.trainer.share(task), np.arange(80), np.arange(80, 160)
+        )
+        found.append([block.fit(path, 1).model(0) for path in range(2)])
+    (linear, tree), (plain_linear, plain_tree) = found
+    assert linear.model.encoder.text == plain_linear.model.encoder.text
+    for weighted, plain in ((linear, plain_linear), (tree, plain_tree)):
+        assert weighted.model.model.content != plain.model.model.content
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [KNeighborsClassifier(), BaggingClassifier(KNeighborsClassifier()), GridSearchCV(Lasso(), {})],
+)
+def test_what_uses_no_weights_is_refused(estimator: Any) -> None:
+    targets = TARGETS if isinstance(estimator, GridSearchCV) else Y
+    with pytest.raises(InputError, match=r"does not use weights of rows: choose from .*(linear|ridge), "):
+        evaluate(X, targets, learner=estimator, sample_weight=WEIGHTS)
+
+
+def test_the_svm_refuses_weights_and_so_does_smote() -> None:
+    with pytest.raises(
+        InputError, match=r"learner svm does not use weights of rows: choose from svm_nystroem"
+    ):
+        Problem.of(Study.of(k=3), TASKS["two classes"])
+    with pytest.raises(InputError, match="balance=smote makes rows"):
+        evaluate(X, Y, learner="linear", balance="smote", sample_weight=WEIGHTS)

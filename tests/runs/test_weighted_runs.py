@@ -1,0 +1,92 @@
+"""Runs with weights of rows are stored, verified and read like others, and say what their claims are of."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from conftest import blobs
+from pyarrow import parquet
+
+from ckcv_ray import CKCVClassifier, Execution, Study, Task, evaluate, load_run, plan, run, verify
+from ckcv_ray.core.schedule import Stage
+from ckcv_ray.errors import InputError, StoreError
+from ckcv_ray.runs.report import make_page
+from ckcv_ray.study import Problem
+
+SERIAL = Execution("serial")
+ROWS = blobs(60, shift=0.7)
+WEIGHTS = np.random.default_rng(0).uniform(0.2, 5.0, 60)
+SMALL: dict[str, Any] = {"learner": "linear", "param": {"C": (0.1, 10.0)}, "k": (3, 4), "n_splits": 3}
+SENTENCE = "Rows are weighted by 'weight' in fits alone: measures and claims are of unweighted rows."
+
+
+@pytest.mark.parametrize(
+    "options", [{"certify": "occam"}, {"certify": "holdout"}, {"certify": "nested", "outer_splits": 2}]
+)
+def test_a_weighted_run_is_verified_and_says_so(options: dict[str, Any], tmp_path: Path) -> None:
+    study = Study.of(**SMALL, **options)
+    result = run(study, ROWS.X, ROWS.y, tmp_path / "run", SERIAL, sample_weight=WEIGHTS)
+    assert result.certificate.wording.statements.count(SENTENCE) == str(result).count(SENTENCE) == 1
+    assert " ".join(make_page(tmp_path / "run", result).split()).count("Rows are weighted by") == 1
+    assert verify(tmp_path / "run", refit=1).ok
+    again = load_run(tmp_path / "run")
+    assert np.array_equal(again.problem.all_rows.weighting.named, WEIGHTS)
+    assert np.array_equal(again.predict(ROWS.X, by="vote"), result.predict(ROWS.X, by="vote"))
+    plain = run(study, ROWS.X, ROWS.y)
+    assert plain.run_id != result.run_id
+    assert not any("weighted by" in sentence for sentence in plain.certificate.wording.statements)
+
+
+def test_members_and_the_refit_are_fitted_with_the_weights_of_their_rows() -> None:
+    result = run(Study.of(**SMALL, certify="holdout"), ROWS.X, ROWS.y, sample_weight=WEIGHTS)
+    learned = np.delete(np.arange(60), result.problem.held)
+    assert np.array_equal(result.task.weighting.named, WEIGHTS[learned])
+    member = result.ensemble.members[0]
+    size = result.problem.sizes.index(result.problem.find_size(member.k))
+    path, step = result.problem.position(result.setting)
+    train, score = result.problem.rows(Stage.ESTIMATE, size, member.split)
+    block = result.problem.learner.trainer.prepare(result.task, train, score)
+    assert member.model.content == block.fit(path, step + 1).model(step).content
+
+
+def test_stored_weights_are_those_of_the_run(tmp_path: Path) -> None:
+    run(Study.of(**SMALL), ROWS.X, ROWS.y, tmp_path, SERIAL, sample_weight=WEIGHTS)
+    file = tmp_path / "data.parquet"
+    table = parquet.read_table(file)
+    assert table.schema.metadata[b"weight"] == b"weight"
+    doubled = table.set_column(table.column_names.index("weight"), "weight", [2 * WEIGHTS])
+    parquet.write_table(doubled.replace_schema_metadata(table.schema.metadata), file)
+    with pytest.raises(StoreError):
+        load_run(tmp_path)
+
+
+def test_scores_say_that_they_are_of_unweighted_rows(tmp_path: Path) -> None:
+    options = {"learner": "linear", "measure": "accuracy", "resampling": "kfold:3"}
+    result = evaluate(ROWS.X, ROWS.y, tmp_path, sample_weight=WEIGHTS, **options)
+    assert str(result).count(SENTENCE) == 1
+    assert "Rows are weighted by" in make_page(tmp_path, result)
+    assert SENTENCE not in str(evaluate(ROWS.X, ROWS.y, **options))
+
+
+def test_the_estimator_and_the_plan_take_weights() -> None:
+    options = {"learner": "linear", "params": SMALL["param"], "k": (3, 4), "n_splits": 3}
+    fitted = CKCVClassifier(**options, certify="occam").fit(ROWS.X, ROWS.y, sample_weight=WEIGHTS)
+    study = Study.of(**SMALL, certify="occam")
+    result = run(study, ROWS.X, ROWS.y, sample_weight=WEIGHTS)
+    assert fitted.result_.run_id == result.run_id
+    assert SENTENCE in fitted.certificate_["statements"]
+    with pytest.raises(InputError, match="learner svm does not use weights of rows"):
+        plan(Study.of(k=3), ROWS.X, ROWS.y, sample_weight=WEIGHTS)
+
+
+def test_balanced_rows_keep_their_weights() -> None:
+    task = Task.of(ROWS.X[:45], ROWS.y[:45], sample_weight=WEIGHTS[:45])
+    problem = Problem.of(Study.of(**SMALL, balance="up"), task)
+    assert problem.learner.weighs_rows
+    block = problem.learner.trainer.prepare(
+        problem.learner.trainer.share(task), np.arange(30), np.arange(30, 45)
+    )
+    weights, repeated = block.split.weights, block.split.train
+    assert len(repeated) >= 30
+    assert np.array_equal(weights, WEIGHTS[repeated])
