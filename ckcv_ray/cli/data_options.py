@@ -79,7 +79,7 @@ def declare_types(
         make_option(
             "Mark between thousands, a comma or a point, where a number such as 6,732 does not tell.",
             "as the numbers tell",
-            "Columns",
+            panel=COLUMNS,
         ),
     ] = None,
 ) -> DeclaredTypes:

@@ -27,7 +27,8 @@ from ckcv_ray.core.bounds.comparison import compare_scores
 from ckcv_ray.errors import InputError
 from ckcv_ray.validation import quote, suggest
 
-LEVEL, MISS = 0.95, 0.05
+MISS = 0.05
+LEVEL = 1 - MISS
 CORRECTED_T, CONSERVATIVE_Z, WALD = "corrected_t", "conservative_z", "wald"
 SHARES = ("zero_one", "accuracy")
 

@@ -6,7 +6,8 @@ Software 28, 2008 (a tolerance in percent of the best).
 """
 
 from collections.abc import Mapping, Sequence
-from math import inf, isfinite
+from contextlib import suppress
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,6 @@ SIMPLER = {  # which values of a hyperparameter make a simpler model, those that
     "num_leaves": SMALLER,
     "depth": SMALLER,
     "n_components": SMALLER,
-    "k": SMALLER,
     "degree": SMALLER,
     "ccp_alpha": LARGER,
     "min_samples_leaf": LARGER,
@@ -49,16 +49,13 @@ def check_choose(choose: Any) -> str:
     Raises:
         InputError: it is none of these.
     """
-    word, _, rest = choose.partition(":") if isinstance(choose, str) else ("", "", "")
     if choose in (BEST_MEAN, ONE_SE):
         return str(choose)
-    try:
-        percent = float(rest.removesuffix("%"))
-    except ValueError:
-        percent = -1.0
-    if word != TOLERANCE or not (rest.endswith("%") and 0 <= percent < inf and isfinite(percent)):
-        raise InputError(f"choose={quote(choose)}: {EXPECTED}")
-    return f"{TOLERANCE}:{percent:g}%"
+    word, _, rest = choose.partition(":") if isinstance(choose, str) else ("", "", "")
+    with suppress(ValueError):
+        if word == TOLERANCE and rest.endswith("%") and 0 <= (percent := float(rest[:-1])) < inf:
+            return f"{TOLERANCE}:{percent:g}%"
+    raise InputError(f"choose={quote(choose)}: {EXPECTED}")
 
 
 def choose_setting(choose: str, means: Values, errors: Values, settings: Sequence[Mapping[str, Any]]) -> int:

@@ -120,8 +120,8 @@ class FieldsCodec(Codec):
             for row in rows
         ]
         for model in models:
-            try_model(model, task)
             if task.has_numbers:
+                try_model(model, task)
                 continue
             (label,) = model.predict(task.X[:1]).label
             if not -1 <= label < task.n_classes:

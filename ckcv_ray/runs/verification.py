@@ -3,11 +3,18 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
+import numpy as np
+
+from ckcv_ray.core.scores import VALUE
 from ckcv_ray.errors import CKCVError, LackingError, cut, pluralize
+from ckcv_ray.learners.base import Model, Predicted
+from ckcv_ray.tables.target import Rows
 
 LONGEST_REASON = 200
-MOST_APART = 1e-3  # of the largest score: a solver stops within such a tolerance, wherever rounding leads it
+# Of the largest score, or of the deviation of numbers: a solver stops within it, wherever rounding leads it.
+MOST_APART = 1e-3
 
 
 @dataclass
@@ -82,3 +89,44 @@ def _name_splits(by_split: list[list[str]]) -> list[str]:
         f"outer split{'s' * (len(numbers) > 1)} {', '.join(map(str, numbers))}: {sentence}"
         for sentence, numbers in splits.items()
     ]
+
+
+class Distance(NamedTuple):
+    """How far two models are apart on some rows.
+
+    Attributes:
+        otherwise: number of rows that they classify otherwise.
+        scores: the largest difference of their scores, or numbers; None if there are none.
+        allowed: how large it may be for two fits of one learner to the same rows.
+    """
+
+    otherwise: int
+    scores: float | None
+    allowed: float
+
+
+def compare_models(stored: Model, computed: Model, X: Rows, spread: float | None = None) -> Distance:
+    """Compare what two models predict for rows X [rows, d].
+
+    Args:
+        stored, computed: the models, of classes or of numbers.
+        X: the rows.
+        spread: standard deviation of the numbers that are predicted; None with classes.
+    """
+    before, again = (_predict(model, X, spread is not None) for model in (stored, computed))
+    with np.errstate(invalid="ignore"):  # infinite scores
+        apart = np.abs(before.score - again.score)
+    known, sizes = apart[~np.isnan(apart)], np.abs(again.score[np.isfinite(again.score)])
+    return Distance(
+        int(np.sum(before.label != again.label)),
+        float(known.max()) if len(known) else None,
+        MOST_APART * (sizes.max(initial=0.0) if spread is None else spread),
+    )
+
+
+def _predict(model: Model, X: Rows, has_numbers: bool) -> Predicted:
+    if not has_numbers:
+        return model.predict(X)
+    value = model.predict_outputs(X, frozenset({VALUE})).value
+    assert value is not None
+    return Predicted(np.zeros(len(X), np.int32), value)

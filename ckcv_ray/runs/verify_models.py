@@ -28,7 +28,7 @@ from ckcv_ray.errors import RunError, cut, pluralize
 from ckcv_ray.learners.base import Setting
 from ckcv_ray.learners.ensemble import Ensemble, Member, Models, class_sizes, judge, make_member
 from ckcv_ray.runs.recheck import Limit
-from ckcv_ray.runs.verification import LONGEST_REASON, MOST_APART
+from ckcv_ray.runs.verification import LONGEST_REASON, compare_models
 from ckcv_ray.study import Candidate, Problem
 from ckcv_ray.tables.task import Task, TestRows
 
@@ -168,31 +168,27 @@ class ModelChecks:
         if (unlabelled := self.problem.every_row.unlabelled) is not None:
             X = np.concatenate([X, unlabelled])
         try:
-            before, again = stored.model.predict(X), computed.model.predict(X)
+            found = compare_models(stored.model, computed.model, X)
         except Exception as error:  # of a stranger's model, of any kind
             self.differences.append(f"{name}: it cannot classify the rows of the table: {_show_error(error)}")
             return
-        otherwise = int(np.sum(before.label != again.label))
-        if otherwise:
+        if found.otherwise:
             judged = f", and makes {pluralize(sum(computed.errors), 'error')} on the rows that judge it"
             self.differences.append(
-                f"{name}: fitted again, it classifies {otherwise:,} of {len(X):,} rows otherwise"
+                f"{name}: fitted again, it classifies {found.otherwise:,} of {len(X):,} rows otherwise"
                 f"{judged if sum(computed.n_estimate) else ''} (stored: {sum(stored.errors):,})"
             )
             return
-        with np.errstate(invalid="ignore"):  # infinite scores
-            apart = np.abs(before.score - again.score)
-        known, sizes = apart[~np.isnan(apart)], np.abs(again.score[np.isfinite(again.score)])
-        if len(known) and known.max() > MOST_APART * sizes.max(initial=0.0):
+        if found.scores is not None and found.scores > found.allowed:
             self.differences.append(
                 f"{name}: fitted again, it is different: it classifies each of the {len(X):,} rows alike, "
-                f"with scores that differ by up to {known.max():.2g}, which is more than rounding"
+                f"with scores that differ by up to {found.scores:.2g}, which is more than rounding"
             )
             return
         self.last_bits += 1
-        scores = f", with scores that differ by at most {known.max():.2g}" if len(known) else ""
+        most = "" if found.scores is None else f", with scores that differ by at most {found.scores:.2g}"
         self.trusted.append(
-            f"{name}: its last bits: fitted again it classifies each of the {len(X):,} rows alike{scores}"
+            f"{name}: its last bits: fitted again it classifies each of the {len(X):,} rows alike{most}"
         )
 
     def replace_models(self) -> Models:

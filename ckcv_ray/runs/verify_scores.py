@@ -7,7 +7,6 @@ import numpy as np
 
 from ckcv_ray.claims.percent import nearest
 from ckcv_ray.core.schedule import Stage
-from ckcv_ray.core.scores import LABEL, VALUE
 from ckcv_ray.engine.full import FullQueue
 from ckcv_ray.engine.refit import fit_on_all_rows
 from ckcv_ray.errors import RunError, cut, cut_list, pluralize
@@ -17,7 +16,7 @@ from ckcv_ray.records.record import Outcome
 from ckcv_ray.runs.load import replay
 from ckcv_ray.runs.recheck import ROUNDING, RecheckQueue, Refit, list_computed, recheck, sample
 from ckcv_ray.runs.result import Result
-from ckcv_ray.runs.verification import LONGEST_REASON, MOST_APART, Verification
+from ckcv_ray.runs.verification import LONGEST_REASON, Verification, compare_models
 from ckcv_ray.storage import formats
 from ckcv_ray.storage.folder import SCORES, SUMMARY, RunFolder
 from ckcv_ray.storage.models import read_full
@@ -106,20 +105,19 @@ def _check_full(folder: RunFolder, stored: Result, result: Verification, refit: 
     result.recomputed.append("the model on all rows: chosen by the scores, and fitted again")
     if problem.learner.codec.same(model, again):
         return
-    needs = frozenset({VALUE if problem.task.has_numbers else LABEL})
+    spread = float(np.std(problem.task.y)) if problem.task.has_numbers else None
     try:
-        before, after = (fitted.predict_outputs(problem.task.X, needs) for fitted in (model, again))
+        found = compare_models(model, again, problem.task.X, spread)
     except Exception as error:  # of a stranger's model, of any kind
         yield cut(f"the model on all rows: it cannot predict the rows of the table: {error}", LONGEST_REASON)
         return
-    if problem.task.has_numbers:
-        scale = float(np.std(problem.task.y))
-        apart = np.abs(before.value - after.value) > MOST_APART * scale
-    else:
-        apart = before.label != after.label
-    if apart.any():
-        count = f"{int(apart.sum()):,} of {len(apart):,} rows"
-        yield f"the model on all rows: fitted again, it predicts {count} otherwise"
+    if found.otherwise:
+        yield f"the model on all rows: fitted again, it classifies {found.otherwise:,} rows otherwise"
+    elif found.scores is not None and found.scores > found.allowed:
+        yield (
+            f"the model on all rows: fitted again, what it predicts differs by up to {found.scores:.2g}, "
+            "which is more than rounding"
+        )
     else:
         result.notes.append("the last bits of the model on all rows differ")
 

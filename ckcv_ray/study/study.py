@@ -67,12 +67,18 @@ WRONG_KIND = {  # why a study of another kind is refused
 MOST_SEED, MOST_SEED_OF_SCORES = 2**128 - 1, 2**63 - 1
 MOST_TOML_BYTES = 1 << 24
 LONGEST_SHOWN = 200
-OF_SCORES = (  # what the JSON of a study without a certification holds
+ENCODING, BALANCE = ("encode", "fill", "rare"), "balance"
+ASKED: dict[str, Any] = {  # of a study without a certification: its JSON has what differs from these values
+    "choose": "",
+    BALANCE: Balance.NONE,
+    "permutations": 0,
+    "interval": "",
+    "save_predictions": False,
+}
+OF_SCORES = (  # what the JSON of a study without a certification may hold
     *("learner", "resampling", "measures", "functions", "select_by", "select", "seed"),
-    *("encode", "fill", "rare", "choose", "balance", "permutations", "interval", "save_predictions"),
+    *(*ENCODING, *ASKED),
 )
-ENCODING, BALANCE, PERMUTATIONS = ("encode", "fill", "rare"), "balance", "permutations"
-INTERVAL = "interval"
 MOST_PERMUTATIONS = 1_000_000
 
 
@@ -174,13 +180,9 @@ class Study:
         if not self.search.certifies:
             _check_scored(self)
             return
-        for name in ("measures", PERMUTATIONS):
+        for name in ("measures", "permutations", "interval", "save_predictions"):
             if getattr(self, name):
-                raise InputError(f"{name} are of a study without a certification: leave them out")
-        if self.save_predictions:
-            raise InputError("save_predictions is of a study without a certification: leave it out")
-        if self.interval:
-            raise InputError("interval is of a study without a certification: leave it out")
+                raise InputError(f"a study with a certification has no {name}: leave it out")
         assert self.certification is not None
         for slot, proven in (("resampling", "resamplings"), ("criterion", "criteria")):
             part, allowed = self.parts[slot], getattr(self.certification, proven)
@@ -294,7 +296,7 @@ class Study:
             measures=measures,
             permutations=permutations,
             interval="" if interval is None else interval,
-            save_predictions=boolean("save_predictions", save_predictions),
+            save_predictions=save_predictions,
             **made,
         )
 
@@ -345,12 +347,12 @@ class Study:
             "select_by": self.select_by,
             "select": EACH if self.selects_each else ONE,
             **{name: getattr(self, name) for name in ("seed", *ENCODING)},
-            **({"choose": self.choose} if self.choose else {}),
-            **({} if self.balance is Balance.NONE else {BALANCE: self.balance}),
-            **({PERMUTATIONS: self.permutations} if self.permutations else {}),
-            **({"interval": self.interval} if self.interval else {}),
-            **({"save_predictions": True} if self.save_predictions else {}),
+            **{name: value for name, value in self._asked.items() if value != ASKED[name]},
         }
+
+    @property
+    def _asked(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in ASKED}
 
     @property
     def encoding(self) -> Encoding:
@@ -387,7 +389,7 @@ class Study:
     def _read_scored(cls, content: Mapping[str, Any]) -> "Study":
         """Make a study without a certification from JSON values."""
         check_names("a procedure", content, OF_SCORES)
-        given: dict[str, Any] = {name: content.get(name) for name in OF_SCORES}
+        given: dict[str, Any] = dict.fromkeys(OF_SCORES) | ASKED | dict(content)
         measures = sequence("measures", given["measures"], least=1, kind="names of measures")
         resampling = read_part("resampling", given["resampling"])
         described = sequence("functions", given["functions"] or (), least=0)
@@ -398,13 +400,10 @@ class Study:
         return cls(
             read_part("learner", given["learner"]),
             resampling,
-            _make_search(given["select_by"], given["select"], resampling, given["choose"] or ""),
+            _make_search(given["select_by"], given["select"], resampling, given["choose"]),
             certification=None,
             measures=tuple(functions.get(name, name) for name in names),
-            interval="" if given["interval"] is None else given["interval"],
-            save_predictions=boolean("save_predictions", bool(given["save_predictions"])),
-            **{name: given[name] for name in ("seed", *ENCODING)},
-            **{name: content[name] for name in (BALANCE, PERMUTATIONS) if name in content},
+            **{name: given[name] for name in ("seed", *ENCODING, *ASKED) if name != "choose"},
         )
 
     def differences(self, stored: "Study") -> list[str]:
@@ -414,11 +413,7 @@ class Study:
         may grow are no difference.
         """
         if self.certification is None:
-            ours, theirs = (
-                {BALANCE: study.balance, PERMUTATIONS: study.permutations, INTERVAL: study.interval}
-                | study.to_json()
-                for study in (self, stored)
-            )
+            ours, theirs = (study._asked | study.to_json() for study in (self, stored))
             show = _short_json
         else:
             ours, theirs, show = self.options(fixed=True), stored.options(fixed=True), _short
@@ -633,10 +628,11 @@ def _check_scored(study: Study) -> None:
             "choose a resampling such as kfold:10"
         )
     integer("seed", study.seed, least=0, most=MOST_SEED_OF_SCORES)
-    integer(PERMUTATIONS, study.permutations, least=0, most=MOST_PERMUTATIONS)
+    integer("permutations", study.permutations, least=0, most=MOST_PERMUTATIONS)
+    boolean("save_predictions", study.save_predictions)
     if study.permutations and study.resampling.inner is not None:
         raise InputError(
-            f"{PERMUTATIONS}={study.permutations} is for settings that are named, and a nested resampling "
+            f"permutations={study.permutations} is for settings that are named, and a nested resampling "
             "selects them: choose a resampling such as kfold:10"
         )
     if not study.learner.kinds:

@@ -264,20 +264,21 @@ def compare_caret() -> Compared:
         table = tables[name]
         for resampling in CARET_RESAMPLINGS:
             word = resampling.partition(":")[0]
-            if (name, method, word) in CONVENTIONS:
-                continue
             key = (name.replace(" ", "_"), method, word)
             theirs = [row for row in rows if (row["table"], row["method"], row["resampling"]) == key]
-            for caret in dict.fromkeys(row["measure"] for row in theirs):
-                result = evaluate(
-                    table.X,
-                    name_classes(table),
-                    learner=learner,
-                    resampling=resampling,
-                    measure=[CARET_MEASURES[caret]],
-                    execution=SERIAL,
-                )
-                (entry,), (score,) = result.entries, result.scores
+            names = list(dict.fromkeys(row["measure"] for row in theirs))
+            if not names or (name, method, word) in CONVENTIONS:
+                continue
+            result = evaluate(
+                table.X,
+                name_classes(table),
+                learner=learner,
+                resampling=resampling,
+                measure=[CARET_MEASURES[caret] for caret in names],
+                execution=SERIAL,
+            )
+            (entry,) = result.entries
+            for caret, score in zip(names, result.scores, strict=True):
                 figures, values = result.figures(entry, score), result.of_splits(entry, score)
                 ours = [*values, figures.mean, figures.deviation]
                 expected = [float(row["value"]) for row in theirs if row["measure"] == caret]

@@ -526,7 +526,7 @@ def test_a_search_says_what_it_goes_with(search):
         Study.without_certification("rotation")
     with pytest.raises(InputError, match=r"certify=None is not one of"):
         Study(certification=None)
-    with pytest.raises(InputError, match="measures are of a study without a certification"):
+    with pytest.raises(InputError, match="a study with a certification has no measures"):
         Study(measures=("auc",))
 
 

@@ -112,3 +112,8 @@ def test_categories_stay_categories(tmp_path: Path) -> None:
 def test_some_cells_with_a_unit_are_what_is_no_number_here(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="holds numbers and in 4 rows something else, such as '5%'"):
         read_task(write(tmp_path, ["5%", "7", "8"]), target="label")
+
+
+def test_amounts_written_in_two_ways_are_asked_about(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"points and commas differ in meaning.*--categorical amount"):
+        read_task(write(tmp_path, ["$1,234.5", "$1.234,5", "$7"]), target="label")

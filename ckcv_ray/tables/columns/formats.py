@@ -198,7 +198,12 @@ def _form_of_amounts(
             f"--categorical {name[:60]}, or {advise_dropping(name)}"
         )
     form, bad = form_of_numbers([amount.number for amount in amounts], name, comma, thousands)
-    assert not bad
+    if bad:
+        example = next(text for text, amount in zip(texts, amounts, strict=True) if amount.number == bad[0])
+        raise ColumnError(
+            f"has amounts whose points and commas differ in meaning, such as {example!r}: write all in one "
+            f"way, or say --categorical {name[:60]}, or {advise_dropping(name)}"
+        )
     return f"{amounts[0].unit}{AMOUNTS}{form}"
 
 
