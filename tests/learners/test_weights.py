@@ -1,6 +1,7 @@
 """Weights of rows in fits: those of scikit-learn on the same splits, exact paths included."""
 
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -184,10 +185,15 @@ def test_what_uses_no_weights_is_refused(estimator: Any) -> None:
         evaluate(X, targets, learner=estimator, sample_weight=WEIGHTS)
 
 
-def test_the_svm_refuses_weights_and_so_does_smote() -> None:
+def test_the_svm_refuses_weights() -> None:
     with pytest.raises(
         InputError, match=r"learner svm does not use weights of rows: choose from svm_nystroem"
     ):
         Problem.of(Study.of(k=3), TASKS["two classes"])
+
+
+def test_rows_that_are_made_have_no_weights() -> None:
+    """Checked by the parts of a study, so that imbalanced-learn is not needed."""
+    study = replace(Study.without_certification(learner="linear", balance="up"), balance="smote")
     with pytest.raises(InputError, match="balance=smote makes rows"):
-        evaluate(X, Y, learner="linear", balance="smote", sample_weight=WEIGHTS)
+        Problem.of(study, TASKS["two classes"])
