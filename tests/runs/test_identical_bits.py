@@ -41,12 +41,12 @@ from pathlib import Path
 from test_identical_bits import STUDIES, TASK
 from ckcv_ray import Execution, Job
 from ckcv_ray.engine.ray_backend import RayBackend
-from ckcv_ray.engine.ray_cluster import connected
+from ckcv_ray.engine.ray_cluster import connect
 from ckcv_ray.runs.run import run_job
 
 RayBackend.least_seconds = 0.0  # batches enough for every worker
 workers = [int(word) for word in sys.argv[3:]]
-with connected(max(workers), "local"):
+with connect(max(workers), "local"):
     for n in workers:
         run_job(Job(STUDIES[sys.argv[2]], TASK, Path(sys.argv[1]) / str(n)), Execution("ray", n))
 """
