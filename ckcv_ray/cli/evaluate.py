@@ -1,20 +1,17 @@
 """Command evaluate."""
 
-from pathlib import Path
 from typing import Annotated
-
-import typer
 
 from ckcv_ray.cli.data_options import Chosen, choose_columns
 from ckcv_ray.cli.display import Display
 from ckcv_ray.cli.notes import say_columns, say_environment, show_result
-from ckcv_ray.cli.options import JsonFlag, check_out, flag, make_execution, with_options
+from ckcv_ray.cli.options import JsonFlag, OutFolder, choose_folder, flag, make_execution, with_options
 from ckcv_ray.cli.output import console
 from ckcv_ray.cli.signals import say_what_is_saved
 from ckcv_ray.cli.study_options import make_procedure
 from ckcv_ray.cli.supervise import require_supervision
 from ckcv_ray.runs.run import assess
-from ckcv_ray.study import Execution, Study
+from ckcv_ray.study import Execution, Problem, Study
 
 
 @with_options(execution=make_execution, study=make_procedure, chosen=choose_columns)
@@ -22,12 +19,7 @@ def evaluate(
     study: Study,
     chosen: Chosen,
     execution: Execution,
-    out: Annotated[
-        str,
-        typer.Option(
-            metavar="PATH", help="Folder to create or resume, such as runs/scores.", callback=check_out
-        ),
-    ],
+    out: OutFolder = None,
     retry_failed: Annotated[
         bool, flag("--retry-failed", "Compute again what failed in a finished run.", "Execution")
     ] = False,
@@ -43,15 +35,15 @@ def evaluate(
 
     Run the same command again to resume an interrupted run, or to print the scores of a finished one.
 
-        ckcv evaluate patients.csv --target outcome --learner forest --out runs/scores
+        ckcv evaluate patients.csv --target outcome --learner forest
         ckcv evaluate patients.csv --target outcome --resampling loo --out runs/loo
         ckcv evaluate patients.csv --target outcome --resampling nested:5:5 --measure auc --out runs/nested
         ckcv evaluate patients.csv --target outcome --learner svm --refit best --out runs/model
         ckcv evaluate houses.csv --target price --learner ridge --measure rmse,r2 --out runs/prices
     """
-    folder = Path(out)
     require_supervision(study.learner, execution.fit_timeout)
     task = chosen.task(study.predicts_numbers, allow_singletons=True)
+    folder = choose_folder(out, task.source, "scores", Problem.of(study, task).run_id)
     say_environment(folder)
     say_columns(task)
     with say_what_is_saved(folder) as signals, signals, Display(console) as display:

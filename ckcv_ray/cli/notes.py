@@ -52,9 +52,9 @@ def say_environment(folder: Path) -> None:
             )
 
 
-def show_result(result: Result, folder: Path, as_json: bool) -> None:
+def show_result(result: Result, folder: Path, as_json: bool, details: bool = False) -> None:
     """Print a result, and what was repaired; end with code 3 if anything failed."""
-    show(result.to_json(), result.summary(), as_json)
+    show(result.to_json(), result.summary(details, str(folder)), as_json)
     for name in result.execution.get("damaged", ()):
         say(f"{name} was damaged or missing: its contents were recomputed")
     say(f"run folder: {folder}")

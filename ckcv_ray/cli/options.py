@@ -1,7 +1,9 @@
 """How commands declare options, and options that several of them share."""
 
 import os
+import re
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import wraps
 from inspect import Parameter, signature
 from pathlib import Path
@@ -10,11 +12,13 @@ from typing import Annotated, Any, TypeVar
 import typer
 
 from ckcv_ray.engine.backend import choose_backend
-from ckcv_ray.errors import InputError
+from ckcv_ray.errors import InputError, StoreError
+from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.study import Execution
 from ckcv_ray.tables.target import is_number
 from ckcv_ray.validation import as_path
 
+MOST_FOLDERS = 999  # named after one table
 IN_JOB = "RAY_JOB_CONFIG_JSON_ENV_VAR"  # set by Ray in the processes of a job
 
 Given = TypeVar("Given")
@@ -39,8 +43,19 @@ def flag(name: str, text: str, panel: str | None = None) -> Any:
 
 
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print the result as one JSON object.")]
+DetailsFlag = Annotated[
+    bool, typer.Option("--details", help="Print every figure and every claim after what may be quoted.")
+]
 Folder = Annotated[
     Path, typer.Argument(metavar="FOLDER", help="Run folder, such as runs/patients.", show_default=False)
+]
+OutFolder = Annotated[
+    Path | None,
+    make_option(
+        "Folder to create or resume, such as runs/patients.",
+        "named after the table",
+        check=lambda out: out if out is None else check_out(out),
+    ),
 ]
 
 
@@ -136,6 +151,37 @@ def parse_workers(text: str) -> tuple[int, ...]:
     if not all(part.isascii() and part.isdigit() and 0 < int(part[:9]) == int(part) for part in parts):
         raise InputError(f"workers={text!r}: expected integers from 1, such as 1,8,64")
     return tuple(map(int, parts))
+
+
+def choose_folder(out: Path | None, source: str, ending: str, run_id: str) -> Path:
+    """Return the folder of a run: the one named, else one named after its table in the working directory.
+
+    Args:
+        out: the folder, if it was named.
+        source: the table: patients.csv gives patients_run.
+        ending: "run" or "scores".
+        run_id: of the run: a folder that holds it is gone on with; with another in it, the next number is
+            taken, as in patients_run_2.
+
+    Raises:
+        InputError: no folder was named in a Ray job, or there are more than ``MOST_FOLDERS``.
+    """
+    if out is not None:
+        return out
+    stem = re.sub(r"\W+", "_", Path(source).name.partition(".")[0]).strip("_") or "table"
+    for number in range(1, MOST_FOLDERS + 1):
+        folder = check_out(f"{stem}_{ending}{'' if number == 1 else f'_{number}'}")
+        if not folder.exists() or _holds(folder, run_id):
+            return folder
+    raise InputError(f"{stem}_{ending} and {MOST_FOLDERS - 1} more are taken: name a folder with --out")
+
+
+def _holds(folder: Path, run_id: str) -> bool:
+    """Return whether a folder holds a run, finished or not."""
+    with suppress(StoreError):
+        identity = RunFolder(folder).identity()
+        return identity is not None and identity.run_id == run_id
+    return False
 
 
 def check_out(out: str | Path) -> Path:

@@ -15,9 +15,11 @@ from ckcv_ray.cli.data_options import Data, choose_data
 from ckcv_ray.cli.display import Display, duration
 from ckcv_ray.cli.notes import say_columns, say_environment, show_result
 from ckcv_ray.cli.options import (
+    DetailsFlag,
     Folder,
     JsonFlag,
-    check_out,
+    OutFolder,
+    choose_folder,
     flag,
     make_execution,
     make_option,
@@ -95,14 +97,7 @@ def run(
     study: Study,
     data: Data,
     execution: Execution,
-    out: Annotated[
-        str,
-        typer.Option(
-            metavar="PATH",
-            help="Run folder to create or resume, such as runs/patients.",
-            callback=check_out,
-        ),
-    ],
+    out: OutFolder = None,
     retry_failed: Annotated[
         bool, flag("--retry-failed", "Retry what failed in a finished run.", "Execution")
     ] = False,
@@ -119,6 +114,7 @@ def run(
     yes: Annotated[
         bool, flag("--yes", "Do not ask for confirmation before a run of more than an hour.", "Execution")
     ] = False,
+    details: DetailsFlag = False,
     as_json: JsonFlag = False,
 ) -> None:
     """Select hyperparameters and k on labelled rows, bound the error, and write a run folder.
@@ -129,21 +125,21 @@ def run(
 
     Run the same command again to resume an interrupted run, or to print the result of a finished one.
 
-        ckcv run patients.csv --target outcome --out runs/patients
+        ckcv run patients.csv --target outcome
         ckcv run patients.csv --target outcome --certify holdout --out runs/certified
         ckcv run twonorm:400:0 --scale none --k 3,4,5,10 --out runs/twonorm
     """
-    folder = Path(out)
     if resume_until_done:
         arguments = [*without(sys.argv[1:], "--resume-until-done"), *([] if yes else ["--yes"])]
         raise typer.Exit(persist(arguments, resume_until_done, say))
     require_supervision(study.learner, execution.fit_timeout)
     study, seconds = limit_time(study, budget)
+    folder = choose_folder(out, data.task.source, "run", Problem.of(study, data.task).run_id)
     work = check_job(Job(study, data.task, folder, data.test))
     if retry_failed:
         reopen(work.problem, folder)
     result = _run(work, folder, execution, yes, seconds)
-    show_result(result, folder, as_json)
+    show_result(result, folder, as_json, details)
 
 
 @with_options(workers=list_workers, study=make_study, data=choose_data)
@@ -201,7 +197,7 @@ def _suggest(planned: Plan) -> list[str]:
     return lines
 
 
-def status(folder: Folder, as_json: JsonFlag = False) -> None:
+def status(folder: Folder, details: DetailsFlag = False, as_json: JsonFlag = False) -> None:
     """Show the result of a finished run, or the progress of an unfinished one.
 
     Reads the run folder only.
@@ -215,7 +211,7 @@ def status(folder: Folder, as_json: JsonFlag = False) -> None:
     run_folder.require()
     if run_folder.finished:
         result = load(folder)
-        return show(result.to_json(), result.summary(), as_json)
+        return show(result.to_json(), result.summary(details, str(folder)), as_json)
     return show(*_describe_unfinished(run_folder, replay(folder)), as_json)
 
 

@@ -27,6 +27,7 @@ from ckcv_ray.core.scores import Score
 from ckcv_ray.errors import cut, pluralize
 from ckcv_ray.learners.balance import Balance
 from ckcv_ray.learners.base import Setting
+from ckcv_ray.reports.answer import describe_answer
 from ckcv_ray.reports.values import SCORE_DELTA, Entry, Figures, PermutationTest, ResultValues
 from ckcv_ray.study import Candidate, Holdout, Problem, describe_setting
 from ckcv_ray.tables.target import Label
@@ -51,9 +52,18 @@ FEW_SCORED_ROWS = 20  # of a split, about whose mean little can be said
 ERROR_IS = "mean error of the members on their estimate sets (an estimate, not a bound)"
 
 
-def summarize(result: ResultValues) -> str:
-    """Return the summary of a finished study as text: what was selected and is proven, or the scores."""
-    return "\n".join(_summarize_run(result) if result.finished is not None else _summarize_scores(result))
+def summarize(result: ResultValues, details: bool = False, folder: str = "") -> str:
+    """Return the summary of a finished study as text: what may be quoted, or the scores.
+
+    Args:
+        result: the study.
+        details: whether what was counted, and every claim, follows what may be quoted.
+        folder: where it is kept, for commands to paste; "" without one.
+    """
+    if result.finished is None:
+        return "\n".join(_summarize_scores(result))
+    more = ["", *_summarize_run(result)] if details else []
+    return "\n".join([*describe_answer(result, folder), *more])
 
 
 def describe_edges(problem: Problem, setting: Setting) -> list[str]:

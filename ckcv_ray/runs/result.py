@@ -237,11 +237,23 @@ class Result(ResultValues):
             "comparisons": {score.name: self._describe_tests(score) for score in self.scores},
         }
 
-    def summary(self) -> str:
-        """Return the result for people."""
-        return summarize(self)
+    def summary(self, details: bool = False, folder: str = "") -> str:
+        """Return the result for people: what may be quoted and what to do next, or the scores.
 
-    __repr__ = summary
+        Args:
+            details: whether every figure and every claim follows.
+            folder: where the run is kept, for commands to paste; "" without one.
+        """
+        return summarize(self, details, folder)
+
+    def __repr__(self) -> str:
+        """Return the result in one line, or its scores."""
+        if self.finished is None:
+            return self.summary()
+        first = self.certificate.claims.first
+        word = "at most" if first["quantity"] == ERROR else "at least"
+        level = format_level(first["delta"])
+        return f"<Result {self.run_id}: {quantity(first)} {word} {limit(first)}, with probability {level}>"
 
     def _repr_html_(self) -> str:
         """Return the result for a notebook."""
