@@ -243,6 +243,11 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "home"
 
 
+def unwrap(text: str) -> str:
+    """Return text whose lines were wrapped, in one."""
+    return " ".join(text.split())
+
+
 def blobs(n: int, d: int = 2, seed: int = 0, shift: float = 1.0) -> Task:
     """Draw two overlapping clouds, with both classes present."""
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(n, d)))

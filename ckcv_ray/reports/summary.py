@@ -13,6 +13,7 @@ from ckcv_ray.claims.wording import (
     ERROR,
     L_EE_IS,
     MINIMISED,
+    PROVISIONAL,
     Claim,
     describe_counts,
     equal_rows,
@@ -63,7 +64,7 @@ def summarize(result: ResultValues, details: bool = False, folder: str = "") -> 
     if result.finished is None:
         return "\n".join(_summarize_scores(result))
     more = ["", *_summarize_run(result)] if details else []
-    return "\n".join([*describe_answer(result, folder), *more])
+    return "\n".join([*describe_answer(result, folder, everything=details), *more])
 
 
 def describe_edges(problem: Problem, setting: Setting) -> list[str]:
@@ -92,8 +93,8 @@ def _summarize_run(result: ResultValues) -> Iterator[str]:
     yield from _describe_cost(result.execution)
     yield from (f"note           {sentence}" for sentence in describe_edges(problem, result.setting))
     yield ""
-    cautions = certificate.list_cautions()
-    yield from (sentence for sentence in certificate.wording.statements if sentence not in cautions)
+    said = {PROVISIONAL, *certificate.list_cautions(), problem.all_rows.weighting.describe()}
+    yield from (sentence for sentence in certificate.wording.statements if sentence not in said)
 
 
 def _describe_winner(problem: Problem, c: Certificate) -> list[str]:
@@ -102,7 +103,6 @@ def _describe_winner(problem: Problem, c: Certificate) -> list[str]:
     classes = f"classes {labels[0]!r} and {labels[1]!r}" if len(labels) == 2 else f"{len(labels)} classes"
     held_out = f" (and {sample.n_held} held out)" if sample.n_held else ""
     features, units = pluralize(len(problem.task.features), "feature"), "rows"
-    asked = problem.all_rows.question
     if groups is not None:
         held_out += f" in {groups['count']} groups by {groups['column']!r}"
         held_out += f" ({groups['held']} of them held out)" if groups["held"] else ""
@@ -121,8 +121,6 @@ def _describe_winner(problem: Problem, c: Certificate) -> list[str]:
             _format_line("baseline", nearest(baseline["error"]), describe_baseline(sample, baseline))
             for baseline in sample.baselines
         ),
-        *(f"CAUTION        {sentence}" for sentence in c.list_cautions()),
-        *([f"QUESTION       {asked}"] if asked else []),
         *(
             f"  {_name_mistake(labels, number)}:  {nearest(side['errors'] / max(1, side['rows']))}"
             f" of these rows on average{_format_bound(side, level)}"

@@ -246,6 +246,9 @@ class Result(ResultValues):
         """
         return summarize(self, details, folder)
 
+    def __str__(self) -> str:
+        return self.summary()
+
     def __repr__(self) -> str:
         """Return the result in one line, or its scores."""
         if self.finished is None:

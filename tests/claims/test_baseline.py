@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from claimed import NESTED, SMALL, run
-from conftest import blobs
+from conftest import blobs, unwrap
 
 from ckcv_ray import Result, Study, Task
 from ckcv_ray.claims.baseline import (
@@ -51,16 +51,17 @@ NOTHING_LEARNED = "All members of F* predict 'well' for every learning row: the 
 def test_a_constant_winner_and_a_worthless_bound_are_pointed_out_everywhere(constant: Path) -> None:
     result = load_run(constant)
     shown = {
-        "summary": result.summary(),
+        "summary": unwrap(result.summary(details=True)),
         "certificate.json": (constant / "certificate.json").read_text(),
         "report": Path(report(constant)).read_text().replace("&#39;", "'"),
     }
     for where, text in shown.items():
         assert f"The bound {at_most(result.proven)} {WORTHLESS}" in text, where
         assert NOTHING_LEARNED in text, where
-    assert result.summary().count(NOTHING_LEARNED) == 1
-    assert result.summary().count("CAUTION") == 2
-    assert result.summary().count("selection included; not below the baseline") == len(
+    assert shown["summary"].count(NOTHING_LEARNED) == shown["summary"].count(WORTHLESS) == 1
+    assert result.summary().startswith("Nothing can be quoted yet. The bound")
+    assert result.summary().count("CAUTION") == 1
+    assert result.summary(details=True).count("selection included; not below the baseline") == len(
         result.certificate.claims.claims
     )
     assert result.certificate.counts.constants == (1,) * 5
@@ -82,10 +83,12 @@ def test_figures_of_a_constant_winner_are_exact(constant: Path) -> None:
         {"label": "ill", "rows": 12, "share": 0.2},
         {"label": "well", "rows": 48, "share": 0.8},
     ]
-    lines = result.summary().splitlines()
+    lines = result.summary(details=True).splitlines()
     assert "classes        'ill' 20.00 %, 'well' 80.00 %" in lines
     assert "baseline        20.00 %   error of always predicting 'well' (12 of 60 learning rows)" in lines
-    assert f"error         {nearest(result.error):>9}   mean error of the members" in result.summary()
+    assert f"error         {nearest(result.error):>9}   mean error of the members" in result.summary(
+        details=True
+    )
 
 
 @pytest.mark.parametrize("certify", ["occam", "holdout", "nested"])
@@ -96,7 +99,7 @@ def test_what_is_worth_something_is_not_cautioned_against(certify: str) -> None:
     assert result.to_json()["below_baseline"]
     assert not result.certificate.counts.constant
     assert result.certificate.list_cautions() == []
-    assert "CAUTION" not in result.summary()
+    assert "CAUTION" not in result.summary(details=True)
 
 
 def held_out(seed: int) -> Result:
@@ -131,7 +134,8 @@ def test_a_claim_from_held_out_rows_is_compared_with_the_smaller_baseline() -> N
     assert f"wrong on {nearest(learning['error'])} of the learning rows" in result.claim_for(result.rule())
     drawn = result.claim_for(result.rule(by="random"))
     assert f"wrong on {nearest(learning['error'])} of the learning rows" in drawn
-    shown = [line for line in result.summary().splitlines() if line.startswith("baseline")]
+    lines = result.summary(details=True).splitlines()
+    shown = [line for line in lines if line.startswith("baseline       ")]
     assert [line.endswith("held-out rows)") for line in shown] == [False, True]
 
 
@@ -194,7 +198,7 @@ def test_a_constant_model_that_was_fitted_on_all_learning_rows_is_pointed_out(tm
     assert result.certificate.counts.refit_constant == 1
     messages = "The model refit predicts 'well' for every learning row: it is a constant."
     assert messages in result.certificate.list_cautions()
-    assert messages in result.summary()
+    assert messages in unwrap(result.summary(details=True))
     assert verify(tmp_path).differences == []
     learning, held = result.certificate.sample.baselines
     assert (learning["errors"] + held["errors"], held["rows"]) == (12, result.certificate.sample.n_held)
@@ -309,7 +313,7 @@ def test_members_that_know_their_rows_by_heart_are_constants_elsewhere(n_classes
         assert right in ([number], [])  # none: it is undecided, and the first class is predicted
     (sentence,) = certificate.describe_constants()
     assert sentence.startswith("6 of 6 members of F* predict a single class for every row they were scored")
-    assert f"CAUTION        {sentence}" in result.summary()
+    assert f"CAUTION {sentence}" in unwrap(result.summary(details=True))
     assert LOOKS in sentence
 
 
@@ -317,7 +321,7 @@ def test_the_refit_and_the_nested_ensemble_are_looked_at_too(tmp_path: Path) -> 
     held = run(BY_HEART.replace(certify="holdout"), by_heart(90), out=tmp_path / "held")
     number = held.certificate.counts.scored_constants["refit"]
     assert held.certificate.counts.refit_constant is None
-    assert f"The model refit predicts {number} for every held-out row: " in held.summary()
+    assert f"The model refit predicts {number} for every held-out row: " in unwrap(held.summary(details=True))
     nested = run(BY_HEART.replace(certify="nested", outer_splits=3), by_heart(90), out=tmp_path / "nested")
     (sentence,) = nested.certificate.describe_nested_constants()
     assert sentence.startswith("3 of 3 members of the nested ensemble predict a single class")

@@ -279,7 +279,7 @@ def test_what_is_claimed_is_stored_printed_and_verified(tmp_path, certify):
     again = load_run(out)
     assert again.certificate == result.certificate
     assert verify(out).differences == []
-    page, summary = Path(report(out)).read_text(), result.summary()
+    page, summary = Path(report(out)).read_text(), result.summary(details=True)
     for claim in result.certificate.claims:
         if claim["quantity"] == "error":
             continue
@@ -412,7 +412,7 @@ def test_a_run_without_held_out_rows_of_a_class_says_so(tmp_path):
             break
     result = run(study, Task.of(X, y), out=tmp_path / "run")
     assert "there are no held-out rows of class 'fraud'" in result.certificate.claims.first["statement"]
-    assert "0.00 %   sensitivity (recall of 'fraud') at least" in result.summary()
+    assert "0.00 %   sensitivity (recall of 'fraud') at least" in result.summary(details=True)
     assert "recall of 'fraud') at least 0.00 %" in result.claim_for(result.rule())
     assert verify(tmp_path / "run").differences == []
 

@@ -157,7 +157,7 @@ def test_a_matrix_that_fits_is_not_refused() -> None:
 
 
 def test_summary_and_report_show_every_cell(three: Result, folder: Path) -> None:
-    text, html = three.summary(), make_page(folder)
+    text, html = three.summary(details=True), make_page(folder)
     assert "confusion " in text
     assert "Confusion matrix" in html
     lines = [line for line in text.splitlines() if line.startswith("  'kind") and ":" not in line]
@@ -175,7 +175,7 @@ def test_of_many_classes_the_most_frequent_mistakes_are_listed(
     n_classes: int, in_page: bool, tmp_path: Path
 ) -> None:
     result = finished(n_classes, tmp_path / "run")
-    text, html = load_run(tmp_path / "run").summary(), make_page(tmp_path / "run")
+    text, html = load_run(tmp_path / "run").summary(details=True), make_page(tmp_path / "run")
     found = result.certificate.counts.list_mistakes()
     assert len(found) > 10
     for one in found[:10]:

@@ -215,7 +215,7 @@ def test_held_out_rows_prove_a_model_that_has_not_learned_from_them() -> None:
     """The model fitted on all rows has a claim too, but learned from the rows held out."""
     for claim, said in (("refit", "which refit has"), ("vote", "which vote has"), ("sensitivity", None)):
         result = run_job(Job(HELD.replace(claim=claim), task()), SERIAL)
-        lines = [line for line in result.summary().splitlines() if line.startswith("held out")]
+        lines = [line for line in result.summary(details=True).splitlines() if line.startswith("held out")]
         assert len(lines) == (said is not None)
         assert all(str(said) in line for line in lines)
 
@@ -242,7 +242,7 @@ def test_arrays_and_the_command_line_take_them(tmp_path: Path, ckcv) -> None:
         *f"run {tmp_path}/rows.csv {options} --unlabelled {tmp_path}/new.csv --out {out}".split()
     )
     assert code == 0
-    assert "holdout, full" in printed
+    assert "holdout, full" in ckcv(*f"status {out} --details".split())[1]
     code, printed, said = ckcv(*f"predict {out} {tmp_path}/new.csv --refer".split())
     assert code == 0
     assert printed.splitlines()[0].endswith('"referred"')

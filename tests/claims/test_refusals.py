@@ -102,7 +102,7 @@ def test_how_many_splits_certify_is_said_everywhere(tmp_path: Path) -> None:
     said = "3 of 6 outer splits certify: split 3 leaves "
     certificate = json.loads((out / "certificate.json").read_text())
     assert any(sentence.startswith(said) for sentence in certificate["statements"])
-    assert said in result.summary()
+    assert said in result.summary(details=True)
     assert all("all before one with too few rows" in c["statement"] for c in certificate["claims"][:-1][:1])
     assert said in Path(report(out)).read_text()
     found = verify(out, refit=1.0)
@@ -323,7 +323,7 @@ def test_a_share_above_two_thirds_is_cautioned_against(share: float, warned: boo
     task = rare(0, few=15)
     study = STUDY.replace(certify="holdout", holdout_share=share)
     result = run(study, task, tmp_path / "run")
-    assert ("more than two thirds" in result.summary()) == warned
+    assert ("more than two thirds" in result.summary(details=True)) == warned
     assert bool(describe_held_share(result.certificate.sample.n_held, N, "row")) == warned
     assert verify(tmp_path / "run").differences == []
     assert [bool(describe_held_share(held, 9, "group")) for held in (6, 7)] == [False, True]

@@ -155,7 +155,7 @@ def test_a_claim_has_the_count_of_what_it_is_about():
             wrong = int(np.sum(result.classify(held.X, rule).label != held.y))
             assert (claim["errors"], claim["rows"]) == (wrong, len(held.y))
             who = "the vote" if claim["classifier"] == "vote" else "this model"
-            assert f"({who}: {wrong} of {len(held.y)} scored rows wrong)" in result.summary()
+            assert f"({who}: {wrong} of {len(held.y)} scored rows wrong)" in result.summary(details=True)
     c = result.certificate
     every, closest = c.claims.claims[-2:]
     assert (every["errors"], every["rows"]) == (sum(c.counts.errors), c.winner.n_splits * c.winner.n_select)
@@ -163,10 +163,10 @@ def test_a_claim_has_the_count_of_what_it_is_about():
     rows = len(closest["splits"]) * c.winner.n_select
     assert 1 < len(closest["splits"]) < c.winner.n_splits
     assert (closest["errors"], closest["rows"]) == (wrong, rows)
-    assert f"(these members: {wrong} of {rows} scored rows wrong)" in result.summary()
+    assert f"(these members: {wrong} of {rows} scored rows wrong)" in result.summary(details=True)
     for number, claim in enumerate(one for one in c.claims if one["quantity"] == "recall"):
         assert claim["rows"] == int(np.sum(held.y == number))
-        assert f"scored rows of {claim['label']!r} wrong" in result.summary()
+        assert f"scored rows of {claim['label']!r} wrong" in result.summary(details=True)
 
 
 def test_predictions_without_a_certified_key_are_drawn_afresh_and_repeated_by_their_seed():

@@ -169,7 +169,7 @@ def test_shares_and_baselines_are_those_of_three_classes(finished: Path) -> None
     result = load_run(finished)
     problem, certificate = result.problem, result.certificate
     assert certificate.sample.class_rows == (30, 30, 30)
-    assert "'blue' 33.33 %, 'green' 33.33 %, 'red' 33.33 %" in result.summary()
+    assert "'blue' 33.33 %, 'green' 33.33 %, 'red' 33.33 %" in result.summary(details=True)
     commoner = int(np.argmax(np.bincount(problem.task.y)))
     held = problem.take_held_rows()
     for baseline, y in zip(
@@ -223,7 +223,7 @@ def test_the_report_names_three_classes_and_this_learner(finished: Path) -> None
     assert ">predicted<" not in page  # only two classes have an error of one kind
     assert "A step is a position in the learner" in page
     assert verify(finished).differences == []
-    assert "3 classes" in load_run(finished).summary()
+    assert "3 classes" in load_run(finished).summary(details=True)
 
 
 def test_a_class_may_be_too_rare_for_every_training_set(tmp_path: Path) -> None:

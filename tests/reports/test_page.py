@@ -104,7 +104,7 @@ def ckcv(monkeypatch: pytest.MonkeyPatch, *words: object) -> int:
 
 def test_every_figure_of_the_summary_is_on_the_page(finished: Path) -> None:
     result, shown = load_run(finished), Page(make_page(finished))
-    for figure in set(re.findall(r"[\d.,]+ %", result.summary())):
+    for figure in set(re.findall(r"[\d.,]+ %", result.summary(details=True))):
         assert figure in shown.text
     wording = result.certificate.wording
     for sentence in (*wording.statements, *wording.assumptions, *result.edges()):

@@ -39,7 +39,7 @@ def test_a_score_that_is_not_defined_leaves_the_others_alone():
     assert splits_of(result, "naive_bayes", "accuracy").tolist() == [0, 0, 0]
     assert all(value is None or value != value for value in splits_of(result, "naive_bayes", "roc_auc_ovr"))
     assert not result.failures
-    assert "incomplete: 3 not defined" in result.summary()
+    assert "incomplete: 3 not defined" in result.summary(details=True)
 
 
 @pytest.mark.parametrize("measure", ["auc", "roc_auc", "average_precision"])
@@ -85,7 +85,7 @@ def test_rows_that_repeat_and_columns_that_look_like_groups_are_pointed_out():
     result = evaluate(np.tile(X[:30], (3, 1)), np.tile(Y[:30], 3), learner="tree", resampling="holdout:0.3",
                       execution=SERIAL)  # fmt: skip
     assert result.to_json()["repeats"] == 90
-    assert "CAUTION: 90 of 90 rows equal another row in every column" in result.summary()
+    assert "CAUTION: 90 of 90 rows equal another row in every column" in result.summary(details=True)
     table = pa.table({"patient": np.arange(60) // 3, "x": X[:60, 0], "y": Y[:60]})
     asked = assess(
         Study.without_certification("holdout:0.3", learner="tree"),
@@ -135,7 +135,7 @@ def test_an_infinite_score_is_not_defined(tmp_path):
     result = evaluate(
         X, Y, tmp_path / "a", SERIAL, learner="tree", resampling="kfold:3", measure=["accuracy", infinite]
     )
-    assert "incomplete: 3 not defined" in result.summary()
+    assert "incomplete: 3 not defined" in result.summary(details=True)
     json.dumps(result.to_json(), allow_nan=False)
 
 
@@ -152,8 +152,8 @@ def test_the_class_that_a_score_is_about_is_named():
     result = evaluate(
         X, np.where(Y == 1, "well", "sick"), learner="tree", measure="recall,accuracy", execution=SERIAL
     )
-    assert "recall (of 'well'; larger is better)" in result.summary()
-    assert "accuracy (larger is better)" in result.summary()
+    assert "recall (of 'well'; larger is better)" in result.summary(details=True)
+    assert "accuracy (larger is better)" in result.summary(details=True)
 
 
 class Own:
@@ -222,7 +222,7 @@ def test_numbers_to_predict_may_be_large_or_written_in_another_way():
 
 def test_small_figures_are_shown():
     result = evaluate(X, 1e-7 * X[:, 0], learner="ridge,mean", resampling="kfold:3", execution=SERIAL)
-    lines = [line for line in result.summary().splitlines() if line.startswith("  mean")]
+    lines = [line for line in result.summary(details=True).splitlines() if line.startswith("  mean")]
     assert all("e-07" in line for line in lines[:1])
 
 

@@ -181,7 +181,7 @@ def test_a_learner_that_always_fails_leaves_the_others_intact(place: int, tmp_pa
     assert 0 < rows["failing"]["failed"] <= rows["failing"]["candidates"]
     assert [rows[label] for label in ("svm", "stump")] == without.per_learner()
     assert verify(tmp_path / "run").differences == []
-    assert "failed, L_MS at least" in result.summary()
+    assert "failed, L_MS at least" in result.summary(details=True)
     assert "no fit at all" in Path(report(tmp_path / "run")).read_text()
 
 
@@ -235,7 +235,7 @@ def test_a_run_is_loaded_verified_and_reported(out: Path) -> None:
 
 def test_the_summary_and_the_json_have_a_line_for_each_learner(out: Path) -> None:
     result = load_run(out)
-    lines = [line for line in result.summary().splitlines() if line.startswith("learner ")]
+    lines = [line for line in result.summary(details=True).splitlines() if line.startswith("learner ")]
     assert [line.split(":")[0].split()[1] for line in lines] == ["svm", "centroid", "stump"]
     assert json.loads(json.dumps(result.to_json()))["per_learner"] == result.per_learner()
     alone = solved(STUDY.with_learner(SVM), table(1))

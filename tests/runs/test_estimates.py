@@ -117,8 +117,8 @@ def test_an_estimate_that_combines_splits_has_no_deviation_and_no_test(resamplin
     assert result.complete
     assert result.summary_json()["entries"][0]["scores"]["auc"]["deviation"] is None
     assert not result.compare_entries(result.scores[0])
-    assert f"{resampling.partition(':')[0]}: 5 splits of {len(Y)} rows" in result.summary()
-    assert note in result.summary()
+    assert f"{resampling.partition(':')[0]}: 5 splits of {len(Y)} rows" in result.summary(details=True)
+    assert note in result.summary(details=True)
     assert note in make_page(tmp_path / "run")
     assert load_scores(tmp_path / "run").table().equals(result.table())
     assert verify(tmp_path / "run", refit=1, execution=SERIAL).ok
@@ -192,7 +192,7 @@ def test_forward_splits_are_scored_as_by_scikit_learn():
     options = {"learner": Ridge(), "measure": "rmse", "execution": SERIAL}
     result = evaluate(NUMBERS, TARGET, resampling="time:4:3", **options)
     assert np.array_equal(result.of_splits(result.entries[0], result.scores[0]), -expected["test_score"])
-    assert "no certificate covers it" in result.summary()
+    assert "no certificate covers it" in result.summary(details=True)
 
 
 def test_groups_of_forward_splits_must_follow_each_other():

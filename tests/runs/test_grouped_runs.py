@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from conftest import blobs
+from conftest import blobs, unwrap
 from pyarrow import csv, parquet
 
 from ckcv_ray import Execution, Job, StoreError, Study, Task, load_run, plan, run, verify
@@ -242,7 +242,8 @@ def test_the_command_line_takes_groups(ckcv: Any, table: Path, tmp_path: Path) -
     asked = ("run", table, "--target", "outcome", "--group", "patient", "--out", tmp_path / "run", *GRID)
     code, printed, said = ckcv(*asked)
     assert (code, "Traceback" in said) == (0, False)
-    assert f"{N} rows in 24 groups by 'patient', 2 features" in printed
+    assert f"{N} rows in 24 groups, 2 columns, 2 classes" in unwrap(printed)
+    assert f"{N} rows in 24 groups by 'patient', 2 features" in ckcv("status", tmp_path / "run", "--details")[1]
     assert "QUESTION" not in printed
     assert "P-0" not in "".join(file.read_text("latin-1") for file in (tmp_path / "run").rglob("*.*"))
     assert ckcv(*asked)[0] == 0
@@ -264,10 +265,10 @@ def test_a_column_that_looks_like_groups_is_asked_about_and_changes_nothing(
 ) -> None:
     asked = ("--target", "outcome", *GRID)
     code, printed, _ = ckcv("run", table, "--out", tmp_path / "learned", *asked)
-    assert (code, "say --group patient" in printed) == (0, True)
+    assert (code, "say --group patient" in unwrap(printed)) == (0, True)
     code, printed, _ = ckcv("run", table, "--drop", "patient", "--out", tmp_path / "run", *asked)
     assert code == 0
-    assert printed.count("QUESTION       column 'patient' repeats: 24 values in") == 1
+    assert unwrap(printed).count("QUESTION column 'patient' repeats: 24 values in") == 1
     columns = csv.read_csv(table).drop_columns(["patient"])
     csv.write_csv(columns, tmp_path / "without.csv")
     code, again, _ = ckcv("run", tmp_path / "without.csv", "--out", tmp_path / "again", *asked)

@@ -63,7 +63,7 @@ def test_conservative_z_is_that_of_nadeau_and_bengio():
     mean, reach = found[:J].mean(), Z * sqrt(sum(squares) / (2 * M))
     assert interval(result) == pytest.approx((mean - reach, mean + reach), rel=1e-12)
     assert result.figures(result.entries[0], result.scores[0]).mean == pytest.approx(mean)
-    assert "rows fitted on" not in result.summary()
+    assert "rows fitted on" not in result.summary(details=True)
 
 
 @pytest.mark.parametrize("resampling", ["holdout:0.3", "kfold:7", "loo"])
@@ -103,9 +103,9 @@ def test_an_interval_is_shown_as_approximate_wherever_it_is(tmp_path):
     assert "approximate" not in json.dumps(plain.to_json())
     assert "interval" not in json.dumps(plain.study.to_json())
     low, high = interval(result)
-    assert f"{low:.4f} to {high:.4f}" in result.summary()
-    assert "Approximate 95 % intervals: corrected t" in result.summary()
-    assert "proven" not in result.summary()
+    assert f"{low:.4f} to {high:.4f}" in result.summary(details=True)
+    assert "Approximate 95 % intervals: corrected t" in result.summary(details=True)
+    assert "proven" not in result.summary(details=True)
     assert interval(plain, "corrected_t") == (low, high)
     shown = result.to_json()["entries"][0]["scores"]["accuracy"]["approximate_interval"]
     assert shown == {"name": "corrected_t", "level": 0.95, "low": low, "high": high}
@@ -174,5 +174,5 @@ def infinite(y, predicted):
 
 def test_an_infinite_score_is_said_to_count_as_not_defined():
     result = evaluate(X, Y, resampling="kfold:3", measure=infinite, **BAYES)
-    assert "incomplete: 3 not defined" in result.summary()
-    assert "infinite on a split counts as not defined" in result.summary()
+    assert "incomplete: 3 not defined" in result.summary(details=True)
+    assert "infinite on a split counts as not defined" in result.summary(details=True)

@@ -201,7 +201,7 @@ def test_costs_must_name_the_classes_of_the_task(criterion: str, messages: str) 
 @pytest.mark.parametrize("criterion", CRITERIA)
 def test_what_is_minimised_is_named_and_claims_are_about_the_error(criterion: str, tmp_path: Path) -> None:
     result = run(SMALL.replace(criterion=criterion), clinic(), tmp_path / "run")
-    certificate, summary = result.certificate, result.summary()
+    certificate, summary = result.certificate, result.summary(details=True)
     assert certificate.winner.criterion == criterion.partition(":")[0]
     assert all(
         "is misclassified with probability at most" in claim["statement"] for claim in certificate.claims

@@ -164,8 +164,8 @@ def test_a_reported_candidate_that_cannot_be_refitted_is_left_without_its_figure
     assert row["l_ms"] is not None
     assert row["l_ee"] is None
     assert set(result.execution["test"]["reported"]) == {str(plain.k)}
-    assert f"k = {k}" in result.summary()
-    assert "L_EE not available" in result.summary()
+    assert f"k = {k}" in result.summary(details=True)
+    assert "L_EE not available" in result.summary(details=True)
     assert [failure[1:3] for failure in result.execution["failures"]] == [(k, 0)]
 
 

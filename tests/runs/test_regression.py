@@ -200,7 +200,7 @@ def test_a_single_split_says_what_is_proven():
     (bound,) = result.bounds(entry, clipped)
     assert result.of_splits(entry, clipped)[0] < bound < 150
     assert np.isnan(result.bounds(entry, rmse)).all()
-    assert "ridge: at most " in result.summary()
+    assert "ridge: at most " in result.summary(details=True)
     assert result.to_json()["entries"][0]["scores"]["clipped:150"]["bounds"] == [bound]
 
 
@@ -346,7 +346,7 @@ def test_a_fit_that_fails_leaves_its_score_incomplete():
         X, Y, learner=KNeighborsRegressor(120), resampling="kfold:5", measure="rmse", execution=SERIAL
     )
     assert not result.complete
-    assert "incomplete: 5 failed" in result.summary()
+    assert "incomplete: 5 failed" in result.summary(details=True)
 
 
 def test_learners_of_numbers_are_registered_under_their_names():

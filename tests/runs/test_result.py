@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from conftest import blobs
+from conftest import blobs, unwrap
 
 from ckcv_ray import Execution, InputError, Job, Result, Study, Task, TestRows, evaluate
+from ckcv_ray.claims.percent import at_most
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.runs.run import run_job
 
@@ -69,7 +70,7 @@ def test_the_error_on_test_rows_is_the_members_mean() -> None:
     result = run(task=task, test=TestRows(other.X, other.y))
     wrong = [np.mean(m.model.predict(other.X).label != other.y) for m in result.ensemble.members]
     assert result.test_error == pytest.approx(np.mean(wrong), rel=1e-12)
-    assert f"{100 * result.test_error:.2f} % on 40 rows" in result.summary()
+    assert f"{100 * result.test_error:.2f} % on 40 rows" in result.summary(details=True)
 
 
 # Tables
@@ -85,7 +86,9 @@ def test_every_fold_size_has_one_row_with_its_own_best_where_it_is_reported() ->
     assert shown == {result.k, 40}
     assert rows[result.k]["state"] == "winner"
     assert rows[result.k]["setting"] == result.setting
-    assert {"k = 41", "k = 40"} & {line[:6] for line in result.summary().splitlines()} == {"k = 41"}
+    assert {"k = 41", "k = 40"} & {line[:6] for line in result.summary(details=True).splitlines()} == {
+        "k = 41"
+    }
     assert all(row["lower_bound"] <= (row["l_ms"] or 1) for row in rows.values())
 
 
@@ -117,7 +120,7 @@ def test_a_winner_on_the_edge_of_a_grid_is_pointed_out() -> None:
     assert messages == f"C = {outer.setting['C']:g} is on the edge of its grid: widen --C beyond " + (
         f"{outer.setting['C']:g}"
     )
-    assert messages in outer.summary()
+    assert messages in outer.summary(details=True)
 
 
 # Words
@@ -136,7 +139,7 @@ def test_labels_of_any_kind_are_told_as_they_are(labels: tuple) -> None:
     task = blobs(60)
     result = run(task=Task.of(task.X, np.array(labels)[task.y]))
     for label in result.task.classes:
-        assert f"{label!r} predicted as" in result.summary()
+        assert f"{label!r} predicted as" in result.summary(details=True)
     assert set(result.predict(task.X).tolist()) == set(labels)
 
 
@@ -153,11 +156,13 @@ def test_a_notebook_shows_the_summary_and_no_markup_of_the_datas() -> None:
 
 
 def test_it_is_printed_as_its_summary(result: Result) -> None:
-    assert repr(result) == str(result) == result.summary()
+    assert str(result) == result.summary()
+    assert repr(result).startswith(f"<Result {result.run_id}: error at most {at_most(result.proven)}")
     for value in (result.l_ms, result.l_ee):
-        assert f"{100 * value:6.2f} %" in result.summary()
-    assert result.run_id in result.summary()
-    assert all(statement in result.summary() for statement in result.certificate.wording.statements)
+        assert f"{100 * value:6.2f} %" in result.summary(details=True)
+    assert result.run_id in result.summary(details=True)
+    shown = unwrap(result.summary(details=True))
+    assert all(statement in shown for statement in result.certificate.wording.statements)
 
 
 # Predictions

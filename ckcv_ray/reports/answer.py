@@ -1,0 +1,204 @@
+"""The first screen of a finished run: what may be quoted, what it rests on, and what to do next.
+
+At most fifteen lines as a rule: what is left out is under ``--details`` and in the report.
+"""
+
+import re
+import shlex
+from collections.abc import Iterator, Sequence
+from math import ceil, inf
+from textwrap import wrap
+
+from ckcv_ray.claims.baseline import (
+    Baseline,
+    describe_worthless_bound,
+    name_constant,
+    says_nothing,
+    select_baseline,
+)
+from ckcv_ray.claims.certificate import Certificate
+from ckcv_ray.claims.percent import at_most, format_level, nearest
+from ckcv_ray.claims.wording import ERROR, PROVISIONAL, Claim, limit, quantity
+from ckcv_ray.core.bounds.binomial import clopper_pearson
+from ckcv_ray.errors import cut, pluralize
+from ckcv_ray.reports.values import ResultValues
+from ckcv_ray.study import AUC, Candidate, Holdout
+from ckcv_ray.study.certification import Suited
+
+WIDTH = 80  # characters of a line
+INDENT = 10
+MOST_LINES = 15
+COUNTED = re.compile(r" \([^()]*(\([^()]*\)[^()]*)*\)\.$")  # at the end of a claim: how it was counted
+MOST_CLASSES = 5
+MOST_LABEL = 24  # characters
+MOST_TIMES, STEP = 1_000.0, 1.05  # as many rows as there are: beyond, more rows are no advice
+
+
+def describe_answer(result: ResultValues, folder: str = "", everything: bool = False) -> list[str]:
+    """Return the lines of the first screen of a study with a certification.
+
+    Args:
+        result: the finished study.
+        folder: where it is kept, for commands to paste; "" without one.
+        everything: whether all cautions are listed, however long they are.
+    """
+    c, name = result.certificate, shlex.quote(folder)
+    first, baseline = c.claims.first, select_baseline(c.claims.first, c.sample.baselines)
+    nothing = describe_worthless_bound(first, baseline, c.sample.labels)
+    provisional = [PROVISIONAL] if c.winner.provisional else []
+    gravest_first = dict.fromkeys([*provisional, *c.describe_repeats(), *c.list_cautions()])
+    cautions = [sentence for sentence in gravest_first if sentence not in nothing]
+    question = result.problem.all_rows.question
+    verdict = f"Nothing can be quoted yet. {nothing[0]}" if nothing else _describe_verdict(c, bool(cautions))
+    sentence = "" if nothing else COUNTED.sub(".", first["statement"])
+    above = [
+        *_wrap(verdict),
+        *_wrap(sentence, "  "),
+        *_wrap(_describe_measured(c), "measured"),
+        *_wrap(_describe_baseline(c, baseline), "baseline"),
+        *_describe_other_claims(c),
+        *_wrap(_describe_classes(c), "by class"),
+        *_wrap(_describe_model(result), "model"),
+        *_wrap(result.task.weighting.describe(), "weights"),
+    ]
+    commands = [f"ckcv report {name}", *([] if nothing else [f"ckcv predict {name} NEW.csv"])]
+    below = [
+        *_wrap(question, "QUESTION"),
+        *(
+            line
+            for i, text in enumerate(_advise(c, first, baseline))
+            for line in _wrap(text, "or" if i else "next")
+        ),
+        *([f"{'then':<{INDENT}}{'; '.join(commands)}"] if folder else []),
+    ]
+    room = inf if everything else MOST_LINES - len(above) - len(below)
+    command = f"ckcv status {name} --details" if folder else "summary(details=True)"
+    return [*above, *_list_cautions(cautions, room, command), *below]
+
+
+def _wrap(text: str, name: str = "") -> list[str]:
+    """Return text in lines, the first with a name before it; a percent sign stays with its number."""
+    first = f"{name:<{INDENT}}" if name.strip() else name
+    rest = " " * len(first)
+    joined = text.replace(" %", "\u00a0%")
+    lines = wrap(joined, WIDTH, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False)
+    return [line.replace("\u00a0%", " %") for line in lines]
+
+
+def _list_cautions(cautions: Sequence[str], room: float, command: str) -> list[str]:
+    """Return cautions, at least one whole, and where there is no room for all how to see the others."""
+    lines = list[str]()
+    for i, caution in enumerate(cautions):
+        wrapped = _wrap(caution, "CAUTION")
+        if i and len(lines) + len(wrapped) > room:
+            more = f"{pluralize(len(cautions) - i, 'caution')} more: {command}"
+            return [*lines, *_wrap(more, "CAUTION")]
+        lines += wrapped
+    return lines
+
+
+def _describe_verdict(c: Certificate, cautions: bool) -> str:
+    """Say what may be quoted."""
+    first, quote = c.claims.first, "Quote with CAUTION" if cautions else "May be quoted"
+    level = format_level(first["delta"])
+    if first["quantity"] != ERROR:
+        return f"{quote}: {quantity(first)} is at least {limit(first)}, with probability {level}"
+    of = "new rows are wrong" if c.sample.groups is None else "a new group's rows are wrong on average"
+    return f"{quote}: at most {limit(first)} of {of}, with probability {level}"
+
+
+def _describe_measured(c: Certificate) -> str:
+    """Say what was measured of what the first claim is about: an estimate, which the bound allows for."""
+    first = c.claims.first
+    wrong, rows = first["errors"], first["rows"]
+    on = "held-out rows" if first["certification"] == Holdout.name else "scored rows"
+    if c.sample.groups is not None:
+        return f"{nearest(c.counts.error)} wrong (mean over groups)"
+    if wrong is None or not rows:
+        return f"{nearest(c.counts.error)} wrong (mean of the members of F*)"
+    if first["quantity"] == ERROR:
+        return f"{nearest(wrong / rows)} wrong ({wrong:,} of {rows:,} {on})"
+    what = "pairs in order" if first["quantity"] == AUC else f"{on} right"
+    return f"{nearest(1 - wrong / rows)} ({rows - wrong:,} of {rows:,} {what})"
+
+
+def _describe_baseline(c: Certificate, baseline: Baseline) -> str:
+    mean = "" if c.sample.groups is None else ", mean over groups"
+    return f"{nearest(baseline['error'])} wrong by {name_constant(baseline, c.sample.labels)}{mean}"
+
+
+def _describe_other_claims(c: Certificate) -> list[str]:
+    """Return lines with what is proven besides of the model of the first claim, if there is more."""
+    first = c.claims.first
+    others = [
+        f"{quantity(claim)} at least {limit(claim)}"
+        for claim in c.claims
+        if claim["quantity"] != ERROR and claim is not first and claim["classifier"] == first["classifier"]
+    ]
+    return _wrap(cut("; ".join(others), 3 * WIDTH), "proven") if others else []
+
+
+def _describe_classes(c: Certificate) -> str:
+    """Return how often rows of each class are wrong on estimate sets, the worst first."""
+    shares = [
+        (side["errors"] / side["rows"] if side["rows"] else 0.0, number)
+        for number, side in enumerate(c.counts.by_class)
+    ]
+    worst = sorted(shares, key=lambda share: (-share[0], share[1]))[:MOST_CLASSES]
+    said = ", ".join(
+        f"{nearest(share)} of {cut(repr(c.sample.labels[number]), MOST_LABEL)}" for share, number in worst
+    )
+    more = len(shares) - len(worst)
+    return f"{said} wrong{f', {more} classes more' if more else ''}"
+
+
+def _describe_model(result: ResultValues) -> str:
+    """Say what was selected, and from what."""
+    sample = result.certificate.sample
+    held = f", {sample.n_held:,} held out" if sample.n_held else ""
+    groups = "" if sample.groups is None else f" in {sample.groups['count']:,} groups"
+    features = pluralize(len(result.task.features), "column")
+    chosen = Candidate(result.setting, result.k)
+    return f"{chosen}; {sample.n_rows:,} rows{groups}{held}, {features}, {len(sample.labels)} classes"
+
+
+def _advise(c: Certificate, first: Claim, baseline: Baseline) -> Iterator[str]:
+    """Yield how a closer bound can be had, with what it is expected to be: by rows held out, or by more."""
+    sample, error, delta = c.sample, c.counts.error, first["delta"]
+    if first["quantity"] != ERROR or sample.groups is not None:
+        return
+    if first["errors"] is not None and first["rows"]:
+        error = first["errors"] / first["rows"]
+    worthless = says_nothing(first["bound"], baseline)
+    suited = Suited().canonical(sample.n_rows)
+    if worthless and error >= baseline["error"]:
+        yield "--learner all, or other columns: as measured, this is not better than a constant"
+    elif not sample.n_held and (drawn := suited.draw_held_out(sample.n_rows, seed=0)) is not None:
+        bound = _expect_bound(error, held := len(drawn), delta)
+        if bound < min(first["bound"], baseline["error"]):
+            of = f"{held:,} of {sample.n_rows:,} rows"
+            yield f"--certify holdout: about {at_most(bound)}, with {of} held out"
+    if worthless and sample.n_held and len(sample.labels) == 2:
+        yield "--criterion balanced --claim refit,sensitivity,specificity: proven for each class"
+    least = baseline["error"] if worthless else None
+    if sample.n_held and (times := _count_times(error, sample.n_held, delta, least)) is not None:
+        bound = _expect_bound(error, round(times * sample.n_held), delta)
+        rows = f"{float(f'{times * sample.n_rows:.2g}'):,.0f} rows"
+        yield f"with {rows}: about {at_most(bound)}, if as many are wrong as were here"
+
+
+def _expect_bound(error: float, rows: int, delta: float) -> float:
+    """Return the bound that held-out rows prove if as many are wrong as were measured."""
+    return float(clopper_pearson(ceil(error * rows), rows, delta))
+
+
+def _count_times(error: float, held: int, delta: float, least: float | None) -> float | None:
+    """Return how many times as many rows prove less than ``least``, 2 without one; None if very many."""
+    times = 2.0
+    if least is not None and error >= least:
+        return None
+    while least is not None and _expect_bound(error, round(times * held), delta) >= least:
+        times *= STEP
+        if times > MOST_TIMES:
+            return None
+    return times

@@ -1,0 +1,151 @@
+"""The first screen of a run: what may be quoted, in fifteen lines, and what to do next."""
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from conftest import blobs, unwrap
+
+from ckcv_ray import Result, Study, Task, load_run, run
+from ckcv_ray.claims.percent import at_most
+from ckcv_ray.core.bounds.binomial import clopper_pearson
+from ckcv_ray.reports.answer import MOST_LINES, WIDTH
+
+SMALL = {"k": (3, 4), "n_splits": 4, "C": (0.1, 1.0), "gamma": (0.1,)}
+OCCAM, HELD = Study.of(certify="occam", **SMALL), Study.of(certify="holdout", **SMALL)
+
+
+def make(study: Study, task: Task) -> Result:
+    """Run a study on a task in this process."""
+    return run(study, task.X, task.labelled(task.y), groups=task.groups if task.grouped else None)
+
+
+def noise(n: int, classes: int = 2) -> Task:
+    """Rows whose labels follow from nothing."""
+    rng = np.random.default_rng(5)
+    return Task.of(rng.normal(size=(n, 2)), rng.permutation(np.arange(n) % classes))
+
+
+def test_what_may_be_quoted_comes_first_with_its_sentence_once() -> None:
+    result = make(HELD, blobs(200, shift=2.0))
+    shown = unwrap(result.summary())
+    first = result.certificate.claims.first
+    assert shown.startswith(
+        f"May be quoted: at most {at_most(first['bound'])} of new rows are wrong, with prob"
+    )
+    sentence, _, counted = first["statement"].rpartition(" (")
+    assert shown.count(sentence) == 1
+    assert counted not in shown
+    assert f"measured {100 * first['errors'] / first['rows']:.2f} % wrong" in shown
+    assert unwrap(result.summary(details=True)).count(first["statement"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("study", "task"),
+    [
+        (OCCAM, blobs(60)),
+        (HELD, blobs(200, shift=2.0)),
+        (HELD, noise(120)),
+        (HELD, noise(120, classes=7)),
+        (OCCAM.replace(certify="nested", outer_splits=3), blobs(90, shift=3.0)),
+        (HELD.replace(claim="vote,sensitivity,specificity"), blobs(200, shift=2.0)),
+        (OCCAM, Task.of(*(np.repeat(part, 2, axis=0) for part in (blobs(60).X, blobs(60).y)))),
+    ],
+)
+def test_it_has_fifteen_lines_that_fit_a_terminal(study: Study, task: Task) -> None:
+    lines = make(study, task).summary(folder="runs/one").splitlines()
+    assert len(lines) <= MOST_LINES
+    assert max(map(len, lines)) <= WIDTH
+    assert lines[-1].startswith("then      ckcv report runs/one")
+
+
+def test_a_bound_that_says_nothing_is_not_quoted() -> None:
+    result = make(HELD, noise(150))
+    shown = unwrap(result.summary(folder="a b"))
+    assert shown.startswith(f"Nothing can be quoted yet. The bound {at_most(result.proven)} is not below")
+    assert "is misclassified" not in shown
+    assert "--learner all, or other columns" in shown
+    assert shown.endswith("then ckcv report 'a b'")
+
+
+def test_a_hold_out_is_advised_with_what_it_would_prove() -> None:
+    result = make(OCCAM, blobs(300, shift=2.0))
+    (held, bound) = re.search(
+        r"--certify holdout: about ([\d.]+) %, with (\d+) of 300", result.summary()
+    ).groups()[::-1]
+    expected = clopper_pearson(int(np.ceil(result.error * int(held))), int(held), 0.05)
+    assert bound == at_most(float(expected)).removesuffix(" %")
+    assert float(expected) < result.proven
+    assert "--certify holdout" not in make(OCCAM, blobs(40)).summary()  # too few rows to hold out
+
+
+def test_as_many_rows_are_advised_as_prove_less_than_the_constant() -> None:
+    """At the error measured, on so many rows the bound is below the baseline; on a tenth fewer it is not."""
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(240, 1))
+    y = (X[:, 0] + 4.0 * rng.normal(size=240) > 0).astype(int)
+    result = make(HELD, Task.of(X, y))
+    shown = result.summary()
+    assert shown.startswith("Nothing")
+    rows = int(re.search(r"with ([\d,]+) rows: about", shown)[1].replace(",", ""))
+    sample, first = result.certificate.sample, result.certificate.claims.first
+    error, share = first["errors"] / first["rows"], sample.n_held / sample.n_rows
+    for factor, below in ((1.06, True), (0.85, False)):
+        held = round(factor * rows * share)
+        assert (clopper_pearson(int(np.ceil(error * held)), held, 0.05) < result.baseline) == below
+
+
+def test_of_groups_it_speaks_of_groups_and_guesses_nothing() -> None:
+    rows = blobs(200, shift=3.0)
+    result = make(HELD, Task.of(rows.X, rows.y, groups=np.arange(200) // 2))
+    shown = unwrap(result.summary())
+    assert "of a new group's rows are wrong on average" in shown
+    assert "200 rows in 100 groups" in shown
+    assert "mean over groups" in shown
+    assert "next" not in shown
+
+
+def test_other_claims_about_the_same_model_are_listed() -> None:
+    result = make(HELD.replace(claim="refit,auc,sensitivity"), blobs(200, shift=2.0))
+    shown = unwrap(result.summary())
+    assert re.search(
+        r"proven sensitivity \(recall of \d\) at least [\d.]+ %; AUC at least|proven AUC at least .* sensit",
+        shown,
+    )
+
+
+@pytest.mark.parametrize(("claim", "said"), [("sensitivity", "sensitivity (recall of 1)"), ("auc", "AUC")])
+def test_a_first_claim_that_is_no_error(claim: str, said: str) -> None:
+    result = make(HELD, blobs(200, shift=2.0))
+    c = make(HELD.replace(claim=f"refit,{claim}"), blobs(200, shift=2.0)).certificate
+    (other,) = [one for one in c.claims if one["quantity"] == claim]
+    changed = replace(c, claims=replace(c.claims, claims=(other, *c.claims.claims)))
+    shown = unwrap(replace(result, finished=result.finished._replace(certificate=changed)).summary())
+    assert f"{said} is at least" in shown
+    assert re.search(r"measured [\d.]+ % \(\d+ of [\d,]+ (pairs in order|held-out rows right)\)", shown)
+
+
+def test_many_cautions_are_counted_where_there_is_no_room() -> None:
+    doubled = noise(60)
+    study = OCCAM.replace(C=(1e-6,), learner="svm", certify="nested", outer_splits=3)
+    result = make(study, Task.of(np.repeat(doubled.X, 2, axis=0), np.repeat(doubled.y > 0, 2)))
+    brief, whole = result.summary(), result.summary(details=True)
+    assert len(result.certificate.list_cautions()) > 2
+    assert re.search(r"CAUTION +\d cautions? more: summary\(details=True\)", brief)
+    assert "more: summary" not in whole
+    for caution in result.certificate.list_cautions():
+        assert caution in unwrap(whole)
+
+
+def test_the_command_shows_details_on_request(ckcv: Callable[..., Any], finished: Path) -> None:
+    code, brief, _ = ckcv("status", finished)
+    assert (code, "L_EE" in brief) == (0, False)
+    code, whole, _ = ckcv("status", finished, "--details")
+    assert code == 0
+    assert whole.startswith(brief.splitlines()[0])
+    assert all(word in whole for word in ("L_MS", "L_EE", "evaluations", "fits"))
+    assert load_run(finished).summary(folder=str(finished)) == brief.removesuffix("\n")
