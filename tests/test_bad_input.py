@@ -211,7 +211,6 @@ CASES = {
     "verify of a long name": Case(f"verify {LONG}", ("File name too long",), 4),
     "report of a long name": Case(f"report {LONG}", ("File name too long",), 4),
     # what the parser refuses
-    "no out": Case("run good.csv", ("Missing option '--out'",), usage=True),
     "no source": Case("run --out OUT", ("Missing argument",), usage=True),
     "unknown option": usage("--gama 1", "No such option: --gama", "--gamma"),
     "unknown command": Case("rum good.csv", ("No such command 'rum'",), usage=True),

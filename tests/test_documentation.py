@@ -278,7 +278,7 @@ def test_an_option_that_is_not_known_is_found(monkeypatch: pytest.MonkeyPatch) -
         "python jobs/run_study.py x.csv --out o --colour red",
         "ray up cluster.yaml --colour red",
         "python -m ckcv_paper fetch --colour red",
-        "ray job submit --working-dir . -- python jobs/run_study.py twonorm:60:0",
+        "ray job submit --working-dir . -- python jobs/run_study.py twonorm:60:0 --colour red",
     ):
         assert any(parsed(words, monkeypatch) for words in ours(command)), command
 

@@ -25,12 +25,12 @@ from ckcv_ray.reports.values import ResultValues
 from ckcv_ray.study import AUC, Candidate, Holdout
 from ckcv_ray.study.certification import Suited
 
-WIDTH = 80  # characters of a line
+LINE_WIDTH = 80  # characters of a line
 INDENT = 10
 MOST_LINES = 15
 COUNTED = re.compile(r" \([^()]*(\([^()]*\)[^()]*)*\)\.$")  # at the end of a claim: how it was counted
-MOST_CLASSES = 5
-MOST_LABEL = 24  # characters
+WORST = 5
+LONGEST_LABEL = 24  # characters
 MOST_TIMES, STEP = 1_000.0, 1.05  # as many rows as there are: beyond, more rows are no advice
 
 
@@ -81,7 +81,7 @@ def _wrap(text: str, name: str = "") -> list[str]:
     first = f"{name:<{INDENT}}" if name.strip() else name
     rest = " " * len(first)
     joined = text.replace(" %", "\u00a0%")
-    lines = wrap(joined, WIDTH, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False)
+    lines = wrap(joined, LINE_WIDTH, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False)
     return [line.replace("\u00a0%", " %") for line in lines]
 
 
@@ -130,12 +130,12 @@ def _describe_baseline(c: Certificate, baseline: Baseline) -> str:
 def _describe_other_claims(c: Certificate) -> list[str]:
     """Return lines with what is proven besides of the model of the first claim, if there is more."""
     first = c.claims.first
-    others = [
+    proven = [
         f"{quantity(claim)} at least {limit(claim)}"
         for claim in c.claims
         if claim["quantity"] != ERROR and claim is not first and claim["classifier"] == first["classifier"]
     ]
-    return _wrap(cut("; ".join(others), 3 * WIDTH), "proven") if others else []
+    return _wrap(cut("; ".join(proven), 3 * LINE_WIDTH), "proven") if proven else []
 
 
 def _describe_classes(c: Certificate) -> str:
@@ -144,9 +144,9 @@ def _describe_classes(c: Certificate) -> str:
         (side["errors"] / side["rows"] if side["rows"] else 0.0, number)
         for number, side in enumerate(c.counts.by_class)
     ]
-    worst = sorted(shares, key=lambda share: (-share[0], share[1]))[:MOST_CLASSES]
+    worst = sorted(shares, key=lambda share: (-share[0], share[1]))[:WORST]
     said = ", ".join(
-        f"{nearest(share)} of {cut(repr(c.sample.labels[number]), MOST_LABEL)}" for share, number in worst
+        f"{nearest(share)} of {cut(repr(c.sample.labels[number]), LONGEST_LABEL)}" for share, number in worst
     )
     more = len(shares) - len(worst)
     return f"{said} wrong{f', {more} classes more' if more else ''}"

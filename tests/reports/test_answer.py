@@ -13,7 +13,7 @@ from conftest import blobs, unwrap
 from ckcv_ray import Result, Study, Task, load_run, run
 from ckcv_ray.claims.percent import at_most
 from ckcv_ray.core.bounds.binomial import clopper_pearson
-from ckcv_ray.reports.answer import MOST_LINES, WIDTH
+from ckcv_ray.reports.answer import LINE_WIDTH, MOST_LINES
 
 SMALL = {"k": (3, 4), "n_splits": 4, "C": (0.1, 1.0), "gamma": (0.1,)}
 OCCAM, HELD = Study.of(certify="occam", **SMALL), Study.of(certify="holdout", **SMALL)
@@ -59,7 +59,7 @@ def test_what_may_be_quoted_comes_first_with_its_sentence_once() -> None:
 def test_it_has_fifteen_lines_that_fit_a_terminal(study: Study, task: Task) -> None:
     lines = make(study, task).summary(folder="runs/one").splitlines()
     assert len(lines) <= MOST_LINES
-    assert max(map(len, lines)) <= WIDTH
+    assert max(map(len, lines)) <= LINE_WIDTH
     assert lines[-1].startswith("then      ckcv report runs/one")
 
 

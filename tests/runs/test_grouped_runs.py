@@ -243,7 +243,9 @@ def test_the_command_line_takes_groups(ckcv: Any, table: Path, tmp_path: Path) -
     code, printed, said = ckcv(*asked)
     assert (code, "Traceback" in said) == (0, False)
     assert f"{N} rows in 24 groups, 2 columns, 2 classes" in unwrap(printed)
-    assert f"{N} rows in 24 groups by 'patient', 2 features" in ckcv("status", tmp_path / "run", "--details")[1]
+    assert (
+        f"{N} rows in 24 groups by 'patient', 2 features" in ckcv("status", tmp_path / "run", "--details")[1]
+    )
     assert "QUESTION" not in printed
     assert "P-0" not in "".join(file.read_text("latin-1") for file in (tmp_path / "run").rglob("*.*"))
     assert ckcv(*asked)[0] == 0
