@@ -32,6 +32,7 @@ class Line:
     def __init__(self, console: Console, description: str, *columns: ProgressColumn) -> None:
         self.console = console
         self.started = self.shown = monotonic()
+        self.said = ""
         every = (TextColumn("{task.description}"), BarColumn(bar_width=24), *columns)
         self.live = Progress(*every, console=console, transient=True) if console.is_terminal else None
         self.task = self.live.add_task(description, total=None) if self.live else None
@@ -52,8 +53,8 @@ class Line:
         now = monotonic()
         if self.live and self.task is not None:
             self.live.update(self.task, description=description, completed=completed, total=total)
-        elif now - self.shown >= PLAIN_SECONDS:
-            self.shown = now
+        elif now - self.shown >= PLAIN_SECONDS and plain != self.said:
+            self.shown, self.said = now, plain
             self.console.print(plain, soft_wrap=True, markup=False, highlight=False, emoji=False)
 
 
@@ -77,8 +78,9 @@ class Display(Line):
     def line(self, progress: RunProgress, seconds: float) -> str:
         """Format one progress report: rate, share dropped, time left, best candidate so far."""
         done = progress.computed - (self.first.computed if self.first else 0)
+        rate = done / max(seconds, 1e-9)
         parts = [
-            f"{progress.computed:,} evaluations, {done / max(seconds, 1e-9):,.0f}/s",
+            f"{progress.computed:,} evaluations{f', {rate:,.0f}/s' if rate >= 1 else ''}",
             f"{nearest(progress.dropped / progress.planned)} dropped",
             f"{duration(progress.left / progress.workers)} left"
             if isfinite(progress.left)

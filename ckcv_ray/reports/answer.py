@@ -22,7 +22,7 @@ from ckcv_ray.claims.wording import ERROR, PROVISIONAL, Claim, limit, quantity
 from ckcv_ray.core.bounds.binomial import clopper_pearson
 from ckcv_ray.errors import cut, pluralize
 from ckcv_ray.reports.values import ResultValues
-from ckcv_ray.study import AUC, Candidate, Holdout
+from ckcv_ray.study import AUC, Candidate, Holdout, Occam
 from ckcv_ray.study.certification import Suited
 
 LINE_WIDTH = 80  # characters of a line
@@ -117,7 +117,10 @@ def _describe_measured(c: Certificate) -> str:
     if wrong is None or not rows:
         return f"{nearest(c.counts.error)} wrong (mean of the members of F*)"
     if first["quantity"] == ERROR:
-        return f"{nearest(wrong / rows)} wrong ({wrong:,} of {rows:,} {on})"
+        figure = (
+            f"; the paper's L_EE {at_most(c.winner.l_ee)}" if first["certification"] == Occam.name else ""
+        )
+        return f"{nearest(wrong / rows)} wrong ({wrong:,} of {rows:,} {on}){figure}"
     what = "pairs in order" if first["quantity"] == AUC else f"{on} right"
     return f"{nearest(1 - wrong / rows)} ({rows - wrong:,} of {rows:,} {what})"
 
@@ -146,7 +149,7 @@ def _describe_classes(c: Certificate) -> str:
     ]
     worst = sorted(shares, key=lambda share: (-share[0], share[1]))[:WORST]
     said = ", ".join(
-        f"{nearest(share)} of {cut(repr(c.sample.labels[number]), LONGEST_LABEL)}" for share, number in worst
+        f"{cut(repr(c.sample.labels[number]), LONGEST_LABEL)} {nearest(share)}" for share, number in worst
     )
     more = len(shares) - len(worst)
     return f"{said} wrong{f', {more} classes more' if more else ''}"

@@ -84,7 +84,7 @@ def test_a_moment_of_a_run_in_words() -> None:
     begun = Progress(planned=4000, computed=1000)
     display(begun)
     line = display.line(begun, 5.0)
-    assert line == "1,000 evaluations, 0/s | 0.00 % dropped | time left unknown"
+    assert line == "1,000 evaluations | 0.00 % dropped | time left unknown"
     best = Candidate({"metric": "pooled", "shrinkage": 0.1}, 5), 0.1234
     later = begun._replace(computed=2000, dropped=1000, failed=3, left=400.0, workers=2, best=best)
     assert display.line(later, 5.0) == (
