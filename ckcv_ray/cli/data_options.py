@@ -7,15 +7,16 @@ from typing import Annotated, NamedTuple
 import pyarrow as pa
 import typer
 
-from ckcv_ray.cli.options import make_option, with_options
+from ckcv_ray.cli.options import flag, make_option, with_options
 from ckcv_ray.cli.output import say
-from ckcv_ray.errors import InputError
+from ckcv_ray.errors import InputError, pluralize
 from ckcv_ray.tables.columns.types import DeclaredTypes
 from ckcv_ray.tables.named import Columns, is_named
 from ckcv_ray.tables.readers.files import AS_IT_IS, SUFFIXES, Reading, check_file, find_suffix
 from ckcv_ray.tables.roles import Roles
+from ckcv_ray.tables.spellings import ANSWERS
 from ckcv_ray.tables.task import Task, TestRows, make_test_rows, read
-from ckcv_ray.validation import as_path, quote
+from ckcv_ray.validation import as_path, check_choice, quote
 
 SOURCES = (
     "File with one row per example: .csv or .tsv (also .gz, .bz2, .zst), .parquet, .feather, .xlsx, .npz "
@@ -82,12 +83,26 @@ def declare_types(
             panel=COLUMNS,
         ),
     ] = None,
+    labels: Annotated[
+        str | None,
+        make_option(
+            "What labels are that differ in case or spaces alone, or are one number (01, 1): join for one "
+            "class, apart for several.",
+            "asked where there are any",
+            panel=COLUMNS,
+        ),
+    ] = None,
+    drop_unlabelled: Annotated[
+        bool, flag("--drop-unlabelled", "Leave out rows without a label; else they are refused.", COLUMNS)
+    ] = False,
 ) -> DeclaredTypes:
-    """Collect the columns whose kind is said."""
+    """Collect what is said of columns."""
+    if labels:
+        check_choice("labels", labels, ANSWERS)
     if thousands not in (None, ",", "."):
         raise InputError(f"thousands={quote(thousands)}: expected a comma or a point")
     categories, numbers, dates = (tuple(_names(names) or ()) for names in (categorical, numeric, date))
-    return DeclaredTypes(categories, numbers, dates, thousands or "")
+    return DeclaredTypes(categories, numbers, dates, thousands or "", labels or "", drop_unlabelled)
 
 
 class Chosen(NamedTuple):
@@ -100,13 +115,16 @@ class Chosen(NamedTuple):
     reading: Reading
 
     def task(self, numbers: bool = False, allow_singletons: bool = False) -> Task:
-        """Return the task of these columns; see ``Task.from_table``.
+        """Return the task of these columns, and say how many rows are left out; see ``Task.from_table``.
 
         Raises:
             InputError: they cannot be learned from.
         """
         roles = self.roles._replace(numbers=numbers)
-        return Task.from_table(self.columns.learn, roles, self.asked, self.source, allow_singletons)
+        task = Task.from_table(self.columns.learn, roles, self.asked, self.source, allow_singletons)
+        if left_out := self.columns.learn.num_rows - task.n:
+            say(f"{pluralize(left_out, 'row')} without {task.target!r} left out: {task.n:,} are learned from")
+        return task
 
 
 @with_options(asked=declare_types, reading=make_reading)
@@ -197,7 +215,8 @@ def choose_data(
         str | None,
         make_option(
             "Rows without labels, such as new.csv: with --certify holdout they certify the model fitted on "
-            "all rows, by how often it differs from the one certified.",
+            "all rows, by how often it differs from the one certified. Of the file of the data itself, those "
+            "that --drop-unlabelled leaves out.",
             panel="Certificate",
             check=check_source,
         ),
@@ -210,9 +229,9 @@ def choose_data(
     """
     task, rows, reading = table
     if unlabelled:
-        columns = read(unlabelled, reading.adapt(unlabelled))
-        task = task.with_unlabelled(columns.learn)
-        _say_unseen(task, columns.learn)
+        rows_without = _read_unlabelled(unlabelled, reading, task)
+        task = task.with_unlabelled(rows_without)
+        _say_unseen(task, rows_without)
     if test:
         columns = read(test, reading.adapt(test))
         rows = columns.learn if columns.test is None else columns.test
@@ -220,6 +239,14 @@ def choose_data(
     if test and rows is not None:
         _say_unseen(task, rows)
     return data
+
+
+def _read_unlabelled(source: str, reading: Reading, task: Task) -> pa.Table:
+    """Read rows without labels; of the file of the task itself those that it left out."""
+    columns = read(source, reading.adapt(source)).learn
+    if is_named(source) or Path(source).resolve() != Path(task.source).resolve():
+        return columns
+    return columns.filter(pa.array(~task.find_labelled(columns)))
 
 
 def _say_unseen(task: Task, rows: pa.Table) -> None:

@@ -89,9 +89,17 @@ def canonical_text(text: str) -> str:
     return text
 
 
-def positions_by_value(texts: Sequence[str]) -> dict[str, int]:
+def fold_text(text: str) -> str:
+    """Return the same for texts that differ in case and spaces alone, or that are one value."""
+    value = canonical_text(text)
+    return value if value != text else canonical_text("".join(text.split()).casefold())
+
+
+def positions_by_value(
+    texts: Sequence[str], make_key: Callable[[str], str] = canonical_text
+) -> dict[str, int]:
     """Return the position of each text by its ``canonical_text``, without those that two texts share."""
-    ways = [canonical_text(text) for text in texts]
+    ways = [make_key(text) for text in texts]
     count = Counter(ways)
     return {way: i for i, way in enumerate(ways) if count[way] == 1}
 

@@ -41,12 +41,17 @@ class DeclaredTypes(NamedTuple):
         categorical, numeric, date: names of the columns of each kind.
         thousands: the mark between thousands, a comma or a point, where a number does not tell; "" if that
             is not known.
+        labels: what labels are that differ in case or spaces alone, or are one number: "join" for one class,
+            "apart" for several; "" to ask.
+        drop_unlabelled: whether rows without a label are left out; otherwise they are refused.
     """
 
     categorical: Collection[str] = ()
     numeric: Collection[str] = ()
     date: Collection[str] = ()
     thousands: str = ""
+    labels: str = ""
+    drop_unlabelled: bool = False
 
     @property
     def names(self) -> dict[str, Collection[str]]:
