@@ -12,15 +12,16 @@ from ckcv_ray.cli.output import say
 from ckcv_ray.errors import InputError, pluralize
 from ckcv_ray.tables.columns.types import DeclaredTypes
 from ckcv_ray.tables.named import Columns, is_named
-from ckcv_ray.tables.readers.files import AS_IT_IS, SUFFIXES, Reading, check_file, find_suffix
+from ckcv_ray.tables.readers.files import AS_IT_IS, SUFFIXES, Reading, check_file, check_place, find_suffix
+from ckcv_ray.tables.readers.lines import LinesLeftOut
 from ckcv_ray.tables.roles import Roles
 from ckcv_ray.tables.spellings import ANSWERS
 from ckcv_ray.tables.task import Task, TestRows, make_test_rows, read
 from ckcv_ray.validation import as_path, check_choice, quote
 
 SOURCES = (
-    "File with one row per example: .csv or .tsv (also .gz, .bz2, .zst), .parquet, .feather, .xlsx, .npz "
-    "(arrays X and y) or .svmlight. Or a named "
+    "File with one row per example: .csv, .tsv, .txt or .dat (also .gz, .bz2, .zst), .parquet, .feather, "
+    ".xlsx, .npz (arrays X and y) or .svmlight. Or a named "
     "set: sklearn:breast_cancer, twonorm:400:0 (400 rows, seed 0), ringnorm:400:0, waveform:400:0."
 )
 
@@ -33,8 +34,10 @@ def check_source(source: str | None) -> str | None:
     Raises:
         InputError: there is no such file, which is said before any other is read.
     """
-    if source is not None and not is_named(source) and find_suffix(Path(source)) in SUFFIXES:
-        check_file(as_path("path", source))
+    if source is not None and not is_named(source):
+        check_place(source)
+        if find_suffix(Path(source)) in SUFFIXES:
+            check_file(as_path("path", source))
     return source
 
 
@@ -46,14 +49,28 @@ DataSource = Annotated[
 def make_reading(
     separator: Annotated[
         str | None,
-        make_option("What separates the columns of text tables, such as ;.", "found", panel=COLUMNS),
+        make_option(
+            "What separates the columns of text tables, such as ;. A space is any number of them.",
+            "found",
+            panel=COLUMNS,
+        ),
     ] = None,
     sheet: Annotated[
         str | None, make_option("Sheet of Excel workbooks.", "its only one", panel=COLUMNS)
     ] = None,
+    skip_rows: Annotated[
+        str | None,
+        make_option(
+            "Lines of text tables, or rows of sheets, to leave out, counted from 1 with that of the names, "
+            "such as 2 (units) or 1-3,last (a title, totals). none keeps lines that look like these.",
+            "no line; units and totals are refused",
+            panel=COLUMNS,
+        ),
+    ] = None,
 ) -> Reading:
     """Collect what files do not say about themselves."""
-    return Reading(separator, sheet)
+    LinesLeftOut.parse(skip_rows)
+    return Reading(separator, sheet, skip_rows)
 
 
 def read_new_rows(source: str, reading: Reading = AS_IT_IS) -> pa.Table:

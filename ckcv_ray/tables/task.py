@@ -28,6 +28,7 @@ from ckcv_ray.tables.readers.files import (
     AS_IT_IS,
     SUFFIXES,
     Reading,
+    check_place,
     find_suffix,
     from_matrix,
     index_names,
@@ -458,6 +459,7 @@ def read(
         if given := [option for option, value in reading._asdict().items() if value is not None]:
             raise InputError(f"{given[0]} is for files, and {name!r} is a named set: leave it out")
         return named.load_source(name)
+    check_place(name)
     path = Path(source)
     if find_suffix(path) not in SUFFIXES:
         raise InputError(
@@ -475,17 +477,19 @@ def read_task(
     group: str | None = None,
     asked: DeclaredTypes = NOTHING_ASKED,
     weight: str | None = None,
+    reading: Reading = AS_IT_IS,
 ) -> tuple[Task, TestRows | None]:
     """Read a task, and test rows if a named set has any.
 
     Args:
         source: a file's path, or a named set such as twonorm:400:0.
         target, features, drop, group, weight, asked: as for ``Roles``; ``asked`` as for ``Task.from_table``.
+        reading: what the file does not say about itself.
 
     Raises:
         InputError: the source cannot be read or learned from.
     """
-    columns = read(source)
+    columns = read(source, reading)
     roles = Roles(target, features, drop, group, weight=weight)
     task = Task.from_table(columns.learn, roles, asked, str(source))
     return task, make_test_rows(columns.test, task)

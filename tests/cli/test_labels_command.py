@@ -28,7 +28,7 @@ def test_both_are_asked_about_and_answered(ckcv: Command, command: str, table: P
     asked = (command, table, "--out", tmp_path / "run", *options)
     code, _, said = ckcv(*asked)
     assert code == 2
-    assert "'Yes' (18 rows) and 'YES' (9 rows), which differ in case alone: say --labels join" in said
+    assert "'Yes' (20 rows) and 'YES' (10 rows), which differ in case alone: say --labels join" in said
     code, _, said = ckcv(*asked, "--labels", "join")
     assert code == 2
     assert "in row 10: fix them, or leave these rows out with --drop-unlabelled" in said
@@ -55,9 +55,7 @@ def test_new_rows_are_read_in_every_form(ckcv: Command, table: Path, tmp_path: P
     assert ckcv("verify", run, "--test", new)[0] == 0
 
 
-def test_rows_without_a_label_certify_the_model_on_all_rows(
-    ckcv: Command, table: Path, tmp_path: Path
-) -> None:
+def test_rows_left_out_certify_the_model_on_all_rows(ckcv: Command, table: Path, tmp_path: Path) -> None:
     asked = ("run", table, "--out", tmp_path / "run", "--labels", "join", "--certify", "holdout", *ONCE)
     code, _, said = ckcv(*asked, "--drop-unlabelled", "--unlabelled", table)
     assert code == 0, said

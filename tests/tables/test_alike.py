@@ -1,4 +1,4 @@
-"""Two names of groups or categories that would become one value are refused, and those of classes asked about."""
+"""Two names of classes, groups or categories that would become one value are not joined unasked."""
 
 from pathlib import Path
 
@@ -124,7 +124,7 @@ def test_typed_sources_keep_text_apart(tmp_path: Path) -> None:
     book.save(tmp_path / "a.xlsx")
     apart = DeclaredTypes(labels="apart")
     for name in ("a.parquet", "a.feather", "a.xlsx"):
-        with pytest.raises(InputError, match="'01' .* and '1' .* are one value"):
+        with pytest.raises(InputError, match=r"'01' .* and '1' .* are one value"):
             read_task(tmp_path / name, "y")
         assert read_task(tmp_path / name, "y", asked=apart)[0].classes == ("01", "1")
     assert Task.of(np.arange(24.0)[:, None], texts, asked=apart).classes == ("01", "1")
