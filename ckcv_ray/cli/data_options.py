@@ -41,6 +41,17 @@ def check_source(source: str | None) -> str | None:
     return source
 
 
+def check_thousands(mark: str | None) -> str | None:
+    """Return a mark between thousands.
+
+    Raises:
+        InputError: it is neither a comma nor a point.
+    """
+    if mark not in (None, ",", "."):
+        raise InputError(f"thousands={quote(mark)}: expected a comma or a point")
+    return mark
+
+
 DataSource = Annotated[
     str, typer.Argument(metavar="DATA", help=SOURCES, show_default=False, callback=check_source)
 ]
@@ -79,6 +90,17 @@ def read_new_rows(source: str, reading: Reading = AS_IT_IS) -> pa.Table:
     return columns.learn if columns.test is None else columns.test
 
 
+Thousands = Annotated[
+    str | None,
+    make_option(
+        "Mark between thousands, a comma or a point, where a number such as 6,732 does not tell.",
+        "as the numbers tell",
+        panel=COLUMNS,
+        check=check_thousands,
+    ),
+]
+
+
 def declare_types(
     categorical: Annotated[
         str | None,
@@ -92,14 +114,7 @@ def declare_types(
         ),
     ] = None,
     date: Annotated[str | None, make_option("Columns of dates, such as admitted.", panel=COLUMNS)] = None,
-    thousands: Annotated[
-        str | None,
-        make_option(
-            "Mark between thousands, a comma or a point, where a number such as 6,732 does not tell.",
-            "as the numbers tell",
-            panel=COLUMNS,
-        ),
-    ] = None,
+    thousands: Thousands = None,
     labels: Annotated[
         str | None,
         make_option(
@@ -116,8 +131,6 @@ def declare_types(
     """Collect what is said of columns."""
     if labels:
         check_choice("labels", labels, ANSWERS)
-    if thousands not in (None, ",", "."):
-        raise InputError(f"thousands={quote(thousands)}: expected a comma or a point")
     categories, numbers, dates = (tuple(_names(names) or ()) for names in (categorical, numeric, date))
     return DeclaredTypes(categories, numbers, dates, thousands or "", labels or "", drop_unlabelled)
 

@@ -356,13 +356,16 @@ class Task:
         """Return which rows of a table have a label."""
         return rows_with_label(columns[self.target], self.target, self.has_numbers)
 
-    def read(self, columns: pa.Table) -> NewRows:
+    def read(self, columns: pa.Table, thousands: str = "") -> NewRows:
         """Return the rows of a table as numbers, its columns matched by name, and which cannot be judged.
+
+        ``thousands`` is the mark between thousands, if it was said: see ``Schema.apply``.
 
         Raises:
             InputError: a feature is missing, or a whole column is of another kind.
         """
-        rows = self.schema.apply(columns, gaps=not self.schema.plain or self.fills is not None)
+        gaps = not self.schema.plain or self.fills is not None
+        rows = self.schema.apply(columns, gaps, thousands)
         return rows._replace(X=self._fill(rows.X))
 
     def rows_from(self, columns: pa.Table) -> Rows:

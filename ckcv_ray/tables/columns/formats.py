@@ -215,6 +215,31 @@ def _form_of_amounts(
     return f"{amounts[0].unit}{AMOUNTS}{form}"
 
 
+def find_decimal_mark(form: str) -> str:
+    """Return the decimal mark of numbers in a form of ``number_parser``."""
+    return "," if form.rpartition(AMOUNTS)[2] in ("comma", "points") else "."
+
+
+def has_short_decimals(texts: Iterable[str], form: str) -> bool:
+    """Return whether all of some numbers in a form have one or two decimals."""
+    mark = find_decimal_mark(form)
+    decimals = (_split_number(text).rpartition(mark) for text in texts)
+    return all(found and last.isdigit() and len(last) in (1, 2) for _, found, last in decimals)
+
+
+def is_doubtful(text: str, form: str) -> bool:
+    """Return whether the decimal mark of a number in a form may be one between thousands, as in 1.250."""
+    pattern = POINTS if find_decimal_mark(form) == "." else THOUSANDS
+    number = _split_number(text)
+    return bool(len(re.findall("[.,]", number)) == 1 and pattern.match(number))
+
+
+def _split_number(text: str) -> str:
+    """Return the number of an amount without its unit; other text as it is."""
+    amount = split_amount(text)
+    return text if amount is None else amount.number
+
+
 def has_thousands(texts: Iterable[str], mark: str) -> bool:
     """Return whether a mark, a comma or a point, may stand between thousands wherever it does."""
     form = THOUSANDS if mark == "," else POINTS

@@ -25,6 +25,8 @@ class Column:
         form: how text is read: see ``formats.number_parser`` and ``formats.date_parser``; "" for columns that
             were not text.
         lenient: whether what is no number is a gap, as ``--numeric`` asks.
+        short_decimals: whether every number was text with one or two decimals, and nobody said what marks
+            thousands: a cell with three, such as 1.250, may then have a mark between thousands.
     """
 
     name: str
@@ -32,6 +34,7 @@ class Column:
     levels: tuple[str, ...] = ()
     form: str = ""
     lenient: bool = False
+    short_decimals: bool = False
 
 
 class DeclaredTypes(NamedTuple):
