@@ -159,8 +159,7 @@ def predict(
     output: Output,
     thousands: Thousands = None,
     keep: Annotated[
-        str | None,
-        make_option("Column of the data to write as well, such as the one that names the rows: id."),
+        str | None, make_option("Column to write as well, such as the one that names the rows: id.")
     ] = None,
     strict: Annotated[
         bool, flag("--strict", "Refuse the whole file if a row cannot be judged, instead of marking it.")
@@ -204,8 +203,7 @@ def predict(
         raise InputError("refer and nested exclude each other: choose one of them")
     output.check(RunFolder(folder), source)
     result = load_run(folder, True) if allow_pickle else load(folder)
-    table = _read_table(result.task, source, reading, thousands or "", keep, strict)
-    rule = result.rule(*choice)
+    table, rule = _read_table(result.task, source, reading, thousands, keep, strict), result.rule(*choice)
     predicted = result.classify(table.X, rule)
     referred = result.refer(table.X, rule) if refer else None
     output.write(_tabulate(result.task, table, predicted, referred), RunFolder(folder))
@@ -216,7 +214,7 @@ def predict(
 
 
 def _read_table(
-    task: Task, source: str, reading: Reading, thousands: str, keep: str | None, strict: bool
+    task: Task, source: str, reading: Reading, thousands: str | None, keep: str | None, strict: bool
 ) -> Table:
     """Read the table to predict.
 
@@ -227,7 +225,7 @@ def _read_table(
     if not columns.num_rows:
         raise InputError(f"{source!r} has no rows to predict")
     kept = None if keep is None else _find_kept(columns, keep)
-    rows = task.read(columns, thousands)
+    rows = task.read(columns, thousands or "")
     if strict or rows.bad.all():
         rows.check()
     judged = np.flatnonzero(~rows.bad)

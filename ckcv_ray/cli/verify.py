@@ -9,6 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
+import pyarrow as pa
 import typer
 
 from ckcv_ray.cli.data_options import check_source, make_reading, read_new_rows
@@ -74,9 +75,7 @@ def verify(
         ckcv verify runs/patients --refit 0.1 --backend ray
     """
     signals = Signals()
-    if reading != AS_IT_IS and not test:
-        raise InputError("separator, sheet and skip_rows are for the file of --test: name one with it")
-    rows = read_new_rows(test, reading) if test else None
+    rows = _read_test_rows(test, reading)
     if not 0 < limit < threading.TIMEOUT_MAX:
         raise InputError(f"limit={limit:g} is not a number of seconds above 0, such as 600")
     try:
@@ -91,6 +90,15 @@ def verify(
         raise typer.Exit(128 + (signals.received or signal.SIGINT)) from None
     say_environment(folder)
     _show(folder, found, as_json)
+
+
+def _read_test_rows(source: str | None, reading: Reading) -> pa.Table | None:
+    """Read test rows; None without a source."""
+    if source:
+        return read_new_rows(source, reading)
+    if reading != AS_IT_IS:
+        raise InputError("separator, sheet and skip_rows are for the file of --test: name one with it")
+    return None
 
 
 def _show(folder: Path, found: Verification, as_json: bool) -> None:

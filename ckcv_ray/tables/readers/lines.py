@@ -194,12 +194,9 @@ def _is_text(cell: Any) -> bool:
     return isinstance(cell, str) and not _has_numbers([cell])
 
 
-def _has_numbers(cells: Iterable[Any]) -> bool:
-    """Return whether the cells that are no gaps are numbers, and there are any."""
-    known = list(cells)
-    if not all(cell is None or isinstance(cell, str) for cell in known):
-        return False
-    texts = drop_gaps({cell if cell is None else cell.strip() for cell in known})
+def _has_numbers(cells: Iterable[str | None]) -> bool:
+    """Return whether the texts that are no gaps are numbers, and there are any."""
+    texts = drop_gaps({None if cell is None else cell.strip() for cell in cells})
     try:
         form, bad = form_of_numbers(texts, "") if texts else ("", [])
     except ColumnError:  # numbers that may be read in two ways
