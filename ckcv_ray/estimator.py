@@ -24,6 +24,8 @@ from ckcv_ray.runs.result import Result
 from ckcv_ray.runs.run import Job, Work, check_job, compute, run_work
 from ckcv_ray.study import Execution, Holdout, Problem, Study
 from ckcv_ray.study.certification import LEAST_HELD_OUT, Suited
+from ckcv_ray.tables.columns.types import DeclaredTypes
+from ckcv_ray.tables.spellings import APART
 from ckcv_ray.tables.target import Rows
 from ckcv_ray.tables.task import Task, make_rows
 from ckcv_ray.validation import as_path, check_choice
@@ -128,7 +130,8 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
         """
         check_choice("rule", self.rule, RULES)
         rows, labels = self._check_rows(X, y)
-        task = Task.make_unchecked(rows, labels, groups, sample_weight=sample_weight)
+        asked = DeclaredTypes(labels=APART)  # as for scikit-learn, Yes and yes are two classes
+        task = Task.make_unchecked(rows, labels, groups, asked, sample_weight=sample_weight)
         task.grouping.check()
         certify = self.certify
         if certify == AUTO:  # by the number of rows alone: a choice by their labels would void the claim

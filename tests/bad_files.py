@@ -54,7 +54,7 @@ FILES = {
     "no target.csv": csv_text(header="a,b,outcome"),
     "two targets.csv": csv_text(header="label,b,y"),
     "only target.csv": csv_text(a=None, b=None, header="y"),
-    "table.txt": csv_text(),
+    "table.doc": csv_text(),
     "broken.parquet": "PAR1 and no more",
     "broken.npz": "no archive",
     "empty.npz": "",

@@ -51,8 +51,10 @@ WAY_OUT = ("--drop b", "--features")
 CASES = {
     # files
     "no such file": run("", "there is no file 'nowhere.csv'", source="nowhere.csv"),
-    "a folder": run("", "neither a file ending in .csv", "named set", source="."),
-    "unknown suffix": run("", "'table.txt' is neither a file ending in .csv, .tsv", source="table.txt"),
+    "a folder": run("", "'.' is a folder, and no table: name a file, such as", source="."),
+    "an address": run("", "is an address: download the file first", source="https://example.org/a.csv"),
+    "an object store": run("", "copy the file from its object store", source="s3://bucket/a.csv"),
+    "unknown suffix": run("", "'table.doc' is neither a file ending in .csv, .tsv", source="table.doc"),
     "empty file": run("", "cannot read 'empty.csv' as csv", "Empty CSV file", source="empty.csv"),
     "ragged rows": run("", "Expected 3 columns, got 2", source="ragged.csv"),
     "broken parquet": run("", "cannot read 'broken.parquet' as parquet", source="broken.parquet"),
@@ -429,7 +431,7 @@ def test_a_folder_in_use_is_refused(ckcv, inputs, tmp_path, monkeypatch):
 
 PREDICT = {
     "missing data": (["nowhere.csv"], "there is no file 'nowhere.csv'"),
-    "unknown suffix": (["table.txt"], "neither a file ending in"),
+    "unknown suffix": (["table.doc"], "neither a file ending in"),
     "feature not there": (["test without a.csv"], "there is no column 'a': the columns are b, y"),
     "text": (["text.csv", "--strict"], "column 'b' has 'tall' in row 2, not a number"),
     "NaN": (["nan.csv", "--strict"], "column 'b' has 1 empty cell, the first in row 5"),

@@ -7,19 +7,21 @@ from typing import Annotated, NamedTuple
 import pyarrow as pa
 import typer
 
-from ckcv_ray.cli.options import make_option, with_options
+from ckcv_ray.cli.options import flag, make_option, with_options
 from ckcv_ray.cli.output import say
-from ckcv_ray.errors import InputError
+from ckcv_ray.errors import InputError, pluralize
 from ckcv_ray.tables.columns.types import DeclaredTypes
 from ckcv_ray.tables.named import Columns, is_named
-from ckcv_ray.tables.readers.files import AS_IT_IS, SUFFIXES, Reading, check_file, find_suffix
+from ckcv_ray.tables.readers.files import AS_IT_IS, SUFFIXES, Reading, check_file, check_place, find_suffix
+from ckcv_ray.tables.readers.lines import LinesLeftOut
 from ckcv_ray.tables.roles import Roles
+from ckcv_ray.tables.spellings import ANSWERS
 from ckcv_ray.tables.task import Task, TestRows, make_test_rows, read
-from ckcv_ray.validation import as_path, quote
+from ckcv_ray.validation import as_path, check_choice, quote
 
 SOURCES = (
-    "File with one row per example: .csv or .tsv (also .gz, .bz2, .zst), .parquet, .feather, .xlsx, .npz "
-    "(arrays X and y) or .svmlight. Or a named "
+    "File with one row per example: .csv, .tsv, .txt or .dat (also .gz, .bz2, .zst), .parquet, .feather, "
+    ".xlsx, .npz (arrays X and y) or .svmlight. Or a named "
     "set: sklearn:breast_cancer, twonorm:400:0 (400 rows, seed 0), ringnorm:400:0, waveform:400:0."
 )
 
@@ -32,9 +34,22 @@ def check_source(source: str | None) -> str | None:
     Raises:
         InputError: there is no such file, which is said before any other is read.
     """
-    if source is not None and not is_named(source) and find_suffix(Path(source)) in SUFFIXES:
-        check_file(as_path("path", source))
+    if source is not None and not is_named(source):
+        check_place(source)
+        if find_suffix(Path(source)) in SUFFIXES:
+            check_file(as_path("path", source))
     return source
+
+
+def check_thousands(mark: str | None) -> str | None:
+    """Return a mark between thousands.
+
+    Raises:
+        InputError: it is neither a comma nor a point.
+    """
+    if mark not in (None, ",", "."):
+        raise InputError(f"thousands={quote(mark)}: expected a comma or a point")
+    return mark
 
 
 DataSource = Annotated[
@@ -45,20 +60,45 @@ DataSource = Annotated[
 def make_reading(
     separator: Annotated[
         str | None,
-        make_option("What separates the columns of text tables, such as ;.", "found", panel=COLUMNS),
+        make_option(
+            "What separates the columns of text tables, such as ;. A space is any number of them.",
+            "found",
+            panel=COLUMNS,
+        ),
     ] = None,
     sheet: Annotated[
         str | None, make_option("Sheet of Excel workbooks.", "its only one", panel=COLUMNS)
     ] = None,
+    skip_rows: Annotated[
+        str | None,
+        make_option(
+            "Lines of text tables, or rows of sheets, to leave out, counted from 1 with that of the names, "
+            "such as 2 (units) or 1-3,last (a title, totals). none keeps lines that look like these.",
+            "no line; units and totals are refused",
+            panel=COLUMNS,
+        ),
+    ] = None,
 ) -> Reading:
     """Collect what files do not say about themselves."""
-    return Reading(separator, sheet)
+    LinesLeftOut.parse(skip_rows)
+    return Reading(separator, sheet, skip_rows)
 
 
 def read_new_rows(source: str, reading: Reading = AS_IT_IS) -> pa.Table:
     """Read rows to predict or to measure on: the test rows of a named set if it has any, else all."""
     columns = read(source, reading)
     return columns.learn if columns.test is None else columns.test
+
+
+Thousands = Annotated[
+    str | None,
+    make_option(
+        "Mark between thousands, a comma or a point, where a number such as 6,732 does not tell.",
+        "as the numbers tell",
+        panel=COLUMNS,
+        check=check_thousands,
+    ),
+]
 
 
 def declare_types(
@@ -74,20 +114,25 @@ def declare_types(
         ),
     ] = None,
     date: Annotated[str | None, make_option("Columns of dates, such as admitted.", panel=COLUMNS)] = None,
-    thousands: Annotated[
+    thousands: Thousands = None,
+    labels: Annotated[
         str | None,
         make_option(
-            "Mark between thousands, a comma or a point, where a number such as 6,732 does not tell.",
-            "as the numbers tell",
+            "What labels are that differ in case or spaces alone, or are one number (01, 1): join for one "
+            "class, apart for several.",
+            "asked where there are any",
             panel=COLUMNS,
         ),
     ] = None,
+    drop_unlabelled: Annotated[
+        bool, flag("--drop-unlabelled", "Leave out rows without a label; else they are refused.", COLUMNS)
+    ] = False,
 ) -> DeclaredTypes:
-    """Collect the columns whose kind is said."""
-    if thousands not in (None, ",", "."):
-        raise InputError(f"thousands={quote(thousands)}: expected a comma or a point")
+    """Collect what is said of columns."""
+    if labels:
+        check_choice("labels", labels, ANSWERS)
     categories, numbers, dates = (tuple(_names(names) or ()) for names in (categorical, numeric, date))
-    return DeclaredTypes(categories, numbers, dates, thousands or "")
+    return DeclaredTypes(categories, numbers, dates, thousands or "", labels or "", drop_unlabelled)
 
 
 class Chosen(NamedTuple):
@@ -100,13 +145,16 @@ class Chosen(NamedTuple):
     reading: Reading
 
     def task(self, numbers: bool = False, allow_singletons: bool = False) -> Task:
-        """Return the task of these columns; see ``Task.from_table``.
+        """Return the task of these columns, and say how many rows are left out; see ``Task.from_table``.
 
         Raises:
             InputError: they cannot be learned from.
         """
         roles = self.roles._replace(numbers=numbers)
-        return Task.from_table(self.columns.learn, roles, self.asked, self.source, allow_singletons)
+        task = Task.from_table(self.columns.learn, roles, self.asked, self.source, allow_singletons)
+        if left_out := self.columns.learn.num_rows - task.n:
+            say(f"{pluralize(left_out, 'row')} without {task.target!r} left out: {task.n:,} are learned from")
+        return task
 
 
 @with_options(asked=declare_types, reading=make_reading)
@@ -197,7 +245,8 @@ def choose_data(
         str | None,
         make_option(
             "Rows without labels, such as new.csv: with --certify holdout they certify the model fitted on "
-            "all rows, by how often it differs from the one certified.",
+            "all rows, by how often it differs from the one certified. Of the file of the data itself, those "
+            "that --drop-unlabelled leaves out.",
             panel="Certificate",
             check=check_source,
         ),
@@ -210,9 +259,9 @@ def choose_data(
     """
     task, rows, reading = table
     if unlabelled:
-        columns = read(unlabelled, reading.adapt(unlabelled))
-        task = task.with_unlabelled(columns.learn)
-        _say_unseen(task, columns.learn)
+        rows_without = _read_unlabelled(unlabelled, reading, task)
+        task = task.with_unlabelled(rows_without)
+        _say_unseen(task, rows_without)
     if test:
         columns = read(test, reading.adapt(test))
         rows = columns.learn if columns.test is None else columns.test
@@ -220,6 +269,14 @@ def choose_data(
     if test and rows is not None:
         _say_unseen(task, rows)
     return data
+
+
+def _read_unlabelled(source: str, reading: Reading, task: Task) -> pa.Table:
+    """Read rows without labels; of the file of the task itself those that it left out."""
+    columns = read(source, reading.adapt(source)).learn
+    if is_named(source) or Path(source).resolve() != Path(task.source).resolve():
+        return columns
+    return columns.filter(pa.array(~task.find_labelled(columns)))
 
 
 def _say_unseen(task: Task, rows: pa.Table) -> None:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ckcv_ray.claims.percent import nearest
 from ckcv_ray.claims.rules import Rule
-from ckcv_ray.cli.data_options import DataSource, make_reading, read_new_rows
+from ckcv_ray.cli.data_options import DataSource, Thousands, make_reading, read_new_rows
 from ckcv_ray.cli.options import Folder, flag, make_option, with_options
 from ckcv_ray.cli.output import say
 from ckcv_ray.cli.predictions import WRITTEN, Output
@@ -157,9 +157,9 @@ def predict(
     reading: Reading,
     source: DataSource,
     output: Output,
+    thousands: Thousands = None,
     keep: Annotated[
-        str | None,
-        make_option("Column of the data to write as well, such as the one that names the rows: id."),
+        str | None, make_option("Column to write as well, such as the one that names the rows: id.")
     ] = None,
     strict: Annotated[
         bool, flag("--strict", "Refuse the whole file if a row cannot be judged, instead of marking it.")
@@ -203,7 +203,7 @@ def predict(
         raise InputError("refer and nested exclude each other: choose one of them")
     output.check(RunFolder(folder), source)
     result = load_run(folder, True) if allow_pickle else load(folder)
-    table, rule = _read_table(result.task, source, reading, keep, strict), result.rule(*choice)
+    table, rule = _read_table(result.task, source, reading, thousands, keep, strict), result.rule(*choice)
     predicted = result.classify(table.X, rule)
     referred = result.refer(table.X, rule) if refer else None
     output.write(_tabulate(result.task, table, predicted, referred), RunFolder(folder))
@@ -213,7 +213,9 @@ def predict(
     _say_error_rate(result, table, rule, predicted.label, referred)
 
 
-def _read_table(task: Task, source: str, reading: Reading, keep: str | None, strict: bool) -> Table:
+def _read_table(
+    task: Task, source: str, reading: Reading, thousands: str | None, keep: str | None, strict: bool
+) -> Table:
     """Read the table to predict.
 
     Raises:
@@ -223,7 +225,7 @@ def _read_table(task: Task, source: str, reading: Reading, keep: str | None, str
     if not columns.num_rows:
         raise InputError(f"{source!r} has no rows to predict")
     kept = None if keep is None else _find_kept(columns, keep)
-    rows = task.read(columns)
+    rows = task.read(columns, thousands or "")
     if strict or rows.bad.all():
         rows.check()
     judged = np.flatnonzero(~rows.bad)

@@ -9,9 +9,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
+import pyarrow as pa
 import typer
 
-from ckcv_ray.cli.data_options import check_source, read_new_rows
+from ckcv_ray.cli.data_options import check_source, make_reading, read_new_rows
 from ckcv_ray.cli.display import Display
 from ckcv_ray.cli.notes import say_environment
 from ckcv_ray.cli.options import Folder, JsonFlag, make_execution, make_option, with_options
@@ -23,14 +24,16 @@ from ckcv_ray.runs.verification import Verification
 from ckcv_ray.runs.verify import verify as verify_folder
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.study import Execution
+from ckcv_ray.tables.readers.files import AS_IT_IS, Reading
 
 STOP_SECONDS = 2.0  # in which a verification ends by itself, between two fits
 
 
-@with_options(execution=make_execution)
+@with_options(execution=make_execution, reading=make_reading)
 def verify(
     folder: Folder,
     execution: Execution,
+    reading: Reading,
     refit: Annotated[
         float,
         make_option(
@@ -72,7 +75,7 @@ def verify(
         ckcv verify runs/patients --refit 0.1 --backend ray
     """
     signals = Signals()
-    rows = read_new_rows(test) if test else None
+    rows = _read_test_rows(test, reading)
     if not 0 < limit < threading.TIMEOUT_MAX:
         raise InputError(f"limit={limit:g} is not a number of seconds above 0, such as 600")
     try:
@@ -87,6 +90,15 @@ def verify(
         raise typer.Exit(128 + (signals.received or signal.SIGINT)) from None
     say_environment(folder)
     _show(folder, found, as_json)
+
+
+def _read_test_rows(source: str | None, reading: Reading) -> pa.Table | None:
+    """Read test rows; None without a source."""
+    if source:
+        return read_new_rows(source, reading)
+    if reading != AS_IT_IS:
+        raise InputError("separator, sheet and skip_rows are for the file of --test: name one with it")
+    return None
 
 
 def _show(folder: Path, found: Verification, as_json: bool) -> None:

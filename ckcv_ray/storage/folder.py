@@ -24,7 +24,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import replace
 from os import PathLike
 from typing import Any, NamedTuple
 
@@ -337,7 +337,7 @@ class RunFolder:
         optional = {role: getattr(every, role) for role in OPTIONAL_ROLES}
         named = {"target": every.target} | {role: name for role, name in optional.items() if name is not None}
         if not every.schema.is_default:
-            named["columns"] = json.dumps([asdict(column) for column in every.schema])
+            named["columns"] = json.dumps(every.schema.to_json())
         formats.write_table(self.files, DATA, every.columns(), problem.run_id, named)
         if every.unlabelled is not None:
             unlabelled = every.as_columns(every.unlabelled)

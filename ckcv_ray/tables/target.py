@@ -15,11 +15,13 @@ from numpy.typing import NDArray
 from ckcv_ray.core.arrays import Classes, Index
 from ckcv_ray.errors import InputError, pluralize
 from ckcv_ray.tables.columns.formats import (
+    GAPS,
     NO_NAMES,
     ColumnError,
     bare,
     canonical_text,
     drop_gaps,
+    fold_text,
     form_of_numbers,
     number_parser,
     positions_by_value,
@@ -63,15 +65,19 @@ def _perhaps_numbers(classes: tuple[Label, ...]) -> str:
 def class_numbers(column: pa.ChunkedArray, classes: tuple[Label, ...], target: str) -> Classes:
     """Return the class numbers of a column of labels.
 
-    A label may be written in another way than its class: 01 or 1.0 for 1, True for true.
+    A label may be written in another way than its class: 01 or 1.0 for 1, True for true, YES for yes.
 
     Raises:
         InputError: a label is not one of the classes.
     """
     values, codes = _encode(column, target)
     exact = {label: number for number, label in enumerate(classes)}
-    alike = positions_by_value([str(label) for label in classes])
-    found = (exact.get(value, alike.get(canonical_text(str(value)), -1)) for value in values)
+    texts = [str(label) for label in classes]
+    alike, folded = positions_by_value(texts), positions_by_value(texts, fold_text)
+    found = (
+        exact.get(value, alike.get(canonical_text(str(value)), folded.get(fold_text(str(value)), -1)))
+        for value in values
+    )
     numbers = np.array([-1 if value is None else number for value, number in zip(values, found, strict=True)])
     if len(codes) and numbers[codes].min() < 0:
         unknown = values[codes[int(np.argmin(numbers[codes]))]]
@@ -79,10 +85,11 @@ def class_numbers(column: pa.ChunkedArray, classes: tuple[Label, ...], target: s
     return np.asarray(numbers[codes], dtype=np.int32)
 
 
-def rows_with_label(column: pa.ChunkedArray, target: str) -> NDArray[np.bool_]:
-    """Return which cells of a column of labels are no gaps."""
+def rows_with_label(column: pa.ChunkedArray, target: str, numbers: bool = False) -> NDArray[np.bool_]:
+    """Return which cells of a column of labels, or of numbers to predict, are no gaps."""
     values, codes = _encode(column, target)
-    return np.array([not _is_gap(value) for value in values])[codes]
+    gaps = GAPS if numbers else NO_NAMES
+    return np.array([not _is_gap(value, gaps) for value in values])[codes]
 
 
 def unique_names(columns: pa.Table) -> list[str]:
@@ -112,8 +119,8 @@ def _encode(column: pa.ChunkedArray, target: str) -> tuple[list[Any], Index]:
     return [value.strip(SPACES) if isinstance(value, str) else value for value in values], codes
 
 
-def _is_gap(value: Any) -> bool:
-    return value is None or value != value or (isinstance(value, str) and value.lower() in NO_NAMES)
+def _is_gap(value: Any, gaps: frozenset[str] = NO_NAMES) -> bool:
+    return value is None or value != value or (isinstance(value, str) and value.lower() in gaps)
 
 
 def distinct(column: pa.ChunkedArray) -> tuple[list[Any], Index]:
@@ -220,8 +227,8 @@ def parse_text_numbers(column: pa.ChunkedArray, name: str, role: str, thousands:
 def _empty_cells(target: str, row: int, value: Any = None) -> str:
     held = f", which holds {value!r}" if isinstance(value, str) and value else ""
     return (
-        f"the target {target!r} has empty cells, the first in row {row + 1}{held}: fix or drop them "
-        "(NA, null, nan and ? are empty cells)"
+        f"the target {target!r} has empty cells, the first in row {row + 1}{held}: fix them, or leave these "
+        "rows out with --drop-unlabelled (NA, null, nan and ? are empty cells)"
     )
 
 

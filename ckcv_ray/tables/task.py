@@ -28,6 +28,7 @@ from ckcv_ray.tables.readers.files import (
     AS_IT_IS,
     SUFFIXES,
     Reading,
+    check_place,
     find_suffix,
     from_matrix,
     index_names,
@@ -35,6 +36,7 @@ from ckcv_ray.tables.readers.files import (
 )
 from ckcv_ray.tables.readers.frames import make_columns
 from ckcv_ray.tables.roles import TARGETS, USUAL_ROLES, Roles, check_asked
+from ckcv_ray.tables.spellings import APART, read_labels
 from ckcv_ray.tables.target import (
     LEAST_OF_CLASS,
     Label,
@@ -45,6 +47,7 @@ from ckcv_ray.tables.target import (
     class_numbers,
     encode_classes,
     parse_numbers,
+    rows_with_label,
     some,
     unify_zeros,
     unique_names,
@@ -174,7 +177,8 @@ class Task:
         Raises:
             InputError: it is not the schema of these columns, or they are not those of a task.
         """
-        return _from_table(columns, roles, NOTHING_ASKED, schema)
+        asked = NOTHING_ASKED if roles.numbers else DeclaredTypes(labels=APART)
+        return _from_table(columns, roles, asked, schema)
 
     def check(self, allow_singletons: bool = False) -> "Task":
         """Return the task, to be learned from.
@@ -337,9 +341,9 @@ class Task:
         """Return the task with rows without labels; their columns are matched by name.
 
         Raises:
-            InputError: there are none, a feature is missing, or they have the column of the labels.
+            InputError: there are none, a feature is missing, or some of them have labels.
         """
-        if self.target in unique_names(columns):
+        if self.target in unique_names(columns) and self.find_labelled(columns).any():
             raise InputError(
                 f"the unlabelled rows have the column {self.target!r} of the labels: rows with labels are "
                 "learned from, so add them to the data, or leave out that column"
@@ -348,13 +352,20 @@ class Task:
             raise InputError("there are no unlabelled rows")
         return replace(self, unlabelled=self.rows_from(columns))
 
-    def read(self, columns: pa.Table) -> NewRows:
+    def find_labelled(self, columns: pa.Table) -> NDArray[np.bool_]:
+        """Return which rows of a table have a label."""
+        return rows_with_label(columns[self.target], self.target, self.has_numbers)
+
+    def read(self, columns: pa.Table, thousands: str = "") -> NewRows:
         """Return the rows of a table as numbers, its columns matched by name, and which cannot be judged.
+
+        ``thousands`` is the mark between thousands, if it was said: see ``Schema.apply``.
 
         Raises:
             InputError: a feature is missing, or a whole column is of another kind.
         """
-        rows = self.schema.apply(columns, gaps=not self.schema.plain or self.fills is not None)
+        gaps = not self.schema.plain or self.fills is not None
+        rows = self.schema.apply(columns, gaps, thousands)
         return rows._replace(X=self._fill(rows.X))
 
     def rows_from(self, columns: pa.Table) -> Rows:
@@ -451,6 +462,7 @@ def read(
         if given := [option for option, value in reading._asdict().items() if value is not None]:
             raise InputError(f"{given[0]} is for files, and {name!r} is a named set: leave it out")
         return named.load_source(name)
+    check_place(name)
     path = Path(source)
     if find_suffix(path) not in SUFFIXES:
         raise InputError(
@@ -468,17 +480,19 @@ def read_task(
     group: str | None = None,
     asked: DeclaredTypes = NOTHING_ASKED,
     weight: str | None = None,
+    reading: Reading = AS_IT_IS,
 ) -> tuple[Task, TestRows | None]:
     """Read a task, and test rows if a named set has any.
 
     Args:
         source: a file's path, or a named set such as twonorm:400:0.
         target, features, drop, group, weight, asked: as for ``Roles``; ``asked`` as for ``Task.from_table``.
+        reading: what the file does not say about itself.
 
     Raises:
         InputError: the source cannot be read or learned from.
     """
-    columns = read(source)
+    columns = read(source, reading)
     roles = Roles(target, features, drop, group, weight=weight)
     task = Task.from_table(columns.learn, roles, asked, str(source))
     return task, make_test_rows(columns.test, task)
@@ -487,20 +501,22 @@ def read_task(
 def _from_table(columns: pa.Table, roles: Roles, asked: DeclaredTypes, known: Schema | None = None) -> Task:
     """Make a task, whose columns are understood as ``known`` if they were before; see ``Task.from_table``."""
     target, chosen = roles.resolve(unique_names(columns), index_names(columns))
+    if asked.drop_unlabelled:
+        labelled = rows_with_label(columns[target], target, roles.numbers)
+        columns = columns if labelled.all() else columns.filter(pa.array(labelled))
     if columns.num_rows < LEAST_ROWS:
         raise InputError(
             f"the table has {pluralize(columns.num_rows, 'row')}: at least {LEAST_ROWS} are needed"
         )
-    names_in = {} if roles.numbers else {target: f"the target {target!r}"}
     for name in (roles.group, *(name for name in asked.categorical if name in chosen)):
-        names_in |= {} if name is None else {name: f"column {name!r}"}
-    for name, called in names_in.items():
-        check_alike(columns, name, called)
-    labels = infer_column(columns, target)
+        if name is not None:
+            check_alike(columns, name)
+    if roles.numbers and asked.labels:
+        raise InputError(f"labels={asked.labels} is for classes, and numbers are predicted: leave it out")
     classes, y = (
-        ((), parse_numbers(labels, target, asked.thousands))
+        ((), parse_numbers(infer_column(columns, target), target, asked.thousands))
         if roles.numbers
-        else encode_classes(labels, target)
+        else encode_classes(read_labels(columns, target, asked.labels), target)
     )
     weighting = Weighting.read(columns, roles.weight, asked.thousands)
     grouping = Grouping.read(columns, roles.group, [target, *filter(None, [roles.weight])])
@@ -514,15 +530,15 @@ def _from_table(columns: pa.Table, roles: Roles, asked: DeclaredTypes, known: Sc
     return Task(X, y, classes, schema, target, grouping, weighting=weighting)
 
 
-def check_alike(columns: pa.Table, name: str, called: str) -> None:
+def check_alike(columns: pa.Table, name: str) -> None:
     """Raise InputError if two names in a column of a text table would become one."""
     if alike := find_alike(columns, name):
         kind = infer_column(columns, name).type
         kind = "number" if pa.types.is_integer(kind) or pa.types.is_floating(kind) else "value"
         first, second = (repr(text[:40]) for text in alike)
         raise InputError(
-            f"{called} has {first} and {second}, which are one {kind} and two names: write them alike if "
-            f"they mean the same, else as words, such as 'no. {alike[0][:40]}'"
+            f"column {name!r} has {first} and {second}, which are one {kind} and two names: write them alike "
+            f"if they mean the same, else as words, such as 'no. {alike[0][:40]}'"
         )
 
 

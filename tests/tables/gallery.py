@@ -31,6 +31,9 @@ RNG = np.random.default_rng(np.random.SeedSequence(18))
 Y = [("ill", "well")[i % 2] for i in range(N)]
 X = [f"{value:.2f}" for value in RNG.normal(size=N) + np.arange(N) % 2]
 DAYS = [datetime(2024, 1, 1) + timedelta(days=11 * i) for i in range(N)]
+CASES = [("Ill", "well", "ill")[i % 3] for i in range(N)]
+SPACED = [("type 1", "type 2", "type1")[i % 3] for i in range(N)]
+NUMBERS = [("01", "2", "1")[i % 3] for i in range(N)]
 WORDS = [("red", "green", "blue")[i % 3] for i in range(N)]
 
 
@@ -75,14 +78,21 @@ def text(
     pack: Callable[[bytes], bytes] = bytes,
     labels: list[str] = Y,
     first: str = "x",
+    above: tuple[str, ...] = (),
+    below: tuple[str, ...] = (),
+    units: tuple[str, ...] = (),
 ) -> Callable[[Path], Any]:
-    """Return what writes a text table of x, perhaps a column of cells, and the labels."""
+    """Return what writes a text table of x, perhaps a column of cells, and the labels.
+
+    Lines may stand above the names of the columns, between these and the rows, and below the rows.
+    """
 
     def write(folder: Path) -> Path:
         rows = [[first, *([name] if cells is not None else []), "outcome"]]
         for i in range(N):
             rows.append([X[i], *([cells[i]] if cells is not None else []), labels[i]])
-        content = end.join(separator.join(row) for row in rows) + end
+        names, *lines = (separator.join(row) for row in rows)
+        content = end.join([*above, names, *units, *lines, *below]) + end
         file = folder / f"table.{suffix}"
         file.write_bytes(pack(content.encode(encoding)))
         return file
@@ -227,9 +237,56 @@ GALLERY = (
     ),
     Exhibit("two columns of one name", text(X, name="x")),
     Exhibit("labels with a gap", text(labels=["", *Y[1:]])),
+    Exhibit(
+        "labels with a gap, whose row is left out",
+        text(labels=["", *Y[1:]]),
+        asked=DeclaredTypes(drop_unlabelled=True),
+        said="--drop-unlabelled",
+    ),
+    Exhibit("labels that differ in case", text(labels=CASES)),
+    Exhibit(
+        "labels that differ in case, of one class",
+        text(labels=CASES),
+        asked=DeclaredTypes(labels="join"),
+        said="--labels join",
+    ),
+    Exhibit(
+        "labels that differ in spaces",
+        text(labels=SPACED),
+    ),
+    Exhibit("labels that are one number", text(labels=NUMBERS)),
+    Exhibit(
+        "labels that are one number, of several classes",
+        text(labels=NUMBERS),
+        asked=DeclaredTypes(labels="apart"),
+        said="--labels apart",
+    ),
+    Exhibit("a line of units", text(cells(lambda i: str(i % 7)), units=("m,mg/dl,",))),
+    Exhibit(
+        "a line of units, left out",
+        text(cells(lambda i: str(i % 7)), units=("m,mg/dl,",)),
+        reading=Reading(skip_rows="2"),
+        said="--skip-rows 2",
+    ),
+    Exhibit("a second header", text(cells(lambda i: str(i % 7)), units=("x,col,outcome",))),
+    Exhibit("a line of totals", text(cells(lambda i: str(i % 7)), below=("Total,72,",))),
+    Exhibit(
+        "a line of totals, left out",
+        text(cells(lambda i: str(i % 7)), below=("Total,72,",)),
+        reading=Reading(skip_rows="last"),
+        said="--skip-rows last",
+    ),
+    Exhibit("a title", text(WORDS, above=("Ward 7, all visits of 2024", ""))),
+    Exhibit(
+        "a title, left out",
+        text(WORDS, above=("Ward 7, all visits of 2024", "")),
+        reading=Reading(skip_rows="1-2"),
+        said="--skip-rows 1-2",
+    ),
     Exhibit("a label for each row", text(labels=[f"label {i}" for i in range(N)])),
     Exhibit("a single label", text(labels=["ill"] * N)),
     Exhibit("tabs", text(WORDS, separator="\t", suffix="tsv")),
+    Exhibit("numbers of spaces, in a .dat file", text(WORDS, separator="   ", suffix="dat")),
     Exhibit("bars", text(WORDS, separator="|")),
     Exhibit(
         "separators of two kinds",

@@ -1,4 +1,4 @@
-"""Two names of classes, groups or categories that would become one value are refused, and not joined."""
+"""Two names of classes, groups or categories that would become one value are not joined unasked."""
 
 from pathlib import Path
 
@@ -122,9 +122,12 @@ def test_typed_sources_keep_text_apart(tmp_path: Path) -> None:
     for row in [("x", "y"), *((i, "01" if i % 2 else 1) for i in range(24))]:
         book.active.append(row)
     book.save(tmp_path / "a.xlsx")
+    apart = DeclaredTypes(labels="apart")
     for name in ("a.parquet", "a.feather", "a.xlsx"):
-        assert read_task(tmp_path / name, "y")[0].classes == ("01", "1")
-    assert Task.of(np.arange(24.0)[:, None], texts).classes == ("01", "1")
+        with pytest.raises(InputError, match=r"'01' .* and '1' .* are one value"):
+            read_task(tmp_path / name, "y")
+        assert read_task(tmp_path / name, "y", asked=apart)[0].classes == ("01", "1")
+    assert Task.of(np.arange(24.0)[:, None], texts, asked=apart).classes == ("01", "1")
 
 
 def test_true_is_no_number_in_a_workbook(tmp_path: Path) -> None:

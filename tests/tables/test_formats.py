@@ -91,7 +91,7 @@ def test_an_npz_may_hold_other_arrays_and_text_labels(tmp_path):
 
 BROKEN = {
     "missing.csv": (None, "there is no file"),
-    "table.txt": (b"a,y\n", "is neither a file ending in .csv, .tsv, .parquet"),
+    "table.doc": (b"a,y\n", "is neither a file ending in .csv, .tsv, .txt, .dat, .parquet"),
     "table": (b"a,y\n", "nor a named set (sklearn:NAME"),
     "empty.csv": (b"", "Empty CSV file"),
     "ragged.csv": (b"a,y\n1,2\n1\n", "Expected 2 columns, got 1"),

@@ -89,9 +89,17 @@ def canonical_text(text: str) -> str:
     return text
 
 
-def positions_by_value(texts: Sequence[str]) -> dict[str, int]:
+def fold_text(text: str) -> str:
+    """Return the same for texts that differ in case and spaces alone, or that are one value."""
+    value = canonical_text(text)
+    return value if value != text else canonical_text("".join(text.split()).casefold())
+
+
+def positions_by_value(
+    texts: Sequence[str], make_key: Callable[[str], str] = canonical_text
+) -> dict[str, int]:
     """Return the position of each text by its ``canonical_text``, without those that two texts share."""
-    ways = [canonical_text(text) for text in texts]
+    ways = [make_key(text) for text in texts]
     count = Counter(ways)
     return {way: i for i, way in enumerate(ways) if count[way] == 1}
 
@@ -205,6 +213,31 @@ def _form_of_amounts(
             f"way, or say --categorical {name[:60]}, or {advise_dropping(name)}"
         )
     return f"{amounts[0].unit}{AMOUNTS}{form}"
+
+
+def find_decimal_mark(form: str) -> str:
+    """Return the decimal mark of numbers in a form of ``number_parser``."""
+    return "," if form.rpartition(AMOUNTS)[2] in ("comma", "points") else "."
+
+
+def has_short_decimals(texts: Iterable[str], form: str) -> bool:
+    """Return whether all of some numbers in a form have one or two decimals."""
+    mark = find_decimal_mark(form)
+    decimals = (_split_number(text).rpartition(mark) for text in texts)
+    return all(found and last.isdigit() and len(last) in (1, 2) for _, found, last in decimals)
+
+
+def is_doubtful(text: str, form: str) -> bool:
+    """Return whether the decimal mark of a number in a form may be one between thousands, as in 1.250."""
+    pattern = POINTS if find_decimal_mark(form) == "." else THOUSANDS
+    number = _split_number(text)
+    return bool(len(re.findall("[.,]", number)) == 1 and pattern.match(number))
+
+
+def _split_number(text: str) -> str:
+    """Return the number of an amount without its unit; other text as it is."""
+    amount = split_amount(text)
+    return text if amount is None else amount.number
 
 
 def has_thousands(texts: Iterable[str], mark: str) -> bool:

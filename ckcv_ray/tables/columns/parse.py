@@ -4,7 +4,7 @@ What a cell becomes depends on the cell and on the schema alone, and never on ot
 """
 
 from collections.abc import Callable, Collection
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise
 from math import nan
 from typing import Any, NamedTuple
@@ -25,6 +25,8 @@ from ckcv_ray.tables.columns.formats import (
     canonical_text,
     date_parser,
     drop_gaps,
+    find_decimal_mark,
+    is_doubtful,
     number_parser,
     positions_by_value,
 )
@@ -130,6 +132,16 @@ class Cells:
         known = list(dict.fromkeys(stripped))
         position = {text: i for i, text in enumerate(known)}
         return known, np.array([position[text] for text in stripped], dtype=np.intp)[codes]
+
+    def choose_form(self, column: Column) -> str:
+        """Return how numbers are written here, in a column that is understood as ``column``."""
+        return column.form or ("comma" if self.comma else "")
+
+    def find_doubtful_mark(self, text: str, column: Column) -> str:
+        """Return the mark of a cell that may be that of decimals or of thousands; "" if it has none."""
+        form = self.choose_form(column)
+        doubtful = column.short_decimals and is_doubtful(bare(text), form)
+        return find_decimal_mark(form) if doubtful else ""
 
     @property
     def levels(self) -> tuple[str, ...]:
@@ -304,15 +316,57 @@ def _make_numbering(levels: tuple[str, ...]) -> Callable[[str], float]:
 
 def _numbers_in_text(cells: Cells, column: Column) -> Read:
     """Read text as numbers: all at once if that can be done, else each distinct text."""
-    form = column.form or ("comma" if cells.comma else "")
-    if form in ("", "point", "comma"):
+    form = cells.choose_form(column)
+    if form in ("", "point", "comma") and not (column.short_decimals and has_three_decimals(cells, form)):
         if cells.comma == (form == "comma") and cells.numbers is not None:
             return _all_known(cells.numbers)
         if not cells.have_few_texts:
             numbers = cast_numbers(without_gaps(cells.values, GAPS), form == "comma")
             if numbers is not None:
                 return _all_known(numbers)
-    return _of_distinct(cells, number_parser(form), column.lenient)
+    if not column.short_decimals:
+        return _of_distinct(cells, number_parser(form), column.lenient)
+    parse = _make_cautious(form, cells.thousands)
+    return _of_distinct(cells, parse, column.lenient, partial(is_doubtful, form=form))
+
+
+def _make_cautious(form: str, thousands: str) -> Parser:
+    """Return what reads numbers of a column whose cells had one or two decimals.
+
+    The decimal mark of a number such as 1.250 is that of thousands if that is said. If nothing is said it may
+    be, and the text is no number.
+    """
+    mark, parse = find_decimal_mark(form), number_parser(form)
+
+    def parse_certain(text: str) -> float | None:
+        if thousands in ("", mark) and is_doubtful(text, form):
+            return parse(text.replace(mark, "")) if thousands else None
+        return parse(text)
+
+    return parse_certain
+
+
+def have_short_decimals(cells: Cells, form: str) -> bool:
+    """Return whether all cells of a column that Arrow takes for numbers have one or two decimals."""
+    first = _count_decimals(cells.values.slice(0, FIRST_ROWS), form)
+    if not np.all((first == 1) | (first == 2)):
+        return False
+    decimals = _count_decimals(cells.values, form)
+    return bool(len(decimals) and np.all((decimals == 1) | (decimals == 2)))
+
+
+def has_three_decimals(cells: Cells, form: str) -> bool:
+    """Return whether a cell has three characters behind its last decimal mark, and may thus be doubtful."""
+    trimmed = pc.utf8_trim_whitespace(cells.values)
+    return bool(np.any(_count_decimals(trimmed, form) == 3))
+
+
+def _count_decimals(texts: pa.ChunkedArray, form: str) -> NDArray[np.int64]:
+    """Return the number of bytes behind the first decimal mark of each text that is no null; -1 without."""
+    place = pc.find_substring(texts, find_decimal_mark(form))
+    behind = pc.subtract(pc.binary_length(texts), pc.add(place, 1))
+    counts = pc.if_else(pc.less(place, 0), -1, behind)
+    return np.asarray(counts.drop_null().to_numpy(), np.int64)
 
 
 def _dates(cells: Cells, column: Column) -> Read:
@@ -335,15 +389,20 @@ def _milliseconds(moments: pa.ChunkedArray) -> Values:
     return np.where(gap, nan, stamps.fill_null(0).to_numpy().astype(np.float64))
 
 
-def _of_distinct(cells: Cells, parse: Parser, lenient: bool = False) -> Read:
-    """Return the numbers of texts, each distinct one parsed once; nan and bad where it cannot be."""
+def _of_distinct(
+    cells: Cells, parse: Parser, lenient: bool = False, doubt: Callable[[str], bool] = lambda text: False
+) -> Read:
+    """Return the numbers of texts, each distinct one parsed once; nan and bad where it cannot be.
+
+    If ``lenient``, what is no number is a gap, unless there is ``doubt`` about what it is.
+    """
     texts, codes = cells.texts
     numbers, bad = np.full(len(texts), nan), np.zeros(len(texts), np.bool_)
     for i, text in enumerate(texts):
         if text is None or text.lower() in GAPS:
             continue
         parsed = parse(text)
-        numbers[i], bad[i] = (nan, not lenient) if parsed is None else (parsed, False)
+        numbers[i], bad[i] = (nan, not lenient or doubt(text)) if parsed is None else (parsed, False)
     return Read(numbers[codes], bad[codes])
 
 

@@ -7,7 +7,7 @@ each split (``learners.encoding``).
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from math import isfinite
 from typing import Any, NamedTuple
 
@@ -26,10 +26,11 @@ from ckcv_ray.tables.columns.formats import (
     drop_gaps,
     form_of_dates,
     form_of_numbers,
+    has_short_decimals,
     has_thousands,
     write_example,
 )
-from ckcv_ray.tables.columns.parse import Cells, read_cells, take_in_parts
+from ckcv_ray.tables.columns.parse import Cells, have_short_decimals, read_cells, take_in_parts
 from ckcv_ray.tables.columns.types import Column, ColumnKind, DeclaredTypes
 from ckcv_ray.tables.readers.files import HELD, SPARSE
 from ckcv_ray.tables.readers.text import decimal_mark
@@ -66,6 +67,14 @@ class Schema:
         """
         return cls(tuple(read_as(list[Column], content)))
 
+    def to_json(self) -> list[dict[str, Any]]:
+        """Return how the columns are understood as JSON values, which ``from_json`` reads."""
+        written = [asdict(column) for column in self]
+        for content in written:
+            if not content["short_decimals"]:  # as earlier versions have it
+                del content["short_decimals"]
+        return written
+
     @classmethod
     def learn(cls, columns: pa.Table, names: Sequence[str], types: DeclaredTypes) -> tuple["Schema", Values]:
         """Return how the named columns of a table are understood, and their rows as numbers [n, d].
@@ -90,17 +99,18 @@ class Schema:
             raise InputError("; and ".join(problems))
         return cls(tuple(learned)).settle(X), X
 
-    def apply(self, columns: pa.Table, gaps: bool | None = None) -> "NewRows":
+    def apply(self, columns: pa.Table, gaps: bool | None = None, thousands: str = "") -> "NewRows":
         """Return the rows of a table as numbers, its columns matched by name.
 
         Args:
             columns: a table with the columns of the schema, and perhaps others.
             gaps: whether a row with a gap can be judged; by default unless the columns are ``plain``.
+            thousands: the mark between thousands in a column of ``short_decimals``; "" if that is not known.
 
         Raises:
             InputError: a column is missing, or of another kind as a whole.
         """
-        return _apply(self, columns, not self.plain if gaps is None else gaps)
+        return _apply(self, columns, not self.plain if gaps is None else gaps, thousands)
 
     def settle(self, X: Values) -> "Schema":
         """Return the schema, ``plain`` if it is for rows X [rows, d]."""
@@ -178,7 +188,7 @@ class NewRows(NamedTuple):
             raise InputError(self.reason)
 
 
-def _apply(schema: Schema, columns: pa.Table, gaps: bool) -> NewRows:
+def _apply(schema: Schema, columns: pa.Table, gaps: bool, thousands: str) -> NewRows:
     names = unique_names(columns)
     position = {name: i for i, name in enumerate(names)}
     metadata = columns.schema.metadata or {}
@@ -189,14 +199,14 @@ def _apply(schema: Schema, columns: pa.Table, gaps: bool) -> NewRows:
     for i, column in enumerate(schema):
         if column.name not in position:
             continue
-        cells = Cells(columns.column(position[column.name]), decimal_mark(columns))
+        cells = Cells(columns.column(position[column.name]), decimal_mark(columns), thousands)
         try:
             X[:, i], wrong = read_cells(cells, column)
         except ColumnError as problem:
             raise InputError(f"column {column.name!r} {problem}: fix it") from None
         wrong |= np.isinf(X[:, i]) | (np.abs(X[:, i]) > LARGEST) | (np.isnan(X[:, i]) & (not gaps))
         if wrong.any() and not reason:
-            reason = _reason(cells.values, column, X[:, i], wrong)
+            reason = _reason(cells, column, X[:, i], wrong)
         bad |= wrong
         if column.levels and (unseen := X[:, i] == len(column.levels)).any():
             example = example or f"{_cell(cells.values, int(np.argmax(unseen)))} in column {column.name!r}"
@@ -229,15 +239,21 @@ def _cell(values: pa.ChunkedArray, row: int) -> str:
     return repr(str(values[row].as_py())[:40])
 
 
-def _reason(values: pa.ChunkedArray, column: Column, numbers: Values, wrong: NDArray[np.bool_]) -> str:
+def _reason(cells: Cells, column: Column, numbers: Values, wrong: NDArray[np.bool_]) -> str:
     """Say why the first wrong row of a column cannot be judged."""
     row = int(np.argmax(wrong))
-    said = values[row].as_py()
+    said = cells.values[row].as_py()
     if np.isinf(numbers[row]):
         wrong_here = f"{numbers[row]} in row {row + 1}"
     elif said is None or said != said or (isinstance(said, str) and not drop_gaps([bare(said)])):
         empty = int(np.isnan(numbers).sum())
         wrong_here = f"{pluralize(empty, 'empty cell')}, the first in row {row + 1}"
+    elif isinstance(said, str) and (mark := cells.find_doubtful_mark(said, column)):
+        return (
+            f"column {column.name!r} has {said[:40]!r} in row {row + 1}, whose mark may be that of "
+            f"thousands: all cells learned from have one or two decimals; say --thousands {mark} if it is, "
+            f"--thousands {',.'.replace(mark, '')} if it is that of decimals, or write it with two decimals"
+        )
     elif not isinstance(said, str) and isfinite(said) and abs(said) > LARGEST:
         wrong_here = f"{said} in row {row + 1}, and magnitudes are at most {LARGEST:g}"
     else:
@@ -262,7 +278,7 @@ def format_column(values: Values, column: Column) -> pa.Array | pa.ChunkedArray:
 def _learn_column(cells: Cells, name: str, asked: ColumnKind | None) -> tuple[Column, Values]:
     """Decide what a column holds, and return its learning rows as numbers."""
     column = _infer(cells, name, asked)
-    numbers, bad = read_cells(cells, column)
+    numbers, bad = read_cells(cells, replace(column, short_decimals=False))  # none here has three
     if bad.any():  # Arrow takes for a number or a date what is none for us, such as nan(1) and 0000-01-01
         column = _infer_text(cells, name, asked)
         numbers = read_cells(cells, column).values
@@ -284,7 +300,9 @@ def _infer(cells: Cells, name: str, asked: ColumnKind | None) -> Column:
         if asked is ColumnKind.DATE:
             return _infer_dates(cells, name)
         if asked is not ColumnKind.CATEGORY:
-            return Column(name, form="comma" if cells.comma else "", lenient=lenient)
+            form = "comma" if cells.comma else ""
+            short = cells.written and not cells.thousands and have_short_decimals(cells, form)
+            return Column(name, form=form, lenient=lenient, short_decimals=short)
         return Column(name, ColumnKind.CATEGORY, cells.levels)
     if cells.are_dates:
         if asked is ColumnKind.NUMBER:
@@ -331,12 +349,14 @@ def _infer_text(cells: Cells, name: str, asked: ColumnKind | None) -> Column:
     if asked in (None, ColumnKind.NUMBER):
         form, bad = form_of_numbers(known, name, cells.comma, cells.thousands)
         wrong = sum(rows_of[text] for text in bad)
+        numbers = set(known).difference(bad)
+        short = bool(numbers) and not cells.thousands and has_short_decimals(numbers, form)
         if asked is ColumnKind.NUMBER and len(bad) < len(known):
-            return Column(name, ColumnKind.NUMBER, form=form, lenient=True)
+            return Column(name, ColumnKind.NUMBER, form=form, lenient=True, short_decimals=short)
         if asked is ColumnKind.NUMBER:
             raise ColumnError(f"holds no numbers{_such_as(bad, distinct, codes)}: {out}, or from --numeric")
         if not bad:
-            return Column(name, ColumnKind.NUMBER, form=form)
+            return Column(name, ColumnKind.NUMBER, form=form, short_decimals=short)
         if wrong <= (1 - MOSTLY) * rows and form:
             raise ColumnError(
                 f"holds numbers and in {pluralize(wrong, 'row')} something else"

@@ -25,6 +25,8 @@ class Column:
         form: how text is read: see ``formats.number_parser`` and ``formats.date_parser``; "" for columns that
             were not text.
         lenient: whether what is no number is a gap, as ``--numeric`` asks.
+        short_decimals: whether every number was text with one or two decimals, and nobody said what marks
+            thousands: a cell with three, such as 1.250, may then have a mark between thousands.
     """
 
     name: str
@@ -32,6 +34,7 @@ class Column:
     levels: tuple[str, ...] = ()
     form: str = ""
     lenient: bool = False
+    short_decimals: bool = False
 
 
 class DeclaredTypes(NamedTuple):
@@ -41,12 +44,17 @@ class DeclaredTypes(NamedTuple):
         categorical, numeric, date: names of the columns of each kind.
         thousands: the mark between thousands, a comma or a point, where a number does not tell; "" if that
             is not known.
+        labels: what labels are that differ in case or spaces alone, or are one number: "join" for one class,
+            "apart" for several; "" to ask.
+        drop_unlabelled: whether rows without a label are left out; otherwise they are refused.
     """
 
     categorical: Collection[str] = ()
     numeric: Collection[str] = ()
     date: Collection[str] = ()
     thousands: str = ""
+    labels: str = ""
+    drop_unlabelled: bool = False
 
     @property
     def names(self) -> dict[str, Collection[str]]:

@@ -3,26 +3,30 @@
 import zipfile
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 
 from ckcv_ray.errors import InputError
 from ckcv_ray.tables.readers.excel_sizes import MOST_SHEET_ROWS, MOST_WORKBOOK_CELLS, check_workbook
 from ckcv_ray.tables.readers.limits import check_bytes, check_size
+from ckcv_ray.tables.readers.lines import EVERY_LINE, LinesLeftOut, check_rows
 
 FORMULA_CELL = "f"  # openpyxl's type of a cell
 
 
-def read_excel(path: Path, sheet: str | None = None) -> pa.Table:
+def read_excel(path: Path, sheet: str | None = None, lines: LinesLeftOut = EVERY_LINE) -> pa.Table:
     """Read the columns of a sheet, whose first row names them.
 
     Args:
         path: a workbook.
         sheet: name of the sheet; None if there is only one.
+        lines: rows to leave out.
 
     Raises:
-        InputError: openpyxl is not installed; there are several sheets, formulas, or too many cells.
+        InputError: openpyxl is not installed; there are several sheets, formulas, or too many cells; or a row
+            looks like units or totals.
     """
     try:
         from openpyxl import load_workbook
@@ -35,7 +39,7 @@ def read_excel(path: Path, sheet: str | None = None) -> pa.Table:
         check_workbook(archive, repr(str(path)))
     book = load_workbook(path, read_only=True, keep_links=False)
     try:
-        return _columns(book[_sheet(book.sheetnames, sheet, path)], path)
+        return _columns(book[_sheet(book.sheetnames, sheet, path)], path, lines)
     finally:
         book.close()
 
@@ -49,17 +53,45 @@ def _sheet(names: list[str], asked: str | None, path: Path) -> str:
     return names[0] if asked is None else asked
 
 
-def _columns(sheet: Any, path: Path) -> pa.Table:
-    rows: list[list[Any]] = []
+def _columns(sheet: Any, path: Path, lines: LinesLeftOut) -> pa.Table:
+    read = _read_rows(sheet, path)
+    filled = np.array([bool(row.values) for row in read], np.bool_)
+    numbers = np.flatnonzero(filled & ~lines.find(filled, repr(str(path))))
+    for number in numbers:
+        if formula := read[number].formula:
+            last = "; --skip-rows last leaves the last row out" if number == numbers[-1] else ""
+            raise InputError(
+                f"{str(path)!r} has a formula in cell {formula}, and tables hold values: "
+                f"put values in place of formulas, such as by saving it as CSV{last}"
+            )
+    columns = _make_table([read[number].values for number in numbers], path)
+    check_rows(columns, repr(str(path)), lines, lambda row: int(numbers[1:][row]) + 1)
+    return columns
+
+
+class Row(NamedTuple):
+    """A row of a sheet.
+
+    Attributes:
+        values: of its cells, without empty ones at the end.
+        formula: name of the first cell with a formula; "" if there is none.
+    """
+
+    values: list[Any]
+    formula: str
+
+
+def _read_rows(sheet: Any, path: Path) -> list[Row]:
+    """Return the rows of a sheet, blank ones included.
+
+    Raises:
+        InputError: they have too many cells.
+    """
+    rows: list[Row] = []
     cells = 0
     sheet.reset_dimensions()  # nobody vouches for them: rows are as long as their cells are many
     for number, row in enumerate(sheet.iter_rows()):
-        for cell in row:
-            if cell.data_type == FORMULA_CELL:
-                raise InputError(
-                    f"{str(path)!r} has a formula in cell {cell.coordinate}, and tables hold values: "
-                    "put values in place of formulas, such as by saving it as CSV"
-                )
+        formula = next((cell.coordinate for cell in row if cell.data_type == FORMULA_CELL), "")
         values = [cell.value for cell in row]
         while values and values[-1] is None:
             values.pop()
@@ -69,8 +101,12 @@ def _columns(sheet: Any, path: Path) -> pa.Table:
                 f"{str(path)!r} has more than {MOST_WORKBOOK_CELLS:,} cells or {MOST_SHEET_ROWS:,} rows: "
                 "save the table as CSV, or leave out columns or rows"
             )
-        if values:
-            rows.append(values)
+        rows.append(Row(values, formula))
+    return rows
+
+
+def _make_table(rows: list[list[Any]], path: Path) -> pa.Table:
+    """Return rows as a table, whose columns the first one names."""
     if not rows:
         raise InputError(f"{str(path)!r} has an empty sheet: the first row names the columns")
     width = max(map(len, rows))

@@ -5,10 +5,13 @@ so that a small file that expands to a large one, or claims to, is refused; noth
 """
 
 import json
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from io import BytesIO
+from itertools import islice
 from math import prod
+from os.path import isdir, isfile
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
@@ -28,14 +31,20 @@ from ckcv_ray.tables.readers.limits import (
     check_text,
     count_cell_bytes,
 )
+from ckcv_ray.tables.readers.lines import LinesLeftOut
 from ckcv_ray.tables.readers.text import COMPRESSED, inflate, read_text
 from ckcv_ray.validation import as_path
 
 SPARSE = b"sparse"
-TEXT, EXCEL = (".csv", ".tsv"), (".xlsx",)
+SPACED = (".txt", ".dat")  # text tables that may be separated by spaces
+TEXT, EXCEL = (".csv", ".tsv", *SPACED), (".xlsx",)
 SUFFIXES = (*TEXT, ".parquet", ".feather", *EXCEL, ".npz", ".svmlight", ".libsvm", ".svm")
 HELD = b"held"  # metadata of a column that was not read: the type of its cells
 LONGEST_TYPE = 60
+ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
+STORES = ("s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "wasb", "wasbs", "hdfs")
+STUDY_FILE = "study.json"  # by which a run folder is known
+MOST_FILES = 3
 
 
 def find_suffix(path: Path) -> str:
@@ -51,18 +60,48 @@ class Reading(NamedTuple):
     Attributes:
         separator: of the columns of a text table; None to find it.
         sheet: of a workbook; None if it has one.
+        skip_rows: numbers of lines of a text table, or of rows of a sheet, to leave out, such as
+            "1-3,7,last"; "none" to keep those that look like units or totals; None to leave out none, and to
+            refuse these.
     """
 
     separator: str | None = None
     sheet: str | None = None
+    skip_rows: str | None = None
 
     def adapt(self, source: str) -> "Reading":
         """Return what applies to another file, which may be of another format."""
         suffix = find_suffix(Path(source))
-        return Reading(self.separator if suffix in TEXT else None, self.sheet if suffix in EXCEL else None)
+        kept = (value if suffix in suffixes else None for value, suffixes in zip(self, FOR, strict=True))
+        return Reading(*kept)
 
 
 AS_IT_IS = Reading()
+FOR = (TEXT, EXCEL, (*TEXT, *EXCEL))  # suffixes of the files that each field is for
+
+
+def check_place(source: str) -> None:
+    """Raise InputError if a source is a folder, or the address of a file that is elsewhere."""
+    if found := ADDRESS.match(source):
+        scheme = found[1].lower()
+        if scheme in ("http", "https"):
+            mend = "download the file first, and name it"
+        elif scheme in STORES:
+            mend = "copy the file from its object store to this machine first, and name it"
+        else:
+            mend = f"tables are not read from {scheme}://: name a file on this machine"
+        raise InputError(f"{source!r} is an address: {mend}")
+    if not isdir(source):
+        return
+    if isfile(Path(source) / STUDY_FILE):
+        raise InputError(
+            f"{source!r} is a run folder, and no table: name a file; ckcv status, report and verify read a "
+            "run folder, and ckcv predict reads it and then a file of rows"
+        )
+    files = (path for path in sorted(Path(source).iterdir()) if find_suffix(path) in SUFFIXES)
+    named = [repr(str(path)) for path in islice(files, MOST_FILES)]
+    such = f", such as {' or '.join(named)}" if named else f": none here ends in {', '.join(SUFFIXES)}"
+    raise InputError(f"{source!r} is a folder, and no table: name a file{such}")
 
 
 def check_file(path: Path) -> None:
@@ -81,26 +120,28 @@ def read_file(path: str | Path, reading: Reading = AS_IT_IS) -> pa.Table:
     Raises:
         InputError: the file does not exist, is not in that format, or is too large.
     """
+    check_place(str(path))
     path = as_path("path", path)
     suffix = find_suffix(path)
     if suffix not in SUFFIXES:
         raise InputError(f"{str(path)!r} does not end in {', '.join(SUFFIXES)}")
-    for option, value, suffixes in zip(Reading._fields, reading, (TEXT, EXCEL), strict=True):
+    for option, value, suffixes in zip(Reading._fields, reading, FOR, strict=True):
         if value is not None and suffix not in suffixes:
             raise InputError(f"{option} is for {' and '.join(suffixes)}, not {str(path)!r}: leave it out")
+    lines = LinesLeftOut.parse(reading.skip_rows)
     check_file(path)
     with convert_errors(InputError, f"cannot read {str(path)!r} as {suffix[1:]}"):
         match suffix:
-            case ".csv" | ".tsv":
+            case _ if suffix in TEXT:
                 separator = reading.separator
                 separator = "\t" if separator is None and suffix == ".tsv" else separator
-                columns = read_text(path, separator)
+                columns = read_text(path, separator, lines, spaces=suffix in SPACED)
             case ".parquet":
                 columns = _parquet(path)
             case ".feather":
                 columns = _feather(path)
             case ".xlsx":
-                columns = read_excel(path, reading.sheet)
+                columns = read_excel(path, reading.sheet, lines)
             case ".npz":
                 columns = _npz(path)
             case _:

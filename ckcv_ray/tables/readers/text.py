@@ -6,6 +6,7 @@ reading is possible: else the file is refused, with the option that says it.
 
 import codecs
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +14,16 @@ import pyarrow as pa
 from pyarrow import csv
 
 from ckcv_ray.errors import InputError
-from ckcv_ray.tables.readers.limits import LINE_BYTES, check_bytes, check_size
+from ckcv_ray.tables.readers.limits import LINE_BYTES, MOST_TABLE_ROWS, check_bytes, check_size
+from ckcv_ray.tables.readers.lines import EVERY_LINE, LinesLeftOut, check_rows, leave_out_lines, number_lines
 
 COMPRESSED = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 SAMPLE_LINES = 100
 ONE_THREAD = {"block_size": LINE_BYTES, "use_threads": False}
 EVERY_ROW = (1 << 31) - 1
+SPACE = " "
+PARSED_ROW = re.compile(r"CSV parse error: Row #(\d+)")
 DECIMAL = b"decimal"  # metadata of a table whose cells are as they were written: its decimal mark
 SAYS_SEPARATOR = re.compile(rb"sep=([^\r\n])\r?\n")  # a first line of spreadsheets
 UTF32 = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)
@@ -28,7 +32,9 @@ ENCODINGS = ("cp1252", "latin-1")  # what spreadsheets of western Europe write
 DECIMAL_COMMA = re.compile(rb"(?:^|[;\t|\n])\"?[+-]?\d+,(?:\d{1,2}|\d{4,})\"?(?=[;\t|\r\n]|$)")
 
 
-def read_text(path: Path, separator: str | None = None) -> pa.Table:
+def read_text(
+    path: Path, separator: str | None = None, lines: LinesLeftOut = EVERY_LINE, spaces: bool = False
+) -> pa.Table:
     """Read the columns of a text table, whose first line names them: every cell as text, as it is written.
 
     Cells that say that they are empty (NA, null, nan and the like) are null. The metadata of the table has
@@ -36,17 +42,43 @@ def read_text(path: Path, separator: str | None = None) -> pa.Table:
 
     Args:
         path: a file, perhaps compressed, as its suffix says.
-        separator: of the columns; None to find it.
+        separator: of the columns, where a space is any number of spaces and tabs; None to find it.
+        lines: those to leave out.
+        spaces: whether the separator that is found may be spaces.
 
     Raises:
-        InputError: it is too large, no text, or may be read in several ways.
+        InputError: it is too large, no text, may be read in several ways, or has rows that seem to be none.
     """
     name = repr(str(path))
     _check_separator(separator)
-    content = _utf8(inflate(path, "".join(SEPARATORS).encode()), name)
+    written = _utf8(inflate(path, "".join(SEPARATORS).encode()), name)
+    content = leave_out_lines(written, lines, name)
+    heads = 0  # lines before that of the names
     if said := SAYS_SEPARATOR.match(content):
-        content, separator = content[said.end() :], separator or said[1].decode("ascii", "replace")
-    separator = separator or _separator(content, name)
+        content, separator, heads = content[said.end() :], separator or said[1].decode("ascii", "replace"), 1
+    separator = separator or _separator(content, name, spaces)
+    if separator == SPACE:
+        content, separator = _join_spaces(content, name), "\t"
+
+    def find_line(row: int) -> int:
+        numbers = number_lines(written, lines, name)
+        return numbers[min(heads + row, len(numbers) - 1)]
+
+    columns = _parse(content, separator, name, find_line)
+    # a text may have several lines: then rows but the first and the last have no number of their own
+    check_rows(columns, name, lines, lambda row: find_line(1 if row == 0 else MOST_TABLE_ROWS))
+    return columns
+
+
+def _parse(content: bytes, separator: str, name: str, find_line: Callable[[int], int]) -> pa.Table:
+    """Return the columns of a text.
+
+    Args:
+        content: in UTF-8, from the line that names the columns.
+        separator: of the columns.
+        name: of the file, for messages.
+        find_line: returns the number in the file of a line that is not blank, counted from 0.
+    """
     comma = separator != "," and DECIMAL_COMMA.search(content[:LINE_BYTES]) is not None
     options: dict[str, Any] = {
         "read_options": csv.ReadOptions(**ONE_THREAD),
@@ -59,10 +91,13 @@ def read_text(path: Path, separator: str | None = None) -> pa.Table:
     except pa.ArrowInvalid as error:
         if "Expected" not in str(error):
             raise
+        reason = str(error)
+        if b'"' not in content:  # in which a line may end
+            reason = PARSED_ROW.sub(lambda row: f"line {find_line(int(row[1]) - 1):,}", reason)
         raise InputError(
-            f"{name} has lines of different lengths ({error}; lines are counted from the first): its first "
-            f"line has to name the columns, without a title or remarks above; or say --separator, which is "
-            f"{separator!r} here"
+            f"{name} has lines of different lengths ({reason}): its first line has to name the columns, "
+            "without a title or remarks above, which --skip-rows leaves out (such as 1-2); or say "
+            f"--separator, which is {separator!r} here"
         ) from None
     columns = columns.rename_columns([column.strip() for column in columns.column_names])
     return columns.replace_schema_metadata({DECIMAL: b"," if comma else b"."})
@@ -177,8 +212,20 @@ def _is_utf8(content: bytes) -> bool:
     return True
 
 
-def _separator(content: bytes, name: str) -> str:
-    """Return the separator that divides every line alike.
+def _join_spaces(content: bytes, name: str) -> bytes:
+    """Return text with a tab in place of every number of spaces and tabs between columns."""
+    if b'"' in content:
+        content = re.sub(rb'("[^"]*")|[ \t]+', lambda found: found[1] or b"\t", content)
+    else:
+        content = re.sub(rb"[ \t]+", b"\t", content)
+    content = re.sub(rb"(?m)^\t|\t(?=\r?$)", b"", content)
+    rows = max(content.count(b"\n"), content.count(b"\r"))
+    check_size(name, rows, 1 + content.count(b"\t") // max(1, rows))
+    return content
+
+
+def _separator(content: bytes, name: str, spaces: bool = False) -> str:
+    """Return the separator that divides every line alike; spaces only if they may, and no other does.
 
     Raises:
         InputError: several do.
@@ -196,4 +243,7 @@ def _separator(content: bytes, name: str) -> str:
         )
     if alike:
         return alike[0]
+    words = [len(re.sub(rb'"[^"]*"?', b"q", line).split()) for line in lines]
+    if spaces and words and words[0] > 1 and len(set(words)) == 1:
+        return SPACE
     return max(present, key=lambda separator: counts[separator][0], default=",")

@@ -1,0 +1,102 @@
+"""Labels that may be one class written in several ways: asked about, joined or kept apart.
+
+They differ in case or in spaces alone, or are one number: Yes and YES, type 1 and type1, 01 and 1.0.
+"""
+
+from collections import defaultdict
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from ckcv_ray.errors import InputError, pluralize
+from ckcv_ray.tables.columns.formats import NO_NAMES, bare, fold_text
+from ckcv_ray.tables.columns.parse import Cells, infer_column
+from ckcv_ray.tables.readers.text import decimal_mark
+from ckcv_ray.tables.target import MOST_CLASSES, SPACES, distinct, is_text
+from ckcv_ray.validation import check_choice
+
+ANSWERS = JOIN, APART = "join", "apart"
+MOST_SPELLINGS = 10 * MOST_CLASSES  # of more than this the classes are too many in any case
+MOST_WAYS = 4
+
+RowCounts = dict[str, int]  # rows of each way of writing a class
+
+
+def read_labels(columns: pa.Table, target: str, answer: str = "") -> pa.ChunkedArray:
+    """Return a column of labels; of a text table as what its cells are together, such as whole numbers.
+
+    Args:
+        columns: a table.
+        target: name of its column of labels.
+        answer: "join" to make one class of labels that are written in several ways, called as most of its
+            rows are (of ways as frequent, as the first one, sorted); "apart" to take each way as a class of
+            its own, as text; "" to ask.
+
+    Raises:
+        InputError: labels are written in several ways, and there is no answer.
+    """
+    if answer:
+        check_choice("labels", answer, ANSWERS)
+    cells = Cells(columns.column(target), decimal_mark(columns))
+    if not is_text(cells.stored) or (answer == APART and not cells.written):
+        return infer_column(columns, target)
+    values, codes = distinct(cells.encoded)
+    if len(values) > MOST_SPELLINGS:
+        return infer_column(columns, target)
+    texts, classes = _find_classes(cells, values)
+    rows = np.bincount(codes, minlength=len(values))
+    counts: dict[Any, RowCounts] = defaultdict(lambda: defaultdict(int))
+    for text, name, count in zip(texts, classes, rows.tolist(), strict=True):
+        if name is not None:
+            counts[name][text] += count
+    several = [ways for ways in counts.values() if len(ways) > 1]
+    if not several:
+        return infer_column(columns, target)
+    if answer == APART:
+        return columns.column(target)
+    if not answer:
+        raise InputError(_ask(target, several))
+    called = {name: min(ways, key=lambda text: (-ways[text], text)) for name, ways in counts.items()}
+    names = list(called.values())
+    position = {name: i for i, name in enumerate(called)}
+    written = [None if name is None else position[name] for name in classes]
+    labels = pa.DictionaryArray.from_arrays(pa.array(written, pa.int32()).take(pa.array(codes)), names)
+    return infer_column(columns.set_column(columns.column_names.index(target), target, labels), target)
+
+
+def _find_classes(cells: Cells, values: list[Any]) -> tuple[list[str], list[Any]]:
+    """Return distinct labels without spaces around them, and what is the same for those of one class.
+
+    That is None for a label that is missing.
+    """
+    typed = cells.typed.to_pylist() if cells.written and not is_text(cells.typed.type) else None
+    if typed is not None:  # texts are what their value is, to its last digit
+        texts = ["" if value is None else bare(value) for value in values]
+        return texts, [None if value != value else value for value in [*typed, None]]
+    texts = ["" if value is None else value.strip(SPACES) for value in values]
+    return texts, [None if text.lower() in NO_NAMES else fold_text(text) for text in texts]
+
+
+def _ask(target: str, several: list[RowCounts]) -> str:
+    """Ask whether labels that are written in several ways are one class."""
+    ways = sorted(several[0].items(), key=lambda way: (-way[1], way[0]))
+    shown = [f"{text[:40]!r} ({pluralize(count, 'row')})" for text, count in ways[:MOST_WAYS]]
+    more = f" and {pluralize(len(ways) - MOST_WAYS, 'other')}" if len(ways) > MOST_WAYS else ""
+    rest = f", and {pluralize(len(several) - 1, 'other label')} of several forms" if several[1:] else ""
+    listed = ", ".join(shown) + more if more or len(shown) > 2 else " and ".join(shown)
+    return (
+        f"the target {target!r} has {listed}, which {_compare([text for text, _ in ways])}{rest}: say "
+        "--labels join if they are one class, --labels apart if each is one of its own, or write them alike"
+    )
+
+
+def _compare(texts: list[str]) -> str:
+    """Say what is different between labels that may be one class."""
+    if len({text.casefold() for text in texts}) == 1:
+        return "differ in case alone"
+    if len({"".join(text.split()) for text in texts}) == 1:
+        return "differ in spaces alone"
+    if len({"".join(text.split()).casefold() for text in texts}) == 1:
+        return "differ in case and spaces alone"
+    return "are one value"

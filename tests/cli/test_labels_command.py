@@ -1,0 +1,66 @@
+"""Labels of several forms, and rows without one, on the command line."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from command import Command
+
+ONCE = ("--k", "3", "--n-splits", "3", "--C", "1", "--gamma", "0.1", "--backend", "serial")
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    """Write 60 rows of classes Yes (also YES) and no, of which every tenth has no label."""
+    x = np.random.default_rng(0).normal(size=60)
+    ways = ("Yes", "no", "YES", "no", "Yes", "no")
+    labels = ["" if i % 10 == 9 else ways[i % 6] for i in range(60)]
+    rows = (f"{a + (label != 'no'):.3f},{a * a:.3f},{label}" for a, label in zip(x, labels, strict=True))
+    path = tmp_path / "table.csv"
+    path.write_text("\n".join(["a,b,y", *rows]) + "\n")
+    return path
+
+
+@pytest.mark.parametrize("command", ["run", "evaluate"])
+def test_both_are_asked_about_and_answered(ckcv: Command, command: str, table: Path, tmp_path: Path) -> None:
+    options = ONCE if command == "run" else ("--learner", "tree")
+    asked = (command, table, "--out", tmp_path / "run", *options)
+    code, _, said = ckcv(*asked)
+    assert code == 2
+    assert "'Yes' (20 rows) and 'YES' (10 rows), which differ in case alone: say --labels join" in said
+    code, _, said = ckcv(*asked, "--labels", "join")
+    assert code == 2
+    assert "in row 10: fix them, or leave these rows out with --drop-unlabelled" in said
+    code, _, said = ckcv(*asked, "--labels", "both")
+    assert (code, "choose from join, apart" in said) == (2, True)
+    code, printed, said = ckcv(*asked, "--labels", "join", "--drop-unlabelled")
+    assert code == 0
+    assert "6 rows without 'y' left out: 54 are learned from" in said
+    assert "54 rows" in printed
+
+
+def test_new_rows_are_read_in_every_form(ckcv: Command, table: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    asked = ("run", table, "--out", run, "--labels", "join", "--drop-unlabelled", *ONCE)
+    new = tmp_path / "new.csv"
+    new.write_text("a,b,y\n0.1,0.2,yes\n0.3,0.4,NO\n0.5,0.1,YES\n")
+    code, printed, said = ckcv(*asked, "--test", new, "--json")
+    assert code == 0, said
+    assert json.loads(printed)["test_error"]
+    code, _, said = ckcv("predict", run, new, "--vote")
+    assert (code, "of 3 rows" in said) == (0, True)
+    code, _, said = ckcv("predict", run, table, "--vote")
+    assert (code, "6 rows without a label: not in the error rate" in said) == (0, True)
+    assert ckcv("verify", run, "--test", new)[0] == 0
+
+
+def test_rows_left_out_certify_the_model_on_all_rows(ckcv: Command, table: Path, tmp_path: Path) -> None:
+    asked = ("run", table, "--out", tmp_path / "run", "--labels", "join", "--certify", "holdout", *ONCE)
+    code, _, said = ckcv(*asked, "--drop-unlabelled", "--unlabelled", table)
+    assert code == 0, said
+    assert (tmp_path / "run" / "unlabelled.parquet").exists()
+    other = tmp_path / "other.csv"
+    other.write_text(table.read_text())
+    code, _, said = ckcv(*asked, "--drop-unlabelled", "--unlabelled", other)
+    assert (code, "the unlabelled rows have the column 'y' of the labels" in said) == (2, True)
