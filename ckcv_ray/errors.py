@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 MOST_CHARACTERS = 1500
 MOST_NAMED = 100
-LONGEST_NAME = 200
+MOST_OF_NAME = 200
 LIST_OPTIONS = ("features", "drop", "categorical", "numeric", "date")  # of names of columns
 
 
@@ -49,7 +49,7 @@ def write_option(option: str, name: str) -> str:
     """
     if option in LIST_OPTIONS and (name.strip() != name or any(mark in name for mark in ',"')):
         name = '"{}"'.format(name.replace('"', '""'))
-    said = shlex.quote(cut(name, LONGEST_NAME))
+    said = shlex.quote(cut(name, MOST_OF_NAME))
     return f"--{option}={said}" if said.startswith("-") else f"--{option} {said}"
 
 

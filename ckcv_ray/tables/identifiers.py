@@ -49,15 +49,18 @@ ENTITIES = frozenset(
 )
 NUMBER_WORDS = ("id", "ids", "no", "nr", "num", "number", "key", "code")
 ROW_NAMES = frozenset(("", "row", "rows", "rowname", "rownames", "rownumber", "index", "unnamed", "obs"))
-TIMES = frozenset(
+TIME_NAMES = frozenset(
     ("time", "t", "date", "year", "quarter", "month", "week", "day", "hour", "minute", "second", "age")
 )
 WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 LEAST_SHARED = 1 / 3  # share of rows whose value occurs again, for a column that is named like groups
 MANY_NAMES, MOST_ROWS_OF_NAME = 20, 100  # fewer values of more rows each are kinds of things, and not names
 LEAST_REPEATED = 0.05  # share of rows whose value occurs again, for a column of any name
-FULL = 0.95  # share of a range's numbers that occur
-NEAR, TIMES_NEAR = 10, 20  # numbers that differ by at most so much are near; so many times more are equal
+LEAST_FILLED = 0.95  # share of a range's numbers that occur
+MOST_NEAR, LEAST_TIMES = (
+    10,
+    20,
+)  # numbers that differ by at most so much are near; so many times more are equal
 LEAST_ROUND = ((10, 0.3), (5, 0.5))  # share of numbers that are multiples, from which they are rounded
 MOST_ROWS_SEEN = 20_000  # of a column of any name, to see whether it looks like groups
 LEAST_NUMBERED = 20  # rows: fewer may be numbered by chance, as the steps of a dose are
@@ -76,7 +79,7 @@ def is_row_number(x: Values, name: str) -> bool:
         return False
     words = [word.lower() for word in WORD.findall(name)]
     if len(x) >= LEAST_NUMBERED and x[0] in (0, 1) and np.all(steps == 1):
-        return not any(word in TIMES for word in words)
+        return not any(word in TIME_NAMES for word in words)
     if "".join(words) not in ROW_NAMES and not is_name_of_groups(name):
         return False
     if np.all(steps > 0):
@@ -190,13 +193,13 @@ def _holds_words(columns: pa.Table, name: str) -> bool:
 def _are_names(x: Values) -> bool:
     """Return whether whole numbers x (n,) repeat as names do."""
     values, counts = np.unique(x, return_counts=True)
-    if len(values) >= FULL * (values[-1] - values[0] + 1):
+    if len(values) >= LEAST_FILLED * (values[-1] - values[0] + 1):
         return bool(1 + np.count_nonzero(np.diff(x)) == len(values))
     repeated = values[counts > 1]
     if any(np.mean(repeated % base == 0) >= share for base, share in LEAST_ROUND):
         return False
     pairs = counts * (counts - 1) // 2
     ordered = np.sort(x)
-    until = np.searchsorted(ordered, ordered + NEAR, side="right")
+    until = np.searchsorted(ordered, ordered + MOST_NEAR, side="right")
     near = int((until - np.arange(1, len(x) + 1)).sum() - pairs.sum())
-    return bool(pairs.sum() - pairs.max() >= TIMES_NEAR * near / (2 * NEAR))
+    return bool(pairs.sum() - pairs.max() >= LEAST_TIMES * near / (2 * MOST_NEAR))
