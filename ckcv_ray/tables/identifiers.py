@@ -57,10 +57,7 @@ LEAST_SHARED = 1 / 3  # share of rows whose value occurs again, for a column tha
 MANY_NAMES, MOST_ROWS_OF_NAME = 20, 100  # fewer values of more rows each are kinds of things, and not names
 LEAST_REPEATED = 0.05  # share of rows whose value occurs again, for a column of any name
 LEAST_FILLED = 0.95  # share of a range's numbers that occur
-MOST_NEAR, LEAST_TIMES = (
-    10,
-    20,
-)  # numbers that differ by at most so much are near; so many times more are equal
+MOST_NEAR, LEAST_TIMES = 10, 20  # how far numbers that are near differ; how many times more are equal
 LEAST_ROUND = ((10, 0.3), (5, 0.5))  # share of numbers that are multiples, from which they are rounded
 MOST_ROWS_SEEN = 20_000  # of a column of any name, to see whether it looks like groups
 LEAST_NUMBERED = 20  # rows: fewer may be numbered by chance, as the steps of a dose are

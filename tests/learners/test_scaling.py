@@ -119,8 +119,8 @@ def test_a_run_is_stored_verified_and_says_it(scale: str, task: Task, tmp_path: 
     )
     scaled = scale == "standard" or (scale == "if_encoded" and task is HOLED)
     said = "are standardised in each split for" if scaled else "as they are; --scale standard"
-    assert summarize(loaded).count("scaling        numbers ") == 1
-    assert said in summarize(loaded)
+    assert summarize(loaded, details=True).count("scaling        numbers ") == 1
+    assert said in summarize(loaded, details=True)
 
 
 def test_scores_say_it_too(tmp_path: Path) -> None:
