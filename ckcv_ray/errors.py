@@ -1,10 +1,13 @@
 """The four exceptions, all caught by ``except CKCVError``, and functions that format their messages."""
 
+import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 MOST_CHARACTERS = 1500
 MOST_NAMED = 100
+MOST_OF_NAME = 200
+LIST_OPTIONS = ("features", "drop", "categorical", "numeric", "date")  # of names of columns
 
 
 def plain(text: str) -> str:
@@ -36,6 +39,18 @@ def cut_list(sentences: list[str], rest: str, most: int = MOST_NAMED) -> list[st
 def pluralize(number: int, singular: str, many: str | None = None) -> str:
     """Format a count with its noun in the singular or the plural: "1 class", "3 classes"."""
     return f"{number:,} {singular if number == 1 else many or f'{singular}s'}"
+
+
+def write_option(option: str, name: str) -> str:
+    """Write an option and the name of a column so that a shell reads the name, such as --group 'patient id'.
+
+    Options that take several names read them as a line of a CSV file. A name that is longer than a message
+    can have is cut.
+    """
+    if option in LIST_OPTIONS and (name.strip() != name or any(mark in name for mark in ',"')):
+        name = '"{}"'.format(name.replace('"', '""'))
+    said = shlex.quote(cut(name, MOST_OF_NAME))
+    return f"--{option}={said}" if said.startswith("-") else f"--{option} {said}"
 
 
 class CKCVError(Exception):

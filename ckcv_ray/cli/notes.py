@@ -10,7 +10,7 @@ from ckcv_ray.errors import StoreError, plain, pluralize
 from ckcv_ray.runs.load import environment_changes
 from ckcv_ray.runs.result import Result
 from ckcv_ray.tables.named import is_named
-from ckcv_ray.tables.survey import survey
+from ckcv_ray.tables.survey import list_row_numbers, survey
 from ckcv_ray.tables.task import Task
 
 MOST_SURVEYED = 10_000_000  # cells
@@ -25,6 +25,8 @@ def say_columns(task: Task, held: int = 0) -> None:
         task: the rows to look at.
         held: how many others are held out, and must not be looked at before they certify.
     """
+    for sentence in list_row_numbers(task):
+        say(sentence)
     if is_named(task.source) or task.X.size > MOST_SURVEYED:
         return
     columns = survey(task)

@@ -53,6 +53,7 @@ from ckcv_ray.runs.run import Job, Work, check_job, compute, find_result
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.study import Budget, Execution, Problem, Race, Study
 from ckcv_ray.tables.repeats import count_repeats
+from ckcv_ray.tables.survey import list_row_numbers
 from ckcv_ray.validation import parse_seconds
 
 HOUR, LONG = 3600.0, 600.0
@@ -159,6 +160,8 @@ def plan(
     """
     require_supervision(study.learner)
     problem = Problem.of(study, data.task)
+    for sentence in list_row_numbers(problem.task):
+        say(sentence)
     _say_cautions(problem)
     planned = plan_problem(problem, workers)
     lines = [
@@ -166,6 +169,7 @@ def plan(
         f"{pluralize(planned.sizes, 'fold size')}",
         f"memory         about {planned.bytes_per_worker >> 20:,} MiB per worker",
         f"at most        {duration(planned.seconds_at_most)} on one worker, if no candidate were dropped",
+        *(f"scaling        {sentence}" for sentence in problem.scaling),
     ]
     for count, seconds in planned.seconds_by_workers.items():
         where = "s   about" if count > 1 else "    about"

@@ -306,6 +306,19 @@ class Learner(ABC):
         return False
 
     @property
+    def has_scaling(self) -> bool:
+        """Whether its options say how its numbers are scaled before an estimator is given them."""
+        return False
+
+    @property
+    def scaling(self) -> bool | None:
+        """Whether an encoder standardises its numbers: in each table, in none, or (None) as it suits.
+
+        Then numbers are standardised in tables with gaps, categories or dates, unless trees are fitted.
+        """
+        return None
+
+    @property
     def foreign(self) -> bool:
         """Whether its fits call code of another package, besides scikit-learn and the one that defines it."""
         return False
@@ -368,6 +381,10 @@ class Learner(ABC):
         """
         return self
 
+    def on_unscaled(self) -> Self:
+        """Return the canonical form on a table whose numbers are not scaled unless the learner says so."""
+        return self
+
     def on_encoded(self) -> Self:
         """Return the learner for numbers that an encoder has scaled, and columns of zeros and ones."""
         return self
@@ -421,6 +438,11 @@ class WrappedLearner(Learner):
     def trees(self) -> bool:
         """Whether the learner's models split columns at values."""
         return self.learner.trees
+
+    @property
+    def scaling(self) -> bool | None:
+        """Whether an encoder standardises the learner's numbers."""
+        return self.learner.scaling
 
     @property
     def weighs_rows(self) -> bool:

@@ -33,7 +33,8 @@ GAMMA = Option(
 )
 SCALE = Option(
     lambda name, value: check_choice(name, value, SCALES),
-    "Scaling of the features: standard (fitted on each split's training rows alone) or none.",
+    "Scaling of the features: standard (fitted on each split's training rows alone) or none. An estimator "
+    "that is named by its class is given numbers as they are (none) unless standard is asked for.",
     default_text="standard",
 )
 

@@ -91,6 +91,7 @@ def _summarize_run(result: ResultValues) -> Iterator[str]:
     yield from _describe_reported(result)
     yield f"search         {name_search(result)}"
     yield from _describe_cost(result.execution)
+    yield from (f"scaling        {sentence}" for sentence in problem.scaling)
     yield from (f"note           {sentence}" for sentence in describe_edges(problem, result.setting))
     yield ""
     said = {PROVISIONAL, *certificate.list_cautions(), problem.all_rows.weighting.describe()}
@@ -382,6 +383,7 @@ def _summarize_scores(result: ResultValues) -> Iterator[str]:
         yield f"\n{weights}"
     if about := describe_interval(result):
         yield f"\n{about}"
+    yield from (f"\nScaling: {sentence}." for sentence in result.problem.scaling)
     yield from (f"\n{sentence}" for sentence in list_doubts(result))
     if result.study.choose:
         yield f"\nModel on all {result.task.n:,} rows: {describe_kept(result)}."

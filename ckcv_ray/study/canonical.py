@@ -7,7 +7,7 @@ import hashlib
 import json
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,7 @@ from ckcv_ray.learners.class_weight import BALANCED
 from ckcv_ray.learners.class_weight import NAME as WEIGHTS
 from ckcv_ray.learners.encoding.encoder import expand_dates
 from ckcv_ray.learners.encoding.encoding import Categories, Encoding
+from ckcv_ray.learners.encoding.learner import settle_scaling
 from ckcv_ray.study.certification import AUC, OF_TWO, QUANTITIES, Certification, Holdout, find_member
 from ckcv_ray.study.options import list_parts
 from ckcv_ray.study.study import Study
@@ -60,7 +61,8 @@ def canonicalize_certified(study: Study, task: Task) -> tuple[Study, Index | Non
     held, learned = divide(study, task)
     learning = np.arange(task.n) if held is None else np.delete(np.arange(task.n), held)
     numbers = as_numbers(study.encoding, recode_table(task, learned), learning)
-    study = study.with_learner(study.learner.canonical(numbers))
+    learner = settle_scaling(study.learner.canonical(numbers), study.encoding, learned)
+    study = study.with_learner(learner)
     study = replace(study, search=replace(study.selecting, criterion=study.criterion.on(task.classes)))
     study = _with_folds(study, learned.n_units, task.unit)
     study = _resolve_search(study, learned.n_units)
@@ -98,7 +100,7 @@ def canonicalize_scored(study: Study, task: Task) -> tuple[Study, tuple[Score, .
     numbers = as_numbers(study.encoding, task, np.arange(task.n))
     selects = study.select_by is not None or study.choose != ""
     learner = study.learner if selects else study.learner.usual(expand(task))
-    study = study.with_learner(learner.canonical(numbers))
+    study = study.with_learner(settle_scaling(learner.canonical(numbers), study.encoding, task))
     _check_simplest(study, task)
     if study.choose:
         _check_balance_stored(study)
@@ -186,8 +188,9 @@ def as_numbers(encoding: Encoding, task: Task, learning: Index) -> Task:
     if task.fills is not None:  # there are gaps, in other rows
         _check_effect(encoding, {ColumnKind.NUMBER})
         return task
-    for option, (name, default) in zip(("encode", "fill", "rare"), asdict(Encoding()).items(), strict=True):
-        if (value := getattr(encoding, name)) != default:
+    usual = Encoding()
+    for option, name in (("encode", "categories"), ("fill", "gaps"), ("rare", "rare")):
+        if (value := getattr(encoding, name)) != getattr(usual, name):
             raise InputError(
                 f"{option}={value} has no effect: all columns are numbers without gaps, and are taken as "
                 "they are; leave it out"

@@ -25,7 +25,7 @@ from ckcv_ray.learners import Learner
 from ckcv_ray.learners.balance import balance, compute_share
 from ckcv_ray.learners.base import Fits, Setting
 from ckcv_ray.learners.choice import LABEL
-from ckcv_ray.learners.encoding.learner import encode
+from ckcv_ray.learners.encoding.learner import describe_scaling, encode
 from ckcv_ray.learners.scoring import Scoring
 from ckcv_ray.study.canonical import (
     as_numbers,
@@ -446,6 +446,11 @@ class Problem:
         """What is fitted: the study's learner, after an encoder unless the table is of plain numbers."""
         study = self.study
         return encode(balance(study.learner, study.balancing, self.task), study.encoding, self.task)
+
+    @property
+    def scaling(self) -> list[str]:
+        """Sentences that say how numbers are scaled for learners whose options say so."""
+        return describe_scaling(self.study.learner, self.study.encoding, self.task)
 
     @cached_property
     def n_settings(self) -> int:

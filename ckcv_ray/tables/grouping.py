@@ -4,7 +4,6 @@ A group is known by its number, counted from 0 in the order of first appearance.
 values has no effect on a study, and is not stored.
 """
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -14,40 +13,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 
-from ckcv_ray.errors import InputError
+from ckcv_ray.errors import InputError, write_option
 from ckcv_ray.tables.columns.formats import NO_NAMES
-from ckcv_ray.tables.columns.parse import decode, infer_column, without_gaps
+from ckcv_ray.tables.columns.parse import decode, infer_column, number_values, without_gaps
 from ckcv_ray.tables.readers.files import is_plain
-from ckcv_ray.tables.target import choose_name, is_text
+from ckcv_ray.tables.target import LEAST_GROUPS, choose_name, is_text
 from ckcv_ray.validation import as_array
 
-LEAST_GROUPS = 6
-GROUP_NAMES = ("group", "groups", "group_of_row")
-ENTITIES = frozenset(
-    (
-        "patient",
-        "subject",
-        "customer",
-        "client",
-        "person",
-        "participant",
-        "user",
-        "account",
-        "household",
-        "family",
-        "animal",
-        "donor",
-        "device",
-        "machine",
-        "document",
-        "group",
-    )
-)
-NUMBER_WORDS = ("id", "ids", "no", "nr", "num", "number", "key", "code")
-WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
-LEAST_SHARED = 1 / 3  # share of rows whose value occurs again, for a column to look like groups
-
 Groups = NDArray[np.intp]
+GROUP_NAMES = ("group", "groups", "group_of_row")
 
 
 @dataclass(frozen=True)
@@ -70,16 +44,16 @@ class Grouping:
     question: str = ""
 
     @classmethod
-    def read(cls, columns: pa.Table, name: str | None, known: Iterable[str]) -> "Grouping":
+    def read(cls, columns: pa.Table, name: str | None, question: str = "") -> "Grouping":
         """Return the grouping by a column of a table; without a name each row is its own.
 
-        ``known`` are the columns that are something else, and are not asked about.
+        ``question`` asks about a column that looks like groups, where none is named.
 
         Raises:
             InputError: as for ``group_numbers``.
         """
         if name is None:
-            return cls(columns.num_rows, question=question(columns, known))
+            return cls(columns.num_rows, question=question)
         return cls(columns.num_rows, group_numbers(infer_column(columns, name), name), name)
 
     @property
@@ -157,7 +131,7 @@ def group_numbers(column: pa.ChunkedArray, name: str) -> Groups:
             "for each row that belongs to no other, or leave these rows out"
         )
     try:
-        return renumber(_codes(column))
+        return renumber(number_values(column))
     except pa.ArrowException as error:
         raise InputError(f"column {name!r} cannot be read as groups: {error}") from None
 
@@ -185,7 +159,8 @@ def check_groups(groups: Groups, name: str) -> None:
     if count == len(groups):
         raise InputError(
             f"column {name!r} has a different value in each of the {count:,} rows, so it groups nothing: "
-            f"leave --group out (and --drop {name[:60]}), as bounds for independent rows are closer; or name "
+            f"leave --group out (and {write_option('drop', name)}), as bounds for independent rows are "
+            "closer; or name "
             "the column that says which rows belong together"
         )
 
@@ -208,60 +183,3 @@ def groups_column(groups: ArrayLike, n: int) -> pa.Array:
 def name_of_groups(taken: Iterable[str]) -> str:
     """Return a name for a column of groups that has none, other than those taken."""
     return choose_name(GROUP_NAMES, taken)
-
-
-def question(columns: pa.Table, known: Iterable[str]) -> str:
-    """Ask about the first column that looks as if it named groups; "" if there is none.
-
-    Args:
-        columns: a table.
-        known: names of columns that are something else.
-    """
-    left = [name for name in columns.column_names if name not in set(known)]
-    for name in left:
-        if is_name_of_groups(name) and (count := _count_repeats(infer_column(columns, name))):
-            return (
-                f"column {name[:60]!r} repeats: {count:,} values in {columns.num_rows:,} rows. If rows of "
-                f"one value belong together, such as visits of one patient, say --group {name[:60]}: without "
-                "it nothing here is proven."
-            )
-    return ""
-
-
-def is_name_of_groups(name: str) -> bool:
-    """Return whether a column's name is that of something with several rows: patient, subject_id, userNo."""
-    words = [word.lower() for word in WORD.findall(name)]
-    if not words:
-        return False
-    last, before = words[-1], words[:-1]
-    if last in ENTITIES or last in ("id", "ids", "uid", "pid") or words[0] == "id":
-        return True
-    if last in NUMBER_WORDS and any(word in ENTITIES for word in before):
-        return True
-    return any(last.removesuffix(ending) in ENTITIES for ending in NUMBER_WORDS if last.endswith(ending))
-
-
-def _count_repeats(column: pa.ChunkedArray) -> int:
-    """Return the number of values of a column of text or whole numbers that repeat; 0 if few do."""
-    column = decode(column)
-    kind = column.type
-    if not (is_text(kind) or pa.types.is_integer(kind) or pa.types.is_floating(kind)) or column.null_count:
-        return 0
-    if pa.types.is_floating(kind):
-        values = column.to_numpy()
-        if not np.array_equal(values, np.floor(values)):
-            return 0
-    counts = np.bincount(_codes(column)) if len(column) else np.zeros(0, np.intp)
-    shared = int(counts[counts > 1].sum())
-    enough = np.count_nonzero(counts) >= LEAST_GROUPS and shared >= LEAST_SHARED * len(column)
-    return int(np.count_nonzero(counts)) if enough else 0
-
-
-def _codes(column: pa.ChunkedArray) -> Groups:
-    """Return a number for each row of a column without gaps, the same for equal values alone."""
-    if pa.types.is_floating(column.type):
-        values: NDArray[np.float64] = column.to_numpy() + 0.0  # -0.0 and 0.0 are one number
-        return np.unique(values, return_inverse=True)[1]
-    encoded = column.dictionary_encode().unify_dictionaries().combine_chunks()
-    codes: Groups = encoded.indices.to_numpy(zero_copy_only=False).astype(np.intp)
-    return codes

@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ckcv_ray.tables.columns.types import Column, ColumnKind
-from ckcv_ray.tables.grouping import Groups, is_name_of_groups
+from ckcv_ray.tables.grouping import Groups
+from ckcv_ray.tables.identifiers import DENSE, is_name_of_groups
 from ckcv_ray.tables.target import Rows, unify_zeros
 from ckcv_ray.tables.task import Task
 
 FNV_BASIS, FNV_PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)
-DENSE = 2  # numbers of rows are less than twice as far apart as there are rows
 
 
 class Repeats(NamedTuple):

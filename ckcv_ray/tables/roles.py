@@ -16,8 +16,8 @@ class Roles(NamedTuple):
 
     Attributes:
         target: name of the column to predict; None for the one column named target, y, label or class.
-        features: names of the columns to learn from; None for every column but the target, the groups and the
-            weights.
+        features: names of the columns to learn from; None for every column but the target, the groups, the
+            weights, and those that number the rows.
         drop: names of columns to leave out.
         group: name of the column whose equal values (text, whole numbers) mark rows that belong together.
         numbers: whether the target has numbers to predict, and not classes.

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ckcv_ray.core.arrays import Values
+from ckcv_ray.errors import write_option
 from ckcv_ray.tables.columns.types import Column, ColumnKind
 from ckcv_ray.tables.repeats import numbers_rows
 from ckcv_ray.tables.target import unify_zeros
@@ -34,6 +35,17 @@ class Surveyed(NamedTuple):
     missing: int
     distinct: int
     note: str
+
+
+def list_row_numbers(task: Task) -> list[str]:
+    """Say of each column that numbers the rows that it is not learned from."""
+    named = [
+        f"column {name[:60]!r}" if name.strip() else "a column without a name" for name in task.row_numbers
+    ]
+    return [
+        f"{column} numbers the rows and is not learned from; --features names it if it is meant"
+        for column in named
+    ]
 
 
 def survey(task: Task) -> list[Surveyed]:
@@ -68,7 +80,7 @@ def _notes(task: Task) -> Iterator[str]:
         elif twin != column.name:
             yield f"is a copy of {twin[:60]}"
         elif column.kind is ColumnKind.NUMBER and numbers_rows(x, column):
-            out = f"--drop {column.name[:60]}" if column.name.strip() else "--features"
+            out = write_option("drop", column.name) if column.name.strip() else "--features"
             yield f"seems to number the rows: leave it out with {out}"
         elif column.kind is ColumnKind.CATEGORY and 2 * len(np.unique(x)) > len(x):
             yield "has another text in most rows: is it a number, a date or a name in an unknown form?"

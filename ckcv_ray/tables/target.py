@@ -13,7 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ckcv_ray.core.arrays import Classes, Index
-from ckcv_ray.errors import InputError, pluralize
+from ckcv_ray.errors import InputError, pluralize, write_option
 from ckcv_ray.tables.columns.formats import (
     GAPS,
     NO_NAMES,
@@ -30,6 +30,7 @@ from ckcv_ray.tables.readers.limits import MOST_TABLE_BYTES
 from ckcv_ray.validation import expect
 
 LEAST_OF_CLASS = 2
+LEAST_GROUPS = 6
 MOST_CLASSES = 1_000
 LARGEST = 1e150  # the squares of this number and of its inverse still fit in a float
 SPACES = " \u00a0"
@@ -247,7 +248,7 @@ def check_spread(X: NDArray[np.float64], names: list[str], plain: bool) -> None:
         name, value = names[small[0]], most[small[0]]
         raise InputError(
             f"column {name!r} has no magnitude above {value:g}: at least {1 / LARGEST:g} is needed; "
-            f"change its unit, or leave it out with --drop {name[:60]} or --features"
+            f"change its unit, or leave it out with {write_option('drop', name)} or --features"
         )
 
 

@@ -18,12 +18,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from ckcv_ray.core.arrays import Index
 from ckcv_ray.core.measures import Kind
-from ckcv_ray.errors import InputError, pluralize
+from ckcv_ray.errors import InputError, pluralize, write_option
 from ckcv_ray.tables import named
 from ckcv_ray.tables.columns.parse import find_alike, infer_column, take_in_parts
 from ckcv_ray.tables.columns.schema import NewRows, Schema, format_column
-from ckcv_ray.tables.columns.types import NOTHING_ASKED, DeclaredTypes
+from ckcv_ray.tables.columns.types import NOTHING_ASKED, ColumnKind, DeclaredTypes
 from ckcv_ray.tables.grouping import Grouping, Groups, groups_column, name_of_groups
+from ckcv_ray.tables.identifiers import ask_about_groups, is_row_number
 from ckcv_ray.tables.readers.files import (
     AS_IT_IS,
     SUFFIXES,
@@ -76,6 +77,7 @@ class Task:
         fills: what stands for a gap in each column, (d,), where these rows have none, and others of their
             table do; None where a row with a gap cannot be judged, or ``schema`` says that gaps are known.
         weighting: what rows weigh in fits.
+        row_numbers: names of columns that number the rows, and are not learned from, for display.
     """
 
     X: Rows
@@ -88,6 +90,7 @@ class Task:
     unlabelled: Rows | None = None
     fills: tuple[float, ...] | None = None
     weighting: Weighting = UNWEIGHTED
+    row_numbers: tuple[str, ...] = ()
 
     @classmethod
     def of(
@@ -102,7 +105,8 @@ class Task:
     ) -> "Task":
         """Make a task from X [n, d], y [n] and, if given, groups [n] and weights [n].
 
-        X is a data frame (pandas, polars, Arrow), an array, or a sparse matrix. Rows with equal values in
+        X is a data frame (pandas, polars, Arrow), an array, or a sparse matrix, and all its columns are
+        learned from, also one that numbers the rows. Rows with equal values in
         ``groups`` (text or whole numbers) belong together, such as the visits of one patient; groups are
         independent of each other. ``asked`` says which columns are categories, numbers or dates where their
         values do not. With ``numbers`` y has no labels of classes, but numbers to predict. With
@@ -139,7 +143,8 @@ class Task:
         if sample_weight is not None:
             weight = choose_name(WEIGHT_NAMES, columns.column_names)
             columns = columns.append_column(weight, make_weights_column(sample_weight, len(labels)))
-        task = _from_table(columns, Roles(target, group=group, numbers=numbers, weight=weight), asked)
+        features = [name for name in columns.column_names if name not in (target, group, weight)]
+        task = _from_table(columns, Roles(target, features, None, group, numbers, weight), asked)
         return replace(task, source="arrays")
 
     @classmethod
@@ -152,6 +157,8 @@ class Task:
         allow_singletons: bool = False,
     ) -> "Task":
         """Make a task from a table, checking its columns.
+
+        A column that numbers the rows is not learned from, unless ``roles`` names it among the features.
 
         Args:
             columns: one column for each feature, and the target.
@@ -519,15 +526,49 @@ def _from_table(columns: pa.Table, roles: Roles, asked: DeclaredTypes, known: Sc
         else encode_classes(read_labels(columns, target, asked.labels), target)
     )
     weighting = Weighting.read(columns, roles.weight, asked.thousands)
-    grouping = Grouping.read(columns, roles.group, [target, *filter(None, [roles.weight])])
+    numbering: tuple[str, ...] = ()
+    question = "" if roles.group is not None else ask_about_groups(columns, {target, roles.weight})
+    grouping = Grouping.read(columns, roles.group, question)
     if known is None:
         check_asked(asked, chosen)
         schema, X = Schema.learn(columns, chosen, asked)
-        check_spread(X, chosen, schema.plain)
+        if roles.features is None:
+            schema, X, numbering = _leave_out_row_numbers(schema, X, asked)
+        check_spread(X, list(schema.names), schema.plain)
     else:
         X = _read(columns, chosen, known)
         schema = known.settle(X)
-    return Task(X, y, classes, schema, target, grouping, weighting=weighting)
+    return Task(X, y, classes, schema, target, grouping, weighting=weighting, row_numbers=numbering)
+
+
+def _leave_out_row_numbers(
+    schema: Schema, X: Rows, asked: DeclaredTypes
+) -> tuple[Schema, Rows, tuple[str, ...]]:
+    """Return columns without those that number the rows, and the names of these.
+
+    A column whose kind is said is meant to be learned from.
+
+    Raises:
+        InputError: no other column is left.
+    """
+    said = {name for names in asked.names.values() for name in names}
+    names = tuple(
+        column.name
+        for i, column in enumerate(schema)
+        if column.kind is ColumnKind.NUMBER
+        and column.name not in said
+        and is_row_number(X[:, i], column.name)
+    )
+    if not names:
+        return schema, X, ()
+    kept = [i for i, column in enumerate(schema) if column.name not in names]
+    if not kept:
+        raise InputError(
+            f"no feature is left: column {names[0]!r} numbers the rows; name it with "
+            f"{write_option('features', names[0])} if it is meant"
+        )
+    X = np.ascontiguousarray(X[:, kept])
+    return Schema(tuple(schema[i] for i in kept)).settle(X), X, names
 
 
 def check_alike(columns: pa.Table, name: str) -> None:

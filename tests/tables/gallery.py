@@ -23,7 +23,7 @@ from ckcv_ray.errors import InputError
 from ckcv_ray.tables.columns.types import NOTHING_ASKED, DeclaredTypes
 from ckcv_ray.tables.readers.files import AS_IT_IS, Reading
 from ckcv_ray.tables.roles import Roles
-from ckcv_ray.tables.survey import survey
+from ckcv_ray.tables.survey import list_row_numbers, survey
 from ckcv_ray.tables.task import Task, read
 
 N = 24
@@ -45,7 +45,7 @@ class Exhibit:
         title: what is untidy.
         write: writes it into a folder and returns the file, or the columns themselves.
         target: column of the labels.
-        drop, asked, reading: what the user says, as the options of the command line.
+        drop, features, asked, reading: what the user says, as the options of the command line.
         said: those options, as words.
     """
 
@@ -53,6 +53,7 @@ class Exhibit:
     write: Callable[[Path], Any]
     target: str = "outcome"
     drop: tuple[str, ...] = ()
+    features: tuple[str, ...] | None = None
     asked: DeclaredTypes = NOTHING_ASKED
     reading: Reading = AS_IT_IS
     said: str = ""
@@ -65,7 +66,7 @@ class Exhibit:
         """
         source = self.write(folder)
         columns = source if isinstance(source, pa.Table) else read(source, reading=self.reading).learn
-        return Task.from_table(columns, Roles(self.target, drop=list(self.drop)), self.asked)
+        return Task.from_table(columns, Roles(self.target, self.features, self.drop), self.asked)
 
 
 def text(
@@ -230,6 +231,18 @@ GALLERY = (
     Exhibit("a copy of another column", text(X)),
     Exhibit("an index without a name", text(cells(str), name="")),
     Exhibit("numbers of patients", text(cells(lambda i: str(5000 + 13 * i)), name="patient_id")),
+    Exhibit("numbers of rows, of any name", text(cells(lambda i: str(i + 1)), name="x1")),
+    Exhibit(
+        "numbers of rows, meant",
+        text(cells(str), name="dose"),
+        said="--features x,dose",
+        features=("x", "dose"),
+    ),
+    Exhibit(
+        "numbers of which some repeat",
+        text(cells(lambda i: str(1001 + 37 * (i - i // 7 % 2))), name="sample"),
+    ),
+    Exhibit("a name with a space", text(cells(lambda i: f"P{i // 3}"), name="patient no")),
     Exhibit("visits of patients", text(cells(lambda i: f"P{i // 3}"), name="patient")),
     Exhibit(
         "a column that gives the target away",
@@ -335,6 +348,7 @@ def said_of(exhibit: Exhibit) -> tuple[str, str]:
             return "refused", str(error).replace(f"{folder}/", "")
     kinds = ", ".join(f"{one.name or '(no name)'} {one.kind}" for one in task.schema.columns[-2:])
     notes = [f"{one.name or '(no name)'} {one.note}" for one in survey(task) if one.note]
+    notes += list_row_numbers(task)
     if task.question:
         notes.append(task.question)
     return kinds, "; ".join(notes)

@@ -30,7 +30,7 @@ PAIRS = [
 
 def write(path: Path, cells: list[str], name: str = "y") -> Path:
     """Write a table with a column of these cells, by turns, and the others that a table has."""
-    columns = {"x": [str(i) for i in range(24)], "y": ["0", "2"] * 12}
+    columns = {"x": [str(2 * i) for i in range(24)], "y": ["0", "2"] * 12}
     columns |= {name: [cells[i % len(cells)] for i in range(24)]}
     lines = zip(*columns.values(), strict=True)
     path.write_text("\n".join([",".join(columns), *(",".join(line) for line in lines)]) + "\n")
@@ -100,7 +100,7 @@ def test_cells_are_together_what_arrow_takes_them_for(
     tmp_path: Path, cells: list[str], separator: str
 ) -> None:
     source = tmp_path / "a.csv"
-    table = pa.table({"x": [f"{i}" for i in range(24)], " code ": (cells * 24)[:24]})
+    table = pa.table({"x": [f"{2 * i}" for i in range(24)], " code ": (cells * 24)[:24]})
     csv.write_csv(table, source, csv.WriteOptions(delimiter=separator, quoting_style="needed"))
     columns = read_file(source)
     assert {str(kind) for kind in columns.schema.types} == {"string"}
@@ -115,11 +115,11 @@ def test_cells_are_together_what_arrow_takes_them_for(
 
 def test_typed_sources_keep_text_apart(tmp_path: Path) -> None:
     texts = ["01", "1"] * 12
-    table = pa.table({"x": np.arange(24.0), "y": texts})
+    table = pa.table({"x": np.arange(0.0, 48, 2), "y": texts})
     parquet.write_table(table, tmp_path / "a.parquet")
     feather.write_feather(table, tmp_path / "a.feather")
     book = Workbook()
-    for row in [("x", "y"), *((i, "01" if i % 2 else 1) for i in range(24))]:
+    for row in [("x", "y"), *((2 * i, "01" if i % 2 else 1) for i in range(24))]:
         book.active.append(row)
     book.save(tmp_path / "a.xlsx")
     apart = DeclaredTypes(labels="apart")
@@ -132,7 +132,7 @@ def test_typed_sources_keep_text_apart(tmp_path: Path) -> None:
 
 def test_true_is_no_number_in_a_workbook(tmp_path: Path) -> None:
     book = Workbook()
-    for row in [("x", "y"), *((i, [1.5, 1.0, True][i % 3]) for i in range(24))]:
+    for row in [("x", "y"), *((2 * i, [1.5, 1.0, True][i % 3]) for i in range(24))]:
         book.active.append(row)
     book.save(tmp_path / "a.xlsx")
     assert read_task(tmp_path / "a.xlsx", "y")[0].classes == ("1", "1.5", "True")

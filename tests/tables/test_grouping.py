@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from ckcv_ray import InputError, Task
 from ckcv_ray.tables.columns.schema import Schema
-from ckcv_ray.tables.grouping import Grouping, group_numbers, is_name_of_groups, name_of_groups, renumber
+from ckcv_ray.tables.grouping import Grouping, group_numbers, name_of_groups, renumber
+from ckcv_ray.tables.identifiers import is_name_of_groups
 from ckcv_ray.tables.repeats import count_repeats
 from ckcv_ray.tables.roles import Roles
 

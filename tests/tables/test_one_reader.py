@@ -157,7 +157,7 @@ def test_a_category_is_known_as_it_was_written(
 
 def test_a_label_to_the_base_16_is_known_in_test_rows(tmp_path: Path) -> None:
     file = tmp_path / "t.csv"
-    file.write_text("a,y\n" + "".join(f"{i},{('0x1', '2')[i % 2]}\n" for i in range(N)))
+    file.write_text("a,y\n" + "".join(f"{2 * i},{('0x1', '2')[i % 2]}\n" for i in range(N)))
     columns = read(file).learn
     task = Task.from_table(columns)
     assert task.classes == (1, 2)

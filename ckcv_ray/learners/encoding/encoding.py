@@ -62,17 +62,22 @@ class Encoding:
             what suits the learner.
         gaps: what fills gaps in numbers and dates. A gap in a category is a category.
         rare: share of the training rows below which categories are joined.
+        scaled: whether numbers are standardised; None for all encodings but the ordinal one.
     """
 
     categories: Categories = Categories.AUTO
     gaps: Gaps = Gaps.MEDIAN
     rare: float = RARE
+    scaled: bool | None = None
 
-    def resolve(self, trees: bool) -> "Encoding":
-        """Return the encoding with ``auto`` replaced: trees split numbers, other learners need columns."""
-        if self.categories is not Categories.AUTO:
-            return self
-        return replace(self, categories=Categories.ORDINAL if trees else Categories.ONEHOT)
+    def resolve(self, trees: bool, scaled: bool | None = None) -> "Encoding":
+        """Return the encoding with ``auto`` replaced: trees split numbers, other learners need columns.
+
+        ``scaled`` as for the encoding.
+        """
+        suited = Categories.ORDINAL if trees else Categories.ONEHOT
+        categories = suited if self.categories is Categories.AUTO else self.categories
+        return replace(self, categories=categories, scaled=scaled)
 
     def fit_fills(self, X: Rows) -> tuple[float, ...]:
         """Return what stands for a gap in each column of rows X [rows, d], which have none."""
@@ -119,7 +124,7 @@ class Encoding:
             return []
         fills, gaps = self._find_fills(X), np.isnan(X)
         mean, scale = np.zeros(X.shape[1]), np.ones(X.shape[1])
-        if self.categories is not Categories.ORDINAL:
+        if self.categories is not Categories.ORDINAL if self.scaled is None else self.scaled:
             scaler = StandardScaler().fit(np.where(gaps, fills, X))
             mean, scale = scaler.mean_, scaler.scale_
         parts = fills, gaps.any(axis=0) & np.array(says, np.bool_), mean, scale

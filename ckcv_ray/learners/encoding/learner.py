@@ -39,14 +39,41 @@ ROWS = 1 << 16
 
 
 def encode(learner: Learner, encoding: Encoding, task: Task) -> Learner:
-    """Return what fits a learner to a task: the learner itself if its columns are numbers without gaps."""
-    if task.schema.plain:
+    """Return what fits a learner to a task.
+
+    That is the learner itself if the columns are numbers without gaps, unless it wants them standardised.
+    """
+    if task.schema.plain and not any(single.scaling for single in learner.by_label.values()):
         return learner
     if isinstance(learner, Choice):
         return learner.change_each(lambda single: encode(single, encoding, task))
-    suited = encoding.resolve(learner.trees)
+    suited = encoding.resolve(learner.trees, learner.scaling)
     learner = learner.on_encoded() if suited.categories is Categories.ONEHOT else learner
     return Encoded(learner, suited, task.schema, task.n_classes)
+
+
+def settle_scaling(learner: Learner, encoding: Encoding, task: Task) -> Learner:
+    """Return the canonical form of a learner on a task whose numbers an encoder may or may not scale."""
+    if isinstance(learner, Choice):
+        return learner.change_each(lambda single: settle_scaling(single, encoding, task))
+    ordinal = encoding.resolve(learner.trees).categories is Categories.ORDINAL
+    return learner.on_unscaled() if task.schema.plain or ordinal else learner
+
+
+def describe_scaling(learner: Learner, encoding: Encoding, task: Task) -> list[str]:
+    """Say how numbers are scaled for each learner whose options say so."""
+    sentences = []
+    for label, single in learner.by_label.items():
+        if not single.has_scaling:
+            continue
+        ordinal = encoding.resolve(single.trees).categories is Categories.ORDINAL
+        if not (task.schema.plain or ordinal) if single.scaling is None else single.scaling:
+            sentences.append(f"numbers are standardised in each split for {label}; --scale none leaves them")
+        else:
+            sentences.append(
+                f"numbers are given to {label} as they are; --scale standard standardises them in each split"
+            )
+    return sentences
 
 
 @dataclass(frozen=True)

@@ -48,7 +48,7 @@ from ckcv_ray.learners.sklearn.storable import check_storable
 from ckcv_ray.learners.sklearn.templates import Template, make_template
 from ckcv_ray.tables.target import Label, some
 from ckcv_ray.tables.task import Task
-from ckcv_ray.validation import integer
+from ckcv_ray.validation import check_choice, integer
 
 LEAST_SHARE = 6  # the smallest training set has one part in six of the rows
 CLASS_KINDS = frozenset({Kind.BINARY, Kind.MULTICLASS})
@@ -74,6 +74,15 @@ SAMPLE = Option(
     "Number of settings to draw at random from the learner's values, such as 60.",
     int,
     omit_default=True,
+)
+NONE, STANDARD, IF_ENCODED = "none", "standard", "if_encoded"
+SCALING = {NONE: False, STANDARD: True, IF_ENCODED: None}
+OWN_SCALE = Option(
+    lambda name, value: check_choice(name, value, SCALING),
+    "Scaling of the numbers that the estimator is given: none; standard (fitted on each split's training "
+    "rows alone); or if_encoded, standard in tables with gaps, categories or dates, and else none.",
+    default_text=NONE,
+    before=IF_ENCODED,
 )
 ESTIMATOR = Option(as_spec, "Class of the estimator, such as sklearn.ensemble:RandomForestClassifier.")
 
@@ -354,10 +363,14 @@ class AnyEstimator(WeightedLearner):
 
     Attributes:
         estimator: its class as "module:Class", an object, or its JSON form (``spec``).
+        scale: "none" for numbers as they are, "standard" (fitted only on the training rows of each split), or
+            "if_encoded": "standard" for tables with gaps, categories or dates unless the estimator fits
+            trees, and else "none", which is what studies mean that do not say it.
     """
 
     name = "estimator"
     estimator: Mapping[str, Any] | str | None = option(None, ESTIMATOR)
+    scale: str = option(NONE, OWN_SCALE)
 
     @property
     def spec(self) -> Spec:  # type: ignore[override]
@@ -371,6 +384,20 @@ class AnyEstimator(WeightedLearner):
         from sklearn.base import is_regressor
 
         return NUMBER_KINDS if is_regressor(self.build()) else CLASS_KINDS
+
+    @property
+    def has_scaling(self) -> bool:
+        """Whether its options say how its numbers are scaled."""
+        return True
+
+    @property
+    def scaling(self) -> bool | None:
+        """Whether its numbers are standardised; None if that depends on the table."""
+        return SCALING[self.scale]
+
+    def on_unscaled(self) -> Self:
+        """Return the form that says no more about scales than is needed where the table does not matter."""
+        return replace(self, scale=IF_ENCODED) if self.scale == NONE else self
 
     @property
     def storable(self) -> bool:

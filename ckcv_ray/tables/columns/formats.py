@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
+from ckcv_ray.errors import write_option
+
 NO_NAMES = frozenset(  # what names no label, and no group
     (
         *("", "?", "na", "n/a", "#n/a", "nan", "null", "n.a.", "#na", "#n/a n/a", "<na>", "-nan"),
@@ -203,14 +205,14 @@ def _form_of_amounts(
         (_, first), (_, second), *_ = sorted(units.items())
         raise ColumnError(
             f"has amounts in several units, such as {first!r} and {second!r}: write all in one, or say "
-            f"--categorical {name[:60]}, or {advise_dropping(name)}"
+            f"{write_option('categorical', name)}, or {advise_dropping(name)}"
         )
     form, bad = form_of_numbers([amount.number for amount in amounts], name, comma, thousands)
     if bad:
         example = next(text for text, amount in zip(texts, amounts, strict=True) if amount.number == bad[0])
         raise ColumnError(
             f"has amounts whose points and commas differ in meaning, such as {example!r}: write all in one "
-            f"way, or say --categorical {name[:60]}, or {advise_dropping(name)}"
+            f"way, or say {write_option('categorical', name)}, or {advise_dropping(name)}"
         )
     return f"{amounts[0].unit}{AMOUNTS}{form}"
 
@@ -342,7 +344,7 @@ def form_of_dates(texts: Sequence[str], name: str) -> tuple[str, list[str]]:
         example = next((text for text in texts if first(text) != second(text)), texts[0])
         raise ColumnError(
             f"has dates such as {example!r}, whose month may come first or second: write them as "
-            f"2026-11-23, or say --categorical {name[:60]}, or {advise_dropping(name)}"
+            f"2026-11-23, or say {write_option('categorical', name)}, or {advise_dropping(name)}"
         )
     if fewest and len(bad := [text for text in texts if _iso(text) is None]) < len(fewest):
         return ISO, bad
@@ -388,4 +390,4 @@ def advise_dropping(name: str) -> str:
     """Say how to leave a column out."""
     if not name.strip():
         return "give it a name, or list the others in --features"
-    return f"leave it out with --drop {name[:60]} or --features"
+    return f"leave it out with {write_option('drop', name)} or --features"

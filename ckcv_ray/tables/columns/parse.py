@@ -263,6 +263,16 @@ def _cast(texts: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray | None:
         return None
 
 
+def number_values(column: pa.ChunkedArray) -> NDArray[np.intp]:
+    """Return a number for each row of a column without gaps, the same for equal values alone."""
+    if pa.types.is_floating(column.type):
+        values: Values = column.to_numpy() + 0.0  # -0.0 and 0.0 are one number
+        return np.unique(values, return_inverse=True)[1]
+    encoded = column.dictionary_encode().unify_dictionaries().combine_chunks()
+    codes: NDArray[np.intp] = encoded.indices.to_numpy(zero_copy_only=False).astype(np.intp)
+    return codes
+
+
 def decode(values: pa.ChunkedArray) -> pa.ChunkedArray:
     """Return the values of a column, which may be a dictionary that holds a value, or none, twice.
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ckcv_ray.core.arrays import Values
-from ckcv_ray.errors import InputError, pluralize
+from ckcv_ray.errors import InputError, pluralize, write_option
 from ckcv_ray.tables.columns.formats import (
     LOOKS_LIKE_DATE,
     WRITTEN_DATES,
@@ -306,7 +306,7 @@ def _infer(cells: Cells, name: str, asked: ColumnKind | None) -> Column:
         return Column(name, ColumnKind.CATEGORY, cells.levels)
     if cells.are_dates:
         if asked is ColumnKind.NUMBER:
-            raise ColumnError(f"holds dates, not numbers: leave it out of --numeric {name[:60]}")
+            raise ColumnError(f"holds dates, not numbers: leave it out of {write_option('numeric', name)}")
         if asked is ColumnKind.CATEGORY:
             return Column(name, asked, cells.levels)
         return Column(name, ColumnKind.DATE)
@@ -325,7 +325,8 @@ def _infer_dates(cells: Cells, name: str) -> Column:
     form, bad = form_of_dates(known, name) if known else ("", known)
     if bad or not form:
         raise ColumnError(
-            f"holds numbers, of which not all are dates such as 20261123: leave it out of --date {name[:60]}"
+            "holds numbers, of which not all are dates such as 20261123: leave it out of "
+            f"{write_option('date', name)}"
         )
     return Column(name, ColumnKind.DATE, form=form)
 
@@ -360,8 +361,8 @@ def _infer_text(cells: Cells, name: str, asked: ColumnKind | None) -> Column:
         if wrong <= (1 - MOSTLY) * rows and form:
             raise ColumnError(
                 f"holds numbers and in {pluralize(wrong, 'row')} something else"
-                f"{_such_as(bad, distinct, codes)}: mend it, or say --numeric {name[:60]} (what is none is a "
-                f"gap), --categorical {name[:60]}, or {out}"
+                f"{_such_as(bad, distinct, codes)}: mend it, or say {write_option('numeric', name)} (what is "
+                f"none is a gap), {write_option('categorical', name)}, or {out}"
             )
     if asked is ColumnKind.DATE or LOOKS_LIKE_DATE.match(known[0]):
         form, bad = form_of_dates(known, name)
@@ -372,12 +373,12 @@ def _infer_text(cells: Cells, name: str, asked: ColumnKind | None) -> Column:
             raise ColumnError(
                 f"holds dates and in {pluralize(wrong, 'row')} what is none"
                 f"{_such_as(bad, distinct, codes)}: dates are written as {WRITTEN_DATES}; mend it, or say "
-                f"--categorical {name[:60]}, or {out}"
+                f"{write_option('categorical', name)}, or {out}"
             )
     if len(known) == rows and rows > 2:
         raise ColumnError(
             f"has another text in each of its {pluralize(rows, 'row')}{_such_as(known, distinct, codes)}, "
-            f"of which nothing can be learned: {out}, or say --id {name[:60]} if it names the rows"
+            f"of which nothing can be learned: {out}, or say {write_option('id', name)} if it names the rows"
         )
     return Column(name, ColumnKind.CATEGORY, cells.levels)
 

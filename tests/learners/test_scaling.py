@@ -1,0 +1,148 @@
+"""How numbers are scaled for an estimator of one's own is the study's, and no empty cell changes it."""
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.linear_model import LogisticRegression
+from sklearn.preprocessing import StandardScaler
+
+from ckcv_ray import AnyEstimator, Execution, InputError, Job, Study, load_run
+from ckcv_ray.learners.encoding.learner import Encoded
+from ckcv_ray.reports.summary import summarize
+from ckcv_ray.runs.run import assess, run_job
+from ckcv_ray.runs.verify import verify
+from ckcv_ray.study import Problem
+from ckcv_ray.tables.roles import Roles
+from ckcv_ray.tables.task import Task
+
+SERIAL = Execution("serial")
+N, D = 60, 3
+OWN = "sklearn.linear_model:LogisticRegression"
+TREE = "sklearn.tree:DecisionTreeClassifier"
+X = np.random.default_rng(np.random.SeedSequence(4)).lognormal(3, 2, (N, D))
+Y = (X[:, 0] > np.median(X[:, 0])).astype(int)
+
+
+def make_task(gap: tuple[int, int] | None = None) -> Task:
+    values = X.copy()
+    if gap is not None:
+        values[gap] = np.nan
+    return Task.of(pa.table({f"c{i}": pa.array(x, from_pandas=True) for i, x in enumerate(values.T)}), Y)
+
+
+PLAIN, HOLED = make_task(), make_task((7, 1))
+
+
+def make_study(learner: object = OWN, **options: object) -> Study:
+    return Study.paper(learner=learner, k=(3,), n_splits=3, param={"C": (1.0,)}, **options)
+
+
+def encode(task: Task, train: np.ndarray, **options: object) -> np.ndarray:
+    """Return the numbers that the estimator is given."""
+    learner = Problem.of(make_study(**options), task).learner
+    return learner.encoding.fit(task, train).transform(task.X) if isinstance(learner, Encoded) else task.X
+
+
+@given(
+    st.integers(0, N - 1),
+    st.integers(0, D - 1),
+    st.sampled_from([{}, {"scale": "none"}, {"scale": "standard"}]),
+)
+def test_one_empty_cell_changes_no_other_column(row: int, column: int, options: dict[str, str]) -> None:
+    train = np.arange(0, N, 2)
+    without, holed = encode(PLAIN, train, **options), encode(make_task((row, column)), train, **options)
+    said = row % 2 == 0  # of a gap in a training row a column of its own says where it is
+    kept = [i for i in range(D) if i != column]
+    places = [i + (said and i > column) for i in kept]
+    assert holed[:, places].tobytes() == without[:, kept].tobytes()
+    if not said:  # then the column is that of the other rows, and the gap is filled
+        others = np.arange(N) != row
+        assert holed[others, column].tobytes() == without[others, column].tobytes()
+
+
+def test_numbers_are_scaled_as_the_study_says() -> None:
+    train = np.arange(0, N, 2)
+    assert encode(HOLED, train)[:, 0].tolist() == X[:, 0].tolist()
+    scaled = StandardScaler().fit(X[train]).transform(X)
+    for task in (PLAIN, HOLED):
+        assert encode(task, train, scale="standard")[:, 0].tolist() == scaled[:, 0].tolist()
+    assert encode(PLAIN, train, scale="if_encoded").tolist() == X.tolist()
+    assert encode(HOLED, train, scale="if_encoded")[:, 0].tolist() == scaled[:, 0].tolist()
+
+
+def test_a_study_that_does_not_say_it_means_what_it_did() -> None:
+    stored = make_study().to_json()
+    assert stored["learner"].pop("scale") == "none"
+    earlier = Study.from_json(stored)
+    assert earlier.learner == AnyEstimator({"C": (1.0,)}, estimator=OWN, scale="if_encoded")
+    assert earlier.to_json() == stored
+    assert Study.from_json(make_study().to_json()) == make_study()
+
+
+def test_it_is_stored_where_it_matters_alone() -> None:
+    def find(task: Task, **options: object) -> object:
+        study = Problem.of(make_study(**options), task).study
+        assert Study.from_json(study.to_json()) == study
+        return study.to_json()["learner"].get("scale")
+
+    assert find(PLAIN) is find(PLAIN, scale="none") is find(PLAIN, scale="if_encoded") is None
+    assert find(HOLED) == find(HOLED, scale="none") == "none"
+    assert find(PLAIN, scale="standard") == find(HOLED, scale="standard") == "standard"
+    assert find(HOLED, scale="if_encoded") is None
+    tree = Study.paper(learner=TREE, k=(3,), n_splits=3)
+    assert "scale" not in Problem.of(tree, HOLED).study.to_json()["learner"]
+    several = Study.paper(learner=f"{OWN},linear", k=(3,), n_splits=3)
+    first, second = Problem.of(several, PLAIN).study.to_json()["learner"]["learners"]
+    assert "scale" not in first | second
+    assert Problem.of(several, HOLED).study.to_json()["learner"]["learners"][0]["scale"] == "none"
+
+
+@pytest.mark.parametrize("task", [PLAIN, HOLED], ids=["plain", "holed"])
+@pytest.mark.parametrize("scale", ["none", "standard", "if_encoded"])
+def test_a_run_is_stored_verified_and_says_it(scale: str, task: Task, tmp_path: Path) -> None:
+    if task is PLAIN:  # one learner's numbers are scaled, and those of the other as it scales them
+        study = make_study(
+            [LogisticRegression(max_iter=10_000), "linear"], **{"LogisticRegression.scale": scale}
+        )
+    else:
+        study = make_study(LogisticRegression(max_iter=10_000), scale=scale)
+    result = run_job(Job(study, task, tmp_path / "run"), SERIAL)
+    assert verify(tmp_path / "run").ok
+    loaded = load_run(tmp_path / "run")
+    assert (
+        loaded.predict(task.as_columns(task.X), by="vote").tolist()
+        == result.predict(task.as_columns(task.X), by="vote").tolist()
+    )
+    scaled = scale == "standard" or (scale == "if_encoded" and task is HOLED)
+    said = "are standardised in each split for" if scaled else "as they are; --scale standard"
+    assert summarize(loaded, details=True).count("scaling        numbers ") == 1
+    assert said in summarize(loaded, details=True)
+
+
+def test_scores_say_it_too(tmp_path: Path) -> None:
+    study = Study.without_certification("kfold:3", learner=OWN)
+    result = assess(study, HOLED, tmp_path / "a", SERIAL)
+    assert "Scaling: numbers are given to" in summarize(result)
+    scaled = Study.without_certification("kfold:3", learner=OWN, scale="standard")
+    assert "Scaling: numbers are standardised" in summarize(assess(scaled, HOLED, tmp_path / "b", SERIAL))
+    trees = Study.without_certification("kfold:3", learner=TREE, scale="if_encoded")
+    assert "as they are" in summarize(assess(trees, HOLED, tmp_path / "c", SERIAL))
+    other = Study.without_certification("kfold:3", learner="linear")
+    assert "Scaling" not in summarize(assess(other, HOLED, tmp_path / "d", SERIAL))
+
+
+def test_another_scaling_is_refused() -> None:
+    with pytest.raises(InputError, match="scale='robust'"):
+        AnyEstimator(estimator=OWN, scale="robust")
+
+
+def test_a_column_that_is_no_number_is_left_as_it_is_encoded() -> None:
+    words = pa.table({"a": X[:, 0], "b": X[:, 1], "w": ["u", "v", "w"] * (N // 3), "y": Y})
+    task = Task.from_table(words, Roles("y"))
+    encoded = encode(task, np.arange(N))
+    assert encoded[:, :2].tolist() == X[:, :2].tolist()
+    assert set(encoded[:, 2:].ravel()) == {0.0, 1.0}
