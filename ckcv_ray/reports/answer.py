@@ -8,6 +8,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 from math import ceil, inf
 from textwrap import wrap
+from typing import NamedTuple
 
 from ckcv_ray.claims.baseline import (
     Baseline,
@@ -34,6 +35,57 @@ LONGEST_LABEL = 24  # characters
 MOST_TIMES, STEP = 1_000.0, 1.05  # as many rows as there are: beyond, more rows are no advice
 
 
+class Answer(NamedTuple):
+    """What the first screen says, in a terminal and in a notebook.
+
+    Attributes:
+        verdict: what may be quoted, or why nothing may.
+        sentence: the claim in words; "" if nothing may be quoted.
+        facts: what it rests on: a name and a text each.
+        cautions: what may void it, the gravest first.
+        question: about a column that looks like groups; "" if there is none.
+        advice: how a closer bound can be had.
+        shares: the errors to compare: "proven" at most, "measured" and "baseline"; empty if the first claim
+            is about something else.
+    """
+
+    verdict: str
+    sentence: str
+    facts: tuple[tuple[str, str], ...]
+    cautions: tuple[str, ...]
+    question: str
+    advice: tuple[str, ...]
+    shares: dict[str, float]
+
+
+def make_answer(result: ResultValues) -> Answer:
+    """Return what the first screen says of a study with a certification."""
+    c = result.certificate
+    first, baseline = c.claims.first, select_baseline(c.claims.first, c.sample.baselines)
+    nothing = describe_worthless_bound(first, baseline, c.sample.labels)
+    provisional = [PROVISIONAL] if c.winner.provisional else []
+    gravest_first = dict.fromkeys([*provisional, *c.describe_repeats(), *c.list_cautions()])
+    cautions = tuple(sentence for sentence in gravest_first if sentence not in nothing)
+    facts = (
+        ("measured", _describe_measured(c)),
+        ("baseline", _describe_baseline(c, baseline)),
+        ("proven", _describe_other_claims(c)),
+        ("by class", _describe_classes(c)),
+        ("model", _describe_model(result)),
+        ("weights", result.task.weighting.describe()),
+    )
+    shares = {"proven": first["bound"], "measured": _measure(c), "baseline": baseline["error"]}
+    return Answer(
+        f"Nothing can be quoted yet. {nothing[0]}" if nothing else _describe_verdict(c, bool(cautions)),
+        "" if nothing else COUNTED.sub(".", first["statement"]),
+        tuple((name, text) for name, text in facts if text),
+        cautions,
+        result.problem.all_rows.question,
+        tuple(_advise(c, first, baseline)),
+        shares if first["quantity"] == ERROR else {},
+    )
+
+
 def describe_answer(result: ResultValues, folder: str = "", everything: bool = False) -> list[str]:
     """Return the lines of the first screen of a study with a certification.
 
@@ -42,38 +94,21 @@ def describe_answer(result: ResultValues, folder: str = "", everything: bool = F
         folder: where it is kept, for commands to paste; "" without one.
         everything: whether all cautions are listed, however long they are.
     """
-    c, name = result.certificate, shlex.quote(folder)
-    first, baseline = c.claims.first, select_baseline(c.claims.first, c.sample.baselines)
-    nothing = describe_worthless_bound(first, baseline, c.sample.labels)
-    provisional = [PROVISIONAL] if c.winner.provisional else []
-    gravest_first = dict.fromkeys([*provisional, *c.describe_repeats(), *c.list_cautions()])
-    cautions = [sentence for sentence in gravest_first if sentence not in nothing]
-    question = result.problem.all_rows.question
-    verdict = f"Nothing can be quoted yet. {nothing[0]}" if nothing else _describe_verdict(c, bool(cautions))
-    sentence = "" if nothing else COUNTED.sub(".", first["statement"])
+    answer, name = make_answer(result), shlex.quote(folder)
     above = [
-        *_wrap(verdict),
-        *_wrap(sentence, "  "),
-        *_wrap(_describe_measured(c), "measured"),
-        *_wrap(_describe_baseline(c, baseline), "baseline"),
-        *_describe_other_claims(c),
-        *_wrap(_describe_classes(c), "by class"),
-        *_wrap(_describe_model(result), "model"),
-        *_wrap(result.task.weighting.describe(), "weights"),
+        *_wrap(answer.verdict),
+        *_wrap(answer.sentence, "  "),
+        *(line for fact, text in answer.facts for line in _wrap(text, fact)),
     ]
-    commands = [f"ckcv report {name}", *([] if nothing else [f"ckcv predict {name} NEW.csv"])]
+    commands = [f"ckcv report {name}", *([f"ckcv predict {name} NEW.csv"] if answer.sentence else [])]
     below = [
-        *_wrap(question, "QUESTION"),
-        *(
-            line
-            for i, text in enumerate(_advise(c, first, baseline))
-            for line in _wrap(text, "or" if i else "next")
-        ),
+        *_wrap(answer.question, "QUESTION"),
+        *(line for i, text in enumerate(answer.advice) for line in _wrap(text, "or" if i else "next")),
         *([f"{'then':<{INDENT}}{'; '.join(commands)}"] if folder else []),
     ]
     room = inf if everything else MOST_LINES - len(above) - len(below)
     command = f"ckcv status {name} --details" if folder else "summary(details=True)"
-    return [*above, *_list_cautions(cautions, room, command), *below]
+    return [*above, *_list_cautions(answer.cautions, room, command), *below]
 
 
 def _wrap(text: str, name: str = "") -> list[str]:
@@ -107,20 +142,26 @@ def _describe_verdict(c: Certificate, cautions: bool) -> str:
     return f"{quote}: at most {limit(first)} of {of}, with probability {level}"
 
 
+def _measure(c: Certificate) -> float:
+    """Return the error that was measured of what the first claim is about."""
+    first = c.claims.first
+    if c.sample.groups is not None or first["errors"] is None or not first["rows"]:
+        return c.counts.error
+    return first["errors"] / first["rows"]
+
+
 def _describe_measured(c: Certificate) -> str:
     """Say what was measured of what the first claim is about: an estimate, which the bound allows for."""
-    first = c.claims.first
+    first, figure = c.claims.first, nearest(_measure(c))
     wrong, rows = first["errors"], first["rows"]
     on = "held-out rows" if first["certification"] == Holdout.name else "scored rows"
     if c.sample.groups is not None:
-        return f"{nearest(c.counts.error)} wrong (mean over groups)"
+        return f"{figure} wrong (mean over groups)"
     if wrong is None or not rows:
-        return f"{nearest(c.counts.error)} wrong (mean of the members of F*)"
+        return f"{figure} wrong (mean of the members of F*)"
     if first["quantity"] == ERROR:
-        figure = (
-            f"; the paper's L_EE {at_most(c.winner.l_ee)}" if first["certification"] == Occam.name else ""
-        )
-        return f"{nearest(wrong / rows)} wrong ({wrong:,} of {rows:,} {on}){figure}"
+        paper = f"; the paper's L_EE {at_most(c.winner.l_ee)}" if first["certification"] == Occam.name else ""
+        return f"{figure} wrong ({wrong:,} of {rows:,} {on}){paper}"
     what = "pairs in order" if first["quantity"] == AUC else f"{on} right"
     return f"{nearest(1 - wrong / rows)} ({rows - wrong:,} of {rows:,} {what})"
 
@@ -130,15 +171,15 @@ def _describe_baseline(c: Certificate, baseline: Baseline) -> str:
     return f"{nearest(baseline['error'])} wrong by {name_constant(baseline, c.sample.labels)}{mean}"
 
 
-def _describe_other_claims(c: Certificate) -> list[str]:
-    """Return lines with what is proven besides of the model of the first claim, if there is more."""
+def _describe_other_claims(c: Certificate) -> str:
+    """Say what is proven besides of the model of the first claim; "" if nothing is."""
     first = c.claims.first
     proven = [
         f"{quantity(claim)} at least {limit(claim)}"
         for claim in c.claims
         if claim["quantity"] != ERROR and claim is not first and claim["classifier"] == first["classifier"]
     ]
-    return _wrap(cut("; ".join(proven), 3 * LINE_WIDTH), "proven") if proven else []
+    return cut("; ".join(proven), 3 * LINE_WIDTH)
 
 
 def _describe_classes(c: Certificate) -> str:
@@ -167,11 +208,9 @@ def _describe_model(result: ResultValues) -> str:
 
 def _advise(c: Certificate, first: Claim, baseline: Baseline) -> Iterator[str]:
     """Yield how a closer bound can be had, with what it is expected to be: by rows held out, or by more."""
-    sample, error, delta = c.sample, c.counts.error, first["delta"]
+    sample, error, delta = c.sample, _measure(c), first["delta"]
     if first["quantity"] != ERROR or sample.groups is not None:
         return
-    if first["errors"] is not None and first["rows"]:
-        error = first["errors"] / first["rows"]
     worthless = says_nothing(first["bound"], baseline)
     suited = Suited().canonical(sample.n_rows)
     if worthless and error >= baseline["error"]:

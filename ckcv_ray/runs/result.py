@@ -20,6 +20,7 @@ from ckcv_ray.core.scores import VALUE, Score
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.ensemble import Ensemble, Prediction
 from ckcv_ray.records.record import Records
+from ckcv_ray.reports.card import make_card
 from ckcv_ray.reports.summary import describe_edges, describe_kept, summarize
 from ckcv_ray.reports.values import Entry, ResultValues, format_setting
 from ckcv_ray.study import MOST_SEED, Holdout, find_member
@@ -259,8 +260,10 @@ class Result(ResultValues):
         return f"<Result {self.run_id}: {quantity(first)} {word} {limit(first)}, with probability {level}>"
 
     def _repr_html_(self) -> str:
-        """Return the result for a notebook."""
-        return f"<pre>{escape(self.summary())}</pre>"
+        """Return the result for a notebook: a card with the bound drawn, or the scores."""
+        if self.finished is None:
+            return f"<pre>{escape(self.summary())}</pre>"
+        return make_card(self)
 
     def _describe_winner(self) -> dict[str, Any]:
         """Return the outcome of a study with a certification as JSON values."""

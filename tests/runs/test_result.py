@@ -1,6 +1,7 @@
 """What a result says: its figures, its tables, and itself in words and in a notebook."""
 
 import html
+import re
 import sys
 from dataclasses import replace
 
@@ -147,12 +148,11 @@ def test_a_notebook_shows_the_summary_and_no_markup_of_the_datas() -> None:
     task = blobs(60)
     result = run(task=Task.of(task.X, np.array(LABELS["markup"])[task.y]))
     shown = result._repr_html_()
-    assert shown.startswith("<pre>")
-    assert shown.endswith("</pre>")
-    inside = shown.removeprefix("<pre>").removesuffix("</pre>")
-    assert not set(inside) & set("<>\"'")
-    assert "&lt;script&gt;" in inside
-    assert html.unescape(inside) == result.summary()
+    assert "<script" not in shown
+    assert "&lt;script&gt;" in shown
+    text = unwrap(html.unescape(re.sub(r"<[^>]*>", " ", shown)))
+    for line in unwrap(result.summary()).split(". "):
+        assert all(word in text for word in line.split())
 
 
 def test_it_is_printed_as_its_summary(result: Result) -> None:
