@@ -131,7 +131,8 @@ def main(
                     f"{name:<26}{found.rows:>6} x {found.columns:<4}{found.seconds:>7} s  {found.said}",
                     flush=True,
                 )
-                print(*(f"{'':<26}{question}" for question in found.questions), sep="\n", flush=True)
+                for question in found.questions:
+                    print(f"{'':<26}{question}", flush=True)
     if as_json:
         print(json.dumps({name: found._asdict() for name, found in outcomes.items()}))
     bad = [name for name, found in outcomes.items() if not found.good]
