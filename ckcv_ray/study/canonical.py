@@ -5,7 +5,7 @@ A part is refused in a sentence that says what it is for. All is decided by the 
 
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -52,6 +52,7 @@ def canonicalize_certified(study: Study, task: Task) -> tuple[Study, Index | Non
     _check_weights(study, task)
     _check_balance(study, task)
     _check_balance_stored(study)
+    _check_columns(study, task)
     assert study.certification is not None
     certification = _check_claims(study.certification, study.learner, task).canonical(task.n_units)
     _check_unlabelled(certification, task)
@@ -81,6 +82,7 @@ def canonicalize_scored(study: Study, task: Task) -> tuple[Study, tuple[Score, .
     _check_learner(study, task)
     _check_weights(study, task)
     _check_balance(study, task)
+    _check_columns(study, task)
     names = dict.fromkeys((*study.measure_names, *filter(None, [study.select_by])))
     functions = {name: measure.score(task.kind, task.labelled) for name, measure in study.functions.items()}
     scores = tuple(functions.get(name) or make_score(name, task.kind) for name in names)
@@ -188,14 +190,20 @@ def as_numbers(encoding: Encoding, task: Task, learning: Index) -> Task:
     if task.fills is not None:  # there are gaps, in other rows
         _check_effect(encoding, {ColumnKind.NUMBER})
         return task
+    for option, value in list_given(encoding):
+        raise InputError(
+            f"{option}={value} has no effect: all columns are numbers without gaps, and are taken as they "
+            "are; leave it out"
+        )
+    return task
+
+
+def list_given(encoding: Encoding) -> Iterator[tuple[str, Any]]:
+    """Yield the options that say otherwise than usual how columns are encoded, and their values."""
     usual = Encoding()
     for option, name in (("encode", "categories"), ("fill", "gaps"), ("rare", "rare")):
         if (value := getattr(encoding, name)) != getattr(usual, name):
-            raise InputError(
-                f"{option}={value} has no effect: all columns are numbers without gaps, and are taken as "
-                "they are; leave it out"
-            )
-    return task
+            yield option, value
 
 
 def expand(task: Task) -> Task:
@@ -219,6 +227,24 @@ def _check_effect(encoding: Encoding, kinds: set[ColumnKind]) -> None:
         option, value, reason = "fill", str(encoding.gaps), "no column holds numbers or dates"
     if reason:
         raise InputError(f"{option}={value} has no effect: {reason}; leave it out")
+
+
+def _check_columns(study: Study, task: Task) -> None:
+    """Raise InputError if a learner selects columns that are not there, or if it is said how to encode them."""
+    found = [learner.on_columns(task.schema) is not None for learner in study.learner.by_label.values()]
+    if not any(found) or task.schema.plain:
+        return
+    if study.balancing is Balance.SMOTE:
+        raise InputError(
+            "balance=smote makes rows of numbers, and the learner selects columns by name, as the table has "
+            "them, with categories or gaps: choose balance=up or down"
+        )
+    for option, value in list_given(study.encoding):
+        if all(found):
+            raise InputError(
+                f"{option}={value} has no effect: the learner selects columns by name, and is given them as "
+                "they are; leave it out"
+            )
 
 
 def _check_kind(study: Study, task: Task) -> None:

@@ -169,9 +169,11 @@ class Problem:
             InputError: they cannot.
         """
         unsure = [learner for learner in self.study.learner.by_label.values() if not learner.storable]
-        task = as_numbers(self.study.encoding, self.task, np.arange(self.task.n)) if unsure else self.task
+        numbers = as_numbers(self.study.encoding, self.task, np.arange(self.task.n)) if unsure else self.task
         for learner in unsure:
-            learner.trainer.check_storable(task)
+            found = learner.on_columns(self.task.schema)
+            trainer, task = (learner.trainer, numbers) if found is None else (found.trainer, self.task)
+            trainer.check_storable(task)
 
     @property
     def criterion(self) -> Criterion:
