@@ -50,9 +50,9 @@ def canonicalize_certified(study: Study, task: Task) -> tuple[Study, Index | Non
     """
     _check_kind(study, task)
     _check_weights(study, task)
+    _check_columns(study, task)
     _check_balance(study, task)
     _check_balance_stored(study)
-    _check_columns(study, task)
     assert study.certification is not None
     certification = _check_claims(study.certification, study.learner, task).canonical(task.n_units)
     _check_unlabelled(certification, task)
@@ -81,8 +81,8 @@ def canonicalize_scored(study: Study, task: Task) -> tuple[Study, tuple[Score, .
     """
     _check_learner(study, task)
     _check_weights(study, task)
-    _check_balance(study, task)
     _check_columns(study, task)
+    _check_balance(study, task)
     names = dict.fromkeys((*study.measure_names, *filter(None, [study.select_by])))
     functions = {name: measure.score(task.kind, task.labelled) for name, measure in study.functions.items()}
     scores = tuple(functions.get(name) or make_score(name, task.kind) for name in names)
@@ -138,17 +138,33 @@ def divide(study: Study, task: Task) -> tuple[Index | None, Task]:
     n, certification = task.n_units, study.certification
     units = None if certification is None else certification.canonical(n).draw_held_out(n, study.seed)
     if units is None:
-        return None, task
+        return None, fill_new_rows(study, task)
     held = task.grouping.rows(units)
     learned = task.without(held)
     if learned.schema.plain and not task.schema.plain:
         learned = replace(learned, fills=study.encoding.fit_fills(learned.X))
-    return held, learned
+    return held, fill_new_rows(study, learned)
+
+
+def fill_new_rows(study: Study, learned: Task) -> Task:
+    """Return learning rows with what stands for gaps of others in numbers and dates, where they have none.
+
+    A learner that selects columns by name is given them as they are, and has seen no gap there; others encode
+    each column in every split.
+    """
+    if learned.schema.plain or not any(_selects_columns(study, learned)):
+        return learned
+    known = np.array([not column.levels for column in learned.schema]) & ~np.isnan(learned.X).any(axis=0)
+    if not known.any():
+        return learned
+    fills = np.full(len(known), np.nan)
+    fills[known] = study.encoding.fit_fills(learned.X[:, known])
+    return replace(learned, fills=tuple(fills.tolist()))
 
 
 def recode_table(table: Task, learned: Task) -> Task:
     """Return all rows of a table as its learning rows are understood."""
-    if table.schema == learned.schema:
+    if table.schema == learned.schema and learned.fills is None:
         return table
     X = np.ascontiguousarray(learned.recode(table.X, table))
     unlabelled = None if table.unlabelled is None else learned.recode(table.unlabelled, table)
@@ -231,7 +247,7 @@ def _check_effect(encoding: Encoding, kinds: set[ColumnKind]) -> None:
 
 def _check_columns(study: Study, task: Task) -> None:
     """Raise InputError if a learner selects columns that are not there, or if it is said how to encode them."""
-    found = [learner.on_columns(task.schema) is not None for learner in study.learner.by_label.values()]
+    found = _selects_columns(study, task)
     if not any(found) or task.schema.plain:
         return
     if study.balancing is Balance.SMOTE:
@@ -245,6 +261,11 @@ def _check_columns(study: Study, task: Task) -> None:
                 f"{option}={value} has no effect: the learner selects columns by name, and is given them as "
                 "they are; leave it out"
             )
+
+
+def _selects_columns(study: Study, task: Task) -> list[bool]:
+    """Return for each learner whether it selects columns of a table by name."""
+    return [learner.on_columns(task.schema) is not None for learner in study.learner.by_label.values()]
 
 
 def _check_kind(study: Study, task: Task) -> None:

@@ -24,7 +24,11 @@ from ckcv_ray.validation import quote, suggest
 Spec = dict[str, Any]
 COLUMN_TRANSFORMER, PIPELINE = "sklearn.compose:ColumnTransformer", "sklearn.pipeline:Pipeline"
 TRANSFORMERS = "transformers"
-ENCODERS = frozenset(f"sklearn.preprocessing:{name}Encoder" for name in ("OneHot", "Ordinal", "Target"))
+ENCODERS = {  # of categories, and what they need for one that was never seen
+    "sklearn.preprocessing:OneHotEncoder": 'handle_unknown="ignore"',
+    "sklearn.preprocessing:OrdinalEncoder": 'handle_unknown="use_encoded_value", unknown_value=-1',
+    "sklearn.preprocessing:TargetEncoder": "",
+}
 FILLS = {"sklearn.impute:SimpleImputer": ("most_frequent", "constant")}  # what these give is categories again
 BRANCHES = {  # estimators of which each part is given the rows as they are, and the parameter that holds them
     "sklearn.pipeline:FeatureUnion": "transformer_list",
@@ -74,7 +78,9 @@ MADE = Seen()  # no categories
 def selects_by_name(spec: Spec) -> bool:
     """Return whether an estimator, in its JSON form, selects columns by name or kind."""
     selections = [columns for inside in list_specs(spec) for columns in _list_selections(inside)]
-    return any(_list_names(columns) or (isinstance(columns, Mapping) and KINDS in columns) for columns in selections)
+    return any(
+        _list_names(columns) or (isinstance(columns, Mapping) and KINDS in columns) for columns in selections
+    )
 
 
 def find_columns(spec: Spec, schema: Schema) -> Spec:
@@ -127,6 +133,11 @@ def _check_part(label: str, spec: Spec, seen: Seen) -> Seen:
         return seen.pass_on()
     if path not in ENCODERS:
         _refuse_categories(label, name, seen)
+    elif seen.categories and ENCODERS[path] and params.get("handle_unknown", "error") == "error":
+        raise InputError(
+            f"{label}: rows that are scored may hold categories of {some(seen.categories)} that were never "
+            f"seen, which {name} refuses: give it {ENCODERS[path]}"
+        )
     return MADE
 
 
@@ -157,8 +168,8 @@ def _find_in_transformers(label: str, spec: Spec, seen: Seen) -> tuple[Spec, See
         steps.append([name, placed, found])
         made.append(makes)
         left -= set(chosen)
-    others = _take(seen.columns, sorted(left))
-    remainder, makes = _find_part(f"{label}.remainder", params.get("remainder", NO_STEP[0]), others)
+    remaining = _take(seen.columns, sorted(left))
+    remainder, makes = _find_part(f"{label}.remainder", params.get("remainder", NO_STEP[0]), remaining)
     return _replace(spec, **{TRANSFORMERS: steps, "remainder": remainder}), _join([*made, makes])
 
 

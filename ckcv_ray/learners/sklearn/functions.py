@@ -1,4 +1,4 @@
-"""Values of parameters that JSON has no form for: functions by name, from a closed list, columns and infinity.
+"""Values of parameters that JSON has no form for: functions of a closed list, columns and infinity.
 
     {"function": "numpy:log1p"}     a function; a study that names another one is refused
     {"slice": [0, 3, null]}         columns of a ColumnTransformer

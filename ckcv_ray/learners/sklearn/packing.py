@@ -33,7 +33,12 @@ NEIGHBOURS = (
     "sklearn.neighbors._regression.RadiusNeighborsRegressor",
 )
 TREE = "sklearn.tree._tree.Tree"
-TREE_CLASSES = ("DecisionTreeClassifier", "DecisionTreeRegressor", "ExtraTreeClassifier", "ExtraTreeRegressor")
+TREE_CLASSES = (
+    "DecisionTreeClassifier",
+    "DecisionTreeRegressor",
+    "ExtraTreeClassifier",
+    "ExtraTreeRegressor",
+)
 PREDICTOR = "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor"
 CONSTANT = "sklearn.dummy:DummyClassifier"  # of training rows of a single class
 FUNCTION_NODE = "FunctionNode"
