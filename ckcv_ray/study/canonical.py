@@ -246,7 +246,7 @@ def _check_effect(encoding: Encoding, kinds: set[ColumnKind]) -> None:
 
 
 def _check_columns(study: Study, task: Task) -> None:
-    """Raise InputError if a learner selects columns that are not there, or if it is said how to encode them."""
+    """Raise InputError if a learner selects columns that are not there, or encodes them itself in vain."""
     found = _selects_columns(study, task)
     if not any(found) or task.schema.plain:
         return

@@ -4,6 +4,7 @@ An estimator that selects columns by name is given the columns of the table as t
 with gaps (nan), dates in milliseconds, and of a category the number of its level, in sorted order. It encodes
 them itself, by scikit-learn's encoders of categories, for which a number is as good as the text. Any other
 part of it would take such a number for a quantity, as it would not take the text; so that is refused.
+The boosting libraries are given categories likewise, if one of their estimators asks for them.
 
     {"kinds": ["number"]}     the columns of these kinds, which ``make_column_selector`` asks for
 """
@@ -16,6 +17,7 @@ import numpy as np
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.sklearn.allowed import NO_STEP, list_specs
 from ckcv_ray.learners.sklearn.functions import KINDS, SLICE
+from ckcv_ray.learners.sklearn.libraries import BOOSTERS, CATBOOST, LIGHTGBM, XGBOOST
 from ckcv_ray.tables.columns.schema import Schema
 from ckcv_ray.tables.columns.types import Column
 from ckcv_ray.tables.target import some
@@ -51,6 +53,10 @@ AROUND = {  # estimators that give the rows on as they are, and the parameter th
 }
 
 
+OWN_CATEGORIES = {XGBOOST: "enable_categorical", LIGHTGBM: "categorical_feature", CATBOOST: "cat_features"}
+AUTO = "auto"
+
+
 class Seen(NamedTuple):
     """What a part of an estimator is given.
 
@@ -75,23 +81,63 @@ class Seen(NamedTuple):
 MADE = Seen()  # no categories
 
 
-def selects_by_name(spec: Spec) -> bool:
+def selects_by_name(spec: Mapping[str, Any]) -> bool:
     """Return whether an estimator, in its JSON form, selects columns by name or kind."""
+    if _asks_for_categories(spec):
+        return True
     selections = [columns for inside in list_specs(spec) for columns in _list_selections(inside)]
     return any(
         _list_names(columns) or (isinstance(columns, Mapping) and KINDS in columns) for columns in selections
     )
 
 
-def find_columns(spec: Spec, schema: Schema) -> Spec:
+def find_columns(spec: Spec, schema: Schema) -> Spec | None:
     """Return the JSON form of an estimator with the positions of columns for their names and kinds.
+
+    None of one that selects none, and takes encoded columns.
 
     Raises:
         InputError: there is no such column, the columns are not those of the table where they are selected,
             or a category is given to what would take its number for a quantity.
     """
+    if not selects_by_name(spec):
+        return None
+    if _asks_for_categories(spec):
+        return _find_categories("estimator", spec, schema.columns)
     found, _ = _find_in("estimator", spec, Seen(schema.columns))
     return found
+
+
+def _asks_for_categories(spec: Mapping[str, Any]) -> bool:
+    """Return whether an estimator of a boosting library, by itself, is to treat categories as such."""
+    if (library := BOOSTERS.get(str(spec.get("class")))) is None:
+        return False
+    given = spec.get("params", {}).get(OWN_CATEGORIES[library])
+    return bool(_list_names(given)) if library == LIGHTGBM else bool(given)  # positions are of encoded ones
+
+
+def _find_categories(label: str, spec: Spec, columns: Sequence[Column]) -> Spec | None:
+    """Return an estimator of a boosting library with the positions of the categories.
+
+    None of XGBoost's where there are none, which it need not know.
+
+    Raises:
+        InputError: it does not name a column of categories, or names one of numbers.
+    """
+    library = BOOSTERS[spec["class"]]
+    parameter, every = OWN_CATEGORIES[library], [i for i, column in enumerate(columns) if column.levels]
+    if library == XGBOOST:
+        types = ["c" if column.levels else "q" for column in columns]
+        return _replace(spec, feature_types=types) if every else None
+    label, given = f"{label}.{parameter}", spec["params"][parameter]
+    named = every if given == AUTO else np.ravel(_find_positions(label, given, columns)).tolist()
+    if wrong := sorted({*named} ^ {*every}):
+        raise InputError(
+            f"{label} does not name the columns that hold categories: it differs in "
+            f"{some([columns[i].name for i in wrong])}; name all of these and no others (--categorical makes "
+            "categories of numbers)"
+        )
+    return _replace(spec, **{parameter: named})
 
 
 def _find_in(label: str, spec: Spec, seen: Seen) -> tuple[Spec, Seen]:
@@ -209,7 +255,7 @@ def _place(selection: Any, names: Sequence[str]) -> Any:
     return names.index(selection) if isinstance(selection, str) else int(selection)
 
 
-def _list_selections(spec: Spec) -> Iterator[Any]:
+def _list_selections(spec: Mapping[str, Any]) -> Iterator[Any]:
     """Yield what a ColumnTransformer selects; nothing of another estimator."""
     if spec.get("class") == COLUMN_TRANSFORMER:
         yield from (step[2] for step in spec["params"][TRANSFORMERS])

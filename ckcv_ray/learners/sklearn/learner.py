@@ -28,7 +28,7 @@ from ckcv_ray.learners.class_weight import (
     match_labels,
 )
 from ckcv_ray.learners.sklearn.allowed import list_classes
-from ckcv_ray.learners.sklearn.columns import find_columns, selects_by_name
+from ckcv_ray.learners.sklearn.columns import find_columns
 from ckcv_ray.learners.sklearn.libraries import BOOSTERS
 from ckcv_ray.learners.sklearn.model import BoosterCodec, EstimatorCodec, is_foreign
 from ckcv_ray.learners.sklearn.packing import last_step
@@ -418,6 +418,5 @@ class AnyEstimator(WeightedLearner):
 
     def on_columns(self, schema: Schema) -> Self | None:
         """Return the learner with positions of columns for their names; see ``columns``."""
-        if not selects_by_name(self.spec):
-            return None
-        return replace(self, estimator=find_columns(self.spec, schema))
+        found = find_columns(self.spec, schema)
+        return None if found is None else replace(self, estimator=found)

@@ -338,8 +338,8 @@ def explain_gaps(X: Rows) -> Iterator[None]:
         if not np.isnan(X).any():
             raise
         raise InputError(
-            f"rows have gaps, which the estimator does not take ({str(error).splitlines()[0]}): fill them, or "
-            "put an imputer into the estimator, such as sklearn.impute:SimpleImputer"
+            f"rows have gaps, which the estimator does not take ({str(error).splitlines()[0]}): fill them, "
+            "or put an imputer into the estimator, such as sklearn.impute:SimpleImputer"
         ) from error
 
 

@@ -227,7 +227,7 @@ def _check_columns_of_predictors(boosting: Any, n_features: int) -> None:
     if state.get("_preprocessor") is not None:
         raise ValueError("a tree has categories, and the columns are numbers")
     predictors = [predictor for of_round in state["_predictors"] for predictor in of_round]
-    if not (isinstance(demanded, int) and all(_type_name(one) == PREDICTOR for one in predictors)):
+    if not isinstance(demanded, int) or {*map(_type_name, predictors)} - {PREDICTOR}:
         raise ValueError("a tree has another number of columns than its estimator")
     for predictor in predictors:
         _check_predictor(predictor, demanded)

