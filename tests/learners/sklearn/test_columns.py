@@ -19,7 +19,7 @@ from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler, TargetEncoder
 from sklearn.tree import DecisionTreeClassifier
 
-from ckcv_ray import Execution, Study, evaluate, run
+from ckcv_ray import CKCVClassifier, Execution, Study, evaluate, run
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.sklearn.columns import find_columns
@@ -362,3 +362,9 @@ def test_a_tree_may_see_more_columns_than_the_table_has(tmp_path: Path) -> None:
     options: dict[str, Any] = {"resampling": "kfold:3", "refit": "best", "execution": SERIAL}
     result = evaluate(GAPS, Y, out=tmp_path / "scores", learner=learner, **options)
     assert np.array_equal(load_scores(tmp_path / "scores").predict(GAPS), result.predict(GAPS))
+
+
+def test_a_classifier_of_scikit_learn_selects_by_name() -> None:
+    learner = make_pipeline(select(FILLED), LogisticRegression())
+    fitted = CKCVClassifier(learner=learner, k=3, certify="occam", n_splits=3).fit(GAPS, Y)
+    assert np.mean(fitted.predict(GAPS) != Y) < 0.6
