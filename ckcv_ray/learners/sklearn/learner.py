@@ -418,5 +418,11 @@ class AnyEstimator(WeightedLearner):
 
     def on_columns(self, schema: Schema) -> Self | None:
         """Return the learner with positions of columns for their names; see ``columns``."""
-        found = find_columns(self.spec, schema)
-        return None if found is None else replace(self, estimator=found)
+        if (found := find_columns(self.spec, schema)) is None:
+            return None
+        if self.scale == STANDARD:
+            raise InputError(
+                "scale=standard has no effect: the estimator selects columns by name, and is given them as "
+                "they are; leave it out, and put sklearn.preprocessing:StandardScaler into the estimator"
+            )
+        return replace(self, estimator=found)

@@ -282,6 +282,14 @@ def test_options_of_the_encoding_would_have_no_effect(option: dict[str, Any]) ->
     assert len(several.entries) == 2
 
 
+def test_scales_are_of_the_estimator() -> None:
+    learner = make_pipeline(select(FILLED), LogisticRegression())
+    with pytest.raises(
+        InputError, match="scale=standard has no effect: the estimator selects columns by name"
+    ):
+        evaluate(GAPS, Y, learner=learner, scale="standard", execution=SERIAL)
+
+
 def test_rows_between_categories_are_not_made() -> None:
     learner = make_pipeline(select(), GaussianNB())
     study = replace(Study.without_certification(learner=learner, balance="up"), balance="smote")
