@@ -84,6 +84,8 @@ REVIEWED = (
     "sklearn.gaussian_process.kernels.",
     "sklearn.gaussian_process._gpc.",
     "sklearn.multiclass._ConstantPredictor",
+    "numpy.dtype",  # read from an empty array
+    "sklearn.utils._bunch.Bunch",  # a mapping
 )
 FUNCTIONS = {"FunctionNode", "MethodNode", "PartialNode", "OperatorFuncNode", "ConstructorFromReduceNode"}
 GIVEN = {

@@ -23,6 +23,7 @@ from ckcv_ray.core import options
 from ckcv_ray.core.arrays import Classes, Index
 from ckcv_ray.core.measures import Kind, Measure
 from ckcv_ray.core.scores import Output, Outputs
+from ckcv_ray.tables.columns.schema import Schema
 from ckcv_ray.tables.target import Rows
 from ckcv_ray.tables.task import Task
 
@@ -389,6 +390,16 @@ class Learner(ABC):
         """Return the learner for numbers that an encoder has scaled, and columns of zeros and ones."""
         return self
 
+    def on_columns(self, schema: Schema) -> Self | None:
+        """Return the learner for rows of a table as they are, which are not encoded; None if it has none.
+
+        Of a learner that selects columns by name, and encodes categories itself.
+
+        Raises:
+            InputError: the table has no such columns.
+        """
+        return None
+
     def thinned(self, most: int) -> Self:
         """Return the learner with at most ``most`` values in each list of its options, evenly spaced."""
         return options.thin(self, most)
@@ -467,6 +478,11 @@ class WrappedLearner(Learner):
     def on_encoded(self) -> Self:
         """Return the same wrapped learner for encoded rows."""
         return replace(self, learner=self.learner.on_encoded())
+
+    def on_columns(self, schema: Schema) -> Self | None:
+        """Return the same wrapped learner for rows as they are."""
+        found = self.learner.on_columns(schema)
+        return None if found is None else replace(self, learner=found)
 
 
 def _make_column(values: list[Any]) -> NDArray[Any]:

@@ -5,7 +5,7 @@ A part is refused in a sentence that says what it is for. All is decided by the 
 
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -50,6 +50,7 @@ def canonicalize_certified(study: Study, task: Task) -> tuple[Study, Index | Non
     """
     _check_kind(study, task)
     _check_weights(study, task)
+    _check_columns(study, task)
     _check_balance(study, task)
     _check_balance_stored(study)
     assert study.certification is not None
@@ -80,6 +81,7 @@ def canonicalize_scored(study: Study, task: Task) -> tuple[Study, tuple[Score, .
     """
     _check_learner(study, task)
     _check_weights(study, task)
+    _check_columns(study, task)
     _check_balance(study, task)
     names = dict.fromkeys((*study.measure_names, *filter(None, [study.select_by])))
     functions = {name: measure.score(task.kind, task.labelled) for name, measure in study.functions.items()}
@@ -136,17 +138,33 @@ def divide(study: Study, task: Task) -> tuple[Index | None, Task]:
     n, certification = task.n_units, study.certification
     units = None if certification is None else certification.canonical(n).draw_held_out(n, study.seed)
     if units is None:
-        return None, task
+        return None, fill_new_rows(study, task)
     held = task.grouping.rows(units)
     learned = task.without(held)
     if learned.schema.plain and not task.schema.plain:
         learned = replace(learned, fills=study.encoding.fit_fills(learned.X))
-    return held, learned
+    return held, fill_new_rows(study, learned)
+
+
+def fill_new_rows(study: Study, learned: Task) -> Task:
+    """Return learning rows with what stands for gaps of others in numbers and dates, where they have none.
+
+    A learner that selects columns by name is given them as they are, and has seen no gap there; others encode
+    each column in every split.
+    """
+    if learned.schema.plain or not any(_selects_columns(study, learned)):
+        return learned
+    known = np.array([not column.levels for column in learned.schema]) & ~np.isnan(learned.X).any(axis=0)
+    if not known.any():
+        return learned
+    fills = np.full(len(known), np.nan)
+    fills[known] = study.encoding.fit_fills(learned.X[:, known])
+    return replace(learned, fills=tuple(fills.tolist()))
 
 
 def recode_table(table: Task, learned: Task) -> Task:
     """Return all rows of a table as its learning rows are understood."""
-    if table.schema == learned.schema:
+    if table.schema == learned.schema and learned.fills is None:
         return table
     X = np.ascontiguousarray(learned.recode(table.X, table))
     unlabelled = None if table.unlabelled is None else learned.recode(table.unlabelled, table)
@@ -188,14 +206,20 @@ def as_numbers(encoding: Encoding, task: Task, learning: Index) -> Task:
     if task.fills is not None:  # there are gaps, in other rows
         _check_effect(encoding, {ColumnKind.NUMBER})
         return task
+    for option, value in list_given(encoding):
+        raise InputError(
+            f"{option}={value} has no effect: all columns are numbers without gaps, and are taken as they "
+            "are; leave it out"
+        )
+    return task
+
+
+def list_given(encoding: Encoding) -> Iterator[tuple[str, Any]]:
+    """Yield the options that say otherwise than usual how columns are encoded, and their values."""
     usual = Encoding()
     for option, name in (("encode", "categories"), ("fill", "gaps"), ("rare", "rare")):
         if (value := getattr(encoding, name)) != getattr(usual, name):
-            raise InputError(
-                f"{option}={value} has no effect: all columns are numbers without gaps, and are taken as "
-                "they are; leave it out"
-            )
-    return task
+            yield option, value
 
 
 def expand(task: Task) -> Task:
@@ -219,6 +243,29 @@ def _check_effect(encoding: Encoding, kinds: set[ColumnKind]) -> None:
         option, value, reason = "fill", str(encoding.gaps), "no column holds numbers or dates"
     if reason:
         raise InputError(f"{option}={value} has no effect: {reason}; leave it out")
+
+
+def _check_columns(study: Study, task: Task) -> None:
+    """Raise InputError if a learner selects columns that are not there, or encodes them itself in vain."""
+    found = _selects_columns(study, task)
+    if not any(found) or task.schema.plain:
+        return
+    if study.balancing is Balance.SMOTE:
+        raise InputError(
+            "balance=smote makes rows of numbers, and the learner selects columns by name, as the table has "
+            "them, with categories or gaps: choose balance=up or down"
+        )
+    for option, value in list_given(study.encoding):
+        if all(found):
+            raise InputError(
+                f"{option}={value} has no effect: the learner selects columns by name, and is given them as "
+                "they are; leave it out"
+            )
+
+
+def _selects_columns(study: Study, task: Task) -> list[bool]:
+    """Return for each learner whether it selects columns of a table by name."""
+    return [learner.on_columns(task.schema) is not None for learner in study.learner.by_label.values()]
 
 
 def _check_kind(study: Study, task: Task) -> None:

@@ -31,6 +31,7 @@ from ckcv_ray.study.canonical import (
     as_numbers,
     canonicalize_certified,
     canonicalize_scored,
+    fill_new_rows,
     identify_data,
     on_part,
     recode_table,
@@ -125,6 +126,7 @@ class Problem:
         expect("task", task, Task, "a Task: make one with Task.of(X, y)")
         if study.certification is None:
             study, scores = canonicalize_scored(study, task)
+            task = fill_new_rows(study, task)
             sizes, name = study.resampling.fold_sizes(task.n_units), run_id(study, task.digest)
             made = cls(study, task, task, None, sizes, name, study.resampling, scores)
             if (inner := study.resampling.inner) is not None:
@@ -169,9 +171,11 @@ class Problem:
             InputError: they cannot.
         """
         unsure = [learner for learner in self.study.learner.by_label.values() if not learner.storable]
-        task = as_numbers(self.study.encoding, self.task, np.arange(self.task.n)) if unsure else self.task
+        numbers = as_numbers(self.study.encoding, self.task, np.arange(self.task.n)) if unsure else self.task
         for learner in unsure:
-            learner.trainer.check_storable(task)
+            found = learner.on_columns(self.task.schema)
+            trainer, task = (learner.trainer, numbers) if found is None else (found.trainer, self.task)
+            trainer.check_storable(task)
 
     @property
     def criterion(self) -> Criterion:

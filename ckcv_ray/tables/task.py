@@ -75,7 +75,8 @@ class Task:
         source: where the rows came from, for display.
         unlabelled: rows without labels, (rows, d), which only certify; None if there are none.
         fills: what stands for a gap in each column, (d,), where these rows have none, and others of their
-            table do; None where a row with a gap cannot be judged, or ``schema`` says that gaps are known.
+            table may; nan where a gap stays one. None where a row with a gap cannot be judged, or where the
+            learner knows gaps in every column.
         weighting: what rows weigh in fits.
         row_numbers: names of columns that number the rows, and are not learned from, for display.
     """
@@ -305,9 +306,11 @@ class Task:
 
         A category that these do not hold was never seen, and a gap is filled if they have none anywhere.
         """
-        if table.schema.plain or table.schema == self.schema:
+        if table.schema.plain:
             return rows
-        return self._fill(rows) if self.schema.plain else table.schema.translate(rows, self.schema)
+        if table.schema != self.schema and not self.schema.plain:
+            rows = table.schema.translate(rows, self.schema)
+        return self._fill(rows)
 
     def _fill(self, rows: Rows) -> Rows:
         return rows if self.fills is None else np.where(np.isnan(rows), self.fills, rows)

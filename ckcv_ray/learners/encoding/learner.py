@@ -41,12 +41,15 @@ ROWS = 1 << 16
 def encode(learner: Learner, encoding: Encoding, task: Task) -> Learner:
     """Return what fits a learner to a task.
 
-    That is the learner itself if the columns are numbers without gaps, unless it wants them standardised.
+    That is the learner itself if the columns are numbers without gaps, unless it wants them standardised, or
+    if it selects columns by name, as the table has them.
     """
-    if task.schema.plain and not any(single.scaling for single in learner.by_label.values()):
-        return learner
     if isinstance(learner, Choice):
         return learner.change_each(lambda single: encode(single, encoding, task))
+    if (found := learner.on_columns(task.schema)) is not None:
+        return found
+    if task.schema.plain and not learner.scaling:
+        return learner
     suited = encoding.resolve(learner.trees, learner.scaling)
     learner = learner.on_encoded() if suited.categories is Categories.ONEHOT else learner
     return Encoded(learner, suited, task.schema, task.n_classes)

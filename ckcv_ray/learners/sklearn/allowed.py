@@ -23,7 +23,7 @@ from importlib.resources import files
 from typing import Any, NamedTuple
 
 from ckcv_ray.errors import InputError
-from ckcv_ray.learners.sklearn.functions import FUNCTION, INFINITE, check_function, check_slice
+from ckcv_ray.learners.sklearn.functions import FUNCTION, INFINITE, check_columns, check_function
 from ckcv_ray.validation import quote
 
 LIBRARY = "sklearn"
@@ -127,13 +127,18 @@ def check_setting(name: str, spec: EstimatorSpec, parameter: str, value: Any) ->
 
 def list_classes(spec: Any) -> Iterator[str]:
     """Yield the classes of an estimator in its JSON form and of those inside it, as "module:Class"."""
+    yield from (inside["class"] for inside in list_specs(spec) if isinstance(inside["class"], str))
+
+
+def list_specs(spec: Any) -> Iterator[EstimatorSpec]:
+    """Yield the JSON form of an estimator, and of those inside it."""
     if isinstance(spec, Mapping):
-        if isinstance(spec.get("class"), str):
-            yield spec["class"]
+        if "class" in spec:
+            yield spec
         spec = list(spec.values())
     if isinstance(spec, list | tuple):
         for value in spec:
-            yield from list_classes(value)
+            yield from list_specs(value)
 
 
 def list_parts(paths: Iterator[str]) -> set[str]:
@@ -209,7 +214,7 @@ def _check_step(label: str, step: Any, depth: int) -> None:
         raise InputError(f"{label}.{step[0]}={quote(estimator)} is neither an estimator nor {_say(NO_STEP)}")
     for column in _flatten(label, columns):
         if isinstance(column, Mapping):
-            check_slice(f"{label}.{step[0]}", column)
+            check_columns(f"{label}.{step[0]}", column)
         elif not (_is_plain(column) or isinstance(column, str)):
             raise InputError(
                 f"{label}.{step[0]}: {quote(column)} is neither the number nor the name of a column"

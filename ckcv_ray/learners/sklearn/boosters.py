@@ -111,6 +111,7 @@ class Booster:
         If it is to stop early, a tenth of the rows, drawn by its seed, says when.
         """
         self.n_features_in_ = X.shape[1]
+        X = self._write_categories(X)
         if self.classifies:
             self.classes_, y = np.unique(y, return_inverse=True)
         options: dict[str, Any] = {}
@@ -143,7 +144,7 @@ class Booster:
 
     def predict(self, X: Rows) -> NDArray[Any]:
         """Predict classes or numbers for rows X [rows, d]."""
-        predicted = np.ravel(self.predictor.predict(X, **self._limit))
+        predicted = np.ravel(self.predictor.predict(self._write_categories(X), **self._limit))
         return self.classes_[predicted.astype(np.intp)] if self.classifies else predicted
 
     def predict_proba(self, X: Rows) -> NDArray[np.float64]:
@@ -151,7 +152,7 @@ class Booster:
 
         XGBoost's are of single precision: here they add up to 1 in double precision, in the same order.
         """
-        found = self.predictor.predict_proba(X, **self._limit)
+        found = self.predictor.predict_proba(self._write_categories(X), **self._limit)
         shares = np.asarray(found, np.float64)
         if found.dtype == np.float64:
             return shares
@@ -181,6 +182,17 @@ class Booster:
     @property
     def _limit(self) -> Mapping[str, Any]:
         return {} if self.rounds is None else LIBRARIES[self.library].limit(self.rounds)
+
+    def _write_categories(self, X: Rows) -> Rows:
+        """Return rows [n, d] with numbers of categories as text for CatBoost, which takes no others.
+
+        A gap is a category of its own.
+        """
+        if self.library != CATBOOST or not (named := self.estimator.get_params().get("cat_features")):
+            return X
+        written = X.astype(object)
+        written[:, named] = np.char.mod("%.0f", X[:, named])
+        return written
 
     @property
     def _stops(self) -> bool:

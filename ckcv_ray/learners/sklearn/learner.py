@@ -28,6 +28,7 @@ from ckcv_ray.learners.class_weight import (
     match_labels,
 )
 from ckcv_ray.learners.sklearn.allowed import list_classes
+from ckcv_ray.learners.sklearn.columns import find_columns
 from ckcv_ray.learners.sklearn.libraries import BOOSTERS
 from ckcv_ray.learners.sklearn.model import BoosterCodec, EstimatorCodec, is_foreign
 from ckcv_ray.learners.sklearn.packing import last_step
@@ -46,7 +47,8 @@ from ckcv_ray.learners.sklearn.spec import (
 from ckcv_ray.learners.sklearn.split import SplitFits, takes_weights
 from ckcv_ray.learners.sklearn.storable import check_storable
 from ckcv_ray.learners.sklearn.templates import Template, make_template
-from ckcv_ray.tables.target import Label, some
+from ckcv_ray.tables.columns.schema import Schema
+from ckcv_ray.tables.target import Label
 from ckcv_ray.tables.task import Task
 from ckcv_ray.validation import check_choice, integer
 
@@ -411,28 +413,16 @@ class AnyEstimator(WeightedLearner):
         return any(word in name for word in ("Tree", "Forest", "Boosting"))
 
     def canonical(self, task: Task) -> Self:
-        """Return the canonical form; nothing is fitted.
-
-        Raises:
-            InputError: the estimator selects columns by name.
-        """
-        if names := _list_named_columns(self.build()):
-            raise InputError(
-                f"estimator: it selects columns by name ({some(names)}), and is given numbers without names: "
-                "leave text, gaps and dates to the encoding inside each split, or select by position"
-            )
+        """Return the canonical form; nothing is fitted."""
         return self if task.has_numbers else super().canonical(task)
 
-
-def _list_named_columns(estimator: Any) -> list[str]:
-    """Return the names by which a ColumnTransformer inside an estimator selects columns."""
-    from sklearn.compose import ColumnTransformer
-
-    parts = [estimator, *estimator.get_params(deep=True).values()]
-    transformers = [
-        step for part in parts if isinstance(part, ColumnTransformer) for step in part.transformers
-    ]
-    chosen = [columns for _, _, columns in transformers]
-    ends = [[columns.start, columns.stop] if isinstance(columns, slice) else columns for columns in chosen]
-    listed = [columns if isinstance(columns, list | tuple) else [columns] for columns in ends]
-    return list(dict.fromkeys(name for names in listed for name in names if isinstance(name, str)))
+    def on_columns(self, schema: Schema) -> Self | None:
+        """Return the learner with positions of columns for their names; see ``columns``."""
+        if (found := find_columns(self.spec, schema)) is None:
+            return None
+        if self.scale == STANDARD:
+            raise InputError(
+                "scale=standard has no effect: the estimator selects columns by name, and is given them as "
+                "they are; leave it out, and put sklearn.preprocessing:StandardScaler into the estimator"
+            )
+        return replace(self, estimator=found)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from ckcv_ray.core.arrays import Classes, Values
 from ckcv_ray.core.scores import Output, Outputs
+from ckcv_ray.errors import InputError
 from ckcv_ray.learners.base import STATUSES, Codec, Model, Predicted, Setting, Status, try_model
 from ckcv_ray.learners.foreign import contain, preserve_state
 from ckcv_ray.learners.sklearn.allowed import LIBRARY, list_classes
@@ -52,12 +53,13 @@ class FittedEstimator(Model):
 
         Raises:
             ValueError: the estimator predicts something else than a class number.
+            InputError: a row has a gap, and the estimator takes none.
         """
         if not len(X):
             return Predicted(np.zeros(0, np.int32), np.zeros(0))
         padded = np.concatenate([X, np.repeat(X[-1:], -len(X) % BATCH, axis=0)])
         batches = [padded[i : i + BATCH] for i in range(0, len(padded), BATCH)]
-        with collect_warnings(), guard(self.foreign):
+        with collect_warnings(), guard(self.foreign), explain_gaps(X):
             label = np.concatenate(
                 [predict_classes(self.estimator, rows.copy(), self.n_classes) for rows in batches]
             )
@@ -68,7 +70,7 @@ class FittedEstimator(Model):
 
     def predict_outputs(self, X: Rows, needs: frozenset[Output]) -> Outputs:
         """Return the estimator's outputs for rows X [rows, d], all at once; each call gets a copy of them."""
-        with collect_warnings(), guard(self.foreign):
+        with collect_warnings(), guard(self.foreign), explain_gaps(X):
             if not self.n_classes:
                 return Outputs(value=predict_values(self.estimator, X.copy()))
             label = predict_classes(self.estimator, X.copy(), self.n_classes)
@@ -321,6 +323,24 @@ def collect_warnings() -> Iterator[list[warnings.WarningMessage]]:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         yield caught
+
+
+@contextmanager
+def explain_gaps(X: Rows) -> Iterator[None]:
+    """Say that rows have gaps where an estimator that selects columns by name, and so sees them, fails.
+
+    Raises:
+        InputError: it does.
+    """
+    try:
+        yield
+    except ValueError as error:
+        if not np.isnan(X).any():
+            raise
+        raise InputError(
+            f"rows have gaps, which the estimator does not take ({str(error).splitlines()[0]}): fill them, "
+            "or put an imputer into the estimator, such as sklearn.impute:SimpleImputer"
+        ) from error
 
 
 def _predict_probability(estimator: Any, X: Rows, n_classes: int) -> NDArray[np.float64]:

@@ -32,6 +32,14 @@ NEIGHBOURS = (
     "sklearn.neighbors._regression.KNeighborsRegressor",
     "sklearn.neighbors._regression.RadiusNeighborsRegressor",
 )
+TREE = "sklearn.tree._tree.Tree"
+TREE_CLASSES = (
+    "DecisionTreeClassifier",
+    "DecisionTreeRegressor",
+    "ExtraTreeClassifier",
+    "ExtraTreeRegressor",
+)
+PREDICTOR = "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor"
 CONSTANT = "sklearn.dummy:DummyClassifier"  # of training rows of a single class
 FUNCTION_NODE = "FunctionNode"
 LOADERS = {"SetNode", "BytesNode", "DefaultDictNode", "MaskedArrayNode"}  # of estimators of somebody's own
@@ -195,9 +203,34 @@ def _check_tree(tree: Any, n_features: int) -> None:
     state = tree.__getstate__()
     nodes = state["nodes"]
     leaf = nodes["left_child"] == -1
-    if int(tree.n_features) > n_features or state["max_depth"] < 0:
-        raise ValueError("a tree has more features than there are columns")
-    _check_nodes(nodes["left_child"], nodes["right_child"], nodes["feature"], leaf, n_features)
+    if state["max_depth"] < 0:
+        raise ValueError("a tree has no depth")
+    _check_nodes(nodes["left_child"], nodes["right_child"], nodes["feature"], leaf, int(tree.n_features))
+
+
+def _check_columns_of_tree(owner: Any, n_features: int) -> None:
+    """Check a tree against the number of columns that scikit-learn demands of the rows that it is given.
+
+    In a pipeline that may be more than those of the table.
+    """
+    state = vars(owner)
+    if (tree := state.get("tree_")) is None:  # it is not fitted, and holds parameters alone
+        return
+    if _type_name(tree) != TREE or not _is_demanded(state, int(tree.n_features)):
+        raise ValueError("a tree has another number of columns than its estimator")
+
+
+def _check_columns_of_predictors(boosting: Any, n_features: int) -> None:
+    """Check the trees of boosting by histograms as those of others, whose columns it alone knows."""
+    state = vars(boosting)
+    demanded = state.get("n_features_in_")
+    if state.get("_preprocessor") is not None:
+        raise ValueError("a tree has categories, and the columns are numbers")
+    predictors = [predictor for of_round in state["_predictors"] for predictor in of_round]
+    if not isinstance(demanded, int) or {*map(_type_name, predictors)} - {PREDICTOR}:
+        raise ValueError("a tree has another number of columns than its estimator")
+    for predictor in predictors:
+        _check_predictor(predictor, demanded)
 
 
 def _check_predictor(predictor: Any, n_features: int) -> None:
@@ -205,6 +238,11 @@ def _check_predictor(predictor: Any, n_features: int) -> None:
     if np.any(nodes["is_categorical"]):
         raise ValueError("a tree has categories, and the columns are numbers")
     _check_nodes(nodes["left"], nodes["right"], nodes["feature_idx"], leaf, n_features)
+
+
+def _is_demanded(state: Mapping[str, Any], columns: int) -> bool:
+    """Return whether an estimator refuses rows of another number of columns."""
+    return isinstance(state.get("n_features_in_"), int) and state["n_features_in_"] == columns
 
 
 def _check_neighbours(state: Mapping[str, Any], n_features: int) -> None:
@@ -243,11 +281,14 @@ def _check_stages(boosting: Any, n_features: int) -> None:
     stages, per_stage = state["estimators_"], state["n_trees_per_iteration_"]
     if not (isinstance(stages, np.ndarray) and stages.ndim == 2 and stages.shape[1] == per_stage):
         raise ValueError("its trees are not those of its classes")
+    if not all(_is_demanded(vars(tree), vars(stages[0, 0]).get("n_features_in_")) for tree in stages.flat):
+        raise ValueError("a tree has another number of columns than its estimator")
 
 
 def _check_powers(powers: Any, n_features: int) -> None:
-    degree = vars(powers)["degree"]
+    degree, demanded = vars(powers)["degree"], vars(powers).get("n_features_in_")
     most = max(degree) if isinstance(degree, tuple | list) else degree
+    n_features = max(n_features, demanded) if isinstance(demanded, int) else n_features
     if (
         not isinstance(most, int)
         or comb(n_features + min(most, MOST_TABLE_COLUMNS), n_features) > MOST_TABLE_COLUMNS
@@ -256,8 +297,14 @@ def _check_powers(powers: Any, n_features: int) -> None:
 
 
 CHECKS: dict[str, Callable[[Any, int], None]] = {  # by exact type
-    "sklearn.tree._tree.Tree": _check_tree,
-    "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor": _check_predictor,
+    TREE: _check_tree,
+    **{f"sklearn.tree._classes.{name}": _check_columns_of_tree for name in TREE_CLASSES},
+    **{
+        f"sklearn.ensemble._hist_gradient_boosting.gradient_boosting.HistGradientBoosting{kind}": (
+            _check_columns_of_predictors
+        )
+        for kind in ("Classifier", "Regressor")
+    },
     "sklearn.svm._classes.SVC": _check_support,
     "sklearn.svm._classes.NuSVC": _check_support,
     "sklearn.svm._classes.SVR": _check_support,

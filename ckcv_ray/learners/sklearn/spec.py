@@ -241,6 +241,10 @@ def _to_json(name: str, value: Any) -> Any:
         return value
     if isinstance(value, list | tuple):
         return [_to_json(name, item) for item in value]
+    if not isinstance(value, type) and hasattr(
+        value, "tolist"
+    ):  # an array, or the names of a frame's columns
+        return _to_json(name, value.tolist())
     if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
         return {key: _to_json(f"{name}.{key}", item) for key, item in value.items()}
     if hasattr(value, "get_params") and not isinstance(value, type):

@@ -144,12 +144,6 @@ def test_ends_of_a_slice_may_be_numbers_of_numpy() -> None:
     assert as_spec("estimator", given) == as_spec("estimator", ESTIMATORS["slice"])
 
 
-def test_a_slice_of_names_is_refused_as_names_are() -> None:
-    named = make_pipeline(ColumnTransformer([("a", StandardScaler(), slice("x", "z"))]), GaussianNB())
-    with pytest.raises(InputError, match=r"selects columns by name \(x, z\)"):
-        evaluate(X, Y, learner=named, execution=SERIAL)
-
-
 def test_infinity_in_the_grid_of_a_search_is_a_number() -> None:
     inner = LogisticRegression()
     made = build(as_spec("estimator", GridSearchCV(inner, {"C": [1e-6, np.inf]})))

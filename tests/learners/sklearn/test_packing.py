@@ -10,8 +10,17 @@ from typing import Any
 import numpy as np
 import pytest
 import skops.io
+from sklearn.base import clone
 from sklearn.datasets import make_classification
+from sklearn.ensemble import (
+    GradientBoostingClassifier,
+    HistGradientBoostingClassifier,
+    RandomForestClassifier,
+)
 from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MinMaxScaler, PolynomialFeatures
+from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils import all_estimators
 
 from ckcv_ray.learners.sklearn.named import NAMED, Boosting, Forest, Tree
@@ -122,6 +131,63 @@ def test_a_tree_that_leaves_its_arrays_is_refused(name: str) -> None:
     assert unpack(forged(content, lambda nodes: None, field), 5) is not None
     with pytest.raises(ValueError, match="a tree "):
         unpack(forged(content, put(field, value), field), 5)
+
+
+def change_columns(estimator: Any) -> None:
+    estimator.n_features_in_ = 6
+
+
+def share_tree(estimator: Any) -> None:
+    estimator.tree_ = MinMaxScaler()
+
+
+def change_stage(estimator: Any) -> None:
+    estimator.estimators_[1, 0].n_features_in_ = 6
+
+
+def drop_columns(estimator: Any) -> None:
+    del estimator.n_features_in_
+
+
+def make_categories(estimator: Any) -> None:
+    estimator._preprocessor = MinMaxScaler()
+
+
+def hold_other(estimator: Any) -> None:
+    estimator._predictors[0][0] = MinMaxScaler()
+
+
+def change_first_tree(estimator: Any) -> None:
+    estimator.estimators_[0].n_features_in_ = 6
+
+
+SMALL = GradientBoostingClassifier(n_estimators=2)
+HISTOGRAMS = HistGradientBoostingClassifier(max_iter=2)
+COLUMNS = {
+    "a tree of other columns": (DecisionTreeClassifier(), change_columns),
+    "a tree that is none": (DecisionTreeClassifier(), share_tree),
+    "a tree without columns": (DecisionTreeClassifier(), drop_columns),
+    "a tree of a forest": (RandomForestClassifier(2), change_first_tree),
+    "a stage of boosting": (SMALL, change_stage),
+    "histograms of no columns": (HISTOGRAMS, drop_columns),
+    "histograms of categories": (HISTOGRAMS, make_categories),
+    "no histogram": (HISTOGRAMS, hold_other),
+}
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+def test_a_tree_that_is_given_other_columns_than_it_tests_is_refused(name: str) -> None:
+    estimator, change = COLUMNS[name]
+    fitted = clone(estimator).set_params(random_state=0).fit(X, Y)
+    assert unpack(pack(fitted), 5) is not None
+    change(fitted)
+    with pytest.raises(ValueError, match="a tree has "):
+        unpack(pack(fitted), 5)
+
+
+def test_trees_may_be_of_more_columns_than_the_table_in_a_pipeline() -> None:
+    fitted = make_pipeline(PolynomialFeatures(), PolynomialFeatures(), RandomForestClassifier(2)).fit(X, Y)
+    assert np.array_equal(unpack(pack(fitted), 5).predict(X), fitted.predict(X))
 
 
 def other_schema(content: bytes, change: Callable[[Any], Any]) -> bytes:

@@ -6,8 +6,15 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn.datasets import load_breast_cancer
-from sklearn.ensemble import StackingClassifier, VotingClassifier
+from sklearn.ensemble import (
+    ExtraTreesClassifier,
+    GradientBoostingClassifier,
+    HistGradientBoostingClassifier,
+    StackingClassifier,
+    VotingClassifier,
+)
 from sklearn.feature_selection import RFE, SelectFromModel, SelectKBest, f_classif, mutual_info_classif
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import FixedThresholdClassifier, GridSearchCV, TunedThresholdClassifierCV
 from sklearn.naive_bayes import GaussianNB
@@ -37,18 +44,25 @@ STORED = {
     "PolynomialFeatures": make_pipeline(PolynomialFeatures(), StandardScaler(), GaussianNB()),
     "FunctionTransformer": make_pipeline(FunctionTransformer(np.sqrt), GaussianNB()),
     "FixedThresholdClassifier": FixedThresholdClassifier(GaussianNB(), threshold=0.3),
+    "VotingClassifier": VotingClassifier(TWO),
+    "soft VotingClassifier": VotingClassifier(TWO, voting="soft", weights=[1, 2]),
+    "StackingClassifier": StackingClassifier(TWO, GaussianNB(), cv=2),
+    "StackingClassifier of its rows": StackingClassifier(TWO, GaussianNB(), cv=2, passthrough=True),
+    "KBinsDiscretizer": make_pipeline(
+        KBinsDiscretizer(2, quantile_method="averaged_inverted_cdf"), LogisticRegression()
+    ),
+    "SimpleImputer": make_pipeline(SimpleImputer(add_indicator=True), GaussianNB()),
+    "trees of polynomials": make_pipeline(PolynomialFeatures(), GradientBoostingClassifier(n_estimators=2)),
+    "forest of polynomials": make_pipeline(PolynomialFeatures(), ExtraTreesClassifier(n_estimators=2)),
+    "histograms of polynomials": make_pipeline(
+        PolynomialFeatures(), HistGradientBoostingClassifier(max_iter=2)
+    ),
 }
 REFUSED = {
-    "VotingClassifier": (VotingClassifier(TWO), "LabelEncoder"),
-    "StackingClassifier": (StackingClassifier(TWO, GaussianNB(), cv=2), "LabelEncoder"),
     "TunedThresholdClassifierCV": (TunedThresholdClassifierCV(GaussianNB(), cv=2), "function"),
     "GridSearchCV": (
         GridSearchCV(DecisionTreeClassifier(), {"max_depth": [1, 2]}, cv=2),
         "MaskedArray",
-    ),
-    "KBinsDiscretizer": (
-        make_pipeline(KBinsDiscretizer(2, quantile_method="averaged_inverted_cdf"), LogisticRegression()),
-        "dtype",
     ),
     "SplineTransformer": (make_pipeline(SplineTransformer(3), GaussianNB()), "function"),
 }

@@ -1,0 +1,378 @@
+"""Columns selected by name: the estimator is given the columns of the table as they are."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.compose import ColumnTransformer, TransformedTargetRegressor, make_column_selector
+from sklearn.ensemble import BaggingClassifier, RandomForestClassifier, VotingClassifier
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.model_selection import GridSearchCV, cross_val_predict
+from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
+from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler, TargetEncoder
+from sklearn.tree import DecisionTreeClassifier
+
+from ckcv_ray import CKCVClassifier, Execution, Study, evaluate, run
+from ckcv_ray.core.schedule import Stage
+from ckcv_ray.errors import InputError
+from ckcv_ray.learners.sklearn.columns import find_columns
+from ckcv_ray.learners.sklearn.learner import AnyEstimator
+from ckcv_ray.learners.sklearn.spec import as_spec
+from ckcv_ray.learners.sklearn.split import fit_model
+from ckcv_ray.runs.load import load_run, load_scores
+from ckcv_ray.runs.verify import verify
+from ckcv_ray.study.problem import OUTER, Problem
+from ckcv_ray.tables.columns.schema import Schema
+from ckcv_ray.tables.columns.types import Column, ColumnKind
+from ckcv_ray.tables.task import Task
+
+SERIAL = Execution("serial")
+RNG = np.random.default_rng(0)
+N = 90
+TABLE = pd.DataFrame(
+    {
+        "age": RNG.normal(50.0, 10.0, N),
+        "dose": RNG.normal(size=N),
+        "ward": RNG.choice(["east", "north", "west"], N),
+        "inf": RNG.choice(["no", "yes"], N),
+    }
+)
+Y = np.where((TABLE["age"] > 50) ^ (TABLE["ward"] == "west"), "ill", "well")
+GAPS = TABLE.copy()
+GAPS.loc[[3, 40], "age"] = np.nan
+GAPS.loc[[5, 41], "ward"] = None
+ONE_HOT = OneHotEncoder(handle_unknown="ignore")
+ORDINAL = OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1, encoded_missing_value=-2)
+SCALED = StandardScaler()
+FILLED = make_pipeline(SimpleImputer(add_indicator=True), StandardScaler())
+NUMBERS, CATEGORIES = ["age", "dose"], ["ward", "inf"]
+
+
+def select(numbers: Any = SCALED, categories: Any = ONE_HOT, **more: Any) -> ColumnTransformer:
+    return ColumnTransformer([("num", numbers, NUMBERS), ("cat", categories, CATEGORIES)], **more)
+
+
+SELECTIONS: dict[str, Any] = {
+    "linear": make_pipeline(select(FILLED), LogisticRegression()),
+    "forest": make_pipeline(select(FILLED, ORDINAL), RandomForestClassifier(3, random_state=0)),
+    "filled categories": make_pipeline(
+        select(FILLED, make_pipeline(SimpleImputer(strategy="most_frequent"), ONE_HOT)), LogisticRegression()
+    ),
+    "remainder": make_pipeline(
+        ColumnTransformer([("num", FILLED, NUMBERS)], remainder=ONE_HOT), LogisticRegression()
+    ),
+    "rest left out": make_pipeline(ColumnTransformer([("num", FILLED, slice("age", "dose"))]), GaussianNB()),
+    "nested": make_pipeline(
+        ColumnTransformer([("all", select(FILLED), NUMBERS + CATEGORIES)]), LogisticRegression()
+    ),
+    "an index": make_pipeline(ColumnTransformer([("num", FILLED, TABLE.columns[:2])]), GaussianNB()),
+    "two branches": make_pipeline(
+        FeatureUnion([("one", select(FILLED)), ("two", ColumnTransformer([("num", FILLED, ["age"])]))]),
+        LogisticRegression(),
+    ),
+}
+KIND = ColumnTransformer(
+    [
+        ("num", FILLED, make_column_selector(dtype_include="number")),
+        ("cat", ONE_HOT, make_column_selector(dtype_exclude=[np.number, "datetime"])),
+    ]
+)
+
+
+def pooled_error(result: Any) -> float:
+    return float(result.figures(result.entries[0], result.scores[0]).pooled)
+
+
+@pytest.mark.parametrize("name", SELECTIONS)
+def test_it_is_scored_stored_and_predicts_as_scikit_learn(name: str, tmp_path: Path) -> None:
+    learner = SELECTIONS[name]
+    options: dict[str, Any] = {"resampling": "kfold:3", "refit": "best", "execution": SERIAL}
+    result = evaluate(GAPS, Y, out=tmp_path / "scores", learner=learner, **options)
+    splits = [result.problem.rows(Stage.SELECT, OUTER, i) for i in range(3)]
+    assert pooled_error(result) == pytest.approx(np.mean(cross_val_predict(learner, GAPS, Y, cv=splits) != Y))
+    assert np.array_equal(result.predict(GAPS), learner.fit(GAPS, Y).predict(GAPS))
+    assert np.array_equal(load_scores(tmp_path / "scores").predict(GAPS), result.predict(GAPS))
+
+
+def test_kinds_are_those_of_the_names() -> None:
+    options: dict[str, Any] = {"resampling": "kfold:3", "measure": "log_loss", "execution": SERIAL}
+    by_kind = evaluate(GAPS, Y, learner=make_pipeline(KIND, LogisticRegression()), **options)
+    by_name = evaluate(GAPS, Y, learner=SELECTIONS["linear"], **options)
+    assert pooled_error(by_kind) == pooled_error(by_name)
+    assert as_spec("estimator", as_spec("estimator", make_pipeline(KIND, GaussianNB()))) == as_spec(
+        "estimator", make_pipeline(KIND, GaussianNB())
+    )
+
+
+def test_a_table_of_numbers_alone_has_names_too() -> None:
+    learner = make_pipeline(ColumnTransformer([("one", "passthrough", ["dose"])]), GaussianNB())
+    numbers = TABLE[NUMBERS]
+    result = evaluate(numbers, Y, learner=learner, resampling="kfold:3", execution=SERIAL)
+    alone = evaluate(TABLE[["dose"]], Y, learner=GaussianNB(), resampling="kfold:3", execution=SERIAL)
+    assert pooled_error(result) == pooled_error(alone)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("certify", ["holdout", "occam"])
+def test_a_certified_run_is_stored_read_and_verified(certify: str, tmp_path: Path) -> None:
+    study = Study.of(learner=SELECTIONS["forest"], k=(3, 5), n_splits=3, certify=certify)
+    result = run(study, GAPS, Y, tmp_path / "run", SERIAL)
+    loaded = load_run(tmp_path / "run")
+    assert np.array_equal(loaded.predict(GAPS, by="vote"), result.predict(GAPS, by="vote"))
+    assert verify(tmp_path / "run", refit=1.0, execution=SERIAL).differences == []
+    other = Study.from_json(json.loads(json.dumps(study.to_json())))
+    assert other == study
+
+
+def test_a_new_row_may_have_gaps_and_categories_where_no_row_had(tmp_path: Path) -> None:
+    learner = make_pipeline(select(), LogisticRegression())
+    result = evaluate(TABLE, Y, learner=learner, resampling="kfold:3", refit="best", execution=SERIAL)
+    new = TABLE.head(2).copy()
+    new["age"], new["ward"] = [np.nan, np.median(TABLE["age"])], ["south", None]
+    new["dose"] = new["dose"].iloc[0]
+    new["inf"] = "no"
+    first, second = result.predict(new)
+    assert first == second  # the median stands for a gap, and no column of ones for what was never seen
+
+
+def test_rows_held_out_may_have_gaps_where_no_row_that_is_learned_from_has() -> None:
+    study = Study.of(
+        learner=make_pipeline(select(), LogisticRegression()), k=3, n_splits=3, certify="holdout"
+    )
+    whole = run(study, TABLE, Y, execution=SERIAL)
+    assert whole.problem.held is not None
+    held = TABLE.copy()
+    held.loc[whole.problem.held[0], "age"] = np.nan
+    held.loc[whole.problem.held[1], "ward"] = "south"
+    result = run(study, held, Y, execution=SERIAL)
+    assert result.proven == pytest.approx(whole.proven, abs=0.1)
+    medians = np.median(result.problem.task.X[:, :2], axis=0)
+    assert np.array_equal(result.problem.task.fills, [*medians, np.nan, np.nan], equal_nan=True)
+
+
+def test_gaps_that_the_estimator_does_not_take_are_named() -> None:
+    learner = make_pipeline(ColumnTransformer([("num", "passthrough", ["age"])]), GaussianNB())
+    model, _ = fit_model(
+        AnyEstimator(estimator=find_columns(as_spec("estimator", learner), Schema(COLUMNS))),
+        Task.of(TABLE[NUMBERS], Y),
+        np.arange(N),
+        {},
+    )
+    rows = np.array([[np.nan, 0.0]])
+    for predict in (model.predict, lambda X: model.predict_outputs(X, frozenset())):
+        with pytest.raises(InputError, match=r"rows have gaps, which the estimator does not take .*: fill"):
+            predict(rows)
+        with pytest.raises(ValueError, match="infinity"):
+            predict(np.array([[np.inf, 0.0]]))
+
+
+REFUSED: dict[str, tuple[Any, str]] = {
+    "no such column": (
+        make_pipeline(ColumnTransformer([("a", StandardScaler(), ["agee"])]), GaussianNB()),
+        r"columntransformer\.a: there is no column 'agee': the columns are age, dose, ward, inf; did",
+    ),
+    "no such position": (
+        make_pipeline(ColumnTransformer([("a", "drop", ["age"]), ("b", "drop", [7])]), GaussianNB()),
+        r"\.b: \[7\] selects no columns: there are 4",
+    ),
+    "a mask of another length": (
+        make_pipeline(ColumnTransformer([("a", "drop", ["age"]), ("b", "drop", [True])]), GaussianNB()),
+        "selects no columns",
+    ),
+    "a category among the numbers": (
+        make_pipeline(ColumnTransformer([("a", StandardScaler(), ["age", "ward"])]), GaussianNB()),
+        "StandardScaler takes numbers, and is given the categories of ward: put OneHotEncoder",
+    ),
+    "a category that passes through": (
+        make_pipeline(
+            ColumnTransformer([("a", StandardScaler(), ["age"])], remainder="passthrough"), GaussianNB()
+        ),
+        "GaussianNB takes numbers, and is given the categories of ward, inf",
+    ),
+    "filled, and not encoded": (
+        make_pipeline(
+            ColumnTransformer([("a", SimpleImputer(strategy="most_frequent"), ["ward"])]), GaussianNB()
+        ),
+        "GaussianNB takes numbers, and is given the categories of ward",
+    ),
+    "selected by position after it passed through": (
+        make_pipeline(
+            ColumnTransformer([("a", "passthrough", ["ward"])]),
+            ColumnTransformer([("b", ONE_HOT, [0])]),
+            GaussianNB(),
+        ),
+        "selecting by position takes numbers",
+    ),
+    "the mean of categories": (
+        make_pipeline(ColumnTransformer([("a", SimpleImputer(), ["ward"])]), GaussianNB()),
+        "SimpleImputer takes numbers",
+    ),
+    "nothing for what was never seen": (
+        make_pipeline(ColumnTransformer([("a", OneHotEncoder(), ["ward"])]), GaussianNB()),
+        'OneHotEncoder refuses: give it handle_unknown="ignore"',
+    ),
+    "no number for what was never seen": (
+        make_pipeline(ColumnTransformer([("a", OrdinalEncoder(), ["ward"])]), GaussianNB()),
+        'give it handle_unknown="use_encoded_value", unknown_value=-1',
+    ),
+    "names after a step": (
+        make_pipeline(
+            ColumnTransformer([("a", StandardScaler(), ["age"])]),
+            ColumnTransformer([("b", StandardScaler(), ["age"])]),
+            GaussianNB(),
+        ),
+        r"selects columns by name \(age\) among those that a step before it makes",
+    ),
+    "inside what draws columns": (
+        BaggingClassifier(make_pipeline(ColumnTransformer([("a", "passthrough", ["age"])]), GaussianNB())),
+        "columns are selected by name inside BaggingClassifier",
+    ),
+    "one branch without encoding": (
+        VotingClassifier([("one", make_pipeline(select(), GaussianNB())), ("two", GaussianNB())]),
+        "two: GaussianNB takes numbers",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_cannot_be_selected_is_refused_before_the_fits(name: str) -> None:
+    learner, why = REFUSED[name]
+    with pytest.raises(InputError, match=why):
+        evaluate(TABLE, Y, learner=learner, execution=SERIAL)
+    with pytest.raises(InputError, match=why):
+        run(Study.of(learner=learner, k=3), TABLE, Y, execution=SERIAL)
+
+
+@pytest.mark.parametrize(
+    ("selector", "why"),
+    [
+        (make_column_selector(pattern="(a+)+b"), "name the columns in a list"),
+        (make_column_selector(dtype_include=np.float32), "none of number, category and datetime"),
+        (make_column_selector(dtype_exclude=["number", "bool"]), "none of number, category and datetime"),
+    ],
+)
+def test_selectors_of_other_things_are_refused(selector: Any, why: str) -> None:
+    with pytest.raises(InputError, match=why):
+        as_spec("estimator", make_pipeline(ColumnTransformer([("a", "drop", selector)]), GaussianNB()))
+
+
+@pytest.mark.parametrize("kinds", ["number", ["text"], [["number"]], [1], None])
+def test_a_study_names_no_other_kinds(kinds: Any) -> None:
+    spec = as_spec("estimator", make_pipeline(ColumnTransformer([("a", "drop", ["x"])]), GaussianNB()))
+    spec["params"]["steps"][0][1]["params"]["transformers"][0][2] = {"kinds": kinds}
+    with pytest.raises(
+        InputError, match="are not kinds of columns: expected a list of number, category, date"
+    ):
+        as_spec("estimator", spec)
+
+
+@pytest.mark.parametrize("option", [{"encode": "ordinal"}, {"fill": "mean"}, {"rare": 0.1}])
+def test_options_of_the_encoding_would_have_no_effect(option: dict[str, Any]) -> None:
+    learner = make_pipeline(select(FILLED), LogisticRegression())
+    with pytest.raises(InputError, match="has no effect: the learner selects columns by name"):
+        evaluate(GAPS, Y, learner=learner, execution=SERIAL, **option)
+    several = evaluate(GAPS, Y, learner=[learner, "tree"], resampling="kfold:3", execution=SERIAL, **option)
+    assert len(several.entries) == 2
+
+
+def test_scales_are_of_the_estimator() -> None:
+    learner = make_pipeline(select(FILLED), LogisticRegression())
+    with pytest.raises(
+        InputError, match="scale=standard has no effect: the estimator selects columns by name"
+    ):
+        evaluate(GAPS, Y, learner=learner, scale="standard", execution=SERIAL)
+
+
+def test_rows_between_categories_are_not_made() -> None:
+    learner = make_pipeline(select(), GaussianNB())
+    study = replace(Study.without_certification(learner=learner, balance="up"), balance="smote")
+    with pytest.raises(InputError, match="balance=smote makes rows of numbers"):
+        Problem.of(study, Task.of(TABLE, Y))
+
+
+def test_balanced_rows_are_as_they_are() -> None:
+    learner = make_pipeline(select(FILLED), LogisticRegression())
+    options: dict[str, Any] = {"resampling": "kfold:3", "balance": "up", "execution": SERIAL}
+    assert 0.0 < pooled_error(evaluate(GAPS, Y, learner=learner, **options)) < 0.6
+
+
+COLUMNS = (
+    Column("age"),
+    Column("when", ColumnKind.DATE),
+    Column("ward", ColumnKind.CATEGORY, ("east", "west")),
+    Column("inf"),
+)
+
+
+def find(selection: Any) -> Any:
+    spec = as_spec("estimator", make_pipeline(ColumnTransformer([("a", "drop", selection)]), GaussianNB()))
+    found = find_columns(spec, Schema(COLUMNS))
+    assert found is not None
+    return found["params"]["steps"][0][1]["params"]["transformers"][0][2]
+
+
+@pytest.mark.parametrize(
+    ("selection", "positions"),
+    [
+        ("inf", 3),
+        (["inf", "age"], [3, 0]),
+        (["age", -1], [0, 3]),
+        (slice("when", "ward"), [1, 2]),
+        (slice("when", None), [1, 2, 3]),
+        (slice(None, "ward", 2), [0, 2]),
+        (make_column_selector(dtype_include=["datetime", object]), [1, 2]),
+        (make_column_selector(dtype_exclude="number"), [1, 2]),
+        (make_column_selector(dtype_exclude=["number", "object", np.datetime64]), []),
+        (make_column_selector(), [0, 1, 2, 3]),
+    ],
+)
+def test_positions_are_those_of_the_names(selection: Any, positions: Any) -> None:
+    assert find(selection) == positions
+
+
+@pytest.mark.parametrize(
+    "around",
+    [
+        lambda inside: CalibratedClassifierCV(inside, cv=2),
+        lambda inside: GridSearchCV(inside, {"gaussiannb__var_smoothing": [1e-9]}, cv=2),
+        lambda inside: Pipeline([("none", None), ("passing", "passthrough"), ("model", inside)]),
+    ],
+)
+def test_what_gives_rows_on_as_they_are_may_be_around_it(around: Any) -> None:
+    learner = around(make_pipeline(select(FILLED), GaussianNB()))
+    result = evaluate(GAPS, Y, learner=learner, resampling="kfold:3", execution=SERIAL)
+    assert 0.0 < pooled_error(result) < 0.6
+
+
+def test_numbers_are_predicted_too() -> None:
+    learner = TransformedTargetRegressor(make_pipeline(select(FILLED), Ridge()))
+    target = TABLE["age"].to_numpy() + TABLE["dose"]
+    result = evaluate(GAPS, target, learner=learner, resampling="kfold:3", measure="r2", execution=SERIAL)
+    assert pooled_error(result) > 0.5
+
+
+def test_shares_of_classes_are_stored(tmp_path: Path) -> None:
+    learner = make_pipeline(select(FILLED, TargetEncoder(cv=2)), LogisticRegression())
+    options: dict[str, Any] = {"resampling": "kfold:3", "refit": "best", "execution": SERIAL}
+    result = evaluate(GAPS, Y, out=tmp_path / "scores", learner=learner, **options)
+    assert np.array_equal(load_scores(tmp_path / "scores").predict(GAPS), result.predict(GAPS))
+
+
+def test_a_tree_may_see_more_columns_than_the_table_has(tmp_path: Path) -> None:
+    learner = make_pipeline(select(FILLED), DecisionTreeClassifier(max_depth=2, random_state=0))
+    options: dict[str, Any] = {"resampling": "kfold:3", "refit": "best", "execution": SERIAL}
+    result = evaluate(GAPS, Y, out=tmp_path / "scores", learner=learner, **options)
+    assert np.array_equal(load_scores(tmp_path / "scores").predict(GAPS), result.predict(GAPS))
+
+
+def test_a_classifier_of_scikit_learn_selects_by_name() -> None:
+    learner = make_pipeline(select(FILLED), LogisticRegression())
+    fitted = CKCVClassifier(learner=learner, k=3, certify="occam", n_splits=3).fit(GAPS, Y)
+    assert np.mean(fitted.predict(GAPS) != Y) < 0.6
