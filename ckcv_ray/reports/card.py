@@ -1,4 +1,4 @@
-"""A result as a card of a notebook: what may be quoted, and the bound drawn beside what was measured."""
+"""A result as a card of a notebook: what may be quoted, and the bound drawn next to what was measured."""
 
 from functools import cache
 
