@@ -1,6 +1,6 @@
 """What a finished study knows, as values: winner, claims and models, or the scores of every split."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import inf, nan, sqrt
@@ -14,7 +14,7 @@ from ckcv_ray.claims.certificate import Certificate
 from ckcv_ray.core.arrays import Index, Values
 from ckcv_ray.core.bounds.comparison import Compared, compare_scores
 from ckcv_ray.core.intervals import Limits, Scored, compute_interval
-from ckcv_ray.core.resampling.base import Term
+from ckcv_ray.core.resampling.base import Further, Term
 from ckcv_ray.core.resampling.drawn import LearningCurve
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.core.scores import Score
@@ -286,17 +286,19 @@ class ResultValues:
 
     def figures(self, entry: Entry, score: Score) -> Figures:
         """Summarize a score over all splits; a score that is not complete has no mean."""
-        terms = self.terms
+        terms, totals, at = self.terms, entry.totals, self.problem.columns[score.name]
         used = np.logical_or.reduce([term.splits for term in terms])
-        values, missing = self.of_splits(entry, score)[used], ~entry.known[used]
+        values, missing = totals[used, at.start], ~entry.known[used]
         undefined, pooled = int(np.sum(np.isnan(values) & ~missing)), None
         complete = not (missing.any() or undefined)
-        mean = _average(terms, self.of_splits(entry, score)) if complete else nan
+        mean = self._estimate(score, totals, lambda part: _average(part, at.start)) if complete else nan
         deviation = _deviation(values) if complete and len(terms) == 1 else nan
         if score.sums is not None:
-            sums, pool = self._sums(entry, score), score.pooled
-            unknown = np.isnan(sums[used]).any()
-            pooled = nan if unknown else _combine(terms, lambda splits: pool(sums[splits]))
+            sums = slice(at.start + 1, at.stop)
+            unknown = np.isnan(totals[used, sums]).any()
+            pooled = (
+                nan if unknown else self._estimate(score, totals, lambda part: score.pooled(part[:, sums]))
+            )
         error = deviation / sqrt(len(values))
         return Figures(score.name, mean, deviation, error, pooled, int(missing.sum()), undefined)
 
@@ -367,8 +369,14 @@ class ResultValues:
         """Test the mean of a score; None without permutations."""
         if (permuted := self._computed.permuted) is None:
             return None
-        place = (*entry.positions[0].tolist(), self.problem.columns[score.name].start)
-        means = np.array([_average(self.terms, totals[:, *place]) for totals in permuted])
+        path, step = entry.positions[0].tolist()
+        column = self.problem.columns[score.name].start
+        means = np.array(
+            [
+                self._estimate(score, totals, lambda part: _average(part, column))
+                for totals in permuted[:, :, path, step]
+            ]
+        )
         mean, n = self.figures(entry, score).mean, len(means)
         as_good, undefined = int(np.sum(score.loss * means <= score.loss * mean)), int(np.isnan(means).sum())
         p = nan if np.isnan(mean) else (1 + as_good + undefined) / (1 + n)
@@ -386,6 +394,23 @@ class ResultValues:
         sizes = int(np.argmax(self.counted[1:])) + 1 if self.counted[1:].any() else len(values)
         of_size = ((round(fitted[i::sizes].mean()), values[i::sizes]) for i in reversed(range(sizes)))
         return [(size, float(part.mean()), _deviation(part)) for size, part in of_size]
+
+    def _estimate(self, score: Score, totals: Values, estimate: Callable[[Values], float]) -> float:
+        """Return the weighted sum of what is estimated on the splits of each term, as the study corrects it.
+
+        Args:
+            score: what is estimated.
+            totals: of every split, (n_splits, n_totals).
+            estimate: takes the totals of the splits of a term.
+        """
+        resampling, means = self.study.resampling, [estimate(totals[term.splits]) for term in self.terms]
+        first, *rest = (term.factor * mean for term, mean in zip(self.terms, means, strict=True))
+        if resampling.further is not Further.NO_INFORMATION:
+            return sum(rest, first)
+        last = self.problem.columns[score.name].stop - 1
+        without = _average(totals[self.terms[-1].splits], last)
+        losses = [score.loss * mean for mean in means]
+        return sum(rest, first) + score.loss * resampling.correct(losses, score.loss * without)
 
     @cached_property
     def repeats(self) -> Repeats:
@@ -436,15 +461,9 @@ def format_setting(setting: Setting) -> str:
     return describe_setting({name: value for name, value in setting.items() if name != "learner"})
 
 
-def _average(terms: Sequence[Term], values: Values) -> float:
-    """Return the weighted sum of the means of the values of splits, (n_splits,)."""
-    return _combine(terms, lambda splits: float(values[splits].mean()))
-
-
-def _combine(terms: Sequence[Term], estimate: Callable[[NDArray[np.bool_]], float]) -> float:
-    """Return the weighted sum of what is estimated on the splits of each term."""
-    first, *rest = (term.factor * estimate(term.splits) for term in terms)
-    return sum(rest, first)
+def _average(totals: Values, column: int) -> float:
+    """Return the mean of one of the totals of splits, (n_splits, n_totals)."""
+    return float(totals[:, column].mean())
 
 
 def _deviation(values: Values) -> float:

@@ -124,6 +124,7 @@ IDENTITIES = {
     "forward in time": procedure(resampling="time:4"),
     "forward in time, with a gap": procedure(resampling="time:4:2"),
     "the .632 bootstrap": procedure(resampling="bootstrap632:30"),
+    "the .632+ bootstrap": procedure(resampling="bootstrap632plus:30"),
     "the optimism bootstrap": procedure(resampling="optimism:30"),
     "one row left out": procedure(resampling="loo"),
     "two rows left out": procedure(resampling="lpo:2"),

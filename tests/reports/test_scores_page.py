@@ -45,7 +45,9 @@ def test_the_page_has_every_figure(tmp_path: Path) -> None:
 def test_a_curve_is_drawn_over_a_parameter_and_a_heat_map_over_two(tmp_path: Path) -> None:
     evaluate(X, Y, tmp_path / "one", SERIAL, learner="linear", param={"C": (0.01, 1.0, 100.0)})
     assert make_page(tmp_path / "one").count("<svg") == 2
-    assert "of <bdi>linear</bdi>: mean over splits at each value of\n<bdi>C</bdi>" in make_page(tmp_path / "one")
+    assert "of <bdi>linear</bdi>: mean over splits at each value of\n<bdi>C</bdi>" in make_page(
+        tmp_path / "one"
+    )
     both = {"max_depth": (1, 2, 3), "min_samples_leaf": (1, 2)}
     evaluate(X, Y, tmp_path / "two", SERIAL, learner="tree", param=both)
     page = make_page(tmp_path / "two")
