@@ -16,7 +16,7 @@ _NAMES = {  # by module; below once more for type checkers, and tests/test_publi
     "PairedSubsampling SingleSplit Subsampling",
     "core.resampling.given": "Splits",
     "core.resampling.kfold": "DrawnFolds ForwardSplits KFold LeaveOneOut LeavePOut NestedSplits "
-    "RepeatedKFold",
+    "PairedFolds RepeatedKFold",
     "tables.task": "Task TestRows read_task",
     "engine.forecast": "Plan plan",
     "engine.progress": "Progress",
@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from ckcv_ray.core.resampling.kfold import LeaveOneOut as LeaveOneOut
     from ckcv_ray.core.resampling.kfold import LeavePOut as LeavePOut
     from ckcv_ray.core.resampling.kfold import NestedSplits as NestedSplits
+    from ckcv_ray.core.resampling.kfold import PairedFolds as PairedFolds
     from ckcv_ray.core.resampling.kfold import RepeatedKFold as RepeatedKFold
     from ckcv_ray.engine.forecast import Plan as Plan
     from ckcv_ray.engine.forecast import plan as plan

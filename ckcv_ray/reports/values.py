@@ -1,6 +1,6 @@
 """What a finished study knows, as values: winner, claims and models, or the scores of every split."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import inf, nan, sqrt
@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from ckcv_ray.claims.certificate import Certificate
 from ckcv_ray.core.arrays import Index, Values
 from ckcv_ray.core.bounds.comparison import Compared, compare_scores
-from ckcv_ray.core.intervals import Limits, Scored, compute_interval
+from ckcv_ray.core.draws import BEST_OF_ROWS, Draws
+from ckcv_ray.core.intervals import BBC, INTERVALS, Limits, Scored, compute_interval, correct_best
 from ckcv_ray.core.resampling.base import Further, Term
 from ckcv_ray.core.resampling.drawn import LearningCurve
 from ckcv_ray.core.schedule import Stage
@@ -111,6 +112,8 @@ class ResultValues:
         finished: candidates, models and certificate; None without a certification.
         computed: the scores of every split; None with a certification.
         full: of a study without a certification, the model fitted on all rows, if it asks for one.
+        row_values: by the name of each score its value of each row at each entry, (rows, entries), nan where
+            there is none, of a study whose interval needs them; else None.
     """
 
     problem: Problem
@@ -118,6 +121,7 @@ class ResultValues:
     finished: Finished | None = None
     computed: Scores | None = None
     full: Ensemble | None = None
+    row_values: Mapping[str, Values] | None = None
 
     @property
     def study(self) -> Study:
@@ -345,9 +349,35 @@ class ResultValues:
         if name != self.study.interval:
             measure = self.study.functions.get(score.name, score.name)
             check_interval_on(replace(self.study, interval=name, measures=(measure,)), self.task)
+        if INTERVALS[name].choosing:
+            return self._corrected[score.name] if entry is self._best else Limits(nan, nan)
         fitted, scored = self.rows[self.counted].sum(axis=0)
         values, ratio = self.of_splits(entry, score), float(scored / fitted)
         return compute_interval(name, Scored(values, self._sums(entry, score), self.counted, ratio))
+
+    @property
+    def _best(self) -> Entry | None:
+        """The entry with the best mean of the first score; None if none has a mean."""
+        entry, figures = self.rank(self.scores[0])[0]
+        return entry if figures.mean == figures.mean else None
+
+    @cached_property
+    def _corrected(self) -> dict[str, Limits]:
+        """The interval of the best entry that allows for its being chosen, by the name of the score."""
+        if self.row_values is None:
+            raise InputError(
+                f"interval={BBC} is computed where a study asks for it: evaluate with interval={BBC} and "
+                "save_predictions=True"
+            )
+        first, draws = self.scores[0], Draws(self.study.seed, BEST_OF_ROWS)
+        losses = first.loss * self.row_values[first.name]
+        return {name: correct_best(losses, values, draws) for name, values in self.row_values.items()}
+
+    @property
+    def predicted(self) -> tuple[Entry, ...]:
+        """The entries of which predictions are kept: all, or the one that is chosen."""
+        kept = None if self.study.interval == BBC else self.kept
+        return self.entries if kept is None else (kept,)
 
     def compare_entries(self, score: Score) -> list[tuple[Entry, Entry, Compared]]:
         """Compare each learner that has a mean with the best one, by the corrected resampled t-test."""

@@ -14,7 +14,7 @@ from ckcv_ray.records.held_out import HELD_OUT, can_score, list_held_out_columns
 from ckcv_ray.records.ledger import NO_RECORD
 from ckcv_ray.records.record import Outcome
 from ckcv_ray.reports.settings import COLUMNS, tabulate_settings
-from ckcv_ray.runs.load import replay
+from ckcv_ray.runs.load import read_row_values, replay
 from ckcv_ray.runs.recheck import ROUNDING, RecheckQueue, Refit, list_computed, recheck, sample
 from ckcv_ray.runs.result import Result
 from ckcv_ray.runs.verification import LONGEST_REASON, Verification, compare_models
@@ -34,7 +34,7 @@ def check_scores(folder: RunFolder, problem: Problem, result: Verification, refi
     if not queue.complete():
         yield "the log lacks evaluations: it says neither what they gave nor that they failed"
         return
-    stored = Result(problem, folder.execution(), computed=queue.scores())
+    stored = read_row_values(folder, Result(problem, folder.execution(), computed=queue.scores()))
     intact = not result.differences
     if intact:
         yield from _compare_files(folder, stored)
@@ -67,7 +67,7 @@ def _check_held_out(folder: RunFolder, stored: Result, result: Verification) -> 
     table = formats.read_table(folder.files, HELD_OUT, problem.run_id, list_held_out_columns(problem))
     known = [score for score in stored.scores if score.name not in stored.study.functions]
     first = checked = 0
-    for entry in [stored.kept] if stored.kept is not None else stored.entries:
+    for entry in stored.predicted:
         for split in np.flatnonzero(entry.known).tolist():
             _, scored = problem.rows(Stage.SELECT, OUTER, split)
             part, first = table.slice(first, len(scored)), first + len(scored)
