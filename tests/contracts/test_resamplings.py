@@ -24,7 +24,6 @@ from ckcv_ray.core.resampling.drawn import (
     Bootstrap632Plus,
     LearningCurve,
     OptimismBootstrap,
-    PairedFolds,
     PairedSubsampling,
     SingleSplit,
     Subsampling,
@@ -38,6 +37,7 @@ from ckcv_ray.core.resampling.kfold import (
     LeaveOneOut,
     LeavePOut,
     NestedSplits,
+    PairedFolds,
     RepeatedKFold,
 )
 from ckcv_ray.core.resampling.parse import FORMS, parse_resampling, register_resampling
@@ -65,7 +65,7 @@ EVERY = [
     OptimismBootstrap(4),
     LearningCurve(4, 3),
     PairedSubsampling(3, 2),
-    PairedFolds(4, 2),
+    PairedFolds(3, 2),
     parse_resampling("nested_halves:4"),
     parse_resampling("nested:3:4"),
     RollingOrigin(4),
