@@ -139,8 +139,8 @@ def _compute_variance(total: Values, rows: Values, squares: Values) -> Values:
     return np.maximum(0.0, squares - total**2 / rows) / (rows - 1)
 
 
-def _refuse_single(found: Scored) -> Limits:
-    """Return no limits: those of BBC are not of a single line (``correct_best``)."""
+def _leave_open(found: Scored) -> Limits:
+    """Return no limits: those of BBC are of several lines together (``correct_best``)."""
     return Limits(nan, nan)
 
 
@@ -204,7 +204,7 @@ INTERVALS = {
             BBC,
             ("kfold", "drawn_folds", "loo"),
             ROW_MEANS,
-            _refuse_single,
+            _leave_open,
             "BBC (Tsamardinos, Greasidou, Borboudakis 2018) of the line that is best by the first measure, "
             "chosen again in each of 1,000 bootstrap draws of the rows",
             choosing=True,

@@ -218,6 +218,11 @@ def test_bbc_of_lines_that_fail_is_of_the_others_and_of_none_if_all_do():
     assert all(isnan(limit) for entry in none.entries for limit in none.interval(entry, none.scores[0]))
 
 
+def test_a_single_line_has_no_bbc():
+    found = Scored(np.array([0.1, 0.2]), np.array([[1.0, 10.0], [2.0, 10.0]]), np.array([True, True]), 1.0)
+    assert all(map(isnan, compute_interval("bbc", found)))
+
+
 def test_rows_are_drawn_again_where_all_are_drawn():
     found = np.array([[0.0, 1.0], [1.0, 1.0]])
     assert correct_best(found, found, Draws(0)) == (0.0, 1.0)

@@ -104,6 +104,13 @@ def test_where_all_settings_fail_there_are_no_lines_and_no_pictures(tmp_path: Pa
     assert "Validation curve" not in make_page(tmp_path / "run")
 
 
+def test_a_learner_without_settings_is_listed_by_its_name() -> None:
+    result = compute(learner="constant,naive_bayes", resampling="nested:2:2", measure="zero_one")
+    said = result.summary()[result.summary().index("Inner splits by zero_one") :]
+    assert "  constant  " in said
+    assert "the best" not in said
+
+
 def test_a_single_inner_split_has_no_deviation() -> None:
     halves = evaluate(X, Y, None, SERIAL, **FOUR, resampling="nested_halves:2")
     assert all(np.isfinite(one.places["zero_one"].deviation) for one in halves.settings)
