@@ -36,11 +36,12 @@ from ckcv_ray.learners.sklearn.model import FittedEstimator
 from ckcv_ray.learners.svm.model import SVMModel
 from ckcv_ray.learners.svm.problem import describe, make_signs
 from ckcv_ray.records.record import Failure, Records
+from ckcv_ray.reports.settings import tabulate_settings
 from ckcv_ray.runs.load import replay
 from ckcv_ray.runs.result import Result
 from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.runs.verify import verify
-from ckcv_ray.storage.folder import RunFolder
+from ckcv_ray.storage.folder import RunFolder, ScoreFiles
 from ckcv_ray.storage.log import Log
 from ckcv_ray.study import Execution, Problem, Study
 from ckcv_ray.tables.task import Task, TestRows
@@ -247,7 +248,8 @@ def rewrite_scores(
         execution["environment"]["processor"] = environment
     queue = replay(out)
     result = Result(queue.problem, execution, computed=queue.scores())
-    folder.write_scores(problem, result.table(), result.to_json(), None, None)
+    summary = result.summary_json() | {name: execution[name] for name in ("fits", "seconds")}
+    folder.write_scores(problem, ScoreFiles(result.table(), tabulate_settings(result.settings), summary))
     folder.write_manifest(execution)
     folder.release()
 

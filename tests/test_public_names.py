@@ -107,6 +107,8 @@ parts = [
     ckcv_ray.ForwardSplits(2),
     ckcv_ray.Bootstrap(3),
     ckcv_ray.Bootstrap632(3),
+    ckcv_ray.Bootstrap632Plus(3),
+    ckcv_ray.PairedFolds(3, 1),
     ckcv_ray.OptimismBootstrap(3),
     ckcv_ray.LearningCurve(3, 2),
     ckcv_ray.PairedSubsampling(2, 2),

@@ -106,8 +106,9 @@ def make_procedure(
         str | None,
         make_option(
             "An approximate 95 % interval around every mean score, which is not proven: corrected_t (folds, "
-            "sub-sampling), conservative_z (paired_subsampling), or wald (zero_one and accuracy of holdout, "
-            "kfold, loo).",
+            "sub-sampling), conservative_z (paired_subsampling), wald (zero_one and accuracy of holdout, "
+            "kfold, loo), nested_cv (paired_folds), or bbc (of the best setting, with --save-predictions; "
+            "kfold, drawn_folds, loo).",
             "none",
             "Procedure",
         ),

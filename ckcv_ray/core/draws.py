@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ckcv_ray.core.arrays import Index
 
 HELD_OUT, MEMBERS, ORDER, PAIRS, PART = (0, 0, 2), (0, 0, 3), (0, 0, 5), (0, 0, 6), (0, 0, 7)
-PERMUTATIONS = (0, 0, 8)
+PERMUTATIONS, BEST_OF_ROWS = (0, 0, 8), (0, 0, 9)
 SPLITS = (0, 1)
 
 

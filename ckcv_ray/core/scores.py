@@ -76,6 +76,8 @@ class Score:
             pooled.
         n_sums: takes the number of classes; how many sums there are.
         pooled: takes the sums of all splits, (n_splits, n_sums); the score of all their rows.
+        rows: takes y (rows,) and the outputs; the value of each row, (rows,), of which the score is the mean.
+            None if it is no mean over rows.
         bound: takes the sums of one split, whose rows are independent, and the probability to fail; what the
             score of one model is at most on new rows, or at least where a larger one is better. None if
             nothing is proven.
@@ -90,6 +92,7 @@ class Score:
     n_sums: Callable[[int], int] = lambda n_classes: 2
     pooled: Callable[[Values], float] = lambda sums: float(sums[:, 0].sum() / sums[:, 1].sum())
     bound: Callable[[Values, float], float] | None = None
+    rows: Callable[[Any, Outputs], Values] | None = None
 
     def width(self, n_classes: int) -> int:
         """Return the number of totals: the score of a split, and its sums."""
@@ -217,6 +220,24 @@ def _value(outputs: Outputs) -> Any:
     return _identity(outputs.value)
 
 
+def _log_losses(y: Any, outputs: Outputs) -> Values:
+    """Return minus the logarithm of the probability of each row's class, within scikit-learn's limits."""
+    shares = _identity(outputs.probability)
+    least = np.finfo(shares.dtype).eps
+    return np.asarray(-np.log(np.clip(shares[np.arange(len(y)), y], least, 1 - least)), np.float64)
+
+
+def _brier_losses(y: Any, outputs: Outputs) -> Values:
+    """Return the squared distance of the probabilities from the class; half of it for two classes."""
+    shares = _identity(outputs.probability)
+    squares: Values = ((shares - np.eye(shares.shape[1])[y]) ** 2).sum(axis=1)
+    return squares / 2 if shares.shape[1] == 2 else squares
+
+
+def _relative_errors(y: Any, outputs: Outputs) -> Values:
+    return np.asarray(np.abs(y - _value(outputs)) / np.maximum(np.abs(y), np.finfo(np.float64).eps))
+
+
 _squared, _absolute = _metric("mean_squared_error", _value), _metric("mean_absolute_error", _value)
 _relative = _metric("mean_absolute_percentage_error", _value)
 _log_loss, _brier = _probable("log_loss"), _probable("brier_score_loss")
@@ -229,6 +250,7 @@ OWN = (
         False,
         lambda y, a: float(np.mean(_label(a) != y)),
         _wrong,
+        rows=lambda y, a: np.asarray(_label(a) != y, np.float64),
         bound=lambda sums, delta: float(clopper_pearson(int(sums[0]), int(sums[1]), delta)),
     ),
     Score(
@@ -238,6 +260,7 @@ OWN = (
         True,
         _metric("accuracy_score", _label),
         _right,
+        rows=lambda y, a: np.asarray(_label(a) == y, np.float64),
         bound=lambda sums, delta: 1.0 - float(clopper_pearson(int(sums[1] - sums[0]), int(sums[1]), delta)),
     ),
     Score(
@@ -261,11 +284,27 @@ OWN = (
         _f1,
     ),
     Score("auc", TWO, RANK, True, _metric("roc_auc_score", lambda a: _identity(a.rank))),
-    Score("cross_entropy", CLASSES, PROBABILITY, False, _log_loss, _sum_mean(_log_loss)),
-    Score("log_loss", CLASSES, PROBABILITY, False, _log_loss, _sum_mean(_log_loss)),
-    Score("brier", CLASSES, PROBABILITY, False, _brier, _sum_mean(_brier)),
-    Score("squared", NUMBERS, VALUE, False, _squared, _sum_mean(_squared)),
-    Score("absolute", NUMBERS, VALUE, False, _absolute, _sum_mean(_absolute)),
+    Score("cross_entropy", CLASSES, PROBABILITY, False, _log_loss, _sum_mean(_log_loss), rows=_log_losses),
+    Score("log_loss", CLASSES, PROBABILITY, False, _log_loss, _sum_mean(_log_loss), rows=_log_losses),
+    Score("brier", CLASSES, PROBABILITY, False, _brier, _sum_mean(_brier), rows=_brier_losses),
+    Score(
+        "squared",
+        NUMBERS,
+        VALUE,
+        False,
+        _squared,
+        _sum_mean(_squared),
+        rows=lambda y, a: np.asarray((y - _value(a)) ** 2),
+    ),
+    Score(
+        "absolute",
+        NUMBERS,
+        VALUE,
+        False,
+        _absolute,
+        _sum_mean(_absolute),
+        rows=lambda y, a: np.asarray(np.abs(y - _value(a))),
+    ),
     Score(
         "rmse",
         NUMBERS,
@@ -275,12 +314,14 @@ OWN = (
         _sum_mean(_squared),
         pooled=lambda sums: sqrt(sums[:, 0].sum() / sums[:, 1].sum()),
     ),
-    Score("mape", NUMBERS, VALUE, False, _relative, _sum_mean(_relative)),
+    Score("mape", NUMBERS, VALUE, False, _relative, _sum_mean(_relative), rows=_relative_errors),
     Score("r2", NUMBERS, VALUE, True, _metric("r2_score", _value), _sum_explained, lambda _: 4, _r2),
     Score("cor2", NUMBERS, VALUE, True, _cor2, _sum_products, lambda _: 6, _squared_correlation),
 )
 SCORE_NAMES = (*(score.name for score in OWN), f"{CLIPPED}VALUE")
-_SQUARED_OF_CLASSES = Score("squared", CLASSES, PROBABILITY, False, _brier, _sum_mean(_brier))
+_SQUARED_OF_CLASSES = Score(
+    "squared", CLASSES, PROBABILITY, False, _brier, _sum_mean(_brier), rows=_brier_losses
+)
 
 
 def _make_clipped(name: str) -> Score:
@@ -306,6 +347,7 @@ def _make_clipped(name: str) -> Score:
         lambda y, outputs: float(np.mean(errors(y, outputs))),
         sums,
         lambda n_classes: 3,
+        rows=errors,
         bound=lambda sums, delta: limit * mean_loss_bound([int(sums[2])], int(sums[1]), delta),
     )
 

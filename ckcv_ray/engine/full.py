@@ -33,6 +33,8 @@ class Scores(NamedTuple):
         known: whether there are, (n_splits, n_paths, n_steps).
         chosen: the path and step selected for each split and learner, (n_splits, n_learners, 2); None
             without a selection.
+        inner: totals on the splits inside training sets, (n_inner, n_paths, n_steps, n_totals), nan where
+            there are none; None without a selection.
         permuted: totals with permuted targets, (n_permutations, n_splits, n_paths, n_steps, n_totals), nan
             where there are none; None without permutations.
         failures: what failed, and was not computed later.
@@ -41,6 +43,7 @@ class Scores(NamedTuple):
     totals: Values
     known: NDArray[np.bool_]
     chosen: Index | None
+    inner: Values | None
     permuted: Values | None
     failures: tuple[Failure, ...]
 
@@ -107,11 +110,11 @@ class FullQueue(ListQueue):
     def scores(self) -> Scores:
         """Return the scores, once all are known or failed."""
         known = ~np.isnan(self.statuses(OUTER))
-        chosen = self.chosen if self._selects else None
+        chosen, inner = (self.chosen, self.totals(INNER)) if self._selects else (None, None)
         permuted, n = None, self.problem.study.permutations
         if n:
             permuted = self.totals(PERMUTED).reshape(n, *self.totals(OUTER).shape)
-        return Scores(self.totals(OUTER), known, chosen, permuted, tuple(self.failures()))
+        return Scores(self.totals(OUTER), known, chosen, inner, permuted, tuple(self.failures()))
 
     def statuses(self, size: int) -> Values:
         """Return the status of each evaluation, (n_splits, n_paths, n_steps); nan where there is none."""

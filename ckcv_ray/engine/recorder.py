@@ -20,11 +20,11 @@ from ckcv_ray.engine.queues import make_queue
 from ckcv_ray.engine.race import RaceQueue
 from ckcv_ray.errors import StoreError
 from ckcv_ray.learners import register_instance
-from ckcv_ray.learners.ensemble import Ensemble, Models
+from ckcv_ray.learners.ensemble import Models
 from ckcv_ray.records.record import Failure, Outcome, Records
 from ckcv_ray.storage.environment import environment
 from ckcv_ray.storage.execution import Evaluations, Metadata
-from ckcv_ray.storage.folder import EXECUTION, FolderPath, RunFolder
+from ckcv_ray.storage.folder import EXECUTION, FolderPath, RunFolder, ScoreFiles
 from ckcv_ray.storage.log import Log
 from ckcv_ray.study import Problem
 
@@ -197,18 +197,11 @@ class Recorder(Supply, Generic[RunQueue]):
             self.folder.write_end(certificate, execution)
         return self._concluded
 
-    def write_scores(
-        self,
-        table: pa.Table,
-        summary: Mapping[str, Any],
-        full: Ensemble | None,
-        held_out: pa.Table | None,
-        execution: Mapping[str, Any],
-    ) -> bool:
+    def write_scores(self, scored: ScoreFiles, execution: Mapping[str, Any]) -> bool:
         """Write scores, summary, what else the study asks for, execution and manifest; see ``write_end``."""
         if self._concluded and self.folder is not None:
             self._reopen()
-            self.folder.write_scores(self.problem, table, summary, full, held_out)
+            self.folder.write_scores(self.problem, scored)
             self.folder.write_manifest(execution)
         return self._concluded
 

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from ckcv_ray.core.intervals import BBC
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.core.scores import Output, Outputs
 from ckcv_ray.errors import InputError
@@ -32,7 +33,10 @@ class HeldOut(NamedTuple):
 def check_held_out_room(problem: Problem) -> None:
     """Raise InputError if there are more held-out predictions, or rows of splits, than a file may have."""
     per_split = problem.task.n * max(1, len(problem.learners))
-    if (rows := problem.sizes[OUTER].n_splits * per_split) > MOST_TABLE_ROWS:
+    rows = problem.sizes[OUTER].n_splits * per_split
+    if problem.study.interval == BBC:  # which needs every setting, and scores each row once
+        rows = problem.task.n * problem.n_settings
+    if rows > MOST_TABLE_ROWS:
         raise InputError(
             f"save_predictions keeps every row of every split, up to {rows:,}: at most {MOST_TABLE_ROWS:,} "
             "can be kept; ask for fewer splits, or leave it out"

@@ -32,8 +32,9 @@ COLOURS, LEVELS = "viridis", 16
 WIDTH, HEIGHT = 5.4, 3.6
 TICKS = 7
 ROUND = [m * 10.0**e for e in range(-2, 8) for m in (1, 2, 5)]
-LOG_RATIO, CURVE_LOG_RATIO = 8, 50  # of the ends of an axis of k, and of a hyperparameter
+LOG_RATIO = 8  # of the ends of an axis of k, or of a hyperparameter
 MOST_STRIPS, MOST_CURVES = 40, 6
+CURVE_COLOURS = (L_MS, L_EE, "#2b9a66", "#8e4ec6", "#c2298a", "#8d6e4a")
 LEAST_SIDE, PART_SIDE, FULL_SIDE = 0.12, 0.66, 0.98
 NO_METADATA = dict.fromkeys(("Creator", "Date", "Format", "Type"))
 STYLE = {
@@ -110,6 +111,23 @@ class Curve(NamedTuple):
     x: Values
     mean: Values
     deviation: Values
+
+
+class HeatMap(NamedTuple):
+    """A score over two hyperparameters.
+
+    Attributes:
+        x, y: the axes.
+        score: its name.
+        mean: its mean over splits, (values of y, values of x); nan where there is no setting.
+        best: row and column of the best.
+    """
+
+    x: Axis
+    y: Axis
+    score: str
+    mean: Values
+    best: tuple[int, int]
 
 
 def draw_landscape(at: Landscape, label: str) -> str:
@@ -228,18 +246,57 @@ def draw_curves(curves: Sequence[tuple[str, Curve]], label: str) -> str:
         return inline_svg(figure, label)
 
 
-def draw_curve(curve: Curve, label: str) -> str:
-    """Draw the mean over splits against the hyperparameter, and a band of a standard deviation."""
+def draw_validation(curves: Sequence[Curve], label: str) -> str:
+    """Draw means over splits against a hyperparameter, and bands of a standard deviation.
+
+    Several curves are numbered at their last values.
+    """
     with new_figure("curve", (WIDTH, 2.7)) as figure:
         axes = figure.add_subplot()
-        axes.fill_between(
-            curve.x, curve.mean - curve.deviation, curve.mean + curve.deviation, color=L_MS, alpha=0.2, lw=0
-        )
-        axes.plot(curve.x, curve.mean, "o-", color=L_MS, markersize=4.5)
-        if curve.x.min() > 0 and curve.x.max() > CURVE_LOG_RATIO * curve.x.min():
+        for number, (curve, colour) in enumerate(zip(curves, CURVE_COLOURS, strict=False), start=1):
+            low, high = curve.mean - curve.deviation, curve.mean + curve.deviation
+            axes.fill_between(curve.x, low, high, color=colour, alpha=0.2 / len(curves), lw=0)
+            axes.plot(curve.x, curve.mean, "o-", color=colour, markersize=4.5)
+            if len(curves) > 1:
+                end = curve.x[-1], curve.mean[-1]
+                axes.annotate(str(number), end, (6, 0), textcoords="offset points", va="center")
+        if is_geometric(np.unique(np.concatenate([curve.x for curve in curves]))):
             axes.set_xscale("log")
         axes.set_xlabel("value")
-        axes.set_ylabel(curve.score)
+        axes.set_ylabel(curves[0].score)
+        return inline_svg(figure, label)
+
+
+def is_geometric(values: Values) -> bool:
+    """Return whether ascending values are rather equal in their ratios than in their differences.
+
+    Few values that lie close together are not: their picture is the same on either scale.
+    """
+    if len(values) < 2 or values[0] <= 0 or values[-1] <= LOG_RATIO * values[0]:
+        return False
+    spreads = [np.std(steps) / np.mean(steps) for steps in (np.diff(np.log(values)), np.diff(values))]
+    return len(values) == 2 or bool(spreads[0] < spreads[1])
+
+
+def draw_heat_map(heat: HeatMap, label: str) -> str:
+    """Draw the mean of a score over two hyperparameters as SVG: a square for each pair of values."""
+    with new_figure("heat", (WIDTH, HEIGHT)) as figure:
+        axes = figure.add_subplot()
+        places = np.argwhere(~np.isnan(heat.mean))
+        tiles = PatchCollection(
+            [Rectangle((x - 0.5, y - 0.5), 1, 1) for y, x in places.tolist()],
+            array=heat.mean[tuple(places.T)],
+            cmap=ListedColormap(matplotlib.colormaps[COLOURS](np.linspace(0.1, 0.95, LEVELS))),
+            edgecolor=INK,
+            linewidth=0.4,
+        )
+        axes.add_collection(tiles)
+        _mark_best(axes, heat.best)
+        _grid_axis(axes.xaxis, heat.x)
+        _grid_axis(axes.yaxis, heat.y)
+        axes.set_xlim(-0.6, len(heat.x.values) - 0.4)
+        axes.set_ylim(-0.6, len(heat.y.values) - 0.4)
+        figure.colorbar(tiles, ax=axes, pad=0.02).set_label(f"mean {heat.score}")
         return inline_svg(figure, label)
 
 

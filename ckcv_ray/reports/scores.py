@@ -1,12 +1,14 @@
 """Sections of the page about the scores of every split, of a study without a certification."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ckcv_ray.core.scores import Score
-from ckcv_ray.reports.figures import Curve, draw_curve, draw_curves, draw_strips
+from ckcv_ray.reports.figures import Curve, draw_curves, draw_heat_map, draw_strips, draw_validation
+from ckcv_ray.reports.settings import SettingScores, list_settings
 from ckcv_ray.reports.summary import (
     describe_interval,
     describe_permutations,
@@ -14,31 +16,34 @@ from ckcv_ray.reports.summary import (
     list_doubts,
     round_bound,
 )
-from ckcv_ray.reports.values import Entry, ResultValues
+from ckcv_ray.reports.validation import Validation, list_validations
+from ckcv_ray.reports.values import Entry, ResultValues, format_setting
 
-LEAST_VALUES = 3  # of a hyperparameter, for its curve
 FEW_SPLITS = 40  # of which every score is listed
+MOST_INNER = 50  # settings listed by their inner splits
 
 
 def describe_scores(result: ResultValues) -> dict[str, Any]:
     """Return what the page shows of the scores of a study without a certification."""
+    settings = list_settings(result)
     return {
         "entries": list(enumerate(result.entries, start=1)),
-        "sections": [_describe_score(result, score) for score in result.scores],
+        "sections": [_describe_score(result, score, settings) for score in result.scores],
+        "inner": _list_inner(result, settings),
         "listed": result.n_splits <= FEW_SPLITS,
-        "settings": _list_settings(result),
+        "selected": _list_selected(result),
         "doubts": list_doubts(result),
         "about_intervals": describe_interval(result),
     }
 
 
-def _describe_score(result: ResultValues, score: Score) -> dict[str, Any]:
+def _describe_score(result: ResultValues, score: Score, settings: Sequence[SettingScores]) -> dict[str, Any]:
     """Return what the page shows of one score."""
     study = result.study
     values = [result.of_splits(entry, score) for entry in result.entries]
     drawn = [splits[result.counted] for splits in values]
     strips = [splits[~np.isnan(splits)] for splits in drawn]
-    curve, learning = _make_curve(result, score), _make_learning_curves(result, score)
+    learning = _make_learning_curves(result, score)
     return {
         "score": score,
         "title": describe_score(result, score),
@@ -49,8 +54,8 @@ def _describe_score(result: ResultValues, score: Score) -> dict[str, Any]:
         "bounds": [_format_bounds(result, entry, score) for entry in result.entries] if score.bound else [],
         "compared": result.compare_entries(score),
         "strips": draw_strips(strips, score.name, f"{score.name} of every split, for each line of the table"),
-        "curve": "" if curve is None else draw_curve(curve, f"{score.name} over {curve.parameter}"),
-        "parameter": "" if curve is None else curve.parameter,
+        "ranks": [] if result.chosen is not None else [row.places[score.name].rank for row in settings],
+        "validations": [_draw(row, score) for row in list_validations(settings, score)],
         "learning": draw_curves(learning, f"{score.name} over numbers of rows") if learning else "",
     }
 
@@ -72,27 +77,31 @@ def _make_learning_curves(result: ResultValues, score: Score) -> list[tuple[str,
     return found
 
 
-def _make_curve(result: ResultValues, score: Score) -> Curve | None:
-    """Return a score over the one hyperparameter in which the settings of a single learner differ."""
-    entries = result.entries
-    learners = {entry.learner for entry in entries}
-    if result.chosen is not None or len(learners) > 1 or len(entries) < LEAST_VALUES:
-        return None
-    settings = [dict(entry.settings[0] or {}) for entry in entries]
-    differing = [name for name in settings[0] if len({str(setting.get(name)) for setting in settings}) > 1]
-    values: list[Any] = [setting[differing[0]] for setting in settings] if len(differing) == 1 else [None]
-    if not all(isinstance(value, int | float) and not isinstance(value, bool) for value in values):
-        return None
-    found = [result.figures(entry, score) for entry in entries]
-    known = [i for i, figures in enumerate(found) if figures.mean == figures.mean]
-    order = sorted(known, key=values.__getitem__)
-    return Curve(
-        differing[0],
-        score.name,
-        np.array([values[i] for i in order], np.float64),
-        np.array([found[i].mean for i in order]),
-        np.nan_to_num(np.array([found[i].deviation for i in order])),
-    )
+def _draw(found: Validation, score: Score) -> dict[str, Any]:
+    """Return a learner's validation curve and heat map as SVG, and what the page says of them."""
+    drawn, heat, name = "", found.heat, score.name
+    if found.curves:
+        drawn = draw_validation(
+            found.curves, f"{name} of {found.learner} over {found.parameter}: {found.best}"
+        )
+    over = "" if heat is None else f"{name} of {found.learner} over {heat.x.name} and {heat.y.name}"
+    return {
+        "found": found,
+        "curve": drawn,
+        "heat": "" if heat is None else draw_heat_map(heat, f"{over}: {found.best}"),
+    }
+
+
+def _list_inner(result: ResultValues, settings: Sequence[SettingScores]) -> list[dict[str, Any]]:
+    """Return the best settings of each score by the inner splits of a nested resampling, if it is row."""
+    if result.chosen is None:
+        return []
+    listed = []
+    for name in settings[0].places:
+        ranked = sorted(settings, key=lambda row: row.places[name].rank or len(settings) + 1)
+        rows = [(row.learner, format_setting(row.setting), row.places[name]) for row in ranked[:MOST_INNER]]
+        listed.append({"score": name, "rows": rows, "more": len(settings) - len(rows)})
+    return listed
 
 
 def _format_bounds(result: ResultValues, entry: Entry, score: Score) -> list[str]:
@@ -106,7 +115,7 @@ def _list_known(values: NDArray[np.float64]) -> list[float | None]:
     return [None if value != value else value for value in values.tolist()]
 
 
-def _list_settings(result: ResultValues) -> list[tuple[int, str, list[str]]]:
+def _list_selected(result: ResultValues) -> list[tuple[int, str, list[str]]]:
     """Return for each entry whose settings were selected what was selected on each split."""
     if result.chosen is None:
         return []

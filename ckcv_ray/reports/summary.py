@@ -451,9 +451,11 @@ def describe_interval(result: ResultValues) -> str:
     """Say what the approximate intervals are, if the study has any."""
     if not result.study.interval:
         return ""
+    interval = INTERVALS[result.study.interval]
+    best = "" if interval.choosing else ", and do for the best of several lines"
     return (
-        f"Approximate {format_level(MISS)} intervals: {INTERVALS[result.study.interval].about}. They "
-        "may fail more often than that says, and do for the best of several lines."
+        f"Approximate {format_level(MISS)} intervals: {interval.about}. They may fail more often than that "
+        f"says{best}."
     )
 
 

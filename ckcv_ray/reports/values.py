@@ -1,6 +1,6 @@
 """What a finished study knows, as values: winner, claims and models, or the scores of every split."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import inf, nan, sqrt
@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from ckcv_ray.claims.certificate import Certificate
 from ckcv_ray.core.arrays import Index, Values
 from ckcv_ray.core.bounds.comparison import Compared, compare_scores
-from ckcv_ray.core.intervals import Limits, Scored, compute_interval
-from ckcv_ray.core.resampling.base import Term
+from ckcv_ray.core.draws import BEST_OF_ROWS, Draws
+from ckcv_ray.core.intervals import BBC, INTERVALS, Limits, Scored, compute_interval, correct_best
+from ckcv_ray.core.resampling.base import Further, Term
 from ckcv_ray.core.resampling.drawn import LearningCurve
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.core.scores import Score
@@ -111,6 +112,8 @@ class ResultValues:
         finished: candidates, models and certificate; None without a certification.
         computed: the scores of every split; None with a certification.
         full: of a study without a certification, the model fitted on all rows, if it asks for one.
+        row_values: by the name of each score its value of each row at each entry, (rows, entries), nan where
+            there is none, of a study whose interval needs them; else None.
     """
 
     problem: Problem
@@ -118,6 +121,7 @@ class ResultValues:
     finished: Finished | None = None
     computed: Scores | None = None
     full: Ensemble | None = None
+    row_values: Mapping[str, Values] | None = None
 
     @property
     def study(self) -> Study:
@@ -286,17 +290,19 @@ class ResultValues:
 
     def figures(self, entry: Entry, score: Score) -> Figures:
         """Summarize a score over all splits; a score that is not complete has no mean."""
-        terms = self.terms
+        terms, totals, at = self.terms, entry.totals, self.problem.columns[score.name]
         used = np.logical_or.reduce([term.splits for term in terms])
-        values, missing = self.of_splits(entry, score)[used], ~entry.known[used]
+        values, missing = totals[used, at.start], ~entry.known[used]
         undefined, pooled = int(np.sum(np.isnan(values) & ~missing)), None
         complete = not (missing.any() or undefined)
-        mean = _average(terms, self.of_splits(entry, score)) if complete else nan
+        mean = self._estimate(score, totals, lambda part: _average(part, at.start)) if complete else nan
         deviation = _deviation(values) if complete and len(terms) == 1 else nan
         if score.sums is not None:
-            sums, pool = self._sums(entry, score), score.pooled
-            unknown = np.isnan(sums[used]).any()
-            pooled = nan if unknown else _combine(terms, lambda splits: pool(sums[splits]))
+            sums = slice(at.start + 1, at.stop)
+            unknown = np.isnan(totals[used, sums]).any()
+            pooled = (
+                nan if unknown else self._estimate(score, totals, lambda part: score.pooled(part[:, sums]))
+            )
         error = deviation / sqrt(len(values))
         return Figures(score.name, mean, deviation, error, pooled, int(missing.sum()), undefined)
 
@@ -343,9 +349,35 @@ class ResultValues:
         if name != self.study.interval:
             measure = self.study.functions.get(score.name, score.name)
             check_interval_on(replace(self.study, interval=name, measures=(measure,)), self.task)
+        if INTERVALS[name].choosing:
+            return self._corrected[score.name] if entry is self._best else Limits(nan, nan)
         fitted, scored = self.rows[self.counted].sum(axis=0)
         values, ratio = self.of_splits(entry, score), float(scored / fitted)
         return compute_interval(name, Scored(values, self._sums(entry, score), self.counted, ratio))
+
+    @property
+    def _best(self) -> Entry | None:
+        """The entry with the best mean of the first score; None if none has a mean."""
+        entry, figures = self.rank(self.scores[0])[0]
+        return entry if figures.mean == figures.mean else None
+
+    @cached_property
+    def _corrected(self) -> dict[str, Limits]:
+        """The interval of the best entry that allows for its being chosen, by the name of the score."""
+        if self.row_values is None:
+            raise InputError(
+                f"interval={BBC} is computed where a study asks for it: evaluate with interval={BBC} and "
+                "save_predictions=True"
+            )
+        first, draws = self.scores[0], Draws(self.study.seed, BEST_OF_ROWS)
+        losses = first.loss * self.row_values[first.name]
+        return {name: correct_best(losses, values, draws) for name, values in self.row_values.items()}
+
+    @property
+    def predicted(self) -> tuple[Entry, ...]:
+        """The entries of which predictions are kept: all, or the one that is chosen."""
+        kept = None if self.study.interval == BBC else self.kept
+        return self.entries if kept is None else (kept,)
 
     def compare_entries(self, score: Score) -> list[tuple[Entry, Entry, Compared]]:
         """Compare each learner that has a mean with the best one, by the corrected resampled t-test."""
@@ -367,8 +399,14 @@ class ResultValues:
         """Test the mean of a score; None without permutations."""
         if (permuted := self._computed.permuted) is None:
             return None
-        place = (*entry.positions[0].tolist(), self.problem.columns[score.name].start)
-        means = np.array([_average(self.terms, totals[:, *place]) for totals in permuted])
+        path, step = entry.positions[0].tolist()
+        column = self.problem.columns[score.name].start
+        means = np.array(
+            [
+                self._estimate(score, totals, lambda part: _average(part, column))
+                for totals in permuted[:, :, path, step]
+            ]
+        )
         mean, n = self.figures(entry, score).mean, len(means)
         as_good, undefined = int(np.sum(score.loss * means <= score.loss * mean)), int(np.isnan(means).sum())
         p = nan if np.isnan(mean) else (1 + as_good + undefined) / (1 + n)
@@ -386,6 +424,23 @@ class ResultValues:
         sizes = int(np.argmax(self.counted[1:])) + 1 if self.counted[1:].any() else len(values)
         of_size = ((round(fitted[i::sizes].mean()), values[i::sizes]) for i in reversed(range(sizes)))
         return [(size, float(part.mean()), _deviation(part)) for size, part in of_size]
+
+    def _estimate(self, score: Score, totals: Values, estimate: Callable[[Values], float]) -> float:
+        """Return the weighted sum of what is estimated on the splits of each term, as the study corrects it.
+
+        Args:
+            score: what is estimated.
+            totals: of every split, (n_splits, n_totals).
+            estimate: takes the totals of the splits of a term.
+        """
+        resampling, means = self.study.resampling, [estimate(totals[term.splits]) for term in self.terms]
+        first, *rest = (term.factor * mean for term, mean in zip(self.terms, means, strict=True))
+        if resampling.further is not Further.NO_INFORMATION:
+            return sum(rest, first)
+        last = self.problem.columns[score.name].stop - 1
+        without = _average(totals[self.terms[-1].splits], last)
+        losses = [score.loss * mean for mean in means]
+        return sum(rest, first) + score.loss * resampling.correct(losses, score.loss * without)
 
     @cached_property
     def repeats(self) -> Repeats:
@@ -436,15 +491,9 @@ def format_setting(setting: Setting) -> str:
     return describe_setting({name: value for name, value in setting.items() if name != "learner"})
 
 
-def _average(terms: Sequence[Term], values: Values) -> float:
-    """Return the weighted sum of the means of the values of splits, (n_splits,)."""
-    return _combine(terms, lambda splits: float(values[splits].mean()))
-
-
-def _combine(terms: Sequence[Term], estimate: Callable[[NDArray[np.bool_]], float]) -> float:
-    """Return the weighted sum of what is estimated on the splits of each term."""
-    first, *rest = (term.factor * estimate(term.splits) for term in terms)
-    return sum(rest, first)
+def _average(totals: Values, column: int) -> float:
+    """Return the mean of one of the totals of splits, (n_splits, n_totals)."""
+    return float(totals[:, column].mean())
 
 
 def _deviation(values: Values) -> float:

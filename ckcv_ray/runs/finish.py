@@ -22,8 +22,10 @@ from ckcv_ray.learners.ensemble import Ensemble, Member, Models
 from ckcv_ray.records.candidates import summarize_search
 from ckcv_ray.records.held_out import tabulate_held_out
 from ckcv_ray.records.record import Failure, Outcome, Records
+from ckcv_ray.reports.row_values import add_row_values
+from ckcv_ray.reports.settings import tabulate_settings
 from ckcv_ray.runs.result import Result
-from ckcv_ray.storage.folder import Finished
+from ckcv_ray.storage.folder import Finished, ScoreFiles
 from ckcv_ray.study import Problem
 from ckcv_ray.tables.task import TestRows
 from ckcv_ray.version import VERSION
@@ -139,8 +141,10 @@ def _write_scores(
         path, step = result.kept.positions[0].tolist()
         result = replace(result, full=fit_on_all_rows(problem, path, step))
     held_out = _predict_held_out(result, backend, recorder, listen, stop)
-    files = result.table(), result.summary_json(), result.full, held_out
-    return result if recorder.write_scores(*files, execution) else None
+    result = add_row_values(result, held_out)
+    settings = tabulate_settings(result.settings)
+    scored = ScoreFiles(result.table(), settings, result.summary_json(), result.full, held_out)
+    return result if recorder.write_scores(scored, execution) else None
 
 
 def _predict_held_out(
@@ -148,13 +152,13 @@ def _predict_held_out(
 ) -> pa.Table | None:
     """Return the predictions for the rows that each split scores, if the study asks for them.
 
-    They are of the setting that is chosen, or else of every entry.
+    They are of the setting that is chosen, or else of every entry, as where an interval needs them.
     """
     if not result.study.save_predictions:
         return None
     positions = [
         (int(path), int(step), split)
-        for entry in ([result.kept] if result.kept is not None else result.entries)
+        for entry in result.predicted
         for split, (path, step) in enumerate(entry.positions)
         if entry.known[split]
     ]

@@ -4,11 +4,14 @@ from dataclasses import replace
 from os import PathLike
 from typing import Any
 
+from ckcv_ray.core.intervals import BBC
 from ckcv_ray.engine.queues import make_queue
 from ckcv_ray.errors import StoreError
+from ckcv_ray.records.held_out import HELD_OUT, list_held_out_columns
 from ckcv_ray.records.record import Outcome
+from ckcv_ray.reports.row_values import add_row_values
 from ckcv_ray.runs.result import Result
-from ckcv_ray.storage import models
+from ckcv_ray.storage import formats, models
 from ckcv_ray.storage.environment import changes, environment
 from ckcv_ray.storage.folder import Finished, RunFolder
 from ckcv_ray.storage.log import Log
@@ -160,11 +163,27 @@ def load(out: AnyPath, kind: str = "") -> Result:
     return result
 
 
+def read_row_values(folder: RunFolder, result: Result) -> Result:
+    """Return a result with the values of rows, from predictions in its folder, if its interval needs them.
+
+    Raises:
+        StoreError: these are missing, damaged, or of another study.
+    """
+    if result.study.interval != BBC:
+        return result
+    columns = list_held_out_columns(result.problem)
+    held_out = formats.read_table(folder.files, HELD_OUT, result.run_id, columns)
+    with formats.guard_reading(folder.files, HELD_OUT):
+        return add_row_values(result, held_out)
+
+
 def _read(folder: RunFolder, problem: Problem) -> Result:
     """Return the result in the files of a finished run, if each file is valid in itself."""
     execution = folder.execution()
     if problem.scores:
-        result = Result(problem, execution, computed=replay(str(folder), problem).scores())
+        result = read_row_values(
+            folder, Result(problem, execution, computed=replay(str(folder), problem).scores())
+        )
         if (kept := result.kept) is None:
             return result
         setting = kept.settings[0]

@@ -21,6 +21,7 @@ from ckcv_ray.errors import InputError
 from ckcv_ray.learners.ensemble import Ensemble, Prediction
 from ckcv_ray.records.record import Records
 from ckcv_ray.reports.card import make_card
+from ckcv_ray.reports.settings import SettingScores, describe_settings, list_settings, summarize_inner
 from ckcv_ray.reports.summary import describe_edges, describe_kept, summarize
 from ckcv_ray.reports.values import Entry, ResultValues, format_setting
 from ckcv_ray.study import MOST_SEED, Holdout, find_member
@@ -80,6 +81,11 @@ class Result(ResultValues):
             return self.candidates
         splits = range(self.n_splits)
         return pa.Table.from_pylist([self._describe_row(entry, i) for entry in self.entries for i in splits])
+
+    @property
+    def settings(self) -> list[SettingScores]:
+        """Mean, standard deviation and rank of every setting, without a certification."""
+        return list_settings(self)
 
     def to_frame(self) -> Any:
         """Return ``table`` as a pandas DataFrame.
@@ -222,7 +228,7 @@ class Result(ResultValues):
         if self.finished is not None:
             return self._describe_winner()
         costs = {name: self.execution.get(name) for name in ("fits", "seconds")}
-        return self.summary_json() | costs
+        return self.summary_json() | costs | {"settings": describe_settings(self.settings)}
 
     def summary_json(self) -> dict[str, Any]:
         """Return the scores as JSON values, without what depends on the run; what is not known is null."""
@@ -245,7 +251,7 @@ class Result(ResultValues):
             details: whether every figure and every claim follows.
             folder: where the run is kept, for commands to paste; "" without one.
         """
-        return summarize(self, details, folder)
+        return "\n".join([summarize(self, details, folder), *summarize_inner(self)])
 
     def __str__(self) -> str:
         return self.summary()

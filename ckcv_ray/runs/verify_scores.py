@@ -13,12 +13,13 @@ from ckcv_ray.errors import RunError, cut, cut_list, pluralize
 from ckcv_ray.records.held_out import HELD_OUT, can_score, list_held_out_columns, read_outputs
 from ckcv_ray.records.ledger import NO_RECORD
 from ckcv_ray.records.record import Outcome
-from ckcv_ray.runs.load import replay
+from ckcv_ray.reports.settings import COLUMNS, tabulate_settings
+from ckcv_ray.runs.load import read_row_values, replay
 from ckcv_ray.runs.recheck import ROUNDING, RecheckQueue, Refit, list_computed, recheck, sample
 from ckcv_ray.runs.result import Result
 from ckcv_ray.runs.verification import LONGEST_REASON, Verification, compare_models
 from ckcv_ray.storage import formats
-from ckcv_ray.storage.folder import SCORES, SUMMARY, RunFolder
+from ckcv_ray.storage.folder import SCORES, SETTINGS, SUMMARY, RunFolder
 from ckcv_ray.storage.models import read_full
 from ckcv_ray.study import Problem
 from ckcv_ray.study.problem import OUTER
@@ -33,7 +34,7 @@ def check_scores(folder: RunFolder, problem: Problem, result: Verification, refi
     if not queue.complete():
         yield "the log lacks evaluations: it says neither what they gave nor that they failed"
         return
-    stored = Result(problem, folder.execution(), computed=queue.scores())
+    stored = read_row_values(folder, Result(problem, folder.execution(), computed=queue.scores()))
     intact = not result.differences
     if intact:
         yield from _compare_files(folder, stored)
@@ -66,7 +67,7 @@ def _check_held_out(folder: RunFolder, stored: Result, result: Verification) -> 
     table = formats.read_table(folder.files, HELD_OUT, problem.run_id, list_held_out_columns(problem))
     known = [score for score in stored.scores if score.name not in stored.study.functions]
     first = checked = 0
-    for entry in [stored.kept] if stored.kept is not None else stored.entries:
+    for entry in stored.predicted:
         for split in np.flatnonzero(entry.known).tolist():
             _, scored = problem.rows(Stage.SELECT, OUTER, split)
             part, first = table.slice(first, len(scored)), first + len(scored)
@@ -140,9 +141,14 @@ def _compare_files(folder: RunFolder, result: Result) -> Iterator[str]:
     """Yield which of the two files with results are not what follows from the log."""
     if not formats.read_table(folder.files, SCORES, result.run_id, None).equals(result.table()):
         yield f"{SCORES} does not follow from the log"
-    summaries = result.summary_json(), result.to_json()  # earlier versions wrote the cost in it as well
+    if folder.files.exists(SETTINGS):  # earlier versions wrote none
+        table = formats.read_table(folder.files, SETTINGS, result.run_id, COLUMNS)
+        if not table.equals(tabulate_settings(result.settings)):
+            yield f"{SETTINGS} does not follow from the log"
+    summary = result.summary_json()
+    costs = {name: result.execution.get(name) for name in ("fits", "seconds")}  # of earlier versions
     if formats.read_json(folder.files, SUMMARY) not in [
-        json.loads(json.dumps(content)) for content in summaries
+        json.loads(json.dumps(content)) for content in (summary, summary | costs)
     ]:
         yield f"{SUMMARY} does not follow from the log"
 

@@ -15,6 +15,7 @@ locked.
     splits.parquet          of ``ckcv evaluate``: splits that were given, or are kept with predictions
     predictions.parquet     of ``ckcv evaluate``: predictions for the rows that each split scores
     scores.parquet          of ``ckcv evaluate``: the scores of every split
+    settings.parquet        of ``ckcv evaluate``: mean, deviation and rank of every setting
     scores.json             of ``ckcv evaluate``: their summary
     manifest.json           SHA-256 of every file above, written last
     report.html             can be regenerated at any time, not in the manifest
@@ -55,13 +56,13 @@ from ckcv_ray.validation import as_path
 DATA, UNLABELLED, EXECUTION = "data.parquet", "unlabelled.parquet", "execution.json"
 CANDIDATES = "candidates.parquet"
 CERTIFICATE, MANIFEST = "certificate.json", "manifest.json"
-SCORES, SUMMARY = "scores.parquet", "scores.json"
+SCORES, SETTINGS, SUMMARY = "scores.parquet", "settings.parquet", "scores.json"
 FOLDERS = (log.LOG, models.ENSEMBLE)
 OPTIONAL_ROLES = ("group", "weight")  # of columns of the table
 INNER, INNER_NAME = "nested", re.compile(r"outer-([0-9]{3,9})")
 TEMPORARY = re.compile(
     r"\.((study|execution|certificate|manifest|scores)\.json|"
-    r"(data|unlabelled|candidates|models|nested|refit|full|splits|scores|predictions|part-\d+)\.parquet|"
+    r"(data|unlabelled|candidates|models|nested|refit|full|splits|scores|settings|predictions|part-\d+)\.parquet|"
     r"model-\d+\.pkl|report\.html)-\w+\.tmp"
 )
 NOT_OF_KIND = {  # what a folder holds instead of a study of a kind
@@ -80,6 +81,24 @@ class Finished(NamedTuple):
     candidates: pa.Table
     models: Models
     certificate: Certificate
+
+
+class ScoreFiles(NamedTuple):
+    """What the folder of a finished study without a certification holds besides its log.
+
+    Attributes:
+        scores: the scores of every split.
+        settings: mean, deviation and rank of every setting.
+        summary: the scores as JSON values.
+        full: the model fitted on all rows, if there is one.
+        held_out: predictions for the rows that each split scores, if they are kept.
+    """
+
+    scores: pa.Table
+    settings: pa.Table
+    summary: Mapping[str, Any]
+    full: Ensemble | None = None
+    held_out: pa.Table | None = None
 
 
 class RunFolder:
@@ -347,21 +366,15 @@ class RunFolder:
             splits.write_splits(self.files, sets, problem.run_id)
         write_identity(self.files, problem)
 
-    def write_scores(
-        self,
-        problem: Problem,
-        scores: pa.Table,
-        summary: Mapping[str, Any],
-        full: Ensemble | None,
-        held_out: pa.Table | None,
-    ) -> None:
+    def write_scores(self, problem: Problem, scored: ScoreFiles) -> None:
         """Write the scores of a procedure, their summary, its model and its predictions if there are any."""
-        formats.write_table(self.files, SCORES, scores, problem.run_id)
-        formats.write_json(self.files, SUMMARY, summary)
-        models.write_full(self.files, problem, full)
-        if held_out is not None:
+        formats.write_table(self.files, SCORES, scored.scores, problem.run_id)
+        formats.write_table(self.files, SETTINGS, scored.settings, problem.run_id)
+        formats.write_json(self.files, SUMMARY, scored.summary)
+        models.write_full(self.files, problem, scored.full)
+        if scored.held_out is not None:
             names = {"labels": json.dumps(problem.task.classes)}
-            formats.write_table(self.files, HELD_OUT, held_out, problem.run_id, names)
+            formats.write_table(self.files, HELD_OUT, scored.held_out, problem.run_id, names)
             if not isinstance(problem.study.resampling, Splits):
                 sets = [problem.rows(Stage.SELECT, OUTER, i) for i in range(problem.sizes[OUTER].n_splits)]
                 splits.write_splits(self.files, sets, problem.run_id)

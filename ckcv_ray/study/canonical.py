@@ -5,7 +5,7 @@ A part is refused in a sentence that says what it is for. All is decided by the 
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -17,8 +17,9 @@ from ckcv_ray.core.by_label import find_class
 from ckcv_ray.core.criteria import GROUPED, Criterion, MeanBound, for_groups
 from ckcv_ray.core.intervals import CORRECTED_T, INTERVALS
 from ckcv_ray.core.measures import Kind
-from ckcv_ray.core.resampling.base import FoldSize
+from ckcv_ray.core.resampling.base import FoldSize, Further
 from ckcv_ray.core.resampling.complete import CertifiableFolds, Outer, check_folds
+from ckcv_ray.core.row_scores import extend_score, list_row_means
 from ckcv_ray.core.scores import Output, Score, make_score
 from ckcv_ray.core.simplest import BEST_MEAN, ONE_SE, list_simplifying
 from ckcv_ray.errors import InputError, pluralize
@@ -88,6 +89,9 @@ def canonicalize_scored(study: Study, task: Task) -> tuple[Study, tuple[Score, .
     scores = tuple(functions.get(name) or make_score(name, task.kind) for name in names)
     for score in scores:
         _check_outputs(study, score)
+    _check_no_information(study, scores, task.kind)
+    outer = getattr(study.resampling, "outer", study.resampling)
+    scores = tuple(extend_score(score, outer.further) for score in scores)
     check_interval_on(study, task)
     _check_strata(study, task)
     _check_permutations(study, task)
@@ -478,6 +482,17 @@ def _check_outputs(study: Study, score: Score) -> None:
                 f"measure={score.name} needs a score for each of several classes, which learner={label} does "
                 "not give: leave one of them out"
             )
+
+
+def _check_no_information(study: Study, scores: Sequence[Score], kind: Kind) -> None:
+    """Raise InputError if an estimate needs the values of rows, and a score is no mean of them."""
+    if study.resampling.further is not Further.NO_INFORMATION:
+        return
+    if unfit := [score.name for score in scores if score.rows is None]:
+        raise InputError(
+            f"resampling={study.resampling} needs measures that are means over rows, and {unfit[0]} is none: "
+            f"choose from {', '.join(list_row_means(kind))}, or choose bootstrap632"
+        )
 
 
 def _check_permutations(study: Study, task: Task) -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ckcv_ray.core.criteria import Criterion
-from ckcv_ray.core.intervals import check_interval
+from ckcv_ray.core.intervals import BBC, check_interval
 from ckcv_ray.core.measures import Kind
 from ckcv_ray.core.options import (
     Option,
@@ -670,6 +670,27 @@ def _check_interval(study: Study) -> None:
         )
     outer = getattr(study.resampling, "outer", study.resampling)
     check_interval(study.interval, outer.first_word, study.measure_names)
+    if study.interval == BBC:
+        _check_bbc(study)
+
+
+def _check_bbc(study: Study) -> None:
+    """Raise InputError unless predictions are kept for every setting, of which the best is chosen."""
+    if isinstance(study.search, Inner):
+        raise InputError(
+            f"interval={BBC} is for settings that are scored on every split, and a nested resampling selects "
+            "among them: choose interval=corrected_t, or a resampling such as kfold:10"
+        )
+    if study.choose not in ("", BEST_MEAN):
+        raise InputError(
+            f"interval={BBC} is of the setting with the best mean, and choose={study.choose} may keep "
+            "another: leave one of them out"
+        )
+    if not study.save_predictions:
+        raise InputError(
+            f"interval={BBC} needs what every setting predicts for every held-out row: add "
+            "save_predictions=True (--save-predictions)"
+        )
 
 
 def _name_measures(measures: Iterable[str | OwnScore]) -> list[str]:

@@ -1,10 +1,14 @@
 """How often the approximate intervals of ``evaluate`` miss, on learning sets with a known truth.
 
 For each setting, a source and a number of rows (``jobs/paper/sources.py``), learning sets are drawn, Gaussian
-naive Bayes is scored by several resamplings, and each interval around its error is compared with two truths:
+naive Bayes is scored by several resamplings (for bbc at several settings), and each interval around its error
+is compared with two truths:
 
     mean     the mean error, over learning sets, of models fitted to as many rows as the splits fit on
     model    the error of the model fitted to all rows of this learning set
+
+For bbc both are of the setting with the best mean on this learning set. For nested_cv, which is corrected for
+the rows that splits leave out, the first is of models fitted to all rows.
 
 Errors are computed on 20 000 new patterns for each learning set; the mean error of a number of rows is that
 of all learning sets of the setting. An interval at 95 % should miss in 5 % of the cases. The numbers of a run
@@ -31,8 +35,8 @@ import numpy as np
 import typer
 from sklearn.naive_bayes import GaussianNB
 
-from ckcv_ray import Execution, Study, Task
-from ckcv_ray.core.intervals import Limits
+from ckcv_ray import Execution, Result, Study, Task
+from ckcv_ray.core.intervals import BBC, Limits
 from ckcv_ray.core.threads import one_thread
 from ckcv_ray.runs.run import assess
 from jobs.paper.bound_coverage import chosen
@@ -40,6 +44,8 @@ from jobs.paper.sources import GENERATED, SOURCES, Fresh, Setting
 
 SERIAL = Execution("serial")
 SETTINGS = tuple(setting for setting in GENERATED if setting.n != 200)
+SHARES = (0.7, 0.9, 1.0)  # of the rows that models are fitted to
+SMOOTHING = 1e-9  # of GaussianNB, its default
 Intervals = dict[str, Limits]
 
 
@@ -49,6 +55,7 @@ class Procedure(NamedTuple):
     resampling: str
     intervals: tuple[str, ...]
     fitted: float
+    settings: tuple[float, ...] = ()  # of the smoothing, among which the best is chosen
 
 
 PROCEDURES = (
@@ -58,8 +65,11 @@ PROCEDURES = (
     Procedure("subsampling:15:0.1", ("corrected_t",), 0.9),
     Procedure("subsampling:15:0.3", ("corrected_t",), 0.7),
     Procedure("paired_subsampling:15:10:0.1", ("conservative_z",), 0.9),
+    Procedure("paired_folds:5x10", ("nested_cv",), 1.0),
+    Procedure("kfold:10", ("bbc",), 0.9, (1e-9, 0.01, 0.1, 1.0)),
 )
 FITTED = {f"{one.resampling} {name}": one.fitted for one in PROCEDURES for name in one.intervals}
+CHOOSING = {f"{one.resampling} {name}" for one in PROCEDURES if one.settings for name in one.intervals}
 
 
 class Run(NamedTuple):
@@ -68,43 +78,58 @@ class Run(NamedTuple):
     Attributes:
         intervals: by resampling and name.
         errors: of models fitted to a share of its rows, on new patterns.
+        chosen: the same at the setting that was best.
     """
 
     intervals: Intervals
     errors: dict[float, float]
+    chosen: dict[float, float]
 
 
-def compute_error(X: Any, y: Any, fresh: Fresh) -> float:
-    """Return the error on new patterns of a model fitted to rows."""
-    said = GaussianNB().fit(X, y).predict(fresh.X)
-    return float(np.where(said > 0, fresh.weight[:, 0], fresh.weight[:, 1]).sum())
+def compute_errors(rows: Any, fresh: Fresh, smoothing: float = SMOOTHING) -> dict[float, float]:
+    """Return the error on new patterns of a model fitted to each share of the rows."""
+    errors = {}
+    for share in SHARES:
+        n = round(share * len(rows.y))
+        said = GaussianNB(var_smoothing=smoothing).fit(rows.X[:n], rows.y[:n]).predict(fresh.X)
+        errors[share] = float(np.where(said > 0, fresh.weight[:, 0], fresh.weight[:, 1]).sum())
+    return errors
+
+
+def score(procedure: Procedure, task: Task, seed: int) -> Result:
+    """Return the scores of a procedure, at one setting or at several."""
+    bbc = {"interval": BBC, "save_predictions": True, "param": {"var_smoothing": list(procedure.settings)}}
+    options = {"learner": "naive_bayes", **bbc} if procedure.settings else {"learner": GaussianNB()}
+    study = Study.without_certification(procedure.resampling, "zero_one", seed=seed, **options)
+    return assess(study, task, execution=SERIAL)
 
 
 def compute_run(setting: Setting, run: int) -> Run:
     """Return the intervals and the errors of learning set ``run`` of a setting."""
     source, rng = SOURCES[setting.source], setting.generator(run)
     rows, fresh = source.draw(setting.n, rng), source.fresh(rng)
-    seed, intervals = int(rng.integers(2**32)), Intervals()
+    seed, intervals, smoothing = int(rng.integers(2**32)), Intervals(), SMOOTHING
     with one_thread():
         task = Task.of(rows.X, rows.y)
-        for resampling, names, _ in PROCEDURES:
-            study = Study.without_certification(resampling, "zero_one", seed=seed, learner=GaussianNB())
-            result = assess(study, task, execution=SERIAL)
-            for name in names:
-                found = result.interval(result.entries[0], result.scores[0], name)
-                intervals[f"{resampling} {name}"] = found
-        sizes = {share: round(share * setting.n) for share in (0.7, 0.9, 1.0)}
-        errors = {share: compute_error(rows.X[:n], rows.y[:n], fresh) for share, n in sizes.items()}
-    return Run(intervals, errors)
+        for procedure in PROCEDURES:
+            result = score(procedure, task, seed)
+            best, _ = result.rank(result.scores[0])[0]
+            if procedure.settings and best.settings[0] is not None:
+                smoothing = float(best.settings[0]["var_smoothing"])
+            for name in procedure.intervals:
+                found = result.interval(best, result.scores[0], name)
+                intervals[f"{procedure.resampling} {name}"] = found
+        return Run(intervals, compute_errors(rows, fresh), compute_errors(rows, fresh, smoothing))
 
 
 def summarize(runs: list[Run]) -> dict[str, dict[str, float]]:
     """Return for each interval, in percent, how often it misses either truth, and its mean width."""
     found = {}
-    model = np.array([run.errors[1.0] for run in runs])
     for name, share in FITTED.items():
+        errors = [run.chosen if name in CHOOSING else run.errors for run in runs]
+        model = np.array([error[1.0] for error in errors])
         low, high = np.array([run.intervals[name] for run in runs]).T
-        mean = np.mean([run.errors[share] for run in runs])
+        mean = np.mean([error[share] for error in errors])
         found[name] = {
             "mean": 100 * float(np.mean((mean < low) | (mean > high))),
             "model": 100 * float(np.mean((model < low) | (model > high))),

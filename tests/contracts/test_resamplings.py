@@ -21,6 +21,7 @@ from ckcv_ray.core.resampling.base import BY_POSITION, EMPTY, NOT_DRAWN, Resampl
 from ckcv_ray.core.resampling.drawn import (
     Bootstrap,
     Bootstrap632,
+    Bootstrap632Plus,
     LearningCurve,
     OptimismBootstrap,
     PairedSubsampling,
@@ -36,6 +37,7 @@ from ckcv_ray.core.resampling.kfold import (
     LeaveOneOut,
     LeavePOut,
     NestedSplits,
+    PairedFolds,
     RepeatedKFold,
 )
 from ckcv_ray.core.resampling.parse import FORMS, parse_resampling, register_resampling
@@ -59,9 +61,11 @@ EVERY = [
     Subsampling(7, 0.4, stratify=True),
     Bootstrap(10),
     Bootstrap632(5),
+    Bootstrap632Plus(5),
     OptimismBootstrap(4),
     LearningCurve(4, 3),
     PairedSubsampling(3, 2),
+    PairedFolds(3, 2),
     parse_resampling("nested_halves:4"),
     parse_resampling("nested:3:4"),
     RollingOrigin(4),
@@ -166,9 +170,11 @@ SMALL = [
     Subsampling(2, 0.4, stratify=True),
     Bootstrap(2),
     Bootstrap632(2),
+    Bootstrap632Plus(2),
     OptimismBootstrap(2),
     LearningCurve(2, 2),
     PairedSubsampling(2, 2),
+    PairedFolds(3, 2),
     parse_resampling("nested_halves:3"),
     NestedSplits(LeaveOneOut(), KFold(2)),
     NestedSplits(KFold(3), KFold(2, shuffle=False)),
@@ -385,6 +391,21 @@ def test_stratified_groups_balance_classes_better_than_chance():
     assert max(balanced) < min(drawn)
 
 
+def test_pairs_of_folds_are_left_out_together_and_one_of_them_is_scored():
+    paired, plain = splits(PairedFolds(4, 2), 30, 3), splits(RepeatedKFold(4, 2), 30, 3)
+    for one, expected in zip(paired, plain, strict=False):
+        assert all(np.array_equal(a, b) for a, b in zip(one, expected, strict=True))
+    folds, rest = [set(one.estimate.tolist()) for one in plain], iter(paired[8:])
+    for shuffle in (folds[:4], folds[4:]):
+        for left_out in shuffle:
+            for scored in shuffle:
+                if scored is not left_out:
+                    one = next(rest)
+                    assert set(one.estimate.tolist()) == scored
+                    assert set(one.train.tolist()) == set(range(30)) - scored - left_out
+    assert next(rest, None) is None
+
+
 def test_estimates_of_the_bootstrap_fit_on_its_draws():
     plain, both, optimism = (splits(kind(6), 20, 3) for kind in (Bootstrap, Bootstrap632, OptimismBootstrap))
     every = list(range(20))
@@ -422,6 +443,7 @@ def test_terms_of_an_estimate_are_of_a_score_as_a_whole(resampling):
         ("time:5", ForwardSplits(5)),
         ("time:5:2", ForwardSplits(5, 2)),
         ("bootstrap632:50", Bootstrap632(50)),
+        ("bootstrap632plus:50", Bootstrap632Plus(50)),
         ("optimism:50", OptimismBootstrap(50)),
         ("repeated_kfold:10x5", RepeatedKFold(10, 5)),
         ("loo", LeaveOneOut()),
@@ -431,6 +453,7 @@ def test_terms_of_an_estimate_are_of_a_score_as_a_whole(resampling):
         ("bootstrap:50", Bootstrap(50)),
         ("learning_curve:3:4:0.5", LearningCurve(3, 4, 0.5)),
         ("paired_subsampling:15:10:0.1", PairedSubsampling(15, 10, 0.1)),
+        ("paired_folds:5x10", PairedFolds(5, 10)),
         ("drawn_folds:5", DrawnFolds(5)),
         ("nested_halves:5", NestedSplits(KFold(5), SingleSplit(0.5))),
         ("nested:5:3", NestedSplits(KFold(5), KFold(3))),

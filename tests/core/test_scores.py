@@ -17,6 +17,8 @@ from sklearn.svm import SVC, LinearSVC
 
 from ckcv_ray import Execution, evaluate
 from ckcv_ray.core.measures import Kind
+from ckcv_ray.core.resampling.base import Further
+from ckcv_ray.core.row_scores import extend_score, list_row_means
 from ckcv_ray.core.scores import CLASSES, NUMBERS, OWN, PROBABILITY, RANK, VALUE, Outputs, make_score
 from ckcv_ray.errors import InputError
 
@@ -228,3 +230,48 @@ def test_squared_is_for_classes_too():
     score = make_score("squared", Kind.BINARY)
     assert score.of(y, said) == metrics.brier_score_loss(y, said.probability[:, 1])
     assert score.kinds == CLASSES
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@given(n=st.integers(4, 40), seed=st.integers(0, 999))
+def test_a_mean_over_rows_is_that_of_its_rows_of_classes(n_classes, n, seed):
+    y, given_outputs = answers(n, n_classes, seed)
+    kind = Kind.BINARY if n_classes == 2 else Kind.MULTICLASS
+    names = list_row_means(kind)
+    assert {*names} == {"zero_one", "accuracy", "cross_entropy", "log_loss", "brier"}
+    for name in names:
+        check_rows(make_score(name, kind), y, given_outputs, n_classes)
+
+
+@given(n=st.integers(2, 40), seed=st.integers(0, 999))
+def test_a_mean_over_rows_is_that_of_its_rows_of_numbers(n, seed):
+    y, given_outputs = numbers(n, seed)
+    assert list_row_means(Kind.REGRESSION) == ["squared", "absolute", "mape"]
+    for name in (*list_row_means(Kind.REGRESSION), "clipped:0.3"):
+        check_rows(make_score(name, Kind.REGRESSION), y, given_outputs, 0)
+
+
+def check_rows(score, y, given_outputs, n_classes):
+    """The values of rows give the score, and its further sums, which change nothing else."""
+    rows = score.rows(y, given_outputs)
+    assert rows.shape == y.shape
+    assert rows.mean() == pytest.approx(score.of(y, given_outputs), rel=1e-12, abs=1e-15)
+    sums = score.sums(y, given_outputs, n_classes)
+    for further in Further:
+        extended = extend_score(score, further)
+        found = np.array([extended.sums(y, given_outputs, n_classes)] * 2)
+        assert extended.width(n_classes) == 1 + found.shape[1]
+        assert found[0, : len(sums)].tolist() == list(sums)
+        assert extended.pooled(found) == pytest.approx(score.pooled(np.array([sums])), rel=1e-12)
+        if score.bound is not None:
+            assert extended.bound(found[0], 0.05) == score.bound(np.array(sums), 0.05)
+    pairs = [score.of(np.full(len(y), target), given_outputs) for target in y]
+    without, squares = (extend_score(score, further).sums for further in [*Further][1:])
+    assert without(y, given_outputs, n_classes)[-1] == pytest.approx(np.mean(pairs), rel=1e-9, abs=1e-15)
+    assert squares(y, given_outputs, n_classes)[-1] == pytest.approx(np.sum(rows**2), rel=1e-12)
+
+
+def test_a_score_that_is_no_mean_over_rows_has_no_further_sums():
+    for score in OWN:
+        if score.rows is None:
+            assert extend_score(score, Further.SQUARES) is score

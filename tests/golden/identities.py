@@ -124,12 +124,15 @@ IDENTITIES = {
     "forward in time": procedure(resampling="time:4"),
     "forward in time, with a gap": procedure(resampling="time:4:2"),
     "the .632 bootstrap": procedure(resampling="bootstrap632:30"),
+    "the .632+ bootstrap": procedure(resampling="bootstrap632plus:30"),
     "the optimism bootstrap": procedure(resampling="optimism:30"),
     "one row left out": procedure(resampling="loo"),
     "two rows left out": procedure(resampling="lpo:2"),
     "sub-sampling": procedure(resampling="subsampling:20:0.2"),
     "bootstrap": procedure(resampling="bootstrap:30"),
     "a learning curve": procedure(resampling="learning_curve:4:6:0.3"),
+    "pairs of folds, with an interval": procedure(resampling="paired_folds:4x2", interval="nested_cv"),
+    "the best of several, with an interval": procedure(interval="bbc", save_predictions=True),
     "pairs of halves, with an interval": procedure(
         resampling="paired_subsampling:4:3:0.2", interval="conservative_z"
     ),

@@ -13,7 +13,11 @@ from jobs.paper.sources import Setting
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    few = (Procedure("holdout:0.3", ("wald",), 0.7), Procedure("kfold:10", ("wald", "corrected_t"), 0.9))
+    few = (
+        Procedure("holdout:0.3", ("wald",), 0.7),
+        Procedure("kfold:10", ("wald", "corrected_t"), 0.9),
+        Procedure("kfold:5", ("bbc",), 0.9, (1e-9, 100.0)),
+    )
     monkeypatch.setattr(interval_coverage, "PROCEDURES", few)
     monkeypatch.setattr(
         interval_coverage,
@@ -35,7 +39,7 @@ def test_misses_are_of_the_mean_and_of_the_model() -> None:
     errors = [{0.7: 0.2, 0.9: 0.2, 1.0: 0.1}, {0.7: 0.4, 0.9: 0.4, 1.0: 0.35}]  # means of 0.3
     limits = [Limits(0.25, 0.35), Limits(0.31, 0.36)]
     runs = [
-        Run({key: at if key == name else Limits(0.0, 1.0) for key in FITTED}, error)
+        Run({key: at if key == name else Limits(0.0, 1.0) for key in FITTED}, error, error)
         for at, error in zip(limits, errors, strict=True)
     ]
     found = summarize(runs)

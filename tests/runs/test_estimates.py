@@ -18,8 +18,10 @@ from sklearn.metrics import (
 )
 from sklearn.model_selection import TimeSeriesSplit, cross_validate
 from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.tree import DecisionTreeRegressor
 
-from ckcv_ray import Execution, evaluate, load_scores, verify
+from ckcv_ray import Bootstrap632Plus, Execution, evaluate, load_scores, verify
 from ckcv_ray.core.resampling.kfold import KFold
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.errors import InputError
@@ -91,6 +93,84 @@ def test_the_pooled_632_estimate_counts_the_errors_of_all_rows_not_drawn():
     assert found["auc"] is None
 
 
+def correct(err, out, gamma):
+    """The .632+ estimate of a loss, as weights of both parts: Efron, Tibshirani (1997), 28 to 32."""
+    capped = min(out, gamma)
+    R = (capped - err) / (gamma - err) if capped > err and gamma > err else 0.0
+    weight = 0.632 / (1 - 0.368 * R)
+    return (1 - weight) * err + weight * capped + 0.632 * (out - capped)
+
+
+def predict_all(model, A, y, train, losses):
+    """The loss of each prediction of a model with each target: of all rows, (targets, predictions)."""
+    fitted = clone(model).fit(A[train], y[train])
+    if "log" in losses:
+        eps = np.finfo(float).eps
+        return -np.log(np.clip(fitted.predict_proba(A)[:, y].T, eps, 1 - eps))
+    predicted = fitted.predict(A)
+    return {
+        "zero": lambda: y[:, None] != predicted[None, :],
+        "square": lambda: (y[:, None] - predicted[None, :]) ** 2,
+        "absolute": lambda: np.abs(y[:, None] - predicted[None, :]),
+    }[losses]().astype(float)
+
+
+@pytest.mark.parametrize(
+    ("table", "measure", "losses", "model"),
+    [
+        ("classes", "zero_one", "zero", GaussianNB()),
+        ("classes", "accuracy", "zero", KNeighborsClassifier(1)),
+        ("classes", "log_loss", "log", GaussianNB(var_smoothing=0.1)),
+        ("numbers", "squared", "square", Ridge()),
+        ("numbers", "absolute", "absolute", DecisionTreeRegressor(random_state=0)),
+    ],
+)
+@pytest.mark.parametrize("rows", [slice(None), slice(0, 24)])
+def test_the_632_plus_estimate_is_that_of_efron_and_tibshirani(table, measure, losses, model, rows):
+    A, y = (part[rows] for part in TABLES[table][:2])
+    options = {"resampling": "bootstrap632plus:7", "measure": measure, "execution": SERIAL}
+    result = evaluate(A, y, learner=model, **options)
+    every, drawn = np.arange(len(y)), draws(result, 7)
+    pairs = predict_all(model, A, y, every, losses)
+    out = [np.diag(predict_all(model, A, y, train, losses)) for train in drawn]
+    left = [np.setdiff1d(every, train) for train in drawn]
+    means = [part[rest].mean() for part, rest in zip(out, left, strict=True)]
+    pooled = np.concatenate([part[rest] for part, rest in zip(out, left, strict=True)]).mean()
+    found = result.figures(result.entries[0], result.scores[0])
+    for estimate, of_draws in ((found.mean, np.mean(means)), (found.pooled, pooled)):
+        expected = correct(np.diag(pairs).mean(), of_draws, pairs.mean())
+        loss = 1 - estimate if measure == "accuracy" else estimate
+        assert loss == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("err", "out", "gamma"),
+    [(0.0, 0.3, 0.5), (0.1, 0.6, 0.5), (0.2, 0.1, 0.5), (0.5, 0.6, 0.4), (0.3, 0.3, 0.3), (0.0, 0.5, 0.5)],
+)
+def test_the_weight_of_rows_not_drawn_grows_with_overfitting(err, out, gamma):
+    resampling = Bootstrap632Plus(5)
+    plain = 0.368 * err + 0.632 * out
+    found = plain + resampling.correct((out, err), gamma)
+    assert found == pytest.approx(correct(err, out, gamma), rel=1e-12)
+    assert found >= plain
+    assert found - plain <= 0.368 * abs(out - err) + 1e-12
+    if err == 0.0 and out == gamma:
+        assert found == pytest.approx(out)  # nothing was learned: the rows not drawn have all the weight
+
+
+def test_the_632_plus_estimate_is_refused_for_what_is_no_mean_over_rows():
+    def own_loss(y, predicted):
+        return 0.0
+
+    for measure in ("auc", ["zero_one", "f1"], own_loss):
+        with pytest.raises(
+            InputError, match=r"means over rows, and (auc|f1|own_loss) is none: choose from zero"
+        ):
+            evaluate(X, Y, learner="naive_bayes", resampling="bootstrap632plus:3", measure=measure)
+    with pytest.raises(InputError, match="rmse is none: choose from squared, absolute, mape, or"):
+        evaluate(NUMBERS, TARGET, learner="ridge", resampling="bootstrap632plus:3", measure="rmse")
+
+
 @pytest.mark.parametrize("table", TABLES)
 @pytest.mark.parametrize("seed", [0, 1])
 def test_the_optimism_is_that_of_harrell(table, seed):
@@ -103,9 +183,10 @@ def test_the_optimism_is_that_of_harrell(table, seed):
         assert result.figures(result.entries[0], one).mean == pytest.approx(expected, rel=1e-12, abs=1e-14)
 
 
-@pytest.mark.parametrize("resampling", ["bootstrap632:5", "optimism:5"])
+@pytest.mark.parametrize("resampling", ["bootstrap632:5", "bootstrap632plus:5", "optimism:5"])
 def test_an_estimate_that_combines_splits_has_no_deviation_and_no_test(resampling, tmp_path):
-    options = {"learner": "naive_bayes,constant", "measure": "zero_one,auc", "execution": SERIAL}
+    measure = "zero_one,log_loss" if "plus" in resampling else "zero_one,auc"
+    options = {"learner": "naive_bayes,constant", "measure": measure, "execution": SERIAL}
     result = evaluate(X, Y, tmp_path / "run", resampling=resampling, **options)
     note = result.study.resampling.note
     for entry in result.entries:
@@ -115,7 +196,7 @@ def test_an_estimate_that_combines_splits_has_no_deviation_and_no_test(resamplin
             assert isnan(found.error)
             assert result.learning_curve(entry, one) == []
     assert result.complete
-    assert result.summary_json()["entries"][0]["scores"]["auc"]["deviation"] is None
+    assert result.summary_json()["entries"][0]["scores"]["zero_one"]["deviation"] is None
     assert not result.compare_entries(result.scores[0])
     assert f"{resampling.partition(':')[0]}: 5 splits of {len(Y)} rows" in result.summary(details=True)
     assert note in result.summary(details=True)
@@ -124,16 +205,18 @@ def test_an_estimate_that_combines_splits_has_no_deviation_and_no_test(resamplin
     assert verify(tmp_path / "run", refit=1, execution=SERIAL).ok
 
 
-@pytest.mark.parametrize("resampling", ["bootstrap632:3", "optimism:3"])
+@pytest.mark.parametrize("resampling", ["bootstrap632:3", "bootstrap632plus:3", "optimism:3"])
 def test_permutations_are_estimated_alike(resampling):
     options = {"learner": "naive_bayes", "measure": "zero_one", "execution": SERIAL, "permutations": 9}
     result = evaluate(X, Y, resampling=resampling, **options)
     (entry,), (one,) = result.entries, result.scores
     test, mean = result.test_by_permutations(entry, one), result.figures(entry, one).mean
     column = result.problem.columns["zero_one"].start
-    means = []
+    means, gammas = [], result.computed.permuted[:, 3, 0, 0, -1]
     for totals in result.computed.permuted[:, :, 0, 0, column]:
-        if resampling == "optimism:3":
+        if resampling == "bootstrap632plus:3":
+            means.append(correct(totals[3], totals[:3].mean(), gammas[len(means)]))
+        elif resampling == "optimism:3":
             means.append(totals[6] - (totals[3:6] - totals[:3]).mean())
         else:
             means.append(0.368 * totals[3] + 0.632 * totals[:3].mean())

@@ -5,26 +5,36 @@ from math import isnan, sqrt
 from statistics import NormalDist
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pyarrow import parquet
 from scipy.stats import t
+from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_diabetes
+from sklearn.linear_model import Ridge
 from sklearn.metrics import accuracy_score
 from sklearn.model_selection import KFold
 from sklearn.naive_bayes import GaussianNB
 
 from ckcv_ray import Execution, evaluate, load_scores, verify
-from ckcv_ray.core.intervals import INTERVALS, Scored, compute_interval
+from ckcv_ray.core.draws import Draws
+from ckcv_ray.core.intervals import Scored, compute_interval, correct_best
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.errors import InputError, StoreError
+from ckcv_ray.records import held_out
 from ckcv_ray.runs.report import make_page
+from ckcv_ray.storage import formats
+from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.study import Study
 from ckcv_ray.study.problem import OUTER
 
 SERIAL = Execution("serial")
 X, Y = (part[:120] for part in load_breast_cancer(return_X_y=True))
 Z = NormalDist().inv_cdf(0.975)
+EPS = np.finfo(float).eps
+FROM_SPLITS = ("corrected_t", "conservative_z", "wald")  # that are around the mean of splits
 BAYES = {"learner": GaussianNB(), "execution": SERIAL}
 
 
@@ -78,7 +88,193 @@ def test_wald_is_of_all_scored_rows(resampling):
     assert (1 - high, 1 - low) == pytest.approx(interval(result), rel=1e-12)
 
 
-@pytest.mark.parametrize("name", INTERVALS)
+def losses(result, score, table=(X, Y), learner=None):
+    """The loss of every row that a split scores, by a model of scikit-learn."""
+    inputs, targets = table
+    found = []
+    for split in range(result.n_splits):
+        train, rows = result.problem.rows(Stage.SELECT, OUTER, split)
+        model = clone(learner or GaussianNB()).fit(inputs[train], targets[train])
+        if score == "log_loss":
+            shares = model.predict_proba(inputs[rows])[np.arange(len(rows)), targets[rows]]
+            found.append(-np.log(np.clip(shares, EPS, 1 - EPS)))
+        elif score == "squared":
+            found.append((targets[rows] - model.predict(inputs[rows])) ** 2)
+        else:
+            found.append((model.predict(inputs[rows]) != targets[rows]).astype(float))
+    return found
+
+
+def nest(found, K, R):
+    """The interval of Bates, Hastie, Tibshirani from the losses of each split, row by row."""
+    outer, inner = found[: K * R], found[K * R :]
+    a, b = [], []
+    for number, e_out in enumerate(outer):
+        e_in = np.concatenate(inner[number * (K - 1) : (number + 1) * (K - 1)])
+        a.append((e_in.mean() - e_out.mean()) ** 2)
+        b.append(e_out.var(ddof=1) / len(e_out))
+    every_in, every_out = np.concatenate(inner), np.concatenate(outer)
+    se = every_in.std(ddof=1) / sqrt(len(every_out) / R)
+    mse = (K - 1) / K * (np.mean(a) - np.mean(b))
+    s = min(max(sqrt(max(mse, 0)), se), se * sqrt(K))
+    centre = every_in.mean() - (1 + (K - 2) / K) * (every_in.mean() - every_out.mean())
+    return centre - Z * s, centre + Z * s
+
+
+@pytest.mark.parametrize(("K", "R", "seed"), [(3, 2, 0), (5, 3, 1), (4, 1, 2)])
+@pytest.mark.parametrize("measure", ["zero_one", "log_loss"])
+def test_nested_cv_is_that_of_bates_hastie_and_tibshirani(K, R, seed, measure):
+    options = {"resampling": f"paired_folds:{K}x{R}", "interval": "nested_cv", "seed": seed}
+    result = evaluate(X, Y, measure=measure, **options, **BAYES)
+    found = losses(result, measure)
+    assert interval(result) == pytest.approx(nest(found, K, R), rel=1e-9)
+    mean = np.mean([one.mean() for one in found[: K * R]])
+    assert result.figures(result.entries[0], result.scores[0]).mean == pytest.approx(mean, rel=1e-9)
+    assert "nested cross validation (Bates" in result.summary()
+
+
+def test_nested_cv_is_for_numbers_and_needs_not_be_asked_for():
+    inputs, values = (part[:90] for part in load_diabetes(return_X_y=True))
+    ridge, options = Ridge(), {"resampling": "paired_folds:4x2", "execution": SERIAL}
+    result = evaluate(inputs, values, learner=ridge, measure="squared,rmse", **options)
+    expected = nest(losses(result, "squared", (inputs, values), ridge), 4, 2)
+    assert interval(result, "nested_cv") == pytest.approx(expected, rel=1e-8)
+    with pytest.raises(InputError, match=r"is for means over rows, measure .*, not rmse"):
+        result.interval(result.entries[0], result.scores[1], "nested_cv")
+    accurate = evaluate(X, Y, measure="accuracy,zero_one", resampling="paired_folds:3x2", **BAYES)
+    low, high = interval(accurate, "nested_cv")
+    wrong = accurate.interval(accurate.entries[0], accurate.scores[1], "nested_cv")
+    assert wrong == pytest.approx((1 - high, 1 - low), rel=1e-12)
+
+
+@given(seed=st.integers(0, 2**32), K=st.integers(3, 6), R=st.integers(1, 3))
+def test_nested_cv_keeps_within_what_independent_and_equal_folds_would_give(seed, K, R):
+    """Whatever the losses; the error is at least that of n independent rows, and sqrt(K) times it at most."""
+    rng = np.random.default_rng(seed)
+    rows = rng.integers(2, 9, K * K * R).astype(float)
+    wrong = rng.integers(0, rows + 1).astype(float)
+    counted = np.arange(K * K * R) < K * R
+    sums = np.column_stack([wrong, rows, wrong])
+    low, high = compute_interval("nested_cv", Scored(wrong / rows, sums, counted, 0.25))
+    inner, n = ~counted, rows[counted].sum() / R
+    share = wrong[inner].sum() / rows[inner].sum()
+    se = sqrt(share * (1 - share) / n * rows[inner].sum() / (rows[inner].sum() - 1))
+    assert se * (1 - 1e-9) <= (high - low) / (2 * Z) <= se * sqrt(K) * (1 + 1e-9)
+
+
+NEAR = {"learner": "neighbors", "param": {"n_neighbors": [1, 3, 9, 27]}, "execution": SERIAL}
+ASKED = {"interval": "bbc", "save_predictions": True, "resampling": "kfold:5"}
+
+
+def choose_again(found, scored, seed):
+    """The quantiles of bootstrap estimates of the best column, in which it is chosen by the drawn rows."""
+    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(0, 0, 9)))
+    n, estimates = len(found), []
+    for _ in range(1000):
+        drawn = rng.integers(n, size=n)
+        out = np.setdiff1d(np.arange(n), drawn)
+        best = np.argmin([np.mean(column[drawn]) for column in found.T])
+        estimates.append(np.mean(scored[out, best]))
+    return np.quantile(estimates, [0.025, 0.975])
+
+
+@pytest.mark.parametrize("refit", [None, "best"])
+def test_bbc_is_that_of_tsamardinos(refit, tmp_path):
+    options = {**NEAR, **ASKED, "measure": "zero_one,brier", "refit": refit, "seed": 4}
+    result = evaluate(X, Y, tmp_path / "run", **options)
+    (best, figures), *rest = result.rank(result.scores[0])
+    predictions = parquet.read_table(tmp_path / "run" / "predictions.parquet").to_pandas()
+    shape = len(Y), len(result.entries)
+    assert len(predictions) == np.prod(shape)
+    wrong, squares = np.empty(shape), np.empty(shape)
+    for number, (_, part) in enumerate(predictions.groupby("setting", sort=False)):
+        wrong[part["row"], number] = part["prediction"] != part["truth"]
+        squares[part["row"], number] = (np.stack(part["probability"])[:, 1] - part["truth"]) ** 2
+    low, high = result.interval(best, result.scores[0])
+    assert (low, high) == pytest.approx(choose_again(wrong, wrong, 4), rel=1e-9)
+    assert low <= figures.mean <= high
+    other = result.interval(best, result.scores[1])
+    assert other == pytest.approx(choose_again(wrong, squares, 4), rel=1e-9)
+    assert all(isnan(limit) for entry, _ in rest for limit in result.interval(entry, result.scores[0]))
+    again = load_scores(tmp_path / "run")
+    assert again.summary_json() == result.summary_json()
+    assert verify(tmp_path / "run").ok
+    said = result.summary()
+    assert said.count(" to 0.") == 2
+    assert "chosen again in each of 1,000 bootstrap draws" in said
+    assert "best of several lines" not in said
+    assert f"{low:.4f}" in make_page(tmp_path / "run")
+
+
+def test_bbc_of_lines_that_fail_is_of_the_others_and_of_none_if_all_do():
+    few = {**NEAR, "param": {"n_neighbors": [1, 40, 3]}}
+    result = evaluate(X[:45], Y[:45], **few, **ASKED, measure="accuracy")
+    failed = [not entry.known.any() for entry in result.entries]
+    assert sum(failed) == 1
+    assert np.array_equal(np.isnan(result.row_values["accuracy"]).all(axis=0), failed)
+    best, _ = result.rank(result.scores[0])[0]
+    assert all(0 <= limit <= 1 for limit in result.interval(best, result.scores[0]))
+    none = evaluate(X[:30], Y[:30], **{**NEAR, "param": {"n_neighbors": [40, 50]}}, **ASKED)
+    assert all(isnan(limit) for entry in none.entries for limit in none.interval(entry, none.scores[0]))
+
+
+def test_a_single_line_has_no_bbc():
+    found = Scored(np.array([0.1, 0.2]), np.array([[1.0, 10.0], [2.0, 10.0]]), np.array([True, True]), 1.0)
+    assert all(map(isnan, compute_interval("bbc", found)))
+
+
+def test_rows_are_drawn_again_where_all_are_drawn():
+    found = np.array([[0.0, 1.0], [1.0, 1.0]])
+    assert correct_best(found, found, Draws(0)) == (0.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            {"save_predictions": False},
+            "interval=bbc needs what every setting predicts for every held-out row",
+        ),
+        ({"refit": "best", "choose": "one_se"}, "choose=one_se may keep another"),
+        (
+            {"resampling": "nested:3:2", "select": "each"},
+            "interval=bbc is for settings that are scored on every split",
+        ),
+        ({"resampling": "repeated_kfold:3x2"}, "resampling kfold, drawn_folds, loo, not repeated_kfold"),
+        ({"measure": "auc"}, "is for means over rows, measure zero_one, .*clipped, not auc"),
+        ({"groups": np.arange(120) // 2}, "rows of a group are not"),
+    ],
+)
+def test_bbc_is_refused_where_what_it_needs_is_not_there(options, message):
+    with pytest.raises(InputError, match=message):
+        evaluate(X, Y, **NEAR, **{**ASKED, **options})
+
+
+def test_bbc_is_not_computed_afterwards():
+    plain = evaluate(X, Y, **NEAR, resampling="kfold:3")
+    with pytest.raises(InputError, match="add save_predictions=True"):
+        interval(plain, "bbc")
+    kept = evaluate(X, Y, **NEAR, resampling="kfold:3", save_predictions=True)
+    with pytest.raises(InputError, match="interval=bbc is computed where a study asks for it"):
+        interval(kept, "bbc")
+
+
+def test_predictions_of_other_rows_or_too_many_are_refused(tmp_path, monkeypatch):
+    out = tmp_path / "run"
+    result = evaluate(X, Y, out, **NEAR, **ASKED)
+    folder, table = RunFolder(out), parquet.read_table(out / "predictions.parquet")
+    rows = pa.array(table["row"].to_pylist()[::-1], pa.int64())
+    changed = table.set_column(3, table.schema.field(3), rows)
+    formats.write_table(folder.files, "predictions.parquet", changed, result.run_id)
+    folder.write_manifest(folder.execution())
+    with pytest.raises(StoreError, match="its rows are not those that split 0 scores"):
+        load_scores(out)
+    monkeypatch.setattr(held_out, "MOST_TABLE_ROWS", 4 * len(Y) - 1)
+    with pytest.raises(InputError, match=f"up to {4 * len(Y)}: at most"):
+        evaluate(X, Y, tmp_path / "other", **NEAR, **ASKED)
+
+
+@pytest.mark.parametrize("name", FROM_SPLITS)
 @given(seed=st.integers(0, 2**32))
 def test_an_interval_follows_the_scale_of_the_score_and_needs_every_split(name, seed):
     rng = np.random.default_rng(seed)
@@ -123,7 +319,9 @@ def test_an_interval_is_shown_as_approximate_wherever_it_is(tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"interval": "bbc"}, "interval='bbc': expected corrected_t, conservative_z, wald"),
+        ({"interval": "t"}, "interval='t': expected corrected_t, conservative_z, wald, nested_cv, bbc"),
+        ({"interval": "nested_cv"}, "resampling paired_folds, not kfold"),
+        ({"resampling": "paired_folds:61x2"}, "folds of a single one of the 120 units"),
         ({"interval": 3}, "interval"),
         ({"interval": "wald", "measure": "auc"}, "measure zero_one or accuracy, not auc"),
         ({"interval": "wald", "resampling": "bootstrap:3"}, "resampling holdout, kfold, loo, not bootstrap"),

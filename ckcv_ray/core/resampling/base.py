@@ -7,7 +7,8 @@ select set is empty, and what is fitted on ``train`` is scored on ``estimate``.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -97,6 +98,18 @@ class FoldSize(NamedTuple):
         return self.k_first <= k <= self.k_last
 
 
+class Further(StrEnum):
+    """A further sum of every score that is a mean over rows, which an estimate or an interval is made of.
+
+    Members: none; the score without information, if targets had nothing to do with outputs; the sum of the
+    squares of the rows.
+    """
+
+    NONE = ""
+    NO_INFORMATION = "no information"
+    SQUARES = "squares"
+
+
 class Term(NamedTuple):
     """One term of an estimate that combines splits.
 
@@ -126,6 +139,7 @@ class Resampling(ABC):
         inner: the resampling inside each training set, in which settings are selected; None without one.
         names_rows: whether its splits are of the rows of one table, which groups cannot replace.
         undrawn: why the units that a split scores are not drawn at random by the seed; "" if they are.
+        further: a sum that its scores have besides their own.
         note: a sentence on how its figures are to be read; "" if there is nothing to say.
     """
 
@@ -137,6 +151,7 @@ class Resampling(ABC):
     selects: ClassVar[bool] = False
     names_rows: ClassVar[bool] = False
     undrawn: ClassVar[str] = NOT_DRAWN
+    further: ClassVar[Further] = Further.NONE
     note: ClassVar[str] = ""
 
     k: tuple[int, ...] | str | None = ()
@@ -199,6 +214,15 @@ class Resampling(ABC):
     def terms(self, numbers: Index) -> tuple[Term, ...]:
         """Return the means over splits whose weighted sum is the estimate: one, of the splits that count."""
         return (Term(1.0, self.counts(numbers)),)
+
+    def correct(self, means: Sequence[float], no_information: float) -> float:
+        """Return what is added to the weighted sum of the means of losses, one for each term: nothing.
+
+        Args:
+            means: of each term.
+            no_information: of the last term, by ``Further.NO_INFORMATION``.
+        """
+        return 0.0
 
     @property
     def combined(self) -> bool:

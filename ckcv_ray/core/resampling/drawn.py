@@ -1,5 +1,6 @@
 """Resamplings whose splits are drawn apart from each other: a share of the rows, or with replacement."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil
 from typing import ClassVar
@@ -15,6 +16,7 @@ from ckcv_ray.core.resampling.base import (
     FITTED_ON,
     STRATIFY,
     FoldSize,
+    Further,
     Resampling,
     Split,
     Term,
@@ -259,6 +261,43 @@ class Bootstrap632(Bootstrap):
         """Return the terms of the estimate."""
         drawn = self.counts(numbers)
         return Term(OUT_OF_BAG, drawn), Term(APPARENT, ~drawn)
+
+
+@dataclass(frozen=True)
+class Bootstrap632Plus(Bootstrap632):
+    """The .632+ estimate: .632 corrected by how far a model overfits, relative to what can be learned.
+
+    With err the apparent score, gamma that of the same model if targets had nothing to do with what it
+    predicts, Err1 the score of the rows not drawn, all of them losses, and Err1' the smaller of Err1 and
+    gamma, the relative overfitting rate is R = (Err1' - err) / (gamma - err), or 0 unless Err1' and gamma
+    exceed err. To the .632 estimate is added (Err1' - err) * .368 * .632 R / (1 - .368 R). Splits are those
+    of ``Bootstrap632``.
+
+    Reference: Efron, Tibshirani, Improvements on cross-validation: the .632+ bootstrap method, Journal of the
+    American Statistical Association 92 (1997), 548-560, equations 28 to 32.
+
+    Attributes:
+        times: number of draws.
+    """
+
+    name: ClassVar[str] = "bootstrap632plus"
+    further: ClassVar[Further] = Further.NO_INFORMATION
+    note: ClassVar[str] = (
+        "The mean is the .632+ estimate: the .632 estimate (0.632 of the mean over draws on the rows not "
+        "drawn, and 0.368 of the score of the model of all rows on these rows, the last split), corrected by "
+        "how far that model overfits relative to its score if targets had nothing to do with what it "
+        "predicts. It has no standard error."
+    )
+
+    def correct(self, means: Sequence[float], no_information: float) -> float:
+        """Return what is added to the .632 estimate."""
+        out_of_bag, apparent = means
+        least = min(out_of_bag, no_information)
+        if not (least > apparent and no_information > apparent):
+            return 0.0
+        overfitting = (least - apparent) / (no_information - apparent)
+        share = APPARENT * OUT_OF_BAG * overfitting / (1 - APPARENT * overfitting)
+        return (least - apparent) * share
 
 
 @dataclass(frozen=True)

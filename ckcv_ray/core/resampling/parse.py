@@ -11,6 +11,7 @@ from ckcv_ray.core.resampling.complete import Complete, Rotation
 from ckcv_ray.core.resampling.drawn import (
     Bootstrap,
     Bootstrap632,
+    Bootstrap632Plus,
     LearningCurve,
     OptimismBootstrap,
     PairedSubsampling,
@@ -26,6 +27,7 @@ from ckcv_ray.core.resampling.kfold import (
     LeaveOneOut,
     LeavePOut,
     NestedSplits,
+    PairedFolds,
     RepeatedKFold,
 )
 from ckcv_ray.errors import InputError
@@ -47,9 +49,11 @@ RESAMPLINGS: dict[str, Any] = {
         Subsampling,
         Bootstrap,
         Bootstrap632,
+        Bootstrap632Plus,
         OptimismBootstrap,
         LearningCurve,
         PairedSubsampling,
+        PairedFolds,
         NestedSplits,
         Splits,
     )
@@ -61,8 +65,9 @@ NESTED: dict[str, Callable[..., NestedSplits]] = {
 }
 FORMS = (
     "holdout:0.3, kfold:10, kfold:4:last, repeated_kfold:10x5, drawn_folds:10, time:5, time:5:2, loo, lpo:2, "
-    "subsampling:50:0.25, bootstrap:50, bootstrap632:50, optimism:50, learning_curve:5:20:0.25, "
-    "paired_subsampling:15:10:0.1, nested_halves:5, nested:5:3"
+    "subsampling:50:0.25, bootstrap:50, bootstrap632:50, bootstrap632plus:50, "
+    "optimism:50, learning_curve:5:20:0.25, paired_subsampling:15:10:0.1, paired_folds:5x10, "
+    "nested_halves:5, nested:5:3"
 )
 
 

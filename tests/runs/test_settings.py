@@ -1,0 +1,222 @@
+"""Every setting by its scores: means, deviations and ranks, in JSON, in a file, in text and in pictures."""
+
+import json
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+from sklearn.datasets import load_breast_cancer, load_diabetes
+from sklearn.metrics import roc_auc_score
+from sklearn.naive_bayes import GaussianNB
+from sklearn.svm import SVC
+
+from ckcv_ray import Execution, evaluate, load_scores, verify
+from ckcv_ray.core.schedule import Stage
+from ckcv_ray.reports.figures import is_geometric
+from ckcv_ray.reports.settings import COLUMNS, list_settings, rank_losses, tabulate_settings
+from ckcv_ray.reports.validation import list_validations
+from ckcv_ray.runs.report import make_page
+from ckcv_ray.storage import formats
+from ckcv_ray.storage.folder import SETTINGS, RunFolder
+from ckcv_ray.study.problem import INNER
+
+SERIAL = Execution("serial")
+X, Y = (part[::8] for part in load_breast_cancer(return_X_y=True))
+X = X[:, :5]
+FOUR = {"learner": "svm", "C": (0.1, 1, 10, 100), "gamma": (0.01, 0.1, 1)}
+
+
+def compute(out: Any = None, **options: Any) -> Any:
+    return evaluate(X, Y, out, SERIAL, **options)
+
+
+def test_settings_are_ranked_by_the_means_of_their_splits(tmp_path: Path) -> None:
+    result = compute(tmp_path / "run", **FOUR, resampling="kfold:4", measure="zero_one,auc")
+    splits = parquet.read_table(tmp_path / "run" / "scores.parquet").to_pandas()
+    table = parquet.read_table(tmp_path / "run" / SETTINGS).to_pandas()
+    assert len(table) == 2 * 12
+    assert not table["inner"].any()
+    for name, sign in (("zero_one", 1), ("auc", -1)):
+        of_one = table[table["measure"] == name].set_index("setting")
+        grouped = splits.groupby("setting")[name]
+        assert np.allclose(of_one["mean"], grouped.mean()[of_one.index], rtol=1e-14, atol=0)
+        assert np.allclose(of_one["deviation"], grouped.std()[of_one.index], rtol=1e-12, atol=0)
+        ranks = (sign * of_one["mean"]).rank(method="min")
+        assert np.array_equal(of_one["rank"], ranks)
+    listed = json.loads(json.dumps(result.to_json(), allow_nan=False))["settings"]
+    assert [one["scores"]["auc"]["rank"] for one in listed] == table["rank"][1::2].tolist()
+    assert listed[0]["setting"] == {"C": 0.1, "gamma": 0.01}
+
+
+def test_equal_means_share_a_rank_and_unknown_ones_have_none() -> None:
+    assert rank_losses(np.array([0.3, np.nan, 0.1, 0.3, 0.4, 0.1])) == [3, None, 1, 3, 5, 1]
+
+
+def test_settings_of_a_nested_resampling_are_those_of_its_inner_splits(tmp_path: Path) -> None:
+    options = {"resampling": "nested:3:2", "measure": "zero_one", "select_by": "auc", "seed": 3}
+    result = compute(tmp_path / "run", **FOUR, **options)
+    problem, starts = result.problem, result.problem.starts
+    for one in (result.settings[1], result.settings[10]):
+        found = []
+        for number in range(int(starts[-1])):
+            train, scored = problem.rows(Stage.SELECT, INNER, number)
+            centre, scale = X[train].mean(axis=0), X[train].std(axis=0)
+            model = SVC(C=one.setting["C"], gamma=one.setting["gamma"], tol=1e-6)
+            model.fit((X[train] - centre) / scale, Y[train])
+            scores = model.decision_function((X[scored] - centre) / scale)
+            found.append(roc_auc_score(Y[scored], scores))
+        means = [np.mean(found[a:b]) for a, b in pairwise(starts.tolist())]
+        assert one.inner
+        assert one.places["auc"].mean == pytest.approx(np.mean(means), rel=1e-3)
+        assert one.places["auc"].deviation == pytest.approx(np.std(found, ddof=1), rel=0.05)
+    chosen = [(one.path, one.step) for one in result.settings if one.places["auc"].rank == 1]
+    assert tuple(result.chosen[0, 0].tolist()) in chosen
+    assert {*result.settings[0].places} == {"auc", "zero_one"}
+    assert "Inner splits by auc, the best 10 of 12 settings" in result.summary()
+    page = make_page(tmp_path / "run")
+    assert "Settings by auc on inner splits" in page
+    assert load_scores(tmp_path / "run").settings == result.settings
+
+
+def test_settings_that_fail_have_no_rank_and_come_last(tmp_path: Path) -> None:
+    rows = slice(0, 12)
+    options = {"learner": "neighbors", "param": {"n_neighbors": [1, 3, 7]}, "measure": "zero_one"}
+    out = tmp_path / "run"
+    result = evaluate(X[rows], Y[rows], out, SERIAL, resampling="nested:2:2", seed=1, **options)
+    ranks = [one.places["zero_one"].rank for one in result.settings]
+    assert ranks[2] is None
+    assert None not in ranks[:2]
+    assert result.to_json()["settings"][2]["scores"]["zero_one"]["mean"] is None
+    assert "n_neighbors = 7" not in result.summary()
+    assert "n_neighbors = 7" in make_page(out)
+    assert verify(out).ok
+
+
+def test_where_all_settings_fail_there_are_no_lines_and_no_pictures(tmp_path: Path) -> None:
+    rows = slice(0, 12)
+    options = {"learner": "neighbors", "param": {"n_neighbors": [9, 10, 11]}, "measure": "zero_one"}
+    result = evaluate(X[rows], Y[rows], tmp_path / "run", SERIAL, resampling="nested:2:2", **options)
+    assert "Inner splits by zero_one" in result.summary()
+    assert list_validations(result.settings, result.scores[0]) == []
+    assert "Validation curve" not in make_page(tmp_path / "run")
+
+
+def test_a_learner_without_settings_is_listed_by_its_name() -> None:
+    result = compute(learner=GaussianNB(), resampling="nested:2:2", measure="zero_one")
+    said = result.summary()[result.summary().index("Inner splits by zero_one") :]
+    assert f"  {result.entries[0].learner}  " in said
+    assert "the best" not in said
+
+
+def test_a_single_inner_split_has_no_deviation() -> None:
+    halves = evaluate(X, Y, None, SERIAL, **FOUR, resampling="nested_halves:2")
+    assert all(np.isfinite(one.places["zero_one"].deviation) for one in halves.settings)
+    single = evaluate(
+        X, Y, None, SERIAL, **FOUR, resampling=_nest(), select_by="zero_one", measure="zero_one"
+    )
+    assert all(np.isnan(one.places["zero_one"].deviation) for one in single.settings)
+    assert "sd" in single.summary()
+
+
+def _nest() -> Any:
+    from ckcv_ray import NestedSplits, SingleSplit
+
+    return NestedSplits(SingleSplit(0.3), SingleSplit(0.5))
+
+
+def test_a_changed_table_of_settings_is_a_difference_and_an_older_folder_without_one_is_none(
+    tmp_path: Path,
+) -> None:
+    out = tmp_path / "run"
+    result = compute(out, **FOUR, resampling="kfold:3")
+    assert any("log" in line for line in verify(out).recomputed)
+    folder, table = RunFolder(out), tabulate_settings(result.settings)
+    changed = table.set_column(8, COLUMNS.field(8), pa.array([1] * len(table), pa.int32()))
+    formats.write_table(folder.files, SETTINGS, changed, result.run_id)
+    folder.write_manifest(folder.execution())
+    assert verify(out).differences == [f"{SETTINGS} does not follow from the log"]
+    (out / SETTINGS).unlink()
+    assert not verify(out).ok  # the manifest names it
+    folder.write_manifest(folder.execution())
+    assert verify(out).ok
+    assert load_scores(out).settings == result.settings
+    assert "Validation curve" in make_page(out)
+
+
+def test_one_parameter_has_a_curve_and_two_have_lines_and_a_heat_map() -> None:
+    result = compute(**FOUR, resampling="kfold:3")
+    (score,) = result.scores
+    (found,) = list_validations(result.settings, score)
+    assert (found.parameter, found.left_out, found.joined) == ("C", 0, False)
+    assert sorted(found.lines) == ["gamma = 0.01", "gamma = 0.1", "gamma = 1"]
+    means = {(s.setting["C"], s.setting["gamma"]): s.places["zero_one"].mean for s in result.settings}
+    for curve, line in zip(found.curves, found.lines, strict=True):
+        gamma = float(line.rpartition(" ")[2])
+        assert curve.x.tolist() == [0.1, 1, 10, 100]
+        assert curve.mean.tolist() == [means[C, gamma] for C in curve.x]
+    assert min(found.curves[0].mean) == min(means.values())
+    heat = found.heat
+    assert (heat.x.values, heat.y.values) == (("0.1", "1", "10", "100"), ("0.01", "0.1", "1"))
+    assert heat.mean[heat.best] == min(means.values())
+    one = compute(learner="svm", C=(1, 10, 100), gamma=0.1, resampling="kfold:3")
+    (alone,) = list_validations(one.settings, score)
+    assert (alone.lines, alone.heat) == ([""], None)
+    assert list_validations(compute(learner="svm", resampling="kfold:3").settings, score) == []
+
+
+def test_of_more_parameters_the_best_lines_are_drawn_and_the_heat_map_has_the_best_means(
+    tmp_path: Path,
+) -> None:
+    param = {"max_depth": [1, 2, 3, 4], "criterion": ["gini", "entropy"], "min_samples_leaf": [1, 2, 4, 8]}
+    options = {"learner": "tree", "param": {"ccp_alpha": [0.0], **param}, "measure": "accuracy"}
+    result = compute(tmp_path / "run", **options, resampling="kfold:3")
+    (found,) = list_validations(result.settings, result.scores[0])
+    best = max(one.places["accuracy"].mean for one in result.settings)
+    assert (len(found.curves), found.left_out, found.joined) == (6, 2, True)
+    assert max(found.curves[0].mean) == best == found.heat.mean[found.heat.best]
+    page = make_page(tmp_path / "run")
+    assert "at the best values of the others" in page
+    assert "2 more lines with worse means are in the table alone" in page
+    assert page.count('role="img"') == 3
+    assert f"best mean {best:.4g} at " in page  # the text for readers that show no pictures
+    one = {
+        "learner": "tree",
+        "param": {"criterion": ["gini", "entropy"], "max_depth": [1, 2], "ccp_alpha": [0.0]},
+    }
+    (plain,) = list_validations(
+        compute(**one, measure="accuracy", resampling="kfold:3").settings, result.scores[0]
+    )
+    assert (plain.parameter, plain.curves) == ("", [])
+    assert plain.heat.mean.shape == (2, 2)
+
+
+def test_learners_of_numbers_have_curves_and_an_estimate_that_combines_splits_has_no_band() -> None:
+    A, b = (part[::6] for part in load_diabetes(return_X_y=True))
+    options = {"learner": "ridge,mean", "alpha": (0.1, 1, 10), "measure": "r2"}
+    result = evaluate(A, b, None, SERIAL, resampling="optimism:3", **options)
+    (found,) = list_validations(list_settings(result), result.scores[0])
+    assert (found.learner, found.parameter) == ("ridge", "alpha")
+    assert not found.curves[0].deviation.any()
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ([0.1, 1, 10], True),
+        ([1, 2, 5, 10, 20, 50], True),
+        ([1, 100], True),
+        ([1, 2, 3, 4], False),
+        ([5, 10, 15, 20, 25, 30, 35, 40, 45], False),
+        ([0, 1, 10, 100], False),
+        ([-1, 1, 100], False),
+        ([3], False),
+    ],
+)
+def test_an_axis_is_logarithmic_where_values_are_even_in_their_ratios(
+    values: list[float], expected: bool
+) -> None:
+    assert is_geometric(np.array(values, float)) is expected
