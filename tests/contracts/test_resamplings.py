@@ -101,7 +101,7 @@ def test_every_split_fits_on_some_rows_and_scores_others(resampling, n, seed):
             assert 0 <= rows.min() <= rows.max() < n
             assert np.all(np.diff(rows) >= 0)
             assert isinstance(resampling, REPEATS) or np.all(np.diff(rows) > 0)
-        if not isinstance(resampling, (*REPEATS, *FORWARD, LearningCurve, PairedSubsampling)):
+        if not isinstance(resampling, (*REPEATS, *FORWARD, LearningCurve, PairedSubsampling, PairedFolds)):
             assert len(train) + len(estimate) == n
 
 
