@@ -194,17 +194,16 @@ class Run:
 
     def share_delta(self) -> float:
         """Return the winner's share of delta by occam, from the candidates, whose number the study has."""
+        ks = {row["k_first"] for row in self.candidates}
         learners = [row.get("learner") for row in self.candidates if row["k_first"] == self.winner["k_first"]]
         described = self.learner.get("learners", [self.learner])
-        grids = [
-            one.get("param") or {name: one.get(name, ()) for name in ("C", "gamma")} for one in described
-        ]
+        grids = [x.get("param") or {n: x.get(n, ()) for n in ("C", "gamma")} for x in described]
         if all(map(len, (values for grid in grids for values in grid.values()))):
-            self.compare("settings", len(learners), sum(prod(map(len, grid.values())) for grid in grids))
+            settings = sum(prod(map(len, grid.values())) for grid in grids)
+            self.compare("candidates", len(self.candidates), len(ks) * settings)
         else:
             self.notes["taken as stored: the number of settings, which the study does not list"] = False
         settings = learners.count(self.winner.get("learner")) * len(described)
-        ks = {row["k_first"] for row in self.candidates}
         return bounds.share_delta(ks, self.winner["k_first"], settings)
 
     def bound_held_out(self, claim: Claim, number: int | None, delta: float, copies: int) -> list[Any]:

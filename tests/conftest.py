@@ -51,6 +51,7 @@ PROCESSES = frozenset(  # folders and files whose tests start processes, compile
         "test_bad_input",
         "test_boosting_libraries",
         "test_bounds",
+        "test_check_certificate",
         "test_clock",
         "test_decomposition",
         "test_disk",
