@@ -5,42 +5,21 @@ from typing import Annotated
 
 import typer
 
-from ckcv_ray.cli.options import Folder, flag, make_option
+from ckcv_ray.cli.form_options import FormOptions, make_form_options
+from ckcv_ray.cli.options import Folder, make_option, with_options
 from ckcv_ray.cli.output import say
-from ckcv_ray.errors import InputError, pluralize
+from ckcv_ray.errors import pluralize
 from ckcv_ray.runs.report import report as write_report
 
-FORM, SIGNATURE = "Forms", "Signature"
 
-
+@with_options(form=make_form_options)
 def report(
     folder: Folder,
+    form: FormOptions,
     out: Annotated[
         Path | None,
         make_option("File to write: HTML; with --for .md, .html or .docx.", "report.html in the folder"),
     ] = None,
-    form: Annotated[
-        str | None,
-        typer.Option(
-            "--for",
-            metavar="GUIDELINE",
-            help="Fill the form of a guideline instead: tripod-ai, annex-iv (of the EU AI Act), stard-ai, "
-            "ts-4213 (ISO/IEC) or model-card. It is no statement of conformity.",
-            show_default=False,
-            rich_help_panel=FORM,
-        ),
-    ] = None,
-    answers: Annotated[
-        Path | None,
-        make_option("Answers to items that only a person can fill: a .toml or .md file.", panel=FORM),
-    ] = None,
-    template: Annotated[
-        Path | None,
-        make_option("Write a .toml or .md file with those items, for --answers, and no form.", panel=FORM),
-    ] = None,
-    strict: Annotated[
-        bool, flag("--strict", "End with code 1 if items are left that a person has to fill.", FORM)
-    ] = False,
     author: Annotated[
         str | None,
         typer.Option(
@@ -50,7 +29,6 @@ def report(
             "manifest; ckcv verify says whether the manifest has changed since. It is no cryptographic "
             "signature: anybody who can write to the folder can write any name.",
             show_default=False,
-            rich_help_panel=SIGNATURE,
         ),
     ] = None,
 ) -> None:
@@ -66,34 +44,32 @@ def report(
         ckcv report runs/patients --for tripod-ai --answers answers.toml --out tripod.docx --strict
         ckcv report runs/patients --sign "Jane Doe"
     """
-    _check(form, out, {"answers": answers, "template": template, "strict": strict or None})
+    form.check(out)
     if author is not None:
-        from ckcv_ray.runs.sign import sign
-
-        signed = sign(folder, author)
-        say(f"signed: {signed.author!r}, {signed.date}, manifest {signed.manifest[:12]} (not cryptographic)")
-    if form is None:
+        _sign(folder, author)
+    if form.guideline is None:
         say(f"report: {write_report(folder, out)}")
-        return
+    else:
+        _fill(folder, form.guideline, form, out)
+
+
+def _sign(folder: Path, author: str) -> None:
+    from ckcv_ray.runs.sign import sign
+
+    signed = sign(folder, author)
+    say(f"signed: {signed.author!r}, {signed.date}, manifest {signed.manifest[:12]} (not cryptographic)")
+
+
+def _fill(folder: Path, guideline: str, form: FormOptions, out: Path | None) -> None:
+    """Write a form, or the file for its answers; end with code 1 if items are left, and that is a failure."""
     from ckcv_ray.runs.forms import fill_form, write_answers
 
-    if template is not None:
-        say(f"template: {write_answers(folder, form, template)}")
+    if form.template is not None:
+        say(f"template: {write_answers(folder, guideline, form.template)}")
+    if out is None:
         return
-    assert out is not None
-    filled = fill_form(folder, form, out, answers)
+    filled = fill_form(folder, guideline, out, form.answers)
     say(f"form: {out}: {filled.counts}")
-    if strict and (left := filled.open_numbers):
-        say(f"{pluralize(len(left), 'item')} a person has to fill: {', '.join(left)}")
+    if form.strict and (left := filled.open_numbers):
+        say(f"{pluralize(len(left), 'item')} that a person has to fill: {', '.join(left)}")
         raise typer.Exit(1)
-
-
-def _check(form: str | None, out: Path | None, given: dict[str, object]) -> None:
-    """Raise InputError unless the options go with each other."""
-    named = [name for name, value in given.items() if value is not None]
-    if form is None and named:
-        raise InputError(f"{named[0]} is about a form: name its guideline, such as --for tripod-ai")
-    if form is not None and out is None and given["template"] is None:
-        raise InputError(
-            f"for={form!r} needs --out, the form to write: a name that ends in .md, .html or .docx"
-        )

@@ -13,7 +13,7 @@ from ckcv_ray.reports.forms import Form
 from ckcv_ray.validation import quote
 
 TOML, MARKDOWN = ".toml", ".md"
-SUFFIXES = (TOML, MARKDOWN)
+ANSWER_SUFFIXES = (TOML, MARKDOWN)
 COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 HEADING = re.compile(r"^##[ \t]+(.*)$", re.MULTILINE)
 UNPRINTABLE = re.compile(r"[^\S\n ]")  # white space but line ends

@@ -27,7 +27,7 @@ from ckcv_ray.storage.signatures import Signature
 from ckcv_ray.study import Candidate, describe_setting
 
 MOST_COLUMNS = 40  # that are named
-MOST_CLASSES = 20  # whose confusion is listed
+MOST_NAMED_CLASSES = 20  # whose confusion is listed
 
 
 class Stored(NamedTuple):
@@ -51,8 +51,12 @@ class Stored(NamedTuple):
 
 def _tell_target(run: Stored) -> Iterator[str]:
     task = run.result.task
-    labels = ", ".join(map(repr, task.classes[:MOST_CLASSES]))
-    more = f" and {len(task.classes) - MOST_CLASSES} more" if len(task.classes) > MOST_CLASSES else ""
+    labels = ", ".join(map(repr, task.classes[:MOST_NAMED_CLASSES]))
+    more = (
+        f" and {len(task.classes) - MOST_NAMED_CLASSES} more"
+        if len(task.classes) > MOST_NAMED_CLASSES
+        else ""
+    )
     yield f"Predicted is the column {task.target!r}, with {len(task.classes)} classes: {labels}{more}."
 
 
@@ -70,7 +74,7 @@ def _tell_rows(run: Stored) -> Iterator[str]:
             f"{sample.n_held:,} rows were held out before anything was fitted or selected; "
             f"{task.n:,} were learned from."
         )
-    for label, rows in zip(sample.labels[:MOST_CLASSES], sample.class_rows, strict=False):
+    for label, rows in zip(sample.labels[:MOST_NAMED_CLASSES], sample.class_rows, strict=False):
         yield f"Rows of class {label!r}: {rows:,}."
 
 
@@ -144,15 +148,15 @@ def _tell_learner(run: Stored) -> Iterator[str]:
 
 def _list_values(values: list[object]) -> str:
     distinct = list(dict.fromkeys(map(str, values)))
-    shown = ", ".join(distinct[:MOST_CLASSES])
-    return f"{{{shown}{', ...' if len(distinct) > MOST_CLASSES else ''}}}"
+    shown = ", ".join(distinct[:MOST_NAMED_CLASSES])
+    return f"{{{shown}{', ...' if len(distinct) > MOST_NAMED_CLASSES else ''}}}"
 
 
 def _tell_resampling(run: Stored) -> Iterator[str]:
     winner, groups = run.certificate.winner, run.certificate.sample.groups
     units = "rows" if groups is None else "groups"
     ks = [size.k for size in run.result.problem.sizes]
-    shown = ", ".join(map(str, ks[:MOST_CLASSES])) + (", ..." if len(ks) > MOST_CLASSES else "")
+    shown = ", ".join(map(str, ks[:MOST_NAMED_CLASSES])) + (", ..." if len(ks) > MOST_NAMED_CLASSES else "")
     yield (
         "Complete k-fold cross validation with tuned k (Anguita and others, ESANN 2012): in each split one "
         "part trains, one selects and one estimates; they share no row."
@@ -214,17 +218,18 @@ def _tell_error(run: Stored) -> Iterator[str]:
 
 def _tell_classes(run: Stored) -> Iterator[str]:
     counts, labels = run.certificate.counts, run.certificate.sample.labels
-    for label, side in list(zip(labels, counts.by_class, strict=True))[:MOST_CLASSES]:
+    for label, side in list(zip(labels, counts.by_class, strict=True))[:MOST_NAMED_CLASSES]:
         right = 1 - side["errors"] / max(1, side["rows"])
         yield (
             f"Class {label!r}, measured: {side['errors']:,} of {side['rows']:,} scored rows wrong, "
             f"recall {nearest(right)}."
         )
-    if len(labels) <= MOST_CLASSES:
+    if len(labels) <= MOST_NAMED_CLASSES:
         yield f"Confusion, {CONFUSION_IS}:"
         for label, row, rows in zip(labels, counts.confusion_matrix, counts.class_totals, strict=True):
             cells = [
-                f"{other!r} {nearest(count / max(1, rows))}" for other, count in zip(labels, row, strict=True)
+                f"{predicted!r} {nearest(count / max(1, rows))}"
+                for predicted, count in zip(labels, row, strict=True)
             ]
             yield f"{label!r} predicted as {', '.join(cells)}."
 

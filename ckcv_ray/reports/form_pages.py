@@ -66,7 +66,7 @@ def write_docx(filled: FilledForm) -> bytes:
     return _fix_dates(stream.getvalue())
 
 
-WRITERS: dict[str, Callable[[FilledForm], bytes]] = {
+FORM_WRITERS: dict[str, Callable[[FilledForm], bytes]] = {
     ".md": write_markdown,
     ".html": write_html,
     ".docx": write_docx,

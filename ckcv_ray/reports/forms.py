@@ -15,7 +15,7 @@ from ckcv_ray.errors import InputError, pluralize, printable
 from ckcv_ray.reports.facts import Stored, tell
 from ckcv_ray.validation import STRICT, check_choice, quote, read_as, suggest
 
-FORMS = ("tripod-ai", "annex-iv", "stard-ai", "ts-4213", "model-card")
+GUIDELINES = ("tripod-ai", "annex-iv", "stard-ai", "ts-4213", "model-card")
 NO_CONFORMITY = (
     "This form is filled after the items of the guideline named above, which are in our own words here. It "
     "is no statement of conformity: nobody has checked that the run, the study or this form meets the "
@@ -128,11 +128,11 @@ def read_form(name: str) -> Form:
     Raises:
         InputError: there is none of this name.
     """
-    file = files("ckcv_ray.reports") / "frameworks" / f"{check_choice('for', name, FORMS)}.toml"
+    file = files("ckcv_ray.reports") / "frameworks" / f"{check_choice('for', name, GUIDELINES)}.toml"
     return read_as(Form, tomllib.loads(file.read_text("utf-8")))
 
 
-def fill(form: Form, run: Stored, answers: Mapping[str, str]) -> FilledForm:
+def fill_items(form: Form, run: Stored, answers: Mapping[str, str]) -> FilledForm:
     """Fill a form with facts about a run, and with a person's answers by the numbers of items.
 
     Raises:

@@ -4,10 +4,10 @@ from os import PathLike
 from pathlib import Path
 
 from ckcv_ray.errors import InputError
-from ckcv_ray.reports.answers import SUFFIXES, parse_answers, write_template
+from ckcv_ray.reports.answers import ANSWER_SUFFIXES, parse_answers, write_template
 from ckcv_ray.reports.facts import Stored
-from ckcv_ray.reports.form_pages import WRITERS
-from ckcv_ray.reports.forms import FilledForm, Form, fill, read_form
+from ckcv_ray.reports.form_pages import FORM_WRITERS
+from ckcv_ray.reports.forms import FilledForm, Form, fill_items, read_form
 from ckcv_ray.runs.load import load
 from ckcv_ray.storage.files import check_regular
 from ckcv_ray.storage.folder import MANIFEST, RunFolder
@@ -17,7 +17,7 @@ from ckcv_ray.study import CERTIFIED
 from ckcv_ray.validation import as_path, quote
 
 Place = str | PathLike[str]
-MOST_ANSWER_BYTES = 1 << 22
+MOST_ANSWERS_BYTES = 1 << 22
 
 
 def fill_form(folder: Place, name: str, out: Place, answers: Place | None = None) -> FilledForm:
@@ -36,14 +36,14 @@ def fill_form(folder: Place, name: str, out: Place, answers: Place | None = None
             installed, or ``out`` cannot be written or exists and is no form.
         StoreError: the folder holds no finished run with a certification, or it is damaged.
     """
-    form, suffix = read_form(name), check_suffix("out", out, tuple(WRITERS))
+    form, suffix = read_form(name), check_suffix("out", out, tuple(FORM_WRITERS))
     run = RunFolder(folder)
     run.require(CERTIFIED)
     check_form(run.files, out)
     given = {} if answers is None else read_answers(answers, form)
     stored = Stored(load(folder, CERTIFIED), run.sha256(MANIFEST), read_signatures(run.files))
-    filled = fill(form, stored, given)
-    write_form(run.files, WRITERS[suffix](filled), out)
+    filled = fill_items(form, stored, given)
+    write_form(run.files, FORM_WRITERS[suffix](filled), out)
     return filled
 
 
@@ -58,7 +58,7 @@ def write_answers(folder: Place, name: str, out: Place) -> str:
     Raises:
         InputError: there is no such guideline or format, or the file exists or cannot be written.
     """
-    form, suffix = read_form(name), check_suffix("template", out, SUFFIXES)
+    form, suffix = read_form(name), check_suffix("template", out, ANSWER_SUFFIXES)
     return write_new(RunFolder(folder).files, "template", write_template(suffix, form).encode(), out)
 
 
@@ -68,9 +68,9 @@ def read_answers(file: Place, form: Form) -> dict[str, str]:
     Raises:
         InputError: the file cannot be read, or is not as ``write_answers`` makes one.
     """
-    path, _ = as_path("answers", file), check_suffix("answers", file, SUFFIXES)
+    path, _ = as_path("answers", file), check_suffix("answers", file, ANSWER_SUFFIXES)
     try:
-        check_regular(path, MOST_ANSWER_BYTES)
+        check_regular(path, MOST_ANSWERS_BYTES)
         text = path.read_text("utf-8")
     except (OSError, ValueError) as error:
         raise InputError(f"answers={str(file)!r} cannot be read: {error}") from None

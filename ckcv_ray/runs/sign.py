@@ -1,4 +1,4 @@
-"""Sign a finished run: store a name, the date and the digest of the manifest beside the manifest."""
+"""Sign a finished run: store a name, the date and the digest of the manifest next to the manifest."""
 
 from os import PathLike
 

@@ -72,15 +72,15 @@ def write_form(files: Files, content: bytes, out: str | PathLike[str]) -> None:
     Raises:
         InputError: it cannot be written, or would replace something else than a form.
     """
-    write_page(files, str(as_path("out", out)), _seal(content), is_form, "a form")
+    write_page(files, str(as_path("out", out)), _seal(content), is_intact_form, "a form")
 
 
 def check_form(files: Files, out: str | PathLike[str]) -> None:
     """Raise InputError if a form cannot be written to ``out``, before it is made."""
-    check_page(files, str(as_path("out", out)), is_form, "a form")
+    check_page(files, str(as_path("out", out)), is_intact_form, "a form")
 
 
-def is_form(file: Path) -> bool:
+def is_intact_form(file: Path) -> bool:
     """Return whether a file is a form as it was written."""
     try:
         check_regular(file, MOST_REPORT_BYTES)
@@ -101,7 +101,7 @@ def write_new(files: Files, option: str, content: bytes, out: str | PathLike[str
     final = as_path(option, out)
     if final.exists() or final.is_symlink():
         raise InputError(f"{option}={str(out)!r} exists, and is not replaced: choose another name")
-    write_page(files, str(final), content, is_form, "a form")
+    write_page(files, str(final), content, is_intact_form, "a form")
     return str(final)
 
 

@@ -48,7 +48,7 @@ class Signature:
 
 
 @dataclass(frozen=True)
-class Signatures:
+class SignatureList:
     """The content of the file."""
 
     __pydantic_config__: ClassVar[Any] = {**STRICT, "extra": "forbid"}
@@ -80,7 +80,7 @@ def read_signatures(files: Files) -> tuple[Signature, ...]:
         return ()
     content = formats.read_json(files, SIGNATURES)
     with formats.guard_reading(files, SIGNATURES):
-        found = read_as(Signatures, content).signatures
+        found = read_as(SignatureList, content).signatures
         check_count(SIGNATURES, len(found), MOST_SIGNATURES)
         for signature in found:
             _check(signature)
@@ -100,7 +100,7 @@ def append_signature(files: Files, author: str, manifest: str) -> Signature:
         StoreError: the file of the earlier ones is damaged.
     """
     made = Signature(check_author(author), datetime.now(UTC).isoformat(timespec="seconds"), manifest)
-    formats.write_json(files, SIGNATURES, asdict(Signatures((*read_signatures(files), made))))
+    formats.write_json(files, SIGNATURES, asdict(SignatureList((*read_signatures(files), made))))
     return made
 
 
