@@ -100,6 +100,7 @@ SLOW = PROCESSES | frozenset(  # and those that take too long for --quick
         "test_evaluate",
         "test_foreign_studies",
         "test_forgeries",
+        "test_forms",
         "test_gallery",
         "test_grouped_runs",
         "test_joint_laws",
