@@ -17,7 +17,7 @@ from ckcv_ray.storage.files import Files
 from ckcv_ray.validation import STRICT, check_count, quote, read_as
 
 SIGNATURES = "signatures.json"
-MOST_OF_NAME = 200
+MOST_OF_AUTHOR = 200
 MOST_SIGNATURES = 1_000
 HEXADECIMAL = frozenset("0123456789abcdef")
 DIGEST_DIGITS = 64
@@ -62,9 +62,9 @@ def check_author(name: str) -> str:
     Raises:
         InputError: it is empty, too long, or has characters that cannot be printed.
     """
-    if not (name.strip() and len(name) <= MOST_OF_NAME and name.isprintable()):
+    if not (name.strip() and len(name) <= MOST_OF_AUTHOR and name.isprintable()):
         raise InputError(
-            f"sign={quote(name)}: expected the name of who signs, in one line of at most {MOST_OF_NAME} "
+            f"sign={quote(name)}: expected the name of who signs, in one line of at most {MOST_OF_AUTHOR} "
             "characters, such as 'Jane Doe'"
         )
     return name.strip()
