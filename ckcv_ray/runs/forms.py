@@ -16,11 +16,11 @@ from ckcv_ray.storage.signatures import read_signatures
 from ckcv_ray.study import CERTIFIED
 from ckcv_ray.validation import as_path, quote
 
-Place = str | PathLike[str]
+FilePath = str | PathLike[str]
 MOST_ANSWERS_BYTES = 1 << 22
 
 
-def fill_form(folder: Place, name: str, out: Place, answers: Place | None = None) -> FilledForm:
+def fill_form(folder: FilePath, name: str, out: FilePath, answers: FilePath | None = None) -> FilledForm:
     """Fill the form of a guideline from a finished run and from a person's answers, and write it.
 
     It is made from the run folder alone: nothing is fitted, and no model is applied.
@@ -47,7 +47,7 @@ def fill_form(folder: Place, name: str, out: Place, answers: Place | None = None
     return filled
 
 
-def write_answers(folder: Place, name: str, out: Place) -> str:
+def write_answers(folder: FilePath, name: str, out: FilePath) -> str:
     """Write a file for the answers to every item of a form that only a person can fill; return its path.
 
     Args:
@@ -62,7 +62,7 @@ def write_answers(folder: Place, name: str, out: Place) -> str:
     return write_new(RunFolder(folder).files, "template", write_template(suffix, form).encode(), out)
 
 
-def read_answers(file: Place, form: Form) -> dict[str, str]:
+def read_answers(file: FilePath, form: Form) -> dict[str, str]:
     """Return the answers in a file, by the numbers of items.
 
     Raises:
@@ -77,7 +77,7 @@ def read_answers(file: Place, form: Form) -> dict[str, str]:
     return parse_answers(path.name, text, form)
 
 
-def check_suffix(option: str, file: Place, allowed: tuple[str, ...]) -> str:
+def check_suffix(option: str, file: FilePath, allowed: tuple[str, ...]) -> str:
     """Return the suffix of a file, which tells its format.
 
     Raises:
