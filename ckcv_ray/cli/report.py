@@ -3,21 +3,73 @@
 from pathlib import Path
 from typing import Annotated
 
-from ckcv_ray.cli.options import Folder, make_option
+import typer
+
+from ckcv_ray.cli.form_options import FormOptions, make_form_options
+from ckcv_ray.cli.options import Folder, make_option, with_options
 from ckcv_ray.cli.output import say
+from ckcv_ray.errors import pluralize
 from ckcv_ray.runs.report import report as write_report
 
 
+@with_options(form=make_form_options)
 def report(
     folder: Folder,
-    out: Annotated[Path | None, make_option("HTML file to write.", "report.html in the folder")] = None,
+    form: FormOptions,
+    out: Annotated[
+        Path | None,
+        make_option("File to write: HTML; with --for .md, .html or .docx.", "report.html in the folder"),
+    ] = None,
+    author: Annotated[
+        str | None,
+        typer.Option(
+            "--sign",
+            metavar="NAME",
+            help="Store this name, the date and the digest of the manifest in signatures.json, next to the "
+            "manifest; ckcv verify says whether the manifest has changed since. It is no cryptographic "
+            "signature: anybody who can write to the folder can write any name.",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
-    """Write an HTML report of a finished run: claims, figures, tables, cost, environment.
+    """Write an HTML report of a finished run, or the form of a reporting guideline; sign the run.
 
-    The report is one file, made from the run folder alone. It loads nothing and contains no script; nothing
-    is unpickled.
+    The report is one file, made from the run folder alone: claims, figures, tables, cost, environment. It
+    loads nothing and contains no script; nothing is unpickled. A form has the items of a guideline, filled
+    from the run or marked as a person's to fill.
 
         ckcv report runs/patients
         ckcv report runs/patients --out patients.html
+        ckcv report runs/patients --for tripod-ai --template answers.toml
+        ckcv report runs/patients --for tripod-ai --answers answers.toml --out tripod.docx --strict
+        ckcv report runs/patients --sign "Jane Doe"
     """
-    say(f"report: {write_report(folder, out)}")
+    form.check(out)
+    if author is not None:
+        _sign(folder, author)
+    if form.guideline is None:
+        say(f"report: {write_report(folder, out)}")
+    else:
+        _fill(folder, form.guideline, form, out)
+
+
+def _sign(folder: Path, author: str) -> None:
+    from ckcv_ray.runs.sign import sign
+
+    signed = sign(folder, author)
+    say(f"signed: {signed.author!r}, {signed.date}, manifest {signed.manifest[:12]} (not cryptographic)")
+
+
+def _fill(folder: Path, guideline: str, form: FormOptions, out: Path | None) -> None:
+    """Write a form, or the file for its answers; end with code 1 if items are left, and that is a failure."""
+    from ckcv_ray.runs.forms import fill_form, write_answers
+
+    if form.template is not None:
+        say(f"template: {write_answers(folder, guideline, form.template)}")
+    if out is None:
+        return
+    filled = fill_form(folder, guideline, out, form.answers)
+    say(f"form: {out}: {filled.counts}")
+    if form.strict and (left := filled.open_numbers):
+        say(f"{pluralize(len(left), 'item')} that a person has to fill: {', '.join(left)}")
+        raise typer.Exit(1)

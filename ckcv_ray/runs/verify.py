@@ -42,6 +42,7 @@ from ckcv_ray.runs.verify_scores import check_scores
 from ckcv_ray.storage import models
 from ckcv_ray.storage.folder import MANIFEST, Finished, RunFolder
 from ckcv_ray.storage.pages import REPORT, report_intact
+from ckcv_ray.storage.signatures import SIGNATURES, read_signatures
 from ckcv_ray.study import Candidate, Execution, Problem
 from ckcv_ray.tables.task import TestRows, check_test_rows, make_test_rows
 from ckcv_ray.validation import number
@@ -103,6 +104,7 @@ def _verify(folder: RunFolder, refit: Refit, test: Test = None) -> Verification:
     with note_errors(result, *([] if test is None else [InputError])):  # which is about test rows
         result.differences.extend(map(plain, _check_digests(folder)))
         result.recomputed.append(f"the SHA-256 of {pluralize(len(folder.names()), 'file')}")
+        _note_signatures(folder, result)
         problem = folder.problem()
         result.trusted.extend(
             f"{name}, whose code fits and reads models (--trust)" for name in _list_foreign(problem)
@@ -115,6 +117,25 @@ def _verify(folder: RunFolder, refit: Refit, test: Test = None) -> Verification:
             raise InputError("test is for ckcv run: the scores of a procedure have no other rows")
         result.differences.extend(map(plain, found))
     return result
+
+
+def _note_signatures(folder: RunFolder, result: Verification) -> None:
+    """Note who signed, and whether the manifest is still the one that was signed.
+
+    A signature of another manifest is no difference: a run may have grown since, and was not signed again.
+    """
+    try:
+        signatures, manifest = read_signatures(folder.files), folder.sha256(MANIFEST)
+    except StoreError as error:  # nothing else rests on it
+        result.differences.append(plain(str(error)))
+        return
+    for signature in signatures:
+        if signature.manifest == manifest:
+            result.recomputed.append(plain(signature.describe(manifest)))
+        else:
+            result.notes.append(plain(signature.describe(manifest)))
+    if signatures:
+        result.trusted.append(f"names and dates in {SIGNATURES}, which anybody who can write there can write")
 
 
 def _list_foreign(problem: Problem) -> list[str]:

@@ -1,4 +1,8 @@
-"""Files written from a run that are not part of it: the HTML report in its folder, and files elsewhere."""
+"""Files written from a run that are not part of it: the HTML report in its folder, and files elsewhere.
+
+A report, and a form, has a checksum, by which this package knows its own files: it replaces no others. A text
+has it in a last line that is a comment, a Word document in the comment of the archive that it is.
+"""
 
 import hashlib
 from collections.abc import Callable
@@ -13,6 +17,10 @@ from ckcv_ray.validation import as_path
 
 REPORT = "report.html"
 MOST_REPORT_BYTES = 1 << 28
+ARCHIVE, NO_COMMENT = (
+    b"PK",
+    b"\0\0",
+)  # how a zip archive begins; and its last bytes, the length of its comment
 
 
 def write_report(files: Files, page: str, out: str | PathLike[str] | None = None) -> str:
@@ -58,6 +66,45 @@ def _is_intact(page: bytes) -> bool:
     return page == _with_checksum(page[: -len(_with_checksum(b""))])
 
 
+def write_form(files: Files, content: bytes, out: str | PathLike[str]) -> None:
+    """Write a form, a text or an archive without a comment, with a checksum.
+
+    Raises:
+        InputError: it cannot be written, or would replace something else than a form.
+    """
+    write_page(files, str(as_path("out", out)), _seal(content), is_intact_form, "a form")
+
+
+def check_form(files: Files, out: str | PathLike[str]) -> None:
+    """Raise InputError if a form cannot be written to ``out``, before it is made."""
+    check_page(files, str(as_path("out", out)), is_intact_form, "a form")
+
+
+def is_intact_form(file: Path) -> bool:
+    """Return whether a file is a form as it was written."""
+    try:
+        check_regular(file, MOST_REPORT_BYTES)
+        content = file.read_bytes()
+    except (OSError, ValueError):
+        return False
+    if not content.startswith(ARCHIVE):
+        return _is_intact(content)
+    return content == _seal(content[: -len(_describe_archive(b"")) - len(NO_COMMENT)] + NO_COMMENT)
+
+
+def write_new(files: Files, option: str, content: bytes, out: str | PathLike[str]) -> str:
+    """Write a file that does not exist yet, outside of the run folder, and return its path.
+
+    Raises:
+        InputError: it exists, is in the run folder, or cannot be written.
+    """
+    final = as_path(option, out)
+    if final.exists() or final.is_symlink():
+        raise InputError(f"{option}={str(out)!r} exists, and is not replaced: choose another name")
+    write_page(files, str(final), content, is_intact_form, "a form")
+    return str(final)
+
+
 def write_page(
     files: Files, out: str, content: bytes | pa.Buffer, is_ours: Callable[[Path], bool], what: str
 ) -> None:
@@ -95,6 +142,18 @@ def check_page(files: Files, out: str, is_ours: Callable[[Path], bool], what: st
         raise InputError(
             f"out={out!r} exists, and is not {what} as ckcv wrote it: choose another name, or remove it"
         )
+
+
+def _seal(content: bytes) -> bytes:
+    """Return a text, or an archive without a comment, with its checksum."""
+    if not content.startswith(ARCHIVE):
+        return _with_checksum(content)
+    comment = _describe_archive(content)
+    return content[: -len(NO_COMMENT)] + len(comment).to_bytes(2, "little") + comment
+
+
+def _describe_archive(content: bytes) -> bytes:
+    return b"SHA-256 without this comment: " + hashlib.sha256(content).hexdigest().encode()
 
 
 def _with_checksum(page: bytes) -> bytes:

@@ -1,0 +1,196 @@
+"""The bounds of a certificate, written a second time for ``jobs/check_certificate.py`` with numpy alone.
+
+U(x; m) is the Clopper-Pearson bound after x wrong of m rows, by bisection on a sum of binomial weights.
+A(x; m), which may be averaged over splits, is made from U at the largest level of eleven bits with
+
+    E max(0, 1 - lam (A(X) - p)) <= delta,    X ~ Bin(m, p), for some lam > 0 and every p
+
+(docs/theory/bounds.md has the proofs). Nothing here is shared with the package, whose bounds come from scipy.
+"""
+
+from bisect import bisect_left
+from collections.abc import Iterable
+from fractions import Fraction
+from functools import cache
+from math import exp, fsum, ldexp, lgamma, log, log2, pi, sqrt
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+MOST = 5_000  # the largest m that A is made for
+Array = NDArray[Any]
+log_factorial = np.vectorize(lambda n: lgamma(n + 1), otypes=[float])
+
+
+def bound_count(x: Any, m: Any, delta: float, v: Any = 1.0) -> Array:
+    """Return the p with F(x - 1; p) + v f(x; p) = delta, by bisection: U(x; m), or for v < 1 Stevens' bound.
+
+    Args:
+        x, m: wrong rows, and all rows.
+        delta: probability that the bound fails.
+        v: 1, or draws from (0, 1).
+    """
+    x, m, v = np.broadcast_arrays(*(np.asarray(values, float) for values in (x, m, v)))
+    choose = log_factorial(m) - log_factorial(x) - log_factorial(m - x)
+    low, high = np.where(delta < 0.5, np.maximum(x - 1, 0) / np.maximum(m, 1), 0.0), np.ones(x.shape)
+    for _ in range(64):
+        p, term, total, left = (low + high) / 2, np.ones(x.shape), v.copy(), x.copy()
+        with np.errstate(all="ignore"):
+            while np.any((left > 0) & (term > 1e-20 * total)):
+                term = term * left / (m - left + 1) * (1 - p) / p  # of the count left - 1, relative to x
+                total, left = total + term, np.maximum(left - 1, 0)
+            F = np.exp(choose + x * np.log(p) + (m - x) * np.log1p(-p)) * total
+        above = np.nan_to_num(F, nan=1.0, posinf=1.0) > delta
+        low, high = np.where(above, p, low), np.where(above, high, p)
+    return np.where((m == 0) | ((x == m) & (v == 1)), 1.0, high)
+
+
+@cache
+def tabulate(m: int, delta: float) -> Array:
+    """Return U(0; m), .. U(m; m)."""
+    return bound_count(np.arange(m + 1), m, delta)
+
+
+@cache
+def find_level(m: int, delta: float, given: float | None = None) -> tuple[Array, float] | None:
+    """Return A(.; m) of the largest level, from delta / 100, that is safe, and its lam; None if none is.
+
+    Args:
+        m: rows of each split.
+        delta: probability that the mean of such bounds is below the mean risk.
+        given: lam; None for the best one.
+    """
+    x, fine = np.arange(m + 1), min(7 / sqrt(m), pi / 2)
+    choose = lgamma(m + 1) - log_factorial(x) - log_factorial(m - x)
+    angles = np.linspace(0, pi / 2, max(512, min(2048, 500_000 // m))), np.linspace(0, fine, 672)
+    points = np.sin(np.union1d(*angles)) ** 2
+
+    def weigh(p: Array) -> Array:
+        """Return the binomial weights of 0 .. m for each p."""
+        q = np.clip(p, 1e-300, 1 - 1e-16)[:, None]
+        return np.asarray(np.exp(choose + x * np.log(q) + (m - x) * np.log1p(-q)))
+
+    def expect(A: Array, lam: float, p: Array, weights: Array) -> tuple[Array, float]:
+        """Return E max(0, 1 - lam (A(X) - p)) at each p, and the derivative of the largest by lam."""
+        loss = 1 - lam * (A - p[:, None])
+        G = np.sum(weights * np.maximum(loss, 0), axis=1)
+        worst = np.argmax(G)
+        return G, float(np.sum((weights[worst] * (p[worst] - A))[loss[worst] > 0]))
+
+    @cache
+    def make_table(level: float) -> tuple[Array, float]:
+        """Return A at a level, and the lam with the least expectation at its worst point; it is convex."""
+        A = x / m + np.maximum.accumulate(tabulate(m, level) - x / m)
+        low, high = log(1e-3), log(1 / level + 10 * (m + 1))
+        for _ in range(24 * (given is None)):
+            middle = (low + high) / 2
+            rises = expect(A, exp(middle), points, at_points)[1] >= 0
+            low, high = (low, middle) if rises else (middle, high)
+        return A, given or exp(high)
+
+    def is_safe(level: float, rounds: int) -> bool:
+        """Return whether a level is safe on the points, and in ``rounds`` on others closer to the peaks."""
+        p, G = points, expect(*make_table(level), points, at_points)[0]
+        peak = float(G.max())
+        for _ in range(rounds):
+            tops = np.argsort(G)[-40:]
+            p = np.unique(np.linspace(p[np.maximum(tops - 1, 0)], p[np.minimum(tops + 1, len(p) - 1)], 9))
+            G = expect(*make_table(level), p, weigh(p))[0]
+            peak = max(peak, float(G.max()))
+        return peak <= delta * (1 - 1e-9 * (rounds > 0))
+
+    at_points, first = weigh(points), max(0, int(-log2(delta)) - 1)
+    grid = [ldexp(i, -11 - e) for e in range(first, first + 10) for i in range(2048, 1024, -1)]
+    levels = [level for level in grid if max(delta / 100, 1e-100) < level <= delta]
+    likely = bisect_left(levels, True, key=lambda level: is_safe(level, 0))
+    return next((make_table(level) for level in levels[likely:] if is_safe(level, 8)), None)
+
+
+@cache
+def tabulate_safe(m: int, delta: float, typical: int | None = None) -> Array:
+    """Return A(.; m), or 1 if no level is safe; with a typical size, the form for sets that differ in size.
+
+    They share the lam of the typical size, to three digits. Of many rows the table is that of fewer, made
+    concave and interpolated; where no level is safe with this lam, the bound is 1 + (1 - delta) / lam.
+    """
+    if typical is None:
+        return (find_level(m, delta) or [np.ones(m + 1)])[0]
+    fewer, size = (
+        n if n <= 512 else min(n >> (s := n.bit_length() - 6) << s, MOST) for n in (m, max(1, typical))
+    )
+    if fewer < m:
+        A = cover(tabulate_safe(fewer, delta, typical))
+        return np.interp(np.arange(m + 1) * fewer / m, np.arange(fewer + 1), A)
+    lam = float(f"{(find_level(size, delta) or [0, 5 * sqrt(size)])[1]:.3g}")
+    return ((m and find_level(m, delta, lam)) or [np.full(m + 1, 1 + (1 - delta) / lam)])[0]
+
+
+def cover(table: Array) -> Array:
+    """Return the least concave function that is at least a table."""
+    x = at = np.arange(len(table))
+    while np.any(bent := np.diff(np.diff(table[at]) / np.diff(at)) >= 0):
+        at = np.delete(at, np.flatnonzero(bent) + 1)
+    return np.maximum(table, np.interp(x, at, table[at]))
+
+
+def bound_mean(losses: Any, m: int, delta: float, shares: bool, catoni: bool = False) -> float:
+    """Return the bound on the mean risk from the losses of splits of m rows or groups: from A, or Catoni's.
+
+    Args:
+        losses: wrong rows of each split; with ``shares`` sums of losses in [0, 1].
+        m: rows, or groups, of each split.
+        delta: probability that the bound fails.
+        shares: see above; which of the two bounds is used then depends on m and delta alone.
+        catoni: whether Catoni's is wanted.
+    """
+    if m < 1:  # nothing is left that is independent
+        return 1.0
+    lam, rate = sqrt(20 * log(1 / delta) / m), min(1.0, fsum(losses) / (m * len(losses)))
+    bounds = [(1 - exp(-lam * r - log(1 / delta) / m)) / (1 - exp(-lam)) for r in (rate, 0.1)]
+    if catoni or m > MOST or (shares and not find_level(m, delta)):
+        return min(1.0, bounds[0])
+    A = cover(tabulate_safe(m, delta)) if shares else tabulate_safe(m, delta)
+    if shares and np.interp(0.1 * m, np.arange(m + 1), A) > min(1.0, bounds[1]):
+        return min(1.0, bounds[0])
+    return min(1.0, fsum(np.interp(losses, np.arange(m + 1), A)) / len(losses))
+
+
+def share_delta(ks: Iterable[int], k: int, settings: int) -> float:
+    """Return the share of delta of a candidate by occam: 1 / settings, and of the numbers of folds that of k.
+
+    Args:
+        ks: the smallest number of folds of each fold size.
+        k: that of the candidate.
+        settings: all settings of its learner, times the number of learners.
+    """
+    total = sum(-(-(1 << 128) // ((other - 2) * (other - 1))) for other in ks)
+    return float(Fraction(1 << 128, total * settings * (k - 2) * (k - 1)))
+
+
+def count_copies(columns: dict[str, Any], y: Array, units: Array, stored: int) -> tuple[int, int]:
+    """Return the rows that equal another (of another unit), and the units to leave out to keep one of each.
+
+    Columns that number or name the rows, in which all values differ, are not compared.
+
+    Args:
+        columns: features by name, each (n,), with None or nan for a gap.
+        y: class of each row.
+        units: number of each row's unit: of the row, or of its group.
+        stored: the number of such rows that the folder has. If it is 0, whole numbers that all differ may
+            not be those of rows, which their name decides.
+    """
+    values = [tuple(None if x != x else x for x in column) for column in columns.values()]
+    distinct = [column for column in values if len(set(column)) == len(column)]
+    rows = list(zip(*(column for column in values if column not in distinct), y.tolist(), strict=True))
+    numbers = any(isinstance(x, float) and x % 1 for column in distinct for x in column)
+    if numbers or len(rows[0]) == 1 or (distinct and not stored):
+        return 0, 0
+    units_of_row: dict[Any, set[int]] = {row: set() for row in rows}
+    for row, unit in zip(rows, units.tolist(), strict=True):
+        units_of_row[row].add(unit)
+    parts = [found for found in units_of_row.values() if len(found) > 1]
+    for found in parts[:] if len(set(units.tolist())) < len(units) else []:
+        touching = [part for part in parts if part & found]
+        parts = [part for part in parts if not part & found] + [found.union(*touching)]
+    return sum(len(units_of_row[row]) > 1 for row in rows), sum(len(part) - 1 for part in parts)

@@ -1,0 +1,259 @@
+"""The second computation of certificates: it agrees with every golden study, and sees what is forged."""
+
+import ast
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import places
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+from samples import cloud, clouds, lattice, visits
+from studies import SERIAL, SMALL, STUDIES
+
+from ckcv_ray import evaluate, run
+from ckcv_ray.core.bounds import binomial, losses, unequal_sizes
+from jobs import check_certificate, independent_bounds
+
+ROOT = Path(__file__).resolve().parents[2]
+FILES = ROOT / "jobs" / "check_certificate.py", ROOT / "jobs" / "independent_bounds.py"
+Folder = Callable[[str], Path]
+ONE_SETTING = SMALL.replace(C=(1.0,), gamma=(1.0,))
+MORE = {  # what no golden study has: repeated rows of groups, claims by class within groups of rows
+    "repeats in groups": (ONE_SETTING.replace(certify="nested", outer_splits=2), visits(90)),
+    "catoni": (ONE_SETTING.replace(bound="catoni"), lattice(60)),
+    "unlabelled": (ONE_SETTING.replace(certify="holdout"), lattice(120)),
+    "AUC of nested": (
+        ONE_SETTING.replace(certify="nested", outer_splits=2, claim=("random", "auc")),
+        lattice(90),
+    ),
+    "usual settings": (places.make_study(learner="tree", k=(3, 5), n_splits=3), lattice(90)),
+    "every split": (ONE_SETTING.replace(k=(3,), n_splits=100), cloud(6)),
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Folder:
+    """The run folder of a study, which is made once."""
+    root, made = tmp_path_factory.mktemp("folders"), {}
+
+    def make(name: str) -> Path:
+        if name not in made:
+            made[name] = out = root / str(len(made))
+            if name in MORE:
+                study, sample = MORE[name]
+                X = np.round(sample.X) if sample.groups is not None else sample.X
+                more = {"unlabelled": X[:40] + 0.5} if name == "unlabelled" else {}
+                run(study, X, sample.y, out, SERIAL, groups=sample.groups, **more)
+            else:
+                study, sample, _, lost, newer = STUDIES[name]
+                if lost is None:
+                    run(study.replace(**newer), sample.X, sample.y, out, SERIAL, groups=sample.groups)
+                else:
+                    places.run_losing(study, sample, out, *lost)
+        return made[name]
+
+    return make
+
+
+def check(out: Path, capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
+    code = check_certificate.main(str(out))
+    return code, capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_every_figure_of_a_golden_study_is_computed_again(
+    name: str, folder: Folder, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, said = check(folder(name), capsys)
+    assert (code, "DIFFERS" in said, "not known" in said) == (0, False, False), said
+    claims = json.loads((folder(name) / "certificate.json").read_text())["claims"]
+    for claim in claims:
+        assert f"{claim['certification']} {claim['classifier']} {claim['quantity']}" in said
+
+
+@pytest.mark.parametrize("name", ["repeats in groups", "catoni", "unlabelled", "usual settings"])
+def test_other_studies_agree_as_well(name: str, folder: Folder, capsys: pytest.CaptureFixture[str]) -> None:
+    code, said = check(folder(name), capsys)
+    assert code == 0, said
+    if name == "usual settings":
+        assert "taken as stored: the number of settings" in said
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"), [("AUC of nested", "auc by nested"), ("every split", "few possible splits")]
+)
+def test_what_is_not_known_is_said(
+    name: str, reason: str, folder: Folder, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, said = check(folder(name), capsys)
+    assert code == 2
+    assert "not known: " in said
+    assert reason in said
+
+
+def test_a_folder_without_a_certificate_is_not_known(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    X, y, _ = clouds(40, 2)
+    evaluate(X, y, learner="constant", resampling="kfold:3", out=tmp_path / "run", execution=SERIAL)
+    assert check(tmp_path / "run", capsys)[0] == 2
+    assert check(tmp_path / "nothing", capsys)[0] == 2
+
+
+def lower_claims(content: dict[str, Any]) -> None:
+    for claim in (*content["claims"], content["proven"]):
+        claim["bound"] *= 1 - 1e-8
+
+
+FORGERIES: dict[str, Callable[[dict[str, Any]], None]] = {
+    "bounds": lower_claims,
+    "errors of a claim": lambda content: content["claims"][0].update(
+        errors=content["claims"][0]["errors"] - 1
+    ),
+    "delta of a claim": lambda content: content["claims"][0].update(delta=0.06),
+    "splits of a claim": lambda content: content["claims"][-1].update(splits=[1]),
+    "L_MS": lambda content: content.update(l_ms=content["l_ms"] - 1e-6),
+    "L_EE": lambda content: content.update(l_ee=content["l_ee"] - 1e-6),
+    "a class": lambda content: content["by_class"][0].update(bound=content["by_class"][0]["bound"] - 1e-6),
+    "copies": lambda content: content.update(bound_without_copies=content["bound_without_copies"] + 1e-6),
+    "repeats": lambda content: content.update(repeats=2),
+}
+
+
+@pytest.mark.parametrize("how", FORGERIES)
+@pytest.mark.parametrize("name", ["plain", "holdout with three claims"])
+def test_a_forged_certificate_differs(
+    name: str, how: str, folder: Folder, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = shutil.copytree(folder(name), tmp_path / "run")
+    content = json.loads((out / "certificate.json").read_text())
+    FORGERIES[how](content)
+    (out / "certificate.json").write_text(json.dumps(content))
+    code, said = check(out, capsys)
+    assert code == 1, said
+    assert "DIFFERS" in said
+
+
+def rewrite(file: Path, change: Callable[[list[dict[str, Any]]], object]) -> None:
+    table = parquet.read_table(file)
+    rows = table.to_pylist()
+    change(rows)
+    parquet.write_table(pa.Table.from_pylist(rows, table.schema), file)
+
+
+@pytest.mark.parametrize(
+    ("file", "change"),
+    [
+        ("candidates.parquet", lambda rows: rows.pop()),
+        ("candidates.parquet", lambda rows: rows[0].update(lower_bound=rows[0]["lower_bound"] - 1e-6)),
+        ("ensemble/models.parquet", lambda rows: rows[0]["errors"].reverse()),
+        ("ensemble/models.parquet", lambda rows: rows[0]["n_estimate"].__setitem__(0, 99)),
+        ("ensemble/models.parquet", lambda rows: rows[0]["errors"].__setitem__(0, 0)),
+    ],
+)
+def test_forged_candidates_and_models_differ(
+    file: str, change: Any, folder: Folder, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = shutil.copytree(folder("fits that do not converge"), tmp_path / "run")
+    rewrite(out / file, change)
+    assert check(out, capsys)[0] == 1
+
+
+def test_held_out_rows_are_judged_by_the_stored_machines(
+    folder: Folder, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = shutil.copytree(folder("groups"), tmp_path / "run")
+    rewrite(out / "ensemble/models.parquet", lambda rows: [row.update(offset=9.0) for row in rows])
+    code, said = check(out, capsys)
+    assert (code, "not known" in said) == (1, False)
+
+
+def test_groups_held_out_from_another_learner_are_not_known(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    study = places.make_study(learner="constant", k=(3,), n_splits=2, certify="holdout")
+    X, y, groups = visits(120)
+    run(study, X, y, tmp_path / "run", SERIAL, groups=groups)
+    code, said = check(tmp_path / "run", capsys)
+    assert (code, "the loss of held-out groups by refit, which is not stored" in said) == (2, True)
+
+
+def test_an_evaluation_that_the_log_lacks_is_not_known(
+    folder: Folder, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = shutil.copytree(folder("plain"), tmp_path / "run")
+    for part in (out / "log").iterdir():
+        rewrite(part, lambda rows: rows.clear() if len(rows) < 3 else rows.__delitem__(slice(0, 2)))
+    code, said = check(out, capsys)
+    assert (code, "not known: candidates: KeyError" in said) == (2, True)
+
+
+# The bounds, against the package's
+
+
+@pytest.mark.parametrize("delta", [0.05, 1e-6, 1e-30, 0.6])
+@pytest.mark.parametrize("m", [1, 2, 20, 133, 700])
+def test_the_bounds_of_counts_are_those_of_the_package(m: int, delta: float) -> None:
+    x = np.arange(m + 1)
+    assert np.allclose(
+        independent_bounds.bound_count(x, m, delta), binomial.clopper_pearson(x, m, delta), 1e-12, 0
+    )
+    v = np.full(m + 1, 0.3)
+    expected = binomial.stevens(x, m, v, delta)
+    assert np.allclose(independent_bounds.bound_count(x, m, delta, v), expected, 1e-9, 1e-15)
+
+
+@pytest.mark.parametrize("delta", [0.05, 1.7e-4, 1e-9])
+@pytest.mark.parametrize("m", [3, 10, 40, 150])
+def test_the_tables_that_may_be_averaged_are_those_of_the_package(m: int, delta: float) -> None:
+    assert np.allclose(independent_bounds.tabulate_safe(m, delta), binomial.safe_table(m, delta), 1e-10, 0)
+    covered = independent_bounds.cover(binomial.safe_table(m, delta))
+    assert np.allclose(covered, losses.concave_table(m, delta), 1e-12, 0)
+    totals = [m // 3, m // 2]
+    mine = independent_bounds.bound_mean(totals, m, delta, shares=True)
+    assert mine == pytest.approx(
+        losses.mean_loss_bound([t * losses.ONE for t in totals], m, delta), rel=1e-10
+    )
+
+
+@pytest.mark.parametrize("m", [0, 5, 30, 61, 600])
+def test_the_tables_for_sets_that_differ_in_size_are_those_of_the_package(m: int) -> None:
+    lam = unequal_sizes.slope(40, 0.0125)
+    expected = unequal_sizes.compute_table(m, 0.0125, lam)
+    assert np.allclose(independent_bounds.tabulate_safe(m, 0.0125, 40), expected, 1e-10, 0)
+
+
+def test_nothing_is_bounded_where_no_unit_is_left() -> None:
+    assert independent_bounds.bound_mean([0], 0, 0.05, shares=False) == 1.0
+
+
+# What it is made of
+
+
+def test_it_imports_numpy_and_the_standard_library_and_parquet_to_read() -> None:
+    imported = set()
+    for file in FILES:
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.Import):
+                imported |= {name.name.partition(".")[0] for name in node.names}
+            elif isinstance(node, ast.ImportFrom):
+                imported.add(str(node.module).partition(".")[0])
+    assert imported - sys.stdlib_module_names == {"numpy", "pyarrow", "jobs"}
+
+
+def test_each_file_has_at_most_300_lines() -> None:
+    assert all(len(file.read_text().splitlines()) <= 300 for file in FILES)
+
+
+def test_it_is_a_command(folder: Folder) -> None:
+    command = [sys.executable, "-I", str(FILES[0]), str(folder("plain"))]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "recomputed" in done.stdout
+    assert "DIFFERS" not in done.stdout

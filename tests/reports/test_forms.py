@@ -1,0 +1,512 @@
+"""Forms of guidelines: every item is filled from the run or left to a person; none claims conformity."""
+
+import io
+import re
+import sys
+import tomllib
+import zipfile
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from conftest import blobs
+from refused import snapshot
+from test_page import FORBIDDEN, HOSTILE, Page
+
+from ckcv_ray import InputError, StoreError, Study, evaluate, load_run
+from ckcv_ray.reports.answers import parse_answers, write_template
+from ckcv_ray.reports.facts import FACTS, Stored, tell
+from ckcv_ray.reports.form_pages import FORM_WRITERS, escape_markdown, write_docx, write_html, write_markdown
+from ckcv_ray.reports.forms import GUIDELINES, NO_CONFORMITY, FilledForm, fill_items, read_form
+from ckcv_ray.runs.forms import fill_form, write_answers
+from ckcv_ray.runs.run import Job, run_job
+from ckcv_ray.runs.sign import sign
+from ckcv_ray.study import Execution
+from ckcv_ray.tables.roles import Roles
+from ckcv_ray.tables.task import Task
+
+SERIAL = Execution("serial")
+SMALL = Study.paper(C=(1.0, 10.0), gamma=(1.0,), k=(3, 5), n_splits=3)
+TREES = Study.paper(learner="tree,constant", k=(3,), n_splits=2)
+Make = Callable[[Study, Task], Stored]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("forms") / "run"
+    run_job(Job(SMALL, blobs(60), out), SERIAL)
+    return out
+
+
+@pytest.fixture(scope="module")
+def stored(folder: Path) -> Stored:
+    return Stored(load_run(folder), "0" * 64)
+
+
+def untidy(n: int = 60, label: str = "ill", column: str = "ward") -> Task:
+    rng = np.random.default_rng(0)
+    columns = {
+        column: pa.array(np.array(["north", "south"])[rng.integers(0, 2, n)], mask=rng.random(n) < 0.2),
+        "dose": pa.array(rng.normal(size=n), mask=rng.random(n) < 0.1),
+        "visits": pa.array(rng.integers(0, 3, n)),
+        "weight": pa.array(rng.integers(1, 3, n)),
+        "patient": pa.array(np.arange(n) // 2),
+        "y": pa.array(np.where(np.arange(n) // 2 % 2, label, "well")),
+    }
+    return Task.from_table(pa.table(columns), Roles("y", group="patient", weight="weight"))
+
+
+def say(study: Study, task: Task, name: str) -> str:
+    return " ".join(tell(Stored(run_job(Job(study, task), SERIAL), "0" * 64), name))
+
+
+# The tables of items
+
+
+@pytest.mark.parametrize("name", GUIDELINES)
+def test_every_item_is_for_the_run_or_for_a_person(name: str) -> None:
+    form = read_form(name)
+    numbers = [item.number for item in form.item]
+    assert len(set(numbers)) == len(numbers)
+    for item in form.item:
+        assert item.text.endswith(".")
+        assert item.section
+        assert item.facts or item.ask
+        assert set(item.facts) <= FACTS.keys()
+        assert len(set(item.facts)) == len(item.facts)
+    assert re.search(r"20[0-9]{2}", form.source)
+
+
+@pytest.mark.parametrize(
+    ("name", "numbers"),
+    [
+        ("tripod-ai", map(str, range(1, 28))),
+        ("annex-iv", map(str, range(1, 10))),
+        ("stard-ai", [*map(str, range(1, 31)), "AI-1", "AI-4"]),
+        ("model-card", [f"4.{i}" for i in range(1, 10)]),
+        ("ts-4213", ["5.3.6", "5.3.13", "6.2.2"]),
+    ],
+)
+def test_the_numbers_are_those_of_the_guideline(name: str, numbers: Any) -> None:
+    known = [item.number for item in read_form(name).item]
+    for number in numbers:
+        assert any(re.match(rf"{re.escape(number)}(?![0-9])", other) for other in known), number
+
+
+def test_every_fact_is_asked_for() -> None:
+    asked = {name for guideline in GUIDELINES for item in read_form(guideline).item for name in item.facts}
+    assert asked == FACTS.keys()
+
+
+def test_what_was_not_read_is_said() -> None:
+    assert "was not read for this form" in read_form("ts-4213").note
+    assert "Only their topics" in read_form("stard-ai").note
+
+
+def test_an_unknown_guideline_is_refused() -> None:
+    with pytest.raises(InputError, match=r"for='tripod' is not known.*tripod-ai"):
+        read_form("tripod")
+
+
+# Facts
+
+
+def test_every_fact_is_sentences_of_the_stored_run_alone(stored: Stored) -> None:
+    for name in FACTS:
+        for sentence in tell(stored, name):
+            assert sentence.endswith((".", ":"))
+    assert tell(stored, "signatures") == ()
+    first = stored.certificate.claims.first["statement"]
+    assert tell(stored, "first_claim") == (first,)
+    assert first in tell(stored, "claims")
+    assert stored.certificate.origin.run_id in tell(stored, "origin")[0]
+
+
+def test_facts_about_an_untidy_table() -> None:
+    result = run_job(Job(TREES, untidy()), SERIAL)
+    run = Stored(result, "0" * 64)
+    facts = {name: " ".join(tell(run, name)) for name in FACTS}
+    assert "'ward' (category), 'dose' (number)" in facts["columns"]
+    assert "'dose'" in facts["gaps"]
+    assert "filled with the median" in facts["gaps"]
+    assert "30 groups by the column 'patient'" in facts["groups"]
+    assert "weighted by 'weight' in fits alone" in facts["weights"]
+    assert "Categories became numbers by the method 'auto'" in facts["encoding"]
+    assert "tree: " in facts["learners"]
+    assert "constant: " in facts["learners"]
+    assert "Learner constant: 1 setting; strategy in {most_frequent}." in facts["learner"]
+
+
+def test_facts_about_plain_rows(stored: Stored) -> None:
+    assert tell(stored, "gaps") == ("No value is missing in the 60 rows.",)
+    assert tell(stored, "repeats") == (
+        "No row equals another in every column that does not number the rows.",
+    )
+    assert "taken as independent" in tell(stored, "groups")[0]
+    assert tell(stored, "weights") == ("All rows weigh the same.",)
+    assert "taken as they are" in tell(stored, "encoding")[0]
+    assert tell(stored, "learners") == ()
+    assert tell(stored, "test") == ("The run was measured on no separate test rows.",)
+    assert "C in {1.0, 10.0}" in tell(stored, "learner")[0]
+
+
+def test_facts_about_rows_held_out_and_repeated() -> None:
+    task = blobs(60)
+    twice = Task.of(np.vstack([task.X, task.X]), np.concatenate([task.y, task.y]))
+    study = SMALL.replace(certify="holdout", class_weight="balanced", criterion="balanced")
+    run = Stored(run_job(Job(study, twice), SERIAL), "0" * 64)
+    assert "rows were held out before anything was fitted" in tell(run, "rows")[1]
+    assert "120 of 120 rows equal another row" in tell(run, "repeats")[0]
+    assert "one model is fitted on all rows that were not held out" in " ".join(tell(run, "model"))
+    balance = " ".join(tell(run, "balance"))
+    assert "Classes were weighted: balanced." in balance
+    assert "criterion 'balanced'" in balance
+
+
+def test_facts_about_a_nested_ensemble_and_balanced_rows() -> None:
+    study = TREES.replace(certify="nested", outer_splits=2, balance="down")
+    run = Stored(run_job(Job(study, blobs(60)), SERIAL), "0" * 64)
+    assert "The nested ensemble has 2 members of its own." in tell(run, "model")
+    assert tell(run, "balance")[0] == "Training rows were balanced: down."
+
+
+def test_long_lists_are_cut(stored: Stored) -> None:
+    rng = np.random.default_rng(0)
+    gaps = {f"column_{i}": pa.array(rng.normal(size=300), mask=rng.random(300) < 0.3) for i in range(45)}
+    task = Task.from_table(pa.table(gaps | {"y": np.arange(300) % 24}), Roles("y"))
+    study = Study.paper(learner="constant", k=tuple(range(3, 60)), n_splits=1)
+    run = Stored(run_job(Job(study, task), SERIAL), "0" * 64)
+    assert "'column_39' (number), and 5 more." in tell(run, "columns")[0]
+    assert tell(run, "gaps")[0].endswith(", and 5 more columns.")
+    assert tell(run, "target")[0].endswith(" and 4 more.")
+    assert not any("Confusion" in sentence for sentence in tell(run, "classes"))
+    assert ", ..." in tell(run, "resampling")[1]
+    wide = SMALL.replace(C=tuple(range(1, 30)), k=(3,), n_splits=1)
+    assert ", ...}" in say(wide, blobs(30), "learner")
+
+
+def test_facts_that_depend_on_the_course_of_the_run(stored: Stored) -> None:
+    certificate = stored.certificate
+    provisional = replace(certificate, winner=replace(certificate.winner, provisional=True))
+    finished = stored.result.finished._replace(certificate=provisional)
+    test = {"rows": 20, "error": 0.25, "vote_error": 0.2, "digest": "", "reported": {}}
+    execution = stored.result.execution | {"not_converged": 3, "test": test}
+    run = stored._replace(result=replace(stored.result, execution=execution, finished=finished))
+    assert "The result is provisional: a better candidate might have been missed." in tell(run, "failures")
+    assert "3 fits were stopped at their limit of iterations." in tell(run, "failures")
+    assert tell(run, "test") == ("On 20 separate test rows F* errs on 25.00 %; no claim covers this.",)
+
+
+# Pages
+
+
+def make_docx(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Stand in for python-docx, where it is not installed; return what is written."""
+    written: list[str] = []
+
+    class Document:
+        def __init__(self) -> None:
+            self.core_properties = SimpleNamespace()
+            written.clear()
+
+        def add_heading(self, text: str, level: int) -> None:
+            written.append(text)
+
+        def add_paragraph(self, text: str = "") -> Any:
+            written.append(text)
+            return SimpleNamespace(add_run=lambda text: written.append(text) or SimpleNamespace())
+
+        def save(self, stream: io.BytesIO) -> None:
+            with zipfile.ZipFile(stream, "w") as archive:
+                archive.writestr("word/document.xml", "\n".join(written))
+
+    module = ModuleType("docx")
+    module.Document = Document  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "docx", module)
+    return written
+
+
+@pytest.fixture(scope="module")
+def filled(stored: Stored) -> FilledForm:
+    return fill_items(
+        read_form("tripod-ai"), stored, {"1": "A *title*.\n\nIts\nsecond paragraph.", "3a": "<b>"}
+    )
+
+
+@pytest.mark.parametrize("name", GUIDELINES)
+def test_every_form_has_every_item_and_claims_no_conformity(name: str, stored: Stored) -> None:
+    form = read_form(name)
+    filled = fill_items(form, stored, {})
+    markdown, page = write_markdown(filled).decode(), Page(write_html(filled).decode())
+    for text in (markdown, " ".join(page.parts)):
+        assert NO_CONFORMITY in text
+        assert "no statement of conformity" in text
+    assert not FORBIDDEN & set(page.tags)
+    for item, found in zip(form.item, filled.items, strict=True):
+        assert escape_markdown(f"{item.number}: {item.text}") in markdown
+        assert f"{item.number}: {item.text}" in " ".join(page.parts)
+        assert found.is_open == bool(item.ask)
+        assert bool(found.found) == any(tell(stored, fact) for fact in item.facts)
+    assert filled.open_numbers == [item.number for item in form.item if item.ask]
+    assert f"{len(form.item)} items: {len(form.item) - len(filled.open_numbers)} filled" in filled.counts
+
+
+def test_answers_are_shown_and_close_items(filled: FilledForm) -> None:
+    assert not {"1", "3a"} & set(filled.open_numbers)
+    states = {item.item.number: item.state for item in filled.items}
+    assert states["1"] == "filled by the run and a person"
+    assert states["3a"] == "filled by a person"
+    assert states["3b"] == "for a person to fill"
+    assert states["2"] == "filled in part by the run; a person has to complete it"
+    assert states["12a"] == "filled by the run"
+    markdown, page = write_markdown(filled).decode(), write_html(filled).decode()
+    assert "* A \\*title\\*.\n* Its second paragraph." in markdown
+    assert "<p>A *title*.</p>" in page
+    assert "&lt;b&gt;" in page
+    assert "\\<b\\>" in markdown
+
+
+def test_a_fact_with_nothing_to_say_leaves_an_item_empty(stored: Stored) -> None:
+    form = read_form("tripod-ai")
+    item = replace(form.item[0], facts=("signatures",), ask="")
+    (found,) = fill_items(replace(form, item=(item,)), stored, {}).items
+    assert found.state == "the run has nothing to say here"
+
+
+def test_names_in_the_data_are_no_markup() -> None:
+    result = run_job(Job(TREES, untidy(label=HOSTILE[0], column=HOSTILE[1])), SERIAL)
+    filled = fill_items(read_form("model-card"), Stored(result, "0" * 64), {})
+    page = write_html(filled).decode()
+    assert not FORBIDDEN & set(Page(page).tags)
+    assert "<script" not in page
+    assert not re.search(r"(?<!\\)<", write_markdown(filled).decode())
+
+
+def test_a_word_document_has_every_item(filled: FilledForm, monkeypatch: pytest.MonkeyPatch) -> None:
+    written = make_docx(monkeypatch)
+    document = write_docx(filled)
+    with zipfile.ZipFile(io.BytesIO(document)) as archive:
+        assert {info.date_time for info in archive.infolist()} == {(1980, 1, 1, 0, 0, 0)}
+    assert NO_CONFORMITY in written
+    for item in filled.items:
+        assert f"{item.item.number}: {item.item.text}" in written
+        assert set(item.found) <= set(written)
+        assert set(item.answer) <= set(written)
+    assert "For a person to fill:" in written
+
+
+def test_the_word_document_of_python_docx_can_be_read(filled: FilledForm) -> None:
+    docx = pytest.importorskip("docx")
+    document = write_docx(filled)
+    assert document == write_docx(filled)
+    text = [paragraph.text for paragraph in docx.Document(io.BytesIO(document)).paragraphs]
+    assert NO_CONFORMITY in text
+    assert "A *title*." in text
+
+
+def test_a_word_document_needs_python_docx(filled: FilledForm, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "docx", None)
+    with pytest.raises(InputError, match=r"needs python-docx: pip install python-docx, or write \.md or"):
+        write_docx(filled)
+
+
+# Answers
+
+
+@pytest.mark.parametrize("name", GUIDELINES)
+@pytest.mark.parametrize("suffix", [".toml", ".md"])
+def test_a_template_has_every_item_that_asks_and_no_answer(name: str, suffix: str) -> None:
+    form = read_form(name)
+    template = write_template(suffix, form)
+    assert parse_answers(f"answers{suffix}", template, form) == {}
+    asked = [item for item in form.item if item.ask]
+    if suffix == ".toml":
+        assert list(tomllib.loads(template)) == [item.number for item in asked]
+        answered = template.replace('= ""', '= "An answer."')
+    else:
+        answered = template.replace(" -->\n", " -->\nAn answer.\n").replace(
+            "stays open. -->\nAn answer.", "-->"
+        )
+    assert parse_answers(f"answers{suffix}", answered, form) == {item.number: "An answer." for item in asked}
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("a.toml", "1 = ", "answers='a.toml' is not TOML: "),
+        ("a.toml", "1 = 2", "item '1' is 2, not a text: write it in quotes"),
+        ("a.toml", "[5]\na = 'b'", "item '5' is {'a': 'b'}, not a text"),
+        ("a.toml", '"5a" = "\\u001b[2J"', "the answer to item 5a has characters that cannot be printed"),
+        ("a.md", "An answer.", "has no heading such as '## 1'"),
+        ("a.md", "## 5a One\nx\n## 5a Two\ny", "answers item 5a twice"),
+    ],
+)
+def test_what_is_no_answer_is_refused(name: str, text: str, message: str) -> None:
+    with pytest.raises(InputError, match=re.escape(message)):
+        parse_answers(name, text, read_form("tripod-ai"))
+
+
+def test_an_answer_to_no_item_is_refused(stored: Stored) -> None:
+    form = read_form("tripod-ai")
+    answers = parse_answers("a.md", "## 5aa Data\nx", form)
+    with pytest.raises(InputError, match=r"TRIPOD\+AI has no item '5aa'; did you mean 5a"):
+        fill_items(form, stored, answers)
+    assert parse_answers("a.md", "## 6, further clauses\nx", read_form("ts-4213")) == {
+        "6, further clauses": "x"
+    }
+
+
+# Files
+
+
+def test_a_form_is_written_and_written_again_and_nothing_else(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_docx(monkeypatch)
+    before = snapshot(folder)
+    for suffix in FORM_WRITERS:
+        out = tmp_path / f"form{suffix}"
+        fill_form(folder, "model-card", out)
+        content = out.read_bytes()
+        fill_form(folder, "model-card", str(out))
+        assert out.read_bytes() == content
+        out.write_bytes(content.replace(b"Model", b"Madel") if suffix == ".md" else content[:-1])
+        with pytest.raises(InputError, match=r"exists, and is not a form as ckcv wrote it"):
+            fill_form(folder, "model-card", out)
+    assert snapshot(folder) == before
+
+
+def test_answers_come_from_a_file(folder: Path, tmp_path: Path) -> None:
+    path = write_answers(folder, "model-card", tmp_path / "answers.md")
+    text = Path(path).read_text().replace("## 4.8 Ethical considerations\n", "## 4.8\nNone.\n")
+    Path(path).write_text(text)
+    filled = fill_form(folder, "model-card", tmp_path / "card.html", path)
+    assert "4.8" not in filled.open_numbers
+    assert "4.9" in filled.open_numbers
+    assert "<p>None.</p>" in (tmp_path / "card.html").read_text()
+    with pytest.raises(InputError, match=r"template=.*exists, and is not replaced: choose another name"):
+        write_answers(folder, "model-card", path)
+
+
+def test_signatures_are_in_the_form(folder: Path, tmp_path: Path) -> None:
+    filled = fill_form(folder, "annex-iv", tmp_path / "before.md")
+    assert "was signed by" not in str(filled)
+    sign(folder, "Jane Doe")
+    fill_form(folder, "annex-iv", tmp_path / "after.md")
+    assert "The run was signed by 'Jane Doe'" in (tmp_path / "after.md").read_text()
+
+
+@pytest.mark.parametrize(
+    ("write", "message"),
+    [
+        (
+            lambda folder: fill_form(folder, "tripod-ai", "form.pdf"),
+            "out='form.pdf': the name has to end in .md or",
+        ),
+        (lambda folder: fill_form(folder, "tripod", "form.md"), "for='tripod' is not known"),
+        (lambda folder: fill_form(folder, "tripod-ai", folder / "form.md"), "is in the run folder"),
+        (lambda folder: fill_form(folder, "tripod-ai", "no/form.md"), "cannot write"),
+        (
+            lambda folder: fill_form(folder, "tripod-ai", "a.md", "b.txt"),
+            "answers='b.txt': the name has to end",
+        ),
+        (
+            lambda folder: fill_form(folder, "tripod-ai", "a.md", "none.md"),
+            "answers='none.md' cannot be read: ",
+        ),
+        (
+            lambda folder: fill_form(folder, "tripod-ai", "a.md", folder),
+            "the name has to end in .toml or .md",
+        ),
+        (
+            lambda folder: write_answers(folder, "tripod-ai", "a.html"),
+            "template='a.html': the name has to end",
+        ),
+        (lambda folder: write_answers(folder, "tripod-ai", folder / "a.md"), "is in the run folder"),
+    ],
+)
+def test_what_cannot_be_written_or_read_is_refused(
+    write: Callable[[Path], object],
+    message: str,
+    folder: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    before = snapshot(folder)
+    with pytest.raises(InputError, match=re.escape(message)):
+        write(folder)
+    assert list(tmp_path.iterdir()) == []
+    assert snapshot(folder) == before
+
+
+def test_only_a_finished_run_with_claims_has_a_form(folder: Path, tmp_path: Path) -> None:
+    task = blobs(40)
+    evaluate(
+        task.X, task.y, learner="constant", resampling="kfold:3", out=tmp_path / "scores", execution=SERIAL
+    )
+    with pytest.raises(StoreError, match="the scores of a procedure, from ckcv evaluate"):
+        fill_form(tmp_path / "scores", "tripod-ai", tmp_path / "form.md")
+    with pytest.raises(StoreError, match="holds no run"):
+        fill_form(tmp_path / "new", "tripod-ai", tmp_path / "form.md")
+
+
+# The command
+
+
+def test_strict_fails_until_a_person_has_answered(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ckcv: Any
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    ask = ("report", folder, "--for", "model-card")
+    code, _, messages = ckcv(*ask, "--out", "card.md", "--template", "answers.toml", "--strict")
+    assert code == 1
+    assert "template: answers.toml" in messages
+    assert "form: card.md: 16 items: 3 filled" in messages
+    assert "items that a person has to fill: 4.1 a, 4.1 c" in messages
+    answers = Path("answers.toml")
+    answers.write_text(answers.read_text().replace('= ""', '= "Answered."'))
+    code, _, messages = ckcv(*ask, "--out", "card.md", "--answers", "answers.toml", "--strict")
+    assert code == 0
+    assert "16 items: 16 filled" in messages
+    assert ckcv(*ask, "--template", "answers.md")[0] == 0
+    assert not Path("report.html").exists()
+
+
+def test_signing_by_command_writes_the_report_as_well(tmp_path: Path, ckcv: Any) -> None:
+    run_job(Job(SMALL, blobs(60), tmp_path / "run"), SERIAL)
+    code, _, messages = ckcv(
+        "report", tmp_path / "run", "--sign", "Jane Doe", "--out", tmp_path / "page.html"
+    )
+    assert code == 0
+    assert "signed: 'Jane Doe', 20" in messages
+    assert "(not cryptographic)" in messages
+    assert (tmp_path / "page.html").exists()
+    code, answer, _ = ckcv("verify", tmp_path / "run")
+    assert code == 0
+    assert "signed by 'Jane Doe'" in answer
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--for", "tripod-ai"), "for='tripod-ai' needs --out, the form to write"),
+        (("--strict",), "strict is about a form: name its guideline, such as --for tripod-ai"),
+        (("--answers", "a.md"), "answers is about a form"),
+        (("--template", "a.md"), "template is about a form"),
+        (("--sign", " "), "expected the name of who signs"),
+    ],
+)
+def test_options_that_do_not_go_together_are_refused(
+    options: tuple[str, ...], message: str, folder: Path, ckcv: Any
+) -> None:
+    before = snapshot(folder)
+    code, answer, messages = ckcv("report", folder, *options)
+    assert (code, answer) == (2, "")
+    assert message in messages
+    assert snapshot(folder) == before
