@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from ckcv_ray.core.scores import Score
 from ckcv_ray.reports.figures import Curve, draw_curves, draw_heat_map, draw_strips, draw_validation
-from ckcv_ray.reports.settings import SettingScores, list_settings
+from ckcv_ray.reports.settings import SettingScores, rank_settings
 from ckcv_ray.reports.summary import (
     describe_interval,
     describe_permutations,
@@ -25,7 +25,7 @@ MOST_INNER = 50  # settings listed by their inner splits
 
 def describe_scores(result: ResultValues) -> dict[str, Any]:
     """Return what the page shows of the scores of a study without a certification."""
-    settings = list_settings(result)
+    settings = rank_settings(result)
     return {
         "entries": list(enumerate(result.entries, start=1)),
         "sections": [_describe_score(result, score, settings) for score in result.scores],

@@ -14,7 +14,7 @@ from ckcv_ray.core.scores import Score
 from ckcv_ray.learners.base import Setting
 from ckcv_ray.reports.values import ResultValues, format_setting
 
-COLUMNS = pa.schema(
+SETTING_COLUMNS = pa.schema(
     [
         ("learner", pa.string()),
         ("setting", pa.string()),
@@ -66,7 +66,7 @@ class SettingScores(NamedTuple):
     places: Mapping[str, Place]
 
 
-def list_settings(result: ResultValues) -> list[SettingScores]:
+def rank_settings(result: ResultValues) -> list[SettingScores]:
     """Return the scores of every setting, in the order of the learners and their settings.
 
     With a nested resampling they are those of the inner splits, in which all settings are scored: the mean
@@ -105,7 +105,7 @@ def tabulate_settings(settings: list[SettingScores]) -> pa.Table:
         for row in settings
         for name, place in row.places.items()
     ]
-    return pa.Table.from_pylist(rows, COLUMNS)
+    return pa.Table.from_pylist(rows, SETTING_COLUMNS)
 
 
 def describe_settings(settings: list[SettingScores]) -> list[dict[str, Any]]:
@@ -129,7 +129,7 @@ def summarize_inner(result: ResultValues) -> Iterator[str]:
     name = result.study.select_by
     if result.computed is None or name is None:
         return
-    settings = [row for row in list_settings(result) if row.places[name].rank is not None]
+    settings = [row for row in rank_settings(result) if row.places[name].rank is not None]
     settings.sort(key=lambda row: row.places[name].rank or 0)
     shown = settings[:MOST_SUMMARIZED]
     names = [

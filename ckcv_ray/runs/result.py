@@ -21,7 +21,7 @@ from ckcv_ray.errors import InputError
 from ckcv_ray.learners.ensemble import Ensemble, Prediction
 from ckcv_ray.records.record import Records
 from ckcv_ray.reports.card import make_card
-from ckcv_ray.reports.settings import SettingScores, describe_settings, list_settings, summarize_inner
+from ckcv_ray.reports.settings import SettingScores, describe_settings, rank_settings, summarize_inner
 from ckcv_ray.reports.summary import describe_edges, describe_kept, summarize
 from ckcv_ray.reports.values import Entry, ResultValues, format_setting
 from ckcv_ray.study import MOST_SEED, Holdout, find_member
@@ -85,7 +85,7 @@ class Result(ResultValues):
     @property
     def settings(self) -> list[SettingScores]:
         """Mean, standard deviation and rank of every setting, without a certification."""
-        return list_settings(self)
+        return rank_settings(self)
 
     def to_frame(self) -> Any:
         """Return ``table`` as a pandas DataFrame.

@@ -13,7 +13,7 @@ from ckcv_ray.errors import RunError, cut, cut_list, pluralize
 from ckcv_ray.records.held_out import HELD_OUT, can_score, list_held_out_columns, read_outputs
 from ckcv_ray.records.ledger import NO_RECORD
 from ckcv_ray.records.record import Outcome
-from ckcv_ray.reports.settings import COLUMNS, tabulate_settings
+from ckcv_ray.reports.settings import tabulate_settings
 from ckcv_ray.runs.load import read_row_values, replay
 from ckcv_ray.runs.recheck import ROUNDING, RecheckQueue, Refit, list_computed, recheck, sample
 from ckcv_ray.runs.result import Result
@@ -142,7 +142,7 @@ def _compare_files(folder: RunFolder, result: Result) -> Iterator[str]:
     if not formats.read_table(folder.files, SCORES, result.run_id, None).equals(result.table()):
         yield f"{SCORES} does not follow from the log"
     if folder.files.exists(SETTINGS):  # earlier versions wrote none
-        table = formats.read_table(folder.files, SETTINGS, result.run_id, COLUMNS)
+        table = formats.read_table(folder.files, SETTINGS, result.run_id, SETTING_COLUMNS)
         if not table.equals(tabulate_settings(result.settings)):
             yield f"{SETTINGS} does not follow from the log"
     summary = result.summary_json()

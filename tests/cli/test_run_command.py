@@ -26,7 +26,7 @@ from ckcv_ray.study import Execution, Problem, Study
 def test_run_prints_a_summary_and_a_folder(ckcv: Command, patients: Path, tmp_path: Path) -> None:
     out = tmp_path / "runs" / "mine"
     code, shown, messages = ckcv(
-        "run", patients, "--target", "outcome", "--out", out, "--report-k", "5", *SMALL
+        "run", patients, "--target", "outcome", "--out", out, "--report-k", "5", "--details", *SMALL
     )
     assert code == 0
     for part in ("best           C = ", "L_MS", "L_EE", "'ill' predicted as 'well'", "k = 5", "not proven"):

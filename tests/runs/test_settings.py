@@ -17,7 +17,7 @@ from sklearn.svm import SVC
 from ckcv_ray import Execution, evaluate, load_scores, verify
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.reports.figures import is_geometric
-from ckcv_ray.reports.settings import COLUMNS, list_settings, rank_losses, tabulate_settings
+from ckcv_ray.reports.settings import rank_losses, rank_settings, tabulate_settings
 from ckcv_ray.reports.validation import list_validations
 from ckcv_ray.runs.report import make_page
 from ckcv_ray.storage import formats
@@ -135,7 +135,7 @@ def test_a_changed_table_of_settings_is_a_difference_and_an_older_folder_without
     result = compute(out, **FOUR, resampling="kfold:3")
     assert any("log" in line for line in verify(out).recomputed)
     folder, table = RunFolder(out), tabulate_settings(result.settings)
-    changed = table.set_column(8, COLUMNS.field(8), pa.array([1] * len(table), pa.int32()))
+    changed = table.set_column(8, SETTING_COLUMNS.field(8), pa.array([1] * len(table), pa.int32()))
     formats.write_table(folder.files, SETTINGS, changed, result.run_id)
     folder.write_manifest(folder.execution())
     assert verify(out).differences == [f"{SETTINGS} does not follow from the log"]
@@ -198,7 +198,7 @@ def test_learners_of_numbers_have_curves_and_an_estimate_that_combines_splits_ha
     A, b = (part[::6] for part in load_diabetes(return_X_y=True))
     options = {"learner": "ridge,mean", "alpha": (0.1, 1, 10), "measure": "r2"}
     result = evaluate(A, b, None, SERIAL, resampling="optimism:3", **options)
-    (found,) = list_validations(list_settings(result), result.scores[0])
+    (found,) = list_validations(rank_settings(result), result.scores[0])
     assert (found.learner, found.parameter) == ("ridge", "alpha")
     assert not found.curves[0].deviation.any()
 
