@@ -13,7 +13,7 @@ from ckcv_ray.errors import RunError, cut, cut_list, pluralize
 from ckcv_ray.records.held_out import HELD_OUT, can_score, list_held_out_columns, read_outputs
 from ckcv_ray.records.ledger import NO_RECORD
 from ckcv_ray.records.record import Outcome
-from ckcv_ray.reports.settings import tabulate_settings
+from ckcv_ray.reports.settings import SETTING_COLUMNS, tabulate_settings
 from ckcv_ray.runs.load import read_row_values, replay
 from ckcv_ray.runs.recheck import ROUNDING, RecheckQueue, Refit, list_computed, recheck, sample
 from ckcv_ray.runs.result import Result

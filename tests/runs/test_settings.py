@@ -17,7 +17,7 @@ from sklearn.svm import SVC
 from ckcv_ray import Execution, evaluate, load_scores, verify
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.reports.figures import is_geometric
-from ckcv_ray.reports.settings import rank_losses, rank_settings, tabulate_settings
+from ckcv_ray.reports.settings import SETTING_COLUMNS, rank_losses, rank_settings, tabulate_settings
 from ckcv_ray.reports.validation import list_validations
 from ckcv_ray.runs.report import make_page
 from ckcv_ray.storage import formats
