@@ -1,7 +1,7 @@
-"""Draw the pictures of the README: the first screen of a run in a terminal, and the first screen of its report.
+"""Draw the pictures of the README: the first screen of a run in a terminal, and that of its report.
 
-The run is that of the README, on a data set that ships with scikit-learn. The screen is drawn as SVG by rich; the
-report is drawn as PNG by a headless Chromium, which has to be installed.
+The run is that of the front page, on a data set that ships with scikit-learn. The terminal is drawn as SVG by
+rich; the report is drawn as PNG by a headless Chromium, which has to be installed.
 
     python jobs/pictures.py
     python jobs/pictures.py --folder build/pictures
@@ -18,6 +18,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+from PIL import Image
 from rich.console import Console
 from rich.text import Text
 
@@ -25,7 +26,8 @@ ROOT = Path(__file__).resolve().parent.parent
 SHOWN = "ckcv run sklearn:breast_cancer --out runs/demo"
 COLUMNS = 82
 WINDOW = (1280, 800)  # pixels
-MOST_BYTES = 200_000
+COLOURS = 64  # of a page of text: a third of the bytes
+MOST_BYTES = 200_000  # of a picture
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 FONTS = re.compile(r"@font-face \{.*?\}\s*", re.DOTALL)  # of another site
 
@@ -65,10 +67,15 @@ def draw_page(page: Path, picture: Path, browser: str) -> None:
         window = f"--window-size={WINDOW[0]},{WINDOW[1]}"
         words = [browser, *options, window, f"--user-data-dir={profile}", f"--screenshot={picture}"]
         subprocess.run([*words, page.as_uri()], check=True, capture_output=True, timeout=120)
+    with Image.open(picture) as drawn:
+        drawn.convert("RGB").quantize(COLOURS).save(picture, optimize=True)
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    """Draw both; return the exit code."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--folder", type=Path, default=ROOT / "docs" / "static", help="where to put them")
     folder = parser.parse_args().folder.resolve()
     browser = next((found for name in BROWSERS if (found := shutil.which(name))), None)

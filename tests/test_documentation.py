@@ -5,6 +5,7 @@ line is run as it is typed. Studies and benchmarks on the pages of results and e
 day the options of their commands are parsed.
 """
 
+import html
 import json
 import os
 import re
@@ -34,7 +35,9 @@ from ckcv_ray.study import Study, read_toml
 ROOT = Path(__file__).resolve().parent.parent
 BIN = Path(sys.executable).parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-MOST_LINES = 170  # of the README
+MOST_LINES = 150  # of the README
+MOST_BYTES = 200_000  # of a picture
+MOST_WORDS_OF_A_NAME = 5
 AS_TYPED = [ROOT / "README.md", ROOT / "docs" / "tutorial.md", ROOT / "docs" / "guides" / "data.md"]
 AT_NIGHT = [ROOT / "docs" / "results", ROOT / "docs" / "examples"]
 IMPORTED = re.compile(r"\b(?:from|import) (ckcv_ray\b[\w.]*)")
@@ -294,9 +297,30 @@ def test_a_page_is_complete(page: Path) -> None:
 def test_the_readme_is_short_and_its_links_lead_to_files() -> None:
     readme = (ROOT / "README.md").read_text()
     assert len(readme.splitlines()) <= MOST_LINES
-    assert not re.findall(r"!\[|<img", readme), "pictures of the repository are not shown on PyPI"
+    assert "<img" not in readme
     for target in re.findall(r"\]\(([^)#]+)", readme):
         assert target.startswith("https://") or (ROOT / target).is_file(), target
+
+
+def test_pictures_of_the_readme_are_small_load_nothing_and_have_a_text_alternative() -> None:
+    """A package index may not show them: the text has to do without."""
+    pictures = re.findall(r"!\[([^\]]*)\]\(([^)]+)\)", (ROOT / "README.md").read_text())
+    assert pictures
+    for alternative, target in pictures:
+        assert len(alternative.split()) > MOST_WORDS_OF_A_NAME
+        assert (ROOT / target).stat().st_size <= MOST_BYTES
+        if target.endswith(".svg"):
+            assert not re.search(
+                r"@font-face|@import|<script|<image|(?:href|src)=", (ROOT / target).read_text()
+            )
+
+
+def test_the_terminal_of_the_readme_shows_what_the_front_page_shows() -> None:
+    """Both are drawn from one run: jobs/pictures.py draws the picture again."""
+    svg = (ROOT / "docs" / "static" / "terminal.svg").read_text()
+    drawn = re.sub(r"<[^>]*>|&#160;|\s", "", svg.split('<g class="terminal-matrix">')[1])
+    shown = next(block for block in blocks(ROOT / "docs" / "index.md") if block.language == "console")
+    assert html.escape(re.sub(r"\s", "", shown.text)) in drawn
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
