@@ -39,6 +39,7 @@ MOST_LINES = 150  # of the README
 MOST_BYTES = 200_000  # of a picture
 MOST_WORDS_OF_A_NAME = 5
 AS_TYPED = [ROOT / "README.md", ROOT / "docs" / "tutorial.md", ROOT / "docs" / "guides" / "data.md"]
+STORIES = ROOT / "docs" / "examples" / "stories.md"  # whose output is shown line by line as it is printed
 AT_NIGHT = [ROOT / "docs" / "results", ROOT / "docs" / "examples"]
 IMPORTED = re.compile(r"\b(?:from|import) (ckcv_ray\b[\w.]*)")
 INCLUDED = re.compile(r"^ *```\{literalinclude\} (\S+\.py)$", re.MULTILINE)
@@ -101,14 +102,23 @@ def script(block: Block) -> str:
     return script(before[-1]) + block.text
 
 
-def run_command(command: str, place: Path, ckcv: Command, as_typed: bool, code: int = 0) -> None:
-    """Run a line of a console block in the folder of its page, a plain ``ckcv`` in this process."""
+def run_command(command: str, place: Path, ckcv: Command, as_typed: bool, code: int = 0) -> str:
+    """Run a line of a console block in the folder of its page, a plain ``ckcv`` in this process.
+
+    Returns what it printed, and the messages of a plain ``ckcv``.
+    """
     if as_typed or SHELL.search(command) or shlex.split(command)[0] != "ckcv":
-        shell(command, place, code)
-        return
+        return shell(command, place, code)
     ended, printed, messages = ckcv(*shlex.split(command)[1:])
     assert ended == code, f"{command}\n{printed}\n{messages}"
     sys.stdout.write(f"$ {command}\n{printed}")
+    return printed + messages
+
+
+def find_lines_not_printed(block: Block, printed: str) -> list[str]:
+    """Return the lines of a console block that are shown as output and are not in what was printed."""
+    shown = [line for line in block.text.splitlines() if line != "..." and not line.startswith("$ ")]
+    return [line for line in shown if line not in printed.splitlines()]
 
 
 def run_script(file: Path) -> None:
@@ -153,9 +163,10 @@ def test_a_block_runs(
     if block.language == "console":
         commands = block.to_run(full)
         assert commands, "a console block without a command"
-        for command in commands[:-1]:
-            run_command(command, here, ckcv, as_typed)
-        run_command(commands[-1], here, ckcv, as_typed, block.exit)
+        printed = [run_command(command, here, ckcv, as_typed) for command in commands[:-1]]
+        printed.append(run_command(commands[-1], here, ckcv, as_typed, block.exit))
+        if block.page == STORIES:
+            assert find_lines_not_printed(block, "\n".join(printed)) == []
     elif block.language == "python":
         file = here / (block.file or "block.py")
         file.write_text(script(block))
@@ -409,3 +420,10 @@ def test_a_block_that_would_not_be_checked_is_refused(text: str, tmp_path: Path)
     (tmp_path / "page.md").write_text(text)
     with pytest.raises(ValueError, match=r"page\.md:"):
         read_blocks(tmp_path / "page.md")
+
+
+def test_a_line_that_is_shown_and_not_printed_is_found(tmp_path: Path) -> None:
+    (tmp_path / "page.md").write_text("```console\n$ x\n1 row\n...\n2 rows\n```\n")
+    (block,) = read_blocks(tmp_path / "page.md")
+    assert find_lines_not_printed(block, "0 rows\n1 row\n2 rows\n") == []
+    assert find_lines_not_printed(block, "1 row\n3 rows\n") == ["2 rows"]
