@@ -5,6 +5,7 @@ line is run as it is typed. Studies and benchmarks on the pages of results and e
 day the options of their commands are parsed.
 """
 
+import html
 import json
 import os
 import re
@@ -34,8 +35,11 @@ from ckcv_ray.study import Study, read_toml
 ROOT = Path(__file__).resolve().parent.parent
 BIN = Path(sys.executable).parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-MOST_LINES = 170  # of the README
+MOST_LINES = 150  # of the README
+MOST_BYTES = 200_000  # of a picture
+MOST_WORDS_OF_A_NAME = 5
 AS_TYPED = [ROOT / "README.md", ROOT / "docs" / "tutorial.md", ROOT / "docs" / "guides" / "data.md"]
+STORIES = ROOT / "docs" / "examples" / "stories.md"  # whose output is shown line by line as it is printed
 AT_NIGHT = [ROOT / "docs" / "results", ROOT / "docs" / "examples"]
 IMPORTED = re.compile(r"\b(?:from|import) (ckcv_ray\b[\w.]*)")
 INCLUDED = re.compile(r"^ *```\{literalinclude\} (\S+\.py)$", re.MULTILINE)
@@ -98,14 +102,23 @@ def script(block: Block) -> str:
     return script(before[-1]) + block.text
 
 
-def run_command(command: str, place: Path, ckcv: Command, as_typed: bool, code: int = 0) -> None:
-    """Run a line of a console block in the folder of its page, a plain ``ckcv`` in this process."""
+def run_command(command: str, place: Path, ckcv: Command, as_typed: bool, code: int = 0) -> str:
+    """Run a line of a console block in the folder of its page, a plain ``ckcv`` in this process.
+
+    Returns what it printed, and the messages of a plain ``ckcv``.
+    """
     if as_typed or SHELL.search(command) or shlex.split(command)[0] != "ckcv":
-        shell(command, place, code)
-        return
+        return shell(command, place, code)
     ended, printed, messages = ckcv(*shlex.split(command)[1:])
     assert ended == code, f"{command}\n{printed}\n{messages}"
     sys.stdout.write(f"$ {command}\n{printed}")
+    return printed + messages
+
+
+def find_lines_not_printed(block: Block, printed: str) -> list[str]:
+    """Return the lines of a console block that are shown as output and are not in what was printed."""
+    shown = [line for line in block.text.splitlines() if line != "..." and not line.startswith("$ ")]
+    return [line for line in shown if line not in printed.splitlines()]
 
 
 def run_script(file: Path) -> None:
@@ -150,9 +163,10 @@ def test_a_block_runs(
     if block.language == "console":
         commands = block.to_run(full)
         assert commands, "a console block without a command"
-        for command in commands[:-1]:
-            run_command(command, here, ckcv, as_typed)
-        run_command(commands[-1], here, ckcv, as_typed, block.exit)
+        printed = [run_command(command, here, ckcv, as_typed) for command in commands[:-1]]
+        printed.append(run_command(commands[-1], here, ckcv, as_typed, block.exit))
+        if block.page == STORIES:
+            assert find_lines_not_printed(block, "\n".join(printed)) == []
     elif block.language == "python":
         file = here / (block.file or "block.py")
         file.write_text(script(block))
@@ -294,9 +308,30 @@ def test_a_page_is_complete(page: Path) -> None:
 def test_the_readme_is_short_and_its_links_lead_to_files() -> None:
     readme = (ROOT / "README.md").read_text()
     assert len(readme.splitlines()) <= MOST_LINES
-    assert not re.findall(r"!\[|<img", readme), "pictures of the repository are not shown on PyPI"
+    assert "<img" not in readme
     for target in re.findall(r"\]\(([^)#]+)", readme):
         assert target.startswith("https://") or (ROOT / target).is_file(), target
+
+
+def test_pictures_of_the_readme_are_small_load_nothing_and_have_a_text_alternative() -> None:
+    """A package index may not show them: the text has to do without."""
+    pictures = re.findall(r"!\[([^\]]*)\]\(([^)]+)\)", (ROOT / "README.md").read_text())
+    assert pictures
+    for alternative, target in pictures:
+        assert len(alternative.split()) > MOST_WORDS_OF_A_NAME
+        assert (ROOT / target).stat().st_size <= MOST_BYTES
+        if target.endswith(".svg"):
+            assert not re.search(
+                r"@font-face|@import|<script|<image|(?:href|src)=", (ROOT / target).read_text()
+            )
+
+
+def test_the_terminal_of_the_readme_shows_what_the_front_page_shows() -> None:
+    """Both are drawn from one run: jobs/pictures.py draws the picture again."""
+    svg = (ROOT / "docs" / "static" / "terminal.svg").read_text()
+    drawn = re.sub(r"<[^>]*>|&#160;|\s", "", svg.split('<g class="terminal-matrix">')[1])
+    shown = next(block for block in blocks(ROOT / "docs" / "index.md") if block.language == "console")
+    assert html.escape(re.sub(r"\s", "", shown.text)) in drawn
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
@@ -385,3 +420,10 @@ def test_a_block_that_would_not_be_checked_is_refused(text: str, tmp_path: Path)
     (tmp_path / "page.md").write_text(text)
     with pytest.raises(ValueError, match=r"page\.md:"):
         read_blocks(tmp_path / "page.md")
+
+
+def test_a_line_that_is_shown_and_not_printed_is_found(tmp_path: Path) -> None:
+    (tmp_path / "page.md").write_text("```console\n$ x\n1 row\n...\n2 rows\n```\n")
+    (block,) = read_blocks(tmp_path / "page.md")
+    assert find_lines_not_printed(block, "0 rows\n1 row\n2 rows\n") == []
+    assert find_lines_not_printed(block, "1 row\n3 rows\n") == ["2 rows"]

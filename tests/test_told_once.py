@@ -309,10 +309,9 @@ def test_the_default_study_takes_as_long_as_is_told() -> None:
     assert 15 < float(most) <= 20
 
 
-@pytest.mark.parametrize("where", ["README.md", "docs/index.md"])
-def test_no_page_says_that_there_is_one_learner(where: str) -> None:
-    """The first pages once said that the hyperparameters are those of the Gaussian support vector machine."""
-    text = texts()[where]
+def test_the_first_page_does_not_say_that_there_is_one_learner() -> None:
+    """It once said that the hyperparameters are those of the Gaussian support vector machine."""
+    text = texts()["README.md"]
     assert "hyperparameters of a classifier" in text
     assert re.search(r"Gaussian support vector machine, any of scikit-learn, or the best of several", text)
 

@@ -1,0 +1,103 @@
+"""Draw the pictures of the README: the first screen of a run in a terminal, and that of its report.
+
+The run is that of the front page, on a data set that ships with scikit-learn. The terminal is drawn as SVG by
+rich; the report is drawn as PNG by a headless Chromium, which has to be installed.
+
+    python jobs/pictures.py
+    python jobs/pictures.py --folder build/pictures
+
+Exit codes: 0 both are drawn; 1 a command failed; 2 no browser is found, or a picture is too large.
+"""
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from PIL import Image
+from rich.console import Console
+from rich.text import Text
+
+ROOT = Path(__file__).resolve().parent.parent
+SHOWN = "ckcv run sklearn:breast_cancer --out runs/demo"
+COLUMNS = 82
+WINDOW = (1280, 800)  # pixels
+COLOURS = 64  # of a page of text: a third of the bytes
+MOST_BYTES = 200_000  # of a picture
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
+FONTS = re.compile(r"@font-face \{.*?\}\s*", re.DOTALL)  # of another site
+
+
+def run_shown_command(folder: Path) -> str:
+    """Run the command that is shown, in a folder, and its report; return what the run printed.
+
+    Raises:
+        subprocess.CalledProcessError: one of them failed.
+    """
+    environment = os.environ | {"PYTHONPATH": f"{ROOT}:{os.environ.get('PYTHONPATH', '')}"}
+    ckcv = [sys.executable, "-m", "ckcv_ray"]
+    words = [*ckcv, *SHOWN.split()[1:]]
+    done = subprocess.run(words, cwd=folder, env=environment, check=True, capture_output=True, text=True)
+    subprocess.run([*ckcv, "report", "runs/demo"], cwd=folder, env=environment, check=True)
+    return done.stdout
+
+
+def draw_terminal(printed: str) -> str:
+    """Return an SVG of a terminal with the command and what it printed; it loads nothing from elsewhere."""
+    with open(os.devnull, "w") as nowhere:
+        console = Console(record=True, width=COLUMNS, file=nowhere, force_terminal=True)
+        console.print(Text(f"$ {SHOWN}", style="bold"))
+        console.print(Text(printed.rstrip("\n")))
+        svg = console.export_svg(title="ckcv run", unique_id="terminal")
+    return FONTS.sub("", svg)
+
+
+def draw_page(page: Path, picture: Path, browser: str) -> None:
+    """Draw the first screen of a page as PNG.
+
+    Raises:
+        subprocess.CalledProcessError: the browser failed.
+    """
+    with tempfile.TemporaryDirectory() as profile:
+        options = ("--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars")
+        window = f"--window-size={WINDOW[0]},{WINDOW[1]}"
+        words = [browser, *options, window, f"--user-data-dir={profile}", f"--screenshot={picture}"]
+        subprocess.run([*words, page.as_uri()], check=True, capture_output=True, timeout=120)
+    with Image.open(picture) as drawn:
+        drawn.convert("RGB").quantize(COLOURS).save(picture, optimize=True)
+
+
+def main() -> int:
+    """Draw both; return the exit code."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--folder", type=Path, default=ROOT / "docs" / "static", help="where to put them")
+    folder = parser.parse_args().folder.resolve()
+    browser = next((found for name in BROWSERS if (found := shutil.which(name))), None)
+    if browser is None:
+        print(f"no browser is found: install one of {', '.join(BROWSERS)}", file=sys.stderr)
+        return 2
+    folder.mkdir(parents=True, exist_ok=True)
+    terminal, report = folder / "terminal.svg", folder / "report.png"
+    with tempfile.TemporaryDirectory() as scratch:
+        try:
+            terminal.write_text(draw_terminal(run_shown_command(Path(scratch))))
+            draw_page(Path(scratch) / "runs" / "demo" / "report.html", report, browser)
+        except subprocess.CalledProcessError as error:
+            print(f"{error}\n{error.stderr or ''}", file=sys.stderr)
+            return 1
+    large = [picture.name for picture in (terminal, report) if picture.stat().st_size > MOST_BYTES]
+    if large:
+        print(f"larger than {MOST_BYTES:,} bytes: {', '.join(large)}", file=sys.stderr)
+        return 2
+    print(f"{terminal}\n{report}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
