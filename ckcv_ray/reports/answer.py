@@ -66,6 +66,7 @@ def make_answer(result: ResultValues) -> Answer:
     provisional = [PROVISIONAL] if c.winner.provisional else []
     gravest_first = dict.fromkeys([*provisional, *c.describe_repeats(), *c.list_cautions()])
     cautions = tuple(sentence for sentence in gravest_first if sentence not in nothing)
+    question = result.problem.all_rows.question
     facts = (
         ("measured", _describe_measured(c)),
         ("baseline", _describe_baseline(c, baseline)),
@@ -76,11 +77,13 @@ def make_answer(result: ResultValues) -> Answer:
     )
     shares = {"proven": first["bound"], "measured": _measure(c), "baseline": baseline["error"]}
     return Answer(
-        f"Nothing can be quoted yet. {nothing[0]}" if nothing else _describe_verdict(c, bool(cautions)),
+        f"Nothing can be quoted yet. {nothing[0]}"
+        if nothing
+        else _describe_verdict(c, bool(cautions or question)),
         "" if nothing else COUNTED.sub(".", first["statement"]),
         tuple((name, text) for name, text in facts if text),
         cautions,
-        result.problem.all_rows.question,
+        question,
         tuple(_advise(c, first, baseline)),
         shares if first["quantity"] == ERROR else {},
     )
@@ -220,7 +223,8 @@ def _advise(c: Certificate, first: Claim, baseline: Baseline) -> Iterator[str]:
         if bound < min(first["bound"], baseline["error"]):
             of = f"{held:,} of {sample.n_rows:,} rows"
             yield f"--certify holdout: about {at_most(bound)}, with {of} held out"
-    if worthless and sample.n_held and len(sample.labels) == 2:
+    by_class = any(claim["label"] is not None for claim in c.claims)
+    if worthless and sample.n_held and len(sample.labels) == 2 and not by_class:
         yield "--criterion balanced --claim refit,sensitivity,specificity: proven for each class"
     least = baseline["error"] if worthless else None
     if sample.n_held and (times := _count_times(error, sample.n_held, delta, least)) is not None:

@@ -7,13 +7,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from conftest import blobs, unwrap
 
-from ckcv_ray import Result, Study, Task, load_run, run
+from ckcv_ray import Execution, Job, Result, Study, Task, load_run, run
 from ckcv_ray.claims.percent import at_most
 from ckcv_ray.core.bounds.binomial import clopper_pearson
 from ckcv_ray.reports.answer import LINE_WIDTH, MOST_LINES
+from ckcv_ray.runs.run import run_job
+from ckcv_ray.tables.roles import Roles
 
 SMALL = {"k": (3, 4), "n_splits": 4, "C": (0.1, 1.0), "gamma": (0.1,)}
 OCCAM, HELD = Study.of(certify="occam", **SMALL), Study.of(certify="holdout", **SMALL)
@@ -107,6 +110,22 @@ def test_of_groups_it_speaks_of_groups_and_guesses_nothing() -> None:
     assert "200 rows in 100 groups" in shown
     assert "mean over groups" in shown
     assert "next" not in shown
+
+
+def test_a_question_is_answered_before_a_bound_is_quoted() -> None:
+    """Rows of a column named like groups, which is left out: what is proven depends on the answer."""
+    rows = blobs(200, shift=3.0)
+    columns = pa.table({"a": rows.X[:, 0], "b": rows.X[:, 1], "patient": np.arange(200) // 4, "y": rows.y})
+    task = Task.from_table(columns, Roles("y", drop=["patient"]))
+    shown = unwrap(run_job(Job(HELD, task), Execution("serial")).summary())
+    assert shown.startswith("Quote with CAUTION: at most")
+    assert "QUESTION column 'patient' repeats" in shown
+
+
+def test_claims_by_class_are_not_advised_where_there_are_some() -> None:
+    task = noise(150)
+    assert "--criterion balanced" in make(HELD, task).summary()
+    assert "--criterion balanced" not in make(HELD.replace(claim="refit,sensitivity"), task).summary()
 
 
 def test_other_claims_about_the_same_model_are_listed() -> None:
