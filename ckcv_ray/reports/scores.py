@@ -1,5 +1,6 @@
 """Sections of the page about the scores of every split, of a study without a certification."""
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -11,6 +12,7 @@ from ckcv_ray.core.scores import Score
 from ckcv_ray.errors import pluralize
 from ckcv_ray.learners.choice import LABEL
 from ckcv_ray.reports.figures import (
+    MOST_NAME,
     MOST_STRIPS,
     Curve,
     HeatMap,
@@ -31,6 +33,7 @@ from ckcv_ray.reports.validation import Validation, list_validations
 from ckcv_ray.reports.values import Entry, ResultValues, format_setting
 
 FIVE_NUMBERS = (0.0, 0.25, 0.5, 0.75, 1.0)
+PARAMETERS = re.compile(r"(?<![^ ])([^ ,=]+) = ")  # in the text of a setting
 FEW_SPLITS = 40  # of which every score is listed
 MOST_INNER = 50  # settings listed by their inner splits
 
@@ -105,6 +108,10 @@ def _draw_curves(found: Validation, score: Score, splits: str) -> Picture:
     """Draw a validation curve."""
     of = f"{score.name} of {found.learner} over {found.parameter}: {found.best}"
     more = f" {pluralize(found.left_out, 'line')} with worse means not drawn." if found.left_out else ""
+    names, parameters = list(found.lines), PARAMETERS.findall(found.lines[0])
+    if len(names) > 1 and max(map(len, names)) > MOST_NAME:
+        names = [PARAMETERS.sub("", line) for line in names]
+        more = f" Lines are named by {', '.join(parameters)}.{more}"
     rows = [
         (*([line] if len(found.lines) > 1 else []), *point)
         for line, curve in zip(found.lines, found.curves, strict=True)
@@ -113,7 +120,7 @@ def _draw_curves(found: Validation, score: Score, splits: str) -> Picture:
     heads = (*(["line"] if len(found.lines) > 1 else []), found.parameter, "mean", "sd")
     return Picture(
         f"Validation curve of {found.learner}",
-        draw_validation(found.curves, found.lines, f"{of}. Values are in the table below the figure."),
+        draw_validation(found.curves, names, f"{of}. Values are in the table below the figure."),
         f"Mean over {splits} at each value of {found.parameter}, and a standard deviation around it; "
         f"{found.best}.{more}",
         heads,

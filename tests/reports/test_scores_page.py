@@ -56,6 +56,18 @@ def test_a_curve_is_drawn_over_a_parameter_and_a_heat_map_over_two(tmp_path: Pat
     assert "over max_depth and min_samples_leaf" in page
 
 
+@pytest.mark.slow
+def test_lines_with_long_names_are_named_by_values(tmp_path: Path) -> None:
+    grid = {"max_depth": (1, 2, 3, 4), "min_samples_leaf": (1, 2, 3), "min_samples_split": (2, 3, 4)}
+    evaluate(X, Y, tmp_path / "run", SERIAL, learner="tree", param=grid, resampling="kfold:3")
+    page = make_page(tmp_path / "run")
+    assert re.search(r">[123], [234]</text>", page)
+    assert (
+        "Lines are named by min_samples_leaf, min_samples_split. 3 lines with worse means not drawn." in page
+    )
+    assert "at the best values of the others" in page
+
+
 def test_what_was_selected_and_what_failed_is_listed(tmp_path: Path) -> None:
     options = {"resampling": "nested_halves:3", "select_by": "accuracy", "select": "each"}
     result = evaluate(X, Y, tmp_path / "run", SERIAL, learner="neighbors", **options)
