@@ -35,6 +35,7 @@ from ckcv_ray.reports.values import Entry, ResultValues, format_setting
 FIVE_NUMBERS = (0.0, 0.25, 0.5, 0.75, 1.0)
 PARAMETERS = re.compile(r"(?<![^ ])([^ ,=]+) = ")  # in the text of a setting
 FEW_SPLITS = 40  # of which every score is listed
+MOST_COLUMNS_OF_SPLITS = 8  # lines as columns of such a table; more are rows
 MOST_INNER = 50  # settings listed by their inner splits
 
 
@@ -44,6 +45,7 @@ def describe_scores(result: ResultValues) -> dict[str, Any]:
     return {
         "entries": result.entries,
         "names": name_entries(result),
+        "most_columns": MOST_COLUMNS_OF_SPLITS,
         "sections": [_describe_score(result, score, settings) for score in result.scores],
         "inner": _list_inner(result, settings),
         "listed": result.n_splits <= FEW_SPLITS,

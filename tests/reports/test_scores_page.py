@@ -66,6 +66,7 @@ def test_lines_with_long_names_are_named_by_values(tmp_path: Path) -> None:
         "Lines are named by min_samples_leaf, min_samples_split. 3 lines with worse means not drawn." in page
     )
     assert "at the best values of the others" in page
+    assert page.count("splits 0 to 2") == 2, "the scores and the bounds of many lines are rows"
 
 
 def test_what_was_selected_and_what_failed_is_listed(tmp_path: Path) -> None:
