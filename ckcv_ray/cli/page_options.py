@@ -45,7 +45,8 @@ def make_page_options(
         ),
     ] = None,
     short: Annotated[
-        bool, flag("--short", "Make one page: the number, its conditions, the rows and the performance.", PANEL)
+        bool,
+        flag("--short", "Make one page: the number, its conditions, the rows and the performance.", PANEL),
     ] = False,
     pdf: Annotated[
         Path | None,

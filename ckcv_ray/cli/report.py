@@ -37,8 +37,8 @@ def report(
     """Write an HTML report of a finished run, or the form of a reporting guideline; sign the run.
 
     The report is one file, made from the run folder alone: the number to quote, data, performance, claims,
-    figures, time. It loads nothing and contains no script; nothing is unpickled or fitted. A form has the items of a guideline, filled
-    from the run or marked as a person's to fill.
+    figures, time. It loads nothing and contains no script; nothing is unpickled or fitted. A form has the
+    items of a guideline, filled from the run or marked as a person's to fill.
 
         ckcv report runs/patients
         ckcv report runs/patients --out patients.html --author 'Dr. A. Meier' --purpose purpose.txt

@@ -134,6 +134,20 @@ def test_a_short_report_has_the_number_and_its_conditions_and_no_search(
     assert len(short) < len(long) / 4
 
 
+@pytest.mark.parametrize("words", [("--short",), ("--title", "A"), ("--pdf", "a.pdf")], ids=lambda w: w[0])
+def test_options_of_the_page_are_not_for_forms(
+    words: tuple[str, ...],
+    finished: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    form = ("--for", "tripod-ai", "--out", tmp_path / "form.md")
+    assert ckcv(monkeypatch, "report", finished, *form, *words) == 2
+    assert f"{words[0][2:]} is about the HTML report" in " ".join(capfd.readouterr().err.split())
+    assert not (tmp_path / "form.md").exists()
+
+
 def test_a_short_report_of_scores(tmp_path: Path) -> None:
     task = blobs(40)
     evaluate(task.X, task.y, tmp_path / "run", SERIAL, learner="tree")
