@@ -7,7 +7,7 @@ from ckcv_ray.cli.options import flag, make_option
 from ckcv_ray.errors import InputError
 from ckcv_ray.reports.about import MOST_PURPOSE
 
-PANEL = "Page"
+PAGE_PANEL = "Page"
 
 
 class PageOptions(NamedTuple):
@@ -34,25 +34,27 @@ class PageOptions(NamedTuple):
 
 
 def make_page_options(
-    title: Annotated[str, make_option("Heading of the report.", "the target and the table", PANEL)] = "",
+    title: Annotated[str, make_option("Heading of the report.", "the target and the table", PAGE_PANEL)] = "",
     author: Annotated[
-        str, make_option("Who answers for the report, such as 'Dr. A. Meier'.", panel=PANEL)
+        str, make_option("Who answers for the report, such as 'Dr. A. Meier'.", panel=PAGE_PANEL)
     ] = "",
     purpose: Annotated[
         Path | None,
         make_option(
-            "Text file that says what the model is for; an empty line begins a paragraph.", panel=PANEL
+            "Text file that says what the model is for; an empty line begins a paragraph.", panel=PAGE_PANEL
         ),
     ] = None,
     short: Annotated[
         bool,
-        flag("--short", "Make one page: the number, its conditions, the rows and the performance.", PANEL),
+        flag(
+            "--short", "Make one page: the number, its conditions, the rows and the performance.", PAGE_PANEL
+        ),
     ] = False,
     pdf: Annotated[
         Path | None,
         make_option(
             "PDF file to write as well, such as patients.pdf. Needs WeasyPrint: pip install 'ckcv-ray[pdf]'.",
-            panel=PANEL,
+            panel=PAGE_PANEL,
         ),
     ] = None,
 ) -> PageOptions:

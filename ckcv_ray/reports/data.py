@@ -12,7 +12,7 @@ from ckcv_ray.reports.values import ResultValues
 from ckcv_ray.tables.columns.types import Column, ColumnKind
 from ckcv_ray.tables.task import Task
 
-MOST_COLUMNS = 200  # that are described
+MOST_DESCRIBED = 200  # that are described
 MOST_OPEN_COLUMNS = 25  # of which the table is not folded
 QUARTILES = (0.25, 0.5, 0.75)
 
@@ -48,14 +48,15 @@ def describe_data(result: ResultValues) -> dict[str, Any]:
     """Return what the page shows of the table, including the rows held out."""
     task = result.problem.all_rows
     columns = [
-        _describe_column(task.X[:, i], column) for i, column in enumerate(task.schema.columns[:MOST_COLUMNS])
+        _describe_column(task.X[:, i], column)
+        for i, column in enumerate(task.schema.columns[:MOST_DESCRIBED])
     ]
     return {
         "facts": _list_facts(result, task),
         "class_rows": _list_classes(task),
         "columns": columns,
         "columns_open": len(columns) <= MOST_OPEN_COLUMNS,
-        "more_columns": [column.name for column in task.schema.columns[MOST_COLUMNS:]],
+        "more_columns": [column.name for column in task.schema.columns[MOST_DESCRIBED:]],
     }
 
 
