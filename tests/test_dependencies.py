@@ -49,7 +49,8 @@ WANTED = [
 ]
 EXTRAS = PROJECT["project"]["optional-dependencies"]
 NIGHTLY = {Requirement(wanted).name for name in ("boosting", "docx", "smote") for wanted in EXTRAS[name]}
-FREE = NIGHTLY - {"lightgbm"}  # which only tests of the night need
+PDF = {Requirement(wanted).name for wanted in EXTRAS["pdf"]}
+FREE = (NIGHTLY - {"lightgbm"}) | PDF  # which only tests of the night need, or none
 
 
 def locked() -> list[tuple[str, Version]]:

@@ -8,19 +8,21 @@ import typer
 from ckcv_ray.cli.form_options import FormOptions, make_form_options
 from ckcv_ray.cli.options import Folder, make_option, with_options
 from ckcv_ray.cli.output import say
+from ckcv_ray.cli.page_options import PageOptions, make_page_options, read_purpose
 from ckcv_ray.errors import pluralize
 from ckcv_ray.runs.report import report as write_report
 
 
-@with_options(form=make_form_options)
+@with_options(page=make_page_options, form=make_form_options)
 def report(
     folder: Folder,
+    page: PageOptions,
     form: FormOptions,
     out: Annotated[
         Path | None,
         make_option("File to write: HTML; with --for .md, .html or .docx.", "report.html in the folder"),
     ] = None,
-    author: Annotated[
+    signer: Annotated[
         str | None,
         typer.Option(
             "--sign",
@@ -34,23 +36,41 @@ def report(
 ) -> None:
     """Write an HTML report of a finished run, or the form of a reporting guideline; sign the run.
 
-    The report is one file, made from the run folder alone: claims, figures, tables, cost, environment. It
-    loads nothing and contains no script; nothing is unpickled. A form has the items of a guideline, filled
-    from the run or marked as a person's to fill.
+    The report is one file, made from the run folder alone: the number to quote, data, performance, claims,
+    figures, time. It loads nothing and contains no script; nothing is unpickled or fitted. A form has the
+    items of a guideline, filled from the run or marked as a person's to fill.
 
         ckcv report runs/patients
-        ckcv report runs/patients --out patients.html
+        ckcv report runs/patients --out patients.html --author 'Dr. A. Meier' --purpose purpose.txt
+        ckcv report runs/patients --short --pdf patients.pdf
         ckcv report runs/patients --for tripod-ai --template answers.toml
         ckcv report runs/patients --for tripod-ai --answers answers.toml --out tripod.docx --strict
         ckcv report runs/patients --sign "Jane Doe"
     """
     form.check(out)
-    if author is not None:
-        _sign(folder, author)
+    page.check(form.guideline)
+    if signer is not None:
+        _sign(folder, signer)
     if form.guideline is None:
-        say(f"report: {write_report(folder, out)}")
+        _write(folder, page, out)
     else:
         _fill(folder, form.guideline, form, out)
+
+
+def _write(folder: Path, page: PageOptions, out: Path | None) -> None:
+    """Write the HTML report, and a PDF if one is asked for."""
+    written = write_report(
+        folder,
+        out,
+        title=page.title,
+        author=page.author,
+        purpose=read_purpose(page.purpose),
+        short=page.short,
+        pdf=page.pdf,
+    )
+    say(f"report: {written}")
+    if page.pdf is not None:
+        say(f"pdf: {page.pdf}")
 
 
 def _sign(folder: Path, author: str) -> None:

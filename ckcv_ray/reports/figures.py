@@ -20,21 +20,24 @@ from matplotlib.collections import PatchCollection
 from matplotlib.colors import ListedColormap, PowerNorm
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
-from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 from numpy.typing import NDArray
 
 from ckcv_ray.claims.percent import at_most
 from ckcv_ray.core.arrays import Values
+from ckcv_ray.errors import printable
 
 INK = "#010203"
 L_MS, L_EE, MARK = "#2f80d8", "#d9730d", "#e5484d"
 COLOURS, LEVELS = "viridis", 16
-WIDTH, HEIGHT = 5.4, 3.6
-TICKS = 7
+WIDTH, HEIGHT = 4.6, 3.2  # small, so that text is large enough on a telephone
+MOST_NAME = 24  # characters of a name at an axis
+TICKS, MOST_K = 7, 10
 ROUND = [m * 10.0**e for e in range(-2, 8) for m in (1, 2, 5)]
 LOG_RATIO = 8  # of the ends of an axis of k, or of a hyperparameter
 MOST_STRIPS, MOST_CURVES = 40, 6
-CURVE_COLOURS = (L_MS, L_EE, "#2b9a66", "#8e4ec6", "#c2298a", "#8d6e4a")
+LINES = (L_MS, L_EE, "#2b9a66", "#8e4ec6", "#c2298a", "#8d6e4a")  # of curves, and of classes
+MARKERS = "os^Dvx"
 LEAST_SIDE, PART_SIDE, FULL_SIDE = 0.12, 0.66, 0.98
 NO_METADATA = dict.fromkeys(("Creator", "Date", "Format", "Type"))
 STYLE = {
@@ -60,6 +63,11 @@ class Axis(NamedTuple):
     name: str
     values: tuple[str, ...]
     counted: bool = False
+
+    @property
+    def absent(self) -> bool:
+        """Whether there is a single position, which no hyperparameter names."""
+        return self.counted and len(self.values) == 1
 
 
 class Landscape(NamedTuple):
@@ -174,7 +182,7 @@ def draw_folds(spans: Sequence[Span], label: str) -> str:
         _fold_axis(axes, spans[0].first, spans[-1].last)
         axes.set_ylabel("%")
         axes.margins(y=0.12)
-        figure.legend(loc="outside upper center", ncols=5, columnspacing=1.0, handletextpad=0.2)
+        figure.legend(loc="outside upper center", ncols=3, columnspacing=1.0, handletextpad=0.2)
         return inline_svg(figure, label)
 
 
@@ -200,10 +208,10 @@ def draw_spread(select: Sequence[float], estimate: Sequence[float], label: str, 
         return inline_svg(figure, label)
 
 
-def draw_strips(rows: Sequence[Values], score: str, label: str) -> str:
-    """Draw the first rows, numbered: a dot for each split, and a line at their mean."""
+def draw_strips(rows: Sequence[Values], names: Sequence[str], score: str, label: str) -> str:
+    """Draw the first rows with their names: a dot for each split, and a line at their mean."""
     shown = rows[:MOST_STRIPS]
-    with new_figure("strips", (WIDTH, 0.9 + 0.3 * len(shown))) as figure:
+    with new_figure("strips", (WIDTH, 0.8 + 0.3 * len(shown))) as figure:
         axes = figure.add_subplot()
         for y, values in enumerate(shown):
             axes.plot(
@@ -217,54 +225,68 @@ def draw_strips(rows: Sequence[Values], score: str, label: str) -> str:
             )
             if len(values):
                 axes.vlines(float(np.mean(values)), y - 0.36, y + 0.36, color=INK, lw=1.4)
-        axes.set_yticks(range(len(shown)), [str(y + 1) for y in range(len(shown))])
+        axes.set_yticks(range(len(shown)), list(map(shorten_name, names[: len(shown)])), parse_math=False)
         axes.set_ylim(len(shown) - 0.4, -0.6)
-        axes.set_xlabel(f"{score} of one split")
+        axes.set_xlabel(f"{score} of one split", parse_math=False)
         return inline_svg(figure, label)
 
 
 def draw_curves(curves: Sequence[tuple[str, Curve]], label: str) -> str:
-    """Draw scores against numbers of rows: a numbered line for each of the first curves."""
+    """Draw scores against numbers of rows: a line for each of the first curves, with its name."""
     with new_figure("curves", (WIDTH, 2.7)) as figure:
         axes = figure.add_subplot()
-        for number, curve in curves[:MOST_CURVES]:
+        shown = curves[:MOST_CURVES]
+        for number, (_, curve) in enumerate(shown):
             axes.errorbar(
                 curve.x,
                 curve.mean,
                 curve.deviation,
-                fmt="o-",
-                color=L_MS,
+                fmt=f"{MARKERS[number]}-",
+                color=LINES[number],
                 markersize=4,
                 lw=1.2,
                 elinewidth=0.6,
+                label=f"line {number}",
             )
-            axes.annotate(
-                number, (curve.x[-1], curve.mean[-1]), (6, 0), textcoords="offset points", va="center"
-            )
+        if len(shown) > 1:
+            _name_lines(axes, [name for name, _ in shown])
         axes.set_xlabel("rows fitted on")
-        axes.set_ylabel(curves[0][1].score)
+        axes.set_ylabel(curves[0][1].score, parse_math=False)
         return inline_svg(figure, label)
 
 
-def draw_validation(curves: Sequence[Curve], label: str) -> str:
+def draw_validation(curves: Sequence[Curve], lines: Sequence[str], label: str) -> str:
     """Draw means over splits against a hyperparameter, and bands of a standard deviation.
 
-    Several curves are numbered at their last values.
+    Several curves have their names in a legend.
     """
     with new_figure("curve", (WIDTH, 2.7)) as figure:
         axes = figure.add_subplot()
-        for number, (curve, colour) in enumerate(zip(curves, CURVE_COLOURS, strict=False), start=1):
+        for number, (curve, colour) in enumerate(zip(curves, LINES, strict=False)):
             low, high = curve.mean - curve.deviation, curve.mean + curve.deviation
             axes.fill_between(curve.x, low, high, color=colour, alpha=0.2 / len(curves), lw=0)
-            axes.plot(curve.x, curve.mean, "o-", color=colour, markersize=4.5)
-            if len(curves) > 1:
-                end = curve.x[-1], curve.mean[-1]
-                axes.annotate(str(number), end, (6, 0), textcoords="offset points", va="center")
+            axes.plot(
+                curve.x,
+                curve.mean,
+                f"{MARKERS[number]}-",
+                color=colour,
+                markersize=4.5,
+                label=f"line {number}",
+            )
+        if len(curves) > 1:
+            _name_lines(axes, lines)
         if is_geometric(np.unique(np.concatenate([curve.x for curve in curves]))):
             axes.set_xscale("log")
-        axes.set_xlabel("value")
-        axes.set_ylabel(curves[0].score)
+        axes.set_xlabel(shorten_name(curves[0].parameter), parse_math=False)
+        axes.set_ylabel(curves[0].score, parse_math=False)
         return inline_svg(figure, label)
+
+
+def _name_lines(axes: Axes, names: Sequence[str]) -> None:
+    """Add a legend; names are not given as labels, where a first "_" would hide them."""
+    for text, name in zip(axes.legend(loc="best").get_texts(), names, strict=False):
+        text.set_parse_math(False)
+        text.set_text(shorten_name(name))
 
 
 def is_geometric(values: Values) -> bool:
@@ -296,8 +318,15 @@ def draw_heat_map(heat: HeatMap, label: str) -> str:
         _grid_axis(axes.yaxis, heat.y)
         axes.set_xlim(-0.6, len(heat.x.values) - 0.4)
         axes.set_ylim(-0.6, len(heat.y.values) - 0.4)
-        figure.colorbar(tiles, ax=axes, pad=0.02).set_label(f"mean {heat.score}")
+        figure.colorbar(tiles, ax=axes, pad=0.02).set_label(f"mean {heat.score}", parse_math=False)
         return inline_svg(figure, label)
+
+
+def shorten_name(name: object) -> str:
+    """Return a name as it is written at an axis: on one line, printable, and cut in its middle if long."""
+    text = " ".join(printable(str(name)).split())
+    half = MOST_NAME // 2 - 2
+    return text if len(text) <= MOST_NAME else f"{text[:half]} … {text[-half:]}"
 
 
 @contextmanager
@@ -365,9 +394,12 @@ def _draw_ring(axes: Axes, winner: Span) -> None:
 
 
 def _grid_axis(axis: Any, values: Axis) -> None:
-    """Set ticks at the positions of a grid's values, thinned to at most ``TICKS``."""
+    """Set ticks at the positions of a grid's values, at most ``TICKS``; none if there is no axis."""
+    if values.absent:
+        axis.set_ticks([])
+        return
     shown = range(0, len(values.values), -(-len(values.values) // TICKS))
-    axis.set_ticks(list(shown), [values.values[i] for i in shown], parse_math=False)
+    axis.set_ticks(list(shown), [shorten_name(values.values[i]) for i in shown], parse_math=False)
     axis.set_label_text(values.name, parse_math=False)
 
 
@@ -376,7 +408,9 @@ def _fold_axis(axes: Axes, first: int, last: int) -> None:
     axes.set_xlabel("k")
     axes.set_xlim(first - 0.8, last + 0.8)
     if last <= LOG_RATIO * first:
-        return axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+        return axes.xaxis.set_major_locator(
+            FixedLocator(range(first, last + 1, (last - first) // MOST_K + 1))
+        )
     axes.set_xscale("log")
     axes.set_xlim(first / 1.15, last * 1.1)
     return round_ticks(axes.xaxis, first)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from typing import Any
 
+import pyarrow as pa
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from ckcv_ray.claims.percent import at_least, at_most, format_level, nearest
@@ -16,42 +17,145 @@ from ckcv_ray.claims.wording import describe_counts, limit, quantity
 from ckcv_ray.engine.race import RaceQueue
 from ckcv_ray.errors import printable
 from ckcv_ray.records.record import Failure
+from ckcv_ray.reports.about import NOTHING_SAID, About
+from ckcv_ray.reports.data import describe_data
+from ckcv_ray.reports.explanation import (
+    METHOD_SOURCES,
+    describe_method,
+    describe_models,
+    describe_question,
+)
+from ckcv_ray.reports.judged import judge_rows, read_judged
+from ckcv_ray.reports.measured import describe_performance
+from ckcv_ray.reports.opening import make_title, open_run, open_scores
 from ckcv_ray.reports.scores import describe_scores
 from ckcv_ray.reports.selection import describe_run, shorten_setting
+from ckcv_ray.reports.summary import list_doubts
 from ckcv_ray.reports.values import ResultValues
 from ckcv_ray.study import Problem
 
+CONTENTS = {  # of the page, by whether there is a certification: the place and the heading of each section
+    True: (
+        ("figures", "In figures"),
+        ("method", "Method"),
+        ("data", "Data"),
+        ("performance", "Performance"),
+        ("claims", "Claims and assumptions"),
+        ("search", "Search"),
+        ("winner", "Winner"),
+        ("models", "Models"),
+        ("cost", "Time spent"),
+        ("study", "Options"),
+        ("environment", "Environment"),
+        ("glossary", "Glossary"),
+        ("verify", "How to verify it"),
+    ),
+    False: (
+        ("method", "Method"),
+        ("data", "Data"),
+        ("scores", "Scores"),
+        ("performance", "Performance"),
+        ("models", "Models"),
+        ("cost", "Time spent"),
+        ("study", "Options"),
+        ("environment", "Environment"),
+        ("glossary", "Glossary"),
+        ("verify", "How to verify it"),
+    ),
+}
+NOT_SET = "–"
 
-def page(result: ResultValues, queue: RaceQueue | None, manifest: str) -> str:
+
+def page(
+    result: ResultValues,
+    queue: RaceQueue | None,
+    manifest: str,
+    about: About = NOTHING_SAID,
+    held_out: pa.Table | None = None,
+) -> str:
     """Return the HTML page of a finished study.
 
     Args:
         result: what it knows.
         queue: with a certification its log, replayed.
         manifest: SHA-256 of its manifest.
+        about: what a person says of the report.
+        held_out: without a certification, the predictions that its folder keeps; None if it keeps none.
 
     Raises:
-        StoreError: the log does not lead to the certificate's winner.
+        StoreError: the log does not lead to the certificate's winner, or a stored model cannot classify rows.
     """
-    problem, execution, digests = result.problem, result.execution, {"manifest.json": manifest}
-    if queue is not None:
-        sections, failures = describe_run(result, queue), tuple(queue.failures())
-        study, digests = _list_options(result), {**result.certificate.origin.digests, **digests}
-    else:
-        sections, failures = describe_scores(result), result.failures
-        study = flatten(problem.study.to_json())
-    environment = flatten(execution.get("environment", {}))
-    filled: str = _load_template().render(
-        result=result,
-        task=problem.task,
-        failures=_group_failures(failures, problem),
-        cost=[*([("search", sections["search"])] if "search" in sections else []), *_list_costs(execution)],
-        study=study,
-        environment=[("package", execution.get("package", "unknown")), *environment],
-        digests=digests,
-        **sections,
+    problem, certified = result.problem, queue is not None
+    judged = judge_rows(result) if certified else read_judged(result, held_out)
+    values = {
+        "result": result,
+        "task": problem.task,
+        "about": about,
+        "title": make_title(result, about),
+        "heading": _list_heading(result, about),
+        "closing": _close(result),
+        "opening": open_run(result) if certified else open_scores(result, list_doubts(result)),
+        "question": describe_question(result),
+        "method": describe_method(result),
+        "reference": METHOD_SOURCES[certified],
+        **describe_data(result),
+        **describe_performance(result, judged),
+    }
+    if about.short:
+        certificate = result.certificate if certified else None
+        return _fill(values | {"certificate": certificate})
+    sections, failures = _describe_sections(result, queue)
+    environment = flatten(result.execution.get("environment", {}))
+    digests = {"manifest.json": manifest}
+    return _fill(
+        {
+            **values,
+            "contents": CONTENTS[certified],
+            "models": describe_models(result),
+            "failures": _group_failures(failures, problem),
+            "cost": [
+                *([("search", sections["search"])] if "search" in sections else []),
+                *_list_costs(result.execution),
+            ],
+            "study": _list_options(result) if certified else flatten(problem.study.to_json()),
+            "environment": [("package", result.execution.get("package", "unknown")), *environment],
+            "digests": {**result.certificate.origin.digests, **digests} if certified else digests,
+            **sections,
+        }
     )
+
+
+def _describe_sections(
+    result: ResultValues, queue: RaceQueue | None
+) -> tuple[dict[str, Any], Sequence[Failure]]:
+    """Return the sections about the search, or about the scores, and what failed."""
+    if queue is None:
+        return describe_scores(result), result.failures
+    return describe_run(result, queue), tuple(queue.failures())
+
+
+def _fill(values: dict[str, Any]) -> str:
+    filled: str = _load_template().render(values)
     return filled
+
+
+def _list_heading(result: ResultValues, about: About) -> list[str]:
+    """List date, author, run and version for the head of the page."""
+    finished = result.execution.get("finished")
+    return [
+        f"finished {finished}" if finished else "date not recorded",
+        f"author: {about.author}" if about.author else "author not named",
+        f"{'procedure' if result.finished is None else 'run'} {result.run_id}",
+        f"ckcv_ray {result.execution.get('package', 'of unknown version')}",
+    ]
+
+
+def _close(result: ResultValues) -> str:
+    """Return the last line of the page: what it is made from, and that it loads nothing."""
+    return (
+        f"Made by ckcv report from the files of run {result.run_id} alone; this page loads nothing and "
+        "runs no script. It claims no conformity with any standard or law."
+    )
 
 
 def _list_costs(execution: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -94,15 +198,29 @@ def _list_options(result: ResultValues) -> list[tuple[str, str]]:
 def _format_option(value: Any) -> str:
     if isinstance(value, list | tuple):
         return ", ".join(item if isinstance(item, str) else f"{item:.12g}" for item in value) or "none"
-    return f"{value:,}" if type(value) is int else str(value)
+    return f"{value:,}" if type(value) is int else _format_plain(value)
+
+
+def _format_plain(value: Any) -> str:
+    """Format a value of an option: yes, no, and a dash where it is not set."""
+    if value is None or value == "":
+        return NOT_SET
+    return ("no", "yes")[value] if isinstance(value, bool) else str(value)
 
 
 def flatten(values: Any, name: str = "") -> list[tuple[str, str]]:
-    """Flatten nested JSON values into pairs of a dotted name and text."""
+    """Flatten nested JSON values into pairs of a dotted name and text.
+
+    Items of a list are named by their ``name``, or counted from 1.
+    """
+    if isinstance(values, list | tuple) and values and all(isinstance(value, dict) for value in values):
+        values = {str(value.get("name", i)): value for i, value in enumerate(values, start=1)}
     if isinstance(values, dict):
         nested = [flatten(value, f"{name}.{key}" if name else str(key)) for key, value in values.items()]
         return [pair for pairs in nested for pair in pairs]
-    return [(name, ", ".join(map(str, values)) if isinstance(values, list) else str(values))]
+    if isinstance(values, list | tuple):
+        return [(name, ", ".join(map(_format_plain, values)) or "none")]
+    return [(name, _format_plain(values))]
 
 
 def _format_known(formatted: Callable[[float], str], value: float | None) -> str:

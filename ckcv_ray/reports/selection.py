@@ -22,7 +22,6 @@ from ckcv_ray.reports.figures import Axis, Landscape, Span, draw_folds, draw_lan
 from ckcv_ray.reports.summary import (
     ERROR_IS,
     describe_baseline,
-    describe_edges,
     describe_learner,
     describe_shares,
     name_search,
@@ -30,7 +29,7 @@ from ckcv_ray.reports.summary import (
 from ckcv_ray.reports.values import ResultValues
 from ckcv_ray.study import Candidate
 
-MOST_NAMED_PATHS = 5
+STEP, PATH = "setting of a series", "series of settings"  # of a search space whose axes have no names
 MOST_PAGE_COLUMNS = 30  # of a confusion matrix; of more classes, as many mistakes are listed
 DOTS = {  # what is drawn for each split
     "error": "the {} Clopper-Pearson bound",
@@ -72,12 +71,10 @@ def describe_run(result: ResultValues, queue: RaceQueue) -> dict[str, Any]:
         "certificate": certificate,
         "search": name_search(result),
         "sample": sample,
-        "quoted": certificate.claims.first,
         "best": Candidate(result.setting, result.k),
         "winner": winner,
-        "shown_labels": sample.labels[:MOST_NAMED_PATHS],
         "claims": [(claim, select_baseline(claim, sample.baselines)) for claim in certificate.claims],
-        "cautions": certificate.list_cautions(),
+        "remarks": _list_remarks(certificate),
         "units": "rows" if sample.groups is None else "groups",
         "error_is": ERROR_IS,
         "baselines": [(baseline, describe_baseline(sample, baseline)) for baseline in sample.baselines],
@@ -87,8 +84,8 @@ def describe_run(result: ResultValues, queue: RaceQueue) -> dict[str, Any]:
         "dot": _describe_dot(certificate),
         "mean_is": _describe_mean(winner),
         "split_value": _name_value(winner),
-        "notes": _list_notes(result),
         "at": at,
+        "over": name_landscape(at),
         "spans": spans,
         "learners": [(row["learner"], describe_learner(row)) for row in result.per_learner()],
         "splits": splits,
@@ -135,7 +132,7 @@ def make_landscape(candidates: pa.Table, queue: RaceQueue, leader: Leader) -> La
 def name_axes(space: Space) -> tuple[Axis, Axis]:
     """Return the axes of a search space: that of its steps and that of its paths.
 
-    An axis is named by a hyperparameter that alone determines the step, or the path; if there is none, they
+    An axis is named by the hyperparameters that determine the step, or the path; if there are none, settings
     are counted.
     """
     lengths = list(space.lengths)
@@ -147,13 +144,13 @@ def name_axes(space: Space) -> tuple[Axis, Axis]:
         for name, parts in columns.items()
         if all(np.array_equal(part, parts[longest][: len(part)]) for part in parts)
     }
-    step = _find_axis(steps, "step", max(lengths))
+    step = _find_axis(steps, STEP, max(lengths))
     paths = {
         name: np.array([part[0] for part in parts])
         for name, parts in columns.items()
         if name != step.name and all((part == part[0]).all() for part in parts)
     }
-    return step, _find_axis(paths, "path", len(lengths))
+    return step, _find_axis(paths, PATH, len(lengths))
 
 
 def list_spans(rows: Sequence[dict[str, Any]]) -> list[Span]:
@@ -189,11 +186,20 @@ def _list_splits(result: ResultValues, queue: RaceQueue, leader: Leader) -> list
 
 
 def _find_axis(known: dict[str, NDArray[Any]], name: str, count: int) -> Axis:
-    """Return the axis of the first hyperparameter with distinct values, else an axis of positions."""
+    """Return the axis of the first hyperparameter with distinct values, or of those that have them together.
+
+    If there are none it is an axis of positions, called ``name``.
+    """
     for hyperparameter, values in known.items():
-        if len(np.unique(values)) == count:
+        if len({str(value) for value in values.tolist()}) == count:
             return Axis(hyperparameter, tuple(map(_short, values)))
-    return Axis(name, tuple(map(str, range(count))), counted=True)
+    differing = [column for column, values in known.items() if len(set(map(str, values.tolist()))) > 1]
+    together = [
+        ", ".join(map(_short, row)) for row in zip(*(known[column] for column in differing), strict=True)
+    ]
+    if len(set(together)) == count:
+        return Axis(", ".join(differing), tuple(together))
+    return Axis(name, tuple(str(i + 1) for i in range(count)), counted=True)
 
 
 def _short(value: Any) -> str:
@@ -214,16 +220,12 @@ def _find_leader(result: ResultValues, queue: RaceQueue) -> Leader:
     return leader
 
 
-def _list_notes(result: ResultValues) -> list[str]:
-    """List what to know before quoting the bound."""
-    notes = describe_edges(result.problem, result.setting)
-    if asked := result.problem.all_rows.question:
-        notes.append(asked)
-    if not_converged := result.execution["not_converged"]:
-        notes.append(f"{not_converged:,} fits did not converge: {result.problem.learner.convergence_advice}")
-    if failed := result.execution["evaluations"]["failed"]:
-        notes.append(f"{failed:,} evaluations failed; their tracebacks are below")
-    return notes
+def _list_remarks(certificate: Certificate) -> list[str]:
+    """List the certificate's sentences that are neither claims nor cautions: what L_EE is, what a "
+    "vote has.
+    """
+    known = [claim["statement"] for claim in certificate.claims] + certificate.list_cautions()
+    return [sentence for sentence in certificate.wording.statements if sentence not in known]
 
 
 def _list_classes(certificate: Certificate) -> list[dict[str, Any]]:
@@ -287,13 +289,19 @@ def _name_value(winner: Winner) -> str:
     return "error rate" if winner.criterion == MeanError.name else "bound"
 
 
+def name_landscape(at: Landscape) -> str:
+    """Name what is drawn over all settings: L_MS over the hyperparameters that are axes."""
+    axes = " and ".join(axis.name for axis in (at.steps, at.paths) if not axis.absent)
+    return f"L_MS over {axes}" if axes else "L_MS"
+
+
 def _describe_landscape(result: ResultValues, at: Landscape) -> str:
     exists = ~np.isnan(at.value)
     complete = int(np.sum((at.splits == at.n_splits) & exists))
     left_open = int(np.sum(at.left_open))
     more = f"; {left_open} were not excluded" if left_open else ""
     return (
-        f"L_MS over {at.steps.name} and {at.paths.name} at k = {result.k}. Minimum: {at_most(result.l_ms)} "
+        f"{name_landscape(at)} at k = {result.k}. Minimum: {at_most(result.l_ms)} "
         f"at {shorten_setting(result.setting)}. {complete} of {int(np.sum(exists))} candidates have "
         f"all {at.n_splits} splits; for the others a lower bound is drawn{more}. All values are in the table "
         "below the figure."

@@ -1,6 +1,7 @@
 """From the selection to a finished run: refits, claims, and the files of both."""
 
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -220,8 +221,9 @@ def _write_results(
 def _describe_execution(
     problem: Problem, backend: str, workers: int, test: dict[str, Any] | None = None
 ) -> dict[str, Any]:
-    """Return where and on what a run was computed; ``test`` has its errors on test rows."""
+    """Return where, when and on what a run was computed; ``test`` has its errors on test rows."""
     return {
+        "finished": datetime.now(UTC).date().isoformat(),
         "package": VERSION,
         "backend": backend,
         "workers": workers,

@@ -1,45 +1,83 @@
-"""The HTML page of a run folder, made from the folder alone: nothing is unpickled, downloaded or executed."""
+"""The HTML page of a run folder, made from the folder alone: nothing is unpickled, downloaded or fitted."""
 
 from os import PathLike
 
+import pyarrow as pa
+
+from ckcv_ray.records.held_out import HELD_OUT, list_held_out_columns
+from ckcv_ray.reports.about import NOTHING_SAID, About
+from ckcv_ray.reports.pdf import check_pdf, make_pdf
 from ckcv_ray.runs.load import load, replay
 from ckcv_ray.runs.result import Result
+from ckcv_ray.storage import formats
 from ckcv_ray.storage.folder import MANIFEST, RunFolder
-from ckcv_ray.storage.pages import check_report, write_report
+from ckcv_ray.storage.pages import check_pdf_path, check_report, write_pdf, write_report
 
 
-def report(folder: str | PathLike[str], out: str | PathLike[str] | None = None) -> str:
+def report(
+    folder: str | PathLike[str],
+    out: str | PathLike[str] | None = None,
+    *,
+    title: str = "",
+    author: str = "",
+    purpose: str = "",
+    short: bool = False,
+    pdf: str | PathLike[str] | None = None,
+) -> str:
     """Write an HTML report of a finished run, or of the scores of a procedure; return its path.
 
-    The report is made from the run folder alone. Nothing is unpickled; the page loads nothing and contains no
-    script.
+    The report is made from the run folder alone. Nothing is unpickled or fitted; the page loads nothing and
+    contains no script.
 
     Args:
         folder: run folder.
         out: file to write; by default report.html in the folder.
+        title: heading; by default one with the target and the table.
+        author: who answers for the report.
+        purpose: what the model is for, paragraphs with empty lines between them.
+        short: make a single page: the number, its conditions, the rows and the performance.
+        pdf: PDF file to write as well, outside the run folder. This needs WeasyPrint.
 
     Raises:
         StoreError: the folder holds no finished run, or it is damaged.
-        InputError: the report cannot be written, or would replace a file that is no report.
+        InputError: the report cannot be written, or would replace a file that is no report; a text is too
+            long; or a PDF is asked for, and WeasyPrint is not installed.
     """
     run = RunFolder(folder)
+    about = About(title, author, purpose, short)
+    about.check()
     run.require()
     check_report(run.files, out)
-    return write_report(run.files, make_page(folder), out)
+    check_pdf_path(run.files, pdf)
+    if pdf is not None:
+        check_pdf()
+    page = make_page(folder, about=about)
+    if pdf is not None:
+        write_pdf(run.files, make_pdf(page), pdf)
+    return write_report(run.files, page, out)
 
 
-def make_page(out: str | PathLike[str], result: Result | None = None) -> str:
+def make_page(out: str | PathLike[str], result: Result | None = None, about: About = NOTHING_SAID) -> str:
     """Return the HTML page of the finished run in ``out``.
 
     Args:
         out: run folder.
         result: its result, if already loaded.
+        about: what a person says of the report.
 
     Raises:
         StoreError: the folder holds no finished run, or it is damaged.
     """
     result = result or load(out)
     log = None if result.finished is None else replay(out, result.problem)
+    folder = RunFolder(out)
     from ckcv_ray.reports.page import page  # matplotlib is slow to import, and creates folders
 
-    return page(result, log, RunFolder(out).sha256(MANIFEST))
+    return page(result, log, folder.sha256(MANIFEST), about, _read_held_out(folder, result))
+
+
+def _read_held_out(folder: RunFolder, result: Result) -> pa.Table | None:
+    """Return the predictions that a folder keeps; None if its study asks for none."""
+    if not result.study.save_predictions:
+        return None
+    return formats.read_table(folder.files, HELD_OUT, result.run_id, list_held_out_columns(result.problem))

@@ -1,6 +1,6 @@
 """The metadata of a run, which depend on the run and not on the study: ``execution.json``."""
 
-from typing import Any
+from typing import Any, NotRequired
 
 from typing_extensions import TypedDict  # pydantic accepts typing.TypedDict from Python 3.12 on
 
@@ -59,8 +59,9 @@ class Tested(MeasuredRates):
 
 
 class FinalMetadata(Metadata):
-    """Metadata of a finished run."""
+    """Metadata of a finished run; ``finished`` is the day, in UTC, which earlier versions did not write."""
 
+    finished: NotRequired[str]
     package: str
     backend: str
     workers: int

@@ -36,6 +36,34 @@ def write_report(files: Files, page: str, out: str | PathLike[str] | None = None
     return final
 
 
+def write_pdf(files: Files, content: bytes, out: str | PathLike[str]) -> None:
+    """Write a report as a PDF, with a checksum behind its end, which readers of PDF do not look at.
+
+    Raises:
+        InputError: it cannot be written, or would replace something else than such a PDF.
+    """
+    write_page(files, str(as_path("pdf", out)), _with_mark(content), is_pdf, "a PDF")
+
+
+def check_pdf_path(files: Files, out: str | PathLike[str] | None) -> None:
+    """Raise InputError if a PDF cannot be written to ``out``, before it is made."""
+    if out is None:
+        return
+    if files.find_name(as_path("pdf", out)) is not None:
+        raise InputError(f"pdf={str(out)!r} is in the run folder, which holds no PDF: choose another place")
+    check_page(files, str(as_path("pdf", out)), is_pdf, "a PDF")
+
+
+def is_pdf(file: Path) -> bool:
+    """Return whether a file is a report as ``write_pdf`` wrote it."""
+    try:
+        check_regular(file, MOST_REPORT_BYTES)
+        content = file.read_bytes()
+    except (OSError, ValueError):
+        return False
+    return content.startswith(b"%PDF-") and content == _with_mark(content[: -len(_with_mark(b""))])
+
+
 def check_report(files: Files, out: str | PathLike[str] | None) -> None:
     """Raise InputError if a report cannot be written to ``out``, before it is made."""
     if out is not None:
@@ -154,6 +182,13 @@ def _seal(content: bytes) -> bytes:
 
 def _describe_archive(content: bytes) -> bytes:
     return b"SHA-256 without this comment: " + hashlib.sha256(content).hexdigest().encode()
+
+
+def _with_mark(content: bytes) -> bytes:
+    return (
+        content
+        + b"%% ckcv report, SHA-256 of all before: %s\n" % hashlib.sha256(content).hexdigest().encode()
+    )
 
 
 def _with_checksum(page: bytes) -> bytes:

@@ -286,7 +286,7 @@ def test_what_is_claimed_is_stored_printed_and_verified(tmp_path, certify):
         shown = floor(1e4 * (1 - claim["bound"]) + 1e-7) / 100
         assert limit(claim) == f"{shown:.2f} %"
         assert f"proven        {limit(claim):>9}   " in summary
-        assert f'<td class="n">{limit(claim)}</td>' in page
+        assert f'<td class="n" data-label="bound">{limit(claim)}</td>' in page
         assert claim["statement"] in result.certificate.wording.statements
         assert f"is at least {at_least(1 - claim['bound'])}: the probability" in claim["statement"]
     assert "recall of -1 at least; " in summary

@@ -11,7 +11,7 @@ from ckcv_ray import Study
 from ckcv_ray.learners.base import Space
 from ckcv_ray.reports import figures
 from ckcv_ray.reports.figures import Axis, Landscape, Span
-from ckcv_ray.reports.selection import name_axes
+from ckcv_ray.reports.selection import PATH, STEP, name_axes
 from ckcv_ray.study import Problem
 
 C, GAMMA = Axis("C", ("0.1", "1", "10")), Axis("gamma", ("0.01", "1"))
@@ -160,6 +160,39 @@ def test_axes_of_other_search_spaces_are_named_or_counted() -> None:
     shorter = [{"rule": "b", "depth": 1}]
     assert axes(depth, shorter) == (Axis("depth", ("1", "2")), Axis("rule", ("a", "b")))
     other = [{"rule": "b", "depth": 7}]
-    assert axes(depth, other) == (Axis("step", ("0", "1"), True), Axis("rule", ("a", "b")))
+    assert axes(depth, other) == (Axis(STEP, ("1", "2"), True), Axis("rule", ("a", "b")))
     same = [{"rule": "a", "depth": 3}]
-    assert axes(depth, same) == (Axis("step", ("0", "1"), True), Axis("path", ("0", "1"), True))
+    assert axes(depth, same) == (Axis(STEP, ("1", "2"), True), Axis(PATH, ("1", "2"), True))
+
+
+def test_an_axis_is_named_by_all_that_differs_together() -> None:
+    grid = [[{"rule": rule, "share": share}] for rule in ("a", "b") for share in (0.5, 1.0)]
+    steps, paths = axes(*grid)
+    assert paths == Axis("rule, share", ("a, 0.5", "a, 1", "b, 0.5", "b, 1"))
+    assert (steps, steps.absent) == (Axis(STEP, ("1",), True), True)
+
+
+@pytest.mark.parametrize(("first", "last"), [(5, 5), (3, 5), (3, 10), (3, 24)])
+def test_ticks_of_k_are_whole_numbers(first: int, last: int) -> None:
+    spans = [
+        WINNER._replace(first=first, last=first),
+        *[BEATEN._replace(first=last, last=last)] * (last > first),
+    ]
+    drawn = words(figures.draw_folds(spans, "label"))
+    ticks = drawn[: drawn.index("k")]
+    assert ticks[0] == str(first)
+    assert all(tick.isdigit() and first <= int(tick) <= last for tick in ticks)
+
+
+def test_lines_have_names_that_are_no_formula_and_fit() -> None:
+    names = ["_hidden", "$x$", "<b>", "a" * 80]
+    values = [np.array([0.1, 0.2])] * 4
+    drawn = words(figures.draw_strips(values, names, "accuracy", "label"))
+    shown = [figures.shorten_name(name) for name in names]
+    assert set(shown) <= set(drawn)
+    assert max(map(len, shown)) <= figures.MOST_NAME
+    curve = figures.Curve("rows", "accuracy", np.array([10.0, 20.0]), np.array([0.1, 0.2]), np.zeros(2))
+    assert "_hidden" not in words(figures.draw_curves([("_hidden", curve)], "label")), "one needs no name"
+    assert {"_hidden", "$x$"} <= set(
+        words(figures.draw_curves([("_hidden", curve), ("$x$", curve)], "label"))
+    )

@@ -29,6 +29,7 @@ from ckcv_ray.errors import InputError, StoreError
 from ckcv_ray.records.candidates import OF_SIZE
 from ckcv_ray.records.record import Outcome
 from ckcv_ray.reports import figures
+from ckcv_ray.reports.page import flatten
 from ckcv_ray.reports.selection import list_spans
 from ckcv_ray.reports.summary import describe_baseline, describe_shares
 from ckcv_ray.runs.report import make_page
@@ -336,6 +337,19 @@ def test_neighbouring_k_of_one_fate_are_drawn_together(finished: Path) -> None:
     beaten = {"state": "beaten", "lower_bound": 0.5, "setting": None, "l_ms": None, "l_ee": None}
     rows = [{name: getattr(size, name) for name in OF_SIZE} | beaten for size in problem.sizes]
     assert [(s.first, s.last) for s in list_spans(rows)] == [(11, 12), (13, 15), (16, 20)]
+
+
+def test_options_are_flat_and_none_is_a_dash() -> None:
+    values = {"a": None, "b": [], "c": {"d": True, "e": (1, "x")}, "f": [{"name": "tree", "g": 1}, {"h": ""}]}
+    assert flatten(values) == [
+        ("a", "–"),
+        ("b", "none"),
+        ("c.d", "yes"),
+        ("c.e", "1, x"),
+        ("f.tree.name", "tree"),
+        ("f.tree.g", "1"),
+        ("f.2.h", "–"),
+    ]
 
 
 @pytest.fixture

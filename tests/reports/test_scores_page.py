@@ -45,14 +45,28 @@ def test_the_page_has_every_figure(tmp_path: Path) -> None:
 def test_a_curve_is_drawn_over_a_parameter_and_a_heat_map_over_two(tmp_path: Path) -> None:
     evaluate(X, Y, tmp_path / "one", SERIAL, learner="linear", param={"C": (0.01, 1.0, 100.0)})
     assert make_page(tmp_path / "one").count("<svg") == 2
-    assert "of <bdi>linear</bdi>: mean over splits at each value of\n<bdi>C</bdi>" in make_page(
-        tmp_path / "one"
-    )
+    page = make_page(tmp_path / "one")
+    assert "<h3>Validation curve of linear</h3>" in page
+    assert "Mean over splits at each value of C, and a standard deviation around it; best mean" in page
     both = {"max_depth": (1, 2, 3), "min_samples_leaf": (1, 2)}
     evaluate(X, Y, tmp_path / "two", SERIAL, learner="tree", param=both)
     page = make_page(tmp_path / "two")
     assert page.count("<svg") == 3  # two lines of a curve, and a heat map
-    assert "1: <bdi>min_samples_leaf = " in page
+    assert ">min_samples_leaf = 1</text>" in page, "the name of a line of the curve"
+    assert "over max_depth and min_samples_leaf" in page
+
+
+@pytest.mark.slow
+def test_lines_with_long_names_are_named_by_values(tmp_path: Path) -> None:
+    grid = {"max_depth": (1, 2, 3, 4), "min_samples_leaf": (1, 2, 3), "min_samples_split": (2, 3, 4)}
+    evaluate(X, Y, tmp_path / "run", SERIAL, learner="tree", param=grid, resampling="kfold:3")
+    page = make_page(tmp_path / "run")
+    assert re.search(r">[123], [234]</text>", page)
+    assert (
+        "Lines are named by min_samples_leaf, min_samples_split. 3 lines with worse means not drawn." in page
+    )
+    assert "at the best values of the others" in page
+    assert page.count("splits 0 to 2") == 2, "the scores and the bounds of many lines are rows"
 
 
 def test_what_was_selected_and_what_failed_is_listed(tmp_path: Path) -> None:

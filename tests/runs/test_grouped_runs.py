@@ -253,7 +253,8 @@ def test_the_command_line_takes_groups(ckcv: Any, table: Path, tmp_path: Path) -
     assert ckcv("status", tmp_path / "run")[1] == ckcv(*asked)[1]
     assert ckcv("report", tmp_path / "run")[0] == 0
     page = (tmp_path / "run/report.html").read_text()
-    assert "of 24 groups by <bdi>patient</bdi>" in page
+    assert "of 24 groups by patient" in page
+    assert "by patient (" in page, "with their sizes, among the facts about the table"
     assert "groups in a fold" in page
     code, predicted, said = ckcv("predict", tmp_path / "run", table, "--seed", 1)
     assert (code, len(predicted.splitlines())) == (0, N + 1)

@@ -1,0 +1,240 @@
+"""Rows judged by models that have not learned from them, again from the models and the table of a folder.
+
+They are the rows that the first claim of a study counts: those held out, the outer estimate sets of a nested
+certification, or the estimate sets of the winner's splits. Without a certification they are in the folder if
+its study keeps predictions. Nothing is fitted: stored models predict, for at most ``MOST_JUDGED`` rows.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from ckcv_ray.claims.proofs import make_rule
+from ckcv_ray.claims.rules import ONE_MODEL
+from ckcv_ray.core.arrays import Classes, Index, Values
+from ckcv_ray.core.schedule import Stage
+from ckcv_ray.core.scores import LABEL, PROBABILITY, RANK, Output, Outputs
+from ckcv_ray.errors import StoreError, cut, pluralize
+from ckcv_ray.learners.base import Model
+from ckcv_ray.learners.ensemble import Ensemble
+from ckcv_ray.records.held_out import read_outputs
+from ckcv_ray.reports.values import Entry, ResultValues, format_setting
+from ckcv_ray.study import Holdout, Nested
+from ckcv_ray.tables.target import Rows
+
+MOST_JUDGED = 5_000
+SEE = "ckcv verify"
+
+
+class JudgedPart(NamedTuple):
+    """Rows that one classifier judges.
+
+    Attributes:
+        predict: gives the classifier's outputs for rows [n, d].
+        X: the rows.
+        y: their classes.
+    """
+
+    predict: Callable[[Rows], Outputs]
+    X: Rows
+    y: Classes
+
+
+class Judged(NamedTuple):
+    """What classifiers gave for rows that they have not learned from.
+
+    Attributes:
+        y: classes, or the numbers to predict, (rows,).
+        label: predicted classes, -1 where a classifier is undecided, or predicted numbers, (rows,).
+        rank: with two classes, what grows with the second, (rows,); None if the learner gives no such score.
+        probability: of each class, (rows, n_classes); None if the learner gives none.
+        classifier: number of the classifier that judged each row, (rows,).
+        rows: a phrase that says which rows they are.
+        parts: the classifiers with their rows; none if only their predictions are stored.
+    """
+
+    y: NDArray[Any]
+    label: NDArray[Any]
+    rank: Values | None
+    probability: Values | None
+    classifier: Index
+    rows: str
+    parts: tuple[JudgedPart, ...] = ()
+
+
+def judge_rows(result: ResultValues) -> Judged:
+    """Return the rows that the first claim counts, judged by the models that it is about."""
+    whole, phrase = _list_parts(result)
+    parts, total = _sample(whole, result.study.seed), sum(len(part.y) for part in whole)
+    kept = sum(len(part.y) for part in parts)
+    found = [predict_part(part, part.X, result.task.n_classes) for part in parts]
+    label = np.concatenate([_take_labels(outputs) for outputs in found])
+    sampled = f"a random sample of {kept:,} of " if kept < total else ""
+    return Judged(
+        np.concatenate([part.y for part in parts]),
+        label,
+        _join([outputs.rank for outputs in found]) if result.task.n_classes == 2 else None,
+        _join([outputs.probability for outputs in found]),
+        np.repeat(np.arange(len(parts)), [len(part.y) for part in parts]),
+        f"{sampled}{phrase}",
+        tuple(parts),
+    )
+
+
+def predict_part(part: JudgedPart, X: Rows, n_classes: int) -> Outputs:
+    """Return the outputs of a classifier for rows X [n, d].
+
+    Raises:
+        StoreError: a stored model cannot classify them, or predicts a class that does not exist.
+    """
+    try:
+        outputs = part.predict(X)
+        label = _take_labels(outputs)
+    except Exception as error:  # of a stranger's model, of any kind
+        raise StoreError(
+            f"a stored model cannot classify rows of its table ({cut(str(error))}): see {SEE}"
+        ) from None
+    if label.shape != (len(X),) or label.max(initial=0) >= n_classes:
+        raise StoreError(f"a stored model predicts what is no class of its table: see {SEE}")
+    return outputs
+
+
+def read_judged(result: ResultValues, held_out: pa.Table | None) -> Judged | None:
+    """Return what is stored of the predictions for scored rows, of one entry; None if nothing is.
+
+    It is the entry that is kept, or else the first.
+    """
+    entry = result.kept or result.entries[0]
+    rows = None if held_out is None else _select_rows(held_out, entry)
+    if rows is None or not rows.num_rows:
+        return None
+    outputs, splits = read_outputs(rows), rows["split"].to_numpy()
+    values, truth = outputs.value, rows["truth"].to_numpy()
+    if outputs.label is not None:
+        _check_classes(np.concatenate([outputs.label, truth]), result.task.n_classes)
+    of = f"{pluralize(len(truth), 'prediction')} for the rows that {pluralize(result.n_splits, 'split')} "
+    ranked = outputs.probability is not None and result.task.n_classes == 2
+    return Judged(
+        truth,
+        _take_labels(outputs) if values is None else values,
+        outputs.probability[:, 1] if ranked and outputs.probability is not None else None,
+        outputs.probability,
+        np.unique(splits, return_inverse=True)[1],
+        f"{of}{'score' if result.n_splits > 1 else 'scores'}, by {entry.name}",
+    )
+
+
+def _check_classes(label: Classes, n_classes: int) -> None:
+    """Raise StoreError if stored predictions name a class that does not exist."""
+    if label.min(initial=0) < -1 or label.max(initial=0) >= n_classes:
+        raise StoreError(f"the stored predictions name what is no class of the table: see {SEE}")
+
+
+def _select_rows(held_out: pa.Table, entry: Entry) -> pa.Table:
+    """Return the stored predictions of an entry: of each split, those at the setting it has there."""
+    texts = {"" if setting is None else format_setting(setting) for setting in entry.settings}
+    of_learner = pc.equal(held_out["learner"], entry.learner)
+    return held_out.filter(pc.and_(of_learner, pc.is_in(held_out["setting"], pa.array(sorted(texts)))))
+
+
+def _list_parts(result: ResultValues) -> tuple[list[JudgedPart], str]:
+    """Return the classifiers of the first claim with the rows that it counts, and a phrase for these."""
+    problem, task, first = result.problem, result.task, result.certificate.claims.first
+    needs = _find_outputs(result)
+    if first["certification"] == Holdout.name:
+        held = problem.take_held_rows()
+        assert held is not None
+        return [
+            JudgedPart(_make_rule(result, needs), held.X, held.y)
+        ], f"{pluralize(len(held.y), 'row')} held out"
+    if first["certification"] == Nested.name:
+        assert result.nested is not None
+        outer = problem.outer
+        sets = [outer.rows(Stage.REFIT, 0, i)[1] for i in range(len(result.nested.members))]
+        parts = [
+            JudgedPart(_ask(member.model, needs), task.X[rows], task.y[rows])
+            for member, rows in zip(result.nested.members, sets, strict=True)
+        ]
+        return parts, _count_sets(sets, "outer estimate set")
+    size = next(i for i, size in enumerate(problem.sizes) if size.holds(result.k))
+    members = result.ensemble.members
+    sets = [problem.rows(Stage.REFIT, size, member.split)[1] for member in members]
+    parts = [
+        JudgedPart(_ask(member.model, needs), task.X[rows], task.y[rows])
+        for member, rows in zip(members, sets, strict=True)
+    ]
+    return parts, _count_sets(sets, "estimate set")
+
+
+def _count_sets(sets: list[Index], name: str) -> str:
+    """Say how many rows estimate sets have, and how many different rows of the table they are."""
+    total, distinct = sum(map(len, sets)), len(np.unique(np.concatenate(sets)))
+    return f"{total:,} rows of {pluralize(len(sets), name)} ({distinct:,} different rows)"
+
+
+def _find_outputs(result: ResultValues) -> frozenset[Output]:
+    """Return what the models give besides classes, as far as it is shown.
+
+    Those of a nested certification may be of any of its learners.
+    """
+    _, learner = result.problem.find_learner(result.setting)
+    if result.certificate.claims.first["certification"] == Nested.name:
+        learner = result.study.learner
+    return frozenset({LABEL, RANK, PROBABILITY} & {LABEL, *learner.outputs})
+
+
+def _make_rule(result: ResultValues, needs: frozenset[Output]) -> Callable[[Rows], Outputs]:
+    """Return what classifies held-out rows: the rule of the first claim."""
+    rule = make_rule(result.study, result.certificate.claims.first["classifier"])
+    ensemble: Ensemble = rule.ensemble(result.models)
+    if rule.name in ONE_MODEL:
+        return _ask(ensemble.members[0].model, needs)
+
+    def predict(X: Rows) -> Outputs:
+        predicted = rule.predict(result.models, X)
+        return Outputs(predicted.label, predicted.score if RANK in needs else None)
+
+    return predict
+
+
+def _ask(model: Model, needs: frozenset[Output]) -> Callable[[Rows], Outputs]:
+    """Return what asks a model for its outputs, and for its classes where it does not give them "
+    "with these.
+    """
+
+    def predict(X: Rows) -> Outputs:
+        outputs = model.predict_outputs(X, needs)
+        if outputs.label is not None:
+            return outputs
+        return outputs._replace(label=model.predict(X).label)
+
+    return predict
+
+
+def _sample(parts: list[JudgedPart], seed: int) -> list[JudgedPart]:
+    """Return at most ``MOST_JUDGED`` rows, as many of each classifier as far as there are."""
+    most = -(-MOST_JUDGED // len(parts))
+    draws = np.random.default_rng(seed)
+    return [part if len(part.y) <= most else _take_rows(part, most, draws) for part in parts]
+
+
+def _take_rows(part: JudgedPart, most: int, draws: np.random.Generator) -> JudgedPart:
+    """Return a random sample of a classifier's rows, in their order."""
+    rows = np.sort(draws.choice(len(part.y), most, replace=False))
+    return part._replace(X=part.X[rows], y=part.y[rows])
+
+
+def _take_labels(outputs: Outputs) -> Classes:
+    assert outputs.label is not None
+    return outputs.label
+
+
+def _join(values: list[Values | None]) -> Values | None:
+    """Return the outputs of all classifiers one below the other; None if some are missing or not finite."""
+    known: Iterator[Values] = (value for value in values if value is not None and np.isfinite(value).all())
+    parts = list(known)
+    return np.concatenate(parts) if len(parts) == len(values) else None

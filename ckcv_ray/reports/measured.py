@@ -1,0 +1,257 @@
+"""Section of the page about measured performance: tables and figures of the judged rows, and why "
+"some are missing.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ckcv_ray.claims.percent import nearest
+from ckcv_ray.claims.wording import limit
+from ckcv_ray.errors import pluralize
+from ckcv_ray.reports.figures import shorten_name
+from ckcv_ray.reports.judged import Judged
+from ckcv_ray.reports.performance import (
+    GRID,
+    TABLE_GRID,
+    Calibration,
+    ClassPerformance,
+    Histogram,
+    Importance,
+    RowShare,
+    calibrate,
+    count_scores,
+    measure_classes,
+    permute_columns,
+    tabulate_predictions,
+    trace_roc,
+)
+from ckcv_ray.reports.performance_figures import (
+    MOST_BARS,
+    MOST_DRAWN_CLASSES,
+    draw_calibration,
+    draw_importance,
+    draw_predicted_numbers,
+    draw_roc,
+    draw_scores,
+)
+from ckcv_ray.reports.picture import Picture
+from ckcv_ray.reports.values import ResultValues
+
+MOST_CONFUSED = 12  # classes of a confusion matrix on the page
+MOST_MEASURED = 40  # classes with measures of their own
+MOST_IMPORTANT = 50  # columns in the table of importance
+CURVES = " Curves are of single models, whose scores are on different scales."
+KEEP = "the folder keeps no predictions by row: ckcv evaluate --save-predictions keeps them"
+
+
+class ClassFigure(NamedTuple):
+    """One measured figure: its name, counts, value, and what is proven of it, "" if nothing is."""
+
+    name: str
+    counts: str
+    value: str
+    proven: str
+
+
+def describe_performance(result: ResultValues, judged: Judged | None) -> dict[str, Any]:
+    """Return what the page shows of the rows that were judged: nothing but a sentence if none are known."""
+    if judged is None:
+        return {"judged": None, "proven": False, "pictures": [], "why_not": KEEP[0].upper() + KEEP[1:] + "."}
+    if result.task.has_numbers:
+        return {
+            "judged": judged,
+            "proven": False,
+            "pictures": [_draw_numbers(result, judged)],
+            "measures": [],
+            "by_class": [],
+        }
+    n_classes = result.task.n_classes
+    counts = tabulate_predictions(judged, n_classes)
+    classes = measure_classes(counts)
+    confusion = counts if counts[:, -1].any() else counts[:, :-1]
+    return {
+        "judged": judged,
+        "proven": any(_find_proven(result, number) for number in range(n_classes)),
+        "matrix": confusion.tolist() if n_classes <= MOST_CONFUSED else [],
+        "undecided": bool(counts[:, -1].any()),
+        "wrong": RowShare(int(np.sum(judged.label != judged.y)), len(judged.y)),
+        "measures": _list_measures(result, classes) if n_classes == 2 else [],
+        "by_class": _list_classes(result, classes) if n_classes > 2 else [],
+        "more_classes": max(0, n_classes - MOST_MEASURED) if n_classes > 2 else 0,
+        "pictures": [
+            _draw_roc(result, judged),
+            _draw_calibration(result, judged),
+            _draw_scores(result, judged),
+            _draw_importance(result, judged),
+        ],
+    }
+
+
+def _list_measures(result: ResultValues, classes: Sequence[ClassPerformance]) -> list[ClassFigure]:
+    """Return the figures of two classes, of the positive one, with what is proven of them."""
+    positive = classes[result.problem.positive]
+    label = str(result.task.classes[positive.number])
+    second = str(result.task.classes[1 - positive.number])
+    return [
+        _make_figure(
+            f"sensitivity: ‘{label}’ found", positive.sensitivity, _find_proven(result, positive.number)
+        ),
+        _make_figure(
+            f"specificity: ‘{second}’ found", positive.specificity, _find_proven(result, 1 - positive.number)
+        ),
+        _make_figure(f"PPV: ‘{label}’ predicted, and right", positive.ppv, ""),
+        _make_figure(f"NPV: ‘{second}’ predicted, and right", positive.npv, ""),
+    ]
+
+
+def _make_figure(name: str, share: RowShare, proven: str) -> ClassFigure:
+    return ClassFigure(name, f"{share.part:,} of {share.whole:,}", _format_share(share), proven)
+
+
+def _format_share(share: RowShare) -> str:
+    return "–" if share.value is None else nearest(share.value)
+
+
+def _find_proven(result: ResultValues, number: int) -> str:
+    """Return the lower bound that is claimed for the recall of a class; "" if none is."""
+    if result.finished is None:
+        return ""
+    label = result.task.classes[number]
+    claimed = [claim for claim in result.certificate.claims if claim["label"] == label and claim["rows"]]
+    return f"at least {limit(claimed[0])}" if claimed else ""
+
+
+def _list_classes(result: ResultValues, classes: Sequence[ClassPerformance]) -> list[dict[str, Any]]:
+    """Return the figures of the first of several classes."""
+    return [
+        {
+            "label": result.task.classes[found.number],
+            "rows": found.sensitivity.whole,
+            "values": [_format_share(share) for share in found[1:]],
+            "proven": _find_proven(result, found.number),
+        }
+        for found in classes[:MOST_MEASURED]
+    ]
+
+
+def _draw_roc(result: ResultValues, judged: Judged) -> Picture:
+    title = "ROC curve"
+    found = trace_roc(judged)
+    if result.task.n_classes > 2:
+        return Picture(
+            title,
+            "",
+            "There is none for more than two classes: the confusion matrix says which are mistaken for "
+            "which.",
+        )
+    if judged.rank is None:
+        return Picture(title, "", "There is none, since the models give classes and no scores.")
+    if found is None:
+        return Picture(title, "", "There is none, since no model judged rows of both classes.")
+    classes, area = result.task.classes, float(found.areas.mean())
+    several = len(found.areas) > 1
+    of = f"mean AUC of {len(found.areas)} models" if several else "AUC"
+    left_out = (
+        f" {pluralize(found.left_out, 'model')} judged rows of one class alone." if found.left_out else ""
+    )
+    caption = (
+        f"{of} {area:.4f}, measured. A row counts as positive if it is of the class "
+        f"‘{classes[1]}’.{CURVES if several else ''}{left_out}"
+    )
+    mean = found.curves.mean(axis=0)
+    rows = [(f"{100 * x:g} %", nearest(float(np.interp(x, GRID, mean)))) for x in TABLE_GRID]
+    label = f"ROC curve: {of} {area:.4f}. Values are in the table below the figure."
+    return Picture(
+        title, draw_roc(found, label), caption, ("false positive rate", "true positive rate"), rows
+    )
+
+
+def _draw_calibration(result: ResultValues, judged: Judged) -> Picture:
+    title = "Calibration"
+    found: Calibration | None = calibrate(judged)
+    if found is None:
+        return Picture(title, "", "There is none, since the models give no probabilities.")
+    of = f"of ‘{result.task.classes[1]}’" if result.task.n_classes == 2 else "of the predicted class"
+    caption = (
+        f"Each dot is about a tenth of the rows, by the predicted probability {of}. Mean difference of "
+        f"predicted and observed: {nearest(found.error)}."
+    )
+    rows = [
+        (f"{nearest(low)} to {nearest(high)}", nearest(mean), nearest(observed), f"{n:,}")
+        for low, high, mean, observed, n in zip(
+            found.low.tolist(), found.high.tolist(), found.mean.tolist(), found.observed.tolist(),
+            found.rows.tolist(), strict=True,
+        )
+    ]  # fmt: skip
+    label = f"Calibration: mean difference {nearest(found.error)}. Values are in the table below the figure."
+    heads = ("predicted", "mean", "observed", "rows")
+    return Picture(title, draw_calibration(found, label), caption, heads, rows)
+
+
+def _draw_scores(result: ResultValues, judged: Judged) -> Picture:
+    title = "Distribution of scores by class"
+    found: Histogram | None = count_scores(judged, result.task.n_classes)
+    if found is None:
+        why = "no scores that order rows" if result.task.n_classes == 2 else "no probabilities"
+        return Picture(title, "", f"There is none, since the models give {why}.")
+    classes = [str(label) for label in result.task.classes]
+    two = result.task.n_classes == 2
+    x = f"score (larger: {shorten_name(classes[1])})" if two else "probability given to the class of the row"
+    pooled = (
+        " Scores of different models, on scales of their own, are in one picture."
+        if two and len(np.unique(judged.classifier)) > 1
+        else ""
+    )
+    more = f" The first {MOST_DRAWN_CLASSES} classes are drawn." if len(classes) > MOST_DRAWN_CLASSES else ""
+    where = f"A larger score speaks for ‘{classes[1]}’." if two else "The further right, the better."
+    shown = classes[:MOST_DRAWN_CLASSES]
+    rows = [
+        (f"{low:.3g} to {high:.3g}", *(f"{n:,}" for n in column))
+        for low, high, column in zip(
+            found.edges[:-1], found.edges[1:], found.counts[: len(shown)].T.tolist(), strict=True
+        )
+    ]
+    of = pluralize(len(classes), "class", "classes")
+    label = f"Distribution of scores of {of}. Values are in the table below the figure."
+    caption = f"Share of the rows of each class, by score. {where}{pooled}{more}"
+    return Picture(title, draw_scores(found, classes, x, label), caption, ("score", *shown), rows)
+
+
+def _draw_importance(result: ResultValues, judged: Judged) -> Picture:
+    title = "Permutation importance"
+    found: Importance | None = permute_columns(judged, result.task.n_classes, result.study.seed)
+    if found is None:
+        why = "there are too many columns" if judged.parts else "the folder keeps no models of single splits"
+        return Picture(title, "", f"There is none, since {why}.")
+    names = result.task.features
+    order = np.argsort(-found.rise, kind="stable").tolist()
+    caption = (
+        "Measured, not proven: how much the share of wrong rows rises when the values of one column are "
+        f"shuffled, on {found.rows:,} of the judged rows; lines are standard deviations over shuffles. "
+        "Columns that say the same share their importance, and nothing here says what causes "
+        f"what.{f' The first {MOST_BARS} of {len(names):,} are drawn.' if len(names) > MOST_BARS else ''}"
+    )
+    rows = [
+        (str(names[i]), f"{100 * found.rise[i]:+.2f}", f"{100 * found.spread[i]:.2f}")
+        for i in order[:MOST_IMPORTANT]
+    ]
+    label = "Permutation importance of the columns. Values are in the table below the figure."
+    heads = ("column", "rise, in points", "sd")
+    return Picture(title, draw_importance(found, names, order, label), caption, heads, rows)
+
+
+def _draw_numbers(result: ResultValues, judged: Judged) -> Picture:
+    truth, predicted = judged.y.astype(np.float64), judged.label.astype(np.float64)
+    errors = np.abs(predicted - truth)
+    label = "Predicted against true numbers. Quantiles of the errors are in the table below the figure."
+    levels = (0.5, 0.75, 0.9, 0.95, 1.0)
+    rows = [(f"{100 * q:g} %", f"{v:.4g}") for q, v in zip(levels, np.quantile(errors, levels), strict=True)]
+    return Picture(
+        "Predicted and true numbers",
+        draw_predicted_numbers(predicted, truth, result.task.target, label),
+        "Each dot is a row that a split scored; on the dotted line the two are equal.",
+        ("share of the rows", "absolute error at most"),
+        rows,
+    )

@@ -1,0 +1,294 @@
+"""Measured performance: the rows of the first claim, judged again, and what is counted of them."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from conftest import blobs
+from sklearn import metrics
+
+from ckcv_ray import Execution, Study, evaluate, run
+from ckcv_ray.core.scores import Outputs
+from ckcv_ray.errors import StoreError
+from ckcv_ray.reports import judged as judging
+from ckcv_ray.reports import performance
+from ckcv_ray.reports.data import describe_data
+from ckcv_ray.reports.judged import Judged, JudgedPart, judge_rows, predict_part, read_judged
+from ckcv_ray.reports.measured import describe_performance
+from ckcv_ray.reports.performance import (
+    calibrate,
+    count_scores,
+    measure_classes,
+    permute_columns,
+    tabulate_predictions,
+    trace_roc,
+)
+from ckcv_ray.runs.report import make_page
+from ckcv_ray.runs.run import Job, run_job
+from ckcv_ray.storage.folder import RunFolder
+
+SERIAL = Execution("serial")
+GRID: dict[str, Any] = {"C": (0.1, 1.0), "gamma": (0.1, 1.0), "k": (3, 4), "n_splits": 4}
+CERTIFICATIONS: tuple[dict[str, Any], ...] = (
+    {},
+    {"certify": "holdout"},
+    {"certify": "holdout", "claim": "vote"},
+    {"certify": "nested", "outer_splits": 2},
+)
+RNG = np.random.default_rng(0)
+Y = RNG.integers(0, 2, 200).astype(np.int32)
+RANK = RNG.normal(size=200) + Y
+SHARES = np.column_stack([1 / (1 + np.exp(RANK)), 1 / (1 + np.exp(-RANK))])
+
+
+def make_judged(**changed: Any) -> Judged:
+    label = (RANK > 0).astype(np.int32)
+    return Judged(Y, label, RANK, SHARES, np.zeros(200, np.intp), "200 rows")._replace(**changed)
+
+
+@pytest.mark.parametrize("options", CERTIFICATIONS, ids=str)
+def test_the_rows_of_the_first_claim_are_judged_as_it_counts_them(
+    options: dict[str, Any], tmp_path: Path
+) -> None:
+    result = run_job(Job(Study.paper(**GRID, **options), blobs(60), tmp_path / "run"), SERIAL)
+    found, first = judge_rows(result), result.certificate.claims.first
+    assert (int(np.sum(found.label != found.y)), len(found.y)) == (first["errors"], first["rows"])
+    assert f"{len(found.y):,} row" in found.rows
+    assert found.rank is not None
+    assert found.probability is None
+
+
+def test_groups_are_judged_too(tmp_path: Path) -> None:
+    task = blobs(60)
+    result = run(Study.paper(**GRID), task.X, task.y, tmp_path / "run", SERIAL, groups=np.arange(60) // 3)
+    first = result.certificate.claims.first
+    assert int(np.sum(judge_rows(result).label != judge_rows(result).y)) == first["errors"]
+    assert "groups" in dict(describe_data(result)["facts"])
+
+
+def test_of_many_rows_a_sample_is_judged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    result = run_job(Job(Study.paper(**GRID), blobs(60), tmp_path / "run"), SERIAL)
+    monkeypatch.setattr(judging, "MOST_JUDGED", 20)
+    found = judge_rows(result)
+    assert len(found.y) == 20
+    assert found.rows.startswith("a random sample of 20 of ")
+    assert np.bincount(found.classifier).tolist() == [5, 5, 5, 5]
+    assert np.array_equal(found.label, judge_rows(result).label)
+
+
+def test_probabilities_are_those_of_the_models(tmp_path: Path) -> None:
+    study = Study.paper(learner="naive_bayes", k=(3,), n_splits=2)
+    result = run_job(Job(study, blobs(60), tmp_path / "run"), SERIAL)
+    found = judge_rows(result)
+    assert found.probability is not None
+    assert np.allclose(found.probability.sum(axis=1), 1)
+    assert np.array_equal(found.probability.argmax(axis=1), found.label)
+    page = make_page(tmp_path / "run")
+    assert page.count("<figure>") == page.count("<svg")
+    for title in ("ROC curve", "Calibration", "Distribution of scores by class", "Permutation importance"):
+        assert f"<h3>{title}</h3>" in page
+
+
+@pytest.mark.parametrize(
+    "outputs",
+    [Outputs(np.array([0, 2], np.int32)), Outputs(np.zeros(1, np.int32)), Outputs(), None],
+    ids=["no class", "too few", "no labels", "an error"],
+)
+def test_a_model_that_cannot_classify_is_a_damaged_folder(outputs: Outputs | None) -> None:
+    def predict(X: Any) -> Outputs:
+        if outputs is None:
+            raise ZeroDivisionError("of a stranger")
+        return outputs
+
+    part = JudgedPart(predict, np.zeros((2, 1)), np.zeros(2, np.int32))
+    with pytest.raises(StoreError, match="see ckcv verify"):
+        predict_part(part, part.X, 2)
+
+
+def test_models_that_give_classes_alone_are_asked_for_these() -> None:
+    class Silent:
+        def predict_outputs(self, X: Any, needs: Any) -> Outputs:
+            return Outputs(probability=np.ones((len(X), 1)))
+
+        def predict(self, X: Any) -> Any:
+            return Outputs(label=np.zeros(len(X), np.int32))
+
+    predict: Any = judging._ask(Silent(), frozenset())  # type: ignore[arg-type]
+    assert predict(np.zeros((3, 1))).label.tolist() == [0, 0, 0]
+
+
+def test_classes_are_measured_as_scikit_learn_does() -> None:
+    y, label = RNG.integers(0, 3, 300).astype(np.int32), RNG.integers(0, 3, 300).astype(np.int32)
+    found = measure_classes(tabulate_predictions(make_judged(y=y, label=label), 3))
+    sensitivity = metrics.recall_score(y, label, average=None)
+    ppv = metrics.precision_score(y, label, average=None)
+    assert [one.sensitivity.value for one in found] == pytest.approx(sensitivity.tolist())
+    assert [one.ppv.value for one in found] == pytest.approx(ppv.tolist())
+    for c, one in enumerate(found):
+        assert one.specificity.value == pytest.approx(metrics.recall_score(y != c, label != c))
+        assert one.npv.value == pytest.approx(metrics.precision_score(y != c, label != c))
+
+
+def test_undecided_rows_are_in_a_column_of_their_own() -> None:
+    label = make_judged().label.copy()
+    label[:3] = -1
+    counts = tabulate_predictions(make_judged(label=label), 2)
+    assert counts[:, -1].sum() == 3
+    assert counts.sum() == 200
+    (no, yes) = measure_classes(counts)
+    assert no.sensitivity.part + yes.sensitivity.part == int(np.sum(label == Y))
+    assert no.npv.whole == 200 - no.ppv.whole
+
+
+def test_curves_are_of_single_classifiers() -> None:
+    number = np.arange(200) % 2
+    found = trace_roc(make_judged(classifier=number))
+    assert found is not None
+    areas = [metrics.roc_auc_score(Y[number == i], RANK[number == i]) for i in range(2)]
+    assert found.areas.tolist() == pytest.approx(areas)
+    assert (np.diff(found.curves, axis=1) >= 0).all()
+    ties = np.round(RANK)
+    tied = trace_roc(make_judged(rank=ties))
+    assert tied is not None
+    assert tied.areas.tolist() == pytest.approx([metrics.roc_auc_score(Y, ties)])
+    assert trace_roc(make_judged(rank=None)) is None
+    lone = trace_roc(make_judged(classifier=Y.astype(np.intp)))
+    assert lone is None
+    mixed = trace_roc(make_judged(classifier=np.where((number == 1) & (Y == 1), 2, 0)))
+    assert mixed is not None
+    assert mixed.left_out == 1
+
+
+def test_calibration_compares_the_same_rows() -> None:
+    found = calibrate(make_judged())
+    assert found is not None
+    assert found.rows.sum() == 200
+    assert float(np.sum(found.observed * found.rows)) == pytest.approx(Y.sum())
+    assert float(np.sum(found.mean * found.rows)) == pytest.approx(SHARES[:, 1].sum())
+    assert (found.low <= found.mean + 1e-12).all()
+    assert (found.mean <= found.high + 1e-12).all()
+    assert calibrate(make_judged(probability=None)) is None
+    same = calibrate(make_judged(probability=np.full((200, 2), 0.5)))
+    assert same is not None
+    assert same.rows.tolist() == [200]
+    three = np.column_stack([SHARES / 2, np.full(200, 0.5)])
+    best = calibrate(make_judged(probability=three))
+    assert best is not None
+    assert best.rows.sum() == 200
+
+
+def test_every_row_is_in_one_bin_of_its_class() -> None:
+    found = count_scores(make_judged(), 2)
+    assert found is not None
+    assert found.counts.sum(axis=1).tolist() == np.bincount(Y).tolist()
+    by_class = count_scores(make_judged(rank=None), 2)
+    assert by_class is not None
+    assert by_class.edges[-1] <= 1
+    assert count_scores(make_judged(rank=None, probability=None), 2) is None
+
+
+def test_the_column_that_decides_is_important_and_another_is_not() -> None:
+    X = np.column_stack([RANK, RNG.normal(size=200)])
+    part = JudgedPart(lambda rows: Outputs((rows[:, 0] > 0).astype(np.int32)), X, Y)
+    found = permute_columns(make_judged(parts=(part,)), 2, 0)
+    assert found is not None
+    assert found.rise[0] > 0.05
+    assert found.rise[1] == 0
+    assert found.rows == 200
+
+
+def test_importance_is_left_out_where_it_would_take_too_many_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    part = JudgedPart(lambda rows: Outputs(np.zeros(len(rows), np.int32)), np.zeros((200, 2)), Y)
+    assert permute_columns(make_judged(), 2, 0) is None
+    monkeypatch.setattr(performance, "MOST_PERMUTED", 100 * 2 * performance.SHUFFLES)
+    found = permute_columns(make_judged(parts=(part,)), 2, 0)
+    assert found is not None
+    assert found.rows == 100
+    monkeypatch.setattr(performance, "MOST_PERMUTED", 10 * 2 * performance.SHUFFLES)
+    assert permute_columns(make_judged(parts=(part,)), 2, 0) is None
+
+
+@pytest.mark.parametrize("refit", [None, "best"])
+def test_stored_predictions_are_those_of_one_line(refit: str | None, tmp_path: Path) -> None:
+    task = blobs(60, shift=1.0)
+    options: dict[str, Any] = {"learner": "tree", "param": {"max_depth": (1, 2)}, "refit": refit}
+    result = evaluate(task.X, task.y, tmp_path / "run", SERIAL, save_predictions=True, **options)
+    page = make_page(tmp_path / "run")
+    assert "60 predictions for the rows that 10 splits score, by tree" in page
+    entry = result.kept or result.entries[0]
+    pooled = result.figures(entry, result.scores[0]).pooled
+    assert pooled is not None
+    wrong = re.findall(r"(\d+) of 60 rows are wrong", page)
+    assert int(wrong[0]) == round(60 * pooled)
+
+
+def test_stored_predictions_of_numbers_are_drawn(tmp_path: Path) -> None:
+    task = blobs(40)
+    options: dict[str, Any] = {"learner": "linear_regression", "measure": "rmse", "save_predictions": True}
+    evaluate(task.X, task.X[:, 0], tmp_path / "run", SERIAL, **options)
+    page = make_page(tmp_path / "run")
+    assert "Predicted and true numbers" in page
+    assert "sensitivity" not in page[page.index("<body") :]
+
+
+def test_without_predictions_a_sentence_says_why_there_is_no_figure(tmp_path: Path) -> None:
+    task = blobs(40)
+    result = evaluate(task.X, task.y, tmp_path / "run", SERIAL, learner="tree")
+    assert "The folder keeps no predictions by row: ckcv evaluate --save-predictions" in make_page(
+        tmp_path / "run"
+    )
+    empty = pa.table({"learner": pa.array([], pa.string()), "setting": pa.array([], pa.string())})
+    assert read_judged(result, empty) is None
+    assert read_judged(result, None) is None
+
+
+def test_stored_predictions_of_no_class_are_refused(tmp_path: Path) -> None:
+    task = blobs(40)
+    result = evaluate(task.X, task.y, tmp_path / "run", SERIAL, learner="tree", save_predictions=True)
+    from ckcv_ray.records.held_out import HELD_OUT, list_held_out_columns
+    from ckcv_ray.storage import formats
+
+    files = RunFolder(tmp_path / "run").files
+    table = formats.read_table(files, HELD_OUT, result.run_id, list_held_out_columns(result.problem))
+    number = table.schema.get_field_index("prediction")
+    forged = table.set_column(number, table.schema.field(number), pa.array([7] * len(table), pa.int32()))
+    with pytest.raises(StoreError, match="no class of the table"):
+        read_judged(result, forged)
+
+
+def test_figures_that_are_missing_have_a_sentence(tmp_path: Path) -> None:
+    task = blobs(60)
+    result = run_job(Job(Study.paper(**GRID), task, tmp_path / "run"), SERIAL)
+    silent = make_judged(rank=None, probability=None)
+    found = {shown.title: shown for shown in describe_performance(result, silent)["pictures"]}
+    assert all(shown.svg == "" for shown in found.values())
+    assert "classes and no scores" in found["ROC curve"].caption
+    assert "no scores that order rows" in found["Distribution of scores by class"].caption
+    one_class = make_judged(classifier=Y.astype(np.intp))
+    found = {shown.title: shown for shown in describe_performance(result, one_class)["pictures"]}
+    assert "no model judged rows of both classes" in found["ROC curve"].caption
+    part = JudgedPart(lambda rows: Outputs(np.zeros(len(rows), np.int32)), np.zeros((200, 10**5)), Y)
+    crowded = describe_performance(result, make_judged(parts=(part,)))["pictures"]
+    assert "there are too many columns" in crowded[-1].caption
+
+
+def test_what_is_claimed_of_a_class_stands_next_to_what_is_measured(tmp_path: Path) -> None:
+    study = Study.paper(**GRID, certify="holdout", claim="sensitivity,refit")
+    result = run_job(Job(study, blobs(80, shift=2.0), tmp_path / "run"), SERIAL)
+    measures = describe_performance(result, judge_rows(result))["measures"]
+    assert measures[0].proven.startswith("at least ")
+    assert [measure.proven for measure in measures[1:]] == ["", "", ""]
+
+
+def test_several_classes_have_a_table_each(tmp_path: Path) -> None:
+    y = np.arange(90) % 3
+    X = np.random.default_rng(1).normal(size=(90, 2)) + 2 * y[:, None]
+    study = Study.paper(learner="naive_bayes", k=(3,), n_splits=2)
+    result = run(study, X, y, tmp_path / "run", SERIAL)
+    found = describe_performance(result, judge_rows(result))
+    assert [line["label"] for line in found["by_class"]] == [0, 1, 2]
+    assert "none for more than two classes" in found["pictures"][0].caption
+    assert "the predicted class" in found["pictures"][1].caption

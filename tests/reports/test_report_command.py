@@ -1,0 +1,225 @@
+"""What a person says of a report, one page, and a PDF: the options of ckcv report."""
+
+import os
+import sys
+import types
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from conftest import blobs
+
+from ckcv_ray import Execution, Study, evaluate, load_run, report
+from ckcv_ray.cli import main as cli
+from ckcv_ray.errors import InputError
+from ckcv_ray.reports import data as data_section
+from ckcv_ray.reports import pdf as making
+from ckcv_ray.reports.data import describe_data
+from ckcv_ray.runs.report import make_page
+from ckcv_ray.runs.run import Job, run_job
+from ckcv_ray.storage.pages import is_pdf
+
+SERIAL = Execution("serial")
+GRID: dict[str, Any] = {"C": (0.1, 1.0), "gamma": (0.1,), "k": (3, 4), "n_splits": 3}
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("report") / "run"
+    run_job(Job(Study.paper(**GRID), blobs(40, shift=2.0), out), SERIAL)
+    return out
+
+
+def ckcv(monkeypatch: pytest.MonkeyPatch, *words: object) -> int:
+    monkeypatch.setattr(sys, "argv", ["ckcv", *map(str, words)])
+    with pytest.raises(SystemExit) as end:
+        cli.main()
+    return int(end.value.code or 0)
+
+
+class FakeHTML:
+    """Stands for WeasyPrint's document: a PDF that holds its page, and asks for an address first."""
+
+    def __init__(self, string: str, url_fetcher: Any) -> None:
+        self.string, self.fetch = string, url_fetcher
+
+    def write_pdf(self) -> bytes:
+        with pytest.raises(ValueError, match="loads nothing"):
+            self.fetch("https://example.org")
+        return b"%PDF-1.7\n" + self.string.encode()
+
+
+@pytest.fixture
+def weasyprint(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = types.ModuleType("weasyprint")
+    module.HTML = FakeHTML  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "weasyprint", module)
+
+
+def test_what_a_person_says_stands_on_the_page_as_text(
+    finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    purpose = tmp_path / "purpose.txt"
+    purpose.write_text("To tell <b>early</b>\nwho recovers.\n\nNot for children.\n")
+    words = ("--title", "A & B", "--author", "Dr. <i>", "--purpose", purpose, "--out", tmp_path / "page.html")
+    assert ckcv(monkeypatch, "report", finished, *words) == 0
+    page = (tmp_path / "page.html").read_text()
+    assert "<h1><bdi>A &amp; B</bdi></h1>" in page
+    assert "author: Dr. &lt;i&gt;" in page
+    assert "To tell &lt;b&gt;early&lt;/b&gt; who recovers." in page
+    assert page.count('class="purpose"') == 2
+
+
+def test_the_date_is_that_of_the_run(finished: Path) -> None:
+    execution = load_run(finished).execution
+    assert f"finished {execution['finished']}" in make_page(finished)
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        ({"title": "a\nb"}, "one line of printable text"),
+        ({"author": "a" * 201}, "author has 201 characters: at most 200 are allowed"),
+        ({"purpose": "a" * 20_001}, "purpose has 20,001 characters"),
+        ({"title": 7}, "title=7 is not text of at most 200 characters"),
+    ],
+    ids=["two lines", "long author", "long purpose", "no text"],
+)
+def test_what_does_not_fit_is_refused(finished: Path, said: dict[str, Any], words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        report(finished, **said)
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (None, "cannot read --purpose"),
+        (b"\xff\xfe", "is no text in UTF-8"),
+        (b"a" * 30_000, "has more than 20,000 characters"),
+    ],
+    ids=["missing", "no text", "long"],
+)
+def test_a_purpose_that_cannot_be_read_is_refused(
+    content: bytes | None,
+    words: str,
+    finished: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    file = tmp_path / "purpose.txt"
+    if content is not None:
+        file.write_bytes(content)
+    assert ckcv(monkeypatch, "report", finished, "--purpose", file, "--out", tmp_path / "p.html") == 2
+    assert words in " ".join(capfd.readouterr().err.split())
+    assert not (tmp_path / "p.html").exists()
+
+
+def test_a_short_report_has_the_number_and_its_conditions_and_no_search(
+    finished: Path, tmp_path: Path
+) -> None:
+    long, short = make_page(finished), Path(report(finished, tmp_path / "s.html", short=True)).read_text()
+    result = load_run(finished)
+    for words in (
+        "The number to quote",
+        "May I quote it?",
+        "By class",
+        *result.certificate.wording.assumptions,
+    ):
+        assert words in short
+    assert "Glossary" not in short
+    assert "Glossary" in long
+    assert len(short) < len(long) / 4
+
+
+@pytest.mark.parametrize("words", [("--short",), ("--title", "A"), ("--pdf", "a.pdf")], ids=lambda w: w[0])
+def test_options_of_the_page_are_not_for_forms(
+    words: tuple[str, ...],
+    finished: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    form = ("--for", "tripod-ai", "--out", tmp_path / "form.md")
+    assert ckcv(monkeypatch, "report", finished, *form, *words) == 2
+    assert f"{words[0][2:]} is about the HTML report" in " ".join(capfd.readouterr().err.split())
+    assert not (tmp_path / "form.md").exists()
+
+
+def test_a_short_report_of_scores(tmp_path: Path) -> None:
+    task = blobs(40)
+    evaluate(task.X, task.y, tmp_path / "run", SERIAL, learner="tree")
+    short = Path(report(tmp_path / "run", tmp_path / "s.html", short=True)).read_text()
+    assert "An estimate, not a bound" in short
+    assert "Assumptions" not in short
+
+
+@pytest.mark.usefixtures("weasyprint")
+def test_a_pdf_is_written_and_replaced_and_nothing_else_is(
+    finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "a.pdf"
+    for words in (("--short",), ()):
+        assert ckcv(monkeypatch, "report", finished, "--pdf", file, *words) == 0
+        assert f"pdf: {file}" in "".join(capfd.readouterr().err.splitlines())
+        assert is_pdf(file)
+    assert file.read_bytes()[9:].startswith(b"<!DOCTYPE html>")
+    file.write_bytes(b"%PDF-1.7 of another program")
+    assert not is_pdf(file)
+    with pytest.raises(InputError, match="is not a PDF as ckcv wrote it"):
+        report(finished, pdf=file)
+    with pytest.raises(InputError, match="is in the run folder, which holds no PDF"):
+        report(finished, pdf=finished / "a.pdf")
+    assert not is_pdf(tmp_path)
+
+
+def test_without_weasyprint_the_extra_is_named(
+    finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "weasyprint", None)
+    before = sorted(finished.iterdir())
+    with pytest.raises(InputError, match=r"pip install 'ckcv-ray\[pdf\]'"):
+        report(finished, pdf=tmp_path / "a.pdf")
+    assert sorted(finished.iterdir()) == before
+    assert not (tmp_path / "a.pdf").exists()
+
+
+@pytest.mark.skipif("CKCV_PDF" not in os.environ, reason="WeasyPrint is looked for where CKCV_PDF is set")
+def test_a_real_pdf_has_pages(finished: Path) -> None:
+    assert making.make_pdf(make_page(finished)).startswith(b"%PDF-")
+
+
+def test_data_are_described_column_by_column(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    n = 60
+    rng = np.random.default_rng(0)
+    table = pa.table(
+        {
+            "age": pa.array([None if i % 6 == 0 else float(i) for i in range(n)]),
+            "ward": pa.array([("north", "south", "north")[i % 3] for i in range(n)]),
+            "admitted": pa.array([f"2024-01-{1 + i % 28:02d}" for i in range(n)]),
+            "dose": pa.array(rng.normal(size=n)),
+        }
+    )
+    y = np.where(np.arange(n) % 3 == 0, "sick", "well")
+    result = evaluate(table, y, tmp_path / "run", SERIAL, learner="tree")
+    found = describe_data(result)
+    by_name = {column.name: column for column in found["columns"]}
+    assert (by_name["age"].missing, by_name["age"].share) == (10, 1 / 6)
+    assert by_name["ward"].typical == "north (66.67 %)"
+    assert by_name["admitted"].kind == "date"
+    assert by_name["admitted"].typical.startswith("2024-01-")
+    assert [(one.label, one.rows) for one in found["class_rows"]] == [("sick", 20), ("well", 40)]
+    facts = dict(found["facts"])
+    assert facts["gaps"].startswith("10 of 240 cells")
+    assert "(2 numbers, 1 category, 1 date)" in facts["columns learned from"]
+    monkeypatch.setattr(data_section, "MOST_DESCRIBED", 1)
+    assert describe_data(result)["more_columns"] == ["ward", "admitted", "dose"]
+    assert "Names of 3 more columns" in make_page(tmp_path / "run", result)
+
+
+def test_dates_outside_the_calendar_are_numbers() -> None:
+    assert data_section._format_date(0.0) == "1970-01-01"
+    assert data_section._format_date(1e18).endswith(" ms")
+    assert data_section._find_typical(np.array([]), None) == ""  # type: ignore[arg-type]
