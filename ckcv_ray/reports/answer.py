@@ -19,7 +19,7 @@ from ckcv_ray.claims.baseline import (
 )
 from ckcv_ray.claims.certificate import Certificate
 from ckcv_ray.claims.percent import at_most, format_level, nearest
-from ckcv_ray.claims.wording import ERROR, PROVISIONAL, Claim, limit, quantity
+from ckcv_ray.claims.wording import ERROR, L_EE_IS, PROVISIONAL, Claim, limit, quantity
 from ckcv_ray.core.bounds.binomial import clopper_pearson
 from ckcv_ray.errors import cut, pluralize
 from ckcv_ray.reports.values import ResultValues
@@ -163,7 +163,10 @@ def _describe_measured(c: Certificate) -> str:
     if wrong is None or not rows:
         return f"{figure} wrong (mean of the members of F*)"
     if first["quantity"] == ERROR:
-        paper = f"; the paper's L_EE {at_most(c.winner.l_ee)}" if first["certification"] == Occam.name else ""
+        papers = (
+            first["certification"] == Occam.name and "paper" in L_EE_IS[c.winner.criterion][c.winner.bound]
+        )
+        paper = f"; the paper's L_EE {at_most(c.winner.l_ee)}" if papers else ""
         return f"{figure} wrong ({wrong:,} of {rows:,} {on}){paper}"
     what = "pairs in order" if first["quantity"] == AUC else f"{on} right"
     return f"{nearest(1 - wrong / rows)} ({rows - wrong:,} of {rows:,} {what})"
