@@ -6,64 +6,26 @@ its study keeps predictions. Nothing is fitted: stored models predict, for at mo
 """
 
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from ckcv_ray.claims.proofs import make_rule
 from ckcv_ray.claims.rules import ONE_MODEL
 from ckcv_ray.core.arrays import Classes, Index, Values
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.core.scores import LABEL, PROBABILITY, RANK, Output, Outputs
-from ckcv_ray.errors import StoreError, cut, pluralize
+from ckcv_ray.errors import StoreError, pluralize
 from ckcv_ray.learners.base import Model
 from ckcv_ray.learners.ensemble import Ensemble
 from ckcv_ray.records.held_out import read_outputs
+from ckcv_ray.reports.performance import SEE, Judged, JudgedPart, predict_part, take_labels
 from ckcv_ray.reports.values import Entry, ResultValues, format_setting
 from ckcv_ray.study import Holdout, Nested
 from ckcv_ray.tables.target import Rows
 
 MOST_JUDGED = 5_000
-SEE = "ckcv verify"
-
-
-class JudgedPart(NamedTuple):
-    """Rows that one classifier judges.
-
-    Attributes:
-        predict: gives the classifier's outputs for rows [n, d].
-        X: the rows.
-        y: their classes.
-    """
-
-    predict: Callable[[Rows], Outputs]
-    X: Rows
-    y: Classes
-
-
-class Judged(NamedTuple):
-    """What classifiers gave for rows that they have not learned from.
-
-    Attributes:
-        y: classes, or the numbers to predict, (rows,).
-        label: predicted classes, -1 where a classifier is undecided, or predicted numbers, (rows,).
-        rank: with two classes, what grows with the second, (rows,); None if the learner gives no such score.
-        probability: of each class, (rows, n_classes); None if the learner gives none.
-        classifier: number of the classifier that judged each row, (rows,).
-        rows: a phrase that says which rows they are.
-        parts: the classifiers with their rows; none if only their predictions are stored.
-    """
-
-    y: NDArray[Any]
-    label: NDArray[Any]
-    rank: Values | None
-    probability: Values | None
-    classifier: Index
-    rows: str
-    parts: tuple[JudgedPart, ...] = ()
 
 
 def judge_rows(result: ResultValues) -> Judged:
@@ -72,7 +34,7 @@ def judge_rows(result: ResultValues) -> Judged:
     parts, total = _sample(whole, result.study.seed), sum(len(part.y) for part in whole)
     kept = sum(len(part.y) for part in parts)
     found = [predict_part(part, part.X, result.task.n_classes) for part in parts]
-    label = np.concatenate([_take_labels(outputs) for outputs in found])
+    label = np.concatenate([take_labels(outputs) for outputs in found])
     sampled = f"a random sample of {kept:,} of " if kept < total else ""
     return Judged(
         np.concatenate([part.y for part in parts]),
@@ -83,24 +45,6 @@ def judge_rows(result: ResultValues) -> Judged:
         f"{sampled}{phrase}",
         tuple(parts),
     )
-
-
-def predict_part(part: JudgedPart, X: Rows, n_classes: int) -> Outputs:
-    """Return the outputs of a classifier for rows X [n, d].
-
-    Raises:
-        StoreError: a stored model cannot classify them, or predicts a class that does not exist.
-    """
-    try:
-        outputs = part.predict(X)
-        label = _take_labels(outputs)
-    except Exception as error:  # of a stranger's model, of any kind
-        raise StoreError(
-            f"a stored model cannot classify rows of its table ({cut(str(error))}): see {SEE}"
-        ) from None
-    if label.shape != (len(X),) or label.max(initial=0) >= n_classes:
-        raise StoreError(f"a stored model predicts what is no class of its table: see {SEE}")
-    return outputs
 
 
 def read_judged(result: ResultValues, held_out: pa.Table | None) -> Judged | None:
@@ -120,7 +64,7 @@ def read_judged(result: ResultValues, held_out: pa.Table | None) -> Judged | Non
     ranked = outputs.probability is not None and result.task.n_classes == 2
     return Judged(
         truth,
-        _take_labels(outputs) if values is None else values,
+        take_labels(outputs) if values is None else values,
         outputs.probability[:, 1] if ranked and outputs.probability is not None else None,
         outputs.probability,
         np.unique(splits, return_inverse=True)[1],
@@ -226,11 +170,6 @@ def _take_rows(part: JudgedPart, most: int, draws: np.random.Generator) -> Judge
     """Return a random sample of a classifier's rows, in their order."""
     rows = np.sort(draws.choice(len(part.y), most, replace=False))
     return part._replace(X=part.X[rows], y=part.y[rows])
-
-
-def _take_labels(outputs: Outputs) -> Classes:
-    assert outputs.label is not None
-    return outputs.label
 
 
 def _join(values: list[Values | None]) -> Values | None:

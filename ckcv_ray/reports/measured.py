@@ -11,7 +11,6 @@ from ckcv_ray.claims.percent import nearest
 from ckcv_ray.claims.wording import limit
 from ckcv_ray.errors import pluralize
 from ckcv_ray.reports.figures import shorten_name
-from ckcv_ray.reports.judged import Judged
 from ckcv_ray.reports.performance import (
     GRID,
     TABLE_GRID,
@@ -19,6 +18,7 @@ from ckcv_ray.reports.performance import (
     ClassPerformance,
     Histogram,
     Importance,
+    Judged,
     RowShare,
     calibrate,
     count_scores,

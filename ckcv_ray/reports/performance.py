@@ -4,13 +4,15 @@ Everything here is measured and nothing is proven. ROC curves are those of singl
 different models are on different scales (``core.scores``).
 """
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ckcv_ray.core.arrays import Classes, Values
-from ckcv_ray.reports.judged import Judged, JudgedPart, predict_part
+from ckcv_ray.core.arrays import Classes, Index, Values
+from ckcv_ray.core.scores import Outputs
+from ckcv_ray.errors import StoreError, cut
 from ckcv_ray.tables.target import Rows
 
 BINS, PROBABILITY_BINS = 20, 10
@@ -19,7 +21,44 @@ TABLE_GRID = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.7, 1.0)
 SHUFFLES = 3
 MOST_PERMUTED = 60_000  # rows predicted for the importance of columns
 LEAST_PERMUTED = 50  # rows, with fewer of which there is no importance
+SEE = "ckcv verify"
 MOST_CLASSIFIERS = 3  # that take part in it
+
+
+class JudgedPart(NamedTuple):
+    """Rows that one classifier judges.
+
+    Attributes:
+        predict: gives the classifier's outputs for rows [n, d].
+        X: the rows.
+        y: their classes.
+    """
+
+    predict: Callable[[Rows], Outputs]
+    X: Rows
+    y: Classes
+
+
+class Judged(NamedTuple):
+    """What classifiers gave for rows that they have not learned from.
+
+    Attributes:
+        y: classes, or the numbers to predict, (rows,).
+        label: predicted classes, -1 where a classifier is undecided, or predicted numbers, (rows,).
+        rank: with two classes, what grows with the second, (rows,); None if the learner gives no such score.
+        probability: of each class, (rows, n_classes); None if the learner gives none.
+        classifier: number of the classifier that judged each row, (rows,).
+        rows: a phrase that says which rows they are.
+        parts: the classifiers with their rows; none if only their predictions are stored.
+    """
+
+    y: NDArray[Any]
+    label: NDArray[Any]
+    rank: Values | None
+    probability: Values | None
+    classifier: Index
+    rows: str
+    parts: tuple[JudgedPart, ...] = ()
 
 
 class RowShare(NamedTuple):
@@ -109,6 +148,30 @@ class Importance(NamedTuple):
     rise: Values
     spread: Values
     rows: int
+
+
+def predict_part(part: JudgedPart, X: Rows, n_classes: int) -> Outputs:
+    """Return the outputs of a classifier for rows X [n, d].
+
+    Raises:
+        StoreError: a stored model cannot classify them, or predicts a class that does not exist.
+    """
+    try:
+        outputs = part.predict(X)
+        label = take_labels(outputs)
+    except Exception as error:  # of a stranger's model, of any kind
+        raise StoreError(
+            f"a stored model cannot classify rows of its table ({cut(str(error))}): see {SEE}"
+        ) from None
+    if label.shape != (len(X),) or label.max(initial=0) >= n_classes:
+        raise StoreError(f"a stored model predicts what is no class of its table: see {SEE}")
+    return outputs
+
+
+def take_labels(outputs: Outputs) -> Classes:
+    """Return the classes among the outputs of a classifier, which has given them."""
+    assert outputs.label is not None
+    return outputs.label
 
 
 def tabulate_predictions(judged: Judged, n_classes: int) -> NDArray[np.int64]:

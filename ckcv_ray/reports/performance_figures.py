@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
 from ckcv_ray.core.arrays import Values
@@ -18,57 +19,69 @@ MOST_BARS = 15
 
 
 def draw_roc(roc: Roc, label: str) -> str:
-    """Draw the ROC curve of each classifier, and of several the mean at each false positive rate."""
+    """Draw the ROC curve of each classifier, and of several the mean at each false positive rate. As SVG."""
     with new_figure("roc", SQUARE) as figure:
-        axes = figure.add_subplot()
-        several = len(roc.curves) > 1
-        axes.plot([0, 100], [0, 100], ":", color=INK, lw=1, label="guessing")
-        for number, curve in enumerate(roc.curves):
-            name = "single models" if several and number == 0 else None
-            width, alpha = (0.8, FAINT) if several else (2.0, 1.0)
-            axes.plot([0, *(100 * GRID)], [0, *(100 * curve)], color=L_MS, label=name, lw=width, alpha=alpha)
-        if several:
-            mean = 100 * roc.curves.mean(axis=0)
-            axes.plot([0, *(100 * GRID)], [0, *mean], color=L_MS, lw=2, label="their mean")
-            axes.legend(loc="lower right")
-        axes.set_xlabel("false positive rate, in %")
-        axes.set_ylabel("true positive rate, in %")
-        axes.set_xlim(-2, 102)
-        axes.set_ylim(-2, 102)
+        plot_roc(figure.add_subplot(), roc)
         return inline_svg(figure, label)
+
+
+def plot_roc(axes: Axes, roc: Roc) -> None:
+    """Draw the ROC curve of each classifier, and of several the mean at each false positive rate."""
+    several = len(roc.curves) > 1
+    axes.plot([0, 100], [0, 100], ":", color=INK, lw=1, label="guessing")
+    for number, curve in enumerate(roc.curves):
+        name = "single models" if several and number == 0 else None
+        width, alpha = (0.8, FAINT) if several else (2.0, 1.0)
+        axes.plot([0, *(100 * GRID)], [0, *(100 * curve)], color=L_MS, label=name, lw=width, alpha=alpha)
+    if several:
+        mean = 100 * roc.curves.mean(axis=0)
+        axes.plot([0, *(100 * GRID)], [0, *mean], color=L_MS, lw=2, label="their mean")
+        axes.legend(loc="lower right")
+    axes.set_xlabel("false positive rate, in %")
+    axes.set_ylabel("true positive rate, in %")
+    axes.set_xlim(-2, 102)
+    axes.set_ylim(-2, 102)
 
 
 def draw_calibration(found: Calibration, label: str) -> str:
-    """Draw observed shares against predicted ones, a dot for each group of rows."""
+    """Draw observed shares against predicted ones, a dot for each group of rows. As SVG."""
     with new_figure("calibration", SQUARE) as figure:
-        axes = figure.add_subplot()
-        axes.plot([0, 100], [0, 100], ":", color=INK, lw=1, label="predicted = observed")
-        axes.plot(100 * found.mean, 100 * found.observed, "o-", color=L_MS, markersize=5, lw=1.2)
-        axes.set_xlabel("predicted probability, in %")
-        axes.set_ylabel("observed share, in %")
-        axes.set_xlim(-2, 102)
-        axes.set_ylim(-2, 102)
-        axes.legend(loc="upper left")
+        plot_calibration(figure.add_subplot(), found)
         return inline_svg(figure, label)
+
+
+def plot_calibration(axes: Axes, found: Calibration) -> None:
+    """Draw observed shares against predicted ones, a dot for each group of rows."""
+    axes.plot([0, 100], [0, 100], ":", color=INK, lw=1, label="predicted = observed")
+    axes.plot(100 * found.mean, 100 * found.observed, "o-", color=L_MS, markersize=5, lw=1.2)
+    axes.set_xlabel("predicted probability, in %")
+    axes.set_ylabel("observed share, in %")
+    axes.set_xlim(-2, 102)
+    axes.set_ylim(-2, 102)
+    axes.legend(loc="upper left")
 
 
 def draw_scores(found: Histogram, classes: Sequence[str], x: str, label: str) -> str:
-    """Draw the distribution of a score in each of the first classes, as shares of the class."""
+    """Draw the distribution of a score in each of the first classes, as shares of the class. As SVG."""
     with new_figure("scores", LOW) as figure:
-        axes = figure.add_subplot()
-        for number, counts in enumerate(found.counts[:MOST_DRAWN_CLASSES]):
-            shares = 100 * counts / max(1, counts.sum())
-            axes.stairs(
-                shares, found.edges, color=LINES[number], lw=1.6, label=f"class {number}",
-                linestyle=STYLES[number % len(STYLES)],
-            )  # fmt: skip
-        for text, name in zip(axes.legend(loc="best").get_texts(), classes, strict=False):
-            text.set_parse_math(False)
-            text.set_text(shorten_name(name))  # not as a label, where a first "_" would hide it
-        axes.set_xlabel(x, parse_math=False)
-        axes.set_ylabel("% of the class")
-        axes.set_ylim(bottom=0)
+        plot_scores(figure.add_subplot(), found, classes, x)
         return inline_svg(figure, label)
+
+
+def plot_scores(axes: Axes, found: Histogram, classes: Sequence[str], x: str) -> None:
+    """Draw the distribution of a score in each of the first classes, as shares of the class."""
+    for number, counts in enumerate(found.counts[:MOST_DRAWN_CLASSES]):
+        shares = 100 * counts / max(1, counts.sum())
+        axes.stairs(
+            shares, found.edges, color=LINES[number], lw=1.6, label=f"class {number}",
+            linestyle=STYLES[number % len(STYLES)],
+        )  # fmt: skip
+    for text, name in zip(axes.legend(loc="best").get_texts(), classes, strict=False):
+        text.set_parse_math(False)
+        text.set_text(shorten_name(name))  # not as a label, where a first "_" would hide it
+    axes.set_xlabel(x, parse_math=False)
+    axes.set_ylabel("% of the class")
+    axes.set_ylim(bottom=0)
 
 
 def draw_importance(found: Importance, names: Sequence[str], order: Sequence[int], label: str) -> str:

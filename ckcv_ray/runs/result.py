@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from html import escape
 from math import isfinite
 from secrets import randbits
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -39,6 +39,9 @@ FLAGS = {  # of earlier versions: the value of ``by`` that each is now
     "full": "full",
 }
 DRAWING = ("auto", "random", "best_prefix")  # rules that draw members
+if TYPE_CHECKING:
+    from ckcv_ray.reports.plots import Plots
+
 REPEATED = "; this is about one call with a seed: other calls with it repeat its draws"
 
 
@@ -74,6 +77,13 @@ class Result(ResultValues):
         """Mean error rate of the members on the test rows, if there were any."""
         test = self.execution.get("test")
         return test["error"] if test else None
+
+    @property
+    def plot(self) -> "Plots":
+        """Plots for notebooks, such as ``plot.bounds()``, each of which returns axes of matplotlib."""
+        from ckcv_ray.reports.plots import Plots  # matplotlib takes long to import
+
+        return Plots(self)
 
     def table(self) -> pa.Table:
         """Return the candidates, or a row for each entry and split: learner, setting, rows, every score."""

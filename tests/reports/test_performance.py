@@ -16,13 +16,16 @@ from ckcv_ray.errors import StoreError
 from ckcv_ray.reports import judged as judging
 from ckcv_ray.reports import performance
 from ckcv_ray.reports.data import describe_data
-from ckcv_ray.reports.judged import Judged, JudgedPart, judge_rows, predict_part, read_judged
+from ckcv_ray.reports.judged import judge_rows, read_judged
 from ckcv_ray.reports.measured import describe_performance
 from ckcv_ray.reports.performance import (
+    Judged,
+    JudgedPart,
     calibrate,
     count_scores,
     measure_classes,
     permute_columns,
+    predict_part,
     tabulate_predictions,
     trace_roc,
 )

@@ -1,0 +1,159 @@
+"""Plots of a result for notebooks, as axes of matplotlib that can be changed further."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from ckcv_ray.claims.baseline import select_baseline
+from ckcv_ray.claims.wording import ERROR
+from ckcv_ray.errors import InputError
+from ckcv_ray.reports.figures import INK, L_EE, L_MS, MARK, shorten_name
+from ckcv_ray.reports.judged import judge_rows
+from ckcv_ray.reports.performance import Judged, calibrate, count_scores, trace_roc
+from ckcv_ray.reports.performance_figures import plot_calibration, plot_roc, plot_scores
+from ckcv_ray.reports.values import ResultValues
+
+LOG_RATIO = 20  # of the ends of an axis
+NO_RUN = "this is an evaluation, which has {}: ckcv_ray.run makes a study that has"
+NO_SUCH = "there is no {} of this result: {}"
+
+
+class Plots(NamedTuple):
+    """What can be drawn of a result: each method returns the axes it has drawn on.
+
+    Attributes:
+        result: the finished study.
+    """
+
+    result: ResultValues
+
+    def bounds(self, axes: Axes | None = None) -> Axes:
+        """Draw what is proven of the error by each claim, beside L_EE, what was measured, and the baseline.
+
+        Raises:
+            InputError: it is an evaluation, which has no claims.
+        """
+        self._require_claims("no claims")
+        axes, certificate = _make_axes(axes), self.result.certificate
+        claims = [claim for claim in certificate.claims if claim["quantity"] == ERROR]
+        names = [_name_claim(claim) for claim in claims]
+        axes.barh(range(len(claims)), [100 * claim["bound"] for claim in claims], 0.6, color=L_MS, alpha=0.8)
+        baseline = select_baseline(certificate.claims.first, certificate.sample.baselines)
+        for value, name, colour in (
+            (baseline["error"], "baseline", INK),
+            (certificate.counts.error, "measured (mean of F*)", MARK),
+            (certificate.winner.l_ee, "L_EE", L_EE),
+        ):
+            axes.axvline(100 * value, color=colour, ls="--", lw=1.2, label=name)
+        axes.set_yticks(range(len(claims)), names, parse_math=False)
+        axes.invert_yaxis()
+        axes.set_xlabel("upper bound on the error, in %")
+        axes.set_xlim(left=0)
+        axes.legend()
+        return axes
+
+    def surface(self, axes: Axes | None = None) -> Axes:
+        """Draw L_MS, or its lower bound, of the winner's learner at the winner's k over its parameters.
+
+        With two parameters of numbers as colours, with one as a line.
+
+        Raises:
+            InputError: it is an evaluation, or the settings differ in no parameter of numbers.
+        """
+        self._require_claims("no candidates")
+        winner, rows = self.result.setting, self._list_candidates()
+        names = [name for name in winner if _varies([row.get(name) for row in rows])][:2]
+        if not names:
+            raise InputError(NO_SUCH.format("surface", "its settings differ in no parameter of numbers"))
+        values = [100 * (row["lower_bound"] if row["l_ms"] is None else row["l_ms"]) for row in rows]
+        points = [np.array([row[name] for row in rows], float) for name in names]
+        axes = _make_axes(axes)
+        if len(names) == 1:
+            order = np.argsort(points[0])
+            axes.plot(points[0][order], np.array(values)[order], "o-", color=L_MS)
+            axes.set_ylabel("L_MS or its lower bound, in %")
+        else:
+            dots = axes.scatter(points[0], points[1], c=values, cmap="viridis", marker="s", s=80)
+            assert axes.figure is not None
+            axes.figure.colorbar(dots, ax=axes).set_label("L_MS or its lower bound, in %")
+            axes.set_ylabel(shorten_name(names[1]), parse_math=False)
+            axes.plot(*([winner[name]] for name in names), "*", color="white", markeredgecolor="black", ms=12)
+        for found, scale in zip(points, (axes.set_xscale, axes.set_yscale), strict=False):
+            if found.min() > 0 and found.max() > LOG_RATIO * found.min():
+                scale("log")
+        axes.set_xlabel(shorten_name(names[0]), parse_math=False)
+        return axes
+
+    def roc(self, axes: Axes | None = None) -> Axes:
+        """Draw the ROC curves of the models on the rows that the first claim counts.
+
+        Raises:
+            InputError: it is an evaluation, there are more than two classes, or no scores.
+        """
+        found = trace_roc(self._judge())
+        if found is None or self.result.task.n_classes > 2:
+            raise InputError(NO_SUCH.format("ROC curve", "it takes two classes, and models that give scores"))
+        axes = _make_axes(axes)
+        plot_roc(axes, found)
+        return axes
+
+    def calibration(self, axes: Axes | None = None) -> Axes:
+        """Draw observed shares against predicted probabilities, on the rows that the first claim counts.
+
+        Raises:
+            InputError: it is an evaluation, or the models give no probabilities.
+        """
+        found = calibrate(self._judge())
+        if found is None:
+            raise InputError(NO_SUCH.format("calibration", "the models give no probabilities"))
+        axes = _make_axes(axes)
+        plot_calibration(axes, found)
+        return axes
+
+    def scores(self, axes: Axes | None = None) -> Axes:
+        """Draw the distribution of the scores of each class, on the rows that the first claim counts.
+
+        Raises:
+            InputError: it is an evaluation, or the models give no scores.
+        """
+        task = self.result.task
+        found = count_scores(self._judge(), task.n_classes)
+        if found is None:
+            raise InputError(NO_SUCH.format("distribution of scores", "the models give none"))
+        axes = _make_axes(axes)
+        classes = [str(label) for label in task.classes]
+        x = f"score (larger: {classes[1]})" if len(classes) == 2 else "probability of the class of the row"
+        plot_scores(axes, found, classes, x)
+        return axes
+
+    def _require_claims(self, what: str) -> None:
+        if self.result.finished is None:
+            raise InputError(NO_RUN.format(what))
+
+    def _judge(self) -> Judged:
+        self._require_claims("no claims")
+        return judge_rows(self.result)
+
+    def _list_candidates(self) -> list[dict[str, Any]]:
+        """Return the candidates of the winner's learner at its k."""
+        k, learner = self.result.k, self.result.setting.get("learner")
+        rows = self.result.candidates.to_pylist()
+        here = [row for row in rows if row["k_first"] <= k <= row["k_last"]]
+        return [row for row in here if row.get("learner") == learner]
+
+
+def _varies(values: list[Any]) -> bool:
+    """Return whether the values of a parameter are numbers, and not all the same."""
+    return len(set(values)) > 1 and all(isinstance(value, int | float) for value in values)
+
+
+def _name_claim(claim: Any) -> str:
+    prefix = f", first {len(claim['splits'])}" if claim["splits"] else ""
+    return f"{claim['certification']}: {claim['classifier']}{prefix}"
+
+
+def _make_axes(axes: Axes | None) -> Axes:
+    """Return the axes to draw on: those given, or new ones."""
+    return Figure(layout="constrained").add_subplot() if axes is None else axes
