@@ -20,9 +20,8 @@ from ckcv_ray.tables.task import Task, TestRows, make_test_rows, read
 from ckcv_ray.validation import as_path, check_choice, quote
 
 SOURCES = (
-    "File with one row per example: .csv, .tsv, .txt or .dat (also .gz, .bz2, .zst), .parquet, .feather, "
-    ".xlsx, .npz (arrays X and y) or .svmlight. Or a named "
-    "set: sklearn:breast_cancer, twonorm:400:0 (400 rows, seed 0), ringnorm:400:0, waveform:400:0."
+    "Table: .csv, .tsv, .txt or .dat (also .gz, .bz2, .zst), .parquet, .feather, .xlsx, .npz (arrays X and "
+    "y) or .svmlight. Or a named set: sklearn:breast_cancer, twonorm:400:0, ringnorm:400:0, waveform:400:0."
 )
 
 COLUMNS = "Columns"
@@ -61,9 +60,7 @@ def make_reading(
     separator: Annotated[
         str | None,
         make_option(
-            "What separates the columns of text tables, such as ;. A space is any number of them.",
-            "found",
-            panel=COLUMNS,
+            "What separates columns of text, such as ;. A space is any number.", "found", panel=COLUMNS
         ),
     ] = None,
     sheet: Annotated[
@@ -104,12 +101,12 @@ Thousands = Annotated[
 def declare_types(
     categorical: Annotated[
         str | None,
-        make_option("Columns of categories although they hold numbers, such as ward.", panel=COLUMNS),
+        make_option("Columns of numbers that are categories, such as ward.", panel=COLUMNS),
     ] = None,
     numeric: Annotated[
         str | None,
         make_option(
-            "Columns of numbers although some cells hold text, which are then gaps, such as dose.",
+            "Columns of numbers in which text is a gap, such as dose.",
             panel=COLUMNS,
         ),
     ] = None,
@@ -118,8 +115,7 @@ def declare_types(
     labels: Annotated[
         str | None,
         make_option(
-            "What labels are that differ in case or spaces alone, or are one number (01, 1): join for one "
-            "class, apart for several.",
+            "Labels that differ in case or spaces, or are one number (01, 1): join or apart.",
             "asked where there are any",
             panel=COLUMNS,
         ),
@@ -162,9 +158,7 @@ def choose_columns(
     asked: DeclaredTypes,
     reading: Reading,
     source: DataSource,
-    target: Annotated[
-        str | None, make_option("Column to predict, such as outcome.", "target, y, label or class")
-    ] = None,
+    target: Annotated[str | None, make_option("Column to predict.", "target, y, label or class")] = None,
     features: Annotated[
         str | None, make_option("Columns to learn from, such as age,dose.", "all others")
     ] = None,
@@ -172,25 +166,21 @@ def choose_columns(
     group: Annotated[
         str | None,
         make_option(
-            "Column that says which rows belong together, such as patient: they stay together in every "
-            "split, and bounds are about a new patient's rows. It is not learned from.",
+            "Column that says which rows belong together, such as patient: bounds are about a new patient.",
             "rows are independent",
         ),
     ] = None,
     weight: Annotated[
         str | None,
         make_option(
-            "Column of positive numbers that says what each row weighs in fits; scores and bounds are of "
-            "unweighted rows. It is not learned from.",
-            "all rows weigh the same",
+            "Column of weights of rows in fits.",
+            "all are the same",
             panel=COLUMNS,
         ),
     ] = None,
     row_id: Annotated[
         str | None,
-        typer.Option(
-            "--id", help="Column that names the rows. It is not learned from.", rich_help_panel=COLUMNS
-        ),
+        typer.Option("--id", help="Column that names the rows; not learned from.", rich_help_panel=COLUMNS),
     ] = None,
 ) -> Chosen:
     """Read columns, and which of them are what, from options.
@@ -235,18 +225,17 @@ def choose_data(
     test: Annotated[
         str | None,
         make_option(
-            "Rows to measure the finished ensemble on: a file such as new.csv, or a named set, of which the "
-            "test rows are taken.",
+            "Rows to measure the finished ensemble on: a table or a named set.",
             "the test rows of a named set",
+            panel="Certificate",
             check=check_source,
         ),
     ] = None,
     unlabelled: Annotated[
         str | None,
         make_option(
-            "Rows without labels, such as new.csv: with --certify holdout they certify the model fitted on "
-            "all rows, by how often it differs from the one certified. Of the file of the data itself, those "
-            "that --drop-unlabelled leaves out.",
+            "Rows without labels: with --certify holdout they certify the model fitted on all rows. Of the "
+            "file of the data itself, those that --drop-unlabelled leaves out.",
             panel="Certificate",
             check=check_source,
         ),

@@ -16,6 +16,7 @@ from typer.core import TyperGroup
 
 from ckcv_ray.cli.exits import SupervisedError, exit_by_code
 from ckcv_ray.cli.output import Messages, open_closed_streams, say, show_warning
+from ckcv_ray.cli.panels import Command, hide_types
 from ckcv_ray.errors import plain
 from ckcv_ray.version import VERSION
 
@@ -45,6 +46,10 @@ COMMANDS = {  # by name: the module that has it, and the first line of its help
 class Commands(TyperGroup):
     """The commands of ckcv, each imported when it runs or shows its help, and not to list them all."""
 
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return the options of ckcv itself; see ``TyperGroup``."""
+        return hide_types(super().get_params(ctx))
+
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
         """Return the command that is named, imported, and its arguments; see ``TyperGroup``."""
         name, _, rest = super().resolve_command(ctx, args)
@@ -64,11 +69,11 @@ minimising an upper bound on the error. The result is F*, an ensemble of classif
 is proven about its error on new rows. Everything is kept in a run folder.
 
     ckcv plan patients.csv --target outcome
-    ckcv run patients.csv --target outcome --out runs/patients
-    ckcv predict runs/patients new.csv
-    ckcv verify runs/patients
-    ckcv report runs/patients
-    ckcv evaluate patients.csv --target outcome --learner forest --resampling kfold:10 --out runs/scores
+    ckcv run patients.csv --target outcome
+    ckcv predict patients_run new.csv
+    ckcv verify patients_run
+    ckcv report patients_run
+    ckcv evaluate patients.csv --target outcome --learner forest --resampling kfold:10
 
 Run any command with --help to see its options.
 
@@ -112,7 +117,7 @@ def load_command(name: str) -> Any:
         say(plain(broken))
     module, _ = COMMANDS[name]
     alone = typer.Typer(add_completion=False, rich_markup_mode=app.rich_markup_mode)
-    alone.command(name)(contain_command(getattr(import_module(f"ckcv_ray.cli.{module}"), name)))
+    alone.command(name, cls=Command)(contain_command(getattr(import_module(f"ckcv_ray.cli.{module}"), name)))
     return typer.main.get_command(alone)
 
 

@@ -32,9 +32,8 @@ def make_option(
     hidden: bool = False,
 ) -> Any:
     """Declare an option whose default is set elsewhere and shown as ``default``; ``check`` refuses values."""
-    return typer.Option(
-        help=text, show_default=default or False, rich_help_panel=panel, callback=check, hidden=hidden
-    )
+    shown = f"{text} [default: {default}]" if default else text
+    return typer.Option(help=shown, show_default=False, rich_help_panel=panel, callback=check, hidden=hidden)
 
 
 def flag(name: str, text: str, panel: str | None = None) -> Any:
@@ -44,7 +43,7 @@ def flag(name: str, text: str, panel: str | None = None) -> Any:
 
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print the result as one JSON object.")]
 DetailsFlag = Annotated[
-    bool, typer.Option("--details", help="Print every figure and every claim after what may be quoted.")
+    bool, typer.Option("--details", help="Print every figure and claim after what may be quoted.")
 ]
 Folder = Annotated[
     Path, typer.Argument(metavar="FOLDER", help="Run folder, such as runs/patients.", show_default=False)
@@ -52,7 +51,7 @@ Folder = Annotated[
 OutFolder = Annotated[
     Path | None,
     make_option(
-        "Folder to create or resume, such as runs/patients.",
+        "Folder to create or resume.",
         "named after the table",
         check=lambda out: out if out is None else check_out(out),
     ),
@@ -94,27 +93,23 @@ def with_options(
 def make_execution(
     backend: Annotated[
         str,
-        typer.Option(
-            help="Where to compute: serial (one process), ray, or auto (by estimated time).",
-            rich_help_panel="Execution",
-        ),
+        make_option("serial, ray, or auto (by estimated time).", "auto", "Execution"),
     ] = "auto",
     workers: Annotated[
-        int | None, make_option("Number of worker processes, such as 4.", "every CPU", "Execution")
+        int | None, make_option("Number of worker processes.", "every CPU", "Execution")
     ] = None,
     address: Annotated[
         str | None,
         make_option(
-            "Ray cluster to join: host:port, or auto for the one on this machine.",
-            "RAY_ADDRESS, else a local Ray",
+            "Ray cluster: host:port, or auto.",
+            "RAY_ADDRESS or local",
             "Execution",
         ),
     ] = None,
     fit_timeout: Annotated[
         float | None,
         make_option(
-            "Seconds that one fit may take, such as 60: the worker of a longer one is killed, and the fit is "
-            "recorded as failed. On Ray only.",
+            "Seconds that one fit may take, such as 60, on Ray; a longer one has failed.",
             "no limit",
             "Execution",
         ),

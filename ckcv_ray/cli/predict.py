@@ -79,8 +79,7 @@ def choose_rule(
         typer.Option(
             min=0,
             help="Draw a member at random for each row, with this seed; only to repeat a prediction, since "
-            "each call with it draws the same members.",
-            show_default="a new one each time",
+            "each call with it draws the same members. [default: a new one each time]",
         ),
     ] = None,
 ) -> tuple[str, int | None]:

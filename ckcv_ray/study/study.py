@@ -124,9 +124,7 @@ class Study:
         Categories.AUTO,
         Option(
             lambda name, value: Categories(check_choice(name, value, Categories)),
-            "How categories become numbers in each split: onehot, ordinal, target (the share of each class "
-            "among the rows of a category, for a training row in other folds), or auto, as suits the "
-            "learner.",
+            "How categories become numbers: onehot, ordinal, target or auto.",
             default_text="auto",
             panel="Columns",
             omit_default=True,
@@ -136,7 +134,7 @@ class Study:
         Gaps.MEDIAN,
         Option(
             lambda name, value: Gaps(check_choice(name, value, Gaps)),
-            "What fills gaps in numbers and dates in each split: median, mean or most_frequent.",
+            "What fills gaps: median, mean or most_frequent.",
             default_text="median",
             panel="Columns",
             omit_default=True,
@@ -146,7 +144,7 @@ class Study:
         RARE,
         Option(
             proportion,
-            "Share of a split's training rows below which categories are joined.",
+            "Share of rows below which categories are joined.",
             float,
             "0.01",
             panel="Columns",
@@ -158,9 +156,7 @@ class Study:
         Balance.NONE,
         Option(
             lambda name, value: Balance(check_choice(name, value, Balance)),
-            "How classes are made equal in size among the training rows of each split: none, up (rows of "
-            "rarer classes are drawn again), down (rows of others are left out), or, in ckcv evaluate, smote "
-            "(rows are made, by imbalanced-learn). Scored rows are as they are.",
+            "How classes are made equal in fits: none, up, down, or in ckcv evaluate smote.",
             default_text="none",
             panel="Columns",
             omit_default=True,

@@ -16,6 +16,7 @@ from conftest import NOT_INSTALLED
 from ckcv_ray import InputError, Study
 from ckcv_ray.cli import main as cli
 from ckcv_ray.cli import run as command_run
+from ckcv_ray.cli.panels import FIRST
 from ckcv_ray.cli.study_options import SLOT_PARTS as PARTS_SHOWN
 from ckcv_ray.cli.study_options import list_offered, make_study
 from ckcv_ray.core.options import Option, options
@@ -124,9 +125,8 @@ def test_every_option_of_every_part_is_on_the_command_line(parameters: dict[str,
             on_line, option = parameters[name], declared(name)
             assert on_line.opts == [f"--{dashed(name)}"]
             assert on_line.secondary_opts == []
-            assert on_line.help == option.help
-            if option.kind is not bool:
-                assert (on_line.show_default or None) == option.default_text
+            default = f" [default: {option.default_text}]" if option.default_text else ""
+            assert on_line.help == option.help + default
             assert on_line.rich_help_panel == option.panel
             assert on_line.default is None
             assert on_line.is_flag == (option.kind is bool)
@@ -135,7 +135,7 @@ def test_every_option_of_every_part_is_on_the_command_line(parameters: dict[str,
 def test_every_part_can_be_chosen_on_the_command_line(parameters: dict[str, Any]) -> None:
     for slot, choices in PARTS.items():
         if len(choices) > 1:
-            assert parameters[slot].show_default == next(iter(choices))
+            assert parameters[slot].help.endswith(f"[default: {next(iter(choices))}]")
             for name in [*choices][1:]:
                 assert name in parameters[slot].help
 
@@ -162,7 +162,7 @@ def test_the_options_of_today_are_all_there(parameters: dict[str, Any]) -> None:
         "address",
         "fit_timeout",
     }
-    own |= {"retry_failed", "resume_until_done", "budget", "yes", "as_json"}
+    own |= {"retry_failed", "resume_until_done", "budget", "yes", "as_json", "details"}
     assert {dashed(name) for name in parameters if name not in own} - {"learner", "criterion"} == set(TODAY)
 
 
@@ -180,9 +180,30 @@ def test_help_shows_every_option_with_its_help(
             if option.hidden:
                 assert f"--{dashed(name)}" not in text
                 continue
-            default = f" [default: ({option.default_text})]" if option.default_text else ""
-            kind = "list[str]" if option.kind == list[str] else option.kind.__name__
-            assert f"--{dashed(name)} <{kind}> {option.help}{default}" in text
+            default = f" [default: {option.default_text}]" if option.default_text else ""
+            kind = {list[str]: "<list[str]> ", bool: ""}.get(option.kind, f"<{option.kind.__name__}> ")
+            assert f"--{dashed(name)} {kind}{option.help}{default}" in text
+
+
+@pytest.mark.parametrize("command", ["run", "plan", "evaluate"])
+def test_help_begins_with_what_is_used_most_and_keeps_learners_apart(
+    command: str, ckcv: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
+    _, shown, _ = ckcv(command, "--help")
+    panels: dict[str, list[str]] = {}
+    for line in shown.splitlines():
+        if line.startswith("╭"):
+            names = panels.setdefault(line.strip("╭╮─ "), [])
+        elif line.startswith("│ --"):
+            names.append(line.split()[1])
+    assert {name.strip("-") for name in panels["Options"]} <= {*FIRST, "json", "workers", "help"}
+    assert panels["Options"][:4] == ["--target", "--features", "--drop", "--group"]
+    assert panels["SVM"] == ["--C", "--gamma", "--scale", "--tolerance", "--max-iter", "--landmarks"]
+    assert {"--param", "--sample"} <= {*panels["Other learners"]}
+    assert "<bool>" not in shown
+    assert "[default: (" not in shown
+    assert len(shown.splitlines()) < 140
 
 
 @pytest.mark.parametrize("owner", OWNERS, ids=" ".join)
@@ -375,10 +396,12 @@ def test_a_learner_that_is_registered_has_its_options_on_the_command_line() -> N
         )
 
     shown = " ".join(other("run", "--help").stdout.replace("│", " ").split())
-    names = " or ".join([*BUILT_IN, "other"])
+    names = ", ".join(
+        [*(f"{name} (not installed)" if name in NOT_INSTALLED else name for name in BUILT_IN), "other"]
+    )
     described = PARTS_SHOWN["learner"][0].format(names)
-    assert f"--learner <str> {described} [default: (svm)]" in shown
-    assert "--with-offset <bool> Whether there is an offset." in shown
+    assert f"--learner <str> {described} [default: svm]" in shown
+    assert "--with-offset Whether there is an offset." in shown
     refused = other("plan", "twonorm:40:0", "--with-offset")
     assert (refused.returncode, refused.stdout) == (2, "")
     assert refused.stderr == "ckcv: with_offset=True requires learner other, not svm\n"
