@@ -11,7 +11,7 @@ from typing import Annotated, Any, TypeVar
 
 import typer
 
-from ckcv_ray.engine.backend import choose_backend
+from ckcv_ray.engine.backend import choose_backend, reach
 from ckcv_ray.errors import InputError, StoreError
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.study import Execution
@@ -53,7 +53,7 @@ OutFolder = Annotated[
     make_option(
         "Folder to create or resume.",
         "named after the table",
-        check=lambda out: out if out is None else check_out(out),
+        check=lambda out: out if out is None else check_run_place(out),
     ),
 ]
 
@@ -119,10 +119,12 @@ def make_execution(
 
     Raises:
         InputError: an option is out of its range, does not apply to the backend, or needs Ray, which is not
-            installed.
+            installed; or no cluster answers at the address.
     """
     execution = Execution(backend, workers, address, fit_timeout)
     choose_backend(execution, seconds=0.0)  # refuses what needs Ray before anything is read
+    if address is not None:
+        reach(address)
     return execution
 
 
@@ -177,6 +179,18 @@ def _holds(folder: Path, run_id: str) -> bool:
         identity = RunFolder(folder).identity()
         return identity is not None and identity.run_id == run_id
     return False
+
+
+def check_run_place(out: str | Path) -> Path:
+    """Check the path of a run folder, and that a run can be written there.
+
+    Raises:
+        InputError: it is no local path, or cannot be written.
+        StoreError: there is something else.
+    """
+    path = check_out(out)
+    RunFolder(path).check_place()
+    return path
 
 
 def check_out(out: str | Path) -> Path:

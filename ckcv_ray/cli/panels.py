@@ -1,9 +1,13 @@
-"""How ``--help`` arranges options: in panels, those that are used most come first."""
+"""How a command speaks of its options: in the panels of ``--help``, and in messages."""
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from typer.core import TyperCommand
+
+from ckcv_ray.errors import InputError, StoreError
 
 PANELS = ("Study", "SVM", "Other learners", "Certificate", "Columns", "Procedure", "Search", "Execution")
 FIRST = (  # of the options that are in no panel, in this order
@@ -13,11 +17,45 @@ FIRST = (  # of the options that are in no panel, in this order
 
 
 class Command(TyperCommand):
-    """A command whose options are listed by panel."""
+    """A command whose options are listed by panel, and named in messages as they are given."""
 
     def get_params(self, ctx: Any) -> list[Any]:
         """Return the arguments and options in the order of ``--help``; see ``TyperCommand``."""
         return sorted(hide_types(super().get_params(ctx)), key=_rank)
+
+    def make_context(self, *given: Any, **extra: Any) -> Any:
+        """Parse arguments; see ``TyperCommand``."""
+        with self._name_options():
+            return super().make_context(*given, **extra)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command; see ``TyperCommand``."""
+        with self._name_options():
+            return super().invoke(ctx)
+
+    @contextmanager
+    def _name_options(self) -> Iterator[None]:
+        """Name arguments of functions as options in the message of an error."""
+        try:
+            yield
+        except (InputError, StoreError) as error:
+            error.args = (name_options(str(error), {p.name: p.opts[0] for p in self.params}),)
+            raise
+
+
+def name_options(message: str, options: Mapping[str, str]) -> str:
+    """Return a message in which arguments of functions, such as k=3, are named as options: --k 3.
+
+    Args:
+        message: of an error.
+        options: the option of each argument.
+    """
+    names = "|".join(map(re.escape, options))
+
+    def name_option(found: re.Match[str]) -> str:
+        return options[found[1]] + ("" if found[2] else " ")
+
+    return re.sub(rf"(?<![\w.:,/='\"-])({names})=(?:(True)\b|(?=\S))", name_option, message)
 
 
 def hide_types(parameters: Iterable[Any]) -> list[Any]:

@@ -23,6 +23,7 @@ from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.tables.columns.schema import NewRows
 from ckcv_ray.tables.readers.files import HELD, Reading
 from ckcv_ray.tables.repeats import count_known
+from ckcv_ray.tables.roles import check_column
 from ckcv_ray.tables.target import Rows, class_numbers, parse_numbers, rows_with_label, some
 from ckcv_ray.tables.task import Task
 from ckcv_ray.validation import MOST, as_path, integer, quote
@@ -283,10 +284,7 @@ def _say_conditions(result: Result, rule: Rule) -> None:
 
 def _find_kept(columns: pa.Table, name: str) -> pa.ChunkedArray:
     """Return the column to be written as well."""
-    if name not in columns.column_names:
-        raise InputError(
-            f"there is no column {quote(name)} to keep: the columns are {some(columns.column_names)}"
-        )
+    check_column(name, columns.column_names, " to keep")
     if name in WRITTEN:
         raise InputError(f"keep={quote(name)} is a column that is written anyway: rename it in the data")
     if held := (columns.schema.field(name).metadata or {}).get(HELD):

@@ -1,6 +1,7 @@
 """Options of studies, with a certification and without, from the fields of their parts (``core.options``)."""
 
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from importlib.util import find_spec
 from inspect import Parameter, signature
 from pathlib import Path
@@ -11,6 +12,7 @@ from ckcv_ray.core.measures import Kind
 from ckcv_ray.core.options import Option, options
 from ckcv_ray.core.resampling.parse import FORMS
 from ckcv_ray.core.scores import SCORE_NAMES
+from ckcv_ray.errors import InputError
 from ckcv_ray.learners import AnyEstimator
 from ckcv_ray.learners.sklearn import BOOSTING
 from ckcv_ray.learners.sklearn.libraries import BOOSTERS
@@ -54,9 +56,39 @@ def make_study(study: Path | None = None, **given: Any) -> Study:
         InputError: an option is unknown, out of its range, or does not apply to the chosen parts.
     """
     values = read_toml(study) if study else {}
+    file_alone = {*_list_names(values)} - {name for name, value in given.items() if value is not None}
     values |= {name: value for name, value in given.items() if value is not None}
-    make = Study.paper if boolean("paper", values.pop("paper", False)) else Study.of
-    return make(**values)
+    try:
+        make = Study.paper if boolean("paper", values.pop("paper", False)) else Study.of
+        return make(**values)
+    except InputError as error:
+        raise InputError(f"{_find_line(study, file_alone, str(error))}{error}") from None
+
+
+def _find_line(file: Path | None, names: Iterable[str], message: str) -> str:
+    """Return the beginning of a message that says where in a study file an option is that it is about.
+
+    Args:
+        file: the study file, if there is one.
+        names: the options that it sets.
+        message: what is wrong, in which an option is ``name=value`` or quoted.
+    """
+    if file is None:
+        return ""
+    first = re.search(rf"(?<![\w.])({'|'.join(map(re.escape, names)) or '(?!)'})(?==)|'([\w.]+)'", message)
+    wanted = re.escape(first[1] or first[2] if first else "").replace("_", "[-_]")
+    for number, line in enumerate(file.read_text(encoding="utf-8").splitlines() if wanted else [], start=1):
+        if re.match(rf"""\s*(\[\s*)?(\w+\.)?["']?{wanted}["']?\s*(=|\.|\])""", line):
+            return f"{str(file)!r}, line {number}: "
+    return ""
+
+
+def _list_names(values: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the names of options, and those of one learner, which are in a table named after it."""
+    for name, value in values.items():
+        yield name
+        if isinstance(value, Mapping):
+            yield from value
 
 
 def make_procedure(

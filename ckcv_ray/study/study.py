@@ -30,6 +30,7 @@ from ckcv_ray.core.own_scores import Function, OwnScore
 from ckcv_ray.core.resampling.base import Resampling
 from ckcv_ray.core.resampling.complete import AUTO, Complete, Outer
 from ckcv_ray.core.resampling.parse import CERTIFIABLE, add_strata, parse_resampling
+from ckcv_ray.core.scores import check_score_name
 from ckcv_ray.core.simplest import BEST_MEAN
 from ckcv_ray.errors import InputError, cut
 from ckcv_ray.learners import DEFAULT, Learner
@@ -282,6 +283,9 @@ class Study:
         if boolean("stratify", stratify):
             drawn = add_strata(drawn)
         measures = _list_measures(measure, made["learner"])
+        for name in (*measures, select_by):
+            if isinstance(name, str) and name not in _name_functions(measures):
+                check_score_name(name, made["learner"].kinds)
         if select_by is None and drawn.inner is not None and measures:
             select_by = _name_measures(measures)[0]
         return cls(
@@ -427,7 +431,7 @@ class Study:
     @property
     def functions(self) -> dict[str, OwnScore]:
         """The measures that are functions of the user, by name."""
-        return {measure.name: measure for measure in self.measures if isinstance(measure, OwnScore)}
+        return _name_functions(self.measures)
 
     @property
     def selecting(self) -> Selecting:
@@ -524,13 +528,21 @@ def read_toml(path: str | Path) -> dict[str, Any]:
     try:
         if path.stat().st_size > MOST_TOML_BYTES:
             raise ValueError(f"it has more than {MOST_TOML_BYTES >> 20} MiB")
-        given = tomllib.loads(path.read_text(encoding="utf-8"))
+        given = _parse_toml(path.read_text(encoding="utf-8"))
         named = {name.replace("-", "_"): value for name, value in given.items()}
         if len(named) < len(given):
             raise ValueError(f"two of {', '.join(given)} are the same option")
         return named
     except (OSError, ValueError, RecursionError) as error:
         raise InputError(f"cannot read the study file {str(path)!r}: {error}") from None
+
+
+def _parse_toml(text: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        last = len(text.splitlines())
+        raise ValueError(str(error).replace("end of document", f"line {last}, the end of the file")) from None
 
 
 def check_kind(study: Any, kind: str) -> None:
@@ -691,6 +703,10 @@ def _check_bbc(study: Study) -> None:
 
 def _name_measures(measures: Iterable[str | OwnScore]) -> list[str]:
     return [measure if isinstance(measure, str) else measure.name for measure in measures]
+
+
+def _name_functions(measures: Iterable[str | OwnScore]) -> dict[str, OwnScore]:
+    return {measure.name: measure for measure in measures if isinstance(measure, OwnScore)}
 
 
 def _short(value: object) -> str:
