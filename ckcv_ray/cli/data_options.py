@@ -90,7 +90,7 @@ def read_new_rows(source: str, reading: Reading = AS_IT_IS) -> pa.Table:
 Thousands = Annotated[
     str | None,
     make_option(
-        "Mark between thousands, a comma or a point, where a number such as 6,732 does not tell.",
+        "Mark between thousands: a comma or a point.",
         "as the numbers tell",
         panel=COLUMNS,
         check=check_thousands,

@@ -60,7 +60,6 @@ app = typer.Typer(
     name="ckcv",
     cls=Commands,
     no_args_is_help=True,
-    add_completion=False,
     rich_markup_mode="markdown",
     help="""Model selection with a certificate.
 
@@ -148,7 +147,7 @@ def _run_command(arguments: list[str]) -> float | None:
         arguments = complete(arguments, "--refit", "1")
     try:
         with exit_by_code():
-            app(arguments)
+            app(arguments, prog_name="ckcv")
     except SupervisedError as asked:
         return asked.fit_timeout
     return None
