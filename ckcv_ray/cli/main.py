@@ -1,4 +1,4 @@
-"""Command line: run, plan, status, verify, predict, evaluate, report.
+"""Command line: run, plan, status, list, new, verify, predict, evaluate, report.
 
 Results go to standard output, messages to standard error. Exit codes: 0 done; 1 verification found
 differences or could not compute something, or a run could not finish; 2 bad input; 3 finished with failed
@@ -20,10 +20,18 @@ from ckcv_ray.cli.panels import Command, hide_types
 from ckcv_ray.errors import plain
 from ckcv_ray.version import VERSION
 
-COMMANDS = {  # by name: the module that has it, and the first line of its help
+COMMANDS = {  # by name: the module that has it (and its function if it is called otherwise), and its help
     "run": ("run", "Select hyperparameters and k on labelled rows, bound the error, and write a run folder."),
     "plan": ("run", "Estimate the evaluations, memory and time that a study needs, without running it."),
     "status": ("run", "Show the result of a finished run, or the progress of an unfinished one."),
+    "list": (
+        "listing:list_folders",
+        "List the run folders in a folder and below it: what they are about, and what may be quoted.",
+    ),
+    "new": (
+        "new",
+        "Write a study file for a table, with every option that matters, its default and what it means.",
+    ),
     "verify": (
         "verify",
         "Check a finished run, and report what was recomputed and what was taken on trust.",
@@ -67,6 +75,7 @@ Selects the hyperparameters of a classifier (C and gamma of an SVM) and the numb
 minimising an upper bound on the error. The result is F*, an ensemble of classifiers, and a certificate: what
 is proven about its error on new rows. Everything is kept in a run folder.
 
+    ckcv new patients.csv --target outcome
     ckcv plan patients.csv --target outcome
     ckcv run patients.csv --target outcome
     ckcv predict patients_run new.csv
@@ -114,9 +123,11 @@ def load_command(name: str) -> Any:
 
     for broken in register_installed():
         say(plain(broken))
-    module, _ = COMMANDS[name]
+    module, _, function = COMMANDS[name][0].partition(":")
     alone = typer.Typer(add_completion=False, rich_markup_mode=app.rich_markup_mode)
-    alone.command(name, cls=Command)(contain_command(getattr(import_module(f"ckcv_ray.cli.{module}"), name)))
+    alone.command(name, cls=Command)(
+        contain_command(getattr(import_module(f"ckcv_ray.cli.{module}"), function or name))
+    )
     return typer.main.get_command(alone)
 
 

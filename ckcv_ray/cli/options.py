@@ -11,7 +11,8 @@ from typing import Annotated, Any, TypeVar
 
 import typer
 
-from ckcv_ray.engine.backend import choose_backend, reach
+from ckcv_ray.engine.address import reach
+from ckcv_ray.engine.backend import choose_backend
 from ckcv_ray.errors import InputError, StoreError
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.study import Execution

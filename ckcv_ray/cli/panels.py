@@ -9,7 +9,7 @@ from typer.core import TyperCommand
 
 from ckcv_ray.errors import InputError, StoreError
 
-PANELS = ("Study", "SVM", "Other learners", "Certificate", "Columns", "Procedure", "Search", "Execution")
+HELP_PANELS = ("Study", "SVM", "Other learners", "Certificate", "Columns", "Procedure", "Search", "Execution")
 FIRST = (  # of the options that are in no panel, in this order
     *("target", "features", "drop", "group", "certify", "budget", "learner", "resampling", "measure"),
     *("out", "details", "as_json"),
@@ -71,5 +71,5 @@ def _rank(parameter: Any) -> tuple[int, int]:
     """Return where a parameter stands: its panel, and its place among those that are in none."""
     panel = getattr(parameter, "rich_help_panel", None)
     if panel is not None:
-        return 1 + (PANELS.index(panel) if panel in PANELS else len(PANELS)), 0
+        return 1 + (HELP_PANELS.index(panel) if panel in HELP_PANELS else len(HELP_PANELS)), 0
     return 0, FIRST.index(parameter.name) if parameter.name in FIRST else len(FIRST)

@@ -197,7 +197,7 @@ def list_offered(slot: str, numbers: bool = False) -> dict[str, Any]:
     return {name: part for name, part in named.items() if part.kinds != NUMBERS}
 
 
-def _name_part(named: tuple[str, Any]) -> str:
+def name_part(named: tuple[str, Any]) -> str:
     """Return the name of a part as ``--help`` shows it, with what has to be installed for it."""
     name, part = named
     lacking = part in BOOSTING and find_spec(BOOSTERS[part.spec["class"]]) is None
@@ -212,7 +212,7 @@ def _parameters(slots: Iterable[str], of_study: Iterable[str], numbers: bool = F
     for slot in slots:
         text, panel = SLOT_PARTS[slot]
         if len(choices := list_offered(slot, numbers)) > 1:
-            names = ", ".join(map(_name_part, choices.items()))
+            names = ", ".join(map(name_part, choices.items()))
             yield _parameter(slot, str, make_option(text.format(names), next(iter(choices)), panel))
     parts = [part for slot in slots for part in list_offered(slot, numbers).values()]
     declared = [declaration for part in parts for declaration in options(part).items()]

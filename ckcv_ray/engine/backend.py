@@ -4,7 +4,6 @@ A backend may evaluate batches in any order; nothing it does can change a result
 """
 
 import os
-import socket
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -25,7 +24,6 @@ from ckcv_ray.storage.folder import FolderPath
 from ckcv_ray.study import Execution, Problem
 
 SERIAL_SECONDS = 20.0
-REACH_SECONDS = 5.0
 RAY = "ray>=2.56,<3"  # what to install
 
 MakeRecorder = Callable[[Problem, FolderPath | None], Recorder[Any]]
@@ -204,21 +202,3 @@ def _reachable(execution: Execution) -> str:
     if address == "local":  # read on import of ray: without it a local Ray listens on every interface
         os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
     return address
-
-
-def reach(address: str) -> None:
-    """Raise InputError if no Ray cluster answers at an address; ray.init would try for a minute."""
-    if address.startswith("ray://"):
-        raise InputError(
-            f"address={address!r}: run on a machine of the cluster, or as a job; Ray Client is not supported"
-        )
-    host, _, port = address.rpartition(":")
-    if not (host and port.isascii() and port.isdigit()):
-        if address == "auto":
-            return
-        raise InputError(f"address={address!r}: expected host:port, or auto for the cluster on this machine")
-    try:
-        socket.create_connection((host, int(port)), timeout=REACH_SECONDS).close()
-    except (OSError, ValueError, OverflowError) as error:  # the last two for invalid host names and ports
-        reason = getattr(error, "strerror", None) or error
-        raise InputError(f"no Ray cluster answers at {address}: {reason}") from None

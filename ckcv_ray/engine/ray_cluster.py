@@ -16,7 +16,7 @@ from typing import Any
 import ray
 from ray.exceptions import RayError
 
-from ckcv_ray.engine.backend import reach
+from ckcv_ray.engine.address import reach
 from ckcv_ray.errors import InputError
 
 LOOPBACK = "127.0.0.1"

@@ -89,7 +89,7 @@ def verify(
     if not folder.finished:
         folder.identity()
         raise StoreError(
-            f"{str(out)!r} holds no finished run: there is nothing to verify yet{folder.suggest_beside()}"
+            f"{str(out)!r} holds no finished run: there is nothing to verify yet{folder.suggest_folder()}"
         )
     if not share:
         return _verify(folder, Refit(limit=allowed), test)

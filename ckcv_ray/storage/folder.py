@@ -211,18 +211,18 @@ class RunFolder:
         """
         identity = self.identity()
         if identity is None:
-            raise StoreError(f"{str(self)!r} holds no run{self.suggest_beside()}")
+            raise StoreError(f"{str(self)!r} holds no run{self.suggest_folder()}")
         if kind not in ("", identity.study.kind):
             raise StoreError(f"{str(self)!r} holds {NOT_OF_KIND[kind]}")
         return identity
 
-    def suggest_beside(self) -> str:
+    def suggest_folder(self) -> str:
         """Return the end of a message that offers the run folder of the nearest name in the same folder."""
-        beside: list[str] = []
+        nearby: list[str] = []
         place = self.files.root.absolute()
         with suppress(OSError):
-            beside = [other.name for other in place.parent.iterdir() if (other / STUDY).is_file()]
-        return suggest(place.name, beside, lambda name: quote(str(self.files.root.parent / name)))
+            nearby = [found.name for found in place.parent.iterdir() if (found / STUDY).is_file()]
+        return suggest(place.name, nearby, lambda name: quote(str(self.files.root.parent / name)))
 
     def check_place(self) -> None:
         """Refuse a place where no run can be written; one that holds a run is checked with its problem.

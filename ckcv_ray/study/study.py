@@ -283,9 +283,7 @@ class Study:
         if boolean("stratify", stratify):
             drawn = add_strata(drawn)
         measures = _list_measures(measure, made["learner"])
-        for name in (*measures, select_by):
-            if isinstance(name, str) and name not in _name_functions(measures):
-                check_score_name(name, made["learner"].kinds)
+        _check_names([*measures, select_by], made["learner"].kinds)
         if select_by is None and drawn.inner is not None and measures:
             select_by = _name_measures(measures)[0]
         return cls(
@@ -431,7 +429,7 @@ class Study:
     @property
     def functions(self) -> dict[str, OwnScore]:
         """The measures that are functions of the user, by name."""
-        return _name_functions(self.measures)
+        return {measure.name: measure for measure in self.measures if isinstance(measure, OwnScore)}
 
     @property
     def selecting(self) -> Selecting:
@@ -701,12 +699,16 @@ def _check_bbc(study: Study) -> None:
         )
 
 
+def _check_names(measures: Sequence[str | OwnScore | None], kinds: Iterable[Kind]) -> None:
+    """Raise InputError if a name of a measure is unknown, before there is a task to measure on."""
+    functions = {measure.name for measure in measures if isinstance(measure, OwnScore)}
+    for name in measures:
+        if isinstance(name, str) and name not in functions:
+            check_score_name(name, kinds)
+
+
 def _name_measures(measures: Iterable[str | OwnScore]) -> list[str]:
     return [measure if isinstance(measure, str) else measure.name for measure in measures]
-
-
-def _name_functions(measures: Iterable[str | OwnScore]) -> dict[str, OwnScore]:
-    return {measure.name: measure for measure in measures if isinstance(measure, OwnScore)}
 
 
 def _short(value: object) -> str:

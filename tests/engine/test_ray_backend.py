@@ -14,7 +14,7 @@ import ray
 
 from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.engine import ray_backend, ray_cluster
-from ckcv_ray.engine.backend import reach
+from ckcv_ray.engine.address import reach
 from ckcv_ray.engine.batches import Batch
 from ckcv_ray.engine.evaluate import Inputs, share
 from ckcv_ray.engine.race import RaceQueue

@@ -108,10 +108,10 @@ def check_place(source: str) -> None:
 def check_file(path: Path) -> None:
     """Raise InputError if there is no file at a path."""
     if not path.is_file():
-        beside: list[str] = []
+        nearby: list[str] = []
         with suppress(OSError):
-            beside = [name for name in os.listdir(path.parent) if find_suffix(Path(name)) in SUFFIXES]
-        raise InputError(f"there is no file {str(path)!r}{suggest(path.name, beside, quote)}")
+            nearby = [name for name in os.listdir(path.parent) if find_suffix(Path(name)) in SUFFIXES]
+        raise InputError(f"there is no file {str(path)!r}{suggest(path.name, nearby, quote)}")
 
 
 def read_file(path: str | Path, reading: Reading = AS_IT_IS) -> pa.Table:
