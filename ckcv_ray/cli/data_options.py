@@ -1,7 +1,9 @@
 """Options that say what is learned from: files, columns and what they are."""
 
+import sys
 from csv import reader
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import Annotated, NamedTuple
 
 import pyarrow as pa
@@ -13,6 +15,7 @@ from ckcv_ray.errors import InputError, pluralize
 from ckcv_ray.tables.columns.types import DeclaredTypes
 from ckcv_ray.tables.named import Columns, is_named
 from ckcv_ray.tables.readers.files import AS_IT_IS, SUFFIXES, Reading, check_file, check_place, find_suffix
+from ckcv_ray.tables.readers.limits import MOST_TABLE_BYTES
 from ckcv_ray.tables.readers.lines import LinesLeftOut
 from ckcv_ray.tables.roles import Roles
 from ckcv_ray.tables.spellings import ANSWERS
@@ -25,6 +28,7 @@ SOURCES = (
 )
 
 COLUMNS = "Columns"
+CHUNK_BYTES = 1 << 20
 
 
 def check_source(source: str | None) -> str | None:
@@ -83,8 +87,26 @@ def make_reading(
 
 def read_new_rows(source: str, reading: Reading = AS_IT_IS) -> pa.Table:
     """Read rows to predict or to measure on: the test rows of a named set if it has any, else all."""
+    if source == "-":
+        return _read_stdin(reading)
     columns = read(source, reading)
     return columns.learn if columns.test is None else columns.test
+
+
+def _read_stdin(reading: Reading) -> pa.Table:
+    """Read a table of text from standard input.
+
+    Raises:
+        InputError: it cannot be read.
+    """
+    with NamedTemporaryFile(suffix=".csv") as file:
+        while (content := sys.stdin.buffer.read(CHUNK_BYTES)) and file.tell() <= MOST_TABLE_BYTES:
+            file.write(content)
+        file.flush()
+        try:
+            return read(file.name, reading).learn
+        except InputError as error:
+            raise InputError(str(error).replace(repr(file.name), "standard input")) from None
 
 
 Thousands = Annotated[

@@ -15,6 +15,7 @@ from ckcv_ray.tables.columns.parse import decode
 from ckcv_ray.tables.named import is_named
 from ckcv_ray.tables.target import is_text
 
+PROBABILITY = "probability_"  # begins the name of the column of a class
 WRITTEN = ("row", "prediction", "member", "score", "share", "referred")  # columns of predictions
 PREDICTIONS = "a file of predictions"
 LONGEST_HEADER = 1 << 16

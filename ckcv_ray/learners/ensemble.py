@@ -14,9 +14,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ckcv_ray.core.arrays import Classes
+from ckcv_ray.core.arrays import Classes, Values
 from ckcv_ray.core.draws import draw_members, seed_members
 from ckcv_ray.core.measures import Measure
+from ckcv_ray.core.scores import Output
 from ckcv_ray.errors import RunError
 from ckcv_ray.learners.base import Learner, Model
 from ckcv_ray.tables.target import Rows, unify_zeros
@@ -140,6 +141,22 @@ class Ensemble:
         """Classify every row with the only member, which belongs to no split: there is no share."""
         of_member = self._by(X, np.zeros(len(X), dtype=np.int64))
         return of_member._replace(member=np.full(len(X), -1), share=np.full(len(X), np.nan))
+
+    def probabilities(self, X: Rows, member: NDArray[np.int64]) -> Values | None:
+        """Return the probability of each class for every row, (rows, n_classes); None if a model has none.
+
+        Args:
+            X: rows (rows, d).
+            member: the position of the member whose probabilities are taken for each row, as in
+                ``Prediction``; -1 for the mean of all members.
+        """
+        needs = frozenset({Output.PROBABILITY})
+        found = [of_all.model.predict_outputs(X, needs).probability for of_all in self.members]
+        known = [probability for probability in found if probability is not None]
+        if len(known) < len(found):
+            return None
+        mean = sum(known[1:], known[0]) / len(known)
+        return np.where(member[:, None] < 0, mean, np.array(known)[member, np.arange(len(X))])
 
     def error_rates(self, X: Rows, y: Classes) -> tuple[float, float]:
         """Return the mean error of the members on X [rows, d], y [rows] (the expected error of a random
