@@ -1,4 +1,5 @@
-"""Command line: run, plan, status, list, new, verify, predict, evaluate, report.
+"""Command line: run, plan, status, list, new, verify, predict, export, evaluate,
+report.
 
 Results go to standard output, messages to standard error. Exit codes: 0 done; 1 verification found
 differences or could not compute something, or a run could not finish; 2 bad input; 3 finished with failed
@@ -39,6 +40,10 @@ COMMANDS = {  # by name: the module that has it (and its function if it is calle
     "predict": (
         "predict",
         "Classify rows, or predict numbers, with what a finished run or evaluation has fitted.",
+    ),
+    "export": (
+        "export",
+        "Write a single model of a finished run or evaluation as a file for other programs.",
     ),
     "evaluate": (
         "evaluate",

@@ -87,7 +87,8 @@ def test_a_learner_without_probabilities_is_refused(ckcv: Command, cases: Path) 
     code, shown, messages = ckcv("predict", "svm", "cases.csv", "--probabilities")
     assert (code, shown) == (2, "")
     assert messages == (
-        "ckcv: probabilities: the learner svm has none: choose one such as linear or forest, or leave them out\n"
+        "ckcv: probabilities: the learner svm has none: choose one such as linear or forest, or leave "
+        "them out\n"
     )
     code, _, messages = ckcv("predict", "svm", "cases.csv", "--probabilities", "--keep", "probability_x")
     assert code == 2
