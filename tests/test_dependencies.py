@@ -48,7 +48,9 @@ WANTED = [
     ),
 ]
 EXTRAS = PROJECT["project"]["optional-dependencies"]
-NIGHTLY = {Requirement(wanted).name for name in ("boosting", "docx", "onnx", "smote") for wanted in EXTRAS[name]}
+NIGHTLY = {
+    Requirement(wanted).name for name in ("boosting", "docx", "onnx", "smote") for wanted in EXTRAS[name]
+}
 FREE = NIGHTLY - {"lightgbm"}  # which only tests of the night need
 
 

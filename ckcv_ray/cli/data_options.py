@@ -28,7 +28,7 @@ SOURCES = (
 )
 
 COLUMNS = "Columns"
-CHUNK_BYTES = 1 << 20
+STDIN_BYTES = 1 << 20
 
 
 def check_source(source: str | None) -> str | None:
@@ -100,7 +100,7 @@ def _read_stdin(reading: Reading) -> pa.Table:
         InputError: it cannot be read.
     """
     with NamedTemporaryFile(suffix=".csv") as file:
-        while (content := sys.stdin.buffer.read(CHUNK_BYTES)) and file.tell() <= MOST_TABLE_BYTES:
+        while (content := sys.stdin.buffer.read(STDIN_BYTES)) and file.tell() <= MOST_TABLE_BYTES:
             file.write(content)
         file.flush()
         try:

@@ -1,7 +1,7 @@
 """How a command speaks of its options: in the panels of ``--help``, and in messages."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -39,21 +39,25 @@ class Command(TyperCommand):
         try:
             yield
         except (InputError, StoreError) as error:
-            error.args = (name_options(str(error), {p.name: p.opts[0] for p in self.params}),)
+            flags = {p.name for p in self.params if getattr(p, "is_flag", False)}
+            error.args = (name_options(str(error), {p.name: p.opts[0] for p in self.params}, flags),)
             raise
 
 
-def name_options(message: str, options: Mapping[str, str]) -> str:
+def name_options(message: str, options: Mapping[str, str], flags: Container[str] = ()) -> str:
     """Return a message in which arguments of functions, such as k=3, are named as options: --k 3.
 
     Args:
         message: of an error.
         options: the option of each argument.
+        flags: the arguments whose option has no value, so that exhaustive=True is --exhaustive.
     """
     names = "|".join(map(re.escape, options))
 
     def name_option(found: re.Match[str]) -> str:
-        return options[found[1]] + ("" if found[2] else " ")
+        if found[1] in flags and found[2]:
+            return options[found[1]]
+        return f"{options[found[1]]} {found[2] or ''}"
 
     return re.sub(rf"(?<![\w.:,/='\"-])({names})=(?:(True)\b|(?=\S))", name_option, message)
 

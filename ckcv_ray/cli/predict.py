@@ -29,6 +29,22 @@ from ckcv_ray.tables.task import Task
 from ckcv_ray.validation import MOST, as_path, integer, quote
 
 CALIBRATED = "CalibratedClassifierCV"
+AllowPickle = Annotated[
+    bool,
+    flag(
+        "--allow-pickle",
+        "Load the models of F* from their pickle files instead of Parquet, if their SHA-256 matches the "
+        "manifest. Unpickling can run any code: use it only for runs of your own.",
+    ),
+]
+Refer = Annotated[
+    bool,
+    flag(
+        "--refer",
+        "Mark the rows to refer to a person, on which the certified model and the one fitted on all rows "
+        "differ, in a column referred, and say what is proven of the others.",
+    ),
+]
 
 
 def choose_rule(
@@ -121,6 +137,10 @@ def choose_output(
             "@, a tab or a carriage return.",
         ),
     ] = False,
+    probabilities: Annotated[
+        bool,
+        flag("--probabilities", "Write the probability of each class too; nothing is proven of it."),
+    ] = False,
 ) -> Output:
     """Return where predictions are written.
 
@@ -133,7 +153,7 @@ def choose_output(
         raise InputError(f"out={str(out)!r}: the name has to end in .csv or .parquet")
     if csv_safe and out is not None and out.suffix == ".parquet":
         raise InputError(f"csv_safe is for CSV files, and out={str(out)!r} is not one: leave one of them out")
-    return Output(out, csv_safe)
+    return Output(out, csv_safe, probabilities)
 
 
 class Table(NamedTuple):
@@ -168,29 +188,11 @@ def predict(
             "--keep", "--id", help="Column to write as well, such as the one that names the rows: patient."
         ),
     ] = None,
-    probabilities: Annotated[
-        bool,
-        flag("--probabilities", "Write the probability of each class too; nothing is proven of it."),
-    ] = False,
     strict: Annotated[
         bool, flag("--strict", "Refuse the whole file if a row cannot be judged, instead of marking it.")
     ] = False,
-    allow_pickle: Annotated[
-        bool,
-        flag(
-            "--allow-pickle",
-            "Load the models of F* from their pickle files instead of Parquet, if their SHA-256 matches the "
-            "manifest. Unpickling can run any code: use it only for runs of your own.",
-        ),
-    ] = False,
-    refer: Annotated[
-        bool,
-        flag(
-            "--refer",
-            "Mark the rows to refer to a person, on which the certified model and the one fitted on all rows "
-            "differ, in a column referred, and say what is proven of the others.",
-        ),
-    ] = False,
+    allow_pickle: AllowPickle = False,
+    refer: Refer = False,
 ) -> None:
     """Classify rows, or predict numbers, with what a finished run or evaluation has fitted.
 
@@ -209,9 +211,9 @@ def predict(
     Columns written: row (counted from 1), prediction (the original label), member (the split it was fitted
     on; empty for the majority, and for a model of no split), score (of that model), share (of F* that agrees;
     empty for a model of no split), with --refer referred (true or false), and with --probabilities a column
-    probability_LABEL for each class. In CSV, control characters in
-    labels are escaped: a newline becomes a backslash and an n, and backslashes are then doubled. Of a named
-    set with test rows, only those are classified.
+    probability_LABEL for each class. In CSV, control characters in labels are escaped: a newline becomes a
+    backslash and an n, and backslashes are then doubled. Of a named set with test rows, only those are
+    classified.
     """
     if refer and choice[0].startswith("nested"):
         raise InputError("refer and nested exclude each other: choose one of them")
@@ -220,12 +222,10 @@ def predict(
     table, rule = _read_table(result.task, source, reading, thousands, keep, strict), result.rule(*choice)
     predicted = result.classify(table.X, rule)
     referred = result.refer(table.X, rule) if refer else None
-    shares = result.probabilities(table.X, rule, predicted) if probabilities else None
+    shares = result.probabilities(table.X, rule, predicted) if output.probabilities else None
     output.write(_tabulate(result.task, table, predicted, referred, shares), RunFolder(folder))
-    if _draws_members(rule) and not rule.repeats:
-        say("drawn: a member for each row, others in every call; --vote gives the same in every call")
     _say_proven(result, rule, referred)
-    if probabilities:
+    if output.probabilities:
         _say_calibration(result)
     _say_rows(table, result.task)
     _say_conditions(result, rule)
@@ -279,7 +279,9 @@ def _tabulate(
 
 
 def _say_proven(result: Result, rule: Rule, referred: NDArray[np.bool_] | None) -> None:
-    """Say what is proven for predictions by a rule, and of those that are not referred."""
+    """Say whether members are drawn, what is proven for a rule, and of the rows that are not referred."""
+    if _draws_members(rule) and not rule.repeats:
+        say("drawn: a member for each row, others in every call; --vote gives the same in every call")
     say(result.claim_for(rule))
     if referred is not None:
         say(f"{int(referred.sum())} of {len(referred)} rows {result.claim_for_referral(rule)}")

@@ -29,10 +29,12 @@ class Output(NamedTuple):
     Attributes:
         path: a file; None for standard output, as CSV.
         safe: whether cells that a spreadsheet would execute are escaped.
+        probabilities: whether there is a column with the probability of each class.
     """
 
     path: Path | None
     safe: bool
+    probabilities: bool = False
 
     def check(self, folder: RunFolder, source: str) -> None:
         """Raise InputError if predictions of a source cannot be written to the file, before they are made."""

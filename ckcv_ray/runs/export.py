@@ -18,7 +18,7 @@ from ckcv_ray.tables.target import Rows
 from ckcv_ray.validation import as_path, check_choice
 
 FORMATS = ("skops", "onnx", "pmml")
-INSTALL = "pip install 'ckcv-ray[onnx]'"
+ONNX_INSTALL = "pip install 'ckcv-ray[onnx]'"
 PMML = (
     "to=pmml: files in PMML are written by sklearn2pmml, which needs Java: export to skops, and give the "
     "estimator that skops.io.load reads to sklearn2pmml"
@@ -126,7 +126,7 @@ def _write_onnx(estimator: Any, d: int) -> tuple[bytes, Predictor]:
         from onnxruntime import InferenceSession
         from skl2onnx import to_onnx
     except ImportError as error:
-        raise InputError(f"to=onnx needs {error.name}, which is not installed: {INSTALL}") from None
+        raise InputError(f"to=onnx needs {error.name}, which is not installed: {ONNX_INSTALL}") from None
     refused = f"skl2onnx cannot write {type(estimator).__name__}: export to skops"
     with convert_errors(InputError, refused), catch_warnings():
         simplefilter("ignore")  # it reads attributes that scikit-learn deprecates

@@ -88,11 +88,12 @@ def test_a_message_names_options_as_they_are_given() -> None:
     for argument, option in (
         ("n_splits=3 is too few", "--n-splits 3 is too few"),
         ("leave out exhaustive=True, or k=5", "leave out --exhaustive, or --k 5"),
+        ("k=True is no number", "--k True is no number"),
         ("exhaustive=True requires k=3", "--exhaustive requires --k 3"),
         ("row_id='x' is no column", "--id 'x' is no column"),
         ("costs=k=1 and 'k=2', svm.k=3 and --k=4", "costs=k=1 and 'k=2', svm.k=3 and --k=4"),
     ):
-        assert name_options(argument, options) == option
+        assert name_options(argument, options, {"exhaustive"}) == option
 
 
 @pytest.mark.parametrize(
