@@ -142,8 +142,8 @@ class Ensemble:
         of_member = self._by(X, np.zeros(len(X), dtype=np.int64))
         return of_member._replace(member=np.full(len(X), -1), share=np.full(len(X), np.nan))
 
-    def probabilities(self, X: Rows, member: NDArray[np.int64]) -> Values | None:
-        """Return the probability of each class for every row, (rows, n_classes); None if a model has none.
+    def probabilities(self, X: Rows, member: NDArray[np.int64]) -> Values:
+        """Return the probability of each class for every row, (rows, n_classes), by models that have them.
 
         Args:
             X: rows (rows, d).
@@ -151,12 +151,8 @@ class Ensemble:
                 ``Prediction``; -1 for the mean of all members.
         """
         needs = frozenset({Output.PROBABILITY})
-        found = [of_all.model.predict_outputs(X, needs).probability for of_all in self.members]
-        known = [probability for probability in found if probability is not None]
-        if len(known) < len(found):
-            return None
-        mean = sum(known[1:], known[0]) / len(known)
-        return np.where(member[:, None] < 0, mean, np.array(known)[member, np.arange(len(X))])
+        found = np.array([known.model.predict_outputs(X, needs).probability for known in self.members])
+        return np.where(member[:, None] < 0, found.mean(axis=0), found[member, np.arange(len(X))])
 
     def error_rates(self, X: Rows, y: Classes) -> tuple[float, float]:
         """Return the mean error of the members on X [rows, d], y [rows] (the expected error of a random

@@ -190,9 +190,7 @@ class Result(ResultValues):
                 "or leave them out"
             )
         models = Ensemble(self.full.members) if self.full is not None else rule.ensemble(self.models)
-        found = models.probabilities(rows, predicted.member)
-        assert found is not None, f"{learner.name} declares probabilities"
-        return found
+        return models.probabilities(rows, predicted.member)
 
     @property
     def learner(self) -> Learner:

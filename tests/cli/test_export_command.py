@@ -1,7 +1,9 @@
 """Command export: one model as a file that predicts what the model predicts."""
 
+import sys
 import warnings
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -120,7 +122,7 @@ def test_what_is_no_single_model_or_is_encoded_is_refused(ckcv: Command, cases: 
 def test_without_the_packages_onnx_says_what_to_install(
     ckcv: Command, cases: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "onnxruntime", None)
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
     assert ckcv("run", "cases.csv", *STUDY, *SVM, "--certify", "holdout", "--out", "held")[0] == 0
     code, _, messages = ckcv("export", "held", "--to", "onnx", "--out", "x")
     assert code == 2
@@ -140,6 +142,40 @@ def test_a_file_that_predicts_otherwise_is_not_written(
     assert not (cases / "x").exists()
     with pytest.raises(InputError, match="to='odd' is not known"):
         exporting.export(load("held"), "odd", cases / "x")
+
+
+def test_a_file_of_onnx_is_compared_by_its_runtime_in_single_precision(
+    ckcv: Command, cases: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By stand-ins for both packages, which only nights have."""
+    written: list[Any] = []
+
+    class Session:
+        def __init__(self, content: bytes, providers: list[str]) -> None:
+            assert content == b"model"
+
+        def get_inputs(self) -> list[SimpleNamespace]:
+            return [SimpleNamespace(name="X")]
+
+        def run(self, names: None, given: dict[str, Any]) -> list[Any]:
+            assert given["X"].dtype == np.float32
+            return [written[-1].predict(given["X"].astype(float))]
+
+    def to_onnx(estimator: Any, rows: Any) -> SimpleNamespace:
+        written.append(estimator)
+        if len(written) > 1:
+            raise RuntimeError("no converter\nis known")
+        return SimpleNamespace(SerializeToString=lambda: b"model")
+
+    monkeypatch.setitem(sys.modules, "onnxruntime", SimpleNamespace(InferenceSession=Session))
+    monkeypatch.setitem(sys.modules, "skl2onnx", SimpleNamespace(to_onnx=to_onnx))
+    assert ckcv("run", "cases.csv", *STUDY, *SVM, "--certify", "holdout", "--out", "held")[0] == 0
+    code, _, messages = ckcv("export", "held", "--to", "onnx", "--out", "model.onnx")
+    assert (code, (cases / "model.onnx").read_bytes()) == (0, b"model")
+    assert "as the model: 100.00 % of 10,000 rows" in messages
+    code, _, messages = ckcv("export", "held", "--to", "onnx", "--out", "other.onnx")
+    assert code == 2
+    assert messages == "ckcv: skl2onnx cannot write Pipeline: export to skops: no converter\n"
 
 
 @pytest.mark.night
