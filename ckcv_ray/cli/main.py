@@ -51,7 +51,7 @@ COMMANDS = {  # by name: the module that has it (and its function if it is calle
     ),
     "report": (
         "report",
-        "Write an HTML report of a finished run: claims, figures, tables, cost, environment.",
+        "Write an HTML report of a finished run, or the form of a reporting guideline; sign the run.",
     ),
 }
 

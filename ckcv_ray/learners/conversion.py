@@ -11,7 +11,6 @@ from ckcv_ray.errors import InputError
 from ckcv_ray.learners.choice import ChosenModel
 from ckcv_ray.learners.encoding.learner import EncodedModel
 from ckcv_ray.learners.sklearn.model import FittedEstimator
-from ckcv_ray.learners.svm.model import SVMModel
 
 
 def convert_model(model: Any) -> Any:
@@ -22,6 +21,8 @@ def convert_model(model: Any) -> Any:
     Raises:
         InputError: there is none, and it is said why.
     """
+    from ckcv_ray.learners.svm.model import SVMModel  # imports numba
+
     if isinstance(model, ChosenModel):
         return convert_model(model.model)
     if isinstance(model, EncodedModel):
@@ -39,7 +40,7 @@ def convert_model(model: Any) -> Any:
     )
 
 
-def _convert_svm(model: SVMModel) -> Any:
+def _convert_svm(model: Any) -> Any:
     """Return a scaling and an SVC with what a fit would have set, the first class's support vectors first."""
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
