@@ -5,7 +5,7 @@ Every check of an argument raises an InputError that gives the argument's name, 
 
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
 from functools import cache
 from itertools import islice
@@ -88,10 +88,19 @@ def check_choice(name: str, value: object, allowed: Iterable[str]) -> str:
     return value
 
 
-def suggest(value: object, names: Iterable[str]) -> str:
-    """Return the end of a message that offers the name nearest to a value; empty if none is near."""
-    near = get_close_matches(value, tuple(names), n=1) if isinstance(value, str) else []
-    return f"; did you mean {near[0]}?" if near else ""
+def suggest(value: object, names: Iterable[str], show: Callable[[str], str] = str) -> str:
+    """Return the end of a message that offers the name nearest to a value; empty if none is near.
+
+    Args:
+        value: what was given.
+        names: what could have been meant; upper and lower case are alike.
+        show: formats the name; ``quote`` for names that are data.
+    """
+    if not isinstance(value, str):
+        return ""
+    folded = {name.casefold(): name for name in reversed(tuple(names))}
+    near = get_close_matches(value.casefold(), folded, n=1)
+    return f"; did you mean {show(folded[near[0]])}?" if near else ""
 
 
 def sequence(

@@ -48,7 +48,9 @@ WANTED = [
     ),
 ]
 EXTRAS = PROJECT["project"]["optional-dependencies"]
-NIGHTLY = {Requirement(wanted).name for name in ("boosting", "docx", "smote") for wanted in EXTRAS[name]}
+NIGHTLY = {
+    Requirement(wanted).name for name in ("boosting", "docx", "onnx", "smote") for wanted in EXTRAS[name]
+}
 PDF = {Requirement(wanted).name for wanted in EXTRAS["pdf"]}
 FREE = (NIGHTLY - {"lightgbm"}) | PDF  # which only tests of the night need, or none
 

@@ -1,7 +1,9 @@
 """Options that say what is learned from: files, columns and what they are."""
 
+import sys
 from csv import reader
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import Annotated, NamedTuple
 
 import pyarrow as pa
@@ -13,6 +15,7 @@ from ckcv_ray.errors import InputError, pluralize
 from ckcv_ray.tables.columns.types import DeclaredTypes
 from ckcv_ray.tables.named import Columns, is_named
 from ckcv_ray.tables.readers.files import AS_IT_IS, SUFFIXES, Reading, check_file, check_place, find_suffix
+from ckcv_ray.tables.readers.limits import MOST_TABLE_BYTES
 from ckcv_ray.tables.readers.lines import LinesLeftOut
 from ckcv_ray.tables.roles import Roles
 from ckcv_ray.tables.spellings import ANSWERS
@@ -20,12 +23,12 @@ from ckcv_ray.tables.task import Task, TestRows, make_test_rows, read
 from ckcv_ray.validation import as_path, check_choice, quote
 
 SOURCES = (
-    "File with one row per example: .csv, .tsv, .txt or .dat (also .gz, .bz2, .zst), .parquet, .feather, "
-    ".xlsx, .npz (arrays X and y) or .svmlight. Or a named "
-    "set: sklearn:breast_cancer, twonorm:400:0 (400 rows, seed 0), ringnorm:400:0, waveform:400:0."
+    "Table: .csv, .tsv, .txt or .dat (also .gz, .bz2, .zst), .parquet, .feather, .xlsx, .npz (arrays X and "
+    "y) or .svmlight. Or a named set: sklearn:breast_cancer, twonorm:400:0, ringnorm:400:0, waveform:400:0."
 )
 
 COLUMNS = "Columns"
+STDIN_BYTES = 1 << 20
 
 
 def check_source(source: str | None) -> str | None:
@@ -61,9 +64,7 @@ def make_reading(
     separator: Annotated[
         str | None,
         make_option(
-            "What separates the columns of text tables, such as ;. A space is any number of them.",
-            "found",
-            panel=COLUMNS,
+            "What separates columns of text, such as ;. A space is any number.", "found", panel=COLUMNS
         ),
     ] = None,
     sheet: Annotated[
@@ -86,14 +87,32 @@ def make_reading(
 
 def read_new_rows(source: str, reading: Reading = AS_IT_IS) -> pa.Table:
     """Read rows to predict or to measure on: the test rows of a named set if it has any, else all."""
+    if source == "-":
+        return _read_stdin(reading)
     columns = read(source, reading)
     return columns.learn if columns.test is None else columns.test
+
+
+def _read_stdin(reading: Reading) -> pa.Table:
+    """Read a table of text from standard input.
+
+    Raises:
+        InputError: it cannot be read.
+    """
+    with NamedTemporaryFile(suffix=".csv") as file:
+        while (content := sys.stdin.buffer.read(STDIN_BYTES)) and file.tell() <= MOST_TABLE_BYTES:
+            file.write(content)
+        file.flush()
+        try:
+            return read(file.name, reading).learn
+        except InputError as error:
+            raise InputError(str(error).replace(repr(file.name), "standard input")) from None
 
 
 Thousands = Annotated[
     str | None,
     make_option(
-        "Mark between thousands, a comma or a point, where a number such as 6,732 does not tell.",
+        "Mark between thousands: a comma or a point.",
         "as the numbers tell",
         panel=COLUMNS,
         check=check_thousands,
@@ -104,12 +123,12 @@ Thousands = Annotated[
 def declare_types(
     categorical: Annotated[
         str | None,
-        make_option("Columns of categories although they hold numbers, such as ward.", panel=COLUMNS),
+        make_option("Columns of numbers that are categories, such as ward.", panel=COLUMNS),
     ] = None,
     numeric: Annotated[
         str | None,
         make_option(
-            "Columns of numbers although some cells hold text, which are then gaps, such as dose.",
+            "Columns of numbers in which text is a gap, such as dose.",
             panel=COLUMNS,
         ),
     ] = None,
@@ -118,8 +137,7 @@ def declare_types(
     labels: Annotated[
         str | None,
         make_option(
-            "What labels are that differ in case or spaces alone, or are one number (01, 1): join for one "
-            "class, apart for several.",
+            "Labels that differ in case or spaces, or are one number (01, 1): join or apart.",
             "asked where there are any",
             panel=COLUMNS,
         ),
@@ -162,9 +180,7 @@ def choose_columns(
     asked: DeclaredTypes,
     reading: Reading,
     source: DataSource,
-    target: Annotated[
-        str | None, make_option("Column to predict, such as outcome.", "target, y, label or class")
-    ] = None,
+    target: Annotated[str | None, make_option("Column to predict.", "target, y, label or class")] = None,
     features: Annotated[
         str | None, make_option("Columns to learn from, such as age,dose.", "all others")
     ] = None,
@@ -172,25 +188,21 @@ def choose_columns(
     group: Annotated[
         str | None,
         make_option(
-            "Column that says which rows belong together, such as patient: they stay together in every "
-            "split, and bounds are about a new patient's rows. It is not learned from.",
+            "Column that says which rows belong together, such as patient: bounds are about a new patient.",
             "rows are independent",
         ),
     ] = None,
     weight: Annotated[
         str | None,
         make_option(
-            "Column of positive numbers that says what each row weighs in fits; scores and bounds are of "
-            "unweighted rows. It is not learned from.",
-            "all rows weigh the same",
+            "Column of weights of rows in fits.",
+            "all are the same",
             panel=COLUMNS,
         ),
     ] = None,
     row_id: Annotated[
         str | None,
-        typer.Option(
-            "--id", help="Column that names the rows. It is not learned from.", rich_help_panel=COLUMNS
-        ),
+        typer.Option("--id", help="Column that names the rows; not learned from.", rich_help_panel=COLUMNS),
     ] = None,
 ) -> Chosen:
     """Read columns, and which of them are what, from options.
@@ -235,18 +247,17 @@ def choose_data(
     test: Annotated[
         str | None,
         make_option(
-            "Rows to measure the finished ensemble on: a file such as new.csv, or a named set, of which the "
-            "test rows are taken.",
+            "Rows to measure the finished ensemble on: a table or a named set.",
             "the test rows of a named set",
+            panel="Certificate",
             check=check_source,
         ),
     ] = None,
     unlabelled: Annotated[
         str | None,
         make_option(
-            "Rows without labels, such as new.csv: with --certify holdout they certify the model fitted on "
-            "all rows, by how often it differs from the one certified. Of the file of the data itself, those "
-            "that --drop-unlabelled leaves out.",
+            "Rows without labels: with --certify holdout they certify the model fitted on all rows. Of the "
+            "file of the data itself, those that --drop-unlabelled leaves out.",
             panel="Certificate",
             check=check_source,
         ),

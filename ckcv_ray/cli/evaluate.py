@@ -10,7 +10,9 @@ from ckcv_ray.cli.output import console
 from ckcv_ray.cli.signals import say_what_is_saved
 from ckcv_ray.cli.study_options import make_procedure
 from ckcv_ray.cli.supervise import require_supervision
+from ckcv_ray.runs.load import is_finished
 from ckcv_ray.runs.run import assess
+from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.study import Execution, Problem, Study
 
 
@@ -43,7 +45,9 @@ def evaluate(
     """
     require_supervision(study.learner, execution.fit_timeout)
     task = chosen.task(study.predicts_numbers, allow_singletons=True)
-    folder = choose_folder(out, task.source, "scores", Problem.of(study, task).run_id)
+    problem = Problem.of(study, task)
+    folder = choose_folder(out, task.source, "scores", problem.run_id)
+    is_finished(problem, RunFolder(folder))  # refuses a folder of something else before columns are shown
     say_environment(folder)
     say_columns(task)
     with say_what_is_saved(folder) as signals, signals, Display(console) as display:

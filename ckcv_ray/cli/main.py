@@ -1,4 +1,5 @@
-"""Command line: run, plan, status, verify, predict, evaluate, report.
+"""Command line: run, plan, status, list, new, verify, predict, export, evaluate,
+report.
 
 Results go to standard output, messages to standard error. Exit codes: 0 done; 1 verification found
 differences or could not compute something, or a run could not finish; 2 bad input; 3 finished with failed
@@ -16,13 +17,22 @@ from typer.core import TyperGroup
 
 from ckcv_ray.cli.exits import SupervisedError, exit_by_code
 from ckcv_ray.cli.output import Messages, open_closed_streams, say, show_warning
+from ckcv_ray.cli.panels import Command, hide_types
 from ckcv_ray.errors import plain
 from ckcv_ray.version import VERSION
 
-COMMANDS = {  # by name: the module that has it, and the first line of its help
+COMMANDS = {  # by name: the module that has it (and its function if it is called otherwise), and its help
     "run": ("run", "Select hyperparameters and k on labelled rows, bound the error, and write a run folder."),
     "plan": ("run", "Estimate the evaluations, memory and time that a study needs, without running it."),
     "status": ("run", "Show the result of a finished run, or the progress of an unfinished one."),
+    "list": (
+        "listing:list_folders",
+        "List the run folders in a folder and below it: what they are about, and what may be quoted.",
+    ),
+    "new": (
+        "new",
+        "Write a study file for a table, with every option that matters, its default and what it means.",
+    ),
     "verify": (
         "verify",
         "Check a finished run, and report what was recomputed and what was taken on trust.",
@@ -31,19 +41,27 @@ COMMANDS = {  # by name: the module that has it, and the first line of its help
         "predict",
         "Classify rows, or predict numbers, with what a finished run or evaluation has fitted.",
     ),
+    "export": (
+        "export",
+        "Write a single model of a finished run or evaluation as a file for other programs.",
+    ),
     "evaluate": (
         "evaluate",
         "Score learners by a usual procedure of cross validation, without a certificate.",
     ),
     "report": (
         "report",
-        "Write an HTML report of a finished run: claims, figures, tables, cost, environment.",
+        "Write an HTML report of a finished run, or the form of a reporting guideline; sign the run.",
     ),
 }
 
 
 class Commands(TyperGroup):
     """The commands of ckcv, each imported when it runs or shows its help, and not to list them all."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return the options of ckcv itself; see ``TyperGroup``."""
+        return hide_types(super().get_params(ctx))
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
         """Return the command that is named, imported, and its arguments; see ``TyperGroup``."""
@@ -55,7 +73,6 @@ app = typer.Typer(
     name="ckcv",
     cls=Commands,
     no_args_is_help=True,
-    add_completion=False,
     rich_markup_mode="markdown",
     help="""Model selection with a certificate.
 
@@ -63,12 +80,13 @@ Selects the hyperparameters of a classifier (C and gamma of an SVM) and the numb
 minimising an upper bound on the error. The result is F*, an ensemble of classifiers, and a certificate: what
 is proven about its error on new rows. Everything is kept in a run folder.
 
+    ckcv new patients.csv --target outcome
     ckcv plan patients.csv --target outcome
-    ckcv run patients.csv --target outcome --out runs/patients
-    ckcv predict runs/patients new.csv
-    ckcv verify runs/patients
-    ckcv report runs/patients
-    ckcv evaluate patients.csv --target outcome --learner forest --resampling kfold:10 --out runs/scores
+    ckcv run patients.csv --target outcome
+    ckcv predict patients_run new.csv
+    ckcv verify patients_run
+    ckcv report patients_run
+    ckcv evaluate patients.csv --target outcome --learner forest --resampling kfold:10
 
 Run any command with --help to see its options.
 
@@ -110,9 +128,11 @@ def load_command(name: str) -> Any:
 
     for broken in register_installed():
         say(plain(broken))
-    module, _ = COMMANDS[name]
+    module, _, function = COMMANDS[name][0].partition(":")
     alone = typer.Typer(add_completion=False, rich_markup_mode=app.rich_markup_mode)
-    alone.command(name)(contain_command(getattr(import_module(f"ckcv_ray.cli.{module}"), name)))
+    alone.command(name, cls=Command)(
+        contain_command(getattr(import_module(f"ckcv_ray.cli.{module}"), function or name))
+    )
     return typer.main.get_command(alone)
 
 
@@ -143,7 +163,7 @@ def _run_command(arguments: list[str]) -> float | None:
         arguments = complete(arguments, "--refit", "1")
     try:
         with exit_by_code():
-            app(arguments)
+            app(arguments, prog_name="ckcv")
     except SupervisedError as asked:
         return asked.fit_timeout
     return None

@@ -25,24 +25,29 @@ def say_columns(task: Task, held: int = 0) -> None:
         task: the rows to look at.
         held: how many others are held out, and must not be looked at before they certify.
     """
-    for sentence in list_row_numbers(task):
-        say(sentence)
+    for line in (*list_row_numbers(task), *describe_columns(task, held)):
+        say(line)
+
+
+def describe_columns(task: Task, held: int = 0) -> list[str]:
+    """Return the lines that ``say_columns`` prints; of a named set or a very large table none."""
     if is_named(task.source) or task.X.size > MOST_SURVEYED:
-        return
+        return []
     columns = survey(task)
     if not columns:
-        return
+        return []
     shown = columns[:MOST_SHOWN_COLUMNS]
     width = max(len("column"), *(len(column.name) for column in shown))
     width = min(width, LONGEST_NAME)
-    say(f"{'column':<{width}}  {'kind':<8}  {'missing':>8}  {'distinct':>8}")
+    lines = [f"{'column':<{width}}  {'kind':<8}  {'missing':>8}  {'distinct':>8}"]
     for column in shown:
         figures = f"{column.kind:<8}  {column.missing:>8,}  {column.distinct:>8,}"
-        say(f"{plain(column.name)[:width]:<{width}}  {figures}  {column.note}".rstrip())
+        lines.append(f"{plain(column.name)[:width]:<{width}}  {figures}  {plain(column.note)}".rstrip())
     if more := len(columns) - len(shown):
-        say(f"and {pluralize(more, 'column')} more")
+        lines.append(f"and {pluralize(more, 'column')} more")
     if held:
-        say(f"(of the {pluralize(task.n, 'row')} to learn from: nobody looks at those held out)")
+        lines.append(f"(of the {pluralize(task.n, 'row')} to learn from: nobody looks at those held out)")
+    return lines
 
 
 def say_environment(folder: Path) -> None:

@@ -11,6 +11,7 @@ from typing import Annotated, Any, TypeVar
 
 import typer
 
+from ckcv_ray.engine.address import reach
 from ckcv_ray.engine.backend import choose_backend
 from ckcv_ray.errors import InputError, StoreError
 from ckcv_ray.storage.folder import RunFolder
@@ -32,9 +33,8 @@ def make_option(
     hidden: bool = False,
 ) -> Any:
     """Declare an option whose default is set elsewhere and shown as ``default``; ``check`` refuses values."""
-    return typer.Option(
-        help=text, show_default=default or False, rich_help_panel=panel, callback=check, hidden=hidden
-    )
+    shown = f"{text} [default: {default}]" if default else text
+    return typer.Option(help=shown, show_default=False, rich_help_panel=panel, callback=check, hidden=hidden)
 
 
 def flag(name: str, text: str, panel: str | None = None) -> Any:
@@ -44,7 +44,7 @@ def flag(name: str, text: str, panel: str | None = None) -> Any:
 
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print the result as one JSON object.")]
 DetailsFlag = Annotated[
-    bool, typer.Option("--details", help="Print every figure and every claim after what may be quoted.")
+    bool, typer.Option("--details", help="Print every figure and claim after what may be quoted.")
 ]
 Folder = Annotated[
     Path, typer.Argument(metavar="FOLDER", help="Run folder, such as runs/patients.", show_default=False)
@@ -52,9 +52,9 @@ Folder = Annotated[
 OutFolder = Annotated[
     Path | None,
     make_option(
-        "Folder to create or resume, such as runs/patients.",
+        "Folder to create or resume.",
         "named after the table",
-        check=lambda out: out if out is None else check_out(out),
+        check=lambda out: out if out is None else check_run_place(out),
     ),
 ]
 
@@ -94,27 +94,23 @@ def with_options(
 def make_execution(
     backend: Annotated[
         str,
-        typer.Option(
-            help="Where to compute: serial (one process), ray, or auto (by estimated time).",
-            rich_help_panel="Execution",
-        ),
+        make_option("serial, ray, or auto (by estimated time).", "auto", "Execution"),
     ] = "auto",
     workers: Annotated[
-        int | None, make_option("Number of worker processes, such as 4.", "every CPU", "Execution")
+        int | None, make_option("Number of worker processes.", "every CPU", "Execution")
     ] = None,
     address: Annotated[
         str | None,
         make_option(
-            "Ray cluster to join: host:port, or auto for the one on this machine.",
-            "RAY_ADDRESS, else a local Ray",
+            "Ray cluster: host:port, or auto.",
+            "RAY_ADDRESS or local",
             "Execution",
         ),
     ] = None,
     fit_timeout: Annotated[
         float | None,
         make_option(
-            "Seconds that one fit may take, such as 60: the worker of a longer one is killed, and the fit is "
-            "recorded as failed. On Ray only.",
+            "Seconds that one fit may take, such as 60, on Ray; a longer one has failed.",
             "no limit",
             "Execution",
         ),
@@ -124,10 +120,12 @@ def make_execution(
 
     Raises:
         InputError: an option is out of its range, does not apply to the backend, or needs Ray, which is not
-            installed.
+            installed; or no cluster answers at the address.
     """
     execution = Execution(backend, workers, address, fit_timeout)
     choose_backend(execution, seconds=0.0)  # refuses what needs Ray before anything is read
+    if address is not None:
+        reach(address)
     return execution
 
 
@@ -182,6 +180,18 @@ def _holds(folder: Path, run_id: str) -> bool:
         identity = RunFolder(folder).identity()
         return identity is not None and identity.run_id == run_id
     return False
+
+
+def check_run_place(out: str | Path) -> Path:
+    """Check the path of a run folder, and that a run can be written there.
+
+    Raises:
+        InputError: it is no local path, or cannot be written.
+        StoreError: there is something else.
+    """
+    path = check_out(out)
+    RunFolder(path).check_place()
+    return path
 
 
 def check_out(out: str | Path) -> Path:

@@ -13,8 +13,8 @@ from ckcv_ray.claims.rules import Rule
 from ckcv_ray.cli.data_options import DataSource, Thousands, make_reading, read_new_rows
 from ckcv_ray.cli.options import Folder, flag, make_option, with_options
 from ckcv_ray.cli.output import say
-from ckcv_ray.cli.predictions import WRITTEN, Output
-from ckcv_ray.core.arrays import Index
+from ckcv_ray.cli.predictions import PROBABILITY, WRITTEN, Output
+from ckcv_ray.core.arrays import Index, Values
 from ckcv_ray.errors import InputError, pluralize
 from ckcv_ray.learners.ensemble import Prediction
 from ckcv_ray.runs.load import load, load_run
@@ -23,9 +23,28 @@ from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.tables.columns.schema import NewRows
 from ckcv_ray.tables.readers.files import HELD, Reading
 from ckcv_ray.tables.repeats import count_known
+from ckcv_ray.tables.roles import check_column
 from ckcv_ray.tables.target import Rows, class_numbers, parse_numbers, rows_with_label, some
 from ckcv_ray.tables.task import Task
 from ckcv_ray.validation import MOST, as_path, integer, quote
+
+CALIBRATED = "CalibratedClassifierCV"
+AllowPickle = Annotated[
+    bool,
+    flag(
+        "--allow-pickle",
+        "Load the models of F* from their pickle files instead of Parquet, if their SHA-256 matches the "
+        "manifest. Unpickling can run any code: use it only for runs of your own.",
+    ),
+]
+Refer = Annotated[
+    bool,
+    flag(
+        "--refer",
+        "Mark the rows to refer to a person, on which the certified model and the one fitted on all rows "
+        "differ, in a column referred, and say what is proven of the others.",
+    ),
+]
 
 
 def choose_rule(
@@ -79,8 +98,7 @@ def choose_rule(
         typer.Option(
             min=0,
             help="Draw a member at random for each row, with this seed; only to repeat a prediction, since "
-            "each call with it draws the same members.",
-            show_default="a new one each time",
+            "each call with it draws the same members. [default: a new one each time]",
         ),
     ] = None,
 ) -> tuple[str, int | None]:
@@ -109,7 +127,7 @@ def choose_rule(
 
 def choose_output(
     out: Annotated[
-        Path | None, make_option("File to write, .csv or .parquet.", "CSV on standard output")
+        Path | None, make_option("File to write, .csv or .parquet, or -.", "CSV on standard output")
     ] = None,
     csv_safe: Annotated[
         bool,
@@ -119,17 +137,23 @@ def choose_output(
             "@, a tab or a carriage return.",
         ),
     ] = False,
+    probabilities: Annotated[
+        bool,
+        flag("--probabilities", "Write the probability of each class too; nothing is proven of it."),
+    ] = False,
 ) -> Output:
     """Return where predictions are written.
 
     Raises:
         InputError: the name of the file has another suffix, or csv_safe is for a file that is not CSV.
     """
+    if str(out) == "-":
+        out = None
     if out is not None and as_path("out", out).suffix not in (".csv", ".parquet"):
         raise InputError(f"out={str(out)!r}: the name has to end in .csv or .parquet")
     if csv_safe and out is not None and out.suffix == ".parquet":
         raise InputError(f"csv_safe is for CSV files, and out={str(out)!r} is not one: leave one of them out")
-    return Output(out, csv_safe)
+    return Output(out, csv_safe, probabilities)
 
 
 class Table(NamedTuple):
@@ -159,27 +183,16 @@ def predict(
     output: Output,
     thousands: Thousands = None,
     keep: Annotated[
-        str | None, make_option("Column to write as well, such as the one that names the rows: id.")
+        str | None,
+        typer.Option(
+            "--keep", "--id", help="Column to write as well, such as the one that names the rows: patient."
+        ),
     ] = None,
     strict: Annotated[
         bool, flag("--strict", "Refuse the whole file if a row cannot be judged, instead of marking it.")
     ] = False,
-    allow_pickle: Annotated[
-        bool,
-        flag(
-            "--allow-pickle",
-            "Load the models of F* from their pickle files instead of Parquet, if their SHA-256 matches the "
-            "manifest. Unpickling can run any code: use it only for runs of your own.",
-        ),
-    ] = False,
-    refer: Annotated[
-        bool,
-        flag(
-            "--refer",
-            "Mark the rows to refer to a person, on which the certified model and the one fitted on all rows "
-            "differ, in a column referred, and say what is proven of the others.",
-        ),
-    ] = False,
+    allow_pickle: AllowPickle = False,
+    refer: Refer = False,
 ) -> None:
     """Classify rows, or predict numbers, with what a finished run or evaluation has fitted.
 
@@ -193,11 +206,14 @@ def predict(
         ckcv predict runs/patients new.csv --vote --out predictions.csv
         ckcv predict runs/certified new.csv --refer --out predictions.csv
 
+    DATA may be - for CSV on standard input.
+
     Columns written: row (counted from 1), prediction (the original label), member (the split it was fitted
     on; empty for the majority, and for a model of no split), score (of that model), share (of F* that agrees;
-    empty for a model of no split), and with --refer referred (true or false). In CSV, control characters in
-    labels are escaped: a newline becomes a backslash and an n, and backslashes are then doubled. Of a named
-    set with test rows, only those are classified.
+    empty for a model of no split), with --refer referred (true or false), and with --probabilities a column
+    probability_LABEL for each class. In CSV, control characters in labels are escaped: a newline becomes a
+    backslash and an n, and backslashes are then doubled. Of a named set with test rows, only those are
+    classified.
     """
     if refer and choice[0].startswith("nested"):
         raise InputError("refer and nested exclude each other: choose one of them")
@@ -206,8 +222,11 @@ def predict(
     table, rule = _read_table(result.task, source, reading, thousands, keep, strict), result.rule(*choice)
     predicted = result.classify(table.X, rule)
     referred = result.refer(table.X, rule) if refer else None
-    output.write(_tabulate(result.task, table, predicted, referred), RunFolder(folder))
+    shares = result.probabilities(table.X, rule, predicted) if output.probabilities else None
+    output.write(_tabulate(result.task, table, predicted, referred, shares), RunFolder(folder))
     _say_proven(result, rule, referred)
+    if output.probabilities:
+        _say_calibration(result)
     _say_rows(table, result.task)
     _say_conditions(result, rule)
     _say_error_rate(result, table, rule, predicted.label, referred)
@@ -233,7 +252,11 @@ def _read_table(
 
 
 def _tabulate(
-    task: Task, table: Table, predicted: Prediction, referred: NDArray[np.bool_] | None
+    task: Task,
+    table: Table,
+    predicted: Prediction,
+    referred: NDArray[np.bool_] | None,
+    probabilities: Values | None = None,
 ) -> pa.Table:
     """Return the table to write, with a row for each row of the data, empty where it could not be judged."""
     columns = {
@@ -244,6 +267,9 @@ def _tabulate(
     }
     if referred is not None:
         columns["referred"] = pa.array(referred)
+    if probabilities is not None:
+        names = [f"{PROBABILITY}{label}" for label in task.classes]
+        columns |= dict(zip(names, map(pa.array, probabilities.T), strict=True))
     place = np.full(table.columns.num_rows, -1)
     place[table.judged] = np.arange(len(table.judged))
     written = pa.table(columns).take(pa.array(place, mask=place < 0))
@@ -253,7 +279,9 @@ def _tabulate(
 
 
 def _say_proven(result: Result, rule: Rule, referred: NDArray[np.bool_] | None) -> None:
-    """Say what is proven for predictions by a rule, and of those that are not referred."""
+    """Say whether members are drawn, what is proven for a rule, and of the rows that are not referred."""
+    if _draws_members(rule) and not rule.repeats:
+        say("drawn: a member for each row, others in every call; --vote gives the same in every call")
     say(result.claim_for(rule))
     if referred is not None:
         say(f"{int(referred.sum())} of {len(referred)} rows {result.claim_for_referral(rule)}")
@@ -278,17 +306,27 @@ def _say_conditions(result: Result, rule: Rule) -> None:
     constant = certificate.describe_nested_constants() if rule.nested else certificate.describe_constants()
     for sentence in [*constant, *certificate.describe_repeats()]:
         say(sentence)
-    if rule.name == "random" and len(rule.splits) != 1:  # of one member nothing is drawn
+    if _draws_members(rule):
         say(f"--seed {rule.seed} repeats these draws")
+
+
+def _draws_members(rule: Rule) -> bool:
+    """Return whether a rule draws a member for each row: of one member nothing is drawn."""
+    return rule.name == "random" and len(rule.splits) != 1
+
+
+def _say_calibration(result: Result) -> None:
+    """Say whose probabilities were written, and whether they are calibrated."""
+    learner = result.learner
+    calibrated = CALIBRATED in str(getattr(learner, "spec", ""))
+    how = "calibrated inside each fit" if calibrated else "not calibrated"
+    say(f"probabilities: as {learner.name} gives them, {how}; nothing is proven of them")
 
 
 def _find_kept(columns: pa.Table, name: str) -> pa.ChunkedArray:
     """Return the column to be written as well."""
-    if name not in columns.column_names:
-        raise InputError(
-            f"there is no column {quote(name)} to keep: the columns are {some(columns.column_names)}"
-        )
-    if name in WRITTEN:
+    check_column(name, columns.column_names, " to keep")
+    if name in WRITTEN or name.startswith(PROBABILITY):
         raise InputError(f"keep={quote(name)} is a column that is written anyway: rename it in the data")
     if held := (columns.schema.field(name).metadata or {}).get(HELD):
         raise InputError(f"column {name!r} holds {held.decode()}, which cannot be kept: leave out --keep")

@@ -15,6 +15,7 @@ from ckcv_ray.tables.columns.parse import decode
 from ckcv_ray.tables.named import is_named
 from ckcv_ray.tables.target import is_text
 
+PROBABILITY = "probability_"  # begins the name of the column of a class
 WRITTEN = ("row", "prediction", "member", "score", "share", "referred")  # columns of predictions
 PREDICTIONS = "a file of predictions"
 LONGEST_HEADER = 1 << 16
@@ -28,10 +29,12 @@ class Output(NamedTuple):
     Attributes:
         path: a file; None for standard output, as CSV.
         safe: whether cells that a spreadsheet would execute are escaped.
+        probabilities: whether there is a column with the probability of each class.
     """
 
     path: Path | None
     safe: bool
+    probabilities: bool = False
 
     def check(self, folder: RunFolder, source: str) -> None:
         """Raise InputError if predictions of a source cannot be written to the file, before they are made."""

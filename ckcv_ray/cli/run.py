@@ -72,10 +72,7 @@ STARTING = dict[str, Any].fromkeys(RUN_FIELDS) | {
 TimeBudget = Annotated[
     str | None,
     make_option(
-        "Time that the run may take, such as 10m or 2h: a short trial turns it into --effort, once; the "
-        "folder goes on with that.",
-        None,
-        "Execution",
+        "Time that the run may take, such as 10m or 2h.",
     ),
 ]
 
@@ -107,27 +104,23 @@ def run(
         typer.Option(
             min=0,
             metavar="N",
-            help="Restart an interrupted or failed run up to N times; implies --yes.",
+            show_default=False,
+            help="Restart a run that stopped up to N times; implies --yes.",
             rich_help_panel="Execution",
         ),
     ] = 0,
     budget: TimeBudget = None,
-    yes: Annotated[
-        bool, flag("--yes", "Do not ask for confirmation before a run of more than an hour.", "Execution")
-    ] = False,
+    yes: Annotated[bool, flag("--yes", "Do not ask before a run of more than an hour.", "Execution")] = False,
     details: DetailsFlag = False,
     as_json: JsonFlag = False,
 ) -> None:
     """Select hyperparameters and k on labelled rows, bound the error, and write a run folder.
 
-    Candidates are all settings of the learner (C and gamma of an SVM) at all numbers of folds k. The winner
-    is refitted on each of its splits; these models are the ensemble F*. The run folder keeps F* and a
-    certificate that says what is proven about its error; a summary is printed.
-
-    Run the same command again to resume an interrupted run, or to print the result of a finished one.
+    The run folder keeps the models and a certificate that says what is proven about their error. The same
+    command resumes an interrupted run, and prints the result of a finished one.
 
         ckcv run patients.csv --target outcome
-        ckcv run patients.csv --target outcome --certify holdout --out runs/certified
+        ckcv run patients.csv --target outcome --certify nested --out runs/certified
         ckcv run twonorm:400:0 --scale none --k 3,4,5,10 --out runs/twonorm
     """
     if resume_until_done:

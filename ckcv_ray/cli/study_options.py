@@ -1,53 +1,50 @@
 """Options of studies, with a certification and without, from the fields of their parts (``core.options``)."""
 
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from importlib.util import find_spec
 from inspect import Parameter, signature
 from pathlib import Path
 from typing import Annotated, Any
-
-import typer
 
 from ckcv_ray.cli.options import flag, make_option
 from ckcv_ray.core.measures import Kind
 from ckcv_ray.core.options import Option, options
 from ckcv_ray.core.resampling.parse import FORMS
 from ckcv_ray.core.scores import SCORE_NAMES
+from ckcv_ray.errors import InputError
 from ckcv_ray.learners import AnyEstimator
+from ckcv_ray.learners.sklearn import BOOSTING
+from ckcv_ray.learners.sklearn.libraries import BOOSTERS
 from ckcv_ray.study import SLOTS, Study, list_options, list_parts, read_toml
 from ckcv_ray.validation import boolean
 
 RESAMPLING = (
-    "How rows are divided. In ckcv run, with a certification: complete (random splits for each k, the "
-    "paper's method) or rotation (the k splits of one shuffle, conventional k-fold cross validation). In "
-    f"ckcv evaluate, without one: {FORMS}; those that are nested select settings inside each training set, "
-    "by --select-by."
+    "How rows are divided: complete (random splits for each k, as in the paper) or rotation (usual k-fold)."
 )
+PROCEDURES = f"How rows are divided: {FORMS}; nested ones select settings inside each training set."
 NUMBERS = {Kind.REGRESSION}
 SLOT_PARTS = {
     "learner": (
-        "Learner to fit: {}; or any other of scikit-learn, such as sklearn.naive_bayes:BernoulliNB. Several, "
-        "such as a,b, are compared with each other; all compares those that suit the size of the table.",
-        "Study",
+        "{}, or any other of scikit-learn as module:Class. Several, as a,b, are compared; all: those that "
+        "suit the table.",
+        None,
     ),
     "resampling": (RESAMPLING, "Study"),
     "criterion": (
-        "What is minimised over the candidates. error: the bound on the error, the paper's. balanced: the "
-        "mean of the bounds on each class's error. cost:sick=10,healthy=1: the bound on a decision's cost. "
-        "mean_error: the share of wrong rows itself, which is no bound.",
+        "What is minimised, a bound on: error, balanced (the mean of each class's error), or "
+        "cost:sick=10,healthy=1 (of a decision); or mean_error, which is no bound.",
         "Study",
     ),
     "search": (
-        "How candidates are compared: {}. race drops a candidate once it is provably beaten: its winner is "
-        "the best of all. budget compares them in rounds within an effort, and says how many it has not "
-        "excluded. auto races where that is cheap by the number of rows and candidates.",
-        "Study",
+        "How candidates are compared: {}. A race finds the best of all; a budget says how many it has not "
+        "excluded.",
+        "Search",
     ),
     "certify": (
-        "Source of the proven bound. auto: holdout if 30 rows or more are held out, else occam. occam: the "
-        "run's own counts; it costs nothing and is always computed. "
-        "holdout: a share of the rows, unused until the end; gives a close bound. nested: the selection is "
-        "repeated in each of several outer splits, and the ensemble of what was selected is certified.",
-        "Certificate",
+        "Where the proven bound comes from: occam (the run's own counts), holdout (rows kept aside), nested "
+        "(outer splits), or auto: holdout if 30 rows or more are held out.",
+        None,
     ),
 }
 
@@ -59,23 +56,52 @@ def make_study(study: Path | None = None, **given: Any) -> Study:
         InputError: an option is unknown, out of its range, or does not apply to the chosen parts.
     """
     values = read_toml(study) if study else {}
+    file_alone = {*_list_names(values)} - {name for name, value in given.items() if value is not None}
     values |= {name: value for name, value in given.items() if value is not None}
-    make = Study.paper if boolean("paper", values.pop("paper", False)) else Study.of
-    return make(**values)
+    try:
+        make = Study.paper if boolean("paper", values.pop("paper", False)) else Study.of
+        return make(**values)
+    except InputError as error:
+        raise InputError(f"{_find_line(study, file_alone, str(error))}{error}") from None
+
+
+def _find_line(file: Path | None, names: Iterable[str], message: str) -> str:
+    """Return the beginning of a message that says where in a study file an option is that it is about.
+
+    Args:
+        file: the study file, if there is one.
+        names: the options that it sets.
+        message: what is wrong, in which an option is ``name=value`` or quoted.
+    """
+    if file is None:
+        return ""
+    first = re.search(rf"(?<![\w.])({'|'.join(map(re.escape, names)) or '(?!)'})(?==)|'([\w.]+)'", message)
+    wanted = re.escape(first[1] or first[2] if first else "").replace("_", "[-_]")
+    for number, line in enumerate(file.read_text(encoding="utf-8").splitlines() if wanted else [], start=1):
+        if re.match(rf"""\s*(\[\s*)?(\w+\.)?["']?{wanted}["']?\s*(=|\.|\])""", line):
+            return f"{str(file)!r}, line {number}: "
+    return ""
+
+
+def _list_names(values: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the names of options, and those of one learner, which are in a table named after it."""
+    for name, value in values.items():
+        yield name
+        if isinstance(value, Mapping):
+            yield from value
 
 
 def make_procedure(
     resampling: Annotated[
         str,
-        typer.Option(help=RESAMPLING, rich_help_panel="Procedure"),
+        make_option(PROCEDURES, "kfold:10"),
     ] = "kfold:10",
     measure: Annotated[
         str | None,
         make_option(
-            f"What is measured on every split, such as accuracy,auc: {', '.join(SCORE_NAMES)}, or any "
-            "scorer of scikit-learn.",
+            f"What is measured on every split, as a,b: {', '.join(SCORE_NAMES)}, or a scorer of "
+            "scikit-learn.",
             "zero_one, of numbers rmse",
-            "Procedure",
         ),
     ] = None,
     select_by: Annotated[
@@ -86,9 +112,10 @@ def make_procedure(
     ] = None,
     select: Annotated[
         str,
-        typer.Option(
-            help="What is selected: one setting, the best on average over all splits, or another in each.",
-            rich_help_panel="Procedure",
+        make_option(
+            "What is selected: one setting, the best on average over all splits, or another in each.",
+            "one",
+            "Procedure",
         ),
     ] = "one",
     stratify: Annotated[
@@ -96,29 +123,25 @@ def make_procedure(
     ] = False,
     permutations: Annotated[
         int,
-        typer.Option(
-            help="How many times the target is permuted, such as 100, to test every mean score: p is the "
-            "share of permutations whose mean is as good or better, the target as it is among them.",
-            rich_help_panel="Procedure",
+        make_option(
+            "How many times the target is permuted, such as 100, to test every mean score.",
+            panel="Procedure",
         ),
     ] = 0,
     interval: Annotated[
         str | None,
         make_option(
-            "An approximate 95 % interval around every mean score, which is not proven: corrected_t (folds, "
-            "sub-sampling), conservative_z (paired_subsampling), wald (zero_one and accuracy of holdout, "
-            "kfold, loo), nested_cv (paired_folds), or bbc (of the best setting, with --save-predictions; "
-            "kfold, drawn_folds, loo).",
+            "An approximate 95 % interval around every mean score, which is not proven: corrected_t, "
+            "conservative_z, wald, nested_cv or bbc, each for some resamplings.",
             "none",
             "Procedure",
         ),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of the splits.", rich_help_panel="Procedure")] = 0,
+    seed: Annotated[int, make_option("Seed of the splits.", "0", "Procedure")] = 0,
     refit: Annotated[
         str | None,
         make_option(
-            "best: score every setting of the learner's search space, or those that you name, and fit one on "
-            "all rows, for ckcv predict.",
+            "best: score every setting, and fit the best on all rows, for ckcv predict.",
             "no model is kept",
             "Procedure",
         ),
@@ -126,8 +149,7 @@ def make_procedure(
     choose: Annotated[
         str | None,
         make_option(
-            "With --refit: the setting that is best by the first measure, or the simplest within one_se (one "
-            "standard error) or tolerance:2% of it.",
+            "With --refit: best by the first measure, or the simplest within one_se or tolerance:2% of it.",
             "best",
             "Procedure",
         ),
@@ -136,8 +158,7 @@ def make_procedure(
         bool,
         flag(
             "--save-predictions",
-            "Keep predictions for the rows that each split scores (predictions.parquet), and the splits: of "
-            "the setting that is chosen, or else of every one.",
+            "Keep predictions for the rows that each split scores, in predictions.parquet.",
             "Procedure",
         ),
     ] = False,
@@ -176,6 +197,13 @@ def list_offered(slot: str, numbers: bool = False) -> dict[str, Any]:
     return {name: part for name, part in named.items() if part.kinds != NUMBERS}
 
 
+def name_part(named: tuple[str, Any]) -> str:
+    """Return the name of a part as ``--help`` shows it, with what has to be installed for it."""
+    name, part = named
+    lacking = part in BOOSTING and find_spec(BOOSTERS[part.spec["class"]]) is None
+    return f"{name} (not installed)" if lacking else name
+
+
 def _parameters(slots: Iterable[str], of_study: Iterable[str], numbers: bool = False) -> Iterator[Parameter]:
     """Generate a parameter for each choice of a part, each option of the parts, and some of a study.
 
@@ -184,7 +212,7 @@ def _parameters(slots: Iterable[str], of_study: Iterable[str], numbers: bool = F
     for slot in slots:
         text, panel = SLOT_PARTS[slot]
         if len(choices := list_offered(slot, numbers)) > 1:
-            names = " or ".join(choices)
+            names = ", ".join(map(name_part, choices.items()))
             yield _parameter(slot, str, make_option(text.format(names), next(iter(choices)), panel))
     parts = [part for slot in slots for part in list_offered(slot, numbers).values()]
     declared = [declaration for part in parts for declaration in options(part).items()]
@@ -199,12 +227,9 @@ def _parameters(slots: Iterable[str], of_study: Iterable[str], numbers: bool = F
 def _study_parameters() -> Iterator[Parameter]:
     """Generate a parameter for each choice of a part, and for each option of the parts and of a study."""
     yield from _parameters(SLOTS, list_options())
-    text = "TOML file with study options; those on the command line take precedence."
+    text = "TOML file with study options; those given here come first."
     yield _parameter("study", Path, make_option(text, None, "Study"))
-    text = (
-        "Algorithm 1 as published, on all rows: an exact race over every k from 3 to n, 20 splits, and the "
-        "bound from the run's own counts. Other options take precedence."
-    )
+    text = "Algorithm 1 as published: a race over every k from 3 to n on all rows, and the occam bound."
     yield _parameter("paper", bool, flag("--paper", text, "Study"))
 
 

@@ -135,8 +135,7 @@ class MeanBound(SplitBound):
         "clopper_pearson",
         Option(
             lambda name, value: check_choice(name, value, BOUNDS),
-            "Bound that L_EE is computed with: clopper_pearson (the paper's), stevens, safe or catoni. "
-            "The minimised bound is always Clopper-Pearson.",
+            "Bound of L_EE: clopper_pearson, stevens, safe or catoni.",
             default_text="clopper_pearson",
             panel="Certificate",
         ),
@@ -255,8 +254,7 @@ class MeanCost(SplitBound):
         "",
         Option(
             lambda name, value: _costs(name, value),
-            "Cost of a wrong decision on a row of each class, for --criterion cost: sick=10,healthy=1. "
-            "The same as --criterion cost:sick=10,healthy=1.",
+            "Costs for --criterion cost, such as sick=10,healthy=1.",
         ),
     )
     delta: float = option(0.05, DELTA)

@@ -8,7 +8,7 @@ of different splits are on different scales, so that ranking them together says 
 """
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
@@ -371,6 +371,14 @@ def make_score(name: str, kind: Kind) -> Score:
     return _scorer(name, kind, usable)
 
 
+def check_score_name(name: str, kinds: Iterable[Kind]) -> None:
+    """Raise InputError if no score has a name, for tasks of any kind; what is not ours is looked up."""
+    listed = (*OWN, _SQUARED_OF_CLASSES)
+    if name.startswith(CLIPPED) or any(score.name == name for score in listed):
+        return
+    _find_scorer(name, sorted({score.name for score in listed if score.kinds & {*kinds}}))
+
+
 def list_score_names() -> frozenset[str]:
     """Return the names of all scores."""
     from sklearn.metrics import get_scorer_names
@@ -392,8 +400,8 @@ def _limit(name: str) -> float:
     return limit
 
 
-def _scorer(name: str, kind: Kind, usable: Sequence[str]) -> Score:
-    """Return the score that a scorer of scikit-learn gives."""
+def _find_scorer(name: str, usable: Sequence[str]) -> Any:
+    """Return a scorer of scikit-learn."""
     from sklearn.metrics import get_scorer, get_scorer_names
 
     if name not in get_scorer_names():
@@ -401,7 +409,12 @@ def _scorer(name: str, kind: Kind, usable: Sequence[str]) -> Score:
             f"measure={quote(name)} is not known: choose {', '.join(usable)}, or a scorer of scikit-learn "
             f"such as roc_auc_ovr{suggest(name, [*usable, *get_scorer_names()])}"
         )
-    scorer = get_scorer(name)
+    return get_scorer(name)
+
+
+def _scorer(name: str, kind: Kind, usable: Sequence[str]) -> Score:
+    """Return the score that a scorer of scikit-learn gives."""
+    scorer = _find_scorer(name, usable)
     defined = NUMBERS if scorer._score_func.__module__.endswith("._regression") else CLASSES
     if kind not in defined or (kind is Kind.MULTICLASS and name in BY_TWO):
         such = {Kind.BINARY: "roc_auc", Kind.MULTICLASS: "roc_auc_ovr", Kind.REGRESSION: "neg_max_error"}[

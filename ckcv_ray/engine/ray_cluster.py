@@ -4,7 +4,6 @@ import atexit
 import os
 import secrets
 import signal
-import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -17,10 +16,10 @@ from typing import Any
 import ray
 from ray.exceptions import RayError
 
+from ckcv_ray.engine.address import reach
 from ckcv_ray.errors import InputError
 
 LOOPBACK = "127.0.0.1"
-REACH_SECONDS = 5.0
 PACKAGE = Path(__file__).resolve().parents[1]
 
 
@@ -53,7 +52,7 @@ def _connect(workers: int | None, address: str) -> None:
         _require_token()
         _secure_token()
     else:
-        _reach(address)
+        reach(address)
         options |= {"address": address}
         if _from_checkout():
             options |= {"runtime_env": {"py_modules": [str(PACKAGE)]}}
@@ -137,21 +136,3 @@ def _remove(folder: str, process: int) -> None:
 def _from_checkout() -> bool:
     """Return whether the package has to be sent to the nodes: it is neither installed nor in a job's copy."""
     return not {"site-packages", "dist-packages", "runtime_resources"} & set(PACKAGE.parts)
-
-
-def _reach(address: str) -> None:
-    """Raise InputError if no cluster answers at the address; ray.init would try for a minute."""
-    if address.startswith("ray://"):
-        raise InputError(
-            f"address={address!r}: run on a machine of the cluster, or as a job; Ray Client is not supported"
-        )
-    host, _, port = address.rpartition(":")
-    if not (host and port.isascii() and port.isdigit()):
-        if address == "auto":
-            return
-        raise InputError(f"address={address!r}: expected host:port, or auto for the cluster on this machine")
-    try:
-        socket.create_connection((host, int(port)), timeout=REACH_SECONDS).close()
-    except (OSError, ValueError, OverflowError) as error:  # the last two for invalid host names and ports
-        reason = getattr(error, "strerror", None) or error
-        raise InputError(f"no Ray cluster answers at {address}: {reason}") from None

@@ -32,10 +32,9 @@ def check_class_weight(name: str, value: Any) -> str:
 
 CLASS_WEIGHT = Option(
     check_class_weight,
-    "Weights of the classes, which multiply the SVM's C and the rows' weights in other fits: equal, balanced "
-    "(inversely proportional to numbers of training rows), or by label, such as sick=10,well=1, where a "
-    "class not named weighs 1.",
+    "Weights of the classes in fits: equal, balanced (by their numbers of rows), or sick=10,well=1.",
     default_text=EQUALLY,
+    panel="Columns",
     omit_default=True,
 )
 

@@ -14,9 +14,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ckcv_ray.core.arrays import Classes
+from ckcv_ray.core.arrays import Classes, Values
 from ckcv_ray.core.draws import draw_members, seed_members
 from ckcv_ray.core.measures import Measure
+from ckcv_ray.core.scores import Output
 from ckcv_ray.errors import RunError
 from ckcv_ray.learners.base import Learner, Model
 from ckcv_ray.tables.target import Rows, unify_zeros
@@ -140,6 +141,18 @@ class Ensemble:
         """Classify every row with the only member, which belongs to no split: there is no share."""
         of_member = self._by(X, np.zeros(len(X), dtype=np.int64))
         return of_member._replace(member=np.full(len(X), -1), share=np.full(len(X), np.nan))
+
+    def probabilities(self, X: Rows, member: NDArray[np.int64]) -> Values:
+        """Return the probability of each class for every row, (rows, n_classes), by models that have them.
+
+        Args:
+            X: rows (rows, d).
+            member: the position of the member whose probabilities are taken for each row, as in
+                ``Prediction``; -1 for the mean of all members.
+        """
+        needs = frozenset({Output.PROBABILITY})
+        found = np.array([known.model.predict_outputs(X, needs).probability for known in self.members])
+        return np.where(member[:, None] < 0, found.mean(axis=0), found[member, np.arange(len(X))])
 
     def error_rates(self, X: Rows, y: Classes) -> tuple[float, float]:
         """Return the mean error of the members on X [rows, d], y [rows] (the expected error of a random

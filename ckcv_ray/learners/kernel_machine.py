@@ -21,20 +21,22 @@ WIDTHS = grid("gamma", tuple(10.0 ** (e / 2) for e in range(-8, 3)))
 SCALES = ("standard", "none")
 COST = Option(
     grid,
-    "Values of C to try: a list such as 0.1,1,10, or log:-2:4:13 for 13 values from 10^-2 to 10^4.",
+    "Values of C: 0.1,1,10, or log:-2:4:13 for 13 values from 10^-2 to 10^4.",
     default_text="log:-2:4:13",
+    panel="SVM",
     single_default="1",
 )
 GAMMA = Option(
     grid,
-    "Values of gamma to try, in the same form as C.",
+    "Values of gamma, in the same form.",
+    panel="SVM",
     default_text="log:-4:1:11",
     single_default="1 / number of columns",
 )
 SCALE = Option(
     lambda name, value: check_choice(name, value, SCALES),
-    "Scaling of the features: standard (fitted on each split's training rows alone) or none. An estimator "
-    "that is named by its class is given numbers as they are (none) unless standard is asked for.",
+    "Scaling by training rows: standard or none; module:Class has none unless it is asked for.",
+    panel="SVM",
     default_text="standard",
 )
 

@@ -66,7 +66,8 @@ class Ridge(SimpleLearner):
         PENALTIES,
         Option(
             grid,
-            "Penalties of ridge to try, in the same form as C.",
+            "Penalties of ridge, in the same form as C.",
+            panel="Other learners",
             default_text="log:-3:4:15",
             single_default="1",
         ),

@@ -15,7 +15,7 @@ from ckcv_ray.reports.performance import Judged, calibrate, count_scores, trace_
 from ckcv_ray.reports.performance_figures import plot_calibration, plot_roc, plot_scores
 from ckcv_ray.reports.values import ResultValues
 
-LOG_RATIO = 20  # of the ends of an axis
+WIDE_AXIS = 20  # of its ends: beyond, it is logarithmic
 NO_RUN = "this is an evaluation, which has {}: ckcv_ray.run makes a study that has"
 NO_SUCH = "there is no {} of this result: {}"
 
@@ -81,7 +81,7 @@ class Plots(NamedTuple):
             axes.set_ylabel(shorten_name(names[1]), parse_math=False)
             axes.plot(*([winner[name]] for name in names), "*", color="white", markeredgecolor="black", ms=12)
         for found, scale in zip(points, (axes.set_xscale, axes.set_yscale), strict=False):
-            if found.min() > 0 and found.max() > LOG_RATIO * found.min():
+            if found.min() > 0 and found.max() > WIDE_AXIS * found.min():
                 scale("log")
         axes.set_xlabel(shorten_name(names[0]), parse_math=False)
         return axes

@@ -15,9 +15,11 @@ from ckcv_ray.claims.percent import at_most, format_level
 from ckcv_ray.claims.proofs import make_rule
 from ckcv_ray.claims.rules import BY, ONE_MODEL, Rule, parse_rule
 from ckcv_ray.claims.wording import ERROR, Claim, describe_counts, limit, quantity
+from ckcv_ray.core.arrays import Values
 from ckcv_ray.core.intervals import LEVEL
-from ckcv_ray.core.scores import VALUE, Score
+from ckcv_ray.core.scores import VALUE, Output, Score
 from ckcv_ray.errors import InputError
+from ckcv_ray.learners.base import Learner, Setting
 from ckcv_ray.learners.ensemble import Ensemble, Prediction
 from ckcv_ray.records.record import Records
 from ckcv_ray.reports.card import make_card
@@ -181,6 +183,36 @@ class Result(ResultValues):
             return self.full.alone(rows)
         value = self.full.members[0].model.predict_outputs(rows, frozenset({VALUE})).value
         return Prediction(value, np.full(len(rows), -1), *(np.full(len(rows), np.nan) for _ in range(2)))
+
+    def probabilities(self, rows: Rows, rule: Rule, predicted: Prediction) -> Values:
+        """Return the probability of each class for rows of numbers, (rows, n_classes), as the models give it.
+
+        It is that of the member that decided, and for a majority the mean over the members. Nothing is proven
+        of it.
+
+        Raises:
+            InputError: the learner has no probabilities, or numbers are predicted.
+        """
+        learner = self.learner
+        if Output.PROBABILITY not in learner.outputs:
+            raise InputError(
+                f"probabilities: the learner {learner.name} has none: choose one such as linear or forest, "
+                "or leave them out"
+            )
+        models = Ensemble(self.full.members) if self.full is not None else rule.ensemble(self.models)
+        return models.probabilities(rows, predicted.member)
+
+    @property
+    def learner(self) -> Learner:
+        """The learner of the models: of several the one that was selected."""
+        setting = self.setting if self.finished is not None else self._kept_setting
+        return self.study.learner.by_label.get(setting.get("learner", ""), self.study.learner)
+
+    @property
+    def _kept_setting(self) -> Setting:
+        if self.kept is None or self.kept.settings[0] is None:
+            raise InputError("no model is kept: ckcv evaluate --refit best keeps one")
+        return self.kept.settings[0]
 
     def claim_for(self, rule: Rule) -> str:
         """Return one sentence that says what is proven for the predictions of a rule."""

@@ -88,7 +88,9 @@ def verify(
     folder = RunFolder(out)
     if not folder.finished:
         folder.identity()
-        raise StoreError(f"{str(out)!r} holds no finished run: there is nothing to verify yet")
+        raise StoreError(
+            f"{str(out)!r} holds no finished run: there is nothing to verify yet{folder.suggest_folder()}"
+        )
     if not share:
         return _verify(folder, Refit(limit=allowed), test)
     seconds = 0.0

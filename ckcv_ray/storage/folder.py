@@ -53,7 +53,7 @@ from ckcv_ray.tables.columns.schema import Schema
 from ckcv_ray.tables.readers.limits import MOST_CELLS, MOST_TABLE_ROWS
 from ckcv_ray.tables.roles import Roles
 from ckcv_ray.tables.task import Task
-from ckcv_ray.validation import as_path
+from ckcv_ray.validation import as_path, quote, suggest
 
 DATA, UNLABELLED, EXECUTION = "data.parquet", "unlabelled.parquet", "execution.json"
 CANDIDATES = "candidates.parquet"
@@ -211,10 +211,31 @@ class RunFolder:
         """
         identity = self.identity()
         if identity is None:
-            raise StoreError(f"{str(self)!r} holds no run")
+            raise StoreError(f"{str(self)!r} holds no run{self.suggest_folder()}")
         if kind not in ("", identity.study.kind):
             raise StoreError(f"{str(self)!r} holds {NOT_OF_KIND[kind]}")
         return identity
+
+    def suggest_folder(self) -> str:
+        """Return the end of a message that offers the run folder of the nearest name in the same folder."""
+        nearby: list[str] = []
+        place = self.files.root.absolute()
+        with suppress(OSError):
+            nearby = [found.name for found in place.parent.iterdir() if (found / STUDY).is_file()]
+        return suggest(place.name, nearby, lambda name: quote(str(self.files.root.parent / name)))
+
+    def check_place(self) -> None:
+        """Refuse a place where no run can be written; one that holds a run is checked with its problem.
+
+        Raises:
+            StoreError: there is a file.
+            InputError: it cannot be written.
+        """
+        if self.files.exists(STUDY):
+            return
+        if self.files.exists() and not self.files.is_folder():
+            raise StoreError(f"{str(self)!r} exists and is not a run folder: choose another --out")
+        self.files.check_writable()
 
     def problem(self, identity: Identity | None = None) -> Problem:
         """Return the problem that the run solves, with its data.

@@ -133,16 +133,14 @@ def count_shares(claims: tuple[str, ...]) -> int:
 
 
 CLAIM_HELP = (
-    "What is certified, sharing delta; several as a,b. By holdout the error of: refit (one model, fitted on "
-    "all rows not held out), random (the member that ckcv predict draws for a row, by a hash of its values), "
-    "vote (the majority vote of F*), member:7; by nested that of random (a member drawn for each row). By "
-    "both: sensitivity, specificity, recall (of every class), auc."
+    "What is certified; several as a,b share delta. The error of refit (one model), random (a member of F* "
+    "for each row), vote (their majority) or member:7; sensitivity, specificity, recall, auc."
 )
 CLAIM_SHOWN = "refit; for nested random"
 POSITIVE = Option(
     _label,
-    "Label of the class that sensitivity is the recall of, and specificity the recall of the other one.",
-    default_text="the second in sorted order: 1 of 0 and 1, yes of no and yes",
+    "Label of the class that sensitivity is about.",
+    default_text="the second in sorted order",
     panel="Certificate",
     omit_default=True,
 )
@@ -172,7 +170,7 @@ class Holdout(Certification):
         THIRD,
         Option(
             _share,
-            "Share of the rows held out by holdout, or auto: half of up to 400 rows, a third of more.",
+            "Share of rows held out, or auto: half of up to 400 rows, else a third.",
             default_text="0.33",
             panel="Certificate",
         ),
@@ -260,8 +258,7 @@ class Nested(Certification):
         5,
         Option(
             check_n_splits,
-            "Outer splits of nested; each costs a run on the rows that it does not estimate on. A larger "
-            "number adds splits to an existing run folder.",
+            "Outer splits of nested; may grow in a run folder.",
             int,
             "5",
             "Certificate",
@@ -272,8 +269,7 @@ class Nested(Certification):
         "third",
         Option(
             lambda name, value: check_choice(name, value, OUTER_PARTS),
-            "Share of the rows that each outer split of nested estimates on: third or half. Half "
-            "usually gives a closer bound, about models that were selected on fewer rows.",
+            "Share that they estimate on: third or half.",
             default_text="third",
             panel="Certificate",
         ),

@@ -24,12 +24,13 @@ EFFORT_PER_SETTING, EFFORT_PER_SPLIT = 10, 40  # of the default effort
 
 REPORT_K = Option(
     lambda name, value: folds(name, value, least=0),
-    "Values of k whose own best candidate is reported as well, such as 5,10.",
+    "Values of k whose own best is reported too, such as 5,10.",
 )
 EXHAUSTIVE = Option(
     boolean,
-    "Compute every evaluation instead of dropping what is provably beaten; the winner is the same.",
+    "Compute what is provably beaten too.",
     bool,
+    panel="Search",
 )
 
 
@@ -39,10 +40,10 @@ def _check_effort(name: str, value: Any) -> int | None:
 
 EFFORT = Option(
     _check_effort,
-    "Evaluations that a search within a budget may cost; one is a fit of one candidate on all training rows "
-    "of one split. A larger number continues an existing run folder.",
+    "Evaluations that a budget allows; a larger number continues a run folder.",
     int,
     "10 for each setting, and 40 for each split",
+    "Search",
     may_grow=True,
 )
 
@@ -107,24 +108,26 @@ class Budget:
     effort: int | None = option(None, EFFORT)
     keep: float = option(
         1 / 3,
-        Option(_check_keep, "Share of the settings that each early round of budget keeps.", float, "1/3"),
+        Option(_check_keep, "Share of settings that an early round keeps.", float, "1/3", "Search"),
     )
     survivors: int = option(
         4,
         Option(
             lambda name, value: integer(name, value, least=1, most=MOST),
-            "Number of settings at which the early rounds of budget end.",
+            "Settings at which the early rounds of budget end.",
             int,
             "4",
+            "Search",
         ),
     )
     least_splits: int = option(
         5,
         Option(
             lambda name, value: integer(name, value, least=1, most=MOST),
-            "Splits below which an early round of budget fits on a part of the rows instead.",
+            "Splits below which rounds fit on fewer rows.",
             int,
             "5",
+            "Search",
         ),
     )
 

@@ -30,6 +30,7 @@ from ckcv_ray.core.own_scores import Function, OwnScore
 from ckcv_ray.core.resampling.base import Resampling
 from ckcv_ray.core.resampling.complete import AUTO, Complete, Outer
 from ckcv_ray.core.resampling.parse import CERTIFIABLE, add_strata, parse_resampling
+from ckcv_ray.core.scores import check_score_name
 from ckcv_ray.core.simplest import BEST_MEAN
 from ckcv_ray.errors import InputError, cut
 from ckcv_ray.learners import DEFAULT, Learner
@@ -124,9 +125,7 @@ class Study:
         Categories.AUTO,
         Option(
             lambda name, value: Categories(check_choice(name, value, Categories)),
-            "How categories become numbers in each split: onehot, ordinal, target (the share of each class "
-            "among the rows of a category, for a training row in other folds), or auto, as suits the "
-            "learner.",
+            "How categories become numbers: onehot, ordinal, target or auto.",
             default_text="auto",
             panel="Columns",
             omit_default=True,
@@ -136,7 +135,7 @@ class Study:
         Gaps.MEDIAN,
         Option(
             lambda name, value: Gaps(check_choice(name, value, Gaps)),
-            "What fills gaps in numbers and dates in each split: median, mean or most_frequent.",
+            "What fills gaps: median, mean or most_frequent.",
             default_text="median",
             panel="Columns",
             omit_default=True,
@@ -146,7 +145,7 @@ class Study:
         RARE,
         Option(
             proportion,
-            "Share of a split's training rows below which categories are joined.",
+            "Share of rows below which categories are joined.",
             float,
             "0.01",
             panel="Columns",
@@ -158,9 +157,7 @@ class Study:
         Balance.NONE,
         Option(
             lambda name, value: Balance(check_choice(name, value, Balance)),
-            "How classes are made equal in size among the training rows of each split: none, up (rows of "
-            "rarer classes are drawn again), down (rows of others are left out), or, in ckcv evaluate, smote "
-            "(rows are made, by imbalanced-learn). Scored rows are as they are.",
+            "How classes are made equal in fits: none, up, down, or in ckcv evaluate smote.",
             default_text="none",
             panel="Columns",
             omit_default=True,
@@ -286,6 +283,7 @@ class Study:
         if boolean("stratify", stratify):
             drawn = add_strata(drawn)
         measures = _list_measures(measure, made["learner"])
+        _check_names([*measures, select_by], made["learner"].kinds)
         if select_by is None and drawn.inner is not None and measures:
             select_by = _name_measures(measures)[0]
         return cls(
@@ -528,13 +526,21 @@ def read_toml(path: str | Path) -> dict[str, Any]:
     try:
         if path.stat().st_size > MOST_TOML_BYTES:
             raise ValueError(f"it has more than {MOST_TOML_BYTES >> 20} MiB")
-        given = tomllib.loads(path.read_text(encoding="utf-8"))
+        given = _parse_toml(path.read_text(encoding="utf-8"))
         named = {name.replace("-", "_"): value for name, value in given.items()}
         if len(named) < len(given):
             raise ValueError(f"two of {', '.join(given)} are the same option")
         return named
     except (OSError, ValueError, RecursionError) as error:
         raise InputError(f"cannot read the study file {str(path)!r}: {error}") from None
+
+
+def _parse_toml(text: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        last = len(text.splitlines())
+        raise ValueError(str(error).replace("end of document", f"line {last}, the end of the file")) from None
 
 
 def check_kind(study: Any, kind: str) -> None:
@@ -691,6 +697,14 @@ def _check_bbc(study: Study) -> None:
             f"interval={BBC} needs what every setting predicts for every held-out row: add "
             "save_predictions=True (--save-predictions)"
         )
+
+
+def _check_names(measures: Sequence[str | OwnScore | None], kinds: Iterable[Kind]) -> None:
+    """Raise InputError if a name of a measure is unknown, before there is a task to measure on."""
+    functions = {measure.name for measure in measures if isinstance(measure, OwnScore)}
+    for name in measures:
+        if isinstance(name, str) and name not in functions:
+            check_score_name(name, kinds)
 
 
 def _name_measures(measures: Iterable[str | OwnScore]) -> list[str]:

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from ckcv_ray.errors import InputError, convert_errors
 from ckcv_ray.tables.readers.files import from_matrix
 from ckcv_ray.tables.readers.limits import MOST_TABLE_ROWS
+from ckcv_ray.validation import suggest
 
 FRESH_ROWS = 20_000
 SOURCE_FORMS = "sklearn:NAME, twonorm:n:seed, ringnorm:n:seed, waveform:n:seed"
@@ -78,6 +79,12 @@ def load_source(source: str) -> Columns:
             "`pip install ./jobs/paper` in a clone of ckcv_ray"
         )
     raise InputError(f"{source!r} does not name a set: the forms are {SOURCE_FORMS}")
+
+
+def suggest_family(source: str) -> str:
+    """Return the end of a message that offers the first word of the named sets nearest to a source's."""
+    family, colon, _ = source.partition(":")
+    return suggest(family, ("sklearn", PAPER, *GENERATORS)) if colon else ""
 
 
 def _find_plug_in(family: str) -> Any:
@@ -141,7 +148,9 @@ def _sklearn(name: str) -> pa.Table:
     named = ("breast_cancer", "iris", "wine", "digits", "diabetes")
     loaders = {n: getattr(datasets, f"load_{n}") for n in named}
     if name not in loaders:
-        raise InputError(f"sklearn:{name} is not known: choose from {', '.join(sorted(loaders))}")
+        raise InputError(
+            f"sklearn:{name} is not known: choose from {', '.join(sorted(loaders))}{suggest(name, loaders)}"
+        )
     bunch = loaders[name]()
     names = [str(feature) for feature in bunch.feature_names]
     if "target_names" not in bunch:  # of numbers

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from ckcv_ray.errors import InputError
 from ckcv_ray.tables.columns.types import DeclaredTypes
 from ckcv_ray.tables.target import is_number, some
-from ckcv_ray.validation import expect, quote
+from ckcv_ray.validation import expect, quote, suggest
 
 TARGETS = ("target", "y", "label", "class")
 
@@ -61,10 +61,7 @@ def target_name(names: list[str], target: str | None) -> str:
         InputError: there is no such column, or none or several are called like one.
     """
     if target is not None:
-        if target not in names:
-            raise InputError(
-                f"there is no column {quote(target)} for the target: the columns are {some(names)}"
-            )
+        check_column(target, names, " for the target")
         return target
     matches = [name for name in TARGETS if name in names]
     if len(matches) != 1:
@@ -77,14 +74,22 @@ def target_name(names: list[str], target: str | None) -> str:
     return matches[0]
 
 
+def check_column(name: object, names: Sequence[str], purpose: str = "") -> None:
+    """Raise InputError unless a table has a column; ``purpose`` says what it is wanted for."""
+    if not (isinstance(name, str) and name in names):
+        raise InputError(
+            f"there is no column {quote(name)}{purpose}: the columns are {some(names)}"
+            f"{suggest(name, names, quote)}"
+        )
+
+
 def check_chosen(names: list[str], target: str, roles: Roles) -> None:
     """Raise InputError unless the columns asked for exist, and each is for one purpose."""
-    known, features, drop = set(names), roles.features, roles.drop
+    features, drop = roles.features, roles.drop
     for argument, value in (("features", features), ("drop", drop)):
         expect(argument, value, list | tuple | None, "a list of column names")
         for name in value or ():
-            if not (isinstance(name, str) and name in known):
-                raise InputError(f"there is no column {quote(name)}: the columns are {some(names)}")
+            check_column(name, names)
     if target in (drop or ()):
         raise InputError(
             f"column {quote(target)} is the target: leave it out of --drop, or name another as the target"
@@ -96,10 +101,7 @@ def check_chosen(names: list[str], target: str, roles: Roles) -> None:
         expect(argument, column, str | None, "the name of a column")
         if column is None:
             continue
-        if column not in known:
-            raise InputError(
-                f"there is no column {quote(column)} for the {purpose}: the columns are {some(names)}"
-            )
+        check_column(column, names, f" for the {purpose}")
         if column == target:
             raise InputError(
                 f"column {column!r} is the target, and cannot say {says}: name another column with "
@@ -122,6 +124,7 @@ def check_asked(asked: DeclaredTypes, chosen: Sequence[str]) -> None:
             if name not in chosen:
                 raise InputError(
                     f"--{option} {quote(name)}: the columns that are learned from are {some(chosen)}"
+                    f"{suggest(name, chosen, quote)}"
                 )
             if name in seen:
                 raise InputError(f"column {quote(name)} is given two kinds: leave it out of one")

@@ -477,7 +477,7 @@ def read(
     if find_suffix(path) not in SUFFIXES:
         raise InputError(
             f"{name!r} is neither a file ending in {', '.join(SUFFIXES)} nor a named set "
-            f"({named.SOURCE_FORMS})"
+            f"({named.SOURCE_FORMS}){named.suggest_family(name)}"
         )
     return named.Columns(read_file(path, reading), None)
 

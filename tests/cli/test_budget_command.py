@@ -29,10 +29,10 @@ def read_effort(run: Path) -> int:
 @pytest.mark.parametrize(
     ("given", "fixed"),
     [
-        (("--search", "race"), "search=race"),
-        (("--paper",), "search=race"),
-        (("--effort", "90"), "effort=90"),
-        (("--search", "budget", "--effort", "90"), "effort=90"),
+        (("--search", "race"), "--search race"),
+        (("--paper",), "--search race"),
+        (("--effort", "90"), "--effort 90"),
+        (("--search", "budget", "--effort", "90"), "--effort 90"),
         (("--exhaustive",), "exhaustive"),
         (("--paper", "--exhaustive"), "exhaustive"),
     ],
@@ -42,7 +42,7 @@ def test_a_time_and_what_fixes_the_work_exclude_each_other(
 ) -> None:
     code, shown, messages = ckcv(*words, "--budget", "10m", *given)
     assert (code, shown) == (2, "")
-    assert messages == (f"ckcv: budget=10m limits what is computed, and {fixed} fixes it: leave one out\n")
+    assert messages == (f"ckcv: --budget 10m limits what is computed, and {fixed} fixes it: leave one out\n")
     assert not (tmp_path / "run").exists()
 
 
@@ -50,7 +50,7 @@ def test_what_is_no_time_is_refused(ckcv: Command, words: tuple[object, ...], tm
     for text, why in (("10", "expected a time such as 90s, 10m, 2h or 1d"), ("0m", "is not a positive time")):
         code, shown, messages = ckcv(*words, "--budget", text)
         assert (code, shown) == (2, "")
-        assert f"budget='{text}'" in messages
+        assert f"--budget '{text}'" in messages
         assert why in messages
     assert not (tmp_path / "run").exists()
 
@@ -61,7 +61,7 @@ def test_a_time_too_short_for_one_candidate_is_refused_with_the_least_effort(
     code, shown, messages = ckcv(*words, "--budget", "0.001s")
     assert (code, shown) == (2, "")
     text = " ".join(messages.split())
-    assert " allow an effort of 1 evaluation ckcv: effort=1: comparing 42 settings" in text
+    assert " allow an effort of 1 evaluation ckcv: --effort 1: comparing 42 settings" in text
     least = re.search(r"completing one candidate on 4 splits takes an effort of (\d+) or more", text)
     assert least is not None, text
     assert not (tmp_path / "run" / "study.json").exists()

@@ -16,6 +16,7 @@ from conftest import NOT_INSTALLED
 from ckcv_ray import InputError, Study
 from ckcv_ray.cli import main as cli
 from ckcv_ray.cli import run as command_run
+from ckcv_ray.cli.panels import FIRST
 from ckcv_ray.cli.study_options import SLOT_PARTS as PARTS_SHOWN
 from ckcv_ray.cli.study_options import list_offered, make_study
 from ckcv_ray.core.options import Option, options
@@ -124,9 +125,8 @@ def test_every_option_of_every_part_is_on_the_command_line(parameters: dict[str,
             on_line, option = parameters[name], declared(name)
             assert on_line.opts == [f"--{dashed(name)}"]
             assert on_line.secondary_opts == []
-            assert on_line.help == option.help
-            if option.kind is not bool:
-                assert (on_line.show_default or None) == option.default_text
+            default = f" [default: {option.default_text}]" if option.default_text else ""
+            assert on_line.help == option.help + default
             assert on_line.rich_help_panel == option.panel
             assert on_line.default is None
             assert on_line.is_flag == (option.kind is bool)
@@ -135,7 +135,7 @@ def test_every_option_of_every_part_is_on_the_command_line(parameters: dict[str,
 def test_every_part_can_be_chosen_on_the_command_line(parameters: dict[str, Any]) -> None:
     for slot, choices in PARTS.items():
         if len(choices) > 1:
-            assert parameters[slot].show_default == next(iter(choices))
+            assert parameters[slot].help.endswith(f"[default: {next(iter(choices))}]")
             for name in [*choices][1:]:
                 assert name in parameters[slot].help
 
@@ -162,7 +162,8 @@ def test_the_options_of_today_are_all_there(parameters: dict[str, Any]) -> None:
         "address",
         "fit_timeout",
     }
-    own |= {"retry_failed", "resume_until_done", "budget", "yes", "as_json"}
+    own |= {"retry_failed", "resume_until_done", "budget", "yes", "as_json", "details"}
+    own |= {"labels", "drop_unlabelled", "skip_rows"}
     assert {dashed(name) for name in parameters if name not in own} - {"learner", "criterion"} == set(TODAY)
 
 
@@ -180,9 +181,30 @@ def test_help_shows_every_option_with_its_help(
             if option.hidden:
                 assert f"--{dashed(name)}" not in text
                 continue
-            default = f" [default: ({option.default_text})]" if option.default_text else ""
-            kind = "list[str]" if option.kind == list[str] else option.kind.__name__
-            assert f"--{dashed(name)} <{kind}> {option.help}{default}" in text
+            default = f" [default: {option.default_text}]" if option.default_text else ""
+            kind = {list[str]: "<list[str]> ", bool: ""}.get(option.kind, f"<{option.kind.__name__}> ")
+            assert f"--{dashed(name)} {kind}{option.help}{default}" in text
+
+
+@pytest.mark.parametrize("command", ["run", "plan", "evaluate"])
+def test_help_begins_with_what_is_used_most_and_keeps_learners_apart(
+    command: str, ckcv: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
+    _, shown, _ = ckcv(command, "--help")
+    panels: dict[str, list[str]] = {}
+    for line in shown.splitlines():
+        if line.startswith("╭"):
+            names = panels.setdefault(line.strip("╭╮─ "), [])
+        elif line.startswith("│ --"):
+            names.append(line.split()[1])
+    assert {name.strip("-") for name in panels["Options"]} <= {*FIRST, "json", "workers", "help"}
+    assert panels["Options"][:4] == ["--target", "--features", "--drop", "--group"]
+    assert panels["SVM"] == ["--C", "--gamma", "--scale", "--tolerance", "--max-iter", "--landmarks"]
+    assert {"--param", "--sample"} <= {*panels["Other learners"]}
+    assert "<bool>" not in shown
+    assert "[default: (" not in shown
+    assert len(shown.splitlines()) < 150
 
 
 @pytest.mark.parametrize("owner", OWNERS, ids=" ".join)
@@ -252,7 +274,7 @@ def test_a_study_file_takes_the_names_of_the_command_line_and_no_others(tmp_path
             InputError, match=f"unknown option '{name.replace('-', '_')}' of a study"
         ) as messages:
             make_study(file)
-    known = str(messages.value).partition("the options are ")[2].split(", ")
+    known = str(messages.value).partition("the options are ")[2].partition(";")[0].split(", ")
     strange = {name for part in list_parts("learner").values() for name in options(part)} - set(OTHER)
     assert sorted(known) == sorted({*OTHER, *SLOTS, *strange})
     assert {name.replace("-", "_") for name in TODAY} - set(known) == {"study", "paper"}
@@ -293,7 +315,7 @@ def test_paper_gives_the_defaults_of_the_published_algorithm_and_other_options_g
     (tmp_path / "study.toml").write_text("paper = true\nseed = 4\n")
     assert studied("--study", tmp_path / "study.toml") == Study.paper(seed=4)
     (tmp_path / "study.toml").write_text("paper = 1\n")
-    with pytest.raises(InputError, match=r"^paper=1 is not true or false"):
+    with pytest.raises(InputError, match=r"line 1: paper=1 is not true or false"):
         make_study(tmp_path / "study.toml")
 
 
@@ -316,7 +338,10 @@ def test_an_option_of_another_part_is_refused_by_naming_both(
         code, shown, messages = ckcv(*words, *given)
         value = repr(converted(name, OTHER[name]))
         hint = f"; parameters of {other} are given by param" if "param" in options(PARTS[slot][other]) else ""
-        assert messages == f"ckcv: {name}={value} requires {slot} {' or '.join(owners)}, not {other}{hint}\n"
+        option = f"--{dashed(name)}" + ("" if value == "True" else f" {value}")
+        where = "" if given == as_words(name) else f"{str(tmp_path / 'study.toml')!r}, line 1: "
+        allowed = " or ".join(owners)
+        assert messages == f"ckcv: {where}{option} requires {slot} {allowed}, not {other}{hint}\n"
         assert (code, shown) == (2, "")
     assert not (tmp_path / "run").exists()
 
@@ -337,11 +362,11 @@ def test_parts_that_do_not_go_together_are_refused_by_naming_both(
     words = ("run", patients, "--target", "outcome", "--out", tmp_path / "run")
     code, shown, messages = ckcv(*words, "--certify", "nested", "--resampling", "rotation")
     assert (code, shown) == (2, "")
-    assert messages == "ckcv: certify=nested requires resampling complete, not rotation\n"
+    assert messages == "ckcv: --certify nested requires resampling complete, not rotation\n"
     code, shown, messages = ckcv(*words, "--resampling", "kfold:10")
     assert (code, shown) == (2, "")
     assert messages == (
-        "ckcv: certify=auto requires resampling complete or rotation, not kfold, which ckcv evaluate has, "
+        "ckcv: --certify auto requires resampling complete or rotation, not kfold, which ckcv evaluate has, "
         "without a certification\n"
     )
 
@@ -375,13 +400,15 @@ def test_a_learner_that_is_registered_has_its_options_on_the_command_line() -> N
         )
 
     shown = " ".join(other("run", "--help").stdout.replace("│", " ").split())
-    names = " or ".join([*BUILT_IN, "other"])
+    names = ", ".join(
+        [*(f"{name} (not installed)" if name in NOT_INSTALLED else name for name in BUILT_IN), "other"]
+    )
     described = PARTS_SHOWN["learner"][0].format(names)
-    assert f"--learner <str> {described} [default: (svm)]" in shown
-    assert "--with-offset <bool> Whether there is an offset." in shown
+    assert f"--learner <str> {described} [default: svm]" in shown
+    assert "--with-offset Whether there is an offset." in shown
     refused = other("plan", "twonorm:40:0", "--with-offset")
     assert (refused.returncode, refused.stdout) == (2, "")
-    assert refused.stderr == "ckcv: with_offset=True requires learner other, not svm\n"
+    assert refused.stderr == "ckcv: --with-offset requires learner other, not svm\n"
     taken = other(
         "plan", "twonorm:40:0", "--learner", "other", "--with-offset", "--C", "1", "--gamma", "1", "--k", "3"
     )
@@ -392,10 +419,10 @@ def test_a_learner_that_is_registered_has_its_options_on_the_command_line() -> N
     assert planned.returncode == 0, planned.stderr
     assert "40 evaluations in 20 splits of 1 fold size\n" in planned.stdout
     twice = other("plan", "twonorm:40:0", "--learner", "svm,svm")
-    assert twice.stderr == "ckcv: learner='svm,svm' names svm twice: leave one out\n"
+    assert twice.stderr == "ckcv: --learner 'svm,svm' names svm twice: leave one out\n"
     mistaken = other("plan", "twonorm:40:0", "--learner", "svm,oter")
     every = [name for name, part in list_parts("learner").items() if part.__module__.startswith("ckcv_ray.")]
     known = ", ".join([*every, "other"])
     assert mistaken.stderr == (
-        f"ckcv: learner='oter' is not known: choose from {known}; did you mean other?\n"
+        f"ckcv: --learner 'oter' is not known: choose from {known}; did you mean other?\n"
     )

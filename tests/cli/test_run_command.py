@@ -83,7 +83,7 @@ def test_another_study_in_the_folder_is_refused_by_name(
 
 def test_the_empty_name_is_no_folder(ckcv: Command, patients: Path) -> None:
     code, _, messages = ckcv("run", patients, "--target", "outcome", "--out", "")
-    assert (code, "out=''" in messages) == (2, True)
+    assert (code, "--out ''" in messages) == (2, True)
 
 
 def test_rows_to_test_are_measured(ckcv: Command, patients: Path, tmp_path: Path) -> None:

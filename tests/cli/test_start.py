@@ -26,7 +26,6 @@ HEAVY = {
 REFUSED = [  # of every kind a line of words that is refused before anything is computed
     "nosuch",
     "run",
-    "run t.csv",
     "run t.csv --out x --k abc",
     "run t.csv --out x --C x",
     "run t.csv --out x --delta 2",

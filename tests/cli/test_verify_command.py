@@ -49,7 +49,7 @@ def test_verify_computes_a_share_again(ckcv: Command, finished: Path) -> None:
     assert (code, "taken on trust: the other" in shown) == (0, True)
     assert "every figure" not in shown
     code, _, messages = ckcv("verify", finished, "--refit", "7")
-    assert (code, "refit=7 is outside 0..1" in messages) == (2, True)
+    assert (code, "--refit 7 is outside 0..1" in messages) == (2, True)
 
 
 def test_verify_says_its_cost_first_and_stops_at_a_limit(ckcv: Command, finished: Path) -> None:

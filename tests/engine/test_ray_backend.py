@@ -14,6 +14,7 @@ import ray
 
 from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.engine import ray_backend, ray_cluster
+from ckcv_ray.engine.address import reach
 from ckcv_ray.engine.batches import Batch
 from ckcv_ray.engine.evaluate import Inputs, share
 from ckcv_ray.engine.race import RaceQueue
@@ -68,7 +69,7 @@ def test_a_relative_folder_is_the_drivers(
 def test_an_address_where_nobody_answers_is_refused_at_once() -> None:
     for address, messages in (("127.0.0.1:1", "no Ray cluster answers"), ("nonsense", "expected host:port")):
         with pytest.raises(InputError, match=messages):
-            ray_cluster._reach(address)
+            reach(address)
 
 
 def test_a_ray_of_our_own_listens_on_loopback_alone_and_keeps_its_token(tmp_path: Path) -> None:

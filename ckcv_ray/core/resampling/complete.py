@@ -72,11 +72,10 @@ def _check_k(name: str, value: Any) -> tuple[int, ...] | str | None:
 
 K = Option(
     _check_k,
-    "Numbers of folds: 3,4,5,10, a range 3:20, 3:n, or auto: all of them for up to 1,300 rows, else 3, 4, 5, "
-    "... and from 20 on in steps of a tenth, as far as they are worth it.",
+    "Numbers of folds: 3,4,5,10, a range 3:20, 3:n, or auto: all for up to 1,300 rows, else fewer.",
     default_text="auto",
 )
-N_SPLITS = Option(check_n_splits, "Number of random splits for each k, such as 100.", int, "20")
+N_SPLITS = Option(check_n_splits, "Number of random splits for each k.", int, "20")
 
 
 class CertifiableFolds(Resampling):

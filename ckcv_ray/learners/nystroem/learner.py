@@ -52,9 +52,10 @@ class NystroemSVM(KernelMachine):
         500,
         Option(
             lambda name, value: integer(name, value, least=1, most=MOST_LANDMARKS),
-            "Training rows of each split by which svm_nystroem approximates the kernel.",
+            "Rows by which svm_nystroem approximates.",
             int,
             "500",
+            "SVM",
         ),
     )
     class_weight: str | Mapping[Label, float] | None = option(EQUALLY, CLASS_WEIGHT)

@@ -65,16 +65,18 @@ def _sample(name: str, value: Any) -> int | None:
 
 PARAM = Option(
     check_space,
-    "Parameter of the learner and the values to try, such as max_features=sqrt,0.5 or C=log:-2:4:13, or with "
-    "--sample a distribution such as C=loguniform:1e-3:1e2. May be repeated.",
+    "Parameter and values to try: max_features=sqrt,0.5, C=log:-2:4:13, or with --sample a distribution: "
+    "C=loguniform:1e-3:1e2. May be repeated.",
     list[str],
     "the learner's own",
+    "Other learners",
     omit_default=True,
 )
 SAMPLE = Option(
     _sample,
-    "Number of settings to draw at random from the learner's values, such as 60.",
+    "Number of settings to draw at random, such as 60.",
     int,
+    panel="Other learners",
     omit_default=True,
 )
 NONE, STANDARD, IF_ENCODED = "none", "standard", "if_encoded"

@@ -65,19 +65,21 @@ class GaussianSVM(KernelMachine):
             lambda name, value: check_choice(name, value, SOLVER_NAMES),
             "Solver of the SVM: newton is the only one.",
             default_text="newton",
+            panel="SVM",
             hidden=True,
         ),
     )
     tolerance: float = option(
-        1e-3, Option(_tolerance, "Largest KKT violation of a converged fit.", float, "0.001")
+        1e-3, Option(_tolerance, "Largest KKT violation of a converged fit.", float, "0.001", "SVM")
     )
     max_iter: int = option(
         10_000_000,
         Option(
             lambda name, value: integer(name, value, least=1, most=MOST),
-            "Iterations after which a fit is stopped and counted as not converged.",
+            "Iterations after which a fit is stopped.",
             int,
             "10000000",
+            "SVM",
         ),
     )
 

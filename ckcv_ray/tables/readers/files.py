@@ -5,9 +5,10 @@ so that a small file that expands to a large one, or claims to, is refused; noth
 """
 
 import json
+import os
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from io import BytesIO
 from itertools import islice
 from math import prod
@@ -33,7 +34,7 @@ from ckcv_ray.tables.readers.limits import (
 )
 from ckcv_ray.tables.readers.lines import LinesLeftOut
 from ckcv_ray.tables.readers.text import COMPRESSED, inflate, read_text
-from ckcv_ray.validation import as_path
+from ckcv_ray.validation import as_path, quote, suggest
 
 SPARSE = b"sparse"
 SPACED = (".txt", ".dat")  # text tables that may be separated by spaces
@@ -107,7 +108,10 @@ def check_place(source: str) -> None:
 def check_file(path: Path) -> None:
     """Raise InputError if there is no file at a path."""
     if not path.is_file():
-        raise InputError(f"there is no file {str(path)!r}")
+        nearby: list[str] = []
+        with suppress(OSError):
+            nearby = [name for name in os.listdir(path.parent) if find_suffix(Path(name)) in SUFFIXES]
+        raise InputError(f"there is no file {str(path)!r}{suggest(path.name, nearby, quote)}")
 
 
 def read_file(path: str | Path, reading: Reading = AS_IT_IS) -> pa.Table:

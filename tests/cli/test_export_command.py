@@ -1,0 +1,202 @@
+"""Command export: one model as a file that predicts what the model predicts."""
+
+import sys
+import warnings
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import skops.io
+from command import Command
+
+from ckcv_ray import InputError, RunError, load_run
+from ckcv_ray.learners.conversion import convert_model
+from ckcv_ray.runs import export as exporting
+from ckcv_ray.runs.load import load
+
+STUDY = ("--target", "outcome", "--k", "3", "--n-splits", "3")
+SVM = ("--C", "1,10", "--gamma", "1")
+
+
+@pytest.fixture
+def cases(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Two classes that overlap, on columns of very different scales, and a column of numbers."""
+    monkeypatch.chdir(tmp_path)
+    drawn = np.random.default_rng(0)
+    age, dose = drawn.normal(50, 20, 120), drawn.normal(0.01, 0.005, 120)
+    names = np.where(age / 20 + dose * 200 + drawn.normal(size=120) > 4.5, "well", "ill")
+    rows = "".join(f"{a:.3f},{b:.6f},{name}\n" for a, b, name in zip(age, dose, names, strict=True))
+    (tmp_path / "cases.csv").write_text(f"age,dose,outcome\n{rows}")
+    return tmp_path
+
+
+def agree(folder: str, file: Path, by: str) -> None:
+    """The file predicts the class numbers of the model, on rows that neither has seen."""
+    result = load(folder)
+    X = np.random.default_rng(1).normal([50, 0.01], [20, 0.005], (500, 2))
+    estimator = skops.io.load(file, trusted=skops.io.get_untrusted_types(file=file))
+    expected = result.classify(X, result.rule(by)).label
+    np.testing.assert_array_equal(estimator.predict(X), expected)
+    assert len({*expected}) == 2
+
+
+@pytest.mark.parametrize("learner", ["svm", "linear", "forest"])
+def test_a_file_of_skops_predicts_what_the_model_predicts(ckcv: Command, cases: Path, learner: str) -> None:
+    grid = SVM if learner == "svm" else ()
+    given = ("--learner", learner, *grid, "--certify", "holdout", "--out", "held")
+    assert ckcv("run", "cases.csv", *STUDY, *given)[0] == 0
+    for words, by in (
+        ((), "auto"),
+        (("--full",), "full"),
+        (("--member", "1"), "member:1"),
+        (("--refit",), "refit"),
+    ):
+        file = cases / f"{by.replace(':', '')}.skops"
+        code, shown, messages = ckcv("export", "held", "--out", file, *words)
+        assert (code, shown) == (0, "")
+        assert "as the model: 100.00 % of 10,000 rows" in messages
+        assert "columns, in this order: age, dose\nclasses: 0 = ill, 1 = well\n" in messages
+        agree("held", file, by)
+
+
+def test_without_scaling_and_with_decision_values_an_svm_is_the_same_function(
+    ckcv: Command, cases: Path
+) -> None:
+    given = ("--scale", "none", "--C", "1", "--gamma", "0.01", "--certify", "holdout", "--out", "held")
+    assert ckcv("run", "cases.csv", *STUDY, *given)[0] == 0
+    result = load_run("held")
+    assert result.models.refit is not None
+    (member,) = result.models.refit.members
+    X = result.task.X
+    np.testing.assert_allclose(
+        convert_model(member.model).decision_function(X), member.model.decision(X), atol=1e-12
+    )
+
+
+def test_the_model_of_evaluate_is_exported_and_numbers_too(ckcv: Command, cases: Path) -> None:
+    words = ("--learner", "tree", "--refit", "best", "--out", "scores")
+    assert ckcv("evaluate", "cases.csv", "--target", "outcome", *words)[0] == 0
+    assert ckcv("export", "scores", "--out", "tree.skops")[0] == 0
+    agree("scores", cases / "tree.skops", "auto")
+    words = ("--learner", "forest_regressor,tree_regressor", "--refit", "best", "--out", "numbers")
+    (cases / "numbers.csv").write_text(
+        "a,b,y\n" + "".join(f"{i % 11},{i % 7},{i % 5}.5\n" for i in range(80))
+    )
+    assert ckcv("evaluate", "numbers.csv", "--target", "y", *words)[0] == 0
+    code, _, messages = ckcv("export", "numbers", "--out", "numbers.skops")
+    assert code == 0
+    assert "classes" not in messages
+
+
+def test_what_is_no_single_model_or_is_encoded_is_refused(ckcv: Command, cases: Path) -> None:
+    assert ckcv("run", "cases.csv", *STUDY, *SVM, "--paper", "--out", "drawn")[0] == 0
+    lines = (cases / "cases.csv").read_text().splitlines()
+    wards = ["ward", *("nsw"[i % 3] for i in range(120))]
+    (cases / "wards.csv").write_text("\n".join(f"{w},{line}" for w, line in zip(wards, lines, strict=True)))
+    assert ckcv("run", "wards.csv", *STUDY, *SVM, "--certify", "holdout", "--out", "encoded")[0] == 0
+    assert ckcv("run", "sklearn:iris", *STUDY[2:], *SVM, "--certify", "holdout", "--out", "three")[0] == 0
+    (cases / "there.skops").write_text("")
+    for words, message in (
+        (
+            ("drawn", "--out", "x"),
+            "is no single model: choose --member 0, or, after --certify holdout, --refit",
+        ),
+        (("drawn", "--out", "x", "--refit"), "this run has no model refit"),
+        (("drawn", "--out", "x", "--member", "99"), "--member 99 is above 2"),
+        (("drawn", "--out", "x", "--full", "--refit"), "refit and full exclude each other"),
+        (("drawn", "--out", "x", "--to", "onx"), "did you mean onnx?"),
+        (("drawn", "--out", "x", "--to", "pmml"), "needs Java"),
+        (("drawn", "--out", "there.skops", "--member", "0"), "'there.skops' exists: name another file"),
+        (("drawn", "--out", "no/x", "--member", "0"), "'no/x' cannot be written"),
+        (("encoded", "--out", "x"), "columns are encoded (categories, dates or gaps)"),
+        (("three", "--out", "x"), "cannot be exported: estimators of scikit-learn can"),
+    ):
+        code, shown, messages = ckcv("export", *words)
+        assert (code, shown) == (2, "")
+        assert message in messages
+    assert not (cases / "x").exists()
+
+
+def test_without_the_packages_onnx_says_what_to_install(
+    ckcv: Command, cases: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    assert ckcv("run", "cases.csv", *STUDY, *SVM, "--certify", "holdout", "--out", "held")[0] == 0
+    code, _, messages = ckcv("export", "held", "--to", "onnx", "--out", "x")
+    assert code == 2
+    assert "--to onnx needs onnxruntime, which is not installed: pip install 'ckcv-ray[onnx]'" in messages
+
+
+def test_a_file_that_predicts_otherwise_is_not_written(
+    ckcv: Command, cases: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert ckcv("run", "cases.csv", *STUDY, *SVM, "--certify", "holdout", "--out", "held")[0] == 0
+    wrong: Any = lambda estimator: (b"x", lambda rows: 1 - estimator.predict(rows))  # noqa: E731
+    monkeypatch.setattr(exporting, "_write_skops", wrong)
+    with pytest.raises(
+        RunError, match=r"not written: the file predicts as the model for 0.00 % of the rows only"
+    ):
+        exporting.export(load("held"), "skops", cases / "x")
+    assert not (cases / "x").exists()
+    with pytest.raises(InputError, match="to='odd' is not known"):
+        exporting.export(load("held"), "odd", cases / "x")
+
+
+def test_a_file_of_onnx_is_compared_by_its_runtime_in_single_precision(
+    ckcv: Command, cases: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By stand-ins for both packages, which only nights have."""
+    written: list[Any] = []
+
+    class Session:
+        def __init__(self, content: bytes, providers: list[str]) -> None:
+            assert content == b"model"
+
+        def get_inputs(self) -> list[SimpleNamespace]:
+            return [SimpleNamespace(name="X")]
+
+        def run(self, names: None, given: dict[str, Any]) -> list[Any]:
+            assert given["X"].dtype == np.float32
+            return [written[-1].predict(given["X"].astype(float))]
+
+    def to_onnx(estimator: Any, rows: Any) -> SimpleNamespace:
+        written.append(estimator)
+        if len(written) > 1:
+            raise RuntimeError("no converter\nis known")
+        return SimpleNamespace(SerializeToString=lambda: b"model")
+
+    monkeypatch.setitem(sys.modules, "onnxruntime", SimpleNamespace(InferenceSession=Session))
+    monkeypatch.setitem(sys.modules, "skl2onnx", SimpleNamespace(to_onnx=to_onnx))
+    assert ckcv("run", "cases.csv", *STUDY, *SVM, "--certify", "holdout", "--out", "held")[0] == 0
+    code, _, messages = ckcv("export", "held", "--to", "onnx", "--out", "model.onnx")
+    assert (code, (cases / "model.onnx").read_bytes()) == (0, b"model")
+    assert "as the model: 100.00 % of 10,000 rows" in messages
+    code, _, messages = ckcv("export", "held", "--to", "onnx", "--out", "other.onnx")
+    assert code == 2
+    assert messages == "ckcv: skl2onnx cannot write Pipeline: export to skops: no converter\n"
+
+
+@pytest.mark.night
+@pytest.mark.parametrize("learner", ["svm", "linear", "forest", "tree"])
+def test_a_file_of_onnx_predicts_what_the_model_predicts(ckcv: Command, cases: Path, learner: str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        runtime = pytest.importorskip("onnxruntime")
+        pytest.importorskip("skl2onnx")
+    grid = SVM if learner == "svm" else ()
+    assert (
+        ckcv(
+            "run", "cases.csv", *STUDY, "--learner", learner, *grid, "--certify", "holdout", "--out", "held"
+        )[0]
+        == 0
+    )
+    code, _, messages = ckcv("export", "held", "--to", "onnx", "--out", "model.onnx")
+    assert code == 0, messages
+    assert any(f"as the model: {share}" in messages for share in ("100.00 %", "99.9"))
+    session = runtime.InferenceSession(str(cases / "model.onnx"))
+    result = load_run("held")
+    X = result.task.X.astype(np.float32)
+    labels = session.run(None, {session.get_inputs()[0].name: X})[0]
+    assert np.mean(labels == result.classify(X.astype(float), result.rule()).label) > 0.98

@@ -1,0 +1,98 @@
+"""Command list: the run folders below a folder, read without writing, damaged ones among them."""
+
+import json
+import os
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from command import RUN, Command
+from filelock import FileLock
+
+from ckcv_ray import InputError
+from ckcv_ray.runs import listing
+from ckcv_ray.runs.listing import list_runs
+from ckcv_ray.storage.locks import LOCK
+
+
+@pytest.fixture
+def runs(ckcv: Command, tmp_path: Path) -> Path:
+    """A finished run, scores, an unfinished run and a damaged one."""
+    small = ("--C", "1", "--gamma", "0.1")
+    for name in ("good", "nested/unfinished", "damaged"):
+        assert ckcv(*RUN, *small, "--out", tmp_path / "runs" / name)[0] == 0
+    assert ckcv("evaluate", "twonorm:40:0", "--learner", "lda", "--out", tmp_path / "runs" / "scores")[0] == 0
+    (tmp_path / "runs" / "nested" / "unfinished" / "manifest.json").unlink()
+    (tmp_path / "runs" / "damaged" / "certificate.json").write_text("{}")
+    (tmp_path / "runs" / "empty").mkdir()
+    return tmp_path / "runs"
+
+
+def snapshot(folder: Path) -> dict[str, tuple[int, float]]:
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    return {str(path): (path.stat().st_size, path.stat().st_mtime) for path in files}
+
+
+def test_run_folders_are_listed_and_nothing_is_written(ckcv: Command, runs: Path) -> None:
+    before = snapshot(runs)
+    code, shown, messages = ckcv("list", runs, "--json")
+    assert (code, messages) == (0, "")
+    listed = {Path(run["folder"]).name: run for run in json.loads(shown)["runs"]}
+    assert {name: run["state"] for name, run in listed.items()} == {
+        "good": "finished",
+        "scores": "finished",
+        "unfinished": "unfinished",
+        "damaged": "damaged",
+    }
+    assert {run["command"] for name, run in listed.items() if name != "scores"} == {"run"}
+    assert listed["scores"]["command"] == "evaluate"
+    assert {(run["target"], run["rows"]) for run in listed.values()} == {("y", 40)}
+    assert listed["good"]["result"].startswith(("error at most ", "nothing can be quoted"))
+    assert listed["scores"]["result"].startswith("zero_one 0.")
+    assert listed["unfinished"]["result"] == ""
+    assert "certificate.json" in listed["damaged"]["problem"]
+    assert snapshot(runs) == before
+
+
+def test_the_table_has_a_line_for_each_and_says_what_is_wrong(ckcv: Command, runs: Path) -> None:
+    _, shown, _ = ckcv("list", runs)
+    first, *lines = shown.splitlines()
+    assert first.split()[:4] == ["folder", "made", "by", "target"]
+    assert sum("  ckcv run  " in line for line in lines) == 3
+    assert "4 run folders" in lines
+    assert lines[-1].startswith(f"{runs / 'damaged'}: ")
+
+
+def test_where_nothing_can_be_quoted_the_list_says_so(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(listing, "make_answer", lambda result: SimpleNamespace(sentence=""))
+    assert [run.result for run in list_runs(runs / "good")] == ["nothing can be quoted"]
+
+
+def test_what_was_written_last_comes_first(runs: Path) -> None:
+    for name in os.listdir(runs / "scores"):
+        os.utime(runs / "scores" / name, (2e9, 2e9))
+    first, *_ = list_runs(runs)
+    assert first.folder == str(runs / "scores")
+    assert first.date.startswith("2033-05-")
+
+
+def test_a_run_that_is_running_or_needs_a_package_says_so(runs: Path) -> None:
+    folder = runs / "nested" / "unfinished"
+    with FileLock(folder / LOCK):
+        assert [run.state for run in list_runs(folder)] == ["running"]
+    study = json.loads((folder / "study.json").read_text())
+    study["study"]["learner"]["name"] = "nowhere"
+    (folder / "study.json").write_text(json.dumps(study))
+    (run,) = list_runs(folder)
+    assert (run.state, run.command, run.rows) == ("unreadable", None, None)
+    assert "'nowhere' is not known here" in run.problem
+
+
+def test_a_folder_without_runs_has_none(
+    ckcv: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert ckcv("list")[:2] == (0, "no run folder in . or below\n")
+    assert ckcv("list", "nowhere")[0] == 2
+    with pytest.raises(InputError, match="there is no folder 'nowhere': name one"):
+        list_runs("nowhere")

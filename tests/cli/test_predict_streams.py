@@ -1,0 +1,157 @@
+"""What predict writes besides labels, reads from standard input, and says of members that it draws."""
+
+import io
+import sys
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from command import Command
+from pyarrow import csv
+
+from ckcv_ray import load_run
+
+TABLE = "".join(f"p{i},{(i % 2) * 3 + i * 7 % 5},{i % 3},{['ill', 'well'][i % 2]}\n" for i in range(60))
+STUDY = ("--k", "3", "--n-splits", "3")
+
+
+@pytest.fixture
+def cases(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "cases.csv").write_text(f"patient,age,dose,outcome\n{TABLE}")
+    return tmp_path
+
+
+@pytest.fixture
+def linear(ckcv: Command, cases: Path) -> Path:
+    words = ("--target", "outcome", "--drop", "patient", "--learner", "linear", *STUDY)
+    assert ckcv("run", "cases.csv", *words, "--paper", "--out", "linear")[0] == 0
+    return cases / "linear"
+
+
+def read(shown: str) -> pa.Table:
+    return csv.read_csv(io.BytesIO(shown.encode()))
+
+
+class Stdin:
+    def __init__(self, content: bytes) -> None:
+        self.buffer = io.BytesIO(content)
+
+
+def test_the_column_that_names_the_rows_is_carried(ckcv: Command, linear: Path) -> None:
+    given = {
+        option: ckcv("predict", linear, "cases.csv", "--vote", option, "patient")
+        for option in ("--keep", "--id")
+    }
+    assert given["--keep"] == given["--id"]
+    table = read(given["--id"][1])
+    assert table.column_names[:3] == ["row", "patient", "prediction"]
+    assert table["patient"].to_pylist()[:2] == ["p0", "p1"]
+
+
+@pytest.mark.parametrize("rule", [("--vote",), ("--member", "1"), ("--seed", "3")])
+def test_probabilities_are_those_of_what_decided(ckcv: Command, linear: Path, rule: tuple[str, ...]) -> None:
+    code, shown, messages = ckcv("predict", linear, "cases.csv", *rule, "--probabilities")
+    assert code == 0
+    table = read(shown)
+    assert table.column_names[-2:] == ["probability_ill", "probability_well"]
+    columns = np.column_stack([table[name].to_numpy() for name in table.column_names[-2:]])
+    np.testing.assert_allclose(columns.sum(axis=1), 1.0)
+    names = np.array(["ill", "well"])
+    decided = names[columns.argmax(axis=1)] == np.array(table["prediction"].to_pylist())
+    assert decided.all() if rule[0] != "--vote" else decided.mean() > 0.9
+    assert "probabilities: as linear gives them, not calibrated; nothing is proven of them\n" in messages
+    result = load_run(linear)
+    members = [
+        m.model.predict_outputs(result.task.X, result.learner.outputs).probability
+        for m in result.ensemble.members
+    ]
+    expected = (
+        np.mean(members, axis=0)
+        if rule[0] == "--vote"
+        else np.array(members)[table["member"].to_numpy(), range(60)]
+    )
+    np.testing.assert_allclose(columns, expected)
+
+
+def test_without_probabilities_the_columns_are_those_that_they_were(ckcv: Command, linear: Path) -> None:
+    assert read(ckcv("predict", linear, "cases.csv", "--vote")[1]).column_names == [
+        *("row", "prediction", "member", "score", "share")
+    ]
+
+
+def test_a_learner_without_probabilities_is_refused(ckcv: Command, cases: Path) -> None:
+    words = ("--target", "outcome", "--drop", "patient", "--C", "1", "--gamma", "0.1", *STUDY)
+    assert ckcv("run", "cases.csv", *words, "--out", "svm")[0] == 0
+    code, shown, messages = ckcv("predict", "svm", "cases.csv", "--probabilities")
+    assert (code, shown) == (2, "")
+    assert messages == (
+        "ckcv: probabilities: the learner svm has none: choose one such as linear or forest, or leave "
+        "them out\n"
+    )
+    code, _, messages = ckcv("predict", "svm", "cases.csv", "--probabilities", "--keep", "probability_x")
+    assert code == 2
+
+
+def test_of_several_learners_the_selected_one_gives_the_probabilities(ckcv: Command, cases: Path) -> None:
+    words = ("--target", "outcome", "--drop", "patient", "--learner", "constant,tree", *STUDY)
+    assert ckcv("run", "cases.csv", *words, "--out", "both")[0] == 0
+    _, shown, messages = ckcv("predict", "both", "cases.csv", "--probabilities")
+    assert "probability_ill" in shown
+    assert load_run("both").learner.name in messages
+
+
+def test_a_model_of_evaluate_gives_probabilities(ckcv: Command, cases: Path) -> None:
+    words = ("--target", "outcome", "--drop", "patient", "--learner", "tree", "--refit", "best")
+    assert ckcv("evaluate", "cases.csv", *words, "--out", "scores")[0] == 0
+    code, shown, _ = ckcv("predict", "scores", "cases.csv", "--probabilities")
+    assert code == 0
+    assert read(shown).column_names[-1] == "probability_well"
+
+
+def test_a_table_can_come_from_standard_input_and_go_to_standard_output(
+    ckcv: Command, linear: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = ckcv("predict", linear, "cases.csv", "--vote", "--id", "patient")
+    monkeypatch.setattr(sys, "stdin", Stdin(Path("cases.csv").read_bytes()))
+    given = ckcv("predict", linear, "-", "--vote", "--id", "patient", "--out", "-")
+    assert given == expected
+
+
+def test_what_is_wrong_with_standard_input_is_said_of_it(
+    ckcv: Command, linear: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for content in (b"", b"a,b\n1\n"):
+        monkeypatch.setattr(sys, "stdin", Stdin(content))
+        code, shown, messages = ckcv("predict", linear, "-")
+        assert (code, shown) == (2, "")
+        assert "standard input" in messages
+        assert "/tmp" not in messages
+
+
+def test_after_hold_out_every_call_gives_the_same(ckcv: Command, cases: Path) -> None:
+    words = (
+        "--target",
+        "outcome",
+        "--drop",
+        "patient",
+        "--learner",
+        "linear",
+        "--certify",
+        "holdout",
+        *STUDY,
+    )
+    assert ckcv("run", "cases.csv", *words, "--out", "held")[0] == 0
+    first, second = (ckcv("predict", "held", "cases.csv") for _ in range(2))
+    assert first == second
+    assert not first[2].startswith("drawn")
+
+
+def test_where_members_are_drawn_afresh_the_first_line_says_so_and_names_the_vote(
+    ckcv: Command, linear: Path
+) -> None:
+    first, *_ = ckcv("predict", linear, "cases.csv")[2].splitlines()
+    assert first == "drawn: a member for each row, others in every call; --vote gives the same in every call"
+    for words in (("--seed", "1"), ("--vote",), ("--member", "0")):
+        assert not ckcv("predict", linear, "cases.csv", *words)[2].startswith("drawn")

@@ -1,0 +1,157 @@
+"""What a message offers for a word that is nearly right, and how it names what it is about."""
+
+from pathlib import Path
+
+import pytest
+from command import RUN, Command
+
+from ckcv_ray.cli.panels import name_options
+from ckcv_ray.validation import quote, suggest
+
+TABLE = "".join(f"{i % 5},{i % 7},p{i // 2},{'ab'[i % 2]}\n" for i in range(40))
+
+
+@pytest.fixture
+def patients(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "patients.csv").write_text(f"age,dose,patient,Outcome\n{TABLE}")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [
+        ("--target outcome", "'Outcome'"),
+        ("--target Outcome --features age,dos", "'dose'"),
+        ("--target Outcome --drop patent", "'patient'"),
+        ("--target Outcome --group patiens", "'patient'"),
+        ("--target Outcome --weight doses", "'dose'"),
+        ("--target Outcome --categorical ages", "'age'"),
+        ("--target Outcome --learner forrest", "forest"),
+        ("--target Outcome --certify holdot", "holdout"),
+    ],
+)
+def test_a_word_that_is_nearly_right_is_offered(
+    words: str, offered: str, ckcv: Command, patients: Path
+) -> None:
+    code, shown, messages = ckcv("run", "patients.csv", *words.split())
+    assert (code, shown) == (2, "")
+    assert messages.endswith(f"; did you mean {offered}?\n")
+    assert messages.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [
+        (("run", "patient.csv"), "'patients.csv'"),
+        (("run", "twonrm:40:0"), "twonorm"),
+        (("run", "sklearn:breast_cancr"), "breast_cancer"),
+        (("evaluate", "patients.csv", "--target", "Outcome", "--measure", "acuracy"), "accuracy"),
+        (("evaluate", "patients.csv", "--target", "Outcome", "--resampling", "kfld:10"), "kfold"),
+    ],
+)
+def test_a_source_or_a_measure_that_is_nearly_right_is_offered(
+    words: tuple[str, ...], offered: str, ckcv: Command, patients: Path
+) -> None:
+    code, _, messages = ckcv(*words)
+    assert code == 2
+    assert messages.endswith(f"; did you mean {offered}?\n")
+
+
+def test_an_option_that_is_nearly_right_is_offered(ckcv: Command) -> None:
+    assert "--target" in ckcv("run", "x.csv", "--targte", "y")[2]
+
+
+@pytest.mark.parametrize("command", ["status", "report", "verify", "predict"])
+def test_a_run_folder_that_is_nearly_right_is_offered(
+    command: str, ckcv: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert ckcv(*RUN, "--C", "1", "--gamma", "0.1", "--out", "runs/patients")[0] == 0
+    (tmp_path / "runs" / "patient").mkdir()  # of something else
+    (tmp_path / "new.csv").write_text("x0\n1\n")
+    for name in ("patients2", "patient"):
+        code, _, messages = ckcv(command, f"runs/{name}", *["new.csv"] * (command == "predict"))
+        assert code == 4
+        assert messages.endswith("; did you mean 'runs/patients'?\n")
+    assert "did you mean" not in ckcv(command, "elsewhere/patients", *["new.csv"] * (command == "predict"))[2]
+
+
+def test_names_that_are_data_are_quoted() -> None:
+    assert suggest("a\x1bx", ["a\x1bxy"], quote) == "; did you mean 'a\\x1bxy'?"
+    assert suggest(7, ["7"]) == ""
+    assert suggest("OUTCOME", ["outcome"]) == "; did you mean outcome?"
+
+
+def test_a_message_names_options_as_they_are_given() -> None:
+    options = {"k": "--k", "n_splits": "--n-splits", "exhaustive": "--exhaustive", "row_id": "--id"}
+    for argument, option in (
+        ("n_splits=3 is too few", "--n-splits 3 is too few"),
+        ("leave out exhaustive=True, or k=5", "leave out --exhaustive, or --k 5"),
+        ("k=True is no number", "--k True is no number"),
+        ("exhaustive=True requires k=3", "--exhaustive requires --k 3"),
+        ("row_id='x' is no column", "--id 'x' is no column"),
+        ("costs=k=1 and 'k=2', svm.k=3 and --k=4", "costs=k=1 and 'k=2', svm.k=3 and --k=4"),
+    ):
+        assert name_options(argument, options, {"exhaustive"}) == option
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ('# a comment\nseed = 1\nn-splits = "x"\n', "line 3: --n-splits 'x' is not a whole number"),
+        ("seed = 1\n\ncertfy = 'occam'\n", "line 3: unknown option 'certfy' of a study"),
+        ("seed = 1\nk = [3,\n  'x']\n", "line 2: --k"),
+        ("learner = 'svm,tree'\nsvm.C = 'x'\n", "line 2: C='x'"),
+        ("learner = 'svm,tree'\n[svm]\nC = 'x'\n", "line 3: C='x'"),
+        ("seed = 1\nn-splits = [\n", "line 2, the end"),
+        ("seed = 1\nC = 'a\n", "line 2, the end"),
+    ],
+)
+def test_a_mistake_in_a_study_file_is_located(text: str, line: str, ckcv: Command, patients: Path) -> None:
+    (patients / "study.toml").write_text(text)
+    code, _, messages = ckcv("run", "patients.csv", "--target", "Outcome", "--study", "study.toml")
+    assert code == 2
+    assert "'study.toml'" in messages
+    assert line.replace("C='x'", "--C 'x'") in messages, messages
+    assert messages.count("\n") == 1
+
+
+def test_what_is_given_on_the_command_line_is_not_looked_for_in_the_file(
+    ckcv: Command, patients: Path
+) -> None:
+    (patients / "study.toml").write_text("delta = 0.1\n")
+    words = ("run", "patients.csv", "--target", "Outcome", "--study", "study.toml", "--delta", "7")
+    assert ckcv(*words)[2].startswith("ckcv: --delta 7.0 is outside (0, 1)")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--out", "patients.csv"), "'patients.csv' exists and is not a run folder"),
+        (("--out", "patients.csv/run"), "is not a folder"),
+        (("--address", "127.0.0.1:1"), "no Ray cluster answers at 127.0.0.1:1"),
+    ],
+)
+@pytest.mark.parametrize("command", ["run", "evaluate"])
+def test_a_wrong_place_is_refused_before_the_table_is_read(
+    command: str, words: tuple[str, ...], message: str, ckcv: Command, patients: Path
+) -> None:
+    (patients / "broken.csv").write_text("a,b\n1\n")
+    code, shown, messages = ckcv(command, "broken.csv", *words)
+    assert code in (2, 4)
+    assert shown == ""
+    assert message in messages
+    assert messages.count("\n") == 1
+
+
+def test_a_folder_of_something_else_is_refused_before_the_columns_are_shown(
+    ckcv: Command, patients: Path
+) -> None:
+    (patients / "mine").mkdir()
+    (patients / "mine" / "letter.txt").write_text("x")
+    for command in ("run", "evaluate"):
+        code, _, messages = ckcv(command, "patients.csv", "--target", "Outcome", "--out", "mine")
+        assert code == 4
+        assert messages.count("\n") == 1
+        assert "choose another --out" in messages
