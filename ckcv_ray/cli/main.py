@@ -1,4 +1,4 @@
-"""Command line: run, plan, status, verify, predict, evaluate, report.
+"""Command line: run, plan, status, verify, predict, evaluate, serve, report.
 
 Results go to standard output, messages to standard error. Exit codes: 0 done; 1 verification found
 differences or could not compute something, or a run could not finish; 2 bad input; 3 finished with failed
@@ -35,6 +35,7 @@ COMMANDS = {  # by name: the module that has it, and the first line of its help
         "evaluate",
         "Score learners by a usual procedure of cross validation, without a certificate.",
     ),
+    "serve": ("serve", "Answer rows over HTTP on this machine, with what is proven of each prediction."),
     "report": (
         "report",
         "Write an HTML report of a finished run: claims, figures, tables, cost, environment.",
