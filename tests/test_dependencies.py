@@ -48,8 +48,9 @@ WANTED = [
     ),
 ]
 EXTRAS = PROJECT["project"]["optional-dependencies"]
-NIGHTLY = {Requirement(wanted).name for name in ("boosting", "docx", "smote") for wanted in EXTRAS[name]}
-FREE = NIGHTLY - {"lightgbm"}  # which only tests of the night need
+OF_NIGHTS = ("boosting", "docx", "mlflow", "serve", "smote")
+NIGHTLY = {Requirement(wanted).name for name in OF_NIGHTS for wanted in EXTRAS[name]}
+FREE = NIGHTLY - {"aiohttp", "lightgbm", "ray"}  # which only tests of the night need
 
 
 def locked() -> list[tuple[str, Version]]:

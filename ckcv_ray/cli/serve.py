@@ -23,8 +23,8 @@ RAY_SERVE = (
     "ray[serve]>=2.60,<3"  # what to install: earlier versions read pickles from anybody who can connect
 )
 NEEDED = ("ray", "fastapi", "uvicorn")  # looked for before anything is read, since importing it takes long
-LOOPBACK = "127.0.0.1"
-POLL_SECONDS = 0.2
+HOST = "127.0.0.1"
+LOOK_SECONDS = 0.2
 
 
 @with_options(choice=choose_rule)
@@ -73,11 +73,11 @@ def serve(
         with Signals("stopping the server") as signals, make_token() as token:
             served = Served(str(folder.resolve()), result.run_id, by, tuple(list_trusted()), token.digest)
             with run_server(served, port):
-                say(f"serving {folder} at http://{LOOPBACK}:{port} until Ctrl-C")
+                say(f"serving {folder} at http://{HOST}:{port} until Ctrl-C")
                 say(f"token: {token.file}")
                 say(claim)
                 while not signals.stop():
-                    threading.Event().wait(POLL_SECONDS)
+                    threading.Event().wait(LOOK_SECONDS)
     except KeyboardInterrupt:
         raise typer.Exit(128 + signal.SIGINT) from None
 
@@ -89,7 +89,7 @@ def find_port(port: int) -> int:
         InputError: another program listens on it, or it may not be listened on.
     """
     try:
-        with socket.create_server((LOOPBACK, port)) as server:
+        with socket.create_server((HOST, port)) as server:
             return int(server.getsockname()[1])
     except OSError as error:
         reason = strerror(error.errno or 0)  # its own text has the address again

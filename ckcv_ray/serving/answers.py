@@ -24,8 +24,8 @@ from ckcv_ray.tables.readers.limits import MOST_TABLE_COLUMNS
 from ckcv_ray.tables.target import Rows, some
 from ckcv_ray.validation import quote
 
-MOST_ROWS = 10_000  # of one request
-MOST_CELLS = 1 << 22  # rows times columns of the run
+ROWS_AT_ONCE = 10_000  # of one request
+CELLS_AT_ONCE = 1 << 22  # rows times columns of the run
 WHOLE = 1 << 63  # whole numbers below are kept as they are
 ROWS_FORM = '{"rows": [{"age": 61, "dose": 2.5}]}'
 OF_PROBABILITIES = "as the model that decides gives them: nothing is proven of them"
@@ -47,14 +47,14 @@ class Service:
         """Return predictions for rows, with what is proven of them, as JSON values.
 
         Args:
-            content: an object with the list ``rows``, of at most ``MOST_ROWS`` objects.
+            content: an object with the list ``rows``, of at most ``ROWS_AT_ONCE`` objects.
 
         Raises:
             InputError: the rows are no such list, lack a column of the run, or none of them can be judged.
         """
         task = self.result.task
         rows = _check_rows(content, len(task.schema.names))
-        columns = make_columns(rows, task.schema.columns)
+        columns = tabulate_rows(rows, task.schema.columns)
         read = task.read(columns)
         if read.bad.all():
             read.check()
@@ -92,7 +92,7 @@ class Service:
             "classes": None if task.has_numbers else list(task.classes),
             "columns": kinds,
             "probabilities": OF_PROBABILITIES if self._gives_probabilities(rule) else None,
-            "limits": {"rows": MOST_ROWS, "cells": MOST_CELLS},
+            "limits": {"rows": ROWS_AT_ONCE, "cells": CELLS_AT_ONCE},
         }
 
     def _describe_claim(self, rule: Rule) -> dict[str, Any]:
@@ -191,7 +191,7 @@ def _check_rows(content: Any, n_columns: int) -> list[dict[str, Any]]:
     rows = content.get("rows") if isinstance(content, dict) else None
     if not isinstance(rows, list) or not rows or len(content) > 1:
         raise InputError(f"expected an object with a list of rows and nothing else: {ROWS_FORM}")
-    most = min(MOST_ROWS, max(1, MOST_CELLS // max(1, n_columns)))
+    most = min(ROWS_AT_ONCE, max(1, CELLS_AT_ONCE // max(1, n_columns)))
     if len(rows) > most:
         raise InputError(
             f"the request has {len(rows):,} rows: at most {most:,} are answered at once; send parts"
@@ -202,7 +202,7 @@ def _check_rows(content: Any, n_columns: int) -> list[dict[str, Any]]:
     return rows
 
 
-def make_columns(rows: list[dict[str, Any]], known: tuple[Column, ...]) -> pa.Table:
+def tabulate_rows(rows: list[dict[str, Any]], known: tuple[Column, ...]) -> pa.Table:
     """Return rows as a table: the columns that are known by their values, others without any.
 
     Raises:

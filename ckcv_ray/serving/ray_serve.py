@@ -21,7 +21,7 @@ from ckcv_ray.learners import register_installed
 from ckcv_ray.learners.sklearn import trust
 from ckcv_ray.runs.load import load
 from ckcv_ray.serving.answers import Service
-from ckcv_ray.serving.web import SECONDS, Request, Responder
+from ckcv_ray.serving.web import ANSWER_SECONDS, Request, Responder
 
 APPLICATION = "ckcv"
 MOST_WAITING = 64  # requests; Ray Serve answers others with status 503
@@ -99,7 +99,7 @@ def run_server(served: Served, port: int) -> Iterator[None]:
     options = {
         "host": LOOPBACK,
         "port": port,
-        "request_timeout_s": SECONDS + END_SECONDS,
+        "request_timeout_s": ANSWER_SECONDS + END_SECONDS,
         "keep_alive_timeout_s": IDLE_SECONDS,
     }
     deployment = serve.deployment(

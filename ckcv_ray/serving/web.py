@@ -17,7 +17,7 @@ from ckcv_ray.serving.token import has_token
 
 MOST_BYTES = 4 << 20  # of the body of a request
 MOST_DISCARDED = 8 * MOST_BYTES  # of a body that is too large: clients that are still sending hear no answer
-SECONDS = 30.0  # in which a request is answered, its body included
+ANSWER_SECONDS = 30.0  # in which a request is answered, its body included
 PATHS = {"/claim": "GET", "/predict": "POST"}  # and the method of each
 logger = logging.getLogger(__name__)
 
@@ -68,7 +68,7 @@ class Responder:
         seconds: in which a request has to be answered.
     """
 
-    def __init__(self, service: Service, digest: str, seconds: float = SECONDS) -> None:
+    def __init__(self, service: Service, digest: str, seconds: float = ANSWER_SECONDS) -> None:
         self._service, self._digest, self._seconds = service, digest, seconds
         self._thread = ThreadPoolExecutor(1)
 

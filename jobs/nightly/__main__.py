@@ -111,7 +111,7 @@ def hostile_job(folders: int) -> list[str]:
 def libraries_job() -> list[str]:
     """Return the command that installs the libraries that only tests of the night need."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    wanted = [*project["optional-dependencies"]["boosting"], *project["optional-dependencies"]["smote"]]
+    wanted = [text for extra in EXTRAS for text in project["optional-dependencies"][extra]]
     return [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *wanted]
 
 

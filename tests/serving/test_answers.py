@@ -11,7 +11,7 @@ from services import ROW, make_model, make_result, make_table
 from ckcv_ray.claims.rules import Rule
 from ckcv_ray.errors import InputError
 from ckcv_ray.serving import answers
-from ckcv_ray.serving.answers import OF_PROBABILITIES, Service, make_columns, parse_json
+from ckcv_ray.serving.answers import OF_PROBABILITIES, Service, tabulate_rows, parse_json
 from ckcv_ray.tables.columns.types import Column, ColumnKind
 
 VOTE = Service(make_result(), "vote")
@@ -101,7 +101,7 @@ def test_what_rows_need_and_what_voids_the_claim_is_described() -> None:
     assert described["not_covered"] == list(certificate.wording.not_covered)
     assert [column["name"] for column in described["columns"]] == ["age", "dose", "ward"]
     assert described["columns"][2]["kind"] == "category"
-    assert described["limits"] == {"rows": answers.MOST_ROWS, "cells": answers.MOST_CELLS}
+    assert described["limits"] == {"rows": answers.ROWS_AT_ONCE, "cells": answers.CELLS_AT_ONCE}
     assert Service(make_model()).describe()["assumptions"] == []
 
 
@@ -167,7 +167,7 @@ def test_rows_that_cannot_be_answered_are_refused(content: Any, sentence: str) -
 
 
 def test_cells_are_limited_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(answers, "MOST_CELLS", 7)
+    monkeypatch.setattr(answers, "CELLS_AT_ONCE", 7)
     assert len(ask(VOTE, ROW, ROW)) == 2
     with pytest.raises(InputError, match="has 3 rows: at most 2 are answered at once"):
         ask(VOTE, ROW, ROW, ROW)
@@ -193,7 +193,7 @@ CELLS: list[tuple[Column, list[Any], pa.DataType, list[Any]]] = [
 def test_cells_are_of_one_kind(
     column: Column, values: list[Any], kind: pa.DataType, cells: list[Any]
 ) -> None:
-    made = make_columns([{"c": value, "other": {}} for value in values], (column,))
+    made = tabulate_rows([{"c": value, "other": {}} for value in values], (column,))
     assert made["c"].type == kind
     assert made["c"].to_pylist() == cells
     assert pa.types.is_null(made["other"].type)

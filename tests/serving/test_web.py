@@ -201,7 +201,7 @@ def test_where_no_token_can_be_kept_a_sentence_says_so(monkeypatch: pytest.Monke
 def test_limits_are_said_in_help() -> None:
     """The help of ckcv serve has them in figures."""
     from ckcv_ray.cli.serve import serve
-    from ckcv_ray.serving.answers import MOST_ROWS
+    from ckcv_ray.serving.answers import ROWS_AT_ONCE
 
-    said = f"at most {MOST_ROWS:,} rows and {MOST_BYTES >> 20} MiB, and {web.SECONDS:g} s"
+    said = f"at most {ROWS_AT_ONCE:,} rows and {MOST_BYTES >> 20} MiB, and {web.ANSWER_SECONDS:g} s"
     assert said in " ".join((serve.__doc__ or "").split())
