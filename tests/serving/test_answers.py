@@ -11,7 +11,7 @@ from services import ROW, make_model, make_result, make_table
 from ckcv_ray.claims.rules import Rule
 from ckcv_ray.errors import InputError
 from ckcv_ray.serving import answers
-from ckcv_ray.serving.answers import OF_PROBABILITIES, Service, tabulate_rows, parse_json
+from ckcv_ray.serving.answers import OF_PROBABILITIES, Service, parse_json, tabulate_rows
 from ckcv_ray.tables.columns.types import Column, ColumnKind
 
 VOTE = Service(make_result(), "vote")
