@@ -69,6 +69,7 @@ is proven about its error on new rows. Everything is kept in a run folder.
     ckcv predict runs/patients new.csv
     ckcv verify runs/patients
     ckcv report runs/patients
+    ckcv serve runs/patients
     ckcv evaluate patients.csv --target outcome --learner forest --resampling kfold:10 --out runs/scores
 
 Run any command with --help to see its options.

@@ -24,7 +24,7 @@ RAY_SERVE = (
 )
 NEEDED = ("ray", "fastapi", "uvicorn")  # looked for before anything is read, since importing it takes long
 HOST = "127.0.0.1"
-LOOK_SECONDS = 0.2
+SIGNAL_SECONDS = 0.2
 
 
 @with_options(choice=choose_rule)
@@ -43,12 +43,11 @@ def serve(
 
         ckcv serve runs/patients
         curl -H "Authorization: Bearer $(cat TOKEN_FILE)" http://127.0.0.1:8000/claim
-        curl -H "Authorization: Bearer $(cat TOKEN_FILE)" http://127.0.0.1:8000/predict \
-          -d '{"rows": [{"age": 61, "dose": 2.5}]}'
 
-    GET /claim says what is proven, what voids it, and which columns rows need. POST /predict answers rows:
-    prediction, member, score and share as predict writes them, and probabilities where the model has them.
-    An error is an object with its sentence. A request has at most 10,000 rows and 4 MiB, and 30 s.
+    GET /claim says what is proven, what voids it, and which columns rows need. POST /predict with
+    {"rows": [{"age": 61, "dose": 2.5}]} answers rows: prediction, member, score and share as predict writes
+    them, and probabilities where the model has them. An error is an object with its sentence. A request has
+    at most 10,000 rows and 4 MiB, and 30 s.
     """
     by, seed = choice
     if seed is not None:
@@ -77,7 +76,7 @@ def serve(
                 say(f"token: {token.file}")
                 say(claim)
                 while not signals.stop():
-                    threading.Event().wait(LOOK_SECONDS)
+                    threading.Event().wait(SIGNAL_SECONDS)
     except KeyboardInterrupt:
         raise typer.Exit(128 + signal.SIGINT) from None
 

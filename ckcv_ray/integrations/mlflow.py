@@ -18,7 +18,7 @@ from ckcv_ray.version import VERSION
 
 MLFLOW = "mlflow-skinny>=3.5"  # what to install
 NOTHING_PROVEN = "nothing is proven of a procedure without a certification: its scores are measured"
-MOST_TEXT = 4900  # characters of a parameter or a tag: MLflow takes 5,000 of tags
+TEXT_LIMIT = 4900  # characters of a parameter or a tag: MLflow takes 5,000 of tags
 PREFIX = "ckcv."
 
 
@@ -102,7 +102,7 @@ def _list_tags(result: Result) -> dict[str, str]:
         "data_digest": result.problem.data_digest,
         "version": VERSION,
     }
-    return {PREFIX + name: cut(text, MOST_TEXT) for name, text in tags.items()}
+    return {PREFIX + name: cut(text, TEXT_LIMIT) for name, text in tags.items()}
 
 
 def _name(name: str) -> str:
@@ -111,4 +111,4 @@ def _name(name: str) -> str:
 
 
 def _write(value: Any) -> str:
-    return cut(value if isinstance(value, str) else json.dumps(value, default=str), MOST_TEXT)
+    return cut(value if isinstance(value, str) else json.dumps(value, default=str), TEXT_LIMIT)

@@ -38,7 +38,7 @@ from jobs.nightly.page import compared, headline, limit, pace
 from jobs.nightly.verdict import Verdict
 
 ROOT = Path(__file__).resolve().parents[2]
-EXTRAS = ("boosting", "mlflow", "serve", "smote")  # which tests of the night need
+EXTRAS = ("boosting", "docx", "mlflow", "serve", "smote")  # which tests of the night need
 SERVER = ROOT / "build" / "mlflow"  # of MLflow, apart since it allows older versions of other packages only
 
 

@@ -21,7 +21,7 @@ import requests
 from services import SERIAL, make_model, make_result, make_table
 
 from ckcv_ray import InputError, Result, Study, evaluate, run
-from ckcv_ray.integrations.mlflow import MLFLOW, MOST_TEXT, NOTHING_PROVEN, log
+from ckcv_ray.integrations.mlflow import MLFLOW, NOTHING_PROVEN, TEXT_LIMIT, log
 
 ROOT = Path(__file__).resolve().parents[2]
 SERVER = Path(os.environ.get("CKCV_MLFLOW") or ROOT / "build" / "mlflow")
@@ -123,7 +123,7 @@ def test_what_is_not_known_is_left_out_and_long_texts_are_cut(notes: Notes) -> N
     assert notes.metrics == {}
     many = {"min_samples_leaf": tuple(range(1, 9)), "ccp_alpha": tuple(i / 1e6 for i in range(1000))}
     log(run(Study.of(learner="tree", param=many, sample=3, k=3, n_splits=2), *make_table(), execution=SERIAL))
-    assert MOST_TEXT <= len(notes.params["param"]) <= 5000
+    assert TEXT_LIMIT <= len(notes.params["param"]) <= 5000
 
 
 def test_a_folder_gives_the_report_and_stays_as_it_is(notes: Notes, tmp_path: Path) -> None:
