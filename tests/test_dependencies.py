@@ -48,11 +48,10 @@ WANTED = [
     ),
 ]
 EXTRAS = PROJECT["project"]["optional-dependencies"]
-NIGHTLY = {
-    Requirement(wanted).name for name in ("boosting", "docx", "onnx", "smote") for wanted in EXTRAS[name]
-}
+OF_NIGHTS = ("boosting", "docx", "mlflow", "onnx", "serve", "smote")
+NIGHTLY = {Requirement(wanted).name for name in OF_NIGHTS for wanted in EXTRAS[name]}
 PDF = {Requirement(wanted).name for wanted in EXTRAS["pdf"]}
-FREE = (NIGHTLY - {"lightgbm"}) | PDF  # which only tests of the night need, or none
+FREE = (NIGHTLY - {"aiohttp", "lightgbm", "ray"}) | PDF  # which only tests of the night need, or none
 
 
 def locked() -> list[tuple[str, Version]]:

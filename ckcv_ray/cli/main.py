@@ -1,5 +1,4 @@
-"""Command line: run, plan, status, list, new, verify, predict, export, evaluate,
-report.
+"""Command line: run, plan, status, list, new, verify, predict, export, evaluate, serve, report.
 
 Results go to standard output, messages to standard error. Exit codes: 0 done; 1 verification found
 differences or could not compute something, or a run could not finish; 2 bad input; 3 finished with failed
@@ -49,6 +48,7 @@ COMMANDS = {  # by name: the module that has it (and its function if it is calle
         "evaluate",
         "Score learners by a usual procedure of cross validation, without a certificate.",
     ),
+    "serve": ("serve", "Answer rows over HTTP on this machine, with what is proven of each prediction."),
     "report": (
         "report",
         "Write an HTML report of a finished run, or the form of a reporting guideline; sign the run.",
@@ -86,6 +86,7 @@ is proven about its error on new rows. Everything is kept in a run folder.
     ckcv predict patients_run new.csv
     ckcv verify patients_run
     ckcv report patients_run
+    ckcv serve patients_run
     ckcv evaluate patients.csv --target outcome --learner forest --resampling kfold:10
 
 Run any command with --help to see its options.

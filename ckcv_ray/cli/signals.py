@@ -30,10 +30,14 @@ class Signals:
     Those that the process was started to ignore, as by nohup, are ignored. An exception raised from a handler
     can surface anywhere, even inside a library that swallows it. So the first signal only sets a flag, which
     the driver reads between batches.
+
+    Args:
+        stopping: what is printed at the first.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, stopping: str = "stopping: saving completed work") -> None:
         self.received: int | None = None
+        self._stopping = f"{stopping} (repeat to stop at once)\n".encode()
         self._received_at = 0.0
 
     def __enter__(self) -> "Signals":
@@ -52,7 +56,7 @@ class Signals:
             return
         self.received, self._received_at = number, monotonic()
         with suppress(OSError):
-            os.write(2, b"stopping: saving completed work (repeat to stop at once)\n")
+            os.write(2, self._stopping)
 
     def stop(self) -> bool:
         """Return whether a signal was received, or the process that supervises this one has ended."""

@@ -223,15 +223,27 @@ class Result(ResultValues):
         condition = REPEATED if rule.repeats and covering and len(rule.splits) != 1 else ""
         return self._error_for(rule, covering) + "".join(map(_also_proven, quantities)) + condition
 
+    def bound_for(self, rule: Rule) -> float | None:
+        """Return the bound on the error of a rule, as ``claim_for`` says it, in [0, 1]; None without one."""
+        if self.finished is None or (found := self._find_error_claim(rule)) is None:
+            return None
+        claim, factor = found
+        return min(1.0, factor * claim["bound"])
+
+    def _find_error_claim(self, rule: Rule) -> tuple[Claim, int] | None:
+        """Return the claim that bounds the error of a rule, and what its bound is multiplied by."""
+        errors = [claim for claim in self.certificate.claims if claim["quantity"] == ERROR]
+        covering = [claim for claim in errors if _covers(claim, rule)]
+        if covering:
+            return covering[0], 1
+        drawn = [claim for claim in self._list_drawn_claims(rule.nested) if claim["quantity"] == ERROR]
+        return (drawn[0], 2) if rule.name == "vote" and drawn else None
+
     def _error_for(self, rule: Rule, covering: list[Claim]) -> str:
         """Say what is proven for the error of a rule, given the claims about it."""
         of = rule.classifier()
-        errors = [claim for claim in covering if claim["quantity"] == ERROR]
-        if errors:
-            return self._proven(of, errors[0])
-        drawn = [claim for claim in self._list_drawn_claims(rule.nested) if claim["quantity"] == ERROR]
-        if rule.name == "vote" and drawn:
-            return self._proven(of, drawn[0], factor=2)
+        if (found := self._find_error_claim(rule)) is not None:
+            return self._proven(of, *found)
         if covering:
             return f"by {of}"
         if rule.name == "full":

@@ -38,6 +38,8 @@ from jobs.nightly.page import compared, headline, limit, pace
 from jobs.nightly.verdict import Verdict
 
 ROOT = Path(__file__).resolve().parents[2]
+EXTRAS = ("boosting", "docx", "mlflow", "onnx", "serve", "smote")  # which tests of the night need
+SERVER = ROOT / "build" / "mlflow"  # of MLflow, apart since it allows older versions of other packages only
 
 
 def commit_here() -> str:
@@ -111,9 +113,14 @@ def hostile_job(folders: int) -> list[str]:
 def libraries_job() -> list[str]:
     """Return the command that installs the libraries that only tests of the night need."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    extras = project["optional-dependencies"]
-    wanted = [*extras["boosting"], *extras["onnx"], *extras["smote"]]
+    wanted = [text for extra in EXTRAS for text in project["optional-dependencies"][extra]]
     return [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *wanted]
+
+
+def server_job() -> list[str]:
+    """Return the command that installs the tracking server of MLflow in a folder of its own."""
+    words = ["--quiet", "--disable-pip-version-check", "--upgrade", "--target", str(SERVER), "mlflow>=3.5"]
+    return [sys.executable, "-m", "pip", "install", *words]
 
 
 def tests_job() -> list[str]:
@@ -221,7 +228,9 @@ def main(
     file = out / PAGE
     print(json.dumps(to_json(verdict, file)) if as_json else text(verdict, file))
     others = [hostile_job(hostile)] if hostile else []
-    others += ([libraries_job(), tests_job()] if tests else []) + (weekly_jobs(name) if weekly else [])
+    others += ([libraries_job(), server_job(), tests_job()] if tests else []) + (
+        weekly_jobs(name) if weekly else []
+    )
     failed = run_jobs(others)
     for job in failed:
         print(f"ALARM {job} failed", file=sys.stderr)

@@ -63,6 +63,11 @@ def trust(package: str) -> None:
     _trusted.add(package.partition(".")[0])
 
 
+def list_trusted() -> list[str]:
+    """Return the packages that may be imported, for another process of this command to trust as well."""
+    return sorted(_trusted)
+
+
 def check_trusted(name: str, package: str) -> None:
     """Raise UntrustedError unless a package may be imported for what is named."""
     if package not in _trusted:

@@ -1,0 +1,1 @@
+"""Results handed to other packages, each of which is an extra and imported when it is used."""
