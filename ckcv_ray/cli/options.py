@@ -14,7 +14,6 @@ import typer
 from ckcv_ray.engine.address import reach
 from ckcv_ray.engine.backend import choose_backend
 from ckcv_ray.errors import InputError, StoreError
-from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.study import Execution
 from ckcv_ray.tables.target import is_number
 from ckcv_ray.validation import as_path
@@ -176,6 +175,8 @@ def choose_folder(out: Path | None, source: str, ending: str, run_id: str) -> Pa
 
 def _holds(folder: Path, run_id: str) -> bool:
     """Return whether a folder holds a run, finished or not."""
+    from ckcv_ray.storage.folder import RunFolder  # which takes long to import
+
     with suppress(StoreError):
         identity = RunFolder(folder).identity()
         return identity is not None and identity.run_id == run_id
@@ -189,6 +190,8 @@ def check_run_place(out: str | Path) -> Path:
         InputError: it is no local path, or cannot be written.
         StoreError: there is something else.
     """
+    from ckcv_ray.storage.folder import RunFolder  # which takes long to import
+
     path = check_out(out)
     RunFolder(path).check_place()
     return path

@@ -30,7 +30,7 @@ class Plots(NamedTuple):
     result: ResultValues
 
     def bounds(self, axes: Axes | None = None) -> Axes:
-        """Draw what is proven of the error by each claim, beside L_EE, what was measured, and the baseline.
+        """Draw what is proven of the error by each claim, next to L_EE, what was measured, and the baseline.
 
         Raises:
             InputError: it is an evaluation, which has no claims.

@@ -91,7 +91,7 @@ def test_a_run_within_a_time_and_what_reads_its_folder(
     assert "already holds the finished run" in messages
     code, status, _ = ckcv("status", out, "--json")
     assert (code, json.loads(status)) == (0, ran)
-    assert re.search(r"^search +", ckcv("status", out)[1], re.MULTILINE)
+    assert re.search(r"^search +", ckcv("status", out, "--details")[1], re.MULTILINE)
 
     code, shown, messages = ckcv("verify", out, "--refit", "--backend", "serial")
     assert code == 0, shown
@@ -118,7 +118,9 @@ def test_a_run_within_a_time_and_what_reads_its_folder(
 def test_a_small_effort_says_how_many_candidates_it_left_open(
     ckcv: Command, words: tuple[object, ...], tmp_path: Path
 ) -> None:
-    code, shown, messages = ckcv(*words, "--search", "budget", "--effort", "400", "--certify", "occam")
+    code, shown, messages = ckcv(
+        *words, "--search", "budget", "--effort", "400", "--certify", "occam", "--details"
+    )
     assert code == 0, messages
     searched = load_run(tmp_path / "run").certificate.to_json()["search"]
     assert 0 < searched["not_excluded"] < 126
