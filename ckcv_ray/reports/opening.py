@@ -20,7 +20,7 @@ MOST_LABELS, MOST_LABEL = 3, 40
 BETTER_DATA = "Collect more data, or better columns; or let other learners compete, in a new study."
 
 
-class Command(NamedTuple):
+class ShellCommand(NamedTuple):
     """What to do: the command, without the program's name, and what to know of it, a sentence each."""
 
     command: str
@@ -53,8 +53,8 @@ class Opening(NamedTuple):
     notes: Sequence[str]
     subject: Sequence[str]
     voids: Sequence[str]
-    check: Command
-    advice: Command
+    check: ShellCommand
+    advice: ShellCommand
 
 
 def make_title(result: ResultValues, about: About) -> str:
@@ -84,7 +84,7 @@ def open_run(result: ResultValues) -> Opening:
             *certificate.wording.not_covered,
             "a study repeated with other seeds, grids or data until it looked good",
         ],
-        Command(
+        ShellCommand(
             "verify RUN_FOLDER",
             [
                 "It recomputes the number from the run folder; with --refit it also fits again what the "
@@ -125,7 +125,7 @@ def open_scores(result: ResultValues, doubts: Sequence[str]) -> Opening:
             f"Each split fits on some rows and scores others ({result.study.resampling}).",
         ],
         _list_voids(result, several),
-        Command(
+        ShellCommand(
             "verify RUN_FOLDER",
             ["It recomputes every figure from the log; with --refit it also fits again."],
         ),
@@ -187,13 +187,13 @@ def _list_labels(result: ResultValues) -> str:
     return f"{', '.join(labels[:-1])} or {labels[-1]}"
 
 
-def _advise_run(result: ResultValues, advice: Sequence[str], worthless: bool) -> Command:
+def _advise_run(result: ResultValues, advice: Sequence[str], worthless: bool) -> ShellCommand:
     """Say what to do next: apply the model, or get a bound that says something, with what to expect of it."""
     if worthless:
-        return Command("run … --out NEW_FOLDER", [f"{text}." for text in advice] or [BETTER_DATA])
+        return ShellCommand("run … --out NEW_FOLDER", [f"{text}." for text in advice] or [BETTER_DATA])
     closer = [f"For a closer bound, in a new study: {text}." for text in advice]
     nested = result.certificate.claims.first["certification"] == Nested.name
-    return Command(
+    return ShellCommand(
         f"predict RUN_FOLDER NEW_ROWS.csv{' --nested' if nested else ''}",
         ["It classifies new rows by the very rule that the number is about.", *closer],
     )
@@ -209,11 +209,13 @@ def _list_voids(result: ResultValues, several: bool) -> list[str]:
     ]
 
 
-def _advise_scores(result: ResultValues, entry: Entry) -> Command:
+def _advise_scores(result: ResultValues, entry: Entry) -> ShellCommand:
     if result.kept is not None:
         sentence = f"It predicts new rows with the model fitted on all rows ({entry.name})."
-        return Command("predict RUN_FOLDER NEW_ROWS.csv", [sentence])
+        return ShellCommand("predict RUN_FOLDER NEW_ROWS.csv", [sentence])
     if result.task.has_numbers:
-        return Command("evaluate … --refit best", ["It fits the best line on all rows, to predict new ones."])
+        return ShellCommand(
+            "evaluate … --refit best", ["It fits the best line on all rows, to predict new ones."]
+        )
     sentence = "It makes a study with a certificate, for a number that may be quoted as a bound."
-    return Command("run … --certify auto --out NEW_FOLDER", [sentence])
+    return ShellCommand("run … --certify auto --out NEW_FOLDER", [sentence])

@@ -137,7 +137,11 @@ def test_without_ray_one_process_does_everything(table: Path) -> None:
 
 
 def test_without_ray_what_needs_it_is_refused(table: Path) -> None:
-    needed = {"backend='ray'": "--backend ray", "address='h:1'": "--address h:1", "workers=2": "--workers 2"}
+    needed = {
+        "--backend 'ray'": "--backend ray",
+        "--address 'h:1'": "--address h:1",
+        "--workers 2": "--workers 2",
+    }
     commands = ["run t.csv --out x", "evaluate t.csv --out x", "verify x --refit"]
     lines = [f"{command} {words}" for command in commands for words in needed.values()]
     ended, _ = start(WITHOUT_RAY + START, lines, table)
