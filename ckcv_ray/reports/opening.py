@@ -141,9 +141,8 @@ def _format_score(value: float) -> str:
 
 def list_notes(result: ResultValues) -> list[str]:
     """List what to look at before quoting the bound."""
-    notes = describe_edges(result.problem, result.setting)
-    if asked := result.problem.all_rows.question:
-        notes.append(asked)
+    asked = result.problem.all_rows.question
+    notes = [asked] if asked else []
     if not_converged := result.execution["not_converged"]:
         notes.append(f"{not_converged:,} fits did not converge: {result.problem.learner.convergence_advice}")
     if failed := result.execution["evaluations"]["failed"]:
@@ -192,6 +191,9 @@ def _advise_run(result: ResultValues, advice: Sequence[str], worthless: bool) ->
     if worthless:
         return ShellCommand("run … --out NEW_FOLDER", [f"{text}." for text in advice] or [BETTER_DATA])
     closer = [f"For a closer bound, in a new study: {text}." for text in advice]
+    closer += [
+        f"{edge}: a better candidate may be there." for edge in describe_edges(result.problem, result.setting)
+    ]
     nested = result.certificate.claims.first["certification"] == Nested.name
     return ShellCommand(
         f"predict RUN_FOLDER NEW_ROWS.csv{' --nested' if nested else ''}",
