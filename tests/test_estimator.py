@@ -274,11 +274,16 @@ def test_what_is_wrong_is_said(options, messages, iris):
     assert messages in str(refused.value)
 
 
-def test_a_pipeline_that_selects_columns_by_name_is_told_that_there_are_none():
+def test_a_pipeline_selects_columns_by_name_or_by_place():
     frame = pd.DataFrame({"ward": list("abc") * 10, "x": np.arange(30.0)})
-    named = make_column_transformer((OneHotEncoder(), ["ward"]), remainder="passthrough")
-    with pytest.raises(InputError, match=r"selects columns by name \(ward\)"):
-        CKCVClassifier(learner=make_pipeline(named, LogisticRegression()), k=(3,)).fit(frame, [0, 1] * 15)
+    strict = make_column_transformer((OneHotEncoder(), ["ward"]), remainder="passthrough")
+    with pytest.raises(InputError, match=r'give it handle_unknown="ignore"'):
+        CKCVClassifier(learner=make_pipeline(strict, LogisticRegression()), k=(3,)).fit(frame, [0, 1] * 15)
+    lenient = make_column_transformer(
+        (OneHotEncoder(handle_unknown="ignore"), ["ward"]), remainder="passthrough"
+    )
+    two = CKCVClassifier(learner=make_pipeline(lenient, LogisticRegression()), k=(3,), n_splits=3)
+    assert two.fit(frame, [0, 1] * 15).n_features_in_ == 2
     placed = make_column_transformer((StandardScaler(), [0]), remainder="passthrough")
     one = CKCVClassifier(learner=make_pipeline(placed, LogisticRegression()), k=(3,), n_splits=3)
     assert one.fit(frame[["x"]], [0, 1] * 15).n_features_in_ == 1

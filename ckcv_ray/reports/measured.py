@@ -161,7 +161,7 @@ def _draw_roc(result: ResultValues, judged: Judged) -> Picture:
         f"‘{classes[1]}’.{CURVES if several else ''}{left_out}"
     )
     mean = found.curves.mean(axis=0)
-    rows = [(f"{100 * x:g} %", nearest(float(np.interp(x, GRID, mean)))) for x in TABLE_GRID]
+    rows = [(nearest(x), nearest(float(np.interp(x, GRID, mean)))) for x in TABLE_GRID]
     label = f"ROC curve: {of} {area:.4f}. Values are in the table below the figure."
     return Picture(
         title, draw_roc(found, label), caption, ("false positive rate", "true positive rate"), rows
@@ -234,7 +234,7 @@ def _draw_importance(result: ResultValues, judged: Judged) -> Picture:
         f"what.{f' The first {MOST_BARS} of {len(names):,} are drawn.' if len(names) > MOST_BARS else ''}"
     )
     rows = [
-        (str(names[i]), f"{100 * found.rise[i]:+.2f}", f"{100 * found.spread[i]:.2f}")
+        (str(names[i]), *(nearest(value).removesuffix(" %") for value in (found.rise[i], found.spread[i])))
         for i in order[:MOST_IMPORTANT]
     ]
     label = "Permutation importance of the columns. Values are in the table below the figure."
@@ -247,7 +247,7 @@ def _draw_numbers(result: ResultValues, judged: Judged) -> Picture:
     errors = np.abs(predicted - truth)
     label = "Predicted against true numbers. Quantiles of the errors are in the table below the figure."
     levels = (0.5, 0.75, 0.9, 0.95, 1.0)
-    rows = [(f"{100 * q:g} %", f"{v:.4g}") for q, v in zip(levels, np.quantile(errors, levels), strict=True)]
+    rows = [(nearest(q), f"{v:.4g}") for q, v in zip(levels, np.quantile(errors, levels), strict=True)]
     return Picture(
         "Predicted and true numbers",
         draw_predicted_numbers(predicted, truth, result.task.target, label),

@@ -180,7 +180,7 @@ def test_of_more_parameters_the_best_lines_are_drawn_and_the_heat_map_has_the_be
     assert max(found.curves[0].mean) == best == found.heat.mean[found.heat.best]
     page = make_page(tmp_path / "run")
     assert "at the best values of the others" in page
-    assert "2 more lines with worse means are in the table alone" in page
+    assert "2 lines with worse means not drawn" in page
     assert page.count('role="img"') == 3
     assert f"best mean {best:.4g} at " in page  # the text for readers that show no pictures
     one = {

@@ -190,8 +190,9 @@ class Booster:
         """
         if self.library != CATBOOST or not (named := self.estimator.get_params().get("cat_features")):
             return X
-        written = X.astype(object)
-        written[:, named] = np.char.mod("%.0f", X[:, named])
+        written, cells = X.astype(object), X[:, named]
+        whole = np.nan_to_num(cells).astype(np.int64)
+        written[:, named] = np.where(np.isnan(cells), "nan", whole.astype(str))
         return written
 
     @property
