@@ -49,7 +49,7 @@ Folder = Annotated[
     Path, typer.Argument(metavar="FOLDER", help="Run folder, such as runs/patients.", show_default=False)
 ]
 OutFolder = Annotated[
-    Path | None,
+    str | None,  # and no Path, which would make s3:/x of s3://x
     make_option(
         "Folder to create or resume.",
         "named after the table",
@@ -150,7 +150,7 @@ def parse_workers(text: str) -> tuple[int, ...]:
     return tuple(map(int, parts))
 
 
-def choose_folder(out: Path | None, source: str, ending: str, run_id: str) -> Path:
+def choose_folder(out: str | Path | None, source: str, ending: str, run_id: str) -> Path:
     """Return the folder of a run: the one named, else one named after its table in the working directory.
 
     Args:
@@ -164,7 +164,7 @@ def choose_folder(out: Path | None, source: str, ending: str, run_id: str) -> Pa
         InputError: no folder was named in a Ray job, or there are more than ``MOST_FOLDERS``.
     """
     if out is not None:
-        return out
+        return Path(out)
     stem = re.sub(r"\W+", "_", Path(source).name.partition(".")[0]).strip("_") or "table"
     for number in range(1, MOST_FOLDERS + 1):
         folder = check_out(f"{stem}_{ending}{'' if number == 1 else f'_{number}'}")

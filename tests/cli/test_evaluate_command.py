@@ -122,8 +122,8 @@ def test_failures_have_their_own_exit_code(ckcv: Command, tmp_path: Path) -> Non
     ("options", "messages"),
     [
         (("--resampling", "fold:3"), "is not known: expected holdout:0.3"),
-        (("--resampling", "complete"), "resampling=complete requires a certification, which ckcv run has"),
-        (("--measure", "auc"), "measure=auc is not for three or more classes"),
+        (("--resampling", "complete"), "--resampling complete requires a certification, which ckcv run has"),
+        (("--measure", "auc"), "--measure auc is not for three or more classes"),
         (("--measure", "accuracy", "--learner", "svm,nothing"), "learner"),
         (("--k", "3"), "No such option"),
         (("--certify", "holdout"), "No such option"),

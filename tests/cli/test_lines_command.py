@@ -31,7 +31,7 @@ def test_they_are_asked_about_and_left_out(ckcv: Command, command: str, tmp_path
         assert code == 2
         assert all(part in said for part in parts)
     code, _, said = ckcv(*asked, "--skip-rows", "two")
-    assert (code, "skip_rows='two': expected numbers of lines" in said) == (2, True)
+    assert (code, "--skip-rows 'two': expected numbers of lines" in said) == (2, True)
     code, printed, said = ckcv(*asked, "--skip-rows", "2,last")
     assert (code, "24 rows" in printed) == (0, True), said
 
@@ -62,7 +62,7 @@ def test_a_new_number_that_may_have_thousands_is_asked_about(ckcv: Command, tmp_
         code, printed, said = ckcv("predict", run, new, "--vote", "--thousands", mark)
         assert (code, "could not be judged" in said) == (0, False)
     code, _, said = ckcv("predict", run, new, "--thousands", ";")
-    assert (code, "thousands=';': expected a comma or a point" in said) == (2, True)
+    assert (code, "--thousands ';': expected a comma or a point" in said) == (2, True)
 
 
 def test_folders_and_addresses_are_no_tables(ckcv: Command, tmp_path: Path) -> None:

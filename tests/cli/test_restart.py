@@ -95,5 +95,5 @@ def test_a_job_refuses_a_folder_that_would_be_lost(tmp_path: Path, out: str) -> 
     words = [sys.executable, "-m", "ckcv_ray", "run", "twonorm:60:0", "--out", out]
     done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True)
     assert done.returncode == 2
-    assert f"out={out!r}" in done.stderr
+    assert f"--out {out!r}" in done.stderr
     assert list(tmp_path.iterdir()) == []

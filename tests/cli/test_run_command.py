@@ -97,7 +97,7 @@ def test_rows_to_test_are_measured(ckcv: Command, patients: Path, tmp_path: Path
 
 def test_unconverged_fits_are_counted_and_shown(ckcv: Command, patients: Path, tmp_path: Path) -> None:
     words = ("run", patients, "--target", "outcome", "--out", tmp_path / "run", "--max-iter", 3, *SMALL)
-    code, shown, _ = ckcv(*words)
+    code, shown, _ = ckcv(*words, "--details")
     assert code == 0
     assert "stopped at the iteration limit" in shown
     log = parquet.read_table(tmp_path / "run" / "log")
@@ -244,7 +244,7 @@ def test_a_plan_says_how_many_rows_a_claim_needs(ckcv, patients):
 def test_claims_by_class_are_printed_as_lower_bounds(ckcv, patients, tmp_path):
     options = ("--target", "outcome", "--k", "3", "--C", "1", "--gamma", "1")
     claim = ("--certify", "holdout", "--claim", "auc,sensitivity", "--positive", "ill")
-    code, printed, _ = ckcv("run", patients, *options, *claim, "--out", tmp_path / "run")
+    code, printed, _ = ckcv("run", patients, *options, *claim, "--out", tmp_path / "run", "--details")
     assert code == 0
     assert "sensitivity (recall of 'ill') at least; holdout, refit (this model: " in printed
     assert "of 'ill' wrong): with probability 97.5 %" in printed

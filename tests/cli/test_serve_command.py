@@ -90,7 +90,7 @@ def test_a_port_that_is_taken_is_refused(ckcv: Command, finished: Path, stand: S
         code, _, messages = ckcv("serve", finished, "--port", port)
     assert code == 2
     assert messages == (
-        f"ckcv: port={port} cannot be listened on (Address already in use): choose another, or 0 for any "
+        f"ckcv: --port {port} cannot be listened on (Address already in use): choose another, or 0 for any "
         "that is free\n"
     )
     assert stand.served == []

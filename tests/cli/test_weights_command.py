@@ -18,7 +18,7 @@ def test_a_column_of_weights(ckcv: Command, patients: Path, tmp_path: Path) -> N
     asked = (tmp_path / "weighted.csv", "--target", "outcome", "--weight", "share")
     code, printed, _ = ckcv("run", *asked, "--out", tmp_path / "run", *SMALL)
     assert code == 0
-    assert "2 features" in printed
+    assert "2 columns" in printed
     assert "Rows are weighted by 'share' in fits alone" in printed
     code, printed, said = ckcv("predict", tmp_path / "run", patients)
     assert (code, len(printed.splitlines())) == (0, 1 + table.num_rows)

@@ -221,7 +221,6 @@ def test_the_report_names_three_classes_and_this_learner(finished: Path) -> None
         assert word in page
     assert "gamma" not in page
     assert ">predicted<" not in page  # only two classes have an error of one kind
-    assert "A step is a position in the learner" in page
     assert verify(finished).differences == []
     assert "3 classes" in load_run(finished).summary(details=True)
 

@@ -228,7 +228,7 @@ def test_a_run_is_loaded_verified_and_reported(out: Path) -> None:
     report(out)
     page = (out / "report.html").read_text()
     for row in result.per_learner():
-        assert f'<dt><bdi>{row["learner"]}</bdi></dt>' in page
+        assert f"<dt><bdi>{row['learner']}</bdi></dt>" in page
     X = result.task.X[:10]
     assert np.array_equal(result.predict(X, seed=1), load_run(out, allow_pickle=True).predict(X, seed=1))
 
