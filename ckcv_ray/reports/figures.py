@@ -6,6 +6,7 @@ give the same bytes.
 """
 
 import re
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from html import escape
@@ -348,7 +349,9 @@ def inline_svg(figure: Figure, label: str) -> str:
 def as_svg(figure: Figure, background: str = "none") -> str:
     """Return the figure as the text of an SVG file."""
     buffer = BytesIO()
-    figure.savefig(buffer, format="svg", metadata=NO_METADATA, facecolor=background)
+    with warnings.catch_warnings():  # text stays text, which a reader's fonts draw
+        warnings.filterwarnings("ignore", "Glyph .* missing from font", UserWarning)
+        figure.savefig(buffer, format="svg", metadata=NO_METADATA, facecolor=background)
     return buffer.getvalue().decode()
 
 

@@ -193,7 +193,7 @@ def run_homeless(home: str, tmp_path: Path) -> None:
         umask=0,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "best   " in done.stdout
+    assert "model     " in done.stdout
     assert {file.name for file in tmp_path.iterdir()} == {".ray", "ray", "run"}
     assert not left_of(mark)
 

@@ -7,7 +7,7 @@ import pytest
 
 from ckcv_ray.core.intervals import Limits
 from jobs.paper import interval_coverage
-from jobs.paper.interval_coverage import FITTED, Procedure, Run, compute_run, main, summarize
+from jobs.paper.interval_coverage import Procedure, Run, compute_run, main, summarize
 from jobs.paper.sources import Setting
 
 
@@ -39,7 +39,7 @@ def test_misses_are_of_the_mean_and_of_the_model() -> None:
     errors = [{0.7: 0.2, 0.9: 0.2, 1.0: 0.1}, {0.7: 0.4, 0.9: 0.4, 1.0: 0.35}]  # means of 0.3
     limits = [Limits(0.25, 0.35), Limits(0.31, 0.36)]
     runs = [
-        Run({key: at if key == name else Limits(0.0, 1.0) for key in FITTED}, error, error)
+        Run({key: at if key == name else Limits(0.0, 1.0) for key in interval_coverage.FITTED}, error, error)
         for at, error in zip(limits, errors, strict=True)
     ]
     found = summarize(runs)

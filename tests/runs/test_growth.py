@@ -251,11 +251,11 @@ def test_the_command_says_that_it_adds_splits(tmp_path: Path, ckcv: Callable[...
     words = ["run", "twonorm:60:0", "--C", "1", "--gamma", "0.1", "--k", "3", "--n-splits", "3"]
     words += ["--certify", "nested", "--out", str(tmp_path / "run"), "--outer-splits"]
     assert ckcv(*words, 1)[0] == 0
-    code, shown, messages = ckcv(*words, 3)
+    code, shown, messages = ckcv(*words, 3, "--details")
     assert code == 0
     assert f"{tmp_path / 'run'} has 1 outer split: adding splits up to 3" in messages.replace("\n", "")
     assert "in each of 3 outer splits" in shown
-    code, shown, messages = ckcv("status", tmp_path / "run")
+    code, shown, messages = ckcv("status", tmp_path / "run", "--details")
     assert (code, "in each of 3 outer splits" in shown) == (0, True)
     code, shown, messages = ckcv(*words, 2)
     assert (code, shown) == (4, "")
