@@ -196,7 +196,7 @@ CASES = BAD_STUDIES | {
     "y of one class": arrays("1 class (0): expected 2 to 1,000", y=0 * Y),
     "y of too many classes": arrays("1,001 classes (0.0, 1.0", "expected 2 to 1,000", X=MANY, y=MANY[:, 0]),
     "y of a lonely class": arrays("class 1 has 1 row", "at least 2", y=[0] * 7 + [1]),
-    "y with NaN": arrays("empty cells", "row 1", "fix them, or leave these rows out", y=np.where(Y, 1.0, np.nan)),
+    "y with NaN": arrays("empty cells", "row 1", "fix them, or leave", y=np.where(Y, 1.0, np.nan)),
     "y with infinity": arrays("has inf in row 1", "finite", y=np.where(Y, 1.0, np.inf)),
     "y of dates": arrays("type date32", "text or numbers", y=Y.astype("M8[D]")),
     "y of bytes": arrays("type binary", "text or numbers", y=[b"no", b"yes"] * 4),

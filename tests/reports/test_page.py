@@ -392,7 +392,7 @@ def test_a_browser_takes_no_name_for_markup(browser: str, hostile: Path, tmp_pat
     target = Path(write_report(RunFolder(hostile).files, make_page(hostile), tmp_path / "page.html")).as_uri()
     shown = Page(browse(browser, tmp_path, "--dump-dom", target))
     assert not FORBIDDEN & set(shown.tags)
-    assert shown.tags.count("svg") == 3
+    assert shown.tags.count("svg") == 6
     assert f"ckcv run {load_run(hostile).run_id}" in shown.text
 
 
