@@ -150,21 +150,18 @@ def parse_workers(text: str) -> tuple[int, ...]:
     return tuple(map(int, parts))
 
 
-def choose_folder(out: str | Path | None, source: str, ending: str, run_id: str) -> Path:
-    """Return the folder of a run: the one named, else one named after its table in the working directory.
+def choose_folder(source: str, ending: str, run_id: str) -> Path:
+    """Return a folder in the working directory for a run, named after its table.
 
     Args:
-        out: the folder, if it was named.
         source: the table: patients.csv gives patients_run.
         ending: "run" or "scores".
         run_id: of the run: a folder that holds it is gone on with; with another in it, the next number is
             taken, as in patients_run_2.
 
     Raises:
-        InputError: no folder was named in a Ray job, or there are more than ``MOST_FOLDERS``.
+        InputError: it is a Ray job, or there are more than ``MOST_FOLDERS``.
     """
-    if out is not None:
-        return Path(out)
     stem = re.sub(r"\W+", "_", Path(source).name.partition(".")[0]).strip("_") or "table"
     for number in range(1, MOST_FOLDERS + 1):
         folder = check_out(f"{stem}_{ending}{'' if number == 1 else f'_{number}'}")

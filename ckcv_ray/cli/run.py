@@ -128,7 +128,7 @@ def run(
         raise typer.Exit(persist(arguments, resume_until_done, say))
     require_supervision(study.learner, execution.fit_timeout)
     study, seconds = limit_time(study, budget)
-    folder = choose_folder(out, data.task.source, "run", Problem.of(study, data.task).run_id)
+    folder = Path(out or choose_folder(data.task.source, "run", Problem.of(study, data.task).run_id))
     work = check_job(Job(study, data.task, folder, data.test))
     if retry_failed:
         reopen(work.problem, folder)

@@ -34,6 +34,14 @@ from ckcv_ray.reports.summary import list_doubts
 from ckcv_ray.reports.values import ResultValues
 from ckcv_ray.study import Problem
 
+LAST_SECTIONS = (
+    ("models", "Models"),
+    ("cost", "Time spent"),
+    ("study", "Options"),
+    ("environment", "Environment"),
+    ("glossary", "Glossary"),
+    ("verify", "How to verify it"),
+)
 CONTENTS = {  # of the page, by whether there is a certification: the place and the heading of each section
     True: (
         ("figures", "In figures"),
@@ -43,24 +51,14 @@ CONTENTS = {  # of the page, by whether there is a certification: the place and 
         ("claims", "Claims and assumptions"),
         ("search", "Search"),
         ("winner", "Winner"),
-        ("models", "Models"),
-        ("cost", "Time spent"),
-        ("study", "Options"),
-        ("environment", "Environment"),
-        ("glossary", "Glossary"),
-        ("verify", "How to verify it"),
+        *LAST_SECTIONS,
     ),
     False: (
         ("method", "Method"),
         ("data", "Data"),
         ("scores", "Scores"),
         ("performance", "Performance"),
-        ("models", "Models"),
-        ("cost", "Time spent"),
-        ("study", "Options"),
-        ("environment", "Environment"),
-        ("glossary", "Glossary"),
-        ("verify", "How to verify it"),
+        *LAST_SECTIONS,
     ),
 }
 NOT_SET = "–"

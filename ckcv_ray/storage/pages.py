@@ -56,11 +56,7 @@ def check_pdf_path(files: Files, out: str | PathLike[str] | None) -> None:
 
 def is_pdf(file: Path) -> bool:
     """Return whether a file is a report as ``write_pdf`` wrote it."""
-    try:
-        check_regular(file, MOST_REPORT_BYTES)
-        content = file.read_bytes()
-    except (OSError, ValueError):
-        return False
+    content = _read_page(file)
     return content.startswith(b"%PDF-") and content == _with_mark(content[: -len(_with_mark(b""))])
 
 
@@ -72,11 +68,7 @@ def check_report(files: Files, out: str | PathLike[str] | None) -> None:
 
 def is_report(file: Path) -> bool:
     """Return whether a file is a report as it was written."""
-    try:
-        check_regular(file, MOST_REPORT_BYTES)
-        return _is_intact(file.read_bytes())
-    except (OSError, ValueError):
-        return False
+    return _is_intact(_read_page(file))
 
 
 def report_intact(files: Files) -> bool:
@@ -88,6 +80,15 @@ def report_intact(files: Files) -> bool:
     except (OSError, ValueError):
         return False
     return _is_intact(content)
+
+
+def _read_page(file: Path) -> bytes:
+    """Return what a file holds; nothing, as no page does, if it cannot be read."""
+    try:
+        check_regular(file, MOST_REPORT_BYTES)
+        return file.read_bytes()
+    except (OSError, ValueError):
+        return b""
 
 
 def _is_intact(page: bytes) -> bool:
@@ -110,11 +111,7 @@ def check_form(files: Files, out: str | PathLike[str]) -> None:
 
 def is_intact_form(file: Path) -> bool:
     """Return whether a file is a form as it was written."""
-    try:
-        check_regular(file, MOST_REPORT_BYTES)
-        content = file.read_bytes()
-    except (OSError, ValueError):
-        return False
+    content = _read_page(file)
     if not content.startswith(ARCHIVE):
         return _is_intact(content)
     return content == _seal(content[: -len(_describe_archive(b"")) - len(NO_COMMENT)] + NO_COMMENT)
