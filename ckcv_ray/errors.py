@@ -50,7 +50,7 @@ def write_option(option: str, name: str) -> str:
     if option in LIST_OPTIONS and (name.strip() != name or any(mark in name for mark in ',"')):
         name = '"{}"'.format(name.replace('"', '""'))
     said = shlex.quote(cut(name, MOST_OF_NAME))
-    return f"--{option}={said}" if said.startswith("-") else f"--{option} {said}"
+    return f"--{option}={said}" if name.startswith("-") else f"--{option} {said}"
 
 
 class CKCVError(Exception):

@@ -21,7 +21,7 @@ from ckcv_ray.errors import InputError, StoreError
 from ckcv_ray.learners.encoding import encoder as encoder_module
 from ckcv_ray.learners.encoding import learner as encoded
 from ckcv_ray.learners.encoding.encoder import PARTS, Encoder, expand_dates, list_expanded_columns
-from ckcv_ray.learners.encoding.encoding import Categories, Encoding, Gaps
+from ckcv_ray.learners.encoding.encoding import Categories, Encoding, Gaps, fit_scale
 from ckcv_ray.runs.run import run_job
 from ckcv_ray.runs.verify import verify
 from ckcv_ray.study import Problem
@@ -103,6 +103,20 @@ def test_columns_are_encoded_as_by_scikit_learn(encoding, n, task):
     assert all(bool(made) == had_gaps for made, had_gaps in indicators)
     assert np.isfinite(encoder.transform(task.X)).all()
     assert encoder.transform(task.X).shape[1] <= encoding.width(task.schema, 2)
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("n", [1, 2, 7, 300, 5000])
+def test_numbers_are_scaled_as_by_scikit_learn(n, order):
+    rng = np.random.default_rng(n)
+    units = 10.0 ** rng.integers(-12, 12, size=60)
+    X = np.asarray(rng.normal(size=(n, 60)) * units + rng.normal(size=60) * 1e3, order=order)
+    X[:, :5] = [0.0, 1.0, 0.1, 1e9 / 3, -1e-9]  # constant
+    X[:, 5:8] += 1e12  # nearly so
+    theirs = StandardScaler().fit(X)
+    mean, scale = fit_scale(X)
+    assert mean.tobytes() == theirs.mean_.tobytes()
+    assert scale.tobytes() == theirs.scale_.tobytes()
 
 
 @pytest.mark.parametrize("encoding", [*ENCODINGS, TARGET], ids=lambda one: f"{one.categories}-{one.gaps}")

@@ -118,15 +118,12 @@ class Encoding:
         return Encoder(tuple(fitted), task.schema, rows_of)
 
     def _fit_numbers(self, X: Rows, says: Sequence[bool]) -> list[Numbers]:
-        from sklearn.preprocessing import StandardScaler
-
         if not X.shape[1]:
             return []
         fills, gaps = self._find_fills(X), np.isnan(X)
         mean, scale = np.zeros(X.shape[1]), np.ones(X.shape[1])
         if self.categories is not Categories.ORDINAL if self.scaled is None else self.scaled:
-            scaler = StandardScaler().fit(np.where(gaps, fills, X))
-            mean, scale = scaler.mean_, scaler.scale_
+            mean, scale = fit_scale(np.where(gaps, fills, X))
         parts = fills, gaps.any(axis=0) & np.array(says, np.bool_), mean, scale
         return [Numbers(*numbers) for numbers in zip(*(part.tolist() for part in parts), strict=True)]
 
@@ -146,9 +143,11 @@ class Encoding:
     def _fit_levels(
         self, values: Rows, n_levels: int, task: Task, train: Index, folds: Sequence[Index]
     ) -> Levels | Means:
-        from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder
-
         least = max(LEAST_RARE, int(np.ceil(self.rare * len(values))))
+        if self.categories is Categories.ONEHOT:
+            return _number_frequent(values[:, 0], n_levels, least)
+        from sklearn.preprocessing import OrdinalEncoder
+
         unseen_and_gap = (float(n_levels), np.nan)
         every = np.append(np.arange(float(n_levels)), unseen_and_gap)[:, None]
         if self.categories is Categories.TARGET:
@@ -159,22 +158,54 @@ class Encoding:
                 _fit_means(values[rows], [target[rows] for target in targets], every) for rows in remaining
             )
             return Means(_fit_means(values, targets, every), of_others)
-        if self.categories is Categories.ORDINAL:
-            ordinal = OrdinalEncoder(
-                handle_unknown="use_encoded_value",
-                unknown_value=UNSEEN,
-                encoded_missing_value=-2,
-                min_frequency=least,
-            )
-            place = ordinal.fit(values).transform(every)[:, 0]
-            joined = ordinal.infrequent_categories_[0]
-            if joined is not None and not np.isnan(joined[0]):  # what was never seen is rare
-                place[place == UNSEEN] = place[int(joined[0])]
-            return Levels(tuple(place.tolist()), 0)
-        onehot = OneHotEncoder(handle_unknown="infrequent_if_exist", min_frequency=least, sparse_output=False)
-        columns = onehot.fit(values).transform(every)
-        place = np.where(columns.any(axis=1), columns.argmax(axis=1), -1).astype(np.float64)
-        return Levels(tuple(place.tolist()), columns.shape[1])
+        ordinal = OrdinalEncoder(
+            handle_unknown="use_encoded_value",
+            unknown_value=UNSEEN,
+            encoded_missing_value=-2,
+            min_frequency=least,
+        )
+        place = ordinal.fit(values).transform(every)[:, 0]
+        joined = ordinal.infrequent_categories_[0]
+        if joined is not None and not np.isnan(joined[0]):  # what was never seen is rare
+            place[place == UNSEEN] = place[int(joined[0])]
+        return Levels(tuple(place.tolist()), 0)
+
+
+def fit_scale(X: Rows) -> tuple[Values, Values]:
+    """Return mean and standard deviation [d] of the columns of X [rows, d]; 1 where all rows are about equal.
+
+    Those of scikit-learn's ``StandardScaler``, bit for bit, without its import and checks, which take longer
+    than most fits: variances by the corrected two passes of Chan, Golub and LeVeque (The American Statistician
+    37, 1983), and columns as constant where their variance is within that algorithm's rounding error.
+    """
+    n, eps = len(X), np.finfo(np.float64).eps
+    mean = X.sum(axis=0) / n
+    residuals = X - mean
+    correction = residuals.sum(axis=0)
+    residuals **= 2
+    variance = (residuals.sum(axis=0) - correction**2 / n) / n
+    constant = variance <= n * eps * variance + (n * mean * eps) ** 2
+    return mean, np.where(constant, 1.0, np.sqrt(variance))
+
+
+def _number_frequent(values: Values, n_levels: int, least: int) -> Levels:
+    """Return one column for each frequent level and for gaps if frequent, and one for all that are rarer.
+
+    That is scikit-learn's ``OneHotEncoder(handle_unknown="infrequent_if_exist", min_frequency=least)``, whose
+    checks take longer than a fit of many a learner. What was never seen is rare, or in no column if nothing is.
+
+    Args:
+        values: level of each row, NaN for a gap.
+        n_levels: number of levels.
+        least: rows that a frequent level has.
+    """
+    seen = np.bincount(np.where(np.isnan(values), n_levels, values).astype(np.intp), minlength=n_levels + 1)
+    frequent = np.flatnonzero(seen >= least)
+    joined = bool(((seen > 0) & (seen < least)).any())
+    unseen = float(len(frequent) if joined else UNSEEN)
+    place = np.full(n_levels + 1, unseen)
+    place[frequent] = np.arange(len(frequent))
+    return Levels((*place[:-1].tolist(), unseen, float(place[-1])), len(frequent) + joined)
 
 
 def _choose_classes(n_classes: int) -> range:
