@@ -22,6 +22,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ckcv_ray.claims.cut_offs import Chosen
 from ckcv_ray.claims.percent import at_least, format_level
 from ckcv_ray.claims.rules import Rule, prefix
 from ckcv_ray.claims.wording import (
@@ -35,13 +36,22 @@ from ckcv_ray.claims.wording import (
     state_claim,
 )
 from ckcv_ray.core.arrays import Classes, Index
-from ckcv_ray.core.bounds.binomial import clopper_pearson, smallest_mean
+from ckcv_ray.core.bounds.binomial import clopper_pearson, count_needed, smallest_mean
 from ckcv_ray.core.bounds.unequal_sizes import bound_terms
 from ckcv_ray.core.draws import draw_pairs
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.errors import pluralize
 from ckcv_ray.learners.ensemble import Ensemble, Prediction, class_sizes
-from ckcv_ray.study import AUC, BY_CLASS, Holdout, Nested, Problem, count_shares
+from ckcv_ray.study import (
+    AUC,
+    BY_CLASS,
+    OF_TWO,
+    Holdout,
+    Nested,
+    Predictive,
+    Problem,
+    parse_predictive,
+)
 from ckcv_ray.tables.target import Label
 
 
@@ -83,7 +93,7 @@ def quantities(problem: Problem, name: str) -> list[Quantity]:
     """Return the quantities that a name in the study's claims stands for: "recall" is one for each class."""
     certification = problem.study.certification
     assert isinstance(certification, Holdout | Nested)
-    delta = problem.study.delta / count_shares(certification.claim)
+    delta = problem.study.delta / certification.n_shares
     if name == AUC:
         return [Quantity(AUC, -1, None, delta, "")]
     classes, positive = problem.task.classes, problem.positive
@@ -105,11 +115,16 @@ def leave_out(wrong: int, units: int, copies: int) -> tuple[int, int]:
 
 
 def claim_held_out(
-    problem: Problem, rule: Rule, name: str, predicted: Prediction, copies: int = 0
+    problem: Problem,
+    rule: Rule,
+    name: str,
+    predicted: Prediction,
+    copies: int = 0,
+    chosen: Chosen | None = None,
 ) -> Iterator[Claim]:
     """Yield the claims that a name stands for, from a fixed classifier's predictions of the held-out rows.
 
-    ``copies`` of the rows are not counted.
+    ``copies`` of the rows are not counted; ``chosen`` is the cut-off of the rule, if one is chosen.
     """
     held, who = problem.take_held_rows(), rule.classifier()
     assert held is not None
@@ -121,11 +136,14 @@ def claim_held_out(
             of_class = held.y == quantity.number
             wrong, units = int(np.sum(predicted.label[of_class] != quantity.number)), int(np.sum(of_class))
             what = f"previously unused rows of class {quantity.label!r} wrong"
+        if chosen is not None and quantity.number == chosen.number:
+            wrong = chosen.misses
+            what = f"previously unused rows of class {quantity.label!r} may be missed by the cut-off chosen"
         bound = clopper_pearson(*leave_out(wrong, units, copies), quantity.delta)
         method = f"holdout: {wrong} of {units} {what}, Clopper-Pearson{quantity.jointly}"
         says = _phrase_quantity(problem, quantity, who, bound)
         sentence = state_claim(ONE_SOURCE, quantity.delta, says, method)
-        yield Claim(
+        made = Claim(
             quantity=quantity.name,
             label=quantity.label,
             certification=Holdout.name,
@@ -137,6 +155,74 @@ def claim_held_out(
             delta=quantity.delta,
             statement=sentence if units else _explain_lack(quantity, who, "held-out rows"),
         )
+        yield made if rule.cut_off is None else {**made, "cut_off": rule.cut_off.value}
+
+
+def claim_no_cut_off(problem: Problem, rule: Rule, name: str) -> Iterator[Claim]:
+    """Yield the claim about a recall where the rows held out are too few for the cut-off to be chosen."""
+    held, condition = problem.take_held_rows(), problem.required
+    assert held is not None
+    assert condition is not None
+    for quantity in quantities(problem, name):
+        of_class = int(np.sum(held.y == quantity.number))
+        number = problem.positive if condition.name == OF_TWO[0] else 1 - problem.positive
+        there, needed = int(np.sum(held.y == number)), count_needed(condition.value, quantity.delta)
+        lack = (
+            f"a cut-off with {condition} takes {needed:,} held-out rows of class "
+            f"{problem.task.classes[number]!r}, and there are {there:,}."
+        )
+        yield Claim(
+            quantity=quantity.name,
+            label=quantity.label,
+            certification=Holdout.name,
+            classifier=rule.name,
+            splits=(),
+            bound=1.0,
+            errors=0,
+            rows=of_class,
+            delta=quantity.delta,
+            statement=f"Nothing can be claimed for the {quantity.phrase} of {rule.classifier()}: {lack}",
+        )
+
+
+def claim_predictive(
+    problem: Problem, rule: Rule, predictive: Predictive, sensitivity: Claim, specificity: Claim
+) -> Claim:
+    """Return the claim that follows from both recalls where the positive class has a stated share.
+
+    It is true wherever both claims are, which hold together: it takes no delta of its own.
+    """
+    certification = problem.study.certification
+    assert certification is not None
+    delta = problem.study.delta / certification.n_shares
+    recalls = 1 - sensitivity["bound"], 1 - specificity["bound"]
+    value, label = predictive.compute(*recalls), problem.task.classes[problem.positive]
+    phrase, who = name_quantity(str(predictive), None), rule.classifier()
+    meaning = {
+        "ppv": f"the probability that a pattern classified as {label!r} is of this class",
+        "npv": f"the probability that a pattern classified otherwise is not of class {label!r}",
+        "net_benefit": f"the share of patterns rightly classified as {label!r}, less that of those wrongly, "
+        f"each of which counts as {predictive.worth} / (1 - {predictive.worth})",
+    }[predictive.name]
+    method = (
+        f"from a sensitivity of at least {at_least(recalls[0])} and a specificity of at least "
+        f"{at_least(recalls[1])}, which hold together"
+    )
+    given = ONE_SOURCE if sensitivity["certification"] == Holdout.name else RANDOM_SPLITS
+    says = f"the {phrase} of {who} is at least {at_least(value)}: {meaning}"
+    lack = (
+        f"Nothing can be claimed for the {phrase} of {who}: nothing is proven for a recall it follows from."
+    )
+    return {
+        **sensitivity,
+        "quantity": str(predictive),
+        "label": label,
+        "bound": 1 - value,
+        "errors": None,
+        "rows": None,
+        "delta": delta,
+        "statement": state_claim(given, delta, says, method) if min(recalls) > 0 else lack,
+    }
 
 
 def claim_nested(
@@ -151,6 +237,14 @@ def claim_nested(
         length: of the prefix that all claims of the run are read at; None for the best one of the first.
         copies: rows that are not counted.
     """
+    if (predictive := parse_predictive(name)) is not None:
+        sensitivities = list(claim_nested(problem, ensemble, OF_TWO[0], length, copies))
+        length = length or max(len(claim["splits"]) for claim in sensitivities) or len(ensemble.members)
+        specificities = claim_nested(problem, ensemble, OF_TWO[1], length, copies)
+        for sensitivity, specificity in zip(sensitivities, specificities, strict=True):
+            rule = Rule(RANDOM.name, splits=sensitivity["splits"], nested=True)
+            yield claim_predictive(problem, rule, predictive, sensitivity, specificity)
+        return
     order = problem.outer.order(problem.outer.sizes[0])
     for quantity in quantities(problem, name):
         counts = _count_nested(problem, ensemble, quantity, order)

@@ -31,6 +31,7 @@ from ckcv_ray.claims.confusion import (
     derive_confusion,
     list_mistakes,
 )
+from ckcv_ray.claims.subgroups import SubgroupClaim
 from ckcv_ray.claims.wording import (
     L_EE_IS,
     Claim,
@@ -289,11 +290,13 @@ class Claims(CertificatePart):
         bound_without_copies: what the bound of the first is if rows that equal another have the same origin,
             and one of each is counted; the bound itself if there are none.
         refused: the first outer split that is refused; absent in the file if none is.
+        subgroups: what is proven of subgroups, and what was counted; absent in the file if none were named.
     """
 
     claims: tuple[Claim, ...]
     bound_without_copies: float
     refused: RefusedSplit | None = None
+    subgroups: tuple[SubgroupClaim, ...] | None = None
 
     def __iter__(self) -> Iterator[Claim]:
         return iter(self.claims)
@@ -316,6 +319,11 @@ class Claims(CertificatePart):
             raise ValueError("bound_without_copies is below the first claim's bound")
         if self.refused is not None:
             check_refusal(self.refused, self.claims, sample.labels)
+        for number, part in enumerate(self.subgroups or ()):
+            check_part(f"subgroups.{number}.errors", part["errors"], part["rows"], "rows")
+            check_part(f"subgroups.{number}.rows", part["rows"], sample.n_held, "rows")
+            if part["bound"] is not None:
+                check_fraction(f"subgroups.{number}.bound", part["bound"])
 
 
 @dataclass(frozen=True)
@@ -369,9 +377,10 @@ FIELDS = (  # of certificate.json, in their order
     "confusion",
     "refused",
     "search",
+    "subgroups",
 )
-OPTIONAL = ("groups", "confusion", "refused", "search")  # absent where they are None
-FREE = ("label", "labels", "column")  # names and values that the user chose
+OPTIONAL = ("groups", "confusion", "refused", "search", "subgroups")  # absent where they are None
+FREE = ("label", "labels", "column", "subgroup")  # names and values that the user chose
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,8 @@ from ckcv_ray.claims.certificate import (
     Wording,
 )
 from ckcv_ray.claims.confusion import count_confusion
-from ckcv_ray.claims.proofs import Copies, count_losses, prove
+from ckcv_ray.claims.proofs import Copies, count_losses, make_rule, prove
+from ckcv_ray.claims.subgroups import SubgroupClaim, claim_subgroups
 from ckcv_ray.claims.wording import (
     ASSUMPTIONS,
     ASSUMPTIONS_OF_GROUPS,
@@ -36,7 +37,7 @@ from ckcv_ray.core.bounds.losses import ONE
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.learners.ensemble import Ensemble, Models, class_sizes
 from ckcv_ray.records.candidates import Searched
-from ckcv_ray.study import Candidate, Problem
+from ckcv_ray.study import Candidate, Problem, choose_judge
 from ckcv_ray.tables.repeats import Repeats, count_known, count_new, count_repeated, find_repeats
 
 
@@ -66,7 +67,7 @@ def certify(
         winner=_describe_winner(problem, candidate, l_ms, models.best, provisional, search),
         sample=_describe_sample(problem, repeats.rows, groups),
         counts=_count_models(problem, candidate.k, models, groups),
-        claims=Claims(tuple(claims), without.first, find_refused(problem)),
+        claims=Claims(tuple(claims), without.first, find_refused(problem), _claim_subgroups(problem, models)),
         wording=Wording(
             statements=(),
             assumptions=ASSUMPTIONS if groups is None else ASSUMPTIONS_OF_GROUPS,
@@ -82,6 +83,16 @@ def certify(
         *_describe_unlabelled(problem, claims, without.full),
     )
     return replace(certificate, wording=replace(certificate.wording, statements=sentences))
+
+
+def _claim_subgroups(problem: Problem, models: Models) -> tuple[SubgroupClaim, ...] | None:
+    """Return what is claimed of subgroups, of the rule of quantities; None if the study names none."""
+    certification, held = problem.study.certification, problem.take_held_rows()
+    if certification is None or held is None or not certification.subgroups:
+        return None
+    judge = choose_judge(certification.claim)
+    rule = make_rule(problem.study, "keyed" if judge == "random" else judge)
+    return tuple(claim_subgroups(problem, rule, held.X, held.y, rule.predict(models, held.X).label))
 
 
 def _describe_winner(

@@ -29,6 +29,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ckcv_ray.claims import by_class
+from ckcv_ray.claims.cut_offs import CutOff, choose_cut_off
 from ckcv_ray.claims.rules import Rule, prefix
 from ckcv_ray.claims.wording import (
     BOUND_NAMES,
@@ -46,8 +47,18 @@ from ckcv_ray.core.arrays import Classes, Index
 from ckcv_ray.core.bounds.binomial import MOST_CHECKED, Prefix, best_prefix, clopper_pearson, report_bound
 from ckcv_ray.core.bounds.losses import ONE, best_loss_prefix, loss_method, mean_loss_bound
 from ckcv_ray.core.measures import GroupShares
-from ckcv_ray.learners.ensemble import Ensemble, GroupMember, Models
-from ckcv_ray.study import QUANTITIES, Holdout, Nested, Occam, Problem, Study, choose_judge, count_shares
+from ckcv_ray.learners.ensemble import Ensemble, GroupMember, Models, Prediction
+from ckcv_ray.study import (
+    OF_TWO,
+    Holdout,
+    Nested,
+    Occam,
+    Problem,
+    Study,
+    choose_judge,
+    is_quantity,
+    parse_predictive,
+)
 from ckcv_ray.tables.target import Rows
 
 
@@ -111,20 +122,21 @@ def occam(
 def holdout(problem: Problem, models: Models, copies: Copies = NO_COPIES) -> Iterator[Claim]:
     """Yield a claim for each classifier and quantity requested, from rows that nothing used.
 
-    delta is shared equally (``count_shares``); quantities are those of the first classifier requested.
+    delta is shared equally (``Certification.n_shares``); quantities are those of the first classifier
+    requested.
     """
     study, held = problem.study, problem.take_held_rows()
     assert held is not None
     assert isinstance(study.certification, Holdout)
     requested = study.certification.claim
-    delta = study.delta / count_shares(requested)
+    delta = study.delta / study.certification.n_shares
     predict = cache(lambda rule: rule.predict(models, held.X))  # quantities are of a rule that others share
     for name in requested:
-        judge = choose_judge(requested) if name in QUANTITIES else name
+        judge = choose_judge(requested) if is_quantity(name) else name
         rule = make_rule(study, "keyed" if judge == "random" else judge)
         predicted = predict(rule)
-        if name in QUANTITIES:
-            yield from by_class.claim_held_out(problem, rule, name, predicted, copies.units)
+        if is_quantity(name):
+            yield from _claim_quantity(problem, rule, name, predicted, copies.units)
         elif problem.task.grouped:
             measure = GroupShares(held.units)
             yield claim_group_loss(rule, measure, predicted.label, held.y, delta, copies.units)
@@ -134,6 +146,31 @@ def holdout(problem: Problem, models: Models, copies: Copies = NO_COPIES) -> Ite
     if problem.every_row.unlabelled is not None:
         wrong = int(np.sum(predict(Rule("refit")).label != held.y))
         yield _claim_full(models, wrong, len(held.y), problem.every_row.unlabelled, delta, copies)
+
+
+def _claim_quantity(
+    problem: Problem, rule: Rule, name: str, predicted: Prediction, copies: int
+) -> Iterator[Claim]:
+    """Yield the claims that a quantity of a rule stands for; ``copies`` of the held-out rows are not counted.
+
+    Where a cut-off is required, recalls and what follows from them are of the rule with this cut-off.
+    """
+    if (predictive := parse_predictive(name)) is not None:
+        recalls = [next(_claim_quantity(problem, rule, recall, predicted, copies)) for recall in OF_TWO]
+        yield by_class.claim_predictive(problem, make_claimed_rule(problem, recalls[0]), predictive, *recalls)
+    elif name in OF_TWO and (condition := problem.required) is not None:
+        held = problem.take_held_rows()
+        assert held is not None
+        delta = by_class.quantities(problem, name)[0].delta
+        chosen = choose_cut_off(predicted.score, held.y, problem.positive, condition, delta)
+        if chosen is None:
+            yield from by_class.claim_no_cut_off(problem, rule, name)
+        else:
+            rule = replace(rule, cut_off=chosen.cut_off)
+            predicted = predicted._replace(label=chosen.cut_off.classify(predicted.score))
+            yield from by_class.claim_held_out(problem, rule, name, predicted, copies, chosen)
+    else:
+        yield from by_class.claim_held_out(problem, rule, name, predicted, copies)
 
 
 def claim_group_loss(
@@ -197,7 +234,7 @@ def outer(problem: Problem, models: Models, copies: Copies = NO_COPIES) -> Itera
     assert isinstance(certification, Nested)
     length: int | None = None
     for name in certification.claim:
-        if name in QUANTITIES:
+        if is_quantity(name):
             claims = list(by_class.claim_nested(problem, models.nested, name, length, copies.units))
         else:
             claims = list(_claim_outer_errors(problem, models.nested, length, copies.units))
@@ -211,7 +248,7 @@ def _claim_outer_errors(
     """Yield the claims about errors; ``length`` is as for ``Averaged.claims``."""
     certification = problem.study.certification
     assert isinstance(certification, Nested)
-    size, delta = problem.outer.sizes[0], problem.study.delta / count_shares(certification.claim)
+    size, delta = problem.outer.sizes[0], problem.study.delta / certification.n_shares
     method = f"nested: {by_class.describe_selection(f'{size.n_splits} outer splits', problem)}"
     order, grouped = problem.outer.order(size), problem.task.grouped
     averaged = Averaged(count_losses(nested), order, size.n_select, grouped, count_wrong_rows(nested), copies)
@@ -295,6 +332,14 @@ class Averaged(NamedTuple):
 def make_rule(study: Study, classifier: str) -> Rule:
     """Return the rule that a claim from held-out rows is about; the study fixes the key of a keyed draw."""
     return Rule(classifier, study.seed if classifier == "keyed" else 0)
+
+
+def make_claimed_rule(problem: Problem, claim: Claim) -> Rule:
+    """Return the rule that a claim from held-out rows is about, with the cut-off that was chosen for it."""
+    rule = make_rule(problem.study, claim["classifier"])
+    if "cut_off" not in claim:
+        return rule
+    return replace(rule, cut_off=CutOff(claim["cut_off"], problem.positive))
 
 
 def weight(problem: Problem, k: int, learner: int = 0) -> Fraction:

@@ -11,7 +11,7 @@ from ckcv_ray.claims.wording import name_quantity
 from ckcv_ray.core.bounds.binomial import MOST_CHECKED, clopper_pearson, safe_table
 from ckcv_ray.errors import pluralize
 from ckcv_ray.learners.ensemble import class_sizes
-from ckcv_ray.study import QUANTITIES, Holdout, Nested, Problem
+from ckcv_ray.study import AUC, BY_CLASS, Holdout, Nested, Problem
 from ckcv_ray.tables.target import Label
 
 WANTED = (0.8, 0.9, 0.95)
@@ -101,7 +101,7 @@ def requirements(problem: Problem) -> tuple[Requirement, ...]:
     certification = problem.study.certification
     if not isinstance(certification, Holdout | Nested):
         return ()
-    names = [name for name in certification.claim if name in QUANTITIES]
+    names = [name for name in certification.claim if name in (*BY_CLASS, AUC)]
     made = [_requirement(problem, quantity) for name in names for quantity in quantities(problem, name)]
     return tuple(sorted(made, key=lambda requirement: requirement.rows))
 

@@ -5,8 +5,9 @@ x -> f_h(x)(x), whose risk is not the members' mean risk; held-out rows classifi
 The mean risk is that of a member drawn independently for each pattern (the vote errs at most twice as often).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from ckcv_ray.claims.cut_offs import CutOff
 from ckcv_ray.core.arrays import Index
 from ckcv_ray.learners.ensemble import Ensemble, Models, Prediction
 from ckcv_ray.study import find_member
@@ -37,6 +38,7 @@ class Rule:
         splits: for "random", the splits whose members are drawn from; empty for all of them.
         repeats: for "random", whether the seed was given, so that every call with it repeats the draws.
         nested: whether the members are those of the nested ensemble instead of F*.
+        cut_off: the cut-off of the scores, of two classes; None for the learner's own.
     """
 
     name: str
@@ -44,9 +46,16 @@ class Rule:
     splits: tuple[int, ...] = ()
     repeats: bool = False
     nested: bool = False
+    cut_off: CutOff | None = None
 
     def predict(self, models: Models, X: Rows) -> Prediction:
         """Classify every row of X [rows, d]."""
+        predicted = self._predict(models, X)
+        if self.cut_off is None:
+            return predicted
+        return predicted._replace(label=self.cut_off.classify(predicted.score))
+
+    def _predict(self, models: Models, X: Rows) -> Prediction:
         ensemble = self.ensemble(models)
         match self.name:
             case "refit" | "full":
@@ -72,6 +81,8 @@ class Rule:
 
     def classifier(self, each: str = "pattern") -> str:
         """Return a phrase that names what classifies a pattern; a member is drawn for ``each`` of them."""
+        if self.cut_off is not None:
+            return f"{replace(self, cut_off=None).classifier(each)} with cut-off {self.cut_off.value:.6g}"
         of = "the nested ensemble (not F*)" if self.nested else "F*"
         match self.name:
             case "keyed":

@@ -6,15 +6,18 @@ selection on the same data, and the sentences here say so.
 """
 
 from collections.abc import Iterable, Sequence
+from math import isfinite
+from typing import NotRequired
 
 from typing_extensions import TypedDict  # pydantic accepts typing.TypedDict from Python 3.12 on
 
-from ckcv_ray.claims.percent import at_least, at_most, format_level
+from ckcv_ray.claims.percent import at_least, at_most, format_level, nearest
 from ckcv_ray.claims.rules import ONE_MODEL, Rule
 from ckcv_ray.core.by_label import parse_numbers_by_label
 from ckcv_ray.core.criteria import Balanced, Criterion, MeanCost, MeanError, MeanGroupError
 from ckcv_ray.errors import cut, pluralize
-from ckcv_ray.study import AUC, BY_CLASS, QUANTITIES, Nested
+from ckcv_ray.study import AUC, Nested, is_quantity, parse_predictive
+from ckcv_ray.study import ERROR as ERROR
 from ckcv_ray.tables.target import LEAST_OF_CLASS, Label
 from ckcv_ray.validation import check_fraction, check_probability
 
@@ -104,16 +107,18 @@ MOST_COSTS = 6
 MOST_OF_LABEL = 60
 
 
-ERROR = "error"
+LARGEST_BOUND = 1e15  # on 1 less a net benefit, which may be far below 0
+PREDICTIVE_NAMES = {"ppv": "PPV", "npv": "NPV", "net_benefit": "net benefit"}
 
 
 class Claim(TypedDict):
     """A bound on the risk of one classifier that holds with probability 1 - delta, selection included.
 
     Attributes:
-        quantity: what is claimed: "error", at most ``bound``; or "sensitivity", "specificity", "recall" or
-            "auc", at least 1 - ``bound``.
-        label: label of the class that sensitivity, specificity or recall is about, else None.
+        quantity: what is claimed: "error", at most ``bound``; or "sensitivity", "specificity", "recall",
+            "auc", or one that follows where the positive class has a stated share, such as "ppv:0.02", at
+            least 1 - ``bound``.
+        label: label of the class that it is about; None for error and auc.
         certification: "occam", "holdout" or "nested".
         classifier: the rule applied ("refit", "full", "keyed", "random", "vote" or "member:7", see
             ``rules.Rule``), or "nested" (a member of the nested ensemble drawn independently for each
@@ -121,11 +126,14 @@ class Claim(TypedDict):
         bound: upper bound on its risk, in [0, 1]: on the probability that a new pattern is misclassified; by
             class, a new pattern of this class; for auc, that a new pair of patterns is not in order.
         errors, rows: what was counted for it: wrong rows and all rows, by class those of this class, for auc
-            pairs, summed over the estimate sets of the members it is about; None for "full", which has
-            learned from every row.
+            pairs, summed over the estimate sets of the members it is about; at a cut-off that was chosen for
+            this class, the rows that it may miss; None for "full", which has learned from every row, and for
+            what follows from other claims.
         splits: the splits whose members it is about, ascending; empty if it is about all of them.
         delta: probability, over data and splits, with which the bound may fail.
         statement: the claim in words.
+        cut_off: the cut-off of the scores from which on a row is classified as positive, if one was chosen;
+            absent otherwise.
     """
 
     quantity: str
@@ -138,16 +146,23 @@ class Claim(TypedDict):
     rows: int | None
     delta: float
     statement: str
+    cut_off: NotRequired[float]
 
 
 def check_claim(name: str, claim: Claim, labels: Sequence[Label]) -> None:
     """Raise ValueError if a claim is about no known quantity or class, or its numbers cannot be."""
     quantity, label, wrong, rows = claim["quantity"], claim["label"], claim["errors"], claim["rows"]
-    if quantity not in (ERROR, *QUANTITIES):
+    if quantity != ERROR and not is_quantity(quantity):
         raise ValueError(f"{name}: the quantity {quantity!r} is not known")
-    if (quantity in BY_CLASS) != (label is not None) or (label is not None and label not in labels):
+    if (quantity in (ERROR, AUC)) != (label is None) or (label is not None and label not in labels):
         raise ValueError(f"{name}: the {quantity} of {label!r} is none of the {len(labels)} classes")
-    check_fraction(f"{name}.bound", claim["bound"])
+    predictive = parse_predictive(quantity)  # raises a ValueError
+    if predictive is None or predictive.worth is None:
+        check_fraction(f"{name}.bound", claim["bound"])
+    elif not 0 <= claim["bound"] <= LARGEST_BOUND:
+        raise ValueError(f"{name}.bound: {claim['bound']} is outside 0..{LARGEST_BOUND:g}")
+    if not isfinite(claim.get("cut_off", 0.0)):
+        raise ValueError(f"{name}.cut_off: it is not finite")
     check_probability(f"{name}.delta", claim["delta"])
     if (wrong is None) != (rows is None) or not 0 <= (wrong or 0) <= (rows or 0):
         raise ValueError(f"{name}: {wrong} errors in {rows} rows")
@@ -268,6 +283,9 @@ def quantity(claim: Claim) -> str:
 
 def name_quantity(name: str, label: Label | None) -> str:
     """Return a phrase that names a quantity, of a class if it is about one."""
+    if (found := parse_predictive(name)) is not None:
+        worth = "" if found.worth is None else f" (a row is worth flagging from {nearest(found.worth)} on)"
+        return f"{PREDICTIVE_NAMES[found.name]} at a prevalence of {nearest(found.prevalence)}{worth}"
     if label is None:
         return "AUC" if name == AUC else name
     return f"recall of {label!r}" if name == "recall" else f"{name} (recall of {label!r})"

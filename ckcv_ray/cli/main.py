@@ -2,8 +2,8 @@
 
 Results go to standard output, messages to standard error. Exit codes: 0 done; 1 verification found
 differences or could not compute something, or a run could not finish; 2 bad input; 3 finished with failed
-evaluations; 4 the run folder is damaged or belongs to something else; 129, 130, 138 and 143 interrupted by
-SIGHUP, Ctrl-C, SIGUSR1 and SIGTERM.
+evaluations; 4 the run folder is damaged or belongs to something else; 5 proven not to hold, or a condition
+that is not met; 129, 130, 138 and 143 interrupted by SIGHUP, Ctrl-C, SIGUSR1 and SIGTERM.
 """
 
 import sys
@@ -93,7 +93,7 @@ Run any command with --help to see its options.
 
 Exit codes: 0 done; 1 verification found differences or could not compute something, or a run could not
 finish; 2 bad input; 3 finished with failed evaluations; 4 the run folder is damaged or belongs to something
-else; 129, 130, 138, 143 interrupted.
+else; 5 a condition (--accept) is not met; 129, 130, 138, 143 interrupted.
 """,
 )
 

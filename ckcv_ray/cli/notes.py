@@ -60,7 +60,7 @@ def say_environment(folder: Path) -> None:
 
 
 def show_result(result: Result, folder: Path, as_json: bool, details: bool = False) -> None:
-    """Print a result, and what was repaired; end with code 3 if anything failed."""
+    """Print a result, and what was repaired; end with code 3 if anything failed, 5 if it is not accepted."""
     show(result.to_json(), result.summary(details, str(folder)), as_json)
     for name in result.execution.get("damaged", ()):
         say(f"{name} was damaged or missing: its contents were recomputed")
@@ -74,3 +74,5 @@ def show_result(result: Result, folder: Path, as_json: bool, details: bool = Fal
             "command with --retry-failed tries again"
         )
         raise typer.Exit(3)
+    if result.finished is not None and not all(decision.met for decision in result.decisions):
+        raise typer.Exit(5)

@@ -210,8 +210,8 @@ def predict(
 
     Columns written: row (counted from 1), prediction (the original label), member (the split it was fitted
     on; empty for the majority, and for a model of no split), score (of that model), share (of F* that agrees;
-    empty for a model of no split), with --refer referred (true or false), and with --probabilities a column
-    probability_LABEL for each class. In CSV, control characters in labels are escaped: a newline becomes a
+    empty for a model of no split), where a cut-off was chosen flag (whether the score reaches it), with
+    --refer referred (true or false), and with --probabilities a column probability_LABEL for each class. In CSV, control characters in labels are escaped: a newline becomes a
     backslash and an n, and backslashes are then doubled. Of a named set with test rows, only those are
     classified.
     """
@@ -223,7 +223,8 @@ def predict(
     predicted = result.classify(table.X, rule)
     referred = result.refer(table.X, rule) if refer else None
     shares = result.probabilities(table.X, rule, predicted) if output.probabilities else None
-    output.write(_tabulate(result.task, table, predicted, referred, shares), RunFolder(folder))
+    flags = _flag(result, table, rule, predicted)
+    output.write(_tabulate(result.task, table, predicted, referred, shares, flags), RunFolder(folder))
     _say_proven(result, rule, referred)
     if output.probabilities:
         _say_calibration(result)
@@ -256,7 +257,8 @@ def _tabulate(
     table: Table,
     predicted: Prediction,
     referred: NDArray[np.bool_] | None,
-    probabilities: Values | None = None,
+    probabilities: Values | None,
+    flags: NDArray[np.bool_] | None,
 ) -> pa.Table:
     """Return the table to write, with a row for each row of the data, empty where it could not be judged."""
     columns = {
@@ -265,6 +267,8 @@ def _tabulate(
         "score": pa.array(predicted.score, from_pandas=True),  # nan, of a learner without scores, is null
         "share": pa.array(predicted.share, from_pandas=True),
     }
+    if flags is not None:
+        columns["flag"] = pa.array(flags)
     if referred is not None:
         columns["referred"] = pa.array(referred)
     if probabilities is not None:
@@ -278,11 +282,21 @@ def _tabulate(
     return written.add_column(0, "row", pa.array(range(1, len(place) + 1)))
 
 
+def _flag(result: Result, table: Table, rule: Rule, predicted: Prediction) -> NDArray[np.bool_] | None:
+    """Return which rows are flagged by the cut-off that was chosen; None if none was."""
+    if (flagging := result.flag_rule) is None:
+        return None
+    chosen = predicted if rule == flagging else result.classify(table.X, flagging)
+    return np.asarray(chosen.label == result.problem.positive)
+
+
 def _say_proven(result: Result, rule: Rule, referred: NDArray[np.bool_] | None) -> None:
     """Say whether members are drawn, what is proven for a rule, and of the rows that are not referred."""
     if _draws_members(rule) and not rule.repeats:
         say("drawn: a member for each row, others in every call; --vote gives the same in every call")
     say(result.claim_for(rule))
+    if (flagging := result.flag_rule) is not None and flagging != rule:
+        say(f"column flag {result.claim_for(flagging)}")
     if referred is not None:
         say(f"{int(referred.sum())} of {len(referred)} rows {result.claim_for_referral(rule)}")
 

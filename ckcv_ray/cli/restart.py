@@ -13,7 +13,7 @@ from ckcv_ray.cli.output import results_descriptor
 from ckcv_ray.cli.signals import list_stop_signals
 
 PACKAGE = Path(__file__).resolve().parents[1]
-FINAL = {0, 2, 3, 4}  # done, or a restart would end the same way
+FINAL = {0, 2, 3, 4, 5}  # done, or a restart would end the same way
 
 
 def without(arguments: Sequence[str], option: str) -> list[str]:

@@ -92,8 +92,8 @@ def register_part(kind: type[Any], registry: dict[str, Any]) -> type[Any]:
 
 def options_to_json(part: Any, fixed: bool = False) -> dict[str, Any]:
     """Return a part's options as JSON values, without those that are left out at their default."""
-    omitted = {
-        name: declaration.default
+    omitted: dict[str, Any] = {  # a list that is not empty was always written, and run_ids depend on it
+        name: declaration.default if declaration.default != () else []
         for name, declaration in options(part).items()
         if declaration.metadata["option"].omit_default
     } | list_earlier(part)

@@ -10,6 +10,7 @@ from math import ceil, inf
 from textwrap import wrap
 from typing import NamedTuple
 
+from ckcv_ray.claims.acceptance import describe_decisions
 from ckcv_ray.claims.baseline import (
     Baseline,
     describe_worthless_bound,
@@ -22,6 +23,7 @@ from ckcv_ray.claims.percent import at_most, format_level, nearest
 from ckcv_ray.claims.wording import ERROR, L_EE_IS, PROVISIONAL, Claim, limit, quantity
 from ckcv_ray.core.bounds.binomial import clopper_pearson
 from ckcv_ray.errors import cut, pluralize
+from ckcv_ray.reports.subgroups import describe_worst
 from ckcv_ray.reports.values import ResultValues
 from ckcv_ray.study import AUC, Candidate, Holdout, Occam
 from ckcv_ray.study.certification import Suited
@@ -47,6 +49,7 @@ class Answer(NamedTuple):
         advice: how a closer bound can be had.
         shares: the errors to compare: "proven" at most, "measured" and "baseline"; empty if the first claim
             is about something else.
+        decided: whether the conditions of the study are met; "" if it has none.
     """
 
     verdict: str
@@ -56,6 +59,7 @@ class Answer(NamedTuple):
     question: str
     advice: tuple[str, ...]
     shares: dict[str, float]
+    decided: str = ""
 
 
 def make_answer(result: ResultValues) -> Answer:
@@ -72,6 +76,7 @@ def make_answer(result: ResultValues) -> Answer:
         ("baseline", _describe_baseline(c, baseline)),
         ("proven", _describe_other_claims(c)),
         ("by class", _describe_classes(c)),
+        ("subgroups", describe_worst(c)),
         ("model", _describe_model(result)),
         ("weights", result.task.weighting.describe()),
     )
@@ -86,6 +91,7 @@ def make_answer(result: ResultValues) -> Answer:
         question,
         tuple(_advise(c, first, baseline)),
         shares if first["quantity"] == ERROR else {},
+        describe_decisions(result.decisions),
     )
 
 
@@ -99,6 +105,7 @@ def describe_answer(result: ResultValues, folder: str = "", everything: bool = F
     """
     answer, name = make_answer(result), shlex.quote(folder)
     above = [
+        *_wrap(answer.decided),
         *_wrap(answer.verdict),
         *_wrap(answer.sentence, "  "),
         *(line for fact, text in answer.facts for line in _wrap(text, fact)),

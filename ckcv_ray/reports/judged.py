@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ckcv_ray.claims.proofs import make_rule
+from ckcv_ray.claims.proofs import make_claimed_rule
 from ckcv_ray.claims.rules import ONE_MODEL
 from ckcv_ray.core.arrays import Classes, Index, Values
 from ckcv_ray.core.schedule import Stage
@@ -133,10 +133,19 @@ def _find_outputs(result: ResultValues) -> frozenset[Output]:
 
 def _make_rule(result: ResultValues, needs: frozenset[Output]) -> Callable[[Rows], Outputs]:
     """Return what classifies held-out rows: the rule of the first claim."""
-    rule = make_rule(result.study, result.certificate.claims.first["classifier"])
+    rule = make_claimed_rule(result.problem, result.certificate.claims.first)
     ensemble: Ensemble = rule.ensemble(result.models)
     if rule.name in ONE_MODEL:
-        return _ask(ensemble.members[0].model, needs)
+        ask, cut_off = _ask(ensemble.members[0].model, needs), rule.cut_off
+
+        def decide(X: Rows) -> Outputs:
+            outputs = ask(X)
+            if cut_off is None:
+                return outputs
+            assert outputs.rank is not None
+            return outputs._replace(label=cut_off.classify(outputs.rank))
+
+        return decide
 
     def predict(X: Rows) -> Outputs:
         predicted = rule.predict(result.models, X)

@@ -37,6 +37,7 @@ from ckcv_ray.reports.performance_figures import (
     draw_scores,
 )
 from ckcv_ray.reports.picture import Picture
+from ckcv_ray.reports.subgroups import list_subgroups
 from ckcv_ray.reports.values import ResultValues
 
 MOST_CONFUSED = 12  # classes of a confusion matrix on the page
@@ -58,7 +59,8 @@ class ClassFigure(NamedTuple):
 def describe_performance(result: ResultValues, judged: Judged | None) -> dict[str, Any]:
     """Return what the page shows of the rows that were judged: nothing but a sentence if none are known."""
     if judged is None:
-        return {"judged": None, "proven": False, "pictures": [], "why_not": KEEP[0].upper() + KEEP[1:] + "."}
+        why_not = KEEP[0].upper() + KEEP[1:] + "."
+        return {"judged": None, "proven": False, "pictures": [], "subgroups": [], "why_not": why_not}
     if result.task.has_numbers:
         return {
             "judged": judged,
@@ -66,6 +68,7 @@ def describe_performance(result: ResultValues, judged: Judged | None) -> dict[st
             "pictures": [_draw_numbers(result, judged)],
             "measures": [],
             "by_class": [],
+            "subgroups": [],
         }
     n_classes = result.task.n_classes
     counts = tabulate_predictions(judged, n_classes)
@@ -80,6 +83,7 @@ def describe_performance(result: ResultValues, judged: Judged | None) -> dict[st
         "measures": _list_measures(result, classes) if n_classes == 2 else [],
         "by_class": _list_classes(result, classes) if n_classes > 2 else [],
         "more_classes": max(0, n_classes - MOST_MEASURED) if n_classes > 2 else 0,
+        "subgroups": list_subgroups(result.certificate) if result.finished is not None else [],
         "pictures": [
             _draw_roc(result, judged),
             _draw_calibration(result, judged),

@@ -77,7 +77,11 @@ def open_run(result: ResultValues) -> Opening:
         f"{'most' if about_error else 'least'}; proven, by {first['certification']}"
         f"{f'; {counts}' if counts else ''}",
         first["statement"],
-        [f"{answer.verdict.removesuffix('.')}.", *answer.cautions],
+        [
+            *([f"{answer.decided}."] if answer.decided else []),
+            f"{answer.verdict.removesuffix('.')}.",
+            *answer.cautions,
+        ],
         list_notes(result),
         [_describe_rows(result), f"Measured: {facts['measured']}.", f"Baseline: {facts['baseline']}."],
         [

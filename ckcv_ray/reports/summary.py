@@ -29,6 +29,7 @@ from ckcv_ray.errors import cut, pluralize
 from ckcv_ray.learners.balance import Balance
 from ckcv_ray.learners.base import Setting
 from ckcv_ray.reports.answer import describe_answer
+from ckcv_ray.reports.subgroups import list_subgroups
 from ckcv_ray.reports.values import SCORE_DELTA, Entry, Figures, PermutationTest, ResultValues
 from ckcv_ray.study import Candidate, Holdout, Problem, describe_setting
 from ckcv_ray.tables.target import Label
@@ -128,6 +129,11 @@ def _describe_winner(problem: Problem, c: Certificate) -> list[str]:
             for number, side in enumerate(c.counts.by_class)
         ),
         *(_show_confusion(labels, c.counts) if len(labels) > 2 else []),
+        *(
+            f"  {line.subgroup}, {line.quantity}:  {line.measured} of {pluralize(line.rows, 'row')}, proven "
+            f"{line.proven}"
+            for line in list_subgroups(c)
+        ),
     ]
 
 

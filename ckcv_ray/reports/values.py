@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from ckcv_ray.claims.acceptance import Decision, decide
 from ckcv_ray.claims.certificate import Certificate
 from ckcv_ray.core.arrays import Index, Values
 from ckcv_ray.core.bounds.comparison import Compared, compare_scores
@@ -152,6 +153,12 @@ class ResultValues:
     def certificate(self) -> Certificate:
         """The claims."""
         return self._finished.certificate
+
+    @property
+    def decisions(self) -> tuple[Decision, ...]:
+        """Whether what is proven meets each of the study's conditions."""
+        certification = self.study.certification
+        return () if certification is None else decide(certification.accepted, self.certificate.claims.claims)
 
     @property
     def ensemble(self) -> Ensemble:

@@ -89,6 +89,11 @@ def _find_model(result: Result, by: str) -> tuple[Any, Predictor, str]:
         predicted: Prediction = result.classify(rows, rule)
         return predicted.label
 
+    if rule.cut_off is not None:
+        raise InputError(
+            "what is proven is about a cut-off of the model's scores, which the file would lack: --refit "
+            "exports the model with its own cut-off"
+        )
     if result.full is not None:
         return result.full.members[0].model, predict, rule.classifier()
     members = rule.ensemble(result.models).members

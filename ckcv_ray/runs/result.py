@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ckcv_ray.claims.baseline import Baseline, comparison, select_baseline
 from ckcv_ray.claims.percent import at_most, format_level
-from ckcv_ray.claims.proofs import make_rule
+from ckcv_ray.claims.proofs import make_claimed_rule
 from ckcv_ray.claims.rules import BY, ONE_MODEL, Rule, parse_rule
 from ckcv_ray.claims.wording import ERROR, Claim, describe_counts, limit, quantity
 from ckcv_ray.core.arrays import Values
@@ -163,10 +163,18 @@ class Result(ResultValues):
             return rule
         first = self.certificate.claims.first
         if rule.name == "auto" and seed is None and first["certification"] == Holdout.name:
-            return make_rule(self.study, first["classifier"])
+            return make_claimed_rule(self.problem, first)
         drawn = randbits(63) if seed is None else integer("seed", seed, least=0, most=MOST_SEED)
         splits = self._list_drawn_claims(rule.nested)[-1]["splits"] if rule.name == "best_prefix" else ()
         return Rule("random", drawn, splits, repeats=seed is not None, nested=rule.nested)
+
+    @property
+    def flag_rule(self) -> Rule | None:
+        """The rule that flags rows by the cut-off that was chosen, if one was."""
+        if self.finished is None:
+            return None
+        chosen = [claim for claim in self.certificate.claims if "cut_off" in claim]
+        return make_claimed_rule(self.problem, chosen[0]) if chosen else None
 
     def predictions(self, X: ArrayLike, rule: Rule) -> Prediction:
         """Predict by a given rule, with member, score and share of the ensemble for each row.
@@ -246,6 +254,8 @@ class Result(ResultValues):
             return self._proven(of, *found)
         if covering:
             return f"by {of}"
+        if rule.cut_off is None and self.flag_rule is not None:
+            return f"by {of}: nothing is proven for its own cut-off of scores; column flag has the one chosen"
         if rule.name == "full":
             return f"by {of}: nothing is proven for it; ckcv run --unlabelled FILE would prove a bound"
         hint = f"; ckcv run --certify holdout --claim {rule.name} would prove a bound"
@@ -340,6 +350,7 @@ class Result(ResultValues):
             "proven": first,
             "baseline": self._baseline | {"predicted": sample.labels[self._baseline["predicted"]]},
             "below_baseline": self.proven < self.baseline if first["quantity"] == ERROR else None,
+            "accepted": [decision.to_json() for decision in self.decisions] or None,
             "constant": certificate.counts.constant,
             "classes": [
                 {"label": label, "rows": rows, "share": rows / sample.n_rows}
@@ -486,6 +497,8 @@ def _refuse_flags(flags: dict[str, Any]) -> None:
 
 def _covers(claim: Claim, rule: Rule) -> bool:
     """Return whether a claim is about the predictions of a rule."""
+    if claim.get("cut_off") != (None if rule.cut_off is None else rule.cut_off.value):
+        return False
     drawn = claim["classifier"] == ("nested" if rule.nested else "random")
     if rule.name == "random":
         return drawn and claim["splits"] == rule.splits

@@ -1,14 +1,20 @@
 """Studies (Study), studies applied to a task (Problem), and how to run them (Execution)."""
 
-from ckcv_ray.study.certification import AUC as AUC
-from ckcv_ray.study.certification import BY_CLASS as BY_CLASS
-from ckcv_ray.study.certification import QUANTITIES as QUANTITIES
 from ckcv_ray.study.certification import Holdout as Holdout
 from ckcv_ray.study.certification import Nested as Nested
 from ckcv_ray.study.certification import Occam as Occam
 from ckcv_ray.study.certification import choose_judge as choose_judge
-from ckcv_ray.study.certification import count_shares as count_shares
 from ckcv_ray.study.certification import find_member as find_member
+from ckcv_ray.study.conditions import AUC as AUC
+from ckcv_ray.study.conditions import BY_CLASS as BY_CLASS
+from ckcv_ray.study.conditions import ERROR as ERROR
+from ckcv_ray.study.conditions import OF_TWO as OF_TWO
+from ckcv_ray.study.conditions import PREDICTIVE as PREDICTIVE
+from ckcv_ray.study.conditions import QUANTITIES as QUANTITIES
+from ckcv_ray.study.conditions import Condition as Condition
+from ckcv_ray.study.conditions import Predictive as Predictive
+from ckcv_ray.study.conditions import is_quantity as is_quantity
+from ckcv_ray.study.conditions import parse_predictive as parse_predictive
 from ckcv_ray.study.execution import Execution as Execution
 from ckcv_ray.study.options import SLOTS as SLOTS
 from ckcv_ray.study.options import list_parts as list_parts

@@ -8,11 +8,13 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from math import expm1, log1p
 from typing import Any
 
 import numpy as np
 
 from ckcv_ray.core.arrays import Index
+from ckcv_ray.core.bounds.binomial import count_needed
 from ckcv_ray.core.by_label import find_class
 from ckcv_ray.core.criteria import GROUPED, Criterion, MeanBound, for_groups
 from ckcv_ray.core.intervals import CORRECTED_T, INTERVALS
@@ -30,10 +32,12 @@ from ckcv_ray.learners.class_weight import NAME as WEIGHTS
 from ckcv_ray.learners.encoding.encoder import expand_dates
 from ckcv_ray.learners.encoding.encoding import Categories, Encoding
 from ckcv_ray.learners.encoding.learner import settle_scaling
-from ckcv_ray.study.certification import AUC, OF_TWO, QUANTITIES, Certification, Holdout, find_member
+from ckcv_ray.study.certification import Certification, Holdout, find_member
+from ckcv_ray.study.conditions import AUC, BY_CLASS, OF_TWO, is_quantity
 from ckcv_ray.study.options import list_parts
 from ckcv_ray.study.study import Study
 from ckcv_ray.tables.columns.types import ColumnKind
+from ckcv_ray.tables.subgroups import check_subgroups
 from ckcv_ray.tables.target import some
 from ckcv_ray.tables.task import Task
 
@@ -61,6 +65,8 @@ def canonicalize_certified(study: Study, task: Task) -> tuple[Study, Index | Non
         _check_for_groups(study.criterion, certification)
     study = replace(study, certification=certification)
     held, learned = divide(study, task)
+    _check_cut_off(study, held, learned)
+    check_subgroups(certification.subgroups, learned)
     learning = np.arange(task.n) if held is None else np.delete(np.arange(task.n), held)
     numbers = as_numbers(study.encoding, recode_table(task, learned), learning)
     learner = settle_scaling(study.learner.canonical(numbers), study.encoding, learned)
@@ -341,10 +347,15 @@ def _check_balance(study: Study, task: Task) -> None:
 
 def _check_for_groups(criterion: Criterion, certification: Certification) -> None:
     """Raise InputError unless what is minimised, reported and claimed is defined for groups."""
-    if by_class := [claim for claim in certification.claim if claim in QUANTITIES]:
+    if by_class := [claim for claim in certification.claim if is_quantity(claim)]:
         raise InputError(
             f"claim={by_class[0]} counts rows of a class as independent, which rows of groups are not: leave "
             "it out, or --group"
+        )
+    if certification.subgroups:
+        raise InputError(
+            f"subgroups={','.join(certification.subgroups)} counts rows of a subgroup as independent, which "
+            "rows of groups are not: leave it out, or --group"
         )
     if for_groups(criterion) is None:
         defined = " or ".join(part.name for part in GROUPED)
@@ -366,23 +377,42 @@ def _check_claims(certification: Certification, learner: Learner, task: Task) ->
         InputError: a claim does not apply to the task or to the learner.
     """
     for claim in certification.claim:
-        if claim in (*OF_TWO, AUC) and task.n_classes > 2:
-            instead = "claim recall, which is of every class" if claim in OF_TWO else "leave it out"
+        if is_quantity(claim) and claim != "recall" and task.n_classes > 2:
+            instead = "claim recall, which is of every class" if claim in BY_CLASS else "leave it out"
             raise InputError(
                 f"claim={claim} is for two classes, and the target {task.target!r} has {task.n_classes}: "
                 f"{instead}"
             )
-        unranked = [label for label, single in learner.by_label.items() if Output.RANK not in single.outputs]
-        if claim == AUC and unranked:
-            raise InputError(
-                f"claim={AUC} needs scores that order the rows, and learner {unranked[0]} gives none: "
-                "leave it out"
-            )
+    unranked = [label for label, single in learner.by_label.items() if Output.RANK not in single.outputs]
+    ranking = f"claim={AUC}" if AUC in certification.claim else ""
+    ranking = f"require={certification.require}" if certification.require else ranking
+    if ranking and unranked:
+        raise InputError(
+            f"{ranking} needs scores that order the rows, and learner {unranked[0]} gives none: leave it out"
+        )
     if certification.positive is None:
         return certification
     number = find_class("positive", certification.positive, task.classes)
     label = None if number == 1 else str(task.classes[number])
     return replace(certification, positive=label)  # type: ignore[type-var]
+
+
+def _check_cut_off(study: Study, held: Index | None, learned: Task) -> None:
+    """Raise InputError if the rows held out are too few for a cut-off, by the class's share in the others."""
+    assert study.certification is not None
+    if (condition := study.certification.required) is None or held is None:
+        return
+    named = study.certification.positive
+    positive = 1 if named is None else find_class("positive", named, learned.classes)
+    number = positive if condition.name == OF_TWO[0] else 1 - positive
+    delta = -expm1(log1p(-study.delta / study.certification.n_shares) / len(OF_TWO))
+    needed, expected = count_needed(condition.value, delta), len(held) * float(np.mean(learned.y == number))
+    if expected < needed:
+        raise InputError(
+            f"require={condition} takes {needed:,} held-out rows of class {learned.classes[number]!r} at "
+            f"least, and of {len(held):,} rows held out about {expected:.0f} are: hold out more "
+            "(holdout_share), require less, or take more rows"
+        )
 
 
 def _check_unlabelled(certification: Certification, task: Task) -> None:

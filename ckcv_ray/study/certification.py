@@ -12,15 +12,25 @@ from ckcv_ray.core.options import Option, check_options, get_values, option, opt
 from ckcv_ray.core.resampling.base import check_n_splits
 from ckcv_ray.core.resampling.complete import Outer
 from ckcv_ray.errors import InputError
+from ckcv_ray.study.conditions import (
+    AUC,
+    BY_CLASS,
+    ERROR,
+    OF_TWO,
+    QUANTITIES,
+    Condition,
+    is_quantity,
+    name_claim,
+    parse_condition,
+    parse_conditions,
+    parse_predictive,
+)
+from ckcv_ray.tables.subgroups import parse_subgroups
 from ckcv_ray.validation import check_choice, expect, number, quote, sequence
 
 MOST_DIGITS = 18
 OUTER_PARTS = {"third": 3, "half": 2}  # of how many equal parts an outer estimate set is one
 CLAIMS = ("refit", "random", "vote")
-OF_TWO = ("sensitivity", "specificity")  # the recall of the positive class, and of the other
-BY_CLASS = (*OF_TWO, "recall")
-AUC = "auc"
-QUANTITIES = (*BY_CLASS, AUC)
 NESTED_CLAIMS = ("random", *QUANTITIES)
 MOST_HALVED_ROWS = 400  # up to here, auto holds out half of the rows
 AUTO, HALF, THIRD = "auto", 0.5, 0.33
@@ -35,6 +45,9 @@ class Certification:
         resamplings, criteria: names of the resamplings and criteria it is proven for.
         claim: what is certified in addition to the occam bound.
         positive: label of the class that sensitivity is about; None for the second in sorted order.
+        accept: conditions on what is proven, without which the result is not accepted.
+        require: the condition that the cut-off of scores is chosen for; "" for the learner's own cut-off.
+        subgroups: columns whose groups of rows are certified as well.
     """
 
     name: ClassVar[str]
@@ -43,9 +56,13 @@ class Certification:
 
     claim: tuple[str, ...] = ()
     positive: str | None = None
+    accept: tuple[str, ...] = ()
+    require: str = ""
+    subgroups: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         check_options(self)
+        object.__setattr__(self, "claim", _complete_claims(self.claim, self.require))
         of_two = [claim for claim in self.claim if claim in OF_TWO]
         if of_two and "recall" in self.claim:
             raise InputError(f"claim=recall is of every class, {of_two[0]} included: leave one of them out")
@@ -54,6 +71,36 @@ class Certification:
                 f"positive={self.positive!r} names the class of the claims {' and '.join(OF_TWO)}, and claim="
                 f"{','.join(self.claim)} has neither: leave it out, or add one of them"
             )
+        for condition in self.accepted:
+            if condition.name != ERROR and condition.name not in self.claim:
+                raise InputError(
+                    f"accept={condition} is about what is not claimed: add {condition.name} to the claims"
+                )
+            if condition.name == ERROR and self.claim and all(map(is_quantity, self.claim)):
+                raise InputError(
+                    f"accept={condition} is about the error, which is not claimed: claim "
+                    f"{','.join((CLAIMS[0], *self.claim))}"
+                )
+
+    @property
+    def n_shares(self) -> int:
+        """Among how many delta is shared: each rule, all recalls, the AUC, and all subgroups.
+
+        What follows from the recalls takes no share of its own.
+        """
+        by_class = any(claim in BY_CLASS for claim in self.claim)
+        others = sum(not is_quantity(claim) or claim == AUC for claim in self.claim)
+        return others + by_class + bool(self.subgroups)
+
+    @property
+    def accepted(self) -> tuple[Condition, ...]:
+        """The conditions without which the result is not accepted."""
+        return tuple(parse_condition("accept", text) for text in self.accept)
+
+    @property
+    def required(self) -> Condition | None:
+        """The condition that the cut-off is chosen for."""
+        return parse_condition("require", self.require) if self.require else None
 
     @property
     def outer(self) -> Outer | None:
@@ -69,11 +116,27 @@ class Certification:
         return None
 
 
+ACCEPT = Option(
+    parse_conditions,
+    "What has to be proven for the result to be accepted, such as sensitivity>=0.8, several as a,b: the "
+    "first line says whether it is, and the command ends with 5 if it is not.",
+    default_text="none",
+    panel="Certificate",
+    omit_default=True,
+)
+
+
 @dataclass(frozen=True)
 class Occam(Certification):
-    """Certification from the run's own counts: each candidate gets a share of delta. It costs nothing."""
+    """Certification from the run's own counts: each candidate gets a share of delta. It costs nothing.
+
+    Attributes:
+        accept: conditions such as "error<=0.2" on what is proven, without which the result is not accepted.
+    """
 
     name: ClassVar[str] = "occam"
+
+    accept: tuple[str, ...] = option((), ACCEPT)
 
 
 def _share(name: str, value: Any) -> float | str:
@@ -93,7 +156,7 @@ def _share(name: str, value: Any) -> float | str:
 def _claims(name: str, value: Any) -> tuple[str, ...]:
     claims = _names(name, value) or CLAIMS[:1]
     for claim in claims:
-        if claim not in (*CLAIMS, *QUANTITIES) and find_member(claim) < 0:
+        if claim not in CLAIMS and not is_quantity(claim) and find_member(claim) < 0:
             raise InputError(
                 f"{name}={claim!r} is not known: choose from {', '.join((*CLAIMS, *QUANTITIES))}, or "
                 "member:0 for the member of split 0"
@@ -104,7 +167,7 @@ def _claims(name: str, value: Any) -> tuple[str, ...]:
 def _check_nested_claims(name: str, value: Any) -> tuple[str, ...]:
     claims = _names(name, value) or NESTED_CLAIMS[:1]
     for claim in claims:
-        if claim not in NESTED_CLAIMS:
+        if claim not in NESTED_CLAIMS and parse_predictive(claim) is None:
             raise InputError(
                 f"{name}={claim!r} is not known for nested: choose from {', '.join(NESTED_CLAIMS)}"
             )
@@ -113,7 +176,31 @@ def _check_nested_claims(name: str, value: Any) -> tuple[str, ...]:
 
 def _names(name: str, value: Any) -> tuple[str, ...]:
     listed = sequence(name, value.split(",") if isinstance(value, str) else value, least=0, kind="names")
-    return tuple(dict.fromkeys(str(c) if isinstance(c, str) else quote(c) for c in listed))
+    return tuple(dict.fromkeys(name_claim(c) if isinstance(c, str) else quote(c) for c in listed))
+
+
+def _require(name: str, value: Any) -> str:
+    expect(name, value, str, "a condition such as 'sensitivity>=0.9'")
+    if not value:
+        return ""
+    condition = parse_condition(name, value)
+    if condition.name not in OF_TWO:
+        raise InputError(
+            f"{name}={quote(value)}: a cut-off is chosen for {' or '.join(OF_TWO)}; what follows at a stated "
+            "prevalence is a claim, such as ppv:0.02, and a condition on it is accept"
+        )
+    return str(condition)
+
+
+def _complete_claims(claims: tuple[str, ...], require: str) -> tuple[str, ...]:
+    """Return claims with the recalls that others, or a cut-off, are made of.
+
+    With a cut-off and no other claim named, nothing but what is proven at the cut-off is claimed.
+    """
+    if require and claims == CLAIMS[:1]:
+        claims = ()
+    needed = OF_TWO if require or any(map(parse_predictive, claims)) else ()
+    return (*claims, *(name for name in needed if name not in claims))
 
 
 def _label(name: str, value: Any) -> str | None:
@@ -123,18 +210,13 @@ def _label(name: str, value: Any) -> str | None:
 
 def choose_judge(claims: tuple[str, ...]) -> str:
     """Return the rule that the quantities among the claims are about: the first one named."""
-    return next((claim for claim in claims if claim not in QUANTITIES), CLAIMS[0])
-
-
-def count_shares(claims: tuple[str, ...]) -> int:
-    """Return among how many delta is shared: each rule, all recalls together, and the AUC."""
-    by_class = any(claim in BY_CLASS for claim in claims)
-    return sum(claim not in BY_CLASS for claim in claims) + by_class
+    return next((claim for claim in claims if not is_quantity(claim)), CLAIMS[0])
 
 
 CLAIM_HELP = (
     "What is certified; several as a,b share delta. The error of refit (one model), random (a member of F* "
-    "for each row), vote (their majority) or member:7; sensitivity, specificity, recall, auc."
+    "for each row), vote (their majority) or member:7; sensitivity, specificity, recall, auc; at a "
+    "prevalence ppv:0.02, npv:0.02, net_benefit:0.02:0.1."
 )
 CLAIM_SHOWN = "refit; for nested random"
 POSITIVE = Option(
@@ -156,9 +238,19 @@ class Holdout(Certification):
             fitted on all other rows), "random" (the member of F* that ``predict`` draws for a row, by a hash
             of its values keyed with the seed), "vote" (the majority), "member:7" (the member of split 7).
             Quantities of the first rule named, or of "refit": "sensitivity", "specificity" (two classes),
-            "recall" (of every class), "auc" (two classes). delta is shared equally among the rules, the
-            recalls together, and the AUC.
+            "recall" (of every class), "auc" (two classes); where the positive class has a stated share,
+            "ppv:0.02", "npv:0.02", "net_benefit:0.02:0.1" (with the probability from which on a row is worth
+            flagging), which follow from the recalls. delta is shared equally among the rules, the recalls
+            together, and the AUC.
         positive: label of the class that sensitivity is about; None for the second in sorted order.
+        require: condition such as "sensitivity>=0.9" or "specificity>=0.95", for which the cut-off of the
+            scores is chosen on the rows held out, with its guarantee; the recalls are those at this cut-off.
+            Without other claims they are all that is claimed. "" for the learner's own cut-off.
+        accept: conditions such as "specificity>=0.6" on what is proven, without which the result is not
+            accepted.
+        subgroups: columns such as "sex" or "age:4", whose groups of rows are certified as well: their error,
+            and their recalls. Of a column of numbers the groups are bins of about equal numbers of learning
+            rows, by default ``BINS``. All of them together have an equal share of delta.
 
     Raises:
         InputError: a field has the wrong type or is out of range.
@@ -185,9 +277,36 @@ class Holdout(Certification):
         ),
     )
     positive: str | None = option(None, POSITIVE)
+    require: str = option(
+        "",
+        Option(
+            _require,
+            "Choose the cut-off for sensitivity>=0.9, or specificity>=0.95, on the rows held out; both are "
+            "proven.",
+            default_text="the learner's own cut-off",
+            panel="Certificate",
+            omit_default=True,
+        ),
+    )
+    accept: tuple[str, ...] = option((), ACCEPT)
+    subgroups: tuple[str, ...] = option(
+        (),
+        Option(
+            parse_subgroups,
+            "Columns whose groups of rows are certified as well, several as sex,age:4 (numbers in 4 bins).",
+            default_text="none",
+            panel="Certificate",
+            omit_default=True,
+        ),
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.require and choose_judge(self.claim) == "random":
+            raise InputError(
+                f"require={self.require} needs one score for all rows, and random draws a member for each: "
+                "name another rule first, such as vote, or none"
+            )
         if AUC in self.claim and choose_judge(self.claim) == "random":
             raise InputError(
                 f"claim={AUC} needs one score for all rows, and random draws a member for each: name another "
@@ -222,17 +341,17 @@ class Suited(Holdout):
         Raises:
             InputError: it is asked for claims that need rows held out, and there are too few.
         """
-        asked = Holdout(self.holdout_share, self.claim, self.positive).canonical(n)
+        asked = Holdout(**get_values(self)).canonical(n)
         assert isinstance(asked.holdout_share, float)
         if int(asked.holdout_share * n) >= LEAST_HELD_OUT:
             return asked
         for name, value in get_values(self).items():
-            if value != options(self)[name].default:
+            if name != "accept" and value != options(self)[name].default:
                 raise InputError(
                     f"{name}={quote(value)} is about rows held out, of which {n} rows leave fewer than "
                     f"{LEAST_HELD_OUT}: leave it out, or say certify=holdout"
                 )
-        return Occam()
+        return Occam(self.accept)
 
 
 @dataclass(frozen=True)
@@ -245,7 +364,7 @@ class Nested(Certification):
             made on the others.
         claim: what is certified of a member drawn for each row: "random" (its error), and the quantities of
             ``Holdout``; delta is shared likewise.
-        positive: as for ``Holdout``.
+        positive, accept: as for ``Holdout``.
 
     Raises:
         InputError: a field has the wrong type or is out of range.
@@ -285,6 +404,7 @@ class Nested(Certification):
         ),
     )
     positive: str | None = option(None, POSITIVE)
+    accept: tuple[str, ...] = option((), ACCEPT)
 
     @property
     def outer(self) -> Outer:

@@ -37,6 +37,7 @@ from ckcv_ray.study.canonical import (
     recode_table,
 )
 from ckcv_ray.study.certification import Occam
+from ckcv_ray.study.conditions import Condition
 from ckcv_ray.study.search import Budget
 from ckcv_ray.study.study import Study, run_id
 from ckcv_ray.tables.grouping import Groups
@@ -227,6 +228,11 @@ class Problem:
         certification = self.study.certification
         named = None if certification is None else certification.positive
         return 1 if named is None else find_class("positive", named, self.task.classes)
+
+    @property
+    def required(self) -> Condition | None:
+        """The condition that a cut-off of the scores is chosen for, if one is."""
+        return None if self.study.certification is None else self.study.certification.required
 
     @property
     def n_evaluations(self) -> int:

@@ -30,7 +30,7 @@ E exp(-lam X) = (1 - p (1 - exp(-lam)))^m; lam is fixed in advance as sqrt(2 ln(
 from collections.abc import Sequence
 from fractions import Fraction
 from functools import lru_cache, partial
-from math import exp, fsum, log, sqrt
+from math import ceil, exp, fsum, log, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -66,6 +66,16 @@ def clopper_pearson(errors: ArrayLike, m: ArrayLike, delta: float = 0.05) -> Any
     below = x < size
     bound = np.where(below, scipy.special.betainccinv(x + 1.0, np.where(below, size - x, 1.0), delta), 1.0)
     return bound if bound.ndim else float(bound)
+
+
+def count_needed(rate: float, delta: float) -> int:
+    """Return the fewest rows, all of them right, whose Clopper-Pearson bound proves a rate of right rows.
+
+    Args:
+        rate: to prove, in (0, 1).
+        delta: allowed failure probability of the bound.
+    """
+    return ceil(log(delta) / log(rate) * (1 - 1e-12))
 
 
 def stevens(errors: ArrayLike, m: ArrayLike, v: ArrayLike, delta: float = 0.05) -> Any:

@@ -1,0 +1,60 @@
+"""Conditions on what is proven, fixed in the study before the run: whether its claims meet them."""
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from ckcv_ray.claims.wording import Claim, limit, quantity
+from ckcv_ray.study import Condition
+
+ROUNDING = 1e-12  # of a value that was written in decimals
+
+
+class Decision(NamedTuple):
+    """Whether a condition is met.
+
+    Attributes:
+        condition: of the study.
+        met: whether what is proven meets it.
+        proven: what is proven of its quantity, in words.
+    """
+
+    condition: Condition
+    met: bool
+    proven: str
+
+    def to_json(self) -> dict[str, str | bool]:
+        """Return the fields as JSON values."""
+        return {"condition": str(self.condition), "met": self.met, "proven": self.proven}
+
+
+def decide(conditions: Iterable[Condition], claims: Sequence[Claim]) -> tuple[Decision, ...]:
+    """Return for each condition whether it is met by the first claim about its quantity, by every class.
+
+    Args:
+        conditions: of the study's certification.
+        claims: of the certificate, in their order.
+    """
+    return tuple(_decide_one(condition, claims) for condition in conditions)
+
+
+def describe_decisions(decisions: Sequence[Decision]) -> str:
+    """Return one line that says whether a result is accepted, and why; "" without conditions."""
+    if not decisions:
+        return ""
+    failed = [decision for decision in decisions if not decision.met]
+    said = "; ".join(f"{one.condition}: {one.proven}" for one in failed or decisions)
+    return f"{'NOT ACCEPTED' if failed else 'ACCEPTED'}: {said}"
+
+
+def _decide_one(condition: Condition, claims: Sequence[Claim]) -> Decision:
+    about = [claim for claim in claims if claim["quantity"] == condition.name]
+    first = [claim for claim in about if _find_rule(claim) == _find_rule(about[0])]  # one for each class
+    allowed = condition.value if not condition.at_least else 1 - condition.value
+    met = bool(first) and all(claim["bound"] <= allowed + ROUNDING for claim in first)
+    word = "at least" if condition.at_least else "at most"
+    proven = ", ".join(f"{quantity(claim)} {word} {limit(claim)}" for claim in first)
+    return Decision(condition, met, f"proven {proven}" if proven else "nothing is proven of it")
+
+
+def _find_rule(claim: Claim) -> tuple[str, str, tuple[int, ...]]:
+    return claim["certification"], claim["classifier"], tuple(claim["splits"])

@@ -1,0 +1,87 @@
+"""Claims about subgroups named beforehand, such as women, or patients above 60: error and recalls.
+
+Given which held-out rows belong to a subgroup, they are independent draws from its distribution: the wrong
+ones of a fixed rule are binomial. delta is divided among the columns; the subgroups of one column have no row in
+common, so G of them hold jointly with probability 1 - d at the level 1 - (1 - d)^(1/G) each, which is divided
+equally among the error and the recalls of a subgroup. Which subgroups are claimed is decided by how many rows
+belong to each, never by labels; edges of bins come from the learning rows.
+"""
+
+from collections.abc import Iterator, Sequence
+from math import expm1, log1p
+
+import numpy as np
+from typing_extensions import TypedDict  # pydantic accepts typing.TypedDict from Python 3.12 on
+
+from ckcv_ray.claims.rules import Rule
+from ckcv_ray.core.arrays import Classes
+from ckcv_ray.core.bounds.binomial import clopper_pearson
+from ckcv_ray.study import ERROR, Problem
+from ckcv_ray.tables.subgroups import Part, divide_rows, parse_subgroup
+from ckcv_ray.tables.target import Label, Rows
+
+LEAST_ROWS = 10  # of a subgroup that is claimed: fewer prove no error below a quarter, even if all are right
+
+
+class SubgroupClaim(TypedDict):
+    """A bound on the error, or on a recall, of one rule in one subgroup.
+
+    Attributes:
+        subgroup: its name, such as "sex = f" or "41.5 <= age < 60".
+        quantity: "error", at most ``bound``; or "recall", at least 1 - ``bound``.
+        label: label of the class that a recall is about; None for an error.
+        classifier: the rule, as in ``Claim``.
+        errors, rows: wrong rows and all rows of the subgroup among those held out; of a class for a recall.
+        bound: in [0, 1]; None where the subgroup has too few rows for a claim.
+        delta: probability with which the bound may fail; None without one.
+    """
+
+    subgroup: str
+    quantity: str
+    label: Label | None
+    classifier: str
+    errors: int
+    rows: int
+    bound: float | None
+    delta: float | None
+
+
+def claim_subgroups(
+    problem: Problem, rule: Rule, X: Rows, y: Classes, predicted: Classes
+) -> Iterator[SubgroupClaim]:
+    """Yield what is claimed of each subgroup of the study, from rows that nothing used.
+
+    Args:
+        problem: whose study names subgroups.
+        rule: what classified the rows.
+        X, y, predicted: the rows [rows, d], their classes, and those that the rule predicts.
+    """
+    certification = problem.study.certification
+    assert certification is not None
+    for subgroups in map(parse_subgroup, certification.subgroups):
+        parts = divide_rows(subgroups, problem.task, X)
+        share = problem.study.delta / certification.n_shares / len(certification.subgroups)
+        claimed = sum(int(part.rows.sum()) >= LEAST_ROWS for part in parts)
+        each = -expm1(log1p(-share) / max(1, claimed)) / (1 + problem.task.n_classes)
+        for part in parts:
+            yield from _claim_part(part, problem.task.classes, rule, y, predicted, each)
+
+
+def _claim_part(
+    part: Part, classes: Sequence[Label], rule: Rule, y: Classes, predicted: Classes, delta: float
+) -> Iterator[SubgroupClaim]:
+    """Yield the error and the recalls of one subgroup; without bounds if it has too few rows."""
+    enough = int(part.rows.sum()) >= LEAST_ROWS
+    for number in range(-1, len(classes)):
+        rows = part.rows if number < 0 else part.rows & (y == number)
+        wrong, m = int(np.sum((predicted != y) & rows)), int(rows.sum())
+        yield SubgroupClaim(
+            subgroup=part.name,
+            quantity=ERROR if number < 0 else "recall",
+            label=None if number < 0 else classes[number],
+            classifier=rule.name,
+            errors=wrong,
+            rows=m,
+            bound=clopper_pearson(wrong, m, delta) if enough else None,
+            delta=delta if enough else None,
+        )

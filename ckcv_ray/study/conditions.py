@@ -1,0 +1,147 @@
+"""Names of claims with arguments, such as ppv:0.02, and conditions on claims, such as sensitivity>=0.9."""
+
+import re
+from typing import Any, NamedTuple
+
+from ckcv_ray.errors import InputError
+from ckcv_ray.validation import quote, sequence
+
+OF_TWO = ("sensitivity", "specificity")  # the recall of the positive class, and of the other
+BY_CLASS = (*OF_TWO, "recall")
+AUC = "auc"
+PREDICTIVE = {  # what follows from both recalls: the number of arguments, and what they are
+    "ppv": (1, "a prevalence"),
+    "npv": (1, "a prevalence"),
+    "net_benefit": (2, "a prevalence and the probability from which on a row is worth flagging"),
+}
+QUANTITIES = (*BY_CLASS, AUC, *PREDICTIVE)
+ERROR = "error"
+CONDITION = re.compile(r"\s*([^<>=\s]+)\s*(>=|<=)\s*(\S+)\s*")
+
+
+class Predictive(NamedTuple):
+    """A quantity that follows from sensitivity and specificity where the positive class has a stated share.
+
+    Attributes:
+        name: one of ``PREDICTIVE``.
+        prevalence: share of the positive class, in (0, 1).
+        worth: for net_benefit, the probability from which on a row is worth flagging, in (0, 1); else None.
+    """
+
+    name: str
+    prevalence: float
+    worth: float | None
+
+    def __str__(self) -> str:
+        return ":".join([self.name, *(f"{value:.12g}" for value in self[1:] if value is not None)])
+
+    def compute(self, sensitivity: float, specificity: float) -> float:
+        """Return it for two recalls in [0, 1]; it increases in both.
+
+        The net benefit is that of Vickers and Elkin (Medical Decision Making 26, 2006): the share of true
+        positives less that of false ones, which count as much as ``worth`` / (1 - ``worth``) of one.
+        """
+        q = self.prevalence
+        right, wrong = q * sensitivity, (1 - q) * (1 - specificity)
+        if self.name == "npv":
+            right, wrong = (1 - q) * specificity, q * (1 - sensitivity)
+        if self.worth is not None:
+            return right - wrong * self.worth / (1 - self.worth)
+        return right / (right + wrong) if right else 0.0
+
+
+class Condition(NamedTuple):
+    """A condition on what is proven.
+
+    Attributes:
+        name: of a claim, or "error", that of the first one.
+        at_least: whether the value is the least allowed; else it is the largest.
+        value: in (0, 1); for a net benefit in (-1, 1).
+    """
+
+    name: str
+    at_least: bool
+    value: float
+
+    def __str__(self) -> str:
+        return f"{self.name}{'>=' if self.at_least else '<='}{self.value:g}"
+
+
+def parse_predictive(name: str) -> Predictive | None:
+    """Return the quantity that a claim such as "ppv:0.02" names; None if it names none of ``PREDICTIVE``.
+
+    Raises:
+        InputError: its arguments are missing, too many, or outside (0, 1).
+    """
+    kind, *given = name.split(":")
+    if kind not in PREDICTIVE:
+        return None
+    count, what = PREDICTIVE[kind]
+    example = f"{kind}:{':'.join(('0.02', '0.1')[:count])}"
+    if len(given) != count:
+        raise InputError(f"claim={quote(name)} takes {what}: write {example}")
+    values = [_parse_share(f"claim={name}", text, example) for text in given]
+    return Predictive(kind, values[0], values[1] if count > 1 else None)
+
+
+def name_claim(name: str) -> str:
+    """Return the name of a claim in canonical form: "ppv:.020" is "ppv:0.02"."""
+    found = parse_predictive(name)
+    return name if found is None else str(found)
+
+
+def is_quantity(name: str) -> bool:
+    """Return whether a claim is about a quantity of a rule, such as its sensitivity, and not its error."""
+    return name.split(":")[0] in QUANTITIES
+
+
+def parse_condition(option: str, text: str) -> Condition:
+    """Parse a condition such as "sensitivity>=0.9" or "error<=0.1".
+
+    Args:
+        option: of the study, for messages.
+        text: the condition.
+
+    Raises:
+        InputError: it is none, or is on the wrong side: an error is at most, all else at least a value.
+    """
+    found = CONDITION.fullmatch(text)
+    if found is None:
+        raise InputError(f"{option}={quote(text)}: expected a condition such as sensitivity>=0.9")
+    name, sign, value = found.groups()
+    if (sign == ">=") == (name == ERROR):
+        word, right = ("most", "<=") if name == ERROR else ("least", ">=")
+        raise InputError(
+            f"{option}={quote(text)}: what is proven of {name} is that it is at {word} a value: write "
+            f"{name}{right}{value}"
+        )
+    if name != ERROR and not is_quantity(name):
+        raise InputError(
+            f"{option}={quote(text)}: {name} is not known: choose from {', '.join((ERROR, *QUANTITIES))}"
+        )
+    return Condition(
+        name_claim(name), sign == ">=", _parse_share(f"{option}={text}", value, f"{name}{sign}0.9")
+    )
+
+
+def parse_conditions(option: str, value: Any) -> tuple[str, ...]:
+    """Return conditions, given as text with commas or as a list, in canonical form.
+
+    Raises:
+        InputError: as ``parse_condition``.
+    """
+    listed = value.split(",") if isinstance(value, str) else value
+    texts = sequence(option, listed, least=0, kind="conditions")
+    return tuple(
+        dict.fromkeys(str(parse_condition(option, str(text))) for text in texts if str(text).strip())
+    )
+
+
+def _parse_share(name: str, text: str, example: str) -> float:
+    try:
+        share = float(text)
+    except ValueError:
+        share = -1.0
+    if not 0.0 < share < 1.0:
+        raise InputError(f"{name}: {quote(text)} is no number between 0 and 1: write {example}")
+    return share

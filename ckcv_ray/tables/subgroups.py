@@ -1,0 +1,135 @@
+"""Subgroups of rows by the values of a column: one for each category, or bins of a column of numbers."""
+
+from collections.abc import Iterator, Sequence
+from csv import reader
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ckcv_ray.core.arrays import Values
+from ckcv_ray.errors import InputError, cut
+from ckcv_ray.tables.columns.types import ColumnKind
+from ckcv_ray.tables.target import Rows
+from ckcv_ray.tables.task import Task
+from ckcv_ray.validation import integer, quote, sequence
+
+BINS, MOST_BINS = 4, 20
+MOST_SUBGROUPS = 200  # of a column
+LONGEST_NAME = 60
+
+
+class Subgroups(NamedTuple):
+    """Groups of rows by the values of a column.
+
+    Attributes:
+        column: its name.
+        bins: for a column of numbers, how many groups of about equal numbers of learning rows; 0 where none
+            was asked for.
+    """
+
+    column: str
+    bins: int
+
+    def __str__(self) -> str:
+        return f"{self.column}:{self.bins}" if self.bins else self.column
+
+
+def parse_subgroup(text: str) -> Subgroups:
+    """Parse the name of a column, with the number of bins after a colon if there is one.
+
+    Raises:
+        InputError: there are fewer than two bins, or more than ``MOST_BINS``.
+    """
+    column, mark, digits = text.rpartition(":")
+    if not mark or not (digits.isascii() and digits.isdigit()):
+        return Subgroups(text, 0)
+    return Subgroups(column, integer(f"subgroups={text}: bins", int(digits[:6]), least=2, most=MOST_BINS))
+
+
+def parse_subgroups(option: str, value: Any) -> tuple[str, ...]:
+    """Return columns of subgroups, given as text with commas or as a list, in canonical form.
+
+    Raises:
+        InputError: as ``parse_subgroup``, or a column is named twice.
+    """
+    listed = next(reader([value])) if isinstance(value, str) and value else value or ()
+    texts = sequence(option, listed, least=0, kind="columns")
+    parsed = [parse_subgroup(str(text)) for text in texts]
+    names = [subgroup.column for subgroup in parsed]
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise InputError(f"{option} names column {quote(twice[0])} twice: name it once")
+    return tuple(map(str, parsed))
+
+
+class Part(NamedTuple):
+    """A subgroup: its name, and which rows belong to it."""
+
+    name: str
+    rows: NDArray[np.bool_]
+
+
+def check_subgroups(names: Sequence[str], task: Task) -> None:
+    """Raise InputError if subgroups are of no column that is learned from, or their bins cannot be made."""
+    for subgroups in map(parse_subgroup, names):
+        if subgroups.column not in task.features:
+            why = "is the target" if subgroups.column == task.target else "is no column that is learned from"
+            raise InputError(
+                f"subgroups={cut(str(subgroups), LONGEST_NAME)}: {subgroups.column[:LONGEST_NAME]!r} {why}: "
+                "name one that new rows have as well"
+            )
+        divide_rows(subgroups, task, task.X)
+
+
+def divide_rows(subgroups: Subgroups, task: Task, X: Rows) -> list[Part]:
+    """Return the subgroups that some rows belong to.
+
+    Args:
+        subgroups: of a column of the task.
+        task: the learning rows, from which edges of bins come.
+        X: the rows to divide, [rows, d], in the columns of the task.
+
+    Raises:
+        InputError: bins are asked for of what are no numbers, or cannot be made of the learning rows.
+    """
+    position = task.features.index(subgroups.column)
+    column, learned, values = list(task.schema)[position], task.X[:, position], X[:, position]
+    name, gaps = column.name[:LONGEST_NAME], np.isnan(values)
+    if column.kind is ColumnKind.CATEGORY:
+        if subgroups.bins:
+            raise InputError(f"subgroups={subgroups}: {name!r} has categories: leave :{subgroups.bins} out")
+        if len(column.levels) > MOST_SUBGROUPS:
+            raise InputError(
+                f"subgroups={subgroups}: {name!r} has {len(column.levels):,} categories, more than rows can "
+                f"carry: at most {MOST_SUBGROUPS}"
+            )
+        parts = [
+            Part(f"{name} = {cut(level, LONGEST_NAME)}", values == i) for i, level in enumerate(column.levels)
+        ]
+        parts.append(Part(f"{name}: none of these", values == len(column.levels)))
+    else:
+        parts = list(_list_bins(subgroups, name, learned[~np.isnan(learned)], values))
+    parts.append(Part(f"{name} missing", gaps))
+    return [part for part in parts if part.rows.any()]
+
+
+def _list_bins(subgroups: Subgroups, name: str, learned: Values, values: Values) -> Iterator[Part]:
+    """Yield bins with edges at quantiles of the learning rows; of few different numbers, one for each."""
+    distinct = np.unique(learned)
+    if not subgroups.bins and len(distinct) <= BINS:
+        yield from (Part(f"{name} = {value:g}", values == value) for value in distinct)
+        yield Part(f"{name}: none of these", ~np.isnan(values) & ~np.isin(values, distinct))
+        return
+    bins = subgroups.bins or BINS
+    edges = np.quantile(learned, np.arange(1, bins) / bins) if len(learned) else np.zeros(bins - 1)
+    if subgroups.bins and (len(np.unique(edges)) < len(edges) or len(distinct) < bins):
+        raise InputError(
+            f"subgroups={subgroups}: {bins} bins of {name!r} would have equal edges, since many rows have the "
+            f"same number: ask for fewer, or leave :{bins} out"
+        )
+    edges = np.unique(edges)
+    yield Part(f"{name} < {edges[0]:g}", values < edges[0])
+    for low, high in pairwise(edges):
+        yield Part(f"{low:g} <= {name} < {high:g}", (values >= low) & (values < high))
+    yield Part(f"{name} >= {edges[-1]:g}", values >= edges[-1])
