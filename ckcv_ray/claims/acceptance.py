@@ -6,10 +6,10 @@ from typing import NamedTuple
 from ckcv_ray.claims.wording import Claim, limit, quantity
 from ckcv_ray.study import Condition
 
-ROUNDING = 1e-12  # of a value that was written in decimals
+OF_DECIMALS = 1e-12  # of a value that was written in decimals
 
 
-class Decision(NamedTuple):
+class Acceptance(NamedTuple):
     """Whether a condition is met.
 
     Attributes:
@@ -27,7 +27,7 @@ class Decision(NamedTuple):
         return {"condition": str(self.condition), "met": self.met, "proven": self.proven}
 
 
-def decide(conditions: Iterable[Condition], claims: Sequence[Claim]) -> tuple[Decision, ...]:
+def decide(conditions: Iterable[Condition], claims: Sequence[Claim]) -> tuple[Acceptance, ...]:
     """Return for each condition whether it is met by the first claim about its quantity, by every class.
 
     Args:
@@ -37,23 +37,23 @@ def decide(conditions: Iterable[Condition], claims: Sequence[Claim]) -> tuple[De
     return tuple(_decide_one(condition, claims) for condition in conditions)
 
 
-def describe_decisions(decisions: Sequence[Decision]) -> str:
+def describe_decisions(decisions: Sequence[Acceptance]) -> str:
     """Return one line that says whether a result is accepted, and why; "" without conditions."""
     if not decisions:
         return ""
     failed = [decision for decision in decisions if not decision.met]
-    said = "; ".join(f"{one.condition}: {one.proven}" for one in failed or decisions)
+    said = "; ".join(f"{decided.condition}: {decided.proven}" for decided in failed or decisions)
     return f"{'NOT ACCEPTED' if failed else 'ACCEPTED'}: {said}"
 
 
-def _decide_one(condition: Condition, claims: Sequence[Claim]) -> Decision:
+def _decide_one(condition: Condition, claims: Sequence[Claim]) -> Acceptance:
     about = [claim for claim in claims if claim["quantity"] == condition.name]
-    first = [claim for claim in about if _find_rule(claim) == _find_rule(about[0])]  # one for each class
+    first = [claim for claim in about if _find_rule(claim) == _find_rule(about[0])]  # one of each class
     allowed = condition.value if not condition.at_least else 1 - condition.value
-    met = bool(first) and all(claim["bound"] <= allowed + ROUNDING for claim in first)
+    met = bool(first) and all(claim["bound"] <= allowed + OF_DECIMALS for claim in first)
     word = "at least" if condition.at_least else "at most"
     proven = ", ".join(f"{quantity(claim)} {word} {limit(claim)}" for claim in first)
-    return Decision(condition, met, f"proven {proven}" if proven else "nothing is proven of it")
+    return Acceptance(condition, met, f"proven {proven}" if proven else "nothing is proven of it")
 
 
 def _find_rule(claim: Claim) -> tuple[str, str, tuple[int, ...]]:

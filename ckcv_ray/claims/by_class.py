@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ckcv_ray.claims.cut_offs import Chosen
+from ckcv_ray.claims.cut_offs import ChosenCutOff
 from ckcv_ray.claims.percent import at_least, format_level
 from ckcv_ray.claims.rules import Rule, prefix
 from ckcv_ray.claims.wording import (
@@ -120,7 +120,7 @@ def claim_held_out(
     name: str,
     predicted: Prediction,
     copies: int = 0,
-    chosen: Chosen | None = None,
+    chosen: ChosenCutOff | None = None,
 ) -> Iterator[Claim]:
     """Yield the claims that a name stands for, from a fixed classifier's predictions of the held-out rows.
 

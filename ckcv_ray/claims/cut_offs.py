@@ -2,16 +2,17 @@
 
 A row is flagged, that is classified as positive, if its score is at least t. Let n+ held-out rows be
 positive, U_d Clopper-Pearson's bound, k the largest count with U_d(k; n+) <= 1 - tau, and t the (k + 1)-th
-smallest of their scores. Then P(sensitivity at t < tau) <= d: with t0 = sup{t : P(score of a positive >= t) >= tau}, the
-sensitivity at t is below tau only if t > t0, for which at most k positives may have scores of at most t0, a
-binomial count of n+ with a chance of at least 1 - tau. There is no grid, nothing is paid for the choice, and
-ties are allowed. Given the labels, the other rows and the positives, t is fixed and the negatives are
-independent: their bound at t is Clopper-Pearson's, and the two hold together with probability (1 - d)^2.
+smallest of their scores. Then P(sensitivity at t < tau) <= d: with
+t0 = sup{t : P(score of a positive >= t) >= tau}, the sensitivity at t is below tau only if t > t0, for which
+at most k positives may have scores of at most t0, a binomial count of n+ with a chance of at least 1 - tau.
+There is no grid, nothing is paid for the choice, and ties are allowed. Given the labels, the other rows and
+the positives, t is fixed and the negatives are independent: their bound at t is Clopper-Pearson's, and the two
+hold together with probability (1 - d)^2.
 
 For a specificity the same is done on the negatives, from above: t is just beyond the (k + 1)-th largest.
 
-Scores are rounded to ``DIGITS`` digits before they are ordered and whenever a row is classified, since their
-last bits may differ with the rows that are predicted together.
+Scores are rounded to ``SCORE_DIGITS`` digits before they are ordered and whenever a row is classified, since
+their last bits may differ with the rows that are predicted together.
 """
 
 from typing import NamedTuple
@@ -21,10 +22,10 @@ from numpy.typing import NDArray
 
 from ckcv_ray.core.arrays import Classes, Values
 from ckcv_ray.core.bounds.binomial import bound_table
-from ckcv_ray.study import OF_TWO, Condition
+from ckcv_ray.study.conditions import OF_TWO, Condition
 
-DIGITS = 12  # of a score, that count
-LARGEST = 1e300
+SCORE_DIGITS = 12  # of a score, that count
+LARGEST_SCORE = 1e300
 
 
 class CutOff(NamedTuple):
@@ -47,7 +48,7 @@ class CutOff(NamedTuple):
         return np.where(self.flag(score), self.positive, 1 - self.positive).astype(np.int32)
 
 
-class Chosen(NamedTuple):
+class ChosenCutOff(NamedTuple):
     """A cut-off that was chosen for a condition.
 
     Attributes:
@@ -62,16 +63,18 @@ class Chosen(NamedTuple):
 
 
 def orient(score: Values, positive: int) -> Values:
-    """Return scores that are larger for rows of the positive class, rounded to ``DIGITS`` digits."""
-    oriented = np.clip(np.where(score == 0, 0.0, score if positive == 1 else -score), -LARGEST, LARGEST)
+    """Return scores that are larger for rows of the positive class, rounded to ``SCORE_DIGITS`` digits."""
+    oriented = np.clip(
+        np.where(score == 0, 0.0, score if positive == 1 else -score), -LARGEST_SCORE, LARGEST_SCORE
+    )
     exponent = np.floor(np.log10(np.abs(oriented), where=oriented != 0, out=np.zeros_like(oriented)))
-    unit = 10.0 ** (DIGITS - 1 - np.clip(exponent, -200, 200))
+    unit = 10.0 ** (SCORE_DIGITS - 1 - np.clip(exponent, -200, 200))
     return np.asarray(np.round(oriented * unit) / unit)
 
 
 def choose_cut_off(
     score: Values, y: Classes, positive: int, condition: Condition, delta: float
-) -> Chosen | None:
+) -> ChosenCutOff | None:
     """Choose the cut-off of a condition on one recall; None if there are too few rows of the class.
 
     Args:
@@ -89,4 +92,4 @@ def choose_cut_off(
         return None
     misses = int(np.count_nonzero(within)) - 1  # the bound increases with the count
     value = ordered[misses] if sensitive else np.nextafter(ordered[-1 - misses], np.inf)
-    return Chosen(CutOff(float(value), positive), number, misses)
+    return ChosenCutOff(CutOff(float(value), positive), number, misses)

@@ -1,10 +1,11 @@
 """Claims about subgroups named beforehand, such as women, or patients above 60: error and recalls.
 
 Given which held-out rows belong to a subgroup, they are independent draws from its distribution: the wrong
-ones of a fixed rule are binomial. delta is divided among the columns; the subgroups of one column have no row in
-common, so G of them hold jointly with probability 1 - d at the level 1 - (1 - d)^(1/G) each, which is divided
-equally among the error and the recalls of a subgroup. Which subgroups are claimed is decided by how many rows
-belong to each, never by labels; edges of bins come from the learning rows.
+ones of a fixed rule are binomial. delta is divided among the columns; the subgroups of one column have no
+row in common, so G of them hold jointly with probability 1 - d at the level 1 - (1 - d)^(1/G) each, which is
+divided equally among the error and the recalls of a subgroup. Which subgroups are claimed is decided by how
+many rows belong to each, never by labels; edges of bins come from the learning rows. The rule decides by its
+own cut-off: one that was chosen on the same rows would depend on their labels.
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,10 +18,12 @@ from ckcv_ray.claims.rules import Rule
 from ckcv_ray.core.arrays import Classes
 from ckcv_ray.core.bounds.binomial import clopper_pearson
 from ckcv_ray.study import ERROR, Problem
-from ckcv_ray.tables.subgroups import Part, divide_rows, parse_subgroup
+from ckcv_ray.tables.subgroups import Subgroup, divide_rows, parse_subgroup
 from ckcv_ray.tables.target import Label, Rows
 
-LEAST_ROWS = 10  # of a subgroup that is claimed: fewer prove no error below a quarter, even if all are right
+LEAST_OF_SUBGROUP = (
+    10  # of a subgroup that is claimed: fewer prove no error below a quarter, even if all are right
+)
 
 
 class SubgroupClaim(TypedDict):
@@ -61,17 +64,17 @@ def claim_subgroups(
     for subgroups in map(parse_subgroup, certification.subgroups):
         parts = divide_rows(subgroups, problem.task, X)
         share = problem.study.delta / certification.n_shares / len(certification.subgroups)
-        claimed = sum(int(part.rows.sum()) >= LEAST_ROWS for part in parts)
+        claimed = sum(int(part.rows.sum()) >= LEAST_OF_SUBGROUP for part in parts)
         each = -expm1(log1p(-share) / max(1, claimed)) / (1 + problem.task.n_classes)
         for part in parts:
             yield from _claim_part(part, problem.task.classes, rule, y, predicted, each)
 
 
 def _claim_part(
-    part: Part, classes: Sequence[Label], rule: Rule, y: Classes, predicted: Classes, delta: float
+    part: Subgroup, classes: Sequence[Label], rule: Rule, y: Classes, predicted: Classes, delta: float
 ) -> Iterator[SubgroupClaim]:
     """Yield the error and the recalls of one subgroup; without bounds if it has too few rows."""
-    enough = int(part.rows.sum()) >= LEAST_ROWS
+    enough = int(part.rows.sum()) >= LEAST_OF_SUBGROUP
     for number in range(-1, len(classes)):
         rows = part.rows if number < 0 else part.rows & (y == number)
         wrong, m = int(np.sum((predicted != y) & rows)), int(rows.sum())

@@ -211,8 +211,9 @@ def predict(
     Columns written: row (counted from 1), prediction (the original label), member (the split it was fitted
     on; empty for the majority, and for a model of no split), score (of that model), share (of F* that agrees;
     empty for a model of no split), where a cut-off was chosen flag (whether the score reaches it), with
-    --refer referred (true or false), and with --probabilities a column probability_LABEL for each class. In CSV, control characters in labels are escaped: a newline becomes a
-    backslash and an n, and backslashes are then doubled. Of a named set with test rows, only those are
+    --refer referred (true or false), and with --probabilities a column probability_LABEL for each class. In
+    CSV, control characters in labels are escaped: a newline becomes a backslash and an n, and backslashes are
+    then doubled. Of a named set with test rows, only those are
     classified.
     """
     if refer and choice[0].startswith("nested"):

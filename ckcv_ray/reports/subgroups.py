@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from ckcv_ray.claims.certificate import Certificate
 from ckcv_ray.claims.percent import at_least, at_most, nearest
-from ckcv_ray.claims.subgroups import LEAST_ROWS, SubgroupClaim
+from ckcv_ray.claims.subgroups import LEAST_OF_SUBGROUP, SubgroupClaim
 from ckcv_ray.claims.wording import ERROR
 
 
@@ -33,7 +33,9 @@ def list_subgroups(certificate: Certificate) -> list[SubgroupLine]:
         if claim["bound"] is None:
             if about_error:
                 lines.append(
-                    SubgroupLine(claim["subgroup"], ERROR, claim["rows"], "–", f"takes {LEAST_ROWS} rows")
+                    SubgroupLine(
+                        claim["subgroup"], ERROR, claim["rows"], "–", f"takes {LEAST_OF_SUBGROUP} rows"
+                    )
                 )
             continue
         shown = claim["errors"] if about_error else right
@@ -59,7 +61,7 @@ def describe_worst(certificate: Certificate) -> str:
         return ""
     small = f"; {len(claimed) - len(known)} too small to say" if len(known) < len(claimed) else ""
     if not known:
-        return f"each of {len(claimed)} has fewer than {LEAST_ROWS} held-out rows: nothing is proven of them"
+        return f"each has fewer than {LEAST_OF_SUBGROUP} held-out rows: nothing is proven of them"
     worst = max(known, key=_read_bound)
     return (
         f"at most {at_most(_read_bound(worst))} wrong in the worst of {len(known)} ({worst['subgroup']}: "

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ckcv_ray.claims.acceptance import Decision, decide
+from ckcv_ray.claims.acceptance import Acceptance, decide
 from ckcv_ray.claims.certificate import Certificate
 from ckcv_ray.core.arrays import Index, Values
 from ckcv_ray.core.bounds.comparison import Compared, compare_scores
@@ -155,7 +155,7 @@ class ResultValues:
         return self._finished.certificate
 
     @property
-    def decisions(self) -> tuple[Decision, ...]:
+    def decisions(self) -> tuple[Acceptance, ...]:
         """Whether what is proven meets each of the study's conditions."""
         certification = self.study.certification
         return () if certification is None else decide(certification.accepted, self.certificate.claims.claims)

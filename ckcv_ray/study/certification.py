@@ -89,8 +89,8 @@ class Certification:
         What follows from the recalls takes no share of its own.
         """
         by_class = any(claim in BY_CLASS for claim in self.claim)
-        others = sum(not is_quantity(claim) or claim == AUC for claim in self.claim)
-        return others + by_class + bool(self.subgroups)
+        single = sum(not is_quantity(claim) or claim == AUC for claim in self.claim)
+        return single + by_class + bool(self.subgroups)
 
     @property
     def accepted(self) -> tuple[Condition, ...]:
@@ -250,7 +250,7 @@ class Holdout(Certification):
             accepted.
         subgroups: columns such as "sex" or "age:4", whose groups of rows are certified as well: their error,
             and their recalls. Of a column of numbers the groups are bins of about equal numbers of learning
-            rows, by default ``BINS``. All of them together have an equal share of delta.
+            rows, by default ``USUAL_BINS``. All of them together have an equal share of delta.
 
     Raises:
         InputError: a field has the wrong type or is out of range.

@@ -16,7 +16,7 @@ PREDICTIVE = {  # what follows from both recalls: the number of arguments, and w
 }
 QUANTITIES = (*BY_CLASS, AUC, *PREDICTIVE)
 ERROR = "error"
-CONDITION = re.compile(r"\s*([^<>=\s]+)\s*(>=|<=)\s*(\S+)\s*")
+CONDITION_FORM = re.compile(r"\s*([^<>=\s]+)\s*(>=|<=)\s*(\S+)\s*")
 
 
 class Predictive(NamedTuple):
@@ -105,7 +105,7 @@ def parse_condition(option: str, text: str) -> Condition:
     Raises:
         InputError: it is none, or is on the wrong side: an error is at most, all else at least a value.
     """
-    found = CONDITION.fullmatch(text)
+    found = CONDITION_FORM.fullmatch(text)
     if found is None:
         raise InputError(f"{option}={quote(text)}: expected a condition such as sensitivity>=0.9")
     name, sign, value = found.groups()

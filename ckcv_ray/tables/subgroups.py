@@ -15,9 +15,9 @@ from ckcv_ray.tables.target import Rows
 from ckcv_ray.tables.task import Task
 from ckcv_ray.validation import integer, quote, sequence
 
-BINS, MOST_BINS = 4, 20
+USUAL_BINS, MOST_BINS = 4, 20
 MOST_SUBGROUPS = 200  # of a column
-LONGEST_NAME = 60
+LONGEST_OF_SUBGROUP = 60
 
 
 class Subgroups(NamedTuple):
@@ -63,7 +63,7 @@ def parse_subgroups(option: str, value: Any) -> tuple[str, ...]:
     return tuple(map(str, parsed))
 
 
-class Part(NamedTuple):
+class Subgroup(NamedTuple):
     """A subgroup: its name, and which rows belong to it."""
 
     name: str
@@ -76,13 +76,13 @@ def check_subgroups(names: Sequence[str], task: Task) -> None:
         if subgroups.column not in task.features:
             why = "is the target" if subgroups.column == task.target else "is no column that is learned from"
             raise InputError(
-                f"subgroups={cut(str(subgroups), LONGEST_NAME)}: {subgroups.column[:LONGEST_NAME]!r} {why}: "
+                f"subgroups={cut(str(subgroups), LONGEST_OF_SUBGROUP)}: {quote(subgroups.column)} {why}: "
                 "name one that new rows have as well"
             )
         divide_rows(subgroups, task, task.X)
 
 
-def divide_rows(subgroups: Subgroups, task: Task, X: Rows) -> list[Part]:
+def divide_rows(subgroups: Subgroups, task: Task, X: Rows) -> list[Subgroup]:
     """Return the subgroups that some rows belong to.
 
     Args:
@@ -95,7 +95,7 @@ def divide_rows(subgroups: Subgroups, task: Task, X: Rows) -> list[Part]:
     """
     position = task.features.index(subgroups.column)
     column, learned, values = list(task.schema)[position], task.X[:, position], X[:, position]
-    name, gaps = column.name[:LONGEST_NAME], np.isnan(values)
+    name, gaps = column.name[:LONGEST_OF_SUBGROUP], np.isnan(values)
     if column.kind is ColumnKind.CATEGORY:
         if subgroups.bins:
             raise InputError(f"subgroups={subgroups}: {name!r} has categories: leave :{subgroups.bins} out")
@@ -105,31 +105,32 @@ def divide_rows(subgroups: Subgroups, task: Task, X: Rows) -> list[Part]:
                 f"carry: at most {MOST_SUBGROUPS}"
             )
         parts = [
-            Part(f"{name} = {cut(level, LONGEST_NAME)}", values == i) for i, level in enumerate(column.levels)
+            Subgroup(f"{name} = {cut(level, LONGEST_OF_SUBGROUP)}", values == i)
+            for i, level in enumerate(column.levels)
         ]
-        parts.append(Part(f"{name}: none of these", values == len(column.levels)))
+        parts.append(Subgroup(f"{name}: none of these", values == len(column.levels)))
     else:
         parts = list(_list_bins(subgroups, name, learned[~np.isnan(learned)], values))
-    parts.append(Part(f"{name} missing", gaps))
+    parts.append(Subgroup(f"{name} missing", gaps))
     return [part for part in parts if part.rows.any()]
 
 
-def _list_bins(subgroups: Subgroups, name: str, learned: Values, values: Values) -> Iterator[Part]:
+def _list_bins(subgroups: Subgroups, name: str, learned: Values, values: Values) -> Iterator[Subgroup]:
     """Yield bins with edges at quantiles of the learning rows; of few different numbers, one for each."""
     distinct = np.unique(learned)
-    if not subgroups.bins and len(distinct) <= BINS:
-        yield from (Part(f"{name} = {value:g}", values == value) for value in distinct)
-        yield Part(f"{name}: none of these", ~np.isnan(values) & ~np.isin(values, distinct))
+    if not subgroups.bins and len(distinct) <= USUAL_BINS:
+        yield from (Subgroup(f"{name} = {value:g}", values == value) for value in distinct)
+        yield Subgroup(f"{name}: none of these", ~np.isnan(values) & ~np.isin(values, distinct))
         return
-    bins = subgroups.bins or BINS
+    bins = subgroups.bins or USUAL_BINS
     edges = np.quantile(learned, np.arange(1, bins) / bins) if len(learned) else np.zeros(bins - 1)
     if subgroups.bins and (len(np.unique(edges)) < len(edges) or len(distinct) < bins):
         raise InputError(
-            f"subgroups={subgroups}: {bins} bins of {name!r} would have equal edges, since many rows have the "
-            f"same number: ask for fewer, or leave :{bins} out"
+            f"subgroups={subgroups}: {bins} bins of {name!r} would have equal edges, since many rows have "
+            f"the same number: ask for fewer, or leave :{bins} out"
         )
     edges = np.unique(edges)
-    yield Part(f"{name} < {edges[0]:g}", values < edges[0])
+    yield Subgroup(f"{name} < {edges[0]:g}", values < edges[0])
     for low, high in pairwise(edges):
-        yield Part(f"{low:g} <= {name} < {high:g}", (values >= low) & (values < high))
-    yield Part(f"{name} >= {edges[-1]:g}", values >= edges[-1])
+        yield Subgroup(f"{low:g} <= {name} < {high:g}", (values >= low) & (values < high))
+    yield Subgroup(f"{name} >= {edges[-1]:g}", values >= edges[-1])

@@ -177,7 +177,10 @@ def test_a_certificate_without_one_of_its_fields_is_refused(finished, name):
         ({"certify": "holdout", "holdout_share": 0.0}, "outside (0, 1)"),
         ({"certify": "holdout", "holdout_share": 1.0}, "outside (0, 1)"),
         ({"certify": "holdout", "holdout_share": "a third"}, "expected a share such as 0.33, or auto"),
-        ({"certify": "holdout", "claim": ("best",)}, "sensitivity, specificity, recall, auc, or member:0"),
+        (
+            {"certify": "holdout", "claim": ("best",)},
+            "sensitivity, specificity, recall, auc, ppv, npv, net_benefit, or member:0",
+        ),
         ({"certify": "holdout", "claim": ("member:x",)}, "or member:0"),
         ({"certify": "holdout", "claim": ("member:-1",)}, "or member:0"),
         ({"resampling": "rotation", "n_splits": 5}, "n_splits=5 requires resampling complete, not rot"),

@@ -78,6 +78,9 @@ PERTURBED: dict[str, Any] = {
     "holdout_share": 0.2,
     "claim": ("vote",),
     "positive": "sick",
+    "require": "sensitivity>=0.9",
+    "accept": ("error<=0.3",),
+    "subgroups": ("sex", "age:3"),
     "outer_splits": 7,
     "outer_share": "half",
     "seed": 1,
@@ -88,6 +91,9 @@ OF_PART = {
     "holdout_share": {"certify": "holdout"},
     "claim": {"certify": "holdout"},
     "positive": {"certify": "holdout", "claim": "sensitivity"},
+    "require": {"certify": "holdout", "claim": "sensitivity,specificity"},
+    "accept": {"certify": "holdout"},
+    "subgroups": {"certify": "holdout"},
     "outer_splits": {"certify": "nested"},
     "outer_share": {"certify": "nested"},
     "alpha": {"learner": "ridge"},
@@ -142,7 +148,7 @@ numbers = st.floats(1e-6, 1e6)
 grids = st.lists(numbers, min_size=1, max_size=8).map(tuple)
 folds = st.lists(st.integers(3, 60), min_size=1, max_size=8).map(tuple)
 weights = st.dictionaries(st.sampled_from(["ill", "a, b=c", 1, True]), numbers, min_size=1)
-claims = st.sampled_from(["refit", "vote", "member:0", "member:12", "specificity", "auc"])
+claims = st.sampled_from(["refit", "vote", "member:0", "member:12", "specificity", "auc", "ppv:0.02"])
 COMMON = {
     "C": grids,
     "gamma": grids,
@@ -164,6 +170,8 @@ efforts = st.none() | st.integers(1, 10**9)
 of_holdout = {
     "holdout_share": st.floats(0.01, 0.99) | st.just("auto"),
     "claim": st.lists(claims, min_size=1, max_size=4, unique=True).map(tuple),
+    "require": st.sampled_from(["", "sensitivity>=0.9", "specificity>=0.5"]),
+    "subgroups": st.sampled_from([(), ("sex",), ("age:3", "a, b:2")]),
 }
 OWN = {  # options that one part of a slot has
     "race": {"exhaustive": st.booleans()},
@@ -180,7 +188,7 @@ OWN = {  # options that one part of a slot has
     "balanced": {},
     "cost": {"costs": costs},
     "mean_error": {},
-    "occam": {},
+    "occam": {"accept": st.sampled_from([(), ("error<=0.1",)])},
     "holdout": of_holdout,
     "nested": {
         "outer_splits": st.integers(1, 100),
@@ -342,9 +350,9 @@ def test_a_study_survives_json(parts, search, data):
 @pytest.mark.parametrize(("resampling", "certify"), COMBINATIONS)
 def test_json_holds_every_part_and_option(resampling, certify, search):
     """A race, the first search there was, has its options beside the parts and not in one."""
-    claimed = (
-        {} if certify == "occam" else {"claim": "sensitivity", "positive": "sick"}
-    )  # said if not default
+    recalls = {"claim": "sensitivity,specificity", "positive": "sick", "accept": "specificity>=0.1"}
+    of_rows = recalls | {"require": "sensitivity>=0.9", "subgroups": "sex"}
+    claimed = {"occam": {"accept": "error<=0.5"}, "nested": recalls}.get(certify, of_rows)  # not defaults
     parts = {"resampling": resampling, "certify": certify, "search": search}
     study = Study.paper(**parts, class_weight="balanced", **claimed)
     messages = study.to_json()
@@ -464,7 +472,8 @@ MISPLACED = [
     ),
     (
         {"certify": "nested", "claim": "vote"},
-        "claim='vote' is not known for nested: choose from random, sensitivity, specificity, recall, auc",
+        "claim='vote' is not known for nested: choose from random, sensitivity, specificity, recall, auc, "
+        "ppv, npv, net_benefit",
     ),
     ({"certify": "occam", "outer_splits": 3}, "outer_splits=3 requires certify nested, not occam"),
     (
