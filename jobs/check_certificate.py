@@ -158,9 +158,12 @@ class Run:
     def bound_claim(self, claim: Claim, copies: int) -> list[Any]:
         """Return a claim's bound, wrong rows, rows and delta; ``copies`` of the units are not counted."""
         kind, quantity = claim["certification"], claim["quantity"]
-        asked = self.certify.get("claim", ["random"])
-        jointly = sum(len(self.labels) if name == "recall" else name in OF_CLASS for name in asked)
-        delta = self.delta / (sum(name not in OF_CLASS for name in asked) + (jointly > 0))
+        jointly, delta = self.share_claims()
+        if quantity.split(":")[0] in bounds.PREDICTIVE:
+            recalls = [one for one in self.certificate["claims"] if one["quantity"] in OF_CLASS[:2]]
+            pair = [one for one in recalls if all(one[x] == claim[x] for x in ("classifier", "splits"))]
+            value = bounds.predict(quantity, *(1 - self.bound_claim(one, copies)[0] for one in pair))
+            return [1 - value, None, None, delta]
         number = self.labels.index(claim["label"]) if quantity in OF_CLASS else None
         if kind == "holdout":
             delta = delta if number is None else -expm1(log1p(-delta) / jointly)
@@ -192,6 +195,13 @@ class Run:
             bound = min(1.0, fsum(terms) / len(terms))
         return [bound, *map(sum, zip(*counts, strict=True)), delta]
 
+    def share_claims(self) -> tuple[int, float]:
+        """Return how many recalls are claimed jointly, and the share of delta of each claim, or of them."""
+        asked = [x for x in self.certify.get("claim", ["random"]) if x.split(":")[0] not in bounds.PREDICTIVE]
+        jointly = sum(len(self.labels) if name == "recall" else name in OF_CLASS for name in asked)
+        shares = sum(name not in OF_CLASS for name in asked) + (jointly > 0)
+        return jointly, self.delta / (shares + bool(self.certify.get("subgroups")))
+
     def share_delta(self) -> float:
         """Return the winner's share of delta by occam, from the candidates, whose number the study has."""
         ks = {row["k_first"] for row in self.candidates}
@@ -218,7 +228,7 @@ class Run:
             return [min(1.0, float(sum(pair))), None, None]
         rows = np.ones(len(y), bool) if number is None else y == number
         m = int(np.bincount(y).min()) if quantity == "auc" else int(np.sum(rows))
-        label = None if quantity == "auc" else self.judge(rule)
+        label = None if quantity == "auc" or "cut_off" in claim else self.judge(rule)
         if label is None and self.grouped:
             raise NotImplementedError(f"the loss of held-out groups by {rule}, which is not stored")
         if label is None:
@@ -237,15 +247,9 @@ class Run:
         X, stem = np.array(list(self.columns.values())).T, "refit" if rule == "refit" else "models"
         if self.learner["name"] != "svm" or len(self.labels) != 2 or X.dtype != float or rule == "keyed":
             return None
-        labels = []
-        for model in self.models[stem]:
-            parts = X[~self.held][model["support"]], X[self.held]
-            vectors, rows = ((part - model["centre"]) / np.array(model["scale"]) for part in parts)
-            K = np.exp([-model["gamma"] * np.sum((row - vectors) ** 2, axis=1) for row in rows])
-            score = K @ np.array(model["dual_coef"]) + model["offset"]
-            labels.append(np.where(np.abs(score) <= 1e-9, -1, score > 0))
-        votes = [np.sum(np.array(labels) == c, axis=0) for c in (0, 1)]
-        return np.argmax(votes, axis=0) if rule == "vote" else labels[int(rule.partition(":")[2] or 0)]
+        labels = bounds.classify_rows(self.models[stem], X[~self.held], X[self.held])
+        votes = [np.sum(labels == c, axis=0) for c in (0, 1)]
+        return np.asarray(np.argmax(votes, 0) if rule == "vote" else labels[int(rule.partition(":")[2] or 0)])
 
     def check_claims(self) -> None:
         """Compare every claim, and the bound of the first if rows that are equal have one origin."""
@@ -255,20 +259,17 @@ class Run:
             with self.note_unknown(name):
                 values = [claim[part] for part in ("bound", "errors", "rows", "delta")]
                 self.compare(name, values, self.bound_claim(claim, 0))
+        with self.note_unknown("subgroups"):
+            if parts := stored.get("subgroups"):
+                self.notes["taken as stored: the wrong rows, and the rows, of subgroups"] = False
+                delta = self.share_claims()[1] / len(self.certify["subgroups"])
+                made = bounds.bound_subgroups(parts, self.certify["subgroups"], delta)
+                self.compare("subgroups", [part["bound"] for part in parts], made)
         with self.note_unknown("bound without copies"):
             repeats, copies = bounds.count_copies(self.columns, self.all_y, self.all_units, stored["repeats"])
             bound = max(self.bound_claim(stored["claims"][0], left)[0] for left in (0, copies))
             self.compare("rows that repeat", stored["repeats"], repeats)
             self.compare("bound without copies", stored["bound_without_copies"], bound)
-
-
-def agree(stored: Any, computed: Any) -> bool:
-    """Return whether two figures, or lists of them, agree."""
-    if isinstance(stored, list) and isinstance(computed, list):
-        return len(stored) == len(computed) and all(map(agree, stored, computed))
-    if isinstance(stored, float) and isinstance(computed, int | float):
-        return bool(abs(stored - computed) <= 1e-9 * abs(computed))
-    return bool(stored == computed)
 
 
 def check(folder: Path) -> int:
@@ -283,10 +284,10 @@ def check(folder: Path) -> int:
     run.check_claims()
     print(f"run {run.certificate['run_id']}{'stored':>78}{'recomputed':>45}")
     for name, stored, computed in run.figures:
-        mark = "" if agree(stored, computed) else "   DIFFERS"
+        mark = "" if bounds.agree(stored, computed) else "   DIFFERS"
         print(f"{name:40.40} {stored!s:>44.44} {computed!s:>44.44}{mark}")
     print(*run.notes, sep="\n")
-    return 2 * any(run.notes.values()) if all(agree(*pair) for _, *pair in run.figures) else 1
+    return 2 * any(run.notes.values()) if all(bounds.agree(*pair) for _, *pair in run.figures) else 1
 
 
 def main(folder: str) -> int:

@@ -8,11 +8,12 @@ A(x; m), which may be averaged over splits, is made from U at the largest level 
 (docs/theory/bounds.md has the proofs). Nothing here is shared with the package, whose bounds come from scipy.
 """
 
+import re
 from bisect import bisect_left
 from collections.abc import Iterable
 from fractions import Fraction
 from functools import cache
-from math import exp, fsum, ldexp, lgamma, log, log2, pi, sqrt
+from math import exp, expm1, fsum, ldexp, lgamma, log, log1p, log2, pi, sqrt
 from typing import Any
 
 import numpy as np
@@ -194,3 +195,56 @@ def count_copies(columns: dict[str, Any], y: Array, units: Array, stored: int) -
         touching = [part for part in parts if part & found]
         parts = [part for part in parts if not part & found] + [found.union(*touching)]
     return sum(len(units_of_row[row]) > 1 for row in rows), sum(len(part) - 1 for part in parts)
+
+
+PREDICTIVE = ("ppv", "npv", "net_benefit")
+
+
+def predict(name: str, sensitivity: float, specificity: float) -> float:
+    """Return a predictive value or net benefit, such as "ppv:0.02", from both recalls (Bayes)."""
+    kind, *given = name.split(":")
+    q = float(given[0])
+    true, false = q * sensitivity, (1 - q) * (1 - specificity)
+    if kind == "net_benefit":
+        return true - false * float(given[1]) / (1 - float(given[1]))
+    if kind == "npv":
+        true, false = (1 - q) * specificity, q * (1 - sensitivity)
+    return true / (true + false) if true else 0.0
+
+
+def bound_subgroups(parts: list[dict[str, Any]], columns: list[str], delta: float) -> list[float | None]:
+    """Return the bound of each error and recall of subgroups, at each column's share of delta."""
+    bounds = list[float | None]()
+    lines = sum(part["subgroup"] == parts[0]["subgroup"] for part in parts)  # the error and every recall
+    named = [re.sub(r":\d+$", "", column)[:60] for column in columns]
+    of = [max((name for name in named if name in part["subgroup"]), key=len) for part in parts]
+    for part, column in zip(parts, of, strict=True):
+        about = [one for one, name in zip(parts, of, strict=True) if name == column]
+        claimed = sum(one["quantity"] == "error" and one["rows"] >= 10 for one in about)
+        level = -expm1(log1p(-delta) / max(1, claimed)) / lines
+        bounds.append(
+            None if part["bound"] is None else float(bound_count(part["errors"], part["rows"], level))
+        )
+    return bounds
+
+
+def classify_rows(models: list[dict[str, Any]], learned: Array, rows: Array) -> Array:
+    """Return the classes (-1: undecided) that machines of two classes give rows [n, d], (machines, n)."""
+    labels = []
+    for model in models:
+        vectors, scaled = (
+            (part - model["centre"]) / np.array(model["scale"]) for part in (learned[model["support"]], rows)
+        )
+        K = np.exp([-model["gamma"] * np.sum((row - vectors) ** 2, axis=1) for row in scaled])
+        score = K @ np.array(model["dual_coef"]) + model["offset"]
+        labels.append(np.where(np.abs(score) <= 1e-9, -1, score > 0))
+    return np.array(labels)
+
+
+def agree(stored: Any, computed: Any) -> bool:
+    """Return whether two figures, or lists of them, agree."""
+    if isinstance(stored, list) and isinstance(computed, list):
+        return len(stored) == len(computed) and all(map(agree, stored, computed))
+    if isinstance(stored, float) and isinstance(computed, int | float):
+        return bool(abs(stored - computed) <= 1e-9 * abs(computed))
+    return bool(stored == computed)

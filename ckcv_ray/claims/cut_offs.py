@@ -6,7 +6,7 @@ smallest of their scores. Then P(sensitivity at t < tau) <= d: with
 t0 = sup{t : P(score of a positive >= t) >= tau}, the sensitivity at t is below tau only if t > t0, for which
 at most k positives may have scores of at most t0, a binomial count of n+ with a chance of at least 1 - tau.
 There is no grid, nothing is paid for the choice, and ties are allowed. Given the labels, the other rows and
-the positives, t is fixed and the negatives are independent: their bound at t is Clopper-Pearson's, and the two
+the positives, t is fixed and the negatives are independent: their bound at t is Clopper-Pearson's, and both
 hold together with probability (1 - d)^2.
 
 For a specificity the same is done on the negatives, from above: t is just beyond the (k + 1)-th largest.

@@ -1,0 +1,222 @@
+"""Cut-offs with a guarantee: their theorem, exactly and by simulation, and what a run makes of them."""
+
+from dataclasses import replace
+from math import expm1, log1p
+from pathlib import Path
+
+import numpy as np
+import pytest
+from claimed import SMALL, run
+from conftest import blobs
+from hypothesis import given
+from hypothesis import strategies as st
+from nearest_centroid import NearestCentroid
+from scipy.stats import binom, binomtest, norm
+
+from ckcv_ray import InputError, Study, Task
+from ckcv_ray.claims.by_class import claim_no_cut_off
+from ckcv_ray.claims.cut_offs import CutOff, choose_cut_off, orient
+from ckcv_ray.claims.rules import Rule
+from ckcv_ray.core.bounds.binomial import clopper_pearson, count_needed
+from ckcv_ray.runs.export import export
+from ckcv_ray.runs.load import load_run
+from ckcv_ray.runs.report import report
+from ckcv_ray.runs.verify import verify
+from ckcv_ray.study import Problem
+from ckcv_ray.study.conditions import Condition
+
+SENSITIVE, SPECIFIC = Condition("sensitivity", True, 0.9), Condition("specificity", True, 0.9)
+D = -expm1(log1p(-0.05) / 2)  # of each of two that hold together
+scores = st.lists(st.integers(-4, 4).map(float), min_size=40, max_size=90)
+
+
+@given(scores, st.integers(0, 1), st.sampled_from([SENSITIVE, SPECIFIC]), st.randoms(use_true_random=False))
+def test_a_cut_off_misses_at_most_as_many_as_its_bound_allows(values, positive, condition, random):
+    score = np.array(values)
+    y = np.array([random.randint(0, 1) for _ in values], np.int32)
+    chosen = choose_cut_off(score, y, positive, condition, D)
+    number = positive if condition.name == "sensitivity" else 1 - positive
+    m = int(np.sum(y == number))
+    assert (chosen is None) == (m < count_needed(condition.value, D))
+    if chosen is None:
+        return
+    assert chosen.number == number
+    wrong = int(np.sum(chosen.cut_off.classify(score)[y == number] != number))
+    assert wrong <= chosen.misses
+    assert (
+        clopper_pearson(chosen.misses, m, D) <= 1 - condition.value < clopper_pearson(chosen.misses + 1, m, D)
+    )
+    further = CutOff(np.nextafter(chosen.cut_off.value, np.inf), positive)  # the next one misses too many
+    if condition.name == "sensitivity":
+        assert np.sum(further.classify(score)[y == number] != number) > chosen.misses
+
+
+@pytest.mark.parametrize("rate", [0.5, 0.8, 0.9, 0.99])
+@pytest.mark.parametrize("delta", [0.001, D, 0.3])
+def test_the_fewest_rows_that_prove_a_rate_are_counted(rate, delta):
+    m = count_needed(rate, delta)
+    assert clopper_pearson(0, m, delta) <= 1 - rate + 1e-12
+    assert m == 1 or clopper_pearson(0, m - 1, delta) > 1 - rate
+
+
+@pytest.mark.parametrize("m", [36, 50, 100])
+def test_the_sensitivity_at_the_cut_off_is_too_small_as_rarely_as_the_theorem_says(m):
+    """With continuous scores it is an order statistic, a Beta variable: the failure is exact."""
+    score, y = np.arange(m, dtype=float), np.ones(m, np.int32)
+    chosen = choose_cut_off(score, y, 1, SENSITIVE, D)
+    failure = binom.cdf(chosen.misses, m, 0.1)  # at most so many positives below the 10 % quantile
+    assert failure <= D < binom.cdf(chosen.misses + 1, m, 0.1)
+
+
+@pytest.mark.parametrize("decimals", [None, 1])
+def test_both_recalls_hold_jointly_on_fresh_sets(decimals):
+    """100 positives and 300 negatives; the scores are normal, or rounded so that many are tied."""
+    rng, failures, few = np.random.default_rng(7), 0, 0
+    y = np.repeat([1, 0], [100, 300]).astype(np.int32)
+    for _ in range(600):
+        score = rng.normal(size=400) + 2.0 * y
+        score = score if decimals is None else score.round(decimals)
+        chosen = choose_cut_off(score, y, 1, SENSITIVE, D)
+        t = chosen.cut_off.value - (0 if decimals is None else 0.5 * 10**-decimals)
+        sensitivity, specificity = norm.sf(t - 2.0), norm.cdf(t)
+        wrong = int(np.sum(chosen.cut_off.flag(score[100:])))
+        too_few = sensitivity < 0.9
+        few += too_few
+        failures += too_few or 1 - specificity > clopper_pearson(wrong, 300, D)
+    assert binomtest(few, 600, D, alternative="greater").pvalue > 1e-4
+    assert binomtest(failures, 600, 0.05, alternative="greater").pvalue > 1e-4
+
+
+@given(st.floats(-1e6, 1e6).filter(lambda score: score == 0 or abs(score) > 1e-100), st.integers(0, 1))
+def test_last_bits_of_a_score_do_not_matter(score, positive):
+    near = np.array([score, np.nextafter(score, np.inf)])
+    rounded = orient(near, positive)
+    scale = max(abs(score), 1e-300)
+    assert abs(rounded[0] - rounded[1]) <= 2e-12 * scale
+    assert np.allclose(np.abs(rounded), np.abs(near), rtol=1e-11, atol=1e-200)
+    assert np.array_equal(orient(rounded if positive else -rounded, positive), rounded)
+
+
+@pytest.fixture(scope="module")
+def task() -> Task:
+    return blobs(240)
+
+
+def study(**options: str | None) -> Study:
+    return SMALL.replace(k=(3, 5), certify="holdout", holdout_share=0.5, **options)
+
+
+@pytest.mark.parametrize("positive", [None, "first"])
+def test_a_run_chooses_applies_and_verifies_its_cut_off(task, tmp_path, positive):
+    label = None if positive is None else str(task.classes[0])
+    asked = study(
+        require="sensitivity>=0.8",
+        claim="sensitivity,specificity,ppv:0.02,npv:0.02,net_benefit:0.02:0.1",
+        positive=label,
+        accept="specificity>=0.01",
+    )
+    result = run(asked, task, tmp_path / "run")
+    sensitivity, specificity, ppv, npv, benefit, *_ = result.certificate.claims
+    held = result.problem.take_held_rows()
+    number = result.problem.positive
+    assert 1 - sensitivity["bound"] >= 0.8
+    rule = result.rule()
+    flagged = result.classify(held.X, rule).label == number
+    assert (
+        flagged.tolist()
+        == (
+            orient(result.classify(held.X, result.rule("refit")).score, number) >= sensitivity["cut_off"]
+        ).tolist()
+    )
+    of_class = held.y == number
+    assert np.sum(~flagged & of_class) <= sensitivity["errors"]
+    assert np.sum(flagged & ~of_class) == specificity["errors"]
+    s, c = 1 - sensitivity["bound"], 1 - specificity["bound"]
+    assert 1 - ppv["bound"] == pytest.approx(0.02 * s / (0.02 * s + 0.98 * (1 - c)))
+    assert 1 - npv["bound"] == pytest.approx(0.98 * c / (0.98 * c + 0.02 * (1 - s)))
+    assert 1 - benefit["bound"] == pytest.approx(0.02 * s - 0.98 * (1 - c) / 9)
+    assert ppv["delta"] == 0.05
+    assert sensitivity["delta"] == pytest.approx(D)
+    assert result.summary().startswith("ACCEPTED: specificity>=0.01: proven specificity")
+    assert result.to_json()["accepted"][0]["met"]
+    loaded = load_run(tmp_path / "run")
+    assert loaded.certificate == result.certificate
+    assert verify(tmp_path / "run").differences == []
+    page = Path(report(tmp_path / "run")).read_text()
+    assert "with cut-off" in page
+    assert "ACCEPTED: specificity" in page
+
+
+def test_a_result_that_misses_a_condition_says_so_first(task):
+    result = run(study(require="sensitivity>=0.8", accept="specificity>=0.999"), task)
+    assert result.summary().startswith("NOT ACCEPTED: specificity>=0.999: proven specificity")
+    assert not result.decisions[0].met
+    assert "NOT ACCEPTED" in result._repr_html_()
+
+
+def test_the_rules_own_cut_off_is_not_what_is_claimed(task):
+    result = run(study(require="sensitivity>=0.8"), task)
+    assert "nothing is proven for its own cut-off" in result.claim_for(result.rule("refit"))
+    assert "sensitivity" in result.claim_for(result.flag_rule)
+    assert run(study(), task).flag_rule is None
+
+
+def test_too_few_positives_in_the_end_claim_nothing(task):
+    """The shares of the learning rows promise enough; the rows held out, by chance, have too few."""
+    problem = Problem.of(study(require="sensitivity>=0.9"), task)
+    y = problem.all_rows.y
+    held = np.concatenate([np.flatnonzero(y == 0)[:90], np.flatnonzero(y == 1)[:30]])
+    few = replace(problem, held=np.sort(held))
+    (claim,) = claim_no_cut_off(few, Rule("refit"), "sensitivity")
+    assert claim["bound"] == 1.0
+    assert "takes 35 held-out rows of class" in claim["statement"]
+    assert "and there are 30." in claim["statement"]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"require": "sensitivity>=0.99"}, r"^require=sensitivity>=0.99 takes 366 held-out rows of class "),
+        (
+            {"require": "ppv:0.02>=0.5"},
+            r"a cut-off is chosen for sensitivity or specificity; .* such as ppv:0.02",
+        ),
+        (
+            {"require": "sensitivity"},
+            r"^require='sensitivity': expected a condition such as sensitivity>=0.9",
+        ),
+        ({"require": "sensitivity<=0.9"}, r"is at least a value: write sensitivity>=0.9"),
+        ({"require": "sensitivity>=1.5"}, r"'1.5' is no number between 0 and 1"),
+        ({"require": "sensitivity>=x"}, r"'x' is no number between 0 and 1"),
+        ({"require": "speed>=0.5"}, r"speed is not known: choose from error, sensitivity"),
+        ({"require": "sensitivity>=0.9", "claim": "random"}, r"needs one score for all rows"),
+        ({"require": "sensitivity>=0.9", "claim": "recall"}, r"claim=recall is of every class"),
+        ({"claim": "ppv"}, r"^claim='ppv' takes a prevalence: write ppv:0.02"),
+        ({"claim": "net_benefit:0.02"}, r"write net_benefit:0.02:0.1"),
+        ({"claim": "npv:0"}, r"^claim=npv:0: '0' is no number between 0 and 1: write npv:0.02"),
+        ({"accept": "auc>=0.9"}, r"^accept=auc>=0.9 is about what is not claimed: add auc to the claims"),
+        ({"accept": "error<=0.1", "claim": "auc"}, r"about the error, which is not claimed: claim refit,auc"),
+    ],
+)
+def test_what_cannot_be_required_is_refused(options, said, task):
+    with pytest.raises(InputError, match=said):
+        Problem.of(study(**options), task)
+
+
+def test_a_learner_whose_scores_do_not_rank_is_refused():
+    task = blobs(240)
+    with pytest.raises(InputError, match=r"^require=sensitivity>=0.8 needs scores that order the rows"):
+        Problem.of(study(require="sensitivity>=0.8").with_learner(NearestCentroid()), task)
+
+
+def test_several_classes_have_no_cut_off():
+    y = np.arange(300) % 3
+    task = Task.of(np.random.default_rng(1).normal(size=(300, 2)), y)
+    with pytest.raises(InputError, match=r"claim=sensitivity is for two classes"):
+        Problem.of(study(require="sensitivity>=0.8"), task)
+
+
+def test_a_cut_off_cannot_be_exported(task, tmp_path):
+    result = run(study(require="sensitivity>=0.8"), task, tmp_path / "run")
+    with pytest.raises(InputError, match="a cut-off of the model's scores, which the file would lack"):
+        export(result, "skops", tmp_path / "model.skops")

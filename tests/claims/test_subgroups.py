@@ -1,0 +1,136 @@
+"""Subgroups: every row is in one, delta is divided as the theory page says, and what cannot be is refused."""
+
+from math import log1p
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from claimed import SMALL, run
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import binomtest
+
+from ckcv_ray import InputError, Study, Task
+from ckcv_ray.claims.subgroups import LEAST_OF_SUBGROUP
+from ckcv_ray.reports.subgroups import describe_worst, list_subgroups
+from ckcv_ray.runs.load import load_run
+from ckcv_ray.runs.report import report
+from ckcv_ray.runs.verify import verify
+from ckcv_ray.study import Problem
+from ckcv_ray.tables.roles import Roles
+from ckcv_ray.tables.subgroups import divide_rows, parse_subgroup
+
+WARDS = ("north", "south", "rare")
+
+
+def make_task(n: int = 240, gaps: bool = True) -> Task:
+    rng = np.random.default_rng(4)
+    age = rng.normal(50, 10, size=n).round(1)
+    if gaps:
+        age[::17] = np.nan
+    ward = np.where(rng.random(n) < 0.02, "rare", rng.choice(["north", "south"], n))
+    y = np.where(np.nan_to_num(age, nan=50.0) + rng.normal(0, 8, size=n) > 50, "sick", "well")
+    columns = {"age": age, "ward": ward, "stage": rng.integers(1, 4, n), "y": y}
+    return Task.from_table(pa.table(columns), Roles("y"))
+
+
+def study(subgroups: str, **options: str) -> Study:
+    return SMALL.replace(k=(3, 5), certify="holdout", holdout_share=0.5, subgroups=subgroups, **options)
+
+
+@given(st.sampled_from(["age", "age:2", "age:7", "ward", "stage"]))
+def test_every_row_is_in_one_subgroup(named):
+    task = make_task()
+    parts = divide_rows(parse_subgroup(named), task, task.X)
+    assert (sum(part.rows.astype(int) for part in parts) == 1).all()
+    assert len({part.name for part in parts}) == len(parts)
+
+
+def test_bins_have_about_equal_numbers_of_learning_rows():
+    task = make_task(gaps=False)
+    sizes = [part.rows.sum() for part in divide_rows(parse_subgroup("age:5"), task, task.X)]
+    assert max(sizes) - min(sizes) <= 4
+
+
+def test_a_run_claims_its_subgroups_jointly(tmp_path):
+    task = make_task()
+    result = run(study("ward,age:3"), task, tmp_path / "run")
+    claims = result.certificate.claims.subgroups
+    held = result.problem.take_held_rows()
+    wrong = result.classify(held.X, result.rule()).label != held.y
+    share = 0.05 / 2  # half for the error of all rows
+    for column in ("ward", "age"):
+        parts = divide_rows(parse_subgroup("age:3" if column == "age" else column), result.task, held.X)
+        failures = []
+        for part in parts:
+            of_part = [claim for claim in claims if claim["subgroup"] == part.name]
+            assert [claim["quantity"] for claim in of_part] == ["error", "recall", "recall"]
+            assert of_part[0]["rows"] == part.rows.sum() == of_part[1]["rows"] + of_part[2]["rows"]
+            assert of_part[0]["errors"] == np.sum(wrong & part.rows)
+            assert all((claim["bound"] is None) == (part.rows.sum() < LEAST_OF_SUBGROUP) for claim in of_part)
+            for claim in (claim for claim in of_part if claim["bound"] is not None and claim["rows"]):
+                high = (
+                    binomtest(claim["errors"], claim["rows"], alternative="less")
+                    .proportion_ci(1 - claim["delta"], "exact")
+                    .high
+                )
+                assert claim["bound"] == pytest.approx(high, rel=1e-9)
+            failures += [sum(claim["delta"] for claim in of_part)] if of_part[0]["delta"] else []
+        joint = -np.expm1(sum(log1p(-failure) for failure in failures))
+        assert joint == pytest.approx(share / 2)  # of two columns
+    assert "wrong in the worst of" in describe_worst(result.certificate)
+    assert any(
+        line.proven == f"takes {LEAST_OF_SUBGROUP} rows" for line in list_subgroups(result.certificate)
+    )
+    assert load_run(tmp_path / "run").certificate == result.certificate
+    assert verify(tmp_path / "run").differences == []
+    assert "Subgroups" in Path(report(tmp_path / "run")).read_text()
+
+
+def test_a_run_without_subgroups_says_nothing_of_them():
+    result = run(SMALL.replace(k=(3, 5), certify="holdout"), make_task(120))
+    assert result.certificate.claims.subgroups is None
+    assert describe_worst(result.certificate) == ""
+
+
+def test_subgroups_that_are_all_small_claim_nothing():
+    rng = np.random.default_rng(0)
+    columns = {"x": rng.normal(size=80), "who": [f"p{i % 20}" for i in range(80)], "y": np.arange(80) % 2}
+    result = run(study("who"), Task.from_table(pa.table(columns), Roles("y")))
+    assert describe_worst(result.certificate).startswith("each has fewer than 10 held-out rows")
+
+
+@pytest.mark.parametrize(
+    ("named", "said"),
+    [
+        ("y", "'y' is the target"),
+        ("height", "'height' is no column that is learned from"),
+        ("ward:2", "'ward' has categories: leave :2 out"),
+        ("stage:5", "5 bins of 'stage' would have equal edges"),
+        ("age:1", "is below 2, the minimum"),
+        ("age:21", "is above 20, the maximum"),
+        ("age,age:3", "names column 'age' twice"),
+    ],
+)
+def test_what_are_no_subgroups_is_refused(named, said):
+    with pytest.raises(InputError, match=said):
+        Problem.of(study(named), make_task())
+
+
+def test_many_categories_are_refused():
+    columns = {
+        "x": np.arange(1200.0) % 7,
+        "who": [f"p{i % 300}" for i in range(1200)],
+        "y": np.arange(1200) % 2,
+    }
+    task = Task.from_table(pa.table(columns), Roles("y"))
+    with pytest.raises(InputError, match=r"\d+ categories, more than rows can carry: at most 200"):
+        Problem.of(study("who"), task)
+
+
+def test_rows_of_groups_have_no_subgroups():
+    columns = {"x": np.arange(90.0) % 7, "who": np.arange(90) // 3, "y": np.arange(90) % 2}
+    task = Task.from_table(pa.table(columns), Roles("y", group="who"))
+    with pytest.raises(InputError, match=r"^subgroups=x counts rows of a subgroup as independent"):
+        Problem.of(study("x"), task)
