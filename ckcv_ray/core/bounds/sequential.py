@@ -54,7 +54,7 @@ from ckcv_ray.errors import InputError
 LOG_ODDS = np.geomspace(0.1, 4.0, 16)  # of the alternatives, above those of the bound
 AT_FIRST_LABEL = 0.5  # weight of the start at the first label
 LATER = 500.0  # labels, in units of which the weights of later starts fall
-BISECTIONS = 60  # of an interval of probabilities: to the last bit
+BISECTIONS = 60  # of an interval of probabilities: to 1e-18
 MOST_AHEAD = 10_000_000  # that a decision is looked for in
 Losses = NDArray[np.float64]
 
