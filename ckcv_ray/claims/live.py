@@ -117,9 +117,9 @@ class Finding:
         certified = f"certified is at most {at_most(self.watched.bound)}"
         if self.state == ALARM:
             return (
-                f"ALARM, raised by {unit} {self.alarm_at:,} of the stream: worse than certified "
-                f"({certified}); such an alarm is ever false with probability at most "
-                f"{at_most(self.watched.delta)}"
+                f"ALARM, raised by {unit} {self.alarm_at:,} of the stream: wrong more often than certified, from "
+                f"the first {unit} or from a later one ({certified}); such an alarm is ever false with "
+                f"probability at most {at_most(self.watched.delta)}"
             )
         if self.state == HOLDS:
             return f"the certificate holds: {certified}, and the labels show less"
