@@ -117,8 +117,8 @@ class Finding:
         certified = f"certified is at most {at_most(self.watched.bound)}"
         if self.state == ALARM:
             return (
-                f"ALARM, raised by {unit} {self.alarm_at:,} of the stream: wrong more often than certified, from "
-                f"the first {unit} or from a later one ({certified}); such an alarm is ever false with "
+                f"ALARM, raised by {unit} {self.alarm_at:,} of the stream: wrong more often than certified, "
+                f"from the first {unit} or from a later one ({certified}); such an alarm is ever false with "
                 f"probability at most {at_most(self.watched.delta)}"
             )
         if self.state == HOLDS:

@@ -35,7 +35,7 @@ alternatives commute: with R_t the sum over the starts s <= t for one alternativ
     R_t = (R_(t-1) + w_t) * (factor of label t),     M_t = mean of R_t + (weight of the starts after t),
 
 so a label costs one step for each alternative and no memory of earlier ones. (A mixture over Beta(a, b), cut
-to q > c and normalised, in the place of the fixed alternatives is as valid. It has no such recursion, and
+to q > c and normalised, instead of the fixed alternatives is as valid. It has no such recursion, and
 where h is large its weight is so near to c that larger rises are found later.)
 """
 
