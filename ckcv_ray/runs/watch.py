@@ -333,7 +333,7 @@ def _check_identifiers(identifiers: list[str], before: tuple[LiveRow, ...]) -> N
 def _read_predictions(
     result: Result, rule: Rule, table: pa.Table, columns: LiveColumns, identifiers: list[str]
 ) -> tuple[Classes, list[str]]:
-    """Return the predicted classes, and a sentence if they are made here.
+    """Return the predicted classes, and a sentence if they are made here, or are not those of the rule.
 
     Raises:
         InputError: a row has none, or one of no class; or none can be made here.
@@ -347,7 +347,8 @@ def _read_predictions(
                 f"row {first!r} has a label and no prediction in column {name!r}: a row that was not "
                 "predicted says nothing about the predictions; leave it out"
             )
-        return class_numbers(table[name], task.classes, name), []
+        given = class_numbers(table[name], task.classes, name)
+        return given, _note_other_predictions(result, rule, table, given)
     missing = [feature for feature in task.features if feature not in table.column_names]
     if missing:
         raise InputError(
@@ -356,6 +357,25 @@ def _read_predictions(
         )
     made = result.classify(task.rows_from(table), rule).label
     return made, [f"there is no column {name!r}: predicted here, by {rule.classifier()}"]
+
+
+def _note_other_predictions(result: Result, rule: Rule, table: pa.Table, given: Classes) -> list[str]:
+    """Return a caution if predictions are not those of the rule, as far as it can be asked again.
+
+    That takes the features, and a rule that draws nothing.
+    """
+    task = result.task
+    if rule.name == "random" or not set(task.features) <= set(table.column_names) or not len(given):
+        return []
+    read = task.read(table)
+    made = result.classify(read.X[~read.bad], rule).label
+    differing = int(np.sum(made != given[~read.bad]))
+    if not differing:
+        return []
+    return [
+        f"CAUTION: {differing:,} of {pluralize(len(made), 'prediction')} are not those of "
+        f"{rule.classifier()}: what is certified is about its own"
+    ]
 
 
 def _read_groups(table: pa.Table, result: Result, before: tuple[LiveRow, ...]) -> list[str]:

@@ -185,6 +185,24 @@ def test_rows_without_predictions_are_predicted_by_the_rule(runs: Callable[..., 
     assert found.findings[0].errors == np.sum(answers != table[TASK.target])
 
 
+def test_predictions_that_are_not_those_of_the_rule_are_a_caution(runs: Callable[..., Path]) -> None:
+    run, table = runs(), features(40)
+    result = load_run(run)
+    answers = result.predict(np.column_stack([table[name] for name in TASK.features]), by="refit")
+    own = {"id": [f"p{i}" for i in range(40)], "prediction": answers, **table}
+    assert watch(run, pa.table(own)).notes == ()
+    swapped = np.where(answers == LABELS[0], LABELS[1], LABELS[0])
+    other = own | {
+        "id": [f"q{i}" for i in range(40)],
+        "prediction": np.where(np.arange(40) < 3, swapped, answers),
+    }
+    assert watch(run, pa.table(other)).notes == (
+        "CAUTION: 3 of 40 predictions are not those of the model fitted on all rows that were not held out: "
+        "what is certified is about its own",
+    )
+    assert watch(runs("occam"), pa.table(other)).notes == ()  # members are drawn: nothing can be compared
+
+
 def test_rows_that_the_run_knows_and_rows_that_are_equal_are_a_caution(runs: Callable[..., Path]) -> None:
     known = {"id": list("abcd")} | {name: np.repeat(TASK.X[:2, i], 2) for i, name in enumerate(TASK.features)}
     found = watch(runs(), pa.table(known | {TASK.target: np.repeat(TASK.labelled(TASK.y)[:2], 2)}))
