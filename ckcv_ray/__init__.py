@@ -32,6 +32,7 @@ _NAMES = {  # by module; below once more for type checkers, and tests/test_publi
     "runs.run": "Job assess evaluate run run_many",
     "runs.verification": "Verification",
     "runs.verify": "verify",
+    "runs.watch": "LiveColumns WatchedRun watch",
     "study": "All Auto Budget Execution Holdout Inner Nested Occam Race Study",
 }
 _MODULES = {name: f"{__name__}.{module}" for module, names in _NAMES.items() for name in names.split()}
@@ -87,6 +88,9 @@ if TYPE_CHECKING:
     from ckcv_ray.runs.run import run_many as run_many
     from ckcv_ray.runs.verification import Verification as Verification
     from ckcv_ray.runs.verify import verify as verify
+    from ckcv_ray.runs.watch import LiveColumns as LiveColumns
+    from ckcv_ray.runs.watch import WatchedRun as WatchedRun
+    from ckcv_ray.runs.watch import watch as watch
     from ckcv_ray.study import All as All
     from ckcv_ray.study import Auto as Auto
     from ckcv_ray.study import Budget as Budget

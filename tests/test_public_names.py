@@ -96,6 +96,9 @@ for out, made in zip(["one", *studies], found, strict=True):
     assert labels.tolist() == made.predict(task.X, seed=1).tolist()
     told[ckcv_ray.report(out)] = [loaded.proven, loaded.error, float((labels == columns[1]).mean())]
 
+seen = ckcv_ray.watch("two", task.columns(), ckcv_ray.LiveColumns(task.features[0]), by="vote")
+assert isinstance(seen, ckcv_ray.WatchedRun) and seen.rows == len(task.y)
+
 parts = [
     ckcv_ray.SingleSplit(0.3),
     ckcv_ray.KFold(3),

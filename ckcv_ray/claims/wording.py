@@ -307,6 +307,18 @@ def describe_counts(claim: Claim) -> str:
     return f"{who}: {claim['errors']:,} of {claim['rows']:,} {of}"
 
 
+def covers(claim: Claim, rule: Rule) -> bool:
+    """Return whether a claim is about the predictions of a rule."""
+    if claim.get("cut_off") != (None if rule.cut_off is None else rule.cut_off.value):
+        return False
+    drawn = claim["classifier"] == (Nested.name if rule.nested else RANDOM.name)
+    if rule.name == RANDOM.name:
+        return drawn and claim["splits"] == rule.splits
+    if drawn and len(claim["splits"]) == 1:
+        return rule.name == f"member:{claim['splits'][0]}"
+    return not rule.nested and claim["classifier"] == rule.name
+
+
 def is_about_all_members(claim: Claim) -> bool:
     """Return whether a claim is about the error of a member drawn from all of F*."""
     return (claim["classifier"], claim["quantity"], claim["splits"]) == (RANDOM.name, ERROR, ())

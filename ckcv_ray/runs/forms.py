@@ -10,7 +10,7 @@ from ckcv_ray.reports.form_pages import FORM_WRITERS
 from ckcv_ray.reports.forms import FilledForm, Form, fill_items, read_form
 from ckcv_ray.runs.load import load
 from ckcv_ray.storage.files import check_regular
-from ckcv_ray.storage.folder import MANIFEST, RunFolder
+from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.storage.pages import check_form, write_form, write_new
 from ckcv_ray.storage.signatures import read_signatures
 from ckcv_ray.study import CERTIFIED
@@ -41,7 +41,7 @@ def fill_form(folder: FilePath, name: str, out: FilePath, answers: FilePath | No
     run.require(CERTIFIED)
     check_form(run.files, out)
     given = {} if answers is None else read_answers(answers, form)
-    stored = Stored(load(folder, CERTIFIED), run.sha256(MANIFEST), read_signatures(run.files))
+    stored = Stored(load(folder, CERTIFIED), run.manifest_digest(), read_signatures(run.files))
     filled = fill_items(form, stored, given)
     write_form(run.files, FORM_WRITERS[suffix](filled), out)
     return filled

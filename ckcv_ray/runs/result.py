@@ -14,7 +14,7 @@ from ckcv_ray.claims.baseline import Baseline, comparison, select_baseline
 from ckcv_ray.claims.percent import at_most, format_level
 from ckcv_ray.claims.proofs import make_claimed_rule
 from ckcv_ray.claims.rules import BY, ONE_MODEL, Rule, parse_rule
-from ckcv_ray.claims.wording import ERROR, Claim, describe_counts, limit, quantity
+from ckcv_ray.claims.wording import ERROR, Claim, covers, describe_counts, limit, quantity
 from ckcv_ray.core.arrays import Values
 from ckcv_ray.core.intervals import LEVEL
 from ckcv_ray.core.scores import VALUE, Output, Score
@@ -226,7 +226,7 @@ class Result(ResultValues):
         """Return one sentence that says what is proven for the predictions of a rule."""
         if self.finished is None:
             return f"by {rule.classifier()}: nothing is proven for it; {describe_kept(self)}"
-        covering = [claim for claim in self.certificate.claims if _covers(claim, rule)]
+        covering = [claim for claim in self.certificate.claims if covers(claim, rule)]
         quantities = [claim for claim in covering if claim["quantity"] != ERROR]
         condition = REPEATED if rule.repeats and covering and len(rule.splits) != 1 else ""
         return self._error_for(rule, covering) + "".join(map(_also_proven, quantities)) + condition
@@ -241,7 +241,7 @@ class Result(ResultValues):
     def _find_error_claim(self, rule: Rule) -> tuple[Claim, int] | None:
         """Return the claim that bounds the error of a rule, and what its bound is multiplied by."""
         errors = [claim for claim in self.certificate.claims if claim["quantity"] == ERROR]
-        covering = [claim for claim in errors if _covers(claim, rule)]
+        covering = [claim for claim in errors if covers(claim, rule)]
         if covering:
             return covering[0], 1
         drawn = [claim for claim in self._list_drawn_claims(rule.nested) if claim["quantity"] == ERROR]
@@ -440,7 +440,7 @@ class Result(ResultValues):
                 "without --certify holdout"
             )
         errors = [claim for claim in self.certificate.claims if claim["quantity"] == ERROR]
-        covering = [claim for claim in errors if _covers(claim, rule)]
+        covering = [claim for claim in errors if covers(claim, rule)]
         if not covering or rule.name == "full":
             raise InputError(
                 f"rows are referred where the model fitted on all rows differs from a rule whose error is "
@@ -493,18 +493,6 @@ def _refuse_flags(flags: dict[str, Any]) -> None:
                 f"{name}={quote(value)} is {'left out' if value is None or value is False else by} now"
             )
         raise InputError(f"{'; '.join(now)} (the values of by are {', '.join(BY)}, member:0 and so on)")
-
-
-def _covers(claim: Claim, rule: Rule) -> bool:
-    """Return whether a claim is about the predictions of a rule."""
-    if claim.get("cut_off") != (None if rule.cut_off is None else rule.cut_off.value):
-        return False
-    drawn = claim["classifier"] == ("nested" if rule.nested else "random")
-    if rule.name == "random":
-        return drawn and claim["splits"] == rule.splits
-    if drawn and len(claim["splits"]) == 1:
-        return rule.name == f"member:{claim['splits'][0]}"
-    return not rule.nested and claim["classifier"] == rule.name
 
 
 def _also_proven(claim: Claim) -> str:

@@ -3,7 +3,7 @@
 from os import PathLike
 
 from ckcv_ray.errors import StoreError
-from ckcv_ray.storage.folder import MANIFEST, RunFolder
+from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.storage.signatures import Signature, append_signature, check_author
 
 
@@ -34,6 +34,6 @@ def sign(folder: str | PathLike[str], author: str) -> Signature:
         )
     run.acquire()
     try:
-        return append_signature(run.files, author, run.sha256(MANIFEST))
+        return append_signature(run.files, author, run.manifest_digest())
     finally:
         run.release()

@@ -40,9 +40,10 @@ from ckcv_ray.runs.verification import Verification, note_errors
 from ckcv_ray.runs.verify_models import BEST, ModelChecks
 from ckcv_ray.runs.verify_scores import check_scores
 from ckcv_ray.storage import models
-from ckcv_ray.storage.folder import MANIFEST, Finished, RunFolder
+from ckcv_ray.storage.folder import CERTIFICATE, MANIFEST, Finished, RunFolder
 from ckcv_ray.storage.pages import REPORT, report_intact
 from ckcv_ray.storage.signatures import SIGNATURES, read_signatures
+from ckcv_ray.storage.stream import STREAM, read_stream
 from ckcv_ray.study import Candidate, Execution, Problem
 from ckcv_ray.tables.task import TestRows, check_test_rows, make_test_rows
 from ckcv_ray.validation import number
@@ -107,6 +108,7 @@ def _verify(folder: RunFolder, refit: Refit, test: Test = None) -> Verification:
         result.differences.extend(map(plain, _check_digests(folder)))
         result.recomputed.append(f"the SHA-256 of {pluralize(len(folder.names()), 'file')}")
         _note_signatures(folder, result)
+        _note_stream(folder, result)
         problem = folder.problem()
         result.trusted.extend(
             f"{name}, whose code fits and reads models (--trust)" for name in _list_foreign(problem)
@@ -127,7 +129,7 @@ def _note_signatures(folder: RunFolder, result: Verification) -> None:
     A signature of another manifest is no difference: a run may have grown since, and was not signed again.
     """
     try:
-        signatures, manifest = read_signatures(folder.files), folder.sha256(MANIFEST)
+        signatures, manifest = read_signatures(folder.files), folder.manifest_digest()
     except StoreError as error:  # nothing else rests on it
         result.differences.append(plain(str(error)))
         return
@@ -138,6 +140,30 @@ def _note_signatures(folder: RunFolder, result: Verification) -> None:
             result.notes.append(plain(signature.describe(manifest)))
     if signatures:
         result.trusted.append(f"names and dates in {SIGNATURES}, which anybody who can write there can write")
+
+
+def _note_stream(folder: RunFolder, result: Verification) -> None:
+    """Note whether the stream of live rows is intact, and this run's; no figure of the run rests on it."""
+    try:
+        listed, stream = folder.lists_stream(), read_stream(folder.files, STREAM)
+    except StoreError as error:
+        result.differences.append(plain(str(error)))
+        return
+    if listed != (stream is not None):
+        result.differences.append(
+            f"{STREAM} is {'missing' if listed else 'not in the manifest'}"
+            + ("" if listed else ": the next ckcv watch lists it")
+        )
+    if stream is None:
+        return
+    if stream.header.run_id != folder.require().run_id:
+        result.differences.append(f"{STREAM} is the stream of run {plain(stream.header.run_id)}")
+    if stream.header.certificate != folder.sha256(CERTIFICATE):
+        result.notes.append(f"{STREAM} watches another certificate than this one")
+    result.recomputed.append(
+        f"the chain of digests of {STREAM}: {pluralize(len(stream.rows), 'row')}, head {stream.head[:12]}"
+    )
+    result.trusted.append(f"that {STREAM} has all rows that arrived, with their true labels")
 
 
 def _list_foreign(problem: Problem) -> list[str]:

@@ -18,10 +18,12 @@ locked.
     settings.parquet        of ``ckcv evaluate``: mean, deviation and rank of every setting
     scores.json             of ``ckcv evaluate``: their summary
     manifest.json           SHA-256 of every file above, written last
+    stream.jsonl            of ``ckcv watch``: live rows with labels (``stream``), listed there as growing
     signatures.json         who signed which manifest, and when (``signatures``), not in the manifest
     report.html             can be regenerated at any time, not in the manifest
 """
 
+import hashlib
 import json
 import re
 from collections.abc import Iterator, Mapping
@@ -46,6 +48,7 @@ from ckcv_ray.storage.identity import STUDY, Identity, read_identity, write_iden
 from ckcv_ray.storage.locks import LOCK, unwritable
 from ckcv_ray.storage.pages import REPORT
 from ckcv_ray.storage.signatures import SIGNATURES
+from ckcv_ray.storage.stream import STREAM
 from ckcv_ray.study import CERTIFIED, SCORED, Candidate, Occam, Problem, Study
 from ckcv_ray.study.canonical import divide, identify_data
 from ckcv_ray.study.problem import OUTER
@@ -65,8 +68,9 @@ INNER, INNER_NAME = "nested", re.compile(r"outer-([0-9]{3,9})")
 TEMPORARY = re.compile(
     r"\.((study|execution|certificate|manifest|scores|signatures)\.json|"
     r"(data|unlabelled|candidates|models|nested|refit|full|splits|scores|settings|predictions|part-\d+)\.parquet|"
-    r"model-\d+\.pkl|report\.html)-\w+\.tmp"
+    r"model-\d+\.pkl|report\.html|stream\.jsonl)-\w+\.tmp"
 )
+GROWING = "growing"  # takes the place of a digest in the manifest
 NOT_OF_KIND = {  # what a folder holds instead of a study of a kind
     CERTIFIED: "the scores of a procedure, from ckcv evaluate, and no ensemble: run the same ckcv evaluate "
     "command again to see them",
@@ -405,7 +409,22 @@ class RunFolder:
     def write_manifest(self, execution: Mapping[str, Any]) -> None:
         """Write the metadata of the run, and last the manifest of all files."""
         self.write_execution(execution)
-        formats.write_json(self.files, MANIFEST, {name: self.sha256(name) for name in self.names()})
+        digests = {name: self.sha256(name) for name in self.names()}
+        growing = {STREAM: GROWING} if self.files.exists(STREAM) else {}
+        formats.write_json(self.files, MANIFEST, digests | growing)
+
+    def list_stream(self) -> None:
+        """List the stream in the manifest of a finished run, as growing, unless it is there."""
+        if not self.lists_stream():
+            formats.write_json(self.files, MANIFEST, {**self.manifest(), STREAM: GROWING})
+
+    def lists_stream(self) -> bool:
+        """Return whether the manifest lists a stream.
+
+        Raises:
+            StoreError: it is damaged.
+        """
+        return STREAM in formats.read_json(self.files, MANIFEST)
 
     def repair(self, problem: Problem) -> list[str]:
         """Repair a folder with damaged files so that the run can continue; return the names of those files.
@@ -503,18 +522,29 @@ class RunFolder:
             return table, candidates.read_winner(candidates.check(table, problem), problem)
 
     def manifest(self) -> dict[str, str]:
-        """Return the SHA-256 of every file of a finished run.
+        """Return the SHA-256 of every file of a finished run; a stream, which grows, has none.
 
         Raises:
             StoreError: it is damaged.
         """
-        return {str(name): str(digest) for name, digest in formats.read_json(self.files, MANIFEST).items()}
+        listed = formats.read_json(self.files, MANIFEST)
+        return {str(name): str(digest) for name, digest in listed.items() if name != STREAM}
+
+    def manifest_digest(self) -> str:
+        """Return the SHA-256 of the manifest as it is without a stream: the same before and after watching.
+
+        Raises:
+            StoreError: it is damaged.
+        """
+        return hashlib.sha256(formats.to_json(self.manifest())).hexdigest()
 
     def manifest_intact(self) -> bool:
-        """Return whether the manifest has exactly the bytes that a run writes."""
+        """Return whether the manifest has exactly the bytes that a run writes, with or without a stream."""
         try:
             with formats.guard_reading(self.files, MANIFEST):
-                return self.files.read(MANIFEST, formats.MOST_JSON_BYTES) == formats.to_json(self.manifest())
+                growing = {STREAM: GROWING} if self.lists_stream() else {}
+                expected = formats.to_json(self.manifest() | growing)
+                return self.files.read(MANIFEST, formats.MOST_JSON_BYTES) == expected
         except StoreError:
             return False
 
@@ -526,11 +556,12 @@ class RunFolder:
         return [name for name, digest in manifest.items() if name not in names or self._differs(name, digest)]
 
     def names(self) -> list[str]:
-        """Return every file of the run except the manifest and what is made of it: report, signatures.
+        """Return every file of the run except the manifest and what comes later: report, signatures, stream.
 
         What a run could not have written, such as a pipe, is left out.
         """
-        excluded, begun = {MANIFEST, REPORT, SIGNATURES, LOCK}, (f".{REPORT}-", f".{SIGNATURES}-")
+        later = (REPORT, SIGNATURES, STREAM)
+        excluded, begun = {MANIFEST, LOCK, *later}, tuple(f".{name}-" for name in later)
         return [name for name in self.files.tree() if name not in excluded and not name.startswith(begun)]
 
     def sha256(self, name: str) -> str:

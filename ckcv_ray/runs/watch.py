@@ -1,0 +1,475 @@
+"""Watch a finished run after deployment: append live rows with their labels, and say whether it still holds.
+
+Nothing is fitted. Rows that have no prediction yet are classified by the rule whose error is certified; else
+the predictions that were made before are taken as they are given.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from ckcv_ray.claims.live import ALARM, Finding, Watched, describe_level, judge_losses, share_delta
+from ckcv_ray.claims.rules import Rule
+from ckcv_ray.claims.wording import ERROR, Claim, covers
+from ckcv_ray.core.arrays import Classes, Values
+from ckcv_ray.core.bounds.binomial import check_delta
+from ckcv_ray.core.bounds.sequential import Prior, make_prior
+from ckcv_ray.errors import InputError, StoreError, pluralize
+from ckcv_ray.runs.load import load
+from ckcv_ray.runs.result import Result
+from ckcv_ray.storage.files import Files
+from ckcv_ray.storage.folder import CERTIFICATE, RunFolder
+from ckcv_ray.storage.stream import (
+    FORMAT,
+    MOST_OF_IDENTIFIER,
+    Header,
+    LiveRow,
+    Stream,
+    begin_stream,
+    locate_stream,
+    read_stream,
+    write_stream,
+)
+from ckcv_ray.study import BY_CLASS, CERTIFIED, Holdout
+from ckcv_ray.tables.columns.parse import decode
+from ckcv_ray.tables.repeats import count_known, count_repeated
+from ckcv_ray.tables.roles import check_column
+from ckcv_ray.tables.target import class_numbers, distinct, rows_with_label, unique_names
+from ckcv_ray.validation import as_path, expect, quote
+
+CONDITIONS = (
+    "This holds if rows arrive independently of how they are classified, and if their labels do: labels that "
+    "come sooner, or only, for rows that were wrong make the error look larger, and the reverse.",
+    "The limits are about an error that does not change; the alarm allows for any change below what is "
+    "certified.",
+)
+
+
+class LiveColumns(NamedTuple):
+    """The names of the columns of live rows.
+
+    Attributes:
+        identifier: names the rows.
+        prediction: what was predicted; made here if there is no such column.
+        label: the true label; None for the name of the target.
+    """
+
+    identifier: str = "id"
+    prediction: str = "prediction"
+    label: str | None = None
+
+
+USUAL_COLUMNS = LiveColumns()
+
+
+@dataclass(frozen=True)
+class WatchedRun:
+    """A watched run, as its stream says.
+
+    Attributes:
+        run_id: of the run.
+        stream: the file of the stream.
+        by: a phrase that names what classifies the rows.
+        unit: "row" or "group".
+        delta: probability with which anything that is found may ever be false.
+        rows: rows of the stream.
+        added: how many of them are new.
+        head: the last digest of the stream; "" if it has not begun.
+        findings: of the error, and of the error on each class.
+        notes: what to know of the new rows, one sentence each.
+    """
+
+    run_id: str
+    stream: str
+    by: str
+    unit: str
+    delta: float
+    rows: int
+    added: int
+    head: str
+    findings: tuple[Finding, ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def alarm(self) -> bool:
+        """Whether something is proven to be worse than certified."""
+        return any(finding.state == ALARM for finding in self.findings)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as JSON values."""
+        values = {name: getattr(self, name) for name in ("run_id", "stream", "by", "unit", "delta")}
+        counts = {"rows": self.rows, "added": self.added, "head": self.head or None, "alarm": self.alarm}
+        findings = [finding.to_json() for finding in self.findings]
+        said = {"notes": list(self.notes), "conditions": list(CONDITIONS)}
+        return {**values, **counts, "findings": findings, **said}
+
+    def summary(self) -> str:
+        """Return it for people."""
+        return "\n".join(
+            [
+                f"run {self.run_id}, by {self.by}",
+                f"stream {self.stream}: {pluralize(self.rows, 'row')}, {self.added:,} of them new"
+                + (f", head {self.head[:12]}" if self.head else ""),
+                *(line for finding in self.findings for line in finding.describe(self.unit)),
+                describe_level(self.delta),
+            ]
+        )
+
+
+def watch(
+    out: str | PathLike[str],
+    rows: pa.Table | None = None,
+    columns: LiveColumns = USUAL_COLUMNS,
+    by: str = "auto",
+    delta: float | None = None,
+    stream: str | PathLike[str] | None = None,
+) -> WatchedRun:
+    """Append live rows with their labels to the stream of a run, and return what the stream says.
+
+    Args:
+        out: the run folder.
+        rows: a table of live rows; None to look at the stream alone, which writes nothing.
+        columns: the names of its columns.
+        by: the rule that classified them, as for ``Result.rule``; "auto" for that of the stream, or for what
+            ``ckcv predict`` does without options.
+        delta: probability with which anything that is said may ever be false; None for that of the stream, or
+            of the certificate. It is fixed with the first rows.
+        stream: file of the stream, outside of run folders; None for the one in the run folder.
+
+    Raises:
+        InputError: rows cannot be appended, or nothing is certified of the rule.
+        StoreError: there is no finished run, the stream is damaged, was edited, or watches something else.
+    """
+    result = load(out, CERTIFIED)
+    folder = RunFolder(out)
+    files, name = locate_stream(folder.files, None if stream is None else as_path("stream", stream))
+    found = read_stream(files, name)
+    header = _make_header(result, folder, found, by, delta, files.path(name))
+    rule = result.rule(header.by)
+    watched = list_watched(result, rule, header.delta)
+    if rows is None:
+        return _describe(result, rule, watched, found, header.delta, files.path(name))
+    live = read_live_rows(result, rule, rows, columns, () if found is None else found.rows)
+    grown = _append(folder, files, name, found or begin_stream(header), live.rows)
+    made = _describe(result, rule, watched, grown, header.delta, files.path(name))
+    return WatchedRun(**{**vars(made), "added": len(live.rows), "notes": live.notes})
+
+
+def _make_header(
+    result: Result, folder: RunFolder, found: Stream | None, by: str, delta: float | None, file: Path
+) -> Header:
+    """Return what the stream watches: what it was begun with, or what is asked for.
+
+    Raises:
+        InputError: something else is asked for.
+        StoreError: the stream is another run's, or an earlier certificate's.
+    """
+    certificate, grouped = folder.sha256(CERTIFICATE), result.task.grouped
+    if found is None:
+        level = result.study.delta if delta is None else delta
+        check_delta(level)
+        return Header(FORMAT, result.run_id, certificate, by, level, grouped)
+    header, instead = found.header, "begin another stream with --stream"
+    if header.run_id != result.run_id:
+        raise StoreError(f"{file} is the stream of run {header.run_id}, not of {result.run_id}: {instead}")
+    if header.certificate != certificate:
+        raise StoreError(
+            f"{file} watches what was certified before the run grew: what is certified now was not fixed "
+            f"before its rows; {instead}"
+        )
+    if header.grouped != grouped:
+        raise StoreError(f"{file} is damaged: its rows have groups, or none, and those of the run differ")
+    for option, asked, fixed in (
+        ("by", None if by == "auto" else by, header.by),
+        ("delta", delta, header.delta),
+    ):
+        if asked not in (None, fixed):
+            raise InputError(
+                f"{option}={quote(asked)}: {str(file)!r} has {option}={quote(fixed)}, fixed with its first "
+                f"rows: leave it out, or {instead}"
+            )
+    return header
+
+
+def list_watched(result: Result, rule: Rule, delta: float) -> tuple[Watched, ...]:
+    """Return what is watched of a rule, with its share of delta: the error, and the error on each class.
+
+    With groups, whose rows are related, only the error is.
+
+    Raises:
+        InputError: nothing is certified of the error of the rule.
+    """
+    bound = result.bound_for(rule)
+    if bound is None or not 0 < bound < 1:
+        shown = "nothing" if bound is None else "an error of at most 100 %, which says nothing,"
+        raise InputError(
+            f"by {rule.classifier()}: {shown} is certified, so there is nothing to watch: choose a rule of a "
+            "claim, such as that of ckcv predict without options, or run the study with --certify holdout"
+        )
+    labels = () if result.task.grouped else result.task.classes
+    of_error, of_class = share_delta(delta, len(labels))
+    claims = [claim for claim in result.certificate.claims if covers(claim, rule)]
+    error = next((claim for claim in claims if claim["quantity"] == ERROR), None)
+    watched = [Watched(None, bound, _make_prior(result, error, None), of_error)]
+    for number, label in enumerate(labels):
+        about = [claim for claim in claims if claim["quantity"] in BY_CLASS and claim["label"] == label]
+        claim = min(about, key=lambda claim: claim["bound"], default=None)
+        certified = claim["bound"] if claim is not None and claim["bound"] < 1 else None
+        watched.append(Watched(label, certified, _make_prior(result, claim, number), of_class))
+    return tuple(watched)
+
+
+def _make_prior(result: Result, claim: Claim | None, number: int | None) -> Prior:
+    """Return the prior of the error, or of the error on a class: what was counted in one estimate set.
+
+    Any prior that is fixed before the stream is valid; see ``core.bounds.sequential``.
+    """
+    certificate, sets = result.certificate, result.certificate.winner.n_splits
+    counts = certificate.counts
+    wrong, rows = sum(counts.errors), sum(counts.class_totals)
+    if number is not None:
+        wrong, rows = counts.by_class[number]["errors"], counts.by_class[number]["rows"]
+    if claim is not None and claim["rows"] is not None and claim["errors"] is not None:
+        wrong, rows, sets = claim["errors"], claim["rows"], len(claim["splits"]) or sets
+        if claim["certification"] == Holdout.name:
+            sets = 1
+        elif claim["classifier"] == "nested" and result.nested is not None:
+            sets = len(claim["splits"]) or len(result.nested.members)
+    units = rows / sets
+    if (groups := certificate.sample.groups) is not None:
+        units *= groups["count"] / certificate.sample.n_rows
+    return make_prior(wrong / rows if rows else 0.5, units)
+
+
+class LiveRows(NamedTuple):
+    """New rows of a stream, and what to know of them."""
+
+    rows: tuple[LiveRow, ...]
+    notes: tuple[str, ...]
+
+
+def read_live_rows(
+    result: Result, rule: Rule, table: pa.Table, columns: LiveColumns, before: tuple[LiveRow, ...]
+) -> LiveRows:
+    """Return the rows of a table that have a label, to be appended to a stream.
+
+    Args:
+        result: of the run.
+        rule: classifies rows without predictions.
+        table: the live rows.
+        columns: the names of its columns.
+        before: the rows of the stream.
+
+    Raises:
+        InputError: a column is missing, an identifier stands twice, a row has a label and no prediction, a
+            label is of no class, or a group is in the stream.
+    """
+    expect("rows", table, pa.Table, "a pyarrow.Table: see pyarrow.table")
+    names, task = unique_names(table), result.task
+    target = task.target if columns.label is None else columns.label
+    check_column(columns.identifier, names, " with the names of the rows (--id)")
+    check_column(target, names, " with the true labels (--label)")
+    known = rows_with_label(table[target], target)
+    notes = list(_note_unlabelled(known))
+    table = table.filter(pa.array(known))
+    identifiers = _read_names(table, columns.identifier)
+    _check_identifiers(identifiers, before)
+    truth = class_numbers(table[target], task.classes, target)
+    predicted, made = _read_predictions(result, rule, table, columns, identifiers)
+    groups = _read_groups(table, result, before)
+    batch = before[-1].batch + 1 if before else 0
+    rows = tuple(
+        LiveRow(identifier, task.classes[of], task.classes[is_], group, batch)
+        for identifier, of, is_, group in zip(
+            identifiers, predicted.tolist(), truth.tolist(), groups, strict=True
+        )
+    )
+    return LiveRows(rows, (*notes, *made, *_note_known(result, table)))
+
+
+def _note_unlabelled(known: NDArray[np.bool_]) -> Iterator[str]:
+    if left := int(np.sum(~known)):
+        yield f"{pluralize(left, 'row')} without a label: not counted; append them when they have one"
+
+
+def _read_names(table: pa.Table, column: str) -> list[str]:
+    """Return a column of names as text.
+
+    Raises:
+        InputError: a cell is empty, or too long.
+    """
+    values, codes = distinct(decode(table[column]))
+    texts = ["" if value is None or value != value else str(value).strip() for value in values]
+    bad = np.array([not 0 < len(text) <= MOST_OF_IDENTIFIER for text in texts])[codes]
+    if bad.any():
+        raise InputError(
+            f"column {column!r} has no name of 1 to {MOST_OF_IDENTIFIER:,} characters in labelled row "
+            f"{int(np.argmax(bad)) + 1}: every row needs one, and no two the same"
+        )
+    return [texts[code] for code in codes]
+
+
+def _check_identifiers(identifiers: list[str], before: tuple[LiveRow, ...]) -> None:
+    """Raise InputError if an identifier stands twice, in the table or in the stream."""
+    stored = {row.identifier for row in before}
+    seen: set[str] = set()
+    for identifier in identifiers:
+        if identifier in stored:
+            raise InputError(
+                f"row {identifier!r} is in the stream already, where a row counts once: leave out the rows "
+                "that were appended before"
+            )
+        if identifier in seen:
+            raise InputError(f"row {identifier!r} stands twice in the table: a row counts once")
+        seen.add(identifier)
+
+
+def _read_predictions(
+    result: Result, rule: Rule, table: pa.Table, columns: LiveColumns, identifiers: list[str]
+) -> tuple[Classes, list[str]]:
+    """Return the predicted classes, and a sentence if they are made here, or are not those of the rule.
+
+    Raises:
+        InputError: a row has none, or one of no class; or none can be made here.
+    """
+    name, task = columns.prediction, result.task
+    if name in table.column_names:
+        there = rows_with_label(table[name], name)
+        if not there.all():
+            first = identifiers[int(np.argmin(there))]
+            raise InputError(
+                f"row {first!r} has a label and no prediction in column {name!r}: a row that was not "
+                "predicted says nothing about the predictions; leave it out"
+            )
+        given = class_numbers(table[name], task.classes, name)
+        return given, _note_other_predictions(result, rule, table, given)
+    missing = [feature for feature in task.features if feature not in table.column_names]
+    if missing:
+        raise InputError(
+            f"there is no column {name!r} with predictions, and none can be made here, since there is no "
+            f"column {missing[0]!r} either: name the predictions with --prediction"
+        )
+    made = result.classify(task.rows_from(table), rule).label
+    return made, [f"there is no column {name!r}: predicted here, by {rule.classifier()}"]
+
+
+def _note_other_predictions(result: Result, rule: Rule, table: pa.Table, given: Classes) -> list[str]:
+    """Return a caution if predictions are not those of the rule, as far as it can be asked again.
+
+    That takes the features, and a rule that draws nothing.
+    """
+    task = result.task
+    if rule.name == "random" or not set(task.features) <= set(table.column_names) or not len(given):
+        return []
+    read = task.read(table)
+    made = result.classify(read.X[~read.bad], rule).label
+    differing = int(np.sum(made != given[~read.bad]))
+    if not differing:
+        return []
+    return [
+        f"CAUTION: {differing:,} of {pluralize(len(made), 'prediction')} are not those of "
+        f"{rule.classifier()}: what is certified is about its own"
+    ]
+
+
+def _read_groups(table: pa.Table, result: Result, before: tuple[LiveRow, ...]) -> list[str]:
+    """Return the name of each row's group; "" without groups.
+
+    Raises:
+        InputError: their column is missing, or one of them is in the stream.
+    """
+    name = result.task.group
+    if name is None:
+        return [""] * table.num_rows
+    check_column(name, table.column_names, " with the groups that the certificate is about")
+    groups, stored = _read_names(table, name), {row.group for row in before}
+    if again := [group for group in groups if group in stored]:
+        raise InputError(
+            f"group {again[0]!r} is in the stream already: what is certified is about new groups, each "
+            "counted once with all of its rows; append a group when all of its labels are known"
+        )
+    return groups
+
+
+def _note_known(result: Result, table: pa.Table) -> Iterator[str]:
+    """Yield a caution for rows that the run knows, and one for rows that are equal."""
+    task = result.problem.every_row
+    if not set(task.features) <= set(table.column_names) or not table.num_rows:
+        return
+    read = result.task.read(table)
+    X = read.X[~read.bad]
+    if known := count_known(X, task):
+        yield (
+            f"CAUTION: {known:,} of {pluralize(len(X), 'row')} equal a row that the run has learned from or "
+            "was judged on: if they are the same examples, they say little about new ones"
+        )
+    if repeated := count_repeated(X, task):
+        yield (
+            f"CAUTION: {repeated:,} of {pluralize(len(X), 'row')} equal another row of the table: if they "
+            "have the same origin, they are not independent, and nothing said here holds"
+        )
+
+
+def _append(folder: RunFolder, files: Files, name: str, stream: Stream, rows: tuple[LiveRow, ...]) -> Stream:
+    """Append rows to a stream; one in the run folder is listed in its manifest.
+
+    Raises:
+        StoreError: the folder is locked by another process, or the stream changed since it was read.
+        InputError: the folder cannot be written.
+    """
+    inside = files is folder.files
+    lock = folder if inside else files.lock
+    lock.acquire()
+    try:
+        grown = write_stream(files, name, stream, rows)
+        if inside:
+            folder.list_stream()
+        return grown
+    finally:
+        lock.release()
+
+
+def _describe(
+    result: Result,
+    rule: Rule,
+    watched: tuple[Watched, ...],
+    stream: Stream | None,
+    delta: float,
+    file: Path,
+) -> WatchedRun:
+    rows = () if stream is None else stream.rows
+    numbers = {_key(label): number for number, label in enumerate(result.task.classes)}
+    try:
+        truth, predicted = (
+            np.array([numbers[_key(value)] for value in values], np.intp)
+            for values in ((row.label for row in rows), (row.prediction for row in rows))
+        )
+    except KeyError as unknown:
+        raise StoreError(f"{file} is damaged: {unknown.args[0][1]!r} is no class of the run") from None
+    wrong = (truth != predicted).astype(np.float64)
+    losses = _average_groups(rows, wrong) if result.task.grouped else wrong
+    of_class = [np.ones(len(losses), np.bool_), *(truth == c for c in range(len(watched) - 1))]
+    findings = tuple(
+        judge_losses(quantity, losses[chosen], np.flatnonzero(chosen))
+        for quantity, chosen in zip(watched, of_class, strict=True)
+    )
+    unit, head = result.task.unit, "" if stream is None else stream.head
+    return WatchedRun(result.run_id, str(file), rule.classifier(), unit, delta, len(rows), 0, head, findings)
+
+
+def _key(label: Any) -> tuple[type, Any]:
+    """Return what tells a label from all others: 1, 1.0 and True are equal in Python."""
+    return type(label), label
+
+
+def _average_groups(rows: tuple[LiveRow, ...], wrong: Values) -> Values:
+    """Return the share of wrong rows of each group, in order of arrival."""
+    numbers: dict[str, int] = {}
+    group = np.array([numbers.setdefault(row.group, len(numbers)) for row in rows], np.intp)
+    return np.bincount(group, wrong) / np.bincount(group)

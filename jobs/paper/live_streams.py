@@ -1,0 +1,226 @@
+"""Watched streams: how often alarms and limits are false, and how soon a risk that rises is found.
+
+Streams of losses are drawn, with risks that are known, and judged as ``ckcv watch`` judges them, against a
+certified bound of 5 % that rests on 10 errors in 300 rows:
+
+    quiet         the risk equals the bound, in every label: each alarm is false
+    below         the risk changes from label to label, at random, between half of the bound and the bound
+    groups        shares of wrong rows of groups, Beta(1, 19) with a mean equal to the bound: likewise false
+    at once       a risk of 10 % from the first label
+    late          the bound for 2 000 labels, then 10 %
+    near          a risk of 6.5 % from the first label
+
+False alarms, and limits that ever exclude a risk that does not change, are held to delta: a one-sided exact
+binomial test at level 0.01 divided by the number of such tests. The numbers of a stream depend on its scene
+and its number alone.
+
+    python jobs/paper/live_streams.py --streams 10000 --labels 5000
+    python jobs/paper/live_streams.py --scenes quiet,late --streams 200 --json
+    python jobs/paper/live_streams.py --streams 100 --picture docs/guides/watch.svg
+"""
+
+import sys
+from pathlib import Path
+
+if __name__ == "__main__":  # import from the repository, not from this folder
+    sys.path[0] = str(Path(__file__).resolve().parents[2])
+
+import json
+from collections.abc import Callable
+from math import log
+from typing import Annotated, Any, NamedTuple
+
+import numpy as np
+import typer
+from numpy.typing import NDArray
+from scipy.stats import binomtest
+
+from ckcv_ray import clopper_pearson
+from ckcv_ray.core.bounds.sequential import (
+    limit_at_all_times,
+    log_evidence,
+    make_prior,
+    trace_alarm,
+)
+from ckcv_ray.reports.figures import as_svg, new_figure
+
+BOUND, DELTA, LEVEL = 0.05, 0.05, 0.01
+PRIOR = make_prior(10 / 300, 300)
+BLOCK = 50  # streams at a time
+SEED = 2026
+RISEN, QUIET_LABELS = 0.1, 2000
+Losses = NDArray[np.float64]
+Draw = Callable[[np.random.Generator, int, int], Losses]
+
+
+class Scene(NamedTuple):
+    """A source of streams.
+
+    Attributes:
+        draw: from a generator, the number of streams and of labels, their losses (streams, labels).
+        risk: the mean loss, if it is the same for every label.
+        rises: number of labels before the risk is above the bound; None if it never is.
+    """
+
+    draw: Draw
+    risk: float | None
+    rises: int | None
+
+
+def draw_constant(risk: float) -> Draw:
+    """Return a source of wrong rows, each with this probability."""
+    return lambda rng, streams, labels: (rng.random((streams, labels)) < risk).astype(np.float64)
+
+
+def draw_below(rng: np.random.Generator, streams: int, labels: int) -> Losses:
+    """Draw wrong rows with probabilities between half of the bound and the bound."""
+    risks = BOUND * (1 + rng.random((streams, labels))) / 2
+    return (rng.random((streams, labels)) < risks).astype(np.float64)
+
+
+def draw_groups(rng: np.random.Generator, streams: int, labels: int) -> Losses:
+    """Draw shares of wrong rows of groups."""
+    return rng.beta(1.0, 1 / BOUND - 1, (streams, labels))
+
+
+def draw_late(rng: np.random.Generator, streams: int, labels: int) -> Losses:
+    """Draw wrong rows whose probability rises after a while."""
+    risks = np.where(np.arange(labels) < QUIET_LABELS, BOUND, RISEN)
+    return (rng.random((streams, labels)) < risks).astype(np.float64)
+
+
+SCENES = {
+    "quiet": Scene(draw_constant(BOUND), BOUND, None),
+    "below": Scene(draw_below, None, None),
+    "groups": Scene(draw_groups, BOUND, None),
+    "at once": Scene(draw_constant(RISEN), RISEN, 0),
+    "late": Scene(draw_late, None, QUIET_LABELS),
+    "near": Scene(draw_constant(1.3 * BOUND), 1.3 * BOUND, 0),
+}
+
+
+def judge_block(name: str, number: int, labels: int) -> tuple[Losses, NDArray[np.bool_]]:
+    """Judge the streams of a block.
+
+    Returns:
+        the label at which each raises an alarm, from 1, infinite for those that raise none; and whether the
+        limits of each ever excluded its risk, where that does not change.
+    """
+    scene = SCENES[name]
+    rng = np.random.default_rng(np.random.SeedSequence(SEED, spawn_key=(list(SCENES).index(name), number)))
+    losses = scene.draw(rng, BLOCK, labels)
+    raised = trace_alarm(losses, BOUND).log_evidence >= log(1 / DELTA)
+    first = np.where(raised.any(axis=1), raised.argmax(axis=1) + 1.0, np.inf)
+    excluded = np.zeros(BLOCK, np.bool_)
+    if scene.risk is not None:
+        against = log_evidence(np.cumsum(losses, axis=1), np.arange(1, labels + 1), scene.risk, PRIOR)
+        excluded = (against >= log(1 / DELTA)).any(axis=1)
+    return first, excluded
+
+
+def judge_scene(name: str, streams: int, labels: int) -> dict[str, Any]:
+    """Judge the streams of a scene, and return what was found as JSON values."""
+    blocks = [judge_block(name, number, labels) for number in range(-(-streams // BLOCK))]
+    first, excluded = (np.concatenate(parts)[:streams] for parts in zip(*blocks, strict=True))
+    scene, found = SCENES[name], first[np.isfinite(first)]
+    cell: dict[str, Any] = {"streams": streams, "labels": labels, "alarms": len(found)}
+    if scene.risk is not None:
+        cell["limits failed"] = _count(int(excluded.sum()), streams)
+    if scene.rises is None:
+        return cell | {"false": _count(len(found), streams)}
+    early = int(np.sum(found <= scene.rises))
+    late = np.where(first > scene.rises, first, np.nan)  # of those that were not false
+    quartiles = np.nanquantile(late, (0.25, 0.5, 0.75), method="higher") - scene.rises
+    shown = [int(value) if np.isfinite(value) else None for value in quartiles]
+    return cell | ({"false": _count(early, streams)} if scene.rises else {}) | {"found after": shown}
+
+
+def _count(failures: int, streams: int) -> dict[str, Any]:
+    """Return a number of failures, a limit of their frequency, and the p-value of the exact test."""
+    test = binomtest(failures, streams, DELTA, alternative="greater")
+    return {
+        "count": failures,
+        "at most": clopper_pearson(failures, streams, 0.05),
+        "p": float(test.pvalue),
+    }
+
+
+def list_rejected(cells: dict[str, dict[str, Any]]) -> list[str]:
+    """Return what failed significantly more often than delta."""
+    tests = {
+        f"{name}: {what}": cell[what]["p"]
+        for name, cell in cells.items()
+        for what in ("false", "limits failed")
+        if what in cell
+    }
+    return [name for name, p in tests.items() if p < LEVEL / len(tests)]
+
+
+def format_cell(name: str, cell: dict[str, Any]) -> str:
+    """Format a scene as a line."""
+    parts = [f"{name:<8} {cell['alarms']:>6,} of {cell['streams']:,} alarm"]
+    for what in ("false", "limits failed"):
+        if what in cell:
+            one = cell[what]
+            parts.append(f"{what} {one['count']:,} (at most {100 * one['at most']:.2f} %, p {one['p']:.3f})")
+    if "found after" in cell:
+        low, median, high = ("never" if value is None else f"{value:,}" for value in cell["found after"])
+        parts.append(f"found after {median} labels ({low} to {high} for half of them)")
+    return "; ".join(parts)
+
+
+def draw_picture(file: Path, labels: int = 3000) -> None:
+    """Draw the limits of a quiet stream and of one whose risk rises, over time, with the certified bound."""
+    rng = np.random.default_rng(np.random.SeedSequence(SEED, spawn_key=(len(SCENES),)))
+    quiet = draw_constant(0.6 * BOUND)(rng, 1, labels)[0]
+    risen = np.concatenate([quiet[:1000], draw_constant(RISEN)(rng, 1, labels - 1000)[0]])
+    times = np.unique(np.geomspace(20, labels, 200).astype(int))
+    with new_figure("watch", (9.0, 3.6)) as figure:
+        for axes, losses, title in zip(
+            figure.subplots(1, 2, sharey=True),
+            (quiet, risen),
+            ("error 3 %", "error 3 %, 10 % after 1,000 labels"),
+            strict=True,
+        ):
+            errors = losses.cumsum()
+            limits = [limit_at_all_times(float(errors[t - 1]), int(t), PRIOR, DELTA) for t in times]
+            low, high = (100 * np.array(side) for side in zip(*limits, strict=True))
+            axes.fill_between(times, low, high, color="#1f77b4", alpha=0.25, label="limits at all times")
+            axes.plot(times, 100 * errors[times - 1] / times, color="#1f77b4", label="measured")
+            axes.axhline(100 * BOUND, color="black", ls="--", lw=1, label="certified")
+            if (first := trace_alarm(losses, BOUND).find_first(DELTA)) is not None:
+                axes.axvline(first, color="#d62728", lw=1.2, label="alarm")
+            axes.set_title(title)
+            axes.set_xlabel("labels")
+            axes.legend()
+        figure.axes[0].set_ylabel("error, %")
+        figure.axes[0].set_ylim(0, 12)
+        file.write_text(as_svg(figure, background="white"))
+
+
+def main(
+    scenes: Annotated[str, typer.Option(help="Scenes, by comma.")] = ",".join(SCENES),
+    streams: Annotated[int, typer.Option(min=1, help="Streams of each scene.")] = 1000,
+    labels: Annotated[int, typer.Option(min=1, help="Labels of each stream.")] = 5000,
+    picture: Annotated[Path | None, typer.Option(help="SVG file to draw two streams in.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Print, for each scene, how many alarms are false, and after how many labels a risen risk is found."""
+    chosen = scenes.split(",")
+    if unknown := [name for name in chosen if name not in SCENES]:
+        raise typer.BadParameter(f"{unknown[0]!r} is none of {', '.join(SCENES)}")
+    cells = {name: judge_scene(name, streams, labels) for name in chosen}
+    rejected = list_rejected(cells)
+    if picture is not None:
+        draw_picture(picture)
+    if as_json:
+        print(json.dumps({"scenes": cells, "rejected": rejected}))
+    else:
+        print(*(format_cell(name, cell) for name, cell in cells.items()), sep="\n")
+        print(f"failed more often than in 5 %: {', '.join(rejected) or 'nothing'}")
+    if rejected:
+        raise typer.Exit(1)
+
+
+if __name__ == "__main__":
+    typer.run(main)

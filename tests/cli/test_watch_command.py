@@ -1,0 +1,107 @@
+"""Command watch: options, exit codes, JSON, and what is refused."""
+
+import io
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from command import Command
+
+from ckcv_ray.runs.watch import CONDITIONS
+
+RUN = ("run", "table.csv", "--target", "outcome", "--k", "3", "--C", "1", "--gamma", "0.1", "--n-splits", "3")
+
+
+def write_rows(file: str, n: int, seed: int, wrong: float = 0.0, begin: str = "") -> None:
+    """Rows of two clouds; with ``begin``, names that begin so, and predictions, of which a share is wrong."""
+    rng = np.random.default_rng(seed)
+    sick = rng.random(n) < 0.5
+    x = rng.normal(size=(n, 2)) + np.where(sick, 1.5, -1.5)[:, None]
+    answer = sick ^ (rng.random(n) < wrong)
+    names = {False: "healthy", True: "sick"}
+    lines = ["patient,answer,a,b,outcome" if begin else "a,b,outcome"]
+    for i in range(n):
+        row = f"{x[i, 0]:.3f},{x[i, 1]:.3f},{names[bool(sick[i])]}"
+        lines.append(f"{begin}{i},{names[bool(answer[i])]},{row}" if begin else row)
+    Path(file).write_text("\n".join(lines) + "\n")
+
+
+@pytest.fixture
+def run(ckcv: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A finished run, and live rows with predictions: quiet, and with many errors."""
+    monkeypatch.chdir(tmp_path)
+    write_rows("table.csv", 150, seed=1)
+    write_rows("quiet.csv", 200, seed=2, wrong=0.01, begin="q")
+    write_rows("loud.csv", 300, seed=3, wrong=0.5, begin="l")
+    assert ckcv(*RUN, "--certify", "holdout", "--out", "run", "--backend", "serial")[0] == 0
+    return tmp_path / "run"
+
+
+NAMES = ("--id", "patient", "--prediction", "answer")
+
+
+def test_a_quiet_stream_ends_with_0_and_an_alarm_with_5(ckcv: Command, run: Path) -> None:
+    code, shown, messages = ckcv("watch", run, "quiet.csv", *NAMES)
+    assert code == 0
+    assert "the certificate holds" in shown
+    assert all(sentence in " ".join(messages.split()) for sentence in CONDITIONS)
+    code, shown, _ = ckcv("watch", run, "loud.csv", *NAMES, "--json")
+    found = json.loads(shown)
+    assert (code, found["alarm"], found["rows"], found["added"]) == (5, True, 500, 300)
+    assert found["findings"][0]["state"] == "alarm"
+    assert ckcv("watch", run)[0] == 5  # whenever it is looked at
+    assert ckcv("verify", run)[0] == 0
+    assert ckcv("status", run)[0] == 0
+
+
+def test_rows_without_predictions_may_come_from_standard_input(
+    ckcv: Command, run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    content = Path("quiet.csv").read_bytes()
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+    code, shown, messages = ckcv("watch", run, "-", "--id", "patient", "--vote", "--stream", "live.jsonl")
+    assert (code, Path("live.jsonl").exists()) == (0, True)
+    assert "by the majority vote of F*" in shown
+    assert "there is no column 'prediction': predicted here, by the majority vote of F*" in messages
+
+
+def test_options_that_cannot_be_met_are_refused_in_a_sentence(ckcv: Command, run: Path) -> None:
+    for arguments, code, words in (
+        (("quiet.csv", "--id", "nobody"), 2, "there is no column 'nobody' with the names of the rows (--id)"),
+        (("quiet.csv", *NAMES, "--label", "death"), 2, "no column 'death' with the true labels (--label)"),
+        (("quiet.csv", *NAMES, "--seed", "1"), 2, "seed is for ckcv predict: a stream has no draws"),
+        (("--skip-rows", "2"), 2, "separator, sheet and skip_rows are for a file of rows: name one"),
+        (("quiet.csv", *NAMES, "--delta", "1.5"), 2, "--delta 1.5 is outside (0, 1)"),
+        (("quiet.csv", *NAMES, "--member", "0"), 2, "nothing is certified, so there is nothing to watch"),
+        (("quiet.csv", *NAMES, "--stream", "run/log/s.jsonl"), 2, "--stream 'run/log/s.jsonl' is in a run"),
+        (("nowhere.csv", *NAMES), 2, "nowhere.csv"),
+    ):
+        found, shown, messages = ckcv("watch", run, *arguments)
+        assert (found, shown) == (code, "")
+        assert words in " ".join(messages.split()), messages
+
+
+def test_scores_and_unfinished_runs_have_nothing_to_watch(ckcv: Command, run: Path) -> None:
+    assert ckcv("evaluate", "table.csv", "--target", "outcome", "--learner", "lda", "--out", "scores")[0] == 0
+    code, _, messages = ckcv("watch", "scores", "quiet.csv", *NAMES)
+    assert code == 4
+    assert "holds the scores of a procedure" in messages
+    (run / "manifest.json").unlink()
+    code, _, messages = ckcv("watch", run, "quiet.csv", *NAMES)
+    assert code == 4
+    assert "is not finished" in messages
+    assert not (run / "stream.jsonl").exists()
+
+
+def test_a_stream_that_was_edited_is_exit_code_4(ckcv: Command, run: Path) -> None:
+    assert ckcv("watch", run, "quiet.csv", *NAMES)[0] == 0
+    stream = run / "stream.jsonl"
+    stream.write_text(stream.read_text().replace('"label": "sick"', '"label": "healthy"', 1))
+    code, _, messages = ckcv("watch", run)
+    assert code == 4
+    assert "does not continue the chain of digests" in " ".join(messages.split())
+    code, shown, _ = ckcv("verify", run)
+    assert code == 1
+    assert "stream.jsonl is damaged" in shown

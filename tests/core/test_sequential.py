@@ -1,0 +1,261 @@
+"""Limits and alarms at all times: exact sums over every stream of a length, and simulated streams."""
+
+from itertools import product
+from math import exp, fsum, log
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import binom, binomtest
+
+from ckcv_ray import InputError
+from ckcv_ray.core.bounds.sequential import (
+    AT_FIRST_LABEL,
+    LATER,
+    LOG_ODDS,
+    Alarm,
+    Prior,
+    expect_alarm,
+    expect_confirmation,
+    limit_at_all_times,
+    log_evidence,
+    make_prior,
+    trace_alarm,
+)
+
+PRIORS = [Prior(1, 1), Prior(0.5, 0.5), make_prior(0.1, 60), make_prior(0.0, 500)]
+RATES = [0.001, 0.05, 0.2, 0.5, 0.9]
+EVERY = np.array(list(product((0.0, 1.0), repeat=12)))  # every stream of 12 labels
+DELTA = 0.05
+
+
+def weigh(streams: np.ndarray, p: float) -> np.ndarray:
+    """The probability of each stream if every label is wrong with probability p."""
+    wrong = streams.sum(axis=1)
+    return p**wrong * (1 - p) ** (streams.shape[1] - wrong)
+
+
+def evidence_over_time(streams: np.ndarray, p: float, prior: Prior) -> np.ndarray:
+    t = np.arange(1, streams.shape[1] + 1)
+    return np.asarray(log_evidence(streams.cumsum(axis=1), t, p, prior))
+
+
+@pytest.mark.parametrize("prior", PRIORS)
+@pytest.mark.parametrize("p", RATES)
+def test_the_evidence_against_the_truth_has_mean_one(p: float, prior: Prior) -> None:
+    for t in (1, 2, 7, 40):
+        x = np.arange(t + 1)
+        assert fsum(binom.pmf(x, t, p) * np.exp(log_evidence(x, t, p, prior))) == pytest.approx(1, abs=1e-11)
+
+
+@pytest.mark.parametrize("prior", PRIORS)
+@pytest.mark.parametrize("p", RATES)
+def test_the_limits_ever_fail_with_probability_at_most_delta(p: float, prior: Prior) -> None:
+    """Ville's inequality, over every stream; deltas are large, as few labels prove little."""
+    largest = evidence_over_time(EVERY, p, prior).max(axis=1)
+    for delta in (0.05, 0.2, 0.5, 0.9):
+        assert fsum(weigh(EVERY, p)[largest >= log(1 / delta)]) <= delta
+
+
+@pytest.mark.parametrize("bound", [0.05, 0.2, 0.5])
+def test_the_alarm_has_mean_one_at_the_bound_and_is_no_larger_below(bound: float) -> None:
+    evidence = np.exp(trace_alarm(EVERY, bound).log_evidence)
+    for t in (0, 4, 11):
+        assert fsum(weigh(EVERY, bound) * evidence[:, t]) == pytest.approx(1, abs=1e-12)
+        assert fsum(weigh(EVERY, bound / 2) * evidence[:, t]) < 1
+
+
+@pytest.mark.parametrize("bound", [0.05, 0.2, 0.5])
+def test_a_false_alarm_is_ever_raised_with_probability_at_most_delta(bound: float) -> None:
+    largest = trace_alarm(EVERY, bound).log_evidence.max(axis=1)
+    for p, delta in product((bound, bound / 2, bound / 10), (0.05, 0.2, 0.5, 0.9)):
+        assert fsum(weigh(EVERY, p)[largest >= log(1 / delta)]) <= delta
+
+
+def test_an_alarm_allows_for_a_risk_that_changes_below_the_bound() -> None:
+    """The risk of a row depends on the rows before: the bound after a wrong row, and far below otherwise."""
+    bound, weights = 0.3, np.ones(len(EVERY))
+    for t in range(EVERY.shape[1]):
+        p = np.where(EVERY[:, t - 1] == 1, bound, bound / 5) if t else np.full(len(EVERY), bound)
+        weights = weights * np.where(EVERY[:, t] == 1, p, 1 - p)
+    assert fsum(weights) == pytest.approx(1)
+    assert fsum(weights * np.exp(trace_alarm(EVERY, bound).log_evidence[:, -1])) <= 1
+
+
+@pytest.mark.parametrize("shares", [(0.5, 0.3, 0.2), (0.9, 0.1, 0.0), (0.2, 0.6, 0.2)])
+def test_shares_of_groups_are_losses_too(shares: tuple[float, ...]) -> None:
+    """With losses 0, 1/2 and 1 both processes have means of at most one, and the alarm exactly one."""
+    streams = np.array(list(product((0.0, 0.5, 1.0), repeat=7)))
+    weights = np.prod(np.array(shares)[(2 * streams).astype(int)], axis=1)
+    mean = shares[1] / 2 + shares[2]
+    assert fsum(weights * np.exp(trace_alarm(streams, mean).log_evidence[:, -1])) == pytest.approx(1)
+    for prior in PRIORS:
+        assert fsum(weights * np.exp(evidence_over_time(streams, mean, prior)[:, -1])) <= 1 + 1e-12
+
+
+def test_the_alarm_is_the_mixture_over_all_starts_and_alternatives() -> None:
+    rng, bound, n = np.random.default_rng(0), 0.1, 30
+    losses = rng.random(n)
+    odds = bound / (1 - bound) * np.exp(LOG_ODDS)
+    later = 1 / (1 + np.log1p(np.arange(n + 1) / LATER))
+    weights = (1 - AT_FIRST_LABEL) * (later[:-1] - later[1:])
+    weights[0] += AT_FIRST_LABEL
+    for t in (1, 2, 17, n):
+        products = [
+            weights[s] * np.prod(losses[s:t] * q / bound + (1 - losses[s:t]) * (1 - q) / (1 - bound))
+            for s in range(t)
+            for q in odds / (1 + odds)
+        ]
+        expected = fsum(products) / len(odds) + (1 - AT_FIRST_LABEL) * later[t]
+        assert trace_alarm(losses, bound).log_evidence[t - 1] == pytest.approx(log(expected), abs=1e-10)
+
+
+def test_a_longer_stream_continues_a_shorter_one_and_several_are_traced_as_one() -> None:
+    losses = np.random.default_rng(1).random((3, 50)) < 0.3
+    together = trace_alarm(losses, 0.2)
+    for stream, evidence, sums in zip(losses, *together, strict=True):
+        alone = trace_alarm(stream, 0.2)
+        assert np.array_equal(alone.log_evidence, evidence)
+        assert np.array_equal(alone.log_sums, sums)
+        assert np.array_equal(trace_alarm(stream[:20], 0.2).log_evidence, evidence[:20])
+
+
+def test_a_long_stream_is_traced_as_label_by_label() -> None:
+    """The sums of logarithms lose nothing after 100 000 labels, most of which speak against every alarm."""
+    losses = np.random.default_rng(2).random(100_000) < 0.02
+    losses[-300:] = np.random.default_rng(3).random(300) < 0.4
+    alarm = trace_alarm(losses, 0.2)
+    assert np.isfinite(alarm.log_evidence).all()
+    s = np.arange(len(losses) + 1.0)
+    later = 1 / (1 + np.log1p(s / LATER))
+    weights = (1 - AT_FIRST_LABEL) * later[:-1] * later[1:] * np.log1p(1 / (s[:-1] + LATER))
+    weights[0] += AT_FIRST_LABEL
+    grown, sums = np.exp(LOG_ODDS), np.full(len(LOG_ODDS), -np.inf)
+    scale = 1 / (0.8 + 0.2 * grown)
+    steps = np.log(np.where(losses[:, None], grown * scale, scale))
+    for weight, step in zip(np.log(weights).tolist(), steps, strict=True):
+        sums = np.logaddexp(sums, weight) + step
+    assert alarm.log_sums == pytest.approx(sums, abs=1e-6)
+
+
+@pytest.mark.parametrize("prior", PRIORS)
+@given(x=st.integers(0, 300), more=st.integers(0, 3000), delta=st.sampled_from([1e-6, 0.05, 0.5]))
+def test_limits_enclose_the_rate_and_rise_with_the_errors(
+    prior: Prior, x: int, more: int, delta: float
+) -> None:
+    t = x + more
+    low, high = limit_at_all_times(x, t, prior, delta)
+    assert 0 <= low <= (x / t if t else 0.5) <= high <= 1
+    for limit in (low, high):
+        if 1e-9 < limit < 1:  # the evidence is 1 / delta there, on the outer side of rounding
+            assert log_evidence(x, t, limit, prior) == pytest.approx(log(1 / delta), rel=1e-3, abs=1e-6)
+            assert log_evidence(x, t, limit, prior) >= log(1 / delta)
+    if more:
+        next_low, next_high = limit_at_all_times(x + 1, t, prior, delta)
+        assert next_low >= low
+        assert next_high >= high
+
+
+def test_limits_of_no_labels_say_nothing_and_those_of_a_certificate_are_closer() -> None:
+    assert limit_at_all_times(0, 0, Prior(1, 1), DELTA) == (0, 1)
+    at = [limit_at_all_times(0.086 * t, t, make_prior(0.086, 300), DELTA).high for t in (100, 300, 1000)]
+    flat = [limit_at_all_times(0.086 * t, t, Prior(1, 1), DELTA).high for t in (100, 300, 1000)]
+    assert at == pytest.approx([0.173, 0.134, 0.112], abs=5e-4)
+    assert all(a < b for a, b in zip(at, flat, strict=True))
+
+
+def find_alarms(losses: np.ndarray, bound: float, delta: float = DELTA) -> np.ndarray:
+    """The label at which each stream raises an alarm, from 1; infinity for those that raise none."""
+    raised = trace_alarm(losses, bound).log_evidence >= log(1 / delta)
+    return np.where(raised.any(axis=1), raised.argmax(axis=1) + 1, np.inf)
+
+
+def count_false_alarms(streams: int, labels: int, bound: float, seed: int) -> int:
+    """Count the streams with a risk equal to the bound that ever raise an alarm, 100 at a time."""
+    rng = np.random.default_rng(seed)
+    blocks = (rng.random((100, labels)) < bound for _ in range(streams // 100))
+    return sum(int(np.isfinite(find_alarms(block, bound)).sum()) for block in blocks)
+
+
+def test_quiet_streams_raise_few_alarms() -> None:
+    false = count_false_alarms(600, 1500, DELTA, seed=4)
+    assert binomtest(false, 600, DELTA, alternative="greater").pvalue > 0.01
+
+
+@pytest.mark.night
+def test_ten_thousand_quiet_streams_of_five_thousand_labels_raise_few_alarms() -> None:
+    false = count_false_alarms(10_000, 5000, DELTA, seed=5)
+    assert binomtest(false, 10_000, DELTA, alternative="greater").pvalue > 0.01
+
+
+def test_a_doubled_risk_is_found_early_and_late() -> None:
+    """Bound 5 %, risk 10 %: in the median in 300 labels from the first, in 700 after 2 000 quiet ones."""
+    rng = np.random.default_rng(6)
+    assert np.median(find_alarms(rng.random((100, 900)) < 0.1, 0.05)) <= 300
+    quiet, loud = rng.random((100, 2000)) < 0.05, rng.random((100, 1400)) < 0.1
+    found = find_alarms(np.concatenate([quiet, loud], axis=1), 0.05)
+    assert 2000 < np.median(found) <= 2700
+
+
+def test_the_first_label_of_an_alarm_is_found() -> None:
+    alarm = trace_alarm(np.ones(20), 0.1)
+    first = alarm.find_first(DELTA)
+    assert first is not None
+    assert alarm.log_evidence[first - 1] >= log(1 / DELTA) > alarm.log_evidence[first - 2]
+    assert trace_alarm(np.zeros(20), 0.1).find_first(DELTA) is None
+    none = trace_alarm(np.zeros(0), 0.1)
+    assert none.find_first(DELTA) is None
+    assert np.isneginf(none.log_sums).all()
+
+
+def test_the_labels_until_it_is_confirmed_are_those_after_which_it_is() -> None:
+    prior, bound = make_prior(0.03, 200), 0.08
+    more = expect_confirmation(3, 100, bound, prior, DELTA)
+    assert more is not None
+    assert more > 0
+    rate = prior.update(3, 100)
+    highs = [limit_at_all_times(3 + n * rate, 100 + n, prior, DELTA).high for n in (more - 1, more)]
+    assert highs[1] <= bound < highs[0]
+    assert expect_confirmation(3, 1000, bound, prior, DELTA) == 0
+    assert expect_confirmation(30, 100, bound, prior, DELTA) is None  # the rate is above the bound
+    assert expect_confirmation(50, 998, 0.0510001, Prior(1, 1), DELTA) is None  # and here hardly below
+
+
+def test_the_labels_until_an_alarm_are_about_those_after_which_there_is_one() -> None:
+    quiet = np.zeros(200)
+    quiet[::10] = 1
+    alarm = trace_alarm(quiet, 0.05)
+    more = expect_alarm(alarm, 0.1, 0.05, DELTA)
+    assert alarm.find_first(DELTA) is None
+    assert more is not None
+    longer = np.zeros(1000)
+    longer[::10] = 1
+    found = trace_alarm(longer, 0.05).find_first(DELTA)
+    assert found is not None
+    assert abs(200 + more - found) <= 40
+    assert expect_alarm(alarm, 0.05, 0.05, DELTA) is None
+    assert expect_alarm(alarm, 0.0500001, 0.05, DELTA) is None
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: limit_at_all_times(3, 2, Prior(1, 1), DELTA), "errors=3 is outside 0..2"),
+        (lambda: limit_at_all_times(1, 2, Prior(1, 1), 1.0), "delta=1.0 is outside"),
+        (lambda: trace_alarm([0.5, 1.5], 0.1), "losses are outside 0..1"),
+        (lambda: trace_alarm([np.nan], 0.1), "losses are outside 0..1"),
+        (lambda: trace_alarm([0.5], 1.0), r"bound=1.0 is outside \(0, 1\)"),
+    ],
+)
+def test_what_is_no_stream_is_refused(call, words) -> None:  # type: ignore[no-untyped-def]
+    with pytest.raises(InputError, match=words):
+        call()
+
+
+def test_arguments_are_not_written_to() -> None:
+    losses = np.zeros(5)
+    losses.flags.writeable = False
+    assert isinstance(trace_alarm(losses, 0.1), Alarm)
+    assert exp(log_evidence(0, 5, 0.0, Prior(1, 1))) == pytest.approx(1 / 6)  # B(1, 6) / B(1, 1)
+    assert np.isposinf(log_evidence(1, 5, 0.0, Prior(1, 1)))

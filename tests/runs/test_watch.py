@@ -1,0 +1,529 @@
+"""Watched runs: rows join a stream, each once, and the stream says whether what is certified still holds."""
+
+import json
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from conftest import blobs
+
+from ckcv_ray import Execution, InputError, Job, StoreError, Study, Task, load_run, verify, watch
+from ckcv_ray.claims.live import ALARM, HOLDS, UNCERTIFIED, UNKNOWN
+from ckcv_ray.core.bounds.sequential import limit_at_all_times, make_prior
+from ckcv_ray.runs.listing import list_runs
+from ckcv_ray.runs.run import run_job
+from ckcv_ray.runs.sign import sign
+from ckcv_ray.runs.watch import LiveColumns, list_watched
+from ckcv_ray.storage import stream as streams
+from ckcv_ray.storage.folder import RunFolder
+from ckcv_ray.storage.stream import STREAM
+
+SERIAL = Execution("serial")
+N = 160
+TASK = blobs(N, shift=3.0)
+GROUPED = Task.of(TASK.X, TASK.labelled(TASK.y), groups=np.arange(N) // 2)
+SMALL = Study.paper(C=(1.0,), gamma=(0.1,), k=(3,), n_splits=3)
+STUDIES = {
+    "holdout": (SMALL.replace(certify="holdout", claim="refit,recall"), TASK),
+    "occam": (SMALL, TASK),
+    "nested": (SMALL.replace(certify="nested", outer_splits=3), TASK),
+    "groups": (SMALL.replace(certify="holdout", claim="refit"), GROUPED),
+    "hopeless": (SMALL, blobs(8, shift=0.0)),
+}
+LABELS = TASK.classes
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """Finished runs by name, each made when it is first asked for."""
+    place = tmp_path_factory.mktemp("runs")
+
+    def make(name: str) -> Path:
+        study, task = STUDIES[name]
+        run_job(Job(study, task, place / name), SERIAL)
+        return place / name
+
+    return make
+
+
+@pytest.fixture
+def runs(made: Callable[[str], Path], tmp_path: Path) -> Callable[..., Path]:
+    """Copies of finished runs."""
+
+    def copy(name: str = "holdout") -> Path:
+        return Path(shutil.copytree(made(name), tmp_path / name))
+
+    return copy
+
+
+def rows(n: int, wrong: float, first: int = 0, seed: int = 0, **columns: Any) -> pa.Table:
+    """Live rows with predictions, of which a share is wrong; ``columns`` are more columns."""
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(2, size=n)
+    answer = np.where(rng.random(n) < wrong, 1 - truth, truth)
+    values = np.array(LABELS)
+    return pa.table(
+        {
+            "id": [f"p{first + i}" for i in range(n)],
+            "prediction": values[answer],
+            TASK.target: values[truth],
+            **columns,
+        }
+    )
+
+
+def features(n: int, seed: int = 5) -> dict[str, Any]:
+    task = blobs(n, seed=seed, shift=3.0)
+    return dict(zip(TASK.features, task.X.T, strict=True)) | {TASK.target: task.labelled(task.y)}
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(file.relative_to(folder)): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
+
+
+def test_a_quiet_stream_confirms_the_certificate(runs: Callable[..., Path]) -> None:
+    found = watch(runs(), rows(600, 0.01))
+    error, *of_class = found.findings
+    assert (found.rows, found.added, found.alarm) == (600, 600, False)
+    assert [finding.state for finding in found.findings] == [HOLDS] * 3
+    assert error.units == 600 == sum(finding.units for finding in of_class)
+    assert error.errors == sum(finding.errors for finding in of_class)
+    assert "the certificate holds: certified is at most" in found.summary()
+
+
+def test_a_shifted_stream_raises_an_alarm_once_and_for_all(runs: Callable[..., Path]) -> None:
+    run = runs()
+    bound = load_run(run).proven
+    assert not watch(run, rows(100, 0.01)).alarm
+    found = watch(run, rows(300, min(0.9, 4 * bound), first=100, seed=1))
+    error = found.findings[0]
+    assert found.alarm
+    assert error.state == ALARM
+    assert error.alarm_at is not None
+    assert 100 < error.alarm_at <= 400
+    assert "ALARM, raised by row" in found.summary()
+    again = watch(run, rows(5000, 0.0, first=400, seed=2))
+    assert again.findings[0].alarm_at == error.alarm_at  # whatever comes later
+
+
+def test_a_short_stream_says_how_many_more_labels_it_takes(runs: Callable[..., Path]) -> None:
+    found = watch(runs(), rows(10, 0.0))
+    error = found.findings[0]
+    assert error.state == UNKNOWN
+    assert error.more is not None
+    assert f"about {error.more} more rows" in found.summary()
+    later = watch(runs("occam"), rows(3, 1.0))
+    assert later.findings[0].state in (UNKNOWN, ALARM)
+
+
+def test_without_labels_nothing_is_measured_and_nothing_is_written(runs: Callable[..., Path]) -> None:
+    run = runs()
+    before = contents(run)
+    found = watch(run)
+    assert contents(run) == before
+    assert (found.rows, found.head, found.findings[0].rate) == (0, "", None)
+    assert "error: no label yet" in found.summary()
+    assert found.to_json()["head"] is None
+
+
+def test_the_shares_of_delta_add_up_and_limits_are_those_of_the_certificate(
+    runs: Callable[..., Path],
+) -> None:
+    run = runs()
+    found = watch(run, rows(50, 0.1))
+    assert sum(finding.watched.delta for finding in found.findings) == pytest.approx(found.delta)
+    first = load_run(run).certificate.claims.first
+    assert first["rows"] is not None
+    assert first["errors"] is not None
+    prior = make_prior(first["errors"] / first["rows"], first["rows"])
+    error = found.findings[0]
+    assert error.limits == limit_at_all_times(error.errors, 50, prior, found.delta / 2)
+    assert error.watched.bound == first["bound"]
+    assert (
+        json.loads(json.dumps(found.to_json(), allow_nan=False))["findings"][0]["high"] == error.limits.high
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "by"),
+    [("occam", "auto"), ("occam", "vote"), ("nested", "nested"), ("nested", "nested:best_prefix")],
+)
+def test_what_is_watched_is_the_claim_of_the_rule(runs: Callable[..., Path], name: str, by: str) -> None:
+    run = runs(name)
+    result = load_run(run)
+    rule = result.rule(by)
+    error, *of_class = list_watched(result, rule, 0.05)
+    assert error.bound == result.bound_for(rule)
+    assert 10 < error.prior.a + error.prior.b - 2 < N  # rows of one estimate set, not of all of them
+    assert all(quantity.bound is None for quantity in of_class)
+    found = watch(run, rows(30, 0.1), by=by)
+    assert {finding.state for finding in found.findings[1:]} == {UNCERTIFIED}
+    assert rule.classifier() == found.by
+
+
+def test_a_rule_without_a_claim_is_refused(runs: Callable[..., Path]) -> None:
+    with pytest.raises(InputError, match="nothing is certified, so there is nothing to watch: choose a rule"):
+        watch(runs("occam"), rows(3, 0.0), by="member:0")
+    with pytest.raises(InputError, match="an error of at most 100 %, which says nothing, is certified"):
+        watch(runs("hopeless"))
+
+
+def test_rows_without_predictions_are_predicted_by_the_rule(runs: Callable[..., Path]) -> None:
+    run = runs()
+    names = [f"n{i}" for i in range(40)]
+    found = watch(run, pa.table({"id": names, **features(40)}))
+    assert (
+        "there is no column 'prediction': predicted here, by the model fitted on all rows" in found.notes[0]
+    )
+    result, table = load_run(run), features(40)
+    answers = result.predict(np.column_stack([table[name] for name in TASK.features]), by="refit")
+    assert found.findings[0].errors == np.sum(answers != table[TASK.target])
+
+
+def test_predictions_that_are_not_those_of_the_rule_are_a_caution(runs: Callable[..., Path]) -> None:
+    run, table = runs(), features(40)
+    result = load_run(run)
+    answers = result.predict(np.column_stack([table[name] for name in TASK.features]), by="refit")
+    own = {"id": [f"p{i}" for i in range(40)], "prediction": answers, **table}
+    assert watch(run, pa.table(own)).notes == ()
+    swapped = np.where(answers == LABELS[0], LABELS[1], LABELS[0])
+    other = own | {
+        "id": [f"q{i}" for i in range(40)],
+        "prediction": np.where(np.arange(40) < 3, swapped, answers),
+    }
+    assert watch(run, pa.table(other)).notes == (
+        "CAUTION: 3 of 40 predictions are not those of the model fitted on all rows that were not held out: "
+        "what is certified is about its own",
+    )
+    assert watch(runs("occam"), pa.table(other)).notes == ()  # members are drawn: nothing can be compared
+
+
+def test_rows_that_the_run_knows_and_rows_that_are_equal_are_a_caution(runs: Callable[..., Path]) -> None:
+    known = {"id": list("abcd")} | {name: np.repeat(TASK.X[:2, i], 2) for i, name in enumerate(TASK.features)}
+    found = watch(runs(), pa.table(known | {TASK.target: np.repeat(TASK.labelled(TASK.y)[:2], 2)}))
+    assert "CAUTION: 4 of 4 rows equal a row that the run has learned from or was judged on" in found.notes[1]
+    assert "CAUTION: 4 of 4 rows equal another row of the table" in found.notes[2]
+
+
+def test_rows_whose_label_is_not_known_wait_for_it(runs: Callable[..., Path]) -> None:
+    run, table = runs(), rows(4, 0.0)
+    labels = [None, *table[TASK.target].to_pylist()[1:]]
+    found = watch(run, table.set_column(2, TASK.target, pa.array(labels)))
+    assert found.rows == 3
+    assert found.notes == ("1 row without a label: not counted; append them when they have one",)
+    assert watch(run, table.slice(0, 1)).rows == 4
+    nothing = watch(run, table.slice(0, 1).set_column(2, TASK.target, pa.array([None], pa.int64())))
+    assert (nothing.rows, nothing.added) == (4, 0)
+
+
+REFUSED: dict[str, tuple[pa.Table, str]] = {
+    "twice": (pa.concat_tables([rows(3, 0.0), rows(1, 0.0)]), "row 'p0' stands twice in the table"),
+    "no name": (rows(2, 0.0).set_column(0, "id", pa.array(["a", None])), "column 'id' has no name .* row 2"),
+    "long name": (rows(1, 0.0).set_column(0, "id", pa.array(["x" * 1001])), "column 'id' has no name"),
+    "no prediction": (
+        rows(2, 0.0).set_column(1, "prediction", pa.array([LABELS[0], None])),
+        "row 'p1' has a label and no prediction in column 'prediction'",
+    ),
+    "unknown prediction": (rows(1, 0.0).set_column(1, "prediction", pa.array(["ill"])), "holds 'ill'"),
+    "unknown label": (rows(1, 0.0).set_column(2, TASK.target, pa.array(["ill"])), "holds 'ill': the labels"),
+    "no identifier": (rows(1, 0.0).drop_columns("id"), r"no column 'id' with the names of the rows \(--id\)"),
+    "no label": (rows(1, 0.0).drop_columns(TASK.target), r"with the true labels \(--label\)"),
+    "no features": (
+        rows(1, 0.0).drop_columns("prediction"),
+        "no column 'prediction' with predictions, and none can be made here, since there is no column",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_rows_that_cannot_be_counted_are_refused_and_nothing_is_written(
+    runs: Callable[..., Path], name: str
+) -> None:
+    run, (table, words) = runs(), REFUSED[name]
+    before = contents(run)
+    with pytest.raises(InputError, match=words):
+        watch(run, table)
+    assert contents(run) == before
+
+
+def test_a_row_counts_once(runs: Callable[..., Path]) -> None:
+    run = runs()
+    watch(run, rows(3, 0.0))
+    with pytest.raises(InputError, match="row 'p2' is in the stream already, where a row counts once"):
+        watch(run, rows(2, 0.0, first=2))
+    assert watch(run).rows == 3
+
+
+def test_columns_may_have_other_names(runs: Callable[..., Path]) -> None:
+    table = rows(5, 0.0).rename_columns(["patient", "answer", "outcome"])
+    assert watch(runs(), table, LiveColumns("patient", "answer", "outcome")).rows == 5
+
+
+def test_what_a_stream_watches_is_fixed_with_its_first_rows(runs: Callable[..., Path]) -> None:
+    run = runs("occam")
+    found = watch(run, rows(5, 0.0), by="vote", delta=0.01)
+    assert (found.delta, found.by) == (0.01, "the majority vote of F*")
+    assert watch(run).by == found.by
+    assert watch(run, by="vote", delta=0.01).delta == 0.01
+    with pytest.raises(InputError, match=r"by='random': .* has by='vote', fixed with its first rows"):
+        watch(run, by="random")
+    with pytest.raises(InputError, match=r"delta=0\.05: .* has delta=0\.01"):
+        watch(run, delta=0.05)
+    with pytest.raises(InputError, match=r"delta=2 is outside \(0, 1\)"):
+        watch(runs("nested"), delta=2)
+
+
+def test_a_group_counts_once_by_its_share_of_wrong_rows(runs: Callable[..., Path]) -> None:
+    run = runs("groups")
+    name = GROUPED.group
+    assert name is not None
+    table = rows(6, 0.0, **{name: ["a", "b", "a", "b", "a", "c"]})
+    truth = table[TASK.target].to_pylist()
+    wrong = [LABELS[LABELS.index(label) - 1] for label in truth]
+    answers = [wrong[0], truth[1], truth[2], truth[3], truth[4], wrong[5]]
+    found = watch(run, table.set_column(1, "prediction", pa.array(answers)))
+    (error,) = found.findings
+    assert (found.unit, error.units) == ("group", 3)
+    assert error.errors == pytest.approx(1 / 3 + 0 + 1)
+    assert error.watched.delta == found.delta
+    assert "(mean over 3 groups)" in found.summary()
+    with pytest.raises(
+        InputError, match="group 'a' is in the stream already: what is certified is about new"
+    ):
+        watch(run, rows(1, 0.0, first=9, **{name: ["a"]}))
+    with pytest.raises(InputError, match="with the groups that the certificate is about"):
+        watch(run, rows(1, 0.0, first=9))
+    assert verify(run).ok
+    assert 10 < error.watched.prior.a + error.watched.prior.b - 2 < N // 2
+
+
+def test_a_watched_run_is_verified_listed_loaded_and_finished(runs: Callable[..., Path]) -> None:
+    run = runs()
+    watch(run, rows(20, 0.1))
+    found = verify(run)
+    assert found.ok
+    assert any("the chain of digests of stream.jsonl: 20 rows, head" in line for line in found.recomputed)
+    assert f"that {STREAM} has all rows that arrived, with their true labels" in found.trusted
+    assert [listed.state for listed in list_runs(run)] == ["finished"]
+    study, task = STUDIES["holdout"]
+    assert run_job(Job(study, task, run), SERIAL).run_id == load_run(run).run_id
+    assert json.loads((run / "manifest.json").read_text())[STREAM] == "growing"
+
+
+def test_a_run_that_is_computed_again_keeps_its_stream(runs: Callable[..., Path]) -> None:
+    run, (study, task) = runs(), STUDIES["holdout"]
+    watch(run, rows(20, 0.1))
+    (run / "certificate.json").write_text("{}")
+    run_job(Job(study, task, run), SERIAL)
+    assert watch(run).rows == 20
+    assert verify(run).ok
+
+
+def test_signatures_stay_those_of_the_run(runs: Callable[..., Path]) -> None:
+    run = runs()
+    before = sign(run, "Jane Doe").manifest
+    watch(run, rows(20, 0.1))
+    assert sign(run, "John Doe").manifest == before
+    said = [line for line in verify(run).recomputed if "the manifest is the one that was signed" in line]
+    assert len(said) == 2
+
+
+def edit(line: int, old: str, new: str) -> Callable[[list[str]], list[str]]:
+    def change(lines: list[str]) -> list[str]:
+        assert old in lines[line]
+        return [*lines[:line], lines[line].replace(old, new), *lines[line + 1 :]]
+
+    return change
+
+
+EDITED: dict[str, tuple[Callable[[list[str]], list[str]], str]] = {
+    "a label": (edit(3, '"label": ', '"label": -'), "line 4 does not continue the chain of digests"),
+    "a row removed": (lambda lines: [*lines[:3], *lines[4:]], "line 4 does not continue"),
+    "rows swapped": (lambda lines: [*lines[:2], lines[3], lines[2], *lines[4:]], "line 3 does not"),
+    "the head": (edit(0, '"delta": 0.05', '"delta": 0.5'), "line 1 does not continue"),
+    "spaces": (edit(2, '"id": ', '"id":  '), "line 3 does not continue"),
+    "half a line": (lambda lines: [*lines, '{"id": "p9'], "its last line is not complete"),
+    "nothing": (lambda lines: [], "its last line is not complete"),
+}
+
+
+@pytest.mark.parametrize("name", EDITED)
+def test_a_stream_that_was_edited_is_noticed(runs: Callable[..., Path], name: str) -> None:
+    run, (change, words) = runs(), EDITED[name]
+    watch(run, rows(6, 0.0))
+    lines = (run / STREAM).read_text().splitlines()
+    changed = change(lines)
+    ends = "" if name in ("half a line", "nothing") else "\n"
+    (run / STREAM).write_text("\n".join(changed) + ends)
+    with pytest.raises(StoreError, match=words):
+        watch(run, rows(1, 0.0, first=9))
+    (difference,) = verify(run).differences
+    assert words in difference
+    assert load_run(run).proven < 1  # which no row of the stream has a part in
+
+
+def test_a_stream_that_is_missing_or_not_listed_is_a_difference(runs: Callable[..., Path]) -> None:
+    run = runs()
+    watch(run, rows(6, 0.0))
+    content = (run / STREAM).read_bytes()
+    (run / STREAM).unlink()
+    assert verify(run).differences == [f"{STREAM} is missing"]
+    (run / STREAM).write_bytes(content)
+    manifest = json.loads((run / "manifest.json").read_text())
+    (run / "manifest.json").write_text(json.dumps(manifest | {STREAM: "0" * 64}, indent=2) + "\n")
+    assert "manifest.json is not as the run wrote it" in verify(run).differences
+    del manifest[STREAM]
+    (run / "manifest.json").write_text(json.dumps(manifest, indent=2) + "\n")
+    assert verify(run).differences == [f"{STREAM} is not in the manifest: the next ckcv watch lists it"]
+    watch(run, rows(1, 0.0, first=9))
+    assert verify(run).ok
+
+
+def test_another_file_cannot_be_listed_as_growing(runs: Callable[..., Path]) -> None:
+    run = runs()
+    manifest = json.loads((run / "manifest.json").read_text()) | {"certificate.json": "growing"}
+    (run / "manifest.json").write_text(json.dumps(manifest, indent=2) + "\n")
+    assert any("certificate.json does not match the manifest" in line for line in verify(run).differences)
+
+
+def test_the_stream_of_another_run_or_certificate_is_refused(
+    runs: Callable[..., Path], tmp_path: Path
+) -> None:
+    run, other = runs(), runs("occam")
+    watch(other, rows(3, 0.0), stream=tmp_path / "live.jsonl")
+    with pytest.raises(StoreError, match="is the stream of run"):
+        watch(run, stream=tmp_path / "live.jsonl")
+    watch(run, rows(3, 0.0))
+    (other / STREAM).write_bytes((run / STREAM).read_bytes())
+    assert any(f"{STREAM} is the stream of run" in line for line in verify(other).differences)
+
+
+def rewrite(run: Path, change: Callable[[dict[str, Any]], dict[str, Any]], line: int = 0) -> None:
+    """Change an object of a stream, and seal all lines again, as its author could."""
+    objects = [json.loads(text) for text in (run / STREAM).read_text().splitlines()]
+    objects[line] = change(objects[line])
+    content, head = b"", ""
+    for values in objects:
+        values.pop("sha256", None)
+        sealed, head = streams._seal(values, head)
+        content += sealed
+    (run / STREAM).write_bytes(content)
+
+
+def test_a_stream_of_a_certificate_that_has_grown_is_refused_and_noted(runs: Callable[..., Path]) -> None:
+    run = runs()
+    watch(run, rows(3, 0.0))
+    rewrite(run, lambda header: header | {"certificate": "0" * 64})
+    with pytest.raises(StoreError, match="watches what was certified before the run grew"):
+        watch(run)
+    found = verify(run)
+    assert found.ok
+    assert f"{STREAM} watches another certificate than this one" in found.notes
+
+
+FORGED: dict[str, tuple[int, Callable[[dict[str, Any]], dict[str, Any]], str]] = {
+    "format": (0, lambda header: header | {"format": 2}, "it has the format 2, and this version reads 1"),
+    "delta": (0, lambda header: header | {"delta": 1.5}, "delta: 1.5 is not between 0 and 1"),
+    "more in the head": (0, lambda header: header | {"more": 1}, "more: "),
+    "groups": (0, lambda header: header | {"grouped": True}, "a row has the keys"),
+    "no class": (2, lambda row: row | {"label": "ill"}, "is damaged: 'ill' is no class of the run"),
+    "no label": (2, lambda row: row | {"label": None}, "is not text, a number or a truth value"),
+    "no name": (2, lambda row: row | {"id": ""}, "is not text of 1 to 1,000 characters"),
+    "a number": (2, lambda row: row | {"id": 7}, "is not text of 1 to 1,000 characters"),
+    "twice": (2, lambda row: row | {"id": "p0"}, "the row 'p0' stands twice"),
+    "batch": (2, lambda row: row | {"batch": -1}, "a batch is not a whole number of at least 0"),
+    "order": (1, lambda row: row | {"batch": 3}, "its batches are out of order"),
+    "more": (1, lambda row: row | {"more": 3}, "a row has the keys"),
+}
+
+
+@pytest.mark.parametrize("name", FORGED)
+def test_a_stream_that_could_not_have_been_written_is_refused(runs: Callable[..., Path], name: str) -> None:
+    run, (line, change, words) = runs(), FORGED[name]
+    watch(run, rows(4, 0.0))
+    rewrite(run, change, line)
+    with pytest.raises(StoreError, match=words):
+        watch(run)
+
+
+def test_a_stream_whose_rows_have_groups_and_the_run_none_is_refused(runs: Callable[..., Path]) -> None:
+    run = runs()
+    watch(run, rows(1, 0.0).slice(0, 0))
+    rewrite(run, lambda header: header | {"grouped": True})
+    with pytest.raises(StoreError, match="its rows have groups, or none, and those of the run differ"):
+        watch(run)
+
+
+@pytest.mark.parametrize("content", ["[1]\n", "7\n", "not JSON\n", "x" * 5, "{}\n"])
+def test_a_file_that_is_no_stream_is_never_written(
+    runs: Callable[..., Path], content: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "notes.txt"
+    file.write_text(content)
+    with pytest.raises(StoreError, match=r"notes.txt is damaged"):
+        watch(runs(), rows(3, 0.0), stream=file)
+    assert file.read_text() == content
+
+
+def test_a_stream_may_be_elsewhere_and_the_run_folder_stays_as_it_is(
+    runs: Callable[..., Path], tmp_path: Path
+) -> None:
+    run = runs()
+    before = contents(run)
+    found = watch(run, rows(3, 0.0), stream=tmp_path / "live.jsonl")
+    assert found.stream == str(tmp_path / "live.jsonl")
+    assert watch(run, rows(3, 0.0, first=3), stream=tmp_path / "live.jsonl").rows == 6
+    assert contents(run) == before
+    assert [file.name for file in tmp_path.iterdir() if file.is_file()] == ["live.jsonl"]
+
+
+def test_a_stream_elsewhere_is_in_a_folder_that_is_no_run(runs: Callable[..., Path], tmp_path: Path) -> None:
+    run, other = runs(), runs("occam")
+    for place in (run / "log" / "live.jsonl", other / "live.jsonl"):
+        with pytest.raises(InputError, match=r"is in a run folder, whose own stream is stream.jsonl"):
+            watch(run, rows(3, 0.0), stream=place)
+    with pytest.raises(InputError, match="there is no folder"):
+        watch(run, rows(3, 0.0), stream=tmp_path / "nowhere" / "live.jsonl")
+
+
+def test_a_stream_that_is_a_pipe_or_endless_is_refused(runs: Callable[..., Path]) -> None:
+    run = runs()
+    os.symlink("/dev/zero", run / STREAM)
+    with pytest.raises(StoreError, match="not a regular file"):
+        watch(run, rows(3, 0.0))
+
+
+def test_rows_that_were_appended_meanwhile_are_not_lost(
+    runs: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = runs()
+    watch(run, rows(3, 0.0))
+    acquire = RunFolder.acquire
+
+    def let_another_be_first(folder: RunFolder) -> None:
+        monkeypatch.setattr(RunFolder, "acquire", acquire)
+        watch(run, rows(2, 0.0, first=3))
+        acquire(folder)
+
+    monkeypatch.setattr(RunFolder, "acquire", let_another_be_first)
+    with pytest.raises(StoreError, match="has grown since it was read: append the rows again"):
+        watch(run, rows(2, 0.0, first=5))
+    assert watch(run, rows(2, 0.0, first=5)).rows == 7
+
+
+def test_a_stream_has_a_largest_size(runs: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    run = runs()
+    monkeypatch.setattr(streams, "MOST_STREAM_ROWS", 4)
+    watch(run, rows(4, 0.0))
+    with pytest.raises(InputError, match="would have more than 4 rows, the maximum: begin another one"):
+        watch(run, rows(1, 0.0, first=4))
+    monkeypatch.setattr(streams, "MOST_STREAM_ROWS", 100)
+    monkeypatch.setattr(streams, "MOST_STREAM_BYTES", 1 << 10)
+    with pytest.raises(InputError, match="would be larger than 0 MiB"):
+        watch(run, rows(50, 0.0, first=4))
+    assert watch(run).rows == 4
