@@ -46,7 +46,16 @@ PARTICIPLES = {  # irregular ones; those in -ed and -ing are found by their ends
 NO_PARTICIPLES = {"embed", "exceed", "feed", "need", "proceed", "seed", "speed"}  # nor a noun:
 NO_PARTICIPLES |= {"learning", "setting", "string", "working"}
 VAGUE = {"one", "other", "others", "own"}
-COMMANDS = {"evaluate", "export", "plan", "predict", "report", "run", "verify"}  # of ckcv, and what they call
+COMMANDS = {
+    "compare",
+    "evaluate",
+    "export",
+    "plan",
+    "predict",
+    "report",
+    "run",
+    "verify",
+}  # of ckcv, and what they call
 MOST_LINES = 60
 LONG = {
     "learners.svm.loop: iterate",  # compiled: its parts would not be inlined in this order

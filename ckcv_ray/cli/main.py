@@ -1,9 +1,9 @@
-"""Command line: run, plan, status, list, new, verify, predict, export, evaluate, serve, report.
+"""Command line: run, plan, status, list, new, verify, predict, compare, export, evaluate, serve, report.
 
 Results go to standard output, messages to standard error. Exit codes: 0 done; 1 verification found
 differences or could not compute something, or a run could not finish; 2 bad input; 3 finished with failed
-evaluations; 4 the run folder is damaged or belongs to something else; 129, 130, 138 and 143 interrupted by
-SIGHUP, Ctrl-C, SIGUSR1 and SIGTERM.
+evaluations; 4 the run folder is damaged or belongs to something else; 5 proven not to hold; 6 not yet proven;
+129, 130, 138 and 143 interrupted by SIGHUP, Ctrl-C, SIGUSR1 and SIGTERM.
 """
 
 import sys
@@ -39,6 +39,10 @@ COMMANDS = {  # by name: the module that has it (and its function if it is calle
     "predict": (
         "predict",
         "Classify rows, or predict numbers, with what a finished run or evaluation has fitted.",
+    ),
+    "compare": (
+        "compare",
+        "Prove on judged rows that a run errs less often than another one, or not more often by a margin.",
     ),
     "export": (
         "export",
@@ -85,6 +89,7 @@ is proven about its error on new rows. Everything is kept in a run folder.
     ckcv run patients.csv --target outcome
     ckcv predict patients_run new.csv
     ckcv verify patients_run
+    ckcv compare patients_run patients_run_2 --rows judged.csv
     ckcv report patients_run
     ckcv serve patients_run
     ckcv evaluate patients.csv --target outcome --learner forest --resampling kfold:10
@@ -93,7 +98,7 @@ Run any command with --help to see its options.
 
 Exit codes: 0 done; 1 verification found differences or could not compute something, or a run could not
 finish; 2 bad input; 3 finished with failed evaluations; 4 the run folder is damaged or belongs to something
-else; 129, 130, 138, 143 interrupted.
+else; 5 proven not to hold (a comparison); 6 not yet proven; 129, 130, 138, 143 interrupted.
 """,
 )
 
