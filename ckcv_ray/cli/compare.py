@@ -57,7 +57,7 @@ def compare(
             help=f"Judged rows, with their labels. {SOURCES}", show_default=False, callback=check_source
         ),
     ],
-    other: Annotated[
+    reference: Annotated[
         Path | None,
         typer.Argument(metavar="[OTHER]", help="Run folder to compare with.", show_default=False),
     ] = None,
@@ -90,7 +90,7 @@ def compare(
         ckcv compare runs/new --predictions physician --rows judged.csv --group patient
     """
     columns = read_new_rows(rows, reading)
-    found = compare_runs(folder, columns, other, predictions, question, ledger, thousands or "")
+    found = compare_runs(folder, columns, reference, predictions, question, ledger, thousands or "")
     show(found.to_json(), "\n".join(found.describe()), as_json)
     if code := EXIT_CODES.get(found.answer, 0):
         raise typer.Exit(code)

@@ -20,9 +20,9 @@ from ckcv_ray.core.bounds.paired import expect_units, judge_differences
 from ckcv_ray.core.draws import JUDGED, Draws
 from ckcv_ray.errors import InputError, pluralize, write_option
 from ckcv_ray.runs.comparison import Comparison, Question, Side
-from ckcv_ray.runs.ledger import Ledger
 from ckcv_ray.runs.load import load
 from ckcv_ray.runs.result import Result
+from ckcv_ray.runs.uses import UseCounter
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.storage.uses import make_use
 from ckcv_ray.tables.columns.schema import NewRows
@@ -35,7 +35,7 @@ from ckcv_ray.tables.target import class_numbers, rows_with_label
 def compare(
     folder: str | PathLike[str],
     columns: pa.Table,
-    other: str | PathLike[str] | None = None,
+    reference: str | PathLike[str] | None = None,
     predictions: str | None = None,
     question: Question | None = None,
     ledger: str | PathLike[str] | None = None,
@@ -46,7 +46,7 @@ def compare(
     Args:
         folder: run folder of the run.
         columns: the judged rows: the features and the target of the runs.
-        other: run folder of the other run; None if ``predictions`` are compared.
+        reference: run folder of the other run; None if ``predictions`` are compared.
         predictions: column of somebody else's predictions.
         question: what is asked.
         ledger: file in which uses are counted; None for the folders of the runs.
@@ -57,10 +57,10 @@ def compare(
         StoreError: a folder holds no finished run, or is damaged.
     """
     question = question or Question()
-    if (other is None) == (predictions is None):
+    if (reference is None) == (predictions is None):
         raise InputError("give either the folder of another run, or predictions=COLUMN: one of the two")
-    results = [load(place) for place in (folder, other) if place is not None]
-    folders = [RunFolder(place) for place in (folder, other) if place is not None]
+    results = [load(place) for place in (folder, reference) if place is not None]
+    folders = [RunFolder(place) for place in (folder, reference) if place is not None]
     _check_results(results, folders, question)
     judged = _read_judged(results, folders, columns, thousands)
     sides = [
@@ -77,13 +77,13 @@ def compare(
     use = make_use(
         judged.digests, _digest_answer(sides, question), f"{run.name}, {against.name}", question.uses
     )
-    counted = Ledger(folders, ledger).count(use, question.delta)
+    counted = UseCounter(folders, ledger).count(use, question.delta)
     asked = differences, question.shared_delta, question.no_worse, question.group is not None
     verdict = judge_differences(*asked)
     return Comparison(
         question=question,
         run=run,
-        other=against,
+        reference=against,
         errors=(float(losses[0].mean()), float(losses[1].mean())),
         units=len(differences),
         verdict=verdict,
@@ -93,8 +93,8 @@ def compare(
     )
 
 
-class Judged(NamedTuple):
-    """Judged rows that every classifier can classify.
+class JudgedRows(NamedTuple):
+    """JudgedRows rows that every classifier can classify.
 
     Attributes:
         columns: as they were read.
@@ -132,7 +132,7 @@ def _check_results(results: list[Result], folders: list[RunFolder], question: Qu
 
 def _read_judged(
     results: list[Result], folders: list[RunFolder], columns: pa.Table, thousands: str
-) -> Judged:
+) -> JudgedRows:
     """Return the rows that have a label and can be classified by every run.
 
     Raises:
@@ -159,7 +159,7 @@ def _read_judged(
         raise InputError(f"there is no row to compare on: {'; '.join(cautions) or 'the table is empty'}")
     names = [columns.column_names, *([*result.task.features, task.target] for result in results)]
     digests = [_digest_rows(columns.filter(pa.array(labelled)), sorted(some)) for some in names]
-    return Judged(columns.filter(pa.array(usable)), [rows.X[usable] for rows in found], digests, cautions)
+    return JudgedRows(columns.filter(pa.array(usable)), [rows.X[usable] for rows in found], digests, cautions)
 
 
 def _digest_rows(columns: pa.Table, names: list[str]) -> str:
@@ -176,7 +176,7 @@ def _digest_answer(sides: list[Side], question: Question) -> str:
     return hashlib.sha256(json.dumps(asked).encode()).hexdigest()
 
 
-def _predict(result: Result, name: str, rows: NDArray[np.float64], judged: Judged) -> Side:
+def _predict(result: Result, name: str, rows: NDArray[np.float64], judged: JudgedRows) -> Side:
     """Return a run on the judged rows, by the rule that ``ckcv predict`` uses."""
     rule = result.rule()
     if rule.name == "random":
@@ -191,7 +191,7 @@ def _predict(result: Result, name: str, rows: NDArray[np.float64], judged: Judge
     return Side(name, by, predicted != y, task.labelled(predicted), find_known(rows, task))
 
 
-def _take_predictions(result: Result, column: str, judged: Judged) -> Side:
+def _take_predictions(result: Result, column: str, judged: JudgedRows) -> Side:
     """Return somebody else's predictions on the judged rows.
 
     Raises:
@@ -210,16 +210,18 @@ def _take_predictions(result: Result, column: str, judged: Judged) -> Side:
     predicted = class_numbers(cells, task.classes, column)
     y = class_numbers(judged.columns[task.target], task.classes, task.target)
     known = np.zeros(len(cells), dtype=bool)
-    return Side(f"column {column!r}", "as it is", predicted != y, task.labelled(predicted), known)
+    return Side(
+        f"column {column!r}", "from the judged table", predicted != y, task.labelled(predicted), known
+    )
 
 
-def _check_known(run: Side, other: Side) -> list[str]:
+def _check_known(run: Side, reference: Side) -> list[str]:
     """Return a sentence if a run has learned from rows that equal some of the judged ones.
 
     Raises:
         InputError: all of them are such rows.
     """
-    known = run.known | other.known
+    known = run.known | reference.known
     if known.all():
         raise InputError(
             "every judged row equals one that a run has learned from: they show nothing about new rows; "

@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ckcv_ray.claims.percent import format_level, nearest
-from ckcv_ray.core.bounds.paired import BETTING, COUNTS, MOST_EXPECTED, SIGN, Verdict
+from ckcv_ray.core.bounds.paired import BETTING, COUNTS, MOST_EXPECTED, SIGN, Judgement
 from ckcv_ray.errors import InputError, pluralize
-from ckcv_ray.runs.ledger import Counted
+from ckcv_ray.runs.uses import Counted
 from ckcv_ray.storage.uses import MOST_SHARES
 from ckcv_ray.validation import integer, number, quote
 
@@ -79,21 +79,21 @@ class Comparison:
 
     Attributes:
         question: what was asked.
-        run, other: both on the judged rows.
+        run, reference: both on the judged rows.
         errors: error of each: share of the rows that are wrong; with groups the mean of the groups' shares.
         units: rows, or groups.
         verdict: what is proven.
-        expected: about how many units would prove what is asked; None if no number is expected to.
+        expected: units that would about prove what is asked; None if no number is expected to.
         counted: this use of the rows.
         cautions: what may void the proof, and which rows were left out.
     """
 
     question: Question
     run: Side
-    other: Side
+    reference: Side
     errors: tuple[float, float]
     units: int
-    verdict: Verdict
+    verdict: Judgement
     expected: int | None
     counted: Counted
     cautions: tuple[str, ...]
@@ -108,7 +108,7 @@ class Comparison:
     @property
     def counts(self) -> tuple[int, int]:
         """The rows that only the other one has wrong, and those that only the run has wrong."""
-        first, second = self.run.wrong, self.other.wrong
+        first, second = self.run.wrong, self.reference.wrong
         return int(np.sum(second & ~first)), int(np.sum(first & ~second))
 
     @property
@@ -119,10 +119,10 @@ class Comparison:
     def describe(self) -> list[str]:
         """Return the comparison in a few lines."""
         rows, (only_other, only_run) = len(self.run.wrong), self.counts
-        lines = [self._measure(side, i) for i, side in enumerate((self.run, self.other))]
+        lines = [self._measure(side, i) for i, side in enumerate((self.run, self.reference))]
         lines.append(
-            f"of {pluralize(rows, 'row')}, {only_other:,} only {self.other.name} has wrong, and {only_run:,} "
-            f"only {self.run.name}{self._describe_interval()}"
+            f"of {pluralize(rows, 'row')}, {only_other:,} only {self.reference.name} has wrong, and "
+            f"{only_run:,} only {self.run.name}{self._describe_interval()}"
         )
         return [*lines, self.state(), *self.counted.describe(), *self.cautions]
 
@@ -136,17 +136,17 @@ class Comparison:
         claim = self._claim("less often", "at most")
         if self.answer != OPEN:
             return f"proven {self.answer}: {claim}, {how}"
-        expected = (
+        outlook = (
             f"about {self.expected:,} {self.unit}s like these are expected to prove it"
-            if (self.expected)
+            if self.expected is not None
             else f"as measured, no number of {self.unit}s up to {MOST_EXPECTED:,} is expected to prove it"
         )
-        return f"not yet proven: that {claim}; {expected}"
+        return f"not yet proven: that {claim}; {outlook}"
 
     def to_json(self) -> dict[str, Any]:
         """Return the comparison as JSON values; what is not known is null."""
         only_other, only_run = self.counts
-        sides = {"run": self.run, "other": self.other}
+        sides = {"run": self.run, "other": self.reference}
         return {
             "answer": self.answer,
             "statement": self.state(),
@@ -182,12 +182,13 @@ class Comparison:
         if self.question.group is not None:
             what = "the rows of a new group are on average misclassified"
         if self.question.no_worse is None:
-            return f"{what} {compared} by {self.run.name} than by {self.other.name}"
-        margin = f"{100 * self.question.no_worse:g} percentage points"
-        return f"{what} {limited} {margin} more often by {self.run.name} than by {self.other.name}"
+            return f"{what} {compared} by {self.run.name} than by {self.reference.name}"
+        points = 100 * self.question.no_worse
+        margin = f"{points:g} percentage point{'' if points == 1 else 's'}"
+        return f"{what} {limited} {margin} more often by {self.run.name} than by {self.reference.name}"
 
     def _describe_interval(self) -> str:
         if self.verdict.low is None or self.verdict.high is None:
             return ""
         shown = (f"{100 * value:+.2f}" for value in (self.verdict.low, self.verdict.high))
-        return f"; the difference of the errors is in {' to '.join(shown)} percentage points"
+        return f"; the difference of the errors is between {' and '.join(shown)} percentage points"

@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any, ClassVar
 
+from ckcv_ray.errors import plain
 from ckcv_ray.storage import formats
 from ckcv_ray.storage.files import Files
 from ckcv_ray.validation import STRICT, check_count, read_as
@@ -63,7 +64,7 @@ class UseList:
 def make_use(tables: Sequence[str], answer: str, compared: str, shares: int | None) -> Use:
     """Return a use, dated now."""
     date = datetime.now(UTC).isoformat(timespec="seconds")
-    return Use(tuple(tables), answer, compared[:MOST_OF_COMPARED], shares, date)
+    return Use(tuple(tables), answer, plain(compared)[:MOST_OF_COMPARED], shares, date)
 
 
 def read_uses(files: Files, name: str = USES) -> tuple[Use, ...]:

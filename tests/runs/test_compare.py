@@ -93,7 +93,7 @@ def test_a_column_of_predictions_is_compared(runs: Path) -> None:
     physician = (JUDGED["physician"].to_numpy() != JUDGED["target"].to_numpy()).mean()
     found = compare(runs / "new", JUDGED, predictions="physician")
     assert found.errors[1] == physician
-    assert found.other.name == "column 'physician'"
+    assert found.reference.name == "column 'physician'"
     assert found.counted.places == (str(runs / "new" / USES),)
 
 
@@ -103,11 +103,11 @@ def test_with_a_margin_the_difference_is_bounded(runs: Path, rows: int, method: 
     found = compare(runs / "new", judged, runs / "old", question=Question(no_worse=0.01))
     assert (found.answer, found.verdict.method) == (NOT_WORSE, method)
     assert found.verdict.low <= found.errors[0] - found.errors[1] <= found.verdict.high <= 0.01
-    assert "misclassified at most 1 percentage points more often" in found.state()
+    assert "misclassified at most 1 percentage point more often" in found.state()
     worse = compare(runs / "old", judged, runs / "new", question=Question(no_worse=0.01))
     assert worse.answer == WORSE
-    assert "misclassified more than 1 percentage points more often" in worse.state()
-    assert "the difference of the errors is in +" in worse.describe()[2]
+    assert "misclassified more than 1 percentage point more often" in worse.state()
+    assert "the difference of the errors is between +" in worse.describe()[2]
 
 
 def test_groups_are_units(runs: Path) -> None:
@@ -335,18 +335,18 @@ def test_what_does_not_suit_is_refused_in_a_sentence(runs: Path, tmp_path: Path)
     new, old = runs / "new", runs / "old"
     cases: list[tuple[dict[str, Any], str]] = [
         ({}, "either the folder of another run, or predictions=COLUMN"),
-        ({"other": old, "predictions": "physician"}, "either the folder of another run"),
-        ({"other": new}, "is both runs"),
-        ({"other": runs / "numbers"}, "predicts numbers: what is compared are classes"),
-        ({"other": runs / "other_target"}, "compare runs that predict the same column"),
-        ({"other": runs / "words"}, "words'.*holds 'ill'.*the labels are 'no' and 'yes'"),
-        ({"other": runs / "grouped"}, "made with groups .*say which of the judged rows belong together"),
+        ({"reference": old, "predictions": "physician"}, "either the folder of another run"),
+        ({"reference": new}, "is both runs"),
+        ({"reference": runs / "numbers"}, "predicts numbers: what is compared are classes"),
+        ({"reference": runs / "other_target"}, "compare runs that predict the same column"),
+        ({"reference": runs / "words"}, "words'.*holds 'ill'.*the labels are 'no' and 'yes'"),
+        ({"reference": runs / "grouped"}, "made with groups .*say which of the judged rows belong together"),
         ({"predictions": "nobody"}, "there is no column 'nobody' with predictions"),
         ({"predictions": "target"}, "is the column of the true labels"),
         ({"predictions": "a"}, "the labels are 'ill' and 'well'"),
-        ({"other": old, "question": Question(group="ward")}, "there is no column 'ward' for the groups"),
-        ({"other": old, "ledger": old / "ledger.json"}, "is in a run folder"),
-        ({"other": old, "ledger": tmp_path / "none" / "ledger.json"}, "there is no folder"),
+        ({"reference": old, "question": Question(group="ward")}, "there is no column 'ward' for the groups"),
+        ({"reference": old, "ledger": old / "ledger.json"}, "is in a run folder"),
+        ({"reference": old, "ledger": tmp_path / "none" / "ledger.json"}, "there is no folder"),
     ]
     for options, said in cases:
         refuse(lambda options=options: compare(new, JUDGED, **options), said)

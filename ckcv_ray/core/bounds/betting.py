@@ -46,9 +46,9 @@ from numpy.typing import ArrayLike, NDArray
 from ckcv_ray.core.bounds.binomial import check_delta
 from ckcv_ray.errors import InputError
 
-HALVINGS = 40  # a bound is a multiple of 2**-40
-LEAST = 2.0**-HALVINGS
-ROUNDING = 2.0**-49  # relative error of a factor, times p
+BISECTIONS = 40  # a bound is a multiple of 2**-40
+LEAST = 2.0**-BISECTIONS
+FACTOR_ROUNDING = 2.0**-49  # relative error of a factor, times p
 MULTIPLIERS, ROUNDS = 25, 5  # multipliers that are tried at once, each time between those around the best
 Losses = NDArray[np.float64]
 
@@ -95,7 +95,7 @@ def bound_by_betting(losses: ArrayLike, delta: float) -> float:
     low, high = 0.0, 1.0
     if not _exceeds(x, wagers, high, delta):
         return 1.0
-    for _ in range(HALVINGS):
+    for _ in range(BISECTIONS):
         middle = (low + high) / 2
         low, high = (low, middle) if _exceeds(x, wagers, middle, delta) else (middle, high)
     return max(high, float(np.mean(x)))
@@ -139,7 +139,7 @@ def _check(losses: ArrayLike, delta: float, dimensions: int) -> Losses:
 
 def _exceeds(losses: Losses, wagers: Losses, p: float, delta: float) -> bool:
     """Return whether the wealth at p is above 1 / delta, whatever the rounding."""
-    error = losses.shape[-1] * ROUNDING / p
+    error = losses.shape[-1] * FACTOR_ROUNDING / p
     return bool(float(compute_log_wealth(losses, wagers, p)) - error > log(1 / delta))
 
 
@@ -150,11 +150,11 @@ def _maximise(losses: Losses, wagers: Losses, nu: Losses) -> Losses:
     """
     shape = (len(nu), len(losses))
     low, high = np.full(shape, LEAST), np.ones(shape)
-    for _ in range(HALVINGS):
+    for _ in range(BISECTIONS):
         middle = (low + high) / 2
         rises = _compute_slope(losses, wagers, middle) < 1 / nu[:, None]
         low, high = np.where(rises, middle, low), np.where(rises, high, middle)
-    error = losses.shape[-1] * ROUNDING / low
+    error = losses.shape[-1] * FACTOR_ROUNDING / low
     with np.errstate(over="ignore"):
         wealth = np.exp(compute_log_wealth(losses, wagers, low) - error)
     return np.asarray(np.maximum(high - nu[:, None] * wealth, LEAST))

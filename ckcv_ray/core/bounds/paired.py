@@ -35,7 +35,7 @@ MOST_EXPECTED = 100_000  # units that a proof may be expected to take; more are 
 Differences = NDArray[np.float64]
 
 
-class Verdict(NamedTuple):
+class Judgement(NamedTuple):
     """What is proven of two classifiers.
 
     Attributes:
@@ -54,7 +54,7 @@ class Verdict(NamedTuple):
 
 def judge_differences(
     differences: Differences, delta: float, margin: float | None, grouped: bool = False
-) -> Verdict:
+) -> Judgement:
     """Return what is proven of two classifiers.
 
     Args:
@@ -65,13 +65,13 @@ def judge_differences(
     """
     if margin is None and not grouped:
         better, worse = (bool(compute_sign_p(sign * differences) <= delta / 2) for sign in (1, -1))
-        return Verdict(better, worse, SIGN)
+        return Judgement(better, worse, SIGN)
     method = BETTING if grouped else choose_difference_bound(len(differences), delta / 2)
     high = bound_difference(differences, delta / 2, method)
     low = -bound_difference(-differences, delta / 2, method)
     if margin is None:
-        return Verdict(high < 0, low > 0, method, low, high)
-    return Verdict(high <= margin, low > margin, method, low, high)
+        return Judgement(high < 0, low > 0, method, low, high)
+    return Judgement(high <= margin, low > margin, method, low, high)
 
 
 def compute_sign_p(differences: Differences) -> float:

@@ -69,7 +69,7 @@ class Counted(NamedTuple):
         return ", ".join(parts)
 
 
-class Ledger:
+class UseCounter:
     """Where uses are counted: in each run's folder, or in one file.
 
     Args:
