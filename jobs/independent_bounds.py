@@ -171,7 +171,7 @@ def bound_held(losses: Array, delta: float, copies: int) -> float:
 
 
 def bet(losses: Array, delta: float) -> float:
-    """Return the largest p at which the wealth of bets that the mean is below p is at most 1 / delta."""
+    """Return the largest p at which the wealth of bets that the mean is below p is never above 1 / delta."""
     stakes, total, squares = list[float](), 0.5, 0.25
     for t, x in enumerate(losses, start=1):
         stakes.append(min(1.0, sqrt(2 * log(1 / delta) * t / (len(losses) * squares))))
@@ -180,7 +180,7 @@ def bet(losses: Array, delta: float) -> float:
     low, high = 0.0, 1.0
     for _ in range(50):
         p = (low + high) / 2
-        wins = np.sum(np.log1p(np.array(stakes) * (p - losses))) > log(1 / delta)
+        wins = np.max(np.cumsum(np.log1p(np.array(stakes) * (p - losses)))) > log(1 / delta)
         low, high = (low, p) if wins else (p, high)
     return max(high, fsum(losses) / len(losses))
 

@@ -3,21 +3,19 @@
 Split i judges a classifier on m units that it has not seen, in an order drawn from the seed, which depends on
 nothing else. Given that classifier, the losses x_1 .. x_m of these units, in this order, are independent with
 mean L_i: its expected loss on a new unit. A gambler who bets that the mean is below p wins where losses are
-small; with lam_t in [0, 1] chosen from x_1 .. x_t-1 alone, and not from p, the wealth after m units is
+small; with lam_t in [0, 1] chosen from x_1 .. x_t-1 alone, and not from p, the wealth after s units is
 
-    e_i(p) = prod over t of (1 + lam_t (p - x_t)),    p in [0, 1].
+    e_is(p) = prod over t <= s of (1 + lam_t (p - x_t)),    p in [0, 1],    and e_i = e_im that after all.
 
-* e_i(p) >= 0, since lam_t (p - x_t) >= -1.
-* E e_i(L_i) = 1: given x_1 .. x_t-1 the factor t has mean 1 + lam_t (L_i - E x_t) = 1, so the product of the
-  first t factors has the mean of the first t - 1.
-* e_i is increasing and convex: factors are affine in p, with slopes of 0 or more, and 0 or more themselves,
-  and products of such functions increase and are convex.
+* e_is(p) >= 0, since lam_t (p - x_t) >= -1.
+* e_is(L_i) is a martingale of mean 1: given x_1 .. x_t-1 the factor t has mean 1 + lam_t (L_i - E x_t) = 1.
+* e_is is increasing and convex: factors are affine in p, with slopes of 0 or more, and 0 or more themselves,
+  and products of such functions increase and are convex. So is the largest of them over s.
 
-One split: by Markov's inequality P(e(L) > 1 / delta) <= delta. So with probability at least 1 - delta L is in
-{p : e(p) <= 1 / delta}, and is at most its largest element, found by bisection. e(0) <= 1, so the set is not
-empty; where all of [0, 1] is in it the bound is 1. It is not below the mean of the losses if every lam_t is
-the same, since then log e(mean) <= 0 by Jensen's inequality; the plug-in changes lam_t from unit to unit, so
-the larger of the two is taken.
+One split: by Ville's inequality P(max over s of e_s(L) > 1 / delta) <= delta. So with probability at least
+1 - delta L is in {p : max over s of e_s(p) <= 1 / delta}, and is at most its largest element, found by
+bisection. All e_s(0) <= 1, so the set is not empty; where all of [0, 1] is in it the bound is 1. A bound
+below the mean of the losses, which is possible where they rise along the order, is raised to it.
 
 Several splits that depend on each other in any way, L = (L_1 + .. + L_l) / l: E mean e_i(L_i) = 1, so with
 probability at least 1 - delta
@@ -70,14 +68,14 @@ def choose_wagers(losses: ArrayLike, delta: float) -> Losses:
 
 
 def compute_log_wealth(losses: Losses, wagers: Losses, p: ArrayLike) -> Losses:
-    """Compute log e(p) of each split, shape (...).
+    """Compute log e_s(p) of each split after each unit, shape (..., m).
 
     Args:
         losses, wagers: (..., m).
         p: the mean that is bet against, in [0, 1], broadcast against the splits.
     """
     with np.errstate(divide="ignore"):  # a factor of 0 has the logarithm -inf
-        return np.asarray(np.sum(np.log1p(wagers * (np.asarray(p)[..., None] - losses)), axis=-1))
+        return np.cumsum(np.log1p(wagers * (np.asarray(p)[..., None] - losses)), axis=-1)
 
 
 def bound_by_betting(losses: ArrayLike, delta: float) -> float:
@@ -138,9 +136,9 @@ def _check(losses: ArrayLike, delta: float, dimensions: int) -> Losses:
 
 
 def _exceeds(losses: Losses, wagers: Losses, p: float, delta: float) -> bool:
-    """Return whether the wealth at p is above 1 / delta, whatever the rounding."""
+    """Return whether the wealth at p is ever above 1 / delta, whatever the rounding."""
     error = losses.shape[-1] * FACTOR_ROUNDING / p
-    return bool(float(compute_log_wealth(losses, wagers, p)) - error > log(1 / delta))
+    return bool(float(compute_log_wealth(losses, wagers, p).max()) - error > log(1 / delta))
 
 
 def _maximise(losses: Losses, wagers: Losses, nu: Losses) -> Losses:
@@ -156,7 +154,7 @@ def _maximise(losses: Losses, wagers: Losses, nu: Losses) -> Losses:
         low, high = np.where(rises, middle, low), np.where(rises, high, middle)
     error = losses.shape[-1] * FACTOR_ROUNDING / low
     with np.errstate(over="ignore"):
-        wealth = np.exp(compute_log_wealth(losses, wagers, low) - error)
+        wealth = np.exp(compute_log_wealth(losses, wagers, low)[..., -1] - error)
     return np.asarray(np.maximum(high - nu[:, None] * wealth, LEAST))
 
 
@@ -164,4 +162,4 @@ def _compute_slope(losses: Losses, wagers: Losses, p: Losses) -> Losses:
     """Compute the derivative of e at p > 0, of the shape of p, whose last axis is that of the splits."""
     shares = np.sum(wagers / (1 + wagers * (p[..., None] - losses)), axis=-1)
     with np.errstate(over="ignore"):
-        return np.asarray(np.exp(compute_log_wealth(losses, wagers, p)) * shares)
+        return np.asarray(np.exp(compute_log_wealth(losses, wagers, p)[..., -1]) * shares)
