@@ -52,8 +52,8 @@ class Run:
         self.all_units, self.held = np.array(group or range(len(y))), np.zeros(len(y), bool)
         if self.certify["name"] == "holdout":
             units = int(self.all_units.max()) + 1
-            drawn = self.draw(0, 0, 2).permutation(units)[: int(self.certify["holdout_share"] * units)]
-            self.held = np.isin(self.all_units, drawn)
+            self.drawn = self.draw(0, 0, 2).permutation(units)[: int(self.certify["holdout_share"] * units)]
+            self.held = np.isin(self.all_units, self.drawn)
         self.y, learned = self.all_y[~self.held], self.all_units[~self.held]
         self.units, self.n = np.unique(learned, return_inverse=True)[1], len(np.unique(learned))
         self.candidates = parquet.read_table(folder / "candidates.parquet").to_pylist()
@@ -237,9 +237,8 @@ class Run:
         if self.grouped:
             units = np.unique(self.all_units[self.held], return_inverse=True)[1]
             of_group = (np.bincount(units, w).astype(int).tolist() for w in (label != y, rows))
-            loss = sum(-(-x * ONE // n) for x, n in zip(*of_group, strict=True)) / ONE
-            left = max(units) + 1 - copies
-            return [bounds.bound_mean([min(loss, left)], left, delta, True), wrong, m]
+            losses = np.array([-(-x * ONE // n) / ONE for x, n in zip(*of_group, strict=True)])
+            return [bounds.bound_held(losses[np.argsort(np.argsort(self.drawn))], delta, copies), wrong, m]
         return [float(bounds.bound_count(min(wrong, max(0, left)), max(0, left), delta)), wrong, m]
 
     def judge(self, rule: str) -> NDArray[Any] | None:

@@ -157,6 +157,35 @@ def bound_mean(losses: Any, m: int, delta: float, shares: bool, catoni: bool = F
     return min(1.0, fsum(np.interp(losses, np.arange(m + 1), A)) / len(losses))
 
 
+def bound_held(losses: Array, delta: float, copies: int) -> float:
+    """Return the bound on the mean loss from those of held-out groups: by betting where that is closer.
+
+    Args:
+        losses: in [0, 1], in the order in which the groups were drawn.
+        delta: probability that the bound fails.
+        copies: groups that are not counted; the total of the losses then decides.
+    """
+    m, left = len(losses), len(losses) - copies
+    if not copies and bet(np.resize([0.2, 0.0], m), delta) < bound_mean([m / 10], m, delta, True):
+        return bet(losses, delta)
+    return bound_mean([min(fsum(losses), left)], left, delta, True)
+
+
+def bet(losses: Array, delta: float) -> float:
+    """Return the largest p at which the wealth of bets that the mean is below p is never above 1 / delta."""
+    stakes, total, squares = list[float](), 0.5, 0.25
+    for t, x in enumerate(losses, start=1):
+        stakes.append(min(1.0, sqrt(2 * log(1 / delta) * t / (len(losses) * squares))))
+        total += x
+        squares += (x - total / (t + 1)) ** 2
+    low, high = 0.0, 1.0
+    for _ in range(50):
+        p = (low + high) / 2
+        wins = np.max(np.cumsum(np.log1p(np.array(stakes) * (p - losses)))) > log(1 / delta)
+        low, high = (low, p) if wins else (p, high)
+    return max(high, fsum(losses) / len(losses))
+
+
 def share_delta(ks: Iterable[int], k: int, settings: int) -> float:
     """Return the share of delta of a candidate by occam: 1 / settings, and of the numbers of folds that of k.
 

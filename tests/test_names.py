@@ -47,6 +47,7 @@ NO_PARTICIPLES = {"embed", "exceed", "feed", "need", "proceed", "seed", "speed"}
 NO_PARTICIPLES |= {"learning", "setting", "string", "working"}
 VAGUE = {"one", "other", "others", "own"}
 COMMANDS = {
+    "compare",
     "evaluate",
     "export",
     "plan",

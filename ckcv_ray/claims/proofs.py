@@ -45,7 +45,15 @@ from ckcv_ray.claims.wording import (
 )
 from ckcv_ray.core.arrays import Classes, Index
 from ckcv_ray.core.bounds.binomial import MOST_CHECKED, Prefix, best_prefix, clopper_pearson, report_bound
-from ckcv_ray.core.bounds.losses import ONE, best_loss_prefix, loss_method, mean_loss_bound
+from ckcv_ray.core.bounds.losses import (
+    ONE,
+    best_loss_prefix,
+    bound_losses,
+    choose_loss_method,
+    loss_method,
+    mean_loss_bound,
+)
+from ckcv_ray.core.draws import order_held_out
 from ckcv_ray.core.measures import GroupShares
 from ckcv_ray.learners.ensemble import Ensemble, GroupMember, Models, Prediction
 from ckcv_ray.study import (
@@ -138,8 +146,8 @@ def holdout(problem: Problem, models: Models, copies: Copies = NO_COPIES) -> Ite
         if is_quantity(name):
             yield from _claim_quantity(problem, rule, name, predicted, copies.units)
         elif problem.task.grouped:
-            measure = GroupShares(held.units)
-            yield claim_group_loss(rule, measure, predicted.label, held.y, delta, copies.units)
+            measure, order = GroupShares(held.units), _order_held_groups(problem)
+            yield claim_group_loss(rule, measure, predicted.label, held.y, delta, order, copies.units)
         else:
             wrong = int(np.sum(predicted.label != held.y))
             yield _claim_error(rule, wrong, len(held.y), delta, copies.units)
@@ -174,22 +182,46 @@ def _claim_quantity(
 
 
 def claim_group_loss(
-    rule: Rule, measure: GroupShares, predicted: Classes, y: Classes, delta: float, copies: int = 0
+    rule: Rule,
+    measure: GroupShares,
+    predicted: Classes,
+    y: Classes,
+    delta: float,
+    order: Index,
+    copies: int = 0,
 ) -> Claim:
     """Return the claim for a rule, from its predictions for the rows of groups that nothing used.
 
-    ``copies`` of the groups are not counted.
+    Args:
+        rule, measure, predicted, y, delta: of the claim.
+        order: positions of the groups of ``measure`` in the order drawn.
+        copies: groups that are not counted. Which of them is unknown, so the bound is then one that the total
+            of the losses alone decides.
     """
-    total = int(measure.totals(y, predicted, int(y.max()) + 1)[-1])
-    m = len(measure.rows)
+    losses = measure.share_losses(y, predicted)
+    m = len(losses)
     left = max(0, m - copies)
-    bound = mean_loss_bound([min(total, left * ONE)], left, delta) if left else 1.0
+    if copies:
+        total = min(int(losses.sum()), left * ONE)
+        bound = mean_loss_bound([total], left, delta) if left else 1.0
+    else:
+        bound = bound_losses(losses[order], delta)
     method = (
         f"holdout: {np.sum(predicted != y)} of {len(y)} rows of {m} previously unused groups wrong, "
-        f"{LOSS_NAMES[loss_method(m, delta)]}"
+        f"{LOSS_NAMES[choose_loss_method(m, delta)]}"
     )
     who, seen = rule.classifier(), (int(np.sum(predicted != y)), len(y))
     return claim(Holdout.name, GROUPS_OF_ONE_SOURCE, rule.name, who, bound, seen, delta, method, grouped=True)
+
+
+def _order_held_groups(problem: Problem) -> Index:
+    """Return the positions of the held-out groups, among these by their numbers, in the order drawn."""
+    certification = problem.study.certification
+    assert isinstance(certification, Holdout)
+    assert isinstance(certification.holdout_share, float)
+    n, seed = problem.all_rows.n_units, problem.study.seed
+    drawn = order_held_out(n, certification.holdout_share, seed)
+    return np.searchsorted(np.sort(drawn), drawn)
 
 
 def _claim_error(rule: Rule, wrong: int, rows: int, delta: float, copies: int) -> Claim:

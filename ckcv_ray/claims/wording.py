@@ -81,7 +81,11 @@ BOUND_NAMES = {
     "catoni": "Catoni",
     "loss": "averaging-safe or Catoni",
 }
-LOSS_NAMES = {"safe": "averaging-safe Clopper-Pearson interpolated between counts", "catoni": "Catoni"}
+LOSS_NAMES = {
+    "safe": "averaging-safe Clopper-Pearson interpolated between counts",
+    "catoni": "Catoni",
+    "betting": "betting on the groups in the order drawn",
+}
 MINIMISED = {  # what the criterion is, on the select sets
     "error": "mean {} bound on the select sets (minimised)",
     "balanced": "mean of the classes' {} bounds on the select sets (minimised)",

@@ -1,9 +1,10 @@
-"""Command line: run, plan, status, list, new, verify, predict, watch, export, evaluate, serve, report.
+"""Command line: run, plan, status, list, new, verify, predict, watch, compare, export, evaluate, serve, report.
 
 Results go to standard output, messages to standard error. Exit codes: 0 done; 1 verification found
 differences or could not compute something, or a run could not finish; 2 bad input; 3 finished with failed
 evaluations; 4 the run folder is damaged or belongs to something else; 5 proven not to hold: a condition
-(--accept) or a watched stream; 129, 130, 138 and 143 interrupted by SIGHUP, Ctrl-C, SIGUSR1 and SIGTERM.
+(--accept), a watched stream, a comparison; 6 not yet proven; 129, 130, 138 and 143 interrupted by SIGHUP,
+Ctrl-C, SIGUSR1 and SIGTERM.
 """
 
 import sys
@@ -43,6 +44,10 @@ COMMANDS = {  # by name: the module that has it (and its function if it is calle
     "watch": (
         "watch",
         "Compare live rows, once their labels are known, with what a finished run has certified.",
+    ),
+    "compare": (
+        "compare",
+        "Prove on judged rows that a run errs less often than another one, or not more often by a margin.",
     ),
     "export": (
         "export",
@@ -90,6 +95,7 @@ is proven about its error on new rows. Everything is kept in a run folder.
     ckcv predict patients_run new.csv
     ckcv watch patients_run labels.csv
     ckcv verify patients_run
+    ckcv compare patients_run patients_run_2 --rows judged.csv
     ckcv report patients_run
     ckcv serve patients_run
     ckcv evaluate patients.csv --target outcome --learner forest --resampling kfold:10
@@ -98,8 +104,8 @@ Run any command with --help to see its options.
 
 Exit codes: 0 done; 1 verification found differences or could not compute something, or a run could not
 finish; 2 bad input; 3 finished with failed evaluations; 4 the run folder is damaged or belongs to something
-else; 5 a condition (--accept) is not met, or a watched stream is worse than certified; 129, 130, 138, 143
-interrupted.
+else; 5 proven not to hold: a condition (--accept), a watched stream, a comparison; 6 not yet proven; 129,
+130, 138, 143 interrupted.
 """,
 )
 

@@ -13,6 +13,7 @@ from ckcv_ray.core.arrays import Index
 
 HELD_OUT, MEMBERS, ORDER, PAIRS, PART = (0, 0, 2), (0, 0, 3), (0, 0, 5), (0, 0, 6), (0, 0, 7)
 PERMUTATIONS, BEST_OF_ROWS = (0, 0, 8), (0, 0, 9)
+JUDGED = (0, 0, 12)  # order of judged rows on which runs are compared
 SPLITS = (0, 1)
 
 
@@ -38,8 +39,12 @@ class Draws(NamedTuple):
 
 def hold_out(n: int, share: float, seed: int) -> Index:
     """Draw the floor(share * n) rows to hold out, ascending; nothing uses them before the very end."""
-    order = Draws(seed, HELD_OUT).make_generator().permutation(n)
-    return np.sort(order[: int(share * n)])
+    return np.sort(order_held_out(n, share, seed))
+
+
+def order_held_out(n: int, share: float, seed: int) -> Index:
+    """Draw the rows that ``hold_out`` draws, in the order drawn: any order is as likely as another."""
+    return Draws(seed, HELD_OUT).make_generator().permutation(n)[: int(share * n)]
 
 
 def seed_members(seed: int) -> np.random.Generator:

@@ -96,9 +96,13 @@ class GroupShares:
     def totals(self, y: Classes, predicted: Classes, n_classes: int) -> NDArray[np.int64]:
         """Count wrong rows by class, and add up the groups' shares; see ``Measure``."""
         counts = ZERO_ONE.totals(y, predicted, n_classes)
-        wrong = np.add.reduceat((predicted != y)[..., self.order], self.starts, axis=-1, dtype=np.int64)
-        shares = -(-wrong * ONE // self.rows)  # rounded up
+        shares = self.share_losses(y, predicted)
         return np.concatenate([counts, shares.sum(axis=-1, keepdims=True)], axis=-1)
+
+    def share_losses(self, y: Classes, predicted: Classes) -> NDArray[np.int64]:
+        """Return the loss of each group in the order of their numbers, (..., groups); see ``Measure``."""
+        wrong = np.add.reduceat((predicted != y)[..., self.order], self.starts, axis=-1, dtype=np.int64)
+        return np.asarray(-(-wrong * ONE // self.rows))  # rounded up
 
     @cached_property
     def order(self) -> NDArray[np.intp]:

@@ -20,6 +20,7 @@ locked.
     manifest.json           SHA-256 of every file above, written last
     stream.jsonl            of ``ckcv watch``: live rows with labels (``stream``), listed there as growing
     signatures.json         who signed which manifest, and when (``signatures``), not in the manifest
+    uses.json               which judged rows it was compared on (``uses``), not in the manifest
     report.html             can be regenerated at any time, not in the manifest
 """
 
@@ -49,6 +50,7 @@ from ckcv_ray.storage.locks import LOCK, unwritable
 from ckcv_ray.storage.pages import REPORT
 from ckcv_ray.storage.signatures import SIGNATURES
 from ckcv_ray.storage.stream import STREAM
+from ckcv_ray.storage.uses import USES
 from ckcv_ray.study import CERTIFIED, SCORED, Candidate, Occam, Problem, Study
 from ckcv_ray.study.canonical import divide, identify_data
 from ckcv_ray.study.problem import OUTER
@@ -66,7 +68,7 @@ FOLDERS = (log.LOG, models.ENSEMBLE)
 OPTIONAL_ROLES = ("group", "weight")  # of columns of the table
 INNER, INNER_NAME = "nested", re.compile(r"outer-([0-9]{3,9})")
 TEMPORARY = re.compile(
-    r"\.((study|execution|certificate|manifest|scores|signatures)\.json|"
+    r"\.((study|execution|certificate|manifest|scores|signatures|uses)\.json|"
     r"(data|unlabelled|candidates|models|nested|refit|full|splits|scores|settings|predictions|part-\d+)\.parquet|"
     r"model-\d+\.pkl|report\.html|stream\.jsonl)-\w+\.tmp"
 )
@@ -556,11 +558,11 @@ class RunFolder:
         return [name for name, digest in manifest.items() if name not in names or self._differs(name, digest)]
 
     def names(self) -> list[str]:
-        """Return every file of the run except the manifest and what comes later: report, signatures, stream.
+        """Return every file of the run except the manifest and what comes later: report, signatures and others.
 
         What a run could not have written, such as a pipe, is left out.
         """
-        later = (REPORT, SIGNATURES, STREAM)
+        later = (REPORT, SIGNATURES, STREAM, USES)
         excluded, begun = {MANIFEST, LOCK, *later}, tuple(f".{name}-" for name in later)
         return [name for name in self.files.tree() if name not in excluded and not name.startswith(begun)]
 

@@ -57,7 +57,7 @@ def count_repeats(task: Task) -> int:
 
 def count_known(X: Rows, task: Task) -> int:
     """Count the rows of X [rows, d] that are among the learning rows."""
-    return int(_are_known(X, task).sum())
+    return int(find_known(X, task).sum())
 
 
 def count_repeated(X: Rows, task: Task) -> int:
@@ -72,7 +72,7 @@ def count_repeated(X: Rows, task: Task) -> int:
 def count_new(X: Rows, task: Task) -> int:
     """Count the different rows of X [rows, d] that are not among the learning rows."""
     columns = _select_compared(task)
-    return len(_number_rows(X[~_are_known(X, task)][:, columns])[1]) if columns.any() else len(X)
+    return len(_number_rows(X[~find_known(X, task)][:, columns])[1]) if columns.any() else len(X)
 
 
 def numbers_rows(x: NDArray[np.float64], column: Column) -> bool:
@@ -96,8 +96,8 @@ def _select_compared(task: Task) -> NDArray[np.bool_]:
     return np.array([not numbers for numbers in numbering], dtype=bool)
 
 
-def _are_known(X: Rows, task: Task) -> NDArray[np.bool_]:
-    """Return which rows of X are among the learning rows."""
+def find_known(X: Rows, task: Task) -> NDArray[np.bool_]:
+    """Return which rows of X [rows, d] are among the learning rows, (rows,)."""
     columns = _select_compared(task)
     if not columns.any():
         return np.zeros(len(X), dtype=bool)

@@ -166,7 +166,8 @@ def claimed_bounds() -> dict[tuple[int, ...], tuple[float, float]]:
         predicted = np.concatenate([np.arange(n) < wrong for n, wrong in (KINDS[i] for i in drawn)])
         measure = GroupShares(np.repeat(np.arange(M), sizes))
         y = np.zeros(len(predicted), dtype=np.int32)
-        claim = claim_group_loss(Rule("vote"), measure, predicted.astype(np.int32), y, 0.05)
+        order = np.arange(M)
+        claim = claim_group_loss(Rule("vote"), measure, predicted.astype(np.int32), y, 0.05, order)
         bounds[drawn] = claim["bound"], clopper_pearson(int(predicted.sum()), len(y), 0.05)
     return bounds
 
@@ -189,7 +190,9 @@ def test_the_claim_holds_for_any_law_of_groups_and_that_of_rows_does_not() -> No
 def test_groups_without_a_loss_leave_doubt_and_groups_that_lose_all_leave_nothing_to_claim() -> None:
     y = np.zeros(6, dtype=np.int32)
     measure = GroupShares(np.array([0, 0, 1, 1, 2, 2]))
-    right, wrong = (claim_group_loss(Rule("vote"), measure, p, y, 0.05)["bound"] for p in (y, 1 - y))
+    right, wrong = (
+        claim_group_loss(Rule("vote"), measure, p, y, 0.05, np.arange(3))["bound"] for p in (y, 1 - y)
+    )
     assert 0.5 < right < 1
     assert wrong == 1
 

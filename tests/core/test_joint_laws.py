@@ -7,7 +7,7 @@ every order of the splits the same probability; for them it is enough to average
 """
 
 from collections.abc import Callable, Sequence
-from functools import reduce
+from functools import cache, reduce
 from itertools import permutations, product
 from typing import NamedTuple
 
@@ -17,6 +17,7 @@ from scipy.optimize import linprog
 from scipy.sparse import csr_array, eye_array, kron, vstack
 from scipy.stats import binom
 
+from ckcv_ray.core.bounds.betting import bound_mean_by_betting
 from ckcv_ray.core.bounds.binomial import best_prefix, catoni, clopper_pearson, report_bound, safe, safe_table
 from ckcv_ray.core.bounds.losses import ONE, best_loss_prefix, concave_table, mean_loss_bound
 
@@ -178,6 +179,40 @@ def test_catonis_bound_on_losses_under_any_law() -> None:
         return float(np.mean([p for p, _ in splits])) > catoni(rate, m, DELTA)
 
     assert worst(fails, totals(m, risks(table, others=3)[::2])) <= DELTA
+
+
+# Losses one by one, on which the bound by betting depends
+
+SEQUENCES = [*product(GRID, repeat=3)]
+
+
+def sequences(p: np.ndarray) -> list[Law]:
+    """Laws of three losses of 0, 1/2 or 1 in order, with no halves or as many as possible."""
+    laws = []
+    for risk, share in product(p, (0.0, 1.0)):
+        half = 2 * share * min(risk, 1 - risk)
+        one = np.maximum([1 - risk - half / 2, half, risk - half / 2], 0)
+        laws.append(Law(float(one @ GRID), reduce(np.kron, [one] * 3)))
+    return laws
+
+
+@cache
+def bet(first: int, second: int) -> float:
+    """The bound by betting from two sequences, by their positions."""
+    return bound_mean_by_betting([SEQUENCES[first], SEQUENCES[second]], 0.3)
+
+
+def test_betting_on_two_splits_under_any_law() -> None:
+    """At delta = 0.3, as no bound from three losses is below 1 at 0.05; the program does find failures."""
+
+    def fails(splits: Sequence[Pair]) -> bool:
+        first, second = sorted(x for _, x in splits)
+        return float(np.mean([p for p, _ in splits])) > bet(first, second)
+
+    edges = [bet(0, x) for x in range(27)]
+    p = np.unique(np.round([edge for edge in edges if edge < 1], 6))[:2] + 1e-5
+    largest = worst(fails, sequences(np.union1d(p, [0.5, 1.0])))
+    assert 0.05 < largest <= 0.3
 
 
 # Many splits: simulated laws that give every order the same probability

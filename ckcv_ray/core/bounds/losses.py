@@ -12,6 +12,11 @@ by the same argument (Hoeffding, Annals of Mathematical Statistics 27, 1956): th
 concave by its least concave majorant and interpolated between counts, may be averaged over splits as well.
 
 Which of the two is used depends on m and delta alone: the smaller one at a mean loss of 0.1.
+
+Of one set of losses that are known one by one, as those of rows or groups held out, a third bound holds:
+betting (``betting``), which is closer where losses vary less than wrong and right do, as shares do. It is
+used where m and delta say that it is closer: if it is the smaller one for losses that alternate between 0.2
+and 0, whose mean is the same.
 """
 
 from collections.abc import Sequence
@@ -21,6 +26,7 @@ from math import fsum
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ckcv_ray.core.bounds.betting import bound_by_betting
 from ckcv_ray.core.bounds.binomial import (
     MOST_CHECKED,
     TYPICAL_RATE,
@@ -33,6 +39,7 @@ from ckcv_ray.core.bounds.binomial import (
 )
 
 ONE = 1 << 32  # a loss of 1
+TYPICAL_SHARES = (2 * TYPICAL_RATE, 0.0)  # losses that decide whether betting is closer
 
 
 @lru_cache(maxsize=1024)
@@ -42,6 +49,30 @@ def loss_method(m: int, delta: float) -> str:
         return "catoni"
     safe = float(np.interp(TYPICAL_RATE * m, np.arange(m + 1), concave_table(m, delta)))
     return "safe" if safe <= catoni(TYPICAL_RATE, m, delta) else "catoni"
+
+
+@lru_cache(maxsize=1024)
+def choose_loss_method(m: int, delta: float) -> str:
+    """Return the bound for one set of m losses that are known one by one: "betting", or ``loss_method``."""
+    betting = bound_by_betting(np.resize(TYPICAL_SHARES, m), delta)
+    return (
+        "betting"
+        if betting < mean_loss_bound([round(TYPICAL_RATE * m * ONE)], m, delta)
+        else loss_method(m, delta)
+    )
+
+
+def bound_losses(losses: NDArray[np.integer], delta: float) -> float:
+    """Return the bound on the expected loss from one set of losses, at most 1.
+
+    Args:
+        losses: each in 0 .. ``ONE``, (m,), in an order drawn independently of everything else.
+        delta: probability that the bound fails.
+    """
+    m = len(losses)
+    if choose_loss_method(m, delta) == "betting":
+        return bound_by_betting(losses / ONE, delta)
+    return mean_loss_bound([int(losses.sum())], m, delta)
 
 
 @lru_cache(maxsize=256)

@@ -1,0 +1,130 @@
+"""Which of two classifiers errs less, proven from units that both classify and neither has learned from.
+
+Each unit, a row or a group, has a difference d in [-1, 1]: the loss of the first classifier minus that of the
+second. Units are independent, so the differences are, with mean D: how much more often the first one errs. A
+row has d = 1 if the first alone is wrong, -1 if the second alone is, else 0; a group the mean of its rows.
+
+Two statements, each proven at the level delta / 2, so that both together fail with probability at most delta.
+Without a margin: D < 0 ("better"), and D > 0 ("worse"). With a margin: D <= margin ("not worse"), and
+D > margin ("worse").
+
+Sign test, for rows without a margin: of the b + c rows on which exactly one is wrong, b only the second and c
+only the first, b is Bin(b + c, theta) given b + c, with theta > 1/2 exactly if D < 0. So "better" is proven
+if P(Bin(b + c, 1/2) >= b) <= delta / 2: exact, and no size is proven.
+
+Bounds on D, for all else. By betting: (1 + d) / 2 is a loss in [0, 1] of mean (1 + D) / 2 (``betting``). By
+Clopper-Pearson, for rows: D = P(first alone wrong) - P(second alone wrong), at most an upper bound on the one
+minus a lower bound on the other, each at half the level: the two counts are not independent, and need not be.
+Which of the two is used for n rows is fixed by n and the level: the smaller one if one row in 25 is of each
+kind (``choose_difference_bound``). Groups have the bound by betting.
+"""
+
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+import scipy
+from numpy.typing import NDArray
+
+from ckcv_ray.core.bounds.betting import bound_by_betting
+from ckcv_ray.core.bounds.binomial import clopper_pearson
+
+TYPICAL_DIFFERENCES = (*[0.0] * 12, 1.0, *[0.0] * 11, -1.0)
+SIGN, COUNTS, BETTING = "sign", "clopper_pearson", "betting"
+MOST_EXPECTED = 100_000  # units that a proof may be expected to take; more are not searched
+Differences = NDArray[np.float64]
+
+
+class Judgement(NamedTuple):
+    """What is proven of two classifiers.
+
+    Attributes:
+        better: whether the first is proven better, or with a margin not worse by more than it.
+        worse: whether it is proven worse, or with a margin worse by more than it.
+        method: "sign", "clopper_pearson" or "betting".
+        low, high: bounds on D, each at the level delta / 2; None by the sign test.
+    """
+
+    better: bool
+    worse: bool
+    method: str
+    low: float | None = None
+    high: float | None = None
+
+
+def judge_differences(
+    differences: Differences, delta: float, margin: float | None, grouped: bool = False
+) -> Judgement:
+    """Return what is proven of two classifiers.
+
+    Args:
+        differences: of each unit, in [-1, 1], in an order drawn independently of everything else, (units,).
+        delta: probability that any of the two statements is proven and false.
+        margin: by how much more often the first may err; None for none.
+        grouped: whether units are groups.
+    """
+    if margin is None and not grouped:
+        better, worse = (bool(compute_sign_p(sign * differences) <= delta / 2) for sign in (1, -1))
+        return Judgement(better, worse, SIGN)
+    method = BETTING if grouped else choose_difference_bound(len(differences), delta / 2)
+    high = bound_difference(differences, delta / 2, method)
+    low = -bound_difference(-differences, delta / 2, method)
+    if margin is None:
+        return Judgement(high < 0, low > 0, method, low, high)
+    return Judgement(high <= margin, low > margin, method, low, high)
+
+
+def compute_sign_p(differences: Differences) -> float:
+    """Return P(Bin(b + c, 1/2) >= b): b of the differences are below 0 and c above; 1 if none is below."""
+    below, above = int(np.sum(differences < 0)), int(np.sum(differences > 0))
+    return float(scipy.special.betainc(below, above + 1.0, 0.5)) if below else 1.0
+
+
+def bound_difference(differences: Differences, level: float, method: str) -> float:
+    """Return the upper bound on D, by "clopper_pearson" or "betting", at most 1.
+
+    Args:
+        differences: see ``judge_differences``; 1, 0 or -1 for "clopper_pearson".
+        level: probability that the bound fails.
+    """
+    if method == BETTING:
+        return 2 * bound_by_betting((1 + differences) / 2, level) - 1
+    n, below, above = len(differences), np.sum(differences < 0), np.sum(differences > 0)
+    least = 1 - clopper_pearson(int(n - below), n, level / 2)  # a lower bound on what only the second errs
+    return float(clopper_pearson(int(above), n, level / 2) - least)
+
+
+@lru_cache(maxsize=1024)
+def choose_difference_bound(n: int, level: float) -> str:
+    """Return the bound on D for n rows: "clopper_pearson" or "betting"."""
+    typical = np.resize(TYPICAL_DIFFERENCES, n)
+    bounds = {method: bound_difference(typical, level, method) for method in (COUNTS, BETTING)}
+    return min(bounds, key=lambda method: bounds[method])
+
+
+def expect_units(
+    differences: Differences, delta: float, margin: float | None, grouped: bool = False
+) -> int | None:
+    """Return about how many units would prove "better", if more came like these; None if no number would.
+
+    Args:
+        differences, delta, margin, grouped: see ``judge_differences``.
+
+    Returns:
+        The least number found, more than there are and at most ``MOST_EXPECTED``.
+    """
+
+    def suffices(n: int) -> bool:
+        return judge_differences(np.resize(differences, n), delta, margin, grouped).better
+
+    low = high = len(differences)
+    if float(np.mean(differences)) >= (margin or 0.0):
+        return None
+    while not suffices(high):
+        low, high = high, 2 * high
+        if high > MOST_EXPECTED:
+            return None
+    while high - low > max(1, low // 50):
+        middle = (low + high) // 2
+        low, high = (low, middle) if suffices(middle) else (middle, high)
+    return high

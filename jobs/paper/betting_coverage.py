@@ -1,0 +1,145 @@
+"""Coverage of the bound by betting, and of comparisons: how often each is false, and how close it is.
+
+Losses of groups are drawn from laws whose mean is known, some of them made to break a bound; the bound by
+betting is compared with the one that the total of the losses decides. Pairs of classifiers are drawn with
+known differences: a proof of "better" where both err equally often is false, one of "not worse" where the
+difference is above the margin too; where the first one errs less often, a proof is what is hoped for. No
+cell may fail significantly more often than it may: a one-sided exact binomial test at level 0.01 divided by
+the number of cells.
+
+    python jobs/paper/betting_coverage.py --runs 2000
+"""
+
+import sys
+from pathlib import Path
+
+if __name__ == "__main__":  # import from the repository, not from this folder
+    sys.path[0] = str(Path(__file__).resolve().parents[2])
+
+import json
+from collections.abc import Callable
+from typing import Annotated, NamedTuple
+
+import numpy as np
+import typer
+from scipy.stats import binomtest
+
+from ckcv_ray.core.arrays import Values
+from ckcv_ray.core.bounds.losses import ONE, bound_losses, mean_loss_bound
+from ckcv_ray.core.bounds.paired import judge_differences
+
+LEVEL, DELTA = 0.01, 0.05
+MARGIN = 0.03
+SIZES = (20, 66, 400)
+Draw = Callable[[np.random.Generator, int], Values]
+
+
+class Law(NamedTuple):
+    """A law of losses, or of differences: what draws a number of them, and their mean."""
+
+    draw: Draw
+    mean: float
+
+
+class Cell(NamedTuple):
+    """How often something was proven and false, of how many runs, and how often it may be.
+
+    Attributes:
+        name: what was proven, of which law and how many units.
+        false, runs: false proofs, and all.
+        allowed: probability of a false proof at most; 1 where none is false.
+        figures: what else is measured.
+    """
+
+    name: str
+    false: int
+    runs: int
+    allowed: float
+    figures: dict[str, float]
+
+    def fails(self, level: float) -> bool:
+        """Return whether it is false significantly more often than allowed."""
+        if self.allowed == 1.0:
+            return False
+        return bool(binomtest(self.false, self.runs, self.allowed, "greater").pvalue < level)
+
+
+def make_shares(mean: float, deviation: float) -> Law:
+    """Return a beta law of shares."""
+    k = mean * (1 - mean) / deviation**2 - 1
+    return Law(lambda rng, m: rng.beta(mean * k, (1 - mean) * k, m), mean)
+
+
+def make_differences(second: float, first: float) -> Law:
+    """Return the law of a row on which the second alone is wrong, or the first alone, with a probability."""
+    chances = [first, second, 1 - first - second]
+    return Law(lambda rng, m: rng.choice([1.0, -1.0, 0.0], m, p=chances), first - second)
+
+
+LOSSES = {
+    "shares .12, deviation .12": make_shares(0.12, 0.12),
+    "shares .12, deviation .20": make_shares(0.12, 0.2),
+    "rare whole losses": Law(lambda rng, m: (rng.random(m) < 0.02).astype(float), 0.02),
+    "one of 16 loses all": Law(
+        lambda rng, m: np.where(rng.random(m) < 1 / 16, 1.0, 0.01), 1 / 16 + 0.01 * 15 / 16
+    ),
+    "both ends": Law(lambda rng, m: rng.beta(0.05, 0.2, m), 0.2),
+}
+DIFFERENCES = {
+    "equal": make_differences(0.03, 0.03),
+    "equal, 20 % differ": make_differences(0.1, 0.1),
+    "worse by the margin": make_differences(0.02, 0.05 + 1e-9),
+    "6 % against 2 %": make_differences(0.06, 0.02),
+}
+
+
+def measure_losses(name: str, m: int, runs: int) -> Cell:
+    """Return how often the bound is below the mean of a law, and how large it is, and that from totals."""
+    law, rng = LOSSES[name], np.random.default_rng([m, list(LOSSES).index(name)])
+    drawn = [np.ceil(law.draw(rng, m) * ONE).astype(np.int64) for _ in range(runs)]
+    bounds = [bound_losses(losses, DELTA) for losses in drawn]
+    totals = [mean_loss_bound([int(losses.sum())], m, DELTA) for losses in drawn]
+    figures = {"mean bound": float(np.mean(bounds)), "from totals": float(np.mean(totals))}
+    return Cell(f"losses: {name}, m = {m}", sum(b < law.mean for b in bounds), runs, DELTA, figures)
+
+
+def measure_differences(name: str, n: int, margin: float | None, runs: int) -> Cell:
+    """Return how often the first one is proven better, or not worse, and how often that is false."""
+    law, rng = DIFFERENCES[name], np.random.default_rng([n, list(DIFFERENCES).index(name)])
+    better = sum(judge_differences(law.draw(rng, n), DELTA, margin).better for _ in range(runs))
+    is_false = law.mean >= 0 if margin is None else law.mean > margin
+    what = "better" if margin is None else f"not worse by {margin:g}"
+    figures = {"proven": better / runs}
+    return Cell(f"{what}: {name}, n = {n}", better * is_false, runs, DELTA / 2 if is_false else 1.0, figures)
+
+
+def measure(runs: int) -> list[Cell]:
+    """Return every cell."""
+    cells = [measure_losses(name, m, runs) for name in LOSSES for m in SIZES]
+    sizes = (100, 200, 400)
+    return cells + [
+        measure_differences(d, n, a, runs) for d in DIFFERENCES for n in sizes for a in (None, MARGIN)
+    ]
+
+
+def main(
+    runs: Annotated[int, typer.Option(min=1, help="Draws of each law.")] = 2000,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Measure every law; end with code 1 if one is false significantly more often than it may be."""
+    cells = measure(runs)
+    failing = [cell.name for cell in cells if cell.fails(LEVEL / len(cells))]
+    if as_json:
+        print(json.dumps({"cells": [cell._asdict() for cell in cells], "failing": failing}))
+    else:
+        for cell in cells:
+            figures = ", ".join(f"{name} {100 * value:.2f} %" for name, value in cell.figures.items())
+            limit = f"false {cell.false} of {cell.runs} (at most {100 * cell.allowed:g} %)"
+            print(f"{cell.name:48} {limit if cell.allowed < 1 else '':32} {figures}")
+        print(f"{len(cells)} cells, {len(failing)} false more often than they may be")
+    if failing:
+        raise typer.Exit(1)
+
+
+if __name__ == "__main__":
+    typer.run(main)

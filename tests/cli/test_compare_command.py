@@ -1,0 +1,124 @@
+"""The command compare: exit codes for a gate, what it prints, and what it refuses."""
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from command import Command, shell
+from pyarrow import csv
+
+RUN = (
+    "--target",
+    "outcome",
+    "--certify",
+    "holdout",
+    "--C",
+    "1",
+    "--gamma",
+    "0.1",
+    "--k",
+    "3",
+    "--n-splits",
+    "3",
+)
+
+
+def write_rows(file: Path, n: int, seed: int) -> Path:
+    rng = np.random.default_rng(seed)
+    age, noise = rng.normal(size=(2, n)).round(4)
+    ill = age + 0.3 * rng.normal(size=n) > 0
+    nurse = np.where(rng.random(n) < 0.1, ~ill, ill)
+    names = {name: np.where(x, "ill", "well") for name, x in (("outcome", ill), ("nurse", nurse))}
+    csv.write_csv(pa.table({"age": age, "noise": noise, "patient": np.arange(n) // 2, **names}), file)
+    return file
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two runs, of which one knows the age, and judged rows."""
+    folder = tmp_path_factory.mktemp("gate")
+    table = write_rows(folder / "learn.csv", 90, 0)
+    write_rows(folder / "judged.csv", 150, 1)
+    for name, feature in (("new", "age"), ("old", "noise")):
+        made = shell(
+            '"$@"', "run", table, *RUN, "--features", feature, "--out", folder / name, "--backend", "serial"
+        )
+        assert made.returncode == 0, made.stderr
+    return folder
+
+
+def compare(ckcv: Command, place: Path, *words: object, rows: str = "judged.csv") -> tuple[int, str, str]:
+    runs = [place / word if word in ("new", "old") else word for word in words]
+    return ckcv("compare", *runs, "--rows", place / rows, "--ledger", place / f"{len(words)}.json")
+
+
+def test_a_proof_ends_with_0_and_its_opposite_with_5(ckcv: Command, place: Path) -> None:
+    code, shown, _ = compare(ckcv, place, "new", "old")
+    assert code == 0
+    assert "proven better: a new row is misclassified less often by" in shown
+    assert re.search(r"^use 1 of these rows \(SHA-256 [0-9a-f]{12}\)", shown, re.M)
+    code, shown, _ = compare(ckcv, place, "old", "new")
+    assert code == 5
+    assert "proven worse" in shown
+
+
+def test_what_is_not_yet_proven_ends_with_6(ckcv: Command, place: Path) -> None:
+    code, shown, _ = compare(ckcv, place, "new", "--predictions", "nurse", "--no-worse", 0.005)
+    assert code == 6
+    assert "not yet proven: that a new row is misclassified at most 0.5 percentage points more often" in shown
+
+
+def test_the_result_is_one_json_object(ckcv: Command, place: Path) -> None:
+    code, shown, _ = compare(ckcv, place, "new", "old", "--group", "patient", "--json", "--uses", 2)
+    content = json.loads(shown)
+    assert (code, content["answer"], content["groups"]) == (0, "better", 75)
+    assert content["use"]["shares"] == 2
+
+
+def test_a_real_process_ends_with_the_code(place: Path) -> None:
+    """In a gate, a shell looks at the code; and folders that hold uses are as good as before."""
+    line = '"$@" || code=$?; exit ${code:-0}'
+    words = ("--rows", place / "judged.csv")
+    assert shell(line, "compare", place / "new", place / "old", *words).returncode == 0
+    assert shell(line, "compare", place / "old", place / "new", *words).returncode == 5
+    assert shell(line, "verify", place / "new").returncode == 0
+
+
+def test_mistakes_end_with_2_and_name_the_option(ckcv: Command, place: Path, tmp_path: Path) -> None:
+    code, shown, said = compare(ckcv, place, "new", "old", "--no-worse", 0)
+    assert (code, shown) == (2, "")
+    assert "--no-worse 0.0 is not between 0 and 1" in said
+    code, _, said = compare(ckcv, place, "new")
+    assert code == 2
+    assert "either the folder of another run, or --predictions COLUMN" in said
+    code, _, said = ckcv("compare", place / "new", place / "old", "--rows", tmp_path / "none.csv")
+    assert code == 2
+    assert "none.csv" in said
+    code, _, said = ckcv("compare", place / "new", place / "old")
+    assert code == 2
+    assert "--rows" in said
+
+
+def test_a_folder_without_a_run_ends_with_4(ckcv: Command, place: Path, tmp_path: Path) -> None:
+    code, _, said = ckcv("compare", tmp_path, place / "old", "--rows", place / "judged.csv")
+    assert code == 4
+    assert "holds no run" in said
+
+
+def test_uses_that_are_spent_end_with_2(ckcv: Command, place: Path, tmp_path: Path) -> None:
+    write_rows(place / "fresh.csv", 120, 2)
+    ledger = ("--ledger", tmp_path / "uses.json", "--rows", place / "fresh.csv", "--uses", 1)
+    assert ckcv("compare", place / "new", place / "old", *ledger)[0] == 0
+    assert ckcv("compare", place / "new", place / "old", *ledger)[0] == 0  # the same comparison
+    code, shown, said = ckcv("compare", place / "old", place / "new", *ledger)
+    assert (code, shown) == (2, "")
+    assert "--uses 1: 1 use of these rows counted" in said.replace("\n", " ")
+
+
+def test_rows_may_come_from_standard_input(place: Path) -> None:
+    line = f'cat {place / "judged.csv"} | "$@"'
+    done = shell(line, "compare", place / "new", place / "old", "--rows", "-", "--ledger", place / "l.json")
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,221 @@
+"""Bounds by betting on losses in [0, 1]: the wealth is fair, the bounds hold, exactly and in simulation."""
+
+from itertools import pairwise, product
+from math import log, prod
+
+import numpy as np
+import pytest
+from scipy.stats import beta, binom
+
+from ckcv_ray import InputError
+from ckcv_ray.core.bounds.betting import (
+    bound_by_betting,
+    bound_mean_by_betting,
+    choose_wagers,
+    compute_log_wealth,
+)
+from ckcv_ray.core.bounds.binomial import clopper_pearson
+from ckcv_ray.core.bounds.losses import ONE, bound_losses, choose_loss_method, mean_loss_bound
+
+LAWS = [  # values, and their probabilities
+    ((0.0, 1.0), (0.7, 0.3)),
+    ((0.0, 0.5, 1.0), (0.6, 0.3, 0.1)),
+    ((0.1, 0.2), (0.5, 0.5)),
+    ((0.0, 0.25, 1.0), (0.05, 0.9, 0.05)),
+]
+
+
+def draw_shares(rng: np.random.Generator, mean: float, deviation: float, size: tuple[int, ...]) -> np.ndarray:
+    k = mean * (1 - mean) / deviation**2 - 1
+    return rng.beta(mean * k, (1 - mean) * k, size)
+
+
+@pytest.mark.parametrize(("values", "weights"), LAWS)
+@pytest.mark.parametrize("m", [1, 2, 6])
+def test_the_wealth_at_the_mean_has_mean_1(
+    values: tuple[float, ...], weights: tuple[float, ...], m: int
+) -> None:
+    """A finite sum over all sequences of losses."""
+    mean = float(np.dot(values, weights))
+    drawn = list(product(range(len(values)), repeat=m))
+    losses = np.array(values)[np.array(drawn)]
+    chances = [prod(weights[i] for i in one) for one in drawn]
+    wealth = np.exp(compute_log_wealth(losses, choose_wagers(losses, 0.05), mean))
+    assert np.array(chances) @ wealth == pytest.approx(np.ones(m), abs=1e-12)  # after each unit
+
+
+@pytest.mark.parametrize(("values", "weights"), LAWS)
+@pytest.mark.parametrize("delta", [0.05, 0.3])
+def test_the_bound_fails_with_probability_delta_at_most(
+    values: tuple[float, ...], weights: tuple[float, ...], delta: float
+) -> None:
+    mean, failed = float(np.dot(values, weights)), 0.0
+    for drawn in product(range(len(values)), repeat=7):
+        if bound_by_betting([values[i] for i in drawn], delta) < mean:
+            failed += prod(weights[i] for i in drawn)
+    assert failed <= delta
+
+
+def test_a_wager_depends_on_earlier_losses_alone_and_is_in_0_to_1() -> None:
+    rng = np.random.default_rng(0)
+    losses = rng.uniform(size=(50, 12))
+    wagers = choose_wagers(losses, 0.05)
+    assert np.all((wagers > 0) & (wagers <= 1))
+    for t in range(12):
+        changed = losses.copy()
+        changed[:, t:] = rng.uniform(size=(50, 12 - t))
+        assert np.array_equal(choose_wagers(changed, 0.05)[:, : t + 1], wagers[:, : t + 1])
+
+
+def test_the_wealth_increases_and_is_convex_in_p() -> None:
+    losses = np.random.default_rng(1).uniform(size=(20, 9)) ** 3
+    p = np.linspace(0, 1, 101)
+    wealth = np.exp([compute_log_wealth(losses, choose_wagers(losses, 0.05), at) for at in p])
+    wealth = np.concatenate([wealth, wealth.max(axis=-1, keepdims=True)], axis=-1)
+    assert np.all(np.diff(wealth, axis=0) >= 0)
+    assert np.all(np.diff(wealth, n=2, axis=0) >= -1e-9 * wealth[1:-1])
+
+
+@pytest.mark.parametrize("m", [1, 4, 20, 300])
+def test_a_bound_is_from_the_mean_to_1_and_the_wealth_there_is_1_by_delta(m: int) -> None:
+    rng = np.random.default_rng(m)
+    for losses in [rng.beta(0.5, 3, m), rng.beta(8, 2, m), np.zeros(m), np.ones(m), np.full(m, 0.5)]:
+        bound = bound_by_betting(losses, 0.05)
+        assert losses.mean() <= bound <= 1
+        wagers = choose_wagers(losses, 0.05)
+        least, most = compute_log_wealth(losses, wagers, max(0, bound - 1e-9)).max(), log(1 / 0.05)
+        assert least <= most or bound == losses.mean()
+        assert bound == 1 or compute_log_wealth(losses, wagers, bound).max() >= most
+
+
+def test_a_smaller_delta_gives_a_larger_bound() -> None:
+    losses = np.random.default_rng(2).beta(1, 8, 60)
+    bounds = [bound_by_betting(losses, delta) for delta in (0.2, 0.05, 1e-3, 1e-9)]
+    assert all(a < b for a, b in pairwise(bounds))
+
+
+@pytest.mark.parametrize("x", [0, 6, 15])
+def test_whole_losses_gain_nothing(x: int) -> None:
+    """The bound of Clopper-Pearson is the best there is for them, up to the draw of Stevens' bound."""
+    losses = np.repeat([1.0, 0.0], [x, 60 - x])
+    orders = (np.random.default_rng(i).permutation(losses) for i in range(20))
+    assert np.mean([bound_by_betting(order, 0.05) for order in orders]) > clopper_pearson(x, 60, 0.05)
+
+
+# Several splits
+
+
+@pytest.mark.parametrize("m", [5, 30])
+def test_the_bound_of_one_split_is_not_above_that_by_the_wealth_in_the_end(m: int) -> None:
+    """For one split the largest wealth counts, for several only the last: it is closer, and often equal."""
+    for losses in draw_shares(np.random.default_rng(0), 0.12, 0.12, (5, 1, m)):
+        last = bound_mean_by_betting(losses, 0.05)
+        assert bound_by_betting(losses[0], 0.05) <= last + 1e-9
+        at_last = compute_log_wealth(losses, choose_wagers(losses, 0.05), np.array([last]))[0, -1]
+        assert last == 1 or at_last == pytest.approx(log(20), abs=1e-4)
+    assert bound_mean_by_betting(np.ones((3, m)), 0.05) == 1
+
+
+def test_the_bound_over_splits_is_the_maximum_and_never_below_what_is_feasible() -> None:
+    """Against p_i that are feasible: on a line from the losses' means, as far as the wealth allows."""
+    rng = np.random.default_rng(3)
+    for _ in range(5):
+        losses = draw_shares(rng, 0.15, 0.15, (4, 25))
+        bound, wagers = bound_mean_by_betting(losses, 0.05), choose_wagers(losses, 0.05)
+        best = 0.0
+        for _ in range(200):
+            direction, low, high = rng.dirichlet(np.full(4, 3.0)), 0.0, 8.0
+            for _ in range(50):
+                far = (low + high) / 2
+                p = np.minimum(1, losses.mean(axis=1) + far * direction)
+                rich = np.mean(np.exp(compute_log_wealth(losses, wagers, p)[:, -1])) > 20
+                low, high = (low, far) if rich else (far, high)
+            best = max(best, float(np.mean(np.minimum(1, losses.mean(axis=1) + low * direction))))
+        assert best <= bound <= best + 0.02
+
+
+@pytest.mark.parametrize("delta", [0.05, 0.2])
+def test_equal_splits_have_the_bound_of_one(delta: float) -> None:
+    losses = draw_shares(np.random.default_rng(4), 0.1, 0.1, (1, 40))
+    bound = bound_mean_by_betting(np.repeat(losses, 3, axis=0), delta)
+    assert bound == pytest.approx(bound_mean_by_betting(losses, delta), abs=1e-6)
+
+
+# Simulation
+
+
+@pytest.mark.parametrize(
+    "law", ["shares", "rare", "two points", "ends"], ids=lambda law: law.replace(" ", "_")
+)
+@pytest.mark.parametrize("m", [12, 66])
+def test_the_bound_holds_in_simulation_of_hostile_laws(law: str, m: int) -> None:
+    """More failures than this have probability 1e-6 at most."""
+    runs, rng = 1_500, np.random.default_rng(m)
+    losses, mean = {
+        "shares": (draw_shares(rng, 0.12, 0.12, (runs, m)), 0.12),
+        "rare": ((rng.uniform(size=(runs, m)) < 0.04).astype(float), 0.04),
+        "two points": (np.where(rng.uniform(size=(runs, m)) < 0.06, 0.9, 0.02), 0.06 * 0.9 + 0.94 * 0.02),
+        "ends": (rng.beta(0.05, 0.2, (runs, m)), float(beta(0.05, 0.2).mean())),
+    }[law]
+    failed = sum(bound_by_betting(one, 0.05) < mean for one in losses)
+    assert failed <= binom.ppf(1 - 1e-6, runs, 0.05)
+
+
+def test_dependent_splits_hold_in_simulation() -> None:
+    """Where the first split sees hardly any loss the others lose everything, and with the same units."""
+    runs, rng, failed = 150, np.random.default_rng(5), 0
+    for _ in range(runs):
+        first = draw_shares(rng, 0.1, 0.1, (30,))
+        hostile = first.mean() < 0.05
+        losses = np.stack([first, np.ones(30) if hostile else first, first])
+        failed += bound_mean_by_betting(losses, 0.05) < np.mean([0.1, 1.0 if hostile else 0.1, 0.1])
+    assert failed <= binom.ppf(1 - 1e-6, runs, 0.05)
+
+
+# Which bound is used
+
+
+@pytest.mark.parametrize("delta", [0.05, 0.0125])
+def test_the_method_is_fixed_by_m_and_delta_and_follows_what_is_closer(delta: float) -> None:
+    methods = [choose_loss_method(m, delta) for m in (5, 10, 66, 400)]
+    assert methods[0] != "betting"
+    assert methods[2:] == ["betting", "betting"]
+
+
+def test_losses_have_the_bound_that_the_method_names() -> None:
+    rng = np.random.default_rng(6)
+    for m in (6, 66):
+        losses = (draw_shares(rng, 0.12, 0.12, (m,)) * ONE).astype(np.int64)
+        expected = (
+            bound_by_betting(losses / ONE, 0.05)
+            if choose_loss_method(m, 0.05) == "betting"
+            else mean_loss_bound([int(losses.sum())], m, 0.05)
+        )
+        assert bound_losses(losses, 0.05) == expected
+
+
+def test_shares_of_66_groups_have_a_bound_that_is_a_sixth_lower() -> None:
+    """Shares of mean 0.12 and deviation 0.12, as the issue asks for."""
+    drawn = draw_shares(np.random.default_rng(7), 0.12, 0.12, (200, 66))
+    betting = np.mean([bound_by_betting(losses, 0.05) for losses in drawn])
+    before = np.mean([mean_loss_bound([int(losses.sum() * ONE)], 66, 0.05) for losses in drawn])
+    assert betting <= 5 / 6 * before
+
+
+@pytest.mark.parametrize(
+    ("losses", "said"),
+    [
+        ([], "at least 1 loss"),
+        ([[0.5]], "expected 1 dimensions"),
+        ([1.5], "outside"),
+        ([float("nan")], "outside"),
+    ],
+)
+def test_what_are_no_losses_is_refused(losses: list[float], said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        bound_by_betting(losses, 0.05)
+
+
+def test_a_delta_outside_0_to_1_is_refused() -> None:
+    with pytest.raises(InputError, match="delta"):
+        bound_mean_by_betting([[0.5]], 1.0)

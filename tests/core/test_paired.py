@@ -1,0 +1,143 @@
+"""Two classifiers on the same units: exact size of the sign test, bounds on the difference by finite sums."""
+
+from collections.abc import Iterator
+from itertools import product
+from math import comb, prod
+
+import numpy as np
+import pytest
+from scipy.stats import binomtest
+
+from ckcv_ray.core.bounds.paired import (
+    BETTING,
+    COUNTS,
+    MOST_EXPECTED,
+    SIGN,
+    bound_difference,
+    choose_difference_bound,
+    compute_sign_p,
+    expect_units,
+    judge_differences,
+)
+
+GRID = [(p, q) for p, q in product(np.linspace(0, 1, 11), repeat=2) if p + q <= 1 + 1e-12]
+
+
+def differ(below: int, above: int, n: int) -> np.ndarray:
+    """Differences of n rows: the second alone wrong, the first alone wrong, and the others."""
+    return np.repeat([-1.0, 1.0, 0.0], [below, above, n - below - above])
+
+
+def outcomes(n: int, p: float, q: float) -> Iterator[tuple[int, int, float]]:
+    """Counts of rows with -1 and with 1, which have the probabilities p and q, and their probability."""
+    for below in range(n + 1):
+        for above in range(n + 1 - below):
+            ways = comb(n, below) * comb(n - below, above)
+            rest = max(0.0, 1 - p - q)
+            yield below, above, ways * p**below * q**above * rest ** (n - below - above)
+
+
+@pytest.mark.parametrize("delta", [0.05, 0.3])
+def test_the_sign_test_is_false_with_probability_half_of_delta_at_most(delta: float) -> None:
+    n = 12
+    verdicts = {
+        (below, above): judge_differences(differ(below, above, n), delta, None)
+        for below in range(n + 1)
+        for above in range(n + 1 - below)
+    }
+    for p, q in GRID:
+        better = sum(chance for b, c, chance in outcomes(n, p, q) if verdicts[b, c].better)
+        worse = sum(chance for b, c, chance in outcomes(n, p, q) if verdicts[b, c].worse)
+        assert better <= delta / 2 + 1e-12 or p > q
+        assert worse <= delta / 2 + 1e-12 or p < q
+        assert better + worse <= delta + 1e-12 or p != q
+
+
+def test_the_sign_test_is_exact() -> None:
+    """Its size is that of the binomial test, and the largest that whole counts allow."""
+    for below, above in [(0, 0), (0, 5), (9, 2), (40, 21), (300, 250)]:
+        expected = binomtest(below, below + above, 0.5, "greater").pvalue if below + above else 1.0
+        assert compute_sign_p(differ(below, above, 600)) == pytest.approx(expected, rel=1e-10)
+    n, delta = 400, 0.05
+    chances = [comb(n, below) / 2**n for below in range(n + 1)]
+    proven = [judge_differences(differ(below, n - below, n), delta, None).better for below in range(n + 1)]
+    size = sum(chance for chance, is_better in zip(chances, proven, strict=True) if is_better)
+    assert 0.8 * delta / 2 < size <= delta / 2
+
+
+def test_the_sign_test_proves_no_size_and_swaps_with_the_sides() -> None:
+    verdict = judge_differences(differ(15, 2, 100), 0.05, None)
+    assert verdict == (True, False, SIGN, None, None)
+    assert judge_differences(-differ(15, 2, 100), 0.05, None) == (False, True, SIGN, None, None)
+    assert not any(judge_differences(differ(3, 3, 100), 0.05, None)[:2])
+
+
+@pytest.mark.parametrize("level", [0.05, 0.25])
+def test_the_bound_by_both_counts_fails_with_probability_level_at_most(level: float) -> None:
+    n = 10
+    bounds = {
+        (b, c): bound_difference(differ(b, c, n), level, COUNTS)
+        for b in range(n + 1)
+        for c in range(n + 1 - b)
+    }
+    for p, q in GRID:
+        failed = sum(chance for b, c, chance in outcomes(n, p, q) if bounds[b, c] < q - p - 1e-12)
+        assert failed <= level
+
+
+@pytest.mark.parametrize("values", [(-1.0, 0.0, 1.0), (-0.5, 0.25, 1.0)])
+def test_the_bound_by_betting_fails_with_probability_level_at_most(values: tuple[float, ...]) -> None:
+    """Over all sequences of differences of seven units, rows or groups."""
+    level, drawn = 0.25, list(product(range(3), repeat=7))
+    bounds = [bound_difference(np.array([values[i] for i in one]), level, BETTING) for one in drawn]
+    for weights in [(0.1, 0.8, 0.1), (0.3, 0.4, 0.3), (0.5, 0.0, 0.5), (0.05, 0.6, 0.35)]:
+        mean = float(np.dot(values, weights))
+        chances = (prod(weights[i] for i in one) for one in drawn)
+        failed = sum(c for c, bound in zip(chances, bounds, strict=True) if bound < mean - 1e-12)
+        assert failed <= level
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+@pytest.mark.parametrize("n", [40, 400])
+def test_the_interval_holds_the_mean_and_decides(n: int, grouped: bool) -> None:
+    differences = np.random.default_rng(n).permutation(differ(n // 10, n // 20, n))
+    verdict = judge_differences(differences, 0.05, 0.01, grouped)
+    assert verdict.low is not None
+    assert verdict.high is not None
+    assert -1 <= verdict.low <= differences.mean() <= verdict.high <= 1
+    assert verdict.method == (BETTING if grouped or n == 400 else COUNTS)
+    assert verdict.better == (verdict.high <= 0.01)
+    assert judge_differences(differences, 0.05, verdict.high, grouped).better
+    assert judge_differences(-differences, 0.05, 1e-9, grouped).high == -verdict.low
+    assert judge_differences(np.ones(n), 0.05, 0.01, grouped)[:2] == (False, True)
+
+
+def test_groups_without_a_margin_are_compared_with_0() -> None:
+    rng = np.random.default_rng(0)
+    better = judge_differences(rng.uniform(-0.6, 0.2, 60), 0.05, None, grouped=True)
+    worse = judge_differences(rng.uniform(-0.2, 0.6, 60), 0.05, None, grouped=True)
+    assert (better.better, better.worse, worse.better, worse.worse) == (True, False, False, True)
+
+
+def test_the_bound_is_fixed_by_the_number_of_rows_and_the_level() -> None:
+    methods = [choose_difference_bound(n, 0.025) for n in (1, 30, 50, 110, 1_000)]
+    assert methods == [COUNTS, COUNTS, COUNTS, BETTING, BETTING]
+
+
+@pytest.mark.parametrize("margin", [None, 0.05])
+def test_as_many_units_as_expected_prove_it(margin: float | None) -> None:
+    differences = np.random.default_rng(1).permutation(differ(7, 4, 100))
+    assert not judge_differences(differences, 0.05, margin).better
+    expected = expect_units(differences, 0.05, margin)
+    assert expected is not None
+    assert 100 < expected <= 1_000
+    assert judge_differences(np.resize(differences, expected), 0.05, margin).better
+
+
+def test_no_number_of_units_is_expected_to_prove_what_is_not_measured() -> None:
+    assert expect_units(differ(4, 4, 50), 0.05, None) is None
+    assert expect_units(differ(4, 7, 50), 0.05, 0.05) is None
+    assert expect_units(differ(0, 0, 50), 0.05, None) is None
+    nearly = differ(2_000, 1_990, 60_000)
+    assert len(nearly) < MOST_EXPECTED
+    assert expect_units(nearly, 0.05, None) is None  # it would take more than is searched

@@ -1,0 +1,43 @@
+"""The job that counts false proofs by betting and in comparisons: its laws, its figures, its exit code."""
+
+import json
+
+import numpy as np
+import pytest
+
+from jobs.paper import betting_coverage
+from jobs.paper.betting_coverage import DIFFERENCES, LOSSES, Cell, main, measure, measure_losses
+
+
+@pytest.mark.parametrize("name", [*LOSSES, *DIFFERENCES])
+def test_the_mean_of_a_law_is_the_mean_of_what_it_draws(name: str) -> None:
+    law = {**LOSSES, **DIFFERENCES}[name]
+    drawn = law.draw(np.random.default_rng(0), 200_000)
+    assert drawn.mean() == pytest.approx(law.mean, abs=4 * drawn.std() / 400)
+
+
+def test_a_cell_depends_on_its_law_and_size_alone() -> None:
+    first = measure_losses("both ends", 20, 30)
+    assert measure_losses("both ends", 20, 30) == first
+    assert first.figures["mean bound"] >= 0.2
+
+
+def test_every_cell_is_measured_and_none_is_false_too_often() -> None:
+    cells = measure(20)
+    assert len({cell.name for cell in cells}) == len(cells) == 15 + 24
+    assert not any(cell.fails(1e-6) for cell in cells)
+    assert Cell("", 20, 100, 0.05, {}).fails(0.01)
+    assert not Cell("", 100, 100, 1.0, {}).fails(0.01)
+
+
+def test_the_exit_code_says_whether_a_cell_fails(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cells = [Cell("losses", 0, 9, 0.05, {"mean bound": 0.2}), Cell("better", 0, 9, 1.0, {"proven": 0.5})]
+    monkeypatch.setattr(betting_coverage, "measure", lambda runs: cells)
+    main(runs=9, as_json=True)
+    assert json.loads(capsys.readouterr().out)["failing"] == []
+    monkeypatch.setattr(betting_coverage, "measure", lambda runs: [*cells, Cell("bad", 9, 9, 0.05, {})])
+    with pytest.raises(betting_coverage.typer.Exit):
+        main(runs=9)
+    assert "3 cells, 1 false more often" in capsys.readouterr().out

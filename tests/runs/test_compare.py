@@ -1,0 +1,385 @@
+"""Comparing on judged rows: what is measured and proven, what is a caution, what is refused, and each use."""
+
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from ckcv_ray import Execution, InputError, StoreError, Study, evaluate, load_run, run, verify
+from ckcv_ray.core.bounds.paired import BETTING, COUNTS, SIGN
+from ckcv_ray.runs.compare import compare
+from ckcv_ray.runs.comparison import BETTER, NOT_WORSE, OPEN, WORSE, Comparison, Question
+from ckcv_ray.storage.folder import RunFolder
+from ckcv_ray.storage.uses import MOST_USES, USES, read_uses
+
+SERIAL = Execution("serial")
+SMALL = Study.paper(C=(1.0, 10.0), gamma=(0.1, 1.0), k=(3,), n_splits=3)
+HELD = SMALL.replace(certify="holdout")
+
+
+def draw(n: int, seed: int) -> pa.Table:
+    """Rows of which a and b say the label, noise does not, and a physician is right in 85 % of them."""
+    rng = np.random.default_rng(seed)
+    a, b, noise = rng.normal(size=(3, n)).round(4)
+    ill = a + 0.7 * b + 0.3 * rng.normal(size=n) > 0
+    physician = np.where(rng.random(n) < 0.15, ~ill, ill)
+    names = {name: np.where(x, "ill", "well") for name, x in (("target", ill), ("physician", physician))}
+    return pa.table({"a": a, "b": b, "noise": noise, **names, "patient": np.arange(n) // 3})
+
+
+LEARNED, JUDGED = draw(120, 0), draw(240, 1)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Runs: of a and b, of noise, with draws of members, with groups, and others that do not suit."""
+    root, y = tmp_path_factory.mktemp("runs"), LEARNED["target"].to_numpy()
+    run(HELD, LEARNED.select(["a", "b"]), y, root / "new", SERIAL)
+    run(HELD, LEARNED.select(["noise"]), y, root / "old", SERIAL)
+    run(SMALL, LEARNED.select(["a", "b"]), y, root / "drawn", SERIAL)
+    run(HELD, LEARNED.select(["a", "b"]), y, root / "grouped", SERIAL, groups=np.arange(120) // 3)
+    run(HELD, LEARNED.select(["a", "b"]), np.where(y == "ill", "yes", "no"), root / "words", SERIAL)
+    options: dict[str, Any] = {"resampling": "kfold:3", "refit": "best"}
+    evaluate(LEARNED.select(["a", "b"]), y, root / "scored", SERIAL, learner="naive_bayes", **options)
+    evaluate(
+        LEARNED.select(["a"]), LEARNED["b"].to_numpy(), root / "numbers", SERIAL, learner="ridge", **options
+    )
+    renamed = LEARNED.select(["a", "noise"]).append_column("target", LEARNED["b"])
+    run(HELD, renamed, y, root / "other_target", SERIAL)
+    return root
+
+
+@pytest.fixture
+def runs(made: Path, tmp_path: Path) -> Path:
+    """Copies of the runs, which know of no use."""
+    return Path(shutil.copytree(made, tmp_path / "runs"))
+
+
+def wrong(folder: Path, rule: str = "auto") -> np.ndarray:
+    result = load_run(folder)
+    predicted = result.predict(JUDGED.select(result.task.features), by=rule)
+    return np.asarray(predicted != JUDGED["target"].to_numpy())
+
+
+def test_what_is_measured_is_counted_one_by_one(runs: Path) -> None:
+    found = compare(runs / "new", JUDGED, runs / "old")
+    first, second = wrong(runs / "new"), wrong(runs / "old")
+    assert found.errors == (first.mean(), second.mean())
+    assert found.counts == (np.sum(second & ~first), np.sum(first & ~second))
+    assert (found.answer, found.verdict.method, found.units) == (BETTER, SIGN, 240)
+    said = "\n".join(found.describe())
+    assert (
+        f"{runs / 'new'}: error {100 * first.mean():.2f} % ({first.sum()} of 240 rows wrong), by the model"
+        in said
+    )
+    assert "proven better: a new row is misclassified less often by" in said
+    assert "with probability at least 97.5 % over the judged rows (exact sign test)" in said
+
+
+def test_the_other_way_round_it_is_proven_worse(runs: Path) -> None:
+    found = compare(runs / "old", JUDGED, runs / "new")
+    assert found.answer == WORSE
+    assert found.expected is None
+    assert found.state().startswith("proven worse: a new row is misclassified more often by")
+
+
+def test_a_column_of_predictions_is_compared(runs: Path) -> None:
+    physician = (JUDGED["physician"].to_numpy() != JUDGED["target"].to_numpy()).mean()
+    found = compare(runs / "new", JUDGED, predictions="physician")
+    assert found.errors[1] == physician
+    assert found.reference.name == "column 'physician'"
+    assert found.counted.places == (str(runs / "new" / USES),)
+
+
+@pytest.mark.parametrize(("rows", "method"), [(60, COUNTS), (240, BETTING)])
+def test_with_a_margin_the_difference_is_bounded(runs: Path, rows: int, method: str) -> None:
+    judged = JUDGED.slice(0, rows)
+    found = compare(runs / "new", judged, runs / "old", question=Question(no_worse=0.01))
+    assert (found.answer, found.verdict.method) == (NOT_WORSE, method)
+    assert found.verdict.low <= found.errors[0] - found.errors[1] <= found.verdict.high <= 0.01
+    assert "misclassified at most 1 percentage point more often" in found.state()
+    worse = compare(runs / "old", judged, runs / "new", question=Question(no_worse=0.01))
+    assert worse.answer == WORSE
+    assert "misclassified more than 1 percentage point more often" in worse.state()
+    assert "the difference of the errors is between +" in worse.describe()[2]
+
+
+def test_groups_are_units(runs: Path) -> None:
+    found = compare(runs / "grouped", JUDGED, predictions="physician", question=Question(group="patient"))
+    assert (found.units, found.verdict.method) == (80, BETTING)
+    shares = found.run.wrong.reshape(80, 3).mean(axis=1)
+    assert found.errors[0] == pytest.approx(shares.mean())
+    assert "mean over 80 groups" in found.describe()[0]
+    assert "the rows of a new group are on average misclassified" in found.state()
+    assert found.to_json()["groups"] == 80
+
+
+def test_what_is_not_yet_proven_says_how_many_rows_it_would_take(runs: Path) -> None:
+    judged = JUDGED.slice(0, 60)
+    same = compare(runs / "new", judged, runs / "old").run.predicted
+    other = np.where(np.arange(60) % 15 == 0, np.where(same == "ill", "well", "ill"), same)  # four others
+    judged = judged.append_column("same", pa.array(same)).append_column("fewer", pa.array(other))
+    found = compare(runs / "new", judged, predictions="fewer")
+    assert (found.answer, sum(found.counts)) == (OPEN, 4)
+    assert found.expected is not None
+    assert f"about {found.expected:,} rows like these are expected to prove it" in found.state()
+    never = compare(runs / "new", judged, predictions="same")
+    assert never.expected is None
+    assert "as measured, no number of rows up to 100,000 is expected to prove it" in never.state()
+
+
+def test_members_are_drawn_by_the_seed_of_the_study_so_that_an_answer_repeats(runs: Path) -> None:
+    first, second = (compare(runs / "drawn", JUDGED, runs / "old") for _ in range(2))
+    assert np.array_equal(first.run.predicted, second.run.predicted)
+    assert "drawn independently for each row" in first.run.by
+    assert second.counted.repeated
+
+
+def test_a_model_of_a_scored_study_can_be_compared(runs: Path) -> None:
+    found = compare(runs / "scored", JUDGED, runs / "old")
+    assert found.run.by == "by the model fitted on all rows"
+    assert found.answer == BETTER
+
+
+def test_the_answer_is_valid_json(runs: Path) -> None:
+    content = json.loads(json.dumps(compare(runs / "new", JUDGED, runs / "old").to_json(), allow_nan=False))
+    assert content["answer"] == BETTER
+    assert content["delta_of_each_statement"] == 0.025
+    assert content["use"]["number"] == 1
+    assert (content["low"], content["high"], content["no_worse"]) == (None, None, None)
+
+
+# Cautions
+
+
+def test_rows_that_cannot_be_used_are_left_out_and_counted(runs: Path) -> None:
+    a, target = JUDGED["a"].to_pylist(), JUDGED["target"].to_pylist()
+    a[0], target[1], target[2] = None, None, ""
+    judged = JUDGED.set_column(0, "a", pa.array(a)).set_column(3, "target", pa.array(target))
+    found = compare(runs / "new", judged, runs / "old")
+    assert found.units == 237
+    assert "2 rows without a label left out" in found.cautions
+    assert any(line.startswith("1 row that cannot be classified left out: ") for line in found.cautions)
+
+
+def test_learning_rows_and_equal_rows_are_cautions(runs: Path) -> None:
+    judged = pa.concat_tables([JUDGED, LEARNED.slice(0, 40), JUDGED.slice(0, 5)])
+    said = "\n".join(compare(runs / "drawn", judged, predictions="physician").cautions)
+    assert "caution: 40 rows of 285 equal rows that a run has learned from" in said
+    assert "caution: 10 judged rows equal another one" in said
+
+
+def test_learning_rows_alone_are_refused(runs: Path) -> None:
+    with pytest.raises(InputError, match="every judged row equals one that a run has learned from"):
+        compare(runs / "drawn", LEARNED, predictions="physician")
+    assert not (runs / "drawn" / USES).exists()
+
+
+# Uses
+
+
+def test_each_use_is_counted_under_the_digest_of_the_rows(runs: Path) -> None:
+    numbers = [
+        compare(runs / "new", JUDGED, runs / "old").counted,
+        compare(runs / "new", JUDGED, predictions="physician").counted,
+        compare(runs / "new", JUDGED, runs / "old", question=Question(no_worse=0.01)).counted,
+        compare(runs / "new", JUDGED.slice(0, 200), runs / "old").counted,
+        compare(runs / "new", JUDGED, runs / "old").counted,
+    ]
+    assert [counted.number for counted in numbers] == [1, 2, 3, 1, 1]
+    assert [counted.repeated for counted in numbers] == [False] * 4 + [True]
+    assert "the 3 together up to 15.00 %" in " ".join(numbers[2].describe())
+    assert "the same comparison as before" in numbers[4].describe()[0]
+    assert len(read_uses(RunFolder(runs / "new").files)) == 4
+
+
+def test_another_order_another_column_and_another_run_leave_rows_the_same(runs: Path) -> None:
+    compare(runs / "new", JUDGED, runs / "old")
+    shuffled = JUDGED.take(np.random.default_rng(0).permutation(240))
+    assert compare(runs / "new", shuffled, predictions="physician").counted.number == 2
+    more = JUDGED.append_column("nurse", JUDGED["physician"])
+    assert compare(runs / "new", more, runs / "old", question=Question(no_worse=0.5)).counted.number == 3
+    assert compare(runs / "old", JUDGED, runs / "drawn").counted.number == 3  # of those that old knows
+
+
+def test_delta_is_shared_among_uses_and_refused_beyond(runs: Path) -> None:
+    shared = Question(uses=2)
+    first = compare(runs / "new", JUDGED, runs / "old", question=shared)
+    assert "with probability at least 98.75 %" in first.state()
+    assert first.counted.describe()[0].startswith("use 1 of 2 of these rows")
+    assert compare(runs / "new", JUDGED, runs / "scored", question=shared).counted.number == 2
+    with pytest.raises(
+        InputError, match="uses=2: 2 uses of these rows counted, and no share of delta is left"
+    ):
+        compare(runs / "new", JUDGED, predictions="physician", question=shared)
+    assert compare(runs / "new", JUDGED, runs / "old", question=shared).counted.repeated
+    for uses in (None, 3):
+        with pytest.raises(InputError, match=r"share delta among 2, as said on .*: give --uses 2"):
+            compare(runs / "new", JUDGED, predictions="physician", question=Question(uses=uses))
+
+
+def test_delta_that_was_used_is_not_shared_later(runs: Path) -> None:
+    compare(runs / "new", JUDGED, runs / "old")
+    with pytest.raises(InputError, match=r"uses=2: these rows were used on .* without sharing delta"):
+        compare(runs / "new", JUDGED, predictions="physician", question=Question(uses=2))
+
+
+def test_a_ledger_counts_instead_of_the_folders(runs: Path, tmp_path: Path) -> None:
+    ledger = tmp_path / "ledger.json"
+    compare(runs / "new", JUDGED, runs / "old")
+    counted = compare(runs / "new", JUDGED, predictions="physician", ledger=ledger).counted
+    assert (counted.number, counted.places) == (2, (str(ledger),))
+    assert len(read_uses(RunFolder(runs / "new").files)) == 1
+    assert compare(runs / "new", JUDGED, runs / "scored", ledger=ledger).counted.number == 3
+    assert not (tmp_path / ".lock").exists()
+
+
+def refuse_to_lock(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
+    acquire = RunFolder.acquire
+
+    def refuse(folder: RunFolder) -> None:
+        if folder.files.root.name in names:
+            raise InputError(f"cannot write to {str(folder)!r}: Read-only file system")
+        acquire(folder)
+
+    monkeypatch.setattr(RunFolder, "acquire", refuse)
+
+
+def test_a_folder_that_cannot_be_written_is_compared_and_said(
+    runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refuse_to_lock(monkeypatch, "old")
+    found = compare(runs / "new", JUDGED, runs / "old")
+    assert found.counted.places == (str(runs / "new" / USES),)
+    said = f"not counted in {runs / 'old'}, which cannot be written: name a file with --ledger"
+    assert said in found.counted.describe()[0]
+    refuse_to_lock(monkeypatch, "new", "old")
+    alone = compare(runs / "new", JUDGED.slice(0, 200), runs / "old")
+    assert alone.counted.places == ()
+    with pytest.raises(InputError, match=r"uses=3: uses cannot be counted in .*new or .*old, which cannot"):
+        compare(runs / "new", JUDGED.slice(0, 200), runs / "old", question=Question(uses=3))
+    shared = Question(uses=3)
+    assert compare(
+        runs / "new", JUDGED.slice(0, 200), runs / "old", question=shared, ledger=tmp_path / "l.json"
+    ).counted.places
+
+
+def test_a_run_with_uses_is_as_it_was(runs: Path) -> None:
+    before = RunFolder(runs / "new").manifest()
+    compare(runs / "new", JUDGED, runs / "old")
+    assert RunFolder(runs / "new").manifest() == before
+    assert verify(runs / "new").ok
+    assert load_run(runs / "new").run_id == load_run(runs / "new").run_id
+
+
+USE = {
+    "tables": ["0" * 64],
+    "answer": "1" * 64,
+    "compared": "a, b",
+    "shares": None,
+    "date": "2026-11-25T13:00:00+00:00",
+}
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"tables": ["0" * 63]}, "is not a SHA-256"),
+        ({"tables": ["0" * 64] * 9}, "more than 8 values"),
+        ({"answer": "G" * 64}, "is not a SHA-256"),
+        ({"compared": "\x1b[2J"}, "not one line"),
+        ({"compared": "x" * 401}, "not one line"),
+        ({"shares": 0}, "outside 1"),
+        ({"date": "2026-11-25"}, "has no time zone"),
+        ({"date": "yesterday"}, "Invalid isoformat"),
+        ({"key": 1}, "key"),
+    ],
+)
+def test_a_damaged_file_of_uses_is_refused_and_kept(runs: Path, change: dict[str, Any], reason: str) -> None:
+    file = runs / "new" / USES
+    file.write_text(json.dumps({"uses": [USE | change]}))
+    before = file.read_bytes()
+    with pytest.raises(StoreError, match=reason):
+        compare(runs / "new", JUDGED, runs / "old")
+    assert file.read_bytes() == before
+    assert not (runs / "new" / ".lock").exists()
+
+
+def test_too_many_uses_and_another_file_are_refused(runs: Path, tmp_path: Path) -> None:
+    (runs / "new" / USES).write_text(json.dumps({"uses": [USE] * (MOST_USES + 1)}))
+    with pytest.raises(StoreError, match="more than 10,000 values"):
+        compare(runs / "new", JUDGED, runs / "old")
+    (runs / "new" / USES).unlink()
+    other = tmp_path / "mine.json"
+    other.write_text('{"mine": 1}')
+    with pytest.raises(StoreError, match=r"mine\.json is damaged"):
+        compare(runs / "new", JUDGED, runs / "old", ledger=other)
+    assert other.read_text() == '{"mine": 1}'
+
+
+# Refusals
+
+
+def refuse(call: Callable[[], Comparison], said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        call()
+
+
+def test_what_does_not_suit_is_refused_in_a_sentence(runs: Path, tmp_path: Path) -> None:
+    new, old = runs / "new", runs / "old"
+    cases: list[tuple[dict[str, Any], str]] = [
+        ({}, "either the folder of another run, or predictions=COLUMN"),
+        ({"reference": old, "predictions": "physician"}, "either the folder of another run"),
+        ({"reference": new}, "is both runs"),
+        ({"reference": runs / "numbers"}, "predicts numbers: what is compared are classes"),
+        ({"reference": runs / "other_target"}, "compare runs that predict the same column"),
+        ({"reference": runs / "words"}, "words'.*holds 'ill'.*the labels are 'no' and 'yes'"),
+        ({"reference": runs / "grouped"}, "made with groups .*say which of the judged rows belong together"),
+        ({"predictions": "nobody"}, "there is no column 'nobody' with predictions"),
+        ({"predictions": "target"}, "is the column of the true labels"),
+        ({"predictions": "a"}, "the labels are 'ill' and 'well'"),
+        ({"reference": old, "question": Question(group="ward")}, "there is no column 'ward' for the groups"),
+        ({"reference": old, "ledger": old / "ledger.json"}, "is in a run folder"),
+        ({"reference": old, "ledger": tmp_path / "none" / "ledger.json"}, "there is no folder"),
+    ]
+    for options, said in cases:
+        refuse(lambda options=options: compare(new, JUDGED, **options), said)
+    assert not (new / USES).exists()
+
+
+def test_tables_that_do_not_suit_are_refused(runs: Path) -> None:
+    new, old = runs / "new", runs / "old"
+    refuse(lambda: compare(new, JUDGED.drop_columns("target"), old), "no column 'target' with the labels")
+    refuse(lambda: compare(new, JUDGED.drop_columns("noise"), old), "old'.*'noise'")
+    refuse(lambda: compare(new, JUDGED.slice(0, 0), old), "no row to compare on: the table is empty")
+    unlabelled = JUDGED.set_column(3, "target", pa.array([None] * 240, pa.string()))
+    refuse(lambda: compare(new, unlabelled, old), "no row to compare on: 240 rows without a label left out")
+    gaps = JUDGED.append_column("gaps", pa.array(["ill"] * 239 + [None]))
+    refuse(lambda: compare(new, gaps, predictions="gaps"), "no prediction in 1 of 240 rows: fill them")
+    with pytest.raises(StoreError, match="holds no run"):
+        compare(runs / "nothing", JUDGED, old)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (
+            {"no_worse": 0.0},
+            "no_worse=0.0 is not between 0 and 1: give a share such as 0.01, or leave it out",
+        ),
+        ({"no_worse": 1.0}, "no_worse=1.0 is not between 0 and 1"),
+        ({"no_worse": "x"}, "no_worse='x' is not a number"),
+        ({"delta": 0.0}, "delta=0.0 is not between 0 and 1: give one such as 0.05"),
+        ({"uses": 0}, "uses=0 is below 1"),
+        ({"uses": 1_001}, "uses=1001 is above 1000"),
+    ],
+)
+def test_a_question_outside_its_range_is_refused(change: dict[str, Any], said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        replace(Question(), **change)
