@@ -19,6 +19,7 @@ extensions = [
     "sphinx.ext.napoleon",
     "command_line",
     "mathml",
+    "notebooks",
     "signatures",
     "source_files",
     "typography",
