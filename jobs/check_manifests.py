@@ -74,7 +74,7 @@ def find_own_errors(manifest: dict[str, Any]) -> Iterator[str]:
     try:
         kubernetes_validate.validate(manifest, kubernetes_validate.latest_version(), strict=True)
     except kubernetes_validate.ValidationError as error:
-        yield str(error)
+        yield str(error).splitlines()[0]
 
 
 def check(files: Sequence[Path], schemas: Schemas) -> int:

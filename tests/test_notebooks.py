@@ -72,7 +72,8 @@ def test_a_page_has_the_cells_what_they_show_and_the_file() -> None:
     text = {"cell_type": "markdown", "metadata": {}, "source": ["# A title"]}
     page = to_markdown([text, make_cell("print(1)\n2"), make_cell(shown)], "one.ipynb")
     blocks = ["# A title", "~~~~python\nprint(1)\n2\n~~~~", "~~~~text\n1\n~~~~", "~~~~text\n2\n~~~~"]
-    blocks += [f"~~~~python\n{shown}\n~~~~", "~~~~{raw} html\n<b>3</b>\n~~~~"]
+    html = '<div class="notebook-output"><b>3</b></div>'
+    blocks += [f"~~~~python\n{shown}\n~~~~", f"~~~~{{raw}} html\n{html}\n~~~~"]
     blocks += ["{download}`Download this page as a notebook <one.ipynb>`"]
     assert page == "\n\n".join(blocks) + "\n"
 

@@ -100,7 +100,8 @@ def to_markdown(cells: list[dict[str, Any]], name: str) -> str:
         lines += [f"{FENCE}python", source, FENCE, ""]
         for text in (output.printed, output.text):
             lines += [f"{FENCE}text", text.rstrip(), FENCE, ""] if text else []
-        lines += [f"{FENCE}{{raw}} html", output.html, FENCE, ""] if output.html else []
+        shown = f'<div class="notebook-output">{output.html}</div>'
+        lines += [f"{FENCE}{{raw}} html", shown, FENCE, ""] if output.html else []
     return "\n".join([*lines, f"{{download}}`Download this page as a notebook <{name}>`", ""])
 
 
