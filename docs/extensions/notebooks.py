@@ -119,8 +119,14 @@ class NotebookParser(MystParser):  # type: ignore[misc]
         super().parse(page, document)
 
 
+def list_notebooks(app: Sphinx, env: Any, added: set[str], changed: set[str], removed: set[str]) -> list[str]:
+    """Return the pages that are notebooks: what they show depends on the package, so they are always run."""
+    return [name for name in env.found_docs if str(env.doc2path(name)).endswith(".ipynb")]
+
+
 def setup(app: Sphinx) -> dict[str, Any]:
     """Register the suffix and its parser."""
     app.add_source_suffix(".ipynb", "ipynb")
     app.add_source_parser(NotebookParser)
+    app.connect("env-get-outdated", list_notebooks)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
