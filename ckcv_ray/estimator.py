@@ -20,6 +20,7 @@ from ckcv_ray.learners.ensemble import Ensemble
 from ckcv_ray.learners.sklearn import EstimatorLearner
 from ckcv_ray.learners.svm.learner import GaussianSVM
 from ckcv_ray.records.record import Records
+from ckcv_ray.reports.notebook import watch_run
 from ckcv_ray.runs.result import Result
 from ckcv_ray.runs.run import Job, Work, check_job, compute, run_work
 from ckcv_ray.study import Execution, Holdout, Problem, Study
@@ -116,7 +117,7 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
         groups: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
     ) -> "CKCVClassifier":
-        """Select, refit and certify.
+        """Select, refit and certify; in a notebook, show a line of progress.
 
         Args:
             X: data frame (pandas, polars, Arrow) or array, (n, d).
@@ -141,8 +142,9 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
                 f'rule="refit" requires certify="{Holdout.name}", not {certify!r} (certify="{AUTO}" holds '
                 f"rows out where that leaves {LEAST_HELD_OUT} of them or more)"
             )
-        work = check_job(Job(self._study(certify), task))._replace(keep=True)
-        self.result_ = compute(work, Execution(self.backend))
+        with watch_run(None) as listen:
+            work = check_job(Job(self._study(certify), task, listen=listen))._replace(keep=True)
+            self.result_ = compute(work, Execution(self.backend))
         self._draws = None if self.random_state is None else seed_members(self._seed())
         self.classes_ = np.unique(labels)
         return self

@@ -19,11 +19,13 @@ extensions = [
     "sphinx.ext.napoleon",
     "command_line",
     "mathml",
+    "notebooks",
     "signatures",
     "source_files",
     "typography",
 ]
-exclude_patterns = ["nightly", "extensions", "_build"]
+exclude_patterns = ["nightly", "extensions", "templates", "_build"]
+templates_path = ["templates"]
 nitpicky = True
 # Types of other packages and of the standard library: their documentation is elsewhere.
 nitpick_ignore_regex = [("py:.*", r"(?!ckcv_ray\.).*")]

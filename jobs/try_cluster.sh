@@ -40,7 +40,7 @@ outside() {  # install from the package registry, run the rest in namespaces, th
         for package in "$scratch"/deb/*.deb; do dpkg -x "$package" "$scratch/deb"; done
     fi
     quietly docker/install "$scratch/env"
-    say docker/install "a new environment, installed from requirements.lock by hash"
+    say docker/install "a new environment, installed from its lock by hash"
     quietly "$scratch/env/bin/ckcv" run "${study[@]}" --backend serial --out "$scratch/local"
     say "ckcv run" "$(grep "^best  " "$scratch/log")"
     CKCV_SCRATCH=$scratch unshare --net --ipc --mount --pid --fork --kill-child --mount-proc jobs/try_cluster.sh

@@ -61,6 +61,11 @@ def locked() -> list[tuple[str, Version]]:
     return [(pin.name, Version(next(iter(pin.specifier)).version)) for pin in pins]
 
 
+def read_entries(file: str) -> list[str]:
+    """Name, version and hashes of all that a file locks."""
+    return [entry.rstrip() for entry in re.split(r"(?m)^(?=[a-z0-9])", (ROOT / file).read_text())[1:]]
+
+
 @pytest.mark.parametrize("name", MENDED)
 def test_what_is_locked_has_no_known_hole(name: str) -> None:
     least, hole = MENDED[name]
@@ -106,7 +111,18 @@ def test_the_package_is_built_by_what_is_locked() -> None:
         )
 
 
+def test_machines_get_a_part_of_what_is_locked() -> None:
+    """All that a run and the build back end need, by the same hashes, and no tools of tests."""
+    of_machines = read_entries("docker/requirements.lock")
+    assert set(of_machines) < set(read_entries("requirements.lock"))
+    names = {entry.split("==")[0] for entry in of_machines}
+    needed = [*PROJECT["project"]["dependencies"], *EXTRAS["cluster"], *EXTRAS["excel"]]
+    needed += PROJECT["build-system"]["requires"]
+    assert {Requirement(wanted).name for wanted in needed} <= names
+    assert not names & {"pytest", "mypy", "sphinx", "polars", "pandas"}
+
+
 def test_every_locked_file_has_its_hash() -> None:
-    entries = re.split(r"(?m)^(?=[a-z0-9])", (ROOT / "requirements.lock").read_text())[1:]
+    entries = read_entries("requirements.lock")
     assert [entry.split("==")[0] for entry in entries] == sorted(entry.split("==")[0] for entry in entries)
     assert all(re.search(r"--hash=sha256:[0-9a-f]{64}$", entry.rstrip()) for entry in entries)

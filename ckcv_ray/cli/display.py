@@ -1,6 +1,5 @@
 """Progress display of what takes long: a live line on a terminal, else a plain line every ten seconds."""
 
-from math import isfinite
 from time import monotonic
 from types import TracebackType
 from typing import Self
@@ -14,8 +13,8 @@ from rich.progress import (
     TimeElapsedColumn,
 )
 
-from ckcv_ray.claims.percent import at_most, nearest
 from ckcv_ray.engine.progress import Progress as RunProgress
+from ckcv_ray.reports.progress_line import describe_progress
 
 PLAIN_SECONDS = 10.0
 
@@ -72,32 +71,5 @@ class Display(Line):
     def __call__(self, progress: RunProgress) -> None:
         """Show one progress report."""
         self.first = self.first or progress
-        line = self.line(progress, monotonic() - self.started)
+        line = describe_progress(progress, self.first, monotonic() - self.started)
         self.show(line, line, progress.computed + progress.dropped + progress.failed, progress.planned)
-
-    def line(self, progress: RunProgress, seconds: float) -> str:
-        """Format one progress report: rate, share dropped, time left, best candidate so far."""
-        done = progress.computed - (self.first.computed if self.first else 0)
-        rate = done / max(seconds, 1e-9)
-        parts = [
-            f"{progress.computed:,} evaluations{f', {rate:,.0f}/s' if rate >= 1 else ''}",
-            f"{nearest(progress.dropped / progress.planned)} dropped",
-            f"{duration(progress.left / progress.workers)} left"
-            if isfinite(progress.left)
-            else "time left unknown",
-        ]
-        if progress.failed:
-            parts.append(f"{progress.failed:,} failed")
-        if progress.best:
-            candidate, l_ms = progress.best
-            parts.append(f"best L_MS {at_most(l_ms)} at {candidate}")
-        return " | ".join(parts)
-
-
-def duration(seconds: float) -> str:
-    """Format seconds in a suitable unit."""
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    if seconds < 5400:
-        return f"{seconds / 60:.0f} min"
-    return f"{seconds / 3600:.1f} h" if seconds < 172_800 else f"{seconds / 86_400:.1f} days"

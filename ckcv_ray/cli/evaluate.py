@@ -40,9 +40,9 @@ def evaluate(
 
         ckcv evaluate patients.csv --target outcome --learner forest
         ckcv evaluate patients.csv --target outcome --resampling loo --out runs/loo
-        ckcv evaluate patients.csv --target outcome --resampling nested:5:5 --measure auc --out runs/nested
-        ckcv evaluate patients.csv --target outcome --learner svm --refit best --out runs/model
-        ckcv evaluate houses.csv --target price --learner ridge --measure rmse,r2 --out runs/prices
+        ckcv evaluate patients.csv --target outcome --resampling nested:5:5
+        ckcv evaluate patients.csv --target outcome --refit best --out runs/model
+        ckcv evaluate houses.csv --target price --learner ridge --measure rmse,r2
     """
     require_supervision(study.learner, execution.fit_timeout)
     task = chosen.task(study.predicts_numbers, allow_singletons=True)

@@ -98,7 +98,7 @@ is proven about its error on new rows. Everything is kept in a run folder.
     ckcv compare patients_run patients_run_2 --rows judged.csv
     ckcv report patients_run
     ckcv serve patients_run
-    ckcv evaluate patients.csv --target outcome --learner forest --resampling kfold:10
+    ckcv evaluate patients.csv --target outcome --learner forest
 
 Run any command with --help to see its options.
 

@@ -41,10 +41,10 @@ def report(
     items of a guideline, filled from the run or marked as a person's to fill.
 
         ckcv report runs/patients
-        ckcv report runs/patients --out patients.html --author 'Dr. A. Meier' --purpose purpose.txt
+        ckcv report runs/patients --author 'Dr. A. Meier' --purpose aim.txt
         ckcv report runs/patients --short --pdf patients.pdf
         ckcv report runs/patients --for tripod-ai --template answers.toml
-        ckcv report runs/patients --for tripod-ai --answers answers.toml --out tripod.docx --strict
+        ckcv report runs/patients --for tripod-ai --answers answers.toml --strict
         ckcv report runs/patients --sign "Jane Doe"
     """
     form.check(out)

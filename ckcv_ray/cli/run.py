@@ -12,7 +12,7 @@ from ckcv_ray.claims.certify import find_refused
 from ckcv_ray.claims.percent import at_most
 from ckcv_ray.claims.wording import describe_held_share, describe_refusal
 from ckcv_ray.cli.data_options import Data, choose_data
-from ckcv_ray.cli.display import Display, duration
+from ckcv_ray.cli.display import Display
 from ckcv_ray.cli.notes import say_columns, say_environment, show_result
 from ckcv_ray.cli.options import (
     DetailsFlag,
@@ -47,6 +47,7 @@ from ckcv_ray.engine.forecast import WORKERS as PLANNED
 from ckcv_ray.engine.full import FullQueue
 from ckcv_ray.engine.race import RaceQueue
 from ckcv_ray.errors import InputError, plain, pluralize
+from ckcv_ray.reports.progress_line import duration
 from ckcv_ray.runs.load import COMMAND_NAMES, load, reopen, replay
 from ckcv_ray.runs.result import Result
 from ckcv_ray.runs.run import Job, Work, check_job, compute, find_result

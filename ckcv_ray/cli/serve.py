@@ -42,7 +42,7 @@ def serve(
     member of F* that is drawn is drawn for each row.
 
         ckcv serve runs/patients
-        curl -H "Authorization: Bearer $(cat TOKEN_FILE)" http://127.0.0.1:8000/claim
+        curl -H "Authorization: Bearer $(cat FILE)" http://127.0.0.1:8000/claim
 
     GET /claim says what is proven, what voids it, and which columns rows need. POST /predict with
     {"rows": [{"age": 61, "dose": 2.5}]} answers rows: prediction, member, score and share as predict writes

@@ -11,6 +11,7 @@ from ckcv_ray.claims.wording import ERROR
 from ckcv_ray.errors import InputError
 from ckcv_ray.reports.figures import INK, L_EE, L_MS, MARK, shorten_name
 from ckcv_ray.reports.judged import judge_rows
+from ckcv_ray.reports.notebook import is_notebook
 from ckcv_ray.reports.performance import Judged, calibrate, count_scores, trace_roc
 from ckcv_ray.reports.performance_figures import plot_calibration, plot_roc, plot_scores
 from ckcv_ray.reports.values import ResultValues
@@ -155,5 +156,11 @@ def _name_claim(claim: Any) -> str:
 
 
 def _make_axes(axes: Axes | None) -> Axes:
-    """Return the axes to draw on: those given, or new ones."""
-    return Figure(layout="constrained").add_subplot() if axes is None else axes
+    """Return the axes to draw on: those given, or new ones, which a notebook shows below their cell."""
+    if axes is not None:
+        return axes
+    if not is_notebook():
+        return Figure(layout="constrained").add_subplot()
+    from matplotlib import pyplot
+
+    return pyplot.figure(layout="constrained").add_subplot()

@@ -23,6 +23,7 @@ from ckcv_ray.engine.recorder import Recorder
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.ensemble import Ensemble
 from ckcv_ray.records.record import Outcome, Records
+from ckcv_ray.reports.notebook import watch_run
 from ckcv_ray.runs.finish import finish, measure
 from ckcv_ray.runs.load import find_run, reopen
 from ckcv_ray.runs.result import Result
@@ -111,7 +112,8 @@ def run(
         y: labels (n,), text or numbers.
         out: run folder; continued if it already holds this study. None keeps everything in memory.
         execution: backend, workers, cluster address.
-        listen: called with a Progress about ten times a second, and at the end.
+        listen: called with a Progress about ten times a second, and at the end; None shows a line of it in a
+            notebook, and nothing elsewhere.
         groups: the group of each row (n,), text or whole numbers, if rows belong together, such as the visits
             of one patient; bounds are then about a new group's rows.
         unlabelled: rows without labels (rows, d), for a holdout certification: they certify the model fitted
@@ -126,7 +128,8 @@ def run(
     task = Task.of(X, y, groups=groups, sample_weight=sample_weight)
     if unlabelled is not None:
         task = task.with_unlabelled(make_columns(unlabelled, task.features))
-    return run_job(Job(study, task, out, listen=listen), execution)
+    with watch_run(listen) as watched:
+        return run_job(Job(study, task, out, listen=watched), execution)
 
 
 def run_job(job: Job, execution: Execution | None = None, stop: Stop = never) -> Result:
@@ -184,7 +187,8 @@ def evaluate(
         y: labels (n,), text or numbers; for a learner of numbers such as "ridge" the numbers to predict.
         out: folder for the scores; continued if it holds the same procedure. None keeps them in memory.
         execution: backend, workers, cluster address.
-        listen: called with a Progress about ten times a second, and at the end.
+        listen: called with a Progress about ten times a second, and at the end; None shows a line of it in a
+            notebook, and nothing elsewhere.
         groups: the group of each row (n,), if rows belong together: groups stay whole.
         sample_weight: what each row weighs in fits (n,), positive; scores are of rows, unweighted.
         options: of ``Study.without_certification``: ``resampling="kfold:10"`` (or a splitter of scikit-learn,
@@ -205,7 +209,8 @@ def evaluate(
     study = Study.without_certification(**options)
     numbers = study.predicts_numbers
     task = Task.of(X, y, groups, numbers=numbers, allow_singletons=True, sample_weight=sample_weight)
-    return assess(study, task, out, execution, listen)
+    with watch_run(listen) as watched:
+        return assess(study, task, out, execution, watched)
 
 
 def assess(

@@ -44,7 +44,7 @@ def page(name: str, command: Any) -> Iterator[str]:
     for panel, option, text in rows(command):
         panels.setdefault(panel, []).append((option, text))
     for panel, listed in sorted(panels.items(), key=lambda item: item[0] != "Arguments"):
-        yield from (f"| {panel} | |", "|---|---|")
+        yield from (f"| {panel} | meaning |", "|---|---|")
         yield from (f"| `{option}` | {escaped(text)} |" for option, text in listed)
         yield ""
 

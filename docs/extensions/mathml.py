@@ -14,13 +14,14 @@ def inline(translator: HTML5Translator, node: nodes.math) -> None:
     """Write a formula within a line; on a narrow screen a long one scrolls."""
     formula = convert(node.astext(), display="inline")
     long = len(node.astext()) > LONG
-    translator.body.append(f'<span class="long-formula">{formula}</span>' if long else formula)
+    translator.body.append(f'<span class="long-formula" tabindex="0">{formula}</span>' if long else formula)
     raise nodes.SkipNode
 
 
 def block(translator: HTML5Translator, node: nodes.math_block) -> None:
     """Write a formula on lines of its own."""
-    translator.body.append(translator.starttag(node, "div", CLASS="math"))
+    keys = {"tabindex": "0"} if len(node.astext()) > LONG else {}  # where it scrolls, keys have to reach it
+    translator.body.append(translator.starttag(node, "div", CLASS="math", **keys))
     translator.body.append(convert(node.astext(), display="block") + "</div>\n")
     raise nodes.SkipNode
 

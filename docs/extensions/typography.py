@@ -57,6 +57,11 @@ def mark_long_words(doctree: nodes.document) -> None:
             literal["classes"].append("long-word")
 
 
+def reach_figures(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: Any) -> None:
+    """Let keys reach figures, which scroll on a narrow screen."""
+    context["body"] = context.get("body", "").replace("<figure class=", '<figure tabindex="0" class=')
+
+
 def adjust(app: Sphinx, doctree: nodes.document) -> None:
     """Set the type of one page."""
     set_dashes(doctree)
@@ -69,4 +74,5 @@ def adjust(app: Sphinx, doctree: nodes.document) -> None:
 def setup(app: Sphinx) -> dict[str, Any]:
     """Do so for every page."""
     app.connect("doctree-read", adjust)
+    app.connect("html-page-context", reach_figures)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

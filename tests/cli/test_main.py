@@ -1,6 +1,8 @@
 """The command as a whole: help, versions, streams that cannot be written to, names no file can have."""
 
+import inspect
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -10,6 +12,9 @@ import pytest
 from command import RUN, Command, shell
 
 import ckcv_ray
+from ckcv_ray.cli.main import COMMANDS, app, load_command
+
+WIDTH = 80  # of a terminal
 
 
 def test_help_teaches(ckcv: Command) -> None:
@@ -23,6 +28,15 @@ def test_help_teaches(ckcv: Command) -> None:
         )
     assert "log:-2:4:13" in ckcv("run", "--help")[1]
     assert "ckcv run twonorm:400:0" in ckcv("run", "--help")[1]  # some names of sets would become emoji
+
+
+@pytest.mark.parametrize("name", [None, *COMMANDS])
+def test_an_example_fits_into_a_line_of_a_terminal(name: str | None) -> None:
+    """One that is wrapped cannot be pasted; there are two columns before it."""
+    text = str(app.info.help if name is None else load_command(name).help)
+    examples = re.findall(r"(?m)^ {4}(ckcv .*|curl .*)$", inspect.cleandoc(text))
+    assert examples
+    assert [line for line in examples if len(line) + 2 > WIDTH] == []
 
 
 def test_the_package_is_the_command() -> None:

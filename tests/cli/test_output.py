@@ -12,10 +12,8 @@ from command import SMALL, Command
 from pyarrow import parquet
 from rich.console import Console
 
-from ckcv_ray.cli.display import Display, Line, duration
+from ckcv_ray.cli.display import Line
 from ckcv_ray.cli.output import Messages
-from ckcv_ray.engine.progress import Progress
-from ckcv_ray.study import Candidate
 
 LABELS = {
     "a newline": ("a\nb", "a\\nb", "a\\nb", "a\\\\nb"),
@@ -77,24 +75,3 @@ def test_a_live_line_that_is_lost_does_not_stop_the_work(monkeypatch: pytest.Mon
         assert line.live is not None
         line.show("a file", "a file", 10, 20)
         line.live.refresh()
-
-
-def test_a_moment_of_a_run_in_words() -> None:
-    display = Display(Console(file=io.StringIO()))
-    begun = Progress(planned=4000, computed=1000)
-    display(begun)
-    line = display.line(begun, 5.0)
-    assert line == "1,000 evaluations | 0.00 % dropped | time left unknown"
-    best = Candidate({"metric": "pooled", "shrinkage": 0.1}, 5), 0.1234
-    later = begun._replace(computed=2000, dropped=1000, failed=3, left=400.0, workers=2, best=best)
-    assert display.line(later, 5.0) == (
-        "2,000 evaluations, 200/s | 25.00 % dropped | 3 min left | 3 failed | "
-        "best L_MS 12.34 % at metric = pooled, shrinkage = 0.1, k = 5"
-    )
-
-
-@pytest.mark.parametrize(
-    ("seconds", "messages"), [(0, "0 s"), (89, "89 s"), (91, "2 min"), (5400, "1.5 h"), (259_200, "3.0 days")]
-)
-def test_seconds_as_people_say_them(seconds: float, messages: str) -> None:
-    assert duration(seconds) == messages

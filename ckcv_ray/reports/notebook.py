@@ -1,0 +1,82 @@
+"""What a notebook shows while a run computes: one line that is updated, with the time left.
+
+IPython is used only where it runs this process already, and only if what it runs is a notebook: elsewhere
+nothing is imported, printed or shown.
+"""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from html import escape
+from importlib import import_module
+from time import monotonic
+from typing import Any
+
+from ckcv_ray.engine.progress import Listener, Progress
+from ckcv_ray.reports.progress_line import describe_progress, duration
+
+FIRST_SECONDS = 1.0  # of a run: one that ends sooner shows nothing
+UPDATE_SECONDS = 0.5
+
+
+def is_notebook() -> bool:
+    """Return whether this process is the kernel of a notebook, whose front end shows HTML."""
+    find_shell = getattr(sys.modules.get("IPython"), "get_ipython", None)
+    return find_shell is not None and getattr(find_shell(), "kernel", None) is not None
+
+
+@contextmanager
+def watch_run(listen: Listener | None) -> Iterator[Listener | None]:
+    """Yield the listener of a run: the one that was given, or in a notebook one that shows a line."""
+    if listen is not None or not is_notebook():
+        yield listen
+        return
+    line = NotebookLine()
+    try:
+        yield line
+    except BaseException:
+        line.end("stopped")
+        raise
+    line.end("finished")
+
+
+class NotebookLine:
+    """Progress of a run in the output of a cell, called with each progress report."""
+
+    def __init__(self) -> None:
+        self.started = monotonic()
+        self.due = self.started + FIRST_SECONDS
+        self.first: Progress | None = None
+        self.last: Progress | None = None
+        self.handle: Any = None
+
+    def __call__(self, progress: Progress) -> None:
+        """Show one progress report, unless the one before it is still fresh."""
+        self.first, self.last = self.first or progress, progress
+        now = monotonic()
+        if now >= self.due:
+            self.due = now + UPDATE_SECONDS
+            self._show(describe_progress(progress, self.first, now - self.started))
+
+    def end(self, how: str) -> None:
+        """Say how the run ended, and after how long; nothing if it showed nothing."""
+        if self.handle is not None and self.last is not None:
+            seconds = duration(monotonic() - self.started)
+            self._show(f"{how} after {seconds}: {self.last.computed:,} evaluations")
+
+    def _show(self, text: str) -> None:
+        content = {"text/plain": text, "text/html": self._draw(text)}
+        if self.handle is None:
+            display = import_module("IPython.display").display  # loaded already: this is its kernel
+            self.handle = display(content, raw=True, display_id=True)
+        else:
+            self.handle.update(content, raw=True)
+
+    def _draw(self, text: str) -> str:
+        """Return a bar and the text as HTML."""
+        assert self.last is not None
+        done = self.last.computed + self.last.dropped + self.last.failed
+        return (
+            f'<div style="max-width:44em"><progress aria-label="progress of the run" style="width:100%" '
+            f'value="{done}" max="{self.last.planned}"></progress><div>{escape(text)}</div></div>'
+        )

@@ -1,0 +1,189 @@
+"""The progress of a run in words, and as a line of a notebook, with modules that stand in for IPython's."""
+
+import re
+import sys
+from types import ModuleType, SimpleNamespace
+from typing import Any, NamedTuple
+
+import pytest
+from conftest import blobs
+from matplotlib import pyplot
+
+from ckcv_ray import CKCVClassifier, Execution, InputError, Study, evaluate, run
+from ckcv_ray.engine.progress import Progress
+from ckcv_ray.reports import notebook, plots
+from ckcv_ray.reports.notebook import NotebookLine, is_notebook, watch_run
+from ckcv_ray.reports.progress_line import describe_progress, duration
+from ckcv_ray.study import Candidate
+
+ROWS = blobs(60, shift=2.0)
+SMALL = {"k": (3, 4), "n_splits": 3}
+BEGUN = Progress(planned=4000, computed=1000)
+
+
+class Shown(NamedTuple):
+    """One call of the display: the number of the output, and its content by type."""
+
+    output: int
+    content: dict[str, str]
+
+
+@pytest.fixture
+def shell() -> SimpleNamespace:
+    """The shell of a notebook, which has a kernel."""
+    return SimpleNamespace(kernel=object())
+
+
+@pytest.fixture
+def outputs(shell: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> list[Shown]:
+    """What is shown in a notebook, the waits before and between updates left out."""
+    shown: list[Shown] = []
+
+    def display(content: dict[str, str], *, raw: bool, display_id: bool) -> SimpleNamespace:
+        assert raw
+        assert display_id
+        number = len({one.output for one in shown})
+        shown.append(Shown(number, content))
+
+        def update(later: dict[str, str], *, raw: bool) -> None:
+            assert raw
+            shown.append(Shown(number, later))
+
+        return SimpleNamespace(update=update)
+
+    modules: dict[str, Any] = {"IPython": ModuleType("IPython"), "IPython.display": ModuleType("display")}
+    modules["IPython"].get_ipython = lambda: shell
+    modules["IPython.display"].display = display
+    for name, module in modules.items():
+        monkeypatch.setitem(sys.modules, name, module)
+    monkeypatch.setattr(notebook, "FIRST_SECONDS", 0.0)
+    monkeypatch.setattr(notebook, "UPDATE_SECONDS", 0.0)
+    return shown
+
+
+def test_a_moment_of_a_run_in_words() -> None:
+    line = describe_progress(BEGUN, BEGUN, 5.0)
+    assert line == "1,000 evaluations | 0.00 % dropped | time left unknown"
+    best = Candidate({"metric": "pooled", "shrinkage": 0.1}, 5), 0.1234
+    later = BEGUN._replace(computed=2000, dropped=1000, failed=3, left=400.0, workers=2, best=best)
+    assert describe_progress(later, BEGUN, 5.0) == (
+        "2,000 evaluations, 200/s | 25.00 % dropped | 3 min left | 3 failed | "
+        "best L_MS 12.34 % at metric = pooled, shrinkage = 0.1, k = 5"
+    )
+
+
+@pytest.mark.parametrize(
+    ("seconds", "messages"), [(0, "0 s"), (89, "89 s"), (91, "2 min"), (5400, "1.5 h"), (259_200, "3.0 days")]
+)
+def test_seconds_as_people_say_them(seconds: float, messages: str) -> None:
+    assert duration(seconds) == messages
+
+
+def compute(verb: str) -> None:
+    if verb == "run":
+        run(Study.of(**SMALL), ROWS.X, ROWS.y, execution=Execution("serial"))
+    elif verb == "evaluate":
+        evaluate(ROWS.X, ROWS.y, execution=Execution("serial"), resampling="kfold:3")
+    else:
+        CKCVClassifier(**SMALL).fit(ROWS.X, ROWS.y)
+
+
+@pytest.mark.parametrize("verb", ["run", "evaluate", "fit"])
+def test_a_notebook_shows_one_line_that_says_how_the_run_ended(verb: str, outputs: list[Shown]) -> None:
+    compute(verb)
+    assert len(outputs) > 1
+    assert {one.output for one in outputs} == {0}
+    *moments, end = outputs
+    assert all("evaluations" in one.content["text/plain"] for one in moments)
+    assert re.fullmatch(r"finished after \d+ s: [\d,]+ evaluations", end.content["text/plain"])
+    for one in outputs:
+        done, planned = map(int, re.findall(r'(?:value|max)="(\d+)"', one.content["text/html"]))
+        assert 0 <= done <= planned
+
+
+def test_two_runs_have_a_line_each(outputs: list[Shown]) -> None:
+    compute("evaluate")
+    compute("evaluate")
+    assert {one.output for one in outputs} == {0, 1}
+
+
+def test_a_run_that_stops_says_so(outputs: list[Shown]) -> None:
+    def stop() -> None:
+        with watch_run(None) as listen:
+            assert listen is not None
+            listen(BEGUN)
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        stop()
+    assert outputs[-1].content["text/plain"] == "stopped after 0 s: 1,000 evaluations"
+
+
+def test_names_from_the_data_are_text(outputs: list[Shown]) -> None:
+    line = NotebookLine()
+    line(BEGUN._replace(best=(Candidate({"<script>": 1}, 3), 0.1)))
+    assert "<script>" not in outputs[0].content["text/html"]
+    assert "&lt;script&gt;" in outputs[0].content["text/html"]
+
+
+def test_a_run_that_ends_within_a_second_shows_nothing(
+    outputs: list[Shown], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(notebook, "FIRST_SECONDS", 3600.0)
+    compute("evaluate")
+    assert outputs == []
+
+
+def test_the_line_is_updated_at_most_every_half_second(
+    outputs: list[Shown], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = iter([0.0, 0.0, 0.4, 0.5, 0.9])
+    monkeypatch.setattr(notebook, "monotonic", lambda: next(clock))
+    monkeypatch.setattr(notebook, "UPDATE_SECONDS", 0.5)
+    line = NotebookLine()
+    for _ in range(4):
+        line(BEGUN)
+    assert len(outputs) == 2
+
+
+def test_a_listener_that_was_given_is_called_instead(outputs: list[Shown]) -> None:
+    heard: list[Progress] = []
+    evaluate(ROWS.X, ROWS.y, execution=Execution("serial"), resampling="kfold:3", listen=heard.append)
+    assert heard
+    assert outputs == []
+
+
+@pytest.mark.parametrize("verb", ["run", "evaluate", "fit"])
+def test_nothing_is_shown_where_no_notebook_runs(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+    before = "IPython" in sys.modules
+    compute(verb)
+    assert capsys.readouterr() == ("", "")
+    assert ("IPython" in sys.modules) == before
+
+
+@pytest.mark.parametrize("elsewhere", [None, SimpleNamespace()], ids=["no shell", "a terminal"])
+def test_ipython_in_a_terminal_is_no_notebook(
+    outputs: list[Shown], elsewhere: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert is_notebook()
+    monkeypatch.setattr(sys.modules["IPython"], "get_ipython", lambda: elsewhere, raising=False)
+    assert not is_notebook()
+    compute("evaluate")
+    assert outputs == []
+
+
+@pytest.mark.parametrize("inside", [True, False], ids=["in a notebook", "elsewhere"])
+def test_a_plot_is_one_of_pyplot_in_a_notebook_alone(inside: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its front end shows the figures of pyplot; elsewhere they would stay in memory."""
+    monkeypatch.setattr(plots, "is_notebook", lambda: inside)
+    before = pyplot.get_fignums()
+    result = run(Study.of(**SMALL), ROWS.X, ROWS.y, execution=Execution("serial"))
+    assert result.plot.bounds().has_data()
+    assert (pyplot.get_fignums() != before) == inside
+    pyplot.close("all")
+
+
+def test_an_error_before_the_run_shows_nothing(outputs: list[Shown]) -> None:
+    with pytest.raises(InputError):
+        CKCVClassifier(k=2).fit(ROWS.X, ROWS.y)
+    assert outputs == []
