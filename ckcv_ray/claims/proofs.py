@@ -27,6 +27,7 @@ from functools import cache, partial
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ckcv_ray.claims import by_class
 from ckcv_ray.claims.rules import Rule, prefix
@@ -43,8 +44,8 @@ from ckcv_ray.claims.wording import (
     format_splits,
 )
 from ckcv_ray.core.arrays import Classes, Index
-from ckcv_ray.core.bounds.binomial import MOST_CHECKED, Prefix, best_prefix, clopper_pearson, report_bound
-from ckcv_ray.core.bounds.losses import ONE, best_loss_prefix, loss_method, mean_loss_bound
+from ckcv_ray.core.bounds.binomial import MOST_CHECKED, Prefix, best_prefix, bound_claim, clopper_pearson
+from ckcv_ray.core.bounds.losses import ONE, best_loss_prefix, bound_loss_claim, loss_method
 from ckcv_ray.core.measures import GroupShares
 from ckcv_ray.learners.ensemble import Ensemble, GroupMember, Models
 from ckcv_ray.study import QUANTITIES, Holdout, Nested, Occam, Problem, Study, choose_judge, count_shares
@@ -104,7 +105,8 @@ def occam(
         method += f" of {list(problem.learners)[learner]}, one of {len(problem.learners)} learners"
     level = float(delta * weight(problem, k, learner))
     grouped = problem.task.grouped
-    averaged = Averaged(losses, problem.order(size), size.n_select, grouped, counts, copies.units)
+    order, u = problem.order(size), by_class.get_u(problem)
+    averaged = Averaged(losses, order, size.n_select, grouped, counts, copies.units, u)
     yield from averaged.claims(Occam.name, RANDOM.name, level, delta, method)
 
 
@@ -129,11 +131,11 @@ def holdout(problem: Problem, models: Models, copies: Copies = NO_COPIES) -> Ite
             measure = GroupShares(held.units)
             yield claim_group_loss(rule, measure, predicted.label, held.y, delta, copies.units)
         else:
-            wrong = int(np.sum(predicted.label != held.y))
-            yield _claim_error(rule, wrong, len(held.y), delta, copies.units)
+            wrong = (predicted.label != held.y)[by_class.order_held_rows(problem)]
+            yield _claim_error(problem, rule, wrong, delta, copies.units)
     if problem.every_row.unlabelled is not None:
-        wrong = int(np.sum(predict(Rule("refit")).label != held.y))
-        yield _claim_full(models, wrong, len(held.y), problem.every_row.unlabelled, delta, copies)
+        missed = int(np.sum(predict(Rule("refit")).label != held.y))
+        yield _claim_full(models, missed, len(held.y), problem.every_row.unlabelled, delta, copies)
 
 
 def claim_group_loss(
@@ -146,20 +148,20 @@ def claim_group_loss(
     total = int(measure.totals(y, predicted, int(y.max()) + 1)[-1])
     m = len(measure.rows)
     left = max(0, m - copies)
-    bound = mean_loss_bound([min(total, left * ONE)], left, delta) if left else 1.0
+    bound = bound_loss_claim([min(total, left * ONE)], left, delta) if left else 1.0
     method = (
         f"holdout: {np.sum(predicted != y)} of {len(y)} rows of {m} previously unused groups wrong, "
-        f"{LOSS_NAMES[loss_method(m, delta)]}"
+        f"{LOSS_NAMES[loss_method(m, delta, claimed=True)]}"
     )
     who, seen = rule.classifier(), (int(np.sum(predicted != y)), len(y))
     return claim(Holdout.name, GROUPS_OF_ONE_SOURCE, rule.name, who, bound, seen, delta, method, grouped=True)
 
 
-def _claim_error(rule: Rule, wrong: int, rows: int, delta: float, copies: int) -> Claim:
-    """Return the claim about a rule's error, from how many of the held-out rows are wrong."""
-    bound = clopper_pearson(*by_class.leave_out(wrong, rows, copies), delta)
-    method = f"holdout: {wrong} of {rows} previously unused rows wrong, Clopper-Pearson"
-    seen = wrong, rows
+def _claim_error(problem: Problem, rule: Rule, wrong: NDArray[np.bool_], delta: float, copies: int) -> Claim:
+    """Return the claim about a rule's error, from which of the held-out rows, as drawn, are wrong."""
+    bound, name = by_class.bound_held_out(problem, wrong, delta, copies)
+    seen = int(np.sum(wrong)), len(wrong)
+    method = f"holdout: {seen[0]} of {seen[1]} previously unused rows wrong, {name}"
     return claim(Holdout.name, ONE_SOURCE, rule.name, rule.classifier(), bound, seen, delta, method)
 
 
@@ -169,7 +171,8 @@ def _claim_full(
     """Return the claim for the model fitted on all rows, from how often it differs from the refit.
 
     It errs where the refit errs, which it does on ``wrong`` of the held-out rows, or where the two differ;
-    both are bounded, at shares of delta. It has no count of its own: it has learned from every row.
+    both are bounded, at shares of delta. It has no count of its own: it has learned from every row. Both
+    bounds are Clopper-Pearson, whatever ``holdout_bound``: the order of unlabelled rows is not drawn.
     """
     refit, full = Rule("refit"), Rule("full")
     otherwise = full.predict(models, unlabelled).label != refit.predict(models, unlabelled).label
@@ -213,8 +216,9 @@ def _claim_outer_errors(
     assert isinstance(certification, Nested)
     size, delta = problem.outer.sizes[0], problem.study.delta / count_shares(certification.claim)
     method = f"nested: {by_class.describe_selection(f'{size.n_splits} outer splits', problem)}"
-    order, grouped = problem.outer.order(size), problem.task.grouped
-    averaged = Averaged(count_losses(nested), order, size.n_select, grouped, count_wrong_rows(nested), copies)
+    order, grouped, u = problem.outer.order(size), problem.task.grouped, by_class.get_u(problem)
+    losses, counts = count_losses(nested), count_wrong_rows(nested)
+    averaged = Averaged(losses, order, size.n_select, grouped, counts, copies, u)
     yield from averaged.claims(Nested.name, Nested.name, delta, delta, method, length)
 
 
@@ -229,6 +233,7 @@ class Averaged(NamedTuple):
         grouped: whether the task has groups.
         counts: wrong rows and all rows of each split's estimate set; None if they are the losses, of m rows.
         copies: units that are not counted as independent.
+        u: the U on the first split (``binomial.best_prefix``); 1 for none.
     """
 
     losses: Sequence[int]
@@ -237,6 +242,7 @@ class Averaged(NamedTuple):
     grouped: bool = False
     counts: Sequence[tuple[int, int]] | None = None
     copies: int = 0
+    u: float = 1.0
 
     def claims(
         self,
@@ -264,7 +270,7 @@ class Averaged(NamedTuple):
         for bound, length in dict.fromkeys((every, first)):  # one claim if the prefix is all splits
             splits, seen = prefix(self.order, length), self._count(length)
             how = f"{method}, {name}, {format_splits(length, len(self.losses))}, {m}"
-            how += f", {seen[0]} of {seen[1]} scored rows wrong"
+            how += f", {seen[0]} of {seen[1]} scored rows wrong{by_class.describe_u(self.u)}"
             who = replace(rule, splits=splits).classifier()
             yield claim(certification, given, classifier, who, bound, seen, delta, how, splits, self.grouped)
 
@@ -282,12 +288,13 @@ class Averaged(NamedTuple):
         most = m * ONE if self.grouped else m
         losses = [min(self.losses[i], most) for i in self.order]
         if self.grouped:
-            name = LOSS_NAMES[loss_method(m, level)]
-            bound, best = partial(mean_loss_bound, m=m, delta=level), best_loss_prefix(losses, m, level)
+            name = LOSS_NAMES[loss_method(m, level, claimed=True)]
+            bound = partial(bound_loss_claim, m=m, delta=level, u=self.u)
+            best = best_loss_prefix(losses, m, level, self.u)
         else:
             method = "safe" if m <= MOST_CHECKED else "catoni"
-            name, best = BOUND_NAMES[method], best_prefix(method, losses, m, level)
-            bound = partial(report_bound, method, m=m, delta=level)
+            name, best = BOUND_NAMES[method], best_prefix(method, losses, m, level, self.u)
+            bound = partial(bound_claim, method, m=m, delta=level, u=self.u)
         first = best if length is None else Prefix(bound(losses[:length]), length)
         return first, Prefix(bound(losses), len(losses)), name
 
