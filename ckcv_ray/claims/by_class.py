@@ -129,9 +129,12 @@ def bound_held_out(
 
 
 def order_held_rows(problem: Problem) -> Index:
-    """Return the positions among the held-out rows in the order in which the rows were drawn."""
-    held = problem.held
+    """Return the positions among the held-out rows in the order of the draw if the bound depends on it."""
+    held, certification = problem.held, problem.study.certification
     assert held is not None
+    assert isinstance(certification, Holdout)
+    if certification.holdout_bound != "stevens":
+        return np.arange(len(held))
     return np.searchsorted(held, order_held_out(problem.all_rows.n, len(held), problem.study.seed))
 
 

@@ -104,8 +104,8 @@ def test_outer_splits_are_counted_from_1(splits):
 
 
 @pytest.mark.parametrize("share", ["quarter", "Half", "", 0.5, 2, None, True])
-def test_an_outer_share_is_third_or_half(share):
-    messages = r"^outer_share=.* is not known: choose from third, half(; did you mean half\?)?$"
+def test_an_outer_share_is_one_of_three(share):
+    messages = r"^outer_share=.* is not known: choose from third, half, three_fifths(; did you mean half\?)?$"
     with pytest.raises(InputError, match=messages):
         Nested(outer_share=share)
     assert Nested() == Nested(5, "third")
