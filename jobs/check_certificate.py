@@ -30,6 +30,7 @@ from jobs import independent_bounds as bounds
 
 ONE = 1 << 32  # a group's loss of 1
 OF_CLASS = ("sensitivity", "specificity", "recall")
+OUTER_K: dict[str, Any] = {"third": 3, "half": 2, "three_fifths": Fraction(5, 3)}  # rows / estimated ones
 FIGURES = {"lower_bound": "select", "l_ms": "select", "l_ee": "estimate"}  # of a candidate, and their sets
 Claim = dict[str, Any]
 
@@ -52,8 +53,8 @@ class Run:
         self.all_units, self.held = np.array(group or range(len(y))), np.zeros(len(y), bool)
         if self.certify["name"] == "holdout":
             units = int(self.all_units.max()) + 1
-            drawn = self.draw(0, 0, 2).permutation(units)[: int(self.certify["holdout_share"] * units)]
-            self.held = np.isin(self.all_units, drawn)
+            self.drawn = self.draw(0, 0, 2).permutation(units)[: int(self.certify["holdout_share"] * units)]
+            self.held = np.isin(self.all_units, self.drawn)
         self.y, learned = self.all_y[~self.held], self.all_units[~self.held]
         self.units, self.n = np.unique(learned, return_inverse=True)[1], len(np.unique(learned))
         self.candidates = parquet.read_table(folder / "candidates.parquet").to_pylist()
@@ -80,19 +81,19 @@ class Run:
         except Exception as error:  # of any kind: a stranger's folder may hold anything
             self.notes[f"not known: {what}: {type(error).__name__}: {error}"] = True
 
-    def count_splits(self, k: int) -> tuple[int, bool]:
+    def count_splits(self, k: Any) -> tuple[int, bool]:
         """Return the number of splits of k folds, and whether their order is shuffled before it is used."""
         n, m, asked = self.n, self.n // k, self.resampling.get("n_splits", 0)
-        possible = comb(n, m) * comb(n - m, m) if n < 2000 else asked + 1
+        possible = comb(n, m) * comb(n - m, min(m, n - m)) if n < 2000 else asked + 1
         return (min(possible, asked), possible <= asked) if asked else (k, True)
 
-    def count_classes(self, k: int, number: int, estimate: bool) -> list[int]:
+    def count_classes(self, k: Any, number: int, estimate: bool) -> list[int]:
         """Return the rows of each class in the select or the estimate set of a split."""
         m, shuffled = self.n // k, self.count_splits(k)[1]
         if shuffled and "n_splits" in self.resampling:
             raise NotImplementedError(f"the few possible splits of {k} folds are not drawn")
         order = (self.draw(k, 0, 4) if shuffled else self.draw(m, number)).permutation(self.n)
-        first = (number + estimate) % k * m if shuffled else estimate * m
+        first = (number + estimate) % k * m if shuffled else min(estimate * m, self.n - m)
         y = self.y[np.isin(self.units, order[first : first + m])]
         return list(np.bincount(y, minlength=len(self.labels)).tolist())
 
@@ -162,6 +163,8 @@ class Run:
         jointly = sum(len(self.labels) if name == "recall" else name in OF_CLASS for name in asked)
         delta = self.delta / (sum(name not in OF_CLASS for name in asked) + (jointly > 0))
         number = self.labels.index(claim["label"]) if quantity in OF_CLASS else None
+        if "claims_version" not in self.certificate and (self.grouped or kind != "holdout"):
+            raise NotImplementedError("bounds of an earlier version of the package")
         if kind == "holdout":
             delta = delta if number is None else -expm1(log1p(-delta) / jointly)
             return [*self.bound_held_out(claim, number, delta, copies), delta]
@@ -169,7 +172,7 @@ class Run:
             raise NotImplementedError(f"{quantity} by {kind}")
         models, order = self.models["nested" if kind == "nested" else "models"], range(self.n)
         if kind == "nested":
-            level, k = delta, {"third": 3, "half": 2}[self.certify["outer_share"]]
+            level, k = delta, OUTER_K[self.certify["outer_share"]]
             drawn = [self.count_classes(k, i, True) for i in range(len(models))]
             self.compare("rows by outer split and class", [model["n_estimate"] for model in models], drawn)
         else:
@@ -177,6 +180,7 @@ class Run:
             if self.count_splits(k)[1]:
                 order = self.draw(0, 0, 5).permutation(len(models)).tolist()
         m, chosen = self.n // k, claim["splits"] or range(len(models))
+        u = self.draw(0, 0, 10).uniform() if self.certify.get("first_uniform") else 1
         if set(chosen) != set(order[: len(chosen)]):
             return ["not about the first splits", None, None, None]
         own = slice(None) if number is None else slice(number, number + 1)
@@ -184,12 +188,12 @@ class Run:
         if number is None:
             losses = [models[i]["loss"] / ONE if self.grouped else sum(models[i]["errors"]) for i in chosen]
             losses, m = [min(loss, m - copies) for loss in losses], m - copies
-            bound = bounds.bound_mean(losses, m, level, self.grouped)
+            bound = bounds.bound_mean(losses, m, level, self.grouped, u=u)
         else:
             delta, typical = delta / jointly, round(float(np.sum(self.y == number)) * m / len(self.y))
             left = [(x, max(0, rows - copies)) for x, rows in counts]
-            terms = [bounds.tabulate_safe(rows, delta, typical)[min(x, rows)] for x, rows in left]
-            bound = min(1.0, fsum(terms) / len(terms))
+            tables = [(*bounds.tabulate_claim(rows, delta, typical), min(x, rows)) for x, rows in left]
+            bound = bounds.average([A[x] for A, _, x in tables], u, tables[0][1])
         return [bound, *map(sum, zip(*counts, strict=True)), delta]
 
     def share_delta(self) -> float:
@@ -229,8 +233,13 @@ class Run:
             of_group = (np.bincount(units, w).astype(int).tolist() for w in (label != y, rows))
             loss = sum(-(-x * ONE // n) for x, n in zip(*of_group, strict=True)) / ONE
             left = max(units) + 1 - copies
-            return [bounds.bound_mean([min(loss, left)], left, delta, True), wrong, m]
-        return [float(bounds.bound_count(min(wrong, max(0, left)), max(0, left), delta)), wrong, m]
+            return [bounds.bound_mean([min(loss, left)], left, delta, True, u=1.0), wrong, m]
+        v, order = 1.0, np.searchsorted(np.sort(self.drawn), self.drawn)
+        if self.certify.get("holdout_bound") == "stevens" and not copies:
+            if label is None:
+                raise NotImplementedError(f"which rows or pairs are wrong, {quantity} of {rule}")
+            v = bounds.rank((label != y)[order][rows[order]])
+        return [float(bounds.bound_count(min(wrong, max(0, left)), max(0, left), delta, v)), wrong, m]
 
     def judge(self, rule: str) -> NDArray[Any] | None:
         """Return the classes (-1: undecided) that machines of two classes give held-out rows, else None."""
@@ -262,15 +271,6 @@ class Run:
             self.compare("bound without copies", stored["bound_without_copies"], bound)
 
 
-def agree(stored: Any, computed: Any) -> bool:
-    """Return whether two figures, or lists of them, agree."""
-    if isinstance(stored, list) and isinstance(computed, list):
-        return len(stored) == len(computed) and all(map(agree, stored, computed))
-    if isinstance(stored, float) and isinstance(computed, int | float):
-        return bool(abs(stored - computed) <= 1e-9 * abs(computed))
-    return bool(stored == computed)
-
-
 def check(folder: Path) -> int:
     """Print the table of a folder, what was taken as stored and what is not known; return the exit code."""
     try:
@@ -283,10 +283,10 @@ def check(folder: Path) -> int:
     run.check_claims()
     print(f"run {run.certificate['run_id']}{'stored':>78}{'recomputed':>45}")
     for name, stored, computed in run.figures:
-        mark = "" if agree(stored, computed) else "   DIFFERS"
+        mark = "" if bounds.agree(stored, computed) else "   DIFFERS"
         print(f"{name:40.40} {stored!s:>44.44} {computed!s:>44.44}{mark}")
     print(*run.notes, sep="\n")
-    return 2 * any(run.notes.values()) if all(agree(*pair) for _, *pair in run.figures) else 1
+    return 2 * any(run.notes.values()) if all(bounds.agree(*pair) for _, *pair in run.figures) else 1
 
 
 def main(folder: str) -> int:

@@ -32,8 +32,9 @@ below the one before. With the others fixed, G(p) <= delta is
 
     A(x) >= p + (1 - (delta - rest(p)) / b(x; m, p)) / lam,    rest(p) = G(p) - b(x; m, p) h(x, p),
 
-so on the points p no search is needed; ``satisfies`` proves the table for all p. Its values are multiples of
-``UNIT``, so that it is the same on every machine.
+so on the points p no search is needed; ``satisfies`` proves the table for all p. A bound above 1 is lowered
+to 1 + 1 / lam at most, where h is 0: only p near 1 limit it there. Values are multiples of ``UNIT``, so that
+the table is the same on every machine.
 """
 
 from bisect import bisect_left
@@ -175,7 +176,7 @@ def _lower_on_points(A: Array, lam: float, allowed: float, p: Array, weights: Ar
         counts = weights[:, x] > NEGLIGIBLE * allowed
         weight = weights[counts, x]
         least = p[counts] + (1 - (allowed - G[counts]) / weight - above[counts]) / lam
-        least_here = ceil(float(least.max(initial=0.0)) / UNIT) * UNIT
+        least_here = ceil(float(least.max(initial=1 + 1 / lam if table[x] > 1 else 0.0)) / UNIT) * UNIT
         table[x] = min(table[x], max(least_here, table[x - 1] if x else 0.0))
         G += weights[:, x] * (np.maximum(0.0, 1 - lam * (table[x] - p)) - above)
     return table
