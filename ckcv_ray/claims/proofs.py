@@ -49,7 +49,6 @@ from ckcv_ray.core.bounds.losses import ONE, best_loss_prefix, bound_loss_claim,
 from ckcv_ray.core.measures import GroupShares
 from ckcv_ray.learners.ensemble import Ensemble, GroupMember, Models
 from ckcv_ray.study import QUANTITIES, Holdout, Nested, Occam, Problem, Study, choose_judge, count_shares
-from ckcv_ray.tables.target import Rows
 
 
 class Copies(NamedTuple):
@@ -135,7 +134,7 @@ def holdout(problem: Problem, models: Models, copies: Copies = NO_COPIES) -> Ite
             yield _claim_error(problem, rule, wrong, delta, copies.units)
     if problem.every_row.unlabelled is not None:
         missed = int(np.sum(predict(Rule("refit")).label != held.y))
-        yield _claim_full(models, missed, len(held.y), problem.every_row.unlabelled, delta, copies)
+        yield _claim_full(problem, models, missed, len(held.y), delta, copies)
 
 
 def claim_group_loss(
@@ -166,7 +165,7 @@ def _claim_error(problem: Problem, rule: Rule, wrong: NDArray[np.bool_], delta: 
 
 
 def _claim_full(
-    models: Models, wrong: int, rows: int, unlabelled: Rows, delta: float, copies: Copies
+    problem: Problem, models: Models, wrong: int, rows: int, delta: float, copies: Copies
 ) -> Claim:
     """Return the claim for the model fitted on all rows, from how often it differs from the refit.
 
@@ -174,6 +173,11 @@ def _claim_full(
     both are bounded, at shares of delta. It has no count of its own: it has learned from every row. Both
     bounds are Clopper-Pearson, whatever ``holdout_bound``: the order of unlabelled rows is not drawn.
     """
+    unlabelled, certification = problem.every_row.unlabelled, problem.study.certification
+    assert unlabelled is not None
+    assert isinstance(certification, Holdout)
+    by_positions = certification.holdout_bound != Holdout.holdout_bound
+    reason = " (the order of unlabelled rows is not drawn)" if by_positions else ""
     refit, full = Rule("refit"), Rule("full")
     otherwise = full.predict(models, unlabelled).label != refit.predict(models, unlabelled).label
     differ, among = int(np.sum(otherwise)), len(unlabelled)
@@ -182,7 +186,7 @@ def _claim_full(
     differing = clopper_pearson(*apart, DIFFERING * delta)
     method = (
         f"holdout: {wrong} of {rows} previously unused rows wrong by {refit.classifier()}, and {differ} of "
-        f"{among} unlabelled rows classified otherwise, Clopper-Pearson for both"
+        f"{among} unlabelled rows classified otherwise, Clopper-Pearson for both{reason}"
     )
     bound = min(1.0, erring + differing)
     return claim(Holdout.name, ONE_SOURCE, full.name, full.classifier(), bound, None, delta, method)

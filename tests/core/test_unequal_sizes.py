@@ -9,7 +9,13 @@ from scipy.sparse import csr_array, vstack
 from scipy.stats import binom
 
 from ckcv_ray.core.bounds.averaging import satisfies
-from ckcv_ray.core.bounds.binomial import MOST_CHECKED, clopper_pearson, safe_table, smallest_mean, tabulate_claim
+from ckcv_ray.core.bounds.binomial import (
+    MOST_CHECKED,
+    clopper_pearson,
+    safe_table,
+    smallest_mean,
+    tabulate_claim,
+)
 from ckcv_ray.core.bounds.unequal_sizes import MOST_EXACT, bound_terms, choose_size, compute_table, slope
 
 DELTA = 0.05
