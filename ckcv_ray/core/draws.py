@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ckcv_ray.core.arrays import Index
 
 HELD_OUT, MEMBERS, ORDER, PAIRS, PART = (0, 0, 2), (0, 0, 3), (0, 0, 5), (0, 0, 6), (0, 0, 7)
-PERMUTATIONS, BEST_OF_ROWS, FIRST = (0, 0, 8), (0, 0, 9), (0, 0, 10)
+PERMUTATIONS, BEST_OF_ROWS, FIRST_SPLIT = (0, 0, 8), (0, 0, 9), (0, 0, 10)
 SPLITS = (0, 1)
 
 
@@ -48,7 +48,7 @@ def order_held_out(n: int, held: int, seed: int) -> Index:
 
 def draw_first(seed: int) -> float:
     """Draw the U on the first split, uniform on [0, 1); nothing else is drawn with its key."""
-    return float(Draws(seed, FIRST).make_generator().uniform())
+    return float(Draws(seed, FIRST_SPLIT).make_generator().uniform())
 
 
 def seed_members(seed: int) -> np.random.Generator:

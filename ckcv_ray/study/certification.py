@@ -74,7 +74,6 @@ FIRST_UNIFORM = Option(
     boolean,
     "Draw a number U from the seed that lowers the bound of the first split alone.",
     bool,
-    "no",
     panel="Certificate",
     omit_default=True,
 )

@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import binom
 from test_joint_laws import DELTA, Pair, counts, risks, worst
 
-from ckcv_ray.core.bounds.averaging import MOST_LOWERED, UNIT, lower_table, satisfies
+from ckcv_ray.core.bounds.averaging import FINENESS, MOST_LOWERED, lower_table, satisfies
 from ckcv_ray.core.bounds.binomial import (
     average_terms,
     best_prefix,
@@ -37,9 +37,9 @@ def test_a_lowered_table_satisfies_the_condition_and_is_nowhere_above_the_one_be
     p = np.union1d(np.linspace(0, 1, 2001), edges[(edges >= 0) & (edges <= 1)])
     assert expectation(A, lam, p).max() <= delta
     assert np.all(np.diff(A) >= 0)
-    assert np.all(before + UNIT >= A)
-    assert np.any(before - UNIT > A)
-    assert np.all(np.rint(A / UNIT) == A / UNIT)
+    assert np.all(before + FINENESS >= A)
+    assert np.any(before - FINENESS > A)
+    assert np.all(np.rint(A / FINENESS) == A / FINENESS)
 
 
 @pytest.mark.parametrize(
@@ -139,4 +139,4 @@ def test_losses_of_claims_are_bounded_by_the_majorant_of_the_lowered_table():
     majorant, A = concave_table(30, 0.05, claimed=True), tabulate_claim(30, 0.05).A
     assert np.all(majorant >= A)
     assert np.all(np.diff(majorant, 2) <= 1e-12)
-    assert np.all(majorant <= concave_table(30, 0.05) + UNIT)
+    assert np.all(majorant <= concave_table(30, 0.05) + FINENESS)

@@ -42,7 +42,9 @@ def test_holdout_holds_out_its_share_and_the_others_nothing(n, share, seed):
 @given(st.integers(6, 10_000))
 @repeatable
 def test_an_inner_run_has_two_thirds_of_the_rows_or_half(n):
-    (third,), (half,) = (Nested(outer_share=share).outer.fold_sizes(n) for share in ("third", "half"))
+    shares = ("third", "half", "three_fifths")
+    (third,), (half,), (larger,) = (Nested(outer_share=share).outer.fold_sizes(n) for share in shares)
+    assert (larger.n_select, larger.n_train) == (3 * n // 5, n - 3 * n // 5)
     assert (third.n_select, half.n_select) == (n // 3, n // 2)
     assert 2 * n <= 3 * third.n_train <= 2 * n + 2
     assert n <= 2 * half.n_train <= n + 1

@@ -33,8 +33,8 @@ below the one before. With the others fixed, G(p) <= delta is
     A(x) >= p + (1 - (delta - rest(p)) / b(x; m, p)) / lam,    rest(p) = G(p) - b(x; m, p) h(x, p),
 
 so on the points p no search is needed; ``satisfies`` proves the table for all p. A bound above 1 is lowered
-to 1 + 1 / lam at most, where h is 0: only p near 1 limit it there. Values are multiples of ``UNIT``, so that
-the table is the same on every machine.
+to 1 + 1 / lam at most, where h is 0: only p near 1 limit it there. Values are multiples of ``FINENESS``, so
+that the table is the same on every machine.
 """
 
 from bisect import bisect_left
@@ -55,7 +55,7 @@ TINY = 1e-300  # replaces 0 in logarithms; a zero weight becomes at most m times
 ENTRIES = 1_000_000  # weights that the proof keeps in memory at a time
 HALVINGS = 24  # bisection steps on log lam
 MOST_LOWERED = 200  # rows up to which tables are lowered: above, it gains less than a tenth of a point
-UNIT = 2.0**-20  # of lowered bounds
+FINENESS = 2.0**-20  # lowered bounds are multiples of it
 MARGINS = (2.0**-13, 2.0**-11, 2.0**-9, 2.0**-7)  # shares of delta left for what happens between the points
 NEGLIGIBLE = 2.0**-20  # weight, as a share of delta, below which a count is not limited at a point
 Array = NDArray[np.float64]
@@ -155,8 +155,8 @@ def lower_table(A: Array, lam: float, delta: float) -> Array:
         delta: as for ``satisfies``.
 
     Returns:
-        A table that satisfies the condition with the same lam, at most ``UNIT`` above A anywhere; A itself if
-        m is above ``MOST_LOWERED``, or none is found.
+        A table that satisfies the condition with the same lam, at most ``FINENESS`` above A anywhere; A itself
+        if m is above ``MOST_LOWERED``, or none is found.
     """
     m = len(A) - 1
     if m > MOST_LOWERED:
@@ -169,15 +169,15 @@ def lower_table(A: Array, lam: float, delta: float) -> Array:
 
 def _lower_on_points(A: Array, lam: float, allowed: float, p: Array, weights: Array) -> Array:
     """Lower each A(x) in turn as far as G <= ``allowed`` at the points p, with their binomial weights."""
-    table = np.ceil(A / UNIT) * UNIT
+    table = np.ceil(A / FINENESS) * FINENESS
     G = np.vecdot(weights, _terms(table, lam, p))
     for x in range(len(table)):
         above = np.maximum(0.0, 1 - lam * (table[x] - p))
         counts = weights[:, x] > NEGLIGIBLE * allowed
         weight = weights[counts, x]
         least = p[counts] + (1 - (allowed - G[counts]) / weight - above[counts]) / lam
-        least_here = ceil(float(least.max(initial=1 + 1 / lam if table[x] > 1 else 0.0)) / UNIT) * UNIT
-        table[x] = min(table[x], max(least_here, table[x - 1] if x else 0.0))
+        floor = float(least.max(initial=1 + 1 / lam if table[x] > 1 else 0.0))
+        table[x] = min(table[x], max(ceil(floor / FINENESS) * FINENESS, table[x - 1] if x else 0.0))
         G += weights[:, x] * (np.maximum(0.0, 1 - lam * (table[x] - p)) - above)
     return table
 

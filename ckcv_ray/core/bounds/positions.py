@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from ckcv_ray.core.bounds.binomial import stevens
 
 Wrong = NDArray[np.bool_]
-FINEST = 1 << 60  # V is rounded up once what is left of it is a smaller part than 1 / FINEST
+SHARPEST = 1 << 60  # V is rounded up once what is left of it is a smaller part than 1 / SHARPEST
 
 
 def bound_in_order(wrong: Wrong, delta: float) -> float:
@@ -43,7 +43,7 @@ def bound_in_order(wrong: Wrong, delta: float) -> float:
 def rank_positions(wrong: Wrong) -> float:
     """Compute V: the number of the set of positions of the wrong rows, divided by that of all such sets.
 
-    The integers are exact. Once the positions that are left change V by less than 1 / ``FINEST``, V is
+    The integers are exact. Once the positions that are left change V by less than 1 / ``SHARPEST``, V is
     rounded up: never too small, it keeps the bound valid.
     """
     positions: list[Any] = np.flatnonzero(wrong).tolist()
@@ -51,6 +51,6 @@ def rank_positions(wrong: Wrong) -> float:
     for i in range(len(positions), 0, -1):
         below += comb(positions[i - 1], i)
         left = comb(positions[i - 1], i - 1)  # sets with the same last positions
-        if left * FINEST < sets:
+        if left * SHARPEST < sets:
             return (below + left) / sets
     return (below + 1) / sets
