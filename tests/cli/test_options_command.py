@@ -29,8 +29,8 @@ TODAY = [
     "C", "gamma", "k", "n-splits", "delta", "seed", "resampling", "scale", "report-k", "solver", "tolerance",
     "max-iter", "class-weight", "param", "sample",
     "bound", "certify", "holdout-share", "claim", "outer-splits", "outer-share", "holdout-bound",
-    "first-uniform", "exhaustive", "search", "effort", "keep", "survivors", "least-splits", "paper", "study", "costs",
-    "positive", "encode", "fill", "rare", "balance", "landmarks",
+    "first-uniform", "exhaustive", "search", "effort", "keep", "survivors", "least-splits", "paper", "study",
+    "costs", "positive", "encode", "fill", "rare", "balance", "landmarks",
 ]  # fmt: skip
 OTHER = {  # of every option a value that is not its default, as a word of the command line
     "class_weight": "ill=2,well=3",

@@ -155,8 +155,8 @@ def lower_table(A: Array, lam: float, delta: float) -> Array:
         delta: as for ``satisfies``.
 
     Returns:
-        A table that satisfies the condition with the same lam, at most ``FINENESS`` above A anywhere; A itself
-        if m is above ``MOST_LOWERED``, or none is found.
+        A table that satisfies the condition with the same lam, nowhere more than ``FINENESS`` above A; A
+        itself if m is above ``MOST_LOWERED``, or none is found.
     """
     m = len(A) - 1
     if m > MOST_LOWERED:
