@@ -30,6 +30,7 @@ from jobs import independent_bounds as bounds
 
 ONE = 1 << 32  # a group's loss of 1
 OF_CLASS = ("sensitivity", "specificity", "recall")
+OUTER_K: dict[str, Any] = {"third": 3, "half": 2, "three_fifths": Fraction(5, 3)}  # rows / estimated ones
 FIGURES = {"lower_bound": "select", "l_ms": "select", "l_ee": "estimate"}  # of a candidate, and their sets
 Claim = dict[str, Any]
 
@@ -80,19 +81,19 @@ class Run:
         except Exception as error:  # of any kind: a stranger's folder may hold anything
             self.notes[f"not known: {what}: {type(error).__name__}: {error}"] = True
 
-    def count_splits(self, k: int) -> tuple[int, bool]:
+    def count_splits(self, k: Any) -> tuple[int, bool]:
         """Return the number of splits of k folds, and whether their order is shuffled before it is used."""
         n, m, asked = self.n, self.n // k, self.resampling.get("n_splits", 0)
-        possible = comb(n, m) * comb(n - m, m) if n < 2000 else asked + 1
+        possible = comb(n, m) * comb(n - m, min(m, n - m)) if n < 2000 else asked + 1
         return (min(possible, asked), possible <= asked) if asked else (k, True)
 
-    def count_classes(self, k: int, number: int, estimate: bool) -> list[int]:
+    def count_classes(self, k: Any, number: int, estimate: bool) -> list[int]:
         """Return the rows of each class in the select or the estimate set of a split."""
         m, shuffled = self.n // k, self.count_splits(k)[1]
         if shuffled and "n_splits" in self.resampling:
             raise NotImplementedError(f"the few possible splits of {k} folds are not drawn")
         order = (self.draw(k, 0, 4) if shuffled else self.draw(m, number)).permutation(self.n)
-        first = (number + estimate) % k * m if shuffled else estimate * m
+        first = (number + estimate) % k * m if shuffled else min(estimate * m, self.n - m)
         y = self.y[np.isin(self.units, order[first : first + m])]
         return list(np.bincount(y, minlength=len(self.labels)).tolist())
 
@@ -165,6 +166,8 @@ class Run:
             value = bounds.predict(quantity, *(1 - self.bound_claim(one, copies)[0] for one in pair))
             return [1 - value, None, None, delta]
         number = self.labels.index(claim["label"]) if quantity in OF_CLASS else None
+        if "claims_version" not in self.certificate and (self.grouped or kind != "holdout"):
+            raise NotImplementedError("bounds of an earlier version of the package")
         if kind == "holdout":
             delta = delta if number is None else -expm1(log1p(-delta) / jointly)
             return [*self.bound_held_out(claim, number, delta, copies), delta]
@@ -172,7 +175,7 @@ class Run:
             raise NotImplementedError(f"{quantity} by {kind}")
         models, order = self.models["nested" if kind == "nested" else "models"], range(self.n)
         if kind == "nested":
-            level, k = delta, {"third": 3, "half": 2}[self.certify["outer_share"]]
+            level, k = delta, OUTER_K[self.certify["outer_share"]]
             drawn = [self.count_classes(k, i, True) for i in range(len(models))]
             self.compare("rows by outer split and class", [model["n_estimate"] for model in models], drawn)
         else:
@@ -180,6 +183,7 @@ class Run:
             if self.count_splits(k)[1]:
                 order = self.draw(0, 0, 5).permutation(len(models)).tolist()
         m, chosen = self.n // k, claim["splits"] or range(len(models))
+        u = self.draw(0, 0, 10).uniform() if self.certify.get("first_uniform") else 1
         if set(chosen) != set(order[: len(chosen)]):
             return ["not about the first splits", None, None, None]
         own = slice(None) if number is None else slice(number, number + 1)
@@ -187,12 +191,12 @@ class Run:
         if number is None:
             losses = [models[i]["loss"] / ONE if self.grouped else sum(models[i]["errors"]) for i in chosen]
             losses, m = [min(loss, m - copies) for loss in losses], m - copies
-            bound = bounds.bound_mean(losses, m, level, self.grouped)
+            bound = bounds.bound_mean(losses, m, level, self.grouped, u=u)
         else:
             delta, typical = delta / jointly, round(float(np.sum(self.y == number)) * m / len(self.y))
             left = [(x, max(0, rows - copies)) for x, rows in counts]
-            terms = [bounds.tabulate_safe(rows, delta, typical)[min(x, rows)] for x, rows in left]
-            bound = min(1.0, fsum(terms) / len(terms))
+            tables = [(*bounds.tabulate_claim(rows, delta, typical), min(x, rows)) for x, rows in left]
+            bound = bounds.average([A[x] for A, _, x in tables], u, tables[0][1])
         return [bound, *map(sum, zip(*counts, strict=True)), delta]
 
     def share_claims(self) -> tuple[int, float]:
@@ -239,7 +243,12 @@ class Run:
             of_group = (np.bincount(units, w).astype(int).tolist() for w in (label != y, rows))
             losses = np.array([-(-x * ONE // n) / ONE for x, n in zip(*of_group, strict=True)])
             return [bounds.bound_held(losses[np.argsort(np.argsort(self.drawn))], delta, copies), wrong, m]
-        return [float(bounds.bound_count(min(wrong, max(0, left)), max(0, left), delta)), wrong, m]
+        v, order = 1.0, np.searchsorted(np.sort(self.drawn), self.drawn)
+        if self.certify.get("holdout_bound") == "stevens" and not copies:
+            if label is None:
+                raise NotImplementedError(f"which rows or pairs are wrong, {quantity} of {rule}")
+            v = bounds.rank((label != y)[order][rows[order]])
+        return [float(bounds.bound_count(min(wrong, max(0, left)), max(0, left), delta, v)), wrong, m]
 
     def judge(self, rule: str) -> NDArray[Any] | None:
         """Return the classes (-1: undecided) that machines of two classes give held-out rows, else None."""

@@ -5,7 +5,8 @@ A(x; m), which may be averaged over splits, is made from U at the largest level 
 
     E max(0, 1 - lam (A(X) - p)) <= delta,    X ~ Bin(m, p), for some lam > 0 and every p
 
-(docs/theory/bounds.md has the proofs). Nothing here is shared with the package, whose bounds come from scipy.
+(docs/theory/bounds.md has the proofs); of a claim it is lowered, count by count, as far as this allows.
+Nothing here is shared with the package, whose bounds come from scipy.
 """
 
 import re
@@ -13,13 +14,14 @@ from bisect import bisect_left
 from collections.abc import Iterable
 from fractions import Fraction
 from functools import cache
-from math import exp, expm1, fsum, ldexp, lgamma, log, log1p, log2, pi, sqrt
+from math import comb, exp, expm1, fsum, inf, ldexp, lgamma, log, log1p, log2, pi, sqrt
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 MOST = 5_000  # the largest m that A is made for
+UNIT = 2.0**20  # a lowered bound is a multiple of 1 / UNIT
 Array = NDArray[Any]
 log_factorial = np.vectorize(lambda n: lgamma(n + 1), otypes=[float])
 
@@ -62,22 +64,7 @@ def find_level(m: int, delta: float, given: float | None = None) -> tuple[Array,
         delta: probability that the mean of such bounds is below the mean risk.
         given: lam; None for the best one.
     """
-    x, fine = np.arange(m + 1), min(7 / sqrt(m), pi / 2)
-    choose = lgamma(m + 1) - log_factorial(x) - log_factorial(m - x)
-    angles = np.linspace(0, pi / 2, max(512, min(2048, 500_000 // m))), np.linspace(0, fine, 672)
-    points = np.sin(np.union1d(*angles)) ** 2
-
-    def weigh(p: Array) -> Array:
-        """Return the binomial weights of 0 .. m for each p."""
-        q = np.clip(p, 1e-300, 1 - 1e-16)[:, None]
-        return np.asarray(np.exp(choose + x * np.log(q) + (m - x) * np.log1p(-q)))
-
-    def expect(A: Array, lam: float, p: Array, weights: Array) -> tuple[Array, float]:
-        """Return E max(0, 1 - lam (A(X) - p)) at each p, and the derivative of the largest by lam."""
-        loss = 1 - lam * (A - p[:, None])
-        G = np.sum(weights * np.maximum(loss, 0), axis=1)
-        worst = np.argmax(G)
-        return G, float(np.sum((weights[worst] * (p[worst] - A))[loss[worst] > 0]))
+    x, points = np.arange(m + 1), list_points(m)
 
     @cache
     def make_table(level: float) -> tuple[Array, float]:
@@ -90,41 +77,103 @@ def find_level(m: int, delta: float, given: float | None = None) -> tuple[Array,
             low, high = (low, middle) if rises else (middle, high)
         return A, given or exp(high)
 
-    def is_safe(level: float, rounds: int) -> bool:
-        """Return whether a level is safe on the points, and in ``rounds`` on others closer to the peaks."""
-        p, G = points, expect(*make_table(level), points, at_points)[0]
-        peak = float(G.max())
-        for _ in range(rounds):
-            tops = np.argsort(G)[-40:]
-            p = np.unique(np.linspace(p[np.maximum(tops - 1, 0)], p[np.minimum(tops + 1, len(p) - 1)], 9))
-            G = expect(*make_table(level), p, weigh(p))[0]
-            peak = max(peak, float(G.max()))
-        return peak <= delta * (1 - 1e-9 * (rounds > 0))
-
-    at_points, first = weigh(points), max(0, int(-log2(delta)) - 1)
+    at_points, first = weigh(m, points), max(0, int(-log2(delta)) - 1)
     grid = [ldexp(i, -11 - e) for e in range(first, first + 10) for i in range(2048, 1024, -1)]
     levels = [level for level in grid if max(delta / 100, 1e-100) < level <= delta]
-    likely = bisect_left(levels, True, key=lambda level: is_safe(level, 0))
-    return next((make_table(level) for level in levels[likely:] if is_safe(level, 8)), None)
+    likely = bisect_left(levels, True, key=lambda level: is_safe(*make_table(level), delta, 0))
+    return next(
+        (make_table(level) for level in levels[likely:] if is_safe(*make_table(level), delta, 8)), None
+    )
+
+
+def list_points(m: int) -> Array:
+    """Return the points p at which tables are compared."""
+    fine = np.linspace(0, min(7 / sqrt(m), pi / 2), 672)
+    return np.sin(np.union1d(np.linspace(0, pi / 2, max(512, min(2048, 500_000 // m))), fine)) ** 2
+
+
+def weigh(m: int, p: Array) -> Array:
+    """Return the binomial weights of 0 .. m for each p."""
+    x, q = np.arange(m + 1), np.clip(p, 1e-300, 1 - 1e-16)[:, None]
+    choose = lgamma(m + 1) - log_factorial(x) - log_factorial(m - x)
+    return np.asarray(np.exp(choose + x * np.log(q) + (m - x) * np.log1p(-q)))
+
+
+def expect(A: Array, lam: float, p: Array, weights: Array) -> tuple[Array, float]:
+    """Return E max(0, 1 - lam (A(X) - p)) at each p, and the derivative of the largest by lam."""
+    loss = 1 - lam * (A - p[:, None])
+    G = np.sum(weights * np.maximum(loss, 0), axis=1)
+    worst = np.argmax(G)
+    return G, float(np.sum((weights[worst] * (p[worst] - A))[loss[worst] > 0]))
+
+
+def is_safe(A: Array, lam: float, delta: float, rounds: int) -> bool:
+    """Return whether a table is safe on the points, and in ``rounds`` on others closer to the peaks."""
+    m, p = len(A) - 1, list_points(len(A) - 1)
+    peak = float((G := expect(A, lam, p, weigh(m, p))[0]).max())
+    for past in range(rounds):
+        tops = np.argsort(G)[-40 if past or m > 200 else 0 :]  # a lowered table has many peaks
+        p = np.unique(np.linspace(p[np.maximum(tops - 1, 0)], p[np.minimum(tops + 1, len(p) - 1)], 9))
+        peak = max(peak, float((G := expect(A, lam, p, weigh(m, p))[0]).max()))
+    return peak <= delta * (1 - 1e-9 * (rounds > 0))
+
+
+def lower(A: Array, lam: float, delta: float) -> Array:
+    """Lower A(0), A(1), .. in turn, as far as A stays safe on the points, less a margin that makes it so."""
+    m, p = len(A) - 1, list_points(len(A) - 1)
+    weights = weigh(m, p)
+    for margin in (-13, -11, -9, -7) if m <= 200 else ():
+        table, most = np.ceil(A * UNIT) / UNIT, delta * (1 - 2.0**margin)
+        total = expect(table, lam, p, weights)[0]
+        for x in range(m + 1):
+            others = total - weights[:, x] * np.maximum(0, 1 - lam * (table[x] - p))
+            some = weights[:, x] > most * 2.0**-20
+            found = p[some] + (1 - (most - others[some]) / weights[some, x]) / lam
+            least = np.max(found, initial=1 + 1 / lam if table[x] > 1 else 0.0)
+            table[x] = min(table[x], max(np.ceil(least * UNIT) / UNIT, table[x - 1] if x else 0.0))
+            total = others + weights[:, x] * np.maximum(0, 1 - lam * (table[x] - p))
+        if is_safe(table, lam, delta, 8):
+            return table
+    return A
 
 
 @cache
-def tabulate_safe(m: int, delta: float, typical: int | None = None) -> Array:
-    """Return A(.; m), or 1 if no level is safe; with a typical size, the form for sets that differ in size.
+def tabulate_safe(m: int, delta: float) -> Array:
+    """Return A(.; m), or 1 if no level is safe."""
+    return (find_level(m, delta) or [np.ones(m + 1)])[0]
 
-    They share the lam of the typical size, to three digits. Of many rows the table is that of fewer, made
+
+@cache
+def tabulate_claim(m: int, delta: float, typical: int | None = None) -> tuple[Array, float]:
+    """Return A(.; m) for a claim, lowered, and its lam; with a typical size, for sets that differ in size.
+
+    These share the lam of the typical size, to three digits. Of many rows the table is that of fewer, made
     concave and interpolated; where no level is safe with this lam, the bound is 1 + (1 - delta) / lam.
     """
     if typical is None:
-        return (find_level(m, delta) or [np.ones(m + 1)])[0]
+        A, lam = find_level(m, delta) or (np.ones(m + 1), inf)
+        return (lower(A, lam, delta) if lam < inf else A), lam
     fewer, size = (
         n if n <= 512 else min(n >> (s := n.bit_length() - 6) << s, MOST) for n in (m, max(1, typical))
     )
-    if fewer < m:
-        A = cover(tabulate_safe(fewer, delta, typical))
-        return np.interp(np.arange(m + 1) * fewer / m, np.arange(fewer + 1), A)
     lam = float(f"{(find_level(size, delta) or [0, 5 * sqrt(size)])[1]:.3g}")
-    return ((m and find_level(m, delta, lam)) or [np.full(m + 1, 1 + (1 - delta) / lam)])[0]
+    if fewer < m:
+        A = cover(tabulate_claim(fewer, delta, typical)[0])
+        return np.interp(np.arange(m + 1) * fewer / m, np.arange(fewer + 1), A), lam
+    found = find_level(m, delta, lam) if m else None
+    return lower(found[0], lam, delta) if found else np.full(m + 1, 1 + (1 - delta) / lam), lam
+
+
+def average(terms: Any, u: float, lam: float) -> float:
+    """Return the mean of the bounds of splits, of a single one less (1 - u) / lam; limited to 0 .. 1."""
+    return min(1.0, max(0.0, fsum(terms) / len(terms) - (1 - u) / lam * (len(terms) == 1)))
+
+
+def rank(wrong: Array) -> float:
+    """Return the number of the set of positions of the wrong rows, divided by that of all sets."""
+    positions = np.flatnonzero(wrong).tolist()
+    number = 1 + sum(comb(c, i) for i, c in enumerate(positions, start=1))
+    return float(Fraction(number, comb(len(wrong), len(positions))))
 
 
 def cover(table: Array) -> Array:
@@ -135,7 +184,9 @@ def cover(table: Array) -> Array:
     return np.maximum(table, np.interp(x, at, table[at]))
 
 
-def bound_mean(losses: Any, m: int, delta: float, shares: bool, catoni: bool = False) -> float:
+def bound_mean(
+    losses: Any, m: int, delta: float, shares: bool, catoni: bool = False, u: float | None = None
+) -> float:
     """Return the bound on the mean risk from the losses of splits of m rows or groups: from A, or Catoni's.
 
     Args:
@@ -144,6 +195,7 @@ def bound_mean(losses: Any, m: int, delta: float, shares: bool, catoni: bool = F
         delta: probability that the bound fails.
         shares: see above; which of the two bounds is used then depends on m and delta alone.
         catoni: whether Catoni's is wanted.
+        u: of a claim, the U on the first split, or 1; None for a criterion.
     """
     if m < 1:  # nothing is left that is independent
         return 1.0
@@ -151,10 +203,11 @@ def bound_mean(losses: Any, m: int, delta: float, shares: bool, catoni: bool = F
     bounds = [(1 - exp(-lam * r - log(1 / delta) / m)) / (1 - exp(-lam)) for r in (rate, 0.1)]
     if catoni or m > MOST or (shares and not find_level(m, delta)):
         return min(1.0, bounds[0])
-    A = cover(tabulate_safe(m, delta)) if shares else tabulate_safe(m, delta)
+    A, lam = (tabulate_safe(m, delta), inf) if u is None else tabulate_claim(m, delta)
+    A = cover(A) if shares else A
     if shares and np.interp(0.1 * m, np.arange(m + 1), A) > min(1.0, bounds[1]):
         return min(1.0, bounds[0])
-    return min(1.0, fsum(np.interp(losses, np.arange(m + 1), A)) / len(losses))
+    return average(np.interp(losses, np.arange(m + 1), A), 1.0 if u is None else u, lam)
 
 
 def bound_held(losses: Array, delta: float, copies: int) -> float:
@@ -166,9 +219,9 @@ def bound_held(losses: Array, delta: float, copies: int) -> float:
         copies: groups that are not counted; the total of the losses then decides.
     """
     m, left = len(losses), len(losses) - copies
-    if not copies and bet(np.resize([0.2, 0.0], m), delta) < bound_mean([m / 10], m, delta, True):
+    if not copies and bet(np.resize([0.2, 0.0], m), delta) < bound_mean([m / 10], m, delta, True, u=1.0):
         return bet(losses, delta)
-    return bound_mean([min(fsum(losses), left)], left, delta, True)
+    return bound_mean([min(fsum(losses), left)], left, delta, True, u=1.0)
 
 
 def bet(losses: Array, delta: float) -> float:

@@ -159,6 +159,17 @@ CASES = {
     "half an outer split": study("outer_splits=2.5 is not a whole", **NESTED, outer_splits=2.5),
     "outer share a number": study("outer_share=0.5 is not known", "third, half", **NESTED, outer_share=0.5),
     "outer share without nested": study("outer_share='half' requires certify nested", outer_share="half"),
+    "outer share unknown": study("choose from third, half, three_fifths", **NESTED, outer_share="most"),
+    "bound of held rows unknown": study(
+        "holdout_bound='exact' is not known", "clopper_pearson, stevens", **HOLDOUT, holdout_bound="exact"
+    ),
+    "bound of held rows without any": study(
+        "holdout_bound='stevens' requires certify auto or holdout, not occam", holdout_bound="stevens"
+    ),
+    "U of held rows": study(
+        "first_uniform=True requires certify occam or nested, not holdout", **HOLDOUT, first_uniform=True
+    ),
+    "U a number": study("first_uniform=0.3", **NESTED, first_uniform=0.3),
     # changed options
     "replaced by one misspelt": replaced("unknown option 'n_split' of a study", "n_splits", n_split=5),
     "replaced by what does not go": replaced("outer_splits=3 requires certify nested", outer_splits=3),

@@ -9,6 +9,10 @@ level 1 - (1 - d)^(1/K) hold jointly with probability 1 - d. Disjoint pairs of a
 without regard to anything but the labels, are independent, so the pairs that the classifier's score puts in
 the wrong order, or does not order, are binomial too.
 
+With ``holdout_bound="stevens"`` the bound on these counts is that of Stevens, by the positions of the wrong
+rows or pairs in the order of the draw (``core.bounds.positions``): given the labels, the orders within the
+classes are drawn independently of each other, and so is the order of the pairs.
+
 ``claim_nested``: given the labels and the outer splits, a member's wrong rows of class c in its outer
 estimate set are Bin(m_ic, risk on P_c). Their number m_ic varies with the split (``unequal_sizes``), and one
 slope serves all of them: that of the size to expect from n and the class totals. Training rows connect the
@@ -16,7 +20,7 @@ classes, so each has d/K.
 """
 
 from collections.abc import Iterator, Sequence
-from math import expm1, fsum, log1p
+from math import expm1, log1p
 from typing import NamedTuple
 
 import numpy as np
@@ -36,9 +40,16 @@ from ckcv_ray.claims.wording import (
     state_claim,
 )
 from ckcv_ray.core.arrays import Classes, Index
-from ckcv_ray.core.bounds.binomial import clopper_pearson, count_needed, smallest_mean
-from ckcv_ray.core.bounds.unequal_sizes import bound_terms
-from ckcv_ray.core.draws import draw_pairs
+from ckcv_ray.core.bounds.binomial import (
+    average_terms,
+    clopper_pearson,
+    compute_credit,
+    count_needed,
+    smallest_mean,
+)
+from ckcv_ray.core.bounds.positions import bound_in_order
+from ckcv_ray.core.bounds.unequal_sizes import bound_terms, slope
+from ckcv_ray.core.draws import draw_first, draw_pairs, order_held_out
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.errors import pluralize
 from ckcv_ray.learners.ensemble import Ensemble, Prediction, class_sizes
@@ -48,6 +59,7 @@ from ckcv_ray.study import (
     OF_TWO,
     Holdout,
     Nested,
+    Occam,
     Predictive,
     Problem,
     parse_predictive,
@@ -114,6 +126,47 @@ def leave_out(wrong: int, units: int, copies: int) -> tuple[int, int]:
     return min(wrong, left), left
 
 
+def bound_held_out(
+    problem: Problem, wrong: NDArray[np.bool_], delta: float, copies: int
+) -> tuple[float, str]:
+    """Return the bound on the probability that a held-out row or pair is wrong, and the name of the bound.
+
+    Args:
+        problem: a problem with a holdout certification.
+        wrong: which are wrong, in the order of the draw.
+        delta: probability that the bound fails.
+        copies: how many are not counted; as it is not known which, their positions are not used.
+    """
+    certification = problem.study.certification
+    assert isinstance(certification, Holdout)
+    if certification.holdout_bound == "stevens" and not copies:
+        return bound_in_order(wrong, delta), f"{BOUND_NAMES['stevens']} by positions in the order of the draw"
+    counts = leave_out(int(np.sum(wrong)), len(wrong), copies)
+    return clopper_pearson(*counts, delta), BOUND_NAMES["clopper_pearson"]
+
+
+def order_held_rows(problem: Problem) -> Index:
+    """Return the positions among the held-out rows in the order of the draw if the bound depends on it."""
+    held, certification = problem.held, problem.study.certification
+    assert held is not None
+    assert isinstance(certification, Holdout)
+    if certification.holdout_bound != "stevens":
+        return np.arange(len(held))
+    return np.searchsorted(held, order_held_out(problem.all_rows.n, len(held), problem.study.seed))
+
+
+def get_u(problem: Problem) -> float:
+    """Return the U on the first split (``binomial.best_prefix``) of a problem; 1 if there is none."""
+    certification = problem.study.certification
+    first = isinstance(certification, Occam | Nested) and certification.first_uniform
+    return draw_first(problem.study.seed) if first else 1.0
+
+
+def describe_u(u: float) -> str:
+    """Return a clause about the U on the first split; "" if there is none."""
+    return "" if u == 1 else f", U = {u:.3f} drawn for the first split alone"
+
+
 def claim_held_out(
     problem: Problem,
     rule: Rule,
@@ -126,21 +179,24 @@ def claim_held_out(
 
     ``copies`` of the rows are not counted; ``chosen`` is the cut-off of the rule, if one is chosen.
     """
-    held, who = problem.take_held_rows(), rule.classifier()
+    held, who, drawn = problem.take_held_rows(), rule.classifier(), order_held_rows(problem)
     assert held is not None
     for quantity in quantities(problem, name):
         if name == AUC:
-            wrong, units = _wrong_pairs(held.y, predicted.score, problem.study.seed, 0)
+            wrong = _wrong_pairs(held.y, predicted.score, problem.study.seed, 0)
             what = "disjoint pairs of previously unused rows not in order of score"
         else:
-            of_class = held.y == quantity.number
-            wrong, units = int(np.sum(predicted.label[of_class] != quantity.number)), int(np.sum(of_class))
+            wrong = predicted.label[drawn][held.y[drawn] == quantity.number] != quantity.number
             what = f"previously unused rows of class {quantity.label!r} wrong"
+        errors, units = int(np.sum(wrong)), len(wrong)
         if chosen is not None and quantity.number == chosen.number:
-            wrong = chosen.misses
+            errors = chosen.misses
             what = f"previously unused rows of class {quantity.label!r} may be missed by the cut-off chosen"
-        bound = clopper_pearson(*leave_out(wrong, units, copies), quantity.delta)
-        method = f"holdout: {wrong} of {units} {what}, Clopper-Pearson{quantity.jointly}"
+            bound = clopper_pearson(*leave_out(errors, units, copies), quantity.delta)
+            bound_name = BOUND_NAMES["clopper_pearson"]
+        else:
+            bound, bound_name = bound_held_out(problem, wrong, quantity.delta, copies)
+        method = f"holdout: {errors} of {units} {what}, {bound_name}{quantity.jointly}"
         says = _phrase_quantity(problem, quantity, who, bound)
         sentence = state_claim(ONE_SOURCE, quantity.delta, says, method)
         made = Claim(
@@ -150,7 +206,7 @@ def claim_held_out(
             classifier=rule.name,
             splits=(),
             bound=bound,
-            errors=wrong,
+            errors=errors,
             rows=units,
             delta=quantity.delta,
             statement=sentence if units else _explain_lack(quantity, who, "held-out rows"),
@@ -250,10 +306,13 @@ def claim_nested(
         counts = _count_nested(problem, ensemble, quantity, order)
         kept = [leave_out(*each, copies) for each in zip(*counts, strict=True)]
         wrong, units = [count for count, _ in kept], [left for _, left in kept]
-        terms = bound_terms(wrong, units, typical_units(problem, quantity), quantity.delta)
-        length = length or smallest_mean(terms)
+        typical = typical_units(problem, quantity)
+        terms = bound_terms(wrong, units, typical, quantity.delta)
+        credit = compute_credit(get_u(problem), slope(typical, quantity.delta))
+        length = length or smallest_mean(terms, credit)
         for first in dict.fromkeys((len(terms), length)):
-            yield _claim_averaged(problem, quantity, counts, terms[:first], prefix(order, first))
+            bound = average_terms(terms[:first], credit)
+            yield _claim_averaged(problem, quantity, counts, bound, prefix(order, first))
 
 
 def describe_selection(splits: str, problem: Problem) -> str:
@@ -269,18 +328,19 @@ def typical_units(problem: Problem, quantity: Quantity) -> int:
 
 
 def _claim_averaged(
-    problem: Problem, quantity: Quantity, counts: SplitCounts, terms: Sequence[float], splits: tuple[int, ...]
+    problem: Problem, quantity: Quantity, counts: SplitCounts, bound: float, splits: tuple[int, ...]
 ) -> Claim:
-    """Return the claim for the members of the first splits: as many as there are terms."""
-    bound, n_splits = min(1.0, fsum(terms) / len(terms)), len(counts.units)
+    """Return the claim for the members of the first splits, or of all if none are named."""
+    n_splits = len(counts.units)
+    length = len(splits) or n_splits
     rule = Rule(RANDOM.name, splits=splits, nested=True)
     who = rule.classifier("pair" if quantity.name == AUC else "pattern")
-    units = sum(counts.units[: len(terms)])
+    units = sum(counts.units[:length])
     of = "pairs" if quantity.name == AUC else f"rows of class {quantity.label!r}"
     method = (
         f"nested: {describe_selection(pluralize(n_splits, 'outer split'), problem)}, "
-        f"{BOUND_NAMES['safe']}, {format_splits(len(terms), n_splits)}, on average "
-        f"{units / len(terms):.1f} {of}{quantity.jointly}"
+        f"{BOUND_NAMES['safe']}, {format_splits(length, n_splits)}, on average "
+        f"{units / length:.1f} {of}{describe_u(get_u(problem))}{quantity.jointly}"
     )
     says = _phrase_quantity(problem, quantity, who, bound)
     sentence = state_claim(RANDOM_SPLITS, quantity.delta, says, method)
@@ -291,7 +351,7 @@ def _claim_averaged(
         classifier=Nested.name,
         splits=splits,
         bound=bound,
-        errors=sum(counts.wrong[: len(terms)]),
+        errors=sum(counts.wrong[:length]),
         rows=units,
         delta=quantity.delta,
         statement=sentence if units else _explain_lack(quantity, who, "rows in the outer estimate sets"),
@@ -330,11 +390,10 @@ def _count_nested(problem: Problem, ensemble: Ensemble, quantity: Quantity, orde
     for number, member in zip(order.tolist(), members, strict=True):
         _, rows = problem.outer.rows(Stage.REFIT, 0, number)
         pairs.append(_wrong_pairs(task.y[rows], member.model.predict(task.X[rows]).score, seed, number))
-    wrong, units = zip(*pairs, strict=True)
-    return SplitCounts(wrong, units)
+    return SplitCounts([int(np.sum(wrong)) for wrong in pairs], list(map(len, pairs)))
 
 
-def _wrong_pairs(y: Classes, score: NDArray[np.float64], seed: int, number: int) -> tuple[int, int]:
-    """Count the disjoint pairs of rows that a score does not put in order, and all of them."""
+def _wrong_pairs(y: Classes, score: NDArray[np.float64], seed: int, number: int) -> NDArray[np.bool_]:
+    """Return which disjoint pairs of rows a score does not put in order, in the order of their draw."""
     low, high = draw_pairs(y, seed, number)
-    return int(np.sum(~(score[high] > score[low]))), len(low)
+    return np.asarray(~(score[high] > score[low]))

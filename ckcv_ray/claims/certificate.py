@@ -49,6 +49,7 @@ from ckcv_ray.tables.target import Label
 from ckcv_ray.validation import STRICT, check_fraction, check_part, check_probability, read_as
 
 P = TypeVar("P", bound="CertificatePart")
+CLAIMS_VERSION = 2  # of the bounds of claims: since 2, tables that may be averaged are lowered
 
 
 class ClassCounts(TypedDict):
@@ -94,11 +95,20 @@ class Origin(CertificatePart):
         run_id: identifies the study and the data.
         certification: name of the study's certification.
         digests: SHA-256 of the data and of the files with candidates and models.
+        claims_version: version of the bounds of the claims; absent in the file of a run before version 2.
     """
 
     run_id: str
     certification: str
     digests: dict[str, str]
+    claims_version: int | None = None
+
+    def check(self) -> None:
+        """Raise ValueError if the bounds are those of a version that is not known here."""
+        if self.claims_version not in (None, CLAIMS_VERSION):
+            raise ValueError(
+                f"claims_version: {self.claims_version} is not known; this version has {CLAIMS_VERSION}"
+            )
 
 
 @dataclass(frozen=True)
@@ -378,8 +388,11 @@ FIELDS = (  # of certificate.json, in their order
     "refused",
     "search",
     "subgroups",
+    "claims_version",
 )
-OPTIONAL = ("groups", "confusion", "refused", "search", "subgroups")  # absent where they are None
+OPTIONAL = (  # absent where they are None
+    *("groups", "confusion", "refused", "search", "subgroups", "claims_version"),
+)
 FREE = ("label", "labels", "column", "subgroup")  # names and values that the user chose
 
 
@@ -429,6 +442,7 @@ class Certificate:
         if unknown := sorted(values.keys() - set(FIELDS)):
             raise ValueError(f"{unknown[0]}: a certificate has no such field")
         _check_printable(values)
+        certificate.origin.check()
         certificate.winner.check()
         certificate.sample.check()
         certificate.counts.check(certificate.winner, certificate.sample)

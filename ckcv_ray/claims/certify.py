@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from ckcv_ray.claims.baseline import compute_baselines, find_scored_constants
 from ckcv_ray.claims.certificate import (
+    CLAIMS_VERSION,
     Certificate,
     Claims,
     ClassCounts,
@@ -63,7 +64,7 @@ def certify(
     without = _prove_without_copies(problem, candidate.k, models, claims, repeats)
     groups = _count_groups(problem, models.best)
     certificate = Certificate(
-        origin=Origin(problem.run_id, problem.study.certify, digests),
+        origin=Origin(problem.run_id, problem.study.certify, digests, CLAIMS_VERSION),
         winner=_describe_winner(problem, candidate, l_ms, models.best, provisional, search),
         sample=_describe_sample(problem, repeats.rows, groups),
         counts=_count_models(problem, candidate.k, models, groups),

@@ -27,6 +27,7 @@ from functools import cache, partial
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ckcv_ray.claims import by_class
 from ckcv_ray.claims.cut_offs import CutOff, choose_cut_off
@@ -44,14 +45,14 @@ from ckcv_ray.claims.wording import (
     format_splits,
 )
 from ckcv_ray.core.arrays import Classes, Index
-from ckcv_ray.core.bounds.binomial import MOST_CHECKED, Prefix, best_prefix, clopper_pearson, report_bound
+from ckcv_ray.core.bounds.binomial import MOST_CHECKED, Prefix, best_prefix, bound_claim, clopper_pearson
 from ckcv_ray.core.bounds.losses import (
     ONE,
     best_loss_prefix,
+    bound_loss_claim,
     bound_losses,
     choose_loss_method,
     loss_method,
-    mean_loss_bound,
 )
 from ckcv_ray.core.draws import order_held_out
 from ckcv_ray.core.measures import GroupShares
@@ -67,7 +68,6 @@ from ckcv_ray.study import (
     is_quantity,
     parse_predictive,
 )
-from ckcv_ray.tables.target import Rows
 
 
 class Copies(NamedTuple):
@@ -123,7 +123,8 @@ def occam(
         method += f" of {list(problem.learners)[learner]}, one of {len(problem.learners)} learners"
     level = float(delta * weight(problem, k, learner))
     grouped = problem.task.grouped
-    averaged = Averaged(losses, problem.order(size), size.n_select, grouped, counts, copies.units)
+    order, u = problem.order(size), by_class.get_u(problem)
+    averaged = Averaged(losses, order, size.n_select, grouped, counts, copies.units, u)
     yield from averaged.claims(Occam.name, RANDOM.name, level, delta, method)
 
 
@@ -149,11 +150,11 @@ def holdout(problem: Problem, models: Models, copies: Copies = NO_COPIES) -> Ite
             measure, order = GroupShares(held.units), _order_held_groups(problem)
             yield claim_group_loss(rule, measure, predicted.label, held.y, delta, order, copies.units)
         else:
-            wrong = int(np.sum(predicted.label != held.y))
-            yield _claim_error(rule, wrong, len(held.y), delta, copies.units)
+            wrong = (predicted.label != held.y)[by_class.order_held_rows(problem)]
+            yield _claim_error(problem, rule, wrong, delta, copies.units)
     if problem.every_row.unlabelled is not None:
-        wrong = int(np.sum(predict(Rule("refit")).label != held.y))
-        yield _claim_full(models, wrong, len(held.y), problem.every_row.unlabelled, delta, copies)
+        missed = int(np.sum(predict(Rule("refit")).label != held.y))
+        yield _claim_full(problem, models, missed, len(held.y), delta, copies)
 
 
 def _claim_quantity(
@@ -203,7 +204,7 @@ def claim_group_loss(
     left = max(0, m - copies)
     if copies:
         total = min(int(losses.sum()), left * ONE)
-        bound = mean_loss_bound([total], left, delta) if left else 1.0
+        bound = bound_loss_claim([total], left, delta) if left else 1.0
     else:
         bound = bound_losses(losses[order], delta)
     method = (
@@ -216,30 +217,33 @@ def claim_group_loss(
 
 def _order_held_groups(problem: Problem) -> Index:
     """Return the positions of the held-out groups, among these by their numbers, in the order drawn."""
-    certification = problem.study.certification
-    assert isinstance(certification, Holdout)
-    assert isinstance(certification.holdout_share, float)
-    n, seed = problem.all_rows.n_units, problem.study.seed
-    drawn = order_held_out(n, certification.holdout_share, seed)
+    n = problem.all_rows.n_units
+    drawn = order_held_out(n, n - problem.task.n_units, problem.study.seed)
     return np.searchsorted(np.sort(drawn), drawn)
 
 
-def _claim_error(rule: Rule, wrong: int, rows: int, delta: float, copies: int) -> Claim:
-    """Return the claim about a rule's error, from how many of the held-out rows are wrong."""
-    bound = clopper_pearson(*by_class.leave_out(wrong, rows, copies), delta)
-    method = f"holdout: {wrong} of {rows} previously unused rows wrong, Clopper-Pearson"
-    seen = wrong, rows
+def _claim_error(problem: Problem, rule: Rule, wrong: NDArray[np.bool_], delta: float, copies: int) -> Claim:
+    """Return the claim about a rule's error, from which of the held-out rows, as drawn, are wrong."""
+    bound, name = by_class.bound_held_out(problem, wrong, delta, copies)
+    seen = int(np.sum(wrong)), len(wrong)
+    method = f"holdout: {seen[0]} of {seen[1]} previously unused rows wrong, {name}"
     return claim(Holdout.name, ONE_SOURCE, rule.name, rule.classifier(), bound, seen, delta, method)
 
 
 def _claim_full(
-    models: Models, wrong: int, rows: int, unlabelled: Rows, delta: float, copies: Copies
+    problem: Problem, models: Models, wrong: int, rows: int, delta: float, copies: Copies
 ) -> Claim:
     """Return the claim for the model fitted on all rows, from how often it differs from the refit.
 
     It errs where the refit errs, which it does on ``wrong`` of the held-out rows, or where the two differ;
-    both are bounded, at shares of delta. It has no count of its own: it has learned from every row.
+    both are bounded, at shares of delta. It has no count of its own: it has learned from every row. Both
+    bounds are Clopper-Pearson, whatever ``holdout_bound``: the order of unlabelled rows is not drawn.
     """
+    unlabelled, certification = problem.every_row.unlabelled, problem.study.certification
+    assert unlabelled is not None
+    assert isinstance(certification, Holdout)
+    by_positions = certification.holdout_bound != Holdout.holdout_bound
+    reason = " (the order of unlabelled rows is not drawn)" if by_positions else ""
     refit, full = Rule("refit"), Rule("full")
     otherwise = full.predict(models, unlabelled).label != refit.predict(models, unlabelled).label
     differ, among = int(np.sum(otherwise)), len(unlabelled)
@@ -248,7 +252,7 @@ def _claim_full(
     differing = clopper_pearson(*apart, DIFFERING * delta)
     method = (
         f"holdout: {wrong} of {rows} previously unused rows wrong by {refit.classifier()}, and {differ} of "
-        f"{among} unlabelled rows classified otherwise, Clopper-Pearson for both"
+        f"{among} unlabelled rows classified otherwise, Clopper-Pearson for both{reason}"
     )
     bound = min(1.0, erring + differing)
     return claim(Holdout.name, ONE_SOURCE, full.name, full.classifier(), bound, None, delta, method)
@@ -282,8 +286,9 @@ def _claim_outer_errors(
     assert isinstance(certification, Nested)
     size, delta = problem.outer.sizes[0], problem.study.delta / certification.n_shares
     method = f"nested: {by_class.describe_selection(f'{size.n_splits} outer splits', problem)}"
-    order, grouped = problem.outer.order(size), problem.task.grouped
-    averaged = Averaged(count_losses(nested), order, size.n_select, grouped, count_wrong_rows(nested), copies)
+    order, grouped, u = problem.outer.order(size), problem.task.grouped, by_class.get_u(problem)
+    losses, counts = count_losses(nested), count_wrong_rows(nested)
+    averaged = Averaged(losses, order, size.n_select, grouped, counts, copies, u)
     yield from averaged.claims(Nested.name, Nested.name, delta, delta, method, length)
 
 
@@ -298,6 +303,7 @@ class Averaged(NamedTuple):
         grouped: whether the task has groups.
         counts: wrong rows and all rows of each split's estimate set; None if they are the losses, of m rows.
         copies: units that are not counted as independent.
+        u: the U on the first split (``binomial.best_prefix``); 1 for none.
     """
 
     losses: Sequence[int]
@@ -306,6 +312,7 @@ class Averaged(NamedTuple):
     grouped: bool = False
     counts: Sequence[tuple[int, int]] | None = None
     copies: int = 0
+    u: float = 1.0
 
     def claims(
         self,
@@ -333,7 +340,7 @@ class Averaged(NamedTuple):
         for bound, length in dict.fromkeys((every, first)):  # one claim if the prefix is all splits
             splits, seen = prefix(self.order, length), self._count(length)
             how = f"{method}, {name}, {format_splits(length, len(self.losses))}, {m}"
-            how += f", {seen[0]} of {seen[1]} scored rows wrong"
+            how += f", {seen[0]} of {seen[1]} scored rows wrong{by_class.describe_u(self.u)}"
             who = replace(rule, splits=splits).classifier()
             yield claim(certification, given, classifier, who, bound, seen, delta, how, splits, self.grouped)
 
@@ -351,12 +358,13 @@ class Averaged(NamedTuple):
         most = m * ONE if self.grouped else m
         losses = [min(self.losses[i], most) for i in self.order]
         if self.grouped:
-            name = LOSS_NAMES[loss_method(m, level)]
-            bound, best = partial(mean_loss_bound, m=m, delta=level), best_loss_prefix(losses, m, level)
+            name = LOSS_NAMES[loss_method(m, level, claimed=True)]
+            bound = partial(bound_loss_claim, m=m, delta=level, u=self.u)
+            best = best_loss_prefix(losses, m, level, self.u)
         else:
             method = "safe" if m <= MOST_CHECKED else "catoni"
-            name, best = BOUND_NAMES[method], best_prefix(method, losses, m, level)
-            bound = partial(report_bound, method, m=m, delta=level)
+            name, best = BOUND_NAMES[method], best_prefix(method, losses, m, level, self.u)
+            bound = partial(bound_claim, method, m=m, delta=level, u=self.u)
         first = best if length is None else Prefix(bound(losses[:length]), length)
         return first, Prefix(bound(losses), len(losses)), name
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ckcv_ray.core.arrays import Index
 
 HELD_OUT, MEMBERS, ORDER, PAIRS, PART = (0, 0, 2), (0, 0, 3), (0, 0, 5), (0, 0, 6), (0, 0, 7)
-PERMUTATIONS, BEST_OF_ROWS = (0, 0, 8), (0, 0, 9)
+PERMUTATIONS, BEST_OF_ROWS, FIRST_SPLIT = (0, 0, 8), (0, 0, 9), (0, 0, 10)
 JUDGED = (0, 0, 12)  # order of judged rows on which runs are compared
 SPLITS = (0, 1)
 
@@ -39,12 +39,17 @@ class Draws(NamedTuple):
 
 def hold_out(n: int, share: float, seed: int) -> Index:
     """Draw the floor(share * n) rows to hold out, ascending; nothing uses them before the very end."""
-    return np.sort(order_held_out(n, share, seed))
+    return np.sort(order_held_out(n, int(share * n), seed))
 
 
-def order_held_out(n: int, share: float, seed: int) -> Index:
-    """Draw the rows that ``hold_out`` draws, in the order drawn: any order is as likely as another."""
-    return Draws(seed, HELD_OUT).make_generator().permutation(n)[: int(share * n)]
+def order_held_out(n: int, held: int, seed: int) -> Index:
+    """Return the rows that ``hold_out`` holds out in the order in which they are drawn, (held,)."""
+    return Draws(seed, HELD_OUT).make_generator().permutation(n)[:held]
+
+
+def draw_first(seed: int) -> float:
+    """Draw the U on the first split, uniform on [0, 1); nothing else is drawn with its key."""
+    return float(Draws(seed, FIRST_SPLIT).make_generator().uniform())
 
 
 def seed_members(seed: int) -> np.random.Generator:

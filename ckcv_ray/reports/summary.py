@@ -119,6 +119,7 @@ def _describe_winner(problem: Problem, c: Certificate) -> list[str]:
         _format_line("error", nearest(c.counts.error), ERROR_IS),
         *(_describe_claim(claim, criterion, select_baseline(claim, sample.baselines)) for claim in c.claims),
         *_describe_held_out(c),
+        *_describe_certified_share(problem),
         *(
             _format_line("baseline", nearest(baseline["error"]), describe_baseline(sample, baseline))
             for baseline in sample.baselines
@@ -178,6 +179,19 @@ def _describe_held_out(c: Certificate) -> list[str]:
     return [
         f"held out       {rows}, which {first['classifier']} has not learned from, prove "
         f"{at_most(first['bound'])}; occam, which needs none, proves {at_most(every['bound'])} for F*",
+    ]
+
+
+def _describe_certified_share(problem: Problem) -> list[str]:
+    """Say what it costs if more rows, or groups, certify than are learned from; nothing if they do not."""
+    every, outer, unit = problem.all_rows.n_units, problem.study.outer, problem.all_rows.unit
+    learned = problem.task.n_units if outer is None else problem.n_inner
+    if 2 * (every - learned) <= every + 1:  # half of an odd number is rounded
+        return []
+    place = "" if outer is None else " in each outer split"
+    return [
+        f"share          {every - learned} of {every} {unit}s certify and {learned} are learned from{place}: "
+        "the bound is closer the more certify, and the model errs more the fewer it has learned from"
     ]
 
 

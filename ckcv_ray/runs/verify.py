@@ -11,7 +11,7 @@ import hashlib
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
-from itertools import islice
+from itertools import chain, islice
 from math import isclose
 from operator import attrgetter
 from os import PathLike
@@ -20,6 +20,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ckcv_ray.claims.certificate import CLAIMS_VERSION
 from ckcv_ray.claims.certify import certify
 from ckcv_ray.core.selection import Leader
 from ckcv_ray.engine.backend import session
@@ -380,12 +381,21 @@ def _check_certificate(
             f"certificate.json: it cannot be made again, a model raises {type(error).__name__}: {error}"
         )
         return
-    stored, computed = finished.certificate.to_json(), expected.to_json()
-    for name in dict.fromkeys((*computed, *stored)):
-        found = _json_differences(name, stored.get(name), computed.get(name))
-        for where, old, new in islice(found, 1):
-            was, again = (cut(repr(value), MOST_SHOWN) for value in (old, new))
-            yield f"certificate.json: {where} is {was}, computed again it is {again}"
+    computed = expected.to_json()
+    earlier = finished.certificate.origin.claims_version is None
+    stored = finished.certificate.to_json() | ({"claims_version": CLAIMS_VERSION} if earlier else {})
+    names = dict.fromkeys((*computed, *stored))
+    found = [islice(_json_differences(name, stored.get(name), computed.get(name)), 1) for name in names]
+    differences = list(chain.from_iterable(found))
+    if earlier and differences:
+        yield (
+            "certificate.json: its claims are of an earlier version of this package, before bounds that are "
+            "averaged were lowered: verify it with that version, or run the study again in another folder"
+        )
+        return
+    for where, old, new in differences:
+        was, again = (cut(repr(value), MOST_SHOWN) for value in (old, new))
+        yield f"certificate.json: {where} is {was}, computed again it is {again}"
 
 
 def _json_differences(name: str, a: Any, b: Any) -> Iterator[tuple[str, Any, Any]]:

@@ -357,6 +357,11 @@ def _check_for_groups(criterion: Criterion, certification: Certification) -> Non
             f"subgroups={','.join(certification.subgroups)} counts rows of a subgroup as independent, which "
             "rows of groups are not: leave it out, or --group"
         )
+    if isinstance(certification, Holdout) and certification.holdout_bound != Holdout.holdout_bound:
+        raise InputError(
+            f"holdout_bound={certification.holdout_bound} is for rows that are right or wrong, and of a "
+            "group the share of wrong rows counts: leave it out, or --group"
+        )
     if for_groups(criterion) is None:
         defined = " or ".join(part.name for part in GROUPED)
         raise InputError(

@@ -26,14 +26,15 @@ from ckcv_ray.study.conditions import (
     parse_predictive,
 )
 from ckcv_ray.tables.subgroups import parse_subgroups
-from ckcv_ray.validation import check_choice, expect, number, quote, sequence
+from ckcv_ray.validation import boolean, check_choice, expect, number, quote, sequence
 
 MOST_DIGITS = 18
-OUTER_PARTS = {"third": 3, "half": 2}  # of how many equal parts an outer estimate set is one
+OUTER_PARTS = {"third": (1, 3), "half": (1, 2), "three_fifths": (3, 5)}  # of an outer estimate set
+HOLDOUT_BOUNDS = ("clopper_pearson", "stevens")
 CLAIMS = ("refit", "random", "vote")
 NESTED_CLAIMS = ("random", *QUANTITIES)
 MOST_HALVED_ROWS = 400  # up to here, auto holds out half of the rows
-AUTO, HALF, THIRD = "auto", 0.5, 0.33
+AUTO, BOUND, THREE_FIFTHS, HALF, THIRD = "auto", "bound", 0.6, 0.5, 0.33
 LEAST_HELD_OUT = 30  # rows, or groups, for which auto holds some out
 
 
@@ -124,6 +125,13 @@ ACCEPT = Option(
     panel="Certificate",
     omit_default=True,
 )
+FIRST_UNIFORM = Option(
+    boolean,
+    "Draw a number U from the seed that lowers the bound of the first split alone.",
+    bool,
+    panel="Certificate",
+    omit_default=True,
+)
 
 
 @dataclass(frozen=True)
@@ -132,23 +140,29 @@ class Occam(Certification):
 
     Attributes:
         accept: conditions such as "error<=0.2" on what is proven, without which the result is not accepted.
+        first_uniform: whether a number U, drawn from the seed, lowers the bound of the first split alone.
+
+    Raises:
+        InputError: first_uniform is not true or false.
     """
 
     name: ClassVar[str] = "occam"
 
     accept: tuple[str, ...] = option((), ACCEPT)
+    first_uniform: bool = option(False, FIRST_UNIFORM)
 
 
 def _share(name: str, value: Any) -> float | str:
-    if isinstance(value, str) and value == AUTO:
-        return AUTO
+    if isinstance(value, str) and value in (AUTO, BOUND):
+        return value
     try:
         share = number(name, float(value) if isinstance(value, str) else value)
     except ValueError:
-        raise InputError(f"{name}={quote(value)}: expected a share such as 0.33, or {AUTO}") from None
+        raise InputError(f"{name}={quote(value)}: expected a share such as 0.33, {AUTO} or {BOUND}") from None
     if not 0.0 < share < 1.0:
         raise InputError(
-            f"{name}={share!r} is outside (0, 1): 0.33 holds out a third of the rows; {AUTO} chooses"
+            f"{name}={share!r} is outside (0, 1): 0.33 holds out a third of the rows; {AUTO} and {BOUND} "
+            "choose by their number"
         )
     return share
 
@@ -233,7 +247,9 @@ class Holdout(Certification):
     """Certification on a share of the rows held out from selecting and fitting.
 
     Attributes:
-        holdout_share: that share, in (0, 1), or "auto": half of up to 400 rows, a third of more.
+        holdout_share: that share, in (0, 1); "auto": half of up to 400 rows, a third of more; or "bound", for
+            a closer bound on a model that has learned from fewer rows: three fifths of up to 400 rows, half
+            of more.
         claim: what these rows certify. Rules, by their error: "refit" (one model at the selected setting,
             fitted on all other rows), "random" (the member of F* that ``predict`` draws for a row, by a hash
             of its values keyed with the seed), "vote" (the majority), "member:7" (the member of split 7).
@@ -251,6 +267,8 @@ class Holdout(Certification):
         subgroups: columns such as "sex" or "age:4", whose groups of rows are certified as well: their error,
             and their recalls. Of a column of numbers the groups are bins of about equal numbers of learning
             rows, by default ``USUAL_BINS``. All of them together have an equal share of delta.
+        holdout_bound: the bound on what is counted on these rows: "clopper_pearson", or "stevens", which is
+            closer, by the positions of the wrong rows in the order of the draw.
 
     Raises:
         InputError: a field has the wrong type or is out of range.
@@ -262,7 +280,7 @@ class Holdout(Certification):
         THIRD,
         Option(
             _share,
-            "Share of rows held out, or auto: half of up to 400 rows, else a third.",
+            "Share of rows held out; auto: half of up to 400 rows, else a third; bound: .6, else half.",
             default_text="0.33",
             panel="Certificate",
         ),
@@ -299,6 +317,16 @@ class Holdout(Certification):
             omit_default=True,
         ),
     )
+    holdout_bound: str = option(
+        HOLDOUT_BOUNDS[0],
+        Option(
+            lambda name, value: check_choice(name, value, HOLDOUT_BOUNDS),
+            "Bound from held-out rows: clopper_pearson, or stevens (closer, by their order of draw).",
+            default_text=HOLDOUT_BOUNDS[0],
+            panel="Certificate",
+            omit_default=True,
+        ),
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -314,10 +342,11 @@ class Holdout(Certification):
             )
 
     def canonical(self, n: int) -> Self:
-        """Return it with the share that "auto" stands for."""
-        if self.holdout_share != AUTO:
+        """Return it with the share that "auto" or "bound" stands for."""
+        if not isinstance(self.holdout_share, str):
             return self
-        return replace(self, holdout_share=HALF if n <= MOST_HALVED_ROWS else THIRD)
+        few, many = (HALF, THIRD) if self.holdout_share == AUTO else (THREE_FIFTHS, HALF)
+        return replace(self, holdout_share=few if n <= MOST_HALVED_ROWS else many)
 
     def draw_held_out(self, n: int, seed: int) -> Index | None:
         """Draw the rows to hold out."""
@@ -360,11 +389,12 @@ class Nested(Certification):
 
     Attributes:
         outer_splits: number of outer splits; it may be raised in an existing run folder.
-        outer_share: share of the rows that each outer split estimates on, "third" or "half"; the selection is
-            made on the others.
+        outer_share: share of the rows that each outer split estimates on, "third", "half" or "three_fifths";
+            the selection is made on the others.
         claim: what is certified of a member drawn for each row: "random" (its error), and the quantities of
             ``Holdout``; delta is shared likewise.
         positive, accept: as for ``Holdout``.
+        first_uniform: as for ``Occam``.
 
     Raises:
         InputError: a field has the wrong type or is out of range.
@@ -388,7 +418,7 @@ class Nested(Certification):
         "third",
         Option(
             lambda name, value: check_choice(name, value, OUTER_PARTS),
-            "Share that they estimate on: third or half.",
+            "Share that they estimate on: third, half or three_fifths.",
             default_text="third",
             panel="Certificate",
         ),
@@ -405,11 +435,13 @@ class Nested(Certification):
     )
     positive: str | None = option(None, POSITIVE)
     accept: tuple[str, ...] = option((), ACCEPT)
+    first_uniform: bool = option(False, FIRST_UNIFORM)
 
     @property
     def outer(self) -> Outer:
         """How rows are divided into outer splits."""
-        return Outer(OUTER_PARTS[self.outer_share], self.outer_splits)
+        taken, parts = OUTER_PARTS[self.outer_share]
+        return Outer(parts, self.outer_splits, taken)
 
 
 def find_member(claim: str) -> int:

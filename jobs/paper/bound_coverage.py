@@ -13,6 +13,7 @@ be concatenated.
     python jobs/paper/bound_coverage.py --runs 500 --picture docs/results/coverage.svg
     python jobs/paper/bound_coverage.py --settings ringnorm:200,eight:200 --runs 20 --json
     python jobs/paper/bound_coverage.py --settings ringnorm:200,eight:200 --effort 500
+    python jobs/paper/bound_coverage.py --only "nested 12 three fifths,holdout half" --runs 20
 """
 
 import sys
@@ -22,7 +23,7 @@ if __name__ == "__main__":  # import from the repository, not from this folder
     sys.path[0] = str(Path(__file__).resolve().parents[2])
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from itertools import product
 from multiprocessing import get_context
@@ -36,11 +37,12 @@ from scipy.stats import binomtest
 from ckcv_ray import clopper_pearson
 from jobs.paper.coverage_picture import picture
 from jobs.paper.sources import DELTA, GENERATED, HOSTILE, SOURCES, Setting
-from jobs.paper.trials import BY_CLASS, CLAIMS, L_EE, OF_CLASS, trial
+from jobs.paper.trials import BY_CLASS, CLAIMS, L_EE, OF_CLASS, PARTS, trial
 
 LEVEL = 0.01
 ROUNDING = 1e-12  # of a truth, a sum of many weights
 SECONDS = 20.0  # between lines of progress
+VERSION = 2  # of the bounds of claims: runs of others are not continued
 Run = dict[str, Any]
 Runs = dict[tuple[str, int], Run]
 Cell = dict[str, Any]
@@ -51,10 +53,16 @@ COLUMNS = {  # two lines above the column of each claim
     "occam best prefix": ("occam", "best"),
     "nested 10 third all": ("nested 10", "third, all"),
     "nested 10 third best prefix": ("nested 10", "third, best"),
+    "nested 10 third best prefix, U": ("nested 10", "third, U"),
     "nested 12 half all": ("nested 12", "half, all"),
     "nested 12 half best prefix": ("nested 12", "half, best"),
+    "nested 12 half best prefix, U": ("nested 12", "half, U"),
+    "nested 12 three fifths all": ("nested 12", ".6, all"),
+    "nested 12 three fifths best prefix": ("nested 12", ".6, best"),
+    "nested 12 three fifths best prefix, U": ("nested 12", ".6, U"),
     "holdout third random": ("holdout", "third, random"),
     "holdout half refit": ("holdout", "half, refit"),
+    "holdout half refit Stevens": ("holdout", "half, Stevens"),
     "holdout half sensitivity": ("holdout half", "sensitivity"),
     "holdout half specificity": ("holdout half", "specificity"),
     "holdout half by class": ("holdout half", "both"),
@@ -81,33 +89,44 @@ def chosen(text: str) -> list[Setting]:
     return settings
 
 
-def stored(file: Path | None, effort: int = 0) -> Runs:
-    """Read the runs of an effort in a file, leaving out lines that were not written to the end."""
+def parts(text: str) -> tuple[str, ...]:
+    """Read the names of parts, such as "nested 12 half,holdout half"; none for all of them."""
+    names = tuple(part.strip() for part in text.split(",") if part.strip())
+    if unknown := [name for name in names if name not in PARTS]:
+        raise typer.BadParameter(f"{unknown[0]!r} is none of {', '.join(PARTS)}")
+    return names
+
+
+def stored(file: Path | None, effort: int = 0, only: Sequence[str] = ()) -> Runs:
+    """Read the runs of an effort and of these parts in a file, leaving out lines that were not finished."""
     runs: Runs = {}
     for line in file.read_text().splitlines() if file is not None and file.exists() else ():
         try:
             run = json.loads(line)
         except ValueError:
             continue
-        if run.get("effort", 0) == effort:
+        made = run.get("effort", 0), run.get("only", []), run.get("version", 1)
+        if made == (effort, list(only), VERSION):
             runs[run["setting"], run["run"]] = run
     return runs
 
 
-def timed(setting: Setting, run: int, effort: int = 0) -> Run:
+def timed(setting: Setting, run: int, effort: int = 0, only: Sequence[str] = ()) -> Run:
     """Compute a run, and its seconds of computing, whatever else the machine does."""
     start = process_time()
-    claims = trial(setting, run, effort)
-    named = {"setting": str(setting), "run": run, "effort": effort}
+    claims = trial(setting, run, effort, only)
+    named = {"setting": str(setting), "run": run, "effort": effort, "only": list(only), "version": VERSION}
     return {**named, "seconds": process_time() - start, "claims": claims}
 
 
-def computed(missing: list[tuple[Setting, int]], workers: int, effort: int = 0) -> Iterator[Run]:
+def computed(
+    missing: list[tuple[Setting, int]], workers: int, effort: int = 0, only: Sequence[str] = ()
+) -> Iterator[Run]:
     """Yield runs as they finish, computed in ``workers`` processes, and report the progress."""
     start = shown = perf_counter()
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
         try:
-            futures = [pool.submit(timed, *one, effort) for one in missing]
+            futures = [pool.submit(timed, *one, effort, only) for one in missing]
             for done, future in enumerate(as_completed(futures), start=1):
                 yield future.result()
                 now = perf_counter()
@@ -119,12 +138,19 @@ def computed(missing: list[tuple[Setting, int]], workers: int, effort: int = 0) 
             pool.shutdown(cancel_futures=True)
 
 
-def collected(settings: list[Setting], numbers: range, workers: int, out: Path | None, effort: int) -> Runs:
+def collected(
+    settings: list[Setting],
+    numbers: range,
+    workers: int,
+    out: Path | None,
+    effort: int,
+    only: Sequence[str] = (),
+) -> Runs:
     """Return all runs, computing and storing those that the file lacks.
 
     Run 0 of every setting comes first, then run 1, so that the time spent shows the time left.
     """
-    runs = stored(out, effort)
+    runs = stored(out, effort, only)
     missing = [(one, i) for i, one in product(numbers, settings) if (str(one), i) not in runs]
     if not missing:
         return runs
@@ -132,7 +158,7 @@ def collected(settings: list[Setting], numbers: range, workers: int, out: Path |
         out.parent.mkdir(parents=True, exist_ok=True)
         with out.open("a") as file:
             file.write("\n" if out.stat().st_size else "")  # an unfinished last line stays apart
-    for run in computed(missing, workers, effort):
+    for run in computed(missing, workers, effort, only):
         runs[run["setting"], run["run"]] = run
         if out is not None:
             with out.open("a") as file:
@@ -220,7 +246,8 @@ def means(summaries: Summaries) -> dict[str, Cell]:
     """Average bound, truth and slack of each claim over settings."""
     averaged = {}
     for claim in CLAIMS:
-        cells = [one[claim] for one in summaries.values() if claim in one]
+        if not (cells := [one[claim] for one in summaries.values() if claim in one]):
+            continue
         names = ("bound", "truth", "slack")
         averaged[claim] = {name: sum(cell[name] for cell in cells) / len(cells) for name in names}
     return averaged
@@ -233,7 +260,7 @@ def averages(summaries: Summaries) -> Iterator[str]:
         return
     yield "\nMeans over the generated data with 200 and 400 rows, %: bound, truth, slack"
     for claim, one in means({one: summaries[one] for one in settings}).items():
-        yield f"{claim:<29}{one['bound']:6.1f}{one['truth']:7.1f}{one['slack']:7.1f}"
+        yield f"{claim:<38}{one['bound']:6.1f}{one['truth']:7.1f}{one['slack']:7.1f}"
 
 
 def report(summaries: Summaries, runs: int) -> Iterator[str]:
@@ -254,16 +281,17 @@ def main(
         int, typer.Option(min=0, help="Number of the first one; those before are left out.")
     ] = 0,
     effort: Annotated[int, typer.Option(help="Search within a budget of this effort; 0 to race.")] = 0,
+    only: Annotated[str, typer.Option(help=f"Parts to measure, of: {', '.join(PARTS)}. All of them.")] = "",
     out: Annotated[Path | None, typer.Option(help="File of finished runs, continued.")] = None,
     picture_file: Annotated[Path | None, typer.Option("--picture", help="SVG file to draw.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Print, for each setting and claim, how often the bound fails and how loose it is."""
-    asked = chosen(settings)
+    asked, wanted = chosen(settings), parts(only)
     if first >= runs:
         raise typer.BadParameter(f"--first {first}: the number of the last run is {runs - 1}")
     numbers = range(first, runs)
-    done = collected(asked, numbers, workers, out, effort)
+    done = collected(asked, numbers, workers, out, effort, wanted)
     by_setting = {one: [done[str(one), i] for i in numbers] for one in asked}
     summaries = {one: summary(rows) for one, rows in by_setting.items()}
     seconds = {str(one): sum(row["seconds"] for row in rows) / len(rows) for one, rows in by_setting.items()}

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ckcv_ray import clopper_pearson
-from ckcv_ray.core.bounds.binomial import safe
+from ckcv_ray.core.bounds.binomial import tabulate_claim
 from ckcv_ray.tables.named import GENERATORS, GeneratedSample
 
 FRESH_ROWS = 20_000
@@ -172,8 +172,8 @@ SOURCES: Mapping[str, Source] = {
     ),
     "constant": listed((ABOVE * clopper_pearson(0, 66, DELTA),) * 8, rare=True),
     "flipped_refit": flipped(ABOVE * clopper_pearson(0, 100, DELTA)),
-    "flipped_third": flipped(ABOVE * float(safe(0, 66, DELTA))),
-    "flipped_half": flipped(ABOVE * float(safe(0, 100, DELTA))),
+    "flipped_third": flipped(ABOVE * float(tabulate_claim(66, DELTA).A[0])),
+    "flipped_half": flipped(ABOVE * float(tabulate_claim(100, DELTA).A[0])),
     "tripled": Source(tripled, partial(sample, crescents), holds="none"),
     "visits": sampled(visits)._replace(holds="none"),
     "grouped": sampled(visits)._replace(draw=grouped),

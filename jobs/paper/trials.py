@@ -1,6 +1,6 @@
 """One learning set: every certification of it, and the true error of what each claim is about."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -21,13 +21,14 @@ STUDY = Study.paper(C="log:-2:4:5", gamma="log:-4:1:5", k=(3, 4, 5, 6, 8, 10), n
 NESTED = {
     "nested 10 third": {"certify": "nested", "outer_splits": 10, "outer_share": "third"},
     "nested 12 half": {"certify": "nested", "outer_splits": 12, "outer_share": "half"},
+    "nested 12 three fifths": {"certify": "nested", "outer_splits": 12, "outer_share": "three_fifths"},
 }
 HALF = {"certify": "holdout", "holdout_share": 0.5}
 L_EE, OCCAM = "l_ee", "occam"
-RANDOM, REFIT = "holdout third random", "holdout half refit"
+RANDOM, REFIT, STEVENS = "holdout third random", "holdout half refit", "holdout half refit Stevens"
 OF_CLASS = {"holdout half sensitivity": 1, "holdout half specificity": 0}  # and the class it is about
 BOTH = "holdout half by class"
-ALL, BEST = "all", "best prefix"
+ALL, BEST, UNIFORM = "all", "best prefix", "best prefix, U"
 
 
 class Measured(NamedTuple):
@@ -38,10 +39,13 @@ class Measured(NamedTuple):
     truth: float
 
 
-def trial(setting: Setting, run: int, effort: int = 0) -> dict[str, tuple[float, float]]:
+def trial(
+    setting: Setting, run: int, effort: int = 0, only: Sequence[str] = ()
+) -> dict[str, tuple[float, float]]:
     """Return bound and truth of every claim on learning set ``run`` of a setting.
 
-    With an effort, candidates are compared within a budget, also inside each outer split.
+    With an effort, candidates are compared within a budget, also inside each outer split. ``only`` names the
+    parts that are computed, all of them if none is named.
 
     Claims are left out whose study is refused since a part of the rows lacks a class.
     """
@@ -52,7 +56,7 @@ def trial(setting: Setting, run: int, effort: int = 0) -> dict[str, tuple[float,
     rows, fresh = source.draw(setting.n, rng), source.fresh(rng)
     measured: dict[str, tuple[float, float]] = {}
     with one_thread():
-        for part in PARTS:
+        for part in [PARTS[name] for name in only or PARTS]:
             try:
                 task = Task.of(rows.X, rows.y, groups=rows.groups)
                 measured |= {claim: (bound, truth) for claim, bound, truth in part(study, task, fresh)}
@@ -77,6 +81,9 @@ def nested(name: str, options: dict[str, Any], study: Study, task: Task, fresh: 
     ensemble = fit_nested_ensemble(problem, [one.setting for one in inner])
     risks = misses(ensemble, task, fresh).sum(axis=1)
     yield from prefixes(name, list(outer(problem, Models(ensemble, ensemble))), risks)
+    closer = Problem.of(study.replace(**options, first_uniform=True), task)
+    *_, (_, bound, truth) = prefixes(name, list(outer(closer, Models(ensemble, ensemble))), risks)
+    yield Measured(f"{name} {UNIFORM}", bound, truth)
 
 
 def third(study: Study, task: Task, fresh: Fresh) -> Iterator[Measured]:
@@ -86,12 +93,18 @@ def third(study: Study, task: Task, fresh: Fresh) -> Iterator[Measured]:
 
 
 def half(study: Study, task: Task, fresh: Fresh) -> Iterator[Measured]:
-    """Measure holdout of half, for one model: its error; and in a study of the same rows, both recalls."""
+    """Measure holdout of half, for one model: its error by both bounds, and both recalls.
+
+    These are of studies of the same rows, and so of the same model.
+    """
     result = run_job(Job(study.replace(**HALF, claim="refit"), task), SERIAL)
     assert result.models.refit is not None
     missed = misses(result.models.refit, result.task, fresh)[0]
     yield Measured(REFIT, result.proven, float(missed.sum()))
     if not task.grouped:
+        closer = Problem.of(study.replace(**HALF, claim="refit", holdout_bound="stevens"), task)
+        (claim,) = holdout(closer, result.models)
+        yield Measured(STEVENS, claim["bound"], float(missed.sum()))
         yield from recalls(study, task, result.models, missed / fresh.weight.sum(axis=0))
 
 
@@ -160,14 +173,15 @@ def decisions(models: list[Any], learned: Matrix, X: Matrix) -> Matrix:
 
 CLAIMS = (
     L_EE,
-    *(f"{name} {kind}" for name in (OCCAM, *NESTED) for kind in (ALL, BEST)),
-    *(RANDOM, REFIT, *OF_CLASS, BOTH),
+    *(f"{OCCAM} {kind}" for kind in (ALL, BEST)),
+    *(f"{name} {kind}" for name in NESTED for kind in (ALL, BEST, UNIFORM)),
+    *(RANDOM, REFIT, STEVENS, *OF_CLASS, BOTH),
 )
 BY_CLASS = (*OF_CLASS, BOTH)
 Part = Callable[[Study, Task, Fresh], Iterator[Measured]]
-PARTS: tuple[Part, ...] = (
-    paper,
-    *(partial(nested, name, options) for name, options in NESTED.items()),
-    third,
-    half,
-)
+PARTS: dict[str, Part] = {
+    "paper": paper,
+    **{name: partial(nested, name, options) for name, options in NESTED.items()},
+    "holdout third": third,
+    "holdout half": half,
+}

@@ -17,7 +17,7 @@ from ckcv_ray.claims.certificate import Certificate
 from ckcv_ray.claims.proofs import claim_group_loss, weight
 from ckcv_ray.claims.rules import Rule
 from ckcv_ray.core.bounds.binomial import clopper_pearson
-from ckcv_ray.core.bounds.losses import ONE, best_loss_prefix, mean_loss_bound, split_bounds
+from ckcv_ray.core.bounds.losses import ONE, best_loss_prefix, bound_loss_claim, split_bounds
 from ckcv_ray.core.measures import GroupShares
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.study import Problem
@@ -65,7 +65,7 @@ def test_occam_is_the_bound_on_the_losses_at_its_share_of_delta(
     ordered = [losses[i] for i in order]
     of_occam = [claim for claim in result.certificate.claims if claim["certification"] == "occam"]
     every, best = of_occam[0], of_occam[-1]
-    assert every["bound"] == mean_loss_bound(ordered, size.n_select, level)
+    assert every["bound"] == bound_loss_claim(ordered, size.n_select, level)
     assert best["bound"] == best_loss_prefix(ordered, size.n_select, level).bound
     assert result.certificate.sample.groups is not None
     assert result.certificate.sample.groups["losses"] == tuple(one / ONE for one in losses)
@@ -86,7 +86,7 @@ def test_holdout_is_the_bound_on_the_loss_of_the_groups_held_out(results: dict[s
         total = shares(predicted != held.y, groups)
         assert claim["classifier"] == name
         assert claim["delta"] == 0.05 / 4
-        assert claim["bound"] == mean_loss_bound([total], 12, 0.05 / 4)
+        assert claim["bound"] == bound_loss_claim([total], 12, 0.05 / 4)
         assert (
             f"{np.sum(predicted != held.y)} of {len(held.y)} rows of 12 previously unused groups wrong"
             in (claim["statement"])
@@ -100,7 +100,7 @@ def test_nested_is_the_bound_on_the_losses_of_the_outer_splits(results: dict[str
     outer = result.problem.outer
     losses = [loss(result, m, outer.rows(Stage.REFIT, 0, m.split)) for m in result.nested.members]
     claims = [c for c in result.certificate.claims if c["certification"] == "nested"]
-    assert claims[0]["bound"] == mean_loss_bound(losses, 10, 0.05)
+    assert claims[0]["bound"] == bound_loss_claim(losses, 10, 0.05)
     assert claims[-1]["bound"] == best_loss_prefix(losses, 10, 0.05).bound
 
 

@@ -16,7 +16,7 @@ from pyarrow import csv, parquet
 from ckcv_ray import Result, Study, Task
 from ckcv_ray.claims.certificate import Certificate
 from ckcv_ray.claims.wording import describe_held_share
-from ckcv_ray.core.bounds.binomial import bound_table, report_bound, safe_table
+from ckcv_ray.core.bounds.binomial import bound_claim, bound_table, tabulate_claim
 from ckcv_ray.core.resampling.complete import Outer
 from ckcv_ray.engine.forecast import plan_problem
 from ckcv_ray.errors import InputError
@@ -76,7 +76,7 @@ def test_the_splits_before_the_first_refused_one_are_claimed_and_no_others(
     assert nested_claims(result) == nested_claims(before)
     losses = [sum(member.errors) for member in result.nested.members]
     bound, _ = nested_claims(result)[0]
-    assert bound == report_bound("safe", losses, N // 3, 0.05)
+    assert bound == bound_claim("safe", losses, N // 3, 0.05)
     assert result.run_id == before.run_id
     assert RunFolder(out).outer_splits() == split
     assert result.certificate.claims.refused == {
@@ -229,7 +229,7 @@ def test_what_is_refused_is_said_before_anything_is_computed(
 ROWS, M, DELTA = 9, 3, 0.3
 tables = np.array(list(product(range(3), repeat=ROWS)))
 totals = np.stack([np.sum(tables == c, axis=1) for c in range(3)], axis=1)
-A = safe_table(M, DELTA)
+A = tabulate_claim(M, DELTA).A
 Counted = tuple[NDArray[np.bool_], NDArray[np.intp], NDArray[np.float64]]
 
 

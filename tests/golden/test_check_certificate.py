@@ -18,7 +18,7 @@ from samples import cloud, clouds, lattice, visits
 from studies import SERIAL, SMALL, STUDIES
 
 from ckcv_ray import evaluate, run
-from ckcv_ray.core.bounds import binomial, losses, unequal_sizes
+from ckcv_ray.core.bounds import binomial, losses, positions, unequal_sizes
 from jobs import check_certificate, independent_bounds
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -34,6 +34,28 @@ MORE = {  # what no golden study has: repeated rows of groups, claims by class w
         lattice(90),
     ),
     "usual settings": (places.make_study(learner="tree", k=(3, 5), n_splits=3), lattice(90)),
+    "three fifths, U on the first": (
+        ONE_SETTING.replace(certify="nested", outer_splits=2, outer_share="three_fifths", first_uniform=True),
+        lattice(90),
+    ),
+    "recalls, U on the first": (
+        SMALL.replace(certify="nested", outer_splits=2, claim=("random", "recall"), first_uniform=True),
+        lattice(90),
+    ),
+    "positions": (
+        ONE_SETTING.replace(
+            certify="holdout",
+            holdout_share="bound",
+            holdout_bound="stevens",
+            claim=("refit", "vote", "sensitivity", "specificity"),
+        ),
+        lattice(120),
+    ),
+    "positions of pairs": (
+        ONE_SETTING.replace(certify="holdout", holdout_bound="stevens", claim=("refit", "auc")),
+        lattice(90),
+    ),
+    "U on the first of F*": (ONE_SETTING.replace(k=(3,), first_uniform=True), cloud(60)),
     "every split": (ONE_SETTING.replace(k=(3,), n_splits=100), cloud(6)),
 }
 
@@ -78,7 +100,19 @@ def test_every_figure_of_a_golden_study_is_computed_again(
         assert f"{claim['certification']} {claim['classifier']} {claim['quantity']}" in said
 
 
-@pytest.mark.parametrize("name", ["repeats in groups", "catoni", "unlabelled", "usual settings"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "repeats in groups",
+        "catoni",
+        "unlabelled",
+        "usual settings",
+        "three fifths, U on the first",
+        "recalls, U on the first",
+        "positions",
+        "U on the first of F*",
+    ],
+)
 def test_other_studies_agree_as_well(name: str, folder: Folder, capsys: pytest.CaptureFixture[str]) -> None:
     code, said = check(folder(name), capsys)
     assert code == 0, said
@@ -87,7 +121,12 @@ def test_other_studies_agree_as_well(name: str, folder: Folder, capsys: pytest.C
 
 
 @pytest.mark.parametrize(
-    ("name", "reason"), [("AUC of nested", "auc by nested"), ("every split", "few possible splits")]
+    ("name", "reason"),
+    [
+        ("AUC of nested", "auc by nested"),
+        ("every split", "few possible splits"),
+        ("positions of pairs", "which rows or pairs are wrong, auc"),
+    ],
 )
 def test_what_is_not_known_is_said(
     name: str, reason: str, folder: Folder, capsys: pytest.CaptureFixture[str]
@@ -214,20 +253,30 @@ def test_the_bounds_of_counts_are_those_of_the_package(m: int, delta: float) -> 
 @pytest.mark.parametrize("m", [3, 10, 40, 150])
 def test_the_tables_that_may_be_averaged_are_those_of_the_package(m: int, delta: float) -> None:
     assert np.allclose(independent_bounds.tabulate_safe(m, delta), binomial.safe_table(m, delta), 1e-10, 0)
+    A, lam = independent_bounds.tabulate_claim(m, delta)
+    assert np.allclose(A, binomial.tabulate_claim(m, delta).A, 1e-10, 0)
+    assert lam == pytest.approx(binomial.tabulate_claim(m, delta).lam, rel=1e-9)
     covered = independent_bounds.cover(binomial.safe_table(m, delta))
     assert np.allclose(covered, losses.concave_table(m, delta), 1e-12, 0)
     totals = [m // 3, m // 2]
+    units = [t * losses.ONE for t in totals]
     mine = independent_bounds.bound_mean(totals, m, delta, shares=True)
-    assert mine == pytest.approx(
-        losses.mean_loss_bound([t * losses.ONE for t in totals], m, delta), rel=1e-10
-    )
+    assert mine == pytest.approx(losses.mean_loss_bound(units, m, delta), rel=1e-10)
+    mine = independent_bounds.bound_mean(totals[:1], m, delta, shares=True, u=0.3)
+    assert mine == pytest.approx(losses.bound_loss_claim(units[:1], m, delta, 0.3), rel=1e-10)
 
 
 @pytest.mark.parametrize("m", [0, 5, 30, 61, 600])
 def test_the_tables_for_sets_that_differ_in_size_are_those_of_the_package(m: int) -> None:
     lam = unequal_sizes.slope(40, 0.0125)
     expected = unequal_sizes.compute_table(m, 0.0125, lam)
-    assert np.allclose(independent_bounds.tabulate_safe(m, 0.0125, 40), expected, 1e-10, 0)
+    assert np.allclose(independent_bounds.tabulate_claim(m, 0.0125, 40)[0], expected, 1e-10, 0)
+
+
+@pytest.mark.parametrize("wrong", [[0, 1, 0, 0, 1], [1, 1, 1], [0, 0], [1, 0, 0, 0]])
+def test_sets_of_positions_have_the_numbers_of_the_package(wrong: list[int]) -> None:
+    found = independent_bounds.rank(np.array(wrong, bool))
+    assert found == pytest.approx(positions.rank_positions(np.array(wrong, bool)), rel=1e-12)
 
 
 def test_nothing_is_bounded_where_no_unit_is_left() -> None:

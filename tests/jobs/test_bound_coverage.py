@@ -178,7 +178,7 @@ def test_the_job(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch
     monkeypatch.setattr(
         bound_coverage,
         "computed",
-        lambda missing, workers, effort: (bound_coverage.timed(*one) for one in missing),
+        lambda missing, workers, effort, only: (bound_coverage.timed(*one) for one in missing),
     )
     out, svg = tmp_path / "runs.jsonl", tmp_path / "coverage.svg"
     common = {"workers": 1, "out": out, "picture_file": None}

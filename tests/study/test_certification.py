@@ -42,7 +42,9 @@ def test_holdout_holds_out_its_share_and_the_others_nothing(n, share, seed):
 @given(st.integers(6, 10_000))
 @repeatable
 def test_an_inner_run_has_two_thirds_of_the_rows_or_half(n):
-    (third,), (half,) = (Nested(outer_share=share).outer.fold_sizes(n) for share in ("third", "half"))
+    shares = ("third", "half", "three_fifths")
+    (third,), (half,), (larger,) = (Nested(outer_share=share).outer.fold_sizes(n) for share in shares)
+    assert (larger.n_select, larger.n_train) == (3 * n // 5, n - 3 * n // 5)
     assert (third.n_select, half.n_select) == (n // 3, n // 2)
     assert 2 * n <= 3 * third.n_train <= 2 * n + 2
     assert n <= 2 * half.n_train <= n + 1
@@ -104,8 +106,8 @@ def test_outer_splits_are_counted_from_1(splits):
 
 
 @pytest.mark.parametrize("share", ["quarter", "Half", "", 0.5, 2, None, True])
-def test_an_outer_share_is_third_or_half(share):
-    messages = r"^outer_share=.* is not known: choose from third, half(; did you mean half\?)?$"
+def test_an_outer_share_is_one_of_three(share):
+    messages = r"^outer_share=.* is not known: choose from third, half, three_fifths(; did you mean half\?)?$"
     with pytest.raises(InputError, match=messages):
         Nested(outer_share=share)
     assert Nested() == Nested(5, "third")

@@ -193,7 +193,7 @@ def test_a_fit_costs_what_the_learner_says_of_its_rows():
     for stage in (Stage.ESTIMATE, Stage.REFIT):
         assert [problem.cost(stage, j) for j in (0, 1)] == [20.0**2, 27.0**2]
     assert (problem.inner_share, problem.inner_sizes) == (0.0, ())
-    for share, rows in (("third", 20), ("half", 15)):
+    for share, rows in (("third", 20), ("half", 15), ("three_fifths", 12)):
         nested = Problem.of(Study.paper(certify="nested", outer_share=share, k=(3, 10)), blobs(30))
         assert nested.inner_share == pytest.approx((rows / 30) ** 2)
 
@@ -241,7 +241,7 @@ def test_without_a_holdout_all_rows_are_learned_from():
     assert problem.take_held_rows() is None
 
 
-@pytest.mark.parametrize(("share", "estimated"), [("third", 20), ("half", 30)])
+@pytest.mark.parametrize(("share", "estimated"), [("third", 20), ("half", 30), ("three_fifths", 36)])
 def test_inner_selections_see_all_rows_but_their_estimate_set(share, estimated):
     study = Study.paper(certify="nested", outer_splits=4, k=(3, 5), n_splits=7, report_k=(5,), seed=2)
     study, task = study.replace(outer_share=share), blobs(60)
@@ -260,7 +260,7 @@ def test_inner_selections_see_all_rows_but_their_estimate_set(share, estimated):
         assert (problem.n_inner, problem.inner_sizes) == (inner.task.n, inner.sizes)
 
 
-@pytest.mark.parametrize(("share", "possible"), [("third", 15), ("half", 20)])
+@pytest.mark.parametrize(("share", "possible"), [("third", 15), ("half", 20), ("three_fifths", 20)])
 def test_fewer_outer_splits_are_drawn_than_there_are_estimate_sets(share, possible):
     study, task = Study.paper(certify="nested", outer_share=share, outer_splits=possible - 1), blobs(6)
     assert study.outer.fold_sizes(6)[0].n_splits == possible - 1

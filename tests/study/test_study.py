@@ -83,6 +83,8 @@ PERTURBED: dict[str, Any] = {
     "subgroups": ("sex", "age:3"),
     "outer_splits": 7,
     "outer_share": "half",
+    "holdout_bound": "stevens",
+    "first_uniform": True,
     "seed": 1,
     "report_k": (3,),
     "exhaustive": True,
@@ -96,6 +98,8 @@ OF_PART = {
     "subgroups": {"certify": "holdout"},
     "outer_splits": {"certify": "nested"},
     "outer_share": {"certify": "nested"},
+    "holdout_bound": {"certify": "holdout"},
+    "first_uniform": {"certify": "nested"},
     "alpha": {"learner": "ridge"},
     "landmarks": {"learner": "svm_nystroem"},
     "effort": {"search": "budget"},
@@ -168,10 +172,11 @@ costs = st.dictionaries(labels, st.floats(0, 1e9), min_size=1, max_size=5).filte
 )
 efforts = st.none() | st.integers(1, 10**9)
 of_holdout = {
-    "holdout_share": st.floats(0.01, 0.99) | st.just("auto"),
+    "holdout_share": st.floats(0.01, 0.99) | st.sampled_from(["auto", "bound"]),
     "claim": st.lists(claims, min_size=1, max_size=4, unique=True).map(tuple),
     "require": st.sampled_from(["", "sensitivity>=0.9", "specificity>=0.5"]),
     "subgroups": st.sampled_from([(), ("sex",), ("age:3", "a, b:2")]),
+    "holdout_bound": st.sampled_from(["clopper_pearson", "stevens"]),
 }
 OWN = {  # options that one part of a slot has
     "race": {"exhaustive": st.booleans()},
@@ -188,11 +193,12 @@ OWN = {  # options that one part of a slot has
     "balanced": {},
     "cost": {"costs": costs},
     "mean_error": {},
-    "occam": {"accept": st.sampled_from([(), ("error<=0.1",)])},
+    "occam": {"accept": st.sampled_from([(), ("error<=0.1",)]), "first_uniform": st.booleans()},
     "holdout": of_holdout,
     "nested": {
         "outer_splits": st.integers(1, 100),
-        "outer_share": st.sampled_from(["third", "half"]),
+        "outer_share": st.sampled_from(["third", "half", "three_fifths"]),
+        "first_uniform": st.booleans(),
         "claim": st.sampled_from([("random",), ("recall", "auc"), ("random", "sensitivity")]),
     },
 }
@@ -354,7 +360,8 @@ def test_json_holds_every_part_and_option(resampling, certify, search):
     of_rows = recalls | {"require": "sensitivity>=0.9", "subgroups": "sex"}
     claimed = {"occam": {"accept": "error<=0.5"}, "nested": recalls}.get(certify, of_rows)  # not defaults
     parts = {"resampling": resampling, "certify": certify, "search": search}
-    study = Study.paper(**parts, class_weight="balanced", **claimed)
+    closer = {"holdout_bound": "stevens"} if certify in ("auto", "holdout") else {"first_uniform": True}
+    study = Study.paper(**parts, class_weight="balanced", **claimed, **closer)
     messages = study.to_json()
     if search == "race":
         assert {"report_k", "exhaustive"} < set(messages)

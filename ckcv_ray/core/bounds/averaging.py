@@ -25,6 +25,16 @@ level with a proof, so a smaller delta never has a larger level. Levels have ele
 the same on every machine.
 
 The same search for a given lam serves sets of different sizes, which may be averaged if they share it.
+
+Nothing but the condition is used of A, so any ascending table that meets it is a bound that may be averaged.
+``lower_table`` keeps lam and lowers A(0), A(1), .. in this order, each as far as the condition allows and not
+below the one before. With the others fixed, G(p) <= delta is
+
+    A(x) >= p + (1 - (delta - rest(p)) / b(x; m, p)) / lam,    rest(p) = G(p) - b(x; m, p) h(x, p),
+
+so on the points p no search is needed; ``satisfies`` proves the table for all p. A bound above 1 is lowered
+to 1 + 1 / lam at most, where h is 0: only p near 1 limit it there. Values are multiples of ``FINENESS``, so
+that the table is the same on every machine.
 """
 
 from bisect import bisect_left
@@ -44,6 +54,10 @@ EXPECTATION_ROUNDING = 1e-9  # far above the rounding error of the expectations 
 TINY = 1e-300  # replaces 0 in logarithms; a zero weight becomes at most m times this
 ENTRIES = 1_000_000  # weights that the proof keeps in memory at a time
 HALVINGS = 24  # bisection steps on log lam
+MOST_LOWERED = 200  # rows up to which tables are lowered: above, it gains less than a tenth of a point
+FINENESS = 2.0**-20  # lowered bounds are multiples of it
+MARGINS = (2.0**-13, 2.0**-11, 2.0**-9, 2.0**-7)  # shares of delta left for what happens between the points
+NEGLIGIBLE = 2.0**-20  # weight, as a share of delta, below which a count is not limited at a point
 Array = NDArray[np.float64]
 
 
@@ -130,6 +144,42 @@ def satisfies(A: Array, lam: float, delta: float) -> bool:
         middle = (low + high) / 2
         low, high = np.stack([low, middle], axis=1).ravel(), np.stack([middle, high], axis=1).ravel()
     return True
+
+
+def lower_table(A: Array, lam: float, delta: float) -> Array:
+    """Lower a table that ``satisfies`` the condition, as far as it still does; see the module docstring.
+
+    Args:
+        A: a bound for every count, ascending, shape (m + 1,).
+        lam: slope, positive.
+        delta: as for ``satisfies``.
+
+    Returns:
+        A table that satisfies the condition with the same lam, nowhere more than ``FINENESS`` above A; A
+        itself if m is above ``MOST_LOWERED``, or none is found.
+    """
+    m = len(A) - 1
+    if m > MOST_LOWERED:
+        return A
+    p = _search_points(m)
+    weights = _weights(m, p)
+    lowered = (_lower_on_points(A, lam, delta * (1 - margin), p, weights) for margin in MARGINS)
+    return next((table for table in lowered if satisfies(table, lam, delta)), A)
+
+
+def _lower_on_points(A: Array, lam: float, allowed: float, p: Array, weights: Array) -> Array:
+    """Lower each A(x) in turn as far as G <= ``allowed`` at the points p, with their binomial weights."""
+    table = np.ceil(A / FINENESS) * FINENESS
+    G = np.vecdot(weights, _terms(table, lam, p))
+    for x in range(len(table)):
+        above = np.maximum(0.0, 1 - lam * (table[x] - p))
+        counts = weights[:, x] > NEGLIGIBLE * allowed
+        weight = weights[counts, x]
+        least = p[counts] + (1 - (allowed - G[counts]) / weight - above[counts]) / lam
+        floor = float(least.max(initial=1 + 1 / lam if table[x] > 1 else 0.0))
+        table[x] = min(table[x], max(ceil(floor / FINENESS) * FINENESS, table[x - 1] if x else 0.0))
+        G += weights[:, x] * (np.maximum(0.0, 1 - lam * (table[x] - p)) - above)
+    return table
 
 
 def _bound_expectation(A: Array, lam: float, low: Array, high: Array, lost: float) -> tuple[Array, Array]:

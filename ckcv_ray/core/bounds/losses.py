@@ -11,7 +11,8 @@ so E exp(-lam X) is at most that of a binomial count of the same mean. So is, fo
 by the same argument (Hoeffding, Annals of Mathematical Statistics 27, 1956): the averaging-safe bound A, made
 concave by its least concave majorant and interpolated between counts, may be averaged over splits as well.
 
-Which of the two is used depends on m and delta alone: the smaller one at a mean loss of 0.1.
+Which of the two is used depends on m and delta alone: the smaller one at a mean loss of 0.1. A claim uses the
+majorant of the lowered A (``binomial.tabulate_claim``), which meets the condition because it is above it.
 
 Of one set of losses that are known one by one, as those of rows or groups held out, a third bound holds:
 betting (``betting``), which is closer where losses vary less than wrong and right do, as shares do. It is
@@ -32,10 +33,13 @@ from ckcv_ray.core.bounds.binomial import (
     TYPICAL_RATE,
     Bounds,
     Prefix,
+    average_terms,
     catoni,
+    compute_credit,
     safe_level,
     safe_table,
     smallest_mean,
+    tabulate_claim,
 )
 
 ONE = 1 << 32  # a loss of 1
@@ -43,11 +47,11 @@ TYPICAL_SHARES = (2 * TYPICAL_RATE, 0.0)  # losses that decide whether betting i
 
 
 @lru_cache(maxsize=1024)
-def loss_method(m: int, delta: float) -> str:
-    """Return the bound for totals of m losses: "safe" or "catoni"."""
+def loss_method(m: int, delta: float, claimed: bool = False) -> str:
+    """Return the bound for totals of m losses: "safe" or "catoni"; ``claimed``: that of a claim."""
     if m > MOST_CHECKED or safe_level(m, delta) is None:
         return "catoni"
-    safe = float(np.interp(TYPICAL_RATE * m, np.arange(m + 1), concave_table(m, delta)))
+    safe = float(np.interp(TYPICAL_RATE * m, np.arange(m + 1), concave_table(m, delta, claimed)))
     return "safe" if safe <= catoni(TYPICAL_RATE, m, delta) else "catoni"
 
 
@@ -57,8 +61,8 @@ def choose_loss_method(m: int, delta: float) -> str:
     betting = bound_by_betting(np.resize(TYPICAL_SHARES, m), delta)
     return (
         "betting"
-        if betting < mean_loss_bound([round(TYPICAL_RATE * m * ONE)], m, delta)
-        else loss_method(m, delta)
+        if betting < bound_loss_claim([round(TYPICAL_RATE * m * ONE)], m, delta)
+        else loss_method(m, delta, claimed=True)
     )
 
 
@@ -72,13 +76,16 @@ def bound_losses(losses: NDArray[np.integer], delta: float) -> float:
     m = len(losses)
     if choose_loss_method(m, delta) == "betting":
         return bound_by_betting(losses / ONE, delta)
-    return mean_loss_bound([int(losses.sum())], m, delta)
+    return bound_loss_claim([int(losses.sum())], m, delta)
 
 
 @lru_cache(maxsize=256)
-def concave_table(m: int, delta: float) -> Bounds:
-    """Return the least concave majorant of A at 0 .. m, shape (m + 1,); cached: do not modify it."""
-    return concave_majorant(safe_table(m, delta))
+def concave_table(m: int, delta: float, claimed: bool = False) -> Bounds:
+    """Return the least concave majorant of A, or of the lowered A of claims, at 0 .. m, shape (m + 1,).
+
+    The array is cached: do not modify it.
+    """
+    return concave_majorant(tabulate_claim(m, delta).A if claimed else safe_table(m, delta))
 
 
 def concave_majorant(table: Bounds) -> Bounds:
@@ -112,21 +119,37 @@ def mean_loss_bound(totals: Sequence[int], m: int, delta: float) -> float:
         delta: probability that the bound fails.
     """
     if loss_method(m, delta) == "catoni":
-        return catoni(min(1.0, sum(totals) / (ONE * m * len(totals))), m, delta)
+        return _mean_catoni(totals, m, delta)
     return min(1.0, fsum(_interpolate(totals, m, delta)) / len(totals))
 
 
-def best_loss_prefix(totals: Sequence[int], m: int, delta: float) -> Prefix:
-    """Find the prefix of exchangeable splits with the smallest ``mean_loss_bound``; see ``best_prefix``."""
-    safe = loss_method(m, delta) == "safe"
-    terms = _interpolate(totals, m, delta).tolist() if safe else list(totals)
-    length = smallest_mean(terms)
-    return Prefix(mean_loss_bound(totals[:length], m, delta), length)
+def _mean_catoni(totals: Sequence[int], m: int, delta: float) -> float:
+    """Return Catoni's bound on the mean over splits of the expected loss; see ``mean_loss_bound``."""
+    return catoni(min(1.0, sum(totals) / (ONE * m * len(totals))), m, delta)
 
 
-def _interpolate(totals: ArrayLike, m: int, delta: float) -> Bounds:
+def bound_loss_claim(totals: Sequence[int], m: int, delta: float, u: float = 1.0) -> float:
+    """Compute ``mean_loss_bound`` for a claim; ``u`` is as for ``binomial.best_prefix``."""
+    if loss_method(m, delta, claimed=True) == "catoni":
+        return _mean_catoni(totals, m, delta)
+    terms = _interpolate(totals, m, delta, claimed=True).tolist()
+    return average_terms(terms, compute_credit(u, tabulate_claim(m, delta).lam))
+
+
+def best_loss_prefix(totals: Sequence[int], m: int, delta: float, u: float = 1.0) -> Prefix:
+    """Find the prefix of exchangeable splits with the smallest ``bound_loss_claim``; see ``best_prefix``."""
+    if loss_method(m, delta, claimed=True) == "catoni":
+        length = smallest_mean(totals)
+    else:
+        terms = _interpolate(totals, m, delta, claimed=True).tolist()
+        length = smallest_mean(terms, compute_credit(u, tabulate_claim(m, delta).lam))
+    return Prefix(bound_loss_claim(totals[:length], m, delta, u), length)
+
+
+def _interpolate(totals: ArrayLike, m: int, delta: float, claimed: bool = False) -> Bounds:
     """Return the interpolated A of each total; may exceed 1."""
-    return np.asarray(np.interp(np.asarray(totals) / ONE, np.arange(m + 1), concave_table(m, delta)))
+    table = concave_table(m, delta, claimed)
+    return np.asarray(np.interp(np.asarray(totals) / ONE, np.arange(m + 1), table))
 
 
 def _below_chord(table: Bounds, a: int, b: int, c: int) -> bool:

@@ -8,7 +8,8 @@ beforehand, has for every m a table A(.; m) with
 then P(mean L_i >= mean A(X_i; m_i)) <= delta: the proof for equal sizes (``binomial``) uses nothing else,
 and neither does that for all prefixes of an exchangeable order. The tables, for a given lam:
 
-* the averaging-safe bound at the largest level at which it satisfies the condition with this lam;
+* the averaging-safe bound at the largest level at which it satisfies the condition with this lam, lowered as
+  far as the condition allows (``averaging.lower_table``);
 * where there is no such level, and for m = 0, the constant 1 + (1 - delta) / lam, for which the left side is
   max(0, delta - lam (1 - p)) <= delta;
 * for m > ``MOST_EXACT``, from a smaller M (``choose_size``), for which a level is found faster: the least
@@ -25,7 +26,7 @@ from math import sqrt
 
 import numpy as np
 
-from ckcv_ray.core.bounds.averaging import largest_level
+from ckcv_ray.core.bounds.averaging import largest_level, lower_table
 from ckcv_ray.core.bounds.binomial import LEAST_DELTA, MOST_CHECKED, Bounds, safe_at
 from ckcv_ray.core.bounds.losses import concave_majorant
 
@@ -54,7 +55,9 @@ def compute_table(m: int, delta: float, lam: float) -> Bounds:
         majorant = concave_majorant(compute_table(M, delta, lam))
         return np.asarray(np.interp(np.arange(m + 1) * (M / m), np.arange(M + 1), majorant))
     found = largest_level(partial(safe_at, m), delta, LEAST_DELTA, lam) if m else None
-    return safe_at(m, found.level) if found else np.full(m + 1, 1 + (1 - delta) / lam)
+    if found is None:
+        return np.full(m + 1, 1 + (1 - delta) / lam)
+    return lower_table(safe_at(m, found.level), lam, delta)
 
 
 def choose_size(m: int) -> int:

@@ -183,11 +183,13 @@ class Outer(Resampling):
     """Outer splits of a nested certification: an estimate set, and all other rows, in which to select.
 
     They are always drawn at random, each from its own seed, so that the first of many are those of few. Each
-    estimate set is that of the complete split of ``parts`` folds with the same number.
+    estimate set of ``1 / parts`` of the rows is that of the complete split of ``parts`` folds with the same
+    number.
 
     Attributes:
-        parts: an estimate set has the ``1 / parts`` of the rows, rounded down: 3 for a third, 2 for half.
+        parts: number of equal parts that the rows are divided into: 3 for thirds, 2 for halves.
         n_splits: number of splits.
+        taken: how many of these parts an estimate set has: ``taken / parts`` of the rows, rounded down.
     """
 
     name: ClassVar[str] = "outer"
@@ -195,14 +197,15 @@ class Outer(Resampling):
 
     parts: int
     n_splits: int
+    taken: int = 1
 
     def check(self, n: int, unit: str = "row") -> None:
         """Raise InputError unless n rows have more estimate sets than there are splits.
 
         Otherwise one could as well take each set once, and then adding splits would change those there are.
         """
-        m = n // self.parts
-        possible = _count_subsets(n, m, self.n_splits + 1)
+        m = self.taken * n // self.parts
+        possible = _count_subsets(n, min(m, n - m), self.n_splits + 1)
         if self.n_splits >= possible:
             raise InputError(
                 f"outer_splits={self.n_splits}: {n} {unit}s have only {possible} different outer estimate "
@@ -215,7 +218,7 @@ class Outer(Resampling):
 
     def fold_sizes(self, n: int) -> tuple[FoldSize, ...]:
         """Return the only fold size; its training sets are all rows outside the estimate sets."""
-        m = n // self.parts
+        m = self.taken * n // self.parts
         return (FoldSize(self.parts, self.parts, m, n - m, self.n_splits),)
 
     def split(self, units: Units, size: FoldSize, number: int, draws: Draws) -> Split:
@@ -306,10 +309,10 @@ def split_rotation(n: int, k: int, number: int, seed: int) -> Split:
 
 
 def _draw_roles(n: int, m: int, number: int, seed: int) -> NDArray[np.int8]:
-    """Draw which of n rows are in TR (0), MS (1) and EE (2), the last two of m rows each."""
+    """Draw which of n rows are in TR (0), MS (1) and EE (2), of m rows each, MS of fewer if need be."""
     order = Draws(seed, (m, number)).make_generator().permutation(n)
-    role = np.zeros(n, dtype=np.int8)
-    role[order[:m]], role[order[m : 2 * m]] = 1, 2
+    role, first = np.zeros(n, dtype=np.int8), min(m, n - m)
+    role[order[:first]], role[order[first : first + m]] = 1, 2
     return role
 
 
