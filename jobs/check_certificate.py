@@ -161,9 +161,8 @@ class Run:
         kind, quantity = claim["certification"], claim["quantity"]
         jointly, delta = self.share_claims()
         if quantity.split(":")[0] in bounds.PREDICTIVE:
-            recalls = [one for one in self.certificate["claims"] if one["quantity"] in OF_CLASS[:2]]
-            pair = [one for one in recalls if all(one[x] == claim[x] for x in ("classifier", "splits"))]
-            value = bounds.predict(quantity, *(1 - self.bound_claim(one, copies)[0] for one in pair))
+            pair = bounds.find_recalls(self.certificate["claims"], claim)
+            value = bounds.predict(quantity, *(1 - self.bound_claim(recall, copies)[0] for recall in pair))
             return [1 - value, None, None, delta]
         number = self.labels.index(claim["label"]) if quantity in OF_CLASS else None
         if "claims_version" not in self.certificate and (self.grouped or kind != "holdout"):
@@ -203,8 +202,8 @@ class Run:
         """Return how many recalls are claimed jointly, and the share of delta of each claim, or of them."""
         asked = [x for x in self.certify.get("claim", ["random"]) if x.split(":")[0] not in bounds.PREDICTIVE]
         jointly = sum(len(self.labels) if name == "recall" else name in OF_CLASS for name in asked)
-        shares = sum(name not in OF_CLASS for name in asked) + (jointly > 0)
-        return jointly, self.delta / (shares + bool(self.certify.get("subgroups")))
+        others = sum(name not in OF_CLASS for name in asked) + bool(self.certify.get("subgroups"))
+        return jointly, self.delta / (others + (jointly > 0))
 
     def share_delta(self) -> float:
         """Return the winner's share of delta by occam, from the candidates, whose number the study has."""
@@ -225,11 +224,7 @@ class Run:
         y, rule, quantity = self.all_y[self.held], claim["classifier"], claim["quantity"]
         if rule == "full":
             self.notes["taken as stored: the four counts in the sentence about the model on all rows"] = False
-            x, m, apart, among = map(
-                int, re.findall(r"\d+", claim["statement"].partition("holdout: ")[2])[:4]
-            )
-            pair = bounds.bound_count(x, m, 0.8 * delta), bounds.bound_count(apart, among, 0.2 * delta)
-            return [min(1.0, float(sum(pair))), None, None]
+            return [bounds.bound_full(claim["statement"], delta), None, None]
         rows = np.ones(len(y), bool) if number is None else y == number
         m = int(np.bincount(y).min()) if quantity == "auc" else int(np.sum(rows))
         label = None if quantity == "auc" or "cut_off" in claim else self.judge(rule)
@@ -244,7 +239,7 @@ class Run:
             losses = np.array([-(-x * ONE // n) / ONE for x, n in zip(*of_group, strict=True)])
             return [bounds.bound_held(losses[np.argsort(np.argsort(self.drawn))], delta, copies), wrong, m]
         v, order = 1.0, np.searchsorted(np.sort(self.drawn), self.drawn)
-        if self.certify.get("holdout_bound") == "stevens" and not copies:
+        if self.certify.get("holdout_bound") == "stevens" and not copies and "cut_off" not in claim:
             if label is None:
                 raise NotImplementedError(f"which rows or pairs are wrong, {quantity} of {rule}")
             v = bounds.rank((label != y)[order][rows[order]])
@@ -270,8 +265,7 @@ class Run:
         with self.note_unknown("subgroups"):
             if parts := stored.get("subgroups"):
                 self.notes["taken as stored: the wrong rows, and the rows, of subgroups"] = False
-                delta = self.share_claims()[1] / len(self.certify["subgroups"])
-                made = bounds.bound_subgroups(parts, self.certify["subgroups"], delta)
+                made = bounds.bound_subgroups(parts, self.certify["subgroups"], self.share_claims()[1])
                 self.compare("subgroups", [part["bound"] for part in parts], made)
         with self.note_unknown("bound without copies"):
             repeats, copies = bounds.count_copies(self.columns, self.all_y, self.all_units, stored["repeats"])

@@ -294,9 +294,23 @@ def predict(name: str, sensitivity: float, specificity: float) -> float:
     return true / (true + false) if true else 0.0
 
 
+def find_recalls(claims: list[dict[str, Any]], claim: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the claims about sensitivity and specificity of the rule of a claim."""
+    recalls = [each for each in claims if each["quantity"] in ("sensitivity", "specificity")]
+    pair = [each for each in recalls if all(each[name] == claim[name] for name in ("classifier", "splits"))]
+    return sorted(pair, key=lambda each: str(each["quantity"]))
+
+
+def bound_full(statement: str, delta: float) -> float:
+    """Return the bound for the model on all rows, from the four counts in the sentence of its claim."""
+    x, m, apart, among = map(int, re.findall(r"\d+", statement.partition("holdout: ")[2])[:4])
+    return min(1.0, float(bound_count(x, m, 0.8 * delta) + bound_count(apart, among, 0.2 * delta)))
+
+
 def bound_subgroups(parts: list[dict[str, Any]], columns: list[str], delta: float) -> list[float | None]:
-    """Return the bound of each error and recall of subgroups, at each column's share of delta."""
+    """Return the bound of each error and recall of subgroups of columns, which share delta equally."""
     bounds = list[float | None]()
+    delta /= len(columns)
     lines = sum(part["subgroup"] == parts[0]["subgroup"] for part in parts)  # the error and every recall
     named = [re.sub(r":\d+$", "", column)[:60] for column in columns]
     of = [max((name for name in named if name in part["subgroup"]), key=len) for part in parts]

@@ -1,4 +1,4 @@
-"""Command line: run, plan, status, list, new, verify, predict, watch, compare, export, evaluate, serve, report.
+"""Command line: the commands of ckcv.
 
 Results go to standard output, messages to standard error. Exit codes: 0 done; 1 verification found
 differences or could not compute something, or a run could not finish; 2 bad input; 3 finished with failed

@@ -558,7 +558,7 @@ class RunFolder:
         return [name for name, digest in manifest.items() if name not in names or self._differs(name, digest)]
 
     def names(self) -> list[str]:
-        """Return every file of the run except the manifest and what comes later: report, signatures and others.
+        """Return every file of the run except the manifest and what comes later, such as the report.
 
         What a run could not have written, such as a pipe, is left out.
         """
