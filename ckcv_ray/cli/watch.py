@@ -26,7 +26,7 @@ def watch(
     reading: Reading,
     source: Annotated[
         str | None,
-        typer.Argument(metavar="[DATA]", help=LIVE, show_default=False, callback=check_source),
+        typer.Argument(metavar="DATA", help=LIVE, show_default=False, callback=check_source),
     ] = None,
     row_id: Annotated[str, typer.Option("--id", help="Column that names the rows.")] = "id",
     prediction: Annotated[
