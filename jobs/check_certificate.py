@@ -239,7 +239,8 @@ class Run:
             losses = np.array([-(-x * ONE // n) / ONE for x, n in zip(*of_group, strict=True)])
             return [bounds.bound_held(losses[np.argsort(np.argsort(self.drawn))], delta, copies), wrong, m]
         v, order = 1.0, np.searchsorted(np.sort(self.drawn), self.drawn)
-        if self.certify.get("holdout_bound") == "stevens" and not copies and "cut_off" not in claim:
+        required = quantity in self.certify.get("require", "")  # the cut-off was chosen for it
+        if self.certify.get("holdout_bound") == "stevens" and not copies and not required:
             if label is None:
                 raise NotImplementedError(f"which rows or pairs are wrong, {quantity} of {rule}")
             v = bounds.rank((label != y)[order][rows[order]])
@@ -260,13 +261,12 @@ class Run:
             words = [claim[name] for name in ("certification", "classifier", "quantity", "label", "splits")]
             name = " ".join(str(word) for word in words if word not in (None, []))
             with self.note_unknown(name):
-                values = [claim[part] for part in ("bound", "errors", "rows", "delta")]
-                self.compare(name, values, self.bound_claim(claim, 0))
-        with self.note_unknown("subgroups"):
-            if parts := stored.get("subgroups"):
-                self.notes["taken as stored: the wrong rows, and the rows, of subgroups"] = False
-                made = bounds.bound_subgroups(parts, self.certify["subgroups"], self.share_claims()[1])
-                self.compare("subgroups", [part["bound"] for part in parts], made)
+                values = (claim[part] for part in ("bound", "errors", "rows", "delta"))
+                self.compare(name, list(values), self.bound_claim(claim, 0))
+        if parts := stored.get("subgroups"):
+            self.notes["taken as stored: the wrong rows, and the rows, of subgroups"] = False
+            made = bounds.bound_subgroups(parts, self.certify["subgroups"], self.share_claims()[1])
+            self.compare("subgroups", [part["bound"] for part in parts], made)
         with self.note_unknown("bound without copies"):
             repeats, copies = bounds.count_copies(self.columns, self.all_y, self.all_units, stored["repeats"])
             bound = max(self.bound_claim(stored["claims"][0], left)[0] for left in (0, copies))
@@ -285,9 +285,8 @@ def check(folder: Path) -> int:
         run.check_candidates()
     run.check_claims()
     print(f"run {run.certificate['run_id']}{'stored':>78}{'recomputed':>45}")
-    for name, stored, computed in run.figures:
-        mark = "" if bounds.agree(stored, computed) else "   DIFFERS"
-        print(f"{name:40.40} {stored!s:>44.44} {computed!s:>44.44}{mark}")
+    for name, *pair in run.figures:
+        print("{:40.40} {!s:>44.44} {!s:>44.44}".format(name, *pair), "DIFFERS" * (not bounds.agree(*pair)))
     print(*run.notes, sep="\n")
     return 2 * any(run.notes.values()) if all(bounds.agree(*pair) for _, *pair in run.figures) else 1
 
