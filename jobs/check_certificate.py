@@ -202,8 +202,8 @@ class Run:
         """Return how many recalls are claimed jointly, and the share of delta of each claim, or of them."""
         asked = [x for x in self.certify.get("claim", ["random"]) if x.split(":")[0] not in bounds.PREDICTIVE]
         jointly = sum(len(self.labels) if name == "recall" else name in OF_CLASS for name in asked)
-        others = sum(name not in OF_CLASS for name in asked) + bool(self.certify.get("subgroups"))
-        return jointly, self.delta / (others + (jointly > 0))
+        shares = sum(name not in OF_CLASS for name in asked) + (jointly > 0)
+        return jointly, self.delta / (shares + ("subgroups" in self.certify))
 
     def share_delta(self) -> float:
         """Return the winner's share of delta by occam, from the candidates, whose number the study has."""
@@ -264,7 +264,7 @@ class Run:
                 values = (claim[part] for part in ("bound", "errors", "rows", "delta"))
                 self.compare(name, list(values), self.bound_claim(claim, 0))
         if parts := stored.get("subgroups"):
-            self.notes["taken as stored: the wrong rows, and the rows, of subgroups"] = False
+            self.notes["taken as stored: the counts of subgroups"] = False
             made = bounds.bound_subgroups(parts, self.certify["subgroups"], self.share_claims()[1])
             self.compare("subgroups", [part["bound"] for part in parts], made)
         with self.note_unknown("bound without copies"):
@@ -293,8 +293,7 @@ def check(folder: Path) -> int:
 
 def main(folder: str) -> int:
     """Check a run folder and those inside it; return 1 if a figure differs, else 2 if one is not known."""
-    folders = Path(folder), *sorted(Path(folder).glob("nested/outer-*"))
-    return max(map(check, folders), key=[0, 2, 1].index)
+    return max(map(check, [Path(folder), *Path(folder).glob("nested/outer-*")]), key=[0, 2, 1].index)
 
 
 if __name__ == "__main__":
