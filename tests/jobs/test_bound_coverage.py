@@ -236,11 +236,8 @@ def test_parts_are_named_and_stored_apart(tmp_path: Path, monkeypatch: pytest.Mo
     out.write_text(json.dumps(run) + "\n" + json.dumps(run | {"version": 1, "run": 1}) + "\n")
     assert list(stored(out, 0, ("holdout half",))) == [(str(EIGHT), 0)]
     assert stored(out) == {}
-    tables = list(
-        bound_coverage.averages(
-            {one: {REFIT: {"bound": 2.0, "truth": 1.0, "slack": 1.0}} for one in bound_coverage.GENERATED}
-        )
-    )
+    cell = {"bound": 2.0, "truth": 1.0, "slack": 1.0}
+    tables = list(bound_coverage.averages({one: {REFIT: cell} for one in bound_coverage.GENERATED}))
     assert len(tables) == 2
 
 
