@@ -15,7 +15,13 @@ from ckcv_ray.core.bounds.betting import (
     compute_log_wealth,
 )
 from ckcv_ray.core.bounds.binomial import clopper_pearson
-from ckcv_ray.core.bounds.losses import ONE, bound_losses, choose_loss_method, mean_loss_bound
+from ckcv_ray.core.bounds.losses import (
+    ONE,
+    bound_loss_claim,
+    bound_losses,
+    choose_loss_method,
+    mean_loss_bound,
+)
 
 LAWS = [  # values, and their probabilities
     ((0.0, 1.0), (0.7, 0.3)),
@@ -189,7 +195,7 @@ def test_losses_have_the_bound_that_the_method_names() -> None:
         expected = (
             bound_by_betting(losses / ONE, 0.05)
             if choose_loss_method(m, 0.05) == "betting"
-            else mean_loss_bound([int(losses.sum())], m, 0.05)
+            else bound_loss_claim([int(losses.sum())], m, 0.05)
         )
         assert bound_losses(losses, 0.05) == expected
 

@@ -14,7 +14,7 @@ from ckcv_ray.runs.run import run_job
 from jobs.paper import bound_coverage, trials
 from jobs.paper.bound_coverage import cell, chosen, main, rejected, stored
 from jobs.paper.sources import SOURCES, Fresh, Setting
-from jobs.paper.trials import BOTH, BY_CLASS, CLAIMS, NESTED, OF_CLASS, REFIT, STUDY, trial
+from jobs.paper.trials import BOTH, BY_CLASS, CLAIMS, NESTED, OF_CLASS, REFIT, STEVENS, STUDY, trial
 
 EIGHT = Setting("eight", 60)
 SERIAL = Execution("serial")
@@ -95,7 +95,14 @@ def test_a_nested_certification_is_that_of_the_study(name: str) -> None:
     measured = {one.claim: one.bound for one in trials.nested(name, NESTED[name], SMALL, task, fresh)}
     claims = run_job(Job(SMALL.replace(**NESTED[name]), task), SERIAL).certificate.claims.claims
     bounds = [claim["bound"] for claim in claims if claim["certification"] == "nested"]
-    assert measured == {f"{name} all": bounds[0], f"{name} best prefix": bounds[-1]}
+    closer = SMALL.replace(**NESTED[name], first_uniform=True)
+    *_, last = (
+        claim["bound"]
+        for claim in run_job(Job(closer, task), SERIAL).certificate.claims
+        if claim["certification"] == "nested"
+    )
+    expected = {"all": bounds[0], "best prefix": bounds[-1], "best prefix, U": last}
+    assert measured == {f"{name} {kind}": bound for kind, bound in expected.items()}
 
 
 def test_one_model_and_its_recalls_are_those_of_their_studies() -> None:
@@ -105,6 +112,9 @@ def test_one_model_and_its_recalls_are_those_of_their_studies() -> None:
     result = run_job(Job(study, task), SERIAL)
     by_class = run_job(Job(study.replace(claim="sensitivity,specificity"), task), SERIAL)
     assert measured[REFIT].bound == result.proven
+    assert (
+        measured[STEVENS].bound == run_job(Job(study.replace(holdout_bound="stevens"), task), SERIAL).proven
+    )
     assert [measured[name].bound for name in OF_CLASS] == [
         c["bound"] for c in by_class.certificate.claims.claims[:2]
     ]
@@ -213,6 +223,22 @@ def test_a_process_measures_every_claim() -> None:
     assert (run["setting"], run["run"]) == ("eight:40", 3)
     assert set(run["claims"]) == set(CLAIMS)
     assert run["seconds"] > 0
+
+
+def test_parts_are_named_and_stored_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert bound_coverage.parts("") == ()
+    assert bound_coverage.parts("holdout half, paper") == ("holdout half", "paper")
+    with pytest.raises(typer.BadParameter, match="'half' is none of paper, nested 10 third"):
+        bound_coverage.parts("half")
+    run = bound_coverage.timed(EIGHT, 0, 0, ("holdout half",))
+    assert set(run["claims"]) == {REFIT, STEVENS, *BY_CLASS}
+    out = tmp_path / "runs.jsonl"
+    out.write_text(json.dumps(run) + "\n" + json.dumps(run | {"version": 1, "run": 1}) + "\n")
+    assert list(stored(out, 0, ("holdout half",))) == [(str(EIGHT), 0)]
+    assert stored(out) == {}
+    cell = {"bound": 2.0, "truth": 1.0, "slack": 1.0}
+    tables = list(bound_coverage.averages({one: {REFIT: cell} for one in bound_coverage.GENERATED}))
+    assert len(tables) == 2
 
 
 @pytest.mark.parametrize("text", ["twonorm", "nothing:100", "twonorm:", "twonorm:1e3", ""])

@@ -5,7 +5,7 @@ at all times together. An e-process is a process E_t >= 0 with E_0 = 1 that is a
 hypothesis: then P(E_t >= 1 / delta for any t) <= delta (Ville 1939), so E_t >= 1 / delta rejects it whenever
 one looks, however one stops, and false rejections ever happen with probability at most delta.
 
-**The limit.** Losses Y_1, Y_2, ... in [0, 1] (1 for a wrong row, or the share of wrong rows of a group) have
+**The limit.** Shares Y_1, Y_2, ... in [0, 1] (1 for a wrong row, or the share of wrong rows of a group) have
 the mean p given the past; X_t is their sum. For a, b > 0 that are fixed before the stream
 
     E_t(p) = B(a + X_t, b + t - X_t) / (B(a, b) p^X_t (1 - p)^(t - X_t))
@@ -54,9 +54,9 @@ from ckcv_ray.errors import InputError
 LOG_ODDS = np.geomspace(0.1, 4.0, 16)  # of the alternatives, above those of the bound
 AT_FIRST_LABEL = 0.5  # weight of the start at the first label
 LATER = 500.0  # labels, in units of which the weights of later starts fall
-BISECTIONS = 60  # of an interval of probabilities: to 1e-18
+HALVINGS = 60  # of an interval of probabilities: to 1e-18
 MOST_AHEAD = 10_000_000  # that a decision is looked for in
-Losses = NDArray[np.float64]
+Shares = NDArray[np.float64]
 
 
 class Prior(NamedTuple):
@@ -129,7 +129,7 @@ def _move_outwards(is_covered: Callable[[float], bool], inside: float, outside: 
     """Return the end of an interval between a point inside and an extreme, on the outer side of rounding."""
     if is_covered(outside):
         return outside
-    for _ in range(BISECTIONS):
+    for _ in range(HALVINGS):
         middle = (inside + outside) / 2
         inside, outside = (middle, outside) if is_covered(middle) else (inside, middle)
     return outside
@@ -143,8 +143,8 @@ class Alarm(NamedTuple):
         log_sums: ln R_t of each alternative after the last label, (..., alternatives).
     """
 
-    log_evidence: Losses
-    log_sums: Losses
+    log_evidence: Shares
+    log_sums: Shares
 
     def find_first(self, delta: float) -> int | None:
         """Return the number of the label, from 1, at which one stream raises an alarm; None if none does."""
@@ -177,7 +177,7 @@ def trace_alarm(losses: ArrayLike, bound: float) -> Alarm:
     return Alarm(total, np.stack(sums, axis=-1))
 
 
-def _compare_alternatives(bound: float) -> tuple[Losses, Losses]:
+def _compare_alternatives(bound: float) -> tuple[Shares, Shares]:
     """Return q / c and (1 - q) / (1 - c) for every alternative q of a bound c, (alternatives,) each."""
     if not 0 < bound < 1:
         raise InputError(f"bound={bound!r} is outside (0, 1): nothing could be worse, or nothing as good")
@@ -186,7 +186,7 @@ def _compare_alternatives(bound: float) -> tuple[Losses, Losses]:
     return grown * scale, scale
 
 
-def _weigh_starts(labels: int) -> tuple[Losses, Losses]:
+def _weigh_starts(labels: int) -> tuple[Shares, Shares]:
     """Return the logarithms of the weight of a start at each label, and of all starts after it, (t,) each.
 
     Of the later starts the weight T(s) = 1 / (1 + ln(1 + s / LATER)) is after label s, so that of label s is
