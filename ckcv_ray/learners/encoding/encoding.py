@@ -175,8 +175,8 @@ def fit_scale(X: Rows) -> tuple[Values, Values]:
     """Return mean and standard deviation [d] of the columns of X [rows, d]; 1 where all rows are about equal.
 
     Those of scikit-learn's ``StandardScaler``, bit for bit, without its import and checks, which take longer
-    than most fits: variances by the corrected two passes of Chan, Golub and LeVeque (The American Statistician
-    37, 1983), and columns as constant where their variance is within that algorithm's rounding error.
+    than most fits: variances by the corrected two passes of Chan, Golub and LeVeque (The American
+    Statistician 37, 1983), and columns as constant where their variance is within that algorithm's rounding error.
     """
     n, eps = len(X), np.finfo(np.float64).eps
     mean = X.sum(axis=0) / n
@@ -192,7 +192,8 @@ def _number_frequent(values: Values, n_levels: int, least: int) -> Levels:
     """Return one column for each frequent level and for gaps if frequent, and one for all that are rarer.
 
     That is scikit-learn's ``OneHotEncoder(handle_unknown="infrequent_if_exist", min_frequency=least)``, whose
-    checks take longer than a fit of many a learner. What was never seen is rare, or in no column if nothing is.
+    checks take longer than a fit of many a learner. What was never seen is rare, or in no column if nothing
+    is.
 
     Args:
         values: level of each row, NaN for a gap.
