@@ -176,7 +176,8 @@ def fit_scale(X: Rows) -> tuple[Values, Values]:
 
     Those of scikit-learn's ``StandardScaler``, bit for bit, without its import and checks, which take longer
     than most fits: variances by the corrected two passes of Chan, Golub and LeVeque (The American
-    Statistician 37, 1983), and columns as constant where their variance is within that algorithm's rounding error.
+    Statistician 37, 1983), and columns as constant where their variance is within that algorithm's rounding
+    error.
     """
     n, eps = len(X), np.finfo(np.float64).eps
     mean = X.sum(axis=0) / n
