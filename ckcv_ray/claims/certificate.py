@@ -107,7 +107,7 @@ class Origin(CertificatePart):
         """Raise ValueError if the bounds are those of a version that is not known here."""
         if self.claims_version not in (None, CLAIMS_VERSION):
             raise ValueError(
-                f"claims_version: {self.claims_version} is not known; this version has {CLAIMS_VERSION}"
+                f"claims_version: {self.claims_version} is not known, only {CLAIMS_VERSION} is"
             )
 
 
@@ -390,9 +390,7 @@ FIELDS = (  # of certificate.json, in their order
     "subgroups",
     "claims_version",
 )
-OPTIONAL = (  # absent where they are None
-    *("groups", "confusion", "refused", "search", "subgroups", "claims_version"),
-)
+OPTIONAL = ("groups", "confusion", "refused", "search", "subgroups", "claims_version")  # absent where None
 FREE = ("label", "labels", "column", "subgroup")  # names and values that the user chose
 
 

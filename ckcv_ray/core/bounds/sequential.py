@@ -54,7 +54,7 @@ from ckcv_ray.errors import InputError
 LOG_ODDS = np.geomspace(0.1, 4.0, 16)  # of the alternatives, above those of the bound
 AT_FIRST_LABEL = 0.5  # weight of the start at the first label
 LATER = 500.0  # labels, in units of which the weights of later starts fall
-HALVINGS = 60  # of an interval of probabilities: to 1e-18
+STEPS_OF_BISECTION = 60  # of an interval of probabilities: to 1e-18
 MOST_AHEAD = 10_000_000  # that a decision is looked for in
 Shares = NDArray[np.float64]
 
@@ -129,7 +129,7 @@ def _move_outwards(is_covered: Callable[[float], bool], inside: float, outside: 
     """Return the end of an interval between a point inside and an extreme, on the outer side of rounding."""
     if is_covered(outside):
         return outside
-    for _ in range(HALVINGS):
+    for _ in range(STEPS_OF_BISECTION):
         middle = (inside + outside) / 2
         inside, outside = (middle, outside) if is_covered(middle) else (inside, middle)
     return outside
