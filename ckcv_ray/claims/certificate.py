@@ -106,9 +106,7 @@ class Origin(CertificatePart):
     def check(self) -> None:
         """Raise ValueError if the bounds are those of a version that is not known here."""
         if self.claims_version not in (None, CLAIMS_VERSION):
-            raise ValueError(
-                f"claims_version: {self.claims_version} is not known, only {CLAIMS_VERSION} is"
-            )
+            raise ValueError(f"claims_version: {self.claims_version} is not known, only {CLAIMS_VERSION} is")
 
 
 @dataclass(frozen=True)

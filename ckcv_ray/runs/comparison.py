@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ckcv_ray.claims.percent import format_level, nearest
+from ckcv_ray.claims.percent import at_least, at_most, format_level, nearest
 from ckcv_ray.core.bounds.paired import BETTING, COUNTS, MOST_EXPECTED, SIGN, Judgement
 from ckcv_ray.errors import InputError, pluralize
 from ckcv_ray.runs.uses import Counted
@@ -190,5 +190,5 @@ class Comparison:
     def _describe_interval(self) -> str:
         if self.verdict.low is None or self.verdict.high is None:
             return ""
-        shown = (f"{100 * value:+.2f}" for value in (self.verdict.low, self.verdict.high))
-        return f"; the difference of the errors is between {' and '.join(shown)} percentage points"
+        low, high = at_least(self.verdict.low), at_most(self.verdict.high)
+        return f"; the difference of the errors is between {low} and {high} of the rows"
