@@ -37,7 +37,7 @@ from scipy.stats import binomtest
 from ckcv_ray import clopper_pearson
 from jobs.paper.coverage_picture import picture
 from jobs.paper.sources import DELTA, GENERATED, HOSTILE, SOURCES, Setting
-from jobs.paper.trials import BY_CLASS, CLAIMS, L_EE, OF_CLASS, PARTS, trial
+from jobs.paper.trials import BY_CLASS, CLAIMS, CUT, L_EE, OF_CLASS, PARTS, trial
 
 LEVEL = 0.01
 ROUNDING = 1e-12  # of a truth, a sum of many weights
@@ -66,6 +66,9 @@ COLUMNS = {  # two lines above the column of each claim
     "holdout half sensitivity": ("holdout half", "sensitivity"),
     "holdout half specificity": ("holdout half", "specificity"),
     "holdout half by class": ("holdout half", "both"),
+    "holdout half cut-off sensitivity": ("cut-off", "sensitivity"),
+    "holdout half cut-off specificity": ("cut-off", "specificity"),
+    "holdout half cut-off both": ("cut-off", "both"),
 }
 DRAWN = {  # claims of the picture, and what it calls them
     L_EE: "L_EE (not proven)",
@@ -190,7 +193,7 @@ def cell(claim: str, pairs: list[tuple[float, float]], n_runs: int) -> Cell:
 
 def delta_of(claim: str) -> float:
     """Return the delta of a claim: sensitivity and specificity, which are independent, share theirs."""
-    return 1 - (1 - DELTA) ** 0.5 if claim in OF_CLASS else DELTA
+    return 1 - (1 - DELTA) ** 0.5 if claim in (*OF_CLASS, *CUT) else DELTA
 
 
 def summary(runs: list[Run]) -> dict[str, Cell]:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ckcv_ray import Execution, InputError, Job, Result, Study, Task
-from ckcv_ray.claims.proofs import holdout, make_rule, outer
+from ckcv_ray.claims.proofs import holdout, make_claimed_rule, make_rule, outer
 from ckcv_ray.claims.wording import Claim
 from ckcv_ray.core.threads import one_thread
 from ckcv_ray.engine.nested import fit_nested_ensemble, inner_problems
@@ -28,6 +28,8 @@ L_EE, OCCAM = "l_ee", "occam"
 RANDOM, REFIT, STEVENS = "holdout third random", "holdout half refit", "holdout half refit Stevens"
 OF_CLASS = {"holdout half sensitivity": 1, "holdout half specificity": 0}  # and the class it is about
 BOTH = "holdout half by class"
+CUT = {"holdout half cut-off sensitivity": 1, "holdout half cut-off specificity": 0}
+CUT_BOTH, REQUIRED = "holdout half cut-off both", "sensitivity>=0.8"
 ALL, BEST, UNIFORM = "all", "best prefix", "best prefix, U"
 
 
@@ -106,6 +108,7 @@ def half(study: Study, task: Task, fresh: Fresh) -> Iterator[Measured]:
         (claim,) = holdout(closer, result.models)
         yield Measured(STEVENS, claim["bound"], float(missed.sum()))
         yield from recalls(study, task, result.models, missed / fresh.weight.sum(axis=0))
+        yield from cut_off(study, task, result.models, fresh)
 
 
 def recalls(study: Study, task: Task, models: Models, missed: Matrix) -> Iterator[Measured]:
@@ -121,6 +124,27 @@ def recalls(study: Study, task: Task, models: Models, missed: Matrix) -> Iterato
     ]
     yield from each
     yield max(each, key=lambda one: one.truth - one.bound)._replace(claim=BOTH)
+
+
+def cut_off(study: Study, task: Task, models: Models, fresh: Fresh) -> Iterator[Measured]:
+    """Compare both recalls with the missed share of each class at the cut-off chosen; then the worse of them.
+
+    Nothing is measured where too few positives are held out for the cut-off.
+    """
+    try:
+        problem = Problem.of(study.replace(**HALF, require=REQUIRED), task)
+    except InputError:
+        return
+    claims = list(holdout(problem, models))
+    if "cut_off" not in claims[0]:
+        return
+    label = make_claimed_rule(problem, claims[0]).predict(models, fresh.X).label
+    each = [
+        Measured(name, claim["bound"], float((label != c) @ fresh.weight[:, c] / fresh.weight[:, c].sum()))
+        for (name, c), claim in zip(CUT.items(), claims, strict=True)
+    ]
+    yield from each
+    yield max(each, key=lambda one: one.truth - one.bound)._replace(claim=CUT_BOTH)
 
 
 def prefixes(name: str, claims: list[Claim] | tuple[Claim, ...], risks: Matrix) -> Iterator[Measured]:
@@ -175,9 +199,9 @@ CLAIMS = (
     L_EE,
     *(f"{OCCAM} {kind}" for kind in (ALL, BEST)),
     *(f"{name} {kind}" for name in NESTED for kind in (ALL, BEST, UNIFORM)),
-    *(RANDOM, REFIT, STEVENS, *OF_CLASS, BOTH),
+    *(RANDOM, REFIT, STEVENS, *OF_CLASS, BOTH, *CUT, CUT_BOTH),
 )
-BY_CLASS = (*OF_CLASS, BOTH)
+BY_CLASS = (*OF_CLASS, BOTH, *CUT, CUT_BOTH)
 Part = Callable[[Study, Task, Fresh], Iterator[Measured]]
 PARTS: dict[str, Part] = {
     "paper": paper,

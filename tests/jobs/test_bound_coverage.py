@@ -123,6 +123,20 @@ def test_one_model_and_its_recalls_are_those_of_their_studies() -> None:
     assert measured["holdout half sensitivity"].truth == pytest.approx(1 - sensitivity)
 
 
+def test_recalls_at_the_cut_off_are_those_of_its_study() -> None:
+    task, fresh = drawn(EIGHT)
+    measured = {one.claim: one for one in trials.half(SMALL, task, fresh)}
+    study = SMALL.replace(certify="holdout", holdout_share=0.5, require=trials.REQUIRED)
+    result = run_job(Job(study, task), SERIAL)
+    claims = result.certificate.claims.claims[:2]
+    assert [measured[name].bound for name in trials.CUT] == [claim["bound"] for claim in claims]
+    positive = result.predict(fresh.X) > 0
+    specificity = fresh.weight[~positive, 0].sum() / fresh.weight[:, 0].sum()
+    assert measured["holdout half cut-off specificity"].truth == pytest.approx(1 - specificity)
+    worst = max(measured[name].truth - measured[name].bound for name in trials.CUT)
+    assert measured[trials.CUT_BOTH].truth - measured[trials.CUT_BOTH].bound == worst
+
+
 def test_both_fail_if_one_of_them_does() -> None:
     measured = trial(EIGHT, 0)
     worst = max(truth - bound for bound, truth in (measured[name] for name in OF_CLASS))
