@@ -18,6 +18,7 @@ from jobs.paper.trials import BOTH, BY_CLASS, CLAIMS, NESTED, OF_CLASS, REFIT, S
 
 EIGHT = Setting("eight", 60)
 SERIAL = Execution("serial")
+FEW = {*trials.CUT, trials.CUT_BOTH}  # claims that take more positives than so few rows have
 SMALL = STUDY.replace(C=(0.1, 10.0), gamma=(0.1, 1.0), k=(3, 5), n_splits=4)
 
 
@@ -124,7 +125,7 @@ def test_one_model_and_its_recalls_are_those_of_their_studies() -> None:
 
 
 def test_recalls_at_the_cut_off_are_those_of_its_study() -> None:
-    task, fresh = drawn(EIGHT)
+    task, fresh = drawn(Setting("eight", 200))
     measured = {one.claim: one for one in trials.half(SMALL, task, fresh)}
     study = SMALL.replace(certify="holdout", holdout_share=0.5, require=trials.REQUIRED)
     result = run_job(Job(study, task), SERIAL)
@@ -213,7 +214,7 @@ def test_the_job(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch
     main(settings="eight:60,grouped:60", runs=2, as_json=True, **common | {"picture_file": svg})
     printed = json.loads(capsys.readouterr().out)
     assert list(printed["settings"]) == ["eight:60", "grouped:60"]
-    assert set(printed["settings"]["eight:60"]) == set(CLAIMS)
+    assert set(printed["settings"]["eight:60"]) == set(CLAIMS) - FEW
     for claims in printed["settings"].values():
         for one in claims.values():
             assert one["slack"] == pytest.approx(one["bound"] - one["truth"])
@@ -235,7 +236,7 @@ def test_the_job(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch
 def test_a_process_measures_every_claim() -> None:
     (run,) = bound_coverage.computed([(Setting("eight", 40), 3)], workers=1)
     assert (run["setting"], run["run"]) == ("eight:40", 3)
-    assert set(run["claims"]) == set(CLAIMS)
+    assert set(run["claims"]) == set(CLAIMS) - FEW
     assert run["seconds"] > 0
 
 
@@ -245,7 +246,7 @@ def test_parts_are_named_and_stored_apart(tmp_path: Path, monkeypatch: pytest.Mo
     with pytest.raises(typer.BadParameter, match="'half' is none of paper, nested 10 third"):
         bound_coverage.parts("half")
     run = bound_coverage.timed(EIGHT, 0, 0, ("holdout half",))
-    assert set(run["claims"]) == {REFIT, STEVENS, *BY_CLASS}
+    assert set(run["claims"]) == {REFIT, STEVENS, *BY_CLASS} - FEW
     out = tmp_path / "runs.jsonl"
     out.write_text(json.dumps(run) + "\n" + json.dumps(run | {"version": 1, "run": 1}) + "\n")
     assert list(stored(out, 0, ("holdout half",))) == [(str(EIGHT), 0)]
