@@ -29,6 +29,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ckcv_ray.claims import by_class
+from ckcv_ray.claims.answering import claim_answered
 from ckcv_ray.claims.cut_offs import CutOff, choose_cut_off
 from ckcv_ray.claims.rules import Rule, prefix
 from ckcv_ray.claims.wording import (
@@ -49,6 +50,7 @@ from ckcv_ray.core.bounds.losses import ONE, best_loss_prefix, loss_method, mean
 from ckcv_ray.core.measures import GroupShares
 from ckcv_ray.learners.ensemble import Ensemble, GroupMember, Models, Prediction
 from ckcv_ray.study import (
+    ANSWERED,
     OF_TWO,
     Holdout,
     Nested,
@@ -131,11 +133,14 @@ def holdout(problem: Problem, models: Models, copies: Copies = NO_COPIES) -> Ite
     requested = study.certification.claim
     delta = study.delta / study.certification.n_shares
     predict = cache(lambda rule: rule.predict(models, held.X))  # quantities are of a rule that others share
+    answer = cache(lambda rule: claim_answered(problem, models, rule, predict(rule).label, copies.units))
     for name in requested:
         judge = choose_judge(requested) if is_quantity(name) else name
         rule = make_rule(study, "keyed" if judge == "random" else judge)
         predicted = predict(rule)
-        if is_quantity(name):
+        if name in ANSWERED:
+            yield answer(rule)[name]
+        elif is_quantity(name):
             yield from _claim_quantity(problem, rule, name, predicted, copies.units)
         elif problem.task.grouped:
             measure = GroupShares(held.units)

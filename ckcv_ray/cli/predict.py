@@ -1,5 +1,6 @@
 """Command predict."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -210,11 +211,11 @@ def predict(
 
     Columns written: row (counted from 1), prediction (the original label), member (the split it was fitted
     on; empty for the majority, and for a model of no split), score (of that model), share (of F* that agrees;
-    empty for a model of no split), where a cut-off was chosen flag (whether the score reaches it), with
+    empty for a model of no split), where a cut-off was chosen flag (whether the score reaches it), of a run
+    with --answer answered (whether its confidence is that of the rows that something is proven of), with
     --refer referred (true or false), and with --probabilities a column probability_LABEL for each class. In
     CSV, control characters in labels are escaped: a newline becomes a backslash and an n, and backslashes are
-    then doubled. Of a named set with test rows, only those are
-    classified.
+    then doubled. Of a named set with test rows, only those are classified.
     """
     if refer and choice[0].startswith("nested"):
         raise InputError("refer and nested exclude each other: choose one of them")
@@ -224,9 +225,13 @@ def predict(
     predicted = result.classify(table.X, rule)
     referred = result.refer(table.X, rule) if refer else None
     shares = result.probabilities(table.X, rule, predicted) if output.probabilities else None
-    flags = _flag(result, table, rule, predicted)
-    output.write(_tabulate(result.task, table, predicted, referred, shares, flags), RunFolder(folder))
-    _say_proven(result, rule, referred)
+    marks = {
+        "flag": _flag(result, table, rule, predicted),
+        "answered": result.mark_answered(table.X) if rule == result.answer_rule else None,
+        "referred": referred,
+    }
+    output.write(_tabulate(result.task, table, predicted, shares, marks), RunFolder(folder))
+    _say_proven(result, rule, marks)
     if output.probabilities:
         _say_calibration(result)
     _say_rows(table, result.task)
@@ -257,9 +262,8 @@ def _tabulate(
     task: Task,
     table: Table,
     predicted: Prediction,
-    referred: NDArray[np.bool_] | None,
     probabilities: Values | None,
-    flags: NDArray[np.bool_] | None,
+    marks: Mapping[str, NDArray[np.bool_] | None],
 ) -> pa.Table:
     """Return the table to write, with a row for each row of the data, empty where it could not be judged."""
     columns = {
@@ -268,10 +272,7 @@ def _tabulate(
         "score": pa.array(predicted.score, from_pandas=True),  # nan, of a learner without scores, is null
         "share": pa.array(predicted.share, from_pandas=True),
     }
-    if flags is not None:
-        columns["flag"] = pa.array(flags)
-    if referred is not None:
-        columns["referred"] = pa.array(referred)
+    columns |= {name: pa.array(mark) for name, mark in marks.items() if mark is not None}
     if probabilities is not None:
         names = [f"{PROBABILITY}{label}" for label in task.classes]
         columns |= dict(zip(names, map(pa.array, probabilities.T), strict=True))
@@ -291,14 +292,18 @@ def _flag(result: Result, table: Table, rule: Rule, predicted: Prediction) -> ND
     return np.asarray(chosen.label == result.problem.positive)
 
 
-def _say_proven(result: Result, rule: Rule, referred: NDArray[np.bool_] | None) -> None:
-    """Say whether members are drawn, what is proven for a rule, and of the rows that are not referred."""
+def _say_proven(result: Result, rule: Rule, marks: Mapping[str, NDArray[np.bool_] | None]) -> None:
+    """Say whether members are drawn, what is proven for a rule, and of rows that are marked."""
     if _draws_members(rule) and not rule.repeats:
         say("drawn: a member for each row, others in every call; --vote gives the same in every call")
     say(result.claim_for(rule))
     if (flagging := result.flag_rule) is not None and flagging != rule:
         say(f"column flag {result.claim_for(flagging)}")
-    if referred is not None:
+    if (answering := result.answer_rule) is not None and answering != rule:
+        say(f"no column answered: it is about the predictions by {answering.classifier()}")
+    if (answered := marks["answered"]) is not None:
+        say(f"{int(answered.sum())} of {len(answered)} rows answered")
+    if (referred := marks["referred"]) is not None:
         say(f"{int(referred.sum())} of {len(referred)} rows {result.claim_for_referral(rule)}")
 
 
