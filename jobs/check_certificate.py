@@ -29,7 +29,7 @@ if __name__ == "__main__":  # import from the repository, not from this folder
 from jobs import independent_bounds as bounds
 
 ONE = 1 << 32  # a group's loss of 1
-OF_CLASS = ("sensitivity", "specificity", "recall")
+OF_CLASS = bounds.OF_CLASS
 FIGURES = {"lower_bound": "select", "l_ms": "select", "l_ee": "estimate"}  # of a candidate, and their sets
 Claim = dict[str, Any]
 
@@ -158,12 +158,16 @@ class Run:
     def bound_claim(self, claim: Claim, copies: int) -> list[Any]:
         """Return a claim's bound, wrong rows, rows and delta; ``copies`` of the units are not counted."""
         kind, quantity = claim["certification"], claim["quantity"]
-        jointly, delta = self.share_claims()
+        jointly, delta = bounds.share_claims(self.certify, len(self.labels), self.delta)
         if quantity.split(":")[0] in bounds.PREDICTIVE:
             recalls = [one for one in self.certificate["claims"] if one["quantity"] in OF_CLASS[:2]]
             pair = [one for one in recalls if all(one[x] == claim[x] for x in ("classifier", "splits"))]
             value = bounds.predict(quantity, *(1 - self.bound_claim(one, copies)[0] for one in pair))
             return [1 - value, None, None, delta]
+        if quantity in bounds.ANSWERED:
+            self.notes["taken as stored: the held-out rows answered, and the wrong ones"] = False
+            of = float(self.certify["answer"].partition("<=")[2]), int(np.sum(self.held))
+            return bounds.bound_answered(claim, *of, delta / 2, copies)
         number = self.labels.index(claim["label"]) if quantity in OF_CLASS else None
         if kind == "holdout":
             delta = delta if number is None else -expm1(log1p(-delta) / jointly)
@@ -194,13 +198,6 @@ class Run:
             terms = [bounds.tabulate_safe(rows, delta, typical)[min(x, rows)] for x, rows in left]
             bound = min(1.0, fsum(terms) / len(terms))
         return [bound, *map(sum, zip(*counts, strict=True)), delta]
-
-    def share_claims(self) -> tuple[int, float]:
-        """Return how many recalls are claimed jointly, and the share of delta of each claim, or of them."""
-        asked = [x for x in self.certify.get("claim", ["random"]) if x.split(":")[0] not in bounds.PREDICTIVE]
-        jointly = sum(len(self.labels) if name == "recall" else name in OF_CLASS for name in asked)
-        shares = sum(name not in OF_CLASS for name in asked) + (jointly > 0)
-        return jointly, self.delta / (shares + bool(self.certify.get("subgroups")))
 
     def share_delta(self) -> float:
         """Return the winner's share of delta by occam, from the candidates, whose number the study has."""
@@ -262,8 +259,9 @@ class Run:
         with self.note_unknown("subgroups"):
             if parts := stored.get("subgroups"):
                 self.notes["taken as stored: the wrong rows, and the rows, of subgroups"] = False
-                delta = self.share_claims()[1] / len(self.certify["subgroups"])
-                made = bounds.bound_subgroups(parts, self.certify["subgroups"], delta)
+                delta = bounds.share_claims(self.certify, len(self.labels), self.delta)[1]
+                columns = self.certify["subgroups"]
+                made = bounds.bound_subgroups(parts, columns, delta / len(columns))
                 self.compare("subgroups", [part["bound"] for part in parts], made)
         with self.note_unknown("bound without copies"):
             repeats, copies = bounds.count_copies(self.columns, self.all_y, self.all_units, stored["repeats"])

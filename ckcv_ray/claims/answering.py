@@ -129,8 +129,15 @@ def claim_answered(
     counts = count_answered(rule.measure_confidence(models, held.X), label != held.y, thresholds)
     tests = FixedSequence(counts, len(held.y), most, delta)
     if not tests.count_passed():
-        lack = _explain_lack(rule, tests, problem.all_rows.n)
-        return {name: {**_make_claim(name, rule, tests), "statement": lack} for name in ANSWERED}
+        lacks = (
+            _explain_lack(rule, tests, problem.all_rows.n),
+            (
+                f"Nothing can be claimed for the share of rows that {rule.classifier()} answers: nothing is "
+                "proven of their error."
+            ),
+        )
+        pairs = zip(ANSWERED, lacks, strict=True)
+        return {name: {**_make_claim(name, rule, tests), "statement": lack} for name, lack in pairs}
     bounds = most if tests.count_passed(copies) >= tests.count_passed() else 1.0, tests.bound_left_out(copies)
     return {
         name: {

@@ -29,6 +29,7 @@ from ckcv_ray.tables.target import Rows, class_numbers, parse_numbers, rows_with
 from ckcv_ray.tables.task import Task
 from ckcv_ray.validation import MOST, as_path, integer, quote
 
+Marks = Mapping[str, NDArray[np.bool_] | None]  # by column: which rows are marked; None without the column
 CALIBRATED = "CalibratedClassifierCV"
 AllowPickle = Annotated[
     bool,
@@ -236,7 +237,7 @@ def predict(
         _say_calibration(result)
     _say_rows(table, result.task)
     _say_conditions(result, rule)
-    _say_error_rate(result, table, rule, predicted.label, referred)
+    _say_error_rate(result, table, rule, predicted.label, marks)
 
 
 def _read_table(
@@ -263,7 +264,7 @@ def _tabulate(
     table: Table,
     predicted: Prediction,
     probabilities: Values | None,
-    marks: Mapping[str, NDArray[np.bool_] | None],
+    marks: Marks,
 ) -> pa.Table:
     """Return the table to write, with a row for each row of the data, empty where it could not be judged."""
     columns = {
@@ -292,7 +293,7 @@ def _flag(result: Result, table: Table, rule: Rule, predicted: Prediction) -> ND
     return np.asarray(chosen.label == result.problem.positive)
 
 
-def _say_proven(result: Result, rule: Rule, marks: Mapping[str, NDArray[np.bool_] | None]) -> None:
+def _say_proven(result: Result, rule: Rule, marks: Marks) -> None:
     """Say whether members are drawn, what is proven for a rule, and of rows that are marked."""
     if _draws_members(rule) and not rule.repeats:
         say("drawn: a member for each row, others in every call; --vote gives the same in every call")
@@ -353,9 +354,7 @@ def _find_kept(columns: pa.Table, name: str) -> pa.ChunkedArray:
     return columns[name]
 
 
-def _say_error_rate(
-    result: Result, table: Table, rule: Rule, predicted: NDArray[Any], referred: NDArray[np.bool_] | None
-) -> None:
+def _say_error_rate(result: Result, table: Table, rule: Rule, predicted: NDArray[Any], marks: Marks) -> None:
     """Say how many of the rows that have a label are predicted otherwise."""
     if result.task.has_numbers:
         return _say_mean_error(result, table, predicted)
@@ -371,9 +370,12 @@ def _say_error_rate(
     if not labelled.all():
         say(f"{pluralize(int(np.sum(~labelled)), 'row')} without a label: not in the error rate")
         X, predicted = X[labelled], predicted[labelled]
-        referred = None if referred is None else referred[labelled]
+        marks = {name: None if mark is None else mark[labelled] for name, mark in marks.items()}
     wrong, known = int(np.sum(y != predicted)), count_known(X, learned)
-    if referred is not None:
+    if (answered := marks["answered"]) is not None:
+        of_answered, rows = int(np.sum((y != predicted) & answered)), int(np.sum(answered))
+        say(f"wrong and answered: {of_answered} of {rows} rows ({nearest(of_answered / max(1, rows))})")
+    if (referred := marks["referred"]) is not None:
         kept = int(np.sum((y != predicted) & ~referred))
         say(f"wrong and not referred: {kept} of {len(y)} rows ({nearest(kept / max(1, len(y)))})")
     caveat = f"; {known} of them are learning rows, and say little about new ones" if known else ""

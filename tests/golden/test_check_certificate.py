@@ -33,6 +33,10 @@ MORE = {  # what no golden study has: repeated rows of groups, claims by class w
         ONE_SETTING.replace(certify="nested", outer_splits=2, claim=("random", "auc")),
         lattice(90),
     ),
+    "answered": (
+        places.make_study(learner="linear", k=(3,), n_splits=3, certify="holdout", answer="error<=0.3"),
+        lattice(240),
+    ),
     "usual settings": (places.make_study(learner="tree", k=(3, 5), n_splits=3), lattice(90)),
     "every split": (ONE_SETTING.replace(k=(3,), n_splits=100), cloud(6)),
 }
@@ -78,7 +82,7 @@ def test_every_figure_of_a_golden_study_is_computed_again(
         assert f"{claim['certification']} {claim['classifier']} {claim['quantity']}" in said
 
 
-@pytest.mark.parametrize("name", ["repeats in groups", "catoni", "unlabelled", "usual settings"])
+@pytest.mark.parametrize("name", ["repeats in groups", "catoni", "unlabelled", "answered", "usual settings"])
 def test_other_studies_agree_as_well(name: str, folder: Folder, capsys: pytest.CaptureFixture[str]) -> None:
     code, said = check(folder(name), capsys)
     assert code == 0, said
