@@ -224,13 +224,8 @@ def predict(
     result = load_run(folder, True) if allow_pickle else load(folder)
     table, rule = _read_table(result.task, source, reading, thousands, keep, strict), result.rule(*choice)
     predicted = result.classify(table.X, rule)
-    referred = result.refer(table.X, rule) if refer else None
     shares = result.probabilities(table.X, rule, predicted) if output.probabilities else None
-    marks = {
-        "flag": _flag(result, table, rule, predicted),
-        "answered": result.mark_answered(table.X) if rule == result.answer_rule else None,
-        "referred": referred,
-    }
+    marks = _mark_rows(result, table, rule, predicted, refer)
     output.write(_tabulate(result.task, table, predicted, shares, marks), RunFolder(folder))
     _say_proven(result, rule, marks)
     if output.probabilities:
@@ -283,6 +278,19 @@ def _tabulate(
     if table.kept is not None and table.keep is not None:
         written = written.add_column(0, table.keep, table.kept)
     return written.add_column(0, "row", pa.array(range(1, len(place) + 1)))
+
+
+def _mark_rows(result: Result, table: Table, rule: Rule, predicted: Prediction, refer: bool) -> Marks:
+    """Return which rows are marked in each column.
+
+    Raises:
+        InputError: rows are to be referred, and nothing is proven for the predictions of the rule.
+    """
+    return {
+        "flag": _flag(result, table, rule, predicted),
+        "answered": result.mark_answered(table.X) if rule == result.answer_rule else None,
+        "referred": result.refer(table.X, rule) if refer else None,
+    }
 
 
 def _flag(result: Result, table: Table, rule: Rule, predicted: Prediction) -> NDArray[np.bool_] | None:
