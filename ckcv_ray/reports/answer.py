@@ -205,9 +205,9 @@ def _describe_other_claims(c: Certificate) -> str:
 def _describe_answered(c: Certificate) -> str:
     """Say what is proven of the rows answered, and what was counted; "" if all rows are answered."""
     claims = {claim["quantity"]: claim for claim in c.claims}
-    if (error := claims.get(ANSWERED_ERROR)) is None:
+    error, share = claims.get(ANSWERED_ERROR), claims.get(ANSWERED_SHARE)
+    if error is None or share is None:
         return ""
-    share = claims[ANSWERED_SHARE]
     if "least_confidence" not in error:
         return "" if error is c.claims.first else error["statement"]
     return (
