@@ -29,7 +29,7 @@ if __name__ == "__main__":  # import from the repository, not from this folder
 from jobs import independent_bounds as bounds
 
 ONE = 1 << 32  # a group's loss of 1
-OF_CLASS = ("sensitivity", "specificity", "recall")
+OF_CLASS = bounds.OF_CLASS
 OUTER_K: dict[str, Any] = {"third": 3, "half": 2, "three_fifths": Fraction(5, 3)}  # rows / estimated ones
 FIGURES = {"lower_bound": "select", "l_ms": "select", "l_ee": "estimate"}  # of a candidate, and their sets
 Claim = dict[str, Any]
@@ -159,11 +159,15 @@ class Run:
     def bound_claim(self, claim: Claim, copies: int) -> list[Any]:
         """Return a claim's bound, wrong rows, rows and delta; ``copies`` of the units are not counted."""
         kind, quantity = claim["certification"], claim["quantity"]
-        jointly, delta = self.share_claims()
+        jointly, delta = bounds.share_claims(self.certify, len(self.labels), self.delta)
         if quantity.split(":")[0] in bounds.PREDICTIVE:
             pair = bounds.find_recalls(self.certificate["claims"], claim)
             value = bounds.predict(quantity, *(1 - self.bound_claim(recall, copies)[0] for recall in pair))
             return [1 - value, None, None, delta]
+        if quantity in bounds.ANSWERED:
+            self.notes["taken as stored: the held-out rows answered, and the wrong ones"] = False
+            of = float(self.certify["answer"].partition("<=")[2]), int(np.sum(self.held))
+            return bounds.bound_answered(claim, *of, delta / 2, copies)
         number = self.labels.index(claim["label"]) if quantity in OF_CLASS else None
         if "claims_version" not in self.certificate and (self.grouped or kind != "holdout"):
             raise NotImplementedError("bounds of an earlier version of the package")
@@ -197,13 +201,6 @@ class Run:
             tables = [(*bounds.tabulate_claim(rows, delta, typical), min(x, rows)) for x, rows in left]
             bound = bounds.average([A[x] for A, _, x in tables], u, tables[0][1])
         return [bound, *map(sum, zip(*counts, strict=True)), delta]
-
-    def share_claims(self) -> tuple[int, float]:
-        """Return how many recalls are claimed jointly, and the share of delta of each claim, or of them."""
-        asked = [x for x in self.certify.get("claim", ["random"]) if x.split(":")[0] not in bounds.PREDICTIVE]
-        jointly = sum(len(self.labels) if name == "recall" else name in OF_CLASS for name in asked)
-        shares = sum(name not in OF_CLASS for name in asked) + (jointly > 0)
-        return jointly, self.delta / (shares + ("subgroups" in self.certify))
 
     def share_delta(self) -> float:
         """Return the winner's share of delta by occam, from the candidates, whose number the study has."""
@@ -265,7 +262,8 @@ class Run:
                 self.compare(name, list(values), self.bound_claim(claim, 0))
         if parts := stored.get("subgroups"):
             self.notes["taken as stored: the counts of subgroups"] = False
-            made = bounds.bound_subgroups(parts, self.certify["subgroups"], self.share_claims()[1])
+            delta = bounds.share_claims(self.certify, len(self.labels), self.delta)[1]
+            made = bounds.bound_subgroups(parts, self.certify["subgroups"], delta)
             self.compare("subgroups", [part["bound"] for part in parts], made)
         with self.note_unknown("bound without copies"):
             repeats, copies = bounds.count_copies(self.columns, self.all_y, self.all_units, stored["repeats"])

@@ -279,7 +279,37 @@ def count_copies(columns: dict[str, Any], y: Array, units: Array, stored: int) -
     return sum(len(units_of_row[row]) > 1 for row in rows), sum(len(part) - 1 for part in parts)
 
 
+OF_CLASS = ("sensitivity", "specificity", "recall")
 PREDICTIVE = ("ppv", "npv", "net_benefit")
+ANSWERED = ("answered_error", "answered_share")
+
+
+def share_claims(certify: dict[str, Any], n_classes: int, delta: float) -> tuple[int, float]:
+    """Return how many recalls are claimed jointly, and the share of delta of each claim, or of them."""
+    free = (*PREDICTIVE, *ANSWERED)  # what follows from recalls, and what has a share together
+    asked = [name for name in certify.get("claim", ["random"]) if name.split(":")[0] not in free]
+    jointly = sum(n_classes if name == "recall" else name in OF_CLASS for name in asked)
+    shares = sum(name not in OF_CLASS for name in asked) + (jointly > 0)
+    return jointly, delta / (shares + sum(bool(certify.get(name)) for name in ("subgroups", "answer")))
+
+
+def bound_answered(claim: dict[str, Any], most: float, held: int, delta: float, copies: int) -> list[Any]:
+    """Return the bound of a claim about the rows answered, its counts and delta.
+
+    The error is bounded by what was asked, at the last threshold that passed; the share answered by the rows
+    not answered, at the thresholds' part of delta.
+    """
+    wrong, rows = claim["errors"], claim["rows"]
+    if copies:
+        raise NotImplementedError("the rows answered at every threshold, which are not stored")
+    if claim["quantity"] == "answered_error":
+        passed = float(bound_count(wrong, rows, delta)) <= most if rows else False
+        return [most if passed else 1.0, wrong, rows, delta]
+    if "least_confidence" not in claim:
+        return [1.0, wrong, held, delta]
+    found = re.search(r"Clopper-Pearson for (\d+) thresholds together", claim["statement"])
+    assert found is not None
+    return [float(bound_count(wrong, held, delta / int(found[1]))), wrong, held, delta]
 
 
 def predict(name: str, sensitivity: float, specificity: float) -> float:

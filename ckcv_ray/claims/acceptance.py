@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from ckcv_ray.claims.wording import Claim, limit, quantity
+from ckcv_ray.claims.wording import Claim, quantity, state_limit
 from ckcv_ray.study import Condition
 
 OF_DECIMALS = 1e-12  # of a value that was written in decimals
@@ -51,8 +51,7 @@ def _decide_one(condition: Condition, claims: Sequence[Claim]) -> Acceptance:
     first = [claim for claim in about if _find_rule(claim) == _find_rule(about[0])]  # one of each class
     allowed = condition.value if not condition.at_least else 1 - condition.value
     met = bool(first) and all(claim["bound"] <= allowed + OF_DECIMALS for claim in first)
-    word = "at least" if condition.at_least else "at most"
-    proven = ", ".join(f"{quantity(claim)} {word} {limit(claim)}" for claim in first)
+    proven = ", ".join(f"{quantity(claim)} {state_limit(claim)}" for claim in first)
     return Acceptance(condition, met, f"proven {proven}" if proven else "nothing is proven of it")
 
 

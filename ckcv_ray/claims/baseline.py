@@ -24,7 +24,7 @@ from ckcv_ray.core.arrays import Classes
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.errors import cut
 from ckcv_ray.learners.ensemble import Models
-from ckcv_ray.study import AUC, Holdout, Problem
+from ckcv_ray.study import AUC, BY_CLASS, Holdout, Problem
 from ckcv_ray.tables.grouping import Groups
 from ckcv_ray.tables.target import Label
 from ckcv_ray.validation import check_fraction, check_part
@@ -107,7 +107,7 @@ def describe_guesses(claims: Sequence[Claim]) -> list[str]:
                 f"An AUC of at least {at_least(1 - claim['bound'])} ({claim['certification']}) says nothing "
                 "beyond a guess, whose AUC is 50 %."
             )
-        elif claim["quantity"] not in (ERROR, AUC):
+        elif claim["quantity"] in BY_CLASS:
             of = claim["certification"], claim["classifier"], claim["splits"]
             recalls.setdefault(of, []).append(1 - claim["bound"])
     for (certification, *_), limits in recalls.items():

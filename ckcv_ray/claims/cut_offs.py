@@ -64,12 +64,15 @@ class ChosenCutOff(NamedTuple):
 
 def orient(score: Values, positive: int) -> Values:
     """Return scores that are larger for rows of the positive class, rounded to ``SCORE_DIGITS`` digits."""
-    oriented = np.clip(
-        np.where(score == 0, 0.0, score if positive == 1 else -score), -LARGEST_SCORE, LARGEST_SCORE
-    )
-    exponent = np.floor(np.log10(np.abs(oriented), where=oriented != 0, out=np.zeros_like(oriented)))
+    return round_scores(score if positive == 1 else -score)
+
+
+def round_scores(score: Values) -> Values:
+    """Return scores rounded to ``SCORE_DIGITS`` digits, and zeros without a sign."""
+    limited = np.clip(np.where(score == 0, 0.0, score), -LARGEST_SCORE, LARGEST_SCORE)
+    exponent = np.floor(np.log10(np.abs(limited), where=limited != 0, out=np.zeros_like(limited)))
     unit = 10.0 ** (SCORE_DIGITS - 1 - np.clip(exponent, -200, 200))
-    return np.asarray(np.round(oriented * unit) / unit)
+    return np.asarray(np.round(limited * unit) / unit)
 
 
 def choose_cut_off(

@@ -30,6 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ckcv_ray.claims import by_class
+from ckcv_ray.claims.answering import claim_answered
 from ckcv_ray.claims.cut_offs import CutOff, choose_cut_off
 from ckcv_ray.claims.rules import Rule, prefix
 from ckcv_ray.claims.wording import (
@@ -58,6 +59,7 @@ from ckcv_ray.core.draws import order_held_out
 from ckcv_ray.core.measures import GroupShares
 from ckcv_ray.learners.ensemble import Ensemble, GroupMember, Models, Prediction
 from ckcv_ray.study import (
+    ANSWERED,
     OF_TWO,
     Holdout,
     Nested,
@@ -140,11 +142,14 @@ def holdout(problem: Problem, models: Models, copies: Copies = NO_COPIES) -> Ite
     requested = study.certification.claim
     delta = study.delta / study.certification.n_shares
     predict = cache(lambda rule: rule.predict(models, held.X))  # quantities are of a rule that others share
+    answer = cache(lambda rule: claim_answered(problem, models, rule, predict(rule).label, copies.units))
     for name in requested:
         judge = choose_judge(requested) if is_quantity(name) else name
         rule = make_rule(study, "keyed" if judge == "random" else judge)
         predicted = predict(rule)
-        if is_quantity(name):
+        if name in ANSWERED:
+            yield answer(rule)[name]
+        elif is_quantity(name):
             yield from _claim_quantity(problem, rule, name, predicted, copies.units)
         elif problem.task.grouped:
             measure, order = GroupShares(held.units), _order_held_groups(problem)

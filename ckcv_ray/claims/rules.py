@@ -7,8 +7,11 @@ The mean risk is that of a member drawn independently for each pattern (the vote
 
 from dataclasses import dataclass, replace
 
-from ckcv_ray.claims.cut_offs import CutOff
-from ckcv_ray.core.arrays import Index
+import numpy as np
+
+from ckcv_ray.claims.cut_offs import CutOff, round_scores
+from ckcv_ray.core.arrays import Index, Values
+from ckcv_ray.core.scores import Output
 from ckcv_ray.learners.ensemble import Ensemble, Models, Prediction
 from ckcv_ray.study import find_member
 from ckcv_ray.tables.target import Rows
@@ -69,6 +72,23 @@ class Rule:
         split = find_member(self.name)
         assert split >= 0, f"{self.name!r} is not resolved"
         return ensemble.by_member(X, split)
+
+    def measure_confidence(self, models: Models, X: Rows) -> Values:
+        """Return how confident a rule that draws no member is in each row of X [rows, d]: 0 or more, rounded.
+
+        Of two classes it is the distance of the score from the rule's own cut-off, which is 0, and of several
+        the margin between the two largest scores; for a majority, of the members' mean scores.
+        """
+        ensemble, split = self.ensemble(models), find_member(self.name)
+        members = ensemble.members if split < 0 else ensemble.members[split : split + 1]
+        if len(members[0].errors) == 2:
+            return round_scores(
+                np.abs(np.mean([member.model.predict(X).score for member in members], axis=0))
+            )
+        needs = frozenset({Output.RANKS})
+        ranks = np.mean([member.model.predict_outputs(X, needs).rank for member in members], axis=0)
+        second, first = np.sort(ranks, axis=1)[:, -2:].T
+        return round_scores(first - second)
 
     def ensemble(self, models: Models) -> Ensemble:
         """Return what the rule classifies with, which must exist."""

@@ -6,7 +6,7 @@ selection on the same data, and the sentences here say so.
 """
 
 from collections.abc import Iterable, Sequence
-from math import isfinite
+from math import inf, isfinite
 from typing import NotRequired
 
 from typing_extensions import TypedDict  # pydantic accepts typing.TypedDict from Python 3.12 on
@@ -16,7 +16,16 @@ from ckcv_ray.claims.rules import ONE_MODEL, Rule
 from ckcv_ray.core.by_label import parse_numbers_by_label
 from ckcv_ray.core.criteria import Balanced, Criterion, MeanCost, MeanError, MeanGroupError
 from ckcv_ray.errors import cut, pluralize
-from ckcv_ray.study import AUC, Nested, is_quantity, parse_predictive
+from ckcv_ray.study import (
+    ANSWERED,
+    ANSWERED_ERROR,
+    ANSWERED_SHARE,
+    AT_MOST,
+    AUC,
+    Nested,
+    is_quantity,
+    parse_predictive,
+)
 from ckcv_ray.study import ERROR as ERROR
 from ckcv_ray.tables.target import LEAST_OF_CLASS, Label
 from ckcv_ray.validation import check_fraction, check_probability
@@ -112,6 +121,7 @@ MOST_OF_LABEL = 60
 
 
 LARGEST_BOUND = 1e15  # on 1 less a net benefit, which may be far below 0
+ANSWERED_NAMES = {ANSWERED_ERROR: "error of the rows answered", ANSWERED_SHARE: "share of rows answered"}
 PREDICTIVE_NAMES = {"ppv": "PPV", "npv": "NPV", "net_benefit": "net benefit"}
 
 
@@ -119,7 +129,8 @@ class Claim(TypedDict):
     """A bound on the risk of one classifier that holds with probability 1 - delta, selection included.
 
     Attributes:
-        quantity: what is claimed: "error", at most ``bound``; or "sensitivity", "specificity", "recall",
+        quantity: what is claimed: "error", or "answered_error" of the rows that are answered, at most
+            ``bound``; "answered_share", of rows answered, or "sensitivity", "specificity", "recall",
             "auc", or one that follows where the positive class has a stated share, such as "ppv:0.02", at
             least 1 - ``bound``.
         label: label of the class that it is about; None for error and auc.
@@ -138,6 +149,8 @@ class Claim(TypedDict):
         statement: the claim in words.
         cut_off: the cut-off of the scores from which on a row is classified as positive, if one was chosen;
             absent otherwise.
+        least_confidence: the confidence from which on a row is answered, if something is proven of such rows;
+            absent otherwise.
     """
 
     quantity: str
@@ -151,6 +164,7 @@ class Claim(TypedDict):
     delta: float
     statement: str
     cut_off: NotRequired[float]
+    least_confidence: NotRequired[float]
 
 
 def check_claim(name: str, claim: Claim, labels: Sequence[Label]) -> None:
@@ -158,7 +172,9 @@ def check_claim(name: str, claim: Claim, labels: Sequence[Label]) -> None:
     quantity, label, wrong, rows = claim["quantity"], claim["label"], claim["errors"], claim["rows"]
     if quantity != ERROR and not is_quantity(quantity):
         raise ValueError(f"{name}: the quantity {quantity!r} is not known")
-    if (quantity in (ERROR, AUC)) != (label is None) or (label is not None and label not in labels):
+    if (quantity in (ERROR, AUC, *ANSWERED)) != (label is None) or (
+        label is not None and label not in labels
+    ):
         raise ValueError(f"{name}: the {quantity} of {label!r} is none of the {len(labels)} classes")
     predictive = parse_predictive(quantity)  # raises a ValueError
     if predictive is None or predictive.worth is None:
@@ -167,6 +183,8 @@ def check_claim(name: str, claim: Claim, labels: Sequence[Label]) -> None:
         raise ValueError(f"{name}.bound: {claim['bound']} is outside 0..{LARGEST_BOUND:g}")
     if not isfinite(claim.get("cut_off", 0.0)):
         raise ValueError(f"{name}.cut_off: it is not finite")
+    if not 0 <= claim.get("least_confidence", 0.0) < inf:
+        raise ValueError(f"{name}.least_confidence: it is not finite, or negative")
     check_probability(f"{name}.delta", claim["delta"])
     if (wrong is None) != (rows is None) or not 0 <= (wrong or 0) <= (rows or 0):
         raise ValueError(f"{name}: {wrong} errors in {rows} rows")
@@ -270,14 +288,23 @@ def describe_held_share(held: int, units: int, unit: str) -> list[str]:
 
 def _instead(claim: Claim, without: float) -> str:
     """Say what a claim is with another bound."""
-    word = "at most" if claim["quantity"] == ERROR else "at least"
     instead: Claim = {**claim, "bound": without}
-    return f"{word} {limit(instead)} instead of {limit(claim)}"
+    return f"{state_limit(instead)} instead of {limit(claim)}"
 
 
 def limit(claim: Claim) -> str:
     """Format the number that a claim gives, on the safe side: at most this error, at least this quantity."""
-    return at_most(claim["bound"]) if claim["quantity"] == ERROR else at_least(1 - claim["bound"])
+    return at_most(claim["bound"]) if claim["quantity"] in AT_MOST else at_least(1 - claim["bound"])
+
+
+def name_side(claim: Claim) -> str:
+    """Return on which side of its limit what is claimed is: "at most", or "at least"."""
+    return "at most" if claim["quantity"] in AT_MOST else "at least"
+
+
+def state_limit(claim: Claim) -> str:
+    """Return what is proven of a quantity, without its name: "at most 5.00 %"."""
+    return f"{name_side(claim)} {limit(claim)}"
 
 
 def quantity(claim: Claim) -> str:
@@ -291,7 +318,7 @@ def name_quantity(name: str, label: Label | None) -> str:
         worth = "" if found.worth is None else f" (a row is worth flagging from {nearest(found.worth)} on)"
         return f"{PREDICTIVE_NAMES[found.name]} at a prevalence of {nearest(found.prevalence)}{worth}"
     if label is None:
-        return "AUC" if name == AUC else name
+        return "AUC" if name == AUC else ANSWERED_NAMES.get(name, name)
     return f"recall of {label!r}" if name == "recall" else f"{name} (recall of {label!r})"
 
 
@@ -300,7 +327,12 @@ def describe_counts(claim: Claim) -> str:
     rule, splits = claim["classifier"], claim["splits"]
     if claim["errors"] is None or claim["rows"] is None:
         return ""
-    of = "pairs not in order" if claim["quantity"] == AUC else "scored rows wrong"
+    kinds = {
+        AUC: "pairs not in order",
+        ANSWERED_ERROR: "rows answered wrong",
+        ANSWERED_SHARE: "held-out rows not answered",
+    }
+    of = kinds.get(claim["quantity"], "scored rows wrong")
     if claim["label"] is not None:
         of = f"scored rows of {claim['label']!r} wrong"
     who = {"vote": "the vote", "keyed": "the members drawn"}.get(rule, "all members")

@@ -1,5 +1,6 @@
 """Command predict."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -28,6 +29,7 @@ from ckcv_ray.tables.target import Rows, class_numbers, parse_numbers, rows_with
 from ckcv_ray.tables.task import Task
 from ckcv_ray.validation import MOST, as_path, integer, quote
 
+Marks = Mapping[str, NDArray[np.bool_] | None]  # by column: which rows are marked; None without the column
 CALIBRATED = "CalibratedClassifierCV"
 AllowPickle = Annotated[
     bool,
@@ -210,11 +212,11 @@ def predict(
 
     Columns written: row (counted from 1), prediction (the original label), member (the split it was fitted
     on; empty for the majority, and for a model of no split), score (of that model), share (of F* that agrees;
-    empty for a model of no split), where a cut-off was chosen flag (whether the score reaches it), with
+    empty for a model of no split), where a cut-off was chosen flag (whether the score reaches it), of a run
+    with --answer answered (whether its confidence is that of the rows that something is proven of), with
     --refer referred (true or false), and with --probabilities a column probability_LABEL for each class. In
     CSV, control characters in labels are escaped: a newline becomes a backslash and an n, and backslashes are
-    then doubled. Of a named set with test rows, only those are
-    classified.
+    then doubled. Of a named set with test rows, only those are classified.
     """
     if refer and choice[0].startswith("nested"):
         raise InputError("refer and nested exclude each other: choose one of them")
@@ -222,16 +224,15 @@ def predict(
     result = load_run(folder, True) if allow_pickle else load(folder)
     table, rule = _read_table(result.task, source, reading, thousands, keep, strict), result.rule(*choice)
     predicted = result.classify(table.X, rule)
-    referred = result.refer(table.X, rule) if refer else None
     shares = result.probabilities(table.X, rule, predicted) if output.probabilities else None
-    flags = _flag(result, table, rule, predicted)
-    output.write(_tabulate(result.task, table, predicted, referred, shares, flags), RunFolder(folder))
-    _say_proven(result, rule, referred)
+    marks = _mark_rows(result, table, rule, predicted, refer)
+    output.write(_tabulate(result.task, table, predicted, shares, marks), RunFolder(folder))
+    _say_proven(result, rule, marks)
     if output.probabilities:
         _say_calibration(result)
     _say_rows(table, result.task)
     _say_conditions(result, rule)
-    _say_error_rate(result, table, rule, predicted.label, referred)
+    _say_error_rate(result, table, rule, predicted.label, marks)
 
 
 def _read_table(
@@ -257,9 +258,8 @@ def _tabulate(
     task: Task,
     table: Table,
     predicted: Prediction,
-    referred: NDArray[np.bool_] | None,
     probabilities: Values | None,
-    flags: NDArray[np.bool_] | None,
+    marks: Marks,
 ) -> pa.Table:
     """Return the table to write, with a row for each row of the data, empty where it could not be judged."""
     columns = {
@@ -268,10 +268,7 @@ def _tabulate(
         "score": pa.array(predicted.score, from_pandas=True),  # nan, of a learner without scores, is null
         "share": pa.array(predicted.share, from_pandas=True),
     }
-    if flags is not None:
-        columns["flag"] = pa.array(flags)
-    if referred is not None:
-        columns["referred"] = pa.array(referred)
+    columns |= {name: pa.array(mark) for name, mark in marks.items() if mark is not None}
     if probabilities is not None:
         names = [f"{PROBABILITY}{label}" for label in task.classes]
         columns |= dict(zip(names, map(pa.array, probabilities.T), strict=True))
@@ -283,6 +280,19 @@ def _tabulate(
     return written.add_column(0, "row", pa.array(range(1, len(place) + 1)))
 
 
+def _mark_rows(result: Result, table: Table, rule: Rule, predicted: Prediction, refer: bool) -> Marks:
+    """Return which rows are marked in each column.
+
+    Raises:
+        InputError: rows are to be referred, and nothing is proven for the predictions of the rule.
+    """
+    return {
+        "flag": _flag(result, table, rule, predicted),
+        "answered": result.mark_answered(table.X) if rule == result.answer_rule else None,
+        "referred": result.refer(table.X, rule) if refer else None,
+    }
+
+
 def _flag(result: Result, table: Table, rule: Rule, predicted: Prediction) -> NDArray[np.bool_] | None:
     """Return which rows are flagged by the cut-off that was chosen; None if none was."""
     if (flagging := result.flag_rule) is None:
@@ -291,14 +301,18 @@ def _flag(result: Result, table: Table, rule: Rule, predicted: Prediction) -> ND
     return np.asarray(chosen.label == result.problem.positive)
 
 
-def _say_proven(result: Result, rule: Rule, referred: NDArray[np.bool_] | None) -> None:
-    """Say whether members are drawn, what is proven for a rule, and of the rows that are not referred."""
+def _say_proven(result: Result, rule: Rule, marks: Marks) -> None:
+    """Say whether members are drawn, what is proven for a rule, and of rows that are marked."""
     if _draws_members(rule) and not rule.repeats:
         say("drawn: a member for each row, others in every call; --vote gives the same in every call")
     say(result.claim_for(rule))
     if (flagging := result.flag_rule) is not None and flagging != rule:
         say(f"column flag {result.claim_for(flagging)}")
-    if referred is not None:
+    if (answering := result.answer_rule) is not None and answering != rule:
+        say(f"no column answered: it is about the predictions by {answering.classifier()}")
+    if (answered := marks["answered"]) is not None:
+        say(f"{int(answered.sum())} of {len(answered)} rows answered")
+    if (referred := marks["referred"]) is not None:
         say(f"{int(referred.sum())} of {len(referred)} rows {result.claim_for_referral(rule)}")
 
 
@@ -348,9 +362,7 @@ def _find_kept(columns: pa.Table, name: str) -> pa.ChunkedArray:
     return columns[name]
 
 
-def _say_error_rate(
-    result: Result, table: Table, rule: Rule, predicted: NDArray[Any], referred: NDArray[np.bool_] | None
-) -> None:
+def _say_error_rate(result: Result, table: Table, rule: Rule, predicted: NDArray[Any], marks: Marks) -> None:
     """Say how many of the rows that have a label are predicted otherwise."""
     if result.task.has_numbers:
         return _say_mean_error(result, table, predicted)
@@ -366,9 +378,12 @@ def _say_error_rate(
     if not labelled.all():
         say(f"{pluralize(int(np.sum(~labelled)), 'row')} without a label: not in the error rate")
         X, predicted = X[labelled], predicted[labelled]
-        referred = None if referred is None else referred[labelled]
+        marks = {name: None if mark is None else mark[labelled] for name, mark in marks.items()}
     wrong, known = int(np.sum(y != predicted)), count_known(X, learned)
-    if referred is not None:
+    if (answered := marks["answered"]) is not None:
+        of_answered, rows = int(np.sum((y != predicted) & answered)), int(np.sum(answered))
+        say(f"wrong and answered: {of_answered} of {rows} rows ({nearest(of_answered / max(1, rows))})")
+    if (referred := marks["referred"]) is not None:
         kept = int(np.sum((y != predicted) & ~referred))
         say(f"wrong and not referred: {kept} of {len(y)} rows ({nearest(kept / max(1, len(y)))})")
     caveat = f"; {known} of them are learning rows, and say little about new ones" if known else ""

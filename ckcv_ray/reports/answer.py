@@ -20,12 +20,12 @@ from ckcv_ray.claims.baseline import (
 )
 from ckcv_ray.claims.certificate import Certificate
 from ckcv_ray.claims.percent import at_most, format_level, nearest
-from ckcv_ray.claims.wording import ERROR, L_EE_IS, PROVISIONAL, Claim, limit, quantity
+from ckcv_ray.claims.wording import ERROR, L_EE_IS, PROVISIONAL, Claim, limit, quantity, state_limit
 from ckcv_ray.core.bounds.binomial import clopper_pearson
 from ckcv_ray.errors import cut, pluralize
 from ckcv_ray.reports.subgroups import describe_worst
 from ckcv_ray.reports.values import ResultValues
-from ckcv_ray.study import AUC, Candidate, Holdout, Occam
+from ckcv_ray.study import ANSWERED, ANSWERED_ERROR, ANSWERED_SHARE, AUC, Candidate, Holdout, Occam
 from ckcv_ray.study.certification import Suited
 
 LINE_WIDTH = 80  # characters of a line
@@ -67,6 +67,8 @@ def make_answer(result: ResultValues) -> Answer:
     c = result.certificate
     first, baseline = c.claims.first, select_baseline(c.claims.first, c.sample.baselines)
     nothing = describe_worthless_bound(first, baseline, c.sample.labels)
+    if first["quantity"] == ANSWERED_ERROR and "least_confidence" not in first:
+        nothing = [first["statement"]]
     provisional = [PROVISIONAL] if c.winner.provisional else []
     gravest_first = dict.fromkeys([*provisional, *c.describe_repeats(), *c.list_cautions()])
     cautions = tuple(sentence for sentence in gravest_first if sentence not in nothing)
@@ -76,6 +78,7 @@ def make_answer(result: ResultValues) -> Answer:
         ("baseline", _describe_baseline(c, baseline)),
         ("proven", _describe_other_claims(c)),
         ("by class", _describe_classes(c)),
+        ("answered", _describe_answered(c)),
         ("subgroups", describe_worst(c)),
         ("model", _describe_model(result)),
         ("weights", result.task.weighting.describe()),
@@ -147,7 +150,7 @@ def _describe_verdict(c: Certificate, cautions: bool) -> str:
     first, quote = c.claims.first, "Quote with CAUTION" if cautions else "May be quoted"
     level = format_level(first["delta"])
     if first["quantity"] != ERROR:
-        return f"{quote}: {quantity(first)} is at least {limit(first)}, with probability {level}"
+        return f"{quote}: {quantity(first)} is {state_limit(first)}, with probability {level}"
     of = "new rows are wrong" if c.sample.groups is None else "a new group's rows are wrong on average"
     return f"{quote}: at most {limit(first)} of {of}, with probability {level}"
 
@@ -175,7 +178,9 @@ def _describe_measured(c: Certificate) -> str:
         )
         paper = f"; the paper's L_EE {at_most(c.winner.l_ee)}" if papers else ""
         return f"{figure} wrong ({wrong:,} of {rows:,} {on}){paper}"
-    what = "pairs in order" if first["quantity"] == AUC else f"{on} right"
+    if first["quantity"] == ANSWERED_ERROR:
+        return f"{figure} wrong ({wrong:,} of {rows:,} {on} that are answered)"
+    what = {AUC: "pairs in order", ANSWERED_SHARE: f"{on} answered"}.get(first["quantity"], f"{on} right")
     return f"{nearest(1 - wrong / rows)} ({rows - wrong:,} of {rows:,} {what})"
 
 
@@ -188,11 +193,27 @@ def _describe_other_claims(c: Certificate) -> str:
     """Say what is proven besides of the model of the first claim; "" if nothing is."""
     first = c.claims.first
     proven = [
-        f"{quantity(claim)} at least {limit(claim)}"
+        f"{quantity(claim)} {state_limit(claim)}"
         for claim in c.claims
-        if claim["quantity"] != ERROR and claim is not first and claim["classifier"] == first["classifier"]
+        if claim["quantity"] not in (ERROR, *ANSWERED)
+        and claim is not first
+        and claim["classifier"] == first["classifier"]
     ]
     return cut("; ".join(proven), 3 * LINE_WIDTH)
+
+
+def _describe_answered(c: Certificate) -> str:
+    """Say what is proven of the rows answered, and what was counted; "" if all rows are answered."""
+    claims = {claim["quantity"]: claim for claim in c.claims}
+    error, share = claims.get(ANSWERED_ERROR), claims.get(ANSWERED_SHARE)
+    if error is None or share is None:
+        return ""
+    if "least_confidence" not in error:
+        return "" if error is c.claims.first else error["statement"]
+    return (
+        f"{limit(share)} of new rows or more, with {state_limit(error)} of them wrong; measured: "
+        f"{error['rows']:,} of {share['rows']:,} held-out rows, {error['errors']:,} of them wrong"
+    )
 
 
 def _describe_classes(c: Certificate) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ckcv_ray.claims.certificate import Certificate
-from ckcv_ray.claims.wording import ERROR, describe_counts, limit, quantity
+from ckcv_ray.claims.wording import ERROR, describe_counts, limit, name_side, quantity
 from ckcv_ray.errors import cut, pluralize
 from ckcv_ray.reports.about import About
 from ckcv_ray.reports.answer import make_answer
@@ -73,8 +73,8 @@ def open_run(result: ResultValues) -> Opening:
         _find_state(certificate, worthless),
         _name_number(certificate, worthless),
         limit(first),
-        f"{'wrong' if about_error else quantity(first)} on {_name_units(result)}, at "
-        f"{'most' if about_error else 'least'}; proven, by {first['certification']}"
+        f"{'wrong' if about_error else quantity(first)} on {_name_units(result)}, "
+        f"{name_side(first)}; proven, by {first['certification']}"
         f"{f'; {counts}' if counts else ''}",
         first["statement"],
         [

@@ -13,7 +13,7 @@ import pyarrow as pa
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from ckcv_ray.claims.percent import at_least, at_most, format_level, nearest
-from ckcv_ray.claims.wording import describe_counts, limit, quantity
+from ckcv_ray.claims.wording import describe_counts, limit, name_side, quantity
 from ckcv_ray.engine.race import RaceQueue
 from ckcv_ray.errors import printable
 from ckcv_ray.records.record import Failure
@@ -241,6 +241,7 @@ def _load_template() -> Any:
     for filtered, formatted in {"percent": nearest, "at_most": at_most, "at_least": at_least}.items():
         environment.filters[filtered] = partial(_format_known, formatted)
     environment.filters["limit"] = limit
+    environment.filters["side"] = name_side
     environment.filters["counts"] = describe_counts
     environment.filters["quantity"] = quantity
     environment.filters["level"] = format_level

@@ -19,6 +19,7 @@ from ckcv_ray.claims.wording import (
     equal_rows,
     find_claim_of_all_members,
     limit,
+    name_side,
     quantity,
 )
 from ckcv_ray.core.criteria import MeanBound
@@ -299,7 +300,7 @@ def _describe_claim(claim: Claim, criterion: str, baseline: Baseline) -> str:
     seen = f" ({describe_counts(claim)})" if describe_counts(claim) else ""
     source = f"{claim['certification']}, {claim['classifier']}{prefix}{seen}"
     if claim["quantity"] != ERROR:
-        what = f"{quantity(claim)} at least; {source}: with probability {level}, selection included"
+        what = f"{quantity(claim)} {name_side(claim)}; {source}: with probability {level}, selection included"
         return _format_line("proven", limit(claim), what)
     worth = "; not below the baseline" if says_nothing(claim["bound"], baseline) else ""
     what = f"{about}{source}: with probability {level}, selection included{worth}"

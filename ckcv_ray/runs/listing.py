@@ -7,7 +7,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from ckcv_ray.claims.wording import ERROR, limit, quantity
+from ckcv_ray.claims.wording import quantity, state_limit
 from ckcv_ray.errors import CKCVError, InputError, LackingError
 from ckcv_ray.reports.answer import make_answer
 from ckcv_ray.runs.load import COMMAND_NAMES, load
@@ -100,7 +100,7 @@ def describe_outcome(result: Result) -> str:
     if not make_answer(result).sentence:
         return "nothing can be quoted"
     first = result.certificate.claims.first
-    return f"{quantity(first)} {'at most' if first['quantity'] == ERROR else 'at least'} {limit(first)}"
+    return f"{quantity(first)} {state_limit(first)}"
 
 
 def _find_date(path: Path) -> str:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from html import escape
-from math import isfinite
+from math import inf, isfinite
 from secrets import randbits
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,7 @@ from ckcv_ray.claims.baseline import Baseline, comparison, select_baseline
 from ckcv_ray.claims.percent import at_most, format_level
 from ckcv_ray.claims.proofs import make_claimed_rule
 from ckcv_ray.claims.rules import BY, ONE_MODEL, Rule, parse_rule
-from ckcv_ray.claims.wording import ERROR, Claim, covers, describe_counts, limit, quantity
+from ckcv_ray.claims.wording import ERROR, Claim, covers, describe_counts, quantity, state_limit
 from ckcv_ray.core.arrays import Values
 from ckcv_ray.core.intervals import LEVEL
 from ckcv_ray.core.scores import VALUE, Output, Score
@@ -26,7 +26,7 @@ from ckcv_ray.reports.card import make_card
 from ckcv_ray.reports.settings import SettingScores, describe_settings, rank_settings, summarize_inner
 from ckcv_ray.reports.summary import describe_edges, describe_kept, summarize
 from ckcv_ray.reports.values import Entry, ResultValues, format_setting
-from ckcv_ray.study import MOST_SEED, Holdout, find_member
+from ckcv_ray.study import ANSWERED_ERROR, MOST_SEED, Holdout, find_member
 from ckcv_ray.tables.target import Rows
 from ckcv_ray.tables.task import make_rows
 from ckcv_ray.validation import integer, quote
@@ -175,6 +175,28 @@ class Result(ResultValues):
             return None
         chosen = [claim for claim in self.certificate.claims if "cut_off" in claim]
         return make_claimed_rule(self.problem, chosen[0]) if chosen else None
+
+    @property
+    def answer_rule(self) -> Rule | None:
+        """The rule whose predictions are answered only where it is confident, if the study says so."""
+        claim = self._find_answer_claim()
+        return None if claim is None else make_claimed_rule(self.problem, claim)
+
+    def mark_answered(self, rows: Rows) -> NDArray[np.bool_]:
+        """Return for rows of numbers whether ``answer_rule`` is confident enough: none if nothing is proven.
+
+        Raises:
+            InputError: the study answers all rows.
+        """
+        claim = self._find_answer_claim()
+        if claim is None:
+            raise InputError("all rows are answered: this run was made without --answer")
+        rule = make_claimed_rule(self.problem, claim)
+        return rule.measure_confidence(self.models, rows) >= claim.get("least_confidence", inf)
+
+    def _find_answer_claim(self) -> Claim | None:
+        claims = () if self.finished is None else self.certificate.claims.claims
+        return next((claim for claim in claims if claim["quantity"] == ANSWERED_ERROR), None)
 
     def predictions(self, X: ArrayLike, rule: Rule) -> Prediction:
         """Predict by a given rule, with member, score and share of the ensemble for each row.
@@ -325,9 +347,8 @@ class Result(ResultValues):
         if self.finished is None:
             return self.summary()
         first = self.certificate.claims.first
-        word = "at most" if first["quantity"] == ERROR else "at least"
         level = format_level(first["delta"])
-        return f"<Result {self.run_id}: {quantity(first)} {word} {limit(first)}, with probability {level}>"
+        return f"<Result {self.run_id}: {quantity(first)} {state_limit(first)}, with probability {level}>"
 
     def _repr_html_(self) -> str:
         """Return the result for a notebook: a card with the bound drawn, or the scores."""
@@ -498,4 +519,4 @@ def _refuse_flags(flags: dict[str, Any]) -> None:
 def _also_proven(claim: Claim) -> str:
     """Say what a claim about a quantity proves, to be added to a sentence."""
     level = format_level(claim["delta"])
-    return f"; {quantity(claim)} at least {limit(claim)}, with probability {level} ({claim['certification']})"
+    return f"; {quantity(claim)} {state_limit(claim)}, with probability {level} ({claim['certification']})"

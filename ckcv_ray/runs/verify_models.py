@@ -15,8 +15,8 @@ import numpy as np
 
 from ckcv_ray.claims.certificate import Certificate
 from ckcv_ray.claims.certify import certify
-from ckcv_ray.claims.percent import at_least, at_most
-from ckcv_ray.claims.wording import ERROR, Claim
+from ckcv_ray.claims.percent import at_most
+from ckcv_ray.claims.wording import Claim, limit
 from ckcv_ray.core.arrays import Index
 from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.core.selection import Leader
@@ -220,8 +220,8 @@ class ModelChecks:
             before = earlier.get(_identify(claim))
             if before is not None and np.isclose(claim["bound"], before["bound"], 1e-9, 0.0):
                 continue
-            says = "has none" if before is None else f"says {_format_bound(before)}"
-            yield f"computed again, {_name_claim(claim)} is {_format_bound(claim)}; certificate.json {says}"
+            says = "has none" if before is None else f"says {limit(before)}"
+            yield f"computed again, {_name_claim(claim)} is {limit(claim)}; certificate.json {says}"
 
     def _check(self, kind: str, member: Member, fit: StoredFit) -> bool:
         """Check a model against its fit; return whether a fit can tell more."""
@@ -285,8 +285,3 @@ def _name_claim(claim: Claim) -> str:
     quantity = claim["quantity"] if claim["label"] is None else f"{claim['quantity']} of {claim['label']!r}"
     prefix = ", best prefix" if claim["splits"] else ""
     return f"the bound of {claim['certification']}, {claim['classifier']}{prefix}, on the {quantity}"
-
-
-def _format_bound(claim: Claim) -> str:
-    bound = claim["bound"]
-    return at_most(bound) if claim["quantity"] == ERROR else at_least(1 - bound)

@@ -5,6 +5,10 @@ from ckcv_ray.study.certification import Nested as Nested
 from ckcv_ray.study.certification import Occam as Occam
 from ckcv_ray.study.certification import choose_judge as choose_judge
 from ckcv_ray.study.certification import find_member as find_member
+from ckcv_ray.study.conditions import ANSWERED as ANSWERED
+from ckcv_ray.study.conditions import ANSWERED_ERROR as ANSWERED_ERROR
+from ckcv_ray.study.conditions import ANSWERED_SHARE as ANSWERED_SHARE
+from ckcv_ray.study.conditions import AT_MOST as AT_MOST
 from ckcv_ray.study.conditions import AUC as AUC
 from ckcv_ray.study.conditions import BY_CLASS as BY_CLASS
 from ckcv_ray.study.conditions import ERROR as ERROR

@@ -33,7 +33,7 @@ from ckcv_ray.learners.encoding.encoder import expand_dates
 from ckcv_ray.learners.encoding.encoding import Categories, Encoding
 from ckcv_ray.learners.encoding.learner import settle_scaling
 from ckcv_ray.study.certification import Certification, Holdout, find_member
-from ckcv_ray.study.conditions import AUC, BY_CLASS, OF_TWO, is_quantity
+from ckcv_ray.study.conditions import ANSWERED, AUC, BY_CLASS, OF_TWO, is_quantity
 from ckcv_ray.study.options import list_parts
 from ckcv_ray.study.study import Study
 from ckcv_ray.tables.columns.types import ColumnKind
@@ -66,6 +66,7 @@ def canonicalize_certified(study: Study, task: Task) -> tuple[Study, Index | Non
     study = replace(study, certification=certification)
     held, learned = divide(study, task)
     _check_cut_off(study, held, learned)
+    _check_answer(study, held)
     check_subgroups(certification.subgroups, learned)
     learning = np.arange(task.n) if held is None else np.delete(np.arange(task.n), held)
     numbers = as_numbers(study.encoding, recode_table(task, learned), learning)
@@ -347,6 +348,11 @@ def _check_balance(study: Study, task: Task) -> None:
 
 def _check_for_groups(criterion: Criterion, certification: Certification) -> None:
     """Raise InputError unless what is minimised, reported and claimed is defined for groups."""
+    if certification.answer:
+        raise InputError(
+            f"answer={certification.answer} counts rows as independent, which rows of groups are not: leave "
+            "it out, or --group"
+        )
     if by_class := [claim for claim in certification.claim if is_quantity(claim)]:
         raise InputError(
             f"claim={by_class[0]} counts rows of a class as independent, which rows of groups are not: leave "
@@ -382,7 +388,7 @@ def _check_claims(certification: Certification, learner: Learner, task: Task) ->
         InputError: a claim does not apply to the task or to the learner.
     """
     for claim in certification.claim:
-        if is_quantity(claim) and claim != "recall" and task.n_classes > 2:
+        if is_quantity(claim) and claim not in ("recall", *ANSWERED) and task.n_classes > 2:
             instead = "claim recall, which is of every class" if claim in BY_CLASS else "leave it out"
             raise InputError(
                 f"claim={claim} is for two classes, and the target {task.target!r} has {task.n_classes}: "
@@ -394,6 +400,14 @@ def _check_claims(certification: Certification, learner: Learner, task: Task) ->
     if ranking and unranked:
         raise InputError(
             f"{ranking} needs scores that order the rows, and learner {unranked[0]} gives none: leave it out"
+        )
+    needs = Output.RANK if task.n_classes == 2 else Output.RANKS
+    unsure = [label for label, single in learner.by_label.items() if needs not in single.outputs]
+    if certification.answer and unsure:
+        of_each = "" if needs == Output.RANK else " of each class"
+        raise InputError(
+            f"answer={certification.answer} needs a confidence in each row, and learner {unsure[0]} gives no "
+            f"scores{of_each}: choose one that does, such as linear or forest, or leave it out"
         )
     if certification.positive is None:
         return certification
@@ -417,6 +431,19 @@ def _check_cut_off(study: Study, held: Index | None, learned: Task) -> None:
             f"require={condition} takes {needed:,} held-out rows of class {learned.classes[number]!r} at "
             f"least, and of {len(held):,} rows held out about {expected:.0f} are: hold out more "
             "(holdout_share), require less, or take more rows"
+        )
+
+
+def _check_answer(study: Study, held: Index | None) -> None:
+    """Raise InputError if all rows held out, none of them wrong, prove no error as small as is allowed."""
+    assert study.certification is not None
+    if (condition := study.certification.answering) is None or held is None:
+        return
+    needed = count_needed(1 - condition.value, study.delta / study.certification.n_shares / 2)
+    if len(held) < needed:
+        raise InputError(
+            f"answer={condition} takes {needed:,} held-out rows at least, all of them right, and "
+            f"{len(held):,} are held out: hold out more (holdout_share), allow more errors, or take more rows"
         )
 
 

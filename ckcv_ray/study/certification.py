@@ -13,6 +13,7 @@ from ckcv_ray.core.resampling.base import check_n_splits
 from ckcv_ray.core.resampling.complete import Outer
 from ckcv_ray.errors import InputError
 from ckcv_ray.study.conditions import (
+    ANSWERED,
     AUC,
     BY_CLASS,
     ERROR,
@@ -49,6 +50,7 @@ class Certification:
         accept: conditions on what is proven, without which the result is not accepted.
         require: the condition that the cut-off of scores is chosen for; "" for the learner's own cut-off.
         subgroups: columns whose groups of rows are certified as well.
+        answer: the condition on the error of the rows that are answered; "" if all rows are.
     """
 
     name: ClassVar[str]
@@ -60,10 +62,11 @@ class Certification:
     accept: tuple[str, ...] = ()
     require: str = ""
     subgroups: tuple[str, ...] = ()
+    answer: str = ""
 
     def __post_init__(self) -> None:
         check_options(self)
-        object.__setattr__(self, "claim", _complete_claims(self.claim, self.require))
+        object.__setattr__(self, "claim", _complete_claims(self.claim, self.require, self.answer))
         of_two = [claim for claim in self.claim if claim in OF_TWO]
         if of_two and "recall" in self.claim:
             raise InputError(f"claim=recall is of every class, {of_two[0]} included: leave one of them out")
@@ -74,9 +77,10 @@ class Certification:
             )
         for condition in self.accepted:
             if condition.name != ERROR and condition.name not in self.claim:
-                raise InputError(
-                    f"accept={condition} is about what is not claimed: add {condition.name} to the claims"
+                lacks = (
+                    "answer=error<=0.05" if condition.name in ANSWERED else f"{condition.name} to the claims"
                 )
+                raise InputError(f"accept={condition} is about what is not claimed: add {lacks}")
             if condition.name == ERROR and self.claim and all(map(is_quantity, self.claim)):
                 raise InputError(
                     f"accept={condition} is about the error, which is not claimed: claim "
@@ -85,13 +89,14 @@ class Certification:
 
     @property
     def n_shares(self) -> int:
-        """Among how many delta is shared: each rule, all recalls, the AUC, and all subgroups.
+        """Among how many delta is shared: each rule, all recalls, the AUC, all subgroups, and what is
+        answered.
 
         What follows from the recalls takes no share of its own.
         """
         by_class = any(claim in BY_CLASS for claim in self.claim)
         single = sum(not is_quantity(claim) or claim == AUC for claim in self.claim)
-        return single + by_class + bool(self.subgroups)
+        return single + by_class + bool(self.subgroups) + bool(self.answer)
 
     @property
     def accepted(self) -> tuple[Condition, ...]:
@@ -102,6 +107,11 @@ class Certification:
     def required(self) -> Condition | None:
         """The condition that the cut-off is chosen for."""
         return parse_condition("require", self.require) if self.require else None
+
+    @property
+    def answering(self) -> Condition | None:
+        """The condition on the error of the rows that are answered; None if all rows are."""
+        return parse_condition("answer", self.answer) if self.answer else None
 
     @property
     def outer(self) -> Outer | None:
@@ -206,14 +216,38 @@ def _require(name: str, value: Any) -> str:
     return str(condition)
 
 
-def _complete_claims(claims: tuple[str, ...], require: str) -> tuple[str, ...]:
-    """Return claims with the recalls that others, or a cut-off, are made of.
+def _answer(name: str, value: Any) -> str:
+    expect(name, value, str, "a condition such as 'error<=0.05'")
+    if not value:
+        return ""
+    condition = parse_condition(name, value)
+    if condition.name != ERROR:
+        raise InputError(
+            f"{name}={quote(value)}: rows are answered so that few of them are wrong: write error<=0.05; how "
+            "many are answered is proven as well, and a condition on it is accept=answered_share>=0.5"
+        )
+    return str(condition)
+
+
+def _complete_claims(claims: tuple[str, ...], require: str, answer: str) -> tuple[str, ...]:
+    """Return claims with the recalls that others, or a cut-off, are made of, and those of rows answered.
 
     With a cut-off and no other claim named, nothing but what is proven at the cut-off is claimed.
+
+    Raises:
+        InputError: a claim is about the rows answered, and nothing says which are.
     """
+    if not answer and (about := [claim for claim in claims if claim in ANSWERED]):
+        raise InputError(
+            f"claim={about[0]} is about the rows that are answered, and nothing says which are: add "
+            "answer=error<=0.05"
+        )
     if require and claims == CLAIMS[:1]:
         claims = ()
-    needed = OF_TWO if require or any(map(parse_predictive, claims)) else ()
+    needed = [
+        *(OF_TWO if require or any(map(parse_predictive, claims)) else ()),
+        *(ANSWERED if answer else ()),
+    ]
     return (*claims, *(name for name in needed if name not in claims))
 
 
@@ -269,6 +303,10 @@ class Holdout(Certification):
             rows, by default ``USUAL_BINS``. All of them together have an equal share of delta.
         holdout_bound: the bound on what is counted on these rows: "clopper_pearson", or "stevens", which is
             closer, by the positions of the wrong rows in the order of the draw.
+        answer: condition such as "error<=0.05" on the rows that are answered: those of the greatest
+            confidence, from a threshold on that is tested on the rows held out. Adds the claims
+            "answered_error" and "answered_share", with one share of delta; alone they have all of it if
+            ``claim`` names one of them. "" to answer all rows.
 
     Raises:
         InputError: a field has the wrong type or is out of range.
@@ -327,9 +365,30 @@ class Holdout(Certification):
             omit_default=True,
         ),
     )
+    answer: str = option(
+        "",
+        Option(
+            _answer,
+            "Answer only the most confident rows, with error<=0.05 proven for them: how many are answered is "
+            "proven too, and predict marks them.",
+            default_text="all rows",
+            panel="Certificate",
+            omit_default=True,
+        ),
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.require and self.answer:
+            raise InputError(
+                f"answer={self.answer} is about the learner's own cut-off of scores, and require="
+                f"{self.require} chooses another one on the same rows: leave one of them out"
+            )
+        if self.answer and choose_judge(self.claim) == "random":
+            raise InputError(
+                f"answer={self.answer} needs one confidence for all rows, and random draws a member for "
+                "each: name another rule first, such as vote, or none"
+            )
         if self.require and choose_judge(self.claim) == "random":
             raise InputError(
                 f"require={self.require} needs one score for all rows, and random draws a member for each: "

@@ -16,6 +16,9 @@ PREDICTIVE = {  # what follows from both recalls: the number of arguments, and w
 }
 QUANTITIES = (*BY_CLASS, AUC, *PREDICTIVE)
 ERROR = "error"
+ANSWERED_ERROR, ANSWERED_SHARE = "answered_error", "answered_share"
+ANSWERED = (ANSWERED_ERROR, ANSWERED_SHARE)  # of the rows that are confident enough to be answered
+AT_MOST = (ERROR, ANSWERED_ERROR)  # what is proven to be at most a value; all else is at least one
 CONDITION_FORM = re.compile(r"\s*([^<>=\s]+)\s*(>=|<=)\s*(\S+)\s*")
 
 
@@ -92,7 +95,7 @@ def name_claim(name: str) -> str:
 
 def is_quantity(name: str) -> bool:
     """Return whether a claim is about a quantity of a rule, such as its sensitivity, and not its error."""
-    return name.split(":")[0] in QUANTITIES
+    return name.split(":")[0] in (*QUANTITIES, *ANSWERED)
 
 
 def parse_condition(option: str, text: str) -> Condition:
@@ -109,15 +112,16 @@ def parse_condition(option: str, text: str) -> Condition:
     if found is None:
         raise InputError(f"{option}={quote(text)}: expected a condition such as sensitivity>=0.9")
     name, sign, value = found.groups()
-    if (sign == ">=") == (name == ERROR):
-        word, right = ("most", "<=") if name == ERROR else ("least", ">=")
+    if (sign == ">=") == (name in AT_MOST):
+        word, right = ("most", "<=") if name in AT_MOST else ("least", ">=")
         raise InputError(
             f"{option}={quote(text)}: what is proven of {name} is that it is at {word} a value: write "
             f"{name}{right}{value}"
         )
     if name != ERROR and not is_quantity(name):
         raise InputError(
-            f"{option}={quote(text)}: {name} is not known: choose from {', '.join((ERROR, *QUANTITIES))}"
+            f"{option}={quote(text)}: {name} is not known: choose from "
+            f"{', '.join((ERROR, *QUANTITIES, *ANSWERED))}"
         )
     return Condition(
         name_claim(name), sign == ">=", _parse_share(f"{option}={text}", value, f"{name}{sign}0.9")

@@ -33,6 +33,10 @@ MORE = {  # what no golden study has: repeated rows of groups, claims by class w
         ONE_SETTING.replace(certify="nested", outer_splits=2, claim=("random", "auc")),
         lattice(90),
     ),
+    "answered": (
+        places.make_study(learner="linear", k=(3,), n_splits=3, certify="holdout", answer="error<=0.3"),
+        lattice(240),
+    ),
     "usual settings": (places.make_study(learner="tree", k=(3, 5), n_splits=3), lattice(90)),
     "three fifths, U on the first": (
         ONE_SETTING.replace(certify="nested", outer_splits=2, outer_share="three_fifths", first_uniform=True),
@@ -106,6 +110,7 @@ def test_every_figure_of_a_golden_study_is_computed_again(
         "repeats in groups",
         "catoni",
         "unlabelled",
+        "answered",
         "usual settings",
         "three fifths, U on the first",
         "recalls, U on the first",

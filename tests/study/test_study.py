@@ -81,6 +81,7 @@ PERTURBED: dict[str, Any] = {
     "require": "sensitivity>=0.9",
     "accept": ("error<=0.3",),
     "subgroups": ("sex", "age:3"),
+    "answer": "error<=0.05",
     "outer_splits": 7,
     "outer_share": "half",
     "holdout_bound": "stevens",
@@ -96,6 +97,7 @@ OF_PART = {
     "require": {"certify": "holdout", "claim": "sensitivity,specificity"},
     "accept": {"certify": "holdout"},
     "subgroups": {"certify": "holdout"},
+    "answer": {"certify": "holdout", "answer": "error<=0.1"},
     "outer_splits": {"certify": "nested"},
     "outer_share": {"certify": "nested"},
     "holdout_bound": {"certify": "holdout"},
@@ -174,7 +176,9 @@ efforts = st.none() | st.integers(1, 10**9)
 of_holdout = {
     "holdout_share": st.floats(0.01, 0.99) | st.sampled_from(["auto", "bound"]),
     "claim": st.lists(claims, min_size=1, max_size=4, unique=True).map(tuple),
-    "require": st.sampled_from(["", "sensitivity>=0.9", "specificity>=0.5"]),
+    "condition": st.sampled_from(  # a cut-off, or which rows are answered: not both
+        [{}, {"require": "sensitivity>=0.9"}, {"require": "specificity>=0.5"}, {"answer": "error<=0.05"}]
+    ),
     "subgroups": st.sampled_from([(), ("sex",), ("age:3", "a, b:2")]),
     "holdout_bound": st.sampled_from(["clopper_pearson", "stevens"]),
 }
@@ -212,7 +216,12 @@ def studies_of(
     chosen = {slot: st.just(name) for slot, name in parts.items()}
     certified = of_holdout if certify == "auto" else OWN[certify]
     options_of_parts = OWN[resampling] | certified | OWN[criterion] | OWN[search]
-    return st.builds(Study.of, **chosen, **COMMON, **options_of_parts)
+    return st.builds(build_study, **chosen, **COMMON, **options_of_parts)
+
+
+def build_study(condition: dict[str, str] | None = None, **asked: Any) -> Study:
+    """A study with options of which at most one is in ``condition``."""
+    return Study.of(**asked, **(condition or {}))
 
 
 any_study = st.one_of(
@@ -359,6 +368,7 @@ def test_json_holds_every_part_and_option(resampling, certify, search):
     recalls = {"claim": "sensitivity,specificity", "positive": "sick", "accept": "specificity>=0.1"}
     of_rows = recalls | {"require": "sensitivity>=0.9", "subgroups": "sex"}
     claimed = {"occam": {"accept": "error<=0.5"}, "nested": recalls}.get(certify, of_rows)  # not defaults
+    excluded = {"answer"} if claimed is of_rows else set()  # require and answer exclude each other
     parts = {"resampling": resampling, "certify": certify, "search": search}
     closer = {"holdout_bound": "stevens"} if certify in ("auto", "holdout") else {"first_uniform": True}
     study = Study.paper(**parts, class_weight="balanced", **claimed, **closer)
@@ -371,10 +381,10 @@ def test_json_holds_every_part_and_option(resampling, certify, search):
     omitted = {"encode", "fill", "rare", "balance"}  # said if not the default
     assert set(messages) == {*SLOTS, *list_options()} - omitted
     for slot, name in parts.items():
-        assert set(messages[slot]) == {"name", *options(SLOTS[slot][name])}
+        assert set(messages[slot]) == {"name", *options(SLOTS[slot][name])} - excluded
         assert messages[slot]["name"] == name
     held = {name for slot in SLOTS for name in messages[slot]} - {"name"}
-    assert held | set(messages) | omitted == set(study.options())
+    assert held | set(messages) | omitted | excluded == set(study.options())
 
 
 @pytest.mark.parametrize("search", SLOTS["search"])

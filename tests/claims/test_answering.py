@@ -1,0 +1,376 @@
+"""Rows answered and not: the theorem exactly and by simulation, and what a run makes of it."""
+
+import csv
+from dataclasses import replace
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pytest
+from claimed import SMALL, run
+from hypothesis import given
+from hypothesis import strategies as st
+from nearest_centroid import NearestCentroid
+from scipy.stats import binom, binomtest, multinomial
+
+from ckcv_ray import InputError, Study, Task
+from ckcv_ray.claims.answering import (
+    Answered,
+    FixedSequence,
+    _count_rows_needed,
+    _explain_lack,
+    count_answered,
+    fix_thresholds,
+)
+from ckcv_ray.claims.rules import Rule
+from ckcv_ray.core.bounds.binomial import clopper_pearson, count_needed
+from ckcv_ray.learners.ensemble import Ensemble, Models
+from ckcv_ray.runs.load import load_run
+from ckcv_ray.runs.report import report
+from ckcv_ray.runs.verify import verify
+from ckcv_ray.study import Problem
+
+confidences = st.lists(st.integers(0, 6).map(float), min_size=1, max_size=60)
+
+
+def test_the_error_at_the_threshold_is_too_large_as_rarely_as_the_theorem_says():
+    """Exactly, over every outcome of 6 rows in three parts: too many are wrong only up to the middle one."""
+    most, delta, held = 0.55, 0.2, 6
+    shares, rates = (0.3, 0.4, 0.3), (0.5, 0.65, 0.2)  # of each part: its share, and its error
+    cells = [share * part for share, rate in zip(shares, rates, strict=True) for part in (rate, 1 - rate)]
+    within = np.cumsum(np.multiply(shares, rates)) / np.cumsum(shares)  # the error of all parts up to each
+    assert (within > most).tolist() == [False, True, False]
+    failure = passing = total = 0.0
+    for counts in product(range(held + 1), repeat=6):
+        if sum(counts) != held:
+            continue
+        probability = float(multinomial.pmf(counts, held, cells))
+        rows = np.repeat(range(6), counts)
+        parts, wrong = rows // 2, rows % 2 == 0
+        tests = FixedSequence(
+            count_answered(2.0 - parts, wrong, np.array([2.0, 1.0, 0.0])), held, most, delta
+        )
+        passed = tests.count_passed()
+        total += probability
+        passing += probability * (passed > 0)
+        failure += probability * (passed > 0 and within[passed - 1] > most)
+    assert total == pytest.approx(1.0)
+    assert 0 < failure <= delta
+    assert passing > 0
+
+
+@pytest.mark.parametrize("decimals", [None, 1])
+def test_both_claims_hold_jointly_on_fresh_sets(decimals):
+    """Errors fall with the confidence, but are as frequent as is allowed at one of the thresholds."""
+    rng, held, most, delta = np.random.default_rng(11), 300, 0.1, 0.025
+    fails, too_large, sizes = 0, 0, 0
+    thresholds = fix_thresholds(rng.uniform(size=2000).round(3), held, most, delta)
+    for _ in range(1500):
+        confidence = rng.uniform(size=held)
+        confidence = confidence if decimals is None else confidence.round(decimals)
+        wrong = rng.uniform(size=held) < 0.22 * (1 - confidence)
+        tests = FixedSequence(count_answered(confidence, wrong, thresholds), held, most, delta)
+        if not tests.count_passed():
+            continue
+        t = tests.chosen.threshold
+        t = (
+            t
+            if decimals is None
+            else max(0.0, np.ceil(t * 10**decimals) / 10**decimals - 0.5 * 10**-decimals)
+        )
+        share, error = 1 - t, 0.22 * (1 - t) / 2 if decimals is None else _error_of_ties(t, decimals)
+        sizes += 1
+        too_large += error > most
+        fails += error > most or 1 - share > tests.bound_left_out()
+    assert sizes > 500
+    assert binomtest(too_large, 1500, delta, alternative="greater").pvalue > 1e-4
+    assert binomtest(fails, 1500, 2 * delta, alternative="greater").pvalue > 1e-4
+
+
+def _error_of_ties(t: float, decimals: int) -> float:
+    """The error where the confidence, rounded, is at least t + half a step."""
+    steps = np.arange(10**decimals + 1) / 10**decimals
+    weights = np.full(len(steps), 10.0**-decimals)
+    weights[[0, -1]] /= 2
+    kept = steps >= t
+    return float(np.sum(weights[kept] * 0.22 * (1 - steps[kept])) / np.sum(weights[kept]))
+
+
+def test_without_dividing_delta_the_share_would_fail_more_often_and_the_error_does_not():
+    """At ten independent thresholds, the least of ten bounds on a share fails more often than one of them."""
+    m, share, delta = 100, 0.5, 0.05
+    one = binom.cdf([x for x in range(m + 1) if clopper_pearson(x, m, delta) < share][-1], m, share)
+    tenth = binom.cdf([x for x in range(m + 1) if clopper_pearson(x, m, delta / 10) < share][-1], m, share)
+    assert 1 - (1 - one) ** 10 > delta
+    assert 1 - (1 - tenth) ** 10 <= delta
+
+
+@given(confidences, st.integers(10, 500), st.sampled_from([0.02, 0.1, 0.3]))
+def test_thresholds_descend_to_one_that_answers_every_row(values, held, most):
+    thresholds = fix_thresholds(np.array(values), held, most, 0.025)
+    assert np.all(np.diff(thresholds) < 0)
+    assert thresholds[-1] == 0.0
+    assert len(thresholds) <= 10
+    assert set(thresholds) <= {0.0, *values}
+
+
+def test_the_first_threshold_is_the_most_cautious_useful_one():
+    confidence = np.arange(1, 1001) / 1000
+    thresholds = fix_thresholds(confidence, 1000, 0.05, 0.025)
+    expected = float(np.sum(confidence >= thresholds[0]))  # of 1000 held-out rows
+    assert clopper_pearson(2, int(expected), 0.025) <= 0.05 < clopper_pearson(2, int(expected) - 1, 0.025)
+    assert len(thresholds) == 10
+    assert len(fix_thresholds(confidence, 20, 0.05, 0.025)) == 2  # all that are as confident as any, and all
+
+
+@given(confidences, st.randoms(use_true_random=False))
+def test_rows_of_equal_confidence_are_answered_together(values, random):
+    confidence = np.array(values)
+    wrong = np.array([random.random() < 0.3 for _ in values])
+    for answered in count_answered(confidence, wrong, np.array([5.0, 2.0, 0.0])):
+        rows = [i for i, value in enumerate(values) if value >= answered.threshold]
+        assert answered.rows == len(rows)
+        assert answered.wrong == sum(wrong[i] for i in rows)
+
+
+def test_the_sequence_stops_at_its_first_failure():
+    counts = (Answered(3.0, 0, 100), Answered(2.0, 40, 150), Answered(1.0, 0, 1000))
+    tests = FixedSequence(counts, 1200, 0.05, 0.025)
+    assert tests.count_passed() == 1
+    assert tests.chosen == counts[0]
+    assert tests.count_passed(copies=60) == 0
+    assert FixedSequence(counts[1:], 1200, 0.05, 0.025).chosen == counts[1]
+    assert FixedSequence(counts[2:], 1200, 0.05, 0.025).count_passed() == 1
+    assert FixedSequence((Answered(9.0, 0, 0),), 10, 0.05, 0.025).count_passed() == 0
+
+
+def test_what_it_takes_is_said_where_nothing_passes():
+    def explain(wrong: int, rows: int) -> str:
+        return _explain_lack(
+            Rule("refit"), FixedSequence((Answered(1.0, wrong, rows),), 200, 0.05, 0.025), 400
+        )
+
+    said = explain(2, 60)
+    assert "of the 60 most confident of 200 held-out rows 2 are wrong (3.33 %), which proves at most" in said
+    assert "rows in all, if as many are wrong as were here." in said
+    needed = _count_rows_needed(2 / 60, 60, 0.05, 0.025)
+    assert clopper_pearson(np.ceil(2 / 60 * needed).astype(int), needed, 0.025) <= 0.05
+    assert "more rows alone do not help" in explain(10, 60)
+    assert "more rows alone do not help" in explain(4999, 100_000)  # as good as too many
+    assert "another seed, or more rows, may help" in explain(0, 0)
+
+
+@pytest.fixture(scope="module")
+def task() -> Task:
+    """Two classes, most of them far from each other."""
+    rng = np.random.default_rng(3)
+    y = np.arange(400) % 2
+    return Task.of(rng.normal(size=(400, 2)) + 2.6 * y[:, None], np.where(y, "sick", "well"))
+
+
+def study(**options: str | float) -> Study:
+    return SMALL.replace(k=(3, 5), certify="holdout", holdout_share=0.5, **options)
+
+
+def of_linear(**options: str | float) -> Study:
+    return Study.paper(learner="linear", n_splits=3, k=(3,), certify="holdout", holdout_share=0.5, **options)
+
+
+@pytest.mark.parametrize("claim", ["refit", "vote", "member:1", "refit,sensitivity", "answered_error"])
+def test_a_run_answers_what_it_has_proven_and_verifies_it(task, tmp_path, claim):
+    asked = study(answer="error<=0.1", claim=claim, accept="answered_share>=0.3,answered_error<=0.1")
+    result = run(asked, task, tmp_path / "run")
+    error, share = (
+        next(claim for claim in result.certificate.claims if claim["quantity"] == name)
+        for name in ("answered_error", "answered_share")
+    )
+    held, rule = result.problem.take_held_rows(), result.answer_rule
+    answered = result.mark_answered(held.X)
+    score = np.abs(rule.predict(result.models, held.X).score)
+    assert np.all(score[answered] >= error["least_confidence"] * (1 - 1e-11))
+    assert np.all(score[~answered] <= error["least_confidence"])
+    wrong = rule.predict(result.models, held.X).label != held.y
+    assert (error["errors"], error["rows"]) == (int(np.sum(wrong & answered)), int(np.sum(answered)))
+    assert (share["errors"], share["rows"]) == (int(np.sum(~answered)), len(held.y))
+    assert error["bound"] == 0.1
+    delta = 0.05 / result.study.certification.n_shares / 2
+    assert error["delta"] == share["delta"] == pytest.approx(delta)
+    assert clopper_pearson(error["errors"], error["rows"], delta) <= 0.1
+    assert share["bound"] >= clopper_pearson(share["errors"], share["rows"], delta)
+    assert share["bound"] <= clopper_pearson(share["errors"], share["rows"], delta / 10) + 1e-12
+    assert result.summary().startswith(
+        "ACCEPTED: answered_share>=0.3: proven share of rows answered at least"
+    )
+    assert "answered  " in result.summary()
+    assert "error of the rows answered at most 10.00 %" in result.claim_for(rule)
+    assert load_run(tmp_path / "run").certificate == result.certificate
+    assert verify(tmp_path / "run").differences == []
+    assert "error of the rows answered at most;" in Path(report(tmp_path / "run")).read_text()
+
+
+def test_the_claim_about_the_error_is_not_taken_for_that_of_the_rows_answered(task):
+    with_error = run(study(answer="error<=0.1"), task)
+    assert with_error.bound_for(Rule("refit")) == with_error.certificate.claims.first["bound"]
+    alone = run(study(answer="error<=0.1", claim="answered_error"), task)
+    assert alone.certificate.claims.first["quantity"] == "answered_error"
+    assert alone.bound_for(Rule("refit")) is None
+    assert alone.certificate.claims.first["delta"] == 0.025
+    assert alone.summary().startswith("May be quoted: error of the rows answered is at most 10.00 %")
+    assert "held-out rows that are answered" in alone.summary()
+    with pytest.raises(InputError, match="whose error is certified"):
+        alone.refer(alone.task.X, Rule("refit"))
+    shared = run(study(answer="error<=0.1", claim="answered_share"), task)
+    assert "held-out rows answered" in shared.summary()
+
+
+def test_several_classes_are_answered_by_the_margin(tmp_path):
+    rng = np.random.default_rng(0)
+    y = np.arange(600) % 3
+    X = rng.normal(size=(600, 2)) + np.array([[0, 0], [4, 0], [0, 4]])[y]
+    task = Task.of(X, y)
+    for claim in ("refit", "vote"):
+        result = run(of_linear(answer="error<=0.1", claim=claim), task)
+        rule, held = result.answer_rule, result.problem.take_held_rows()
+        margin = rule.measure_confidence(result.models, held.X)
+        assert np.all(margin >= 0)
+        assert result.mark_answered(held.X).sum() == result.certificate.claims.claims[1]["rows"]
+    with pytest.raises(InputError, match=r"learner svm gives no scores of each class: choose one that does"):
+        Problem.of(study(answer="error<=0.1"), task)
+
+
+def test_the_confidence_in_a_row_does_not_depend_on_the_others(task):
+    result = run(of_linear(answer="error<=0.1"), task)
+    rule, X = result.answer_rule, task.X[:40]
+    alone = [rule.measure_confidence(result.models, row[None])[0] for row in X]
+    assert rule.measure_confidence(result.models, X).tolist() == alone
+
+
+def test_nothing_is_answered_where_nothing_is_proven(tmp_path):
+    rng = np.random.default_rng(0)
+    noise = Task.of(rng.normal(size=(300, 2)), np.arange(300) % 2)
+    result = run(study(answer="error<=0.1"), noise, tmp_path / "run")
+    error, share = result.certificate.claims.claims[1:3]
+    assert error["bound"] == share["bound"] == 1.0
+    assert "least_confidence" not in error
+    assert "more rows alone do not help" in " ".join(result.summary().split())
+    assert not result.mark_answered(noise.X).any()
+    assert verify(tmp_path / "run").differences == []
+    alone = run(study(answer="error<=0.1", claim="answered_error"), noise)
+    assert alone.summary().startswith("Nothing can be quoted yet. Nothing can be claimed for the rows that")
+
+
+def test_a_run_that_answers_every_row_has_no_such_mark(task):
+    result = run(study(), task)
+    assert result.answer_rule is None
+    with pytest.raises(InputError, match="all rows are answered: this run was made without --answer"):
+        result.mark_answered(task.X)
+
+
+def test_rows_that_repeat_are_counted_once(task):
+    """Each row of the table twice: with one of each counted, the same error is proven or none."""
+    twice = Task.of(np.concatenate([task.X, task.X]), task.labelled(np.concatenate([task.y, task.y])))
+    result = run(study(answer="error<=0.1", claim="answered_error"), twice)
+    assert result.certificate.claims.first["bound"] == 0.1
+    assert result.certificate.claims.bound_without_copies in (0.1, 1.0)
+
+
+def test_the_study_says_it_only_where_it_is_asked_for():
+    assert "answer" not in study().to_json()["certify"]
+    asked = study(answer="error<=.050")
+    assert asked.to_json()["certify"]["answer"] == "error<=0.05"
+    assert asked.to_json()["certify"]["claim"] == ["refit", "answered_error", "answered_share"]
+    assert Study.from_json(asked.to_json()) == asked
+    assert asked.certification.n_shares == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (
+            {"answer": "error<=0.001"},
+            r"^answer=error<=0.001 takes 4,380 held-out rows at least, .* 200 are held",
+        ),
+        ({"answer": "error>=0.1"}, r"is that it is at most a value: write error<=0.1"),
+        (
+            {"answer": "sensitivity>=0.9"},
+            r"rows are answered so that few of them are wrong: write error<=0.05",
+        ),
+        ({"answer": "error<=1"}, r"'1' is no number between 0 and 1"),
+        ({"answer": "error"}, r"^answer='error': expected a condition such as"),
+        ({"answer": "error<=0.1", "claim": "random"}, r"needs one confidence for all rows, and random draws"),
+        ({"answer": "error<=0.1", "require": "sensitivity>=0.9"}, r"leave one of them out"),
+        ({"claim": "answered_error"}, r"nothing says which are: add answer=error<=0.05"),
+        ({"accept": "answered_share>=0.5"}, r"is about what is not claimed: add answer=error<=0.05"),
+        ({"accept": "answered_error>=0.5"}, r"write answered_error<=0.5"),
+        ({"accept": "answered_share<=0.5", "answer": "error<=0.1"}, r"write answered_share>=0.5"),
+    ],
+)
+def test_what_cannot_be_answered_is_refused(options, said, task):
+    with pytest.raises(InputError, match=said):
+        Problem.of(study(**options), task)
+
+
+def test_the_fewest_rows_are_those_of_the_condition(task):
+    needed = count_needed(0.98, 0.05 / 2 / 2)
+    assert needed > 200
+    with pytest.raises(InputError, match=rf"takes {needed:,} held-out rows"):
+        Problem.of(study(answer="error<=0.02"), task)
+
+
+def test_a_learner_without_scores_is_refused(task):
+    with pytest.raises(InputError, match=r"^answer=error<=0.1 needs a confidence in each row, and learner "):
+        Problem.of(study(answer="error<=0.1").with_learner(NearestCentroid()), task)
+
+
+def test_groups_and_nested_are_refused(task):
+    grouped = Task.of(task.X, task.labelled(task.y), groups=np.arange(400) // 2)
+    with pytest.raises(InputError, match=r"answer=error<=0.1 counts rows as independent"):
+        Problem.of(study(answer="error<=0.1"), grouped)
+    with pytest.raises(
+        InputError, match=r"^answer='error<=0.1' requires certify auto or holdout, not nested"
+    ):
+        SMALL.replace(certify="nested", answer="error<=0.1")
+
+
+@pytest.mark.parametrize("threshold", [float("inf"), -1.0])
+def test_a_certificate_with_an_impossible_confidence_is_refused(task, threshold):
+    result = run(study(answer="error<=0.1"), task)
+    certificate = result.certificate
+    claims = tuple(
+        {**claim, "least_confidence": threshold} if "least_confidence" in claim else claim
+        for claim in certificate.claims
+    )
+    with pytest.raises(ValueError, match="least_confidence: it is not finite, or negative"):
+        replace(certificate.claims, claims=claims).check(certificate.sample)
+
+
+def test_the_members_of_one_split_alone_are_asked(task):
+    result = run(study(), task)
+    members = result.models.best.members
+    one = Models(Ensemble((members[2],)))
+    rule = Rule("member:2").measure_confidence(result.models, task.X)
+    assert rule.tolist() == Rule("vote").measure_confidence(one, task.X).tolist()
+
+
+def test_predict_marks_the_rows_answered(task, tmp_path, ckcv):
+    table = tmp_path / "table.csv"
+    lines = [f"{a:.6f},{b:.6f},{c}" for (a, b), c in zip(task.X, task.labelled(task.y), strict=True)]
+    table.write_text("\n".join(["a,b,state", *lines]) + "\n")
+    options = ("--certify", "holdout", "--holdout-share", "0.5", "--k", "3", "--n-splits", "3", "--C", "1")
+    asked = ("run", table, "--target", "state", "--out", tmp_path / "run", *options, "--gamma", "0.1")
+    code, printed, _ = ckcv(*asked, "--backend", "serial", "--answer", "error<=0.1")
+    assert code == 0
+    assert "answered  " in printed
+    out = tmp_path / "new.csv"
+    code, _, said = ckcv("predict", tmp_path / "run", table, "--out", out)
+    assert code == 0
+    written = list(csv.DictReader(out.read_text().splitlines()))
+    marked = [row["answered"] == "true" for row in written]
+    least = load_run(tmp_path / "run").certificate.claims.claims[1]["least_confidence"]
+    assert marked == [abs(float(row["score"])) >= least * (1 - 1e-11) for row in written]
+    assert f"{sum(marked)} of 400 rows answered" in said
+    assert "wrong and answered: " in said
+    code, _, said = ckcv("predict", tmp_path / "run", table, "--vote", "--out", out)
+    assert code == 0
+    assert "answered" not in out.read_text().splitlines()[0]
+    assert "no column answered: it is about the predictions by the model fitted on all rows" in said
