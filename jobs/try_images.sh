@@ -59,21 +59,20 @@ say buildah "$file: $megabytes MB, $(measure "$root/home/ckcv/env") of them the 
 quietly in_image "$image" -- ckcv run "${study[@]}" --backend serial --out /runs/alone
 say "ckcv run" "$(in_image "$image" -- sh -c 'echo "user $(id -u)"'): $(grep -m1 . <(in_image "$image" -- ckcv status /runs/alone))"
 quietly in_image "$image" -- ckcv verify /runs/alone
-say "ckcv verify" "$(tail -1 "$scratch/log")"
+say "ckcv verify" "$(grep -m1 contradicts "$scratch/log")"
 
-# The services, in a network of their own: loopback only, where no other Ray is met.
+# The services, in a network of their own: loopback only, where no other Ray is met, and the name head is not known.
 command_of() { sed -n "/^  $1:/,/^  [a-z]/s/^    command: //p" docker/compose.yaml; }
 mkdir -p "$root/run/secrets"
 (umask 077; head -c 32 /dev/urandom | od -An -tx1 | tr -d ' \n' > "$root/run/secrets/ray_token")
 chown 1000 "$root/run/secrets/ray_token"
-echo "127.0.0.1 head localhost" > "$root/etc/hosts"
 cat > "$root/home/ckcv/services" << END
 set -eu
 $(command_of head) --node-ip-address=127.0.0.1 &
 until python -c "from urllib.request import urlopen; urlopen('http://127.0.0.1:52365/api/local_raylet_healthz')"; do
     sleep 1
 done 2> /dev/null
-$(command_of worker) --num-cpus=2 --node-ip-address=127.0.0.1 &
+$(command_of worker | sed 's/head:/127.0.0.1:/') --num-cpus=2 --node-ip-address=127.0.0.1 &
 ray job submit --address http://127.0.0.1:8265 -- \
     ckcv run ${study[*]} --backend ray --address auto --out /runs/job
 ray stop
