@@ -32,6 +32,7 @@ LINE_WIDTH = 80  # characters of a line
 INDENT = 10
 MOST_LINES = 15
 COUNTED = re.compile(r" \([^()]*(\([^()]*\)[^()]*)*\)\.$")  # at the end of a claim: how it was counted
+NOTHING = "Nothing can be claimed"  # begins the sentence of a claim that lacks rows
 WORST = 5
 LONGEST_LABEL = 24  # characters
 MOST_TIMES, STEP = 1_000.0, 1.05  # as many rows as there are: beyond, more rows are no advice
@@ -67,8 +68,10 @@ def make_answer(result: ResultValues) -> Answer:
     c = result.certificate
     first, baseline = c.claims.first, select_baseline(c.claims.first, c.sample.baselines)
     nothing = describe_worthless_bound(first, baseline, c.sample.labels)
-    if first["quantity"] == ANSWERED_ERROR and "least_confidence" not in first:
+    if first["statement"].startswith(NOTHING):
         nothing = [first["statement"]]
+    elif first["quantity"] != ERROR and first["bound"] >= 1:
+        nothing = [f"The {quantity(first)} is proven to be at least {limit(first)}, which is nothing."]
     provisional = [PROVISIONAL] if c.winner.provisional else []
     gravest_first = dict.fromkeys([*provisional, *c.describe_repeats(), *c.list_cautions()])
     cautions = tuple(sentence for sentence in gravest_first if sentence not in nothing)

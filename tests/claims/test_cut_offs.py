@@ -18,6 +18,7 @@ from ckcv_ray.claims.by_class import claim_no_cut_off
 from ckcv_ray.claims.cut_offs import CutOff, choose_cut_off, orient
 from ckcv_ray.claims.rules import Rule
 from ckcv_ray.core.bounds.binomial import clopper_pearson, count_needed
+from ckcv_ray.reports.answer import make_answer
 from ckcv_ray.runs.export import export
 from ckcv_ray.runs.load import load_run
 from ckcv_ray.runs.report import report
@@ -220,3 +221,17 @@ def test_a_cut_off_cannot_be_exported(task, tmp_path):
     result = run(study(require="sensitivity>=0.8"), task, tmp_path / "run")
     with pytest.raises(InputError, match="a cut-off of the model's scores, which the file would lack"):
         export(result, "skops", tmp_path / "model.skops")
+
+
+def test_a_quantity_of_which_nothing_is_proven_is_not_quoted():
+    """Every positive is missed: what is proven of the sensitivity is that it is at least 0."""
+    result = run(study(claim="sensitivity,specificity"), blobs(80))
+    claims = result.certificate.claims
+    first = {**claims.first, "bound": 1.0}
+    certificate = replace(result.certificate, claims=replace(claims, claims=(first, *claims.claims[1:])))
+    answer = make_answer(replace(result, finished=result.finished._replace(certificate=certificate)))
+    assert answer.verdict == (
+        "Nothing can be quoted yet. The sensitivity (recall of 1) is proven to be at least 0.00 %, which is "
+        "nothing."
+    )
+    assert answer.sentence == ""
