@@ -87,7 +87,7 @@ def compare(
 
         ckcv compare runs/new runs/old --rows judged.csv
         ckcv compare runs/new runs/old --rows judged.csv --no-worse 0.01 --uses 10
-        ckcv compare runs/new --predictions physician --rows judged.csv --group patient
+        ckcv compare runs/new --predictions physician --rows judged.csv
     """
     columns = read_new_rows(rows, reading)
     found = compare_runs(folder, columns, reference, predictions, question, ledger, thousands or "")

@@ -73,8 +73,8 @@ def make_reading(
     skip_rows: Annotated[
         str | None,
         make_option(
-            "Lines of text tables, or rows of sheets, to leave out, counted from 1 with that of the names, "
-            "such as 2 (units) or 1-3,last (a title, totals). none keeps lines that look like these.",
+            "Lines of text tables, or rows of sheets, to leave out, counted from 1 with the names, such as 2 "
+            "(units) or 1-3,last (totals); none keeps all.",
             "no line; units and totals are refused",
             panel=COLUMNS,
         ),
@@ -112,7 +112,7 @@ def _read_stdin(reading: Reading) -> pa.Table:
 Thousands = Annotated[
     str | None,
     make_option(
-        "Mark between thousands: a comma or a point.",
+        "Mark between thousands: , or .",
         "as the numbers tell",
         panel=COLUMNS,
         check=check_thousands,
@@ -256,8 +256,8 @@ def choose_data(
     unlabelled: Annotated[
         str | None,
         make_option(
-            "Rows without labels: with --certify holdout they certify the model fitted on all rows. Of the "
-            "file of the data itself, those that --drop-unlabelled leaves out.",
+            "Rows without labels: with --certify holdout they certify the model on all rows. Of the data "
+            "itself, those left out.",
             panel="Certificate",
             check=check_source,
         ),

@@ -61,7 +61,7 @@ def watch(
     classifies rows, such as --vote, are those of ckcv predict.
 
         ckcv watch runs/patients labels.csv --id patient
-        ckcv watch runs/patients march.csv --id patient --prediction answer --label outcome
+        ckcv watch runs/patients march.csv --id patient --prediction answer
         ckcv watch runs/patients --json
 
     DATA may be - for CSV on standard input.

@@ -129,15 +129,13 @@ class Certification:
 
 ACCEPT = Option(
     parse_conditions,
-    "What has to be proven for the result to be accepted, such as sensitivity>=0.8, several as a,b: the "
-    "first line says whether it is, and the command ends with 5 if it is not.",
-    default_text="none",
+    "What must be proven, such as specificity>=0.6; else exit code 5.",
     panel="Certificate",
     omit_default=True,
 )
 FIRST_UNIFORM = Option(
     boolean,
-    "Draw a number U from the seed that lowers the bound of the first split alone.",
+    "Lower the bound of the first split alone by a number drawn.",
     bool,
     panel="Certificate",
     omit_default=True,
@@ -262,9 +260,9 @@ def choose_judge(claims: tuple[str, ...]) -> str:
 
 
 CLAIM_HELP = (
-    "What is certified; several as a,b share delta. The error of refit (one model), random (a member of F* "
-    "for each row), vote (their majority) or member:7; sensitivity, specificity, recall, auc; at a "
-    "prevalence ppv:0.02, npv:0.02, net_benefit:0.02:0.1."
+    "What is certified; several as a,b share delta. The error of refit (one model), random (a member for "
+    "each row), vote or member:7; sensitivity, specificity, recall, auc; ppv:0.02, npv:0.02 or "
+    "net_benefit:0.02:0.1 at a prevalence."
 )
 CLAIM_SHOWN = "refit; for nested random"
 POSITIVE = Option(
@@ -337,9 +335,7 @@ class Holdout(Certification):
         "",
         Option(
             _require,
-            "Choose the cut-off for sensitivity>=0.9, or specificity>=0.95, on the rows held out; both are "
-            "proven.",
-            default_text="the learner's own cut-off",
+            "Choose the cut-off for sensitivity>=0.9, or specificity, proven.",
             panel="Certificate",
             omit_default=True,
         ),
@@ -349,8 +345,7 @@ class Holdout(Certification):
         (),
         Option(
             parse_subgroups,
-            "Columns whose groups of rows are certified as well, several as sex,age:4 (numbers in 4 bins).",
-            default_text="none",
+            "Columns whose groups are certified too: sex,age:4 (in 4 bins).",
             panel="Certificate",
             omit_default=True,
         ),
@@ -369,9 +364,7 @@ class Holdout(Certification):
         "",
         Option(
             _answer,
-            "Answer only the most confident rows, with error<=0.05 proven for them: how many are answered is "
-            "proven too, and predict marks them.",
-            default_text="all rows",
+            "Answer only confident rows, with error<=0.05 proven for them.",
             panel="Certificate",
             omit_default=True,
         ),
@@ -477,7 +470,7 @@ class Nested(Certification):
         "third",
         Option(
             lambda name, value: check_choice(name, value, OUTER_PARTS),
-            "Share that they estimate on: third, half or three_fifths.",
+            "Their share: third, half or three_fifths.",
             default_text="third",
             panel="Certificate",
         ),
