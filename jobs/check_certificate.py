@@ -2,8 +2,8 @@
 
     python jobs/check_certificate.py runs/patients
 
-Every computation is numpy's, here and in ``independent_bounds``; pyarrow only reads, since log, models and
-rows are in Parquet files alone. Recomputed are the criterion of every candidate, L_MS and L_EE, the bounds by
+Every computation is numpy's, here and in ``independent_*``; pyarrow only reads, since log, models and rows
+are in Parquet files alone. Recomputed are the criterion of every candidate, L_MS and L_EE, the bounds by
 class, and of every claim counts, delta and bound; splits and held-out rows are drawn again, also of the runs
 inside a nested one. Printed are a table, what was taken as stored, and what is not known here. Exit codes:
 0 all figures agree to 1e-9 of themselves; 1 one differs; 2 one cannot be recomputed here.
@@ -27,9 +27,10 @@ if __name__ == "__main__":  # import from the repository, not from this folder
     sys.path[0] = str(Path(__file__).resolve().parent.parent)
 
 from jobs import independent_bounds as bounds
+from jobs import independent_claims as claims
 
 ONE = 1 << 32  # a group's loss of 1
-OF_CLASS = bounds.OF_CLASS
+OF_CLASS = claims.OF_CLASS
 OUTER_K: dict[str, Any] = {"third": 3, "half": 2, "three_fifths": Fraction(5, 3)}  # rows / estimated ones
 FIGURES = {"lower_bound": "select", "l_ms": "select", "l_ee": "estimate"}  # of a candidate, and their sets
 Claim = dict[str, Any]
@@ -159,15 +160,15 @@ class Run:
     def bound_claim(self, claim: Claim, copies: int) -> list[Any]:
         """Return a claim's bound, wrong rows, rows and delta; ``copies`` of the units are not counted."""
         kind, quantity = claim["certification"], claim["quantity"]
-        jointly, delta = bounds.share_claims(self.certify, len(self.labels), self.delta)
-        if quantity.split(":")[0] in bounds.PREDICTIVE:
-            pair = bounds.find_recalls(self.certificate["claims"], claim)
-            value = bounds.predict(quantity, *(1 - self.bound_claim(recall, copies)[0] for recall in pair))
+        jointly, delta = claims.share_claims(self.certify, len(self.labels), self.delta)
+        if quantity.split(":")[0] in claims.PREDICTIVE:
+            pair = claims.find_recalls(self.certificate["claims"], claim)
+            value = claims.predict(quantity, *(1 - self.bound_claim(recall, copies)[0] for recall in pair))
             return [1 - value, None, None, delta]
-        if quantity in bounds.ANSWERED:
+        if quantity in claims.ANSWERED:
             self.notes["taken as stored: the held-out rows answered, and the wrong ones"] = False
             of = float(self.certify["answer"].partition("<=")[2]), int(np.sum(self.held))
-            return bounds.bound_answered(claim, *of, delta / 2, copies)
+            return claims.bound_answered(claim, *of, delta / 2, copies)
         number = self.labels.index(claim["label"]) if quantity in OF_CLASS else None
         if "claims_version" not in self.certificate and (self.grouped or kind != "holdout"):
             raise NotImplementedError("bounds of an earlier version of the package")
@@ -221,7 +222,7 @@ class Run:
         y, rule, quantity = self.all_y[self.held], claim["classifier"], claim["quantity"]
         if rule == "full":
             self.notes["taken as stored: the four counts in the sentence about the model on all rows"] = False
-            return [bounds.bound_full(claim["statement"], delta), None, None]
+            return [claims.bound_full(claim["statement"], delta), None, None]
         rows = np.ones(len(y), bool) if number is None else y == number
         m = int(np.bincount(y).min()) if quantity == "auc" else int(np.sum(rows))
         label = None if quantity == "auc" or "cut_off" in claim else self.judge(rule)
@@ -248,7 +249,7 @@ class Run:
         X, stem = np.array(list(self.columns.values())).T, "refit" if rule == "refit" else "models"
         if self.learner["name"] != "svm" or len(self.labels) != 2 or X.dtype != float or rule == "keyed":
             return None
-        labels = bounds.classify_rows(self.models[stem], X[~self.held], X[self.held])
+        labels = claims.classify_rows(self.models[stem], X[~self.held], X[self.held])
         votes = [np.sum(labels == c, axis=0) for c in (0, 1)]
         return np.asarray(np.argmax(votes, 0) if rule == "vote" else labels[int(rule.partition(":")[2] or 0)])
 
@@ -262,8 +263,8 @@ class Run:
                 self.compare(name, list(values), self.bound_claim(claim, 0))
         if parts := stored.get("subgroups"):
             self.notes["taken as stored: the counts of subgroups"] = False
-            delta = bounds.share_claims(self.certify, len(self.labels), self.delta)[1]
-            made = bounds.bound_subgroups(parts, self.certify["subgroups"], delta)
+            delta = claims.share_claims(self.certify, len(self.labels), self.delta)[1]
+            made = claims.bound_subgroups(parts, self.certify["subgroups"], delta)
             self.compare("subgroups", [part["bound"] for part in parts], made)
         with self.note_unknown("bound without copies"):
             repeats, copies = bounds.count_copies(self.columns, self.all_y, self.all_units, stored["repeats"])
@@ -284,9 +285,9 @@ def check(folder: Path) -> int:
     run.check_claims()
     print(f"run {run.certificate['run_id']}{'stored':>78}{'recomputed':>45}")
     for name, *pair in run.figures:
-        print("{:40.40} {!s:>44.44} {!s:>44.44}".format(name, *pair), "DIFFERS" * (not bounds.agree(*pair)))
+        print("{:40.40} {!s:>44.44} {!s:>44.44}".format(name, *pair), "DIFFERS" * (not claims.agree(*pair)))
     print(*run.notes, sep="\n")
-    return 2 * any(run.notes.values()) if all(bounds.agree(*pair) for _, *pair in run.figures) else 1
+    return 2 * any(run.notes.values()) if all(claims.agree(*pair) for _, *pair in run.figures) else 1
 
 
 def main(folder: str) -> int:

@@ -9,12 +9,11 @@ A(x; m), which may be averaged over splits, is made from U at the largest level 
 Nothing here is shared with the package, whose bounds come from scipy.
 """
 
-import re
 from bisect import bisect_left
 from collections.abc import Iterable
 from fractions import Fraction
 from functools import cache
-from math import comb, exp, expm1, fsum, inf, ldexp, lgamma, log, log1p, log2, pi, sqrt
+from math import comb, exp, fsum, inf, ldexp, lgamma, log, log2, pi, sqrt
 from typing import Any
 
 import numpy as np
@@ -277,100 +276,3 @@ def count_copies(columns: dict[str, Any], y: Array, units: Array, stored: int) -
         touching = [part for part in parts if part & found]
         parts = [part for part in parts if not part & found] + [found.union(*touching)]
     return sum(len(units_of_row[row]) > 1 for row in rows), sum(len(part) - 1 for part in parts)
-
-
-OF_CLASS = ("sensitivity", "specificity", "recall")
-PREDICTIVE = ("ppv", "npv", "net_benefit")
-ANSWERED = ("answered_error", "answered_share")
-
-
-def share_claims(certify: dict[str, Any], n_classes: int, delta: float) -> tuple[int, float]:
-    """Return how many recalls are claimed jointly, and the share of delta of each claim, or of them."""
-    free = (*PREDICTIVE, *ANSWERED)  # what follows from recalls, and what has a share together
-    asked = [name for name in certify.get("claim", ["random"]) if name.split(":")[0] not in free]
-    jointly = sum(n_classes if name == "recall" else name in OF_CLASS for name in asked)
-    shares = sum(name not in OF_CLASS for name in asked) + (jointly > 0)
-    return jointly, delta / (shares + sum(bool(certify.get(name)) for name in ("subgroups", "answer")))
-
-
-def bound_answered(claim: dict[str, Any], most: float, held: int, delta: float, copies: int) -> list[Any]:
-    """Return the bound of a claim about the rows answered, its counts and delta.
-
-    The error is bounded by what was asked, at the last threshold that passed; the share answered by the rows
-    not answered, at the thresholds' part of delta.
-    """
-    wrong, rows = claim["errors"], claim["rows"]
-    if copies:
-        raise NotImplementedError("the rows answered at every threshold, which are not stored")
-    if claim["quantity"] == "answered_error":
-        passed = float(bound_count(wrong, rows, delta)) <= most if rows else False
-        return [most if passed else 1.0, wrong, rows, delta]
-    if "least_confidence" not in claim:
-        return [1.0, wrong, held, delta]
-    found = re.search(r"Clopper-Pearson for (\d+) thresholds together", claim["statement"])
-    assert found is not None
-    return [float(bound_count(wrong, held, delta / int(found[1]))), wrong, held, delta]
-
-
-def predict(name: str, sensitivity: float, specificity: float) -> float:
-    """Return a predictive value or net benefit, such as "ppv:0.02", from both recalls (Bayes)."""
-    kind, *given = name.split(":")
-    q = float(given[0])
-    true, false = q * sensitivity, (1 - q) * (1 - specificity)
-    if kind == "net_benefit":
-        return true - false * float(given[1]) / (1 - float(given[1]))
-    if kind == "npv":
-        true, false = (1 - q) * specificity, q * (1 - sensitivity)
-    return true / (true + false) if true else 0.0
-
-
-def find_recalls(claims: list[dict[str, Any]], claim: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the claims about sensitivity and specificity of the rule of a claim."""
-    recalls = [each for each in claims if each["quantity"] in ("sensitivity", "specificity")]
-    pair = [each for each in recalls if all(each[name] == claim[name] for name in ("classifier", "splits"))]
-    return sorted(pair, key=lambda each: str(each["quantity"]))
-
-
-def bound_full(statement: str, delta: float) -> float:
-    """Return the bound for the model on all rows, from the four counts in the sentence of its claim."""
-    x, m, apart, among = map(int, re.findall(r"\d+", statement.partition("holdout: ")[2])[:4])
-    return min(1.0, float(bound_count(x, m, 0.8 * delta) + bound_count(apart, among, 0.2 * delta)))
-
-
-def bound_subgroups(parts: list[dict[str, Any]], columns: list[str], delta: float) -> list[float | None]:
-    """Return the bound of each error and recall of subgroups of columns, which share delta equally."""
-    bounds = list[float | None]()
-    delta /= len(columns)
-    lines = sum(part["subgroup"] == parts[0]["subgroup"] for part in parts)  # the error and every recall
-    named = [re.sub(r":\d+$", "", column)[:60] for column in columns]
-    of = [max((name for name in named if name in part["subgroup"]), key=len) for part in parts]
-    for part, column in zip(parts, of, strict=True):
-        about = [one for one, name in zip(parts, of, strict=True) if name == column]
-        claimed = sum(one["quantity"] == "error" and one["rows"] >= 10 for one in about)
-        level = -expm1(log1p(-delta) / max(1, claimed)) / lines
-        bounds.append(
-            None if part["bound"] is None else float(bound_count(part["errors"], part["rows"], level))
-        )
-    return bounds
-
-
-def classify_rows(models: list[dict[str, Any]], learned: Array, rows: Array) -> Array:
-    """Return the classes (-1: undecided) that machines of two classes give rows [n, d], (machines, n)."""
-    labels = []
-    for model in models:
-        vectors, scaled = (
-            (part - model["centre"]) / np.array(model["scale"]) for part in (learned[model["support"]], rows)
-        )
-        K = np.exp([-model["gamma"] * np.sum((row - vectors) ** 2, axis=1) for row in scaled])
-        score = K @ np.array(model["dual_coef"]) + model["offset"]
-        labels.append(np.where(np.abs(score) <= 1e-9, -1, score > 0))
-    return np.array(labels)
-
-
-def agree(stored: Any, computed: Any) -> bool:
-    """Return whether two figures, or lists of them, agree."""
-    if isinstance(stored, list) and isinstance(computed, list):
-        return len(stored) == len(computed) and all(map(agree, stored, computed))
-    if isinstance(stored, float) and isinstance(computed, int | float):
-        return bool(abs(stored - computed) <= 1e-9 * abs(computed))
-    return bool(stored == computed)

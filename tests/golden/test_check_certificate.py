@@ -22,7 +22,8 @@ from ckcv_ray.core.bounds import binomial, losses, positions, unequal_sizes
 from jobs import check_certificate, independent_bounds
 
 ROOT = Path(__file__).resolve().parents[2]
-FILES = ROOT / "jobs" / "check_certificate.py", ROOT / "jobs" / "independent_bounds.py"
+NAMES = ("check_certificate", "independent_bounds", "independent_claims")
+FILES = [ROOT / "jobs" / f"{name}.py" for name in NAMES]
 Folder = Callable[[str], Path]
 ONE_SETTING = SMALL.replace(C=(1.0,), gamma=(1.0,))
 MORE = {  # what no golden study has: repeated rows of groups, claims by class within groups of rows
