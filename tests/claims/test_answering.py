@@ -10,7 +10,6 @@ import pytest
 from claimed import SMALL, run
 from hypothesis import given
 from hypothesis import strategies as st
-from nearest_centroid import NearestCentroid
 from scipy.stats import binom, binomtest, multinomial
 
 from ckcv_ray import InputError, Study, Task
@@ -318,6 +317,10 @@ def test_the_fewest_rows_are_those_of_the_condition(task):
 
 
 def test_a_learner_without_scores_is_refused(task):
+    from nearest_centroid import (
+        NearestCentroid,
+    )  # registers it, which the command line sees if it is imported later
+
     with pytest.raises(InputError, match=r"^answer=error<=0.1 needs a confidence in each row, and learner "):
         Problem.of(study(answer="error<=0.1").with_learner(NearestCentroid()), task)
 
