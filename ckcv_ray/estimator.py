@@ -13,7 +13,6 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ckcv_ray.claims.wording import ERROR
 from ckcv_ray.core.draws import seed_members
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.ensemble import Ensemble
@@ -23,7 +22,7 @@ from ckcv_ray.records.record import Records
 from ckcv_ray.reports.notebook import watch_run
 from ckcv_ray.runs.result import Result
 from ckcv_ray.runs.run import Job, Work, check_job, compute, run_work
-from ckcv_ray.study import Execution, Holdout, Problem, Study
+from ckcv_ray.study import ERROR, Execution, Holdout, Problem, Study
 from ckcv_ray.study.certification import LEAST_HELD_OUT, Suited
 from ckcv_ray.tables.columns.types import DeclaredTypes
 from ckcv_ray.tables.spellings import APART

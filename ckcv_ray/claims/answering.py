@@ -26,11 +26,10 @@ from numpy.typing import NDArray
 
 from ckcv_ray.claims.by_class import leave_out
 from ckcv_ray.claims.percent import at_least, at_most, format_level, nearest
-from ckcv_ray.claims.requirements import MOST_ROWS, fewest_rows
 from ckcv_ray.claims.rules import Rule
 from ckcv_ray.claims.wording import ONE_SOURCE, Claim, state_claim
 from ckcv_ray.core.arrays import Classes, Values
-from ckcv_ray.core.bounds.binomial import clopper_pearson
+from ckcv_ray.core.bounds.binomial import MOST_ROWS, clopper_pearson, fewest_rows
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.learners.ensemble import Models
 from ckcv_ray.study import ANSWERED, ANSWERED_ERROR, Holdout, Problem

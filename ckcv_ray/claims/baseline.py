@@ -19,12 +19,12 @@ from numpy.typing import NDArray
 from typing_extensions import TypedDict  # pydantic accepts typing.TypedDict from Python 3.12 on
 
 from ckcv_ray.claims.percent import at_least, at_most, nearest
-from ckcv_ray.claims.wording import ERROR, MOST_OF_LABEL, Claim
+from ckcv_ray.claims.wording import MOST_OF_LABEL, Claim
 from ckcv_ray.core.arrays import Classes
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.errors import cut
 from ckcv_ray.learners.ensemble import Models
-from ckcv_ray.study import AUC, BY_CLASS, Holdout, Problem
+from ckcv_ray.study import AUC, BY_CLASS, ERROR, Holdout, Problem
 from ckcv_ray.tables.grouping import Groups
 from ckcv_ray.tables.target import Label
 from ckcv_ray.validation import check_fraction, check_part

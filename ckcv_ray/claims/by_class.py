@@ -44,7 +44,7 @@ from ckcv_ray.core.bounds.binomial import (
     average_terms,
     clopper_pearson,
     compute_credit,
-    count_needed,
+    fewest_rows,
     smallest_mean,
 )
 from ckcv_ray.core.bounds.positions import bound_in_order
@@ -222,7 +222,7 @@ def claim_no_cut_off(problem: Problem, rule: Rule, name: str) -> Iterator[Claim]
     for quantity in quantities(problem, name):
         of_class = int(np.sum(held.y == quantity.number))
         number = problem.positive if condition.name == OF_TWO[0] else 1 - problem.positive
-        there, needed = int(np.sum(held.y == number)), count_needed(condition.value, quantity.delta)
+        there, needed = int(np.sum(held.y == number)), fewest_rows(1 - condition.value, 0, quantity.delta)
         lack = (
             f"a cut-off with {condition} takes {needed:,} held-out rows of class "
             f"{problem.task.classes[number]!r}, and there are {there:,}."

@@ -18,7 +18,7 @@ from ckcv_ray.claims.certificate import (
     Wording,
 )
 from ckcv_ray.claims.confusion import count_confusion
-from ckcv_ray.claims.proofs import Copies, count_losses, make_rule, prove
+from ckcv_ray.claims.proofs import Copies, count_losses, make_judge, prove
 from ckcv_ray.claims.subgroups import SubgroupClaim, claim_subgroups
 from ckcv_ray.claims.wording import (
     ASSUMPTIONS,
@@ -38,7 +38,7 @@ from ckcv_ray.core.bounds.losses import ONE
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.learners.ensemble import Ensemble, Models, class_sizes
 from ckcv_ray.records.candidates import Searched
-from ckcv_ray.study import Candidate, Problem, choose_judge
+from ckcv_ray.study import Candidate, Problem
 from ckcv_ray.tables.repeats import Repeats, count_known, count_new, count_repeated, find_repeats
 
 
@@ -91,8 +91,7 @@ def _claim_subgroups(problem: Problem, models: Models) -> tuple[SubgroupClaim, .
     certification, held = problem.study.certification, problem.take_held_rows()
     if certification is None or held is None or not certification.subgroups:
         return None
-    judge = choose_judge(certification.claim)
-    rule = make_rule(problem.study, "keyed" if judge == "random" else judge)
+    rule = make_judge(problem.study, "recall")
     return tuple(claim_subgroups(problem, rule, held.X, held.y, rule.predict(models, held.X).label))
 
 

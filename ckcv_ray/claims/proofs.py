@@ -144,8 +144,7 @@ def holdout(problem: Problem, models: Models, copies: Copies = NO_COPIES) -> Ite
     predict = cache(lambda rule: rule.predict(models, held.X))  # quantities are of a rule that others share
     answer = cache(lambda rule: claim_answered(problem, models, rule, predict(rule).label, copies.units))
     for name in requested:
-        judge = choose_judge(requested) if is_quantity(name) else name
-        rule = make_rule(study, "keyed" if judge == "random" else judge)
+        rule = make_judge(study, name)
         predicted = predict(rule)
         if name in ANSWERED:
             yield answer(rule)[name]
@@ -377,6 +376,13 @@ class Averaged(NamedTuple):
 def make_rule(study: Study, classifier: str) -> Rule:
     """Return the rule that a claim from held-out rows is about; the study fixes the key of a keyed draw."""
     return Rule(classifier, study.seed if classifier == "keyed" else 0)
+
+
+def make_judge(study: Study, name: str) -> Rule:
+    """Return the rule that a claim by this name is about: of a quantity, the first rule that is named."""
+    assert study.certification is not None
+    judge = choose_judge(study.certification.claim) if is_quantity(name) else name
+    return make_rule(study, "keyed" if judge == "random" else judge)
 
 
 def make_claimed_rule(problem: Problem, claim: Claim) -> Rule:

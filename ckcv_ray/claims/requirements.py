@@ -1,21 +1,19 @@
 """How many rows a claim by class needs before it says anything, and how many there will be."""
 
-from bisect import bisect_left
-from collections.abc import Callable
 from dataclasses import dataclass
 from math import ceil
 
 from ckcv_ray.claims.by_class import Quantity, quantities, typical_units
 from ckcv_ray.claims.percent import format_level
 from ckcv_ray.claims.wording import name_quantity
-from ckcv_ray.core.bounds.binomial import MOST_CHECKED, clopper_pearson, safe_table
+from ckcv_ray.core.bounds.binomial import MOST_CHECKED, fewest_rows, safe_table
+from ckcv_ray.core.search import find_first
 from ckcv_ray.errors import pluralize
 from ckcv_ray.learners.ensemble import class_sizes
 from ckcv_ray.study import AUC, BY_CLASS, Holdout, Nested, Problem
 from ckcv_ray.tables.target import Label
 
 WANTED = (0.8, 0.9, 0.95)
-MOST_ROWS = 1 << 24
 
 
 @dataclass(frozen=True)
@@ -106,14 +104,9 @@ def requirements(problem: Problem) -> tuple[Requirement, ...]:
     return tuple(sorted(made, key=lambda requirement: requirement.rows))
 
 
-def fewest_rows(allowed: float, misses: int, delta: float) -> int:
-    """Return the fewest rows whose Clopper-Pearson bound after some misses is at most ``allowed``."""
-    return _first(lambda m: clopper_pearson(misses, m, delta) <= allowed, misses + 1, MOST_ROWS)
-
-
 def fewest_rows_averaged(allowed: float, delta: float) -> int:
     """Return the fewest rows whose averaging-safe bound, without a miss, is at most ``allowed``."""
-    return _first(lambda m: bool(safe_table(m, delta)[0] <= allowed), 1, MOST_CHECKED)
+    return find_first(lambda m: bool(safe_table(m, delta)[0] <= allowed), 1, MOST_CHECKED)
 
 
 def _requirement(problem: Problem, quantity: Quantity) -> Requirement:
@@ -139,11 +132,3 @@ def _compute_needed(at_least: float, delta: float, share: float, held_out: bool)
     while misses < fewest_rows(allowed, misses, delta) * allowed / 2:
         misses += 1
     return Needed(at_least, rows, fewest_rows(allowed, misses, delta), misses, ceil(rows / share))
-
-
-def _first(passes: Callable[[int], bool], low: int, most: int) -> int:
-    """Find the first of low .. most that passes, where all above it pass too."""
-    high = low
-    while high < most and not passes(high):
-        low, high = high + 1, min(2 * high, most)
-    return low + bisect_left(range(low, high), True, key=passes)

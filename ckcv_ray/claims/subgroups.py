@@ -21,9 +21,7 @@ from ckcv_ray.study import ERROR, Problem
 from ckcv_ray.tables.subgroups import Subgroup, divide_rows, parse_subgroup
 from ckcv_ray.tables.target import Label, Rows
 
-LEAST_OF_SUBGROUP = (
-    10  # of a subgroup that is claimed: fewer prove no error below a quarter, even if all are right
-)
+LEAST_OF_SUBGROUP = 10  # rows of one that is claimed: fewer prove no error below a quarter
 
 
 class SubgroupClaim(TypedDict):

@@ -22,11 +22,11 @@ from ckcv_ray.study import (
     ANSWERED_SHARE,
     AT_MOST,
     AUC,
+    ERROR,
     Nested,
     is_quantity,
     parse_predictive,
 )
-from ckcv_ray.study import ERROR as ERROR
 from ckcv_ray.tables.target import LEAST_OF_CLASS, Label
 from ckcv_ray.validation import check_fraction, check_probability
 

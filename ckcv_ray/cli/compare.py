@@ -6,13 +6,14 @@ from typing import Annotated
 import typer
 
 from ckcv_ray.cli.data_options import SOURCES, Thousands, check_source, make_reading, read_new_rows
+from ckcv_ray.cli.exits import NOT_YET_PROVEN, PROVEN_WORSE
 from ckcv_ray.cli.options import Folder, JsonFlag, make_option, with_options
 from ckcv_ray.cli.output import show
 from ckcv_ray.runs.compare import compare as compare_runs
 from ckcv_ray.runs.comparison import OPEN, WORSE, Question
 from ckcv_ray.tables.readers.files import Reading
 
-EXIT_CODES = {WORSE: 5, OPEN: 6}  # what is proven ends with 0
+EXIT_CODES = {WORSE: PROVEN_WORSE, OPEN: NOT_YET_PROVEN}  # what is proven ends with 0
 
 
 def ask(

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import typer
 
+from ckcv_ray.cli.exits import PROVEN_WORSE
 from ckcv_ray.cli.output import say, show
 from ckcv_ray.errors import StoreError, plain, pluralize
 from ckcv_ray.runs.load import environment_changes
@@ -75,4 +76,4 @@ def show_result(result: Result, folder: Path, as_json: bool, details: bool = Fal
         )
         raise typer.Exit(3)
     if result.finished is not None and not all(decision.met for decision in result.decisions):
-        raise typer.Exit(5)
+        raise typer.Exit(PROVEN_WORSE)

@@ -12,9 +12,9 @@ from functools import cached_property
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from ckcv_ray.core.arrays import Classes
+from ckcv_ray.core.arrays import Classes, Index, Values
 from ckcv_ray.core.bounds.losses import ONE
 
 UNDECIDED = -1
@@ -121,3 +121,8 @@ class GroupShares:
 
 
 ZERO_ONE = ZeroOne()
+
+
+def average_by_group(wrong: ArrayLike, group: Index) -> Values:
+    """Return the share of wrong rows of each group, (groups,), given the number of each row's group."""
+    return np.asarray(np.bincount(group, wrong) / np.bincount(group))

@@ -20,12 +20,12 @@ from ckcv_ray.claims.baseline import (
 )
 from ckcv_ray.claims.certificate import Certificate
 from ckcv_ray.claims.percent import at_most, format_level, nearest
-from ckcv_ray.claims.wording import ERROR, L_EE_IS, PROVISIONAL, Claim, limit, quantity, state_limit
+from ckcv_ray.claims.wording import L_EE_IS, PROVISIONAL, Claim, limit, quantity, state_limit
 from ckcv_ray.core.bounds.binomial import clopper_pearson
 from ckcv_ray.errors import cut, pluralize
 from ckcv_ray.reports.subgroups import describe_worst
 from ckcv_ray.reports.values import ResultValues
-from ckcv_ray.study import ANSWERED, ANSWERED_ERROR, ANSWERED_SHARE, AUC, Candidate, Holdout, Occam
+from ckcv_ray.study import ANSWERED, ANSWERED_ERROR, ANSWERED_SHARE, AUC, ERROR, Candidate, Holdout, Occam
 from ckcv_ray.study.certification import Suited
 
 LINE_WIDTH = 80  # characters of a line

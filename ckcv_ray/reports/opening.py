@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ckcv_ray.claims.certificate import Certificate
-from ckcv_ray.claims.wording import ERROR, describe_counts, limit, name_side, quantity
+from ckcv_ray.claims.wording import describe_counts, limit, name_side, quantity
 from ckcv_ray.errors import cut, pluralize
 from ckcv_ray.reports.about import About
 from ckcv_ray.reports.answer import make_answer
 from ckcv_ray.reports.summary import describe_edges
 from ckcv_ray.reports.values import Entry, ResultValues
-from ckcv_ray.study import Nested
+from ckcv_ray.study import ERROR, Nested
 
 MOST_LABELS, MOST_LABEL = 3, 40
 BETTER_DATA = "Collect more data, or better columns; or let other learners compete, in a new study."

@@ -7,7 +7,6 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from ckcv_ray.claims.baseline import select_baseline
-from ckcv_ray.claims.wording import ERROR
 from ckcv_ray.errors import InputError
 from ckcv_ray.reports.figures import INK, L_EE, L_MS, MARK, shorten_name
 from ckcv_ray.reports.judged import judge_rows
@@ -15,6 +14,7 @@ from ckcv_ray.reports.notebook import is_notebook
 from ckcv_ray.reports.performance import Judged, calibrate, count_scores, trace_roc
 from ckcv_ray.reports.performance_figures import plot_calibration, plot_roc, plot_scores
 from ckcv_ray.reports.values import ResultValues
+from ckcv_ray.study import ERROR
 
 WIDE_AXIS = 20  # of its ends: beyond, it is logarithmic
 NO_RUN = "this is an evaluation, which has {}: ckcv_ray.run makes a study that has"

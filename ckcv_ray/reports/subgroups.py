@@ -5,7 +5,7 @@ from typing import NamedTuple
 from ckcv_ray.claims.certificate import Certificate
 from ckcv_ray.claims.percent import at_least, at_most, nearest
 from ckcv_ray.claims.subgroups import LEAST_OF_SUBGROUP, SubgroupClaim
-from ckcv_ray.claims.wording import ERROR
+from ckcv_ray.study import ERROR
 
 
 class SubgroupLine(NamedTuple):

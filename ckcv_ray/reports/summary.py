@@ -10,7 +10,6 @@ from ckcv_ray.claims.baseline import Baseline, name_constant, says_nothing, sele
 from ckcv_ray.claims.certificate import Certificate, ClassCounts, ModelCounts, Sample
 from ckcv_ray.claims.percent import at_least, at_most, format_level, nearest
 from ckcv_ray.claims.wording import (
-    ERROR,
     L_EE_IS,
     MINIMISED,
     PROVISIONAL,
@@ -32,7 +31,7 @@ from ckcv_ray.learners.base import Setting
 from ckcv_ray.reports.answer import describe_answer
 from ckcv_ray.reports.subgroups import list_subgroups
 from ckcv_ray.reports.values import SCORE_DELTA, Entry, Figures, PermutationTest, ResultValues
-from ckcv_ray.study import Candidate, Holdout, Problem, describe_setting
+from ckcv_ray.study import ERROR, Candidate, Holdout, Problem, describe_setting
 from ckcv_ray.tables.target import Label
 
 MOST_LISTED_CLASSES = 5

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from ckcv_ray.core.arrays import Index
 from ckcv_ray.core.bounds.paired import expect_units, judge_differences
 from ckcv_ray.core.draws import JUDGED, Draws
+from ckcv_ray.core.measures import average_by_group
 from ckcv_ray.errors import InputError, pluralize, write_option
 from ckcv_ray.runs.comparison import Comparison, Question, Side
 from ckcv_ray.runs.load import load
@@ -94,7 +95,7 @@ def compare(
 
 
 class JudgedRows(NamedTuple):
-    """JudgedRows rows that every classifier can classify.
+    """Judged rows that every classifier can classify.
 
     Attributes:
         columns: as they were read.
@@ -254,4 +255,4 @@ def _average_by_unit(sides: list[Side], columns: pa.Table, question: Question) -
         return [side.wrong.astype(np.float64) for side in sides]
     check_column(question.group, columns.column_names, " for the groups")
     groups: Index = Grouping.read(columns, question.group).numbers
-    return [np.bincount(groups, side.wrong) / np.bincount(groups) for side in sides]
+    return [average_by_group(side.wrong, groups) for side in sides]

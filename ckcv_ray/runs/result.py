@@ -14,7 +14,7 @@ from ckcv_ray.claims.baseline import Baseline, comparison, select_baseline
 from ckcv_ray.claims.percent import at_most, format_level
 from ckcv_ray.claims.proofs import make_claimed_rule
 from ckcv_ray.claims.rules import BY, ONE_MODEL, Rule, parse_rule
-from ckcv_ray.claims.wording import ERROR, Claim, covers, describe_counts, quantity, state_limit
+from ckcv_ray.claims.wording import Claim, covers, describe_counts, quantity, state_limit
 from ckcv_ray.core.arrays import Values
 from ckcv_ray.core.intervals import LEVEL
 from ckcv_ray.core.scores import VALUE, Output, Score
@@ -26,7 +26,7 @@ from ckcv_ray.reports.card import make_card
 from ckcv_ray.reports.settings import SettingScores, describe_settings, rank_settings, summarize_inner
 from ckcv_ray.reports.summary import describe_edges, describe_kept, summarize
 from ckcv_ray.reports.values import Entry, ResultValues, format_setting
-from ckcv_ray.study import ANSWERED_ERROR, MOST_SEED, Holdout, find_member
+from ckcv_ray.study import ANSWERED_ERROR, ERROR, MOST_SEED, Holdout, find_member
 from ckcv_ray.tables.target import Rows
 from ckcv_ray.tables.task import make_rows
 from ckcv_ray.validation import integer, quote

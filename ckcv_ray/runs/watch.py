@@ -16,10 +16,11 @@ from numpy.typing import NDArray
 
 from ckcv_ray.claims.live import ALARM, Finding, Watched, describe_level, judge_losses, share_delta
 from ckcv_ray.claims.rules import Rule
-from ckcv_ray.claims.wording import ERROR, Claim, covers
+from ckcv_ray.claims.wording import Claim, covers
 from ckcv_ray.core.arrays import Classes, Values
 from ckcv_ray.core.bounds.binomial import check_delta
 from ckcv_ray.core.bounds.sequential import Prior, make_prior
+from ckcv_ray.core.measures import average_by_group
 from ckcv_ray.errors import InputError, StoreError, pluralize
 from ckcv_ray.runs.load import load
 from ckcv_ray.runs.result import Result
@@ -36,7 +37,7 @@ from ckcv_ray.storage.stream import (
     read_stream,
     write_stream,
 )
-from ckcv_ray.study import BY_CLASS, CERTIFIED, Holdout
+from ckcv_ray.study import BY_CLASS, CERTIFIED, ERROR, Holdout
 from ckcv_ray.tables.columns.parse import decode
 from ckcv_ray.tables.repeats import count_known, count_repeated
 from ckcv_ray.tables.roles import check_column
@@ -472,4 +473,4 @@ def _average_groups(rows: tuple[LiveRow, ...], wrong: Values) -> Values:
     """Return the share of wrong rows of each group, in order of arrival."""
     numbers: dict[str, int] = {}
     group = np.array([numbers.setdefault(row.group, len(numbers)) for row in rows], np.intp)
-    return np.bincount(group, wrong) / np.bincount(group)
+    return average_by_group(wrong, group)

@@ -8,7 +8,7 @@ allocated for it.
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import pyarrow as pa
 from pyarrow import parquet
@@ -17,10 +17,12 @@ from ckcv_ray.errors import RunError, StoreError, convert_errors
 from ckcv_ray.storage.files import Files
 from ckcv_ray.tables.readers.files import check_parquet_size, is_plain, read_parquet
 from ckcv_ray.tables.readers.limits import MOST_CELLS, MOST_TABLE_ROWS
+from ckcv_ray.validation import read_as
 from ckcv_ray.version import VERSION
 
 SCHEMA_VERSION = 9
 MOST_JSON_BYTES = 1 << 26
+FileContent = TypeVar("FileContent", bound="SelfChecking")
 
 
 @contextmanager
@@ -137,3 +139,25 @@ def read_json(files: Files, name: str) -> dict[str, Any]:
 def to_json(content: Mapping[str, Any]) -> bytes:
     """Return the bytes that a JSON object is written as."""
     return (json.dumps(content, indent=2, allow_nan=False) + "\n").encode()
+
+
+class SelfChecking(Protocol):
+    """The content of a file, which can tell whether it is as this package writes it."""
+
+    def check(self) -> None:
+        """Raise ValueError unless it is."""
+
+
+def read_checked(files: Files, name: str, kind: type[FileContent]) -> FileContent | None:
+    """Read a JSON file as an object of a kind, and check it; None if there is no file.
+
+    Raises:
+        StoreError: it is damaged, or holds something else.
+    """
+    if files.is_gone(name):
+        return None
+    content = read_json(files, name)
+    with guard_reading(files, name):
+        found = read_as(kind, content)
+        found.check()
+    return found

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 from ckcv_ray.errors import InputError
 from ckcv_ray.storage import formats
 from ckcv_ray.storage.files import Files
-from ckcv_ray.validation import STRICT, check_count, quote, read_as
+from ckcv_ray.validation import STRICT, check_count, quote
 
 SIGNATURES = "signatures.json"
 MOST_OF_AUTHOR = 200
@@ -55,6 +55,12 @@ class SignatureList:
 
     signatures: tuple[Signature, ...]
 
+    def check(self) -> None:
+        """Raise ValueError unless it is as this module writes it."""
+        check_count(SIGNATURES, len(self.signatures), MOST_SIGNATURES)
+        for signature in self.signatures:
+            _check(signature)
+
 
 def check_author(name: str) -> str:
     """Return the name of who signs.
@@ -76,15 +82,8 @@ def read_signatures(files: Files) -> tuple[Signature, ...]:
     Raises:
         StoreError: the file is damaged.
     """
-    if files.is_gone(SIGNATURES):
-        return ()
-    content = formats.read_json(files, SIGNATURES)
-    with formats.guard_reading(files, SIGNATURES):
-        found = read_as(SignatureList, content).signatures
-        check_count(SIGNATURES, len(found), MOST_SIGNATURES)
-        for signature in found:
-            _check(signature)
-    return found
+    found = formats.read_checked(files, SIGNATURES, SignatureList)
+    return () if found is None else found.signatures
 
 
 def append_signature(files: Files, author: str, manifest: str) -> Signature:

@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 from ckcv_ray.errors import plain
 from ckcv_ray.storage import formats
 from ckcv_ray.storage.files import Files
-from ckcv_ray.validation import STRICT, check_count, read_as
+from ckcv_ray.validation import STRICT, check_count
 
 USES = "uses.json"
 SHA256 = re.compile("[0-9a-f]{64}")
@@ -60,6 +60,12 @@ class UseList:
 
     uses: tuple[Use, ...]
 
+    def check(self) -> None:
+        """Raise ValueError unless it is as this module writes it."""
+        check_count("uses", len(self.uses), MOST_USES)
+        for use in self.uses:
+            _check(use)
+
 
 def make_use(tables: Sequence[str], answer: str, compared: str, shares: int | None) -> Use:
     """Return a use, dated now."""
@@ -73,15 +79,8 @@ def read_uses(files: Files, name: str = USES) -> tuple[Use, ...]:
     Raises:
         StoreError: the file is damaged, or holds something else.
     """
-    if files.is_gone(name):
-        return ()
-    content = formats.read_json(files, name)
-    with formats.guard_reading(files, name):
-        found = read_as(UseList, content).uses
-        check_count(name, len(found), MOST_USES)
-        for use in found:
-            _check(use)
-    return found
+    found = formats.read_checked(files, name, UseList)
+    return () if found is None else found.uses
 
 
 def append_use(files: Files, use: Use, name: str = USES) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ckcv_ray.core.arrays import Index
-from ckcv_ray.core.bounds.binomial import count_needed
+from ckcv_ray.core.bounds.binomial import fewest_rows
 from ckcv_ray.core.by_label import find_class
 from ckcv_ray.core.criteria import GROUPED, Criterion, MeanBound, for_groups
 from ckcv_ray.core.intervals import CORRECTED_T, INTERVALS
@@ -425,7 +425,10 @@ def _check_cut_off(study: Study, held: Index | None, learned: Task) -> None:
     positive = 1 if named is None else find_class("positive", named, learned.classes)
     number = positive if condition.name == OF_TWO[0] else 1 - positive
     delta = -expm1(log1p(-study.delta / study.certification.n_shares) / len(OF_TWO))
-    needed, expected = count_needed(condition.value, delta), len(held) * float(np.mean(learned.y == number))
+    needed, expected = (
+        fewest_rows(1 - condition.value, 0, delta),
+        len(held) * float(np.mean(learned.y == number)),
+    )
     if expected < needed:
         raise InputError(
             f"require={condition} takes {needed:,} held-out rows of class {learned.classes[number]!r} at "
@@ -439,7 +442,7 @@ def _check_answer(study: Study, held: Index | None) -> None:
     assert study.certification is not None
     if (condition := study.certification.answering) is None or held is None:
         return
-    needed = count_needed(1 - condition.value, study.delta / study.certification.n_shares / 2)
+    needed = fewest_rows(condition.value, 0, study.delta / study.certification.n_shares / 2)
     if len(held) < needed:
         raise InputError(
             f"answer={condition} takes {needed:,} held-out rows at least, all of them right, and "

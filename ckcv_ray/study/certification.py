@@ -377,16 +377,15 @@ class Holdout(Certification):
                 f"answer={self.answer} is about the learner's own cut-off of scores, and require="
                 f"{self.require} chooses another one on the same rows: leave one of them out"
             )
-        if self.answer and choose_judge(self.claim) == "random":
-            raise InputError(
-                f"answer={self.answer} needs one confidence for all rows, and random draws a member for "
-                "each: name another rule first, such as vote, or none"
-            )
-        if self.require and choose_judge(self.claim) == "random":
-            raise InputError(
-                f"require={self.require} needs one score for all rows, and random draws a member for each: "
-                "name another rule first, such as vote, or none"
-            )
+        for asked, needed in (
+            (f"answer={self.answer}" if self.answer else "", "confidence"),
+            (f"require={self.require}" if self.require else "", "score"),
+        ):
+            if asked and choose_judge(self.claim) == "random":
+                raise InputError(
+                    f"{asked} needs one {needed} for all rows, and random draws a member for each: name "
+                    "another rule first, such as vote, or none"
+                )
         if AUC in self.claim and choose_judge(self.claim) == "random":
             raise InputError(
                 f"claim={AUC} needs one score for all rows, and random draws a member for each: name another "

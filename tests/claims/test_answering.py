@@ -22,7 +22,7 @@ from ckcv_ray.claims.answering import (
     fix_thresholds,
 )
 from ckcv_ray.claims.rules import Rule
-from ckcv_ray.core.bounds.binomial import clopper_pearson, count_needed
+from ckcv_ray.core.bounds.binomial import clopper_pearson, fewest_rows
 from ckcv_ray.learners.ensemble import Ensemble, Models
 from ckcv_ray.runs.load import load_run
 from ckcv_ray.runs.report import report
@@ -310,7 +310,7 @@ def test_what_cannot_be_answered_is_refused(options, said, task):
 
 
 def test_the_fewest_rows_are_those_of_the_condition(task):
-    needed = count_needed(0.98, 0.05 / 2 / 2)
+    needed = fewest_rows(0.02, 0, 0.05 / 2 / 2)
     assert needed > 200
     with pytest.raises(InputError, match=rf"takes {needed:,} held-out rows"):
         Problem.of(study(answer="error<=0.02"), task)

@@ -16,7 +16,7 @@ from ckcv_ray import InputError, Study, Task
 from ckcv_ray.claims.by_class import claim_no_cut_off
 from ckcv_ray.claims.cut_offs import CutOff, choose_cut_off, orient
 from ckcv_ray.claims.rules import Rule
-from ckcv_ray.core.bounds.binomial import clopper_pearson, count_needed
+from ckcv_ray.core.bounds.binomial import clopper_pearson, fewest_rows
 from ckcv_ray.reports.answer import make_answer
 from ckcv_ray.runs.export import export
 from ckcv_ray.runs.load import load_run
@@ -37,7 +37,7 @@ def test_a_cut_off_misses_at_most_as_many_as_its_bound_allows(values, positive, 
     chosen = choose_cut_off(score, y, positive, condition, D)
     number = positive if condition.name == "sensitivity" else 1 - positive
     m = int(np.sum(y == number))
-    assert (chosen is None) == (m < count_needed(condition.value, D))
+    assert (chosen is None) == (m < fewest_rows(1 - condition.value, 0, D))
     if chosen is None:
         return
     assert chosen.number == number
@@ -54,7 +54,7 @@ def test_a_cut_off_misses_at_most_as_many_as_its_bound_allows(values, positive, 
 @pytest.mark.parametrize("rate", [0.5, 0.8, 0.9, 0.99])
 @pytest.mark.parametrize("delta", [0.001, D, 0.3])
 def test_the_fewest_rows_that_prove_a_rate_are_counted(rate, delta):
-    m = count_needed(rate, delta)
+    m = fewest_rows(1 - rate, 0, delta)
     assert clopper_pearson(0, m, delta) <= 1 - rate + 1e-12
     assert m == 1 or clopper_pearson(0, m - 1, delta) > 1 - rate
 

@@ -7,7 +7,7 @@ from conftest import blobs
 from matplotlib.figure import Figure
 
 from ckcv_ray import InputError, Result, Study, evaluate, run
-from ckcv_ray.claims.wording import ERROR
+from ckcv_ray.study import ERROR
 
 matplotlib.use("agg")
 SMALL = {"k": (3, 4), "n_splits": 3, "certify": "holdout"}

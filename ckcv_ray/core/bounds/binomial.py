@@ -31,7 +31,7 @@ E exp(-lam X) = (1 - p (1 - exp(-lam)))^m; lam is fixed in advance as sqrt(2 ln(
 from collections.abc import Sequence
 from fractions import Fraction
 from functools import lru_cache, partial
-from math import ceil, exp, fsum, inf, log, sqrt
+from math import exp, fsum, inf, log, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -39,11 +39,13 @@ import scipy
 from numpy.typing import ArrayLike, NDArray
 
 from ckcv_ray.core.bounds.averaging import Level, largest_level, lower_table
+from ckcv_ray.core.search import find_first
 from ckcv_ray.errors import InputError
 from ckcv_ray.validation import as_array, number
 
 LEAST_DELTA = 1e-100  # below this, scipy's inverse beta function returns nan or decreases in x
 TYPICAL_RATE = 0.1  # p0 of Catoni's lam
+MOST_ROWS = 1 << 24  # that a bound is looked for in
 MOST_CHECKED = 5_000  # largest m for which the condition on A is checked
 BOUNDS = ("clopper_pearson", "stevens", "safe", "catoni")
 Bounds = NDArray[np.float64]
@@ -69,14 +71,9 @@ def clopper_pearson(errors: ArrayLike, m: ArrayLike, delta: float = 0.05) -> Any
     return bound if bound.ndim else float(bound)
 
 
-def count_needed(rate: float, delta: float) -> int:
-    """Return the fewest rows, all of them right, whose Clopper-Pearson bound proves a rate of right rows.
-
-    Args:
-        rate: to prove, in (0, 1).
-        delta: allowed failure probability of the bound.
-    """
-    return ceil(log(delta) / log(rate) * (1 - 1e-12))
+def fewest_rows(allowed: float, misses: int, delta: float) -> int:
+    """Return the fewest rows whose Clopper-Pearson bound after some misses is at most ``allowed``."""
+    return find_first(lambda m: clopper_pearson(misses, m, delta) <= allowed, misses + 1, MOST_ROWS)
 
 
 def stevens(errors: ArrayLike, m: ArrayLike, v: ArrayLike, delta: float = 0.05) -> Any:

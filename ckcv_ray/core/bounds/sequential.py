@@ -39,7 +39,6 @@ to q > c and normalised, instead of the fixed alternatives is as valid. It has n
 where h is large its weight is so near to c that larger rises are found later.)
 """
 
-from bisect import bisect_left
 from collections.abc import Callable
 from math import log
 from typing import Any, NamedTuple
@@ -49,6 +48,7 @@ import scipy
 from numpy.typing import ArrayLike, NDArray
 
 from ckcv_ray.core.bounds.binomial import check_delta
+from ckcv_ray.core.search import find_first
 from ckcv_ray.errors import InputError
 
 LOG_ODDS = np.geomspace(0.1, 4.0, 16)  # of the alternatives, above those of the bound
@@ -212,7 +212,7 @@ def expect_confirmation(errors: float, labels: int, bound: float, prior: Prior, 
         x, t = errors + more * rate, labels + more
         return bool(x < t * bound and log_evidence(x, t, bound, prior) >= log(1 / delta))
 
-    return _find_first(is_confirmed)
+    return _find_enough(is_confirmed)
 
 
 def expect_alarm(alarm: Alarm, rate: float, bound: float, delta: float) -> int | None:
@@ -225,14 +225,10 @@ def expect_alarm(alarm: Alarm, rate: float, bound: float, delta: float) -> int |
         return None
     wrong, right = map(np.log, _compare_alternatives(bound))
     growth, sums = rate * wrong + (1 - rate) * right, alarm.log_sums - log(len(LOG_ODDS))
-    return _find_first(lambda more: bool(np.logaddexp.reduce(sums + more * growth) >= log(1 / delta)))
+    return _find_enough(lambda more: bool(np.logaddexp.reduce(sums + more * growth) >= log(1 / delta)))
 
 
-def _find_first(is_enough: Callable[[int], bool]) -> int | None:
+def _find_enough(is_enough: Callable[[int], bool]) -> int | None:
     """Return the first number of labels that is enough, given that all above it are; None if it is large."""
-    most = 1
-    while not is_enough(most):
-        most *= 2
-        if most > MOST_AHEAD:
-            return None
-    return bisect_left(range(most + 1), True, key=is_enough)
+    found = find_first(is_enough, 0, MOST_AHEAD)
+    return found if is_enough(found) else None
