@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from ckcv_ray.claims.by_class import leave_out
 from ckcv_ray.claims.percent import at_least, at_most, format_level, nearest
 from ckcv_ray.claims.rules import Rule
-from ckcv_ray.claims.wording import ONE_SOURCE, Claim, state_claim
+from ckcv_ray.claims.wording import NOTHING, ONE_SOURCE, Claim, state_claim
 from ckcv_ray.core.arrays import Classes, Values
 from ckcv_ray.core.bounds.binomial import MOST_ROWS, clopper_pearson, fewest_rows
 from ckcv_ray.core.schedule import Stage
@@ -131,7 +131,7 @@ def claim_answered(
         lacks = (
             _explain_lack(rule, tests, problem.all_rows.n),
             (
-                f"Nothing can be claimed for the share of rows that {rule.classifier()} answers: nothing is "
+                f"{NOTHING} the share of rows that {rule.classifier()} answers: nothing is "
                 "proven of their error."
             ),
         )
@@ -211,7 +211,7 @@ def _explain_lack(rule: Rule, tests: FixedSequence, n: int) -> str:
         in_all = float(f"{n * needed / rows:.2g}")
         advice = f"it takes about {in_all:,.0f} rows in all, if as many are wrong as were here"
     return (
-        f"Nothing can be claimed for the rows that {rule.classifier()} answers: of the {rows:,} most "
+        f"{NOTHING} the rows that {rule.classifier()} answers: of the {rows:,} most "
         f"confident of {tests.held:,} held-out rows {wrong:,} are wrong ({nearest(rate)}), which proves at "
         f"most {at_most(bound)} and not {at_most(tests.most)}; {advice}."
     )

@@ -31,6 +31,7 @@ from ckcv_ray.claims.percent import at_least, format_level
 from ckcv_ray.claims.rules import Rule, prefix
 from ckcv_ray.claims.wording import (
     BOUND_NAMES,
+    NOTHING,
     ONE_SOURCE,
     RANDOM,
     RANDOM_SPLITS,
@@ -221,7 +222,7 @@ def claim_no_cut_off(problem: Problem, rule: Rule, name: str) -> Iterator[Claim]
     assert condition is not None
     for quantity in quantities(problem, name):
         of_class = int(np.sum(held.y == quantity.number))
-        number = problem.positive if condition.name == OF_TWO[0] else 1 - problem.positive
+        number = condition.find_class(problem.positive)
         there, needed = int(np.sum(held.y == number)), fewest_rows(1 - condition.value, 0, quantity.delta)
         lack = (
             f"a cut-off with {condition} takes {needed:,} held-out rows of class "
@@ -237,7 +238,7 @@ def claim_no_cut_off(problem: Problem, rule: Rule, name: str) -> Iterator[Claim]
             errors=0,
             rows=of_class,
             delta=quantity.delta,
-            statement=f"Nothing can be claimed for the {quantity.phrase} of {rule.classifier()}: {lack}",
+            statement=f"{NOTHING} the {quantity.phrase} of {rule.classifier()}: {lack}",
         )
 
 
@@ -266,9 +267,7 @@ def claim_predictive(
     )
     given = ONE_SOURCE if sensitivity["certification"] == Holdout.name else RANDOM_SPLITS
     says = f"the {phrase} of {who} is at least {at_least(value)}: {meaning}"
-    lack = (
-        f"Nothing can be claimed for the {phrase} of {who}: nothing is proven for a recall it follows from."
-    )
+    lack = f"{NOTHING} the {phrase} of {who}: nothing is proven for a recall it follows from."
     return {
         **sensitivity,
         "quantity": str(predictive),
@@ -361,7 +360,7 @@ def _claim_averaged(
 def _explain_lack(quantity: Quantity, who: str, rows: str) -> str:
     """Return the sentence for a quantity whose rows do not occur."""
     of = "of one of the classes" if quantity.name == AUC else f"of class {quantity.label!r}"
-    return f"Nothing can be claimed for the {quantity.phrase} of {who}: there are no {rows} {of}."
+    return f"{NOTHING} the {quantity.phrase} of {who}: there are no {rows} {of}."
 
 
 def _phrase_quantity(problem: Problem, quantity: Quantity, who: str, bound: float) -> str:

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from ckcv_ray.core.arrays import Classes, Values
 from ckcv_ray.core.bounds.binomial import bound_table
-from ckcv_ray.study.conditions import OF_TWO, Condition
+from ckcv_ray.study.conditions import Condition
 
 SCORE_DIGITS = 12  # of a score, that count
 LARGEST_SCORE = 1e300
@@ -87,12 +87,11 @@ def choose_cut_off(
         condition: on sensitivity or specificity.
         delta: probability with which the recall at the cut-off may be smaller.
     """
-    sensitive = condition.name == OF_TWO[0]
-    number = positive if sensitive else 1 - positive
+    number = condition.find_class(positive)
     ordered = np.sort(orient(score, positive)[y == number])
     within = bound_table(len(ordered), delta) <= 1 - condition.value
     if not within[0]:
         return None
     misses = int(np.count_nonzero(within)) - 1  # the bound increases with the count
-    value = ordered[misses] if sensitive else np.nextafter(ordered[-1 - misses], np.inf)
+    value = ordered[misses] if number == positive else np.nextafter(ordered[-1 - misses], np.inf)
     return ChosenCutOff(CutOff(float(value), positive), number, misses)

@@ -120,6 +120,7 @@ MOST_COSTS = 6
 MOST_OF_LABEL = 60
 
 
+NOTHING = "Nothing can be claimed for"  # begins the sentence of a claim that lacks rows
 LARGEST_BOUND = 1e15  # on 1 less a net benefit, which may be far below 0
 ANSWERED_NAMES = {ANSWERED_ERROR: "error of the rows answered", ANSWERED_SHARE: "share of rows answered"}
 PREDICTIVE_NAMES = {"ppv": "PPV", "npv": "NPV", "net_benefit": "net benefit"}

@@ -61,19 +61,8 @@ HOUR, LONG = 3600.0, 600.0
 MOST_CLAIMS = 6
 RUN_FIELDS = (  # of the JSON of a study with a certification, in this order
     *("run_id", "state", "setting", "k", "l_ms", "l_ee", "error", "proven", "baseline", "below_baseline"),
-    *(
-        "accepted",
-        "constant",
-        "confusion",
-        "classes",
-        "per_k",
-        "per_learner",
-        "rows",
-        "repeats",
-        "groups",
-        "question",
-    ),
-    *("evaluations", "fits", "not_converged", "seconds", "test_error"),
+    *("accepted", "constant", "confusion", "classes", "per_k", "per_learner", "rows", "repeats", "groups"),
+    *("question", "evaluations", "fits", "not_converged", "seconds", "test_error"),
 )
 STARTING = dict[str, Any].fromkeys(RUN_FIELDS) | {
     "state": "starting",

@@ -20,7 +20,7 @@ from ckcv_ray.claims.baseline import (
 )
 from ckcv_ray.claims.certificate import Certificate
 from ckcv_ray.claims.percent import at_most, format_level, nearest
-from ckcv_ray.claims.wording import L_EE_IS, PROVISIONAL, Claim, limit, quantity, state_limit
+from ckcv_ray.claims.wording import L_EE_IS, NOTHING, PROVISIONAL, Claim, limit, quantity, state_limit
 from ckcv_ray.core.bounds.binomial import clopper_pearson
 from ckcv_ray.errors import cut, pluralize
 from ckcv_ray.reports.subgroups import describe_worst
@@ -32,7 +32,6 @@ LINE_WIDTH = 80  # characters of a line
 INDENT = 10
 MOST_LINES = 15
 COUNTED = re.compile(r" \([^()]*(\([^()]*\)[^()]*)*\)\.$")  # at the end of a claim: how it was counted
-NOTHING = "Nothing can be claimed"  # begins the sentence of a claim that lacks rows
 WORST = 5
 LONGEST_LABEL = 24  # characters
 MOST_TIMES, STEP = 1_000.0, 1.05  # as many rows as there are: beyond, more rows are no advice

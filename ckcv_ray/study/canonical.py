@@ -421,14 +421,10 @@ def _check_cut_off(study: Study, held: Index | None, learned: Task) -> None:
     assert study.certification is not None
     if (condition := study.certification.required) is None or held is None:
         return
-    named = study.certification.positive
-    positive = 1 if named is None else find_class("positive", named, learned.classes)
-    number = positive if condition.name == OF_TWO[0] else 1 - positive
+    number = condition.find_class(study.certification.find_positive(learned.classes))
     delta = -expm1(log1p(-study.delta / study.certification.n_shares) / len(OF_TWO))
-    needed, expected = (
-        fewest_rows(1 - condition.value, 0, delta),
-        len(held) * float(np.mean(learned.y == number)),
-    )
+    needed = fewest_rows(1 - condition.value, 0, delta)
+    expected = len(held) * float(np.mean(learned.y == number))
     if expected < needed:
         raise InputError(
             f"require={condition} takes {needed:,} held-out rows of class {learned.classes[number]!r} at "

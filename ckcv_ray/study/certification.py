@@ -3,10 +3,12 @@
 The proofs are in ``claims.proofs``.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 from ckcv_ray.core.arrays import Index
+from ckcv_ray.core.by_label import find_class
 from ckcv_ray.core.draws import hold_out
 from ckcv_ray.core.options import Option, check_options, get_values, option, options
 from ckcv_ray.core.resampling.base import check_n_splits
@@ -27,6 +29,7 @@ from ckcv_ray.study.conditions import (
     parse_predictive,
 )
 from ckcv_ray.tables.subgroups import parse_subgroups
+from ckcv_ray.tables.target import Label
 from ckcv_ray.validation import boolean, check_choice, expect, number, quote, sequence
 
 MOST_DIGITS = 18
@@ -97,6 +100,10 @@ class Certification:
         by_class = any(claim in BY_CLASS for claim in self.claim)
         single = sum(not is_quantity(claim) or claim == AUC for claim in self.claim)
         return single + by_class + bool(self.subgroups) + bool(self.answer)
+
+    def find_positive(self, classes: Sequence[Label]) -> int:
+        """Return the number of the class that sensitivity is about: the second, unless one is named."""
+        return 1 if self.positive is None else find_class("positive", self.positive, classes)
 
     @property
     def accepted(self) -> tuple[Condition, ...]:

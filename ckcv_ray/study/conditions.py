@@ -69,6 +69,10 @@ class Condition(NamedTuple):
     def __str__(self) -> str:
         return f"{self.name}{'>=' if self.at_least else '<='}{self.value:g}"
 
+    def find_class(self, positive: int) -> int:
+        """Return the number, 0 or 1, of the class whose recall it is on, given that of the positive class."""
+        return positive if self.name == OF_TWO[0] else 1 - positive
+
 
 def parse_predictive(name: str) -> Predictive | None:
     """Return the quantity that a claim such as "ppv:0.02" names; None if it names none of ``PREDICTIVE``.

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ckcv_ray.core.arrays import Index
-from ckcv_ray.core.by_label import find_class
 from ckcv_ray.core.criteria import Criterion, for_groups
 from ckcv_ray.core.draws import PART, PERMUTATIONS, Draws, permute_within
 from ckcv_ray.core.measures import GroupShares, Measure
@@ -226,8 +225,7 @@ class Problem:
     def positive(self) -> int:
         """Number of the class that sensitivity is about: of two the second, unless the study names one."""
         certification = self.study.certification
-        named = None if certification is None else certification.positive
-        return 1 if named is None else find_class("positive", named, self.task.classes)
+        return 1 if certification is None else certification.find_positive(self.task.classes)
 
     @property
     def required(self) -> Condition | None:
