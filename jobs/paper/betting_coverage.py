@@ -1,9 +1,10 @@
-"""Coverage of the bound by betting, and of comparisons: how often each is false, and how close it is.
+"""Coverage of the bound by betting, of comparisons and of cut-offs: how often each is false, and how close.
 
 Losses of groups are drawn from laws whose mean is known, some of them made to break a bound; the bound by
 betting is compared with the one that the total of the losses decides. Pairs of classifiers are drawn with
 known differences: a proof of "better" where both err equally often is false, one of "not worse" where the
-difference is above the margin too; where the first one errs less often, a proof is what is hoped for. No
+difference is above the margin too; where the first one errs less often, a proof is what is hoped for. A
+cut-off for a sensitivity of 90 % is chosen on normal scores, or on rounded ones with many ties. No
 cell may fail significantly more often than it may: a one-sided exact binomial test at level 0.01 divided by
 the number of cells.
 
@@ -17,16 +18,19 @@ if __name__ == "__main__":  # import from the repository, not from this folder
     sys.path[0] = str(Path(__file__).resolve().parents[2])
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Annotated, NamedTuple
 
 import numpy as np
 import typer
-from scipy.stats import binomtest
+from scipy.stats import binomtest, norm
 
+from ckcv_ray import clopper_pearson
+from ckcv_ray.claims.cut_offs import choose_cut_off
 from ckcv_ray.core.arrays import Values
 from ckcv_ray.core.bounds.losses import ONE, bound_losses, mean_loss_bound
 from ckcv_ray.core.bounds.paired import judge_differences
+from ckcv_ray.study import Condition
 
 LEVEL, DELTA = 0.01, 0.05
 MARGIN = 0.03
@@ -113,9 +117,33 @@ def measure_differences(name: str, n: int, margin: float | None, runs: int) -> C
     return Cell(f"{what}: {name}, n = {n}", better * is_false, runs, DELTA / 2 if is_false else 1.0, figures)
 
 
+def measure_cut_offs(decimals: int | None, runs: int) -> Iterator[Cell]:
+    """Yield how often a cut-off has a sensitivity below 90 %, and how often either recall is below its bound.
+
+    Scores of 100 positives and 300 negatives are normal, two deviations apart, and rounded if ``decimals`` is
+    given.
+    """
+    rng, each, few, either = np.random.default_rng(1), -np.expm1(np.log1p(-DELTA) / 2), 0, 0
+    condition, y = Condition("sensitivity", True, 0.9), np.repeat([1, 0], [100, 300]).astype(np.int32)
+    for _ in range(runs):
+        drawn = rng.normal(2.0 * y)
+        score = drawn if decimals is None else drawn.round(decimals)
+        chosen = choose_cut_off(score, y, 1, condition, each)
+        assert chosen is not None
+        t = chosen.cut_off.value - (0.0 if decimals is None else 0.5 * 10**-decimals)
+        wrong = int(np.sum(chosen.cut_off.flag(score[100:])))
+        small = bool(norm.sf(t - 2) < 0.9)
+        few += small
+        either += small or bool(norm.sf(t) > clopper_pearson(wrong, 300, each))
+    scores = "normal scores" if decimals is None else f"scores of {decimals} digit"
+    yield Cell(f"cut-off, sensitivity: {scores}", few, runs, each, {"false": few / runs})
+    yield Cell(f"cut-off, both recalls: {scores}", either, runs, DELTA, {"false": either / runs})
+
+
 def measure(runs: int) -> list[Cell]:
     """Return every cell."""
     cells = [measure_losses(name, m, runs) for name in LOSSES for m in SIZES]
+    cells += [cell for decimals in (None, 1) for cell in measure_cut_offs(decimals, runs)]
     sizes = (100, 200, 400)
     return cells + [
         measure_differences(d, n, a, runs) for d in DIFFERENCES for n in sizes for a in (None, MARGIN)
@@ -134,7 +162,7 @@ def main(
     else:
         for cell in cells:
             figures = ", ".join(f"{name} {100 * value:.2f} %" for name, value in cell.figures.items())
-            limit = f"false {cell.false} of {cell.runs} (at most {100 * cell.allowed:g} %)"
+            limit = f"false {cell.false} of {cell.runs} (at most {100 * cell.allowed:.3g} %)"
             print(f"{cell.name:48} {limit if cell.allowed < 1 else '':32} {figures}")
         print(f"{len(cells)} cells, {len(failing)} false more often than they may be")
     if failing:
