@@ -39,7 +39,7 @@ that the table is the same on every machine.
 
 from bisect import bisect_left
 from collections.abc import Callable
-from functools import cache
+from functools import cache, lru_cache
 from math import ceil, exp, frexp, ldexp, log, log2, pi, sqrt
 from typing import NamedTuple
 
@@ -68,6 +68,20 @@ class Level(NamedTuple):
     lam: float
 
 
+class Grid(NamedTuple):
+    """The points of the search, and the binomial weights of all counts at them.
+
+    Attributes:
+        points: p, ascending, shape (n,).
+        weights: b(x; m, p), shape (n, m + 1).
+        by_count: the same transposed, so that the weights of a count are contiguous.
+    """
+
+    points: Array
+    weights: Array
+    by_count: Array
+
+
 def largest_level(
     table: Callable[[float], Array], delta: float, least: float, lam: float | None = None
 ) -> Level | None:
@@ -82,18 +96,16 @@ def largest_level(
     Returns:
         The level to 1 part in ``LEVEL_STEPS``, and its slope; None if there is none.
     """
-    m = len(table(delta)) - 1
-    points = _search_points(m)
-    weights = _weights(m, points)
-    sums = np.cumsum(weights, axis=1)
+    grid = _make_grid(len(table(delta)) - 1)
+    sums = _accumulate(grid.by_count.copy())
 
     @cache
     def best_slope(step: int) -> tuple[float, float]:
         A = table(_level(step))
-        moments = np.cumsum(weights * A, axis=1)
+        moments = _accumulate(grid.by_count * A[:, None])
         if lam is not None:
-            return lam, _worst(A, lam, points, sums, moments)[0]
-        return _best_slope(A, _level(step), points, sums, moments)
+            return lam, _worst(A, lam, grid.points, sums, moments)[0]
+        return _best_slope(A, _level(step), grid.points, sums, moments)
 
     def is_promising(step: int) -> bool:
         return best_slope(step)[1] <= delta
@@ -161,24 +173,22 @@ def lower_table(A: Array, lam: float, delta: float) -> Array:
     m = len(A) - 1
     if m > MOST_LOWERED:
         return A
-    p = _search_points(m)
-    weights = _weights(m, p)
-    lowered = (_lower_on_points(A, lam, delta * (1 - margin), p, weights) for margin in MARGINS)
+    grid, table = _make_grid(m), np.ceil(A / FINENESS) * FINENESS
+    G = np.vecdot(grid.weights, _terms(table, lam, grid.points))
+    lowered = (_lower_on_points(table, G, lam, delta * (1 - margin), grid) for margin in MARGINS)
     return next((table for table in lowered if satisfies(table, lam, delta)), A)
 
 
-def _lower_on_points(A: Array, lam: float, allowed: float, p: Array, weights: Array) -> Array:
-    """Lower each A(x) in turn as far as G <= ``allowed`` at the points p, with their binomial weights."""
-    table = np.ceil(A / FINENESS) * FINENESS
-    G = np.vecdot(weights, _terms(table, lam, p))
-    for x in range(len(table)):
+def _lower_on_points(A: Array, G: Array, lam: float, allowed: float, grid: Grid) -> Array:
+    """Lower each A(x) in turn as far as G <= ``allowed`` on the grid; ``G`` is that of A itself."""
+    table, G, p = A.copy(), G.copy(), grid.points
+    for x, weight in enumerate(grid.by_count):
         above = np.maximum(0.0, 1 - lam * (table[x] - p))
-        counts = weights[:, x] > NEGLIGIBLE * allowed
-        weight = weights[counts, x]
-        least = p[counts] + (1 - (allowed - G[counts]) / weight - above[counts]) / lam
+        i = np.flatnonzero(weight > NEGLIGIBLE * allowed)
+        least = p[i] + (1 - (allowed - G[i]) / weight[i] - above[i]) / lam
         floor = float(least.max(initial=1 + 1 / lam if table[x] > 1 else 0.0))
         table[x] = min(table[x], max(ceil(floor / FINENESS) * FINENESS, table[x - 1] if x else 0.0))
-        G += weights[:, x] * (np.maximum(0.0, 1 - lam * (table[x] - p)) - above)
+        G += weight * (np.maximum(0.0, 1 - lam * (table[x] - p)) - above)
     return table
 
 
@@ -191,7 +201,8 @@ def _bound_expectation(A: Array, lam: float, low: Array, high: Array, lost: floa
     first = int(max(0.0, m * low[0] - sqrt(2 * m * low[0] * log(1 / lost))))  # Chernoff
     last = int(np.searchsorted(A, high.max() + 1 / lam, side="right")) + 1
     A = A[first:last]
-    weights, ahead = _weights(m, low, first, last), _weights(m, high, first, last)
+    ends, places = np.unique(np.stack([low, high]), return_inverse=True)  # neighbours share their ends
+    weights, ahead = _weights(m, ends, first, last)[places]
     below, above = _terms(A, lam, low), _terms(A, lam, high)
     at_low = np.vecdot(weights, below)
     # m b(x; m - 1, s) is (m - x) b(x; m, s) / (1 - s)
@@ -203,7 +214,10 @@ def _bound_expectation(A: Array, lam: float, low: Array, high: Array, lost: floa
 
 def _terms(A: Array, lam: float, p: Array) -> Array:
     """Return h for each p and count, shape (len(p), len(A))."""
-    return np.asarray(np.maximum(0.0, 1 - lam * (A - p[:, None])))
+    h = A - p[:, None]
+    h *= -lam
+    h += 1
+    return np.maximum(0.0, h, out=h)
 
 
 def _weights(m: int, p: Array, first: int = 0, last: int | None = None) -> Array:
@@ -213,6 +227,20 @@ def _weights(m: int, p: Array, first: int = 0, last: int | None = None) -> Array
     logs += np.multiply.outer(np.log(np.maximum(1 - p, TINY)), m - x)
     logs -= np.log1p(m) + scipy.special.betaln(m - x + 1, x + 1)
     return np.asarray(np.exp(logs, out=logs))
+
+
+def _accumulate(rows: Array) -> Array:
+    """Replace each row by the sum of all rows up to it, in order; returns the same array."""
+    for i in range(1, len(rows)):  # four times as fast as cumsum, with the same bits
+        rows[i] += rows[i - 1]
+    return rows
+
+
+@lru_cache(maxsize=1)  # a search for a level is followed by lowering its table
+def _make_grid(m: int) -> Grid:
+    points = _search_points(m)
+    weights = _weights(m, points)
+    return Grid(points, weights, np.ascontiguousarray(weights.T))
 
 
 def _search_points(m: int) -> Array:
@@ -228,7 +256,7 @@ def _best_slope(A: Array, level: float, p: Array, sums: Array, moments: Array) -
     Args:
         level: level of A.
         p: points, shape (n,).
-        sums, moments: cumulative sums over counts of the weights and of weights times A, shape (n, m + 1).
+        sums, moments: cumulative sums over counts of the weights and of weights times A, shape (m + 1, n).
     """
     low, high = log(1e-3), log(1 / level + 10 * len(A))
     for _ in range(HALVINGS):
@@ -241,9 +269,9 @@ def _best_slope(A: Array, level: float, p: Array, sums: Array, moments: Array) -
 def _worst(A: Array, lam: float, p: Array, sums: Array, moments: Array) -> tuple[float, float]:
     """Return the largest G over the points p, and its derivative with respect to lam."""
     counts = np.searchsorted(A, p + 1 / lam)  # number of counts at which h is positive
-    last, rows = np.maximum(counts - 1, 0), np.arange(len(p))
-    share = np.where(counts, sums[rows, last], 0.0)
-    slope = np.where(counts, p * share - moments[rows, last], 0.0)
+    last, columns = np.maximum(counts - 1, 0), np.arange(len(p))
+    share = np.where(counts, sums[last, columns], 0.0)
+    slope = np.where(counts, p * share - moments[last, columns], 0.0)
     G = share + lam * slope
     i = np.argmax(G)
     return float(G[i]), float(slope[i])
