@@ -40,10 +40,10 @@ from ckcv_ray.learners.choice import LABEL
 from ckcv_ray.learners.ensemble import Ensemble, Member, Models
 from ckcv_ray.study import Candidate, Holdout, Problem, find_reference
 
-METHODS = {False: "exact sign test", True: "betting on the groups in the order drawn"}
+PROVEN_BY = {False: "exact sign test", True: "betting on the groups in the order drawn"}
 
 
-class Compared(NamedTuple):
+class PairedCounts(NamedTuple):
     """Two classifiers on the same held-out rows.
 
     Attributes:
@@ -111,46 +111,47 @@ def find_reference_model(problem: Problem, models: Models, name: str) -> Member 
     """Return the model that a claim such as "better:svm" compares the winner with; None if there is none."""
     members = () if models.references is None else models.references.members
     setting = problem.learner.codec.setting
-    return next((one for one in members if setting(one.model)[LABEL] == find_reference(name)), None)
+    labels = [setting(member.model)[LABEL] for member in members]
+    return members[labels.index(find_reference(name))] if find_reference(name) in labels else None
 
 
-def _compare(problem: Problem, member: Member, predicted: Classes) -> Compared:
+def _compare(problem: Problem, member: Member, predicted: Classes) -> PairedCounts:
     """Return the winner and a model on the rows held out, of which ``predicted`` are the winner's classes."""
     held = problem.take_held_rows()
     assert held is not None
-    wrong, others = predicted != held.y, Ensemble((member,)).alone(held.X).label != held.y
-    of_rows = wrong.astype(np.float64) - others
+    wrong, missed = predicted != held.y, Ensemble((member,)).alone(held.X).label != held.y
+    of_rows = wrong.astype(np.float64) - missed
     _, units = np.unique(held.units, return_inverse=True)
     differences = average_by_group(of_rows, units)[problem.order_held_units()]
-    won, lost = int(np.sum(others & ~wrong)), int(np.sum(wrong & ~others))
-    return Compared(won, lost, differences, problem.task.grouped)
+    won, lost = int(np.sum(missed & ~wrong)), int(np.sum(wrong & ~missed))
+    return PairedCounts(won, lost, differences, problem.task.grouped)
 
 
-def _state(problem: Problem, member: Member, rule: Rule, compared: Compared, claim: Claim) -> str:
+def _state(problem: Problem, member: Member, rule: Rule, compared: PairedCounts, claim: Claim) -> str:
     """Return the sentence of a claim: proven, or not yet and about how many rows it would take."""
     who, label = rule.classifier(), find_reference(claim["quantity"])
     setting = dict(problem.learner.codec.setting(member.model))
     del setting[LABEL]
-    other = f"the best of {label} ({Candidate(setting, member.k)}), fitted on the same rows"
+    against = f"the best of {label} ({Candidate(setting, member.k)}), fitted on the same rows"
     of, tie = "new patterns", ""
     if compared.grouped:
         of, tie = "of a new group's rows, on average,", " (by a fair coin where both or neither are)"
     share = at_least(1 - claim["bound"])
     wins = f"where one of the two alone is right{tie}, it is the former with probability at least {share}"
-    says = f"{who} misclassifies fewer {of} than {other}: {wins}"
+    says = f"{who} misclassifies fewer {of} than {against}: {wins}"
     if not is_proven_better(claim):
-        says = f"of {who} and {other}: {wins}; not yet proven that the former misclassifies fewer {of}"
+        says = f"of {who} and {against}: {wins}; not yet proven that the former misclassifies fewer {of}"
         says += f" than the latter: {_expect_rows(problem, compared, claim['delta'])}"
     rows = len(problem.held) if problem.held is not None else 0
     method = (
         f"holdout: of {rows} previously unused rows {compared.won} wrong by the latter alone and "
-        f"{compared.lost} by the former alone, {METHODS[compared.grouped]}"
+        f"{compared.lost} by the former alone, {PROVEN_BY[compared.grouped]}"
     )
     given = GROUPS_OF_ONE_SOURCE if compared.grouped else ONE_SOURCE
     return state_claim(given, claim["delta"], says, method)
 
 
-def _expect_rows(problem: Problem, compared: Compared, delta: float) -> str:
+def _expect_rows(problem: Problem, compared: PairedCounts, delta: float) -> str:
     """Say about how many rows, or groups, in all would prove it, if more came like those held out."""
     # ``expect_units`` proves one of two statements at half of the delta that it is given
     expected = expect_units(compared.differences, 2 * delta, None, compared.grouped)

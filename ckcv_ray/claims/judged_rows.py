@@ -13,7 +13,7 @@ from ckcv_ray.core.arrays import Classes, Values
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.core.scores import Output
 from ckcv_ray.learners.ensemble import Ensemble, Models
-from ckcv_ray.records.judged import COLUMNS, OF_NO_SPLIT, count_judged
+from ckcv_ray.records.judged import JUDGED_COLUMNS, OF_NO_SPLIT, count_judged
 from ckcv_ray.study import Nested, Problem, find_reference
 
 
@@ -80,7 +80,7 @@ def _tabulate(same: dict[str, Any], y: Classes, label: Classes, score: Values | 
     columns |= {"label": y, "predicted": label, "loss": (label != y).astype(np.float64)}
     arrays = {name: pa.array(values) for name, values in columns.items()}
     arrays["score"] = pa.nulls(n, pa.float64()) if score is None else pa.array(score)
-    return pa.table([arrays[field.name].cast(field.type) for field in COLUMNS], schema=COLUMNS)
+    return pa.table([arrays[field.name].cast(field.type) for field in JUDGED_COLUMNS], schema=JUDGED_COLUMNS)
 
 
 def _has_scores(problem: Problem, ensemble: Ensemble) -> bool:

@@ -22,7 +22,7 @@ from ckcv_ray.study import (
     ANSWERED_SHARE,
     AT_MOST,
     AUC,
-    BETTER,
+    BETTER_THAN,
     ERROR,
     Nested,
     find_reference,
@@ -353,7 +353,7 @@ def describe_counts(claim: Claim) -> str:
         AUC: "pairs not in order",
         ANSWERED_ERROR: "rows answered wrong",
         ANSWERED_SHARE: "held-out rows not answered",
-        BETTER: "rows that one alone has right lost",
+        BETTER_THAN: "rows that one alone has right lost",
     }
     of = kinds.get(claim["quantity"].split(":")[0], "scored rows wrong")
     if claim["label"] is not None:

@@ -50,8 +50,8 @@ def fit_references(problem: Problem, winner: Leader, table: pa.Table) -> Ensembl
         RunError: a fit failed.
     """
     held, learners, members = problem.take_held_rows(), list(problem.learners), list[Member]()
-    others = [n for n in problem.references if n != problem.learner_of_paths[winner.path]]
-    found = [find_best(table, problem, learners[number]) for number in others]
+    numbers = [n for n in problem.references if n != problem.learner_of_paths[winner.path]]
+    found = [find_best(table, problem, learners[number]) for number in numbers]
     for best in filter(None, found):
         assert held is not None
         (fitted,) = _fit_and_score(problem, best, problem.task, held).members

@@ -11,9 +11,9 @@ from ckcv_ray.errors import pluralize
 from ckcv_ray.study import Holdout, Nested, Problem
 from ckcv_ray.tables.readers.limits import MOST_TABLE_ROWS
 
-JUDGED = "judged.parquet"
+JUDGED_ROWS = "judged.parquet"
 OF_NO_SPLIT = -1
-COLUMNS = pa.schema(
+JUDGED_COLUMNS = pa.schema(
     [
         ("classifier", pa.string()),
         ("split", pa.int32()),
@@ -35,7 +35,7 @@ def count_judged(problem: Problem) -> int:
         rules = len(certification.claim) + (problem.all_rows.unlabelled is not None)
         most = len(problem.held) * rules
     elif isinstance(certification, Nested):
-        size = problem.outer.sizes[0]
+        (size,) = certification.outer.fold_sizes(problem.task.n_units)  # no split is drawn to open a folder
         most = size.n_splits * problem.most_rows_in(size.n_select)
     return most if most <= MOST_TABLE_ROWS else 0
 
@@ -46,7 +46,7 @@ def check_judged(table: pa.Table, problem: Problem) -> pa.Table:
     Raises:
         ValueError: a cell is empty that may not be, or names a row, a class or a loss that there is not.
     """
-    for name in (name for name in COLUMNS.names if name != "score"):
+    for name in (name for name in JUDGED_COLUMNS.names if name != "score"):
         if table[name].null_count:
             raise ValueError(f"{name} has empty cells")
     n, n_classes = problem.all_rows.n, problem.task.n_classes

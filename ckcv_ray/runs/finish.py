@@ -205,8 +205,8 @@ def _write_results(
     measured = measure(ensemble, test, _list_reported(problem, refitted.ensembles))
     about = _describe_execution(problem, backend.name, backend.workers, measured)
     execution = {**about, **refitted.concluded.metadata}
-    one = one_model(problem, refitted.winner)
-    models = Models(ensemble, nested, *one, fit_references(problem, refitted.winner, table))
+    references = fit_references(problem, refitted.winner, table)
+    models = Models(ensemble, nested, *one_model(problem, refitted.winner), references)
     judged = tabulate_judged(problem, models)
     files = recorder.write_results(table, models, judged)
     if files is None:

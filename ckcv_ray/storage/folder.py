@@ -43,7 +43,7 @@ from ckcv_ray.errors import CKCVError, InputError, StoreError, convert_errors, p
 from ckcv_ray.learners.ensemble import Ensemble, Models
 from ckcv_ray.records import candidates
 from ckcv_ray.records.held_out import HELD_OUT, check_held_out_room
-from ckcv_ray.records.judged import COLUMNS, JUDGED, check_judged, count_judged
+from ckcv_ray.records.judged import JUDGED_COLUMNS, JUDGED_ROWS, check_judged, count_judged
 from ckcv_ray.storage import formats, log, models, splits
 from ckcv_ray.storage.execution import read_metadata
 from ckcv_ray.storage.files import Files
@@ -465,14 +465,14 @@ class RunFolder:
         models.write_models(self.files, problem, fitted)
         if judged is not None:
             names = {"labels": json.dumps(problem.task.classes)}
-            formats.write_table(self.files, JUDGED, judged, problem.run_id, names)
-        elif self.files.exists(JUDGED):
-            formats.delete(self.files, JUDGED)
+            formats.write_table(self.files, JUDGED_ROWS, judged, problem.run_id, names)
+        elif self.files.exists(JUDGED_ROWS):
+            formats.delete(self.files, JUDGED_ROWS)
         return self.result_digests()
 
     def result_digests(self) -> dict[str, str]:
         """Return the SHA-256 of the files with candidates, models and judged rows."""
-        names = (CANDIDATES, *models.TABLES, JUDGED)
+        names = (CANDIDATES, *models.TABLES, JUDGED_ROWS)
         return {name: self.sha256(name) for name in names if self.files.exists(name)}
 
     def write_end(self, certificate: Certificate, execution: Mapping[str, Any]) -> None:
@@ -524,11 +524,12 @@ class RunFolder:
 
     def _read_judged(self, problem: Problem) -> pa.Table | None:
         """Return the judged rows; None if there are none."""
-        if not self.files.exists(JUDGED):
+        if not self.files.exists(JUDGED_ROWS):
             return None
         most = count_judged(problem)
-        table = formats.read_table(self.files, JUDGED, problem.run_id, COLUMNS, most, most * len(COLUMNS))
-        with formats.guard_reading(self.files, JUDGED):
+        values = most * len(JUDGED_COLUMNS)
+        table = formats.read_table(self.files, JUDGED_ROWS, problem.run_id, JUDGED_COLUMNS, most, values)
+        with formats.guard_reading(self.files, JUDGED_ROWS):
             return check_judged(table, problem)
 
     def candidates(self, problem: Problem) -> tuple[pa.Table, Candidate]:

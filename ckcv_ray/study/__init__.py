@@ -10,7 +10,7 @@ from ckcv_ray.study.conditions import ANSWERED_ERROR as ANSWERED_ERROR
 from ckcv_ray.study.conditions import ANSWERED_SHARE as ANSWERED_SHARE
 from ckcv_ray.study.conditions import AT_MOST as AT_MOST
 from ckcv_ray.study.conditions import AUC as AUC
-from ckcv_ray.study.conditions import BETTER as BETTER
+from ckcv_ray.study.conditions import BETTER_THAN as BETTER_THAN
 from ckcv_ray.study.conditions import BY_CLASS as BY_CLASS
 from ckcv_ray.study.conditions import ERROR as ERROR
 from ckcv_ray.study.conditions import OF_TWO as OF_TWO

@@ -33,7 +33,15 @@ from ckcv_ray.learners.encoding.encoder import expand_dates
 from ckcv_ray.learners.encoding.encoding import Categories, Encoding
 from ckcv_ray.learners.encoding.learner import settle_scaling
 from ckcv_ray.study.certification import Certification, Holdout, find_member
-from ckcv_ray.study.conditions import ANSWERED, AUC, BETTER, BY_CLASS, OF_TWO, find_reference, is_quantity
+from ckcv_ray.study.conditions import (
+    ANSWERED,
+    AUC,
+    BETTER_THAN,
+    BY_CLASS,
+    OF_TWO,
+    find_reference,
+    is_quantity,
+)
 from ckcv_ray.study.options import list_parts
 from ckcv_ray.study.search import Race
 from ckcv_ray.study.study import Study
@@ -455,7 +463,7 @@ def _check_references(study: Study) -> None:
     assert study.certification is not None
     known = study.learner.by_label
     for label in study.certification.references:
-        claim = f"claim={BETTER}:{label}"
+        claim = f"claim={BETTER_THAN}:{label}"
         if label not in known:
             raise InputError(
                 f"{claim} compares the winner with {label}, which is none of the learners of the study "

@@ -17,7 +17,7 @@ from ckcv_ray.errors import InputError
 from ckcv_ray.study.conditions import (
     ANSWERED,
     AUC,
-    BETTER,
+    BETTER_THAN,
     BY_CLASS,
     ERROR,
     OF_TWO,
@@ -196,7 +196,7 @@ def _claims(name: str, value: Any) -> tuple[str, ...]:
         if claim not in CLAIMS and not is_quantity(claim) and find_member(claim) < 0:
             raise InputError(
                 f"{name}={claim!r} is not known: choose from {', '.join((*CLAIMS, *QUANTITIES))}, "
-                f"{BETTER}:svm, or member:0 for the member of split 0"
+                f"{BETTER_THAN}:svm, or member:0 for the member of split 0"
             )
     return claims
 

@@ -11,7 +11,7 @@ from claimed import run
 from scipy.stats import binom
 
 from ckcv_ray import Result, Study, Task, load_run
-from ckcv_ray.claims.better import Compared
+from ckcv_ray.claims.better import PairedCounts
 from ckcv_ray.claims.certificate import Certificate
 from ckcv_ray.claims.proofs import prove
 from ckcv_ray.core.bounds.betting import bound_by_betting
@@ -57,7 +57,7 @@ def test_the_bound_is_below_one_half_exactly_where_the_sign_test_proves_it(delta
     for decided in range(1, 40):
         for lost in range(decided + 1):
             differences = np.repeat([1.0, -1.0, 0.0], [lost, decided - lost, 3])
-            bound = Compared(decided - lost, lost, differences, False).bound(delta, 0)
+            bound = PairedCounts(decided - lost, lost, differences, False).bound(delta, 0)
             assert (bound < 0.5) == (compute_sign_p(differences) < delta)
             assert bound < 0.5 or not judge_differences(differences, 2 * delta, None).better
 
@@ -73,7 +73,7 @@ def test_of_equal_learners_neither_is_proven_better_more_often_than_allowed(delt
 
 def test_rows_that_are_copies_are_left_out_from_those_won() -> None:
     differences = np.repeat([1.0, -1.0, 0.0], [1, 9, 30])
-    compared = Compared(9, 1, differences, False)
+    compared = PairedCounts(9, 1, differences, False)
     assert compared.bound(0.05, 4) == clopper_pearson(1, 6, 0.05) > compared.bound(0.05, 0)
     assert compared.bound(0.05, 40) == 1.0
     grouped = compared._replace(grouped=True)
