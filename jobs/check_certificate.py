@@ -169,7 +169,7 @@ class Check(Run):
             self.notes["taken as stored: the four counts in the sentence about the model on all rows"] = False
             return [claims.bound_full(claim["statement"], delta), None, None]
         of_scores = quantity == "auc" or "cut_off" in claim
-        found = self.judged.get(rule) if of_scores else self.judge(rule)
+        found: Any = self.judged.get(rule) if of_scores else self.judge(rule)
         order = np.searchsorted(np.sort(self.drawn), self.drawn)
         if found is None and self.grouped:
             raise NotImplementedError(f"the loss of held-out groups by {rule}, which is not stored")

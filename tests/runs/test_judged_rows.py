@@ -1,4 +1,4 @@
-"""Judged rows: what is stored of the rows that certify, that claims follow from it, and that no cell is forged."""
+"""Judged rows: what is stored of the rows that certify, that claims follow from it, and that none is forged."""
 
 import json
 import shutil
