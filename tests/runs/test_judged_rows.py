@@ -1,4 +1,4 @@
-"""Judged rows: what is stored of the rows that certify, that claims follow from it, and that none is forged."""
+"""Judged rows: what is stored of the rows that certify, that claims follow from it, and forged cells."""
 
 import json
 import shutil
