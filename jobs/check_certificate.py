@@ -9,25 +9,22 @@ inside a nested one. Printed are a table, what was taken as stored, and what is 
 0 all figures agree to 1e-9 of themselves; 1 one differs; 2 one cannot be recomputed here.
 """
 
-import json
 import re
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from fractions import Fraction
-from math import ceil, comb, expm1, fsum, log1p, prod
+from math import ceil, expm1, fsum, log1p, prod
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-from pyarrow import parquet
 
 if __name__ == "__main__":  # import from the repository, not from this folder
     sys.path[0] = str(Path(__file__).resolve().parent.parent)
 
 from jobs import independent_bounds as bounds
 from jobs import independent_claims as claims
+from jobs import independent_judged as judged
+from jobs.independent_run import Run
 
 ONE = 1 << 32  # a group's loss of 1
 OF_CLASS = claims.OF_CLASS
@@ -36,67 +33,8 @@ FIGURES = {"lower_bound": "select", "l_ms": "select", "l_ee": "estimate"}  # of 
 Claim = dict[str, Any]
 
 
-class Run:
-    """What a folder stores, what is drawn again from it, and the figures that were compared."""
-
-    def __init__(self, folder: Path) -> None:
-        self.figures, self.notes = list[tuple[str, Any, Any]](), dict[str, bool]()  # True: not known
-        self.certificate = json.loads((folder / "certificate.json").read_text())
-        study = json.loads((folder / "study.json").read_text())["study"]
-        self.learner, self.resampling, self.seed = study["learner"], study["resampling"], study["seed"]
-        self.criterion, self.certify = study["criterion"], study["certify"]
-        self.delta, self.labels = self.criterion["delta"], self.certificate["labels"]
-        table = parquet.read_table(folder / "data.parquet")
-        role = {key.decode(): value.decode() for key, value in table.schema.metadata.items()}
-        self.columns, number = table.to_pydict(), {label: i for i, label in enumerate(self.labels)}
-        y, group, _ = (self.columns.pop(role.get(name), None) for name in ("target", "group", "weight"))
-        self.all_y, self.grouped = np.array([number[label] for label in y]), group is not None
-        self.all_units, self.held = np.array(group or range(len(y))), np.zeros(len(y), bool)
-        if self.certify["name"] == "holdout":
-            units = int(self.all_units.max()) + 1
-            self.drawn = self.draw(0, 0, 2).permutation(units)[: int(self.certify["holdout_share"] * units)]
-            self.held = np.isin(self.all_units, self.drawn)
-        self.y, learned = self.all_y[~self.held], self.all_units[~self.held]
-        self.units, self.n = np.unique(learned, return_inverse=True)[1], len(np.unique(learned))
-        self.candidates = parquet.read_table(folder / "candidates.parquet").to_pylist()
-        self.models = {f.stem: parquet.read_table(f).to_pylist() for f in folder.glob("ensemble/*.parquet")}
-        self.log = dict[tuple[Any, ...], list[int]]()
-        for row in (row for f in folder.glob("log/part-*") for row in parquet.read_table(f).to_pylist()):
-            if row["status"] != "failed":
-                at = tuple(row[name] for name in ("stage", "size", "split", "path", "step"))
-                self.log[at] = [row[name] for name in row if name.startswith("total_")]
-
-    def draw(self, *key: int) -> np.random.Generator:
-        """Return the generator of a key."""
-        return np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=key))
-
-    def compare(self, name: str, stored: Any, computed: Any) -> None:
-        """Note a figure."""
-        self.figures.append((name, stored, computed))
-
-    @contextmanager
-    def note_unknown(self, what: str) -> Iterator[None]:
-        """Note what cannot be recomputed, for whatever reason."""
-        try:
-            yield
-        except Exception as error:  # of any kind: a stranger's folder may hold anything
-            self.notes[f"not known: {what}: {type(error).__name__}: {error}"] = True
-
-    def count_splits(self, k: Any) -> tuple[int, bool]:
-        """Return the number of splits of k folds, and whether their order is shuffled before it is used."""
-        n, m, asked = self.n, self.n // k, self.resampling.get("n_splits", 0)
-        possible = comb(n, m) * comb(n - m, min(m, n - m)) if n < 2000 else asked + 1
-        return (min(possible, asked), possible <= asked) if asked else (k, True)
-
-    def count_classes(self, k: Any, number: int, estimate: bool) -> list[int]:
-        """Return the rows of each class in the select or the estimate set of a split."""
-        m, shuffled = self.n // k, self.count_splits(k)[1]
-        if shuffled and "n_splits" in self.resampling:
-            raise NotImplementedError(f"the few possible splits of {k} folds are not drawn")
-        order = (self.draw(k, 0, 4) if shuffled else self.draw(m, number)).permutation(self.n)
-        first = (number + estimate) % k * m if shuffled else min(estimate * m, self.n - m)
-        y = self.y[np.isin(self.units, order[first : first + m])]
-        return list(np.bincount(y, minlength=len(self.labels)).tolist())
+class Check(Run):
+    """The figures of a run, computed again."""
 
     def compute_value(self, totals: list[list[int]], k: int, of_ee: bool) -> float:
         """Return the criterion over splits of k folds from their totals, on select sets or as L_EE."""
@@ -166,16 +104,21 @@ class Run:
             value = claims.predict(quantity, *(1 - self.bound_claim(recall, copies)[0] for recall in pair))
             return [1 - value, None, None, delta]
         if quantity in claims.ANSWERED:
-            self.notes["taken as stored: the held-out rows answered, and the wrong ones"] = False
+            found = self.judge(claim["classifier"])
+            if found is None or len(self.labels) > 2:
+                self.notes["taken as stored: the held-out rows answered, and the wrong ones"] = False
+            seen = judged.count_answered(claim, found, self.all_y[self.held])
             of = float(self.certify["answer"].partition("<=")[2]), int(np.sum(self.held))
-            return claims.bound_answered(claim, *of, delta / 2, copies)
+            return claims.bound_answered(claim, *seen, *of, delta / 2, copies)
+        if quantity.startswith("better:"):
+            return [*self.compare_learners(claim, delta, copies), delta]
         number = self.labels.index(claim["label"]) if quantity in OF_CLASS else None
         if "claims_version" not in self.certificate and (self.grouped or kind != "holdout"):
             raise NotImplementedError("bounds of an earlier version of the package")
         if kind == "holdout":
             delta = delta if number is None else -expm1(log1p(-delta) / jointly)
             return [*self.bound_held_out(claim, number, delta, copies), delta]
-        if kind not in ("occam", "nested") or not (number is not None or quantity == "error"):
+        if kind not in ("occam", "nested") or not (number is not None or quantity in ("error", "auc")):
             raise NotImplementedError(f"{quantity} by {kind}")
         models, order = self.models["nested" if kind == "nested" else "models"], range(self.n)
         if kind == "nested":
@@ -192,16 +135,18 @@ class Run:
             return ["not about the first splits", None, None, None]
         own = slice(None) if number is None else slice(number, number + 1)
         counts = [(sum(models[i]["errors"][own]), sum(models[i]["n_estimate"][own])) for i in chosen]
-        if number is None:
+        if quantity == "auc":
+            counts = judged.count_pairs(self.judged["nested"], chosen, self.draw)
+            rarest = float(np.bincount(self.y).min())
+            bound = self.bound_unequal(counts, copies, delta, round(rarest * m / len(self.y)), u)
+        elif number is None:
             losses = [models[i]["loss"] / ONE if self.grouped else sum(models[i]["errors"]) for i in chosen]
             losses, m = [min(loss, m - copies) for loss in losses], m - copies
             bound = bounds.bound_mean(losses, m, level, self.grouped, u=u)
         else:
             delta, typical = delta / jointly, round(float(np.sum(self.y == number)) * m / len(self.y))
-            left = [(x, max(0, rows - copies)) for x, rows in counts]
-            tables = [(*bounds.tabulate_claim(rows, delta, typical), min(x, rows)) for x, rows in left]
-            bound = bounds.average([A[x] for A, _, x in tables], u, tables[0][1])
-        return [bound, *map(sum, zip(*counts, strict=True)), delta]
+            bound = self.bound_unequal(counts, copies, delta, typical, u)
+        return [bound, sum(x for x, _ in counts), sum(rows for _, rows in counts), delta]
 
     def share_delta(self) -> float:
         """Return the winner's share of delta by occam, from the candidates, whose number the study has."""
@@ -223,35 +168,78 @@ class Run:
         if rule == "full":
             self.notes["taken as stored: the four counts in the sentence about the model on all rows"] = False
             return [claims.bound_full(claim["statement"], delta), None, None]
-        rows = np.ones(len(y), bool) if number is None else y == number
-        m = int(np.bincount(y).min()) if quantity == "auc" else int(np.sum(rows))
-        label = None if quantity == "auc" or "cut_off" in claim else self.judge(rule)
-        if label is None and self.grouped:
+        of_scores = quantity == "auc" or "cut_off" in claim
+        found: Any = self.judged.get(rule) if of_scores else self.judge(rule)
+        order = np.searchsorted(np.sort(self.drawn), self.drawn)
+        if found is None and self.grouped:
             raise NotImplementedError(f"the loss of held-out groups by {rule}, which is not stored")
-        if label is None:
+        if found is None:
             self.notes[f"taken as stored: the wrong held-out rows or pairs, {quantity} of {rule}"] = False
-        wrong, left = claim["errors"] if label is None else int(np.sum((label != y) & rows)), m - copies
         if self.grouped:
-            units = np.unique(self.all_units[self.held], return_inverse=True)[1]
-            of_group = (np.bincount(units, w).astype(int).tolist() for w in (label != y, rows))
-            losses = np.array([-(-x * ONE // n) / ONE for x, n in zip(*of_group, strict=True)])
-            return [bounds.bound_held(losses[np.argsort(np.argsort(self.drawn))], delta, copies), wrong, m]
-        v, order = 1.0, np.searchsorted(np.sort(self.drawn), self.drawn)
+            loss = found["predicted"] != y
+            losses = np.ceil(judged.average_groups(loss, self.all_units[self.held]) * ONE) / ONE
+            bound = bounds.bound_held(losses[order], delta, copies)
+            return [bound, int(np.sum(loss)), len(y)]
+        m = int(np.bincount(y).min() if quantity == "auc" else np.sum((y == number) | (number is None)))
+        positive, left, v = self.labels.index(self.certify.get("positive") or self.labels[1]), m - copies, 1.0
         required = quantity in self.certify.get("require", "")  # the cut-off was chosen for it
-        if self.certify.get("holdout_bound") == "stevens" and not copies and not required:
-            if label is None:
+        wrong = np.arange(m) < (claim["errors"] or 0)
+        if required:
+            least = float(self.certify["require"].partition(">=")[2])
+            wrong = np.arange(m) < np.sum(bounds.bound_count(np.arange(m + 1), m, delta) <= 1 - least) - 1
+        elif found is not None:
+            of = (y == number) | (number is None)
+            wrong = judged.find_wrong(found, claim, y, of, order, positive, self.draw(0, 0, 6, 0))
+        x = int(np.sum(wrong))
+        if self.certify.get("holdout_bound") == "stevens" and not (copies or required):
+            if found is None:
                 raise NotImplementedError(f"which rows or pairs are wrong, {quantity} of {rule}")
-            v = bounds.rank((label != y)[order][rows[order]])
-        return [float(bounds.bound_count(min(wrong, max(0, left)), max(0, left), delta, v)), wrong, m]
+            v = bounds.rank(wrong)
+        return [float(bounds.bound_count(min(x, max(0, left)), max(0, left), delta, v)), x, m]
 
-    def judge(self, rule: str) -> NDArray[Any] | None:
-        """Return the classes (-1: undecided) that machines of two classes give held-out rows, else None."""
+    def compare_learners(self, claim: Claim, delta: float, copies: int) -> list[Any]:
+        """Return the bound, the rows lost and the rows decided of a comparison with another learner."""
+        winner, other = (self.judged.get(claim[name]) for name in ("classifier", "quantity"))
+        if winner is None or other is None:  # there is nothing to compare with
+            return [1.0, 0, 0]
+        order = np.searchsorted(np.sort(self.drawn), self.drawn)
+        units = self.all_units[self.held]
+        return judged.compare_learners(winner, other, self.all_y[self.held], units, order, delta, copies)
+
+    def bound_unequal(self, counts: Any, copies: int, delta: float, typical: int, u: float) -> float:
+        """Return the bound from counts of splits that differ in size, of which one has a typical size."""
+        left = [(x, max(0, rows - copies)) for x, rows in counts]
+        tables = [(*bounds.tabulate_claim(rows, delta, typical), min(x, rows)) for x, rows in left]
+        return bounds.average([A[x] for A, _, x in tables], u, tables[0][1])
+
+    def judge(self, rule: str) -> Any:
+        """Return the held-out rows as a rule judges them: as stored, else by machines; None if by neither."""
+        if rule in self.judged:
+            return self.judged[rule]
+        label = self.ask_machines(rule)
+        return None if label is None else {"predicted": label}
+
+    def ask_machines(self, rule: str) -> Any:
+        """Return the classes that machines of two classes give the held-out rows by a rule, else None."""
         X, stem = np.array(list(self.columns.values())).T, "refit" if rule == "refit" else "models"
-        if self.learner["name"] != "svm" or len(self.labels) != 2 or X.dtype != float or rule == "keyed":
+        if self.learner["name"] != "svm" or len(self.labels) != 2 or X.dtype != float:
             return None
-        labels = claims.classify_rows(self.models[stem], X[~self.held], X[self.held])
-        votes = [np.sum(labels == c, axis=0) for c in (0, 1)]
-        return np.asarray(np.argmax(votes, 0) if rule == "vote" else labels[int(rule.partition(":")[2] or 0)])
+        return judged.judge(self.models[stem], X[~self.held], X[self.held], rule)
+
+    def check_judged(self) -> None:
+        """Compare judged rows with those held out, with what machines say, and with counts of models."""
+        rows, y, units = np.flatnonzero(self.held), self.all_y[self.held], self.all_units[self.held]
+        for name, stored in self.judged.items():
+            if name == "nested":
+                wrong = np.bincount(stored["split"], stored["loss"]).tolist()
+                self.compare("judged rows wrong", wrong, [float(sum(x["errors"])) for x in self.models[name]])
+                continue
+            order = np.argsort(self.drawn)[np.searchsorted(np.sort(self.drawn), units)]
+            expected = {"row": rows, "unit": units, "order": order, "label": y}
+            expected |= {"loss": stored["predicted"] != y, "predicted": self.ask_machines(name)}
+            for column, values in expected.items():
+                if values is not None:
+                    self.compare(f"judged rows, {column} by {name}", stored[column].tolist(), values.tolist())
 
     def check_claims(self) -> None:
         """Compare every claim, and the bound of the first if rows that are equal have one origin."""
@@ -276,12 +264,14 @@ class Run:
 def check(folder: Path) -> int:
     """Print the table of a folder, what was taken as stored and what is not known; return the exit code."""
     try:
-        run = Run(folder)
+        run = Check(folder)
     except Exception as error:
         print(f"not known: {folder.name} is no finished run of ckcv run: {type(error).__name__}: {error}")
         return 2
     with run.note_unknown("candidates"):
         run.check_candidates()
+    with run.note_unknown("judged rows"):
+        run.check_judged()
     run.check_claims()
     print(f"run {run.certificate['run_id']}{'stored':>78}{'recomputed':>45}")
     for name, *pair in run.figures:

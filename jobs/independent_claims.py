@@ -8,7 +8,6 @@ import re
 from math import expm1, log1p
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from jobs.independent_bounds import bound_count
@@ -28,13 +27,14 @@ def share_claims(certify: dict[str, Any], n_classes: int, delta: float) -> tuple
     return jointly, delta / (shares + sum(bool(certify.get(name)) for name in ("subgroups", "answer")))
 
 
-def bound_answered(claim: dict[str, Any], most: float, held: int, delta: float, copies: int) -> list[Any]:
+def bound_answered(
+    claim: dict[str, Any], wrong: int, rows: int, most: float, held: int, delta: float, copies: int
+) -> list[Any]:
     """Return the bound of a claim about the rows answered, its counts and delta.
 
     The error is bounded by what was asked, at the last threshold that passed; the share answered by the rows
     not answered, at the thresholds' part of delta.
     """
-    wrong, rows = claim["errors"], claim["rows"]
     if copies:
         raise NotImplementedError("the rows answered at every threshold, which are not stored")
     if claim["quantity"] == "answered_error":
@@ -87,19 +87,6 @@ def bound_subgroups(parts: list[dict[str, Any]], columns: list[str], delta: floa
             None if part["bound"] is None else float(bound_count(part["errors"], part["rows"], level))
         )
     return bounds
-
-
-def classify_rows(models: list[dict[str, Any]], learned: Array, rows: Array) -> Array:
-    """Return the classes (-1: undecided) that machines of two classes give rows [n, d], (machines, n)."""
-    labels = []
-    for model in models:
-        vectors, scaled = (
-            (part - model["centre"]) / np.array(model["scale"]) for part in (learned[model["support"]], rows)
-        )
-        K = np.exp([-model["gamma"] * np.sum((row - vectors) ** 2, axis=1) for row in scaled])
-        score = K @ np.array(model["dual_coef"]) + model["offset"]
-        labels.append(np.where(np.abs(score) <= 1e-9, -1, score > 0))
-    return np.array(labels)
 
 
 def agree(stored: Any, computed: Any) -> bool:

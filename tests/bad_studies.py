@@ -150,8 +150,16 @@ CASES = {
     "all held out": study("holdout_share=1.0 is outside (0, 1)", "third", **HOLDOUT, holdout_share=1),
     "share a text": study("holdout_share='third': expected a share", **HOLDOUT, holdout_share="third"),
     "claim a number": study("claim=3 is not a sequence", "list of names", **HOLDOUT, claim=3),
+    "claim better than nothing": study(
+        "claim='better' takes the label of a learner", "write better:svm", **HOLDOUT, claim="better"
+    ),
+    "claim better by nested": study(
+        "claim='better:svm' compares two models on rows held out, and nested has none",
+        certify="nested",
+        claim="better:svm",
+    ),
     "claim of numbers": study("claim='3' is not known", "member:0", **HOLDOUT, claim=[3]),
-    "claim unknown": study("claim='best'", "net_benefit, or member:0", **HOLDOUT, claim=["best"]),
+    "claim unknown": study("claim='best'", "net_benefit, better:svm, or member:0", **HOLDOUT, claim=["best"]),
     "claim a text of one unknown": study("claim='best'", "member:0", **HOLDOUT, claim="vote,best"),
     "member below zero": study("claim='member:-1'", "member:0", **HOLDOUT, claim=["member:-1"]),
     "member of 5000 digits": study("claim='member:", **HOLDOUT, claim=["member:" + "9" * 5000]),

@@ -22,11 +22,12 @@ from pyarrow import parquet
 
 from ckcv_ray import load_run
 from ckcv_ray.claims.certify import certify
+from ckcv_ray.claims.judged_rows import tabulate_judged
 from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.core.selection import Leader
 from ckcv_ray.engine import recorder
 from ckcv_ray.engine.evaluate import evaluate, share
-from ckcv_ray.engine.refit import one_model
+from ckcv_ray.engine.refit import fit_references, one_model
 from ckcv_ray.errors import StoreError
 from ckcv_ray.learners.base import STATUSES, Status
 from ckcv_ray.learners.choice import ChosenModel
@@ -207,9 +208,11 @@ def seal(
     leader = queue.selection.winner()
     assert leader is not None
     if models is None:
-        models = Models(ensemble or fitted(problem, leader), nested, *one_model(problem, leader))
+        one, others = one_model(problem, leader), fit_references(problem, leader, queue.candidates())
+        models = Models(ensemble or fitted(problem, leader), nested, *one, others)
     digests = {"data": problem.all_rows.digest}
-    digests |= folder.write_results(problem, queue.candidates(), models)
+    judged = tabulate_judged(problem, models)
+    digests |= folder.write_results(problem, queue.candidates(), models, judged)
     winner = problem.candidate(leader)
     certificate = certify(problem, winner, leader.l_ms, models, provisional, digests)
     folder.write_end(certificate, execution)
@@ -283,7 +286,7 @@ def forged_models(problem: Problem, models: Models, logged: bool) -> Models:
     model = forged_model(refit.model, task, np.arange(task.n), held.X, held.y)
     one = Ensemble((with_model(refit, model, problem, held),))
     if (others := problem.all_rows.unlabelled) is None:
-        return Models(best, nested, one, models.full)
+        return Models(best, nested, one, models.full, models.references)
     every = problem.all_rows
     agreeing = forged_model(full.model, every, np.arange(every.n), others, model.predict(others).label)
     return Models(best, nested, one, Ensemble((replace(full, model=agreeing),)))

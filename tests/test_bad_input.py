@@ -190,6 +190,18 @@ CASES = {
     "no workers": run("--workers 0", "--workers 0 is below 1"),
     "serial workers": run("--backend serial --workers 2", "--workers 2", "leave out --backend serial"),
     "serial address": run("--backend serial --address auto", "--address 'auto'", "leave out --backend"),
+    "better than itself": run(
+        "--certify holdout --claim better:svm",
+        "--claim better:svm compares the winner with another learner, and svm is the only one",
+    ),
+    "better than an unknown learner": run(
+        "--learner svm,tree --certify holdout --claim better:forest",
+        "--claim better:forest compares the winner with forest, which is none of the learners of the study",
+    ),
+    "better within a budget": run(
+        "--learner svm,tree --certify holdout --claim better:tree --search budget",
+        "--claim better:tree needs the best setting of tree, which a search within a budget may leave open",
+    ),
     "claim of 5001 digits": run(f"--certify holdout --claim member:{'9' * 5001}", "--claim 'member:999"),
     # rows to test on
     "missing test file": run("--test nowhere.csv", "there is no file 'nowhere.csv'"),

@@ -31,6 +31,7 @@ from numpy.typing import NDArray
 
 from ckcv_ray.claims import by_class
 from ckcv_ray.claims.answering import claim_answered
+from ckcv_ray.claims.better import claim_better
 from ckcv_ray.claims.cut_offs import CutOff, choose_cut_off
 from ckcv_ray.claims.rules import Rule, prefix
 from ckcv_ray.claims.wording import (
@@ -55,7 +56,6 @@ from ckcv_ray.core.bounds.losses import (
     choose_loss_method,
     loss_method,
 )
-from ckcv_ray.core.draws import order_held_out
 from ckcv_ray.core.measures import GroupShares
 from ckcv_ray.learners.ensemble import Ensemble, GroupMember, Models, Prediction
 from ckcv_ray.study import (
@@ -67,6 +67,7 @@ from ckcv_ray.study import (
     Problem,
     Study,
     choose_judge,
+    find_reference,
     is_quantity,
     parse_predictive,
 )
@@ -148,10 +149,12 @@ def holdout(problem: Problem, models: Models, copies: Copies = NO_COPIES) -> Ite
         predicted = predict(rule)
         if name in ANSWERED:
             yield answer(rule)[name]
+        elif find_reference(name):
+            yield claim_better(problem, models, rule, name, predicted.label, copies.units)
         elif is_quantity(name):
             yield from _claim_quantity(problem, rule, name, predicted, copies.units)
         elif problem.task.grouped:
-            measure, order = GroupShares(held.units), _order_held_groups(problem)
+            measure, order = GroupShares(held.units), problem.order_held_units()
             yield claim_group_loss(rule, measure, predicted.label, held.y, delta, order, copies.units)
         else:
             wrong = (predicted.label != held.y)[by_class.order_held_rows(problem)]
@@ -217,13 +220,6 @@ def claim_group_loss(
     )
     who, seen = rule.classifier(), (int(np.sum(predicted != y)), len(y))
     return claim(Holdout.name, GROUPS_OF_ONE_SOURCE, rule.name, who, bound, seen, delta, method, grouped=True)
-
-
-def _order_held_groups(problem: Problem) -> Index:
-    """Return the positions of the held-out groups, among these by their numbers, in the order drawn."""
-    n = problem.all_rows.n_units
-    drawn = order_held_out(n, n - problem.task.n_units, problem.study.seed)
-    return np.searchsorted(np.sort(drawn), drawn)
 
 
 def _claim_error(problem: Problem, rule: Rule, wrong: NDArray[np.bool_], delta: float, copies: int) -> Claim:

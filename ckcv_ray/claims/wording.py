@@ -22,8 +22,10 @@ from ckcv_ray.study import (
     ANSWERED_SHARE,
     AT_MOST,
     AUC,
+    BETTER_THAN,
     ERROR,
     Nested,
+    find_reference,
     is_quantity,
     parse_predictive,
 )
@@ -133,8 +135,10 @@ class Claim(TypedDict):
         quantity: what is claimed: "error", or "answered_error" of the rows that are answered, at most
             ``bound``; "answered_share", of rows answered, or "sensitivity", "specificity", "recall",
             "auc", or one that follows where the positive class has a stated share, such as "ppv:0.02", at
-            least 1 - ``bound``.
-        label: label of the class that it is about; None for error and auc.
+            least 1 - ``bound``. "better:svm" is the share of wins against another learner: of the rows on
+            which the classifier or one model of that learner is right, and not both, those on which the
+            classifier is. It errs less often than that model if this is above 1/2.
+        label: label of the class that it is about; None for error, auc and comparisons.
         certification: "occam", "holdout" or "nested".
         classifier: the rule applied ("refit", "full", "keyed", "random", "vote" or "member:7", see
             ``rules.Rule``), or "nested" (a member of the nested ensemble drawn independently for each
@@ -143,8 +147,9 @@ class Claim(TypedDict):
             class, a new pattern of this class; for auc, that a new pair of patterns is not in order.
         errors, rows: what was counted for it: wrong rows and all rows, by class those of this class, for auc
             pairs, summed over the estimate sets of the members it is about; at a cut-off that was chosen for
-            this class, the rows that it may miss; None for "full", which has learned from every row, and for
-            what follows from other claims.
+            this class, the rows that it may miss; of a comparison the rows that the classifier alone has
+            wrong, and those that one of the two alone has; None for "full", which has learned from every
+            row, and for what follows from other claims.
         splits: the splits whose members it is about, ascending; empty if it is about all of them.
         delta: probability, over data and splits, with which the bound may fail.
         statement: the claim in words.
@@ -173,9 +178,8 @@ def check_claim(name: str, claim: Claim, labels: Sequence[Label]) -> None:
     quantity, label, wrong, rows = claim["quantity"], claim["label"], claim["errors"], claim["rows"]
     if quantity != ERROR and not is_quantity(quantity):
         raise ValueError(f"{name}: the quantity {quantity!r} is not known")
-    if (quantity in (ERROR, AUC, *ANSWERED)) != (label is None) or (
-        label is not None and label not in labels
-    ):
+    of_no_class = quantity in (ERROR, AUC, *ANSWERED) or bool(find_reference(quantity))
+    if of_no_class != (label is None) or (label is not None and label not in labels):
         raise ValueError(f"{name}: the {quantity} of {label!r} is none of the {len(labels)} classes")
     predictive = parse_predictive(quantity)  # raises a ValueError
     if predictive is None or predictive.worth is None:
@@ -318,9 +322,26 @@ def name_quantity(name: str, label: Label | None) -> str:
     if (found := parse_predictive(name)) is not None:
         worth = "" if found.worth is None else f" (a row is worth flagging from {nearest(found.worth)} on)"
         return f"{PREDICTIVE_NAMES[found.name]} at a prevalence of {nearest(found.prevalence)}{worth}"
+    if reference := find_reference(name):
+        return f"share of wins against {reference}"
     if label is None:
         return "AUC" if name == AUC else ANSWERED_NAMES.get(name, name)
     return f"recall of {label!r}" if name == "recall" else f"{name} (recall of {label!r})"
+
+
+def is_proven_better(claim: Claim) -> bool:
+    """Return whether a comparison with another learner proves that the classifier errs less often."""
+    return claim["bound"] < 0.5
+
+
+def describe_comparison(claim: Claim) -> str:
+    """Say what a comparison with another learner proves, and what was counted, in a few words."""
+    label, lost, rows = find_reference(claim["quantity"]), claim["errors"] or 0, claim["rows"] or 0
+    if claim["statement"].startswith(NOTHING):
+        return claim["statement"]
+    proven = "proven" if is_proven_better(claim) else "not yet proven"
+    counts = f"{rows - lost:,} held-out rows won, {lost:,} lost"
+    return f"{proven} better than {label}: {counts}; share of wins {state_limit(claim)}"
 
 
 def describe_counts(claim: Claim) -> str:
@@ -332,8 +353,9 @@ def describe_counts(claim: Claim) -> str:
         AUC: "pairs not in order",
         ANSWERED_ERROR: "rows answered wrong",
         ANSWERED_SHARE: "held-out rows not answered",
+        BETTER_THAN: "rows that one alone has right lost",
     }
-    of = kinds.get(claim["quantity"], "scored rows wrong")
+    of = kinds.get(claim["quantity"].split(":")[0], "scored rows wrong")
     if claim["label"] is not None:
         of = f"scored rows of {claim['label']!r} wrong"
     who = {"vote": "the vote", "keyed": "the members drawn"}.get(rule, "all members")

@@ -179,9 +179,9 @@ class Schedule:
     def _best_path(self, size: int) -> tuple[int, int] | None:
         """Return the path, as in a Unit, of the candidate that looks best, if it may become the leader."""
         selection, fold = self.selection, self.selection.sizes[size]
-        threshold = selection.threshold(size)
-        least = 2 if threshold == inf else max(2, ceil(fold.n_splits / 4))
-        eligible = selection.alive(size) & (fold.prefix >= least) & (fold.expected < threshold)
+        thresholds = selection.thresholds(size)[:, None]
+        least = np.where(thresholds == inf, 2, max(2, ceil(fold.n_splits / 4)))
+        eligible = selection.alive(size) & (fold.prefix >= least) & (fold.expected < thresholds)
         if selection.exhaustive or not eligible.any():
             return None
         path = int(np.argmin(np.where(eligible, fold.expected, inf))) // fold.low.shape[1]

@@ -15,8 +15,9 @@ comes first, then by the smaller step, then path, then k. ``math.fsum`` rounds c
 L_MS depends on the order of arrival, and low never decreases as p grows.
 
 Arrays are compared by ordinary float64 sums; anything within ``NEAR`` of a threshold is decided by ``fsum``.
-If the best candidate of a fold size is to be reported, the size is compared with that candidate alone. Paths
-may differ in length: the arrays are as long as the longest, and steps beyond the end of a path are ABSENT.
+If the best candidate of a fold size is to be reported, the size is compared with that candidate alone. If the
+best candidate of a learner is to be known, candidates of this learner are compared with that one. Paths may
+differ in length: the arrays are as long as the longest, and steps beyond the end of a path are ABSENT.
 
 Reference: Anguita et al., ESANN 2012, Algorithm 1; dropping candidates early is exact, not statistical.
 """
@@ -148,11 +149,12 @@ class Standings:
         """Return the correctly rounded ``low`` of one candidate."""
         return mean_bound(self.prefix_values(path, step), self.least)
 
-    def leader(self, size: int) -> Leader | None:
-        """Return the best complete candidate of this size, whose position is ``size``."""
-        if not self.complete.any():
+    def leader(self, size: int, paths: Mask | None = None) -> Leader | None:
+        """Return the best complete candidate of this size, whose position is ``size``, or of some paths."""
+        complete = self.complete if paths is None else self.complete & paths[:, None]
+        if not complete.any():
             return None
-        l_ms = np.where(self.complete, self.low, inf)
+        l_ms = np.where(complete, self.low, inf)
         near = np.argwhere(l_ms <= l_ms.min() + NEAR)
         leaders = (Leader(self.exact_low(p, s), int(s), int(p), size) for p, s in near)
         return min(leaders, key=self.order)
@@ -161,12 +163,16 @@ class Standings:
         """Return the key by which the best of several leaders comes first."""
         return leader.l_ms, int(self._learners[leader.path]), leader
 
-    def alive(self, threshold: float) -> Mask:
-        """Return which incomplete candidates can still reach ``threshold`` or less, (n_paths, n_steps)."""
-        open_ = ~self.complete & ~self.blocked
-        alive = open_ & (self.low <= threshold)
-        for p, s in np.argwhere(open_ & (np.abs(self.low - threshold) <= NEAR)):
-            alive[p, s] = self.exact_low(p, s) <= threshold
+    def alive(self, thresholds: Values) -> Mask:
+        """Return which incomplete candidates can still reach a threshold or less, (n_paths, n_steps).
+
+        Args:
+            thresholds: that of each path, (n_paths,).
+        """
+        open_, each = ~self.complete & ~self.blocked, thresholds[:, None]
+        alive = open_ & (self.low <= each)
+        for p, s in np.argwhere(open_ & (np.abs(self.low - each) <= NEAR)):
+            alive[p, s] = self.exact_low(p, s) <= thresholds[p]
         return alive
 
     def proof(self, path: int, step: int, threshold: float) -> Proof | None:
@@ -183,6 +189,7 @@ class Selection:
         own: positions of the sizes compared with their own best candidate alone.
         exhaustive: whether to drop nothing.
         learners: position of each path's learner among those that are compared.
+        known: positions of the learners whose own best candidate is to be known.
 
     Attributes:
         version: increases whenever what is derived from the values may have changed.
@@ -197,6 +204,7 @@ class Selection:
         separate: Iterable[int] = (),
         exhaustive: bool = False,
         learners: ArrayLike = 0,
+        known: Iterable[int] = (),
     ) -> None:
         self.learners: Index = np.broadcast_to(np.asarray(learners, dtype=np.intp), len(lengths))
         self.sizes = [Standings(n_splits, lengths, least, self.learners) for n_splits, least in sizes]
@@ -207,6 +215,8 @@ class Selection:
         self.version = 0
         self.changed = [0] * len(self.sizes)
         self._winner: Leader | None = None
+        self._paths: list[Mask] = [self.learners == learner for learner in known]
+        self._best: list[Leader | None] = [None] * len(self._paths)
         self._stale: set[int] = set()
         self._alive: dict[int, Mask] = {}
         self._lowest: dict[int, float] = {}
@@ -230,9 +240,11 @@ class Selection:
             self.sizes[size].refresh()
             self.leaders[size] = self.sizes[size].leader(size)
         leaders = (leader for leader in self.leaders if leader)
-        before, self._winner = self._winner, min(leaders, key=self.sizes[0].order, default=None)
+        before = self._winner, self._best
+        self._winner = min(leaders, key=self.sizes[0].order, default=None)
+        self._best = [self._find_best(paths) for paths in self._paths]
         self.version += 1
-        for size in self._stale if before == self._winner else range(len(self.sizes)):
+        for size in self._stale if before == (self._winner, self._best) else range(len(self.sizes)):
             self.changed[size] = self.version
             self._alive.pop(size, None)
             self._lowest.pop(size, None)
@@ -242,16 +254,28 @@ class Selection:
         """Return the best complete candidate of all sizes, None if there is none yet."""
         return self._winner
 
+    def _find_best(self, paths: Mask) -> Leader | None:
+        """Return the best complete candidate of some paths."""
+        leaders = (fold.leader(size, paths) for size, fold in enumerate(self.sizes))
+        return min((leader for leader in leaders if leader), key=self.sizes[0].order, default=None)
+
     def threshold(self, size: int) -> float:
-        """Return the L_MS that a candidate of this size must not exceed to be alive."""
+        """Return the L_MS that a candidate of this size must not exceed to be the best."""
         leader = self.leaders[size] if size in self.own else self.winner()
         return leader.l_ms if leader else inf
+
+    def thresholds(self, size: int) -> Values:
+        """Return the L_MS that a candidate of each path must not exceed to be worth computing, (n_paths,)."""
+        found = np.full(len(self.learners), self.threshold(size))
+        for paths, best in zip(self._paths, self._best, strict=True):
+            found[paths] = np.maximum(found[paths], best.l_ms if best else inf)
+        return found
 
     def alive(self, size: int) -> Mask:
         """Return which candidates of one size are worth computing further, (n_paths, n_steps)."""
         if size not in self._alive:
-            threshold = inf if self.exhaustive else self.threshold(size)
-            self._alive[size] = self.sizes[size].alive(threshold)
+            thresholds = np.full(len(self.learners), inf) if self.exhaustive else self.thresholds(size)
+            self._alive[size] = self.sizes[size].alive(thresholds)
             if self.finalists is not None:
                 self._alive[size] &= self.finalists[size]
         return self._alive[size]

@@ -100,7 +100,8 @@ class RaceQueue(Queue):
         """Return the progress of the run."""
         planned = computed = failed = dropped = 0
         for j, fold in enumerate(self.selection.sizes):
-            alive, lost = self.selection.alive(j), fold.blocked & (fold.low <= self.selection.threshold(j))
+            alive, thresholds = self.selection.alive(j), self.selection.thresholds(j)
+            lost = fold.blocked & (fold.low <= thresholds[:, None])
             unknown = fold.values == UNKNOWN
             planned += int(np.sum(fold.values != ABSENT))
             failed += int(np.sum((fold.values == FAILED) | (unknown & lost)))

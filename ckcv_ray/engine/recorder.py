@@ -178,15 +178,17 @@ class Recorder(Supply, Generic[RunQueue]):
         self._unsaved = []
         self._saved_at = monotonic()
 
-    def write_results(self: "Recorder[RaceQueue]", table: pa.Table, models: Models) -> dict[str, str] | None:
-        """Write candidates and models; return their SHA-256 by file name.
+    def write_results(
+        self: "Recorder[RaceQueue]", table: pa.Table, models: Models, judged: pa.Table | None = None
+    ) -> dict[str, str] | None:
+        """Write candidates, models and judged rows; return their SHA-256 by file name.
 
         None if the log may not support them, since they were concluded by another recorder, which died.
         """
         if not self._concluded:
             return None
         self._reopen()
-        return self.folder.write_results(self.queue.problem, table, models) if self.folder else {}
+        return self.folder.write_results(self.queue.problem, table, models, judged) if self.folder else {}
 
     def write_end(self, certificate: Certificate, execution: Mapping[str, Any]) -> bool:
         """Write certificate, execution and manifest, which finishes the run; return whether this was done.

@@ -202,12 +202,15 @@ class Models:
         refit: one model at the selected setting, fitted on all rows that were not held out; its errors are
             those on the rows held out.
         full: the same, fitted on all rows; it has no errors, since no row is left.
+        references: one model for each learner that the winner is compared with, at the learner's own best
+            setting, fitted on all rows that were not held out.
     """
 
     best: Ensemble
     nested: Ensemble | None = None
     refit: Ensemble | None = None
     full: Ensemble | None = None
+    references: Ensemble | None = None
 
 
 def judge(model: Model, X: Rows, y: Classes, measure: Measure, n_classes: int) -> tuple[int, ...]:

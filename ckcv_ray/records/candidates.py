@@ -67,7 +67,12 @@ def make_selection(problem: Problem) -> Selection:
     sizes = [(size.n_splits, least(units(j))) for j, size in enumerate(problem.sizes)]
     learner = problem.learner
     return Selection(
-        sizes, learner.space.lengths, problem.own, problem.study.exhaustive, problem.learner_of_paths
+        sizes,
+        learner.space.lengths,
+        problem.own,
+        problem.study.exhaustive,
+        problem.learner_of_paths,
+        problem.references,
     )
 
 
@@ -150,6 +155,23 @@ def find_winner(table: pa.Table) -> tuple[int, int]:
     """Return path and step of the winner in a table of candidates."""
     (row,) = table.filter(pc.equal(table["state"], "winner")).to_pylist()
     return row["path"], row["step"]
+
+
+def find_best(table: pa.Table, problem: Problem, label: str) -> Leader | None:
+    """Return the best complete candidate of a learner in a table of candidates; None if there is none.
+
+    Args:
+        table: of a study whose claims compare the winner with this learner, so that its best one is known.
+        problem: that of the table.
+        label: of the learner.
+    """
+    learners = problem.learner_of_paths[table["path"].to_numpy()]
+    of_learner = pa.array(learners == list(problem.learners).index(label))
+    rows = _sort_complete(table.filter(pc.and_(of_learner, pc.is_valid(table["l_ms"])))).slice(0, 1)
+    for row in rows.to_pylist():
+        size = next(j for j, size in enumerate(problem.sizes) if size.holds(row["k_first"]))
+        return Leader(row["l_ms"], row["step"], row["path"], size)
+    return None
 
 
 def per_k(table: pa.Table, problem: Problem) -> list[dict[str, Any]]:
@@ -248,6 +270,7 @@ def _verdict(problem: Problem, selection: Selection, j: int, estimates: Totals |
 
 def _judge_size(selection: Selection, j: int, judge: Leader | None, keep_all: bool) -> Verdict:
     fold, threshold = selection.sizes[j], judge.l_ms if judge else inf
+    thresholds: list[float] = selection.thresholds(j).tolist()
     shape = fold.low.shape
     last = np.ones(shape, np.bool_) if selection.finalists is None else selection.finalists[j]
     verdict = Verdict(
@@ -256,7 +279,7 @@ def _judge_size(selection: Selection, j: int, judge: Leader | None, keep_all: bo
         *(np.full(shape, nan) for _ in range(3)),
     )
     for p, s in np.ndindex(*shape):
-        proof = None if keep_all and fold.complete[p, s] else fold.proof(p, s, threshold)
+        proof = None if keep_all and fold.complete[p, s] else fold.proof(p, s, thresholds[p])
         if proof is not None:
             verdict.splits[p, s], verdict.lower_bound[p, s] = proof
             continue
@@ -282,10 +305,13 @@ def _select_estimates(
     return {(p, s): estimates[:, p, s] for p, s in shown}
 
 
+def _sort_complete(rows: pa.Table) -> pa.Table:
+    """Return complete candidates of one learner, the best first."""
+    return rows.sort_by([(name, "ascending") for name in ("l_ms", "step", "path", "k_first")])
+
+
 def _one_learner(rows: pa.Table, problem: Problem) -> dict[str, Any]:
-    known = rows.filter(pc.is_valid(rows["l_ms"])).sort_by(
-        [(name, "ascending") for name in ("l_ms", "step", "path", "k_first")]
-    )
+    known = _sort_complete(rows.filter(pc.is_valid(rows["l_ms"])))
     lower_bound = pc.min(rows["lower_bound"]).as_py()
     failed, left_open = (pc.sum(pc.equal(rows["state"], state)).as_py() for state in ("failed", "open"))
     best = next((row for row in known.slice(0, 1).to_pylist() if row["l_ms"] <= lower_bound), None)

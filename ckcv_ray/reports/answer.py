@@ -20,12 +20,31 @@ from ckcv_ray.claims.baseline import (
 )
 from ckcv_ray.claims.certificate import Certificate
 from ckcv_ray.claims.percent import at_most, format_level, nearest
-from ckcv_ray.claims.wording import L_EE_IS, NOTHING, PROVISIONAL, Claim, limit, quantity, state_limit
+from ckcv_ray.claims.wording import (
+    L_EE_IS,
+    NOTHING,
+    PROVISIONAL,
+    Claim,
+    describe_comparison,
+    limit,
+    quantity,
+    state_limit,
+)
 from ckcv_ray.core.bounds.binomial import clopper_pearson
 from ckcv_ray.errors import cut, pluralize
 from ckcv_ray.reports.subgroups import describe_worst
 from ckcv_ray.reports.values import ResultValues
-from ckcv_ray.study import ANSWERED, ANSWERED_ERROR, ANSWERED_SHARE, AUC, ERROR, Candidate, Holdout, Occam
+from ckcv_ray.study import (
+    ANSWERED,
+    ANSWERED_ERROR,
+    ANSWERED_SHARE,
+    AUC,
+    ERROR,
+    Candidate,
+    Holdout,
+    Occam,
+    find_reference,
+)
 from ckcv_ray.study.certification import Suited
 
 LINE_WIDTH = 80  # characters of a line
@@ -81,6 +100,7 @@ def make_answer(result: ResultValues) -> Answer:
         ("proven", _describe_other_claims(c)),
         ("by class", _describe_classes(c)),
         ("answered", _describe_answered(c)),
+        ("compared", _describe_comparisons(c)),
         ("subgroups", describe_worst(c)),
         ("model", _describe_model(result)),
         ("weights", result.task.weighting.describe()),
@@ -182,6 +202,8 @@ def _describe_measured(c: Certificate) -> str:
         return f"{figure} wrong ({wrong:,} of {rows:,} {on}){paper}"
     if first["quantity"] == ANSWERED_ERROR:
         return f"{figure} wrong ({wrong:,} of {rows:,} {on} that are answered)"
+    if find_reference(first["quantity"]):
+        return f"{nearest(1 - wrong / rows)} won ({rows - wrong:,} of {rows:,} {on} that one alone has right)"
     what = {AUC: "pairs in order", ANSWERED_SHARE: f"{on} answered"}.get(first["quantity"], f"{on} right")
     return f"{nearest(1 - wrong / rows)} ({rows - wrong:,} of {rows:,} {what})"
 
@@ -198,6 +220,7 @@ def _describe_other_claims(c: Certificate) -> str:
         f"{quantity(claim)} {state_limit(claim)}"
         for claim in c.claims
         if claim["quantity"] not in (ERROR, *ANSWERED)
+        and not find_reference(claim["quantity"])
         and claim is not first
         and claim["classifier"] == first["classifier"]
     ]
@@ -216,6 +239,11 @@ def _describe_answered(c: Certificate) -> str:
         f"{limit(share)} of new rows or more, with {state_limit(error)} of them wrong; measured: "
         f"{error['rows']:,} of {share['rows']:,} held-out rows, {error['errors']:,} of them wrong"
     )
+
+
+def _describe_comparisons(c: Certificate) -> str:
+    """Say of which other learners the winner is proven better; "" if it is compared with none."""
+    return "; ".join(describe_comparison(claim) for claim in c.claims if find_reference(claim["quantity"]))
 
 
 def _describe_classes(c: Certificate) -> str:

@@ -8,6 +8,7 @@ import numpy as np
 from ckcv_ray.claims.percent import nearest
 from ckcv_ray.core.arrays import Values
 from ckcv_ray.errors import pluralize
+from ckcv_ray.records.judged import describe_judged
 from ckcv_ray.reports.values import ResultValues
 from ckcv_ray.tables.columns.types import Column, ColumnKind
 from ckcv_ray.tables.task import Task
@@ -80,6 +81,7 @@ def _list_facts(result: ResultValues, task: Task) -> list[tuple[str, str]]:
         ("table", task.source or result.execution.get("source") or "arrays"),
         ("rows", f"{task.n:,}{divided}"),
         *_describe_groups(task),
+        *_describe_judged(result),
         ("columns learned from", f"{len(kinds):,} ({', '.join(counted)})"),
         ("target", _describe_target(task)),
         ("gaps", f"{missing}, in {int(np.count_nonzero(gaps)):,} of the columns" if gaps.any() else "none"),
@@ -98,6 +100,12 @@ def _describe_groups(task: Task) -> list[tuple[str, str]]:
     return [
         ("groups", f"{len(sizes):,}, by {task.group} ({each}); groups are independent, their rows may not be")
     ]
+
+
+def _describe_judged(result: ResultValues) -> list[tuple[str, str]]:
+    """Say how many judged rows are stored, and by what they are judged: nothing of what they hold."""
+    judged = None if result.finished is None else result.finished.judged
+    return [] if judged is None else [("judged rows", describe_judged(judged))]
 
 
 def _describe_target(task: Task) -> str:

@@ -28,6 +28,7 @@ from ckcv_ray.core.scores import Score
 from ckcv_ray.errors import cut, pluralize
 from ckcv_ray.learners.balance import Balance
 from ckcv_ray.learners.base import Setting
+from ckcv_ray.records.judged import describe_judged
 from ckcv_ray.reports.answer import describe_answer
 from ckcv_ray.reports.subgroups import list_subgroups
 from ckcv_ray.reports.values import SCORE_DELTA, Entry, Figures, PermutationTest, ResultValues
@@ -90,6 +91,8 @@ def _summarize_run(result: ResultValues) -> Iterator[str]:
     if len(per_learner) > 1:
         yield from (f"learner        {row['learner']}: {describe_learner(row)}" for row in per_learner)
     yield from _describe_reported(result)
+    if result.finished is not None and result.finished.judged is not None:
+        yield f"judged         {describe_judged(result.finished.judged)}"
     yield f"search         {name_search(result)}"
     yield from _describe_cost(result.execution)
     yield from (f"scaling        {sentence}" for sentence in problem.scaling)

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from ckcv_ray.claims.certify import certify
+from ckcv_ray.claims.judged_rows import tabulate_judged
 from ckcv_ray.core.schedule import refits
 from ckcv_ray.core.selection import Leader
 from ckcv_ray.engine.backend import Backend
@@ -17,7 +18,7 @@ from ckcv_ray.engine.progress import Listener, Progress
 from ckcv_ray.engine.queue import ListQueue
 from ckcv_ray.engine.race import RaceQueue, describe_failures
 from ckcv_ray.engine.recorder import Conclusion, Recorder
-from ckcv_ray.engine.refit import fit_on_all_rows, one_model
+from ckcv_ray.engine.refit import fit_on_all_rows, fit_references, one_model
 from ckcv_ray.errors import RunError
 from ckcv_ray.learners.ensemble import Ensemble, Member, Models
 from ckcv_ray.records.candidates import summarize_search
@@ -204,8 +205,10 @@ def _write_results(
     measured = measure(ensemble, test, _list_reported(problem, refitted.ensembles))
     about = _describe_execution(problem, backend.name, backend.workers, measured)
     execution = {**about, **refitted.concluded.metadata}
-    models = Models(ensemble, nested, *one_model(problem, refitted.winner))
-    files = recorder.write_results(table, models)
+    references = fit_references(problem, refitted.winner, table)
+    models = Models(ensemble, nested, *one_model(problem, refitted.winner), references)
+    judged = tabulate_judged(problem, models)
+    files = recorder.write_results(table, models, judged)
     if files is None:
         return None
     candidate, l_ms = problem.candidate(refitted.winner), refitted.winner.l_ms
@@ -215,7 +218,7 @@ def _write_results(
     certificate = certify(problem, candidate, l_ms, models, provisional, digests, search)
     if not recorder.write_end(certificate, execution):
         return None
-    return Result(problem, execution, Finished(table, models, certificate))
+    return Result(problem, execution, Finished(table, models, certificate, judged))
 
 
 def _describe_execution(

@@ -38,6 +38,7 @@ from ckcv_ray.runs.finish import measure
 from ckcv_ray.runs.load import replay
 from ckcv_ray.runs.recheck import SECONDS, Limit, Refit, list_required, merge, recheck, sample
 from ckcv_ray.runs.verification import Verification, note_errors
+from ckcv_ray.runs.verify_judged import check_judged_rows
 from ckcv_ray.runs.verify_models import BEST, ModelChecks
 from ckcv_ray.runs.verify_scores import check_scores
 from ckcv_ray.storage import models
@@ -216,8 +217,11 @@ def _check_run(
     if nested is not None:
         yield from _check_nested(folder, problem, checks, result, refit)
     checks.check_one_model(leader)
+    if problem.references:
+        checks.check_references(leader, queue.candidates())
     yield from (found := list(checks.differences))
     yield from _check_certificate(folder, finished, problem, winner, leader.l_ms)
+    yield from check_judged_rows(finished, problem, result)
     yield from _check_evaluations(queue, leader, checks, result, refit)
     result.recomputed += _list_recomputed(checks, len(best.members))
     yield from checks.differences[len(found) :]
@@ -236,7 +240,8 @@ def _check_run(
 def _count_fits(problem: Problem, share: float, fits: int) -> int:
     """Return the largest number of fits of a verification, if the run had this many."""
     splits, outer = max(size.n_splits for size in problem.sizes), problem.outer_splits
-    return splits * (1 + outer) + outer + 2 * (problem.held is not None) + round(share * fits)
+    ones = len(problem.references) + 2 * (problem.held is not None)
+    return splits * (1 + outer) + outer + ones + round(share * fits)
 
 
 def _check_pickles(folder: RunFolder, ensemble: Ensemble, problem: Problem) -> Iterator[str]:
@@ -255,7 +260,8 @@ def _check_pickles(folder: RunFolder, ensemble: Ensemble, problem: Problem) -> I
 def _list_recomputed(checks: ModelChecks, count: int) -> Iterator[str]:
     """Yield what was recomputed of the models; ``count`` is their number in F*."""
     yield "splits, sums, bounds, drops, the winner and the certificate, from the log"
-    names = [name for name in ("nested", "refit", "full") if getattr(checks.models, name) is not None]
+    ones = ("nested", "refit", "full", "references")
+    names = [name for name in ones if getattr(checks.models, name) is not None]
     also = f", and of {' and '.join(names)}" if names else ""
     bits = f"{checks.last_bits:,} not equal in every bit" if checks.last_bits else "equal in every bit"
     how = f" ({len(checks.compared):,} fitted again, {bits})" if checks.compared else ""

@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
 from ckcv_ray.claims.certificate import Certificate
 from ckcv_ray.claims.certify import certify
@@ -23,7 +24,7 @@ from ckcv_ray.core.selection import Leader
 from ckcv_ray.engine.evaluate import evaluate, share
 from ckcv_ray.engine.nested import fit_nested_ensemble
 from ckcv_ray.engine.race import RaceQueue
-from ckcv_ray.engine.refit import one_model
+from ckcv_ray.engine.refit import fit_references, one_model
 from ckcv_ray.errors import RunError, cut, pluralize
 from ckcv_ray.learners.base import Setting
 from ckcv_ray.learners.ensemble import Ensemble, Member, Models, class_sizes, judge, make_member
@@ -32,12 +33,13 @@ from ckcv_ray.runs.verification import LONGEST_REASON, compare_models
 from ckcv_ray.study import Candidate, Problem
 from ckcv_ray.tables.task import Task, TestRows
 
-BEST, NESTED, REFIT, FULL = Models.__annotations__  # the names of the ensembles
+BEST, NESTED, REFIT, FULL, REFERENCES = Models.__annotations__  # the names of the ensembles
 MODEL_NAMES = {
     BEST: "model of split {}",
     NESTED: "nested model of outer split {}",
     REFIT: "model refit",
     FULL: "model full",
+    REFERENCES: "model {} to compare with",
 }
 
 
@@ -149,6 +151,36 @@ class ModelChecks:
         assert full is not None
         self.compare(REFIT, refit.members[0])
         self.compare(FULL, full.members[0])
+
+    def check_references(self, leader: Leader, table: pa.Table) -> None:
+        """Check the models that the winner is compared with, and fit them again.
+
+        Args:
+            leader: the winner.
+            table: the candidates of the run, as its log gives them.
+        """
+        stored = () if self.models.references is None else self.models.references.members
+        self.limit.check()
+        try:
+            again = fit_references(self.problem, leader, table)
+        except RunError as error:
+            self._note_failure("the models to compare with", str(error))
+            return
+        computed, held = () if again is None else again.members, self.problem.take_held_rows()
+        if len(computed) != len(stored):
+            self.differences.append(
+                f"there are {len(stored)} models to compare with, and the log gives {len(computed)}"
+            )
+            return
+        for before, after in zip(stored, computed, strict=True):
+            assert held is not None
+            setting = self.problem.learner.codec.setting(after.model)
+            train = np.arange(self.problem.task.n)
+            self._check(REFERENCES, before, StoredFit(setting, self.problem.task, train, held, False))
+            if before.k != after.k:
+                name = MODEL_NAMES[REFERENCES].format(after.split)
+                self.differences.append(f"{name}: its k is {before.k}, and the log gives {after.k}")
+            self.compare(REFERENCES, after)
 
     def compare(self, kind: str, computed: Member) -> None:
         """Compare a stored model with the one that fitting again gives: on every row of the table, once.

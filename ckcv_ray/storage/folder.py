@@ -10,6 +10,7 @@ locked.
     log/                    append-only records (``log``)
     candidates.parquet      one row for each fold size and setting (``records.candidates``)
     ensemble/               models (``models``)
+    judged.parquet          rows that certify, as each claimed rule judges them (``records.judged``)
     nested/                 a run folder for each outer split of a nested certification
     certificate.json        winner, bounds, counts, certification, wording, digests
     splits.parquet          of ``ckcv evaluate``: splits that were given, or are kept with predictions
@@ -42,6 +43,7 @@ from ckcv_ray.errors import CKCVError, InputError, StoreError, convert_errors, p
 from ckcv_ray.learners.ensemble import Ensemble, Models
 from ckcv_ray.records import candidates
 from ckcv_ray.records.held_out import HELD_OUT, check_held_out_room
+from ckcv_ray.records.judged import JUDGED_COLUMNS, JUDGED_ROWS, check_judged, count_judged
 from ckcv_ray.storage import formats, log, models, splits
 from ckcv_ray.storage.execution import read_metadata
 from ckcv_ray.storage.files import Files
@@ -69,7 +71,8 @@ OPTIONAL_ROLES = ("group", "weight")  # of columns of the table
 INNER, INNER_NAME = "nested", re.compile(r"outer-([0-9]{3,9})")
 TEMPORARY = re.compile(
     r"\.((study|execution|certificate|manifest|scores|signatures|uses)\.json|"
-    r"(data|unlabelled|candidates|models|nested|refit|full|splits|scores|settings|predictions|part-\d+)\.parquet|"
+    r"(data|unlabelled|candidates|models|nested|refit|full|references|judged|splits|scores|settings|predictions|"
+    r"part-\d+)\.parquet|"
     r"model-\d+\.pkl|report\.html|stream\.jsonl)-\w+\.tmp"
 )
 GROWING = "growing"  # takes the place of a digest in the manifest
@@ -84,11 +87,19 @@ FolderPath = str | PathLike[str]
 
 
 class Finished(NamedTuple):
-    """The results of a finished run, without the log."""
+    """The results of a finished run, without the log.
+
+    Attributes:
+        candidates: their table.
+        models: those of the run.
+        certificate: the certificate.
+        judged: the judged rows; None if the certification judges none, or an earlier version wrote the run.
+    """
 
     candidates: pa.Table
     models: Models
     certificate: Certificate
+    judged: pa.Table | None = None
 
 
 class ScoreFiles(NamedTuple):
@@ -446,15 +457,22 @@ class RunFolder:
         self.begin(problem)
         return list(dict.fromkeys(damaged + inputs))
 
-    def write_results(self, problem: Problem, table: pa.Table, fitted: Models) -> dict[str, str]:
-        """Write candidates and models, remove those of an earlier winner, and return SHA-256 by name."""
+    def write_results(
+        self, problem: Problem, table: pa.Table, fitted: Models, judged: pa.Table | None = None
+    ) -> dict[str, str]:
+        """Write candidates, models and judged rows, remove earlier ones, and return SHA-256 by name."""
         formats.write_table(self.files, CANDIDATES, table, problem.run_id)
         models.write_models(self.files, problem, fitted)
+        if judged is not None:
+            names = {"labels": json.dumps(problem.task.classes)}
+            formats.write_table(self.files, JUDGED_ROWS, judged, problem.run_id, names)
+        elif self.files.exists(JUDGED_ROWS):
+            formats.delete(self.files, JUDGED_ROWS)
         return self.result_digests()
 
     def result_digests(self) -> dict[str, str]:
-        """Return the SHA-256 of the files with candidates and models."""
-        names = (CANDIDATES, *models.TABLES)
+        """Return the SHA-256 of the files with candidates, models and judged rows."""
+        names = (CANDIDATES, *models.TABLES, JUDGED_ROWS)
         return {name: self.sha256(name) for name in names if self.files.exists(name)}
 
     def write_end(self, certificate: Certificate, execution: Mapping[str, Any]) -> None:
@@ -501,7 +519,18 @@ class RunFolder:
             size = problem.find_size(winner.k)
             if (stored.n_select, stored.n_splits) != (size.n_select, size.n_splits):
                 raise ValueError(f"n_select and n_splits are not {size.n_select} and {size.n_splits}")
-        return Finished(table, models.read_models(self.files, problem, winner.k), certificate)
+        fitted = models.read_models(self.files, problem, winner.k)
+        return Finished(table, fitted, certificate, self._read_judged(problem))
+
+    def _read_judged(self, problem: Problem) -> pa.Table | None:
+        """Return the judged rows; None if there are none."""
+        if not self.files.exists(JUDGED_ROWS):
+            return None
+        most = count_judged(problem)
+        values = most * len(JUDGED_COLUMNS)
+        table = formats.read_table(self.files, JUDGED_ROWS, problem.run_id, JUDGED_COLUMNS, most, values)
+        with formats.guard_reading(self.files, JUDGED_ROWS):
+            return check_judged(table, problem)
 
     def candidates(self, problem: Problem) -> tuple[pa.Table, Candidate]:
         """Read the table of candidates, and return it with the winner.

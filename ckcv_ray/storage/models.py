@@ -4,6 +4,7 @@ ensemble/models.parquet     F*
 ensemble/nested.parquet     the ensemble of a nested certification
 ensemble/refit.parquet      one model on all rows that were not held out
 ensemble/full.parquet       one model on all rows, if some were held out
+ensemble/references.parquet one model of each learner that the winner is compared with
 ensemble/model-*.pkl        the members of F*, each usable by itself
 """
 
@@ -23,15 +24,19 @@ from ckcv_ray.tables.task import Task
 ENSEMBLE = "ensemble/"
 MODELS, NESTED = f"{ENSEMBLE}models.parquet", f"{ENSEMBLE}nested.parquet"
 REFIT, FULL = f"{ENSEMBLE}refit.parquet", f"{ENSEMBLE}full.parquet"
-TABLES = (MODELS, NESTED, REFIT, FULL)
+REFERENCES = f"{ENSEMBLE}references.parquet"
+TABLES = (MODELS, NESTED, REFIT, FULL, REFERENCES)
 ROOM_BYTES = 1 << 16  # a pickle may exceed what this version writes by this much
 
 
 def write_models(files: Files, problem: Problem, models: Models) -> None:
     """Write the models, and remove the pickles of an earlier winner."""
-    for name, ensemble in zip(TABLES, (models.best, models.nested, models.refit, models.full), strict=True):
+    written = (models.best, models.nested, models.refit, models.full, models.references)
+    for name, ensemble in zip(TABLES, written, strict=True):
         if ensemble is not None:
             _write_table(files, name, problem, ensemble)
+    if models.references is None and files.exists(REFERENCES):  # of an earlier winner
+        formats.delete(files, REFERENCES)
     pickles = ensembles.to_pickles(models.best, problem.learner, problem.task)
     for name, content in pickles.items():
         formats.write(files, f"{ENSEMBLE}{name}", content)
@@ -79,6 +84,13 @@ def read_models(files: Files, problem: Problem, k: int) -> Models:
         refit = _read_table(files, REFIT, problem.task, problem, k, 1)
         full = _read_table(files, FULL, problem.every_row, problem, k, 1)
         models = replace(models, refit=refit, full=full)
+    if problem.references and files.exists(REFERENCES):
+        with formats.guard_reading(files, REFERENCES):
+            there = formats.rows_in(files, REFERENCES)
+            if not 0 < there <= len(problem.references):
+                raise ValueError(f"it has {there} models of {len(problem.references)} learners at most")
+        references = _read_table(files, REFERENCES, problem.task, problem, None, there)
+        models = replace(models, references=references)
     return models
 
 
@@ -112,8 +124,10 @@ def _write_table(files: Files, name: str, problem: Problem, ensemble: Ensemble) 
     formats.write_table(files, name, rows, problem.run_id, names)
 
 
-def _read_table(files: Files, name: str, task: Task, problem: Problem, k: int, n_splits: int) -> Ensemble:
-    """Read the ensemble in a file, one member for each split, fitted on rows of a task."""
+def _read_table(
+    files: Files, name: str, task: Task, problem: Problem, k: int | None, n_splits: int
+) -> Ensemble:
+    """Read the ensemble in a file, one member for each split, fitted on rows of a task; None for any k."""
     schema = ensembles.schema(problem.learner, task)
     most = n_splits * (
         problem.learner.codec.max_row_values(task) + 2 * task.n_classes + len(ensembles.OF_GROUPS)
@@ -121,7 +135,7 @@ def _read_table(files: Files, name: str, task: Task, problem: Problem, k: int, n
     rows = formats.read_table(files, name, problem.run_id, schema, n_splits, most)
     with formats.guard_reading(files, name):
         ensemble = ensembles.from_arrow(rows, problem.learner, task)
-        splits = [(member.k, member.split) for member in ensemble.members]
+        splits = [(member.k if k is not None else k, member.split) for member in ensemble.members]
         if splits != [(k, i) for i in range(n_splits)]:
             raise ValueError(f"expected a model for each of the {n_splits} splits of k = {k}")
         if any(len(member.errors) != task.n_classes for member in ensemble.members):

@@ -10,6 +10,7 @@ from ckcv_ray.study.conditions import ANSWERED_ERROR as ANSWERED_ERROR
 from ckcv_ray.study.conditions import ANSWERED_SHARE as ANSWERED_SHARE
 from ckcv_ray.study.conditions import AT_MOST as AT_MOST
 from ckcv_ray.study.conditions import AUC as AUC
+from ckcv_ray.study.conditions import BETTER_THAN as BETTER_THAN
 from ckcv_ray.study.conditions import BY_CLASS as BY_CLASS
 from ckcv_ray.study.conditions import ERROR as ERROR
 from ckcv_ray.study.conditions import OF_TWO as OF_TWO
@@ -17,6 +18,7 @@ from ckcv_ray.study.conditions import PREDICTIVE as PREDICTIVE
 from ckcv_ray.study.conditions import QUANTITIES as QUANTITIES
 from ckcv_ray.study.conditions import Condition as Condition
 from ckcv_ray.study.conditions import Predictive as Predictive
+from ckcv_ray.study.conditions import find_reference as find_reference
 from ckcv_ray.study.conditions import is_quantity as is_quantity
 from ckcv_ray.study.conditions import parse_predictive as parse_predictive
 from ckcv_ray.study.execution import Execution as Execution

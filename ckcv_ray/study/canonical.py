@@ -33,8 +33,17 @@ from ckcv_ray.learners.encoding.encoder import expand_dates
 from ckcv_ray.learners.encoding.encoding import Categories, Encoding
 from ckcv_ray.learners.encoding.learner import settle_scaling
 from ckcv_ray.study.certification import Certification, Holdout, find_member
-from ckcv_ray.study.conditions import ANSWERED, AUC, BY_CLASS, OF_TWO, is_quantity
+from ckcv_ray.study.conditions import (
+    ANSWERED,
+    AUC,
+    BETTER_THAN,
+    BY_CLASS,
+    OF_TWO,
+    find_reference,
+    is_quantity,
+)
 from ckcv_ray.study.options import list_parts
+from ckcv_ray.study.search import Race
 from ckcv_ray.study.study import Study
 from ckcv_ray.tables.columns.types import ColumnKind
 from ckcv_ray.tables.subgroups import check_subgroups
@@ -75,6 +84,7 @@ def canonicalize_certified(study: Study, task: Task) -> tuple[Study, Index | Non
     study = replace(study, search=replace(study.selecting, criterion=study.criterion.on(task.classes)))
     study = _with_folds(study, learned.n_units, task.unit)
     study = _resolve_search(study, learned.n_units)
+    _check_references(study)
     _check_sizes(study, study.resampling.fold_sizes(learned.n_units))
     if study.outer is not None:
         _check_outer(study, study.outer, learned.n_units, task.unit)
@@ -353,7 +363,8 @@ def _check_for_groups(criterion: Criterion, certification: Certification) -> Non
             f"answer={certification.answer} counts rows as independent, which rows of groups are not: leave "
             "it out, or --group"
         )
-    if by_class := [claim for claim in certification.claim if is_quantity(claim)]:
+    quantities = filter(is_quantity, certification.claim)
+    if by_class := [claim for claim in quantities if not find_reference(claim)]:
         raise InputError(
             f"claim={by_class[0]} counts rows of a class as independent, which rows of groups are not: leave "
             "it out, or --group"
@@ -388,7 +399,8 @@ def _check_claims(certification: Certification, learner: Learner, task: Task) ->
         InputError: a claim does not apply to the task or to the learner.
     """
     for claim in certification.claim:
-        if is_quantity(claim) and claim not in ("recall", *ANSWERED) and task.n_classes > 2:
+        of_any = claim in ("recall", *ANSWERED) or find_reference(claim)
+        if is_quantity(claim) and not of_any and task.n_classes > 2:
             instead = "claim recall, which is of every class" if claim in BY_CLASS else "leave it out"
             raise InputError(
                 f"claim={claim} is for two classes, and the target {task.target!r} has {task.n_classes}: "
@@ -444,6 +456,29 @@ def _check_answer(study: Study, held: Index | None) -> None:
             f"answer={condition} takes {needed:,} held-out rows at least, all of them right, and "
             f"{len(held):,} are held out: hold out more (holdout_share), allow more errors, or take more rows"
         )
+
+
+def _check_references(study: Study) -> None:
+    """Raise InputError if the winner is to be compared with a learner whose best setting is not found."""
+    assert study.certification is not None
+    known = study.learner.by_label
+    for label in study.certification.references:
+        claim = f"claim={BETTER_THAN}:{label}"
+        if label not in known:
+            raise InputError(
+                f"{claim} compares the winner with {label}, which is none of the learners of the study "
+                f"({', '.join(known)}): add it to learner, or leave the claim out"
+            )
+        if len(known) == 1:
+            raise InputError(
+                f"{claim} compares the winner with another learner, and {label} is the only one: name "
+                f"several, such as learner={label},linear, or leave the claim out"
+            )
+        if not isinstance(study.search, Race):
+            raise InputError(
+                f"{claim} needs the best setting of {label}, which a search within a budget may leave open: "
+                "choose search=race, or leave the claim out"
+            )
 
 
 def _check_unlabelled(certification: Certification, task: Task) -> None:

@@ -17,11 +17,13 @@ from ckcv_ray.errors import InputError
 from ckcv_ray.study.conditions import (
     ANSWERED,
     AUC,
+    BETTER_THAN,
     BY_CLASS,
     ERROR,
     OF_TWO,
     QUANTITIES,
     Condition,
+    find_reference,
     is_quantity,
     name_claim,
     parse_condition,
@@ -92,18 +94,23 @@ class Certification:
 
     @property
     def n_shares(self) -> int:
-        """Among how many delta is shared: each rule, all recalls, the AUC, all subgroups, and what is
-        answered.
+        """Among how many delta is shared: each rule, all recalls, the AUC, each comparison with a learner,
+        all subgroups, and what is answered.
 
         What follows from the recalls takes no share of its own.
         """
         by_class = any(claim in BY_CLASS for claim in self.claim)
-        single = sum(not is_quantity(claim) or claim == AUC for claim in self.claim)
+        single = sum(not is_quantity(claim) or claim == AUC for claim in self.claim) + len(self.references)
         return single + by_class + bool(self.subgroups) + bool(self.answer)
 
     def find_positive(self, classes: Sequence[Label]) -> int:
         """Return the number of the class that sensitivity is about: the second, unless one is named."""
         return 1 if self.positive is None else find_class("positive", self.positive, classes)
+
+    @property
+    def references(self) -> tuple[str, ...]:
+        """The labels of the learners that the winner is compared with."""
+        return tuple(filter(None, map(find_reference, self.claim)))
 
     @property
     def accepted(self) -> tuple[Condition, ...]:
@@ -185,10 +192,11 @@ def _share(name: str, value: Any) -> float | str:
 def _claims(name: str, value: Any) -> tuple[str, ...]:
     claims = _names(name, value) or CLAIMS[:1]
     for claim in claims:
+        find_reference(claim)  # raises an InputError
         if claim not in CLAIMS and not is_quantity(claim) and find_member(claim) < 0:
             raise InputError(
-                f"{name}={claim!r} is not known: choose from {', '.join((*CLAIMS, *QUANTITIES))}, or "
-                "member:0 for the member of split 0"
+                f"{name}={claim!r} is not known: choose from {', '.join((*CLAIMS, *QUANTITIES))}, "
+                f"{BETTER_THAN}:svm, or member:0 for the member of split 0"
             )
     return claims
 
@@ -196,6 +204,11 @@ def _claims(name: str, value: Any) -> tuple[str, ...]:
 def _check_nested_claims(name: str, value: Any) -> tuple[str, ...]:
     claims = _names(name, value) or NESTED_CLAIMS[:1]
     for claim in claims:
+        if find_reference(claim):
+            raise InputError(
+                f"{name}={claim!r} compares two models on rows held out, and nested has none: choose "
+                "certify=holdout, or leave it out"
+            )
         if claim not in NESTED_CLAIMS and parse_predictive(claim) is None:
             raise InputError(
                 f"{name}={claim!r} is not known for nested: choose from {', '.join(NESTED_CLAIMS)}"
@@ -269,7 +282,7 @@ def choose_judge(claims: tuple[str, ...]) -> str:
 CLAIM_HELP = (
     "What is certified; several as a,b share delta. The error of refit (one model), random (a member for "
     "each row), vote or member:7; sensitivity, specificity, recall, auc; ppv:0.02, npv:0.02 or "
-    "net_benefit:0.02:0.1 at a prevalence."
+    "net_benefit:0.02:0.1 at a prevalence; better:svm, that it errs less often than the best of svm."
 )
 CLAIM_SHOWN = "refit; for nested random"
 POSITIVE = Option(
@@ -295,8 +308,10 @@ class Holdout(Certification):
             Quantities of the first rule named, or of "refit": "sensitivity", "specificity" (two classes),
             "recall" (of every class), "auc" (two classes); where the positive class has a stated share,
             "ppv:0.02", "npv:0.02", "net_benefit:0.02:0.1" (with the probability from which on a row is worth
-            flagging), which follow from the recalls. delta is shared equally among the rules, the recalls
-            together, and the AUC.
+            flagging), which follow from the recalls. "better:svm": that it errs less often than one model of
+            another learner of the study, at that learner's own best setting, fitted on the same rows as
+            "refit". delta is shared equally among the rules, the recalls together, the AUC, and the
+            comparisons.
         positive: label of the class that sensitivity is about; None for the second in sorted order.
         require: condition such as "sensitivity>=0.9" or "specificity>=0.95", for which the cut-off of the
             scores is chosen on the rows held out, with its guarantee; the recalls are those at this cut-off.

@@ -15,6 +15,7 @@ PREDICTIVE = {  # what follows from both recalls: the number of arguments, and w
     "net_benefit": (2, "a prevalence and the probability from which on a row is worth flagging"),
 }
 QUANTITIES = (*BY_CLASS, AUC, *PREDICTIVE)
+BETTER_THAN = "better"  # than another learner of the study: better:svm
 ERROR = "error"
 ANSWERED_ERROR, ANSWERED_SHARE = "answered_error", "answered_share"
 ANSWERED = (ANSWERED_ERROR, ANSWERED_SHARE)  # of the rows that are confident enough to be answered
@@ -97,9 +98,26 @@ def name_claim(name: str) -> str:
     return name if found is None else str(found)
 
 
+def find_reference(name: str) -> str:
+    """Return the learner that a claim such as "better:svm" compares the winner with; "" for other claims.
+
+    Raises:
+        InputError: it names none.
+    """
+    kind, _, label = name.partition(":")
+    if kind != BETTER_THAN:
+        return ""
+    if not label:
+        raise InputError(
+            f"claim={quote(name)} takes the label of a learner that the winner is compared with: write "
+            f"{BETTER_THAN}:svm"
+        )
+    return label
+
+
 def is_quantity(name: str) -> bool:
     """Return whether a claim is about a quantity of a rule, such as its sensitivity, and not its error."""
-    return name.split(":")[0] in (*QUANTITIES, *ANSWERED)
+    return name.split(":")[0] in (*QUANTITIES, BETTER_THAN, *ANSWERED)
 
 
 def parse_condition(option: str, text: str) -> Condition:
@@ -125,7 +143,7 @@ def parse_condition(option: str, text: str) -> Condition:
     if name != ERROR and not is_quantity(name):
         raise InputError(
             f"{option}={quote(text)}: {name} is not known: choose from "
-            f"{', '.join((ERROR, *QUANTITIES, *ANSWERED))}"
+            f"{', '.join((ERROR, *QUANTITIES, f'{BETTER_THAN}:svm', *ANSWERED))}"
         )
     return Condition(
         name_claim(name), sign == ">=", _parse_share(f"{option}={text}", value, f"{name}{sign}0.9")

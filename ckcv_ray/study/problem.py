@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ckcv_ray.core.arrays import Index
 from ckcv_ray.core.criteria import Criterion, for_groups
-from ckcv_ray.core.draws import PART, PERMUTATIONS, Draws, permute_within
+from ckcv_ray.core.draws import PART, PERMUTATIONS, Draws, order_held_out, permute_within
 from ckcv_ray.core.measures import GroupShares, Measure
 from ckcv_ray.core.resampling.base import EMPTY, FoldSize, Resampling, Split, Units
 from ckcv_ray.core.rounds import count_kept, weigh_rounds
@@ -245,6 +245,12 @@ class Problem:
         report = self.study.report_k
         return tuple(j for j, size in enumerate(self.sizes) if any(size.holds(k) for k in report))
 
+    @property
+    def references(self) -> tuple[int, ...]:
+        """Positions of the learners that claims compare the winner with, whose own best is to be known."""
+        certification, labels = self.study.certification, list(self.learners)
+        return () if certification is None else tuple(map(labels.index, certification.references))
+
     def units(self, stage: Stage, size: int) -> Any:
         """Return the units that every split of a fold size scores, as the criterion counts them.
 
@@ -399,6 +405,12 @@ class Problem:
     def take_held_rows(self) -> TestRows | None:
         """Return the rows held out, if any are."""
         return None if self.held is None else self.every_row.take_test_rows(self.held)
+
+    def order_held_units(self) -> Index:
+        """Return the positions of the units held out, among these by their numbers, in the order drawn."""
+        n = self.all_rows.n_units
+        drawn = order_held_out(n, n - self.task.n_units, self.study.seed)
+        return np.searchsorted(np.sort(drawn), drawn)
 
     def recode(self, test: TestRows | None) -> TestRows | None:
         """Return test rows of the table as the learning rows are understood."""

@@ -1,5 +1,8 @@
 """Coverage of the bound by betting, of comparisons and of cut-offs: how often each is false, and how close.
 
+Comparisons inside a study (``--claim better:LEARNER``) are of rows drawn with known differences, and of whole
+studies whose labels nothing predicts, so that all classifiers err equally often.
+
 Losses of groups are drawn from laws whose mean is known, some of them made to break a bound; the bound by
 betting is compared with the one that the total of the losses decides. Pairs of classifiers are drawn with
 known differences: a proof of "better" where both err equally often is false, one of "not worse" where the
@@ -8,7 +11,7 @@ cut-off for a sensitivity of 90 % is chosen on normal scores, or on rounded ones
 cell may fail significantly more often than it may: a one-sided exact binomial test at level 0.01 divided by
 the number of cells.
 
-    python jobs/paper/betting_coverage.py --runs 2000
+    python jobs/paper/betting_coverage.py --runs 2000 --studies 2000
 """
 
 import sys
@@ -25,8 +28,10 @@ import numpy as np
 import typer
 from scipy.stats import binomtest, norm
 
-from ckcv_ray import clopper_pearson
+from ckcv_ray import Execution, Study, clopper_pearson, run
+from ckcv_ray.claims.better import PairedCounts
 from ckcv_ray.claims.cut_offs import choose_cut_off
+from ckcv_ray.claims.wording import is_proven_better
 from ckcv_ray.core.arrays import Values
 from ckcv_ray.core.bounds.losses import ONE, bound_losses, mean_loss_bound
 from ckcv_ray.core.bounds.paired import judge_differences
@@ -117,6 +122,41 @@ def measure_differences(name: str, n: int, margin: float | None, runs: int) -> C
     return Cell(f"{what}: {name}, n = {n}", better * is_false, runs, DELTA / 2 if is_false else 1.0, figures)
 
 
+def measure_claims(name: str, n: int, runs: int, grouped: bool) -> Cell:
+    """Return how often the claim of a study proves the first one better, and how often that is false."""
+    law, rng = DIFFERENCES[name], np.random.default_rng([n, list(DIFFERENCES).index(name), 7])
+    better = 0
+    for _ in range(runs):
+        drawn = law.draw(rng, n)
+        counts = PairedCounts(int(np.sum(drawn < 0)), int(np.sum(drawn > 0)), drawn, grouped)
+        better += counts.bound(DELTA, 0) < 0.5
+    is_false, units = law.mean >= 0, "groups" if grouped else "rows"
+    figures = {"proven": better / runs}
+    allowed = DELTA if is_false else 1.0
+    return Cell(f"claim better: {name}, {n} {units}", better * is_false, runs, allowed, figures)
+
+
+def measure_studies(studies: int) -> Cell:
+    """Return how often a study proves its winner better than another learner, where labels are at random."""
+    study = Study.paper(
+        learner="naive_bayes,tree",
+        param=("max_depth=1,3", "min_samples_leaf=1"),
+        k=(3,),
+        n_splits=2,
+        certify="holdout",
+        holdout_share=0.5,
+        claim="better:naive_bayes,better:tree",  # of which the winner's own says nothing
+    )
+    false = 0
+    for number in range(studies):
+        rng = np.random.default_rng([number, 11])
+        X, y = rng.normal(size=(120, 2)), rng.permutation(np.arange(120) % 2)
+        claims = run(study.replace(seed=number), X, y, execution=Execution("serial")).certificate.claims
+        false += any(is_proven_better(claim) for claim in claims if claim["quantity"].startswith("better:"))
+    allowed, figures = DELTA / 2, {"false": false / max(1, studies)}  # a share of delta for each claim
+    return Cell("claim better: whole studies of labels at random", false, studies, allowed, figures)
+
+
 def measure_cut_offs(decimals: int | None, runs: int) -> Iterator[Cell]:
     """Yield how often a cut-off has a sensitivity below 90 %, and how often either recall is below its bound.
 
@@ -140,11 +180,15 @@ def measure_cut_offs(decimals: int | None, runs: int) -> Iterator[Cell]:
     yield Cell(f"cut-off, both recalls: {scores}", either, runs, DELTA, {"false": either / runs})
 
 
-def measure(runs: int) -> list[Cell]:
+def measure(runs: int, studies: int) -> list[Cell]:
     """Return every cell."""
     cells = [measure_losses(name, m, runs) for name in LOSSES for m in SIZES]
     cells += [cell for decimals in (None, 1) for cell in measure_cut_offs(decimals, runs)]
     sizes = (100, 200, 400)
+    cells += [
+        measure_claims(d, n, runs, grouped) for d in DIFFERENCES for n in sizes for grouped in (False, True)
+    ]
+    cells += [measure_studies(studies)] if studies else []
     return cells + [
         measure_differences(d, n, a, runs) for d in DIFFERENCES for n in sizes for a in (None, MARGIN)
     ]
@@ -152,10 +196,11 @@ def measure(runs: int) -> list[Cell]:
 
 def main(
     runs: Annotated[int, typer.Option(min=1, help="Draws of each law.")] = 2000,
+    studies: Annotated[int, typer.Option(min=0, help="Whole studies with labels at random.")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Measure every law; end with code 1 if one is false significantly more often than it may be."""
-    cells = measure(runs)
+    cells = measure(runs, studies)
     failing = [cell.name for cell in cells if cell.fails(LEVEL / len(cells))]
     if as_json:
         print(json.dumps({"cells": [cell._asdict() for cell in cells], "failing": failing}))

@@ -384,6 +384,38 @@ def test_a_reported_size_is_judged_by_its_own_best_alone(seed):
     assert selection.winner() == case.best()
 
 
+@given(seeds)
+@repeatable
+def test_the_best_of_a_learner_is_known_however_far_it_is_behind(seed):
+    """Of every order of arrival; candidates of other learners are compared as if nothing were to be known."""
+    case, rng = make_case(seed), np.random.default_rng(seed)
+    learners = np.sort(rng.integers(0, 3, size=len(case.lengths)))
+    of = sorted(set(learners.tolist()))
+    known = [learner for learner in of if rng.random() < 0.6]
+    own = {j for j in range(len(case.sizes)) if rng.random() < 0.3}
+    selection = case.selection(separate=own, learners=learners, known=known)
+    plain = case.selection(separate=own, learners=learners)
+    best = {
+        learner: min(case.l_ms(j, g, c) for j, g, c in case.candidates() if learners[g] == learner)
+        for learner in of
+    }
+    for piece in deliveries(case, rng):
+        for each in (selection, plain):
+            deliver(each, case, [piece])
+        for j in range(len(case.sizes)):
+            others = ~np.isin(learners, known)
+            assert np.array_equal(selection.alive(j)[others], plain.alive(j)[others])
+            assert np.all(selection.alive(j) >= plain.alive(j))
+        for j, g, c in case.candidates():
+            open_ = prefix_of(selection, j, g, c) < case.sizes[j][1]
+            if learners[g] in known and open_ and not selection.alive(j)[g, c]:
+                assert case.l_ms(j, g, c) > best[learners[g]]
+    assert selection.winner() == plain.winner()
+    shared = [j for j in range(len(case.sizes)) if j not in own]
+    for learner, j in product(known, shared):
+        assert set(selection.thresholds(j)[learners == learner]) == {best[learner]}
+
+
 # Failures
 
 

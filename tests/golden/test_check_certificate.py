@@ -22,10 +22,19 @@ from ckcv_ray.core.bounds import binomial, losses, positions, unequal_sizes
 from jobs import check_certificate, independent_bounds
 
 ROOT = Path(__file__).resolve().parents[2]
-NAMES = ("check_certificate", "independent_bounds", "independent_claims")
+NAMES = ("check_certificate", *(f"independent_{part}" for part in ("bounds", "claims", "judged", "run")))
 FILES = [ROOT / "jobs" / f"{name}.py" for name in NAMES]
 Folder = Callable[[str], Path]
 ONE_SETTING = SMALL.replace(C=(1.0,), gamma=(1.0,))
+COMPARED = places.make_study(
+    learner="svm,tree",
+    C=(1.0,),
+    gamma=(1.0,),
+    k=(3,),
+    n_splits=3,
+    certify="holdout",
+    claim="refit,better:tree",
+)
 MORE = {  # what no golden study has: repeated rows of groups, claims by class within groups of rows
     "repeats in groups": (ONE_SETTING.replace(certify="nested", outer_splits=2), visits(90)),
     "catoni": (ONE_SETTING.replace(bound="catoni"), lattice(60)),
@@ -60,6 +69,10 @@ MORE = {  # what no golden study has: repeated rows of groups, claims by class w
         ONE_SETTING.replace(certify="holdout", holdout_bound="stevens", claim=("refit", "auc")),
         lattice(90),
     ),
+    "better": (COMPARED, lattice(120)),
+    "better, groups": (COMPARED, visits(120)),
+    "better, repeats in groups": (COMPARED, visits(90)),
+    "better than the winner's own": (COMPARED.replace(claim="better:svm,better:tree"), lattice(90)),
     "U on the first of F*": (ONE_SETTING.replace(k=(3,), first_uniform=True), cloud(60)),
     "every split": (ONE_SETTING.replace(k=(3,), n_splits=100), cloud(6)),
 }
@@ -116,6 +129,12 @@ def test_every_figure_of_a_golden_study_is_computed_again(
         "three fifths, U on the first",
         "recalls, U on the first",
         "positions",
+        "positions of pairs",
+        "AUC of nested",
+        "better",
+        "better, groups",
+        "better, repeats in groups",
+        "better than the winner's own",
         "U on the first of F*",
     ],
 )
@@ -129,9 +148,7 @@ def test_other_studies_agree_as_well(name: str, folder: Folder, capsys: pytest.C
 @pytest.mark.parametrize(
     ("name", "reason"),
     [
-        ("AUC of nested", "auc by nested"),
         ("every split", "few possible splits"),
-        ("positions of pairs", "which rows or pairs are wrong, auc"),
     ],
 )
 def test_what_is_not_known_is_said(
@@ -223,11 +240,37 @@ def test_held_out_rows_are_judged_by_the_stored_machines(
 def test_groups_held_out_from_another_learner_are_not_known(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """Of an earlier version, which stored no judged rows."""
     study = places.make_study(learner="constant", k=(3,), n_splits=2, certify="holdout")
     X, y, groups = visits(120)
     run(study, X, y, tmp_path / "run", SERIAL, groups=groups)
+    assert check(tmp_path / "run", capsys)[0] == 0
+    (tmp_path / "run" / "judged.parquet").unlink()
     code, said = check(tmp_path / "run", capsys)
     assert (code, "the loss of held-out groups by refit, which is not stored" in said) == (2, True)
+
+
+@pytest.mark.parametrize("name", ["positions of pairs", "holdout with three claims", "answered"])
+def test_a_folder_of_an_earlier_version_is_checked_from_stored_counts(
+    name: str, folder: Folder, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = shutil.copytree(folder(name), tmp_path / "run")
+    (out / "judged.parquet").unlink()
+    code, said = check(out, capsys)
+    assert code == (2 if name == "positions of pairs" else 0), said
+    if name == "positions of pairs":
+        assert "which rows or pairs are wrong, auc" in said
+    else:
+        assert "taken as stored: the " in said
+
+
+@pytest.mark.parametrize("column", ["row", "unit", "order", "label", "predicted", "loss"])
+def test_a_forged_judgement_differs(
+    column: str, folder: Folder, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = shutil.copytree(folder("better, groups"), tmp_path / "run")
+    rewrite(out / "judged.parquet", lambda rows: rows[0].update({column: 1 - rows[0][column]}))
+    assert check(out, capsys)[0] == 1
 
 
 def test_an_evaluation_that_the_log_lacks_is_not_known(

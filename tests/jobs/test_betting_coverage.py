@@ -23,8 +23,9 @@ def test_a_cell_depends_on_its_law_and_size_alone() -> None:
 
 
 def test_every_cell_is_measured_and_none_is_false_too_often() -> None:
-    cells = measure(20)
-    assert len({cell.name for cell in cells}) == len(cells) == 15 + 4 + 24
+    cells = measure(20, 2)
+    assert len({cell.name for cell in cells}) == len(cells) == 15 + 4 + 24 + 24 + 1
+    assert len(measure(1, 0)) == len(cells) - 1
     assert not any(cell.fails(1e-6) for cell in cells)
     assert Cell("", 20, 100, 0.05, {}).fails(0.01)
     assert not Cell("", 100, 100, 1.0, {}).fails(0.01)
@@ -34,10 +35,12 @@ def test_the_exit_code_says_whether_a_cell_fails(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     cells = [Cell("losses", 0, 9, 0.05, {"mean bound": 0.2}), Cell("better", 0, 9, 1.0, {"proven": 0.5})]
-    monkeypatch.setattr(betting_coverage, "measure", lambda runs: cells)
+    monkeypatch.setattr(betting_coverage, "measure", lambda runs, studies: cells)
     main(runs=9, as_json=True)
     assert json.loads(capsys.readouterr().out)["failing"] == []
-    monkeypatch.setattr(betting_coverage, "measure", lambda runs: [*cells, Cell("bad", 9, 9, 0.05, {})])
+    monkeypatch.setattr(
+        betting_coverage, "measure", lambda runs, studies: [*cells, Cell("bad", 9, 9, 0.05, {})]
+    )
     with pytest.raises(betting_coverage.typer.Exit):
         main(runs=9)
     assert "3 cells, 1 false more often" in capsys.readouterr().out

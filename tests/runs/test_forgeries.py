@@ -61,6 +61,9 @@ TREES = TREE.with_learner(
 )
 
 
+AGAINST = tuple(f"better:{label}" for label in TREES.learner.by_label)  # one of them is the winner
+
+
 def numbers(classes: int = 2) -> Task:
     """Plain numbers, and labels that nothing predicts."""
     return Task.of(X, RNG.permutation(np.arange(N) % classes))
@@ -132,6 +135,8 @@ KINDS = {
     "holdout, recall": Kind(held(TREE, claim=("recall",)), numbers(3)),
     "holdout, auc": Kind(held(TREE, claim=("auc",)), numbers()),
     "holdout, several learners": Kind(held(TREES), numbers()),
+    "holdout, better": Kind(held(TREES, claim=("refit", *AGAINST)), numbers()),
+    "holdout, better, groups": Kind(held(TREES, claim=("refit", *AGAINST)), visits()),
     "svm": Kind(SVM, numbers()),
     "svm, nested": Kind(nested(SVM), numbers()),
     "svm, holdout": Kind(held(SVM), numbers()),

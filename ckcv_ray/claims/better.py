@@ -1,0 +1,169 @@
+"""The claim that a study's winner errs less often than another of its learners, from rows that nothing used.
+
+The other learner is represented by one model, at the learner's own best setting and number of folds by the
+criterion of the study, fitted on all rows that were not held out: what would be used had the learner been the
+only one. Its setting is chosen by the learning rows alone, so given these both classifiers are fixed, and the
+rows held out are as many independent comparisons.
+
+Rows: on b held-out rows the other one alone is wrong, and on c the winner alone. Given b + c, c is
+Bin(b + c, theta), where theta < 1/2 exactly if the winner errs less often. Clopper-Pearson's bound on theta
+at the level d is below 1/2 exactly if the sign test, P(Bin(b + c, 1/2) <= c) < d, says so: "better" is proven
+where the bound is below 1/2, with one statement and all of d (``core.bounds.paired``).
+
+Groups: (1 + x) / 2 is a loss in [0, 1], x being the share of a group's rows that the winner has wrong less
+that of the other one. Its mean is below 1/2 exactly if the winner errs less often; the bound is by betting.
+1 less this mean is the probability that the winner is the one that is right in a row drawn of a new group,
+with a fair coin where both are or neither is: in either case what is claimed is a share of wins.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ckcv_ray.claims.percent import at_least
+from ckcv_ray.claims.rules import Rule
+from ckcv_ray.claims.wording import (
+    GROUPS_OF_ONE_SOURCE,
+    NOTHING,
+    ONE_SOURCE,
+    Claim,
+    is_proven_better,
+    state_claim,
+)
+from ckcv_ray.core.arrays import Classes
+from ckcv_ray.core.bounds.betting import bound_by_betting
+from ckcv_ray.core.bounds.binomial import clopper_pearson
+from ckcv_ray.core.bounds.losses import ONE, bound_loss_claim
+from ckcv_ray.core.bounds.paired import Differences, expect_units
+from ckcv_ray.core.measures import average_by_group
+from ckcv_ray.learners.choice import LABEL
+from ckcv_ray.learners.ensemble import Ensemble, Member, Models
+from ckcv_ray.study import Candidate, Holdout, Problem, find_reference
+
+PROVEN_BY = {False: "exact sign test", True: "betting on the groups in the order drawn"}
+
+
+class PairedCounts(NamedTuple):
+    """Two classifiers on the same held-out rows.
+
+    Attributes:
+        won, lost: rows that the other one alone has wrong, and those that the winner alone has.
+        differences: of each unit the share of its rows that the winner has wrong, less that of the other one,
+            in the order of the draw, (units,).
+        grouped: whether units are groups.
+    """
+
+    won: int
+    lost: int
+    differences: Differences
+    grouped: bool
+
+    def bound(self, delta: float, copies: int) -> float:
+        """Return the upper bound on the share of losses; ``copies`` of the units are not counted."""
+        units = len(self.differences) if self.grouped else self.won + self.lost
+        left = max(0, units - copies)
+        if not self.grouped:
+            return float(clopper_pearson(min(self.lost, left), left, delta))
+        losses = (1 + self.differences) / 2
+        if not copies:
+            return bound_by_betting(losses, delta)
+        total = min(int(np.sum(np.ceil(losses * ONE))), left * ONE)  # which of them is unknown
+        return bound_loss_claim([total], left, delta) if left else 1.0
+
+
+def claim_better(
+    problem: Problem, models: Models, rule: Rule, name: str, predicted: Classes, copies: int = 0
+) -> Claim:
+    """Return the claim that a rule errs less often than another learner of the study.
+
+    Args:
+        problem: a problem with a holdout certification.
+        models: those of the run.
+        rule: of the winner.
+        name: of the claim, such as "better:svm".
+        predicted: the classes that the rule gives the rows held out.
+        copies: held-out rows, or groups, that are not counted as independent.
+    """
+    certification = problem.study.certification
+    assert certification is not None
+    delta, member = problem.study.delta / certification.n_shares, find_reference_model(problem, models, name)
+    made = Claim(
+        quantity=name,
+        label=None,
+        certification=Holdout.name,
+        classifier=rule.name,
+        splits=(),
+        bound=1.0,
+        errors=0,
+        rows=0,
+        delta=delta,
+        statement=_explain_lack(problem, models, find_reference(name)),
+    )
+    if member is None:
+        return made
+    compared = _compare(problem, member, predicted)
+    bound = compared.bound(delta, copies)
+    counted: Claim = {**made, "bound": bound, "errors": compared.lost, "rows": compared.won + compared.lost}
+    return {**counted, "statement": _state(problem, member, rule, compared, counted)}
+
+
+def find_reference_model(problem: Problem, models: Models, name: str) -> Member | None:
+    """Return the model that a claim such as "better:svm" compares the winner with; None if there is none."""
+    members = () if models.references is None else models.references.members
+    setting = problem.learner.codec.setting
+    labels = [setting(member.model)[LABEL] for member in members]
+    return members[labels.index(find_reference(name))] if find_reference(name) in labels else None
+
+
+def _compare(problem: Problem, member: Member, predicted: Classes) -> PairedCounts:
+    """Return the winner and a model on the rows held out, of which ``predicted`` are the winner's classes."""
+    held = problem.take_held_rows()
+    assert held is not None
+    wrong, missed = predicted != held.y, Ensemble((member,)).alone(held.X).label != held.y
+    of_rows = wrong.astype(np.float64) - missed
+    _, units = np.unique(held.units, return_inverse=True)
+    differences = average_by_group(of_rows, units)[problem.order_held_units()]
+    won, lost = int(np.sum(missed & ~wrong)), int(np.sum(wrong & ~missed))
+    return PairedCounts(won, lost, differences, problem.task.grouped)
+
+
+def _state(problem: Problem, member: Member, rule: Rule, compared: PairedCounts, claim: Claim) -> str:
+    """Return the sentence of a claim: proven, or not yet and about how many rows it would take."""
+    who, label = rule.classifier(), find_reference(claim["quantity"])
+    setting = dict(problem.learner.codec.setting(member.model))
+    del setting[LABEL]
+    against = f"the best of {label} ({Candidate(setting, member.k)}), fitted on the same rows"
+    of, tie = "new patterns", ""
+    if compared.grouped:
+        of, tie = "of a new group's rows, on average,", " (by a fair coin where both or neither are)"
+    share = at_least(1 - claim["bound"])
+    wins = f"where one of the two alone is right{tie}, it is the former with probability at least {share}"
+    says = f"{who} misclassifies fewer {of} than {against}: {wins}"
+    if not is_proven_better(claim):
+        says = f"of {who} and {against}: {wins}; not yet proven that the former misclassifies fewer {of}"
+        says += f" than the latter: {_expect_rows(problem, compared, claim['delta'])}"
+    rows = len(problem.held) if problem.held is not None else 0
+    method = (
+        f"holdout: of {rows} previously unused rows {compared.won} wrong by the latter alone and "
+        f"{compared.lost} by the former alone, {PROVEN_BY[compared.grouped]}"
+    )
+    given = GROUPS_OF_ONE_SOURCE if compared.grouped else ONE_SOURCE
+    return state_claim(given, claim["delta"], says, method)
+
+
+def _expect_rows(problem: Problem, compared: PairedCounts, delta: float) -> str:
+    """Say about how many rows, or groups, in all would prove it, if more came like those held out."""
+    # ``expect_units`` proves one of two statements at half of the delta that it is given
+    expected = expect_units(compared.differences, 2 * delta, None, compared.grouped)
+    if expected is None:
+        return "as measured, more rows alone are not expected to prove it"
+    in_all = float(f"{problem.all_rows.n_units * expected / len(compared.differences):.2g}")
+    return f"about {in_all:,.0f} {problem.all_rows.unit}s in all, like these, are expected to prove it"
+
+
+def _explain_lack(problem: Problem, models: Models, label: str) -> str:
+    """Return the sentence for a comparison without another model."""
+    winner = problem.learner.codec.setting(models.best.members[0].model)[LABEL]
+    if winner == label:
+        return f"{NOTHING} a comparison with {label}: it is the learner that was selected."
+    return f"{NOTHING} a comparison with {label}: no candidate of it could be completed."

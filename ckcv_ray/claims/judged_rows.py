@@ -1,0 +1,89 @@
+"""Judged rows: what each rule that is claimed makes of the rows that certify (``records.judged``)."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from ckcv_ray.claims.better import find_reference_model
+from ckcv_ray.claims.proofs import make_judge
+from ckcv_ray.claims.rules import Rule
+from ckcv_ray.core.arrays import Classes, Values
+from ckcv_ray.core.schedule import Stage
+from ckcv_ray.core.scores import Output
+from ckcv_ray.learners.ensemble import Ensemble, Models
+from ckcv_ray.records.judged import JUDGED_COLUMNS, OF_NO_SPLIT, count_judged
+from ckcv_ray.study import Nested, Problem, find_reference
+
+
+def tabulate_judged(problem: Problem, models: Models) -> pa.Table | None:
+    """Return the judged rows of a study; None if its certification judges none, or too many for a file.
+
+    Args:
+        problem: the problem that was solved.
+        models: those of the run.
+    """
+    if not count_judged(problem):
+        return None
+    nested = isinstance(problem.study.certification, Nested)
+    parts = list((_judge_outer if nested else _judge_held_out)(problem, models))
+    return pa.concat_tables(parts).combine_chunks()
+
+
+def _judge_held_out(problem: Problem, models: Models) -> Iterator[pa.Table]:
+    """Yield the held-out rows as each rule that is claimed judges them, and each model to compare with."""
+    held, certification, study = problem.take_held_rows(), problem.study.certification, problem.study
+    assert held is not None
+    assert problem.held is not None
+    assert certification is not None
+    rules = dict.fromkeys(make_judge(study, name) for name in certification.claim)
+    if problem.all_rows.unlabelled is not None:
+        rules |= {Rule("refit"): None}
+    judges = [(rule.name, rule.predict(models, held.X), rule.ensemble(models)) for rule in rules]
+    for name in filter(find_reference, certification.claim):
+        if (member := find_reference_model(problem, models, name)) is not None:
+            alone = Ensemble((member,))
+            judges.append((name, alone.alone(held.X), alone))
+    unit = problem.all_rows.groups[problem.held]
+    places = dict(zip(np.unique(unit).tolist(), problem.order_held_units().argsort().tolist(), strict=True))
+    order = [places[number] for number in unit.tolist()]
+    for name, predicted, ensemble in judges:
+        score = predicted.score if _has_scores(problem, ensemble) else None
+        same = {"classifier": name, "split": OF_NO_SPLIT, "row": problem.held, "unit": unit, "order": order}
+        yield _tabulate(same, held.y, predicted.label, score)
+
+
+def _judge_outer(problem: Problem, models: Models) -> Iterator[pa.Table]:
+    """Yield the rows of each outer estimate set as the member of its split judges them."""
+    assert models.nested is not None
+    task, outer = problem.task, problem.outer
+    places = np.argsort(outer.order(outer.sizes[0]))
+    for i, member in enumerate(models.nested.members):
+        _, rows = outer.rows(Stage.REFIT, 0, i)
+        predicted = member.model.predict(task.X[rows])
+        score = predicted.score if _has_scores(problem, Ensemble((member,))) else None
+        same = {
+            "classifier": Nested.name,
+            "split": i,
+            "row": rows,
+            "unit": task.groups[rows],
+            "order": places[i],
+        }
+        yield _tabulate(same, task.y[rows], predicted.label, score)
+
+
+def _tabulate(same: dict[str, Any], y: Classes, label: Classes, score: Values | None) -> pa.Table:
+    """Return the rows of one classifier; ``same`` has columns, or one value for all rows."""
+    n = len(y)
+    columns = {name: np.broadcast_to(values, n) for name, values in same.items()}
+    columns |= {"label": y, "predicted": label, "loss": (label != y).astype(np.float64)}
+    arrays = {name: pa.array(values) for name, values in columns.items()}
+    arrays["score"] = pa.nulls(n, pa.float64()) if score is None else pa.array(score)
+    return pa.table([arrays[field.name].cast(field.type) for field in JUDGED_COLUMNS], schema=JUDGED_COLUMNS)
+
+
+def _has_scores(problem: Problem, ensemble: Ensemble) -> bool:
+    """Return whether models give a score that orders rows of two classes."""
+    setting = problem.learner.codec.setting(ensemble.members[0].model)
+    return problem.task.n_classes == 2 and Output.RANK in problem.find_learner(setting)[1].outputs

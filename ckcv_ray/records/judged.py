@@ -1,0 +1,66 @@
+"""The table of judged rows: what a certification counts, row by row, which every claim from it follows from.
+
+They are the rows held out, judged by each rule that is claimed and by each model that the winner is compared
+with, or the rows of the outer estimate sets, each judged by the member of its split.
+"""
+
+import numpy as np
+import pyarrow as pa
+
+from ckcv_ray.errors import pluralize
+from ckcv_ray.study import Holdout, Nested, Problem
+from ckcv_ray.tables.readers.limits import MOST_TABLE_ROWS
+
+JUDGED_ROWS = "judged.parquet"
+OF_NO_SPLIT = -1
+JUDGED_COLUMNS = pa.schema(
+    [
+        ("classifier", pa.string()),
+        ("split", pa.int32()),
+        ("row", pa.int64()),
+        ("unit", pa.int64()),
+        ("order", pa.int64()),
+        ("label", pa.int32()),
+        ("predicted", pa.int32()),
+        ("score", pa.float64()),
+        ("loss", pa.float64()),
+    ]
+)
+
+
+def count_judged(problem: Problem) -> int:
+    """Return the largest number of judged rows that a study can have; 0 if nothing is judged, or too much."""
+    certification, most = problem.study.certification, 0
+    if isinstance(certification, Holdout) and problem.held is not None:
+        rules = len(certification.claim) + (problem.all_rows.unlabelled is not None)
+        most = len(problem.held) * rules
+    elif isinstance(certification, Nested):
+        (size,) = certification.outer.fold_sizes(problem.task.n_units)  # no split is drawn to open a folder
+        most = size.n_splits * problem.most_rows_in(size.n_select)
+    return most if most <= MOST_TABLE_ROWS else 0
+
+
+def check_judged(table: pa.Table, problem: Problem) -> pa.Table:
+    """Return a table of judged rows that was read from a file, if its values can be.
+
+    Raises:
+        ValueError: a cell is empty that may not be, or names a row, a class or a loss that there is not.
+    """
+    for name in (name for name in JUDGED_COLUMNS.names if name != "score"):
+        if table[name].null_count:
+            raise ValueError(f"{name} has empty cells")
+    n, n_classes = problem.all_rows.n, problem.task.n_classes
+    for name, least, end in (("row", 0, n), ("label", 0, n_classes), ("predicted", -1, n_classes)):
+        values = table[name].to_numpy()
+        if len(values) and not least <= values.min() <= values.max() < end:
+            raise ValueError(f"{name} has values outside {least}..{end - 1}")
+    if not np.isin(table["loss"].to_numpy(), (0.0, 1.0)).all():
+        raise ValueError("loss has values other than 0 and 1")
+    return table
+
+
+def describe_judged(table: pa.Table) -> str:
+    """Say how many rows are judged, and by what: "60 rows, by refit and better:svm"."""
+    rows = len(np.unique(table["row"].to_numpy()))
+    names = dict.fromkeys(table["classifier"].to_pylist())
+    return f"{pluralize(rows, 'row')}, by {' and '.join(names)}"

@@ -1,0 +1,46 @@
+"""Verification of judged rows: what the models in the folder make of the rows that certify, cell by cell."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from ckcv_ray.claims.judged_rows import tabulate_judged
+from ckcv_ray.errors import cut, cut_list, pluralize
+from ckcv_ray.records.judged import JUDGED_COLUMNS, JUDGED_ROWS
+from ckcv_ray.runs.verification import LONGEST_REASON, Verification
+from ckcv_ray.storage.folder import Finished
+from ckcv_ray.study import Problem
+
+SCORE_ROUNDING = 1e-9  # of a score, relative to the largest: processors round differently
+
+
+def check_judged_rows(finished: Finished, problem: Problem, result: Verification) -> Iterator[str]:
+    """Yield where judged rows are not what the models make of the table; note that they were judged again.
+
+    A run of an earlier version has no such file, which its certificate says: it lists no digest of one.
+    """
+    stored = finished.judged
+    if stored is None:
+        return
+    try:
+        computed = tabulate_judged(problem, finished.models)
+    except Exception as error:  # of a stranger's model, of any kind
+        yield cut(f"{JUDGED_ROWS}: it cannot be made again: {type(error).__name__}: {error}", LONGEST_REASON)
+        return
+    if computed is None or len(stored) != len(computed):
+        made = 0 if computed is None else len(computed)
+        yield f"{JUDGED_ROWS} has {len(stored):,} judged rows, computed again there are {made:,}"
+        return
+    differences = []
+    for name in JUDGED_COLUMNS.names:
+        was, again = (table[name].to_numpy() for table in (stored, computed))
+        equal = was == again
+        if name == "score":
+            scale = SCORE_ROUNDING * max(1.0, float(np.max(np.abs(again[~np.isnan(again)]), initial=0.0)))
+            equal = np.isclose(was, again, SCORE_ROUNDING, scale, equal_nan=True)
+        differences += [
+            f"{JUDGED_ROWS}: {name} of judged row {at} is {was[at]}, computed again it is {again[at]}"
+            for at in np.flatnonzero(~equal).tolist()
+        ]
+    yield from cut_list(differences, f"other values of {JUDGED_ROWS} differ")
+    result.recomputed.append(f"{pluralize(len(computed), 'judged row')}, from the models")

@@ -1,0 +1,149 @@
+"""The counts of claims from judged rows, written a second time for ``jobs/check_certificate.py``.
+
+Judged rows are those that certify, as each rule that is claimed judges them. Nothing here is shared with the
+package.
+"""
+
+from collections.abc import Callable
+from math import fsum
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from pyarrow import parquet
+
+from jobs import independent_bounds as bounds
+
+ONE = 1 << 32  # a group's loss of 1
+Array = NDArray[Any]
+Judged = dict[str, Array]
+
+
+def read_judged(folder: Path) -> dict[str, Judged]:
+    """Return the columns of judged rows, by what judged them; none in a folder of an earlier version."""
+    if not (folder / "judged.parquet").exists():
+        return {}
+    table = parquet.read_table(folder / "judged.parquet")
+    columns = {name: np.array(table[name].to_pylist()) for name in table.column_names}
+    names = dict.fromkeys(columns["classifier"].tolist())
+    return {name: take(columns, columns["classifier"] == name) for name in names}
+
+
+def take(columns: Judged, rows: Array) -> Judged:
+    """Return some rows of columns."""
+    return {name: values[rows] for name, values in columns.items()}
+
+
+def find_wrong_pairs(score: Array, y: Array, rng: np.random.Generator) -> Array:
+    """Return which disjoint pairs of rows of two classes, as they are drawn, are not in order of score."""
+    low, high = (rng.permutation(np.flatnonzero(y == c)) for c in (0, 1))
+    pairs = min(len(low), len(high))
+    return np.asarray(~(score[high[:pairs]] > score[low[:pairs]]))
+
+
+def decide(judged: Judged, cut_off: float | None, positive: int) -> Array:
+    """Return the class of each judged row: at a cut-off of the score, if there is one."""
+    if cut_off is None:
+        return judged["predicted"]
+    flagged = round_scores(judged["score"] * (1 if positive else -1)) >= cut_off
+    return np.where(flagged, positive, 1 - positive)
+
+
+def round_scores(score: Array) -> Array:
+    """Return scores rounded to 12 digits."""
+    unit = 10.0 ** (11 - np.floor(np.log10(np.abs(score), where=score != 0, out=np.zeros(len(score)))))
+    return np.asarray(np.round(score * unit) / unit)
+
+
+def average_groups(values: Array, units: Array) -> Array:
+    """Return the mean of each unit's rows, by ascending number of the unit."""
+    number = np.unique(units, return_inverse=True)[1]
+    return np.asarray(np.bincount(number, values) / np.bincount(number))
+
+
+def count_answered(claim: dict[str, Any], judged: Judged | None, y: Array) -> tuple[int, int]:
+    """Return the counts of a claim about answered rows: of two classes from judged rows, else as stored."""
+    if judged is None or "least_confidence" not in claim or y.max() > 1 or "score" not in judged:
+        return claim["errors"], claim["rows"]
+    answered = round_scores(np.abs(judged["score"])) >= claim["least_confidence"]
+    if claim["quantity"] == "answered_share":
+        return int(np.sum(~answered)), len(y)
+    return int(np.sum(answered & (judged["predicted"] != y))), int(np.sum(answered))
+
+
+def judge(models: list[dict[str, Any]], learned: Array, rows: Array, rule: str) -> Array | None:
+    """Return the classes that machines of two classes give rows by a rule; None if it is none of theirs."""
+    if rule not in ("refit", "vote") and not rule.startswith("member:"):
+        return None
+    labels = classify_rows(models, learned, rows)
+    votes = [np.sum(labels == c, axis=0) for c in (0, 1)]
+    return np.asarray(np.argmax(votes, 0) if rule == "vote" else labels[int(rule.partition(":")[2] or 0)])
+
+
+def classify_rows(models: list[dict[str, Any]], learned: Array, rows: Array) -> Array:
+    """Return the classes (undecided: 0) that machines of two classes give rows [n, d], (machines, n)."""
+    labels = []
+    for model in models:
+        vectors, scaled = (
+            (part - model["centre"]) / np.array(model["scale"]) for part in (learned[model["support"]], rows)
+        )
+        K = np.exp([-model["gamma"] * np.sum((row - vectors) ** 2, axis=1) for row in scaled])
+        score = K @ np.array(model["dual_coef"]) + model["offset"]
+        labels.append(np.where(np.abs(score) <= 1e-9, 0, score > 0))
+    return np.array(labels)
+
+
+def find_wrong(
+    judged: Judged, claim: dict[str, Any], y: Array, of: Array, order: Array, positive: int, rng: Any
+) -> Array:
+    """Return which rows or pairs of a claim are wrong, in the order of the draw.
+
+    Args:
+        judged: the held-out rows, by the rule of the claim.
+        claim: about an error, a recall or the AUC.
+        y: their classes.
+        of: which rows are of the class of the claim, of any class for an error.
+        order: their positions, as they were drawn.
+        positive: number of the class of rows that a cut-off flags.
+        rng: what draws the pairs.
+    """
+    if claim["quantity"] == "auc":
+        return find_wrong_pairs(judged["score"], y, rng)
+    return np.asarray((decide(judged, claim.get("cut_off"), positive) != y)[order][of[order]])
+
+
+def count_pairs(
+    judged: Judged, splits: Any, draw: Callable[..., np.random.Generator]
+) -> list[tuple[int, int]]:
+    """Return the pairs of rows of outer estimate sets that are not in order, and all pairs, by split."""
+    counts = list[tuple[int, int]]()
+    for i in splits:
+        part = take(judged, judged["split"] == i)
+        wrong = find_wrong_pairs(part["score"], part["label"], draw(0, 0, 6, i))
+        counts.append((int(np.sum(wrong)), len(wrong)))
+    return counts
+
+
+def compare_learners(
+    winner: Judged, other: Judged, y: Array, units: Array, order: Array, delta: float, copies: int
+) -> list[Any]:
+    """Return the bound on the share of losses against another learner, the rows lost, and those decided.
+
+    Args:
+        winner, other: the held-out rows by both.
+        y, units: their classes, and the number of the group of each, or of each row.
+        order: positions of the groups, by their numbers, as they were drawn.
+        delta: probability that the bound fails.
+        copies: rows or groups that are not counted.
+    """
+    lost = (other["predicted"] == y).astype(int) - (winner["predicted"] == y)
+    losses = (1 + average_groups(lost, units)[order]) / 2
+    counts, grouped = [int(np.sum(lost > 0)), int(np.sum(lost != 0))], len(losses) < len(y)
+    left = max(0, (len(losses) if grouped else counts[1]) - copies)
+    if not grouped:
+        return [float(bounds.bound_count(min(counts[0], left), left, delta)), *counts]
+    if not copies:
+        return [bounds.bet(losses, delta), *counts]
+    total = min(fsum(np.ceil(losses * ONE) / ONE), left)
+    return [bounds.bound_mean([total], left, delta, True, u=1.0), *counts]

@@ -1,0 +1,80 @@
+"""A run folder, read a second time for ``jobs/check_certificate.py``: what it stores, and is drawn again.
+
+Nothing here is shared with the package.
+"""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from math import comb
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from pyarrow import parquet
+
+from jobs import independent_judged as judged
+
+
+class Run:
+    """What a folder stores, what is drawn again from it, and the figures that were compared."""
+
+    def __init__(self, folder: Path) -> None:
+        self.figures, self.notes = list[tuple[str, Any, Any]](), dict[str, bool]()  # True: not known
+        self.certificate = json.loads((folder / "certificate.json").read_text())
+        study = json.loads((folder / "study.json").read_text())["study"]
+        self.learner, self.resampling, self.seed = study["learner"], study["resampling"], study["seed"]
+        self.criterion, self.certify = study["criterion"], study["certify"]
+        self.delta, self.labels = self.criterion["delta"], self.certificate["labels"]
+        table = parquet.read_table(folder / "data.parquet")
+        role = {key.decode(): value.decode() for key, value in table.schema.metadata.items()}
+        self.columns, number = table.to_pydict(), {label: i for i, label in enumerate(self.labels)}
+        y, group, _ = (self.columns.pop(role.get(name), None) for name in ("target", "group", "weight"))
+        self.all_y, self.grouped = np.array([number[label] for label in y]), group is not None
+        self.all_units, self.held = np.array(group or range(len(y))), np.zeros(len(y), bool)
+        if self.certify["name"] == "holdout":
+            units = int(self.all_units.max()) + 1
+            self.drawn = self.draw(0, 0, 2).permutation(units)[: int(self.certify["holdout_share"] * units)]
+            self.held = np.isin(self.all_units, self.drawn)
+        self.y, learned = self.all_y[~self.held], self.all_units[~self.held]
+        self.units, self.n = np.unique(learned, return_inverse=True)[1], len(np.unique(learned))
+        self.candidates = parquet.read_table(folder / "candidates.parquet").to_pylist()
+        self.models = {f.stem: parquet.read_table(f).to_pylist() for f in folder.glob("ensemble/*.parquet")}
+        self.judged = judged.read_judged(folder)
+        self.log = dict[tuple[Any, ...], list[int]]()
+        for row in (row for f in folder.glob("log/part-*") for row in parquet.read_table(f).to_pylist()):
+            if row["status"] != "failed":
+                at = tuple(row[name] for name in ("stage", "size", "split", "path", "step"))
+                self.log[at] = [row[name] for name in row if name.startswith("total_")]
+
+    def draw(self, *key: int) -> np.random.Generator:
+        """Return the generator of a key."""
+        return np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=key))
+
+    def compare(self, name: str, stored: Any, computed: Any) -> None:
+        """Note a figure."""
+        self.figures.append((name, stored, computed))
+
+    @contextmanager
+    def note_unknown(self, what: str) -> Iterator[None]:
+        """Note what cannot be recomputed, for whatever reason."""
+        try:
+            yield
+        except Exception as error:  # of any kind: a stranger's folder may hold anything
+            self.notes[f"not known: {what}: {type(error).__name__}: {error}"] = True
+
+    def count_splits(self, k: Any) -> tuple[int, bool]:
+        """Return the number of splits of k folds, and whether their order is shuffled before it is used."""
+        n, m, asked = self.n, self.n // k, self.resampling.get("n_splits", 0)
+        possible = comb(n, m) * comb(n - m, min(m, n - m)) if n < 2000 else asked + 1
+        return (min(possible, asked), possible <= asked) if asked else (k, True)
+
+    def count_classes(self, k: Any, number: int, estimate: bool) -> list[int]:
+        """Return the rows of each class in the select or the estimate set of a split."""
+        m, shuffled = self.n // k, self.count_splits(k)[1]
+        if shuffled and "n_splits" in self.resampling:
+            raise NotImplementedError(f"the few possible splits of {k} folds are not drawn")
+        order = (self.draw(k, 0, 4) if shuffled else self.draw(m, number)).permutation(self.n)
+        first = (number + estimate) % k * m if shuffled else min(estimate * m, self.n - m)
+        y = self.y[np.isin(self.units, order[first : first + m])]
+        return list(np.bincount(y, minlength=len(self.labels)).tolist())

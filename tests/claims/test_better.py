@@ -1,0 +1,279 @@
+"""That the winner errs less often than another learner of its study: from held-out rows, done again here."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from claimed import run
+from scipy.stats import binom
+
+from ckcv_ray import Result, Study, Task, load_run
+from ckcv_ray.claims.better import PairedCounts
+from ckcv_ray.claims.certificate import Certificate
+from ckcv_ray.claims.proofs import prove
+from ckcv_ray.core.bounds.betting import bound_by_betting
+from ckcv_ray.core.bounds.binomial import clopper_pearson
+from ckcv_ray.core.bounds.paired import compute_sign_p, judge_differences
+from ckcv_ray.core.draws import order_held_out
+from ckcv_ray.errors import InputError, RunError, StoreError
+from ckcv_ray.learners.ensemble import Ensemble
+from ckcv_ray.records.candidates import find_best
+from ckcv_ray.runs.report import report
+from ckcv_ray.runs.verify import verify
+from ckcv_ray.storage.folder import RunFolder
+from ckcv_ray.study import Holdout, Nested, Problem
+
+RNG = np.random.default_rng(np.random.SeedSequence(31))
+N = 150
+RING = RNG.normal(size=(N, 2))
+INSIDE = (np.sum(RING**2, axis=1) < 1.4).astype(int)  # a line cannot tell it, a Gaussian machine can
+TASK = Task.of(RING, INSIDE)
+STUDY = Study.paper(
+    learner="svm,linear",
+    C=(1.0, 10.0),
+    gamma=(0.1, 1.0),
+    k=(3, 5),
+    n_splits=4,
+    certify="holdout",
+    holdout_share=0.5,
+    claim="refit,better:linear",
+)
+
+
+def compare_learners(result: Result, label: str) -> dict[str, object]:
+    """The claim about a learner."""
+    (found,) = [claim for claim in result.certificate.claims if claim["quantity"] == f"better:{label}"]
+    return found
+
+
+# The bound
+
+
+@pytest.mark.parametrize("delta", [0.05, 0.0125, 0.3])
+def test_the_bound_is_below_one_half_exactly_where_the_sign_test_proves_it(delta: float) -> None:
+    for decided in range(1, 40):
+        for lost in range(decided + 1):
+            differences = np.repeat([1.0, -1.0, 0.0], [lost, decided - lost, 3])
+            bound = PairedCounts(decided - lost, lost, differences, False).bound(delta, 0)
+            assert (bound < 0.5) == (compute_sign_p(differences) < delta)
+            assert bound < 0.5 or not judge_differences(differences, 2 * delta, None).better
+
+
+@pytest.mark.parametrize("delta", [0.05, 0.025])
+def test_of_equal_learners_neither_is_proven_better_more_often_than_allowed(delta: float) -> None:
+    """The exact chance, for each number of rows on which one alone is right."""
+    for decided in range(60):
+        lost = np.arange(decided + 1)
+        proven = clopper_pearson(lost, decided, delta) < 0.5
+        assert float(binom.pmf(lost, decided, 0.5)[proven].sum()) <= delta
+
+
+def test_rows_that_are_copies_are_left_out_from_those_won() -> None:
+    differences = np.repeat([1.0, -1.0, 0.0], [1, 9, 30])
+    compared = PairedCounts(9, 1, differences, False)
+    assert compared.bound(0.05, 4) == clopper_pearson(1, 6, 0.05) > compared.bound(0.05, 0)
+    assert compared.bound(0.05, 40) == 1.0
+    grouped = compared._replace(grouped=True)
+    assert grouped.bound(0.05, 0) == bound_by_betting((1 + differences) / 2, 0.05)
+    assert grouped.bound(0.05, 0) < grouped.bound(0.05, 4) <= grouped.bound(0.05, 20)
+    assert grouped.bound(0.05, 40) == 1.0
+
+
+# The claim
+
+
+def test_the_winner_is_compared_with_the_best_of_the_learner_named() -> None:
+    """Both models are fitted again, and the setting of the other is the best of an exhaustive search."""
+    result = run(STUDY, TASK)
+    assert result.setting["learner"] == "svm"
+    full = run(STUDY.replace(exhaustive=True), TASK)
+    (expected,) = [row for row in full.per_learner() if row["learner"] == "linear"]
+    (other,) = result.models.references.members
+    codec = result.problem.learner.codec
+    assert (codec.setting(other.model), other.k) == (expected["setting"], expected["k"])
+    assert full.models.references.members[0].errors == other.errors
+    held = result.problem.take_held_rows()
+    wrong = result.models.refit.members[0].model.predict(held.X).label != held.y
+    others = other.model.predict(held.X).label != held.y
+    won, lost = np.sum(others & ~wrong), np.sum(wrong & ~others)
+    claim = compare_learners(result, "linear")
+    assert (claim["errors"], claim["rows"]) == (lost, won + lost)
+    assert claim["delta"] == 0.025
+    assert claim["bound"] == clopper_pearson(int(lost), int(won + lost), 0.025) < 0.5
+    assert (claim["classifier"], claim["certification"], claim["label"]) == ("refit", "holdout", None)
+    assert "misclassifies fewer new patterns than the best of linear (C = " in claim["statement"]
+    assert (
+        f"{won} wrong by the latter alone and {lost} by the former alone, exact sign test"
+        in claim["statement"]
+    )
+
+
+def test_groups_are_compared_by_betting_on_their_differences_as_drawn() -> None:
+    groups = np.repeat(np.arange(N // 3), 3)
+    result = run(STUDY, Task.of(RING, INSIDE, groups=groups))
+    held, (other,) = result.problem.take_held_rows(), result.models.references.members
+    lost = (result.models.refit.members[0].model.predict(held.X).label != held.y).astype(float)
+    lost -= other.model.predict(held.X).label != held.y
+    drawn = order_held_out(N // 3, N // 6, STUDY.seed)
+    differences = np.array([lost[held.units == group].mean() for group in drawn])
+    claim = compare_learners(result, "linear")
+    assert claim["bound"] == bound_by_betting((1 + differences) / 2, 0.025)
+    assert "betting on the groups in the order drawn" in claim["statement"]
+    assert "(by a fair coin where both or neither are)" in claim["statement"]
+
+
+def test_a_vote_is_compared_too_and_of_several_classes() -> None:
+    y = np.where(RING[:, 0] > 0.5, 2, INSIDE)
+    result = run(STUDY.replace(claim="vote,better:linear"), Task.of(RING, y))
+    claim = compare_learners(result, "linear")
+    assert claim["classifier"] == "vote"
+    assert "the majority vote of F*" in claim["statement"]
+
+
+def test_without_enough_rows_it_is_not_yet_proven_and_said_how_many_it_takes() -> None:
+    few = Task.of(RING[:40], INSIDE[:40])
+    result = run(STUDY.replace(claim="refit,better:linear", seed=3), few)
+    claim = compare_learners(result, "linear" if result.setting["learner"] == "svm" else "svm")
+    assert claim["bound"] >= 0.5
+    assert (
+        "not yet proven that the former misclassifies fewer new patterns than the latter"
+        in claim["statement"]
+    )
+    assert "rows in all, like these, are expected to prove it" in claim["statement"]
+    assert "compared  not yet proven better than" in result.summary()
+
+
+def test_a_learner_that_is_no_worse_is_not_expected_to_be_beaten_by_more_rows() -> None:
+    """A tree of one leaf, and the commoner class, say the same of every row."""
+    study = STUDY.replace(learner="tree,constant", claim="better:constant,better:tree", k=(3,))
+    result = run(study, Task.of(RNG.normal(size=(60, 2)), np.arange(60) % 4 == 0))
+    statements = [claim["statement"] for claim in result.certificate.claims if ":" in claim["quantity"]]
+    own = [said for said in statements if said.startswith("Nothing can be claimed for a comparison with ")]
+    assert len(own) == 1
+    assert own[0].endswith("it is the learner that was selected.")
+
+
+def test_it_is_said_where_others_are_and_may_be_a_condition(tmp_path: Path) -> None:
+    result = run(STUDY.replace(accept="better:linear>=0.5"), TASK, tmp_path / "run")
+    claim = compare_learners(result, "linear")
+    assert [decision.met for decision in result.decisions] == [True]
+    said = result.summary()
+    lost, won = claim["errors"], claim["rows"] - claim["errors"]
+    assert f"proven better than linear: {won} held-out rows won, {lost} lost; share of wins" in " ".join(
+        said.split()
+    )
+    details = " ".join(result.summary(details=True).split())
+    assert (
+        f"share of wins against linear at least; holdout, refit (this model: {lost} of {won + lost} rows"
+        in details
+    )
+    assert "share of wins against linear at least" in result.claim_for(result.rule())
+    assert load_run(tmp_path / "run").certificate == result.certificate
+    report(tmp_path / "run")
+    assert "share of wins against linear" in (tmp_path / "run" / "report.html").read_text()
+    values = result.certificate.to_json()
+    assert Certificate.from_json(json.loads(json.dumps(values))) == result.certificate
+
+
+def test_alone_it_has_all_of_delta_and_is_quoted(tmp_path: Path) -> None:
+    result = run(STUDY.replace(claim="better:linear"), TASK)
+    assert result.certificate.claims.first["delta"] == 0.05
+    said = " ".join(result.summary().split())
+    assert "May be quoted: share of wins against linear is at least" in said
+    assert "held-out rows that one alone has right)" in said
+
+
+def test_of_a_learner_whose_candidates_failed_nothing_is_claimed() -> None:
+    result = run(STUDY, TASK)
+    models = replace(result.models, references=None)
+    (claim,) = [c for c in prove(result.problem, result.k, models) if c["quantity"] == "better:linear"]
+    assert claim["statement"].endswith("no candidate of it could be completed.")
+    assert (claim["bound"], claim["rows"]) == (1.0, 0)
+    table = result.candidates
+    none = table.set_column(table.schema.get_field_index("l_ms"), "l_ms", pa.nulls(len(table), pa.float64()))
+    assert find_best(none, result.problem, "linear") is None
+
+
+# Folders
+
+
+def test_models_to_compare_with_are_fitted_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    out = tmp_path / "run"
+    run(STUDY, TASK, out)
+    assert verify(out).differences == []
+    folder = RunFolder(out)
+    problem, execution = folder.problem(), folder.execution()
+    finished = folder.results(problem)
+    (member,) = finished.models.references.members
+    models = replace(finished.models, references=Ensemble((replace(member, k=4),)))
+    folder.reopen()
+    folder.acquire()
+    folder.write_results(problem, finished.candidates, models, finished.judged)
+    folder.write_end(finished.certificate, execution)
+    folder.release()
+    assert any("model 0 to compare with: its k is 4" in said for said in verify(out).differences)
+    folder.reopen()
+    folder.acquire()
+    folder.write_results(problem, finished.candidates, replace(models, references=None), finished.judged)
+    folder.write_end(finished.certificate, execution)
+    folder.release()
+    found = verify(out).differences
+    assert any("there are 0 models to compare with, and the log gives 1" in said for said in found)
+
+    def fail(*_: object) -> None:
+        raise RunError("no memory")
+
+    monkeypatch.setattr("ckcv_ray.runs.verify_models.fit_references", fail)
+    assert any(
+        "the models to compare with could not be fitted again" in said for said in verify(out).unverified
+    )
+
+
+def test_more_models_than_learners_are_damage(tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    run(STUDY, TASK, out)
+    folder = RunFolder(out)
+    problem, finished = folder.problem(), folder.results(folder.problem())
+    (member,) = finished.models.references.members
+    two = Ensemble((member, replace(member, split=1)))
+    execution = folder.execution()
+    folder.reopen()
+    folder.acquire()
+    folder.write_results(problem, finished.candidates, replace(finished.models, references=two))
+    folder.write_end(finished.certificate, execution)
+    folder.release()
+    with pytest.raises(StoreError, match="it has 2 models of 1 learners at most"):
+        load_run(out)
+
+
+# Refusals
+
+
+@pytest.mark.parametrize(
+    ("options", "messages"),
+    [
+        ({"claim": "better"}, "claim='better' takes the label of a learner that the winner is compared with"),
+        ({"claim": "better:"}, "claim='better:' takes the label of a learner"),
+        ({"claim": "better:forest"}, "is none of the learners of the study (svm, linear): add it to learner"),
+        ({"learner": "svm", "claim": "better:svm"}, "and svm is the only one: name several, such as"),
+        ({"search": "budget"}, "a search within a budget may leave open: choose search=race"),
+        ({"accept": "better:svm>=0.5"}, "accept=better:svm>=0.5 is about what is not claimed"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused(options: dict[str, object], messages: str) -> None:
+    with pytest.raises(InputError) as refused:
+        Problem.of(STUDY.replace(**options), TASK)
+    assert messages in str(refused.value)
+
+
+def test_without_held_out_rows_it_is_refused() -> None:
+    with pytest.raises(InputError, match=r"^claim='better:svm' compares two models on rows held out"):
+        Nested(claim="better:svm")
+    with pytest.raises(InputError, match=r"requires certify auto or holdout or nested, not occam"):
+        STUDY.replace(certify="occam", claim="better:svm")
+    with pytest.raises(InputError, match=r"is about rows held out, of which 40 rows leave fewer"):
+        Problem.of(STUDY.replace(certify="auto", claim="better:svm"), Task.of(RING[:40], INSIDE[:40]))
+    assert Holdout(claim="better:svm,better:a:b").references == ("svm", "a:b")

@@ -1,0 +1,225 @@
+"""Judged rows: what is stored of the rows that certify, that claims follow from it, and forged cells."""
+
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from conftest import blobs
+from forgery import check_refused, column, first, reseal, rewrite, rewrite_json
+from pyarrow import parquet
+
+from ckcv_ray import Execution, Job, Result, Study, Task, load_run
+from ckcv_ray.core.draws import order_held_out
+from ckcv_ray.core.schedule import Stage
+from ckcv_ray.errors import StoreError
+from ckcv_ray.records import judged
+from ckcv_ray.records.judged import JUDGED_COLUMNS, JUDGED_ROWS, describe_judged
+from ckcv_ray.runs.report import report
+from ckcv_ray.runs.run import run_job
+from ckcv_ray.runs.verify import verify
+from ckcv_ray.storage.folder import CERTIFICATE, RunFolder
+
+SERIAL = Execution("serial")
+TASK = blobs(60, shift=0.7)
+GROUPS = np.repeat(np.arange(20), 3)
+SMALL = Study.paper(learner="svm,tree", C=(1.0,), gamma=(1.0,), k=(3,), n_splits=3)
+HELD = SMALL.replace(certify="holdout", claim="refit,random,better:svm,better:tree")
+NESTED = SMALL.replace(certify="nested", outer_splits=2)
+Made = Callable[[str], Path]
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
+    """Make a run once."""
+    root, studies = tmp_path_factory.mktemp("judged"), {"held": HELD, "nested": NESTED, "occam": SMALL}
+
+    def make(name: str) -> Path:
+        out = root / name
+        if not out.exists():
+            groups = GROUPS if name == "groups" else None
+            task = Task.of(TASK.X, TASK.labelled(TASK.y), groups=groups)
+            run_job(Job(studies.get(name, HELD), task, out), SERIAL)
+        return out
+
+    return make
+
+
+@pytest.fixture
+def held(made: Made, tmp_path: Path) -> Path:
+    """A copy of the run with rows held out, which may be changed."""
+    return shutil.copytree(made("held"), tmp_path / "run")
+
+
+def take(result: Result, name: str) -> dict[str, np.ndarray]:
+    """The columns of what one judge says."""
+    assert result.finished is not None
+    rows = result.finished.judged.to_pandas()
+    return {column: values.to_numpy() for column, values in rows[rows.classifier == name].items()}
+
+
+@pytest.mark.parametrize("name", ["held", "groups"])
+def test_every_claimed_rule_judges_the_rows_held_out(name: str, made: Made) -> None:
+    result = load_run(made(name))
+    problem, claims = result.problem, result.certificate.claims
+    rows, groups = problem.held, problem.all_rows.groups
+    drawn = order_held_out(problem.all_rows.n_units, len(np.unique(groups[rows])), HELD.seed).tolist()
+    for rule, classifier in (("refit", "refit"), ("random", "keyed")):
+        table = take(result, classifier)
+        np.testing.assert_array_equal(table["row"], rows)
+        np.testing.assert_array_equal(table["unit"], groups[rows])
+        assert table["order"].tolist() == [drawn.index(unit) for unit in groups[rows]]
+        np.testing.assert_array_equal(table["label"], problem.all_rows.y[rows])
+        np.testing.assert_array_equal(table["loss"], table["predicted"] != table["label"])
+        assert set(table["split"]) == {-1}
+        (claim,) = [c for c in claims if (c["classifier"], c["quantity"]) == (classifier, "error")]
+        assert claim["errors"] == table["loss"].sum(), rule
+    winner = result.setting["learner"]
+    (compared,) = [c for c in claims if ":" in c["quantity"] and c["rows"]]
+    assert compared["quantity"] != f"better:{winner}"
+    lost = take(result, "refit")["loss"] - take(result, compared["quantity"])["loss"]
+    assert (compared["errors"], compared["rows"]) == (np.sum(lost > 0), np.sum(lost != 0))
+
+
+def test_scores_are_stored_where_the_learner_has_them(made: Made) -> None:
+    result = load_run(made("held"))
+    held = result.problem.take_held_rows()
+    expected = result.models.refit.members[0].model.predict(held.X).score
+    np.testing.assert_array_equal(take(result, "refit")["score"], expected)
+    y = np.where(TASK.X[:, 0] > 0, 2, TASK.y)
+    several = run_job(Job(HELD.replace(claim="refit"), Task.of(TASK.X, y)), SERIAL)
+    assert several.finished.judged["score"].null_count == len(several.finished.judged)
+
+
+def test_the_members_of_outer_splits_judge_their_estimate_sets(made: Made) -> None:
+    result = load_run(made("nested"))
+    table, outer = take(result, "nested"), result.problem.outer
+    order = outer.order(outer.sizes[0]).tolist()
+    for member in result.models.nested.members:
+        here = table["split"] == member.split
+        np.testing.assert_array_equal(table["row"][here], outer.rows(Stage.REFIT, 0, member.split)[1])
+        wrong = np.bincount(table["label"][here], table["loss"][here], 2)
+        assert tuple(wrong) == member.errors
+        assert set(table["order"][here]) == {order.index(member.split)}
+
+
+def test_what_the_run_counts_judges_nothing_and_unlabelled_rows_need_the_refit(made: Made) -> None:
+    assert load_run(made("occam")).finished.judged is None
+    task = TASK.with_unlabelled(TASK.as_columns(TASK.X + 0.5))
+    result = run_job(Job(HELD.replace(claim="vote"), task), SERIAL)
+    assert set(result.finished.judged["classifier"].to_pylist()) == {"vote", "refit"}
+
+
+def test_more_rows_than_a_file_may_have_are_not_stored(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(judged, "MOST_TABLE_ROWS", 50)
+    run_job(Job(HELD, TASK, tmp_path / "run"), SERIAL)
+    assert not (tmp_path / "run" / JUDGED_ROWS).exists()
+    assert verify(tmp_path / "run").ok
+
+
+@pytest.mark.parametrize("name", ["held", "nested", "groups"])
+def test_it_is_verified_and_described(name: str, made: Made) -> None:
+    found = verify(made(name))
+    assert found.ok
+    assert any("judged rows, from the models" in sentence for sentence in found.recomputed)
+    result = load_run(made(name))
+    said = describe_judged(result.finished.judged)
+    assert f"judged         {said}" in result.summary(details=True)
+    rows = len(np.unique(result.finished.judged["row"].to_numpy()))
+    assert said.startswith(f"{rows} rows, by ")
+    report(made(name))
+    page = (made(name) / "report.html").read_text()
+    assert said in page
+
+
+# Forgeries
+
+
+@pytest.mark.parametrize("name", [name for name in JUDGED_COLUMNS.names if name != "classifier"])
+def test_a_forged_cell_is_found(name: str, held: Path) -> None:
+    value = parquet.read_table(held / JUDGED_ROWS)[name][0].as_py()
+    forged = 1 - value if name in ("label", "predicted", "loss") else (value or 0) + 1
+    rewrite(held, JUDGED_ROWS, first(name, forged))
+    assert load_run(held)
+    found = verify(held).differences
+    assert any(f"{JUDGED_ROWS}: {name} of judged row 0 is {forged}, computed again it is" in f for f in found)
+
+
+def test_a_forged_judge_and_a_row_left_out_are_found(held: Path) -> None:
+    rewrite(held, JUDGED_ROWS, first("classifier", "vote"))
+    assert any("classifier of judged row 0 is vote" in sentence for sentence in verify(held).differences)
+    rewrite(held, JUDGED_ROWS, lambda table: table.slice(1))
+    assert any("computed again there are" in sentence for sentence in verify(held).differences)
+
+
+def test_scores_that_differ_by_rounding_are_equal(held: Path) -> None:
+    rewrite(held, JUDGED_ROWS, column("score", lambda values: [value * (1 + 1e-12) for value in values]))
+    assert not any(JUDGED_ROWS in found and "digest" not in found for found in verify(held).differences[1:])
+
+
+@pytest.mark.parametrize(
+    ("change", "messages"),
+    [
+        (first("loss", 0.5), "loss has values other than 0 and 1"),
+        (first("label", 7), "label has values outside 0..1"),
+        (first("predicted", -2), "predicted has values outside -1..1"),
+        (first("row", 60), "row has values outside 0..59"),
+        (first("unit", None), "unit has empty cells"),
+    ],
+)
+def test_impossible_values_are_damage(change: Callable[..., object], messages: str, held: Path) -> None:
+    check_refused(held, JUDGED_ROWS, change, messages)
+
+
+def test_more_rows_than_the_study_can_have_are_not_read(held: Path) -> None:
+    rewrite(held, JUDGED_ROWS, lambda table: pa.concat_tables([table] * 5))
+    with pytest.raises(StoreError, match="rows can be read"):
+        load_run(held)
+
+
+def test_models_that_cannot_judge_are_a_difference(held: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise ValueError("no such row")
+
+    monkeypatch.setattr("ckcv_ray.runs.verify_judged.tabulate_judged", fail)
+    found = verify(held).differences
+    assert f"{JUDGED_ROWS}: it cannot be made again: ValueError: no such row" in found
+
+
+# Folders of earlier versions
+
+
+def test_a_folder_without_judged_rows_stays_readable_and_verifies(held: Path) -> None:
+    """Its certificate lists no digest of them; one that does has lost its file."""
+    (held / JUDGED_ROWS).unlink()
+    reseal(held)
+    assert any("digests" in sentence for sentence in verify(held).differences)
+
+    def leave_out(content: dict[str, dict[str, str]]) -> dict[str, dict[str, str]]:
+        del content["digests"][JUDGED_ROWS]
+        return content
+
+    rewrite_json(held, CERTIFICATE, leave_out)
+    (held / CERTIFICATE).write_text(json.dumps(json.loads((held / CERTIFICATE).read_text()), indent=2) + "\n")
+    reseal(held)
+    assert load_run(held).finished.judged is None
+    assert verify(held).differences == []
+    assert "judged         " not in load_run(held).summary(details=True)
+
+
+def test_written_without_them_a_folder_forgets_earlier_ones(held: Path) -> None:
+    folder = RunFolder(held)
+    problem = folder.problem()
+    finished = folder.results(problem)
+    folder.reopen()
+    folder.acquire()
+    models = replace(finished.models, references=None)
+    names = folder.write_results(problem, finished.candidates, models)
+    folder.release()
+    assert not {JUDGED_ROWS, "ensemble/references.parquet"} & {*names, *folder.names()}
