@@ -213,14 +213,14 @@ def trace_roc(judged: Judged) -> Roc | None:
         if len(np.unique(y)) < 2:
             left_out += 1
             continue
-        wrong, right = _trace_classifier(y, judged.rank[rows])
+        wrong, right = trace_rates(y, judged.rank[rows])
         areas.append(float(np.trapezoid(right, wrong)))
         curves.append(np.interp(GRID, wrong, right))
     return Roc(np.array(curves), np.array(areas), left_out) if curves else None
 
 
-def _trace_classifier(y: Classes, rank: Values) -> tuple[Values, Values]:
-    """Return false and true positive rates at every threshold, from (0, 0) to (1, 1).
+def trace_rates(y: Classes | NDArray[np.bool_], rank: Values) -> tuple[Values, Values]:
+    """Return false and true positive rates at every threshold, from (0, 0) to (1, 1), of rows of two classes.
 
     scikit-learn has the same, and takes half a second to import.
     """

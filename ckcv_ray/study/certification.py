@@ -289,7 +289,7 @@ def _complete_claims(claims: tuple[str, ...], required: Condition | None, answer
     if required and claims == CLAIMS[:1]:
         claims = ()
     needed = [
-        *([required.name] if required else ()),
+        *([required.name] if required and required.name not in OF_TWO else ()),
         *(OF_TWO if required or any(map(parse_predictive, claims)) else ()),
         *(ANSWERED if answer else ()),
     ]
