@@ -161,14 +161,15 @@ class Run:
         """Return a claim's bound, wrong rows, rows and delta; ``copies`` of the units are not counted."""
         kind, quantity = claim["certification"], claim["quantity"]
         jointly, delta = claims.share_claims(self.certify, len(self.labels), self.delta)
+        required = claims.name_required(self.certify)
+        if quantity in (*claims.ANSWERED, required) or (required and quantity in OF_CLASS):
+            self.notes["taken as stored: the held-out rows counted at the last test that passed"] = False
+            y = self.all_y[self.held]
+            return claims.bound_tested(claim, self.certificate, self.certify, y, delta / 2, copies)
         if quantity.split(":")[0] in claims.PREDICTIVE:
             pair = claims.find_recalls(self.certificate["claims"], claim)
             value = claims.predict(quantity, *(1 - self.bound_claim(recall, copies)[0] for recall in pair))
-            return [1 - value, None, None, delta]
-        if quantity in claims.ANSWERED:
-            self.notes["taken as stored: the held-out rows answered, and the wrong ones"] = False
-            of = float(self.certify["answer"].partition("<=")[2]), int(np.sum(self.held))
-            return claims.bound_answered(claim, *of, delta / 2, copies)
+            return [1 - value, None, None, delta / 2 if required else delta]
         number = self.labels.index(claim["label"]) if quantity in OF_CLASS else None
         if "claims_version" not in self.certificate and (self.grouped or kind != "holdout"):
             raise NotImplementedError("bounds of an earlier version of the package")

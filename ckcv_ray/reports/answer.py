@@ -213,7 +213,8 @@ def _describe_predictive(c: Certificate, predictive: Predictive, on: str) -> str
         return ""
     (found, positives), (right, others) = (recalls[name] for name in OF_TWO)
     value = predictive.compute(found / positives, right / others)
-    return f"{nearest(value)} ({found:,} of {positives:,} positive {on} and {right:,} of {others:,} others right)"
+    counts = f"{found:,} of {positives:,} positive {on} and {right:,} of {others:,} others right"
+    return f"{nearest(value)} ({counts})"
 
 
 def _describe_baseline(c: Certificate, baseline: Baseline) -> str:

@@ -96,7 +96,12 @@ OF_PART = {
     "claim": {"certify": "holdout"},
     "positive": {"certify": "holdout", "claim": "sensitivity"},
     "require": {"certify": "holdout", "claim": "sensitivity,specificity"},
-    "prevalence": {"certify": "holdout", "require": "ppv>=0.3", "prevalence": 0.02},
+    "prevalence": {
+        "certify": "holdout",
+        "require": "ppv>=0.3",
+        "prevalence": 0.02,
+        "claim": "ppv:0.02,ppv:0.05,sensitivity,specificity",
+    },
     "accept": {"certify": "holdout"},
     "subgroups": {"certify": "holdout"},
     "answer": {"certify": "holdout", "answer": "error<=0.1"},
