@@ -208,6 +208,7 @@ def _describe_predictive(c: Certificate, predictive: Predictive, on: str) -> str
         for claim in c.claims
         if claim["quantity"] in OF_TWO and claim["errors"] is not None and claim["rows"]
         if (claim["classifier"], claim["splits"]) == (first["classifier"], first["splits"])
+        and not claim["statement"].startswith(NOTHING)
     }
     if len(recalls) < len(OF_TWO):
         return ""
