@@ -18,7 +18,6 @@ the most cautious useful one: as many held-out rows are expected there as pass w
 The last answers every row.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from math import ceil
@@ -31,11 +30,10 @@ from ckcv_ray.claims.by_class import leave_out
 from ckcv_ray.claims.percent import at_least, at_most, format_level, nearest
 from ckcv_ray.claims.rules import Rule
 from ckcv_ray.claims.wording import NOTHING, ONE_SOURCE, Claim, state_claim
-from ckcv_ray.core.arrays import Classes, Index, Values
+from ckcv_ray.core.arrays import Classes, Values
 from ckcv_ray.core.bounds.binomial import MOST_ROWS, clopper_pearson, fewest_rows
-from ckcv_ray.core.schedule import Stage
 from ckcv_ray.core.search import count_passed
-from ckcv_ray.learners.ensemble import Member, Models
+from ckcv_ray.learners.ensemble import Models
 from ckcv_ray.study import ANSWERED, ANSWERED_ERROR, Holdout, Problem
 
 N_THRESHOLDS = 10
@@ -199,17 +197,10 @@ def _measure_unlearned(problem: Problem, models: Models) -> Values:
     return np.concatenate(
         [
             Rule(f"member:{member.split}").measure_confidence(models, problem.task.X[rows])
-            for member, rows in list_estimate_sets(problem, models)
+            for member in models.best.members
+            for rows in [problem.find_estimate_rows(member.k, member.split)]
         ]
     )
-
-
-def list_estimate_sets(problem: Problem, models: Models) -> Iterator[tuple[Member, Index]]:
-    """Yield each member of F* with the rows of its estimate set, from which it has not learned."""
-    members = models.best.members
-    size = problem.sizes.index(problem.find_size(members[0].k))
-    for member in members:
-        yield member, problem.rows(Stage.REFIT, size, member.split)[1]
 
 
 def _explain_lack(rule: Rule, tests: FixedSequence, n: int) -> str:

@@ -1,4 +1,4 @@
-"""Two-sided exact intervals of what was measured on held-out rows, which people expect beside an estimate.
+"""Two-sided exact intervals of what was measured on held-out rows, which people expect with an estimate.
 
 The wrong rows of a classifier that is fixed without them are binomial, and two Clopper-Pearson bounds at
 delta / 2 contain their probability with a probability of at least 1 - delta. Each interval holds by itself,

@@ -14,8 +14,8 @@ What is proven of the value is v. Of the recalls at T it is their bounds for all
 
 Cut-offs come from the scores of F*'s members in the rows of their estimate sets, from which they have not
 learned. The first is the one with the best prospects of passing, if as many rows as there were missed, and
-``ALLOWED`` more than there wrongly flagged; the others flag more rows of the class that is to be right, to
-the last at which the value measured there is large enough.
+``FLAGGED_BEYOND`` more than there wrongly flagged; the others flag more rows of the class that is to be
+right, to the last at which the value measured there is large enough.
 """
 
 from dataclasses import dataclass
@@ -24,7 +24,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ckcv_ray.claims.answering import list_estimate_sets
 from ckcv_ray.claims.by_class import (
     claim_nothing,
     explain_predictive,
@@ -44,7 +43,7 @@ from ckcv_ray.study import OF_TWO, Condition, Holdout, Predictive, Problem, pars
 
 N_CUT_OFFS = 10
 N_CONSIDERED = 100  # cut-offs, evenly spaced among the scores of the class
-ALLOWED = 2  # rows wrongly flagged beyond those expected: the first test should not fail by chance
+FLAGGED_BEYOND = 2  # rows wrongly flagged beyond those expected: the first test should not fail by chance
 
 
 class CountedCutOff(NamedTuple):
@@ -131,14 +130,14 @@ def fix_cut_offs(
     """
     right = positive if predictive.name == "ppv" else 1 - positive  # the class that is to be right
     oriented = orient(score, right)
-    of_class, others = np.sort(oriented[y == right]), np.sort(oriented[y != right])
+    of_class, outside = np.sort(oriented[y == right]), np.sort(oriented[y != right])
     values = np.unique(of_class if len(of_class) else oriented)[::-1]
     values = values[np.unique(np.linspace(0, len(values) - 1, N_CONSIDERED).round().astype(int))]
-    shares = np.array([1 - _share_from(of_class, values), _share_from(others, values)])  # wrong ones
+    shares = np.array([1 - _share_from(of_class, values), _share_from(outside, values)])  # wrong ones
     expected = round(held * len(of_class) / len(y))
     rows = np.array([[expected], [held - expected]])
     wrong = np.ceil(shares * rows).astype(int)
-    wrong[1] = np.minimum(wrong[1] + ALLOWED, rows[1])
+    wrong[1] = np.minimum(wrong[1] + FLAGGED_BEYOND, rows[1])
     bounds = clopper_pearson(wrong, rows, divide_delta(delta, len(OF_TWO)))
     measured, proven = (
         np.array([_compute_value(predictive, *pair) for pair in each.T.tolist()]) for each in (shares, bounds)
@@ -243,9 +242,10 @@ def _find_required(problem: Problem) -> tuple[Condition, Predictive]:
 
 def _collect_unlearned(problem: Problem, models: Models) -> tuple[Values, Classes]:
     """Return the scores that each member of F* gives the rows of its estimate set, and their classes."""
-    sets = list(list_estimate_sets(problem, models))
-    scores = [member.model.predict(problem.task.X[rows]).score for member, rows in sets]
-    return np.concatenate(scores), np.concatenate([problem.task.y[rows] for _, rows in sets])
+    members, task = models.best.members, problem.task
+    sets = [problem.find_estimate_rows(member.k, member.split) for member in members]
+    scores = [member.model.predict(task.X[rows]).score for member, rows in zip(members, sets, strict=True)]
+    return np.concatenate(scores), np.concatenate([task.y[rows] for rows in sets])
 
 
 def _share_from(ordered: Values, values: Values) -> Values:
@@ -268,16 +268,16 @@ def _make_cut_off(value: float, right: int, positive: int) -> CutOff:
 
 def _state_value(problem: Problem, rule: Rule, tests: ValueTests) -> str:
     """Return the sentence of the claim about the value."""
-    label, other = (problem.task.classes[number] for number in (problem.positive, 1 - problem.positive))
+    label, second = (problem.task.classes[number] for number in (problem.positive, 1 - problem.positive))
     phrase = name_quantity(str(tests.predictive), None)
     says = (
         f"the {phrase} of {rule.classifier()} is at least {at_least(tests.least)}: "
         f"{explain_predictive(tests.predictive, label)}"
     )
-    (missed, flagged), (positives, others) = tests.chosen[1:], tests.rows
+    (missed, flagged), (positives, negatives) = tests.chosen[1:], tests.rows
     method = (
         f"holdout: {missed} of {positives} previously unused rows of class {label!r} and {flagged} of "
-        f"{others} of class {other!r} wrong, Clopper-Pearson for both; {tests.passed} of "
+        f"{negatives} of class {second!r} wrong, Clopper-Pearson for both; {tests.passed} of "
         f"{len(tests.counts)} cut-offs passed in a fixed sequence; jointly with the recalls with "
         f"probability at least {format_level(2 * tests.delta)}"
     )
@@ -303,7 +303,7 @@ def _explain_lacks(problem: Problem, rule: Rule, tests: ValueTests) -> dict[str,
 
 def _explain_lack(n: int, tests: ValueTests) -> str:
     """Return what the first cut-off proves, and how many of n rows in all it would take."""
-    (missed, flagged), (positives, others) = tests.chosen[1:], tests.rows
+    (missed, flagged), (positives, negatives) = tests.chosen[1:], tests.rows
     needed = _count_rows_needed(tests)
     advice = "more rows alone do not help, since what is measured there is too small"
     if needed is not None:
@@ -311,7 +311,7 @@ def _explain_lack(n: int, tests: ValueTests) -> str:
         advice = f"it takes about {in_all:,.0f} rows in all, if as many are wrong as were here"
     return (
         f"at the first of {len(tests.counts)} cut-offs {positives - missed:,} of {positives:,} positive "
-        f"held-out rows are flagged, and {flagged:,} of {others:,} others, which is "
+        f"held-out rows are flagged, and {flagged:,} of {negatives:,} others, which is "
         f"{nearest(tests.measure())} measured, proves at least {at_least(tests.bound_value(tests.chosen))}, "
         f"and not {at_least(tests.least)}; {advice}."
     )

@@ -212,9 +212,9 @@ def _describe_predictive(c: Certificate, predictive: Predictive, on: str) -> str
     }
     if len(recalls) < len(OF_TWO):
         return ""
-    (found, positives), (right, others) = (recalls[name] for name in OF_TWO)
-    value = predictive.compute(found / positives, right / others)
-    counts = f"{found:,} of {positives:,} positive {on} and {right:,} of {others:,} others right"
+    (found, positives), (right, negatives) = (recalls[name] for name in OF_TWO)
+    value = predictive.compute(found / positives, right / negatives)
+    counts = f"{found:,} of {positives:,} positive {on} and {right:,} of {negatives:,} others right"
     return f"{nearest(value)} ({counts})"
 
 

@@ -13,12 +13,13 @@ from ckcv_ray.claims.wording import limit
 from ckcv_ray.core.bounds.binomial import bound_both_sides
 from ckcv_ray.errors import pluralize
 from ckcv_ray.reports.figures import shorten_name
-from ckcv_ray.reports.net_benefit import BY_BEST, BY_PROBABILITY, POINTS, DecisionCurve, trace_net_benefit
+from ckcv_ray.reports.net_benefit import BY_BEST, BY_PROBABILITY, trace_net_benefit
 from ckcv_ray.reports.performance import (
     GRID,
     TABLE_GRID,
     Calibration,
     ClassPerformance,
+    DecisionCurve,
     Histogram,
     Importance,
     Judged,
@@ -45,7 +46,7 @@ from ckcv_ray.reports.subgroups import list_subgroups
 from ckcv_ray.reports.values import ResultValues
 from ckcv_ray.study import OF_TWO, Holdout
 
-FIGURES = (*OF_TWO, "ppv", "npv")  # of two classes
+OF_CLASSES = (*OF_TWO, "ppv", "npv")  # of two classes
 MOST_CONFUSED = 12  # classes of a confusion matrix on the page
 MOST_MEASURED = 40  # classes with measures of their own
 LISTED_BENEFITS = 11  # rows in the table of the decision curve
@@ -92,7 +93,7 @@ def describe_performance(result: ResultValues, judged: Judged | None) -> dict[st
         "matrix": confusion.tolist() if n_classes <= MOST_CONFUSED else [],
         "undecided": bool(counts[:, -1].any()),
         "wrong": wrong,
-        "interval": _format_interval(result, wrong, fixed >= set(FIGURES)),
+        "interval": _format_interval(result, wrong, fixed >= set(OF_CLASSES)),
         "intervals": describe_intervals(result.study.delta) if fixed else "",
         "measures": _list_measures(result, classes, fixed) if n_classes == 2 else [],
         "by_class": _list_classes(result, classes, bool(fixed)) if n_classes > 2 else [],
@@ -129,12 +130,12 @@ def _list_measures(
             _format_interval(result, share, figure in fixed),
             known,
         )
-        for name, share, figure, known in zip(names, classes[number][1:], FIGURES, proven, strict=True)
+        for name, share, figure, known in zip(names, classes[number][1:], OF_CLASSES, proven, strict=True)
     ]
 
 
 def _list_fixed(result: ResultValues) -> frozenset[str]:
-    """Return which of ``FIGURES`` have binomial counts: the classifier is fixed for the rows held out.
+    """Return which of ``OF_CLASSES`` have binomial counts: the classifier is fixed for the rows held out.
 
     A cut-off that was chosen depends on the labels of these rows, so PPV and NPV at it have none.
     """
@@ -144,7 +145,7 @@ def _list_fixed(result: ResultValues) -> frozenset[str]:
     if first["certification"] != Holdout.name:
         return frozenset()
     if "cut_off" not in first:
-        return frozenset(FIGURES)
+        return frozenset(OF_CLASSES)
     return frozenset(name for name in OF_TWO if is_fixed_for(name, result.problem.required))
 
 
@@ -255,7 +256,7 @@ def _draw_net_benefit(result: ResultValues, judged: Judged) -> Picture:
         "probability from which on a row is worth flagging. All curves are measured. "
         f"{_explain_cut_off(found)}{of_proven}"
     )
-    listed = np.unique(np.linspace(0, POINTS - 1, LISTED_BENEFITS).astype(int)).tolist()
+    listed = np.unique(np.linspace(0, len(found.worth) - 1, LISTED_BENEFITS).astype(int)).tolist()
     rows = [_list_benefits(found, position) for position in listed]
     proven = [
         (nearest(point.worth), nearest(point.measured), "–", "–", f"at least {at_least(point.proven)}")

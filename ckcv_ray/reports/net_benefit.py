@@ -6,58 +6,21 @@ the positive class; what the study proves of net benefits at this share are poin
 """
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from ckcv_ray.claims.wording import NOTHING
 from ckcv_ray.core.arrays import Values
-from ckcv_ray.reports.performance import Judged, trace_rates
+from ckcv_ray.reports.performance import DecisionCurve, Judged, ProvenPoint, trace_rates
 from ckcv_ray.reports.values import ResultValues
 from ckcv_ray.study import Predictive, parse_predictive
 
-POINTS = 101  # of the curves
+N_WORTHS = 101  # of the curves
 BY_PROBABILITY = "rows with at least this probability"
 BY_BEST = "best cut-off for these rows"
 LARGEST_WORTH = 0.9
-BEYOND_SHARE, BEYOND_POINTS = 3.0, 1.5  # how far the curves go: times the prevalence, and the last point
-
-
-class ProvenPoint(NamedTuple):
-    """A net benefit of which something is proven.
-
-    Attributes:
-        worth: the probability from which on a row is worth flagging.
-        proven: what it is at least.
-        measured: of the judged rows.
-    """
-
-    worth: float
-    proven: float
-    measured: float
-
-
-class DecisionCurve(NamedTuple):
-    """Net benefits at a stated share of the positive class.
-
-    Attributes:
-        prevalence: that share.
-        worth: probabilities from which on a row is worth flagging, (n,).
-        by_rule: measured, of the rows that the rule classifies as positive, (n,).
-        by_cut_off: measured, of the rows above a cut-off that depends on ``worth``, (n,); None if there are
-            neither probabilities nor scores of a single model.
-        cut_off: which cut-off that is, in words; "" if there is none.
-        everybody: of flagging all rows, (n,).
-        points: what is proven of the rule.
-    """
-
-    prevalence: float
-    worth: Values
-    by_rule: Values
-    by_cut_off: Values | None
-    cut_off: str
-    everybody: Values
-    points: tuple[ProvenPoint, ...]
+BEYOND_SHARE, BEYOND_LAST = 3.0, 1.5  # how far the curves go: times the prevalence, and the last point
 
 
 def trace_net_benefit(result: ResultValues, judged: Judged) -> DecisionCurve | None:
@@ -75,8 +38,8 @@ def trace_net_benefit(result: ResultValues, judged: Judged) -> DecisionCurve | N
         for each, proven in claimed
         if each.worth is not None and each.prevalence == prevalence and proven is not None
     )
-    last = max([BEYOND_SHARE * prevalence, *(BEYOND_POINTS * point.worth for point in points)])
-    worth = np.linspace(0.0, min(LARGEST_WORTH, last), POINTS)
+    last = max([BEYOND_SHARE * prevalence, *(BEYOND_LAST * point.worth for point in points)])
+    worth = np.linspace(0.0, min(LARGEST_WORTH, last), N_WORTHS)
     return DecisionCurve(
         prevalence,
         worth,

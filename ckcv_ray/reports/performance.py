@@ -124,6 +124,43 @@ class Calibration(NamedTuple):
     error: float
 
 
+class ProvenPoint(NamedTuple):
+    """A net benefit of which something is proven.
+
+    Attributes:
+        worth: the probability from which on a row is worth flagging.
+        proven: what it is at least.
+        measured: of the judged rows.
+    """
+
+    worth: float
+    proven: float
+    measured: float
+
+
+class DecisionCurve(NamedTuple):
+    """Net benefits at a stated share of the positive class.
+
+    Attributes:
+        prevalence: that share.
+        worth: probabilities from which on a row is worth flagging, (n,).
+        by_rule: measured, of the rows that the rule classifies as positive, (n,).
+        by_cut_off: measured, of the rows above a cut-off that depends on ``worth``, (n,); None if there are
+            neither probabilities nor scores of a single model.
+        cut_off: which cut-off that is, in words; "" if there is none.
+        everybody: of flagging all rows, (n,).
+        points: what is proven of the rule.
+    """
+
+    prevalence: float
+    worth: Values
+    by_rule: Values
+    by_cut_off: Values | None
+    cut_off: str
+    everybody: Values
+    points: tuple[ProvenPoint, ...]
+
+
 class Histogram(NamedTuple):
     """Shares of the rows of each class, by score.
 

@@ -8,8 +8,7 @@ from matplotlib.ticker import MaxNLocator
 
 from ckcv_ray.core.arrays import Values
 from ckcv_ray.reports.figures import INK, L_EE, L_MS, LINES, MARK, WIDTH, inline_svg, new_figure, shorten_name
-from ckcv_ray.reports.net_benefit import DecisionCurve
-from ckcv_ray.reports.performance import GRID, Calibration, Histogram, Importance, Roc
+from ckcv_ray.reports.performance import GRID, Calibration, DecisionCurve, Histogram, Importance, Roc
 
 SQUARE = (WIDTH, 3.4)
 LOW = (WIDTH, 2.6)

@@ -105,9 +105,7 @@ class Certification:
                 "does not state it: add it, such as prevalence=0.02 for two in a hundred"
             )
         if self.prevalence is not None and not of_value:
-            about = (
-                f"require={self.require} is about another quantity" if self.require else "none is required"
-            )
+            about = f"require={self.require} is about another" if self.require else "none is required"
             raise InputError(
                 f"prevalence={self.prevalence:g} is that of a required predictive value, and {about}: add "
                 "require=ppv>=0.3, or leave it out; a claim states its own, such as ppv:0.02"

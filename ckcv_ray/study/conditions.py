@@ -73,9 +73,8 @@ class Predictive(NamedTuple):
 
         def passes(rows: int) -> bool:
             positives = int(share * rows)
-            others = rows - positives
-            wrong = [ceil(missed * positives), ceil(flagged * others)]
-            sensitivity, specificity = 1 - clopper_pearson(wrong, [positives, others], each)
+            wrong = [ceil(missed * positives), ceil(flagged * (rows - positives))]
+            sensitivity, specificity = 1 - clopper_pearson(wrong, [positives, rows - positives], each)
             return self.compute(sensitivity, specificity) >= least
 
         return find_first(passes, 1, MOST_ROWS)

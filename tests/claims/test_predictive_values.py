@@ -341,7 +341,7 @@ def test_labels_of_rows_held_out_have_no_part_in_the_cut_offs(task):
         ({"require": "ppv>=0.3"}, r"^require=ppv>=0.3 is about rows of which a stated share is positive"),
         (
             {"prevalence": 0.02},
-            r"^prevalence=0.02 is that of a required predictive value, and none is required: add",
+            r"^prevalence=0.02 is that of a required predictive value, and none is required",
         ),
         (
             {"require": "sensitivity>=0.9", "prevalence": 0.02},
