@@ -47,6 +47,43 @@ def bound_answered(
     return [float(bound_count(wrong, held, delta / int(found[1]))), wrong, held, delta]
 
 
+def name_required(certify: dict[str, Any]) -> str:
+    """Return the name of the predictive value that a cut-off was chosen for; "" if none was."""
+    if "prevalence" not in certify:
+        return ""
+    return f"{certify['require'].partition('>=')[0]}:{certify['prevalence']:.12g}"
+
+
+def bound_tested(
+    claim: dict[str, Any],
+    certificate: dict[str, Any],
+    certify: dict[str, Any],
+    y: Array,
+    delta: float,
+    copies: int,
+) -> list[Any]:
+    """Return the bound of a claim at the last of several tests that passed, its counts and delta.
+
+    Of a required predictive value (what was asked, if it follows from both recalls at the cut-off), or of one
+    of these recalls (by the cut-offs' part of delta). ``y`` are classes of rows held out.
+    """
+    if copies:
+        raise NotImplementedError("the rows wrong at every cut-off, which are not stored")
+    held = {label: int(np.sum(y == number)) for number, label in enumerate(certificate["labels"])}
+    pair = find_recalls(certificate["claims"], claim)
+    value, each = name_required(certify), -expm1(log1p(-delta) / 2)
+    counts = [(recall["errors"], held[recall["label"]]) for recall in pair]
+    if claim["quantity"] == value:
+        least = float(certify["require"].partition(">=")[2])
+        recalls = (1 - float(bound_count(*count, each)) for count in counts)
+        passed = "cut_off" in claim and predict(value, *recalls) >= least
+        return [1 - least if passed else 1.0, None, None, delta]
+    found = re.search(r"Clopper-Pearson for (\d+) cut-offs together", claim["statement"])
+    wrong, rows = claim["errors"], held[claim["label"]]
+    bound = 1.0 if found is None else float(bound_count(wrong, rows, each / int(found[1])))
+    return [bound, wrong, rows, each]
+
+
 def predict(name: str, sensitivity: float, specificity: float) -> float:
     """Return a predictive value or net benefit, such as "ppv:0.02", from both recalls (Bayes)."""
     kind, *given = name.split(":")

@@ -18,6 +18,8 @@ the most cautious useful one: as many held-out rows are expected there as pass w
 The last answers every row.
 """
 
+from dataclasses import dataclass
+from functools import cached_property
 from math import ceil
 from typing import NamedTuple
 
@@ -30,7 +32,7 @@ from ckcv_ray.claims.rules import Rule
 from ckcv_ray.claims.wording import NOTHING, ONE_SOURCE, Claim, state_claim
 from ckcv_ray.core.arrays import Classes, Values
 from ckcv_ray.core.bounds.binomial import MOST_ROWS, clopper_pearson, fewest_rows
-from ckcv_ray.core.schedule import Stage
+from ckcv_ray.core.search import count_passed
 from ckcv_ray.learners.ensemble import Models
 from ckcv_ray.study import ANSWERED, ANSWERED_ERROR, Holdout, Problem
 
@@ -52,7 +54,8 @@ class Answered(NamedTuple):
     rows: int
 
 
-class FixedSequence(NamedTuple):
+@dataclass(frozen=True)
+class FixedSequence:
     """Tests of the rows answered, from the most cautious threshold down.
 
     Attributes:
@@ -67,18 +70,20 @@ class FixedSequence(NamedTuple):
     most: float
     delta: float
 
+    @cached_property
+    def passed(self) -> int:
+        """Tests that pass before the first that fails."""
+        return self.count_passed()
+
     def count_passed(self, copies: int = 0) -> int:
         """Return how many tests pass before the first that fails; ``copies`` of the rows are not counted."""
-        for number, answered in enumerate(self.counts):
-            left = leave_out(answered.wrong, answered.rows, copies)
-            if clopper_pearson(*left, self.delta) > self.most:
-                return number
-        return len(self.counts)
+        left = (leave_out(answered.wrong, answered.rows, copies) for answered in self.counts)
+        return count_passed(clopper_pearson(*counts, self.delta) <= self.most for counts in left)
 
     @property
     def chosen(self) -> Answered:
         """The counts at the last threshold that passed; at the first if none did."""
-        return self.counts[max(0, self.count_passed() - 1)]
+        return self.counts[max(0, self.passed - 1)]
 
     def bound_left_out(self, copies: int = 0) -> float:
         """Return the upper bound on the share of patterns that are not answered at the chosen threshold."""
@@ -127,7 +132,7 @@ def claim_answered(
     thresholds = fix_thresholds(_measure_unlearned(problem, models), len(held.y), most, delta)
     counts = count_answered(rule.measure_confidence(models, held.X), label != held.y, thresholds)
     tests = FixedSequence(counts, len(held.y), most, delta)
-    if not tests.count_passed():
+    if not tests.passed:
         lacks = (
             _explain_lack(rule, tests, problem.all_rows.n),
             (
@@ -137,7 +142,7 @@ def claim_answered(
         )
         pairs = zip(ANSWERED, lacks, strict=True)
         return {name: {**_make_claim(name, rule, tests), "statement": lack} for name, lack in pairs}
-    bounds = most if tests.count_passed(copies) >= tests.count_passed() else 1.0, tests.bound_left_out(copies)
+    bounds = most if tests.count_passed(copies) >= tests.passed else 1.0, tests.bound_left_out(copies)
     return {
         name: {
             **_make_claim(name, rule, tests),
@@ -177,7 +182,7 @@ def _describe_tests(rule: Rule, tests: FixedSequence) -> tuple[tuple[str, str], 
             f"a new pattern that {who} answers, since {from_on}, is misclassified with probability at most "
             f"{at_most(tests.most)}",
             f"holdout: {wrong} of {rows} previously unused rows answered wrong, Clopper-Pearson; "
-            f"{tests.count_passed()} of {n_tests} thresholds passed in a fixed sequence; {jointly}",
+            f"{tests.passed} of {n_tests} thresholds passed in a fixed sequence; {jointly}",
         ),
         (
             f"{who} answers at least {share} of new patterns: a pattern if {from_on}",
@@ -189,14 +194,13 @@ def _describe_tests(rule: Rule, tests: FixedSequence) -> tuple[tuple[str, str], 
 
 def _measure_unlearned(problem: Problem, models: Models) -> Values:
     """Return the confidence of each member of F* in the rows of its estimate set."""
-    members = models.best.members
-    size = problem.sizes.index(problem.find_size(members[0].k))
-    found = []
-    for member in members:
-        _, rows = problem.rows(Stage.REFIT, size, member.split)
-        rule = Rule(f"member:{member.split}")
-        found.append(rule.measure_confidence(models, problem.task.X[rows]))
-    return np.concatenate(found)
+    return np.concatenate(
+        [
+            Rule(f"member:{member.split}").measure_confidence(models, problem.task.X[rows])
+            for member in models.best.members
+            for rows in [problem.find_estimate_rows(member.k, member.split)]
+        ]
+    )
 
 
 def _explain_lack(rule: Rule, tests: FixedSequence, n: int) -> str:

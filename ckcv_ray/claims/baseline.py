@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from typing_extensions import TypedDict  # pydantic accepts typing.TypedDict from Python 3.12 on
 
 from ckcv_ray.claims.percent import at_least, at_most, nearest
-from ckcv_ray.claims.wording import MOST_OF_LABEL, Claim
+from ckcv_ray.claims.wording import MOST_OF_LABEL, NOTHING, Claim
 from ckcv_ray.core.arrays import Classes
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.errors import cut
@@ -107,7 +107,7 @@ def describe_guesses(claims: Sequence[Claim]) -> list[str]:
                 f"An AUC of at least {at_least(1 - claim['bound'])} ({claim['certification']}) says nothing "
                 "beyond a guess, whose AUC is 50 %."
             )
-        elif claim["quantity"] in BY_CLASS:
+        elif claim["quantity"] in BY_CLASS and not claim["statement"].startswith(NOTHING):
             of = claim["certification"], claim["classifier"], claim["splits"]
             recalls.setdefault(of, []).append(1 - claim["bound"])
     for (certification, *_), limits in recalls.items():

@@ -20,7 +20,6 @@ classes, so each has d/K.
 """
 
 from collections.abc import Iterator, Sequence
-from math import expm1, log1p
 from typing import NamedTuple
 
 import numpy as np
@@ -45,6 +44,7 @@ from ckcv_ray.core.bounds.binomial import (
     average_terms,
     clopper_pearson,
     compute_credit,
+    divide_delta,
     fewest_rows,
     smallest_mean,
 )
@@ -109,16 +109,25 @@ def quantities(problem: Problem, name: str) -> list[Quantity]:
     delta = problem.study.delta / certification.n_shares
     if name == AUC:
         return [Quantity(AUC, -1, None, delta, "")]
+    delta = share_recalls(problem)
     classes, positive = problem.task.classes, problem.positive
     known = {"sensitivity": [positive], "specificity": [1 - positive], "recall": range(len(classes))}
     together = sum(len(known[quantity]) for quantity in certification.claim if quantity in BY_CLASS)
     independent = isinstance(certification, Holdout)
-    each = -expm1(log1p(-delta) / together) if independent else delta / together
+    each = divide_delta(delta, together) if independent else delta / together
     jointly = f"; jointly for the {together} classes with probability at least {format_level(delta)}"
     return [
         Quantity(name, c, classes[c], each if together > 1 else delta, jointly if together > 1 else "")
         for c in known[name]
     ]
+
+
+def share_recalls(problem: Problem) -> float:
+    """Return the delta of all recalls together: half of their share where a predictive value is required."""
+    certification = problem.study.certification
+    assert certification is not None
+    delta = problem.study.delta / certification.n_shares
+    return delta if problem.required is None or parse_predictive(problem.required.name) is None else delta / 2
 
 
 def leave_out(wrong: int, units: int, copies: int) -> tuple[int, int]:
@@ -220,14 +229,21 @@ def claim_no_cut_off(problem: Problem, rule: Rule, name: str) -> Iterator[Claim]
     held, condition = problem.take_held_rows(), problem.required
     assert held is not None
     assert condition is not None
+    number, (quantity,) = condition.find_class(problem.positive), quantities(problem, name)
+    there, needed = int(np.sum(held.y == number)), fewest_rows(1 - condition.value, 0, quantity.delta)
+    lack = (
+        f"a cut-off with {condition} takes {needed:,} held-out rows of class "
+        f"{problem.task.classes[number]!r}, and there are {there:,}."
+    )
+    yield from claim_nothing(problem, rule, name, lack)
+
+
+def claim_nothing(problem: Problem, rule: Rule, name: str, lack: str) -> Iterator[Claim]:
+    """Yield the claim about a recall of which nothing is proven, with the reason."""
+    held = problem.take_held_rows()
+    assert held is not None
     for quantity in quantities(problem, name):
         of_class = int(np.sum(held.y == quantity.number))
-        number = condition.find_class(problem.positive)
-        there, needed = int(np.sum(held.y == number)), fewest_rows(1 - condition.value, 0, quantity.delta)
-        lack = (
-            f"a cut-off with {condition} takes {needed:,} held-out rows of class "
-            f"{problem.task.classes[number]!r}, and there are {there:,}."
-        )
         yield Claim(
             quantity=quantity.name,
             label=quantity.label,
@@ -249,24 +265,16 @@ def claim_predictive(
 
     It is true wherever both claims are, which hold together: it takes no delta of its own.
     """
-    certification = problem.study.certification
-    assert certification is not None
-    delta = problem.study.delta / certification.n_shares
+    delta = share_recalls(problem)
     recalls = 1 - sensitivity["bound"], 1 - specificity["bound"]
     value, label = predictive.compute(*recalls), problem.task.classes[problem.positive]
     phrase, who = name_quantity(str(predictive), None), rule.classifier()
-    meaning = {
-        "ppv": f"the probability that a pattern classified as {label!r} is of this class",
-        "npv": f"the probability that a pattern classified otherwise is not of class {label!r}",
-        "net_benefit": f"the share of patterns rightly classified as {label!r}, less that of those wrongly, "
-        f"each of which counts as {predictive.worth} / (1 - {predictive.worth})",
-    }[predictive.name]
     method = (
         f"from a sensitivity of at least {at_least(recalls[0])} and a specificity of at least "
         f"{at_least(recalls[1])}, which hold together"
     )
     given = ONE_SOURCE if sensitivity["certification"] == Holdout.name else RANDOM_SPLITS
-    says = f"the {phrase} of {who} is at least {at_least(value)}: {meaning}"
+    says = f"the {phrase} of {who} is at least {at_least(value)}: {explain_predictive(predictive, label)}"
     lack = f"{NOTHING} the {phrase} of {who}: nothing is proven for a recall it follows from."
     return {
         **sensitivity,
@@ -278,6 +286,16 @@ def claim_predictive(
         "delta": delta,
         "statement": state_claim(given, delta, says, method) if min(recalls) > 0 else lack,
     }
+
+
+def explain_predictive(predictive: Predictive, label: Label) -> str:
+    """Return what a predictive quantity is, as a clause; ``label`` is that of the positive class."""
+    return {
+        "ppv": f"the probability that a pattern classified as {label!r} is of this class",
+        "npv": f"the probability that a pattern classified otherwise is not of class {label!r}",
+        "net_benefit": f"the share of patterns rightly classified as {label!r}, less that of those wrongly, "
+        f"each of which counts as {predictive.worth} / (1 - {predictive.worth})",
+    }[predictive.name]
 
 
 def claim_nested(
@@ -363,18 +381,23 @@ def _explain_lack(quantity: Quantity, who: str, rows: str) -> str:
     return f"{NOTHING} the {quantity.phrase} of {who}: there are no {rows} {of}."
 
 
+def phrase_recall(quantity: Quantity, who: str, bound: float) -> str:
+    """Return what is proven of a recall, as a clause."""
+    return (
+        f"the {quantity.phrase} of {who} is at least {at_least(1 - bound)}: the probability that a new "
+        f"pattern of class {quantity.label!r} is classified correctly, whatever the share of this class"
+    )
+
+
 def _phrase_quantity(problem: Problem, quantity: Quantity, who: str, bound: float) -> str:
     """Return what is proven of a quantity, as a clause."""
-    says = f"the {quantity.phrase} of {who} is at least {at_least(1 - bound)}: the probability that"
     if quantity.name != AUC:
-        return (
-            f"{says} a new pattern of class {quantity.label!r} is classified correctly, whatever the share "
-            "of this class"
-        )
+        return phrase_recall(quantity, who, bound)
     low, high = problem.task.classes
     return (
-        f"{says} the score of a new pattern of class {high!r} is larger than that of one of class {low!r} "
-        "(a tie counts as an error), whatever the shares of the classes"
+        f"the {quantity.phrase} of {who} is at least {at_least(1 - bound)}: the probability that the score "
+        f"of a new pattern of class {high!r} is larger than that of one of class {low!r} (a tie counts as "
+        "an error), whatever the shares of the classes"
     )
 
 

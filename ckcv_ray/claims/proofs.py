@@ -33,6 +33,7 @@ from ckcv_ray.claims import by_class
 from ckcv_ray.claims.answering import claim_answered
 from ckcv_ray.claims.better import claim_better
 from ckcv_ray.claims.cut_offs import CutOff, choose_cut_off
+from ckcv_ray.claims.predictive_values import claim_value
 from ckcv_ray.claims.rules import Rule, prefix
 from ckcv_ray.claims.wording import (
     BOUND_NAMES,
@@ -144,6 +145,8 @@ def holdout(problem: Problem, models: Models, copies: Copies = NO_COPIES) -> Ite
     delta = study.delta / study.certification.n_shares
     predict = cache(lambda rule: rule.predict(models, held.X))  # quantities are of a rule that others share
     answer = cache(lambda rule: claim_answered(problem, models, rule, predict(rule).label, copies.units))
+    of_value = problem.required is not None and parse_predictive(problem.required.name) is not None
+    choose = cache(lambda rule: claim_value(problem, models, rule, predict(rule).score, copies.units))
     for name in requested:
         rule = make_judge(study, name)
         predicted = predict(rule)
@@ -152,7 +155,8 @@ def holdout(problem: Problem, models: Models, copies: Copies = NO_COPIES) -> Ite
         elif find_reference(name):
             yield claim_better(problem, models, rule, name, predicted.label, copies.units)
         elif is_quantity(name):
-            yield from _claim_quantity(problem, rule, name, predicted, copies.units)
+            chosen = choose(rule) if of_value else {}
+            yield from _claim_quantity(problem, rule, name, predicted, copies.units, chosen)
         elif problem.task.grouped:
             measure, order = GroupShares(held.units), problem.order_held_units()
             yield claim_group_loss(rule, measure, predicted.label, held.y, delta, order, copies.units)
@@ -165,26 +169,31 @@ def holdout(problem: Problem, models: Models, copies: Copies = NO_COPIES) -> Ite
 
 
 def _claim_quantity(
-    problem: Problem, rule: Rule, name: str, predicted: Prediction, copies: int
+    problem: Problem, rule: Rule, name: str, predicted: Prediction, copies: int, chosen: dict[str, Claim]
 ) -> Iterator[Claim]:
     """Yield the claims that a quantity of a rule stands for; ``copies`` of the held-out rows are not counted.
 
-    Where a cut-off is required, recalls and what follows from them are of the rule with this cut-off.
+    Where a cut-off is required, recalls and what follows from them are of the rule with this cut-off. For a
+    predictive value it is already chosen: its claims are then given as ``chosen``, by their quantity.
     """
-    if (predictive := parse_predictive(name)) is not None:
-        recalls = [next(_claim_quantity(problem, rule, recall, predicted, copies)) for recall in OF_TWO]
+    if name in chosen:
+        yield chosen[name]
+    elif (predictive := parse_predictive(name)) is not None:
+        recalls = [
+            next(_claim_quantity(problem, rule, recall, predicted, copies, chosen)) for recall in OF_TWO
+        ]
         yield by_class.claim_predictive(problem, make_claimed_rule(problem, recalls[0]), predictive, *recalls)
     elif name in OF_TWO and (condition := problem.required) is not None:
         held = problem.take_held_rows()
         assert held is not None
         delta = by_class.quantities(problem, name)[0].delta
-        chosen = choose_cut_off(predicted.score, held.y, problem.positive, condition, delta)
-        if chosen is None:
+        found = choose_cut_off(predicted.score, held.y, problem.positive, condition, delta)
+        if found is None:
             yield from by_class.claim_no_cut_off(problem, rule, name)
         else:
-            rule = replace(rule, cut_off=chosen.cut_off)
-            predicted = predicted._replace(label=chosen.cut_off.classify(predicted.score))
-            yield from by_class.claim_held_out(problem, rule, name, predicted, copies, chosen)
+            rule = replace(rule, cut_off=found.cut_off)
+            predicted = predicted._replace(label=found.cut_off.classify(predicted.score))
+            yield from by_class.claim_held_out(problem, rule, name, predicted, copies, found)
     else:
         yield from by_class.claim_held_out(problem, rule, name, predicted, copies)
 

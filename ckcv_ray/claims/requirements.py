@@ -1,19 +1,26 @@
-"""How many rows a claim by class needs before it says anything, and how many there will be."""
+"""How many rows a claim by class needs before it says anything, and how many there will be.
+
+For a required predictive value these are the rows of the positive class, with as many others as their share
+leaves; the recalls at its cut-off are then what they are.
+"""
 
 from dataclasses import dataclass
 from math import ceil
 
-from ckcv_ray.claims.by_class import Quantity, quantities, typical_units
+import numpy as np
+
+from ckcv_ray.claims.by_class import Quantity, quantities, share_recalls, typical_units
 from ckcv_ray.claims.percent import format_level
 from ckcv_ray.claims.wording import name_quantity
 from ckcv_ray.core.bounds.binomial import MOST_CHECKED, fewest_rows, safe_table
 from ckcv_ray.core.search import find_first
 from ckcv_ray.errors import pluralize
 from ckcv_ray.learners.ensemble import class_sizes
-from ckcv_ray.study import AUC, BY_CLASS, Holdout, Nested, Problem
+from ckcv_ray.study import AUC, BY_CLASS, Holdout, Nested, Predictive, Problem, parse_predictive
 from ckcv_ray.tables.target import Label
 
 WANTED = (0.8, 0.9, 0.95)
+USUAL_MISS = 0.2  # share of wrong rows of the class that a predictive value depends on least
 
 
 @dataclass(frozen=True)
@@ -25,7 +32,8 @@ class Needed:
         rows: the fewest rows of the class (auc: of the rarer class) with which it can be claimed: without a
             miss.
         rows_with_misses, misses: the fewest rows, with misses at half the rate that the value allows; None
-            for nested.
+            for nested. For a predictive value one recall is ``1 - USUAL_MISS``, and the other errs half as
+            often as the value allows at that.
         rows_in_all: size of a table of which ``rows`` are expected there.
     """
 
@@ -41,7 +49,7 @@ class Requirement:
     """What a claim by class needs, and what there will be.
 
     Attributes:
-        quantity, label: as in ``Claim``.
+        quantity, label: as in ``Claim``; label is None for auc alone.
         delta: probability with which the claim may fail.
         rows: rows of the class (auc: of the rarer class) to expect, by the learning rows, among those held
             out, or in an outer estimate set.
@@ -58,6 +66,11 @@ class Requirement:
     certification: str
     needed: tuple[Needed, ...]
 
+    @property
+    def of_value(self) -> bool:
+        """Whether it is about a predictive value that is required."""
+        return parse_predictive(self.quantity) is not None
+
     def lines(self) -> list[str]:
         """Return the requirement in words."""
         of_class = "the rarer class" if self.label is None else f"class {self.label!r}"
@@ -72,20 +85,19 @@ class Requirement:
         )
         return [
             first,
-            *(
-                f"  at least {round(100 * needed.at_least)} %: {self._needs(needed)}"
-                for needed in self.needed
-            ),
+            *(f"  at least {100 * needed.at_least:.6g} %: {self._needs(needed)}" for needed in self.needed),
         ]
 
     def _needs(self, needed: Needed) -> str:
         of_class = "of the rarer class" if self.label is None else f"of class {self.label!r}"
         rows = "held-out rows" if self.certification == Holdout.name else "rows"
         miss = "pair out of order" if self.label is None else "miss"
-        words = [f"not before {needed.rows:,} {rows} {of_class}, and those without a {miss}"]
+        without = "no row of any class wrong" if self.of_value else f"those without a {miss}"
+        words = [f"not before {needed.rows:,} {rows} {of_class}, and {without}"]
         if needed.rows_with_misses is not None and needed.misses is not None:
             plural = "pairs out of order" if self.label is None else "misses"
             words.append(f"{needed.rows_with_misses:,} with {pluralize(needed.misses, miss, plural)}")
+            words[-1] += ", and the others wrong half as often as that allows" * self.of_value
         if needed.rows > self.rows:
             words.append(f"expected in a table of {needed.rows_in_all:,} rows")
         return "; ".join(words)
@@ -100,7 +112,12 @@ def requirements(problem: Problem) -> tuple[Requirement, ...]:
     if not isinstance(certification, Holdout | Nested):
         return ()
     names = [name for name in certification.claim if name in (*BY_CLASS, AUC)]
-    made = [_requirement(problem, quantity) for name in names for quantity in quantities(problem, name)]
+    made = []
+    condition = problem.required
+    if condition is not None and (predictive := parse_predictive(condition.name)) is not None:
+        names = [name for name in names if name == AUC]
+        made = [_require_value(problem, predictive, condition.value)]
+    made += [_requirement(problem, quantity) for name in names for quantity in quantities(problem, name)]
     return tuple(sorted(made, key=lambda requirement: requirement.rows))
 
 
@@ -121,6 +138,33 @@ def _requirement(problem: Problem, quantity: Quantity) -> Requirement:
     needed = tuple(_compute_needed(at_least, quantity.delta, share, held is not None) for at_least in WANTED)
     name = problem.study.certify
     return Requirement(quantity.name, quantity.label, quantity.delta, rows, of, name, needed)
+
+
+def _require_value(problem: Problem, predictive: Predictive, least: float) -> Requirement:
+    """Return what a required predictive value needs, in rows of the positive class."""
+    task, held = problem.task, problem.held
+    assert held is not None
+    share, delta = float(np.mean(task.y == problem.positive)), share_recalls(problem)
+    rows = predictive.count_rows(least, share, delta)
+    missed, flagged = _choose_usual_errors(predictive, least)
+    usual = predictive.count_rows(least, share, delta, missed, flagged)
+    in_all = ceil(rows * problem.all_rows.n / len(held))
+    with_misses = round(share * usual), round(missed * share * usual)
+    needed = Needed(least, round(share * rows), *with_misses, in_all)
+    label = task.classes[problem.positive]
+    expected = round(len(held) * share)
+    name = problem.study.certify
+    return Requirement(str(predictive), label, delta, expected, len(held), name, (needed,))
+
+
+def _choose_usual_errors(predictive: Predictive, least: float) -> tuple[float, float]:
+    """Return shares missed and wrongly flagged: one usual, the other half of what a value allows at that."""
+    q, right = predictive.prevalence, 1 - USUAL_MISS
+    if predictive.name == "npv":
+        allowed = (1 - q) * right * (1 - least) / (q * least)
+        return min(USUAL_MISS, allowed / 2), USUAL_MISS
+    allowed = q * right * (1 - least) / ((1 - q) * least)
+    return USUAL_MISS, min(USUAL_MISS, allowed / 2)
 
 
 def _compute_needed(at_least: float, delta: float, share: float, held_out: bool) -> Needed:

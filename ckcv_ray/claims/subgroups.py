@@ -9,14 +9,13 @@ own cut-off: one that was chosen on the same rows would depend on their labels.
 """
 
 from collections.abc import Iterator, Sequence
-from math import expm1, log1p
 
 import numpy as np
 from typing_extensions import TypedDict  # pydantic accepts typing.TypedDict from Python 3.12 on
 
 from ckcv_ray.claims.rules import Rule
 from ckcv_ray.core.arrays import Classes
-from ckcv_ray.core.bounds.binomial import clopper_pearson
+from ckcv_ray.core.bounds.binomial import clopper_pearson, divide_delta
 from ckcv_ray.study import ERROR, Problem
 from ckcv_ray.tables.subgroups import Subgroup, divide_rows, parse_subgroup
 from ckcv_ray.tables.target import Label, Rows
@@ -63,7 +62,7 @@ def claim_subgroups(
         parts = divide_rows(subgroups, problem.task, X)
         share = problem.study.delta / certification.n_shares / len(certification.subgroups)
         claimed = sum(int(part.rows.sum()) >= LEAST_OF_SUBGROUP for part in parts)
-        each = -expm1(log1p(-share) / max(1, claimed)) / (1 + problem.task.n_classes)
+        each = divide_delta(share, max(1, claimed)) / (1 + problem.task.n_classes)
         for part in parts:
             yield from _claim_part(part, problem.task.classes, rule, y, predicted, each)
 

@@ -40,10 +40,13 @@ from ckcv_ray.study import (
     ANSWERED_SHARE,
     AUC,
     ERROR,
+    OF_TWO,
     Candidate,
     Holdout,
     Occam,
+    Predictive,
     find_reference,
+    parse_predictive,
 )
 from ckcv_ray.study.certification import Suited
 
@@ -190,6 +193,8 @@ def _describe_measured(c: Certificate) -> str:
     first, figure = c.claims.first, nearest(_measure(c))
     wrong, rows = first["errors"], first["rows"]
     on = "held-out rows" if first["certification"] == Holdout.name else "scored rows"
+    if (predictive := parse_predictive(first["quantity"])) is not None:
+        return _describe_predictive(c, predictive, on)
     if c.sample.groups is not None:
         return f"{figure} wrong (mean over groups)"
     if wrong is None or not rows:
@@ -208,6 +213,24 @@ def _describe_measured(c: Certificate) -> str:
     return f"{nearest(1 - wrong / rows)} ({rows - wrong:,} of {rows:,} {what})"
 
 
+def _describe_predictive(c: Certificate, predictive: Predictive, on: str) -> str:
+    """Say what a predictive value or net benefit of the first claim is by the recalls that were measured."""
+    first = c.claims.first
+    recalls = {
+        claim["quantity"]: (claim["rows"] - claim["errors"], claim["rows"])
+        for claim in c.claims
+        if claim["quantity"] in OF_TWO and claim["errors"] is not None and claim["rows"]
+        if (claim["classifier"], claim["splits"]) == (first["classifier"], first["splits"])
+        and not claim["statement"].startswith(NOTHING)
+    }
+    if len(recalls) < len(OF_TWO):
+        return ""
+    (found, positives), (right, negatives) = (recalls[name] for name in OF_TWO)
+    value = predictive.compute(found / positives, right / negatives)
+    counts = f"{found:,} of {positives:,} positive {on} and {right:,} of {negatives:,} others right"
+    return f"{nearest(value)} ({counts})"
+
+
 def _describe_baseline(c: Certificate, baseline: Baseline) -> str:
     mean = "" if c.sample.groups is None else ", mean over groups"
     return f"{nearest(baseline['error'])} wrong by {name_constant(baseline, c.sample.labels)}{mean}"
@@ -222,6 +245,7 @@ def _describe_other_claims(c: Certificate) -> str:
         if claim["quantity"] not in (ERROR, *ANSWERED)
         and not find_reference(claim["quantity"])
         and claim is not first
+        and not claim["statement"].startswith(NOTHING)
         and claim["classifier"] == first["classifier"]
     ]
     return cut("; ".join(proven), 3 * LINE_WIDTH)

@@ -263,7 +263,16 @@ def _tell_balance(run: Stored) -> Iterator[str]:
 
 
 def _tell_threshold(run: Stored) -> Iterator[str]:
-    yield "No cut-off was tuned: a row gets the class that the model names, and claims are about that class."
+    required = run.result.problem.required
+    if required is None:
+        yield (
+            "No cut-off was tuned: a row gets the class that the model names, and claims are about that "
+            "class."
+        )
+        return
+    chosen = [claim["cut_off"] for claim in run.certificate.claims if "cut_off" in claim]
+    said = f"it is {chosen[0]:.6g}" if chosen else "none qualified"
+    yield f"A cut-off of the scores was chosen on the held-out rows for {required}: {said}."
 
 
 def _tell_failures(run: Stored) -> Iterator[str]:

@@ -2,20 +2,24 @@
 "some are missing.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ckcv_ray.claims.percent import nearest
+from ckcv_ray.claims.intervals import describe_intervals, format_ends, is_fixed_for
+from ckcv_ray.claims.percent import at_least, nearest
 from ckcv_ray.claims.wording import limit
+from ckcv_ray.core.bounds.binomial import bound_both_sides
 from ckcv_ray.errors import pluralize
 from ckcv_ray.reports.figures import shorten_name
+from ckcv_ray.reports.net_benefit import BY_BEST, BY_PROBABILITY, trace_net_benefit
 from ckcv_ray.reports.performance import (
     GRID,
     TABLE_GRID,
     Calibration,
     ClassPerformance,
+    DecisionCurve,
     Histogram,
     Importance,
     Judged,
@@ -31,6 +35,7 @@ from ckcv_ray.reports.performance_figures import (
     MOST_BARS,
     MOST_DRAWN_CLASSES,
     draw_calibration,
+    draw_decision_curve,
     draw_importance,
     draw_predicted_numbers,
     draw_roc,
@@ -39,20 +44,27 @@ from ckcv_ray.reports.performance_figures import (
 from ckcv_ray.reports.picture import Picture
 from ckcv_ray.reports.subgroups import list_subgroups
 from ckcv_ray.reports.values import ResultValues
+from ckcv_ray.study import OF_TWO, Holdout
 
+OF_CLASSES = (*OF_TWO, "ppv", "npv")  # of two classes
 MOST_CONFUSED = 12  # classes of a confusion matrix on the page
 MOST_MEASURED = 40  # classes with measures of their own
+LISTED_BENEFITS = 11  # rows in the table of the decision curve
 MOST_IMPORTANT = 50  # columns in the table of importance
 CURVES = " Curves are of single models, whose scores are on different scales."
 KEEP = "the folder keeps no predictions by row: ckcv evaluate --save-predictions keeps them"
 
 
 class ClassFigure(NamedTuple):
-    """One measured figure: its name, counts, value, and what is proven of it, "" if nothing is."""
+    """One measured figure: its name, counts, value, exact interval, and what is proven of it.
+
+    The last two are "" if there is none.
+    """
 
     name: str
     counts: str
     value: str
+    interval: str
     proven: str
 
 
@@ -70,48 +82,78 @@ def describe_performance(result: ResultValues, judged: Judged | None) -> dict[st
             "by_class": [],
             "subgroups": [],
         }
-    n_classes = result.task.n_classes
+    n_classes, fixed = result.task.n_classes, _list_fixed(result)
     counts = tabulate_predictions(judged, n_classes)
     classes = measure_classes(counts)
+    wrong = RowShare(int(np.sum(judged.label != judged.y)), len(judged.y))
     confusion = counts if counts[:, -1].any() else counts[:, :-1]
     return {
         "judged": judged,
         "proven": any(_find_proven(result, number) for number in range(n_classes)),
         "matrix": confusion.tolist() if n_classes <= MOST_CONFUSED else [],
         "undecided": bool(counts[:, -1].any()),
-        "wrong": RowShare(int(np.sum(judged.label != judged.y)), len(judged.y)),
-        "measures": _list_measures(result, classes) if n_classes == 2 else [],
-        "by_class": _list_classes(result, classes) if n_classes > 2 else [],
+        "wrong": wrong,
+        "interval": _format_interval(result, wrong, fixed >= set(OF_CLASSES)),
+        "intervals": describe_intervals(result.study.delta) if fixed else "",
+        "measures": _list_measures(result, classes, fixed) if n_classes == 2 else [],
+        "by_class": _list_classes(result, classes, bool(fixed)) if n_classes > 2 else [],
         "more_classes": max(0, n_classes - MOST_MEASURED) if n_classes > 2 else 0,
         "subgroups": list_subgroups(result.certificate) if result.finished is not None else [],
         "pictures": [
             _draw_roc(result, judged),
             _draw_calibration(result, judged),
+            _draw_net_benefit(result, judged),
             _draw_scores(result, judged),
             _draw_importance(result, judged),
         ],
     }
 
 
-def _list_measures(result: ResultValues, classes: Sequence[ClassPerformance]) -> list[ClassFigure]:
+def _list_measures(
+    result: ResultValues, classes: Sequence[ClassPerformance], fixed: Collection[str]
+) -> list[ClassFigure]:
     """Return the figures of two classes, of the positive one, with what is proven of them."""
-    positive = classes[result.problem.positive]
-    label = str(result.task.classes[positive.number])
-    second = str(result.task.classes[1 - positive.number])
+    number = result.problem.positive
+    label, second = (str(result.task.classes[each]) for each in (number, 1 - number))
+    proven = [_find_proven(result, number), _find_proven(result, 1 - number), "", ""]
+    names = (
+        f"sensitivity: ‘{label}’ found",
+        f"specificity: ‘{second}’ found",
+        f"PPV: ‘{label}’ predicted, and right",
+        f"NPV: ‘{second}’ predicted, and right",
+    )
     return [
-        _make_figure(
-            f"sensitivity: ‘{label}’ found", positive.sensitivity, _find_proven(result, positive.number)
-        ),
-        _make_figure(
-            f"specificity: ‘{second}’ found", positive.specificity, _find_proven(result, 1 - positive.number)
-        ),
-        _make_figure(f"PPV: ‘{label}’ predicted, and right", positive.ppv, ""),
-        _make_figure(f"NPV: ‘{second}’ predicted, and right", positive.npv, ""),
+        ClassFigure(
+            name,
+            f"{share.part:,} of {share.whole:,}",
+            _format_share(share),
+            _format_interval(result, share, figure in fixed),
+            known,
+        )
+        for name, share, figure, known in zip(names, classes[number][1:], OF_CLASSES, proven, strict=True)
     ]
 
 
-def _make_figure(name: str, share: RowShare, proven: str) -> ClassFigure:
-    return ClassFigure(name, f"{share.part:,} of {share.whole:,}", _format_share(share), proven)
+def _list_fixed(result: ResultValues) -> frozenset[str]:
+    """Return which of ``OF_CLASSES`` have binomial counts: the classifier is fixed for the rows held out.
+
+    A cut-off that was chosen depends on the labels of these rows, so PPV and NPV at it have none.
+    """
+    if result.finished is None or result.certificate.sample.groups is not None:
+        return frozenset()
+    first = result.certificate.claims.first
+    if first["certification"] != Holdout.name:
+        return frozenset()
+    if "cut_off" not in first:
+        return frozenset(OF_CLASSES)
+    return frozenset(name for name in OF_TWO if is_fixed_for(name, result.problem.required))
+
+
+def _format_interval(result: ResultValues, share: RowShare, fixed: bool) -> str:
+    """Return the exact interval of a share of rows; "" if there is none, or there are no rows."""
+    if not fixed or not share.whole:
+        return ""
+    return format_ends(*bound_both_sides(share.part, share.whole, result.study.delta))
 
 
 def _format_share(share: RowShare) -> str:
@@ -127,13 +169,16 @@ def _find_proven(result: ResultValues, number: int) -> str:
     return f"at least {limit(claimed[0])}" if claimed else ""
 
 
-def _list_classes(result: ResultValues, classes: Sequence[ClassPerformance]) -> list[dict[str, Any]]:
+def _list_classes(
+    result: ResultValues, classes: Sequence[ClassPerformance], fixed: bool
+) -> list[dict[str, Any]]:
     """Return the figures of the first of several classes."""
     return [
         {
             "label": result.task.classes[found.number],
             "rows": found.sensitivity.whole,
             "values": [_format_share(share) for share in found[1:]],
+            "interval": _format_interval(result, found.sensitivity, fixed),
             "proven": _find_proven(result, found.number),
         }
         for found in classes[:MOST_MEASURED]
@@ -192,6 +237,50 @@ def _draw_calibration(result: ResultValues, judged: Judged) -> Picture:
     label = f"Calibration: mean difference {nearest(found.error)}. Values are in the table below the figure."
     heads = ("predicted", "mean", "observed", "rows")
     return Picture(title, draw_calibration(found, label), caption, heads, rows)
+
+
+def _draw_net_benefit(result: ResultValues, judged: Judged) -> Picture:
+    """Return the decision curve as a figure of the page with its table, or why there is none."""
+    title = "Decision curve"
+    found = trace_net_benefit(result, judged)
+    if found is None:
+        return Picture(title, "", "There is none: it takes two classes, and rows of both.")
+    of_proven = (
+        "The points are proven, and a line leads from each to what was measured there."
+        if found.points
+        else "Nothing in it is proven: a claim such as "
+        f"net_benefit:{found.prevalence:.2g}:0.1 would prove a point."
+    )
+    caption = (
+        f"Net benefit where {nearest(found.prevalence)} are positive, in percent of all rows, by the "
+        "probability from which on a row is worth flagging. All curves are measured. "
+        f"{_explain_cut_off(found)}{of_proven}"
+    )
+    listed = np.unique(np.linspace(0, len(found.worth) - 1, LISTED_BENEFITS).astype(int)).tolist()
+    rows = [_list_benefits(found, position) for position in listed]
+    proven = [
+        (nearest(point.worth), nearest(point.measured), "–", "–", f"at least {at_least(point.proven)}")
+        for point in found.points
+    ]
+    heads = ("worth flagging from", "this rule", found.cut_off or "–", "all rows", "proven of this rule")
+    label = (
+        f"{title} at a prevalence of {nearest(found.prevalence)}. Values are in the table below the figure."
+    )
+    return Picture(title, draw_decision_curve(found, label), caption, heads, [*rows, *proven])
+
+
+def _explain_cut_off(found: DecisionCurve) -> str:
+    return {
+        BY_PROBABILITY: "Probabilities are converted from the share of the class in these rows (Bayes). ",
+        BY_BEST: "The best cut-off is chosen on the rows it is measured on, so its curve is too good. ",
+        "": "",
+    }[found.cut_off]
+
+
+def _list_benefits(found: DecisionCurve, position: int) -> tuple[str, ...]:
+    curves = (found.by_rule, found.by_cut_off, found.everybody)
+    values = ["–" if curve is None else nearest(float(curve[position])) for curve in curves]
+    return nearest(float(found.worth[position])), *values, "–"
 
 
 def _draw_scores(result: ResultValues, judged: Judged) -> Picture:

@@ -124,6 +124,43 @@ class Calibration(NamedTuple):
     error: float
 
 
+class ProvenPoint(NamedTuple):
+    """A net benefit of which something is proven.
+
+    Attributes:
+        worth: the probability from which on a row is worth flagging.
+        proven: what it is at least.
+        measured: of the judged rows.
+    """
+
+    worth: float
+    proven: float
+    measured: float
+
+
+class DecisionCurve(NamedTuple):
+    """Net benefits at a stated share of the positive class.
+
+    Attributes:
+        prevalence: that share.
+        worth: probabilities from which on a row is worth flagging, (n,).
+        by_rule: measured, of the rows that the rule classifies as positive, (n,).
+        by_cut_off: measured, of the rows above a cut-off that depends on ``worth``, (n,); None if there are
+            neither probabilities nor scores of a single model.
+        cut_off: which cut-off that is, in words; "" if there is none.
+        everybody: of flagging all rows, (n,).
+        points: what is proven of the rule.
+    """
+
+    prevalence: float
+    worth: Values
+    by_rule: Values
+    by_cut_off: Values | None
+    cut_off: str
+    everybody: Values
+    points: tuple[ProvenPoint, ...]
+
+
 class Histogram(NamedTuple):
     """Shares of the rows of each class, by score.
 
@@ -213,14 +250,14 @@ def trace_roc(judged: Judged) -> Roc | None:
         if len(np.unique(y)) < 2:
             left_out += 1
             continue
-        wrong, right = _trace_classifier(y, judged.rank[rows])
+        wrong, right = trace_rates(y, judged.rank[rows])
         areas.append(float(np.trapezoid(right, wrong)))
         curves.append(np.interp(GRID, wrong, right))
     return Roc(np.array(curves), np.array(areas), left_out) if curves else None
 
 
-def _trace_classifier(y: Classes, rank: Values) -> tuple[Values, Values]:
-    """Return false and true positive rates at every threshold, from (0, 0) to (1, 1).
+def trace_rates(y: Classes | NDArray[np.bool_], rank: Values) -> tuple[Values, Values]:
+    """Return false and true positive rates at every threshold, from (0, 0) to (1, 1), of rows of two classes.
 
     scikit-learn has the same, and takes half a second to import.
     """

@@ -7,12 +7,13 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
 from ckcv_ray.core.arrays import Values
-from ckcv_ray.reports.figures import INK, L_MS, LINES, WIDTH, inline_svg, new_figure, shorten_name
-from ckcv_ray.reports.performance import GRID, Calibration, Histogram, Importance, Roc
+from ckcv_ray.reports.figures import INK, L_EE, L_MS, LINES, MARK, WIDTH, inline_svg, new_figure, shorten_name
+from ckcv_ray.reports.performance import GRID, Calibration, DecisionCurve, Histogram, Importance, Roc
 
 SQUARE = (WIDTH, 3.4)
 LOW = (WIDTH, 2.6)
 FAINT = 0.35
+LOWEST, HIGHEST = 0.4, 1.45  # of an axis of net benefits, in prevalences
 STYLES = ("-", "--", "-.", ":")
 MOST_DRAWN_CLASSES = 6
 MOST_BARS = 15
@@ -59,6 +60,34 @@ def plot_calibration(axes: Axes, found: Calibration) -> None:
     axes.set_xlim(-2, 102)
     axes.set_ylim(-2, 102)
     axes.legend(loc="upper left")
+
+
+def draw_decision_curve(found: DecisionCurve, label: str) -> str:
+    """Draw net benefits over the probability from which on a row is worth flagging. As SVG."""
+    with new_figure("decision", SQUARE) as figure:
+        plot_decision_curve(figure.add_subplot(), found)
+        return inline_svg(figure, label)
+
+
+def plot_decision_curve(axes: Axes, found: DecisionCurve) -> None:
+    """Draw net benefits over the probability from which on a row is worth flagging, and what is proven."""
+    x = 100 * found.worth
+    axes.axhline(0, color=INK, lw=1, label="flag no row")
+    axes.plot(x, 100 * found.everybody, ":", color=INK, lw=1.2, label="flag all rows")
+    axes.plot(x, 100 * found.by_rule, color=L_MS, lw=2, label="this rule, measured")
+    if found.by_cut_off is not None:
+        axes.plot(x, 100 * found.by_cut_off, "--", color=L_EE, lw=1.4, label=f"{found.cut_off}, measured")
+    for number, point in enumerate(found.points):
+        at, ends = [100 * point.worth] * 2, [100 * point.proven, 100 * point.measured]
+        axes.plot(at, ends, color=MARK, lw=1.2)
+        axes.plot(
+            at[:1], ends[:1], "^", color=MARK, markersize=7, label=None if number else "proven: at least"
+        )
+    axes.set_xlabel("worth flagging from a probability of, in %")
+    axes.set_ylabel("net benefit, in % of the rows")
+    axes.set_xlim(0, x[-1])
+    axes.set_ylim(-LOWEST * 100 * found.prevalence, HIGHEST * 100 * found.prevalence)
+    axes.legend(loc="upper right")
 
 
 def draw_scores(found: Histogram, classes: Sequence[str], x: str, label: str) -> str:

@@ -10,9 +10,10 @@ from ckcv_ray.claims.baseline import select_baseline
 from ckcv_ray.errors import InputError
 from ckcv_ray.reports.figures import INK, L_EE, L_MS, MARK, shorten_name
 from ckcv_ray.reports.judged import judge_rows
+from ckcv_ray.reports.net_benefit import trace_net_benefit
 from ckcv_ray.reports.notebook import is_notebook
 from ckcv_ray.reports.performance import Judged, calibrate, count_scores, trace_roc
-from ckcv_ray.reports.performance_figures import plot_calibration, plot_roc, plot_scores
+from ckcv_ray.reports.performance_figures import plot_calibration, plot_decision_curve, plot_roc, plot_scores
 from ckcv_ray.reports.values import ResultValues
 from ckcv_ray.study import ERROR
 
@@ -111,6 +112,22 @@ class Plots(NamedTuple):
             raise InputError(NO_SUCH.format("calibration", "the models give no probabilities"))
         axes = _make_axes(axes)
         plot_calibration(axes, found)
+        return axes
+
+    def decision_curve(self, axes: Axes | None = None) -> Axes:
+        """Draw net benefits over the probability from which on a row is worth flagging, and what is proven.
+
+        Curves are measured on the rows that the first claim counts; points are proven, if the study claims
+        net benefits such as ``net_benefit:0.02:0.1``.
+
+        Raises:
+            InputError: it is an evaluation, there are more than two classes, or rows of one class alone.
+        """
+        found = trace_net_benefit(self.result, self._judge())
+        if found is None:
+            raise InputError(NO_SUCH.format("decision curve", "it takes two classes, and rows of both"))
+        axes = _make_axes(axes)
+        plot_decision_curve(axes, found)
         return axes
 
     def scores(self, axes: Axes | None = None) -> Axes:

@@ -8,6 +8,7 @@ import numpy as np
 
 from ckcv_ray.claims.baseline import Baseline, name_constant, says_nothing, select_baseline
 from ckcv_ray.claims.certificate import Certificate, ClassCounts, ModelCounts, Sample
+from ckcv_ray.claims.intervals import describe_intervals
 from ckcv_ray.claims.percent import at_least, at_most, format_level, nearest
 from ckcv_ray.claims.wording import (
     L_EE_IS,
@@ -88,6 +89,7 @@ def _summarize_run(result: ResultValues) -> Iterator[str]:
     """Yield the lines about a study with a certification."""
     problem, certificate, per_learner = result.problem, result.certificate, result.per_learner()
     yield from _describe_winner(problem, certificate)
+    yield from _describe_intervals(result)
     if len(per_learner) > 1:
         yield from (f"learner        {row['learner']}: {describe_learner(row)}" for row in per_learner)
     yield from _describe_reported(result)
@@ -139,6 +141,14 @@ def _describe_winner(problem: Problem, c: Certificate) -> list[str]:
             for line in list_subgroups(c)
         ),
     ]
+
+
+def _describe_intervals(result: ResultValues) -> Iterator[str]:
+    """Yield a line for each interval of what was measured on held-out rows, and what they are."""
+    for number, interval in enumerate(result.intervals):
+        yield f"{'' if number else 'measured':<15}{interval.describe()} ({interval.classifier})"
+    if result.intervals:
+        yield f"{'':<15}{describe_intervals(result.certificate.winner.delta)}"
 
 
 def _format_bound(side: ClassCounts, level: str) -> str:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from ckcv_ray.claims.acceptance import Acceptance, decide
 from ckcv_ray.claims.certificate import Certificate
+from ckcv_ray.claims.intervals import MeasuredInterval, list_intervals
 from ckcv_ray.core.arrays import Index, Values
 from ckcv_ray.core.bounds.comparison import Compared, compare_scores
 from ckcv_ray.core.draws import BEST_OF_ROWS, Draws
@@ -159,6 +160,13 @@ class ResultValues:
         """Whether what is proven meets each of the study's conditions."""
         certification = self.study.certification
         return () if certification is None else decide(certification.accepted, self.certificate.claims.claims)
+
+    @property
+    def intervals(self) -> list[MeasuredInterval]:
+        """Exact intervals of what was counted on held-out rows, each by itself, at the level of the study."""
+        certificate = self.certificate
+        required, grouped = self.problem.required, certificate.sample.groups is not None
+        return list_intervals(certificate.claims, required, grouped, certificate.winner.delta)
 
     @property
     def ensemble(self) -> Ensemble:

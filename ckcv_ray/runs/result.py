@@ -371,6 +371,7 @@ class Result(ResultValues):
             "proven": first,
             "baseline": self._baseline | {"predicted": sample.labels[self._baseline["predicted"]]},
             "below_baseline": self.proven < self.baseline if first["quantity"] == ERROR else None,
+            "measured": [interval._asdict() for interval in self.intervals] or None,
             "accepted": [decision.to_json() for decision in self.decisions] or None,
             "constant": certificate.counts.constant,
             "classes": [

@@ -15,6 +15,7 @@ from ckcv_ray.study.conditions import BY_CLASS as BY_CLASS
 from ckcv_ray.study.conditions import ERROR as ERROR
 from ckcv_ray.study.conditions import OF_TWO as OF_TWO
 from ckcv_ray.study.conditions import PREDICTIVE as PREDICTIVE
+from ckcv_ray.study.conditions import PREDICTIVE_VALUES as PREDICTIVE_VALUES
 from ckcv_ray.study.conditions import QUANTITIES as QUANTITIES
 from ckcv_ray.study.conditions import Condition as Condition
 from ckcv_ray.study.conditions import Predictive as Predictive

@@ -8,13 +8,12 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from math import expm1, log1p
 from typing import Any
 
 import numpy as np
 
 from ckcv_ray.core.arrays import Index
-from ckcv_ray.core.bounds.binomial import fewest_rows
+from ckcv_ray.core.bounds.binomial import divide_delta, fewest_rows
 from ckcv_ray.core.by_label import find_class
 from ckcv_ray.core.criteria import GROUPED, Criterion, MeanBound, for_groups
 from ckcv_ray.core.intervals import CORRECTED_T, INTERVALS
@@ -39,8 +38,10 @@ from ckcv_ray.study.conditions import (
     BETTER_THAN,
     BY_CLASS,
     OF_TWO,
+    Predictive,
     find_reference,
     is_quantity,
+    parse_predictive,
 )
 from ckcv_ray.study.options import list_parts
 from ckcv_ray.study.search import Race
@@ -433,8 +434,12 @@ def _check_cut_off(study: Study, held: Index | None, learned: Task) -> None:
     assert study.certification is not None
     if (condition := study.certification.required) is None or held is None:
         return
-    number = condition.find_class(study.certification.find_positive(learned.classes))
-    delta = -expm1(log1p(-study.delta / study.certification.n_shares) / len(OF_TWO))
+    positive = study.certification.find_positive(learned.classes)
+    if (predictive := parse_predictive(condition.name)) is not None:
+        _check_value(study, predictive, len(held), float(np.mean(learned.y == positive)))
+        return
+    number = condition.find_class(positive)
+    delta = divide_delta(study.delta / study.certification.n_shares, len(OF_TWO))
     needed = fewest_rows(1 - condition.value, 0, delta)
     expected = len(held) * float(np.mean(learned.y == number))
     if expected < needed:
@@ -442,6 +447,21 @@ def _check_cut_off(study: Study, held: Index | None, learned: Task) -> None:
             f"require={condition} takes {needed:,} held-out rows of class {learned.classes[number]!r} at "
             f"least, and of {len(held):,} rows held out about {expected:.0f} are: hold out more "
             "(holdout_share), require less, or take more rows"
+        )
+
+
+def _check_value(study: Study, predictive: Predictive, held: int, share: float) -> None:
+    """Raise InputError if the rows held out prove no value as large as required even with none wrong."""
+    assert study.certification is not None
+    assert study.certification.required is not None
+    least, delta = study.certification.required.value, study.delta / study.certification.n_shares / 2
+    needed = predictive.count_rows(least, share, delta)
+    if held < needed:
+        raise InputError(
+            f"require={study.certification.require} at prevalence={predictive.prevalence:g} takes "
+            f"{needed:,} held-out rows at least, about {share * needed:,.0f} of them positive and none of "
+            f"them wrong, and {held:,} are held out: hold out more (holdout_share), require less, or take "
+            "more rows"
         )
 
 

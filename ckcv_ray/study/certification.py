@@ -21,8 +21,10 @@ from ckcv_ray.study.conditions import (
     BY_CLASS,
     ERROR,
     OF_TWO,
+    PREDICTIVE_VALUES,
     QUANTITIES,
     Condition,
+    Predictive,
     find_reference,
     is_quantity,
     name_claim,
@@ -54,6 +56,8 @@ class Certification:
         positive: label of the class that sensitivity is about; None for the second in sorted order.
         accept: conditions on what is proven, without which the result is not accepted.
         require: the condition that the cut-off of scores is chosen for; "" for the learner's own cut-off.
+        prevalence: share of the positive class at which a predictive value is required; None for other
+            conditions.
         subgroups: columns whose groups of rows are certified as well.
         answer: the condition on the error of the rows that are answered; "" if all rows are.
     """
@@ -66,12 +70,14 @@ class Certification:
     positive: str | None = None
     accept: tuple[str, ...] = ()
     require: str = ""
+    prevalence: float | None = None
     subgroups: tuple[str, ...] = ()
     answer: str = ""
 
     def __post_init__(self) -> None:
         check_options(self)
-        object.__setattr__(self, "claim", _complete_claims(self.claim, self.require, self.answer))
+        self._check_prevalence()
+        object.__setattr__(self, "claim", _complete_claims(self.claim, self.required, self.answer))
         of_two = [claim for claim in self.claim if claim in OF_TWO]
         if of_two and "recall" in self.claim:
             raise InputError(f"claim=recall is of every class, {of_two[0]} included: leave one of them out")
@@ -91,6 +97,21 @@ class Certification:
                     f"accept={condition} is about the error, which is not claimed: claim "
                     f"{','.join((CLAIMS[0], *self.claim))}"
                 )
+
+    def _check_prevalence(self) -> None:
+        """Raise InputError unless a prevalence is stated just where a predictive value is required."""
+        of_value = self.require.startswith(PREDICTIVE_VALUES)
+        if of_value and self.prevalence is None:
+            raise InputError(
+                f"require={self.require} is about rows of which a stated share is positive, and prevalence "
+                "does not state it: add it, such as prevalence=0.02 for two in a hundred"
+            )
+        if self.prevalence is not None and not of_value:
+            about = f"require={self.require} is about another" if self.require else "none is required"
+            raise InputError(
+                f"prevalence={self.prevalence:g} is that of a required predictive value, and {about}: add "
+                "require=ppv>=0.3, or leave it out; a claim states its own, such as ppv:0.02"
+            )
 
     @property
     def n_shares(self) -> int:
@@ -119,8 +140,13 @@ class Certification:
 
     @property
     def required(self) -> Condition | None:
-        """The condition that the cut-off is chosen for."""
-        return parse_condition("require", self.require) if self.require else None
+        """The condition that the cut-off is chosen for; a predictive value is named with its prevalence."""
+        if not self.require:
+            return None
+        condition = parse_condition("require", self.require, PREDICTIVE_VALUES)
+        if self.prevalence is None:
+            return condition
+        return condition._replace(name=str(Predictive(condition.name, self.prevalence, None)))
 
     @property
     def answering(self) -> Condition | None:
@@ -225,13 +251,26 @@ def _require(name: str, value: Any) -> str:
     expect(name, value, str, "a condition such as 'sensitivity>=0.9'")
     if not value:
         return ""
-    condition = parse_condition(name, value)
-    if condition.name not in OF_TWO:
+    condition = parse_condition(name, value, PREDICTIVE_VALUES)
+    if condition.name not in (*OF_TWO, *PREDICTIVE_VALUES):
         raise InputError(
-            f"{name}={quote(value)}: a cut-off is chosen for {' or '.join(OF_TWO)}; what follows at a stated "
-            "prevalence is a claim, such as ppv:0.02, and a condition on it is accept"
+            f"{name}={quote(value)}: a cut-off is chosen for {', '.join(OF_TWO)}, "
+            f"{' or '.join(PREDICTIVE_VALUES)}; the prevalence is an option of its own: write ppv>=0.3 and "
+            "prevalence=0.02"
         )
     return str(condition)
+
+
+def _prevalence(name: str, value: Any) -> float | None:
+    if value is None:
+        return None
+    share = number(name, value)
+    if not 0.0 < share < 1.0:
+        raise InputError(
+            f"{name}={share!r} is outside (0, 1): it is the share of the positive class where the "
+            "classifier is used, such as 0.02 for two in a hundred"
+        )
+    return share
 
 
 def _answer(name: str, value: Any) -> str:
@@ -247,8 +286,8 @@ def _answer(name: str, value: Any) -> str:
     return str(condition)
 
 
-def _complete_claims(claims: tuple[str, ...], require: str, answer: str) -> tuple[str, ...]:
-    """Return claims with the recalls that others, or a cut-off, are made of, and those of rows answered.
+def _complete_claims(claims: tuple[str, ...], required: Condition | None, answer: str) -> tuple[str, ...]:
+    """Return claims with what is required, the recalls that others are made of, and those of rows answered.
 
     With a cut-off and no other claim named, nothing but what is proven at the cut-off is claimed.
 
@@ -260,10 +299,11 @@ def _complete_claims(claims: tuple[str, ...], require: str, answer: str) -> tupl
             f"claim={about[0]} is about the rows that are answered, and nothing says which are: add "
             "answer=error<=0.05"
         )
-    if require and claims == CLAIMS[:1]:
+    if required and claims == CLAIMS[:1]:
         claims = ()
     needed = [
-        *(OF_TWO if require or any(map(parse_predictive, claims)) else ()),
+        *([required.name] if required and required.name not in OF_TWO else ()),
+        *(OF_TWO if required or any(map(parse_predictive, claims)) else ()),
         *(ANSWERED if answer else ()),
     ]
     return (*claims, *(name for name in needed if name not in claims))
@@ -315,7 +355,11 @@ class Holdout(Certification):
         positive: label of the class that sensitivity is about; None for the second in sorted order.
         require: condition such as "sensitivity>=0.9" or "specificity>=0.95", for which the cut-off of the
             scores is chosen on the rows held out, with its guarantee; the recalls are those at this cut-off.
-            Without other claims they are all that is claimed. "" for the learner's own cut-off.
+            Without other claims they are all that is claimed. Or a predictive value such as "ppv>=0.3" or
+            "npv>=0.99" at ``prevalence``, for which cut-offs that are fixed on the other rows are tested in a
+            fixed sequence. "" for the learner's own cut-off.
+        prevalence: share of the positive class where the classifier is used, in (0, 1), at which a predictive
+            value is required; None for other conditions.
         accept: conditions such as "specificity>=0.6" on what is proven, without which the result is not
             accepted.
         subgroups: columns such as "sex" or "age:4", whose groups of rows are certified as well: their error,
@@ -357,7 +401,17 @@ class Holdout(Certification):
         "",
         Option(
             _require,
-            "Choose the cut-off for sensitivity>=0.9, or specificity, proven.",
+            "Choose the cut-off for sensitivity>=0.9, specificity, ppv or npv, proven.",
+            panel="Certificate",
+            omit_default=True,
+        ),
+    )
+    prevalence: float | None = option(
+        None,
+        Option(
+            _prevalence,
+            "Share of the positive class at which ppv or npv is required.",
+            float,
             panel="Certificate",
             omit_default=True,
         ),

@@ -1,8 +1,12 @@
 """Names of claims with arguments, such as ppv:0.02, and conditions on claims, such as sensitivity>=0.9."""
 
 import re
+from collections.abc import Collection
+from math import ceil
 from typing import Any, NamedTuple
 
+from ckcv_ray.core.bounds.binomial import MOST_ROWS, clopper_pearson, divide_delta
+from ckcv_ray.core.search import find_first
 from ckcv_ray.errors import InputError
 from ckcv_ray.validation import quote, sequence
 
@@ -14,6 +18,7 @@ PREDICTIVE = {  # what follows from both recalls: the number of arguments, and w
     "npv": (1, "a prevalence"),
     "net_benefit": (2, "a prevalence and the probability from which on a row is worth flagging"),
 }
+PREDICTIVE_VALUES = ("ppv", "npv")  # for which a cut-off can be chosen, at a prevalence of their own option
 QUANTITIES = (*BY_CLASS, AUC, *PREDICTIVE)
 BETTER_THAN = "better"  # than another learner of the study: better:svm
 ERROR = "error"
@@ -52,6 +57,28 @@ class Predictive(NamedTuple):
         if self.worth is not None:
             return right - wrong * self.worth / (1 - self.worth)
         return right / (right + wrong) if right else 0.0
+
+    def count_rows(
+        self, least: float, share: float, delta: float, missed: float = 0.0, flagged: float = 0.0
+    ) -> int:
+        """Return the fewest rows that prove it to be at least a value, at a cut-off that is fixed beforehand.
+
+        Args:
+            least: the value.
+            share: of these rows that are positive, in (0, 1).
+            delta: probability with which the claim may fail; both recalls have equal parts.
+            missed: share of the positive rows that are not flagged.
+            flagged: share of the others that are flagged.
+        """
+        each = divide_delta(delta, 2)
+
+        def passes(rows: int) -> bool:
+            positives = int(share * rows)
+            wrong = [ceil(missed * positives), ceil(flagged * (rows - positives))]
+            sensitivity, specificity = 1 - clopper_pearson(wrong, [positives, rows - positives], each)
+            return self.compute(sensitivity, specificity) >= least
+
+        return find_first(passes, 1, MOST_ROWS)
 
 
 class Condition(NamedTuple):
@@ -120,12 +147,13 @@ def is_quantity(name: str) -> bool:
     return name.split(":")[0] in (*QUANTITIES, BETTER_THAN, *ANSWERED)
 
 
-def parse_condition(option: str, text: str) -> Condition:
+def parse_condition(option: str, text: str, bare: Collection[str] = ()) -> Condition:
     """Parse a condition such as "sensitivity>=0.9" or "error<=0.1".
 
     Args:
         option: of the study, for messages.
         text: the condition.
+        bare: names that take no arguments here, such as "ppv" where the prevalence is an option of its own.
 
     Raises:
         InputError: it is none, or is on the wrong side: an error is at most, all else at least a value.
@@ -145,9 +173,8 @@ def parse_condition(option: str, text: str) -> Condition:
             f"{option}={quote(text)}: {name} is not known: choose from "
             f"{', '.join((ERROR, *QUANTITIES, f'{BETTER_THAN}:svm', *ANSWERED))}"
         )
-    return Condition(
-        name_claim(name), sign == ">=", _parse_share(f"{option}={text}", value, f"{name}{sign}0.9")
-    )
+    share = _parse_share(f"{option}={text}", value, f"{name}{sign}0.9")
+    return Condition(name if name in bare else name_claim(name), sign == ">=", share)
 
 
 def parse_conditions(option: str, value: Any) -> tuple[str, ...]:

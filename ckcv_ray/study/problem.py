@@ -251,6 +251,10 @@ class Problem:
         certification, labels = self.study.certification, list(self.learners)
         return () if certification is None else tuple(map(labels.index, certification.references))
 
+    def find_estimate_rows(self, k: int, split: int) -> Index:
+        """Return the rows of the estimate set of a split into k folds, which its member has not seen."""
+        return self.rows(Stage.REFIT, self.sizes.index(self.find_size(k)), split)[1]
+
     def units(self, stage: Stage, size: int) -> Any:
         """Return the units that every split of a fold size scores, as the criterion counts them.
 

@@ -7,9 +7,9 @@ Losses of groups are drawn from laws whose mean is known, some of them made to b
 betting is compared with the one that the total of the losses decides. Pairs of classifiers are drawn with
 known differences: a proof of "better" where both err equally often is false, one of "not worse" where the
 difference is above the margin too; where the first one errs less often, a proof is what is hoped for. A
-cut-off for a sensitivity of 90 % is chosen on normal scores, or on rounded ones with many ties. No
-cell may fail significantly more often than it may: a one-sided exact binomial test at level 0.01 divided by
-the number of cells.
+cut-off for a sensitivity of 90 %, or for a predictive value where 2 % are positive, is chosen on normal
+scores, or on rounded ones with many ties. No cell may fail significantly more often than it may: a one-sided
+exact binomial test at level 0.01 divided by the number of cells.
 
     python jobs/paper/betting_coverage.py --runs 2000 --studies 2000
 """
@@ -31,15 +31,17 @@ from scipy.stats import binomtest, norm
 from ckcv_ray import Execution, Study, clopper_pearson, run
 from ckcv_ray.claims.better import PairedCounts
 from ckcv_ray.claims.cut_offs import choose_cut_off
+from ckcv_ray.claims.predictive_values import ValueTests, count_cut_offs, fix_cut_offs
 from ckcv_ray.claims.wording import is_proven_better
 from ckcv_ray.core.arrays import Values
 from ckcv_ray.core.bounds.losses import ONE, bound_losses, mean_loss_bound
 from ckcv_ray.core.bounds.paired import judge_differences
-from ckcv_ray.study import Condition
+from ckcv_ray.study import Condition, Predictive
 
 LEVEL, DELTA = 0.01, 0.05
 MARGIN = 0.03
 SIZES = (20, 66, 400)
+LEAST = {"ppv": 0.3, "npv": 0.998}  # required at a prevalence of 2 %
 Draw = Callable[[np.random.Generator, int], Values]
 
 
@@ -180,10 +182,38 @@ def measure_cut_offs(decimals: int | None, runs: int) -> Iterator[Cell]:
     yield Cell(f"cut-off, both recalls: {scores}", either, runs, DELTA, {"false": either / runs})
 
 
+def measure_values(name: str, decimals: int | None, runs: int) -> Cell:
+    """Return how often a required predictive value is below what is claimed of it, and how often one is.
+
+    Scores of 300 positives and 1200 negatives held out are normal, two deviations apart, and rounded if
+    ``decimals`` is given; cut-offs are fixed by as many learning rows. What is required is reached just above
+    the middle of the cut-offs, so that a false claim takes a test that should fail.
+    """
+    rng, predictive = np.random.default_rng([2, len(name)]), Predictive(name, 0.02, None)
+    y, right = np.repeat([1, 0], [300, 1200]).astype(np.int32), np.repeat([1, 0], [300, 1200])
+    false = claimed = 0
+    for _ in range(runs):
+        learned, held = (rng.normal(2.0 * right) for _ in range(2))
+        if decimals is not None:
+            learned, held = learned.round(decimals), held.round(decimals)
+        cut_offs = fix_cut_offs(learned, y, 1, predictive, LEAST[name], len(y), DELTA)
+        tests = ValueTests(count_cut_offs(held, y, 1, cut_offs), (300, 1200), predictive, LEAST[name], DELTA)
+        t = tests.chosen.cut_off.value
+        if decimals is not None:
+            steps = np.arange(-80, 120) / 10**decimals
+            t = steps[tests.chosen.cut_off.flag(steps)][0] - 0.5 * 10**-decimals
+        passed = tests.passed > 0
+        claimed += passed
+        false += passed and bool(predictive.compute(norm.sf(t - 2), norm.cdf(t)) < LEAST[name])
+    scores = "normal scores" if decimals is None else f"scores of {decimals} digit"
+    return Cell(f"{name} at .02, {LEAST[name]:g}: {scores}", false, runs, DELTA, {"claimed": claimed / runs})
+
+
 def measure(runs: int, studies: int) -> list[Cell]:
     """Return every cell."""
     cells = [measure_losses(name, m, runs) for name in LOSSES for m in SIZES]
     cells += [cell for decimals in (None, 1) for cell in measure_cut_offs(decimals, runs)]
+    cells += [measure_values(name, decimals, runs) for name in LEAST for decimals in (None, 1)]
     sizes = (100, 200, 400)
     cells += [
         measure_claims(d, n, runs, grouped) for d in DIFFERENCES for n in sizes for grouped in (False, True)

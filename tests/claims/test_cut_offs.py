@@ -179,7 +179,7 @@ def test_too_few_positives_in_the_end_claim_nothing(task):
         ({"require": "sensitivity>=0.99"}, r"^require=sensitivity>=0.99 takes 366 held-out rows of class "),
         (
             {"require": "ppv:0.02>=0.5"},
-            r"a cut-off is chosen for sensitivity or specificity; .* such as ppv:0.02",
+            r"chosen for sensitivity, specificity, ppv or npv; .* write ppv>=0.3 and prevalence=0.02",
         ),
         (
             {"require": "sensitivity"},

@@ -45,7 +45,7 @@ def test_the_surface_has_a_dot_for_each_setting_at_the_winners_k(svm: Result, li
     assert list(line.get_xdata()) == [0.01, 0.1, 10.0]
 
 
-@pytest.mark.parametrize("name", ["bounds", "surface", "roc", "calibration", "scores"])
+@pytest.mark.parametrize("name", ["bounds", "surface", "roc", "calibration", "decision_curve", "scores"])
 def test_they_draw_on_given_axes_and_on_new_ones(linear: Result, name: str) -> None:
     given = Figure().add_subplot()
     assert getattr(linear.plot, name)(given) is given
@@ -69,6 +69,6 @@ def test_what_cannot_be_drawn_is_refused_with_the_reason(svm: Result) -> None:
 
 def test_an_evaluation_has_none_of_them() -> None:
     scored = evaluate(ROWS.X, ROWS.y, learner="linear", resampling="kfold:3")
-    for name in ("bounds", "surface", "roc", "calibration", "scores"):
+    for name in ("bounds", "surface", "roc", "calibration", "decision_curve", "scores"):
         with pytest.raises(InputError, match="this is an evaluation"):
             getattr(scored.plot, name)()

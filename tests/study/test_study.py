@@ -79,6 +79,7 @@ PERTURBED: dict[str, Any] = {
     "claim": ("vote",),
     "positive": "sick",
     "require": "sensitivity>=0.9",
+    "prevalence": 0.05,
     "accept": ("error<=0.3",),
     "subgroups": ("sex", "age:3"),
     "answer": "error<=0.05",
@@ -95,6 +96,12 @@ OF_PART = {
     "claim": {"certify": "holdout"},
     "positive": {"certify": "holdout", "claim": "sensitivity"},
     "require": {"certify": "holdout", "claim": "sensitivity,specificity"},
+    "prevalence": {
+        "certify": "holdout",
+        "require": "ppv>=0.3",
+        "prevalence": 0.02,
+        "claim": "ppv:0.02,ppv:0.05,sensitivity,specificity",
+    },
     "accept": {"certify": "holdout"},
     "subgroups": {"certify": "holdout"},
     "answer": {"certify": "holdout", "answer": "error<=0.1"},
@@ -177,7 +184,13 @@ of_holdout = {
     "holdout_share": st.floats(0.01, 0.99) | st.sampled_from(["auto", "bound"]),
     "claim": st.lists(claims, min_size=1, max_size=4, unique=True).map(tuple),
     "condition": st.sampled_from(  # a cut-off, or which rows are answered: not both
-        [{}, {"require": "sensitivity>=0.9"}, {"require": "specificity>=0.5"}, {"answer": "error<=0.05"}]
+        [
+            {},
+            {"require": "sensitivity>=0.9"},
+            {"require": "specificity>=0.5"},
+            {"require": "npv>=0.9", "prevalence": 0.02},
+            {"answer": "error<=0.05"},
+        ]
     ),
     "subgroups": st.sampled_from([(), ("sex",), ("age:3", "a, b:2")]),
     "holdout_bound": st.sampled_from(["clopper_pearson", "stevens"]),
@@ -366,7 +379,7 @@ def test_a_study_survives_json(parts, search, data):
 def test_json_holds_every_part_and_option(resampling, certify, search):
     """A race, the first search there was, has its options beside the parts and not in one."""
     recalls = {"claim": "sensitivity,specificity", "positive": "sick", "accept": "specificity>=0.1"}
-    of_rows = recalls | {"require": "sensitivity>=0.9", "subgroups": "sex"}
+    of_rows = recalls | {"require": "ppv>=0.3", "prevalence": 0.02, "subgroups": "sex"}
     claimed = {"occam": {"accept": "error<=0.5"}, "nested": recalls}.get(certify, of_rows)  # not defaults
     excluded = {"answer"} if claimed is of_rows else set()  # require and answer exclude each other
     parts = {"resampling": resampling, "certify": certify, "search": search}

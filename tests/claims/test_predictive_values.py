@@ -1,0 +1,428 @@
+"""Cut-offs for a predictive value: the theorem exactly and by simulation, and what a run makes of them."""
+
+import csv
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from claimed import SMALL, run
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import binom, binomtest, norm
+
+from ckcv_ray import InputError, Study, Task
+from ckcv_ray.claims.cut_offs import CutOff, orient
+from ckcv_ray.claims.predictive_values import (
+    CountedCutOff,
+    ValueTests,
+    _count_rows_needed,
+    _explain_lack,
+    _test_cut_offs,
+    count_cut_offs,
+    fix_cut_offs,
+)
+from ckcv_ray.claims.requirements import requirements
+from ckcv_ray.claims.rules import Rule
+from ckcv_ray.core.bounds.binomial import clopper_pearson, divide_delta
+from ckcv_ray.reports.answer import make_answer
+from ckcv_ray.runs.load import load_run
+from ckcv_ray.runs.report import report
+from ckcv_ray.runs.verify import verify
+from ckcv_ray.study import Predictive, Problem
+from jobs.check_certificate import main as check_certificate
+
+PPV, NPV = Predictive("ppv", 0.02, None), Predictive("npv", 0.02, None)
+scores = st.lists(st.integers(-4, 4).map(float), min_size=1, max_size=80)
+
+
+def make_tests(
+    *counts: tuple[int, int], rows: tuple[int, int] = (200, 1000), least: float = 0.3
+) -> ValueTests:
+    listed = tuple(CountedCutOff(CutOff(float(-i), 1), *count) for i, count in enumerate(counts))
+    return ValueTests(listed, rows, PPV, least, 0.025)
+
+
+def test_the_value_at_the_cut_off_is_too_small_as_rarely_as_the_theorem_says():
+    """Exactly, over every outcome of a few rows at two nested cut-offs, the second of which is bad."""
+    q, least, delta, (m, n) = 0.5, 0.62, 0.3, (6, 6)
+    half = Predictive("ppv", q, None)
+    sensitivity, flagged = np.array([0.5, 0.9]), np.array([0.1, 0.6])
+    true = [half.compute(s, 1 - f) for s, f in zip(sensitivity, flagged, strict=True)]
+    assert (np.array(true) < least).tolist() == [False, True]
+    failure = passing = total = 0.0
+    for found in range(m + 1):  # at the second cut-off; of these, some at the first too
+        for first in range(found + 1):
+            of_class = binom.pmf(found, m, sensitivity[1]) * binom.pmf(
+                first, found, sensitivity[0] / sensitivity[1]
+            )
+            for wrong in range(n + 1):
+                for before in range(wrong + 1):
+                    chance = (
+                        of_class
+                        * binom.pmf(wrong, n, flagged[1])
+                        * binom.pmf(before, wrong, flagged[0] / flagged[1])
+                    )
+                    counts = tuple(
+                        CountedCutOff(CutOff(t, 1), *count)
+                        for t, count in ((2.0, (m - first, before)), (1.0, (m - found, wrong)))
+                    )
+                    passed = ValueTests(counts, (m, n), half, least, delta).passed
+                    total += chance
+                    passing += chance * (passed > 0)
+                    failure += chance * (passed == 2)
+    assert total == pytest.approx(1.0)
+    assert 0 < failure <= delta
+    assert passing > failure
+
+
+@pytest.mark.parametrize(("predictive", "least"), [(PPV, 0.2), (NPV, 0.997)])
+@pytest.mark.parametrize("decimals", [None, 1])
+def test_everything_that_is_claimed_holds_jointly_on_fresh_sets(predictive, least, decimals):
+    """The value, and both recalls at the cut-off, on normal scores or on scores with many ties."""
+    rng, delta, y = np.random.default_rng(5), 0.05, np.repeat([1, 0], [150, 600]).astype(np.int32)
+    small = either = claimed = 0
+    for _ in range(250):
+        learned, held = (rng.normal(2.0 * y) for _ in range(2))
+        if decimals is not None:
+            learned, held = learned.round(decimals), held.round(decimals)
+        cut_offs = fix_cut_offs(learned, y, 1, predictive, least, len(y), delta)
+        tests = ValueTests(count_cut_offs(held, y, 1, cut_offs), (150, 600), predictive, least, delta)
+        if not tests.passed:
+            continue
+        steps = np.arange(-90, 130) / 10
+        t = tests.chosen.cut_off.value
+        t = t if decimals is None else steps[tests.chosen.cut_off.flag(steps)][0] - 0.05
+        sensitivity, specificity = norm.sf(t - 2), norm.cdf(t)
+        missed, flagged = tests.bound_recalls()
+        claimed += 1
+        small += predictive.compute(sensitivity, specificity) < least
+        either += 1 - sensitivity > missed or 1 - specificity > flagged
+    assert claimed > 50
+    assert binomtest(small, 250, delta, alternative="greater").pvalue > 1e-4
+    assert binomtest(either, 250, delta, alternative="greater").pvalue > 1e-4
+
+
+@given(scores, st.integers(0, 1), st.sampled_from([PPV, NPV]), st.randoms(use_true_random=False))
+def test_cut_offs_flag_more_and_more_of_the_class_that_is_to_be_right(values, positive, predictive, random):
+    score = np.array(values)
+    y = np.array([random.randint(0, 1) for _ in values], np.int32)
+    cut_offs = fix_cut_offs(score, y, positive, predictive, 0.3, 100, 0.025)
+    assert 1 <= len(cut_offs) <= 10
+    assert {cut_off.positive for cut_off in cut_offs} == {positive}
+    right = positive if predictive is PPV else 1 - positive
+    found = [np.sum(cut_off.classify(score) == right) for cut_off in cut_offs]
+    assert np.all(np.diff(found) > 0)
+    for counted in count_cut_offs(score, y, positive, cut_offs):
+        label = counted.cut_off.classify(score)
+        assert counted.missed == np.sum((y == positive) & (label != positive))
+        assert counted.flagged == np.sum((y != positive) & (label == positive))
+
+
+def test_the_first_cut_off_has_the_best_prospects():
+    """It is expected to pass with two more wrong rows than measured, and no other one by more."""
+    y = np.repeat([1, 0], [500, 2000]).astype(np.int32)
+    score = np.random.default_rng(0).normal(2.0 * y)
+    cut_offs = fix_cut_offs(score, y, 1, PPV, 0.2, 2500, 0.025)
+    counts = count_cut_offs(score, y, 1, cut_offs)
+    each = divide_delta(0.025, 2)
+    expected = [
+        PPV.compute(1 - clopper_pearson(c.missed, 500, each), 1 - clopper_pearson(c.flagged + 2, 2000, each))
+        for c in counts
+    ]
+    assert np.argmax(expected) == 0
+    assert expected[0] >= 0.2
+    last = ValueTests(counts[-1:], (500, 2000), PPV, 0.2, 0.025)
+    assert last.measure() >= 0.2
+
+
+def test_the_sequence_stops_at_its_first_failure():
+    tests = make_tests((60, 0), (40, 30), (20, 0))
+    assert tests.passed == 1
+    assert tests.chosen == tests.counts[0]
+    assert tests.count_passed(copies=150) == 0
+    assert make_tests((40, 30), (20, 0)).passed == 0
+    assert make_tests((40, 30)).chosen.flagged == 30
+    assert tests.measure() == 1.0
+
+
+def test_the_recalls_at_the_cut_off_allow_for_all_of_them():
+    tests = make_tests((60, 0), (55, 1), (50, 2))
+    assert tests.passed == 3
+    each = divide_delta(0.025, 2) / 3
+    assert tests.bound_recalls() == (clopper_pearson(50, 200, each), clopper_pearson(2, 1000, each))
+    assert tests.bound_recalls(copies=10) > tests.bound_recalls()
+
+
+def test_what_it_takes_is_said_where_nothing_passes():
+    said = _explain_lack(2400, make_tests((60, 5)))
+    assert "at the first of 1 cut-offs 140 of 200 positive held-out rows are flagged, and 5 of 1,000" in said
+    assert "which is 74.07 % measured, proves at least 51" not in said
+    assert "rows in all, if as many are wrong as were here." in _explain_lack(2400, make_tests((60, 15)))
+    needed = _count_rows_needed(make_tests((60, 15)))
+    assert PPV.count_rows(0.3, 1 / 6, 0.025, 0.3, 0.015) == needed
+    assert "more rows alone do not help, since what is measured there" in _explain_lack(
+        9, make_tests((60, 90))
+    )
+    no_positives = make_tests((0, 15), rows=(0, 1000))
+    assert _count_rows_needed(no_positives) is None
+
+
+@pytest.mark.parametrize("name", ["ppv", "npv"])
+@pytest.mark.parametrize(("missed", "flagged"), [(0.0, 0.0), (0.2, 0.005)])
+def test_the_fewest_rows_are_enough_and_many_fewer_are_not(name, missed, flagged):
+    predictive, least = Predictive(name, 0.1, None), {"ppv": 0.5, "npv": 0.97}[name]
+    rows = predictive.count_rows(least, 0.25, 0.025, missed, flagged)
+
+    def prove(n: int) -> float:
+        m = n // 4
+        wrong = [int(np.ceil(missed * m)), int(np.ceil(flagged * (n - m)))]
+        bounds = clopper_pearson(wrong, [m, n - m], divide_delta(0.025, 2))
+        return predictive.compute(*(1 - bounds))
+
+    assert prove(rows) >= least > prove(int(0.9 * rows))
+
+
+@pytest.fixture(scope="module")
+def task() -> Task:
+    """Two classes, most of them far from each other."""
+    rng = np.random.default_rng(3)
+    y = np.arange(900) % 3 == 0
+    return Task.of(rng.normal(size=(900, 2)) + 2.6 * y[:, None], np.where(y, "ill", "well"))
+
+
+def study(**options: str | float | None) -> Study:
+    asked = {"positive": "ill", "holdout_share": 0.5} | options
+    return SMALL.replace(k=(3, 5), certify="holdout", **asked)
+
+
+@pytest.mark.parametrize(
+    ("require", "claim"),
+    [
+        ("ppv>=0.3", "refit"),
+        ("npv>=0.99", "vote,npv:0.05,net_benefit:0.05:0.1"),
+        ("npv>=0.99", "member:1,ppv:0.05"),
+    ],
+)
+def test_a_run_chooses_applies_and_verifies_its_cut_off(task, tmp_path, require, claim, capsys):
+    asked = study(require=require, prevalence=0.05, claim=claim, accept="sensitivity>=0.1")
+    result = run(asked, task, tmp_path / "run")
+    claims = {each["quantity"]: each for each in result.certificate.claims if "cut_off" in each}
+    value, sensitivity, specificity = (
+        claims[name] for name in (f"{require[:3]}:0.05", "sensitivity", "specificity")
+    )
+    held, least = result.problem.take_held_rows(), float(require[5:])
+    positive, rule = result.problem.positive, result.flag_rule
+    flagged = result.classify(held.X, rule).label == positive
+    raw = rule.predict(result.models, held.X).score
+    assert flagged.tolist() == (orient(raw, positive) >= value["cut_off"]).tolist()
+    ill = held.y == positive
+    assert (sensitivity["errors"], sensitivity["rows"]) == (np.sum(ill & ~flagged), np.sum(ill))
+    assert (specificity["errors"], specificity["rows"]) == (np.sum(~ill & flagged), np.sum(~ill))
+    assert value["bound"] == pytest.approx(1 - least)
+    delta = 0.05 / result.study.certification.n_shares / 2
+    assert value["delta"] == delta
+    assert sensitivity["delta"] == specificity["delta"] == divide_delta(delta, 2)
+    bounds = [
+        clopper_pearson(each["errors"], each["rows"], divide_delta(delta, 2))
+        for each in (sensitivity, specificity)
+    ]
+    proven = Predictive(require[:3], 0.05, None).compute(*(1 - bound for bound in bounds))
+    assert proven >= least
+    assert sensitivity["bound"] >= bounds[0]
+    for name in claims.keys() - {f"{require[:3]}:0.05", "sensitivity", "specificity"}:
+        kind, *given = name.split(":")
+        found = Predictive(kind, 0.05, 0.1 if len(given) > 1 else None)
+        recalls = 1 - sensitivity["bound"], 1 - specificity["bound"]
+        assert 1 - claims[name]["bound"] == pytest.approx(found.compute(*recalls))
+        assert claims[name]["delta"] == delta
+    assert result.summary().startswith("ACCEPTED: sensitivity>=0.1: proven sensitivity")
+    assert load_run(tmp_path / "run").certificate == result.certificate
+    assert verify(tmp_path / "run").differences == []
+    assert "with cut-off" in Path(report(tmp_path / "run")).read_text()
+    assert check_certificate(str(tmp_path / "run")) == 0, capsys.readouterr().out
+
+
+def test_what_is_required_comes_first_and_is_measured_beside(task):
+    result = run(study(require="ppv>=0.3", prevalence=0.05), task)
+    assert [claim["quantity"] for claim in result.certificate.claims][:3] == [
+        "ppv:0.05",
+        "sensitivity",
+        "specificity",
+    ]
+    assert result.summary().startswith("May be quoted: PPV at a prevalence of 5.00 % is at least 30.00 %")
+    answer = make_answer(result)
+    measured = dict(answer.facts)["measured"]
+    assert "positive held-out rows and" in measured
+    assert float(measured.split()[0]) >= 30
+    assert "sensitivity (recall of 'ill') at least" in dict(answer.facts)["proven"]
+    assert result.intervals == []  # the cut-off was chosen by all of these rows
+
+
+def test_nothing_is_flagged_where_nothing_is_proven(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    noise = Task.of(rng.normal(size=(900, 2)), np.arange(900) % 2)
+    asked = study(require="ppv>=0.2", prevalence=0.05, claim="npv:0.05", positive=None)
+    result = run(asked, noise, tmp_path / "run")
+    first, ppv, sensitivity, specificity = result.certificate.claims.claims[:4]
+    assert first["bound"] == ppv["bound"] == sensitivity["bound"] == specificity["bound"] == 1.0
+    assert result.flag_rule is None
+    assert (
+        "no cut-off is chosen, since for none the PPV at a prevalence of 5.00 %" in sensitivity["statement"]
+    )
+    assert "more rows alone do not help" in ppv["statement"]
+    assert "add up to" not in " ".join(result.certificate.list_cautions())
+    alone = run(study(require="ppv>=0.2", prevalence=0.05, positive=None), noise)
+    assert {"measured", "proven"}.isdisjoint(dict(make_answer(alone).facts))
+    assert verify(tmp_path / "run").differences == []
+    assert check_certificate(str(tmp_path / "run")) == 0, capsys.readouterr().out
+
+
+def test_rows_that_repeat_are_counted_once(task, tmp_path, capsys):
+    """Each row of the table twice: with one of each counted, the same value is proven or none."""
+    twice = Task.of(np.concatenate([task.X, task.X]), task.labelled(np.concatenate([task.y, task.y])))
+    result = run(study(require="ppv>=0.3", prevalence=0.05), twice, tmp_path / "run")
+    assert result.certificate.claims.first["bound"] == pytest.approx(0.7)
+    assert result.certificate.claims.bound_without_copies in (result.certificate.claims.first["bound"], 1.0)
+    assert check_certificate(str(tmp_path / "run")) == 2
+    assert "the rows wrong at every cut-off, which are not stored" in capsys.readouterr().out
+
+
+def test_a_forged_value_is_found(task, tmp_path, capsys):
+    run(study(require="ppv>=0.3", prevalence=0.05), task, tmp_path / "run")
+    file = tmp_path / "run" / "certificate.json"
+    stored = json.loads(file.read_text())
+    for claim in (stored["claims"][1], stored["claims"][2]):
+        claim["errors"] = claim["rows"] // 2
+    file.write_text(json.dumps(stored))
+    assert check_certificate(str(tmp_path / "run")) == 1
+    assert "DIFFERS" in capsys.readouterr().out
+
+
+def test_a_plan_says_how_many_positives_it_takes(task):
+    problem = Problem.of(study(require="ppv>=0.3", prevalence=0.05, claim="auc"), task)
+    value, auc = sorted(requirements(problem), key=lambda found: found.quantity == "auc")
+    assert (value.quantity, value.label, auc.quantity) == ("ppv:0.05", "ill", "auc")
+    (needed,) = value.needed
+    assert value.delta == 0.0125
+    first, line = value.lines()
+    assert "PPV at a prevalence of 5.00 %, with probability 98.75 %: about" in first
+    assert (
+        f"at least 30 %: not before {needed.rows} held-out rows of class 'ill', and no row of any class"
+        in line
+    )
+    assert (
+        f"{needed.rows_with_misses} with {needed.misses} misses, and the others wrong half as often" in line
+    )
+    assert needed.rows < needed.rows_with_misses
+    (npv,) = requirements(Problem.of(study(require="npv>=0.99", prevalence=0.05), task))
+    assert npv.needed[0].rows_with_misses > npv.needed[0].rows
+
+
+def test_labels_of_rows_held_out_have_no_part_in_the_cut_offs(task):
+    """Cut-offs are functions of the rows to learn from: other held-out labels change the counts alone."""
+    asked = study(require="npv>=0.99", prevalence=0.05)
+    held = Problem.of(asked, task).held
+    y, result = task.y.copy(), run(asked, task)
+    y[held] = 1 - y[held]
+    other = Problem.of(asked, Task.of(task.X, task.labelled(y)))
+    rows = result.problem.take_held_rows()
+    score = Rule("refit").predict(result.models, rows.X).score
+    tested = [_test_cut_offs(problem, result.models, score) for problem in (result.problem, other)]
+    cut_offs = [[counted.cut_off for counted in tests.counts] for tests in tested]
+    assert cut_offs[0] == cut_offs[1]
+    assert tested[0].counts != tested[1].counts
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"require": "ppv>=0.3"}, r"^require=ppv>=0.3 is about rows of which a stated share is positive"),
+        (
+            {"prevalence": 0.02},
+            r"^prevalence=0.02 is that of a required predictive value, and none is required",
+        ),
+        (
+            {"require": "sensitivity>=0.9", "prevalence": 0.02},
+            r"^prevalence=0.02 is that of .*: add require=ppv>=0.3, or leave it out; .* such as ppv:0.02",
+        ),
+        ({"require": "ppv>=0.3", "prevalence": 0.0}, r"^prevalence=0.0 is outside \(0, 1\): it is the share"),
+        ({"require": "ppv>=0.3", "prevalence": 1.0}, r"^prevalence=1.0 is outside \(0, 1\)"),
+        ({"require": "ppv>=0.3", "prevalence": "2 %"}, r"^prevalence='2 %' is not a number"),
+        (
+            {"require": "ppv:0.02>=0.3"},
+            r"the prevalence is an option of its own: write ppv>=0.3 and prevalence=",
+        ),
+        (
+            {"require": "net_benefit:0.02:0.1>=0.3"},
+            r"a cut-off is chosen for sensitivity, specificity, ppv or npv",
+        ),
+        ({"require": "ppv<=0.3", "prevalence": 0.02}, r"is at least a value: write ppv>=0.3"),
+        ({"accept": "ppv>=0.3"}, r"^claim='ppv' takes a prevalence: write ppv:0.02"),
+        (
+            {"require": "ppv>=0.9", "prevalence": 0.001},
+            r"^require=ppv>=0.9 at prevalence=0.001 takes [0-9,]+ held-out rows at least, about [0-9,]+ of "
+            r"them positive and none of them wrong, and 450 are held out",
+        ),
+        ({"require": "ppv>=0.3", "prevalence": 0.05, "claim": "random"}, r"needs one score for all rows"),
+        ({"require": "ppv>=0.3", "prevalence": 0.05, "answer": "error<=0.1"}, r"leave one of them out"),
+    ],
+)
+def test_what_cannot_be_required_is_refused(options, said, task):
+    with pytest.raises(InputError, match=said):
+        Problem.of(study(positive=None, **options), task)
+
+
+def test_groups_and_nested_are_refused(task):
+    grouped = Task.of(task.X, task.labelled(task.y), groups=np.arange(900) // 2)
+    with pytest.raises(InputError, match=r"^claim=ppv:0.05 counts rows of a class as independent"):
+        Problem.of(study(require="ppv>=0.3", prevalence=0.05), grouped)
+    with pytest.raises(InputError, match=r"requires certify auto or holdout, not nested"):
+        SMALL.replace(certify="nested", require="ppv>=0.3", prevalence=0.05)
+
+
+def test_the_study_says_it_only_where_it_is_asked_for():
+    assert "prevalence" not in study(positive=None).to_json()["certify"]
+    asked = study(require="ppv>=.30", prevalence=0.02)
+    assert asked.to_json()["certify"]["require"] == "ppv>=0.3"
+    assert asked.to_json()["certify"]["prevalence"] == 0.02
+    assert asked.to_json()["certify"]["claim"] == ["ppv:0.02", "sensitivity", "specificity"]
+    assert Study.from_json(asked.to_json()) == asked
+    assert asked.certification.n_shares == 1
+
+
+def test_predict_flags_rows_at_the_cut_off(task, tmp_path, ckcv):
+    table = tmp_path / "table.csv"
+    lines = [f"{a:.6f},{b:.6f},{c}" for (a, b), c in zip(task.X, task.labelled(task.y), strict=True)]
+    table.write_text("\n".join(["a,b,state", *lines]) + "\n")
+    options = ("--holdout-share", "0.5", "--k", "3", "--n-splits", "3", "--C", "1", "--gamma", "0.1")
+    asked = ("run", table, "--target", "state", "--out", tmp_path / "run", "--certify", "holdout", *options)
+    required = ("--require", "ppv>=0.3", "--prevalence", "0.05", "--positive", "ill", "--claim", "refit")
+    code, printed, _ = ckcv(*asked, *required, "--backend", "serial")
+    assert code == 0
+    assert "PPV at a prevalence of 5.00 %" in " ".join(printed.split())
+    out = tmp_path / "new.csv"
+    code, _, _ = ckcv("predict", tmp_path / "run", table, "--out", out)
+    assert code == 0
+    written = list(csv.DictReader(out.read_text().splitlines()))
+    cut_off = load_run(tmp_path / "run").certificate.claims.first["cut_off"]
+    flagged = [-float(row["score"]) >= cut_off for row in written]
+    assert [row["prediction"] == "ill" for row in written] == flagged
+
+
+def test_the_threshold_is_a_fact_of_a_form(task):
+    from ckcv_ray.reports.facts import Stored, tell
+
+    result = run(study(require="ppv>=0.3", prevalence=0.05), task)
+    (said,) = tell(Stored(result, ""), "threshold")
+    assert said.startswith(
+        "A cut-off of the scores was chosen on the held-out rows for ppv:0.05>=0.3: it is "
+    )
+    claims = tuple({k: v for k, v in c.items() if k != "cut_off"} for c in result.certificate.claims)
+    none = replace(result.certificate, claims=replace(result.certificate.claims, claims=claims))
+    without = replace(result, finished=result.finished._replace(certificate=none))
+    (said,) = tell(Stored(without, ""), "threshold")
+    assert said.endswith("for ppv:0.05>=0.3: none qualified.")
+    (said,) = tell(Stored(run(study(positive=None), task), ""), "threshold")
+    assert said.startswith("No cut-off was tuned")

@@ -1,0 +1,178 @@
+"""The decision curve: what is measured of it, what is proven, and what is drawn."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from conftest import blobs
+
+from ckcv_ray import Execution, InputError, Result, Study, Task, run
+from ckcv_ray.reports.judged import judge_rows
+from ckcv_ray.reports.measured import describe_performance
+from ckcv_ray.reports.net_benefit import BY_BEST, BY_PROBABILITY, trace_net_benefit
+from ckcv_ray.reports.performance import Judged
+from ckcv_ray.runs.report import report
+from ckcv_ray.runs.run import Job, run_job
+from ckcv_ray.study import Predictive
+
+SERIAL = Execution("serial")
+CLAIMED = "refit,net_benefit:0.02:0.1,net_benefit:0.02:0.03,net_benefit:0.2:0.1,sensitivity,specificity"
+
+
+def make(claim: str = CLAIMED, learner: str = "linear", **options: Any) -> Result:
+    small: dict[str, Any] = {"k": (3,), "n_splits": 3, "learner": learner, "certify": "holdout"}
+    small |= {"C": (1.0,), "gamma": (0.1,)} if learner == "svm" else {}
+    return run_job(Job(Study.paper(**small, claim=claim, **options), blobs(240, shift=2.0)), SERIAL)
+
+
+@pytest.fixture(scope="module")
+def result() -> Result:
+    return make()
+
+
+def find_recalls(judged: Judged, positive: int) -> tuple[float, float]:
+    ill, flagged = judged.y == positive, judged.label == positive
+    return float(np.mean(flagged[ill])), float(np.mean(~flagged[~ill]))
+
+
+def test_the_points_are_what_is_claimed_at_the_prevalence(result: Result) -> None:
+    judged = judge_rows(result)
+    found = trace_net_benefit(result, judged)
+    assert found is not None
+    assert found.prevalence == 0.02
+    claims = {claim["quantity"]: claim for claim in result.certificate.claims}
+    assert [point.worth for point in found.points] == [0.1, 0.03]
+    for point in found.points:
+        name = Predictive("net_benefit", 0.02, point.worth)
+        assert point.proven == 1 - claims[str(name)]["bound"]
+        assert point.measured == name.compute(*find_recalls(judged, 1))
+        assert point.proven < point.measured
+    assert found.worth[0] == 0
+    assert found.worth[-1] == pytest.approx(0.15)
+
+
+def test_the_curves_are_net_benefits(result: Result) -> None:
+    judged = judge_rows(result)
+    found = trace_net_benefit(result, judged)
+    assert found is not None
+    assert found.by_cut_off is not None
+    assert found.cut_off == BY_PROBABILITY
+    assert judged.probability is not None
+    ill, share = judged.y == 1, np.mean(judged.y == 1)
+    for i in range(0, len(found.worth), 10):
+        w = float(found.worth[i])
+        named = Predictive("net_benefit", 0.02, w)
+        assert found.by_rule[i] == pytest.approx(named.compute(*find_recalls(judged, 1)))
+        assert found.everybody[i] == pytest.approx(named.compute(1.0, 0.0))
+        given = judged.probability[:, 1]
+        odds = given / (1 - given) * (0.02 / 0.98) / (share / (1 - share))
+        flagged = odds >= w / (1 - w)
+        expected = named.compute(np.mean(flagged[ill]), np.mean(~flagged[~ill]))
+        assert found.by_cut_off[i] == pytest.approx(expected, abs=1e-12)
+
+
+def test_without_claims_the_share_is_that_of_the_rows_and_nothing_is_proven() -> None:
+    result = make("refit", "svm")
+    judged = judge_rows(result)
+    found = trace_net_benefit(result, judged)
+    assert found is not None
+    assert found.prevalence == np.mean(judged.y == 1)
+    assert found.points == ()
+    assert found.cut_off == BY_BEST
+    assert found.by_cut_off is not None
+    assert np.all(found.by_cut_off >= np.maximum(found.by_rule, found.everybody) - 1e-12)
+    assert np.all(found.by_cut_off >= 0)
+    several = trace_net_benefit(result, judged._replace(classifier=np.arange(len(judged.y)) % 2))
+    assert several is not None
+    assert several.by_cut_off is None
+    assert several.cut_off == ""
+
+
+def test_the_positive_class_is_that_of_the_study() -> None:
+    result = make("sensitivity,specificity", "svm", positive=str(blobs(240).classes[0]))
+    judged = judge_rows(result)
+    found = trace_net_benefit(result, judged)
+    assert found is not None
+    assert found.by_cut_off is not None
+    assert found.prevalence == np.mean(judged.y == 0)
+    assert found.by_rule[0] == pytest.approx(found.prevalence * find_recalls(judged, 0)[0])
+    assert np.all(found.by_cut_off >= found.by_rule - 1e-12)
+
+
+def test_a_claim_at_another_cut_off_is_no_point_of_this_rule() -> None:
+    result = make("refit,net_benefit:0.02:0.1", require="sensitivity>=0.8")
+    found = trace_net_benefit(result, judge_rows(result))
+    assert found is not None
+    assert found.points == ()
+    alone = make("net_benefit:0.02:0.1,ppv:0.3", require="sensitivity>=0.8")
+    found = trace_net_benefit(alone, judge_rows(alone))
+    assert found is not None
+    assert [point.worth for point in found.points] == [0.1]
+
+
+def test_what_is_not_proven_is_no_point() -> None:
+    rng = np.random.default_rng(0)
+    noise = Task.of(rng.normal(size=(600, 2)), np.arange(600) % 2)
+    study = Study.paper(
+        k=(3,), n_splits=3, learner="linear", certify="holdout", require="ppv>=0.3", prevalence=0.1,
+        claim="net_benefit:0.1:0.2",
+    )  # fmt: skip
+    result = run_job(Job(study, noise), SERIAL)
+    found = trace_net_benefit(result, judge_rows(result))
+    assert found is not None
+    assert found.points == ()
+    assert found.prevalence == 0.1
+
+
+def test_the_page_says_what_is_measured_and_what_is_proven(result: Result, tmp_path: Path) -> None:
+    picture = next(
+        p for p in describe_performance(result, judge_rows(result))["pictures"] if "Decision" in p.title
+    )
+    assert "All curves are measured." in picture.caption
+    assert "The points are proven" in picture.caption
+    assert "converted from the share of the class in these rows" in picture.caption
+    assert [row[-1][:9] for row in picture.rows[-2:]] == ["at least ", "at least "]
+    assert "flag all rows" in picture.svg
+    silent = judge_rows(result)._replace(probability=None, rank=None)
+    without = next(p for p in describe_performance(result, silent)["pictures"] if "Decision" in p.title)
+    assert without.heads[2] == "–"
+    one = make("refit", "svm")
+    best = next(p for p in describe_performance(one, judge_rows(one))["pictures"] if "Decision" in p.title)
+    assert "chosen on the rows it is measured on, so its curve is too good" in best.caption
+    assert "Nothing in it is proven: a claim such as net_benefit:0." in best.caption
+    run_job(Job(result.study, blobs(240, shift=2.0), tmp_path / "run"), SERIAL)
+    page = Path(report(tmp_path / "run")).read_text()
+    assert "<h3>Decision curve</h3>" in page
+
+
+def test_several_classes_or_rows_of_one_have_none(result: Result) -> None:
+    judged = judge_rows(result)
+    one = judged._replace(y=np.zeros_like(judged.y))
+    assert trace_net_benefit(result, one) is None
+    picture = next(p for p in describe_performance(result, one)["pictures"] if "Decision" in p.title)
+    assert picture.caption == "There is none: it takes two classes, and rows of both."
+    three = blobs(150)
+    several = run(Study.paper(k=(3,), n_splits=2, C=(1.0,), gamma=(0.1,)), three.X, np.arange(150) % 3)
+    with pytest.raises(InputError, match="no decision curve of this result: it takes two classes"):
+        several.plot.decision_curve()
+
+
+def test_the_table_has_intervals_of_what_is_measured(result: Result) -> None:
+    found = describe_performance(result, judge_rows(result))
+    assert all(" % to " in measure.interval for measure in found["measures"])
+    assert " % to " in found["interval"]
+    assert "exact 95 % intervals" in found["intervals"]
+    chosen = make("sensitivity,specificity", require="sensitivity>=0.8")
+    found = describe_performance(chosen, judge_rows(chosen))
+    assert [bool(measure.interval) for measure in found["measures"]] == [False, True, False, False]
+    assert found["interval"] == ""
+    three = blobs(150)
+    study = Study.paper(k=(3,), n_splits=2, C=(1.0,), gamma=(0.1,), certify="holdout")
+    several = run(study, three.X, np.arange(150) % 3)
+    found = describe_performance(several, judge_rows(several))
+    assert all(" % to " in line["interval"] for line in found["by_class"])
+    scored = run(Study.paper(k=(3,), n_splits=2, C=(1.0,), gamma=(0.1,)), three.X, three.y)
+    found = describe_performance(scored, judge_rows(scored))
+    assert found["intervals"] == ""
+    assert all(measure.interval == "" for measure in found["measures"])
