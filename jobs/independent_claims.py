@@ -8,6 +8,7 @@ import re
 from math import expm1, log1p
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from jobs.independent_bounds import bound_count
