@@ -1,14 +1,14 @@
 """Text summary of a finished study, as the command line prints it."""
 
 from collections.abc import Iterator, Sequence
-from math import ceil, floor, log10, nan
+from math import nan
 from typing import Any
 
 import numpy as np
 
 from ckcv_ray.claims.baseline import Baseline, name_constant, says_nothing, select_baseline
 from ckcv_ray.claims.certificate import Certificate, ClassCounts, ModelCounts, Sample
-from ckcv_ray.claims.percent import at_least, at_most, format_level, nearest
+from ckcv_ray.claims.percent import at_least, at_most, format_level, nearest, round_bound
 from ckcv_ray.claims.wording import (
     L_EE_IS,
     MINIMISED,
@@ -367,15 +367,6 @@ def describe_kept(result: ResultValues) -> str:
         f"{said} of {count:,} settings; {mean}, which is too good: it was chosen by it. To see what the "
         f"choice is worth: --resampling nested:5:5 --select-by {score.name}"
     )
-
-
-def round_bound(bound: float, up: bool) -> str:
-    """Format a bound, at least 0, with four digits, rounded to the safe side."""
-    if not bound > 0:
-        return "0"
-    digits = 3 - floor(log10(bound))
-    scaled = ceil(bound * 10.0**digits) if up else floor(bound * 10.0**digits)
-    return f"{scaled * 10.0**-digits:.{max(0, digits)}f}"
 
 
 def _summarize_scores(result: ResultValues) -> Iterator[str]:

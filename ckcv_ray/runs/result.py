@@ -17,7 +17,7 @@ from ckcv_ray.claims.rules import BY, ONE_MODEL, Rule, parse_rule
 from ckcv_ray.claims.wording import Claim, covers, describe_counts, quantity, state_limit
 from ckcv_ray.core.arrays import Values
 from ckcv_ray.core.intervals import LEVEL
-from ckcv_ray.core.scores import VALUE, Output, Score
+from ckcv_ray.core.scores import Output, Score
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.base import Learner, Setting
 from ckcv_ray.learners.ensemble import Ensemble, Prediction
@@ -207,12 +207,7 @@ class Result(ResultValues):
 
     def classify(self, rows: Rows, rule: Rule) -> Prediction:
         """Predict for rows of numbers, as ``Task.read`` makes them of columns."""
-        if self.full is None:
-            return rule.predict(self.models, rows)
-        if not self.task.has_numbers:
-            return self.full.alone(rows)
-        value = self.full.members[0].model.predict_outputs(rows, frozenset({VALUE})).value
-        return Prediction(value, np.full(len(rows), -1), *(np.full(len(rows), np.nan) for _ in range(2)))
+        return rule.predict(self.models, rows) if self.full is None else self.full.alone(rows)
 
     def probabilities(self, rows: Rows, rule: Rule, predicted: Prediction) -> Values:
         """Return the probability of each class for rows of numbers, (rows, n_classes), as the models give it.

@@ -21,12 +21,14 @@ from ckcv_ray.study.conditions import (
     ERROR,
     OF_TWO,
     QUANTITIES,
+    WITHIN,
     Condition,
     is_quantity,
     name_claim,
     parse_condition,
     parse_conditions,
     parse_predictive,
+    parse_within,
 )
 from ckcv_ray.tables.subgroups import parse_subgroups
 from ckcv_ray.tables.target import Label
@@ -58,7 +60,7 @@ class Certification:
 
     name: ClassVar[str]
     resamplings: ClassVar[frozenset[str]] = frozenset({"complete", "rotation"})
-    criteria: ClassVar[frozenset[str]] = frozenset({"error", "balanced", "cost", "mean_error"})
+    criteria: ClassVar[frozenset[str]] = frozenset({"error", "balanced", "cost", "mean_error", "clipped"})
 
     claim: tuple[str, ...] = ()
     positive: str | None = None
@@ -92,13 +94,15 @@ class Certification:
 
     @property
     def n_shares(self) -> int:
-        """Among how many delta is shared: each rule, all recalls, the AUC, all subgroups, and what is
-        answered.
+        """Among how many delta is shared: each rule, all recalls, the AUC, all subgroups, what is answered,
+        and each quantile of the error of numbers.
 
         What follows from the recalls takes no share of its own.
         """
         by_class = any(claim in BY_CLASS for claim in self.claim)
-        single = sum(not is_quantity(claim) or claim == AUC for claim in self.claim)
+        single = sum(
+            not is_quantity(claim) or claim == AUC or parse_within(claim) is not None for claim in self.claim
+        )
         return single + by_class + bool(self.subgroups) + bool(self.answer)
 
     def find_positive(self, classes: Sequence[Label]) -> int:
@@ -187,7 +191,7 @@ def _claims(name: str, value: Any) -> tuple[str, ...]:
     for claim in claims:
         if claim not in CLAIMS and not is_quantity(claim) and find_member(claim) < 0:
             raise InputError(
-                f"{name}={claim!r} is not known: choose from {', '.join((*CLAIMS, *QUANTITIES))}, or "
+                f"{name}={claim!r} is not known: choose from {', '.join((*CLAIMS, *QUANTITIES, WITHIN))}, or "
                 "member:0 for the member of split 0"
             )
     return claims
@@ -196,6 +200,11 @@ def _claims(name: str, value: Any) -> tuple[str, ...]:
 def _check_nested_claims(name: str, value: Any) -> tuple[str, ...]:
     claims = _names(name, value) or NESTED_CLAIMS[:1]
     for claim in claims:
+        if parse_within(claim) is not None:
+            raise InputError(
+                f"{name}={claim} takes rows held out, judged by one model: say certify=holdout, or leave it "
+                "out"
+            )
         if claim not in NESTED_CLAIMS and parse_predictive(claim) is None:
             raise InputError(
                 f"{name}={claim!r} is not known for nested: choose from {', '.join(NESTED_CLAIMS)}"
@@ -269,7 +278,7 @@ def choose_judge(claims: tuple[str, ...]) -> str:
 CLAIM_HELP = (
     "What is certified; several as a,b share delta. The error of refit (one model), random (a member for "
     "each row), vote or member:7; sensitivity, specificity, recall, auc; ppv:0.02, npv:0.02 or "
-    "net_benefit:0.02:0.1 at a prevalence."
+    "net_benefit:0.02:0.1 at a prevalence; of numbers within:0.9, how far off."
 )
 CLAIM_SHOWN = "refit; for nested random"
 POSITIVE = Option(
@@ -296,7 +305,8 @@ class Holdout(Certification):
             "recall" (of every class), "auc" (two classes); where the positive class has a stated share,
             "ppv:0.02", "npv:0.02", "net_benefit:0.02:0.1" (with the probability from which on a row is worth
             flagging), which follow from the recalls. delta is shared equally among the rules, the recalls
-            together, and the AUC.
+            together, and the AUC. Of numbers: the rules, by their clipped error, without "vote"; and
+            "within:0.9", how far off at most nine in ten new rows are, each with a share of its own.
         positive: label of the class that sensitivity is about; None for the second in sorted order.
         require: condition such as "sensitivity>=0.9" or "specificity>=0.95", for which the cut-off of the
             scores is chosen on the rows held out, with its guarantee; the recalls are those at this cut-off.
