@@ -1,13 +1,15 @@
 """Claims about predicted numbers: how far off they are on average, and how far off most of them are.
 
-**On average.** The loss of a row is min(|y - f(x)|, clip) / clip, in [0, 1]: the row takes the place of a group,
-and its loss that of a group's share of wrong rows, in every bound of ``core.bounds.losses`` and in betting.
+**On average.** The loss of a row is min(|y - f(x)|, clip) / clip, in [0, 1]: the row takes the place of a
+group, and its loss that of a group's share of wrong rows, in every bound of ``core.bounds.losses`` and in
+betting.
 
 **A share tau of new rows.** Let h rows be held out, judged by one fixed model, and k the least number with
-P(Bin(h, tau) >= k) <= d; w is the k-th smallest of their absolute errors. Then P(P(|y - f(x)| <= w) < tau) <= d:
-with w0 = inf{w : P(|y - f(x)| <= w) >= tau} the claim fails only if w < w0, for which k errors at least are below
-w0, each with a probability of at most tau. Nothing is clipped, ties are allowed, and no k is enough below
-ln(d) / ln(tau) rows. With x = h - k this is U_d(x; h) <= 1 - tau, for the largest such count x.
+P(Bin(h, tau) >= k) <= d; w is the k-th smallest of their absolute errors. Then "P(|y - f(x)| <= w) >= tau"
+fails with probability at most d: with w0 = inf{w : P(|y - f(x)| <= w) >= tau} it fails only if w < w0, for
+which k errors at least are below w0, each with a probability of at most tau. Nothing is clipped, ties are
+allowed, and no k is enough below ln(d) / ln(tau) rows. With x = h - k this is U_d(x; h) <= 1 - tau, U being
+Clopper-Pearson's bound, for the largest such count x.
 
 Of rows that have the same origin one counts, and it is not known which: bounds are then those that the total
 of the losses alone decides, and the rows that are left out are those of the smallest errors.
@@ -115,8 +117,8 @@ def _claim_within(rule: Rule, name: str, share: float, errors: Values, delta: fl
     width = width if width < UNPROVEN else UNPROVEN  # of predictions that are not finite too
     further = int(np.sum(~(errors <= width)))
     says = (
-        f"at least {format_number(100 * share)} % of new rows are predicted to within {round_bound(width)} by "
-        f"{rule.classifier(each='row')}"
+        f"at least {format_number(100 * share)} % of new rows are predicted to within {round_bound(width)} "
+        f"by {rule.classifier(each='row')}"
     )
     method = f"holdout: {further:,} of {m:,} previously unused rows are further off, order statistic"
     statement = state_claim(ONE_SOURCE, delta, says, method)

@@ -368,7 +368,8 @@ class Averaged(NamedTuple):
 
     def _measure(self, length: int) -> float:
         """Return the mean loss on the estimate sets of the first splits."""
-        return sum(self.losses[i] for i in self.order[:length].tolist()) / (ONE * self.m * length)
+        total: int = sum(self.losses[i] for i in self.order[:length])
+        return total / (ONE * self.m * length)
 
     def _count(self, length: int) -> tuple[int, int]:
         """Return the wrong rows and all rows of the first splits."""

@@ -494,10 +494,10 @@ def figure(criterion: Criterion, l_ee: float, n_splits: int) -> str:
     match criterion:
         case MeanClippedError():
             return (
-                f"On the estimate sets the mean over {n_splits} splits of {level} bounds on the mean error, of "
-                f"which at most {format_number(criterion.limit)} counts, is "
-                f"{round_bound(criterion.limit * l_ee)}. It is what was minimised on the select sets: it is not "
-                "proven after selection on the same data."
+                f"On the estimate sets the mean over {n_splits} splits of {level} bounds on the mean error, "
+                f"of which at most {format_number(criterion.limit)} counts, is "
+                f"{round_bound(criterion.limit * l_ee)}. It is what was minimised on the select sets: it is "
+                "not proven after selection on the same data."
             )
         case Balanced():
             return (

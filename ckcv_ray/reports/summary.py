@@ -29,6 +29,7 @@ from ckcv_ray.errors import cut, pluralize
 from ckcv_ray.learners.balance import Balance
 from ckcv_ray.learners.base import Setting
 from ckcv_ray.reports.answer import describe_answer
+from ckcv_ray.reports.numbers import list_figures
 from ckcv_ray.reports.subgroups import list_subgroups
 from ckcv_ray.reports.values import SCORE_DELTA, Entry, Figures, PermutationTest, ResultValues
 from ckcv_ray.study import ERROR, Candidate, Holdout, Problem, describe_setting
@@ -86,7 +87,10 @@ def describe_edges(problem: Problem, setting: Setting) -> list[str]:
 def _summarize_run(result: ResultValues) -> Iterator[str]:
     """Yield the lines about a study with a certification."""
     problem, certificate, per_learner = result.problem, result.certificate, result.per_learner()
-    yield from _describe_winner(problem, certificate)
+    if certificate.sample.numbers is None:
+        yield from _describe_winner(problem, certificate)
+    else:
+        yield from _describe_numbers(result)
     if len(per_learner) > 1:
         yield from (f"learner        {row['learner']}: {describe_learner(row)}" for row in per_learner)
     yield from _describe_reported(result)
@@ -136,6 +140,24 @@ def _describe_winner(problem: Problem, c: Certificate) -> list[str]:
             for line in list_subgroups(c)
         ),
     ]
+
+
+def _describe_numbers(result: ResultValues) -> Iterator[str]:
+    """Yield the lines about the winner of a study that predicts numbers."""
+    c, task = result.certificate, result.task
+    held_out = f" (and {c.sample.n_held} held out)" if c.sample.n_held else ""
+    yield (
+        f"run {c.origin.run_id}: {task.n} rows{held_out}, {pluralize(len(task.features), 'feature')}, numbers"
+    )
+    yield from (f"{name:<14} {text}" for name, text in list_figures(result))
+    for claim in c.claims:
+        prefix = f", best prefix of {pluralize(len(claim['splits']), 'split')}" if claim["splits"] else ""
+        level = format_level(claim["delta"])
+        yield (
+            f"{'proven':<14} {limit(claim)}, {quantity(claim)} at most; {claim['certification']}, "
+            f"{claim['classifier']}{prefix} ({describe_counts(claim)}): with probability {level}, selection "
+            "included"
+        )
 
 
 def _format_bound(side: ClassCounts, level: str) -> str:
@@ -247,7 +269,7 @@ def _describe_reported(result: ResultValues) -> list[str]:
     """Return a line about the best candidate of each reported k that is complete."""
     tests = (result.execution.get("test") or {}).get("reported", {})
     lines, per_k = [], result.per_k()
-    for k in result.study.report_k:
+    for k in result.study.report_k if result.problem.clip is None else ():
         row = next(row for row in per_k if row["k_first"] <= k <= row["k_last"])
         if row["l_ms"] is None:
             continue

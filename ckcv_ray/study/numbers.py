@@ -1,7 +1,7 @@
 """What a study with a certification needs where numbers are predicted, and what it refuses there.
 
-Models are compared by a bound on the mean absolute error, of which at most a clip counts: without one a single
-row that is very far off could outweigh all others, and nothing could be proven.
+Models are compared by a bound on the mean absolute error, of which at most a clip counts: without one a
+single row that is very far off could outweigh all others, and nothing could be proven.
 """
 
 from collections.abc import Iterator
@@ -49,8 +49,8 @@ def check_within(study: Study, held: Index | None) -> None:
         needed = fewest_rows(1 - share, 0, study.delta / study.certification.n_shares)
         if len(held) < needed:
             raise InputError(
-                f"claim={claim} takes {needed:,} held-out rows at least, and {len(held):,} are held out: hold "
-                "out more (holdout_share), claim a smaller share, or take more rows"
+                f"claim={claim} takes {needed:,} held-out rows at least, and {len(held):,} are held out: "
+                "hold out more (holdout_share), claim a smaller share, or take more rows"
             )
 
 
