@@ -28,7 +28,7 @@ from ckcv_ray.core.measures import ClippedErrors
 from ckcv_ray.learners.ensemble import Models
 from ckcv_ray.study import Holdout, Problem, name_clipped, parse_within
 
-METHODS = {
+NUMBER_METHODS = {
     "safe": "averaging-safe bound on losses",
     "catoni": "Catoni's bound",
     "betting": "betting on the rows in the order drawn",
@@ -63,7 +63,7 @@ def claim_numbers(problem: Problem, rule: Rule, name: str, models: Models, copie
     measured = int(losses.sum()) / (ONE * m)
     method = (
         f"holdout: {format_number(clip * measured)} on {m:,} previously unused rows, "
-        f"{METHODS[choose_loss_method(m, delta)]}"
+        f"{NUMBER_METHODS[choose_loss_method(m, delta)]}"
     )
     who = rule.classifier(each="row")
     return claim_clipped(Holdout.name, ONE_SOURCE, rule.name, who, bound, measured, clip, delta, method)

@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from ckcv_ray.claims import by_class
 from ckcv_ray.claims.answering import claim_answered
 from ckcv_ray.claims.cut_offs import CutOff, choose_cut_off
-from ckcv_ray.claims.numbers import METHODS, claim_clipped, claim_numbers
+from ckcv_ray.claims.numbers import NUMBER_METHODS, claim_clipped, claim_numbers
 from ckcv_ray.claims.rules import Rule, prefix
 from ckcv_ray.claims.wording import (
     BOUND_NAMES,
@@ -385,7 +385,7 @@ class Averaged(NamedTuple):
         most = m * ONE if self.has_losses else m
         losses = [min(self.losses[i], most) for i in self.order]
         if self.has_losses:
-            names = LOSS_NAMES if self.grouped else METHODS
+            names = LOSS_NAMES if self.grouped else NUMBER_METHODS
             name = names[loss_method(m, level, claimed=True)]
             bound = partial(bound_loss_claim, m=m, delta=level, u=self.u)
             best = best_loss_prefix(losses, m, level, self.u)

@@ -6,13 +6,11 @@ from ckcv_ray.claims.baseline import describe_error, name_constant, select_basel
 from ckcv_ray.claims.certificate import Certificate
 from ckcv_ray.claims.percent import format_level, format_number, round_bound
 from ckcv_ray.claims.wording import Claim, limit
-from ckcv_ray.reports.values import ResultValues
 from ckcv_ray.study import Candidate, Holdout, parse_clipped, parse_within
 
 
-def list_figures(result: ResultValues) -> list[tuple[str, str]]:
+def list_figures(c: Certificate) -> list[tuple[str, str]]:
     """Return what was selected, measured and minimised, by name; all errors are in units of the target."""
-    c = result.certificate
     winner, sample, counts = c.winner, c.sample, c.counts
     assert sample.numbers is not None
     clip, level = sample.numbers["clip"], format_level(winner.delta)
@@ -43,13 +41,12 @@ def list_figures(result: ResultValues) -> list[tuple[str, str]]:
     ]
 
 
-def describe_numbers(result: ResultValues) -> dict[str, Any]:
+def describe_errors(c: Certificate) -> dict[str, Any]:
     """Return what the page shows of such a study."""
-    c = result.certificate
     known = {claim["statement"] for claim in c.claims} | {*c.list_cautions()}
     return {
         "certificate": c,
-        "figures": list_figures(result),
+        "figures": list_figures(c),
         "claims": [(claim, select_baseline(claim, c.sample.baselines)) for claim in c.claims],
         "remarks": [sentence for sentence in c.wording.statements if sentence not in known],
     }

@@ -28,7 +28,7 @@ from ckcv_ray.reports.explanation import (
 )
 from ckcv_ray.reports.judged import judge_rows, read_judged
 from ckcv_ray.reports.measured import describe_performance
-from ckcv_ray.reports.numbers import describe_numbers
+from ckcv_ray.reports.numbers import describe_errors
 from ckcv_ray.reports.opening import make_title, open_run, open_scores
 from ckcv_ray.reports.scores import describe_scores
 from ckcv_ray.reports.selection import describe_run, shorten_setting
@@ -111,11 +111,7 @@ def page(
     return _fill(
         {
             **values,
-            "contents": [
-                part
-                for part in CONTENTS[certified]
-                if not (certified and result.task.has_numbers and part[0] in OF_CLASSES)
-            ],
+            "contents": _list_contents(result),
             "models": describe_models(result),
             "failures": _group_failures(failures, problem),
             "cost": [
@@ -130,6 +126,13 @@ def page(
     )
 
 
+def _list_contents(result: ResultValues) -> list[tuple[str, str]]:
+    """Return the sections of a page: its places and their headings."""
+    certified = result.finished is not None
+    left_out = OF_CLASSES if certified and result.task.has_numbers else ()
+    return [part for part in CONTENTS[certified] if part[0] not in left_out]
+
+
 def _describe_sections(
     result: ResultValues, queue: RaceQueue | None
 ) -> tuple[dict[str, Any], Sequence[Failure]]:
@@ -137,7 +140,7 @@ def _describe_sections(
     if queue is None:
         return describe_scores(result), result.failures
     if result.task.has_numbers:
-        return describe_numbers(result), tuple(queue.failures())
+        return describe_errors(result.certificate), tuple(queue.failures())
     return describe_run(result, queue), tuple(queue.failures())
 
 

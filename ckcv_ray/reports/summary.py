@@ -149,7 +149,7 @@ def _describe_numbers(result: ResultValues) -> Iterator[str]:
     yield (
         f"run {c.origin.run_id}: {task.n} rows{held_out}, {pluralize(len(task.features), 'feature')}, numbers"
     )
-    yield from (f"{name:<14} {text}" for name, text in list_figures(result))
+    yield from (f"{name:<14} {text}" for name, text in list_figures(c))
     for claim in c.claims:
         prefix = f", best prefix of {pluralize(len(claim['splits']), 'split')}" if claim["splits"] else ""
         level = format_level(claim["delta"])

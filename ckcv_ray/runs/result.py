@@ -489,7 +489,8 @@ class Result(ResultValues):
         what = f"to be wrong at most {at_most(bound)} of the time"
         if sample.numbers is not None:
             clip = format_number(sample.numbers["clip"])
-            what = f"to be off by at most {limit(claim)} on average, where an error above {clip} counts as {clip}"
+            counted = f"where an error above {clip} counts as {clip}"
+            what = f"to be off by at most {limit(claim)} on average, {counted}"
         if self.certificate.sample.groups is not None:
             what = f"that of a new group's rows on average at most {at_most(bound)} are wrong"
         return (

@@ -68,7 +68,7 @@ def canonicalize_certified(study: Study, task: Task) -> tuple[Study, Index | Non
     held, learned = divide(study, task)
     _check_cut_off(study, held, learned)
     _check_answer(study, held)
-    check_within(study, held)
+    check_within(certification, study.delta, held)
     check_subgroups(certification.subgroups, learned)
     learning = np.arange(task.n) if held is None else np.delete(np.arange(task.n), held)
     numbers = as_numbers(study.encoding, recode_table(task, learned), learning)
@@ -283,7 +283,8 @@ def _selects_columns(study: Study, task: Task) -> list[bool]:
 
 def _check_kind(study: Study, task: Task) -> None:
     if task.has_numbers:
-        return check_numbers(study, task)
+        assert study.certification is not None
+        return check_numbers(study.learner.by_label, study.criterion, study.certification, task)
     target = f"{task.target!r} has {task.n_classes} classes ({some(task.classes)})"
     for slot, kinds in KINDS.items():
         part = getattr(study, slot)

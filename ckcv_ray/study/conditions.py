@@ -18,7 +18,7 @@ QUANTITIES = (*BY_CLASS, AUC, *PREDICTIVE)
 ERROR = "error"
 ANSWERED_ERROR, ANSWERED_SHARE = "answered_error", "answered_share"
 ANSWERED = (ANSWERED_ERROR, ANSWERED_SHARE)  # of the rows that are confident enough to be answered
-CLIPPED = "clipped"  # of numbers the mean absolute error, of which at most a clip counts: "clipped:50"
+CLIPPED_ERROR = "clipped"  # of numbers the mean absolute error, of which at most a clip counts: "clipped:50"
 WITHIN = "within"  # of numbers how far off a share of new rows is at most: "within:0.9"
 AT_MOST = (ERROR, ANSWERED_ERROR)  # what is proven to be at most a value; all else is at least one
 CONDITION_FORM = re.compile(r"\s*([^<>=\s]+)\s*(>=|<=)\s*(\S+)\s*")
@@ -95,7 +95,7 @@ def parse_predictive(name: str) -> Predictive | None:
 
 def name_clipped(clip: float) -> str:
     """Return the name of the mean error of numbers of which at most ``clip`` counts: "clipped:50"."""
-    return f"{CLIPPED}:{clip:.12g}"
+    return f"{CLIPPED_ERROR}:{clip:.12g}"
 
 
 def parse_clipped(name: str) -> float | None:
@@ -105,7 +105,7 @@ def parse_clipped(name: str) -> float | None:
         ValueError: it is no number.
     """
     kind, _, clip = name.partition(":")
-    return float(clip) if kind == CLIPPED else None
+    return float(clip) if kind == CLIPPED_ERROR else None
 
 
 def parse_within(name: str) -> float | None:
@@ -120,12 +120,12 @@ def parse_within(name: str) -> float | None:
 
 def is_of_numbers(name: str) -> bool:
     """Return whether a quantity is about how far predicted numbers are off."""
-    return name.split(":")[0] in (CLIPPED, WITHIN)
+    return name.split(":")[0] in (CLIPPED_ERROR, WITHIN)
 
 
 def is_error(name: str) -> bool:
     """Return whether a quantity is the error of a rule: the share of wrong rows, or of numbers the mean."""
-    return name == ERROR or name.split(":")[0] == CLIPPED
+    return name == ERROR or name.split(":")[0] == CLIPPED_ERROR
 
 
 def name_claim(name: str) -> str:

@@ -14,7 +14,7 @@ from dataclasses import Field, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from ckcv_ray.core.criteria import Criterion, MeanClippedError
+from ckcv_ray.core.criteria import Criterion
 from ckcv_ray.core.intervals import BBC, check_interval
 from ckcv_ray.core.measures import Kind
 from ckcv_ray.core.options import (
@@ -181,12 +181,6 @@ class Study:
             if getattr(self, name):
                 raise InputError(f"a study with a certification has no {name}: leave it out")
         assert self.certification is not None
-        if isinstance(self.criterion, MeanClippedError) and not self.predicts_numbers:
-            raise InputError(
-                f"criterion={self.criterion.name} (clip={self.criterion.clip}) is for numbers, and learner="
-                f"{','.join(self.learner.by_label)} predicts classes: name a learner of numbers, such as "
-                "ridge"
-            )
         for slot, proven in (("resampling", "resamplings"), ("criterion", "criteria")):
             part, allowed = self.parts[slot], getattr(self.certification, proven)
             if part.name not in allowed:
