@@ -52,7 +52,7 @@ def claim_numbers(problem: Problem, rule: Rule, name: str, models: Models, copie
     delta = problem.study.delta / certification.n_shares
     predicted = rule.predict(models, held.X).label
     if (share := parse_within(name)) is not None:
-        return _claim_within(rule, name, share, np.abs(predicted - held.y), delta, copies)
+        return claim_within(rule, name, share, np.abs(predicted - held.y), delta, copies)
     losses = ClippedErrors(clip).measure_losses(held.y, predicted)
     m, left = len(losses), max(0, len(losses) - copies)
     if copies:
@@ -108,7 +108,7 @@ def claim_clipped(
     )
 
 
-def _claim_within(rule: Rule, name: str, share: float, errors: Values, delta: float, copies: int) -> Claim:
+def claim_within(rule: Rule, name: str, share: float, errors: Values, delta: float, copies: int) -> Claim:
     """Return how far off at most a share of new rows is, from the absolute errors of rows held out."""
     m, left = len(errors), max(0, len(errors) - copies)
     few = bound_table(left, delta) <= 1 - share  # counts of rows that may be further off

@@ -414,7 +414,7 @@ def for_groups(criterion: Criterion) -> Criterion | None:
 def _clip(name: str, value: Any) -> float | None:
     if value is None:
         return None
-    clip = number(name, value)
+    clip = float(f"{number(name, value):.12g}")  # as in the name of what is claimed
     if not 0.0 < clip < inf:
         raise InputError(f"{name}={value!r} is not allowed: {CLIP_IS}")
     return clip

@@ -17,10 +17,11 @@ if __name__ == "__main__":  # import from the repository, not from this folder
 
 import json
 from collections.abc import Callable
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import typer
+from numpy.typing import NDArray
 from scipy.stats import binomtest
 
 from ckcv_ray import Execution, Result, Study, run
@@ -33,7 +34,7 @@ LEVEL = 0.01
 ROWS, TEST_ROWS = 120, 20_000
 CLIP, SHARE = 3.0, 0.9
 SLOPES = (1.0, 2.0, 0.0)
-Noise = Callable[[np.random.Generator, Values], Values]
+Noise = Callable[[np.random.Generator, Values], NDArray[np.floating[Any]]]
 NOISES: dict[str, Noise] = {  # by the first column, (rows,)
     "normal": lambda rng, x: rng.normal(size=len(x)),
     "student t, 2.5 degrees": lambda rng, x: rng.standard_t(2.5, len(x)),
