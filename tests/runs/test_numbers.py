@@ -107,7 +107,7 @@ def test_another_learner_and_several_are_selected_alike(tmp_path):
         out = tmp_path / str(len(list(tmp_path.iterdir())))
         result = run(small, X, Y, out=out, execution=SERIAL)
         assert verify(out).ok
-        assert result.proven < result.baseline
+        assert result.error < result.baseline
         assert len(result.per_learner()) == (3 if "," in str(learner) else 1)
         assert result.summary(details=True)
 
