@@ -8,23 +8,28 @@ below it says nothing beyond the constant.
 
 With groups of related rows, claims are about the groups' error rates, where each group counts once: so does
 the error of the constant, and the most common class is the one that makes it smallest on the learning rows.
+
+With numbers the constant is the median of the learning rows, and its error the mean clipped one.
 """
 
 from collections import Counter
 from collections.abc import Sequence
-from math import fsum
+from math import fsum, isfinite
+from typing import NotRequired
 
 import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import TypedDict  # pydantic accepts typing.TypedDict from Python 3.12 on
 
-from ckcv_ray.claims.percent import at_least, at_most, nearest
-from ckcv_ray.claims.wording import MOST_OF_LABEL, NOTHING, Claim
-from ckcv_ray.core.arrays import Classes
+from ckcv_ray.claims.percent import at_least, format_number, nearest
+from ckcv_ray.claims.wording import MOST_OF_LABEL, NOTHING, Claim, limit
+from ckcv_ray.core.arrays import Classes, Values
+from ckcv_ray.core.bounds.losses import ONE
+from ckcv_ray.core.measures import ClippedErrors
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.errors import cut
 from ckcv_ray.learners.ensemble import Models
-from ckcv_ray.study import AUC, BY_CLASS, ERROR, Holdout, Problem
+from ckcv_ray.study import AUC, BY_CLASS, Holdout, Problem, is_error
 from ckcv_ray.tables.grouping import Groups
 from ckcv_ray.tables.target import Label
 from ckcv_ray.validation import check_fraction, check_part
@@ -33,14 +38,16 @@ LEARNING, HELD_OUT = "learning rows", "held-out rows"
 
 
 class Baseline(TypedDict):
-    """Error of always predicting the most common class of the learning rows.
+    """Error of always predicting the most common class of the learning rows, or the median of their numbers.
 
     Attributes:
         on: the rows it is counted on: "learning rows" or "held-out rows".
-        predicted: number of the class predicted, a position in ``labels``.
-        errors: rows of another class.
+        predicted: number of the class predicted, a position in ``labels``; 0 with numbers.
+        errors: rows of another class, or with another number.
         rows: all of these rows.
-        error: the error rate, in [0, 1]; with groups, the mean of the groups' error rates.
+        error: the error rate, in [0, 1]; with groups, the mean of the groups' error rates; with numbers the
+            mean error as a share of the clip.
+        value, clip: of numbers, the one predicted, and the largest error that counts; absent with classes.
     """
 
     on: str
@@ -48,11 +55,17 @@ class Baseline(TypedDict):
     errors: int
     rows: int
     error: float
+    value: NotRequired[float]
+    clip: NotRequired[float]
 
 
 def compute_baselines(problem: Problem) -> tuple[Baseline, ...]:
     """Return the baseline on the learning rows and, if rows were held out, that on the held-out rows."""
     task, held = problem.task, problem.take_held_rows()
+    if problem.clip is not None:
+        value, measure = float(np.median(task.y)), ClippedErrors(problem.clip)
+        on = {LEARNING: task.y} | ({} if held is None else {HELD_OUT: held.y})
+        return tuple(_measure_baseline(name, value, y, measure) for name, y in on.items())
     weights = _weigh_rows(task.groups)
     commonest = int(np.argmax(np.bincount(task.y, weights, minlength=task.n_classes)))
     learning = _count_baseline(LEARNING, commonest, task.y, weights)
@@ -74,25 +87,34 @@ def says_nothing(bound: float, baseline: Baseline) -> bool:
 
 
 def name_constant(baseline: Baseline, labels: Sequence[Label]) -> str:
-    """Return a phrase that names the constant: "always predicting 'benign'"."""
+    """Return a phrase that names the constant: "always predicting 'benign'", or a number."""
+    if "value" in baseline:
+        return f"always predicting {format_number(baseline['value'])}"
     return f"always predicting {_quote(labels[baseline['predicted']])}"
+
+
+def describe_error(baseline: Baseline) -> str:
+    """Return the error of the constant: a share of rows, or how far off it is on average."""
+    clip = baseline.get("clip")
+    return nearest(baseline["error"]) if clip is None else format_number(clip * baseline["error"])
 
 
 def comparison(bound: float, baseline: Baseline, labels: Sequence[Label]) -> str:
     """Return a clause that compares a bound with its baseline."""
-    clause = (
-        f"{name_constant(baseline, labels)} is wrong on {nearest(baseline['error'])} of the {baseline['on']}"
-    )
+    error = describe_error(baseline)
+    said = f"wrong on {error} of" if "clip" not in baseline else f"off by {error} on average on"
+    clause = f"{name_constant(baseline, labels)} is {said} the {baseline['on']}"
     return f"{clause}, so this says nothing beyond it" if says_nothing(bound, baseline) else clause
 
 
 def describe_worthless_bound(claim: Claim, baseline: Baseline, labels: Sequence[Label]) -> list[str]:
     """Return a list of one sentence if a bound on the error says nothing beyond the constant, else none."""
     sentence = (
-        f"The bound {at_most(claim['bound'])} is not below {nearest(baseline['error'])}, the error of "
-        f"{name_constant(baseline, labels)} on the {baseline['on']}: it says nothing beyond that."
+        f"The bound {limit(claim)} is not below {describe_error(baseline)}, the "
+        f"{'mean error' if 'clip' in baseline else 'error'} of {name_constant(baseline, labels)} on the "
+        f"{baseline['on']}: it says nothing beyond that."
     )
-    return [sentence] if claim["quantity"] == ERROR and says_nothing(claim["bound"], baseline) else []
+    return [sentence] if is_error(claim["quantity"]) and says_nothing(claim["bound"], baseline) else []
 
 
 def describe_guesses(claims: Sequence[Claim]) -> list[str]:
@@ -128,7 +150,12 @@ def check_baselines(baselines: Sequence[Baseline], n_rows: int, n_classes: int, 
         raise ValueError(f"baselines: expected {n_rows} rows in all")
     for number, baseline in enumerate(baselines):
         name = f"baselines.{number}"
-        check_baseline_class(f"{name}.predicted", baseline["predicted"], n_classes)
+        if n_classes:
+            check_baseline_class(f"{name}.predicted", baseline["predicted"], n_classes)
+        if {"value", "clip"} & baseline.keys() != (set() if n_classes else {"value", "clip"}):
+            raise ValueError(f"{name}: value and clip are given with numbers, and only then")
+        if baseline.get("clip", 1.0) <= 0 or not isfinite(baseline.get("value", 0.0)):
+            raise ValueError(f"{name}: its value is not finite, or its clip not positive")
         check_part(f"{name}.errors", baseline["errors"], baseline["rows"], "rows")
         check_fraction(f"{name}.error", baseline["error"])
 
@@ -159,6 +186,9 @@ def find_scored_constants(problem: Problem, models: Models, k: int) -> ScoredCon
     """Return which models are constants on the rows they were scored on; k is the winner's."""
     X, size = problem.task.X, problem.sizes.index(problem.find_size(k))
     held, nested, refit = problem.take_held_rows(), tuple[int | None, ...](), None
+    if problem.task.has_numbers:  # a constant is what it is: its error says so
+        of_nested = () if models.nested is None else (None,) * len(models.nested.members)
+        return ScoredConstants(members=(None,) * len(models.best.members), nested=of_nested, refit=None)
     if models.nested is not None:
         nested = models.nested.constants_scored(lambda i: X[problem.outer.rows(Stage.REFIT, 0, i)[1]])
     if models.refit is not None and held is not None:
@@ -241,6 +271,19 @@ def _count_baseline(on: str, commonest: int, y: Classes, weights: NDArray[np.flo
     wrong = y != commonest
     error = fsum(weights[wrong]) / fsum(weights)
     return Baseline(on=on, predicted=commonest, errors=int(np.sum(wrong)), rows=len(y), error=error)
+
+
+def _measure_baseline(on: str, value: float, y: Values, measure: ClippedErrors) -> Baseline:
+    losses = measure.measure_losses(y, np.full(len(y), value))
+    return Baseline(
+        on=on,
+        predicted=0,
+        errors=int(np.sum(y != value)),
+        rows=len(y),
+        error=int(losses.sum()) / (ONE * len(y)),
+        value=value,
+        clip=measure.clip,
+    )
 
 
 def _weigh_rows(groups: Groups) -> NDArray[np.float64]:

@@ -9,6 +9,7 @@ of all parts are one flat object, which has the first claim once more, as ``prov
 import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields
+from math import inf
 from typing import Any, ClassVar, TypeVar
 
 from typing_extensions import TypedDict  # pydantic accepts typing.TypedDict from Python 3.12 on
@@ -44,7 +45,7 @@ from ckcv_ray.claims.wording import (
     is_about_all_members,
 )
 from ckcv_ray.records.candidates import Searched
-from ckcv_ray.study import Holdout
+from ckcv_ray.study import Holdout, parse_within
 from ckcv_ray.tables.target import Label
 from ckcv_ray.validation import STRICT, check_fraction, check_part, check_probability, read_as
 
@@ -77,6 +78,19 @@ class GroupCounts(TypedDict):
     column: str
     count: int
     held: int
+    losses: tuple[float, ...]
+
+
+class NumberCounts(TypedDict):
+    """The errors of predicted numbers.
+
+    Attributes:
+        clip: the largest error that counts, in units of the target.
+        losses: sum over the rows of each split's estimate set of the clipped error divided by ``clip``, each
+            rounded up to a multiple of 2**-20.
+    """
+
+    clip: float
     losses: tuple[float, ...]
 
 
@@ -119,8 +133,8 @@ class Winner(CertificatePart):
         setting, k: the candidate.
         n_splits, n_select, n_train: its splits, rows of a select or estimate set, rows of TR; with groups,
             the number of groups in these sets.
-        criterion: what was minimised: "error", "balanced", "cost" or "mean_error"; every claim is about the
-            error.
+        criterion: what was minimised: "error", "balanced", "cost" or "mean_error", of numbers "clipped";
+            every claim is about the error.
         bound, delta: the bound that l_ee is computed with ("loss" with groups, "none" for a mean
             error), and the delta of the study.
         l_ms, l_ee: the criterion on the select and estimate sets; for "error" the paper's means.
@@ -169,6 +183,7 @@ class Sample(CertificatePart):
             held out, on these; the smaller is what a bound from held-out rows has to be below to say
             anything.
         groups: the groups of the task; absent in the file of a task without groups.
+        numbers: the errors of F* where numbers are predicted; absent in the file of a task with classes.
     """
 
     n_rows: int
@@ -178,11 +193,17 @@ class Sample(CertificatePart):
     class_rows: tuple[int, ...]
     baselines: tuple[Baseline, ...]
     groups: GroupCounts | None = None
+    numbers: NumberCounts | None = None
 
     def check(self) -> None:
         """Raise ValueError if the rows of classes, groups or baselines are not those of one table."""
         n_classes, rows = len(self.labels), self.class_rows
-        if len(rows) != n_classes or min(rows, default=0) < 0 or sum(rows) != self.n_rows:
+        if (self.numbers is None) != bool(n_classes):
+            raise ValueError("numbers: they are given where there are no labels, and only there")
+        if self.numbers is not None and not 0 < self.numbers["clip"] < inf:
+            raise ValueError("numbers.clip: it is not positive and finite")
+        in_all = self.n_rows if n_classes else 0
+        if len(rows) != n_classes or min(rows, default=0) < 0 or sum(rows) != in_all:
             raise ValueError(
                 f"class_rows: expected {n_classes}, one for each class, with the sum {self.n_rows}"
             )
@@ -198,9 +219,9 @@ class ModelCounts(CertificatePart):
     """What was counted of the models.
 
     Attributes:
-        errors: wrong rows in each split's estimate set.
+        errors: wrong rows in each split's estimate set; 0 with numbers.
         error: mean error rate of the members on their estimate sets: estimated, not proven; with groups, of
-            the groups' error rates.
+            the groups' error rates; with numbers, mean error as a share of the clip.
         by_class: for each class its wrong rows and all its rows, summed over all estimate sets, and the
             mean over the splits of its Clopper-Pearson bounds (null with groups).
         constants: for each split the number of the class that its member predicts for every learning row;
@@ -229,6 +250,8 @@ class ModelCounts(CertificatePart):
     def confusion_matrix(self) -> CountMatrix:
         """Rows of all estimate sets by class and predicted class; of two classes, the undecided are wrong."""
         errors = [counts["errors"] for counts in self.by_class]
+        if not errors:  # numbers
+            return ()
         return self.confusion or derive_confusion(errors, self.class_totals)
 
     @property
@@ -261,6 +284,11 @@ class ModelCounts(CertificatePart):
                 raise ValueError(f"groups.losses: expected {n_splits}, one for each split")
             for split, loss in enumerate(groups["losses"]):
                 check_part(f"groups.losses.{split}", loss, winner.n_select, "groups")
+        if sample.numbers is not None:
+            if len(sample.numbers["losses"]) != n_splits or any(self.errors):
+                raise ValueError(f"numbers.losses: expected {n_splits}, one for each split, and no errors")
+            for split, loss in enumerate(sample.numbers["losses"]):
+                check_part(f"numbers.losses.{split}", loss, winner.n_select, "rows")
         check_fraction("error", self.error)
         self._check_constants(n_classes, n_splits)
 
@@ -271,7 +299,7 @@ class ModelCounts(CertificatePart):
             check_part(f"by_class.{number}.errors", counts["errors"], counts["rows"], "rows")
             if counts["bound"] is not None:
                 check_fraction(f"by_class.{number}.bound", counts["bound"])
-        if (self.confusion is None) != (len(self.by_class) == 2):
+        if (self.confusion is None) != (len(self.by_class) <= 2):
             raise ValueError("confusion: it is given with three or more classes, and only then")
         if self.confusion is not None:
             check_confusion(self.confusion, self.class_totals)
@@ -322,7 +350,8 @@ class Claims(CertificatePart):
             check_claim(f"claims.{number}", claim, sample.labels)
         if not sample.n_held and any(claim["certification"] == Holdout.name for claim in self):
             raise ValueError("claims: one is from held-out rows, but no row was held out")
-        check_fraction("bound_without_copies", self.bound_without_copies)
+        if parse_within(self.first["quantity"]) is None:
+            check_fraction("bound_without_copies", self.bound_without_copies)
         if self.bound_without_copies < self.first["bound"]:
             raise ValueError("bound_without_copies is below the first claim's bound")
         if self.refused is not None:
@@ -387,8 +416,17 @@ FIELDS = (  # of certificate.json, in their order
     "search",
     "subgroups",
     "claims_version",
+    "numbers",
 )
-OPTIONAL = ("groups", "confusion", "refused", "search", "subgroups", "claims_version")  # absent where None
+OPTIONAL = (
+    "groups",
+    "confusion",
+    "refused",
+    "search",
+    "subgroups",
+    "claims_version",
+    "numbers",
+)  # absent where None
 FREE = ("label", "labels", "column", "subgroup")  # names and values that the user chose
 
 

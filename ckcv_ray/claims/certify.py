@@ -12,6 +12,7 @@ from ckcv_ray.claims.certificate import (
     ClassCounts,
     GroupCounts,
     ModelCounts,
+    NumberCounts,
     Origin,
     Sample,
     Winner,
@@ -66,7 +67,7 @@ def certify(
     certificate = Certificate(
         origin=Origin(problem.run_id, problem.study.certify, digests, CLAIMS_VERSION),
         winner=_describe_winner(problem, candidate, l_ms, models.best, provisional, search),
-        sample=_describe_sample(problem, repeats.rows, groups),
+        sample=_describe_sample(problem, models.best, repeats.rows, groups),
         counts=_count_models(problem, candidate.k, models, groups),
         claims=Claims(tuple(claims), without.first, find_refused(problem), _claim_subgroups(problem, models)),
         wording=Wording(
@@ -122,7 +123,9 @@ def _describe_winner(
     )
 
 
-def _describe_sample(problem: Problem, repeats: int, groups: GroupCounts | None) -> Sample:
+def _describe_sample(
+    problem: Problem, ensemble: Ensemble, repeats: int, groups: GroupCounts | None
+) -> Sample:
     rows, task = problem.all_rows, problem.task
     return Sample(
         n_rows=rows.n,
@@ -132,7 +135,15 @@ def _describe_sample(problem: Problem, repeats: int, groups: GroupCounts | None)
         class_rows=class_sizes(rows.y, task.n_classes),
         baselines=compute_baselines(problem),
         groups=groups,
+        numbers=_count_numbers(problem, ensemble),
     )
+
+
+def _count_numbers(problem: Problem, ensemble: Ensemble) -> NumberCounts | None:
+    """Return the errors of F* where numbers are predicted, in units of the clip."""
+    if problem.clip is None:
+        return None
+    return NumberCounts(clip=problem.clip, losses=tuple(loss / ONE for loss in count_losses(ensemble)))
 
 
 def _count_groups(problem: Problem, ensemble: Ensemble) -> GroupCounts | None:
@@ -149,14 +160,18 @@ def _count_models(problem: Problem, k: int, models: Models, groups: GroupCounts 
     """Return the counts of the models; ``k`` is the winner's."""
     task, members = problem.task, models.best.members
     errors = tuple(sum(member.errors) for member in members)
-    losses = errors if groups is None else groups["losses"]
+    losses: tuple[float, ...] = errors if groups is None else groups["losses"]
+    if problem.clip is not None:
+        losses = tuple(loss / ONE for loss in count_losses(models.best))
     delta = problem.study.delta if groups is None else None
     return ModelCounts(
         errors=errors,
         error=fsum(losses) / (len(members) * problem.find_size(k).n_select),
         by_class=tuple(_count_class(models.best, number, delta) for number in range(task.n_classes)),
-        constants=models.best.constants(task.X),
-        refit_constant=None if models.refit is None else models.refit.constants(task.X)[0],
+        constants=(None,) * len(members) if task.has_numbers else models.best.constants(task.X),
+        refit_constant=(
+            None if models.refit is None or task.has_numbers else models.refit.constants(task.X)[0]
+        ),
         scored_constants=find_scored_constants(problem, models, k),
         confusion=count_confusion(problem, models.best, k) if task.n_classes > 2 else None,
     )

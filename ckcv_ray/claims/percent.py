@@ -1,4 +1,5 @@
-"""Percentages in text: one rule of rounding, to two digits after the point, wherever people read a number.
+"""Percentages in text: one rule of rounding, to two digits after the point, wherever people read a number;
+and numbers in units of the target, with four digits.
 
 Bounds, and means of bounds, are rounded up: rounded down they would say more than was computed. Lower bounds
 and levels are rounded down for the same reason. Estimates and shares are rounded to the nearest.
@@ -8,6 +9,7 @@ from decimal import ROUND_FLOOR, Decimal
 from math import ceil, floor, log10
 
 DIGITS = 2
+NUMBER_DIGITS = 4  # of numbers that are no percentages
 SCALE = 100 * 10**DIGITS
 SLACK = 1e-9  # in units of the last digit: 0.423 is 42.30 %, although 0.423 * 10_000 is above 4230
 
@@ -37,3 +39,20 @@ def format_level(delta: float) -> str:
 def _format_units(units: int) -> str:
     """Format a whole number of units of the last digit."""
     return f"{units / 10**DIGITS:.{DIGITS}f} %"
+
+
+def round_bound(bound: float, up: bool = True) -> str:
+    """Format a bound in units of the target, at least 0, with four digits, rounded to the safe side."""
+    if not bound > 0:
+        return "0"
+    digits = NUMBER_DIGITS - 1 - floor(log10(bound))
+    scaled = ceil(bound * 10.0**digits) if up else floor(bound * 10.0**digits)
+    return f"{scaled * 10.0**-digits:.{max(0, digits)}f}"
+
+
+def format_number(value: float) -> str:
+    """Format a number in units of the target with four digits, or all before the point: "50", "0.1235"."""
+    if not 1e-4 <= abs(value) < 1e15:
+        return f"{value:.{NUMBER_DIGITS}g}"
+    text = f"{value:.{max(0, NUMBER_DIGITS - 1 - floor(log10(abs(value))))}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text

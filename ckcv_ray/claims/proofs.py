@@ -33,6 +33,7 @@ from ckcv_ray.claims import by_class
 from ckcv_ray.claims.answering import claim_answered
 from ckcv_ray.claims.better import claim_better
 from ckcv_ray.claims.cut_offs import CutOff, choose_cut_off
+from ckcv_ray.claims.numbers import NUMBER_METHODS, claim_clipped, claim_numbers
 from ckcv_ray.claims.predictive_values import claim_value
 from ckcv_ray.claims.rules import Rule, prefix
 from ckcv_ray.claims.wording import (
@@ -128,7 +129,7 @@ def occam(
     level = float(delta * weight(problem, k, learner))
     grouped = problem.task.grouped
     order, u = problem.order(size), by_class.get_u(problem)
-    averaged = Averaged(losses, order, size.n_select, grouped, counts, copies.units, u)
+    averaged = Averaged(losses, order, size.n_select, grouped, counts, copies.units, u, problem.clip)
     yield from averaged.claims(Occam.name, RANDOM.name, level, delta, method)
 
 
@@ -149,6 +150,9 @@ def holdout(problem: Problem, models: Models, copies: Copies = NO_COPIES) -> Ite
     choose = cache(lambda rule: claim_value(problem, models, rule, predict(rule).score, copies.units))
     for name in requested:
         rule = make_judge(study, name)
+        if problem.clip is not None:
+            yield claim_numbers(problem, rule, name, models, copies.units)
+            continue
         predicted = predict(rule)
         if name in ANSWERED:
             yield answer(rule)[name]
@@ -297,7 +301,7 @@ def _claim_outer_errors(
     method = f"nested: {by_class.describe_selection(f'{size.n_splits} outer splits', problem)}"
     order, grouped, u = problem.outer.order(size), problem.task.grouped, by_class.get_u(problem)
     losses, counts = count_losses(nested), count_wrong_rows(nested)
-    averaged = Averaged(losses, order, size.n_select, grouped, counts, copies, u)
+    averaged = Averaged(losses, order, size.n_select, grouped, counts, copies, u, problem.clip)
     yield from averaged.claims(Nested.name, Nested.name, delta, delta, method, length)
 
 
@@ -305,14 +309,15 @@ class Averaged(NamedTuple):
     """Claims from bounds that may be averaged over splits.
 
     Attributes:
-        losses: of each split's estimate set: the number of wrong rows; with groups, the sum of their losses
-            in units of 1 / ``ONE``.
+        losses: of each split's estimate set: the number of wrong rows; with groups or numbers, the sum of
+            the losses in units of 1 / ``ONE``.
         order: the splits in an exchangeable order.
         m: rows, or groups, in each estimate set.
         grouped: whether the task has groups.
         counts: wrong rows and all rows of each split's estimate set; None if they are the losses, of m rows.
         copies: units that are not counted as independent.
         u: the U on the first split (``binomial.best_prefix``); 1 for none.
+        clip: the largest error of numbers that counts; None with classes.
     """
 
     losses: Sequence[int]
@@ -322,6 +327,12 @@ class Averaged(NamedTuple):
     counts: Sequence[tuple[int, int]] | None = None
     copies: int = 0
     u: float = 1.0
+    clip: float | None = None
+
+    @property
+    def has_losses(self) -> bool:
+        """Whether the losses are sums of shares, and not counts of rows."""
+        return self.grouped or self.clip is not None
 
     def claims(
         self,
@@ -347,11 +358,23 @@ class Averaged(NamedTuple):
         m = f"m = {self.m}{' groups' if self.grouped else ''}"
         rule = Rule(RANDOM.name, nested=certification == Nested.name)
         for bound, length in dict.fromkeys((every, first)):  # one claim if the prefix is all splits
-            splits, seen = prefix(self.order, length), self._count(length)
+            splits = prefix(self.order, length)
             how = f"{method}, {name}, {format_splits(length, len(self.losses))}, {m}"
+            if self.clip is not None:
+                who = replace(rule, splits=splits).classifier(each="row")
+                found = classifier, who, bound, self._measure(length), self.clip, delta
+                how += by_class.describe_u(self.u)
+                yield claim_clipped(certification, given, *found, how, splits)
+                continue
+            seen = self._count(length)
             how += f", {seen[0]} of {seen[1]} scored rows wrong{by_class.describe_u(self.u)}"
             who = replace(rule, splits=splits).classifier()
             yield claim(certification, given, classifier, who, bound, seen, delta, how, splits, self.grouped)
+
+    def _measure(self, length: int) -> float:
+        """Return the mean loss on the estimate sets of the first splits."""
+        total: int = sum(self.losses[i] for i in self.order[:length])
+        return total / (ONE * self.m * length)
 
     def _count(self, length: int) -> tuple[int, int]:
         """Return the wrong rows and all rows of the first splits."""
@@ -364,10 +387,11 @@ class Averaged(NamedTuple):
         m = self.m - self.copies
         if m < 1:  # nothing is left that is independent
             return Prefix(1.0, length or len(self.losses)), Prefix(1.0, len(self.losses)), "no bound"
-        most = m * ONE if self.grouped else m
+        most = m * ONE if self.has_losses else m
         losses = [min(self.losses[i], most) for i in self.order]
-        if self.grouped:
-            name = LOSS_NAMES[loss_method(m, level, claimed=True)]
+        if self.has_losses:
+            names = LOSS_NAMES if self.grouped else NUMBER_METHODS
+            name = names[loss_method(m, level, claimed=True)]
             bound = partial(bound_loss_claim, m=m, delta=level, u=self.u)
             best = best_loss_prefix(losses, m, level, self.u)
         else:

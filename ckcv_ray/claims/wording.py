@@ -7,14 +7,29 @@ selection on the same data, and the sentences here say so.
 
 from collections.abc import Iterable, Sequence
 from math import inf, isfinite
+from sys import float_info
 from typing import NotRequired
 
 from typing_extensions import TypedDict  # pydantic accepts typing.TypedDict from Python 3.12 on
 
-from ckcv_ray.claims.percent import at_least, at_most, format_level, nearest
+from ckcv_ray.claims.percent import (
+    at_least,
+    at_most,
+    format_level,
+    format_number,
+    nearest,
+    round_bound,
+)
 from ckcv_ray.claims.rules import ONE_MODEL, Rule
 from ckcv_ray.core.by_label import parse_numbers_by_label
-from ckcv_ray.core.criteria import Balanced, Criterion, MeanCost, MeanError, MeanGroupError
+from ckcv_ray.core.criteria import (
+    Balanced,
+    Criterion,
+    MeanClippedError,
+    MeanCost,
+    MeanError,
+    MeanGroupError,
+)
 from ckcv_ray.errors import cut, pluralize
 from ckcv_ray.study import (
     ANSWERED,
@@ -26,8 +41,12 @@ from ckcv_ray.study import (
     ERROR,
     Nested,
     find_reference,
+    is_error,
+    is_of_numbers,
     is_quantity,
+    parse_clipped,
     parse_predictive,
+    parse_within,
 )
 from ckcv_ray.tables.target import LEAST_OF_CLASS, Label
 from ckcv_ray.validation import check_fraction, check_probability
@@ -102,6 +121,7 @@ MINIMISED = {  # what the criterion is, on the select sets
     "balanced": "mean of the classes' {} bounds on the select sets (minimised)",
     "cost": "mean {} bound on the cost, in % of the largest, on the select sets (minimised)",
     "mean_error": "mean error on the select sets (minimised; no bound)",
+    "clipped": "mean {} bound on the mean error, in % of the clip, on the select sets (minimised)",
 }
 L_EE_IS = {
     "error": {
@@ -114,6 +134,7 @@ L_EE_IS = {
     "balanced": {"clopper_pearson": "the same mean on the estimate sets; no bound on the error"},
     "cost": {"loss": "bound on the mean cost on the estimate sets; no bound on the error"},
     "mean_error": {"none": "mean error on the estimate sets; no bound"},
+    "clipped": {"loss": "the same mean on the estimate sets; not proven after selection"},
 }
 ABOUT_ERROR = (
     "What is proven below is about the error rate; it holds whatever criterion selected the candidate."
@@ -122,6 +143,7 @@ MOST_COSTS = 6
 MOST_OF_LABEL = 60
 
 
+UNPROVEN = float_info.max  # a bound on how far off numbers are that says nothing
 NOTHING = "Nothing can be claimed for"  # begins the sentence of a claim that lacks rows
 LARGEST_BOUND = 1e15  # on 1 less a net benefit, which may be far below 0
 ANSWERED_NAMES = {ANSWERED_ERROR: "error of the rows answered", ANSWERED_SHARE: "share of rows answered"}
@@ -137,19 +159,23 @@ class Claim(TypedDict):
             "auc", or one that follows where the positive class has a stated share, such as "ppv:0.02", at
             least 1 - ``bound``. "better:svm" is the share of wins against another learner: of the rows on
             which the classifier or one model of that learner is right, and not both, those on which the
-            classifier is. It errs less often than that model if this is above 1/2.
+            classifier is. It errs less often than that model if this is above 1/2. Of numbers "clipped:50",
+            the mean absolute error of which at most 50 counts, at most ``bound`` times 50; or "within:0.9",
+            how far off nine in ten new rows are at most.
         label: label of the class that it is about; None for error, auc and comparisons.
         certification: "occam", "holdout" or "nested".
         classifier: the rule applied ("refit", "full", "keyed", "random", "vote" or "member:7", see
             ``rules.Rule``), or "nested" (a member of the nested ensemble drawn independently for each
             pattern).
         bound: upper bound on its risk, in [0, 1]: on the probability that a new pattern is misclassified; by
-            class, a new pattern of this class; for auc, that a new pair of patterns is not in order.
+            class, a new pattern of this class; for auc, that a new pair of patterns is not in order. For
+            "within:0.9" in units of the target, 0 or more, and ``UNPROVEN`` if nothing is proven.
         errors, rows: what was counted for it: wrong rows and all rows, by class those of this class, for auc
             pairs, summed over the estimate sets of the members it is about; at a cut-off that was chosen for
             this class, the rows that it may miss; of a comparison the rows that the classifier alone has
-            wrong, and those that one of the two alone has; None for "full", which has learned from every
-            row, and for what follows from other claims.
+            wrong, and those that one of the two alone has; for "within:0.9" those further off; None for
+            "full", which has learned from every row, for what follows from other claims, and for a mean error
+            of numbers.
         splits: the splits whose members it is about, ascending; empty if it is about all of them.
         delta: probability, over data and splits, with which the bound may fail.
         statement: the claim in words.
@@ -157,6 +183,8 @@ class Claim(TypedDict):
             absent otherwise.
         least_confidence: the confidence from which on a row is answered, if something is proven of such rows;
             absent otherwise.
+        measured: of a mean error of numbers, that of the rows counted, as a share of the clip; absent
+            otherwise.
     """
 
     quantity: str
@@ -171,18 +199,31 @@ class Claim(TypedDict):
     statement: str
     cut_off: NotRequired[float]
     least_confidence: NotRequired[float]
+    measured: NotRequired[float]
 
 
 def check_claim(name: str, claim: Claim, labels: Sequence[Label]) -> None:
     """Raise ValueError if a claim is about no known quantity or class, or its numbers cannot be."""
     quantity, label, wrong, rows = claim["quantity"], claim["label"], claim["errors"], claim["rows"]
-    if quantity != ERROR and not is_quantity(quantity):
+    if not is_error(quantity) and not is_quantity(quantity):
         raise ValueError(f"{name}: the quantity {quantity!r} is not known")
-    of_no_class = quantity in (ERROR, AUC, *ANSWERED) or bool(find_reference(quantity))
+    of_numbers = is_of_numbers(quantity)
+    if of_numbers != (not labels):
+        raise ValueError(f"{name}: the {quantity} is not of a target with {len(labels)} classes")
+    of_no_class = of_numbers or quantity in (ERROR, AUC, *ANSWERED) or bool(find_reference(quantity))
     if of_no_class != (label is None) or (label is not None and label not in labels):
         raise ValueError(f"{name}: the {quantity} of {label!r} is none of the {len(labels)} classes")
     predictive = parse_predictive(quantity)  # raises a ValueError
-    if predictive is None or predictive.worth is None:
+    if (clip := parse_clipped(quantity)) is not None:
+        if not 0 < clip < inf:
+            raise ValueError(f"{name}: the clip of {quantity!r} is not positive and finite")
+        check_fraction(f"{name}.measured", claim.get("measured", -1.0))
+    elif "measured" in claim:
+        raise ValueError(f"{name}.measured: the {quantity} is no mean error of numbers")
+    if parse_within(quantity) is not None:
+        if not 0 <= claim["bound"] <= UNPROVEN:
+            raise ValueError(f"{name}.bound: {claim['bound']} is negative, or not finite")
+    elif predictive is None or predictive.worth is None:
         check_fraction(f"{name}.bound", claim["bound"])
     elif not 0 <= claim["bound"] <= LARGEST_BOUND:
         raise ValueError(f"{name}.bound: {claim['bound']} is outside 0..{LARGEST_BOUND:g}")
@@ -211,7 +252,7 @@ def describe_repeats(repeats: int, rows: int, grouped: bool, first: Claim, witho
         without: its bound if one row of each origin is counted.
     """
     origin = "if they have the same origin (one patient, one document)"
-    if without >= 1:
+    if without >= (1 if parse_within(first["quantity"]) is None else UNPROVEN):
         says = f"{origin}, nothing here is proven"
     else:
         says = f"{origin} and are counted once, the first claim is {_instead(first, without)}"
@@ -299,12 +340,17 @@ def _instead(claim: Claim, without: float) -> str:
 
 def limit(claim: Claim) -> str:
     """Format the number that a claim gives, on the safe side: at most this error, at least this quantity."""
+    if (clip := parse_clipped(claim["quantity"])) is not None:
+        return round_bound(clip * claim["bound"])
+    if parse_within(claim["quantity"]) is not None:
+        return round_bound(claim["bound"]) if claim["bound"] < UNPROVEN else "any amount"
     return at_most(claim["bound"]) if claim["quantity"] in AT_MOST else at_least(1 - claim["bound"])
 
 
 def name_side(claim: Claim) -> str:
     """Return on which side of its limit what is claimed is: "at most", or "at least"."""
-    return "at most" if claim["quantity"] in AT_MOST else "at least"
+    at_most_a_value = claim["quantity"] in AT_MOST or is_of_numbers(claim["quantity"])
+    return "at most" if at_most_a_value else "at least"
 
 
 def state_limit(claim: Claim) -> str:
@@ -319,6 +365,10 @@ def quantity(claim: Claim) -> str:
 
 def name_quantity(name: str, label: Label | None) -> str:
     """Return a phrase that names a quantity, of a class if it is about one."""
+    if (clip := parse_clipped(name)) is not None:
+        return f"mean error (above {format_number(clip)} counts as {format_number(clip)})"
+    if (share := parse_within(name)) is not None:
+        return f"error of {format_number(100 * share)} % of new rows"
     if (found := parse_predictive(name)) is not None:
         worth = "" if found.worth is None else f" (a row is worth flagging from {nearest(found.worth)} on)"
         return f"{PREDICTIVE_NAMES[found.name]} at a prevalence of {nearest(found.prevalence)}{worth}"
@@ -347,8 +397,12 @@ def describe_comparison(claim: Claim) -> str:
 def describe_counts(claim: Claim) -> str:
     """Say whose errors were counted for a claim, and how many: "this model: 0 of 139 rows wrong"."""
     rule, splits = claim["classifier"], claim["splits"]
+    if (clip := parse_clipped(claim["quantity"])) is not None:
+        return f"measured: {format_number(clip * claim.get('measured', 0.0))} on average"
     if claim["errors"] is None or claim["rows"] is None:
         return ""
+    if parse_within(claim["quantity"]) is not None:
+        return f"measured: {claim['errors']:,} of {claim['rows']:,} held-out rows further off"
     kinds = {
         AUC: "pairs not in order",
         ANSWERED_ERROR: "rows answered wrong",
@@ -380,7 +434,7 @@ def covers(claim: Claim, rule: Rule) -> bool:
 
 def is_about_all_members(claim: Claim) -> bool:
     """Return whether a claim is about the error of a member drawn from all of F*."""
-    return (claim["classifier"], claim["quantity"], claim["splits"]) == (RANDOM.name, ERROR, ())
+    return (claim["classifier"], claim["splits"]) == (RANDOM.name, ()) and is_error(claim["quantity"])
 
 
 def find_claim_of_all_members(claims: Iterable[Claim]) -> Claim:
@@ -446,7 +500,9 @@ def format_splits(length: int, n_splits: int) -> str:
 def statements(first: str, claims: list[Claim]) -> tuple[str, ...]:
     """Return ``first``, what L_EE is, then every claim, and what follows for the majority vote."""
     proven = [claim["statement"] for claim in claims]
-    if any(claim["classifier"] == "vote" and claim["quantity"] == ERROR for claim in claims):
+    if any(is_of_numbers(claim["quantity"]) for claim in claims) or any(
+        claim["classifier"] == "vote" and claim["quantity"] == ERROR for claim in claims
+    ):
         return (first, *proven)
     random = find_claim_of_all_members(claims)
     return (
@@ -460,6 +516,13 @@ def figure(criterion: Criterion, l_ee: float, n_splits: int) -> str:
     """Return the sentence that says what L_EE is, for the criterion and the bound it is computed with."""
     level, percent = format_level(criterion.delta), f"L_EE = {at_most(l_ee)}"
     match criterion:
+        case MeanClippedError():
+            return (
+                f"On the estimate sets the mean over {n_splits} splits of {level} bounds on the mean error, "
+                f"of which at most {format_number(criterion.limit)} counts, is "
+                f"{round_bound(criterion.limit * l_ee)}. It is what was minimised on the select sets: it is "
+                "not proven after selection on the same data."
+            )
         case Balanced():
             return (
                 f"{percent}: the mean over {n_splits} splits, and in each over the classes, of {level} "

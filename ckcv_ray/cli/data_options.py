@@ -241,9 +241,36 @@ class Data(NamedTuple):
     test: TestRows | None
 
 
-@with_options(table=read_chosen)
+class ChosenData(NamedTuple):
+    """Columns that were read, and where test rows and rows without labels are; None for none."""
+
+    chosen: Chosen
+    test: str | None
+    unlabelled: str | None
+
+    def read(self, numbers: bool) -> Data:
+        """Return the task and the test rows; whether numbers are predicted is for the study to say.
+
+        Raises:
+            InputError: the data cannot be read or learned from.
+        """
+        task, rows, reading = self.chosen.task(numbers), self.chosen.columns.test, self.chosen.reading
+        if self.unlabelled:
+            rows_without = _read_unlabelled(self.unlabelled, reading, task)
+            task = task.with_unlabelled(rows_without)
+            _say_unseen(task, rows_without)
+        if self.test:
+            columns = read(self.test, reading.adapt(self.test))
+            rows = columns.learn if columns.test is None else columns.test
+        data = Data(task, make_test_rows(rows, task))
+        if self.test and rows is not None:
+            _say_unseen(task, rows)
+        return data
+
+
+@with_options(chosen=choose_columns)
 def choose_data(
-    table: ChosenTable,
+    chosen: Chosen,
     test: Annotated[
         str | None,
         make_option(
@@ -262,24 +289,13 @@ def choose_data(
             check=check_source,
         ),
     ] = None,
-) -> Data:
-    """Read the task and the test rows from options.
+) -> ChosenData:
+    """Collect what is said of the data.
 
     Raises:
-        InputError: the data cannot be read or learned from.
+        InputError: they cannot be read.
     """
-    task, rows, reading = table
-    if unlabelled:
-        rows_without = _read_unlabelled(unlabelled, reading, task)
-        task = task.with_unlabelled(rows_without)
-        _say_unseen(task, rows_without)
-    if test:
-        columns = read(test, reading.adapt(test))
-        rows = columns.learn if columns.test is None else columns.test
-    data = Data(task, make_test_rows(rows, task))
-    if test and rows is not None:
-        _say_unseen(task, rows)
-    return data
+    return ChosenData(chosen, test, unlabelled)
 
 
 def _read_unlabelled(source: str, reading: Reading, task: Task) -> pa.Table:

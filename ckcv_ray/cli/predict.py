@@ -30,6 +30,8 @@ from ckcv_ray.tables.task import Task
 from ckcv_ray.validation import MOST, as_path, integer, quote
 
 Marks = Mapping[str, NDArray[np.bool_] | None]  # by column: which rows are marked; None without the column
+ENDS = ("low", "high")  # columns around a predicted number, where a claim says how far off it is
+WRITTEN_ANYWAY = "is a column that is written anyway: rename it in the data"
 CALIBRATED = "CalibratedClassifierCV"
 AllowPickle = Annotated[
     bool,
@@ -210,13 +212,15 @@ def predict(
 
     DATA may be - for CSV on standard input.
 
-    Columns written: row (counted from 1), prediction (the original label), member (the split it was fitted
-    on; empty for the majority, and for a model of no split), score (of that model), share (of F* that agrees;
-    empty for a model of no split), where a cut-off was chosen flag (whether the score reaches it), of a run
-    with --answer answered (whether its confidence is that of the rows that something is proven of), with
-    --refer referred (true or false), and with --probabilities a column probability_LABEL for each class. In
-    CSV, control characters in labels are escaped: a newline becomes a backslash and an n, and backslashes are
-    then doubled. Of a named set with test rows, only those are classified.
+    Columns written: row (counted from 1), prediction (the original label, or a number), member (the split it
+    was fitted on; empty for the majority, and for a model of no split), score (of that model), share (of F*
+    that agrees; empty for a model of no split), of a run with --claim within:0.9 low and high (the prediction
+    less and plus what nine in ten new rows are off at most), where a cut-off was chosen flag (whether the
+    score reaches it), of a run with --answer answered (whether its confidence is that of the rows that
+    something is proven of), with --refer referred (true or false), and with --probabilities a column
+    probability_LABEL for each class. In CSV, control characters in labels are escaped: a newline becomes a
+    backslash and an n, and backslashes are then doubled. Of a named set with test rows, only those are
+    classified.
     """
     if refer and choice[0].startswith("nested"):
         raise InputError("refer and nested exclude each other: choose one of them")
@@ -226,7 +230,8 @@ def predict(
     predicted = result.classify(table.X, rule)
     shares = result.probabilities(table.X, rule, predicted) if output.probabilities else None
     marks = _mark_rows(result, table, rule, predicted, refer)
-    output.write(_tabulate(result.task, table, predicted, shares, marks), RunFolder(folder))
+    ends = _find_ends(result, rule, predicted, keep)
+    output.write(_tabulate(result.task, table, predicted, shares, marks, ends), RunFolder(folder))
     _say_proven(result, rule, marks)
     if output.probabilities:
         _say_calibration(result)
@@ -260,6 +265,7 @@ def _tabulate(
     predicted: Prediction,
     probabilities: Values | None,
     marks: Marks,
+    ends: Mapping[str, Values],
 ) -> pa.Table:
     """Return the table to write, with a row for each row of the data, empty where it could not be judged."""
     columns = {
@@ -268,6 +274,7 @@ def _tabulate(
         "score": pa.array(predicted.score, from_pandas=True),  # nan, of a learner without scores, is null
         "share": pa.array(predicted.share, from_pandas=True),
     }
+    columns |= {name: pa.array(end) for name, end in ends.items()}
     columns |= {name: pa.array(mark) for name, mark in marks.items() if mark is not None}
     if probabilities is not None:
         names = [f"{PROBABILITY}{label}" for label in task.classes]
@@ -278,6 +285,19 @@ def _tabulate(
     if table.kept is not None and table.keep is not None:
         written = written.add_column(0, table.keep, table.kept)
     return written.add_column(0, "row", pa.array(range(1, len(place) + 1)))
+
+
+def _find_ends(result: Result, rule: Rule, predicted: Prediction, keep: str | None) -> dict[str, Values]:
+    """Return the columns low and high around predicted numbers, if a claim says how far off they are.
+
+    Raises:
+        InputError: the column to keep has one of these names.
+    """
+    if (claim := result.find_width(rule)) is None:
+        return {}
+    if keep in ENDS:
+        raise InputError(f"keep={quote(keep)} {WRITTEN_ANYWAY}")
+    return dict(zip(ENDS, (predicted.label - claim["bound"], predicted.label + claim["bound"]), strict=True))
 
 
 def _mark_rows(result: Result, table: Table, rule: Rule, predicted: Prediction, refer: bool) -> Marks:
@@ -356,7 +376,7 @@ def _find_kept(columns: pa.Table, name: str) -> pa.ChunkedArray:
     """Return the column to be written as well."""
     check_column(name, columns.column_names, " to keep")
     if name in WRITTEN or name.startswith(PROBABILITY):
-        raise InputError(f"keep={quote(name)} is a column that is written anyway: rename it in the data")
+        raise InputError(f"keep={quote(name)} {WRITTEN_ANYWAY}")
     if held := (columns.schema.field(name).metadata or {}).get(HELD):
         raise InputError(f"column {name!r} holds {held.decode()}, which cannot be kept: leave out --keep")
     return columns[name]

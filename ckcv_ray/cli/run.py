@@ -11,7 +11,7 @@ import typer
 from ckcv_ray.claims.certify import find_refused
 from ckcv_ray.claims.percent import at_most
 from ckcv_ray.claims.wording import describe_held_share, describe_refusal
-from ckcv_ray.cli.data_options import Data, choose_data
+from ckcv_ray.cli.data_options import ChosenData, choose_data
 from ckcv_ray.cli.display import Display
 from ckcv_ray.cli.notes import say_columns, say_environment, show_result
 from ckcv_ray.cli.options import (
@@ -91,10 +91,10 @@ def list_workers(
     return parse_workers(workers) if workers else PLANNED
 
 
-@with_options(execution=make_execution, study=make_study, data=choose_data)
+@with_options(execution=make_execution, study=make_study, chosen=choose_data)
 def run(
     study: Study,
-    data: Data,
+    chosen: ChosenData,
     execution: Execution,
     out: OutFolder = None,
     retry_failed: Annotated[
@@ -118,10 +118,12 @@ def run(
     """Select hyperparameters and k on labelled rows, bound the error, and write a run folder.
 
     The run folder keeps the models and a certificate that says what is proven about their error. The same
-    command resumes an interrupted run, and prints the result of a finished one.
+    command resumes an interrupted run, and prints the result of a finished one. Learners of numbers (ridge,
+    forest_regressor and others) predict a column of numbers, with --clip.
 
         ckcv run patients.csv --target outcome
         ckcv run patients.csv --target outcome --certify nested --out runs/certified
+        ckcv run houses.csv --target price --learner ridge --clip 50 --claim refit,within:0.9
         ckcv run twonorm:400:0 --scale none --k 3,4,5,10 --out runs/twonorm
     """
     if resume_until_done:
@@ -129,6 +131,7 @@ def run(
         raise typer.Exit(persist(arguments, resume_until_done, say))
     require_supervision(study.learner, execution.fit_timeout)
     study, seconds = limit_time(study, budget)
+    data = chosen.read(study.predicts_numbers)
     folder = Path(out or choose_folder(data.task.source, "run", Problem.of(study, data.task).run_id))
     work = check_job(Job(study, data.task, folder, data.test))
     if retry_failed:
@@ -137,10 +140,10 @@ def run(
     show_result(result, folder, as_json, details)
 
 
-@with_options(workers=list_workers, study=make_study, data=choose_data)
+@with_options(workers=list_workers, study=make_study, chosen=choose_data)
 def plan(
     study: Study,
-    data: Data,
+    chosen: ChosenData,
     workers: tuple[int, ...],
     as_json: JsonFlag = False,
 ) -> None:
@@ -153,7 +156,7 @@ def plan(
         ckcv plan twonorm:2000:0 --n-splits 500 --workers 1,16
     """
     require_supervision(study.learner)
-    problem = Problem.of(study, data.task)
+    problem = Problem.of(study, chosen.read(study.predicts_numbers).task)
     for sentence in list_row_numbers(problem.task):
         say(sentence)
     _say_cautions(problem)

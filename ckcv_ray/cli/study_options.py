@@ -33,7 +33,7 @@ SLOT_PARTS = {
     "resampling": (RESAMPLING, "Study"),
     "criterion": (
         "What is minimised, a bound on: error, balanced (the mean of each class's error), or "
-        "cost:sick=10,healthy=1 (of a decision); or mean_error, which is no bound.",
+        "cost:sick=10,healthy=1 (of a decision); or mean_error, which is no bound; of numbers clipped.",
         "Study",
     ),
     "search": (

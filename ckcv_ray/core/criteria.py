@@ -8,6 +8,7 @@ Clopper-Pearson bound, the value of a split is
     cost        a bound on the mean of w_c over the rows, 0 for a correct row: w_c is the cost of a wrong
                 decision on class c, divided by the largest (``core.bounds.losses``)
     mean_error  (sum of x_c) / m itself, which is no bound; its mean is the usual figure of cross validation
+    clipped     of numbers to predict: a bound on the mean of min(|error|, clip) / clip over the rows
 
 Reference: Anguita et al., ESANN 2012, Algorithm 1 (the mean of Clopper-Pearson bounds).
 """
@@ -17,7 +18,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import lru_cache
-from math import ceil, fsum
+from math import ceil, fsum, inf
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -36,7 +37,7 @@ from ckcv_ray.core.bounds.binomial import (
 from ckcv_ray.core.bounds.losses import ONE, mean_loss_bound, split_bounds
 from ckcv_ray.core.by_label import canonicalize, of_classes, parse_numbers_by_label, some_labels, to_text
 from ckcv_ray.core.draws import draw_randomisers
-from ckcv_ray.core.measures import ZERO_ONE, GroupShares, Measure
+from ckcv_ray.core.measures import ZERO_ONE, ClippedErrors, GroupShares, Measure
 from ckcv_ray.core.options import Option, check_options, option
 from ckcv_ray.errors import InputError, cut
 from ckcv_ray.validation import check_choice, number
@@ -44,6 +45,10 @@ from ckcv_ray.validation import check_choice, number
 LEAST_STUDY_DELTA = 1e-12  # the occam bound gives a candidate as little as 1e-22 of it
 FINEST = 1 << 52  # whole numbers up to it, divided by it, are exact
 RATES = np.linspace(0.0, 1.0, 257)  # error rates between which a forecast interpolates
+CLIP_IS = (
+    "name the error from which on a prediction is as wrong as any other, in units of the target, such as "
+    "clip=50, by what errors cost and not by these rows"
+)
 DELTA = Option(lambda name, value: _delta(name, value), "Failure probability of each bound.", float, "0.05")
 
 
@@ -176,7 +181,7 @@ class MeanLossBound(SplitBound):
     """
 
     name = MeanBound.name
-    measure = GroupShares(np.empty(0, dtype=np.intp))
+    measure: ClassVar[Measure] = GroupShares(np.empty(0, dtype=np.intp))
     bound = "loss"
 
     delta: float
@@ -188,6 +193,52 @@ class MeanLossBound(SplitBound):
     def value(self, totals: NDArray[np.integer[Any]], units: int) -> Values:
         """Return the bounds for totals (..., columns), of which the last is the sum of the groups' losses."""
         return split_bounds(np.asarray(totals)[..., -1], units, self.delta)
+
+
+@dataclass(frozen=True)
+class MeanClippedError(MeanLossBound):
+    """The mean over the splits of bounds on the mean absolute error of numbers, as a share of a clip.
+
+    A larger error counts as the clip: without one a row that is very far off could outweigh all others.
+
+    Attributes:
+        clip: the error from which on a prediction is as wrong as any other, positive, in units of the target;
+            it has to be named.
+        delta: failure probability of each bound, in (0, 1).
+
+    Raises:
+        InputError: a field has the wrong type or is out of range.
+    """
+
+    name = "clipped"
+    measure = ClippedErrors(1.0)
+
+    clip: float | None = option(
+        None,
+        Option(
+            lambda name, value: _clip(name, value),
+            "Error from which on all count alike, in units of the target, for learners of numbers.",
+            float,
+            default_text="none: it has to be named",
+        ),
+    )
+    delta: float = option(0.05, DELTA)
+
+    @property
+    def limit(self) -> float:
+        """The clip, which has been named."""
+        assert self.clip is not None
+        return self.clip
+
+    def on(self, classes: Sequence[object]) -> Self:
+        """Return itself.
+
+        Raises:
+            InputError: no clip is named.
+        """
+        if self.clip is None:
+            raise InputError(f"criterion={self.name} needs a clip: {CLIP_IS}")
+        return self
 
 
 @dataclass(frozen=True)
@@ -358,6 +409,15 @@ def for_groups(criterion: Criterion) -> Criterion | None:
     """Return the form of a criterion for groups of rows; None if it has none."""
     grouped = GROUPED.get(type(criterion))
     return grouped(criterion.delta) if grouped is not None else None
+
+
+def _clip(name: str, value: Any) -> float | None:
+    if value is None:
+        return None
+    clip = float(f"{number(name, value):.12g}")  # as in the name of what is claimed
+    if not 0.0 < clip < inf:
+        raise InputError(f"{name}={value!r} is not allowed: {CLIP_IS}")
+    return clip
 
 
 def _mean_of_classes(bounds: Values) -> Values:

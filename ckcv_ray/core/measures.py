@@ -18,6 +18,7 @@ from ckcv_ray.core.arrays import Classes, Index, Values
 from ckcv_ray.core.bounds.losses import ONE
 
 UNDECIDED = -1
+GRAIN = 1 << 12  # of losses of numbers: 2**-20 of the largest one
 
 
 class Kind(StrEnum):
@@ -43,13 +44,13 @@ class Measure(Protocol):
     def columns(self, n_classes: int) -> int:
         """Return the number of totals."""
 
-    def totals(self, y: Classes, predicted: Classes, n_classes: int) -> NDArray[Any]:
+    def totals(self, y: NDArray[Any], predicted: NDArray[Any], n_classes: int) -> NDArray[Any]:
         """Return the totals over rows.
 
         Args:
-            y: classes 0 .. n_classes - 1, (rows,).
-            predicted: classes, or -1 for undecided, (..., rows).
-            n_classes: number of classes of the task.
+            y: classes 0 .. n_classes - 1, or numbers, (rows,).
+            predicted: classes, or -1 for undecided, or numbers, (..., rows).
+            n_classes: number of classes of the task; 0 with numbers.
 
         Returns:
             Shape (..., columns).
@@ -67,7 +68,7 @@ class ZeroOne:
         """Return the number of classes."""
         return n_classes
 
-    def totals(self, y: Classes, predicted: Classes, n_classes: int) -> NDArray[np.int64]:
+    def totals(self, y: NDArray[Any], predicted: NDArray[Any], n_classes: int) -> NDArray[np.int64]:
         """Count wrong rows by class; see ``Measure``."""
         wrong = predicted != y
         return np.stack([np.sum(wrong & (y == c), axis=-1) for c in range(n_classes)], axis=-1)
@@ -93,7 +94,7 @@ class GroupShares:
         """Return the number of classes, and one more."""
         return n_classes + 1
 
-    def totals(self, y: Classes, predicted: Classes, n_classes: int) -> NDArray[np.int64]:
+    def totals(self, y: NDArray[Any], predicted: NDArray[Any], n_classes: int) -> NDArray[np.int64]:
         """Count wrong rows by class, and add up the groups' shares; see ``Measure``."""
         counts = ZERO_ONE.totals(y, predicted, n_classes)
         shares = self.share_losses(y, predicted)
@@ -118,6 +119,40 @@ class GroupShares:
     def rows(self) -> NDArray[np.int64]:
         """Number of scored rows of each group, (groups,)."""
         return np.diff(np.append(self.starts, len(self.groups)))
+
+
+@dataclass(frozen=True)
+class ClippedErrors:
+    """The sum over rows of the absolute error, at most ``clip`` and divided by it, in units of 1 / ``ONE``.
+
+    Each row's loss is rounded up to a multiple of ``GRAIN`` of these units: totals are exact in any order,
+    bounds hold for the error itself, and the last bits of a prediction hardly ever matter. A prediction that
+    is no number counts as the largest error.
+
+    Attributes:
+        clip: the error from which on a prediction is as wrong as any other, positive.
+    """
+
+    name: ClassVar[str] = "clipped_errors"
+    kinds: ClassVar[frozenset[Kind]] = frozenset({Kind.REGRESSION})
+    bounded: ClassVar[bool] = True
+
+    clip: float
+
+    def columns(self, n_classes: int) -> int:
+        """Return 1."""
+        return 1
+
+    def totals(self, y: NDArray[Any], predicted: NDArray[Any], n_classes: int) -> NDArray[np.int64]:
+        """Add up the losses of rows; see ``Measure``. Here y and the predictions are numbers."""
+        return np.asarray(self.measure_losses(y, predicted).sum(axis=-1, keepdims=True))
+
+    def measure_losses(self, y: Values, predicted: Values) -> NDArray[np.int64]:
+        """Return the loss of each row, 0 .. ``ONE``, of the shape of ``predicted``."""
+        with np.errstate(invalid="ignore", over="ignore"):  # of predictions that are not finite
+            shares = np.abs(predicted - y) / self.clip
+        shares = np.where(shares < 1, shares, 1.0)  # nan too counts as 1
+        return np.ceil(shares * (ONE // GRAIN)).astype(np.int64) * GRAIN
 
 
 ZERO_ONE = ZeroOne()

@@ -57,24 +57,25 @@ class Member:
 
 @dataclass(frozen=True)
 class GroupMember(Member):
-    """One model of the ensemble of a task with groups.
+    """One model of the ensemble of a task with groups, or of numbers to predict.
 
     Attributes:
-        loss: sum over the groups of its estimate set of the share of wrong rows, in units of 2**-32.
+        loss: sum over the groups of its estimate set of the share of wrong rows, or over its rows of their
+            clipped errors, in units of 2**-32.
     """
 
     loss: int
 
     @property
     def totals(self) -> tuple[int, ...]:
-        """The totals of the criterion's measure on its estimate set; see ``core.measures.GroupShares``."""
+        """The totals of the criterion's measure on its estimate set; see ``core.measures``."""
         return (*self.errors, self.loss)
 
 
 class Prediction(NamedTuple):
     """Per row: the class number, or the number predicted; the split of the member that decided (-1: the
-    majority, or a model of no split); its score; and the share of the ensemble that predicts this class (nan
-    for a model of no split).
+    majority, or a model of no split); its score (nan with numbers); and the share of the ensemble that
+    predicts this class (nan with numbers, and for a model of no split).
     """
 
     label: NDArray[Any]
@@ -89,12 +90,25 @@ class Ensemble:
 
     members: tuple[Member, ...]
 
-    def predict(self, X: Rows) -> tuple[Classes, NDArray[np.float64]]:
-        """Return class numbers and scores of every member, each (n_members, rows).
+    @property
+    def has_numbers(self) -> bool:
+        """Whether the members predict numbers, and not classes."""
+        return not self.members[0].errors
+
+    @property
+    def has_losses(self) -> bool:
+        """Whether the members have a loss that is no count of rows, as with groups or numbers."""
+        return isinstance(self.members[0], GroupMember)
+
+    def predict(self, X: Rows) -> tuple[NDArray[Any], NDArray[np.float64]]:
+        """Return class numbers and scores of every member, or numbers without scores, each (n_members, rows).
 
         Raises:
             RunError: a member predicts a class that does not exist.
         """
+        if self.has_numbers:
+            values = np.array([predict_numbers(member.model, X) for member in self.members])
+            return values, np.full(values.shape, np.nan)
         predicted = [member.model.predict(X) for member in self.members]
         for member, outcome in zip(self.members, predicted, strict=True):
             check_predicted(member, outcome.label)
@@ -189,7 +203,8 @@ class Ensemble:
         labels, scores = self.predict(X)
         rows = np.arange(len(X))
         label = labels[member, rows]
-        return Prediction(label, member, scores[member, rows], np.mean(labels == label, axis=0))
+        share = np.full(len(X), np.nan) if self.has_numbers else np.mean(labels == label, axis=0)
+        return Prediction(label, member, scores[member, rows], share)
 
 
 @dataclass(frozen=True)
@@ -213,10 +228,27 @@ class Models:
     references: Ensemble | None = None
 
 
-def judge(model: Model, X: Rows, y: Classes, measure: Measure, n_classes: int) -> tuple[int, ...]:
-    """Return the totals of one model on rows X [rows, d], y [rows]; an undecided row counts as an error."""
-    totals = measure.totals(y, model.predict(X).label, n_classes)
-    return tuple(totals.tolist())
+def judge(model: Model, X: Rows, y: NDArray[Any], measure: Measure, n_classes: int) -> tuple[int, ...]:
+    """Return the totals of one model on rows X [rows, d], y [rows]; an undecided row counts as an error.
+
+    Without classes numbers are predicted.
+    """
+    predicted = model.predict(X).label if n_classes else predict_numbers(model, X)
+    return tuple(measure.totals(y, predicted, n_classes).tolist())
+
+
+def predict_numbers(model: Model, X: Rows) -> Values:
+    """Return the numbers that a model predicts for rows X [rows, d].
+
+    Raises:
+        RunError: it predicts none.
+    """
+    if not len(X):  # which estimators refuse
+        return np.zeros(0)
+    value = model.predict_outputs(X, frozenset({Output.VALUE})).value
+    if value is None:
+        raise RunError(f"{type(model).__name__} predicts no numbers: its learner is wrong")
+    return np.asarray(value, np.float64)
 
 
 def make_member(
@@ -228,34 +260,40 @@ def make_member(
     return GroupMember(**vars(member), loss=loss[0]) if loss else member
 
 
-def class_sizes(y: Classes, n_classes: int) -> tuple[int, ...]:
-    """Count the rows of each class."""
-    return tuple(np.bincount(y, minlength=n_classes).tolist())
+def class_sizes(y: NDArray[Any], n_classes: int) -> tuple[int, ...]:
+    """Count the rows of each class; there is none with numbers."""
+    return tuple(np.bincount(y, minlength=n_classes).tolist()) if n_classes else ()
 
 
-def schema(learner: Learner, task: Task) -> pa.Schema:
-    """Return the columns of a table of members: those of every member, then those of the learner."""
-    return pa.schema([*(OF_GROUPS if task.grouped else MEMBER_COLUMNS), *learner.codec.columns(task)])
+def schema(learner: Learner, task: Task, losses: bool = False) -> pa.Schema:
+    """Return the columns of a table of members: those of every member, then those of the learner.
+
+    Args:
+        learner, task: what is fitted, and to what.
+        losses: whether members have a loss that is no count of rows, as with groups.
+    """
+    return pa.schema([*(OF_GROUPS if losses else MEMBER_COLUMNS), *learner.codec.columns(task)])
 
 
 def to_arrow(ensemble: Ensemble, learner: Learner, task: Task) -> pa.Table:
     """Return a table with a row of ``schema`` for each member."""
     models = learner.codec.table([member.model for member in ensemble.members], task)
-    names = (OF_GROUPS if task.grouped else MEMBER_COLUMNS).names
+    losses = ensemble.has_losses
+    names = (OF_GROUPS if losses else MEMBER_COLUMNS).names
     columns = {name: [getattr(member, name) for member in ensemble.members] for name in names}
-    fields = schema(learner, task)
+    fields = schema(learner, task, losses)
     arrays = [pa.array(columns[f.name], f.type) if f.name in columns else models[f.name] for f in fields]
     return pa.table(arrays, schema=fields)
 
 
-def from_arrow(rows: pa.Table, learner: Learner, task: Task) -> Ensemble:
-    """Return the ensemble stored in a table of members.
+def from_arrow(rows: pa.Table, learner: Learner, task: Task, losses: bool = False) -> Ensemble:
+    """Return the ensemble stored in a table of members; ``losses`` is as for ``schema``.
 
     Raises:
         ValueError: the rows do not describe members on this task.
         IndexError: a row number does not exist in the task.
     """
-    names = (OF_GROUPS if task.grouped else MEMBER_COLUMNS).names
+    names = (OF_GROUPS if losses else MEMBER_COLUMNS).names
     check_filled(rows.select(names) if learner.codec.gaps else rows)
     models = learner.codec.from_table(rows, task)
     return Ensemble(tuple(map(_member, rows.select(names).to_pylist(), models)))
@@ -280,7 +318,7 @@ def to_pickles(ensemble: Ensemble, learner: Learner, task: Task) -> dict[str, by
     """
     return {
         pickle_name(m): pickle.dumps(m, protocol=PICKLE_PROTOCOL)
-        for m in from_arrow(to_arrow(ensemble, learner, task), learner, task).members
+        for m in from_arrow(to_arrow(ensemble, learner, task), learner, task, ensemble.has_losses).members
     }
 
 

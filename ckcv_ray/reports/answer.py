@@ -13,6 +13,7 @@ from typing import NamedTuple
 from ckcv_ray.claims.acceptance import describe_decisions
 from ckcv_ray.claims.baseline import (
     Baseline,
+    describe_error,
     describe_worthless_bound,
     name_constant,
     says_nothing,
@@ -32,6 +33,7 @@ from ckcv_ray.claims.wording import (
 )
 from ckcv_ray.core.bounds.binomial import clopper_pearson
 from ckcv_ray.errors import cut, pluralize
+from ckcv_ray.reports.numbers import describe_measured, describe_verdict, measure_error
 from ckcv_ray.reports.subgroups import describe_worst
 from ckcv_ray.reports.values import ResultValues
 from ckcv_ray.study import (
@@ -46,6 +48,8 @@ from ckcv_ray.study import (
     Occam,
     Predictive,
     find_reference,
+    is_error,
+    is_of_numbers,
     parse_predictive,
 )
 from ckcv_ray.study.certification import Suited
@@ -91,7 +95,7 @@ def make_answer(result: ResultValues) -> Answer:
     nothing = describe_worthless_bound(first, baseline, c.sample.labels)
     if first["statement"].startswith(NOTHING):
         nothing = [first["statement"]]
-    elif first["quantity"] != ERROR and first["bound"] >= 1:
+    elif not is_error(first["quantity"]) and not is_of_numbers(first["quantity"]) and first["bound"] >= 1:
         nothing = [f"The {quantity(first)} is proven to be at least {limit(first)}, which is nothing."]
     provisional = [PROVISIONAL] if c.winner.provisional else []
     gravest_first = dict.fromkeys([*provisional, *c.describe_repeats(), *c.list_cautions()])
@@ -174,6 +178,8 @@ def _describe_verdict(c: Certificate, cautions: bool) -> str:
     """Say what may be quoted."""
     first, quote = c.claims.first, "Quote with CAUTION" if cautions else "May be quoted"
     level = format_level(first["delta"])
+    if is_of_numbers(first["quantity"]):
+        return f"{quote}: {describe_verdict(first)}"
     if first["quantity"] != ERROR:
         return f"{quote}: {quantity(first)} is {state_limit(first)}, with probability {level}"
     of = "new rows are wrong" if c.sample.groups is None else "a new group's rows are wrong on average"
@@ -183,6 +189,8 @@ def _describe_verdict(c: Certificate, cautions: bool) -> str:
 def _measure(c: Certificate) -> float:
     """Return the error that was measured of what the first claim is about."""
     first = c.claims.first
+    if c.sample.numbers is not None:
+        return measure_error(c)
     if c.sample.groups is not None or first["errors"] is None or not first["rows"]:
         return c.counts.error
     return first["errors"] / first["rows"]
@@ -190,6 +198,8 @@ def _measure(c: Certificate) -> float:
 
 def _describe_measured(c: Certificate) -> str:
     """Say what was measured of what the first claim is about: an estimate, which the bound allows for."""
+    if c.sample.numbers is not None:
+        return describe_measured(c)
     first, figure = c.claims.first, nearest(_measure(c))
     wrong, rows = first["errors"], first["rows"]
     on = "held-out rows" if first["certification"] == Holdout.name else "scored rows"
@@ -232,6 +242,8 @@ def _describe_predictive(c: Certificate, predictive: Predictive, on: str) -> str
 
 
 def _describe_baseline(c: Certificate, baseline: Baseline) -> str:
+    if c.sample.numbers is not None:
+        return f"off by {describe_error(baseline)} on average by {name_constant(baseline, ())}"
     mean = "" if c.sample.groups is None else ", mean over groups"
     return f"{nearest(baseline['error'])} wrong by {name_constant(baseline, c.sample.labels)}{mean}"
 
@@ -242,7 +254,8 @@ def _describe_other_claims(c: Certificate) -> str:
     proven = [
         f"{quantity(claim)} {state_limit(claim)}"
         for claim in c.claims
-        if claim["quantity"] not in (ERROR, *ANSWERED)
+        if not is_error(claim["quantity"])
+        and claim["quantity"] not in ANSWERED
         and not find_reference(claim["quantity"])
         and claim is not first
         and not claim["statement"].startswith(NOTHING)
@@ -271,7 +284,9 @@ def _describe_comparisons(c: Certificate) -> str:
 
 
 def _describe_classes(c: Certificate) -> str:
-    """Return how often rows of each class are wrong on estimate sets, the worst first."""
+    """Return how often rows of each class are wrong on estimate sets, the worst first; "" without classes."""
+    if not c.counts.by_class:
+        return ""
     shares = [
         (side["errors"] / side["rows"] if side["rows"] else 0.0, number)
         for number, side in enumerate(c.counts.by_class)
@@ -291,7 +306,8 @@ def _describe_model(result: ResultValues) -> str:
     groups = "" if sample.groups is None else f" in {sample.groups['count']:,} groups"
     features = pluralize(len(result.task.features), "column")
     chosen = Candidate(result.setting, result.k)
-    return f"{chosen}; {sample.n_rows:,} rows{groups}{held}, {features}, {len(sample.labels)} classes"
+    kind = "numbers" if sample.numbers is not None else f"{len(sample.labels)} classes"
+    return f"{chosen}; {sample.n_rows:,} rows{groups}{held}, {features}, {kind}"
 
 
 def _advise(c: Certificate, first: Claim, baseline: Baseline) -> Iterator[str]:

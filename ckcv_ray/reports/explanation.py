@@ -45,6 +45,11 @@ def _describe_proof(result: ResultValues) -> str:
     sample, first = result.certificate.sample, result.certificate.claims.first
     level = format_level(first["delta"])
     if first["certification"] == Holdout.name:
+        if sample.numbers is not None:
+            return (
+                f"The bound comes from {sample.n_held:,} rows that nothing used before: how far off the "
+                f"predictions for them are, and a limit for independent rows at {level}."
+            )
         limit = (
             "a limit for independent groups"
             if sample.groups
@@ -87,9 +92,11 @@ def describe_question(result: ResultValues) -> str:
     if result.finished is None:
         names = ", ".join(score.name for score in result.scores)
         return f"How well is {target} predicted by {learners}, as measured by {names}?"
+    numbers = result.task.has_numbers
     return (
         f"Which setting of {learners}, with which number of folds, predicts {target} best among "
-        f"{len(result.candidates):,} candidates, and how often is it wrong at most on new rows?"
+        f"{len(result.candidates):,} candidates, and how {'far off' if numbers else 'often'} is it "
+        f"{'' if numbers else 'wrong '}at most on new rows?"
     )
 
 

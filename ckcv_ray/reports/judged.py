@@ -15,7 +15,7 @@ from ckcv_ray.claims.proofs import make_claimed_rule
 from ckcv_ray.claims.rules import ONE_MODEL
 from ckcv_ray.core.arrays import Classes, Index, Values
 from ckcv_ray.core.schedule import Stage
-from ckcv_ray.core.scores import LABEL, PROBABILITY, RANK, Output, Outputs
+from ckcv_ray.core.scores import LABEL, PROBABILITY, RANK, VALUE, Output, Outputs
 from ckcv_ray.errors import StoreError, pluralize
 from ckcv_ray.learners.base import Model
 from ckcv_ray.learners.ensemble import Ensemble
@@ -33,9 +33,13 @@ def judge_rows(result: ResultValues) -> Judged:
     whole, phrase = _list_parts(result)
     parts, total = _sample(whole, result.study.seed), sum(len(part.y) for part in whole)
     kept = sum(len(part.y) for part in parts)
-    found = [predict_part(part, part.X, result.task.n_classes) for part in parts]
-    label = np.concatenate([take_labels(outputs) for outputs in found])
     sampled = f"a random sample of {kept:,} of " if kept < total else ""
+    if result.task.has_numbers:
+        found = [part.predict(part.X) for part in parts]
+        label = np.concatenate([outputs.value for outputs in found if outputs.value is not None])
+    else:
+        found = [predict_part(part, part.X, result.task.n_classes) for part in parts]
+        label = np.concatenate([take_labels(outputs) for outputs in found])
     return Judged(
         np.concatenate([part.y for part in parts]),
         label,
@@ -125,6 +129,8 @@ def _find_outputs(result: ResultValues) -> frozenset[Output]:
 
     Those of a nested certification may be of any of its learners.
     """
+    if result.task.has_numbers:
+        return frozenset({VALUE})
     _, learner = result.problem.find_learner(result.setting)
     if result.certificate.claims.first["certification"] == Nested.name:
         learner = result.study.learner
@@ -149,6 +155,8 @@ def _make_rule(result: ResultValues, needs: frozenset[Output]) -> Callable[[Rows
 
     def predict(X: Rows) -> Outputs:
         predicted = rule.predict(result.models, X)
+        if VALUE in needs:
+            return Outputs(value=predicted.label)
         return Outputs(predicted.label, predicted.score if RANK in needs else None)
 
     return predict
@@ -161,7 +169,7 @@ def _ask(model: Model, needs: frozenset[Output]) -> Callable[[Rows], Outputs]:
 
     def predict(X: Rows) -> Outputs:
         outputs = model.predict_outputs(X, needs)
-        if outputs.label is not None:
+        if outputs.label is not None or outputs.value is not None:
             return outputs
         return outputs._replace(label=model.predict(X).label)
 

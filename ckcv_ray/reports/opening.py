@@ -199,9 +199,10 @@ def _advise_run(result: ResultValues, advice: Sequence[str], worthless: bool) ->
         f"{edge}: a better candidate may be there." for edge in describe_edges(result.problem, result.setting)
     ]
     nested = result.certificate.claims.first["certification"] == Nested.name
+    does = "predicts" if result.task.has_numbers else "classifies"
     return ShellCommand(
         f"predict RUN_FOLDER NEW_ROWS.csv{' --nested' if nested else ''}",
-        ["It classifies new rows by the very rule that the number is about.", *closer],
+        [f"It {does} new rows by the very rule that the number is about.", *closer],
     )
 
 

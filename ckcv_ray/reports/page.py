@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from ckcv_ray.claims.baseline import describe_error
 from ckcv_ray.claims.percent import at_least, at_most, format_level, nearest
 from ckcv_ray.claims.wording import describe_counts, limit, name_side, quantity
 from ckcv_ray.engine.race import RaceQueue
@@ -27,12 +28,13 @@ from ckcv_ray.reports.explanation import (
 )
 from ckcv_ray.reports.judged import judge_rows, read_judged
 from ckcv_ray.reports.measured import describe_performance
+from ckcv_ray.reports.numbers import describe_errors
 from ckcv_ray.reports.opening import make_title, open_run, open_scores
 from ckcv_ray.reports.scores import describe_scores
 from ckcv_ray.reports.selection import describe_run, shorten_setting
 from ckcv_ray.reports.summary import list_doubts
 from ckcv_ray.reports.values import ResultValues
-from ckcv_ray.study import Problem
+from ckcv_ray.study import Problem, is_error
 
 LAST_SECTIONS = (
     ("models", "Models"),
@@ -61,6 +63,7 @@ CONTENTS = {  # of the page, by whether there is a certification: the place and 
         *LAST_SECTIONS,
     ),
 }
+OF_CLASSES = ("search", "winner")  # sections of the page that numbers have not
 NOT_SET = "–"
 
 
@@ -108,7 +111,7 @@ def page(
     return _fill(
         {
             **values,
-            "contents": CONTENTS[certified],
+            "contents": _list_contents(result),
             "models": describe_models(result),
             "failures": _group_failures(failures, problem),
             "cost": [
@@ -123,12 +126,21 @@ def page(
     )
 
 
+def _list_contents(result: ResultValues) -> list[tuple[str, str]]:
+    """Return the sections of a page: its places and their headings."""
+    certified = result.finished is not None
+    left_out = OF_CLASSES if certified and result.task.has_numbers else ()
+    return [part for part in CONTENTS[certified] if part[0] not in left_out]
+
+
 def _describe_sections(
     result: ResultValues, queue: RaceQueue | None
 ) -> tuple[dict[str, Any], Sequence[Failure]]:
     """Return the sections about the search, or about the scores, and what failed."""
     if queue is None:
         return describe_scores(result), result.failures
+    if result.task.has_numbers:
+        return describe_errors(result.certificate), tuple(queue.failures())
     return describe_run(result, queue), tuple(queue.failures())
 
 
@@ -245,6 +257,8 @@ def _load_template() -> Any:
     environment.filters["counts"] = describe_counts
     environment.filters["quantity"] = quantity
     environment.filters["level"] = format_level
+    environment.filters["error"] = describe_error
+    environment.tests["error"] = lambda claim: is_error(claim["quantity"])
     environment.filters["count"] = lambda value: f"{value:,}"
     environment.filters["short"] = lambda value: "–" if value is None else f"{value:g}"
     environment.filters["figure"] = lambda value: "–" if value is None or value != value else f"{value:.4f}"

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ckcv_ray.claims.percent import round_bound
 from ckcv_ray.core.arrays import Values
 from ckcv_ray.core.scores import Score
 from ckcv_ray.errors import pluralize
@@ -27,7 +28,6 @@ from ckcv_ray.reports.summary import (
     describe_interval,
     describe_permutations,
     describe_score,
-    round_bound,
 )
 from ckcv_ray.reports.validation import Validation, list_validations
 from ckcv_ray.reports.values import Entry, ResultValues, format_setting

@@ -1,7 +1,7 @@
 """Text summary of a finished study, as the command line prints it."""
 
 from collections.abc import Iterator, Sequence
-from math import ceil, floor, log10, nan
+from math import nan
 from typing import Any
 
 import numpy as np
@@ -9,7 +9,7 @@ import numpy as np
 from ckcv_ray.claims.baseline import Baseline, name_constant, says_nothing, select_baseline
 from ckcv_ray.claims.certificate import Certificate, ClassCounts, ModelCounts, Sample
 from ckcv_ray.claims.intervals import describe_intervals
-from ckcv_ray.claims.percent import at_least, at_most, format_level, nearest
+from ckcv_ray.claims.percent import at_least, at_most, format_level, nearest, round_bound
 from ckcv_ray.claims.wording import (
     L_EE_IS,
     MINIMISED,
@@ -31,6 +31,7 @@ from ckcv_ray.learners.balance import Balance
 from ckcv_ray.learners.base import Setting
 from ckcv_ray.records.judged import describe_judged
 from ckcv_ray.reports.answer import describe_answer
+from ckcv_ray.reports.numbers import list_figures
 from ckcv_ray.reports.subgroups import list_subgroups
 from ckcv_ray.reports.values import SCORE_DELTA, Entry, Figures, PermutationTest, ResultValues
 from ckcv_ray.study import ERROR, Candidate, Holdout, Problem, describe_setting
@@ -88,8 +89,11 @@ def describe_edges(problem: Problem, setting: Setting) -> list[str]:
 def _summarize_run(result: ResultValues) -> Iterator[str]:
     """Yield the lines about a study with a certification."""
     problem, certificate, per_learner = result.problem, result.certificate, result.per_learner()
-    yield from _describe_winner(problem, certificate)
-    yield from _describe_intervals(result)
+    if certificate.sample.numbers is None:
+        yield from _describe_winner(problem, certificate)
+        yield from _describe_intervals(result)
+    else:
+        yield from _describe_numbers(result)
     if len(per_learner) > 1:
         yield from (f"learner        {row['learner']}: {describe_learner(row)}" for row in per_learner)
     yield from _describe_reported(result)
@@ -149,6 +153,24 @@ def _describe_intervals(result: ResultValues) -> Iterator[str]:
         yield f"{'' if number else 'measured':<15}{interval.describe()} ({interval.classifier})"
     if result.intervals:
         yield f"{'':<15}{describe_intervals(result.certificate.winner.delta)}"
+
+
+def _describe_numbers(result: ResultValues) -> Iterator[str]:
+    """Yield the lines about the winner of a study that predicts numbers."""
+    c, task = result.certificate, result.task
+    held_out = f" (and {c.sample.n_held} held out)" if c.sample.n_held else ""
+    yield (
+        f"run {c.origin.run_id}: {task.n} rows{held_out}, {pluralize(len(task.features), 'feature')}, numbers"
+    )
+    yield from (f"{name:<14} {text}" for name, text in list_figures(c))
+    for claim in c.claims:
+        prefix = f", best prefix of {pluralize(len(claim['splits']), 'split')}" if claim["splits"] else ""
+        level = format_level(claim["delta"])
+        yield (
+            f"{'proven':<14} {limit(claim)}, {quantity(claim)} at most; {claim['certification']}, "
+            f"{claim['classifier']}{prefix} ({describe_counts(claim)}): with probability {level}, selection "
+            "included"
+        )
 
 
 def _format_bound(side: ClassCounts, level: str) -> str:
@@ -260,7 +282,7 @@ def _describe_reported(result: ResultValues) -> list[str]:
     """Return a line about the best candidate of each reported k that is complete."""
     tests = (result.execution.get("test") or {}).get("reported", {})
     lines, per_k = [], result.per_k()
-    for k in result.study.report_k:
+    for k in result.study.report_k if result.problem.clip is None else ():
         row = next(row for row in per_k if row["k_first"] <= k <= row["k_last"])
         if row["l_ms"] is None:
             continue
@@ -380,15 +402,6 @@ def describe_kept(result: ResultValues) -> str:
         f"{said} of {count:,} settings; {mean}, which is too good: it was chosen by it. To see what the "
         f"choice is worth: --resampling nested:5:5 --select-by {score.name}"
     )
-
-
-def round_bound(bound: float, up: bool) -> str:
-    """Format a bound, at least 0, with four digits, rounded to the safe side."""
-    if not bound > 0:
-        return "0"
-    digits = 3 - floor(log10(bound))
-    scaled = ceil(bound * 10.0**digits) if up else floor(bound * 10.0**digits)
-    return f"{scaled * 10.0**-digits:.{max(0, digits)}f}"
 
 
 def _summarize_scores(result: ResultValues) -> Iterator[str]:

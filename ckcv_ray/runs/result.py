@@ -11,13 +11,13 @@ import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
 from ckcv_ray.claims.baseline import Baseline, comparison, select_baseline
-from ckcv_ray.claims.percent import at_most, format_level
+from ckcv_ray.claims.percent import at_most, format_level, format_number
 from ckcv_ray.claims.proofs import make_claimed_rule
 from ckcv_ray.claims.rules import BY, ONE_MODEL, Rule, parse_rule
-from ckcv_ray.claims.wording import Claim, covers, describe_counts, quantity, state_limit
+from ckcv_ray.claims.wording import UNPROVEN, Claim, covers, describe_counts, limit, quantity, state_limit
 from ckcv_ray.core.arrays import Values
 from ckcv_ray.core.intervals import LEVEL
-from ckcv_ray.core.scores import VALUE, Output, Score
+from ckcv_ray.core.scores import Output, Score
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.base import Learner, Setting
 from ckcv_ray.learners.ensemble import Ensemble, Prediction
@@ -26,8 +26,8 @@ from ckcv_ray.reports.card import make_card
 from ckcv_ray.reports.settings import SettingScores, describe_settings, rank_settings, summarize_inner
 from ckcv_ray.reports.summary import describe_edges, describe_kept, summarize
 from ckcv_ray.reports.values import Entry, ResultValues, format_setting
-from ckcv_ray.study import ANSWERED_ERROR, ERROR, MOST_SEED, Holdout, find_member
-from ckcv_ray.tables.target import Rows
+from ckcv_ray.study import ANSWERED_ERROR, ERROR, MOST_SEED, Holdout, find_member, is_error, parse_within
+from ckcv_ray.tables.target import Label, Rows
 from ckcv_ray.tables.task import make_rows
 from ckcv_ray.validation import integer, quote
 
@@ -61,8 +61,8 @@ class Result(ResultValues):
     def proven(self) -> float:
         """The bound to quote, in [0, 1]: that of the certificate's first claim.
 
-        An upper bound on an error; if the first claim is about a quantity such as sensitivity, an upper bound
-        on 1 minus that quantity.
+        An upper bound on an error, of numbers as a share of the clip; if the first claim is about a quantity
+        such as sensitivity, an upper bound on 1 minus that quantity; if it is within:0.9, the width itself.
         """
         return self.certificate.claims.first["bound"]
 
@@ -152,6 +152,11 @@ class Result(ResultValues):
         rule = parse_rule(by)
         if self.finished is None:
             return self._check_full(rule, seed)
+        if rule.name == "vote" and self.task.has_numbers:
+            raise InputError(
+                f"by={by} is a majority of classes, and this run predicts numbers: leave it out, or choose "
+                "refit or random"
+            )
         ensemble = self._ensemble(rule.nested)
         if rule.name in ONE_MODEL and self.models.refit is None:
             raise InputError(f"this run has no model {rule.name}: it was made without --certify holdout")
@@ -198,6 +203,39 @@ class Result(ResultValues):
         claims = () if self.finished is None else self.certificate.claims.claims
         return next((claim for claim in claims if claim["quantity"] == ANSWERED_ERROR), None)
 
+    def predict_interval(
+        self, X: ArrayLike, by: str = "auto", seed: int | None = None
+    ) -> tuple[Values, Values]:
+        """Return the lower and upper ends of what is claimed around the predicted numbers of X [rows, d].
+
+        They are as far from the prediction as the claim "within:0.9" of the rule says that nine in ten new
+        rows are at most; of several such claims the one of most rows. Each array is of shape (rows,).
+
+        Raises:
+            InputError: no such claim is about the rule, or as ``predict``.
+        """
+        rule = self.rule(by, seed)
+        if (claim := self.find_width(rule)) is None:
+            raise InputError(
+                f"no interval is proven for {rule.classifier()}: ckcv run --certify holdout --claim "
+                "refit,within:0.9 proves one, for learners of numbers"
+            )
+        predicted = self.predictions(X, rule).label
+        return predicted - claim["bound"], predicted + claim["bound"]
+
+    def find_width(self, rule: Rule) -> Claim | None:
+        """Return the claim that says how far off numbers by a rule are: of several that of most rows."""
+        if self.finished is None:
+            return None
+        shares = {
+            share: claim
+            for claim in self.certificate.claims
+            if (share := parse_within(claim["quantity"])) is not None
+            and claim["bound"] < UNPROVEN
+            and covers(claim, rule)
+        }
+        return shares[max(shares)] if shares else None
+
     def predictions(self, X: ArrayLike, rule: Rule) -> Prediction:
         """Predict by a given rule, with member, score and share of the ensemble for each row.
 
@@ -207,12 +245,7 @@ class Result(ResultValues):
 
     def classify(self, rows: Rows, rule: Rule) -> Prediction:
         """Predict for rows of numbers, as ``Task.read`` makes them of columns."""
-        if self.full is None:
-            return rule.predict(self.models, rows)
-        if not self.task.has_numbers:
-            return self.full.alone(rows)
-        value = self.full.members[0].model.predict_outputs(rows, frozenset({VALUE})).value
-        return Prediction(value, np.full(len(rows), -1), *(np.full(len(rows), np.nan) for _ in range(2)))
+        return rule.predict(self.models, rows) if self.full is None else self.full.alone(rows)
 
     def probabilities(self, rows: Rows, rule: Rule, predicted: Prediction) -> Values:
         """Return the probability of each class for rows of numbers, (rows, n_classes), as the models give it.
@@ -249,7 +282,7 @@ class Result(ResultValues):
         if self.finished is None:
             return f"by {rule.classifier()}: nothing is proven for it; {describe_kept(self)}"
         covering = [claim for claim in self.certificate.claims if covers(claim, rule)]
-        quantities = [claim for claim in covering if claim["quantity"] != ERROR]
+        quantities = [claim for claim in covering if not is_error(claim["quantity"])]
         condition = REPEATED if rule.repeats and covering and len(rule.splits) != 1 else ""
         return self._error_for(rule, covering) + "".join(map(_also_proven, quantities)) + condition
 
@@ -262,11 +295,11 @@ class Result(ResultValues):
 
     def _find_error_claim(self, rule: Rule) -> tuple[Claim, int] | None:
         """Return the claim that bounds the error of a rule, and what its bound is multiplied by."""
-        errors = [claim for claim in self.certificate.claims if claim["quantity"] == ERROR]
+        errors = [claim for claim in self.certificate.claims if is_error(claim["quantity"])]
         covering = [claim for claim in errors if covers(claim, rule)]
         if covering:
             return covering[0], 1
-        drawn = [claim for claim in self._list_drawn_claims(rule.nested) if claim["quantity"] == ERROR]
+        drawn = [claim for claim in self._list_drawn_claims(rule.nested) if is_error(claim["quantity"])]
         return (drawn[0], 2) if rule.name == "vote" and drawn else None
 
     def _error_for(self, rule: Rule, covering: list[Claim]) -> str:
@@ -369,8 +402,8 @@ class Result(ResultValues):
             "l_ee": self.l_ee,
             "error": self.error,
             "proven": first,
-            "baseline": self._baseline | {"predicted": sample.labels[self._baseline["predicted"]]},
-            "below_baseline": self.proven < self.baseline if first["quantity"] == ERROR else None,
+            "baseline": self._baseline | {"predicted": self._predicted_by_constant},
+            "below_baseline": self.proven < self.baseline if is_error(first["quantity"]) else None,
             "measured": [interval._asdict() for interval in self.intervals] or None,
             "accepted": [decision.to_json() for decision in self.decisions] or None,
             "constant": certificate.counts.constant,
@@ -436,6 +469,14 @@ class Result(ResultValues):
     def _baseline(self) -> Baseline:
         return select_baseline(self.certificate.claims.first, self.certificate.sample.baselines)
 
+    @property
+    def _predicted_by_constant(self) -> Label | float:
+        """The label, or the number, that the baseline always predicts."""
+        baseline = self._baseline
+        if self.task.has_numbers:
+            return baseline.get("value", 0.0)
+        return self.certificate.sample.labels[baseline["predicted"]]
+
     def _list_drawn_claims(self, nested: bool) -> list[Claim]:
         """Return the claims for a member drawn independently, that for all members first."""
         classifier = "nested" if nested else "random"
@@ -447,6 +488,10 @@ class Result(ResultValues):
         seen = f"; {describe_counts(claim)}" if describe_counts(claim) else ""
         how = ", twice the bound for a member drawn independently" if factor == 2 else seen
         what = f"to be wrong at most {at_most(bound)} of the time"
+        if sample.numbers is not None:
+            clip = format_number(sample.numbers["clip"])
+            counted = f"where an error above {clip} counts as {clip}"
+            what = f"to be off by at most {limit(claim)} on average, {counted}"
         if self.certificate.sample.groups is not None:
             what = f"that of a new group's rows on average at most {at_most(bound)} are wrong"
         return (

@@ -109,7 +109,7 @@ def run(
     Args:
         study: learner, resampling, criterion, certification and seed.
         X: inputs (n, d), an array or a data frame, of finite numbers.
-        y: labels (n,), text or numbers.
+        y: labels (n,), text or numbers; for a learner of numbers such as "ridge" the numbers to predict.
         out: run folder; continued if it already holds this study. None keeps everything in memory.
         execution: backend, workers, cluster address.
         listen: called with a Progress about ten times a second, and at the end; None shows a line of it in a
@@ -125,7 +125,8 @@ def run(
         StoreError: the folder is damaged, in use, or holds another study.
         RunError: the run could not finish.
     """
-    task = Task.of(X, y, groups=groups, sample_weight=sample_weight)
+    numbers = study.predicts_numbers
+    task = Task.of(X, y, groups=groups, numbers=numbers, sample_weight=sample_weight)
     if unlabelled is not None:
         task = task.with_unlabelled(make_columns(unlabelled, task.features))
     with watch_run(listen) as watched:

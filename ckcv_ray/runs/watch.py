@@ -148,6 +148,8 @@ def watch(
         StoreError: there is no finished run, the stream is damaged, was edited, or watches something else.
     """
     result = load(out, CERTIFIED)
+    if result.task.has_numbers:
+        raise InputError(f"{str(out)!r} predicts numbers: what is watched are errors of classes")
     folder = RunFolder(out)
     files, name = locate_stream(folder.files, None if stream is None else as_path("stream", stream))
     found = read_stream(files, name)

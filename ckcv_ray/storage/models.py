@@ -128,13 +128,14 @@ def _read_table(
     files: Files, name: str, task: Task, problem: Problem, k: int | None, n_splits: int
 ) -> Ensemble:
     """Read the ensemble in a file, one member for each split, fitted on rows of a task; None for any k."""
-    schema = ensembles.schema(problem.learner, task)
+    losses = problem.has_losses
+    schema = ensembles.schema(problem.learner, task, losses)
     most = n_splits * (
         problem.learner.codec.max_row_values(task) + 2 * task.n_classes + len(ensembles.OF_GROUPS)
     )
     rows = formats.read_table(files, name, problem.run_id, schema, n_splits, most)
     with formats.guard_reading(files, name):
-        ensemble = ensembles.from_arrow(rows, problem.learner, task)
+        ensemble = ensembles.from_arrow(rows, problem.learner, task, losses)
         splits = [(member.k if k is not None else k, member.split) for member in ensemble.members]
         if splits != [(k, i) for i in range(n_splits)]:
             raise ValueError(f"expected a model for each of the {n_splits} splits of k = {k}")

@@ -20,8 +20,13 @@ from ckcv_ray.study.conditions import QUANTITIES as QUANTITIES
 from ckcv_ray.study.conditions import Condition as Condition
 from ckcv_ray.study.conditions import Predictive as Predictive
 from ckcv_ray.study.conditions import find_reference as find_reference
+from ckcv_ray.study.conditions import is_error as is_error
+from ckcv_ray.study.conditions import is_of_numbers as is_of_numbers
 from ckcv_ray.study.conditions import is_quantity as is_quantity
+from ckcv_ray.study.conditions import name_clipped as name_clipped
+from ckcv_ray.study.conditions import parse_clipped as parse_clipped
 from ckcv_ray.study.conditions import parse_predictive as parse_predictive
+from ckcv_ray.study.conditions import parse_within as parse_within
 from ckcv_ray.study.execution import Execution as Execution
 from ckcv_ray.study.options import SLOTS as SLOTS
 from ckcv_ray.study.options import list_parts as list_parts

@@ -42,7 +42,9 @@ from ckcv_ray.study.conditions import (
     find_reference,
     is_quantity,
     parse_predictive,
+    parse_within,
 )
+from ckcv_ray.study.numbers import check_numbers, check_within
 from ckcv_ray.study.options import list_parts
 from ckcv_ray.study.search import Race
 from ckcv_ray.study.study import Study
@@ -77,6 +79,7 @@ def canonicalize_certified(study: Study, task: Task) -> tuple[Study, Index | Non
     held, learned = divide(study, task)
     _check_cut_off(study, held, learned)
     _check_answer(study, held)
+    check_within(certification, study.delta, held)
     check_subgroups(certification.subgroups, learned)
     learning = np.arange(task.n) if held is None else np.delete(np.arange(task.n), held)
     numbers = as_numbers(study.encoding, recode_table(task, learned), learning)
@@ -292,10 +295,8 @@ def _selects_columns(study: Study, task: Task) -> list[bool]:
 
 def _check_kind(study: Study, task: Task) -> None:
     if task.has_numbers:
-        raise InputError(
-            f"the target {task.target!r} has numbers, and ckcv run certifies errors of classes: use ckcv "
-            "evaluate"
-        )
+        assert study.certification is not None
+        return check_numbers(study.learner.by_label, study.criterion, study.certification, task)
     target = f"{task.target!r} has {task.n_classes} classes ({some(task.classes)})"
     for slot, kinds in KINDS.items():
         part = getattr(study, slot)
@@ -307,12 +308,11 @@ def _check_kind(study: Study, task: Task) -> None:
                 f"choose {slot} {' or '.join(suited)}" if suited else "leave out the rows of other classes"
             )
             allowed = " or ".join(sorted(kinds(several[label])))
-            if kinds(several[label]) == {Kind.REGRESSION}:
-                remedy += ", or use ckcv evaluate on a column of numbers"
             raise InputError(
                 f"the target {target}, and {slot} {label} is for {allowed}: "
                 f"{remedy if len(several) == 1 else 'leave it out'}"
             )
+    return None
 
 
 def _check_weights(study: Study, task: Task) -> None:
@@ -400,6 +400,10 @@ def _check_claims(certification: Certification, learner: Learner, task: Task) ->
         InputError: a claim does not apply to the task or to the learner.
     """
     for claim in certification.claim:
+        if parse_within(claim) is not None and not task.has_numbers:
+            raise InputError(
+                f"claim={claim} is for numbers, and the target {task.target!r} has classes: leave it out"
+            )
         of_any = claim in ("recall", *ANSWERED) or find_reference(claim)
         if is_quantity(claim) and not of_any and task.n_classes > 2:
             instead = "claim recall, which is of every class" if claim in BY_CLASS else "leave it out"

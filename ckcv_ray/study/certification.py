@@ -23,6 +23,7 @@ from ckcv_ray.study.conditions import (
     OF_TWO,
     PREDICTIVE_VALUES,
     QUANTITIES,
+    WITHIN,
     Condition,
     Predictive,
     find_reference,
@@ -31,6 +32,7 @@ from ckcv_ray.study.conditions import (
     parse_condition,
     parse_conditions,
     parse_predictive,
+    parse_within,
 )
 from ckcv_ray.tables.subgroups import parse_subgroups
 from ckcv_ray.tables.target import Label
@@ -64,7 +66,7 @@ class Certification:
 
     name: ClassVar[str]
     resamplings: ClassVar[frozenset[str]] = frozenset({"complete", "rotation"})
-    criteria: ClassVar[frozenset[str]] = frozenset({"error", "balanced", "cost", "mean_error"})
+    criteria: ClassVar[frozenset[str]] = frozenset({"error", "balanced", "cost", "mean_error", "clipped"})
 
     claim: tuple[str, ...] = ()
     positive: str | None = None
@@ -116,12 +118,14 @@ class Certification:
     @property
     def n_shares(self) -> int:
         """Among how many delta is shared: each rule, all recalls, the AUC, each comparison with a learner,
-        all subgroups, and what is answered.
+        all subgroups, what is answered, and each quantile of the error of numbers.
 
         What follows from the recalls takes no share of its own.
         """
         by_class = any(claim in BY_CLASS for claim in self.claim)
-        single = sum(not is_quantity(claim) or claim == AUC for claim in self.claim) + len(self.references)
+        single = sum(
+            not is_quantity(claim) or claim == AUC or parse_within(claim) is not None for claim in self.claim
+        ) + len(self.references)
         return single + by_class + bool(self.subgroups) + bool(self.answer)
 
     def find_positive(self, classes: Sequence[Label]) -> int:
@@ -221,7 +225,7 @@ def _claims(name: str, value: Any) -> tuple[str, ...]:
         find_reference(claim)  # raises an InputError
         if claim not in CLAIMS and not is_quantity(claim) and find_member(claim) < 0:
             raise InputError(
-                f"{name}={claim!r} is not known: choose from {', '.join((*CLAIMS, *QUANTITIES))}, "
+                f"{name}={claim!r} is not known: choose from {', '.join((*CLAIMS, *QUANTITIES, WITHIN))}, "
                 f"{BETTER_THAN}:svm, or member:0 for the member of split 0"
             )
     return claims
@@ -234,6 +238,11 @@ def _check_nested_claims(name: str, value: Any) -> tuple[str, ...]:
             raise InputError(
                 f"{name}={claim!r} compares two models on rows held out, and nested has none: choose "
                 "certify=holdout, or leave it out"
+            )
+        if parse_within(claim) is not None:
+            raise InputError(
+                f"{name}={claim} takes rows held out, judged by one model: say certify=holdout, or leave it "
+                "out"
             )
         if claim not in NESTED_CLAIMS and parse_predictive(claim) is None:
             raise InputError(
@@ -322,7 +331,8 @@ def choose_judge(claims: tuple[str, ...]) -> str:
 CLAIM_HELP = (
     "What is certified; several as a,b share delta. The error of refit (one model), random (a member for "
     "each row), vote or member:7; sensitivity, specificity, recall, auc; ppv:0.02, npv:0.02 or "
-    "net_benefit:0.02:0.1 at a prevalence; better:svm, that it errs less often than the best of svm."
+    "net_benefit:0.02:0.1 at a prevalence; better:svm, that it errs less often than the best of svm; of "
+    "numbers within:0.9, how far off."
 )
 CLAIM_SHOWN = "refit; for nested random"
 POSITIVE = Option(
@@ -351,7 +361,8 @@ class Holdout(Certification):
             flagging), which follow from the recalls. "better:svm": that it errs less often than one model of
             another learner of the study, at that learner's own best setting, fitted on the same rows as
             "refit". delta is shared equally among the rules, the recalls together, the AUC, and the
-            comparisons.
+            comparisons. Of numbers: the rules, by their clipped error, without "vote"; and "within:0.9", how
+            far off at most nine in ten new rows are, each with a share of its own.
         positive: label of the class that sensitivity is about; None for the second in sorted order.
         require: condition such as "sensitivity>=0.9" or "specificity>=0.95", for which the cut-off of the
             scores is chosen on the rows held out, with its guarantee; the recalls are those at this cut-off.

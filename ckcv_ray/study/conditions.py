@@ -24,6 +24,8 @@ BETTER_THAN = "better"  # than another learner of the study: better:svm
 ERROR = "error"
 ANSWERED_ERROR, ANSWERED_SHARE = "answered_error", "answered_share"
 ANSWERED = (ANSWERED_ERROR, ANSWERED_SHARE)  # of the rows that are confident enough to be answered
+CLIPPED_ERROR = "clipped"  # of numbers the mean absolute error, of which at most a clip counts: "clipped:50"
+WITHIN = "within"  # of numbers how far off a share of new rows is at most: "within:0.9"
 AT_MOST = (ERROR, ANSWERED_ERROR)  # what is proven to be at most a value; all else is at least one
 CONDITION_FORM = re.compile(r"\s*([^<>=\s]+)\s*(>=|<=)\s*(\S+)\s*")
 
@@ -119,8 +121,45 @@ def parse_predictive(name: str) -> Predictive | None:
     return Predictive(kind, values[0], values[1] if count > 1 else None)
 
 
+def name_clipped(clip: float) -> str:
+    """Return the name of the mean error of numbers of which at most ``clip`` counts: "clipped:50"."""
+    return f"{CLIPPED_ERROR}:{clip:.12g}"
+
+
+def parse_clipped(name: str) -> float | None:
+    """Return the clip in the name of a mean error of numbers; None if it names another quantity.
+
+    Raises:
+        ValueError: it is no number.
+    """
+    kind, _, clip = name.partition(":")
+    return float(clip) if kind == CLIPPED_ERROR else None
+
+
+def parse_within(name: str) -> float | None:
+    """Return the share of rows in a claim such as "within:0.9"; None if it is about something else.
+
+    Raises:
+        InputError: it is missing, or outside (0, 1).
+    """
+    kind, _, share = name.partition(":")
+    return _parse_share(f"claim={name}", share, f"{WITHIN}:0.9") if kind == WITHIN else None
+
+
+def is_of_numbers(name: str) -> bool:
+    """Return whether a quantity is about how far predicted numbers are off."""
+    return name.split(":")[0] in (CLIPPED_ERROR, WITHIN)
+
+
+def is_error(name: str) -> bool:
+    """Return whether a quantity is the error of a rule: the share of wrong rows, or of numbers the mean."""
+    return name == ERROR or name.split(":")[0] == CLIPPED_ERROR
+
+
 def name_claim(name: str) -> str:
     """Return the name of a claim in canonical form: "ppv:.020" is "ppv:0.02"."""
+    if (share := parse_within(name)) is not None:
+        return f"{WITHIN}:{share:.12g}"
     found = parse_predictive(name)
     return name if found is None else str(found)
 
@@ -144,7 +183,7 @@ def find_reference(name: str) -> str:
 
 def is_quantity(name: str) -> bool:
     """Return whether a claim is about a quantity of a rule, such as its sensitivity, and not its error."""
-    return name.split(":")[0] in (*QUANTITIES, BETTER_THAN, *ANSWERED)
+    return name.split(":")[0] in (*QUANTITIES, BETTER_THAN, *ANSWERED, WITHIN)
 
 
 def parse_condition(option: str, text: str, bare: Collection[str] = ()) -> Condition:
@@ -162,6 +201,11 @@ def parse_condition(option: str, text: str, bare: Collection[str] = ()) -> Condi
     if found is None:
         raise InputError(f"{option}={quote(text)}: expected a condition such as sensitivity>=0.9")
     name, sign, value = found.groups()
+    if is_of_numbers(name):
+        raise InputError(
+            f"{option}={quote(text)} is about numbers, and conditions are on classes: leave it out, and "
+            "compare what is proven yourself"
+        )
     if (sign == ">=") == (name in AT_MOST):
         word, right = ("most", "<=") if name in AT_MOST else ("least", ">=")
         raise InputError(

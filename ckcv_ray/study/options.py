@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ckcv_ray.core.criteria import Balanced, MeanBound, MeanCost, MeanError
+from ckcv_ray.core.criteria import Balanced, MeanBound, MeanClippedError, MeanCost, MeanError
 from ckcv_ray.core.options import get_values, list_earlier, options
 from ckcv_ray.core.resampling.kfold import NestedSplits
 from ckcv_ray.core.resampling.parse import CERTIFIABLE, RESAMPLINGS, parse_resampling
@@ -23,11 +23,12 @@ SLOTS: dict[str, dict[str, Any]] = {  # parts of a study: the option that choose
     "learner": LEARNERS,
     "resampling": CERTIFIABLE,
     "search": {part.name: part for part in (Auto, Race, Budget)},
-    "criterion": {part.name: part for part in (MeanBound, Balanced, MeanCost, MeanError)},
+    "criterion": {part.name: part for part in (MeanBound, Balanced, MeanCost, MeanError, MeanClippedError)},
     "certify": {part.name: part for part in (Suited, Occam, Holdout, Nested)},
 }
 READABLE = SLOTS | {"resampling": RESAMPLINGS}  # parts that a file can name, in studies of either kind
 FIELD_NAMES = {"certify": "certification"}  # fields of a Study whose names differ from the option's
+CLIP = "clip"  # the option of the criterion of numbers
 SEVERAL = "learner"  # the slot that may name several parts, as in svm,linear
 
 
@@ -287,6 +288,8 @@ def _separate(asked: Mapping[str, Any]) -> dict[str, Any]:
         if "costs" in asked:
             raise InputError(f"costs are given twice: by criterion={quote(criterion)} and by costs")
         separated |= {"criterion": choice, "costs": costs}
+    if CLIP in asked:  # only this criterion has one
+        separated.setdefault("criterion", MeanClippedError.name)
     return separated
 
 

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ckcv_ray.core.arrays import Index
-from ckcv_ray.core.criteria import Criterion, for_groups
+from ckcv_ray.core.criteria import Criterion, MeanClippedError, for_groups
 from ckcv_ray.core.draws import PART, PERMUTATIONS, Draws, order_held_out, permute_within
-from ckcv_ray.core.measures import GroupShares, Measure
+from ckcv_ray.core.measures import ClippedErrors, GroupShares, Measure
 from ckcv_ray.core.resampling.base import EMPTY, FoldSize, Resampling, Split, Units
 from ckcv_ray.core.rounds import count_kept, weigh_rounds
 from ckcv_ray.core.schedule import Stage, Unit
@@ -37,7 +37,7 @@ from ckcv_ray.study.canonical import (
 )
 from ckcv_ray.study.certification import Occam
 from ckcv_ray.study.conditions import Condition
-from ckcv_ray.study.search import Budget
+from ckcv_ray.study.search import Budget, Selecting
 from ckcv_ray.study.study import Study, run_id
 from ckcv_ray.tables.grouping import Groups
 from ckcv_ray.tables.target import LEAST_OF_CLASS
@@ -185,7 +185,21 @@ class Problem:
 
     def measure(self, groups: Groups) -> Measure:
         """Return the criterion's measure for rows of these groups."""
-        return GroupShares(groups) if self.task.grouped else self.criterion.measure
+        if self.task.grouped:
+            return GroupShares(groups)
+        return self.criterion.measure if self.clip is None else ClippedErrors(self.clip)
+
+    @property
+    def clip(self) -> float | None:
+        """The error from which on predicted numbers are all as wrong; None with classes, and with scores."""
+        search = self.study.search
+        criterion = search.criterion if isinstance(search, Selecting) else None
+        return criterion.limit if isinstance(criterion, MeanClippedError) else None
+
+    @property
+    def has_losses(self) -> bool:
+        """Whether a model's total is no count of rows: with groups, and with numbers and a certification."""
+        return self.task.grouped or self.clip is not None
 
     def make_measure(self, rows: Index) -> Measure:
         """Return what is totalled over some of the rows: the criterion's measure, or the scores."""
@@ -216,10 +230,10 @@ class Problem:
 
     @property
     def total_type(self) -> type[Any]:
-        """Type of a total: sums over groups take 64 bits, and scores are no counts."""
+        """Type of a total: sums of losses take 64 bits, and scores are no counts."""
         if self.scores:
             return np.float64
-        return np.int64 if self.task.grouped else np.int32
+        return np.int64 if self.has_losses else np.int32
 
     @property
     def positive(self) -> int:
@@ -585,7 +599,7 @@ class Problem:
     def _may_refuse(self) -> bool:
         """Whether an outer estimate set can be large enough to leave too few rows of a class."""
         outer = self.study.outer
-        if outer is None:
+        if outer is None or self.task.has_numbers:
             return False
         estimated = self.most_rows_in(outer.fold_sizes(self.task.n_units)[0].n_select)
         return self.task.rarest_class_rows < estimated + LEAST_OF_CLASS

@@ -479,8 +479,8 @@ class Study:
 
     @property
     def predicts_numbers(self) -> bool:
-        """Whether the target has numbers, and not classes, which without a certification the learner says."""
-        return self.certification is None and Kind.REGRESSION in self.learner.kinds
+        """Whether the target has numbers, and not classes, which the learner says."""
+        return Kind.REGRESSION in self.learner.kinds
 
     @property
     def delta(self) -> float:

@@ -60,7 +60,7 @@ def _perhaps_numbers(classes: tuple[Label, ...]) -> str:
     """Return what to do if the labels are numbers to predict."""
     if any(isinstance(label, str | bool) for label in classes):
         return ""
-    return "; to predict numbers, ckcv evaluate has learners such as ridge"
+    return "; to predict numbers, choose a learner of numbers such as ridge, in ckcv run with --clip"
 
 
 def class_numbers(column: pa.ChunkedArray, classes: tuple[Label, ...], target: str) -> Classes:

@@ -269,7 +269,9 @@ class Task:
 
     @property
     def rarest_class_rows(self) -> int:
-        """Number of rows of the rarest class."""
+        """Number of rows of the rarest class; with numbers all rows."""
+        if self.has_numbers:
+            return self.n
         return int(np.bincount(self.y, minlength=self.n_classes).min())
 
     def without(self, rows: Index) -> "Task":
@@ -283,12 +285,15 @@ class Task:
         kept = self.take_part(np.delete(np.arange(self.n), rows))
         if not len(rows) or kept.n_units < LEAST_ROWS or kept.rarest_class_rows < LEAST_OF_CLASS:
             groups = f" in {pluralize(kept.n_units, 'group')}" if kept.grouped else ""
-            of_class = f"{LEAST_OF_CLASS} {'rows ' if groups else ''}of each class"
+            rarest = f", {kept.rarest_class_rows} of the rarest class"
+            of_class = f", with {LEAST_OF_CLASS} {'rows ' if groups else ''}of each class"
+            if self.has_numbers:
+                rarest, of_class = "", ""
             raise InputError(
-                f"holding out {len(rows)} of {self.n} rows leaves {kept.n}{groups}, {kept.rarest_class_rows} "
-                f"of the rarest class: hold out at least 1{' group' if groups else ''}, and leave at least "
-                f"{LEAST_ROWS}{' groups' if groups else ''} to learn from, with {of_class}; change the share "
-                "held out, not the seed (which would void what is proven)"
+                f"holding out {len(rows)} of {self.n} rows leaves {kept.n}{groups}{rarest}: hold out at "
+                f"least 1{' group' if groups else ''}, and leave at least "
+                f"{LEAST_ROWS}{' groups' if groups else ''} to learn from{of_class}; change the share held "
+                "out, not the seed (which would void what is proven)"
             )
         return kept._by_itself()
 
@@ -334,6 +339,8 @@ class Task:
 
     def scarce_class(self, chosen: Index) -> int | None:
         """Return the first class with too few of some rows to learn from; None if there is none."""
+        if self.has_numbers:
+            return None
         few = np.flatnonzero(np.bincount(self.y[chosen], minlength=self.n_classes) < LEAST_OF_CLASS)
         return int(few[0]) if len(few) else None
 
@@ -604,6 +611,7 @@ def make_test_rows(columns: pa.Table | None, task: Task) -> TestRows | None:
     expect("task", task, Task, "a Task: make one with Task.of(X, y)")
     if columns is None:
         return None
+    _check_classes(task)
     if task.target not in unique_names(columns):
         raise InputError(f"the test rows have no column {task.target!r} with the labels")
     if not columns.num_rows:
@@ -621,6 +629,7 @@ def check_test_rows(test: TestRows | None, task: Task) -> TestRows | None:
     expect("test", test, TestRows | None, "TestRows: make them with make_test_rows(columns, task)")
     if test is None:
         return None
+    _check_classes(task)
     X, y = _numbers(test.X, task), as_array("y", test.y)
     if not len(X):
         raise InputError("there are no test rows")
@@ -630,6 +639,15 @@ def check_test_rows(test: TestRows | None, task: Task) -> TestRows | None:
             f"{task.n_classes} for each"
         )
     return TestRows(X, y.astype(np.int32))
+
+
+def _check_classes(task: Task) -> None:
+    """Raise InputError if there are test rows, and numbers are predicted."""
+    if task.has_numbers:
+        raise InputError(
+            f"test rows are for classes, and the target {task.target!r} has numbers: leave them out, and see "
+            "how far off ckcv predict is on them"
+        )
 
 
 def _digest(task: Task) -> str:

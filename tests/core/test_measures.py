@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ckcv_ray.core.bounds.losses import ONE
-from ckcv_ray.core.measures import UNDECIDED, ZERO_ONE, GroupShares, Kind
+from ckcv_ray.core.measures import GRAIN, UNDECIDED, ZERO_ONE, ClippedErrors, GroupShares, Kind
 
 repeatable = settings(derandomize=True, deadline=None, max_examples=60)
 
@@ -103,3 +103,36 @@ def test_the_largest_groups_are_summed_without_overflow():
     n = 3_000_000
     y, groups = np.zeros(n, dtype=np.int32), (np.arange(n) % 3 > 0).astype(np.intp)
     assert GroupShares(groups).totals(y, 1 - y, 2).tolist() == [n, 0, 2 * ONE]
+
+
+# Numbers: the absolute error, at most the clip, divided by it
+
+
+@given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=30), st.floats(1e-3, 1e6), st.randoms())
+def test_clipped_errors_are_rounded_up_by_less_than_a_grain_and_added_in_any_order(y, clip, random):
+    measure, numbers = ClippedErrors(clip), np.array(y)
+    losses = measure.measure_losses(numbers, np.zeros(len(y)))
+    exact = np.minimum(np.abs(numbers) / clip, 1.0)
+    assert np.all(losses / ONE >= exact)
+    assert np.all(losses / ONE < exact + 1.001 * GRAIN / ONE)
+    assert np.all((losses >= 0) & (losses <= ONE))
+    order = random.sample(range(len(y)), len(y))
+    (total,) = measure.totals(numbers, np.zeros(len(y)), 0)
+    assert total == losses.sum() == measure.totals(numbers[order], np.zeros(len(y)), 0)[0]
+
+
+def test_predictions_that_are_no_numbers_count_as_the_largest_error():
+    predicted = np.array([np.nan, np.inf, -np.inf, 3.0])
+    assert ClippedErrors(2.0).measure_losses(np.full(4, 3.0), predicted).tolist() == [ONE, ONE, ONE, 0]
+
+
+def test_clipped_errors_of_several_models_are_totalled_apart():
+    y, predicted = np.zeros(4), np.array([[0.0, 1.0, 2.0, 9.0], [0.5, 0.5, 0.5, 0.5]])
+    assert (ClippedErrors(2.0).totals(y, predicted, 0) / ONE).tolist() == [[2.5], [1.0]]
+    assert ClippedErrors(2.0).columns(0) == 1
+
+
+def test_the_last_bits_of_a_prediction_hardly_matter():
+    y = np.linspace(-3, 3, 1000)
+    losses = [ClippedErrors(7.0).measure_losses(y, y * 0.7 * one) for one in (1.0, 1 + 2**-52)]
+    assert np.array_equal(*losses)

@@ -161,6 +161,9 @@ IDENTITIES = {
     "an untidy table, evaluated": procedure(
         "categories, gaps, dates", learner="linear,forest", encode="target", fill="mean"
     ),
+    "numbers, certified": study(
+        "numbers", learner="ridge", clip=5, certify="holdout", claim="refit,within:0.5"
+    ),
     "numbers": procedure("numbers", learner="ridge"),
     "numbers, several learners": procedure(
         "numbers",

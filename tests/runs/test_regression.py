@@ -314,7 +314,10 @@ def test_a_column_of_text_is_refused_with_a_way_out():
         ({"learner": "ridge", "stratify": True}, "stratify"),
         ({"learner": "ridge,forest"}, "compare those of one kind"),
         ({"learner": "ridge", "alpha": (0.0,)}, "alpha"),
-        ({"learner": "forest"}, "to predict numbers, ckcv evaluate has learners such as ridge"),
+        (
+            {"learner": "forest"},
+            "to predict numbers, choose a learner of numbers such as ridge, in ckcv run with --clip",
+        ),
         ({"learner": "lasso", "param": {"alpha": (-1.0,)}}, "alpha"),
     ],
 )
@@ -332,12 +335,12 @@ def test_a_task_of_classes_is_no_task_of_numbers():
         assess(Study.without_certification(learner="forest"), TASK)
 
 
-def test_nothing_is_certified_of_numbers():
+def test_nothing_is_certified_of_numbers_without_a_clip():
     for learner in ("ridge", LinearRegression()):
-        with pytest.raises(InputError, match="use ckcv evaluate"):
-            run(Study.paper(learner=learner), X, HIGH, execution=SERIAL)
+        with pytest.raises(InputError, match="such as clip=50"):
+            run(Study.paper(learner=learner), X, Y, execution=SERIAL)
 
-    with pytest.raises(InputError, match="use ckcv evaluate"):
+    with pytest.raises(InputError, match="choose one of numbers, such as ridge"):
         Problem.of(Study(), TASK)
 
 

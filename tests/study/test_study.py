@@ -74,6 +74,7 @@ PERTURBED: dict[str, Any] = {
     "delta": 0.1,
     "bound": "safe",
     "costs": "a=3,b=0",
+    "clip": 5.0,
     "certify": "nested",
     "holdout_share": 0.2,
     "claim": ("vote",),
@@ -116,6 +117,7 @@ OF_PART = {
     "survivors": {"search": "budget"},
     "least_splits": {"search": "budget"},
     "costs": {"criterion": "cost:a=1,b=2"},
+    "clip": {"criterion": "clipped", "clip": 2.0},
     "param": {"learner": "forest"},
     "sample": {"learner": "forest"},
     "estimator": {"learner": "sklearn.naive_bayes:GaussianNB"},
@@ -210,6 +212,7 @@ OWN = {  # options that one part of a slot has
     "balanced": {},
     "cost": {"costs": costs},
     "mean_error": {},
+    "clipped": {"clip": st.one_of(st.none(), st.floats(1e-9, 1e9))},
     "occam": {"accept": st.sampled_from([(), ("error<=0.1",)]), "first_uniform": st.booleans()},
     "holdout": of_holdout,
     "nested": {
@@ -241,7 +244,7 @@ any_study = st.one_of(
     [
         studies_of(*parts, criterion, search)
         for parts in COMBINATIONS
-        for criterion in ("error", "balanced", "cost", "mean_error")
+        for criterion in ("error", "balanced", "cost", "mean_error", "clipped")
         for search in SLOTS["search"]
     ]
 )

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from ckcv_ray.core.arrays import Classes
 from ckcv_ray.core.measures import Measure
 from ckcv_ray.learners.base import Setting
+from ckcv_ray.learners.ensemble import judge
 from ckcv_ray.learners.sklearn import model as models
 from ckcv_ray.learners.sklearn.growth import growth
 from ckcv_ray.learners.sklearn.libraries import CATBOOST, LIBRARIES, LIGHTGBM, XGBOOST, shares_rounds
@@ -65,10 +66,13 @@ class EstimatorPath:
 
     def totals(self, measure: Measure) -> NDArray[np.int64]:
         """Return the totals of each fit on the scored rows, (steps, columns)."""
-        task = self.split.task
+        task, y = self.split.task, self.split.task.y[self.split.score]
+        if task.has_numbers:
+            X, steps = self.split.X_score, range(len(self.settings))
+            return np.array([judge(self.model(step), X, y, measure, 0) for step in steps])
         with models.collect_warnings():
             labels = self.labels()
-        return measure.totals(task.y[self.split.score], labels, task.n_classes)
+        return measure.totals(y, labels, task.n_classes)
 
     def model(self, step: int) -> FittedEstimator:
         """Fit the estimator at one setting by itself."""

@@ -1,0 +1,138 @@
+"""Claims about predicted numbers: how far off they are on average, and how far off most of them are.
+
+**On average.** The loss of a row is min(|y - f(x)|, clip) / clip, in [0, 1]: the row takes the place of a
+group, and its loss that of a group's share of wrong rows, in every bound of ``core.bounds.losses`` and in
+betting.
+
+**A share tau of new rows.** Let h rows be held out, judged by one fixed model, and k the least number with
+P(Bin(h, tau) >= k) <= d; w is the k-th smallest of their absolute errors. Then "P(|y - f(x)| <= w) >= tau"
+fails with probability at most d: with w0 = inf{w : P(|y - f(x)| <= w) >= tau} it fails only if w < w0, for
+which k errors at least are below w0, each with a probability of at most tau. Nothing is clipped, ties are
+allowed, and no k is enough below ln(d) / ln(tau) rows. With x = h - k this is U_d(x; h) <= 1 - tau, U being
+Clopper-Pearson's bound, for the largest such count x.
+
+Of rows that have the same origin one counts, and it is not known which: bounds are then those that the total
+of the losses alone decides, and the rows that are left out are those of the smallest errors.
+"""
+
+import numpy as np
+
+from ckcv_ray.claims.percent import format_number, round_bound
+from ckcv_ray.claims.rules import Rule
+from ckcv_ray.claims.wording import NOTHING, ONE_SOURCE, UNPROVEN, Claim, state_claim
+from ckcv_ray.core.arrays import Values
+from ckcv_ray.core.bounds.binomial import bound_table
+from ckcv_ray.core.bounds.losses import ONE, bound_loss_claim, bound_losses, choose_loss_method
+from ckcv_ray.core.draws import order_held_out
+from ckcv_ray.core.measures import ClippedErrors
+from ckcv_ray.learners.ensemble import Models
+from ckcv_ray.study import Holdout, Problem, name_clipped, parse_within
+
+NUMBER_METHODS = {
+    "safe": "averaging-safe bound on losses",
+    "catoni": "Catoni's bound",
+    "betting": "betting on the rows in the order drawn",
+}
+
+
+def claim_numbers(problem: Problem, rule: Rule, name: str, models: Models, copies: int = 0) -> Claim:
+    """Return what rows held out prove of the numbers that a rule predicts.
+
+    Args:
+        problem: with a holdout certification.
+        rule: what predicts.
+        name: of a rule, for its mean error, or such as "within:0.9".
+        models: of the run.
+        copies: how many of the rows are not counted.
+    """
+    certification, held, clip = problem.study.certification, problem.take_held_rows(), problem.clip
+    assert isinstance(certification, Holdout)
+    assert held is not None
+    assert clip is not None
+    delta = problem.study.delta / certification.n_shares
+    predicted = rule.predict(models, held.X).label
+    if (share := parse_within(name)) is not None:
+        return claim_within(rule, name, share, np.abs(predicted - held.y), delta, copies)
+    losses = ClippedErrors(clip).measure_losses(held.y, predicted)
+    m, left = len(losses), max(0, len(losses) - copies)
+    if copies:
+        bound = bound_loss_claim([min(int(losses.sum()), left * ONE)], left, delta) if left else 1.0
+    else:
+        drawn = order_held_out(problem.all_rows.n, m, problem.study.seed)
+        bound = bound_losses(losses[np.searchsorted(np.sort(drawn), drawn)], delta)
+    measured = int(losses.sum()) / (ONE * m)
+    method = (
+        f"holdout: {format_number(clip * measured)} on {m:,} previously unused rows, "
+        f"{NUMBER_METHODS[choose_loss_method(m, delta)]}"
+    )
+    who = rule.classifier(each="row")
+    return claim_clipped(Holdout.name, ONE_SOURCE, rule.name, who, bound, measured, clip, delta, method)
+
+
+def claim_clipped(
+    certification: str,
+    given: str,
+    classifier: str,
+    who: str,
+    bound: float,
+    measured: float,
+    clip: float,
+    delta: float,
+    method: str,
+    splits: tuple[int, ...] = (),
+) -> Claim:
+    """Return a claim about a mean clipped error, with its sentence.
+
+    Args:
+        certification, given, classifier, who, delta, method, splits: as for ``wording.claim``.
+        bound, measured: the bound, and the mean of the rows counted, as shares of the clip.
+        clip: the largest error that counts.
+    """
+    says = (
+        f"the number predicted for a new row by {who} is off by at most "
+        f"{round_bound(clip * bound)} on average, where an error above {format_number(clip)} counts as "
+        f"{format_number(clip)}"
+    )
+    return Claim(
+        quantity=name_clipped(clip),
+        label=None,
+        certification=certification,
+        classifier=classifier,
+        splits=splits,
+        bound=bound,
+        errors=None,
+        rows=None,
+        delta=delta,
+        statement=state_claim(given, delta, says, method),
+        measured=measured,
+    )
+
+
+def claim_within(rule: Rule, name: str, share: float, errors: Values, delta: float, copies: int) -> Claim:
+    """Return how far off at most a share of new rows is, from the absolute errors of rows held out."""
+    m, left = len(errors), max(0, len(errors) - copies)
+    few = bound_table(left, delta) <= 1 - share  # counts of rows that may be further off
+    beyond = int(np.count_nonzero(few)) - 1  # the bound increases with the count
+    width = float(np.sort(errors)[m - 1 - beyond]) if few[0] else UNPROVEN
+    width = width if width < UNPROVEN else UNPROVEN  # of predictions that are not finite too
+    further = int(np.sum(~(errors <= width)))
+    says = (
+        f"at least {format_number(100 * share)} % of new rows are predicted to within {round_bound(width)} "
+        f"by {rule.classifier(each='row')}"
+    )
+    method = f"holdout: {further:,} of {m:,} previously unused rows are further off, order statistic"
+    statement = state_claim(ONE_SOURCE, delta, says, method)
+    if width == UNPROVEN:
+        statement = f"{NOTHING} how far off {format_number(100 * share)} % of new rows are: {method}."
+    return Claim(
+        quantity=name,
+        label=None,
+        certification=Holdout.name,
+        classifier=rule.name,
+        splits=(),
+        bound=width,
+        errors=further,
+        rows=m,
+        delta=delta,
+        statement=statement,
+    )

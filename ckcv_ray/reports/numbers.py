@@ -1,0 +1,82 @@
+"""What a summary and a page show of a study with a certification that predicts numbers."""
+
+from typing import Any
+
+from ckcv_ray.claims.baseline import describe_error, name_constant, select_baseline
+from ckcv_ray.claims.certificate import Certificate
+from ckcv_ray.claims.percent import format_level, format_number, round_bound
+from ckcv_ray.claims.wording import Claim, limit
+from ckcv_ray.study import Candidate, Holdout, parse_clipped, parse_within
+
+
+def list_figures(c: Certificate) -> list[tuple[str, str]]:
+    """Return what was selected, measured and minimised, by name; all errors are in units of the target."""
+    winner, sample, counts = c.winner, c.sample, c.counts
+    assert sample.numbers is not None
+    clip, level = sample.numbers["clip"], format_level(winner.delta)
+    shown = format_number(clip)
+    bounds = f"mean of {level} bounds on the mean error, of which at most {shown} counts"
+    held = f"{sample.n_held:,} rows, not used before the end" if sample.n_held else "none"
+    return [
+        ("best", str(Candidate(winner.setting, winner.k))),
+        ("selected by", f"{round_bound(clip * winner.l_ms)}, {bounds}, on the select sets (minimised)"),
+        ("estimated", f"{round_bound(clip * winner.l_ee)}, the same on the estimate sets; not proven"),
+        (
+            "mean error",
+            f"{format_number(clip * counts.error)} on the estimate sets (an estimate, not a bound)",
+        ),
+        *(
+            (
+                "baseline",
+                f"{describe_error(baseline)} by {name_constant(baseline, ())} on the {baseline['on']}",
+            )
+            for baseline in sample.baselines
+        ),
+        ("held out", held),
+        (
+            "splits",
+            f"{winner.n_splits:,}, each of {winner.n_train:,} rows to train, {winner.n_select:,} to select, "
+            f"{winner.n_select:,} to estimate",
+        ),
+    ]
+
+
+def describe_errors(c: Certificate) -> dict[str, Any]:
+    """Return what the page shows of such a study."""
+    known = {claim["statement"] for claim in c.claims} | {*c.list_cautions()}
+    return {
+        "certificate": c,
+        "figures": list_figures(c),
+        "claims": [(claim, select_baseline(claim, c.sample.baselines)) for claim in c.claims],
+        "remarks": [sentence for sentence in c.wording.statements if sentence not in known],
+    }
+
+
+def describe_verdict(claim: Claim) -> str:
+    """Say what a claim about numbers proves, in a few words."""
+    level, width = format_level(claim["delta"]), limit(claim)
+    if (share := parse_within(claim["quantity"])) is not None:
+        return (
+            f"{format_number(100 * share)} % of new rows are off by at most {width}, with probability {level}"
+        )
+    clip = format_number(parse_clipped(claim["quantity"]) or 0.0)
+    return (
+        f"new rows are off by at most {width} on average (above {clip} counts as {clip}), with probability "
+        f"{level}"
+    )
+
+
+def describe_measured(c: Certificate) -> str:
+    """Say how far off numbers were that the first claim is about."""
+    first, numbers = c.claims.first, c.sample.numbers
+    assert numbers is not None
+    of_held = first["certification"] == Holdout.name
+    on = f"{c.sample.n_held:,} held-out rows" if of_held else "scored rows"
+    if first["errors"] is not None:
+        return f"{first['errors']:,} of {on} are further off"
+    return f"off by {format_number(numbers['clip'] * measure_error(c))} on average ({on})"
+
+
+def measure_error(c: Certificate) -> float:
+    """Return the mean error that was measured of what the first claim is about, as a share of the clip."""
+    return c.claims.first.get("measured", c.counts.error)

@@ -1,0 +1,174 @@
+"""Coverage of what ckcv run claims of numbers: how often a claim is false, and how close it is.
+
+Whole studies are run on tables whose numbers are a linear function of three columns, plus noise with and
+without heavy tails, ties and a spread that grows. Each claim is compared with the truth for its own models,
+which is measured on ``TEST_ROWS`` new rows: the mean error of which at most the clip counts, and the share of
+rows within the claimed distance. No cell may be false significantly more often than its delta: a one-sided
+exact binomial test at level 0.01 divided by the number of cells.
+
+    python jobs/paper/number_coverage.py --runs 200
+"""
+
+import sys
+from pathlib import Path
+
+if __name__ == "__main__":  # import from the repository, not from this folder
+    sys.path[0] = str(Path(__file__).resolve().parents[2])
+
+import json
+from collections.abc import Callable
+from typing import Annotated, Any, NamedTuple
+
+import numpy as np
+import typer
+from numpy.typing import NDArray
+from scipy.stats import binomtest
+
+from ckcv_ray import Execution, Result, Study, run
+from ckcv_ray.claims.wording import Claim
+from ckcv_ray.core.arrays import Values
+from ckcv_ray.learners.ensemble import predict_numbers
+from ckcv_ray.study import parse_within
+
+LEVEL = 0.01
+ROWS, TEST_ROWS = 120, 20_000
+CLIP, SHARE = 3.0, 0.9
+SLOPES = (1.0, 2.0, 0.0)
+Noise = Callable[[np.random.Generator, Values], NDArray[np.floating[Any]]]
+NOISES: dict[str, Noise] = {  # by the first column, (rows,)
+    "normal": lambda rng, x: rng.normal(size=len(x)),
+    "student t, 2.5 degrees": lambda rng, x: rng.standard_t(2.5, len(x)),
+    "whole numbers": lambda rng, x: rng.poisson(1.0, len(x)) - 1.0,
+    "spread grows with x": lambda rng, x: rng.normal(size=len(x)) * np.exp(x),
+    "one row in 30 is far off": lambda rng, x: np.where(rng.random(len(x)) < 1 / 30, 100.0, 0.1),
+}
+
+
+class Cell(NamedTuple):
+    """How often a claim was false, of how many runs, and how often it may be.
+
+    Attributes:
+        name: the noise, and the claim.
+        false, runs: false claims, and all tables; one without a best prefix has no false claim about it.
+        delta: probability with which it may be false.
+        bound, truth: their means; of a share of rows, the distance and the share within it.
+    """
+
+    name: str
+    false: int
+    runs: int
+    delta: float
+    bound: float
+    truth: float
+
+    def fails(self, level: float) -> bool:
+        """Return whether it is false significantly more often than allowed."""
+        return bool(binomtest(self.false, self.runs, self.delta, "greater").pvalue < level)
+
+
+class Checked(NamedTuple):
+    """A claim, the truth for its models, and whether it is false."""
+
+    claim: Claim
+    truth: float
+    is_false: bool
+
+
+def draw_table(noise: str, rows: int, rng: np.random.Generator) -> tuple[Values, Values]:
+    """Return rows [rows, 3] and their numbers [rows]."""
+    X = rng.normal(size=(rows, len(SLOPES)))
+    return X, X @ np.array(SLOPES) + NOISES[noise](rng, X[:, 0])
+
+
+def check_claims(noise: str, seed: int, certify: str) -> dict[str, Checked]:
+    """Run one study, and return its claims by name with the truth for each.
+
+    Args:
+        noise: of the numbers.
+        seed: of the table, and of the study.
+        certify: "holdout", or "nested", whose run has the claims of occam too.
+    """
+    rng = np.random.default_rng([seed, list(NOISES).index(noise)])
+    X, y = draw_table(noise, ROWS, rng)
+    asked = {"holdout_share": 0.5, "claim": ("refit", f"within:{SHARE}")}
+    study = Study.of(
+        learner="ridge",
+        alpha=(0.1, 1.0, 10.0),
+        clip=CLIP,
+        k=(3,),
+        n_splits=3,
+        seed=seed,
+        certify=certify,
+        **(asked if certify == "holdout" else {"outer_splits": 3}),
+    )
+    result = run(study, X, y, execution=Execution("serial"))
+    X, y = draw_table(noise, TEST_ROWS, rng)
+    found: dict[str, Checked] = {}
+    for claim in result.certificate.claims:
+        if certify == "holdout" != claim["certification"]:
+            continue  # that of occam is measured once for each table
+        errors = _predict_errors(result, claim, X, y)
+        kind = "prefix" if claim["splits"] else "all"
+        if (share := parse_within(claim["quantity"])) is not None:
+            within = float(np.mean(errors <= claim["bound"]))
+            found["within"] = Checked(claim, within, within < share)
+        else:
+            truth = float(np.mean(np.minimum(errors, CLIP))) / CLIP
+            name = f"{claim['certification']}, {kind}"
+            found[name] = Checked(claim, truth, truth > claim["bound"])
+    return found
+
+
+def _predict_errors(result: Result, claim: Claim, X: Values, y: Values) -> Values:
+    """Return the absolute errors of the models that a claim is about, (models, rows)."""
+    ensembles = {"refit": result.models.refit, "nested": result.models.nested}
+    ensemble = ensembles.get(claim["classifier"], result.models.best)
+    assert ensemble is not None
+    members = [
+        member for member in ensemble.members if not claim["splits"] or member.split in claim["splits"]
+    ]
+    return np.abs(np.array([predict_numbers(member.model, X) for member in members]) - y)
+
+
+def measure_noise(noise: str, runs: int) -> list[Cell]:
+    """Return the cells of one kind of noise."""
+    found: dict[str, list[Checked]] = {}
+    for seed in range(runs):
+        for certify in ("holdout", "nested"):
+            for name, checked in check_claims(noise, seed, certify).items():
+                found.setdefault(name, []).append(checked)
+    return [
+        Cell(
+            f"{noise}: {name}",
+            sum(one.is_false for one in checked),
+            runs,
+            checked[0].claim["delta"],
+            float(np.mean([one.claim["bound"] for one in checked])),
+            float(np.mean([one.truth for one in checked])),
+        )
+        for name, checked in found.items()
+    ]
+
+
+def main(
+    runs: Annotated[int, typer.Option(min=1, help="Tables of each kind of noise.")] = 200,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Measure every kind of noise; end with code 1 if a claim is false significantly too often."""
+    cells = [cell for noise in NOISES for cell in measure_noise(noise, runs)]
+    failing = [cell.name for cell in cells if cell.fails(LEVEL / len(cells))]
+    if as_json:
+        print(json.dumps({"cells": [cell._asdict() for cell in cells], "failing": failing}))
+    else:
+        for cell in cells:
+            print(
+                f"{cell.name:44} false {cell.false} of {cell.runs} (at most {100 * cell.delta:.3g} %), "
+                f"bound {cell.bound:.3f}, truth {cell.truth:.3f}"
+            )
+        print(f"{len(cells)} cells, {len(failing)} false more often than they may be")
+    if failing:
+        raise typer.Exit(1)
+
+
+if __name__ == "__main__":
+    typer.run(main)

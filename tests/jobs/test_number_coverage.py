@@ -1,0 +1,63 @@
+"""The job that counts false claims about numbers: its truths, its figures, its exit code."""
+
+import json
+
+import numpy as np
+import pytest
+
+from jobs.paper import number_coverage
+from jobs.paper.number_coverage import (
+    CLIP,
+    NOISES,
+    SHARE,
+    Cell,
+    check_claims,
+    draw_table,
+    main,
+    measure_noise,
+)
+
+
+@pytest.mark.parametrize("noise", NOISES)
+def test_a_table_is_drawn_from_its_noise_alone(noise: str) -> None:
+    X, y = draw_table(noise, 50, np.random.default_rng(1))
+    again = draw_table(noise, 50, np.random.default_rng(1))
+    assert X.shape == (50, 3)
+    assert np.array_equal(X, again[0])
+    assert np.array_equal(y, again[1])
+
+
+def test_a_claim_is_compared_with_the_truth_for_its_own_models() -> None:
+    held, nested = (check_claims("normal", 3, certify) for certify in ("holdout", "nested"))
+    assert set(held) == {"holdout, all", "within"}
+    assert {"occam, all", "nested, all"} <= set(nested)
+    for name, checked in (held | nested).items():
+        least = 2 / 3 * np.sqrt(2 / np.pi) * 0.9  # no linear model errs less than the noise, roughly
+        assert 0 < checked.truth < 1, name
+        if name != "within":
+            assert checked.truth * CLIP > least
+            assert checked.is_false == (checked.truth > checked.claim["bound"])
+        else:
+            assert checked.is_false == (checked.truth < SHARE)
+
+
+def test_no_claim_is_false_too_often() -> None:
+    cells = measure_noise("student t, 2.5 degrees", 4)
+    assert {cell.runs for cell in cells} == {4}
+    assert not any(cell.fails(1e-6) for cell in cells)
+    assert Cell("", 20, 100, 0.05, 0.0, 0.0).fails(0.01)
+
+
+def test_the_exit_code_says_whether_a_claim_fails(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(number_coverage, "NOISES", {"normal": NOISES["normal"]})
+    good = [Cell("fine", 0, 9, 0.05, 0.2, 0.1)]
+    monkeypatch.setattr(number_coverage, "measure_noise", lambda noise, runs: good)
+    main(runs=9, as_json=True)
+    assert json.loads(capsys.readouterr().out)["failing"] == []
+    bad = [*good, Cell("bad", 9, 9, 0.05, 0.1, 0.2)]
+    monkeypatch.setattr(number_coverage, "measure_noise", lambda noise, runs: bad)
+    with pytest.raises(number_coverage.typer.Exit):
+        main(runs=9)
+    assert "2 cells, 1 false more often" in capsys.readouterr().out

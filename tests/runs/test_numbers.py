@@ -1,0 +1,214 @@
+"""ckcv run on numbers: from the fit to the page, for every certification; stored, read, verified, forged."""
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from sklearn.linear_model import Ridge as SklearnRidge
+
+from ckcv_ray import Execution, InputError, RunError, Study, TestRows, load_run, report, run, verify
+from ckcv_ray.core.bounds.losses import ONE
+from ckcv_ray.core.measures import ClippedErrors
+from ckcv_ray.core.schedule import Stage
+from ckcv_ray.core.scores import Outputs
+from ckcv_ray.learners.base import Model
+from ckcv_ray.learners.ensemble import predict_numbers
+from ckcv_ray.runs.compare import compare
+from ckcv_ray.runs.run import Job, run_job
+from ckcv_ray.runs.watch import watch
+from ckcv_ray.tables.roles import Roles
+from ckcv_ray.tables.task import Task, make_test_rows
+
+SERIAL = Execution("serial")
+N = 120
+RNG = np.random.default_rng(7)
+X = RNG.normal(size=(N, 3))
+Y = 20 + X @ [1.0, 2.0, 3.0] + RNG.standard_t(2.5, N)
+BASE = {"clip": 4.0, "k": (3, 4), "n_splits": 3}
+RIDGE = Study.of(learner="ridge", alpha=(0.1, 1.0, 10.0), **BASE)
+CERTIFIED = {
+    "occam": RIDGE.replace(certify="occam"),
+    "holdout": RIDGE.replace(certify="holdout", holdout_share=0.5, claim="refit,random,member:1,within:0.8"),
+    "nested": RIDGE.replace(certify="nested", outer_splits=2),
+}
+UNTIDY = pa.table(
+    {
+        "rooms": pa.array(X[:, 0], mask=X[:, 0] > 1.5),
+        "place": [("north", "south", None)[i % 3] for i in range(N)],
+        "price": Y,
+    }
+)
+
+
+@pytest.fixture(scope="module", params=CERTIFIED)
+def folder(request, tmp_path_factory) -> str:
+    out = str(tmp_path_factory.mktemp("numbers") / request.param)
+    run(CERTIFIED[request.param], X, Y, out=out, execution=SERIAL)
+    return out
+
+
+@pytest.fixture(scope="module")
+def held(tmp_path_factory) -> str:
+    out = str(tmp_path_factory.mktemp("held") / "run")
+    run(CERTIFIED["holdout"], X, Y, out=out, execution=SERIAL)
+    return out
+
+
+def test_a_run_is_read_as_it_was_written_and_verified(folder):
+    result = load_run(folder)
+    assert result.certificate.to_json() == load_run(folder).certificate.to_json()
+    assert result.task.has_numbers
+    for refit in (0.0, 1.0):
+        found = verify(folder, refit=refit, execution=SERIAL)
+        assert (found.ok, found.differences) == (True, [])
+
+
+def test_totals_are_those_of_the_models(folder):
+    result = load_run(folder)
+    problem, clip = result.problem, ClippedErrors(4.0)
+    size = problem.sizes.index(problem.find_size(result.k))
+    losses = result.certificate.sample.numbers["losses"]
+    for member, loss in zip(result.ensemble.members, losses, strict=True):
+        train, scored = problem.rows(Stage.REFIT, size, member.split)
+        assert not set(train) & set(scored)
+        predicted = predict_numbers(member.model, problem.task.X[scored])
+        (total,) = clip.totals(problem.task.y[scored], predicted, 0)
+        assert member.totals == (total,)
+        assert loss == total / ONE
+    assert result.error == pytest.approx(np.mean(losses) / problem.sizes[size].n_select)
+
+
+def test_the_winner_has_the_smallest_bound_on_the_select_sets():
+    result = run(CERTIFIED["occam"].replace(exhaustive=True), X, Y, execution=SERIAL)
+    l_ms = [row["l_ms"] for row in result.candidates.to_pylist() if row["l_ms"] is not None]
+    assert result.l_ms == min(l_ms)
+    raced = run(CERTIFIED["occam"], X, Y, execution=SERIAL)
+    assert (raced.setting, raced.k, raced.l_ms) == (result.setting, result.k, result.l_ms)
+
+
+def test_a_page_and_a_summary_speak_of_numbers(folder, tmp_path):
+    page = Path(report(folder, tmp_path / "report.html")).read_text(encoding="utf-8")
+    said = load_run(folder).summary(details=True)
+    for word in ("L_EE", "Clopper", "misclassified", "confusion", "Errors by class"):
+        assert word not in page, word
+        assert word not in said, word
+    assert "counts as 4" in page
+    assert "off by at most" in " ".join(said.split())
+    short = load_run(folder)._repr_html_()
+    assert "off by at most" in short
+
+
+def test_another_learner_and_several_are_selected_alike(tmp_path):
+    for learner in ("forest_regressor", "ridge,lasso,mean", SklearnRidge()):
+        study = Study.of(learner=learner, **BASE, certify="holdout", holdout_share=0.5)
+        small = study if learner != "forest_regressor" else study.replace(param={"n_estimators": [5, 10]})
+        out = tmp_path / str(len(list(tmp_path.iterdir())))
+        result = run(small, X, Y, out=out, execution=SERIAL)
+        assert verify(out).ok
+        assert result.error < result.baseline
+        assert len(result.per_learner()) == (3 if "," in str(learner) else 1)
+        assert result.summary(details=True)
+
+
+def test_columns_with_gaps_and_categories_are_encoded_in_each_split(tmp_path):
+    task = Task.from_table(UNTIDY, Roles("price", numbers=True))
+    study = Study.of(learner="ridge", certify="holdout", claim="refit,within:0.5", **BASE)
+    result = run_job(Job(study, task, tmp_path / "run"), SERIAL)
+    assert verify(tmp_path / "run").ok
+    low, high = result.predict_interval(result.task.rows_from(UNTIDY.slice(0, 4)))
+    assert np.all(low < high)
+
+
+def test_an_interval_is_as_wide_as_its_claim_says(held):
+    result = load_run(held)
+    (claim,) = [claim for claim in result.certificate.claims if claim["quantity"] == "within:0.8"]
+    low, high = result.predict_interval(X)
+    assert np.allclose((low + high) / 2, result.predict(X))
+    assert np.allclose(high - low, 2 * claim["bound"])
+    assert "error of 80 % of new rows at most" in result.claim_for(result.rule())
+    assert result.find_width(result.rule("random", seed=1)) is None
+    with pytest.raises(InputError, match="no interval is proven for"):
+        result.predict_interval(X, by="random", seed=1)
+    with pytest.raises(InputError, match="no interval is proven for"):
+        run(CERTIFIED["occam"], X, Y, execution=SERIAL).predict_interval(X)
+
+
+def test_of_several_widths_that_of_most_rows_is_the_interval():
+    study = RIDGE.replace(certify="holdout", holdout_share=0.5, claim="within:0.5,within:0.8")
+    result = run(study, X, Y, execution=SERIAL)
+    widths = [claim["bound"] for claim in result.certificate.claims if claim["certification"] == "holdout"]
+    low, high = result.predict_interval(X[:1])
+    assert (high - low)[0] == pytest.approx(2 * max(widths))
+
+
+def test_every_rule_but_the_majority_predicts(held):
+    result = load_run(held)
+    for by in ("auto", "refit", "full", "member:1", "random", "best_prefix"):
+        assert result.predict(X[:5], by=by).shape == (5,)
+    single = result.predictions(X[:5], result.rule("member:1"))
+    assert single.label.tolist() == predict_numbers(result.ensemble.members[1].model, X[:5]).tolist()
+    assert np.isnan(single.share).all()
+    assert np.isnan(single.score).all()
+    with pytest.raises(InputError, match="by=vote is a majority of classes"):
+        result.predict(X[:5], by="vote")
+    with pytest.raises(InputError, match="by=nested:vote is a majority of classes"):
+        result.predict(X[:5], by="nested:vote")
+
+
+def test_what_is_for_classes_refuses_a_run_of_numbers(held, tmp_path):
+    result, table = load_run(held), pa.table({f"x{i}": X[:, i] for i in range(3)} | {"target": Y})
+    with pytest.raises(InputError, match="what is watched are errors of classes"):
+        watch(held, table)
+    with pytest.raises(InputError, match="predicts numbers: what is compared are classes"):
+        compare(held, table, predictions="target")
+    with pytest.raises(InputError, match="whose error is certified"):
+        result.refer(X, result.rule())
+    with pytest.raises(InputError, match="test rows are for classes"):
+        make_test_rows(table, result.task)
+    with pytest.raises(InputError, match="test rows are for classes"):
+        run_job(Job(CERTIFIED["occam"], result.task, test=TestRows(X, np.zeros(N, np.int32))), SERIAL)
+
+
+def test_a_changed_model_is_found_though_the_digests_agree(held, tmp_path):
+    result = load_run(held)
+    forged = result.certificate
+    assert forged.claims.first["bound"] < 1
+    file = Path(held, "ensemble", "refit.parquet")
+    table, before = pq.read_table(file), file.read_bytes()
+    changed = table.set_column(
+        table.column_names.index("intercept"),
+        table.schema.field("intercept"),
+        pa.array([table["intercept"][0].as_py() + 1.0]),
+    )
+    pq.write_table(changed, file)
+    try:
+        found = verify(held)
+    finally:
+        file.write_bytes(before)
+    assert not found.ok
+    said = " ".join(found.differences)
+    assert "model refit" in said
+
+
+def test_a_learner_that_predicts_no_numbers_is_named():
+    class Silent(Model):
+        def predict_outputs(self, X, needs):
+            return Outputs()
+
+    with pytest.raises(RunError, match="Silent predicts no numbers"):
+        predict_numbers(Silent(), X)
+
+
+def test_ties_and_far_outliers_are_no_error():
+    for y in (np.round(Y), Y * 1e12, np.where(np.arange(N) < 1, 1.0, 0.0)):
+        result = run(CERTIFIED["holdout"], X, y, execution=SERIAL)
+        assert 0 <= result.proven <= 1
+        assert result.summary(details=True)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_numbers_that_are_missing_or_infinite_are_refused(bad):
+    with pytest.raises(InputError, match="target"):
+        run(RIDGE, X, np.where(np.arange(N) == 3, bad, Y), execution=SERIAL)

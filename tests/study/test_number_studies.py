@@ -1,0 +1,155 @@
+"""Studies with a certification that predict numbers: what they need, and what they refuse in a sentence."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ckcv_ray import InputError, Study, Task
+from ckcv_ray.study import Problem, is_error, is_of_numbers, is_quantity, parse_clipped, parse_within
+from ckcv_ray.study.conditions import name_claim, name_clipped, parse_condition
+
+N = 90
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(N, 2))
+Y = X @ [1.0, 2.0] + RNG.normal(size=N)
+TASK = Task.of(X, Y, numbers=True)
+GROUPED = Task.of(X, Y, numbers=True, groups=[f"g{i // 3}" for i in range(N)])
+CLASSES = Task.of(X, np.greater(Y, 0))
+
+
+def make_problem(task: Task = TASK, /, **options: Any) -> Problem:
+    """A problem of numbers in which ``options`` replace the usual ones."""
+    usual = {"learner": "ridge", "clip": 5.0, "k": (3,), "n_splits": 3}
+    given = {name: value for name, value in (usual | options).items() if value is not None}
+    return Problem.of(Study.of(**given), task)
+
+
+def test_a_clip_alone_chooses_the_criterion_of_numbers():
+    for asked in ({"clip": 5.0}, {"criterion": "clipped", "clip": 5}):
+        assert Study.of(learner="ridge", **asked) == Study.of(learner="ridge", clip=5.0)
+    assert make_problem().clip == 5.0
+    assert make_problem(clip=1 / 3).clip == float(f"{1 / 3:.12g}")
+
+
+def test_a_total_is_one_sum_of_losses():
+    problem = make_problem()
+    assert (problem.n_totals, problem.total_type, problem.has_losses) == (1, np.int64, True)
+    classes = Problem.of(Study.of(k=(3,), n_splits=3), CLASSES)
+    assert (classes.clip, classes.has_losses) == (None, False)
+
+
+def test_the_study_of_a_file_is_the_study():
+    for claim in ("refit", "refit,within:0.5", "within:0.5,within:0.6"):
+        study = make_problem(certify="holdout", claim=claim).study
+        assert Study.from_json(study.to_json()) == study
+    assert "clip" not in Study.of().to_json()["criterion"]
+
+
+@pytest.mark.parametrize(
+    ("task", "options", "words"),
+    [
+        (TASK, {"clip": None, "criterion": "clipped"}, "criterion=clipped needs a clip"),
+        (TASK, {"clip": None, "criterion": "error"}, "criterion error is for classes: name the error from"),
+        (TASK, {"learner": "forest"}, "choose one of numbers, such as ridge"),
+        (GROUPED, {}, "which rows of groups are not: leave out --group, or use ckcv evaluate"),
+        (TASK, {"certify": "holdout", "claim": "vote"}, "claim=vote is a majority of predicted classes"),
+        (TASK, {"certify": "holdout", "claim": "auc"}, "claim=auc is about classes"),
+        (TASK, {"certify": "holdout", "claim": "refit,recall"}, "claim=recall is about classes"),
+        (TASK, {"certify": "holdout", "claim": "ppv:0.1"}, "claim=ppv:0.1 is about classes"),
+        (TASK, {"certify": "nested", "claim": "auc"}, "claim=auc is about classes"),
+        (TASK, {"certify": "holdout", "require": "sensitivity>=0.9"}, "claim=sensitivity is about classes"),
+        (TASK, {"certify": "holdout", "answer": "error<=0.1"}, "claim=answered_error is about classes"),
+        (TASK, {"certify": "holdout", "accept": "error<=0.1"}, "accept=error<=0.1 is about rows that are"),
+        (TASK, {"certify": "holdout", "subgroups": "x0"}, "subgroups=x0 is about rows that are"),
+        (TASK, {"certify": "holdout", "holdout_bound": "stevens"}, "holdout_bound=stevens is for rows"),
+        (
+            TASK.with_unlabelled(TASK.as_columns(X[:9] + 1)),
+            {"certify": "holdout"},
+            "unlabelled counts rows that two models classify otherwise",
+        ),
+        (TASK, {"balance": "up"}, "balance=up is for classes"),
+        (
+            TASK,
+            {"certify": "holdout", "claim": "within:0.99"},
+            "claim=within:0.99 takes 299 held-out rows at least, and 29 are held out: hold out more",
+        ),
+        (CLASSES, {"learner": "forest"}, "criterion clipped is for numbers: choose criterion"),
+        (
+            CLASSES,
+            {"learner": "forest", "clip": None, "criterion": "error", "claim": "within:0.5"}
+            | {"certify": "holdout"},
+            "claim=within:0.5 is for numbers, and the target 'target' has classes: leave it out",
+        ),
+        (TASK, {"certify": "holdout", "holdout_share": 0.97}, "leaves 3: hold out at least 1, and leave at"),
+    ],
+)
+def test_what_does_not_go_with_numbers_is_refused(task, options, words):
+    with pytest.raises(InputError) as refused:
+        make_problem(task, **options)
+    assert words in str(refused.value)
+
+
+@pytest.mark.parametrize("clip", [0, 0.0, -1, float("inf"), float("nan")])
+def test_a_clip_is_positive_and_finite(clip):
+    with pytest.raises(InputError, match="is not allowed: name the error from which on"):
+        Study.of(learner="ridge", clip=clip)
+
+
+@pytest.mark.parametrize("clip", ["fifty", True, [5]])
+def test_a_clip_is_a_number(clip):
+    with pytest.raises(InputError, match=r"clip=.* is not a number"):
+        Study.of(learner="ridge", clip=clip)
+
+
+@pytest.mark.parametrize("claim", ["within", "within:", "within:0", "within:1", "within:90", "within:x"])
+def test_a_share_of_rows_is_between_0_and_1(claim):
+    with pytest.raises(InputError, match=r"write within:0\.9"):
+        Study.of(learner="ridge", clip=5, certify="holdout", claim=claim)
+
+
+def test_a_share_of_rows_needs_one_model_and_rows_held_out():
+    with pytest.raises(InputError, match=r"claim=within:0\.9 takes rows held out"):
+        Study.of(learner="ridge", clip=5, certify="nested", claim="within:0.9")
+    with pytest.raises(InputError, match="conditions are on classes"):
+        parse_condition("accept", "within:0.9<=5")
+    with pytest.raises(InputError, match="conditions are on classes"):
+        parse_condition("accept", "clipped:5<=2")
+
+
+def test_as_many_rows_as_a_share_takes_are_enough():
+    for share, rows in ((0.9, 29), (0.5, 5)):  # share**rows is at most 0.05 for the first time
+        assert share**rows <= 0.05 < share ** (rows - 1)
+        assert make_problem(
+            certify="holdout", holdout_share=rows / N + 1e-9, claim=f"within:{share}"
+        ).held.size
+        with pytest.raises(InputError, match=f"takes {rows} held-out rows at least, and {rows - 1} are"):
+            make_problem(certify="holdout", holdout_share=(rows - 1) / N + 1e-9, claim=f"within:{share}")
+
+
+def test_every_claim_about_numbers_has_an_equal_share_of_delta():
+    shares = {"refit": 1, "within:0.9": 1, "refit,within:0.9": 2, "refit,member:0,within:0.5,within:0.9": 4}
+    for claim, count in shares.items():
+        study = Study.of(learner="ridge", clip=5, certify="holdout", claim=claim)
+        assert study.certification.n_shares == count
+
+
+def test_names_of_quantities_of_numbers_are_canonical():
+    assert name_claim("within:.90") == "within:0.9"
+    assert parse_within("within:0.9") == 0.9
+    assert parse_within("refit") is None
+    assert parse_clipped(name_clipped(0.25)) == 0.25
+    assert parse_clipped("error") is None
+    assert is_error("clipped:5")
+    assert is_error("error")
+    assert not is_error("within:0.9")
+    assert is_of_numbers("within:0.9")
+    assert not is_of_numbers("error")
+    assert is_quantity("within:0.9")
+    assert not is_quantity("clipped:5")
+
+
+def test_outer_splits_of_numbers_are_never_refused():
+    problem = make_problem(certify="nested", outer_splits=2)
+    assert problem.refused is None
+    assert len(problem.inner(0).task.y) == problem.n_inner
