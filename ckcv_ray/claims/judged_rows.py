@@ -10,10 +10,12 @@ from ckcv_ray.claims.better import find_reference_model
 from ckcv_ray.claims.proofs import make_judge
 from ckcv_ray.claims.rules import Rule
 from ckcv_ray.core.arrays import Classes, Values
+from ckcv_ray.core.bounds.losses import ONE
+from ckcv_ray.core.measures import ClippedErrors
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.core.scores import Output
 from ckcv_ray.learners.ensemble import Ensemble, Models
-from ckcv_ray.records.judged import JUDGED_COLUMNS, OF_NO_SPLIT, count_judged
+from ckcv_ray.records.judged import OF_NO_SPLIT, count_judged, make_judged_schema
 from ckcv_ray.study import Nested, Problem, find_reference
 
 
@@ -51,7 +53,7 @@ def _judge_held_out(problem: Problem, models: Models) -> Iterator[pa.Table]:
     for name, predicted, ensemble in judges:
         score = predicted.score if _has_scores(problem, ensemble) else None
         same = {"classifier": name, "split": OF_NO_SPLIT, "row": problem.held, "unit": unit, "order": order}
-        yield _tabulate(same, held.y, predicted.label, score)
+        yield _tabulate(problem, same, held.y, predicted.label, score)
 
 
 def _judge_outer(problem: Problem, models: Models) -> Iterator[pa.Table]:
@@ -61,8 +63,9 @@ def _judge_outer(problem: Problem, models: Models) -> Iterator[pa.Table]:
     places = np.argsort(outer.order(outer.sizes[0]))
     for i, member in enumerate(models.nested.members):
         _, rows = outer.rows(Stage.REFIT, 0, i)
-        predicted = member.model.predict(task.X[rows])
-        score = predicted.score if _has_scores(problem, Ensemble((member,))) else None
+        alone = Ensemble((member,))
+        predicted = alone.alone(task.X[rows])
+        score = predicted.score if _has_scores(problem, alone) else None
         same = {
             "classifier": Nested.name,
             "split": i,
@@ -70,17 +73,27 @@ def _judge_outer(problem: Problem, models: Models) -> Iterator[pa.Table]:
             "unit": task.groups[rows],
             "order": places[i],
         }
-        yield _tabulate(same, task.y[rows], predicted.label, score)
+        yield _tabulate(problem, same, task.y[rows], predicted.label, score)
 
 
-def _tabulate(same: dict[str, Any], y: Classes, label: Classes, score: Values | None) -> pa.Table:
+def _tabulate(
+    problem: Problem,
+    same: dict[str, Any],
+    y: Classes | Values,
+    predicted: Classes | Values,
+    score: Values | None,
+) -> pa.Table:
     """Return the rows of one classifier; ``same`` has columns, or one value for all rows."""
-    n = len(y)
+    n, schema = len(y), make_judged_schema(problem)
+    if problem.clip is None:
+        loss = (predicted != y).astype(np.float64)
+    else:
+        loss = ClippedErrors(problem.clip).measure_losses(y.astype(float), predicted.astype(float)) / ONE
     columns = {name: np.broadcast_to(values, n) for name, values in same.items()}
-    columns |= {"label": y, "predicted": label, "loss": (label != y).astype(np.float64)}
+    columns |= {"label": y, "predicted": predicted, "loss": loss}
     arrays = {name: pa.array(values) for name, values in columns.items()}
     arrays["score"] = pa.nulls(n, pa.float64()) if score is None else pa.array(score)
-    return pa.table([arrays[field.name].cast(field.type) for field in JUDGED_COLUMNS], schema=JUDGED_COLUMNS)
+    return pa.table([arrays[field.name].cast(field.type) for field in schema], schema=schema)
 
 
 def _has_scores(problem: Problem, ensemble: Ensemble) -> bool:

@@ -18,6 +18,7 @@ learned. The first is the one with the best prospects of passing, if as many row
 right, to the last at which the value measured there is large enough.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -176,44 +177,49 @@ def claim_value(
     if not tests.passed:
         return _explain_lacks(problem, rule, tests)
     cut_off = tests.chosen.cut_off
-    ruled = Rule(rule.name, rule.seed, cut_off=cut_off)
-    bound = 1 - tests.least if tests.count_passed(copies) >= tests.passed else 1.0
-    made = {
-        str(tests.predictive): Claim(
-            quantity=str(tests.predictive),
-            label=problem.task.classes[problem.positive],
-            certification=Holdout.name,
-            classifier=rule.name,
-            splits=(),
-            bound=bound,
-            errors=None,
-            rows=None,
-            delta=tests.delta,
-            statement=_state_value(problem, ruled, tests),
-        )
-    }
-    for name, wrong, rows, of in zip(
-        OF_TWO, tests.chosen[1:], tests.rows, tests.bound_recalls(copies), strict=True
-    ):
+    rule = Rule(rule.name, rule.seed, cut_off=cut_off)
+    made = [_claim_required(problem, rule, tests, copies), *_claim_recalls(problem, rule, tests, copies)]
+    return {claim["quantity"]: {**claim, "cut_off": cut_off.value} for claim in made}
+
+
+def _claim_required(problem: Problem, rule: Rule, tests: ValueTests, copies: int) -> Claim:
+    """Return the claim about the value, which has no counts of its own."""
+    return Claim(
+        quantity=str(tests.predictive),
+        label=problem.task.classes[problem.positive],
+        certification=Holdout.name,
+        classifier=rule.name,
+        splits=(),
+        bound=1 - tests.least if tests.count_passed(copies) >= tests.passed else 1.0,
+        errors=None,
+        rows=None,
+        delta=tests.delta,
+        statement=_state_value(problem, rule, tests),
+    )
+
+
+def _claim_recalls(problem: Problem, rule: Rule, tests: ValueTests, copies: int) -> Iterator[Claim]:
+    """Yield the claims about both recalls at the cut-off that was chosen."""
+    found = zip(OF_TWO, tests.chosen[1:], tests.rows, tests.bound_recalls(copies), strict=True)
+    for name, wrong, rows, bound in found:
         (quantity,) = quantities(problem, name)
         method = (
             f"holdout: {wrong} of {rows} previously unused rows of class {quantity.label!r} wrong, "
             f"Clopper-Pearson for {len(tests.counts)} cut-offs together{quantity.jointly}"
         )
-        says = phrase_recall(quantity, ruled.classifier(), of)
-        made[name] = Claim(
+        says = phrase_recall(quantity, rule.classifier(), bound)
+        yield Claim(
             quantity=name,
             label=quantity.label,
             certification=Holdout.name,
             classifier=rule.name,
             splits=(),
-            bound=of,
+            bound=bound,
             errors=wrong,
             rows=rows,
             delta=quantity.delta,
             statement=state_claim(ONE_SOURCE, quantity.delta, says, method),
         )
-    return {name: {**claim, "cut_off": cut_off.value} for name, claim in made.items()}
 
 
 def _test_cut_offs(problem: Problem, models: Models, score: Values) -> ValueTests:

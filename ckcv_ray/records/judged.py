@@ -13,19 +13,24 @@ from ckcv_ray.tables.readers.limits import MOST_TABLE_ROWS
 
 JUDGED_ROWS = "judged.parquet"
 OF_NO_SPLIT = -1
-JUDGED_COLUMNS = pa.schema(
-    [
-        ("classifier", pa.string()),
-        ("split", pa.int32()),
-        ("row", pa.int64()),
-        ("unit", pa.int64()),
-        ("order", pa.int64()),
-        ("label", pa.int32()),
-        ("predicted", pa.int32()),
-        ("score", pa.float64()),
-        ("loss", pa.float64()),
-    ]
-)
+
+
+def make_judged_schema(problem: Problem) -> pa.Schema:
+    """Return the columns of judged rows: label and prediction are numbers of classes, or numbers."""
+    value = pa.float64() if problem.task.has_numbers else pa.int32()
+    return pa.schema(
+        [
+            ("classifier", pa.string()),
+            ("split", pa.int32()),
+            ("row", pa.int64()),
+            ("unit", pa.int64()),
+            ("order", pa.int64()),
+            ("label", value),
+            ("predicted", value),
+            ("score", pa.float64()),
+            ("loss", pa.float64()),
+        ]
+    )
 
 
 def count_judged(problem: Problem) -> int:
@@ -46,15 +51,21 @@ def check_judged(table: pa.Table, problem: Problem) -> pa.Table:
     Raises:
         ValueError: a cell is empty that may not be, or names a row, a class or a loss that there is not.
     """
-    for name in (name for name in JUDGED_COLUMNS.names if name != "score"):
+    for name in (name for name in table.column_names if name != "score"):
         if table[name].null_count:
             raise ValueError(f"{name} has empty cells")
-    n, n_classes = problem.all_rows.n, problem.task.n_classes
-    for name, least, end in (("row", 0, n), ("label", 0, n_classes), ("predicted", -1, n_classes)):
+    ranges, n_classes = [("row", 0, problem.all_rows.n)], problem.task.n_classes
+    if not problem.task.has_numbers:
+        ranges += [("label", 0, n_classes), ("predicted", -1, n_classes)]
+    for name, least, end in ranges:
         values = table[name].to_numpy()
         if len(values) and not least <= values.min() <= values.max() < end:
             raise ValueError(f"{name} has values outside {least}..{end - 1}")
-    if not np.isin(table["loss"].to_numpy(), (0.0, 1.0)).all():
+    loss = table["loss"].to_numpy()
+    if problem.task.has_numbers:
+        if not ((loss >= 0) & (loss <= 1)).all():
+            raise ValueError("loss has values outside 0..1")
+    elif not np.isin(loss, (0.0, 1.0)).all():
         raise ValueError("loss has values other than 0 and 1")
     return table
 

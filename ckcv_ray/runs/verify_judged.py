@@ -6,12 +6,13 @@ import numpy as np
 
 from ckcv_ray.claims.judged_rows import tabulate_judged
 from ckcv_ray.errors import cut, cut_list, pluralize
-from ckcv_ray.records.judged import JUDGED_COLUMNS, JUDGED_ROWS
+from ckcv_ray.records.judged import JUDGED_ROWS
 from ckcv_ray.runs.verification import LONGEST_REASON, Verification
 from ckcv_ray.storage.folder import Finished
 from ckcv_ray.study import Problem
 
-SCORE_ROUNDING = 1e-9  # of a score, relative to the largest: processors round differently
+ROUNDED = ("predicted", "score", "loss")  # of numbers and scores: processors round differently
+ROUNDING = 1e-9  # relative to the largest
 
 
 def check_judged_rows(finished: Finished, problem: Problem, result: Verification) -> Iterator[str]:
@@ -32,12 +33,12 @@ def check_judged_rows(finished: Finished, problem: Problem, result: Verification
         yield f"{JUDGED_ROWS} has {len(stored):,} judged rows, computed again there are {made:,}"
         return
     differences = []
-    for name in JUDGED_COLUMNS.names:
+    for name in computed.column_names:
         was, again = (table[name].to_numpy() for table in (stored, computed))
         equal = was == again
-        if name == "score":
-            scale = SCORE_ROUNDING * max(1.0, float(np.max(np.abs(again[~np.isnan(again)]), initial=0.0)))
-            equal = np.isclose(was, again, SCORE_ROUNDING, scale, equal_nan=True)
+        if name in ROUNDED:
+            scale = ROUNDING * max(1.0, float(np.max(np.abs(again[~np.isnan(again)]), initial=0.0)))
+            equal = np.isclose(was, again, ROUNDING, scale, equal_nan=True)
         differences += [
             f"{JUDGED_ROWS}: {name} of judged row {at} is {was[at]}, computed again it is {again[at]}"
             for at in np.flatnonzero(~equal).tolist()

@@ -43,7 +43,7 @@ from ckcv_ray.errors import CKCVError, InputError, StoreError, convert_errors, p
 from ckcv_ray.learners.ensemble import Ensemble, Models
 from ckcv_ray.records import candidates
 from ckcv_ray.records.held_out import HELD_OUT, check_held_out_room
-from ckcv_ray.records.judged import JUDGED_COLUMNS, JUDGED_ROWS, check_judged, count_judged
+from ckcv_ray.records.judged import JUDGED_ROWS, check_judged, count_judged, make_judged_schema
 from ckcv_ray.storage import formats, log, models, splits
 from ckcv_ray.storage.execution import read_metadata
 from ckcv_ray.storage.files import Files
@@ -527,8 +527,8 @@ class RunFolder:
         if not self.files.exists(JUDGED_ROWS):
             return None
         most = count_judged(problem)
-        values = most * len(JUDGED_COLUMNS)
-        table = formats.read_table(self.files, JUDGED_ROWS, problem.run_id, JUDGED_COLUMNS, most, values)
+        schema = make_judged_schema(problem)
+        table = formats.read_table(self.files, JUDGED_ROWS, problem.run_id, schema, most, most * len(schema))
         with formats.guard_reading(self.files, JUDGED_ROWS):
             return check_judged(table, problem)
 

@@ -368,7 +368,7 @@ class Holdout(Certification):
             scores is chosen on the rows held out, with its guarantee; the recalls are those at this cut-off.
             Without other claims they are all that is claimed. Or a predictive value such as "ppv>=0.3" or
             "npv>=0.99" at ``prevalence``, for which cut-offs that are fixed on the other rows are tested in a
-            fixed sequence. "" for the learner's own cut-off.
+            fixed sequence; it has half of the delta of the recalls. "" for the learner's own cut-off.
         prevalence: share of the positive class where the classifier is used, in (0, 1), at which a predictive
             value is required; None for other conditions.
         accept: conditions such as "specificity>=0.6" on what is proven, without which the result is not

@@ -274,6 +274,7 @@ def test_nothing_is_flagged_where_nothing_is_proven(tmp_path, capsys):
     assert "more rows alone do not help" in ppv["statement"]
     assert "add up to" not in " ".join(result.certificate.list_cautions())
     alone = run(study(require="ppv>=0.2", prevalence=0.05, positive=None), noise)
+    assert alone.intervals == []
     assert {"measured", "proven"}.isdisjoint(dict(make_answer(alone).facts))
     assert verify(tmp_path / "run").differences == []
     assert check_certificate(str(tmp_path / "run")) == 0, capsys.readouterr().out
@@ -426,3 +427,12 @@ def test_the_threshold_is_a_fact_of_a_form(task):
     assert said.endswith("for ppv:0.05>=0.3: none qualified.")
     (said,) = tell(Stored(run(study(positive=None), task), ""), "threshold")
     assert said.startswith("No cut-off was tuned")
+
+
+def test_a_first_claim_without_rows_is_measured_by_the_members(task):
+    result = run(study(positive=None), task)
+    claims = result.certificate.claims
+    first = {**claims.first, "errors": None, "rows": None}
+    certificate = replace(result.certificate, claims=replace(claims, claims=(first, *claims.claims[1:])))
+    answer = make_answer(replace(result, finished=result.finished._replace(certificate=certificate)))
+    assert dict(answer.facts)["measured"].endswith(" wrong (mean of the members of F*)")

@@ -47,6 +47,18 @@ MORE = {  # what no golden study has: repeated rows of groups, claims by class w
         places.make_study(learner="linear", k=(3,), n_splits=3, certify="holdout", answer="error<=0.3"),
         lattice(240),
     ),
+    "required value": (
+        places.make_study(
+            learner="linear",
+            k=(3,),
+            n_splits=3,
+            certify="holdout",
+            require="npv>=0.9",
+            prevalence=0.05,
+            claim="npv:0.02",
+        ),
+        cloud(240),
+    ),
     "usual settings": (places.make_study(learner="tree", k=(3, 5), n_splits=3), lattice(90)),
     "three fifths, U on the first": (
         ONE_SETTING.replace(certify="nested", outer_splits=2, outer_share="three_fifths", first_uniform=True),
@@ -125,6 +137,7 @@ def test_every_figure_of_a_golden_study_is_computed_again(
         "catoni",
         "unlabelled",
         "answered",
+        "required value",
         "usual settings",
         "three fifths, U on the first",
         "recalls, U on the first",
