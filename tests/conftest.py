@@ -228,7 +228,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Mark the tests that need Ray, and those named above; files with slow tests begin.
 
     Processes that share the files (``jobs/check``) then end at about the same time. Tests marked night
-    are left out by day, those marked slow by --quick.
+    are left out by day, those marked slow by --quick. What slow tests cover is not counted: others cover it
+    as well, and counting takes a third more time.
     """
     for item in items:
         parts, ray_is_used = _parts(item.path), "ray_session" in getattr(item, "fixturenames", ())
@@ -241,6 +242,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if config.getoption("--quick"):
         _deselect(config, items, "slow")
     slow = {item.path for item in items if item.get_closest_marker("slow")}
+    for item in items:
+        if item.get_closest_marker("slow"):
+            item.add_marker(pytest.mark.no_cover)
     items.sort(key=lambda item: item.path not in slow)
 
 
