@@ -128,7 +128,8 @@ def tests_job() -> list[str]:
 
     They include the properties that hypothesis tries by day on few examples.
     """
-    options = ["-q", "-m", "night or hypothesis", "--night", "--rootdir", str(ROOT), "-c", str(ROOT / "pyproject.toml")]
+    options = ["-q", "-m", "night or hypothesis", "--night"]
+    options += ["--rootdir", str(ROOT), "-c", str(ROOT / "pyproject.toml")]
     return [sys.executable, "-m", "pytest", *options, str(ROOT / "tests")]
 
 
