@@ -61,6 +61,7 @@ def test_a_fit_that_ends_the_process_is_recorded_as_failed(
     assert left(out) == []
 
 
+@pytest.mark.night
 def test_so_it_is_in_evaluate(ckcv: Command, table: Path, tmp_path: Path) -> None:
     out = tmp_path / "scores"
     words = ("--target", "y", "--resampling", "kfold:2", "--param", "dummy=0,1", "--json")
@@ -135,7 +136,9 @@ def read_until(stream: IO[str], words: str) -> None:
         assert line, f"it ended without {words!r}"
 
 
-@pytest.mark.parametrize(("name", "supervised"), [("SIGHUP", True), ("SIGUSR1", False)])
+@pytest.mark.parametrize(
+    ("name", "supervised"), [("SIGHUP", True), pytest.param("SIGUSR1", False, marks=pytest.mark.night)]
+)
 def test_other_signals_end_with_a_message(table: Path, tmp_path: Path, name: str, supervised: bool) -> None:
     number = signal.Signals[name]
     words: tuple[object, ...] = (*RUN, "--n-splits", "100000", "--exhaustive", "--out", tmp_path / "run")
