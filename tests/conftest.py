@@ -121,6 +121,28 @@ SLOW = PROCESSES | frozenset(  # and those that take too long for --quick
 )
 
 
+# Whose coverage is not counted, which would take a third more time: what they cover, quick tests cover too.
+UNCOUNTED = PROCESSES | frozenset(
+    [
+        "test_assess",
+        "test_choice_runs",
+        "test_encoded",
+        "test_estimators",
+        "test_foreign_studies",
+        "test_forgeries",
+        "test_joint_laws",
+        "test_learning_rows_alone",
+        "test_minimised",
+        "test_nested_settings",
+        "test_packing",
+        "test_paper_loop",
+        "test_paths",
+        "test_refusals",
+        "test_unequal_sizes",
+    ]
+)
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--quick", action="store_true", help="leave out the tests that are marked slow")
     parser.addoption(
@@ -228,13 +250,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Mark the tests that need Ray, and those named above; files with slow tests begin.
 
     Processes that share the files (``jobs/check``) then end at about the same time. Tests marked night
-    are left out by day, those marked slow by --quick. What slow tests cover is not counted: others cover it
-    as well, and counting takes a third more time.
+    are left out by day, those marked slow by --quick.
     """
     for item in items:
         parts, ray_is_used = _parts(item.path), "ray_session" in getattr(item, "fixturenames", ())
         if PROCESSES & parts or ray_is_used:
             item.add_marker(pytest.mark.processes)
+        if UNCOUNTED & parts or ray_is_used or item.get_closest_marker("processes"):
+            item.add_marker(pytest.mark.no_cover)
         if SLOW & parts or ray_is_used:
             item.add_marker(pytest.mark.slow)
     if not is_night(config):
@@ -242,9 +265,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if config.getoption("--quick"):
         _deselect(config, items, "slow")
     slow = {item.path for item in items if item.get_closest_marker("slow")}
-    for item in items:
-        if item.get_closest_marker("slow"):
-            item.add_marker(pytest.mark.no_cover)
     items.sort(key=lambda item: item.path not in slow)
 
 
