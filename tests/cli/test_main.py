@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from command import RUN, Command, shell
+from command import RUN, Command, call, shell
 from conftest import leave_to_night, pair
 
 import ckcv_ray
@@ -48,7 +48,7 @@ def test_the_package_is_the_command() -> None:
 @pytest.fixture(scope="module")
 def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("small") / "run"
-    assert shell('"$@"', *RUN, "--out", out).returncode == 0
+    assert call(*RUN, "--out", out) == 0
     return out
 
 

@@ -186,6 +186,7 @@ def test_standard_output_holds_the_result_alone(table: Path, tmp_path: Path) -> 
         assert words_of_fit in done.stderr
 
 
+@pytest.mark.night
 def test_nor_do_predictions_mix_with_what_is_printed(ckcv: Command, table: Path, tmp_path: Path) -> None:
     out = tmp_path / "run"
     assert ckcv("run", table, *OPTIONS, *SERIAL, *learner("Prints"), "--out", out)[0] == 0
