@@ -124,20 +124,14 @@ SLOW = PROCESSES | frozenset(  # and those that take too long for --quick
 # Whose coverage is not counted, which would take a third more time: what they cover, quick tests cover too.
 UNCOUNTED = PROCESSES | frozenset(
     [
-        "test_assess",
-        "test_choice_runs",
         "test_encoded",
         "test_estimators",
-        "test_foreign_studies",
-        "test_forgeries",
         "test_joint_laws",
         "test_learning_rows_alone",
-        "test_minimised",
         "test_nested_settings",
         "test_packing",
         "test_paper_loop",
         "test_paths",
-        "test_refusals",
         "test_unequal_sizes",
     ]
 )
