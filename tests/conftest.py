@@ -4,7 +4,7 @@ import os
 import re
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -121,6 +121,22 @@ SLOW = PROCESSES | frozenset(  # and those that take too long for --quick
 )
 
 
+# Whose coverage is not counted, which would take a third more time: what they cover, quick tests cover too.
+UNCOUNTED = PROCESSES | frozenset(
+    [
+        "test_encoded",
+        "test_estimators",
+        "test_joint_laws",
+        "test_learning_rows_alone",
+        "test_nested_settings",
+        "test_packing",
+        "test_paper_loop",
+        "test_paths",
+        "test_unequal_sizes",
+    ]
+)
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--quick", action="store_true", help="leave out the tests that are marked slow")
     parser.addoption(
@@ -134,9 +150,33 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
-hypothesis.settings.register_profile("ckcv", deadline=None)  # times depend on what else the machine does
-hypothesis.settings.load_profile("ckcv")
+hypothesis.settings.register_profile("night", deadline=None)  # times depend on what else the machine does
+hypothesis.settings.register_profile("day", deadline=None, max_examples=30)
 hypothesis.settings.register_profile("quick", deadline=None, max_examples=20)
+hypothesis.settings.load_profile("day")
+
+
+def leave_to_night(values: Iterable[Any], by_day: Collection[Any]) -> list[Any]:
+    """Return the values of a parameter, marked night but for those that are tried by day as well."""
+    every = [*values]
+    assert all(value in every for value in by_day), "a value of the day is not among the values"
+    return [value if value in by_day else pytest.param(value, marks=pytest.mark.night) for value in every]
+
+
+def pair(first: Iterable[Any], second: Iterable[Any], by_day: int = 1) -> list[Any]:
+    """Return all pairs of the values of two parameters; those that the day leaves out are marked night.
+
+    By day each value of the first is paired with ``by_day`` values of the second, in turn: each value of the
+    second comes up as well where the first has enough.
+    """
+    others = [*second]
+    return [
+        pytest.param(
+            one, other, marks=[pytest.mark.night] if (j - i * by_day) % len(others) >= by_day else []
+        )
+        for i, one in enumerate(first)
+        for j, other in enumerate(others)
+    ]
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -150,8 +190,15 @@ def pytest_configure(config: pytest.Config) -> None:
     )
     if config.getoption("--quick"):
         hypothesis.settings.load_profile("quick")
+    elif is_night(config):
+        hypothesis.settings.load_profile("night")
     if (file := config.getoption("--durations-file")) and not hasattr(config, "workerinput"):
         config.pluginmanager.register(Durations(file))
+
+
+def is_night(config: pytest.Config) -> bool:
+    """Return whether tests marked night run, and properties are tried on as many examples as usual."""
+    return bool(config.getoption("--night") or config.getoption("--long"))
 
 
 class Durations:
@@ -203,9 +250,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         parts, ray_is_used = _parts(item.path), "ray_session" in getattr(item, "fixturenames", ())
         if PROCESSES & parts or ray_is_used:
             item.add_marker(pytest.mark.processes)
+        if UNCOUNTED & parts or ray_is_used or item.get_closest_marker("processes"):
+            item.add_marker(pytest.mark.no_cover)
         if SLOW & parts or ray_is_used:
             item.add_marker(pytest.mark.slow)
-    if not (config.getoption("--night") or config.getoption("--long")):
+    if not is_night(config):
         _deselect(config, items, "night")
     if config.getoption("--quick"):
         _deselect(config, items, "slow")

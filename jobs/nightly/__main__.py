@@ -124,8 +124,12 @@ def server_job() -> list[str]:
 
 
 def tests_job() -> list[str]:
-    """Return the command that runs the tests that the daily check leaves to the night."""
-    options = ["-q", "-m", "night", "--night", "--rootdir", str(ROOT), "-c", str(ROOT / "pyproject.toml")]
+    """Return the command that runs the tests that the daily check leaves to the night.
+
+    They include the properties that hypothesis tries by day on few examples.
+    """
+    options = ["-q", "-m", "night or hypothesis", "--night"]
+    options += ["--rootdir", str(ROOT), "-c", str(ROOT / "pyproject.toml")]
     return [sys.executable, "-m", "pytest", *options, str(ROOT / "tests")]
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from command import Command, shell
+from command import Command, call, shell
 from pyarrow import csv
 
 RUN = (
@@ -43,10 +43,8 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     table = write_rows(folder / "learn.csv", 90, 0)
     write_rows(folder / "judged.csv", 150, 1)
     for name, feature in (("new", "age"), ("old", "noise")):
-        made = shell(
-            '"$@"', "run", table, *RUN, "--features", feature, "--out", folder / name, "--backend", "serial"
-        )
-        assert made.returncode == 0, made.stderr
+        words = ("--features", feature, "--out", folder / name, "--backend", "serial")
+        assert call("run", table, *RUN, *words) == 0
     return folder
 
 

@@ -18,6 +18,7 @@ from ckcv_ray.runs.load import load
 
 STUDY = ("--target", "outcome", "--k", "3", "--n-splits", "3")
 SVM = ("--C", "1,10", "--gamma", "1")
+FEW = {"svm": SVM, "linear": (), "forest": ("--param", "n_estimators=3,9", "--param", "max_features=1")}
 
 
 @pytest.fixture
@@ -44,8 +45,7 @@ def agree(folder: str, file: Path, by: str) -> None:
 
 @pytest.mark.parametrize("learner", ["svm", "linear", "forest"])
 def test_a_file_of_skops_predicts_what_the_model_predicts(ckcv: Command, cases: Path, learner: str) -> None:
-    grid = SVM if learner == "svm" else ()
-    given = ("--learner", learner, *grid, "--certify", "holdout", "--out", "held")
+    given = ("--learner", learner, *FEW[learner], "--certify", "holdout", "--out", "held")
     assert ckcv("run", "cases.csv", *STUDY, *given)[0] == 0
     for words, by in (
         ((), "auto"),
@@ -80,7 +80,8 @@ def test_the_model_of_evaluate_is_exported_and_numbers_too(ckcv: Command, cases:
     assert ckcv("evaluate", "cases.csv", "--target", "outcome", *words)[0] == 0
     assert ckcv("export", "scores", "--out", "tree.skops")[0] == 0
     agree("scores", cases / "tree.skops", "auto")
-    words = ("--learner", "forest_regressor,tree_regressor", "--refit", "best", "--out", "numbers")
+    few = ("--param", "n_estimators=3,9")
+    words = ("--learner", "forest_regressor", *few, "--refit", "best", "--out", "numbers")
     (cases / "numbers.csv").write_text(
         "a,b,y\n" + "".join(f"{i % 11},{i % 7},{i % 5}.5\n" for i in range(80))
     )

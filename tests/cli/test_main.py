@@ -9,7 +9,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from command import RUN, Command, shell
+from command import RUN, Command, call, shell
+from conftest import leave_to_night, pair
 
 import ckcv_ray
 from ckcv_ray.cli.main import COMMANDS, app, load_command
@@ -47,7 +48,7 @@ def test_the_package_is_the_command() -> None:
 @pytest.fixture(scope="module")
 def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("small") / "run"
-    assert shell('"$@"', *RUN, "--out", out).returncode == 0
+    assert call(*RUN, "--out", out) == 0
     return out
 
 
@@ -67,18 +68,16 @@ def test_lost_messages_do_not_stop_the_work(small: Path, tmp_path: Path) -> None
     assert shell('"$@" 2>/dev/full', *RUN, "--resume-until-done", 1, "--out", tmp_path / "2").returncode == 0
 
 
-@pytest.mark.parametrize("error", ["", " 2>/dev/full"])
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("status",),
-        ("status", "--json"),
-        ("verify",),
-        ("predict", "twonorm:9:1"),
-        ("predict", "twonorm:9999:1"),
-    ],
-    ids=str,
-)
+WRITING = [
+    ("status",),
+    ("status", "--json"),
+    ("verify",),
+    ("predict", "twonorm:9:1"),
+    ("predict", "twonorm:9999:1"),
+]
+
+
+@pytest.mark.parametrize(("words", "error"), pair(WRITING, ("", " 2>/dev/full")), ids=str)
 def test_results_that_cannot_be_written_are_said_to_be_lost(
     small: Path, words: tuple[str, ...], error: str
 ) -> None:
@@ -90,16 +89,15 @@ def test_results_that_cannot_be_written_are_said_to_be_lost(
     assert b"Exception ignored" not in done.stderr
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("status",),
-        ("predict", "twonorm:9999:1"),
-        ("--help",),
-        ("evaluate", "twonorm:30:1", "--learner", "tree", "--out", "scores"),
-    ],
-    ids=str,
-)
+CLOSED = [
+    ("status",),
+    ("predict", "twonorm:9999:1"),
+    ("--help",),
+    ("evaluate", "twonorm:30:1", "--learner", "tree", "--out", "scores"),
+]
+
+
+@pytest.mark.parametrize("words", leave_to_night(CLOSED, CLOSED[2:]), ids=str)
 @pytest.mark.parametrize(
     "output", [">&-", pytest.param("| true; exit ${PIPESTATUS[0]}", marks=pytest.mark.night)]
 )

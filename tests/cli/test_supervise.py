@@ -12,6 +12,7 @@ from typing import IO
 import numpy as np
 import pytest
 from command import RUN, Command
+from conftest import leave_to_night
 
 from ckcv_ray.cli import supervise
 from ckcv_ray.cli.signals import Signals
@@ -44,7 +45,7 @@ REASONS = {
 }
 
 
-@pytest.mark.parametrize("name", REASONS)
+@pytest.mark.parametrize("name", leave_to_night(REASONS, ("Crashes",)))
 def test_a_fit_that_ends_the_process_is_recorded_as_failed(
     ckcv: Command, table: Path, tmp_path: Path, name: str
 ) -> None:
@@ -60,6 +61,7 @@ def test_a_fit_that_ends_the_process_is_recorded_as_failed(
     assert left(out) == []
 
 
+@pytest.mark.night
 def test_so_it_is_in_evaluate(ckcv: Command, table: Path, tmp_path: Path) -> None:
     out = tmp_path / "scores"
     words = ("--target", "y", "--resampling", "kfold:2", "--param", "dummy=0,1", "--json")
@@ -134,7 +136,9 @@ def read_until(stream: IO[str], words: str) -> None:
         assert line, f"it ended without {words!r}"
 
 
-@pytest.mark.parametrize(("name", "supervised"), [("SIGHUP", True), ("SIGUSR1", False)])
+@pytest.mark.parametrize(
+    ("name", "supervised"), [("SIGHUP", True), pytest.param("SIGUSR1", False, marks=pytest.mark.night)]
+)
 def test_other_signals_end_with_a_message(table: Path, tmp_path: Path, name: str, supervised: bool) -> None:
     number = signal.Signals[name]
     words: tuple[object, ...] = (*RUN, "--n-splits", "100000", "--exhaustive", "--out", tmp_path / "run")
@@ -182,6 +186,7 @@ def test_standard_output_holds_the_result_alone(table: Path, tmp_path: Path) -> 
         assert words_of_fit in done.stderr
 
 
+@pytest.mark.night
 def test_nor_do_predictions_mix_with_what_is_printed(ckcv: Command, table: Path, tmp_path: Path) -> None:
     out = tmp_path / "run"
     assert ckcv("run", table, *OPTIONS, *SERIAL, *learner("Prints"), "--out", out)[0] == 0

@@ -5,6 +5,7 @@ from math import log, prod
 
 import numpy as np
 import pytest
+from conftest import leave_to_night, pair
 from scipy.stats import beta, binom
 
 from ckcv_ray import InputError
@@ -51,7 +52,7 @@ def test_the_wealth_at_the_mean_has_mean_1(
 
 
 @pytest.mark.parametrize(("values", "weights"), LAWS)
-@pytest.mark.parametrize("delta", [0.05, 0.3])
+@pytest.mark.parametrize("delta", leave_to_night((0.05, 0.3), (0.05,)))
 def test_the_bound_fails_with_probability_delta_at_most(
     values: tuple[float, ...], weights: tuple[float, ...], delta: float
 ) -> None:
@@ -150,10 +151,7 @@ def test_equal_splits_have_the_bound_of_one(delta: float) -> None:
 # Simulation
 
 
-@pytest.mark.parametrize(
-    "law", ["shares", "rare", "two points", "ends"], ids=lambda law: law.replace(" ", "_")
-)
-@pytest.mark.parametrize("m", [12, 66])
+@pytest.mark.parametrize(("m", "law"), pair((12, 66), ("shares", "rare", "two points", "ends"), by_day=2))
 def test_the_bound_holds_in_simulation_of_hostile_laws(law: str, m: int) -> None:
     """More failures than this have probability 1e-6 at most."""
     runs, rng = 1_500, np.random.default_rng(m)

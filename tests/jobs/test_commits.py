@@ -45,6 +45,7 @@ def test_the_two_alternate_and_differing_answers_are_detected(
     assert found == Compared([2.0, 3.0], [1.0, 4.0], same=False)
 
 
+@pytest.mark.night
 def test_overhead_against_this_commit_itself() -> None:
     app = Typer()
     app.command()(overhead.main)

@@ -86,7 +86,7 @@ def test_a_night_runs_what_the_check_leaves_to_it(request: pytest.FixtureRequest
     words = nightly.tests_job()
     assert words[:3] == [sys.executable, "-m", "pytest"]
     assert {"--night", str(request.config.inipath), str(request.config.rootpath)} <= set(words)
-    assert (words[words.index("-m", 2) + 1], words[-1]) == ("night", str(ROOT / "tests"))
+    assert (words[words.index("-m", 2) + 1], words[-1]) == ("night or hypothesis", str(ROOT / "tests"))
 
 
 def test_a_night_installs_the_libraries_that_its_tests_need() -> None:

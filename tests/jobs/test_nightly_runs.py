@@ -38,6 +38,7 @@ def test_complete_runs_on_ray_give_figures(ray_session: None) -> None:
     assert (found["speed"].role, found["winner"].role) == (Role.RATIO, Role.EXACT)
 
 
+@pytest.mark.night
 def test_a_real_night_and_the_next(tmp_path: Path) -> None:
     """Through the command line: the second night is compared with the first, and gives the same answers."""
     script = [sys.executable, str(ROOT / "jobs" / "nightly"), "--out", str(tmp_path)]

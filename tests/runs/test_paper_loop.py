@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from conftest import blobs
+from conftest import blobs, pair
 from scipy.stats import beta
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
@@ -53,8 +53,7 @@ def algorithm_1(study: Study, task: Task) -> Found:
     return best
 
 
-@pytest.mark.parametrize("scale", ["standard", "none"])
-@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize(("seed", "scale"), pair((0, 1), ("standard", "none")))
 def test_the_plain_loop_gives_the_same_answer(seed: int, scale: str) -> None:
     study = Study.paper(
         C=(0.1, 1.0, 10.0, 100.0),

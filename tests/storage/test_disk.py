@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Ran, blobs
+from conftest import Ran, blobs, leave_to_night, pair
 
 from ckcv_ray.errors import InputError, RunError
 from ckcv_ray.runs.result import Result
@@ -217,9 +217,10 @@ def snapshot(folder: Path) -> dict[str, bytes | None]:
     }
 
 
-@pytest.mark.parametrize("place", ["nothing", "folder", "run", "run in use"])
-@pytest.mark.parametrize("certify", STUDIES)
-@pytest.mark.parametrize("batch", [1, 3])
+@pytest.mark.parametrize(
+    ("certify", "place"), pair(STUDIES, ("nothing", "folder", "run", "run in use"), by_day=2)
+)
+@pytest.mark.parametrize("batch", leave_to_night((1, 3), (3,)))
 def test_a_run_writes_into_no_folder_but_its_own(
     tmp_path: Path, certify: str, place: str, batch: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
