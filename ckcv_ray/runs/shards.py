@@ -1,7 +1,7 @@
 """Runs in shards: divide a study, compute one shard, and find out what is missing.
 
 The folder alone connects those who compute: no process waits for another one, and none has to live longer
-than its shard. When nothing is missing, an ordinary run on the folder has only refits and claims left to compute.
+than its shard. When nothing is missing, an ordinary run on the folder has only refits and claims left.
 """
 
 from collections.abc import Iterator
