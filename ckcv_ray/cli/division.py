@@ -28,7 +28,7 @@ from ckcv_ray.engine.loop import Stop
 from ckcv_ray.engine.progress import Listener, Progress
 from ckcv_ray.engine.shards import check_divisible
 from ckcv_ray.errors import InputError, RunError, plain, pluralize
-from ckcv_ray.learners.sklearn.libraries import LIBRARY
+from ckcv_ray.learners.sklearn.allowed import LIBRARY
 from ckcv_ray.learners.sklearn.spec import list_trusted
 from ckcv_ray.reports.progress_line import duration
 from ckcv_ray.runs.run import Work, find_result, run_work
@@ -128,8 +128,8 @@ def _write_scripts(work: Work, out: Path, sharding: Sharding, evaluations: int, 
     scripts = write_scripts(folder, out.absolute(), run_id, count, command, sharding.slurm)
     if count > USUAL_ARRAY:
         say(
-            f"{count:,} tasks are more than Slurm's usual MaxArraySize allows, {USUAL_ARRAY:,}: scontrol show "
-            "config says what yours is"
+            f"{count:,} tasks are more than Slurm's usual MaxArraySize allows, {USUAL_ARRAY:,}: scontrol "
+            "show config says what yours is"
         )
     jobs = _call_sbatch(scripts) if sharding.is_started else []
     content = {
