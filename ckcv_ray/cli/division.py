@@ -34,8 +34,9 @@ from ckcv_ray.reports.progress_line import duration
 from ckcv_ray.runs.run import Work, find_result, run_work
 from ckcv_ray.runs.shards import ShardStates, count_recorded, divide_run, find_states
 from ckcv_ray.runs.slurm import Scripts, parse_slurm, write_scripts
+from ckcv_ray.storage.shards import MOST_SHARDS
 from ckcv_ray.study import Execution, Problem
-from ckcv_ray.validation import check_choice
+from ckcv_ray.validation import check_choice, integer
 
 SLURM, LOCAL = "slurm", "local"
 BATCH = "Batch system"
@@ -98,7 +99,8 @@ def make_sharding(
             "call_sbatch=True: there is no sbatch on this machine: leave it out, and submit the scripts on "
             "one that has it"
         )
-    return Sharding(shards, chosen, parse_slurm(slurm or ""), call_sbatch)
+    count = None if shards is None else integer("shards", shards, least=1, most=MOST_SHARDS)
+    return Sharding(count, chosen, parse_slurm(slurm or ""), call_sbatch)
 
 
 def submit_work(work: Work, out: Path, sharding: Sharding, workers: int | None, as_json: bool) -> None:

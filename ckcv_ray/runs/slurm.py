@@ -80,12 +80,12 @@ def write_scripts(
     for path in (folder, out):
         _check_line("out", str(path))
     name = f"--job-name=ckcv-{run_id}"
-    array = [name, f"--array=1-{shards}", *_list_options(folder / "shard-%a.log"), *slurm]
-    single = [f"{name}-gather", *_list_options(folder / "gather.log"), *slurm]
+    array = [name, f"--array=1-{shards}", *_list_options(folder / "shard-%a.log")]
+    single = [f"{name}-gather", *_list_options(folder / "gather.log")]
     shard, gather = [*command, "shard", str(out), "--number"], [*command, "gather", str(out)]
     texts = {
-        "shards": _write_script(array, f'{shlex.join(shard)} "$SLURM_ARRAY_TASK_ID"'),
-        "gather": _write_script(single, shlex.join(gather)),
+        "shards": _write_script(array, slurm, f'{shlex.join(shard)} "$SLURM_ARRAY_TASK_ID"'),
+        "gather": _write_script(single, slurm, shlex.join(gather)),
     }
     try:
         make_folder(folder)
@@ -109,9 +109,10 @@ def _list_options(output: Path) -> list[str]:
     ]
 
 
-def _write_script(options: Sequence[str], command: str) -> str:
+def _write_script(options: Sequence[str], slurm: Sequence[str], command: str) -> str:
     """Return a script; ``exec`` lets the signals of Slurm reach the command itself."""
     lines = [f"#SBATCH {shlex.quote(option)}" for option in options]
+    lines += [f"#SBATCH {shlex.join(slurm)}"] if slurm else []
     head = ["#!/bin/bash", "# Written by ckcv. Submitted again, it computes what is missing."]
     return "\n".join([*head, *lines, f"exec {command}", ""])
 

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from functools import partial
 
 import pytest
 from conftest import blobs
@@ -30,8 +31,8 @@ STUDIES = {
     "kfold": Study.without_certification(
         "kfold:5", learner="svm", **GRID, refit="best", save_predictions=True
     ),
-    "inner": Study.without_certification("nested:3:2", learner="svm", **GRID),
-    "permuted": Study.without_certification("kfold:3", learner="svm", permutations=3),
+    "inner": Study.without_certification("nested:3:2", **GRID),
+    "permuted": Study.without_certification("kfold:3", permutations=3),
 }
 OF_THE_RUN = {"execution.json", "manifest.json", "shards.json"}
 SHARDS = 5
@@ -124,7 +125,7 @@ def test_a_shard_that_was_stopped_goes_on_from_its_log(expected, tmp_path, monke
     for _ in range(3):
         looks = iter([False, False, True])
         with pytest.raises(KeyboardInterrupt):
-            compute_shard(out, 1, None, lambda: next(looks))
+            compute_shard(out, 1, None, partial(next, looks))
         assert find_states(out).running == ()
     computed = count_recorded(job.problem, out)
     assert 0 < computed < job.problem.n_evaluations
@@ -214,7 +215,7 @@ def test_a_shard_that_is_computed_is_running(tmp_path):
     states = find_states(tmp_path)
     assert (states.running, states.waiting) == ((2,), (1, 3, 4, 5))
     assert states.describe() == "5 shards, 1 running, 4 not computed: 1,3-5"
-    with pytest.raises(StoreError, match="shard 2 of .* is computed by another process"):
+    with pytest.raises(StoreError, match=r"shard 2 of .* is computed by another process"):
         compute_shard(tmp_path, 2, None, never)
     shard.release()
 
