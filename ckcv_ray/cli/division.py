@@ -39,7 +39,7 @@ from ckcv_ray.study import Execution, Problem
 from ckcv_ray.validation import check_choice, integer
 
 SLURM, LOCAL = "slurm", "local"
-BATCH = "Batch system"
+BATCH_SYSTEM = "Batch system"
 USUAL_ARRAY = 1_000  # tasks of an array that Slurm allows by default
 LOOK_SECONDS, COUNT_SECONDS = 0.1, 2.0
 
@@ -63,22 +63,22 @@ class Sharding(NamedTuple):
 def make_sharding(
     shards: Annotated[
         int | None,
-        make_option("Number of shards, such as 50: parts that a process each computes.", panel=BATCH),
+        make_option("Number of shards, such as 50: parts that a process each computes.", panel=BATCH_SYSTEM),
     ] = None,
     to: Annotated[
         str | None,
         make_option(
             "slurm: write scripts for sbatch; local: compute the shards here, --workers at once.",
             "slurm",
-            BATCH,
+            BATCH_SYSTEM,
         ),
     ] = None,
     slurm: Annotated[
         str | None,
-        make_option("Options of sbatch, such as '--partition=long --time=2:00:00'.", panel=BATCH),
+        make_option("Options of sbatch, such as '--partition=long --time=2:00:00'.", panel=BATCH_SYSTEM),
     ] = None,
     call_sbatch: Annotated[
-        bool, flag("--call-sbatch", "Submit the scripts too, where sbatch is installed.", BATCH)
+        bool, flag("--call-sbatch", "Submit the scripts too, where sbatch is installed.", BATCH_SYSTEM)
     ] = False,
 ) -> Sharding:
     """Collect how a study is divided.
@@ -227,12 +227,12 @@ def _compute_here(
     """Compute the shards as processes of this machine, and gather them."""
     at_once = min(count, workers or os.cpu_count() or 1)
     with say_what_is_saved(out) as signals, signals, Display(console) as display:
-        watch = Watch(work.problem, out, evaluations, at_once, display)
+        watch = LogWatch(work.problem, out, evaluations, at_once, display)
         compute_shards(out, find_states(out).waiting, at_once, watch.report, signals.stop)
     gather_shards(work, out, Execution("serial"), as_json)
 
 
-class Watch:
+class LogWatch:
     """Reports from time to time how many evaluations the logs of shards have, and the time left.
 
     Args:

@@ -129,12 +129,12 @@ def compute_shard(out: AnyPath, number: int, listen: Listener | None, stop: Stop
     if folder.finished:
         return 0
     failed = 0
-    with _lock(folder, number) as own:
+    with _lock(folder, number) as run_shard:
         for at, first, stop_at in plan.shards[number - 1]:
             items = _count_items(folder, problem if at == 0 else problem.inner(at - 1), plan, at)
             place = _find_folder(folder, at)
             queue = ShardQueue(items, first, stop_at)
-            with nullcontext(own) if at == 0 else _lock(place, number) as shard:
+            with nullcontext(run_shard) if at == 0 else _lock(place, number) as shard:
                 failed += 0 if place.finished else _compute(queue, place, shard, listen, stop)
     return failed
 

@@ -13,7 +13,7 @@ from ckcv_ray.errors import InputError
 from ckcv_ray.storage.files import make_folder, write_atomically
 from ckcv_ray.validation import quote
 
-GRACE_SECONDS = 60  # before the end of its time limit, after which a task stops and saves what it has
+WARNING_SECONDS = 60  # before the end of its time limit, after which a task stops and saves what it has
 OWN_OPTIONS = (
     "--array",
     "-a",
@@ -105,7 +105,7 @@ def _list_options(output: Path) -> list[str]:
         "--requeue",
         "--ntasks=1",
         "--cpus-per-task=1",
-        f"--signal=B:TERM@{GRACE_SECONDS}",
+        f"--signal=B:TERM@{WARNING_SECONDS}",
     ]
 
 

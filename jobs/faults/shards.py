@@ -1,7 +1,7 @@
 """Shards that are killed: a run in shards must have the bytes of a single run, whatever ends them.
 
-The study is divided among many shards. A third of them, chosen at random, is killed by SIGKILL twice, each time
-at a random moment of its work, and started again; the rest runs through. Then the run is gathered, and
+The study is divided among many shards. A third of them, chosen at random, is killed by SIGKILL twice, each
+time at a random moment of its work, and started again; the rest runs through. Then the run is gathered, and
 candidates, models and certificate are compared with those of a single run.
 
     python jobs/faults/shards.py --shards 50 --seed 1

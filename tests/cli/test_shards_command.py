@@ -229,7 +229,7 @@ def test_progress_of_shards(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
     counts, times, heard = iter([10, 10, 40, 130]), iter([0.0, 1.0, 2.0, 4.0, 6.0]), []
     monkeypatch.setattr(division, "count_recorded", lambda problem, out: next(counts))
     monkeypatch.setattr(division, "monotonic", lambda: next(times))
-    watch = division.Watch(None, tmp_path, 100, 3, heard.append)  # type: ignore[arg-type]
+    watch = division.LogWatch(None, tmp_path, 100, 3, heard.append)  # type: ignore[arg-type]
     for _ in range(4):
         watch.report()
     assert [(moment.computed, moment.left / moment.workers) for moment in heard] == [
