@@ -237,6 +237,15 @@ def test_progress_of_shards(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
     ]  # fmt: skip
 
 
+def test_processes_that_are_stopped_end(ckcv: Command, patients: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    assert ckcv("submit", patients, *STUDY, "--out", out, "--shards", "2")[0] == 0
+    looks = iter([False, True])
+    with pytest.raises(KeyboardInterrupt):
+        division.compute_shards(out, (1, 2), 2, lambda: None, lambda: next(looks))
+    assert find_states(out).running == ()
+
+
 def wait_for(condition: object, process: subprocess.Popen[bytes]) -> None:
     end = time.monotonic() + 60
     while not condition():  # type: ignore[operator]
