@@ -286,13 +286,14 @@ def compute_shards(
                 running[number] = ShardProcess(out, number)
             next(iter(running.values())).look(LOOK_SECONDS)
             for number in [number for number, process in running.items() if process.look(0.0)]:
-                running.pop(number).say_end()
+                running[number].say_end()
+                running.pop(number).close()
             report()
     finally:
         for process in running.values():
             process.ask_to_end()
         for process in running.values():
-            process.look(None)
+            process.close()
 
 
 class ShardProcess:
@@ -309,8 +310,8 @@ class ShardProcess:
         words = [*_list_trust(), "shard", str(out), "--number", str(number)]
         self._child = start(words, stderr=self._said)
 
-    def look(self, seconds: float | None) -> bool:
-        """Return whether it ends within a time; None waits for it."""
+    def look(self, seconds: float) -> bool:
+        """Return whether it ends within a time."""
         with suppress(subprocess.TimeoutExpired):
             self._child.wait(seconds)
         return self._child.returncode is not None
@@ -319,10 +320,14 @@ class ShardProcess:
         """Ask it to save what it has, and to end."""
         self._child.terminate()
 
+    def close(self) -> None:
+        """Wait for its end, and forget what it said."""
+        self._child.wait()
+        self._said.close()
+
     def say_end(self) -> None:
         """Say how it ended, unless it has computed its shard."""
         self._said.seek(0)
         last = self._said.read().decode(errors="replace").strip().rpartition("\n")[2]
-        self._said.close()
         if code := self._child.returncode:
             say(plain(f"shard {self.number} ended with exit code {code}: {last or 'it was killed'}"))

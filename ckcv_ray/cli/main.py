@@ -59,9 +59,9 @@ COMMANDS = {  # by name: the module that has it (and its function if it is calle
     ),
     "submit": (
         "shards:submit",
-        "Divide a study into shards for Slurm or another batch system, or for processes here.",
+        "Divide a study into shards for a batch system such as Slurm, or for processes of this machine.",
     ),
-    "shard": ("shards:shard", "Compute one shard of a divided study: what a task of an array runs."),
+    "shard": ("shards:shard", "Compute one shard of a study that ckcv submit has divided."),
     "gather": ("shards:gather", "Join the shards of a study: select, refit, certify, and show the result."),
     "serve": ("serve", "Answer rows over HTTP on this machine, with what is proven of each prediction."),
     "report": (

@@ -49,7 +49,7 @@ def submit(
     Shards compute every evaluation, also those that a race in one run would drop: more work, with no effect
     on the result. A procedure is divided by ckcv evaluate --shards.
 
-        ckcv submit patients.csv --target outcome --shards 50 --slurm '--partition=long --time=2:00:00'
+        ckcv submit patients.csv --target outcome --shards 50 --to slurm
         ckcv submit patients.csv --target outcome --shards 8 --to local
     """
     if sharding.shards is None:
