@@ -29,7 +29,11 @@ is_at_work() { [ -e "$scratch/out/log/shard-0000$1/.lock" ]; }
 scratch=$(mktemp -d /var/tmp/ckcvXXXXXX)
 started=()
 finish() {
-    [ ${#started[@]} = 0 ] || kill "${started[@]}" 2> /dev/null || true
+    if [ ${#started[@]} -gt 0 ]; then
+        squeue -h -o %A 2> /dev/null | sort -u | xargs -r scancel 2> /dev/null || true  # jobs outlive the daemons
+        for _ in {1..40}; do is_empty && break; sleep 0.5; done
+        kill "${started[@]}" 2> /dev/null || true
+    fi
     wait
     rm -rf "$scratch"
 }
