@@ -50,6 +50,7 @@ COMMANDS = {
     "compare",
     "evaluate",
     "export",
+    "gather",
     "plan",
     "predict",
     "report",

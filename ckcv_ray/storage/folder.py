@@ -8,6 +8,7 @@ locked.
     data.parquet            the table of the study
     unlabelled.parquet      rows without labels, if there are any
     log/                    append-only records (``log``)
+    shards.json             how the work was divided, if it was (``shards``)
     candidates.parquet      one row for each fold size and setting (``records.candidates``)
     ensemble/               models (``models``)
     judged.parquet          rows that certify, as each claimed rule judges them (``records.judged``)
@@ -50,6 +51,7 @@ from ckcv_ray.storage.files import Files
 from ckcv_ray.storage.identity import STUDY, Identity, read_identity, write_identity
 from ckcv_ray.storage.locks import LOCK, unwritable
 from ckcv_ray.storage.pages import REPORT
+from ckcv_ray.storage.shards import ShardFolder
 from ckcv_ray.storage.signatures import SIGNATURES
 from ckcv_ray.storage.stream import STREAM
 from ckcv_ray.storage.uses import USES
@@ -70,7 +72,7 @@ FOLDERS = (log.LOG, models.ENSEMBLE)
 OPTIONAL_ROLES = ("group", "weight")  # of columns of the table
 INNER, INNER_NAME = "nested", re.compile(r"outer-([0-9]{3,9})")
 TEMPORARY = re.compile(
-    r"\.((study|execution|certificate|manifest|scores|signatures|uses)\.json|"
+    r"\.((study|execution|certificate|manifest|scores|signatures|uses|shards)\.json|"
     r"(data|unlabelled|candidates|models|nested|refit|full|references|judged|splits|scores|settings|predictions|"
     r"part-\d+)\.parquet|"
     r"model-\d+\.pkl|report\.html|stream\.jsonl)-\w+\.tmp"
@@ -369,6 +371,8 @@ class RunFolder:
                 self.files.delete(name)
             for outer in range(self.outer_splits()):  # inner runs lock their folders only while this one is
                 self.inner(outer).remove_left_lock()
+            for number in log.list_shard_numbers(self.files):
+                ShardFolder(self.files, number).remove_left_lock()
         except OSError as error:
             self.files.lock.release()
             raise unwritable(self.files.root, error) from None
@@ -593,7 +597,8 @@ class RunFolder:
         """
         later = (REPORT, SIGNATURES, STREAM, USES)
         excluded, begun = {MANIFEST, LOCK, *later}, tuple(f".{name}-" for name in later)
-        return [name for name in self.files.tree() if name not in excluded and not name.startswith(begun)]
+        every = (name for name in self.files.tree() if not name.endswith(f"/{LOCK}"))  # of shards that ended
+        return [name for name in every if name not in excluded and not name.startswith(begun)]
 
     def sha256(self, name: str) -> str:
         """Return the SHA-256 of a file of the folder.
