@@ -154,6 +154,9 @@ def test_a_learner_that_is_no_worse_is_not_expected_to_be_beaten_by_more_rows() 
     own = [said for said in statements if said.startswith("Nothing can be claimed for a comparison with ")]
     assert len(own) == 1
     assert own[0].endswith("it is the learner that was selected.")
+    (said,) = set(statements) - set(own)
+    assert "as measured, more rows alone are not expected to prove it" in said
+    assert "it is the learner that was selected" in " ".join(result.summary().split())
 
 
 def test_it_is_said_where_others_are_and_may_be_a_condition(tmp_path: Path) -> None:
