@@ -21,7 +21,9 @@ def houses(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rng, file = np.random.default_rng(2), tmp_path_factory.mktemp("houses") / "houses.csv"
     size, age = rng.normal(size=(2, N))
     price = 20 + 3 * size - age + rng.standard_t(2.5, N)
-    rows = [f"{a:.4f},{b:.4f},{i // 3},{c:.2f}" for i, (a, b, c) in enumerate(zip(size, age, price, strict=True))]
+    rows = [
+        f"{a:.4f},{b:.4f},{i // 3},{c:.2f}" for i, (a, b, c) in enumerate(zip(size, age, price, strict=True))
+    ]
     file.write_text("\n".join(["size,age,low,price", *rows]))
     return file
 

@@ -16,6 +16,7 @@ from ckcv_ray.core.scores import Outputs
 from ckcv_ray.learners.base import Model
 from ckcv_ray.learners.ensemble import predict_numbers
 from ckcv_ray.runs.compare import compare
+from ckcv_ray.runs.forms import fill_form
 from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.runs.watch import watch
 from ckcv_ray.tables.roles import Roles
@@ -100,6 +101,12 @@ def test_a_page_and_a_summary_speak_of_numbers(folder, tmp_path):
     assert "off by at most" in short
 
 
+def test_bounds_are_drawn_as_shares_of_the_clip(held):
+    axes = load_run(held).plot.bounds()
+    assert "of the clip" in axes.get_xlabel()
+    assert "L_EE" not in [text.get_text() for text in axes.get_legend().get_texts()]
+
+
 def test_another_learner_and_several_are_selected_alike(tmp_path):
     for learner in ("forest_regressor", "ridge,lasso,mean", SklearnRidge()):
         study = Study.of(learner=learner, **BASE, certify="holdout", holdout_share=0.5)
@@ -147,6 +154,7 @@ def test_every_rule_but_the_majority_predicts(held):
     result = load_run(held)
     for by in ("auto", "refit", "full", "member:1", "random", "best_prefix"):
         assert result.predict(X[:5], by=by).shape == (5,)
+    assert result.claim_for(result.rule("full")).endswith("nothing is proven for it")
     single = result.predictions(X[:5], result.rule("member:1"))
     assert single.label.tolist() == predict_numbers(result.ensemble.members[1].model, X[:5]).tolist()
     assert np.isnan(single.share).all()
@@ -163,8 +171,10 @@ def test_what_is_for_classes_refuses_a_run_of_numbers(held, tmp_path):
         watch(held, table)
     with pytest.raises(InputError, match="predicts numbers: what is compared are classes"):
         compare(held, table, predictions="target")
-    with pytest.raises(InputError, match="whose error is certified"):
+    with pytest.raises(InputError, match="this run predicts numbers: leave it out"):
         result.refer(X, result.rule())
+    with pytest.raises(InputError, match="these forms are about classifiers"):
+        fill_form(held, "model-card", tmp_path / "card.md")
     with pytest.raises(InputError, match="test rows are for classes"):
         make_test_rows(table, result.task)
     with pytest.raises(InputError, match="test rows are for classes"):
