@@ -14,6 +14,7 @@ from ckcv_ray.reports.notebook import is_notebook
 from ckcv_ray.reports.performance import Judged, calibrate, count_scores, trace_roc
 from ckcv_ray.reports.performance_figures import plot_calibration, plot_roc, plot_scores
 from ckcv_ray.reports.values import ResultValues
+from ckcv_ray.study import is_error
 
 WIDE_AXIS = 20  # of its ends: beyond, it is logarithmic
 NO_RUN = "this is an evaluation, which has {}: ckcv_ray.run makes a study that has"
@@ -50,9 +51,8 @@ class Plots(NamedTuple):
             axes.axvline(100 * value, color=colour, ls="--", lw=1.2, label=name)
         axes.set_yticks(range(len(claims)), names, parse_math=False)
         axes.invert_yaxis()
-        axes.set_xlabel(
-            f"upper bound on the {'mean error, in % of the clip' if of_numbers else 'error, in %'}"
-        )
+        what = "mean error, in % of the clip" if of_numbers else "error, in %"
+        axes.set_xlabel(f"upper bound on the {what}")
         axes.set_xlim(left=0)
         axes.legend()
         return axes

@@ -44,7 +44,8 @@ def fill_form(folder: FilePath, name: str, out: FilePath, answers: FilePath | No
     result = load(folder, CERTIFIED)
     if result.task.has_numbers:
         raise InputError(
-            f"{str(folder)!r} predicts numbers, and these forms are about classifiers: ckcv report describes it"
+            f"{str(folder)!r} predicts numbers, and these forms are about classifiers: ckcv report describes "
+            "it"
         )
     stored = Stored(result, run.manifest_digest(), read_signatures(run.files))
     filled = fill_items(form, stored, given)

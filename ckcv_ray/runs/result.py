@@ -506,8 +506,8 @@ class Result(ResultValues):
     def _claim_of_referral(self, rule: Rule) -> Claim:
         if self.task.has_numbers:
             raise InputError(
-                "rows are referred where two models predict different classes, and this run predicts numbers: "
-                "leave it out"
+                "rows are referred where two models predict different classes, and this run predicts "
+                "numbers: leave it out"
             )
         if self.models.full is None:
             raise InputError(
