@@ -44,7 +44,7 @@ OTHER = {  # of every option a value that is not its default, as a word of the c
     "encode": "ordinal", "fill": "mean", "rare": "0.05", "balance": "down", "landmarks": "50",
     "effort": "5000", "keep": "0.5", "survivors": "3", "least_splits": "3",
     "require": "sensitivity>=0.9", "accept": "error<=0.1", "subgroups": "sex,age:3", "answer": "error<=0.2",
-    "clip": "5",
+    "clip": "2.5",
 }  # fmt: skip
 NEEDED = {"positive": ("claim", "sensitivity")}  # options that are refused without another
 IN_WORDS = {"positive", "claim", "param", "effort"}  # their default depends on the task or on the part

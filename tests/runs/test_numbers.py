@@ -9,6 +9,7 @@ import pytest
 from sklearn.linear_model import Ridge as SklearnRidge
 
 from ckcv_ray import Execution, InputError, RunError, Study, TestRows, load_run, report, run, verify
+from ckcv_ray.claims.wording import limit
 from ckcv_ray.core.bounds.losses import ONE
 from ckcv_ray.core.measures import ClippedErrors
 from ckcv_ray.core.schedule import Stage
@@ -140,6 +141,17 @@ def test_an_interval_is_as_wide_as_its_claim_says(held):
         result.predict_interval(X, by="random", seed=1)
     with pytest.raises(InputError, match="no interval is proven for"):
         run(CERTIFIED["occam"], X, Y, execution=SERIAL).predict_interval(X)
+
+
+def test_a_share_of_rows_may_be_all_that_is_quoted():
+    study = RIDGE.replace(certify="holdout", holdout_share=0.5, claim="within:0.8")
+    result = run(study, X, Y, execution=SERIAL)
+    first, said = result.certificate.claims.first, " ".join(result.summary().split())
+    assert f"May be quoted: 80 % of new rows are off by at most {limit(first)}, with probability 95 %" in said
+    assert f"measured {first['errors']} of 60 held-out rows are further off" in said
+    assert result.bound_for(result.rule()) is None
+    assert result.summary(details=True)
+    assert "within" in repr(result.to_json()["proven"])
 
 
 def test_of_several_widths_that_of_most_rows_is_the_interval():
