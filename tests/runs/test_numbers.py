@@ -22,6 +22,7 @@ from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.runs.watch import watch
 from ckcv_ray.tables.roles import Roles
 from ckcv_ray.tables.task import Task, make_test_rows
+from jobs.check_certificate import check
 
 SERIAL = Execution("serial")
 N = 120
@@ -191,6 +192,11 @@ def test_what_is_for_classes_refuses_a_run_of_numbers(held, tmp_path):
         make_test_rows(table, result.task)
     with pytest.raises(InputError, match="test rows are for classes"):
         run_job(Job(CERTIFIED["occam"], result.task, test=TestRows(X, np.zeros(N, np.int32))), SERIAL)
+
+
+def test_the_independent_check_says_that_it_knows_no_numbers(held, capsys):
+    assert check(Path(held)) == 2
+    assert "it predicts numbers, whose claims are not recomputed here" in capsys.readouterr().out
 
 
 def test_a_changed_model_is_found_though_the_digests_agree(held, tmp_path):
