@@ -26,6 +26,7 @@ class Run:
         self.learner, self.resampling, self.seed = study["learner"], study["resampling"], study["seed"]
         self.criterion, self.certify = study["criterion"], study["certify"]
         self.delta, self.labels = self.criterion["delta"], self.certificate["labels"]
+        assert self.labels, "it predicts numbers, whose claims are not recomputed here"
         table = parquet.read_table(folder / "data.parquet")
         role = {key.decode(): value.decode() for key, value in table.schema.metadata.items()}
         self.columns, number = table.to_pydict(), {label: i for i, label in enumerate(self.labels)}

@@ -120,13 +120,11 @@ def run(
     """Select hyperparameters and k on labelled rows, bound the error, and write a run folder.
 
     The run folder keeps the models and a certificate that says what is proven about their error. The same
-    command resumes an interrupted run, and prints the result of a finished one. Learners of numbers (ridge,
-    forest_regressor and others) predict a column of numbers, with --clip.
+    command resumes an interrupted run, and prints the result of a finished one.
 
         ckcv run patients.csv --target outcome
         ckcv run patients.csv --target outcome --certify nested --out runs/certified
         ckcv run houses.csv --target price --learner ridge --clip 50 --claim refit,within:0.9
-        ckcv run twonorm:400:0 --scale none --k 3,4,5,10 --out runs/twonorm
     """
     if resume_until_done:
         arguments = [*without(sys.argv[1:], "--resume-until-done"), *([] if yes else ["--yes"])]

@@ -32,8 +32,8 @@ SLOT_PARTS = {
     ),
     "resampling": (RESAMPLING, "Study"),
     "criterion": (
-        "What is minimised, a bound on: error, balanced (the mean of each class's error), or "
-        "cost:sick=10,healthy=1 (of a decision); or mean_error, which is no bound; of numbers clipped.",
+        "What is minimised: a bound on error, balanced, clipped (numbers) or cost:sick=10,healthy=1; or "
+        "mean_error.",
         "Study",
     ),
     "search": (

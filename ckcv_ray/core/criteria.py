@@ -217,9 +217,8 @@ class MeanClippedError(MeanLossBound):
         None,
         Option(
             lambda name, value: _clip(name, value),
-            "Error from which on all count alike, in units of the target, for learners of numbers.",
+            "Of numbers: the largest error that counts.",
             float,
-            default_text="none: it has to be named",
         ),
     )
     delta: float = option(0.05, DELTA)

@@ -15,7 +15,7 @@ from ckcv_ray.reports.notebook import is_notebook
 from ckcv_ray.reports.performance import Judged, calibrate, count_scores, trace_roc
 from ckcv_ray.reports.performance_figures import plot_calibration, plot_decision_curve, plot_roc, plot_scores
 from ckcv_ray.reports.values import ResultValues
-from ckcv_ray.study import ERROR
+from ckcv_ray.study import is_error
 
 WIDE_AXIS = 20  # of its ends: beyond, it is logarithmic
 NO_RUN = "this is an evaluation, which has {}: ckcv_ray.run makes a study that has"
@@ -39,19 +39,21 @@ class Plots(NamedTuple):
         """
         self._require_claims("no claims")
         axes, certificate = _make_axes(axes), self.result.certificate
-        claims = [claim for claim in certificate.claims if claim["quantity"] == ERROR]
+        claims = [claim for claim in certificate.claims if is_error(claim["quantity"])]
+        of_numbers = certificate.sample.numbers is not None
         names = [_name_claim(claim) for claim in claims]
         axes.barh(range(len(claims)), [100 * claim["bound"] for claim in claims], 0.6, color=L_MS, alpha=0.8)
         baseline = select_baseline(certificate.claims.first, certificate.sample.baselines)
         for value, name, colour in (
             (baseline["error"], "baseline", INK),
             (certificate.counts.error, "measured (mean of F*)", MARK),
-            (certificate.winner.l_ee, "L_EE", L_EE),
+            (certificate.winner.l_ee, "minimised, on estimate sets" if of_numbers else "L_EE", L_EE),
         ):
             axes.axvline(100 * value, color=colour, ls="--", lw=1.2, label=name)
         axes.set_yticks(range(len(claims)), names, parse_math=False)
         axes.invert_yaxis()
-        axes.set_xlabel("upper bound on the error, in %")
+        what = "mean error, in % of the clip" if of_numbers else "error, in %"
+        axes.set_xlabel(f"upper bound on the {what}")
         axes.set_xlim(left=0)
         axes.legend()
         return axes

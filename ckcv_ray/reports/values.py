@@ -207,7 +207,8 @@ class ResultValues:
     def error(self) -> float:
         """Mean error rate of the members of F* on their estimate sets: what is estimated, not proven.
 
-        With groups, the mean over groups of their error rates.
+        With groups, the mean over groups of their error rates; with numbers, their mean error as a share of
+        the clip.
         """
         return self.certificate.counts.error
 

@@ -41,7 +41,13 @@ def fill_form(folder: FilePath, name: str, out: FilePath, answers: FilePath | No
     run.require(CERTIFIED)
     check_form(run.files, out)
     given = {} if answers is None else read_answers(answers, form)
-    stored = Stored(load(folder, CERTIFIED), run.manifest_digest(), read_signatures(run.files))
+    result = load(folder, CERTIFIED)
+    if result.task.has_numbers:
+        raise InputError(
+            f"{str(folder)!r} predicts numbers, and these forms are about classifiers: ckcv report describes "
+            "it"
+        )
+    stored = Stored(result, run.manifest_digest(), read_signatures(run.files))
     filled = fill_items(form, stored, given)
     write_form(run.files, FORM_WRITERS[suffix](filled), out)
     return filled

@@ -287,7 +287,10 @@ class Result(ResultValues):
         return self._error_for(rule, covering) + "".join(map(_also_proven, quantities)) + condition
 
     def bound_for(self, rule: Rule) -> float | None:
-        """Return the bound on the error of a rule, as ``claim_for`` says it, in [0, 1]; None without one."""
+        """Return the bound on the error of a rule, as ``claim_for`` says it, in [0, 1]; None without one.
+
+        Of numbers it is the bound on the mean error as a share of the clip.
+        """
         if self.finished is None or (found := self._find_error_claim(rule)) is None:
             return None
         claim, factor = found
@@ -312,7 +315,8 @@ class Result(ResultValues):
         if rule.cut_off is None and self.flag_rule is not None:
             return f"by {of}: nothing is proven for its own cut-off of scores; column flag has the one chosen"
         if rule.name == "full":
-            return f"by {of}: nothing is proven for it; ckcv run --unlabelled FILE would prove a bound"
+            hint = "" if self.task.has_numbers else "; ckcv run --unlabelled FILE would prove a bound"
+            return f"by {of}: nothing is proven for it{hint}"
         hint = f"; ckcv run --certify holdout --claim {rule.name} would prove a bound"
         return f"by {of}: nothing is proven for it alone{'' if rule.nested else hint}"
 
@@ -501,6 +505,11 @@ class Result(ResultValues):
         )
 
     def _claim_of_referral(self, rule: Rule) -> Claim:
+        if self.task.has_numbers:
+            raise InputError(
+                "rows are referred where two models predict different classes, and this run predicts "
+                "numbers: leave it out"
+            )
         if self.models.full is None:
             raise InputError(
                 "referring rows needs the model fitted on all rows and a certified one: this run was made "

@@ -31,7 +31,7 @@ TODAY = [
     "bound", "certify", "holdout-share", "claim", "outer-splits", "outer-share", "holdout-bound",
     "first-uniform", "exhaustive", "search", "effort", "keep", "survivors", "least-splits", "paper", "study",
     "costs", "positive", "encode", "fill", "rare", "balance", "landmarks",
-    "require", "accept", "subgroups", "answer", "prevalence",
+    "require", "accept", "subgroups", "answer", "prevalence", "clip",
 ]  # fmt: skip
 OTHER = {  # of every option a value that is not its default, as a word of the command line
     "class_weight": "ill=2,well=3",
@@ -45,6 +45,7 @@ OTHER = {  # of every option a value that is not its default, as a word of the c
     "effort": "5000", "keep": "0.5", "survivors": "3", "least_splits": "3",
     "require": "sensitivity>=0.9", "accept": "error<=0.1", "subgroups": "sex,age:3", "answer": "error<=0.2",
     "prevalence": "0.02",
+    "clip": "2.5",
 }  # fmt: skip
 NEEDED = {
     "positive": ("claim", "sensitivity"),

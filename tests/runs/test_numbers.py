@@ -9,6 +9,7 @@ import pytest
 from sklearn.linear_model import Ridge as SklearnRidge
 
 from ckcv_ray import Execution, InputError, RunError, Study, TestRows, load_run, report, run, verify
+from ckcv_ray.claims.wording import limit
 from ckcv_ray.core.bounds.losses import ONE
 from ckcv_ray.core.measures import ClippedErrors
 from ckcv_ray.core.schedule import Stage
@@ -16,10 +17,12 @@ from ckcv_ray.core.scores import Outputs
 from ckcv_ray.learners.base import Model
 from ckcv_ray.learners.ensemble import predict_numbers
 from ckcv_ray.runs.compare import compare
+from ckcv_ray.runs.forms import fill_form
 from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.runs.watch import watch
 from ckcv_ray.tables.roles import Roles
 from ckcv_ray.tables.task import Task, make_test_rows
+from jobs.check_certificate import check
 
 SERIAL = Execution("serial")
 N = 120
@@ -100,6 +103,12 @@ def test_a_page_and_a_summary_speak_of_numbers(folder, tmp_path):
     assert "off by at most" in short
 
 
+def test_bounds_are_drawn_as_shares_of_the_clip(held):
+    axes = load_run(held).plot.bounds()
+    assert "of the clip" in axes.get_xlabel()
+    assert "L_EE" not in [text.get_text() for text in axes.get_legend().get_texts()]
+
+
 def test_another_learner_and_several_are_selected_alike(tmp_path):
     for learner in ("forest_regressor", "ridge,lasso,mean", SklearnRidge()):
         study = Study.of(learner=learner, **BASE, certify="holdout", holdout_share=0.5)
@@ -135,6 +144,17 @@ def test_an_interval_is_as_wide_as_its_claim_says(held):
         run(CERTIFIED["occam"], X, Y, execution=SERIAL).predict_interval(X)
 
 
+def test_a_share_of_rows_may_be_all_that_is_quoted():
+    study = RIDGE.replace(certify="holdout", holdout_share=0.5, claim="within:0.8")
+    result = run(study, X, Y, execution=SERIAL)
+    first, said = result.certificate.claims.first, " ".join(result.summary().split())
+    assert f"May be quoted: 80 % of new rows are off by at most {limit(first)}, with probability 95 %" in said
+    assert f"measured {first['errors']} of 60 held-out rows are further off" in said
+    assert result.bound_for(result.rule()) is None
+    assert result.summary(details=True)
+    assert "within" in repr(result.to_json()["proven"])
+
+
 def test_of_several_widths_that_of_most_rows_is_the_interval():
     study = RIDGE.replace(certify="holdout", holdout_share=0.5, claim="within:0.5,within:0.8")
     result = run(study, X, Y, execution=SERIAL)
@@ -147,6 +167,7 @@ def test_every_rule_but_the_majority_predicts(held):
     result = load_run(held)
     for by in ("auto", "refit", "full", "member:1", "random", "best_prefix"):
         assert result.predict(X[:5], by=by).shape == (5,)
+    assert result.claim_for(result.rule("full")).endswith("nothing is proven for it")
     single = result.predictions(X[:5], result.rule("member:1"))
     assert single.label.tolist() == predict_numbers(result.ensemble.members[1].model, X[:5]).tolist()
     assert np.isnan(single.share).all()
@@ -163,12 +184,19 @@ def test_what_is_for_classes_refuses_a_run_of_numbers(held, tmp_path):
         watch(held, table)
     with pytest.raises(InputError, match="predicts numbers: what is compared are classes"):
         compare(held, table, predictions="target")
-    with pytest.raises(InputError, match="whose error is certified"):
+    with pytest.raises(InputError, match="this run predicts numbers: leave it out"):
         result.refer(X, result.rule())
+    with pytest.raises(InputError, match="these forms are about classifiers"):
+        fill_form(held, "model-card", tmp_path / "card.md")
     with pytest.raises(InputError, match="test rows are for classes"):
         make_test_rows(table, result.task)
     with pytest.raises(InputError, match="test rows are for classes"):
         run_job(Job(CERTIFIED["occam"], result.task, test=TestRows(X, np.zeros(N, np.int32))), SERIAL)
+
+
+def test_the_independent_check_says_that_it_knows_no_numbers(held, capsys):
+    assert check(Path(held)) == 2
+    assert "it predicts numbers, whose claims are not recomputed here" in capsys.readouterr().out
 
 
 def test_a_changed_model_is_found_though_the_digests_agree(held, tmp_path):
