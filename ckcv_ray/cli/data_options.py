@@ -75,7 +75,7 @@ def make_reading(
         make_option(
             "Lines of text tables, or rows of sheets, to leave out, counted from 1 with the names, such as 2 "
             "(units) or 1-3,last (totals); none keeps all.",
-            "no line; units and totals are refused",
+            "none; units and totals are refused",
             panel=COLUMNS,
         ),
     ] = None,

@@ -330,8 +330,8 @@ def choose_judge(claims: tuple[str, ...]) -> str:
 
 CLAIM_HELP = (
     "What is certified; several as a,b share delta. The error of refit (one model), random (a member for "
-    "each row), vote or member:7; sensitivity, specificity, recall, auc; ppv:0.02, npv:0.02 or "
-    "net_benefit:0.02:0.1 at a prevalence; better:svm, that it beats the best svm; of numbers within:0.9."
+    "each row), vote or member:7; sensitivity, specificity, recall, auc; ppv:0.02, npv:0.02, "
+    "net_benefit:0.02:0.1 at a prevalence; better:svm; of numbers within:0.9."
 )
 CLAIM_SHOWN = "refit; for nested random"
 POSITIVE = Option(
