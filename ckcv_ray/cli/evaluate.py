@@ -1,6 +1,5 @@
 """Command evaluate."""
 
-from pathlib import Path
 from typing import Annotated
 
 from ckcv_ray.cli.data_options import Chosen, choose_columns
@@ -47,7 +46,7 @@ def evaluate(
     require_supervision(study.learner, execution.fit_timeout)
     task = chosen.task(study.predicts_numbers, allow_singletons=True)
     problem = Problem.of(study, task)
-    folder = Path(out or choose_folder(task.source, "scores", problem.run_id))
+    folder = out or choose_folder(task.source, "scores", problem.run_id)
     is_finished(problem, RunFolder(folder))  # refuses a folder of something else before columns are shown
     say_environment(folder)
     say_columns(task)

@@ -33,8 +33,7 @@ def write_models(files: Files, problem: Problem, models: Models) -> None:
         if ensemble is not None:
             _write_table(files, name, problem, ensemble)
     pickles = ensembles.to_pickles(models.best, problem.learner, problem.task)
-    for name, content in pickles.items():
-        formats.write(files, f"{ENSEMBLE}{name}", content)
+    formats.write_all(files, {f"{ENSEMBLE}{name}": content for name, content in pickles.items()})
     for name in pickles_in(files):
         if name.removeprefix(ENSEMBLE) not in pickles:
             formats.delete(files, name)

@@ -223,7 +223,7 @@ def main(
         groups = only.split(",")
         if unknown := [group for group in groups if group not in GROUPS]:
             raise InputError(f"only={unknown[0]!r}: choose from {', '.join(GROUPS)}")
-        check_out(out)
+        check_out(str(out))
         verdict = run_night(out, name, threshold, groups, plan, repeats, commit or commit_here())
     file = out / PAGE
     print(json.dumps(to_json(verdict, file)) if as_json else text(verdict, file))

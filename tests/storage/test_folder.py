@@ -330,7 +330,7 @@ def test_a_finished_run_is_read_once_and_nothing_is_computed(
         tables.append(name)
         return read_table(where, name, *more)
 
-    monkeypatch.setattr(files.Files, "sha256", hash_of)
+    monkeypatch.setattr(files.LocalFiles, "sha256", hash_of)
     monkeypatch.setattr(formats, "read_table", table_of)
     monkeypatch.setattr("ckcv_ray.engine.backend.SerialBackend.start", None)
     assert run_in(run).run_id == PROBLEM.run_id
