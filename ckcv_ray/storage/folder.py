@@ -380,6 +380,28 @@ class RunFolder:
             return
         self.release()
 
+    def clean(self) -> list[str]:
+        """Remove what killed processes left here and in the folders of inner selections; return its names.
+
+        Raises:
+            StoreError: a process writes there.
+        """
+        left = [name for name in self._run_files() if _is_temporary(name)]
+        self.acquire()
+        try:
+            left += self.files.remove_leftovers()
+            for outer in self.list_begun_splits():
+                left += [f"{name_nested(outer)}/{name}" for name in self.inner(outer).clean()]
+        finally:
+            self.release()
+        return left
+
+    def list_copied(self) -> list[str]:
+        """Return the files of this folder that a copy has, without the manifest and the inner selections."""
+        excluded = {MANIFEST, LOCK}
+        names = (name for name in self.files.tree() if not name.startswith(f"{NESTED_FOLDERS}/"))
+        return [name for name in names if name not in excluded and not _is_temporary(name)]
+
     def begin(self, problem: Problem) -> None:
         """Write the data and the study."""
         every = problem.all_rows

@@ -11,6 +11,7 @@ import os
 import re
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from copy import copy
 from datetime import datetime, timedelta
 from importlib.util import find_spec
 from typing import Any, BinaryIO, NamedTuple, TypeVar
@@ -145,8 +146,8 @@ class Bucket:
 
     def inside(self, name: str) -> "Bucket":
         """Return the objects below a name, by the same client."""
-        inner = Bucket(self.address.inside(name))
-        inner._store = self._store
+        inner = copy(self)
+        inner.address = self.address.inside(name)
         return inner
 
     def get(self, name: str, most: int) -> bytes:
