@@ -35,6 +35,7 @@ BEATS = 4  # heartbeats in a time to live
 LOOKS = 8  # of a newcomer in a time to live
 USABLE = 0.7  # share of a time to live without a renewal after which nothing is written
 MOST_BEAT_BYTES = 1 << 12
+STAMP_SECONDS = 1.0  # stores say when an object was written in whole seconds
 
 
 @dataclass(frozen=True)
@@ -95,7 +96,7 @@ class Lease:
         name = name_beat(newest)
         written = [entry.modified for entry in self.bucket.list(LOCKS) if entry.name == name]
         age = (datetime.now(UTC) - max(written, default=datetime.fromtimestamp(0, UTC))).total_seconds()
-        return age < beat.seconds
+        return age < beat.seconds + STAMP_SECONDS
 
     def acquire(self) -> None:
         """Become the writer, after watching the last one for a time to live if it has not ended.
