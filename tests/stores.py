@@ -12,6 +12,7 @@ from socket import create_server
 from typing import Any
 
 import pytest
+from s3_server import S3Server
 
 from ckcv_ray.errors import UnreachableError
 from ckcv_ray.storage import places
@@ -117,15 +118,48 @@ def die(files: ObjectFiles) -> None:
 
 
 @pytest.fixture(scope="session")
-def moto_endpoint() -> Iterator[str]:
-    """The address of a server on loopback that speaks S3 (moto), with one bucket; it is ended at the end."""
+def s3_server() -> Iterator[S3Server]:
+    """A server on loopback in this process that speaks S3."""
     pytest.importorskip("obstore")
-    pytest.importorskip("moto")
+    server = S3Server()
+    yield server
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.fixture
+def s3(s3_server: S3Server, monkeypatch: pytest.MonkeyPatch) -> S3Server:
+    """The server with one empty bucket, as the environment names it."""
+    s3_server.buckets = {BUCKET: {}}
+    s3_server.disturb, s3_server.ignores_conditions = lambda request: None, False
+    set_environment(monkeypatch, s3_server.endpoint)
+    return s3_server
+
+
+def set_environment(monkeypatch: pytest.MonkeyPatch, endpoint: str) -> None:
+    """Let the environment lead to a server."""
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
+        monkeypatch.delenv(name)
+    given = {"ENDPOINT_URL": endpoint, "ALLOW_HTTP": "true", "REGION": "us-east-1"}
+    for name, value in {**given, "ACCESS_KEY_ID": "test", "SECRET_ACCESS_KEY": "hidden-key"}.items():
+        monkeypatch.setenv(f"AWS_{name}", value)
+    monkeypatch.setenv("CKCV_LEASE_SECONDS", TIME_TO_LIVE)
+
+
+@pytest.fixture(scope="session")
+def moto_endpoint() -> Iterator[str]:
+    """The address of moto, a server of others that speaks S3, with one bucket; only nights have it."""
+    pytest.importorskip("obstore")
+    place = os.environ.get("CKCV_MOTO", str(Path(__file__).parents[1] / "build" / "moto"))
+    if not (Path(place) / "moto").is_dir():
+        pytest.skip("moto is not in build/moto: jobs/nightly --tests installs it")
     with create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     command = [sys.executable, "-W", "ignore", "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
     endpoint = f"http://127.0.0.1:{port}"
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as server:
+    environment = {**os.environ, "PYTHONPATH": place}
+    quiet = subprocess.DEVNULL
+    with subprocess.Popen(command, stdout=quiet, stderr=quiet, env=environment) as server:
         try:
             _create_bucket(f"{endpoint}/{BUCKET}", time.monotonic() + START_SECONDS)
             yield endpoint
@@ -146,13 +180,8 @@ def _create_bucket(url: str, deadline: float) -> None:
 
 @pytest.fixture
 def moto(moto_endpoint: str, monkeypatch: pytest.MonkeyPatch) -> str:
-    """The server, as the environment names it."""
-    for name in [name for name in os.environ if name.startswith("AWS_")]:
-        monkeypatch.delenv(name)
-    given = {"ENDPOINT_URL": moto_endpoint, "ALLOW_HTTP": "true", "REGION": "us-east-1"}
-    for name, value in {**given, "ACCESS_KEY_ID": "test", "SECRET_ACCESS_KEY": "hidden-key"}.items():
-        monkeypatch.setenv(f"AWS_{name}", value)
-    monkeypatch.setenv("CKCV_LEASE_SECONDS", TIME_TO_LIVE)
+    """Moto, as the environment names it."""
+    set_environment(monkeypatch, moto_endpoint)
     return moto_endpoint
 
 

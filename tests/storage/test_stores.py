@@ -37,10 +37,10 @@ from ckcv_ray.study import Execution
 
 obstore = pytest.importorskip("obstore")
 SERIAL = Execution("serial")
-IN_PLACE = ("disk", "memory", "moto")
+PLACES = ("disk", "memory", "s3", pytest.param("moto", marks=pytest.mark.night))
 
 
-@pytest.fixture(params=IN_PLACE)
+@pytest.fixture(params=PLACES)
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """The address of an empty folder, by store."""
     if request.param == "disk":

@@ -3,9 +3,11 @@
 import builtins
 from collections.abc import Callable
 from io import BytesIO
+from itertools import count
 from typing import Any
 
 import pytest
+from s3_server import S3Server
 from stores import BUCKET, RUN, MemoryBucket, list_keys, use
 
 from ckcv_ray.errors import CKCVError, InputError, StoreError, UnreachableError, convert_errors
@@ -124,7 +126,7 @@ def test_what_is_cut_off_is_repeated_and_then_said(error: Exception, calls: int,
     assert bucket._ask("write a", raise_often(GENERIC, 2, [])) == "answer"
 
 
-def test_a_bucket_that_is_not_there_is_said(moto: str) -> None:
+def test_a_bucket_that_is_not_there_is_said(s3: S3Server) -> None:
     bucket = Bucket(parse_address("out", "s3://nowhere/x"))
     asks: list[Callable[[], object]] = [
         bucket.list,
@@ -141,12 +143,38 @@ def test_a_full_disk_is_no_fault_of_the_store() -> None:
         Bucket(parse_address("out", RUN))._ask("read a", raise_often(OSError("full"), 1, []))
 
 
-def test_a_server_that_is_not_there_is_said(moto: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_that_is_not_there_is_said(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
     monkeypatch.setattr(objects, "RETRIES", 0)
     with pytest.raises(UnreachableError, match="what was written is kept") as raised:
         Bucket(parse_address("out", RUN)).list()
     assert "hidden-key" not in str(raised.value)
+
+
+def test_a_server_that_fails_now_and_then_is_asked_again(
+    s3: S3Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(objects, "FIRST_PAUSE", 0.001)
+    monkeypatch.setattr(objects, "LONGEST_PAUSE", 0.001)
+    asked = count()
+    s3.disturb = lambda request: (500, 0, None)[next(asked) % 3]
+    bucket = Bucket(parse_address("out", RUN))
+    assert bucket.create("a", b"1")
+    bucket.put("b", b"2")
+    assert bucket.get("b", 1) == b"2"
+    assert [entry.name for entry in bucket.list()] == ["a", "b"]
+    bucket.delete("a")
+    assert next(asked) >= 15
+
+
+@pytest.mark.parametrize("key", ["stranger", ""])
+def test_who_may_not_is_told_so(s3: S3Server, monkeypatch: pytest.MonkeyPatch, key: str) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", key)
+    bucket = Bucket(parse_address("out", RUN))
+    for ask in (lambda: bucket.get("a", 1), lambda: bucket.put("a", b""), bucket.list):
+        with pytest.raises(UnreachableError, match="the store answers InvalidAccessKeyId") as raised:
+            ask()
+        assert not any(secret in str(raised.value) for secret in ("hidden-key", "stranger", "swordfish"))
 
 
 def test_without_the_client_it_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
