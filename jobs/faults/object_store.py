@@ -310,9 +310,9 @@ def run_races(races: int) -> dict[str, Any]:
     """Let two processes race; return how many folders had one writer, two, or none."""
     barrier = FORK.Barrier(2)
     ask(leave_writers, races)
-    rivals = [fork(race, barrier, races, who) for who in (b"first", b"second")]
-    won = [receiver.recv() for _, receiver in rivals]
-    for process, _ in rivals:
+    racers = [fork(race, barrier, races, who) for who in (b"first", b"second")]
+    won = [receiver.recv() for _, receiver in racers]
+    for process, _ in racers:
         process.join()
     writers = Counter([number for numbers in won for number in numbers])
     both = [number for number, count in writers.items() if count > 1]
