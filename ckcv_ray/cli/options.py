@@ -195,7 +195,9 @@ def _holds(folder: str, run_id: str) -> bool:
 
 
 def check_run_place(out: str) -> str:
-    """Check the path or address of a run folder, and that a run can be written there.
+    """Check the path or address of a run folder, and that a run can be written to a path.
+
+    A store is not asked before the study and the table are known to be good.
 
     Raises:
         InputError: it is neither, or cannot be written.
@@ -204,7 +206,8 @@ def check_run_place(out: str) -> str:
     from ckcv_ray.storage.folder import RunFolder  # which takes long to import
 
     path = check_out(out)
-    RunFolder(path).check_place()
+    if not is_address(path):
+        RunFolder(path).check_place()
     return path
 
 

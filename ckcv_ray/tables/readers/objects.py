@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 from ckcv_ray.errors import InputError, UnreachableError, cut
 from ckcv_ray.validation import quote
 
-Reply = TypeVar("Reply")
+Returned = TypeVar("Returned")
 SCHEMES = ("s3", "gs", "az")
 MARK = "://"
 OBSTORE = "obstore>=0.12"  # what to install
@@ -230,7 +230,7 @@ class Bucket:
             self._store = _open_store(self.address)
         return self._store
 
-    def _ask(self, action: str, request: Callable[[], Reply]) -> Reply:
+    def _ask(self, action: str, request: Callable[[], Returned]) -> Returned:
         """Return what a request returns; one that is cut off in the middle is repeated a few times.
 
         The client repeats by itself, with pauses, what was not answered at all. Its errors are converted:
