@@ -62,7 +62,7 @@ LEASE, RACE_LEASE = "1.0", "0.3"
 FLUSH = 0.05  # seconds between two parts of the log: a short run is to have several
 DOWN = (0.2, 3.0)  # seconds that a part of the server is down
 SILENT = 1.5  # seconds for which a run is stopped: longer than its time to live
-TRIES, DEADLINE, START = 12, 240.0, 60.0
+TRIES, DEADLINE, START = 12, 240.0, 240.0
 FORK = multiprocessing.get_context(
     "fork"
 )  # before the client is used in this process: children begin at once
