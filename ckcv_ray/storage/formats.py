@@ -57,7 +57,7 @@ def write_all(files: Files, contents: Mapping[str, bytes]) -> None:
     if isinstance(files, LocalFiles):
         for name, content in contents.items():
             write(files, name, content)
-    elif contents:
+    else:
         with guard_writing(files, next(iter(contents))):
             files.write_all(contents)
 

@@ -179,8 +179,7 @@ class ObjectFiles(Files):
     def write_all(self, contents: Mapping[str, Content]) -> None:
         """Write several files, which appear together; see ``write``."""
         written = {name: self._store(name, content) for name, content in contents.items()}
-        if written:
-            self._commit({**self.journal.files, **written})
+        self._commit({**self.journal.files, **written})
 
     def delete(self, name: str) -> None:
         """Delete a file."""

@@ -111,6 +111,24 @@ def test_what_cannot_be_copied_is_refused(memory: Any, run: Path, tmp_path: Path
     assert not (tmp_path / "copy").exists()
 
 
+def test_a_folder_on_a_disk_is_cleaned(run: Path) -> None:
+    before = read_all(run)
+    left = (".study.json-0123.tmp", "log/.part-000003.parquet-4567.tmp")
+    for name in left:
+        (run / name).write_bytes(b"half a")
+    assert RunFolder(run).clean() == list(left)
+    assert read_all(run) == before
+    assert RunFolder(run).clean() == []
+
+
+def test_inner_runs_are_cleaned_too(memory: Any) -> None:
+    run_job(Job(NESTED, TASK, RUN), SERIAL)
+    name = "nested/outer-001/files/study.json/000001-0123456789abcdef"
+    obstore.put(memory, f"runs/x/{name}", b"left")
+    assert RunFolder(RUN).clean() == [name]
+    assert verify(RUN).ok
+
+
 def test_runs_in_a_bucket_are_listed(memory: Any) -> None:
     run_job(Job(NESTED, TASK, RUN), SERIAL)
     run_job(Job(STUDY, TASK, f"s3://{BUCKET}/other"), SERIAL)

@@ -190,6 +190,7 @@ def test_a_time_to_live_outside_its_range_is_refused(
 def test_a_heartbeat_is_written_until_the_end(bucket: MemoryBucket, memory: Any) -> None:
     held = make_lease(bucket)
     held.acquire()
+    assert held.busy
     first = bucket.get(name_beat(1), 999)
     watcher = make_lease(bucket)
     with pytest.raises(StoreError, match="in use"):
@@ -202,6 +203,15 @@ def test_a_heartbeat_is_written_until_the_end(bucket: MemoryBucket, memory: Any)
     assert json.loads(bucket.get(name_beat(1), 999)) == last
     assert not make_lease(bucket).busy
     assert "runs/x/lock/000001.hb" in list_keys(memory)
+
+
+def test_an_epoch_that_vanishes_is_followed(bucket: MemoryBucket, monkeypatch: pytest.MonkeyPatch) -> None:
+    newcomer = make_lease(bucket)
+    monkeypatch.setattr(newcomer, "_find_newest", lambda: 3)
+    assert not newcomer.busy
+    newcomer.acquire()
+    assert newcomer.epoch == 4
+    newcomer.release()
 
 
 def test_nobody_is_busy_where_nobody_was(bucket: MemoryBucket) -> None:

@@ -191,6 +191,17 @@ def test_an_environment_that_does_not_say_enough_is_refused(monkeypatch: pytest.
         Bucket(parse_address("out", "az://bucket/x")).list()
 
 
+def test_a_server_without_tls_is_asked_only_if_the_environment_says_so(
+    s3: S3Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(objects, "RETRIES", 0)
+    monkeypatch.delenv("AWS_ALLOW_HTTP")
+    with pytest.raises(UnreachableError):
+        Bucket(parse_address("out", RUN)).list()
+    monkeypatch.setenv("AWS_ALLOW_HTTP", "1")
+    assert Bucket(parse_address("out", RUN)).list() == []
+
+
 def test_an_error_of_the_store_is_no_damage_of_a_file() -> None:
     with pytest.raises(UnreachableError), convert_errors(StoreError, "a is damaged"):
         raise UnreachableError("the cable was pulled")
