@@ -34,9 +34,11 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
+from datetime import timedelta
 from multiprocessing.connection import Connection
 from socket import create_server
 from typing import Annotated, Any
+from urllib.request import Request, urlopen
 
 import typer
 
@@ -193,13 +195,23 @@ def digest(address: str) -> str:
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
 
+def make_bucket() -> bool:
+    """Make the bucket; return whether the server answered."""
+    import obstore
+    from obstore.store import S3Store
+
+    url = obstore.sign(S3Store(BUCKET), "PUT", "", timedelta(seconds=START))
+    try:
+        urlopen(Request(url, method="PUT"), timeout=START).close()
+    except OSError:
+        return False
+    return True
+
+
 def wait_for_bucket() -> None:
     """Make the bucket, once the server answers."""
-    url = f"{os.environ['AWS_ENDPOINT_URL']}/{BUCKET}"
-    key = f"{KEYS['AWS_ACCESS_KEY_ID']}:{KEYS['AWS_SECRET_ACCESS_KEY']}"
-    words = ["curl", "-sf", "-X", "PUT", "--aws-sigv4", "aws:amz:us-east-1:s3", "--user", key, url]
     deadline = time.monotonic() + START
-    while subprocess.run(words, stdout=subprocess.DEVNULL).returncode:
+    while not ask(make_bucket):
         if time.monotonic() > deadline:
             raise SystemExit("the server did not start")
         time.sleep(0.2)
