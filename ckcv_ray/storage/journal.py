@@ -109,21 +109,29 @@ class Journal:
     def append(self, epoch: int, files: Mapping[str, StoredFile]) -> None:
         """Add a commit after the last one that is known.
 
+        One of the same writer that is there already is of a request that failed, as far as it knows, and
+        was carried out nevertheless: it is followed by this one.
+
         Args:
             epoch: of the writer.
             files: all files after the change.
 
         Raises:
-            OvertakenError: there is another one already.
+            OvertakenError: another writer has added one.
         """
-        commit = Commit(JOURNAL_FORMAT, self.number + 1, epoch, token_hex(16), dict(files))
-        name, content = name_commit(commit.number), seal_commit(commit)
-        if not self.bucket.create(name, content) and self.bucket.get(name, MOST_COMMIT_BYTES) != content:
-            raise OvertakenError(
-                f"{str(self.bucket.address)!r} was taken over by another run: what was written is kept, and "
-                "nothing more is written"
-            )
-        self._take(commit)
+        while True:
+            commit = Commit(JOURNAL_FORMAT, self.number + 1, epoch, token_hex(16), dict(files))
+            if self.bucket.create(name_commit(commit.number), seal_commit(commit)):
+                return self._take(commit)
+            there = self._read(commit.number)
+            if there is None or there.epoch != epoch:
+                raise OvertakenError(
+                    f"{str(self.bucket.address)!r} was taken over by another run: what was written is kept, "
+                    "and nothing more is written"
+                )
+            self._take(there)
+            if there == commit:
+                return None
 
     def claim(self, epoch: int) -> None:
         """Add a commit that changes nothing, after which no writer of an earlier epoch can add one.

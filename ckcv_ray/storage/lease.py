@@ -140,6 +140,12 @@ class Lease:
             self._check_last()
             self._beat(self.epoch)
 
+    def check_writer(self) -> None:
+        """Raise RunError unless this process is the writer; see ``check_held``."""
+        self.check_held()
+        if not self.epoch:
+            raise RunError(f"{str(self.bucket.address)!r} is not locked by this process: nothing is written")
+
     def lose(self) -> None:
         """Stop being the writer, since another one has taken over."""
         self._stopped.set()

@@ -205,7 +205,7 @@ class ObjectFiles(Files):
 
     def remove_leftovers(self) -> Names:
         """Remove the objects that no file has, which dead writers left; return their names."""
-        self.lock.check_held()
+        self.lease.check_writer()
         named = {stored.object for stored in self.journal.files.values()}
         left = [entry.name for entry in self.bucket.list(OBJECTS) if entry.name not in named]
         for name in left:
@@ -278,7 +278,7 @@ class ObjectFiles(Files):
 
     def _store(self, name: str, content: Content) -> StoredFile:
         """Write an object of a new name, which is no file yet."""
-        self.lease.check_held()
+        self.lease.check_writer()
         held = content.to_pybytes() if isinstance(content, pa.Buffer) else content
         stored = StoredFile(
             f"{OBJECTS}{name}/{self.lease.epoch:06d}-{token_hex(8)}",
@@ -291,6 +291,7 @@ class ObjectFiles(Files):
 
     def _commit(self, files: Mapping[str, StoredFile]) -> None:
         """Make these the files of the folder, and delete the objects that no file has any more."""
+        self.lease.check_writer()
         before = self.journal.files
         try:
             self.journal.append(self.lease.epoch, files)

@@ -92,6 +92,11 @@ def test_an_earlier_writer_cannot_claim_what_a_later_one_has(bucket: MemoryBucke
         first.append(1, {})
     with pytest.raises(OvertakenError):
         Journal(bucket).claim(1)
+    lost = Journal(bucket)
+    lost.refresh()
+    bucket.create = lambda name, content: False  # type: ignore[method-assign]  # refused, and then gone
+    with pytest.raises(OvertakenError):
+        lost.append(2, {})
 
 
 def test_a_commit_of_the_writer_before_counts(bucket: MemoryBucket) -> None:

@@ -243,7 +243,24 @@ def test_a_writer_that_never_took_the_lock_writes_nothing(memory: Any) -> None:
     opened = open_files(RUN)
     opened.lock.check_held()
     opened.lock.release()
+    for change in (lambda: opened.write("a", b""), opened.remove_leftovers):
+        with pytest.raises(RunError, match="is not locked by this process: nothing is written"):
+            change()
     assert list_keys(memory) == []
+
+
+def test_a_request_that_failed_and_was_carried_out_is_no_other_writer(memory: Any) -> None:
+    left = [1 << 30]
+    writer = open_writer(memory, lambda address, store: FailingBucket(address, store, left, late=True))
+    die(writer)
+    left[0] = 1
+    with pytest.raises(UnreachableError):
+        writer.write("a", b"1")
+    left[0] = 1 << 30
+    assert open_files(RUN).list() == ["a"]
+    writer.write("b", b"2")
+    assert open_files(RUN).list() == ["b"]
+    writer.lock.release()
 
 
 def test_a_repeated_request_that_meets_its_own_write_has_written(memory: Any) -> None:
