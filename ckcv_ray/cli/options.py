@@ -65,7 +65,7 @@ Folder = Annotated[
 OutFolder = Annotated[
     str | None,
     make_option(
-        "Folder to create or resume: a path, or s3://bucket/runs/x (gs://, az://).",
+        "Run folder to write, or s3://bucket/x.",
         "named after the table",
         check=lambda out: out if out is None else check_run_place(out),
     ),
