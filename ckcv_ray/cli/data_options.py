@@ -25,7 +25,7 @@ from ckcv_ray.validation import as_path, check_choice, quote
 
 SOURCES = (
     "Table: .csv, .tsv, .txt or .dat (also .gz, .bz2, .zst), .parquet, .feather, .xlsx, .npz (arrays X and "
-    "y) or .svmlight; also at s3://, gs://, az://. Or a named set: "
+    "y) or .svmlight; s3:// too. Or a named set: "
     "sklearn:breast_cancer, twonorm:400:0, ringnorm:400:0, waveform:400:0."
 )
 
