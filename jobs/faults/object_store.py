@@ -263,7 +263,8 @@ def run_kills(server: Server, kills: int, folder: Path, rng: random.Random) -> d
         ends["by itself" if not tries else "again"] += 1
         if answer != expected:
             wrong.append(f"{address}: {answer}")
-        print(f"{number + 1}/{kills} {fault}: {tries} more", file=sys.stderr, flush=True)
+        state = "the same" if answer == expected else f"DIFFERS: {answer}"
+        print(f"{number + 1}/{kills} {fault}: {tries} more, {state}", file=sys.stderr, flush=True)
     return {"kills": kills, "faults": counts, "ends": ends, "mismatches": wrong, "seconds_of_a_run": span}
 
 
@@ -364,6 +365,7 @@ def main(
 ) -> None:
     """Disturb runs on an object store; print the counts as JSON, and end with code 1 if anything differs."""
     os.environ["CKCV_LEASE_SECONDS"] = LEASE
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(143))  # the server is ended then, too
     with tempfile.TemporaryDirectory(prefix="ckcv-store-") as place:
         opened = SERVERS[server](Path(place))
         opened.set_environment()
