@@ -79,15 +79,23 @@ class RunError(CKCVError):
     """A run that could not finish; completed work is kept."""
 
 
+class UnreachableError(RunError):
+    """A store of objects that does not answer, or refuses: what it holds is not known, and so not damaged."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(plain(message))
+
+
 @contextmanager
 def convert_errors(kind: type[CKCVError], message: str) -> Iterator[None]:
     """Convert any exception that a reader raises for a bad file into an error of this kind.
 
-    Its message is ``message`` and the first line of the reason.
+    Its message is ``message`` and the first line of the reason. A store that cannot be reached says
+    nothing of a file, and its error is passed on.
     """
     try:
         yield
-    except kind:
+    except (kind, UnreachableError):
         raise
     except MemoryError:
         raise kind(f"{message}: reading it needs more memory than there is") from None

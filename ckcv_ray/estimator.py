@@ -22,13 +22,14 @@ from ckcv_ray.records.record import Records
 from ckcv_ray.reports.notebook import watch_run
 from ckcv_ray.runs.result import Result
 from ckcv_ray.runs.run import Job, Work, check_job, compute, run_work
+from ckcv_ray.storage.places import locate
 from ckcv_ray.study import ERROR, Execution, Holdout, Problem, Study
 from ckcv_ray.study.certification import LEAST_HELD_OUT, Suited
 from ckcv_ray.tables.columns.types import DeclaredTypes
 from ckcv_ray.tables.spellings import APART
 from ckcv_ray.tables.target import Rows
 from ckcv_ray.tables.task import Task, make_rows
-from ckcv_ray.validation import as_path, check_choice
+from ckcv_ray.validation import check_choice
 
 SVM_PARAMETERS = ("C", "gamma")
 RULES = ("auto", "vote", "random", "refit")
@@ -217,7 +218,7 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
         """
         check_is_fitted(self)
         result = self.result_
-        work = Work(result.problem, str(as_path("folder", folder).absolute()), records=result.records)
+        work = Work(result.problem, locate("folder", folder), records=result.records)
         run_work(work, Execution(self.backend))
 
     def __sklearn_tags__(self) -> Any:

@@ -34,7 +34,7 @@ from ckcv_ray.study import Study
 from ckcv_ray.tables.task import Task
 
 pytest.register_assert_rewrite("learner_contract")
-pytest_plugins = ["forgery"]  # its fixtures: a finished run, and copies of it
+pytest_plugins = ["forgery", "stores"]  # fixtures: a finished run and copies of it; object stores
 Ran = tuple[int, str, str]
 
 # Learners whose libraries only nights have.

@@ -315,7 +315,7 @@ CASES = BAD_STUDIES | {
     "number loaded": folder(lambda: load_run(3), "out=3", error=InputError),
     "null loaded": folder(lambda: load_run("a\0b"), "out='a\\x00b'", "no file can have this name"),
     "long name loaded": folder(lambda: load_run(LONG), LONG),
-    "address loaded": folder(lambda: load_run("s3://bucket/run"), "bucket/run' holds no run"),
+    "address loaded": folder(lambda: load_run("ftp://b/run"), "the scheme is not known", error=InputError),
     "unfinished loaded": folder(lambda: load_run("run"), "'run' is not finished", **UNFINISHED),
     "strange folder loaded": folder(lambda: load_run("other"), "'other'", "not a run folder"),
     "nothing verified": folder(lambda: verify(Path("new")), "'new' holds no finished run"),

@@ -7,7 +7,7 @@ import typer
 
 from ckcv_ray.cli.data_options import SOURCES, Thousands, check_source, make_reading, read_new_rows
 from ckcv_ray.cli.exits import NOT_YET_PROVEN, PROVEN_WORSE
-from ckcv_ray.cli.options import Folder, JsonFlag, make_option, with_options
+from ckcv_ray.cli.options import Folder, JsonFlag, make_option, normalize_folder, with_options
 from ckcv_ray.cli.output import show
 from ckcv_ray.runs.compare import compare as compare_runs
 from ckcv_ray.runs.comparison import OPEN, WORSE, Question
@@ -59,8 +59,13 @@ def compare(
         ),
     ],
     reference: Annotated[
-        Path | None,
-        typer.Argument(metavar="[OTHER]", help="Run folder to compare with.", show_default=False),
+        str | None,
+        typer.Argument(
+            metavar="[OTHER]",
+            help="Run folder to compare with.",
+            show_default=False,
+            callback=normalize_folder,
+        ),
     ] = None,
     predictions: Annotated[
         str | None,

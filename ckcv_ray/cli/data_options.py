@@ -17,6 +17,7 @@ from ckcv_ray.tables.named import Columns, is_named
 from ckcv_ray.tables.readers.files import AS_IT_IS, SUFFIXES, Reading, check_file, check_place, find_suffix
 from ckcv_ray.tables.readers.limits import MOST_TABLE_BYTES
 from ckcv_ray.tables.readers.lines import LinesLeftOut
+from ckcv_ray.tables.readers.objects import is_address
 from ckcv_ray.tables.roles import Roles
 from ckcv_ray.tables.spellings import ANSWERS
 from ckcv_ray.tables.task import Task, TestRows, make_test_rows, read
@@ -24,7 +25,8 @@ from ckcv_ray.validation import as_path, check_choice, quote
 
 SOURCES = (
     "Table: .csv, .tsv, .txt or .dat (also .gz, .bz2, .zst), .parquet, .feather, .xlsx, .npz (arrays X and "
-    "y) or .svmlight. Or a named set: sklearn:breast_cancer, twonorm:400:0, ringnorm:400:0, waveform:400:0."
+    "y) or .svmlight; s3:// too. Or a named set: "
+    "sklearn:breast_cancer, twonorm:400:0, ringnorm:400:0, waveform:400:0."
 )
 
 COLUMNS = "Columns"
@@ -39,7 +41,7 @@ def check_source(source: str | None) -> str | None:
     """
     if source is not None and not is_named(source):
         check_place(source)
-        if find_suffix(Path(source)) in SUFFIXES:
+        if find_suffix(Path(source)) in SUFFIXES and not is_address(source):
             check_file(as_path("path", source))
     return source
 

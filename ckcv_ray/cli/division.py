@@ -32,7 +32,7 @@ from ckcv_ray.learners.sklearn.allowed import LIBRARY
 from ckcv_ray.learners.sklearn.spec import list_trusted
 from ckcv_ray.reports.progress_line import duration
 from ckcv_ray.runs.run import Work, find_result, run_work
-from ckcv_ray.runs.shards import ShardStates, count_recorded, divide_run, find_states
+from ckcv_ray.runs.shards import ShardStates, count_recorded, divide_run, find_states, open_on_disk
 from ckcv_ray.runs.slurm import Scripts, parse_slurm, write_scripts
 from ckcv_ray.storage.shards import MOST_SHARDS
 from ckcv_ray.study import Execution, Problem
@@ -103,9 +103,10 @@ def make_sharding(
     return Sharding(count, chosen, parse_slurm(slurm or ""), call_sbatch)
 
 
-def submit_work(work: Work, out: Path, sharding: Sharding, workers: int | None, as_json: bool) -> None:
+def submit_work(work: Work, out: str, sharding: Sharding, workers: int | None, as_json: bool) -> None:
     """Divide a checked job into shards, and write scripts that compute them, or compute them here."""
-    as_given = work._replace(folder=str(out))  # messages name the folder as the user did
+    open_on_disk(out)
+    as_given = work._replace(folder=out)  # messages name the folder as the user did
     if (result := find_result(as_given)) is not None:
         say(f"{out} already holds the finished run of this study: showing its result")
         show_result(result, out, as_json)
@@ -122,12 +123,13 @@ def submit_work(work: Work, out: Path, sharding: Sharding, workers: int | None, 
         _write_scripts(work, out, sharding, division.evaluations, as_json)
 
 
-def _write_scripts(work: Work, out: Path, sharding: Sharding, evaluations: int, as_json: bool) -> None:
+def _write_scripts(work: Work, out: str, sharding: Sharding, evaluations: int, as_json: bool) -> None:
     """Write scripts for Slurm, submit them if asked to, and show what they are."""
     run_id, count = work.problem.run_id, sharding.shards or 1
-    folder = Path(f"{out.absolute()}_slurm")
+    place = Path(out).absolute()
+    folder = Path(f"{place}_slurm")
     command = ["env", f"PYTHONPATH={_list_places()}", sys.executable, "-m", PACKAGE.name, *_list_trust()]
-    scripts = write_scripts(folder, out.absolute(), run_id, count, command, sharding.slurm)
+    scripts = write_scripts(folder, place, run_id, count, command, sharding.slurm)
     if count > USUAL_ARRAY:
         say(
             f"{count:,} tasks are more than Slurm's usual MaxArraySize allows, {USUAL_ARRAY:,}: scontrol "
@@ -148,7 +150,7 @@ def _write_scripts(work: Work, out: Path, sharding: Sharding, evaluations: int, 
     show(content, "\n".join(lines), as_json)
 
 
-def gather_shards(work: Work, out: Path, execution: Execution, as_json: bool, details: bool = False) -> None:
+def gather_shards(work: Work, out: str, execution: Execution, as_json: bool, details: bool = False) -> None:
     """Finish a run of which all shards are computed, and show its result; else say which are missing.
 
     Refits take one process, unless a backend is asked for.
@@ -163,7 +165,7 @@ def gather_shards(work: Work, out: Path, execution: Execution, as_json: bool, de
     show_result(result, out, as_json, details)
 
 
-def _show_missing(work: Work, out: Path, states: ShardStates, as_json: bool) -> None:
+def _show_missing(work: Work, out: str, states: ShardStates, as_json: bool) -> None:
     """Say which shards are missing, and end with the code for it."""
     content = {
         "run_id": work.problem.run_id,
@@ -222,7 +224,7 @@ def _list_trust() -> list[str]:
 
 
 def _compute_here(
-    work: Work, out: Path, count: int, evaluations: int, workers: int | None, as_json: bool
+    work: Work, out: str, count: int, evaluations: int, workers: int | None, as_json: bool
 ) -> None:
     """Compute the shards as processes of this machine, and gather them."""
     at_once = min(count, workers or os.cpu_count() or 1)
@@ -243,7 +245,7 @@ class LogWatch:
         listen: called with each Progress.
     """
 
-    def __init__(self, problem: Problem, out: Path, evaluations: int, workers: int, listen: Listener) -> None:
+    def __init__(self, problem: Problem, out: str, evaluations: int, workers: int, listen: Listener) -> None:
         self.problem, self.out, self.listen = problem, out, listen
         self.evaluations, self.workers = evaluations, workers
         self._first = count_recorded(problem, out)
@@ -262,7 +264,7 @@ class LogWatch:
 
 
 def compute_shards(
-    out: Path, numbers: Sequence[int], at_once: int, report: Callable[[], None], stop: Stop
+    out: str, numbers: Sequence[int], at_once: int, report: Callable[[], None], stop: Stop
 ) -> None:
     """Compute shards as processes of this machine; what ends one is said, and the others go on.
 
@@ -304,10 +306,10 @@ class ShardProcess:
         number: of the shard.
     """
 
-    def __init__(self, out: Path, number: int) -> None:
+    def __init__(self, out: str, number: int) -> None:
         self.number = number
         self._said = TemporaryFile()  # noqa: SIM115 - closed when the process has ended
-        words = [*_list_trust(), "shard", str(out), "--number", str(number)]
+        words = [*_list_trust(), "shard", out, "--number", str(number)]
         self._child = start(words, stderr=self._said)
 
     def look(self, seconds: float) -> bool:

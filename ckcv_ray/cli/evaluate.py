@@ -1,6 +1,5 @@
 """Command evaluate."""
 
-from pathlib import Path
 from typing import Annotated
 
 from ckcv_ray.cli.data_options import Chosen, choose_columns
@@ -50,7 +49,7 @@ def evaluate(
     require_supervision(study.learner, execution.fit_timeout)
     task = chosen.task(study.predicts_numbers, allow_singletons=True)
     problem = Problem.of(study, task)
-    folder = Path(out or choose_folder(task.source, "scores", problem.run_id))
+    folder = out or choose_folder(task.source, "scores", problem.run_id)
     if sharding.shards is not None:
         work = check_job(Job(study, task, folder), SCORED)
         submit_work(work, folder, sharding, execution.workers, as_json)

@@ -1,11 +1,10 @@
 """Command list."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from ckcv_ray.cli.options import JsonFlag
+from ckcv_ray.cli.options import JsonFlag, normalize_folder
 from ckcv_ray.cli.output import show
 from ckcv_ray.errors import cut, plain, pluralize
 from ckcv_ray.runs.listing import ListedRun, list_runs
@@ -16,8 +15,14 @@ LONGEST_CELL = 60
 
 def list_folders(
     folder: Annotated[
-        Path, typer.Argument(metavar="[FOLDER]", help="Folder to look in. [default: .]", show_default=False)
-    ] = Path(),
+        str,
+        typer.Argument(
+            metavar="[FOLDER]",
+            help="Folder to look in, or an address such as s3://bucket/runs. [default: .]",
+            show_default=False,
+            callback=normalize_folder,
+        ),
+    ] = ".",
     as_json: JsonFlag = False,
 ) -> None:
     """List the run folders in a folder and below it: what they are about, and what may be quoted.
@@ -28,7 +33,7 @@ def list_folders(
         ckcv list --json
     """
     runs = list_runs(folder)
-    show({"runs": [run._asdict() for run in runs]}, "\n".join(_tabulate(runs, str(folder))), as_json)
+    show({"runs": [run._asdict() for run in runs]}, "\n".join(_tabulate(runs, folder)), as_json)
 
 
 def _tabulate(runs: list[ListedRun], folder: str) -> list[str]:

@@ -29,6 +29,8 @@ COMMANDS = {  # by name: the module that has it (and its function if it is calle
         "listing:list_folders",
         "List the run folders in a folder and below it: what they are about, and what may be quoted.",
     ),
+    "copy": ("copy", "Copy a run to another place, a disk or an object store, and check every digest."),
+    "clean": ("clean", "Remove from a run folder what a run that was killed left and no run reads."),
     "new": (
         "new",
         "Write a study file for a table, with every option that matters, its default and what it means.",

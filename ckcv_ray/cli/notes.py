@@ -1,7 +1,6 @@
 """What commands say before a run (columns as they are understood, a changed environment) and after it."""
 
 from contextlib import suppress
-from pathlib import Path
 
 import typer
 
@@ -51,7 +50,7 @@ def describe_columns(task: Task, held: int = 0) -> list[str]:
     return lines
 
 
-def say_environment(folder: Path) -> None:
+def say_environment(folder: str) -> None:
     """Print a message if the run was made in another environment, where last bits may differ."""
     with suppress(StoreError):
         if changes := environment_changes(folder):
@@ -60,9 +59,9 @@ def say_environment(folder: Path) -> None:
             )
 
 
-def show_result(result: Result, folder: Path, as_json: bool, details: bool = False) -> None:
+def show_result(result: Result, folder: str, as_json: bool, details: bool = False) -> None:
     """Print a result, and what was repaired; end with code 3 if anything failed, 5 if it is not accepted."""
-    show(result.to_json(), result.summary(details, str(folder)), as_json)
+    show(result.to_json(), result.summary(details, folder), as_json)
     for name in result.execution.get("damaged", ()):
         say(f"{name} was damaged or missing: its contents were recomputed")
     say(f"run folder: {folder}")

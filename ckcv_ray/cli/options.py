@@ -15,6 +15,7 @@ from ckcv_ray.engine.address import reach
 from ckcv_ray.engine.backend import choose_backend
 from ckcv_ray.errors import InputError, StoreError
 from ckcv_ray.study import Execution
+from ckcv_ray.tables.readers.objects import is_address, parse_address
 from ckcv_ray.tables.target import is_number
 from ckcv_ray.validation import as_path
 
@@ -45,13 +46,26 @@ JsonFlag = Annotated[bool, typer.Option("--json", help="Print the result as one 
 DetailsFlag = Annotated[
     bool, typer.Option("--details", help="Print every figure and claim after what may be quoted.")
 ]
+
+
+def normalize_folder(value: str | None) -> str | None:
+    """Return the path of a run folder in its shortest form; an address stays as it is."""
+    return value if value is None or is_address(value) else str(Path(value))
+
+
 Folder = Annotated[
-    Path, typer.Argument(metavar="FOLDER", help="Run folder, such as runs/patients.", show_default=False)
+    str,  # and no Path, which would make s3:/x of s3://x
+    typer.Argument(
+        metavar="FOLDER",
+        help="Run folder, such as runs/patients or s3://bucket/runs/patients.",
+        show_default=False,
+        callback=normalize_folder,
+    ),
 ]
 OutFolder = Annotated[
-    str | None,  # and no Path, which would make s3:/x of s3://x
+    str | None,
     make_option(
-        "Folder to create or resume.",
+        "Run folder to write, or s3://bucket/x.",
         "named after the table",
         check=lambda out: out if out is None else check_run_place(out),
     ),
@@ -150,7 +164,7 @@ def parse_workers(text: str) -> tuple[int, ...]:
     return tuple(map(int, parts))
 
 
-def choose_folder(source: str, ending: str, run_id: str) -> Path:
+def choose_folder(source: str, ending: str, run_id: str) -> str:
     """Return a folder in the working directory for a run, named after its table.
 
     Args:
@@ -165,12 +179,12 @@ def choose_folder(source: str, ending: str, run_id: str) -> Path:
     stem = re.sub(r"\W+", "_", Path(source).name.partition(".")[0]).strip("_") or "table"
     for number in range(1, MOST_FOLDERS + 1):
         folder = check_out(f"{stem}_{ending}{'' if number == 1 else f'_{number}'}")
-        if not folder.exists() or _holds(folder, run_id):
+        if not Path(folder).exists() or _holds(folder, run_id):
             return folder
     raise InputError(f"{stem}_{ending} and {MOST_FOLDERS - 1} more are taken: name a folder with --out")
 
 
-def _holds(folder: Path, run_id: str) -> bool:
+def _holds(folder: str, run_id: str) -> bool:
     """Return whether a folder holds a run, finished or not."""
     from ckcv_ray.storage.folder import RunFolder  # which takes long to import
 
@@ -180,32 +194,41 @@ def _holds(folder: Path, run_id: str) -> bool:
     return False
 
 
-def check_run_place(out: str | Path) -> Path:
-    """Check the path of a run folder, and that a run can be written there.
+def check_run_place(out: str) -> str:
+    """Check the path or address of a run folder, and that a run can be written to a path.
+
+    A store is not asked before the study and the table are known to be good.
 
     Raises:
-        InputError: it is no local path, or cannot be written.
+        InputError: it is neither, or cannot be written.
         StoreError: there is something else.
     """
     from ckcv_ray.storage.folder import RunFolder  # which takes long to import
 
     path = check_out(out)
-    RunFolder(path).check_place()
+    if not is_address(path):
+        RunFolder(path).check_place()
     return path
 
 
-def check_out(out: str | Path) -> Path:
-    """Check the path of a run folder.
+def check_out(out: str) -> str:
+    """Check the path or address of a run folder, and return it in its shortest form.
 
     Raises:
-        InputError: it is no local path, or is relative in a Ray job, whose working directory is deleted.
+        InputError: it is neither, or is relative in a Ray job, whose working directory is deleted.
     """
+    if is_address(out):
+        return str(parse_address("out", out))
     path = as_path("out", out)
-    if "://" in str(out) or (path.parts and path.parts[0].endswith(":")):
-        raise InputError(f"out={str(out)!r}: expected a folder on a disk of this machine or mounted here")
+    if path.parts and path.parts[0].endswith(":"):
+        raise InputError(
+            f"out={out!r}: expected a folder on a disk of this machine or mounted here, or an address such "
+            "as s3://bucket/runs/x"
+        )
     if IN_JOB in os.environ and not path.is_absolute():
         raise InputError(
             f"out={str(out)!r} is relative to the job's copy of the working directory, which is deleted: "
-            "give an absolute path on the driver's node, or on a disk mounted there"
+            "give an absolute path on the driver's node, or on a disk mounted there, or an address such as "
+            "s3://bucket/runs/x"
         )
-    return path
+    return str(path)

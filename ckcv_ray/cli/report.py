@@ -57,7 +57,7 @@ def report(
         _fill(folder, form.guideline, form, out)
 
 
-def _write(folder: Path, page: PageOptions, out: Path | None) -> None:
+def _write(folder: str, page: PageOptions, out: Path | None) -> None:
     """Write the HTML report, and a PDF if one is asked for."""
     written = write_report(
         folder,
@@ -73,14 +73,14 @@ def _write(folder: Path, page: PageOptions, out: Path | None) -> None:
         say(f"pdf: {page.pdf}")
 
 
-def _sign(folder: Path, author: str) -> None:
+def _sign(folder: str, author: str) -> None:
     from ckcv_ray.runs.sign import sign
 
     signed = sign(folder, author)
     say(f"signed: {signed.author!r}, {signed.date}, manifest {signed.manifest[:12]} (not cryptographic)")
 
 
-def _fill(folder: Path, guideline: str, form: FormOptions, out: Path | None) -> None:
+def _fill(folder: str, guideline: str, form: FormOptions, out: Path | None) -> None:
     """Write a form, or the file for its answers; end with code 1 if items are left, and that is a failure."""
     from ckcv_ray.runs.forms import fill_form, write_answers
 

@@ -3,7 +3,6 @@
 import os
 import sys
 from dataclasses import replace
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -132,7 +131,7 @@ def run(
     require_supervision(study.learner, execution.fit_timeout)
     study, seconds = limit_time(study, budget)
     data = chosen.read(study.predicts_numbers)
-    folder = Path(out or choose_folder(data.task.source, "run", Problem.of(study, data.task).run_id))
+    folder = out or choose_folder(data.task.source, "run", Problem.of(study, data.task).run_id)
     work = check_job(Job(study, data.task, folder, data.test))
     if retry_failed:
         reopen(work.problem, folder)
@@ -212,7 +211,7 @@ def status(folder: Folder, details: DetailsFlag = False, as_json: JsonFlag = Fal
     run_folder.require()
     if run_folder.finished:
         result = load(folder)
-        return show(result.to_json(), result.summary(details, str(folder)), as_json)
+        return show(result.to_json(), result.summary(details, folder), as_json)
     return show(*_describe_unfinished(run_folder, replay(folder)), as_json)
 
 
@@ -272,8 +271,8 @@ def limit_time(study: Study, budget: str | None) -> tuple[Study, float | None]:
     return study.replace(search=Budget.name), seconds
 
 
-def _run(work: Work, out: Path, execution: Execution, yes: bool, seconds: float | None) -> Result:
-    as_given = work._replace(folder=str(out))  # messages name the folder as the user did
+def _run(work: Work, out: str, execution: Execution, yes: bool, seconds: float | None) -> Result:
+    as_given = work._replace(folder=out)  # messages name the folder as the user did
     if (result := find_result(as_given)) is not None:
         say(f"{out} already holds the finished run of this study: showing its result")
         return result

@@ -18,6 +18,7 @@ from ckcv_ray.errors import InputError
 from ckcv_ray.learners.sklearn.spec import list_trusted
 from ckcv_ray.runs.load import load
 from ckcv_ray.serving.token import make_token
+from ckcv_ray.storage.places import locate
 
 RAY_SERVE = (
     "ray[serve]>=2.60,<3"  # what to install: earlier versions read pickles from anybody who can connect
@@ -70,7 +71,7 @@ def serve(
         raise lacking from None
     try:
         with Signals("stopping the server") as signals, make_token() as token:
-            served = Served(str(folder.resolve()), result.run_id, by, tuple(list_trusted()), token.digest)
+            served = Served(locate("folder", folder), result.run_id, by, tuple(list_trusted()), token.digest)
             with run_server(served, port):
                 say(f"serving {folder} at http://{HOST}:{port} until Ctrl-C")
                 say(f"token: {token.file}")

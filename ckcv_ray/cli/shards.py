@@ -1,6 +1,5 @@
 """Commands submit, shard and gather."""
 
-from pathlib import Path
 from typing import Annotated
 
 from ckcv_ray.cli.data_options import Data, choose_data
@@ -24,6 +23,7 @@ from ckcv_ray.errors import InputError, pluralize
 from ckcv_ray.runs.run import Job, Work, check_job
 from ckcv_ray.runs.shards import compute_shard
 from ckcv_ray.storage.folder import RunFolder
+from ckcv_ray.storage.places import locate
 from ckcv_ray.study import Execution, Problem, Study
 from ckcv_ray.validation import MOST, integer
 
@@ -57,7 +57,7 @@ def submit(
     if workers is not None:
         integer("workers", workers, least=1, most=MOST)
     require_supervision(study.learner)
-    folder = Path(out or choose_folder(data.task.source, "run", Problem.of(study, data.task).run_id))
+    folder = out or choose_folder(data.task.source, "run", Problem.of(study, data.task).run_id)
     work = check_job(Job(study, data.task, folder, data.test))
     if data.test is not None and sharding.to != "local":
         say("test rows are not kept: after ckcv gather, the same options with ckcv run measure on them")
@@ -99,5 +99,5 @@ def gather(
     run_folder = RunFolder(folder)
     identity = run_folder.require()
     require_supervision(identity.study.learner, execution.fit_timeout)
-    work = Work(run_folder.problem(identity), str(folder.absolute()))
+    work = Work(run_folder.problem(identity), locate("folder", folder))
     gather_shards(work, folder, execution, as_json, details)

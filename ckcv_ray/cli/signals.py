@@ -4,7 +4,6 @@ import os
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from time import monotonic
 from types import FrameType
 
@@ -12,6 +11,7 @@ import typer
 
 from ckcv_ray.cli.output import say
 from ckcv_ray.learners.watch import find_watch
+from ckcv_ray.storage.places import open_files
 
 STOP_SIGNAL_NAMES = (
     "SIGINT",
@@ -71,12 +71,12 @@ def list_stop_signals() -> list[signal.Signals]:
 
 
 @contextmanager
-def say_what_is_saved(out: Path) -> Iterator[Signals]:
+def say_what_is_saved(out: str) -> Iterator[Signals]:
     """Say what is saved in a folder when a computation is interrupted, and exit as the shell expects."""
     signals = Signals()
     try:
         yield signals
     except KeyboardInterrupt:
         saved = f"completed work is saved in {out}; run the same command again to resume"
-        say(f"interrupted: {saved if out.exists() else 'no work was saved'}")
+        say(f"interrupted: {saved if open_files(out).exists() else 'no work was saved'}")
         raise typer.Exit(128 + (signals.received or signal.SIGINT)) from None

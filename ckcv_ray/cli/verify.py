@@ -6,7 +6,6 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import asdict
-from pathlib import Path
 from typing import Annotated
 
 import pyarrow as pa
@@ -101,7 +100,7 @@ def _read_test_rows(source: str | None, reading: Reading) -> pa.Table | None:
     return None
 
 
-def _show(folder: Path, found: Verification, as_json: bool) -> None:
+def _show(folder: str, found: Verification, as_json: bool) -> None:
     """Print what a verification found; end with code 1 if the run is not verified."""
     name, differences = _find_run_id(folder), [plain(sentence) for sentence in found.differences]
     unverified = [plain(sentence) for sentence in found.unverified]
@@ -139,7 +138,7 @@ def _end_after(seconds: float) -> Iterator[None]:
         timer.cancel()
 
 
-def _find_run_id(folder: Path) -> str | None:
+def _find_run_id(folder: str) -> str | None:
     with suppress(StoreError):
         identity = RunFolder(folder).identity()
         return identity.run_id if identity else None

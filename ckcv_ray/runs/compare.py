@@ -127,7 +127,7 @@ def _check_results(results: list[Result], folders: list[RunFolder], question: Qu
                 f"{str(folder)!r} was made with groups of related rows, by {group!r}: say which of the "
                 f"judged rows belong together with {write_option('group', group)}"
             )
-    if len(folders) == 2 and folders[0].files.root.resolve() == folders[1].files.root.resolve():
+    if len(folders) == 2 and folders[0].files.is_same(folders[1].files):
         raise InputError(f"{str(folders[0])!r} is both runs: there is nothing to compare")
 
 

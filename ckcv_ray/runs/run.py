@@ -28,10 +28,11 @@ from ckcv_ray.runs.finish import finish, measure
 from ckcv_ray.runs.load import find_run, reopen
 from ckcv_ray.runs.result import Result
 from ckcv_ray.storage.folder import FolderPath, RunFolder
+from ckcv_ray.storage.places import locate
 from ckcv_ray.study import CERTIFIED, SCORED, Budget, Execution, Problem, Study, check_kind
 from ckcv_ray.tables.readers.frames import make_columns
 from ckcv_ray.tables.task import Task, TestRows, check_test_rows
-from ckcv_ray.validation import as_path, expect
+from ckcv_ray.validation import expect
 
 WAITING = 4  # studies queued in the pool for each that may run at once
 SKLEARN_NAMES = {
@@ -253,7 +254,7 @@ def check_job(job: Job, kind: str = CERTIFIED) -> Work:
     problem = Problem.of(job.study, job.task)
     test = problem.recode(check_test_rows(job.test, problem.all_rows))
     expect("listen", job.listen, Callable | None, "a function that takes a Progress")
-    folder = str(as_path("out", job.out).absolute()) if job.out is not None else None
+    folder = locate("out", job.out) if job.out is not None else None
     if folder is not None and job.study.effort is None and isinstance(problem.study.search, Budget):
         there = RunFolder(folder).effort(problem)  # a run goes on with its own
         problem = problem if there is None else problem.with_effort(there)

@@ -31,6 +31,7 @@ from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.storage.log import Log
 from ckcv_ray.storage.shards import MOST_SHARDS, SHARDS, ShardFolder, ShardPlan, read_plan, write_plan
 from ckcv_ray.study import Problem
+from ckcv_ray.tables.readers.objects import is_address
 from ckcv_ray.validation import integer
 
 
@@ -88,14 +89,15 @@ def divide_run(problem: Problem, out: AnyPath, count: int) -> Division:
         count: number of shards, 1 .. 10,000.
 
     Raises:
-        InputError: the search cannot be divided, or there are more shards than paths on splits.
+        InputError: the search cannot be divided, the folder is on an object store, or there are more shards
+            than paths on splits.
         StoreError: the folder is in use, or is divided into another number of shards.
     """
     count = integer("shards", count, least=1, most=MOST_SHARDS)
     check_divisible(problem)
     if not problem.scores or problem.study.choose:  # else no model is kept
         problem.check_models()
-    problems, folder = list_problems(problem), RunFolder(out)
+    problems, folder = list_problems(problem), open_on_disk(out)
     every = [Items(each) for each in problems]
     if count > (most := sum(items.count for items in every)):
         raise InputError(
@@ -108,6 +110,20 @@ def divide_run(problem: Problem, out: AnyPath, count: int) -> Division:
     return Division(plan, sum(items.evaluations for items in every))
 
 
+def open_on_disk(out: AnyPath) -> RunFolder:
+    """Open a run folder that several processes write to.
+
+    Raises:
+        InputError: it is on an object store, which has one writer.
+    """
+    if is_address(out):
+        raise InputError(
+            f"{str(out)!r}: a run folder on an object store has one writer, and shards are many: give a "
+            "folder on a disk that all nodes share, and copy the finished run with ckcv copy"
+        )
+    return RunFolder(out)
+
+
 def compute_shard(out: AnyPath, number: int, listen: Listener | None, stop: Stop) -> int:
     """Compute what is left of one shard into its own log; return how many evaluations failed.
 
@@ -118,11 +134,11 @@ def compute_shard(out: AnyPath, number: int, listen: Listener | None, stop: Stop
         stop: called between batches; once it returns True, what is done is kept.
 
     Raises:
-        InputError: there is no such shard.
+        InputError: there is no such shard, or the folder is on an object store.
         StoreError: the folder holds no shards, or another process computes this one.
         KeyboardInterrupt: it was stopped.
     """
-    folder = RunFolder(out)
+    folder = open_on_disk(out)
     problem, plan = _read(folder)
     if not 1 <= number <= plan.count:
         raise InputError(f"number={number}: the run in {str(folder)!r} has shards 1 to {plan.count:,}")

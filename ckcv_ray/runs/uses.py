@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from ckcv_ray.claims.percent import nearest
 from ckcv_ray.errors import InputError, pluralize
-from ckcv_ray.storage.files import Files
+from ckcv_ray.storage.files import Files, LocalFiles
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.storage.uses import USES, Use, append_use, read_uses
 from ckcv_ray.validation import as_path
@@ -92,7 +92,7 @@ class UseCounter:
         with self._lock() as (places, unwritable):
             read = [read_uses(folder.files) for folder in self.folders]
             if self.file is not None:
-                read.append(read_uses(Files(self.file.parent), self.file.name))
+                read.append(read_uses(LocalFiles(self.file.parent), self.file.name))
             found = {u.answer: u for uses in read for u in uses if u.is_about(use.tables)}
             known = sorted(found.values(), key=lambda u: u.date)
             answers = [u.answer for u in known]
@@ -114,7 +114,7 @@ class UseCounter:
         """Lock the places that can be written; yield them, and the folders that cannot be."""
         with ExitStack() as stack:
             if self.file is not None:
-                files = Files(self.file.parent)
+                files = LocalFiles(self.file.parent)
                 files.lock.acquire()
                 stack.callback(files.lock.release)
                 yield [(files, self.file.name)], []

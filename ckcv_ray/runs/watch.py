@@ -165,7 +165,7 @@ def watch(
 
 
 def _make_header(
-    result: Result, folder: RunFolder, found: Stream | None, by: str, delta: float | None, file: Path
+    result: Result, folder: RunFolder, found: Stream | None, by: str, delta: float | None, file: str | Path
 ) -> Header:
     """Return what the stream watches: what it was begun with, or what is asked for.
 
@@ -444,7 +444,7 @@ def _describe(
     watched: tuple[Watched, ...],
     stream: Stream | None,
     delta: float,
-    file: Path,
+    file: str | Path,
 ) -> WatchedRun:
     rows = () if stream is None else stream.rows
     numbers = {_key(label): number for number, label in enumerate(result.task.classes)}

@@ -1,32 +1,196 @@
 """Files in one folder, by name: written atomically and durably, read only if they are regular files.
 
-The only module of the package that accesses the file system for runs. A file written by somebody else may be
-a pipe, a device, or endless: its type and size are checked before it is opened, and no more than that size is
-read.
+``Files`` is what run folders need of a store; ``LocalFiles`` are those of a disk, and ``object_files`` has
+those of an object store. The only module of the package that accesses the file system for runs. A file
+written by somebody else may be a pipe, a device, or endless: its type and size are checked before it is
+opened, and no more than that size is read.
 """
 
 import hashlib
 import os
 import stat
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, suppress
 from errno import EACCES, EINVAL, ENOTSUP
 from pathlib import Path
 from secrets import token_hex
-from typing import BinaryIO
+from typing import BinaryIO, Protocol, TypeAlias
 
 import pyarrow as pa
 
 from ckcv_ray.errors import InputError, StoreError
 from ckcv_ray.storage.locks import Lock
+from ckcv_ray.validation import quote, suggest
 
 MOST_FILE_BYTES = 1 << 32
 BLOCK_BYTES = 1 << 20
 Names = list[str]  # inside the class, list is a method
+Content: TypeAlias = bytes | pa.Buffer
 NO_FOLDER_SYNC = {EINVAL, ENOTSUP, EACCES}  # errors of file systems that cannot fsync a folder
 
 
-class Files:
+class WriteLock(Protocol):
+    """The right to write to a folder, which one process at a time has."""
+
+    @property
+    def held(self) -> bool:
+        """Whether this process has it."""
+
+    @property
+    def busy(self) -> bool:
+        """Whether a living process has it, as far as is known."""
+
+    def acquire(self) -> None:
+        """Take it, until ``release`` or the end of this process.
+
+        Raises:
+            StoreError: another process has it.
+            InputError: the folder cannot be written.
+        """
+
+    def check_held(self) -> None:
+        """Raise RunError if it was taken and is lost."""
+
+    def release(self) -> None:
+        """Give it back; no effect if this process does not have it."""
+
+
+class Files(ABC):
+    """The files of a folder, and of the folders in it; nothing is accessed until a method needs it.
+
+    Names are relative, with slashes: "log/part-000001.parquet".
+
+    Attributes:
+        lock: who may write.
+    """
+
+    lock: WriteLock
+
+    @abstractmethod
+    def __str__(self) -> str:
+        """Return the address of the folder, by which it is opened again."""
+
+    @abstractmethod
+    def path(self, name: str) -> str | Path:
+        """Return the path or the address of a file, for messages."""
+
+    @abstractmethod
+    def inside(self, name: str) -> "Files":
+        """Return the files of a folder in this one."""
+
+    @abstractmethod
+    def exists(self, name: str = "") -> bool:
+        """Return whether anything has that name."""
+
+    @abstractmethod
+    def is_gone(self, name: str) -> bool:
+        """Return whether nothing has that name, not even a link."""
+
+    @abstractmethod
+    def is_folder(self) -> bool:
+        """Return whether the root is a folder."""
+
+    @abstractmethod
+    def is_same(self, other_files: "Files") -> bool:
+        """Return whether two are of one folder, under one name or two."""
+
+    @abstractmethod
+    def list(self, prefix: str = "") -> Names:
+        """Return the sorted names of regular files that start with a prefix, in one folder only.
+
+        "log/part-" lists files of the folder log, and "" those of the root.
+        """
+
+    @abstractmethod
+    def tree(self) -> Names:
+        """Return the sorted names of all regular files, at any depth; no link is followed."""
+
+    @abstractmethod
+    def folders(self, name: str) -> Names:
+        """Return the sorted names of the folders in a folder; links to folders count, and are refused."""
+
+    @abstractmethod
+    def list_all(self) -> Iterator[str]:
+        """Yield the names of everything except folders, including pipes and broken links."""
+
+    @abstractmethod
+    def suggest_nearby(self, name: str) -> str:
+        """Return the end of a message that offers the most similar folder next to this one with this file."""
+
+    @abstractmethod
+    def check_inside(self, name: str) -> None:
+        """Check that no folder on the way to a file is a link, which may lead anywhere.
+
+        The root may be one: that is up to who names it. A file that is one is not regular.
+
+        Raises:
+            StoreError: one of them is.
+        """
+
+    @abstractmethod
+    def size(self, name: str) -> int:
+        """Return the size of a regular file in the folder; see ``check_regular``."""
+
+    @abstractmethod
+    def read(self, name: str, most: int) -> bytes:
+        """Read a regular file of at most ``most`` bytes.
+
+        Raises:
+            ValueError: it is not a regular file, or is larger.
+        """
+
+    @abstractmethod
+    def open(self, name: str) -> AbstractContextManager[BinaryIO]:
+        """Open a regular file of the folder for reading, without blocking."""
+
+    @abstractmethod
+    def sha256(self, name: str) -> str:
+        """Return the SHA-256 of a regular file.
+
+        Raises:
+            ValueError: it is not a regular file, or is larger than any file of a run.
+        """
+
+    @abstractmethod
+    def write(self, name: str, content: Content) -> None:
+        """Write a file atomically and durably.
+
+        Raises:
+            OSError: it cannot be written; no temporary file is left behind.
+        """
+
+    def write_all(self, contents: Mapping[str, Content]) -> None:
+        """Write several files, each atomically and durably; see ``write``."""
+        for name, content in contents.items():
+            self.write(name, content)
+
+    @abstractmethod
+    def delete(self, name: str) -> None:
+        """Delete a file."""
+
+    @abstractmethod
+    def rename(self, name: str, new: str) -> None:
+        """Rename a file."""
+
+    @abstractmethod
+    def make_folders(self, *names: str) -> None:
+        """Create the root and folders in it, along with missing parent folders."""
+
+    @abstractmethod
+    def check_writable(self) -> None:
+        """Raise InputError if the root could not be created or written; creates nothing."""
+
+    @abstractmethod
+    def find_name(self, file: Path) -> str | None:
+        """Return the name of a path in this folder, or None if it is outside."""
+
+    @abstractmethod
+    def remove_leftovers(self) -> Names:
+        """Remove what dead writers left that is no file of this locked folder; return its names."""
+
+
+class LocalFiles(Files):
     """The files of a folder on the local file system, and of the folders in it.
 
     Args:
@@ -35,7 +199,7 @@ class Files:
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self.lock = Lock(root)
+        self.lock: WriteLock = Lock(root)
 
     def __str__(self) -> str:
         return str(self.root)
@@ -44,9 +208,9 @@ class Files:
         """Return the path of a file, for messages."""
         return self.root / name
 
-    def inside(self, name: str) -> "Files":
+    def inside(self, name: str) -> "LocalFiles":
         """Return the files of a folder in this one."""
-        return Files(self.root / name)
+        return LocalFiles(self.root / name)
 
     def exists(self, name: str = "") -> bool:
         """Return whether anything has that name."""
@@ -59,6 +223,10 @@ class Files:
     def is_folder(self) -> bool:
         """Return whether the root is a folder."""
         return self.root.is_dir()
+
+    def is_same(self, other_files: Files) -> bool:
+        """Return whether two are of one folder, under one name or two."""
+        return isinstance(other_files, LocalFiles) and self.root.resolve() == other_files.root.resolve()
 
     def list(self, prefix: str = "") -> Names:
         """Return the sorted names of regular files that start with a prefix, in one folder only.
@@ -81,6 +249,14 @@ class Files:
     def list_all(self) -> Iterator[str]:
         """Yield the names of everything except folders, including pipes and broken links."""
         return (f.relative_to(self.root).as_posix() for f in self.root.rglob("*") if not f.is_dir())
+
+    def suggest_nearby(self, name: str) -> str:
+        """Return the end of a message that offers the most similar folder next to this one with this file."""
+        nearby: Names = []
+        place = self.root.absolute()
+        with suppress(OSError):
+            nearby = [found.name for found in place.parent.iterdir() if (found / name).is_file()]
+        return suggest(place.name, nearby, lambda found: quote(str(self.root.parent / found)))
 
     def check_inside(self, name: str) -> None:
         """Check that no folder on the way to a file is a link, which may lead anywhere.
@@ -132,7 +308,7 @@ class Files:
                 left -= len(block)
         return digest.hexdigest()
 
-    def write(self, name: str, content: bytes | pa.Buffer) -> None:
+    def write(self, name: str, content: Content) -> None:
         """Write a file atomically and durably.
 
         Raises:
@@ -178,6 +354,10 @@ class Files:
         )  # a link may point to itself
         return path.relative_to(root).as_posix() if path.is_relative_to(root) else None
 
+    def remove_leftovers(self) -> Names:
+        """Remove nothing: temporary files are removed by whoever locks the folder."""
+        return []
+
     def _regular(self, files: Iterable[Path]) -> Names:
         return sorted(file.relative_to(self.root).as_posix() for file in files if is_regular(file))
 
@@ -187,7 +367,7 @@ def is_replaceable(file: Path) -> bool:
     return file.is_file() or not file.exists()
 
 
-def write_atomically(final: Path, content: bytes | pa.Buffer) -> None:
+def write_atomically(final: Path, content: Content) -> None:
     """Write a file atomically: temporary file, fsync, rename, fsync of the folder.
 
     Raises:

@@ -50,7 +50,9 @@ from ckcv_ray.storage.execution import read_metadata
 from ckcv_ray.storage.files import Files
 from ckcv_ray.storage.identity import STUDY, Identity, read_identity, write_identity
 from ckcv_ray.storage.locks import LOCK, unwritable
+from ckcv_ray.storage.object_files import NESTED_FOLDERS, name_nested
 from ckcv_ray.storage.pages import REPORT
+from ckcv_ray.storage.places import open_files
 from ckcv_ray.storage.shards import ShardFolder
 from ckcv_ray.storage.signatures import SIGNATURES
 from ckcv_ray.storage.stream import STREAM
@@ -62,7 +64,6 @@ from ckcv_ray.tables.columns.schema import Schema
 from ckcv_ray.tables.readers.limits import MOST_CELLS, MOST_TABLE_ROWS
 from ckcv_ray.tables.roles import Roles
 from ckcv_ray.tables.task import Task
-from ckcv_ray.validation import as_path, quote, suggest
 
 DATA, UNLABELLED, EXECUTION = "data.parquet", "unlabelled.parquet", "execution.json"
 CANDIDATES = "candidates.parquet"
@@ -70,7 +71,7 @@ CERTIFICATE, MANIFEST = "certificate.json", "manifest.json"
 SCORES, SETTINGS, SUMMARY = "scores.parquet", "settings.parquet", "scores.json"
 FOLDERS = (log.LOG, models.ENSEMBLE)
 OPTIONAL_ROLES = ("group", "weight")  # of columns of the table
-INNER, INNER_NAME = "nested", re.compile(r"outer-([0-9]{3,9})")
+INNER_NAME = re.compile(r"outer-([0-9]{3,9})")
 TEMPORARY = re.compile(
     r"\.((study|execution|certificate|manifest|scores|signatures|uses|shards)\.json|"
     r"(data|unlabelled|candidates|models|nested|refit|full|references|judged|splits|scores|settings|predictions|"
@@ -123,10 +124,14 @@ class ScoreFiles(NamedTuple):
 
 
 class RunFolder:
-    """The folder of one run; it is not accessed until a method needs it."""
+    """The folder of one run; it is not accessed until a method needs it.
 
-    def __init__(self, path: FolderPath) -> None:
-        self.files = Files(as_path("out", path, StoreError))
+    Args:
+        address: a path, an address such as s3://bucket/runs/patients, or the files of the folder.
+    """
+
+    def __init__(self, address: FolderPath | Files) -> None:
+        self.files = address if isinstance(address, Files) else open_files(address, StoreError)
 
     def __str__(self) -> str:
         return str(self.files)
@@ -137,9 +142,9 @@ class RunFolder:
         Raises:
             StoreError: it is a link.
         """
-        name = f"{INNER}/outer-{outer:03d}"
+        name = name_nested(outer)
         self.files.check_inside(f"{name}/")
-        return RunFolder(self.files.path(name))
+        return RunFolder(self.files.inside(name))
 
     def outer_splits(self) -> int:
         """Return the number of outer splits of a nested certification: all that were ever begun."""
@@ -147,7 +152,7 @@ class RunFolder:
 
     def list_begun_splits(self) -> list[int]:
         """Return the outer splits that have a folder."""
-        found = [INNER_NAME.fullmatch(name) for name in self.files.folders(INNER)]
+        found = [INNER_NAME.fullmatch(name) for name in self.files.folders(NESTED_FOLDERS)]
         return [int(match[1]) for match in found if match]
 
     def falls_short(self, problem: Problem) -> bool:
@@ -237,11 +242,7 @@ class RunFolder:
 
     def suggest_folder(self) -> str:
         """Return the end of a message that offers the run folder of the nearest name in the same folder."""
-        nearby: list[str] = []
-        place = self.files.root.absolute()
-        with suppress(OSError):
-            nearby = [found.name for found in place.parent.iterdir() if (found / STUDY).is_file()]
-        return suggest(place.name, nearby, lambda name: quote(str(self.files.root.parent / name)))
+        return self.files.suggest_nearby(STUDY)
 
     def check_place(self) -> None:
         """Refuse a place where no run can be written; one that holds a run is checked with its problem.
@@ -375,7 +376,7 @@ class RunFolder:
                 ShardFolder(self.files, number).remove_left_lock()
         except OSError as error:
             self.files.lock.release()
-            raise unwritable(self.files.root, error) from None
+            raise unwritable(str(self.files), error) from None
 
     def release(self) -> None:
         """Unlock the folder and remove the lock file."""
@@ -393,6 +394,28 @@ class RunFolder:
         except CKCVError:  # nothing depends on it: the result is complete without
             return
         self.release()
+
+    def clean(self) -> list[str]:
+        """Remove what killed processes left here and in the folders of inner selections; return its names.
+
+        Raises:
+            StoreError: a process writes there.
+        """
+        left = [name for name in self._run_files() if _is_temporary(name)]
+        self.acquire()
+        try:
+            left += self.files.remove_leftovers()
+            for outer in self.list_begun_splits():
+                left += [f"{name_nested(outer)}/{name}" for name in self.inner(outer).clean()]
+        finally:
+            self.release()
+        return left
+
+    def list_copied(self) -> list[str]:
+        """Return the files of this folder that a copy has, without the manifest and the inner selections."""
+        excluded = {MANIFEST, LOCK}
+        names = (name for name in self.files.tree() if not name.startswith(f"{NESTED_FOLDERS}/"))
+        return [name for name in names if name not in excluded and not _is_temporary(name)]
 
     def begin(self, problem: Problem) -> None:
         """Write the data and the study."""

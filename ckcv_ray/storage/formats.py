@@ -14,7 +14,7 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from ckcv_ray.errors import RunError, StoreError, convert_errors
-from ckcv_ray.storage.files import Files
+from ckcv_ray.storage.files import Files, LocalFiles
 from ckcv_ray.tables.readers.files import check_parquet_size, is_plain, read_parquet
 from ckcv_ray.tables.readers.limits import MOST_CELLS, MOST_TABLE_ROWS
 from ckcv_ray.validation import read_as
@@ -50,6 +50,16 @@ def write(files: Files, name: str, content: bytes | pa.Buffer) -> None:
     """Write a file of the run."""
     with guard_writing(files, name):
         files.write(name, content)
+
+
+def write_all(files: Files, contents: Mapping[str, bytes]) -> None:
+    """Write several files of the run, which appear together where the store can do that."""
+    if isinstance(files, LocalFiles):
+        for name, content in contents.items():
+            write(files, name, content)
+    else:
+        with guard_writing(files, next(iter(contents))):
+            files.write_all(contents)
 
 
 def delete(files: Files, name: str) -> None:

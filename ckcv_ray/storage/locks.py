@@ -95,7 +95,7 @@ class Lock:
             self._lock.release(force=True)
 
 
-def unwritable(folder: Path, error: OSError) -> InputError | RunError:
+def unwritable(folder: Path | str, error: OSError) -> InputError | RunError:
     """Return the error for a folder that cannot be written: a full disk is not bad input."""
     kind = RunError if error.errno in FULL else InputError
     return kind(f"cannot write to {str(folder)!r}: {error.strerror}")

@@ -38,8 +38,7 @@ def write_models(files: Files, problem: Problem, models: Models) -> None:
     if models.references is None and files.exists(REFERENCES):  # of an earlier winner
         formats.delete(files, REFERENCES)
     pickles = ensembles.to_pickles(models.best, problem.learner, problem.task)
-    for name, content in pickles.items():
-        formats.write(files, f"{ENSEMBLE}{name}", content)
+    formats.write_all(files, {f"{ENSEMBLE}{name}": content for name, content in pickles.items()})
     for name in pickles_in(files):
         if name.removeprefix(ENSEMBLE) not in pickles:
             formats.delete(files, name)

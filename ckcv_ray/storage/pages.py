@@ -12,7 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from ckcv_ray.errors import InputError
-from ckcv_ray.storage.files import Files, check_regular, is_replaceable, write_atomically
+from ckcv_ray.storage.files import Files, LocalFiles, check_regular, is_replaceable, write_atomically
 from ckcv_ray.validation import as_path
 
 REPORT = "report.html"
@@ -31,9 +31,22 @@ def write_report(files: Files, page: str, out: str | PathLike[str] | None = None
     Raises:
         InputError: it cannot be written, or would replace something else than a report.
     """
+    content = _with_checksum(page.encode())
+    if out is None and not isinstance(files, LocalFiles):
+        return _write_inside(files, content)
     final = str(files.path(REPORT)) if out is None else str(as_path("out", out))
-    write_page(files, final, _with_checksum(page.encode()), is_report, "a report")
+    write_page(files, final, content, is_report, "a report")
     return final
+
+
+def _write_inside(files: Files, content: bytes) -> str:
+    """Write the report into a folder on an object store, which only its writer may do."""
+    files.lock.acquire()
+    try:
+        files.write(REPORT, content)
+    finally:
+        files.lock.release()
+    return str(files.path(REPORT))
 
 
 def write_pdf(files: Files, content: bytes, out: str | PathLike[str]) -> None:

@@ -119,7 +119,7 @@ class ShardFolder:
                     self.files.delete(name)
         except OSError as error:
             self.files.lock.release()
-            raise unwritable(self.files.root, error) from None
+            raise unwritable(str(self.files), error) from None
 
     def _lock(self) -> None:
         try:

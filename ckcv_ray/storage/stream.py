@@ -20,7 +20,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from ckcv_ray.errors import InputError, StoreError
 from ckcv_ray.storage import formats
-from ckcv_ray.storage.files import Files
+from ckcv_ray.storage.files import Files, LocalFiles
 from ckcv_ray.storage.identity import STUDY
 from ckcv_ray.tables.target import Label
 from ckcv_ray.validation import STRICT, check_count, check_probability, read_as
@@ -100,7 +100,7 @@ def locate_stream(run: Files, elsewhere: Path | None) -> tuple[Files, str]:
     if elsewhere is None:
         return run, STREAM
     shown = str(elsewhere)
-    files = Files(elsewhere.absolute().parent)
+    files = LocalFiles(elsewhere.absolute().parent)
     if run.find_name(elsewhere) is not None or files.exists(STUDY):
         raise InputError(
             f"stream={shown!r} is in a run folder, whose own stream is {STREAM}: leave --stream out to use "

@@ -480,13 +480,12 @@ def read(
             raise InputError(f"{given[0]} is for files, and {name!r} is a named set: leave it out")
         return named.load_source(name)
     check_place(name)
-    path = Path(source)
-    if find_suffix(path) not in SUFFIXES:
+    if find_suffix(Path(source)) not in SUFFIXES:
         raise InputError(
             f"{name!r} is neither a file ending in {', '.join(SUFFIXES)} nor a named set "
             f"({named.SOURCE_FORMS}){named.suggest_family(name)}"
         )
-    return named.Columns(read_file(path, reading), None)
+    return named.Columns(read_file(name, reading), None)
 
 
 def read_task(

@@ -39,7 +39,8 @@ from jobs.nightly.verdict import Verdict
 
 ROOT = Path(__file__).resolve().parents[2]
 EXTRAS = ("boosting", "docx", "mlflow", "onnx", "serve", "smote")  # which tests of the night need
-SERVER = ROOT / "build" / "mlflow"  # of MLflow, apart since it allows older versions of other packages only
+BUILD = ROOT / "build"
+SERVERS = {"mlflow": ["mlflow>=3.5"], "moto": ["moto[s3]>=5.2", "flask>=3.1.1", "flask-cors>=6.0.1"]}
 
 
 def commit_here() -> str:
@@ -117,10 +118,14 @@ def libraries_job() -> list[str]:
     return [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *wanted]
 
 
-def server_job() -> list[str]:
-    """Return the command that installs the tracking server of MLflow in a folder of its own."""
-    words = ["--quiet", "--disable-pip-version-check", "--upgrade", "--target", str(SERVER), "mlflow>=3.5"]
-    return [sys.executable, "-m", "pip", "install", *words]
+def server_job(name: str) -> list[str]:
+    """Return the command that installs a server for tests in a folder of its own.
+
+    It is apart since it allows older versions of other packages only. "mlflow" is the tracking server of
+    MLflow, "moto" one that speaks S3.
+    """
+    options = ["--quiet", "--disable-pip-version-check", "--upgrade", "--target", str(BUILD / name)]
+    return [sys.executable, "-m", "pip", "install", *options, *SERVERS[name]]
 
 
 def tests_job() -> list[str]:
@@ -227,12 +232,12 @@ def main(
         groups = only.split(",")
         if unknown := [group for group in groups if group not in GROUPS]:
             raise InputError(f"only={unknown[0]!r}: choose from {', '.join(GROUPS)}")
-        check_out(out)
+        check_out(str(out))
         verdict = run_night(out, name, threshold, groups, plan, repeats, commit or commit_here())
     file = out / PAGE
     print(json.dumps(to_json(verdict, file)) if as_json else text(verdict, file))
     others = [hostile_job(hostile)] if hostile else []
-    others += ([libraries_job(), server_job(), tests_job()] if tests else []) + (
+    others += ([libraries_job(), *map(server_job, SERVERS), tests_job()] if tests else []) + (
         weekly_jobs(name) if weekly else []
     )
     failed = run_jobs(others)

@@ -56,7 +56,7 @@ def test_another_study_gets_the_next_number(ckcv: Callable[..., Any], here: Path
 )
 def test_names(source: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    assert choose_folder(source, "run", "0" * 12) == Path(name)
+    assert choose_folder(source, "run", "0" * 12) == name
 
 
 def test_what_is_there_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -64,7 +64,7 @@ def test_what_is_there_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyP
     Path("a_run").write_text("a file")
     Path("a_run_2").mkdir()
     Path("a_run_2/thesis.txt").write_text("a year of work")
-    assert choose_folder("a.csv", "run", "0" * 12) == Path("a_run_3")
+    assert choose_folder("a.csv", "run", "0" * 12) == "a_run_3"
     monkeypatch.setattr(options, "MOST_FOLDERS", 2)
     with pytest.raises(InputError, match="a_run and 1 more are taken: name a folder with --out"):
         choose_folder("a.csv", "run", "0" * 12)

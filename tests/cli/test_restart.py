@@ -89,8 +89,8 @@ def test_the_option_is_taken_out_in_both_its_forms() -> None:
         ]  # fmt: skip
 
 
-@pytest.mark.parametrize("out", ["runs/mine", "s3://bucket/run"])
-def test_a_job_refuses_a_folder_that_would_be_lost(tmp_path: Path, out: str) -> None:
+def test_a_job_refuses_a_folder_that_would_be_lost(tmp_path: Path) -> None:
+    out = "runs/mine"
     environment = {**os.environ, "RAY_JOB_CONFIG_JSON_ENV_VAR": "{}"}
     words = [sys.executable, "-m", "ckcv_ray", "run", "twonorm:60:0", "--out", out]
     done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True)

@@ -13,7 +13,7 @@ from command import Command
 
 from ckcv_ray.cli import division
 from ckcv_ray.runs.shards import find_states
-from ckcv_ray.storage.files import Files
+from ckcv_ray.storage.files import LocalFiles
 from ckcv_ray.storage.shards import ShardFolder
 
 STUDY = ("--target", "outcome", "--k", "3,4,5", "--C", "0.1,1,10", "--gamma", "0.1,1", "--n-splits", "4")
@@ -109,7 +109,7 @@ def test_a_shard_that_ends_badly_is_said(
     out = tmp_path / "out"
     words = ("submit", patients, *STUDY, "--out", out, "--shards", "3")
     assert ckcv(*words)[0] == 0
-    held = ShardFolder(Files(out), 2)
+    held = ShardFolder(LocalFiles(out), 2)
     held.acquire()
     monkeypatch.setattr(division, "find_states", lambda out: find_states(out)._replace(running=()))
     code, shown, messages = ckcv(*words, "--to", "local", "--workers", "1")
@@ -274,7 +274,7 @@ def test_a_task_is_killed_and_goes_on(ckcv: Command, patients: Path, single: Pat
     command = [sys.executable, "-m", "ckcv_ray", "shard", str(out), "--number", "1"]
     for number in (signal.SIGKILL, signal.SIGTERM):
         process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
-        wait_for(lambda: ShardFolder(Files(out), 1).busy, process)
+        wait_for(lambda: ShardFolder(LocalFiles(out), 1).busy, process)
         process.send_signal(number)
         assert process.wait(60) in (-number, 128 + number, 0)
     for number in (1, 2):
@@ -282,3 +282,16 @@ def test_a_task_is_killed_and_goes_on(ckcv: Command, patients: Path, single: Pat
     assert ckcv("gather", out)[0] == 0
     assert read(out) == read(single)
     assert not [file for file in out.rglob(".*") if file.is_file()]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("submit", "twonorm:60:0", "--shards", "2", "--out", "s3://bucket/runs"),
+        ("shard", "s3://bucket/runs", "--number", "1"),
+    ],
+)
+def test_shards_are_written_to_a_disk(ckcv: Command, words: tuple[str, ...]) -> None:
+    code, _, messages = ckcv(*words)
+    assert code == 2
+    assert "a run folder on an object store has one writer, and shards are many" in messages

@@ -94,9 +94,10 @@ def test_a_night_installs_the_libraries_that_its_tests_need() -> None:
     assert words[:4] == [sys.executable, "-m", "pip", "install"]
     for library in ("catboost>=", "imbalanced-learn>=", "mlflow-skinny>=", "ray[serve]>="):
         assert any(word.startswith(library) for word in words)
-    words = nightly.server_job()
-    assert words[:4] == [sys.executable, "-m", "pip", "install"]
-    assert words[words.index("--target") + 1] == str(ROOT / "build" / "mlflow")
+    for name in ("mlflow", "moto"):
+        words = nightly.server_job(name)
+        assert words[:4] == [sys.executable, "-m", "pip", "install"]
+        assert words[words.index("--target") + 1] == str(ROOT / "build" / name)
 
 
 def test_it_needs_nothing_installed_to_say_what_it_does() -> None:

@@ -319,7 +319,7 @@ def test_a_finished_run_is_read_once_and_nothing_is_computed(
 ) -> None:
     """Each file is hashed once; the log is not played back, and what is known of the data not read."""
     hashed, tables = list[str](), list[str]()
-    sha256, read_table = files.Files.sha256, formats.read_table
+    sha256, read_table = files.LocalFiles.sha256, formats.read_table
     before = {file: file.stat().st_mtime_ns for file in run.rglob("*")}
 
     def hash_of(self: files.Files, name: str) -> str:
@@ -330,7 +330,7 @@ def test_a_finished_run_is_read_once_and_nothing_is_computed(
         tables.append(name)
         return read_table(where, name, *more)
 
-    monkeypatch.setattr(files.Files, "sha256", hash_of)
+    monkeypatch.setattr(files.LocalFiles, "sha256", hash_of)
     monkeypatch.setattr(formats, "read_table", table_of)
     monkeypatch.setattr("ckcv_ray.engine.backend.SerialBackend.start", None)
     assert run_in(run).run_id == PROBLEM.run_id

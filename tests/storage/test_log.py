@@ -18,7 +18,7 @@ from ckcv_ray.errors import RunError, StoreError
 from ckcv_ray.records.record import Failure, Records, record_type
 from ckcv_ray.runs.load import replay
 from ckcv_ray.storage import log as module
-from ckcv_ray.storage.files import Files
+from ckcv_ray.storage.files import LocalFiles
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.storage.log import MOST_PART_ROWS, MOST_SMALL_PARTS, Log, list_columns
 from ckcv_ray.study import Problem
@@ -65,7 +65,7 @@ def test_it_gives_back_what_was_put_in(log: Log, records: Records) -> None:
 def test_parts_that_are_joined_while_they_are_read_are_read_joined(run: Path) -> None:
     part = run / LOG
     shutil.copy(part, run / "log" / "part-000001.parquet")
-    reading = Log(Files(run), PROBLEM).read()
+    reading = Log(LocalFiles(run), PROBLEM).read()
     first, _ = next(reading)
     (run / "log" / "part-000001.parquet").rename(run / "log" / "part-000002.parquet")
     part.unlink()
@@ -100,7 +100,7 @@ def test_a_long_log_is_written_in_parts_that_are_read(
     run: Path, records: Records, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "MOST_PART_ROWS", len(records) // 2)
-    log = Log(Files(run), PROBLEM)
+    log = Log(LocalFiles(run), PROBLEM)
     before, (old, _) = log.parts(), everything(log)
     log.append(records, [FAILURE])
     assert len(log.parts()) == len(before) + 3
@@ -139,7 +139,7 @@ def test_neither_a_part_nor_a_joined_one_has_more_values_than_are_read(n_totals:
 
     problem = Wide()
     problem.n_totals, problem.total_type = n_totals, np.int32
-    log = Log(Files(tmp_path), problem)
+    log = Log(LocalFiles(tmp_path), problem)
     assert 0 < log._most_rows <= MOST_PART_ROWS
     assert log._most_rows * MOST_SMALL_PARTS * len(list_columns(n_totals)) <= MOST_CELLS
 
@@ -182,7 +182,7 @@ def test_a_part_that_is_not_of_the_study_is_set_aside_and_named(
     run: Path, name: str, records: Records
 ) -> None:
     rewrite(run, LOG, SEALED[name][0])
-    log, damaged = Log(Files(run), PROBLEM), list[str]()
+    log, damaged = Log(LocalFiles(run), PROBLEM), list[str]()
     log.append(records, [])
     ((found, _),) = log.read(damaged)
     assert np.array_equal(found, records)
@@ -194,7 +194,7 @@ def test_a_part_that_is_not_of_the_study_is_set_aside_and_named(
 def test_another_runs_part_is_not_taken_for_damage_of_a_finished_run(run: Path) -> None:
     other = Problem.of(STUDY.replace(seed=5), blobs(24))
     with pytest.raises(StoreError, match="does not belong"):
-        list(Log(Files(run), other).read())
+        list(Log(LocalFiles(run), other).read())
     assert (run / LOG).exists()
 
 

@@ -13,7 +13,7 @@ from ckcv_ray.errors import StoreError
 from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.runs.verify import verify
 from ckcv_ray.storage import models
-from ckcv_ray.storage.files import Files
+from ckcv_ray.storage.files import LocalFiles
 from ckcv_ray.storage.folder import RunFolder
 
 FORGERIES = {
@@ -83,7 +83,7 @@ def test_models_of_an_earlier_winner_do_not_stay(run: Path) -> None:
 def test_they_are_read_as_they_were_written(tmp_path: Path) -> None:
     study = STUDY.replace(certify="nested", outer_splits=2)
     result = run_job(Job(study, blobs(40), tmp_path / "run"), SERIAL)
-    read = models.read_models(Files(tmp_path / "run"), result.problem, result.k)
+    read = models.read_models(LocalFiles(tmp_path / "run"), result.problem, result.k)
     ensemble, nested = read.best, read.nested
     assert nested is not None
     assert result.nested is not None
@@ -95,7 +95,7 @@ def test_they_are_read_as_they_were_written(tmp_path: Path) -> None:
 
 
 def test_pickles_are_opened_with_the_right_digest_alone(run: Path) -> None:
-    files, ensemble = Files(run), load_run(run).ensemble
+    files, ensemble = LocalFiles(run), load_run(run).ensemble
     names = models.pickles_in(files)
     assert names == [f"ensemble/model-{i:05d}.pkl" for i in range(3)]
     digests = {name: hashlib.sha256((run / name).read_bytes()).hexdigest() for name in names}

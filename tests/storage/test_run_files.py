@@ -10,13 +10,13 @@ import pytest
 
 from ckcv_ray.errors import InputError
 from ckcv_ray.storage import files as module
-from ckcv_ray.storage.files import Files, is_regular
+from ckcv_ray.storage.files import LocalFiles, is_regular
 
 
 @pytest.fixture
-def files(tmp_path: Path) -> Files:
+def files(tmp_path: Path) -> LocalFiles:
     (tmp_path / "run" / "log").mkdir(parents=True)
-    return Files(tmp_path / "run")
+    return LocalFiles(tmp_path / "run")
 
 
 def bind(file: Path) -> None:
@@ -47,7 +47,7 @@ STRANGE: dict[str, Callable[[Path], object]] = {
 }
 
 
-def test_what_is_written_is_read_listed_and_hashed(files: Files) -> None:
+def test_what_is_written_is_read_listed_and_hashed(files: LocalFiles) -> None:
     files.write("b.json", b"{}")
     files.write("log/a", b"12345")
     assert files.read("b.json", 2) == b"{}"
@@ -63,7 +63,7 @@ def test_what_is_written_is_read_listed_and_hashed(files: Files) -> None:
     assert files.tree() == ["b.json"]
 
 
-def test_more_than_is_allowed_is_not_read(files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_more_than_is_allowed_is_not_read(files: LocalFiles, monkeypatch: pytest.MonkeyPatch) -> None:
     files.write("a", b"x" * 3)
     with pytest.raises(ValueError, match="larger than"):
         files.read("a", 2)
@@ -73,7 +73,7 @@ def test_more_than_is_allowed_is_not_read(files: Files, monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize("kind", STRANGE)
-def test_what_is_no_file_is_neither_listed_nor_read(files: Files, kind: str) -> None:
+def test_what_is_no_file_is_neither_listed_nor_read(files: LocalFiles, kind: str) -> None:
     files.write("log/plain", b"1")
     STRANGE[kind](files.path("log/thing"))
     assert not is_regular(files.path("log/thing"))
@@ -84,7 +84,7 @@ def test_what_is_no_file_is_neither_listed_nor_read(files: Files, kind: str) -> 
             read()
 
 
-def test_links_to_folders_are_not_followed(files: Files, tmp_path: Path) -> None:
+def test_links_to_folders_are_not_followed(files: LocalFiles, tmp_path: Path) -> None:
     """Neither round in circles nor out of the folder."""
     files.write("log/plain", b"1")
     files.path("log/here").symlink_to(files.root)
@@ -97,7 +97,7 @@ def test_links_to_folders_are_not_followed(files: Files, tmp_path: Path) -> None
     assert sorted(files.list_all()) == ["log/plain", "log/self"]
 
 
-def test_a_name_is_inside_or_outside_wherever_links_lead(files: Files, tmp_path: Path) -> None:
+def test_a_name_is_inside_or_outside_wherever_links_lead(files: LocalFiles, tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(files.root)
     (files.root / "away").symlink_to(tmp_path / "other")
     (files.root / "self").symlink_to("self")
@@ -105,12 +105,12 @@ def test_a_name_is_inside_or_outside_wherever_links_lead(files: Files, tmp_path:
     assert files.find_name(files.root / "away") is None
     assert files.find_name(files.root / "self") == "self"
     assert files.find_name(tmp_path / "run-2") is None
-    assert Files(tmp_path / "link").find_name(files.root / "log" / "x") == "log/x"
+    assert LocalFiles(tmp_path / "link").find_name(files.root / "log" / "x") == "log/x"
 
 
 @pytest.mark.parametrize("call", ["fsync", "replace"])
 def test_a_write_that_fails_leaves_the_old_file_and_no_other(
-    files: Files, monkeypatch: pytest.MonkeyPatch, call: str
+    files: LocalFiles, monkeypatch: pytest.MonkeyPatch, call: str
 ) -> None:
     files.write("a", b"old")
 
@@ -125,7 +125,7 @@ def test_a_write_that_fails_leaves_the_old_file_and_no_other(
     assert sorted(os.listdir(files.root)) == ["a", "log"]
 
 
-def test_two_who_write_one_file_do_not_collide(files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_who_write_one_file_do_not_collide(files: LocalFiles, monkeypatch: pytest.MonkeyPatch) -> None:
     """The second writes while the first is about to rename."""
     replace = os.replace
 
@@ -140,20 +140,20 @@ def test_two_who_write_one_file_do_not_collide(files: Files, monkeypatch: pytest
     assert files.tree() == ["a"]
 
 
-def test_a_place_where_nothing_can_be_written_is_told_first(files: Files, tmp_path: Path) -> None:
+def test_a_place_where_nothing_can_be_written_is_told_first(files: LocalFiles, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     (tmp_path / "link").symlink_to(tmp_path / "nothing" / "there")
     messages = {"file/run": "is not a folder", "link/run": "is a link to .* which does not exist"}
     for place, reason in messages.items():
         with pytest.raises(InputError, match=reason):
-            Files(tmp_path / place).check_writable()
-    Files(tmp_path / "new" / "run").check_writable()
+            LocalFiles(tmp_path / place).check_writable()
+    LocalFiles(tmp_path / "new" / "run").check_writable()
     files.check_writable()
     assert not (tmp_path / "new").exists()
 
 
-def test_a_folder_without_permission_is_told(files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_without_permission_is_told(files: LocalFiles, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "access", lambda place, mode: place != files.root)  # root may write everywhere
     with pytest.raises(InputError, match="no permission in"):
-        Files(files.root / "new" / "run").check_writable()
-    Files(files.root.parent / "other").check_writable()
+        LocalFiles(files.root / "new" / "run").check_writable()
+    LocalFiles(files.root.parent / "other").check_writable()

@@ -76,9 +76,9 @@ def test_a_run_folder_is_no_table(tmp_path: Path) -> None:
     [
         ("https://example.org/a.csv", "is an address: download the file first"),
         ("HTTP://example.org/a", "is an address: download the file first"),
-        ("s3://bucket/a.parquet", "is an address: copy the file from its object store"),
-        ("gs://bucket/a.csv", "is an address: copy the file from its object store"),
-        ("az://bucket/a.csv", "is an address: copy the file from its object store"),
+        ("s3a://bucket/a.parquet", "is an address: copy the file from its object store"),
+        ("gcs://bucket/a.csv", "is an address: copy the file from its object store"),
+        ("abfs://bucket/a.csv", "is an address: copy the file from its object store"),
         ("ftp://example.org/a.csv", "is an address: tables are not read from ftp://: name a file"),
         ("file:///tmp/a.csv", "is an address: tables are not read from file://: name a file"),
     ],

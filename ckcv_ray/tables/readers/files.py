@@ -14,6 +14,7 @@ from itertools import islice
 from math import prod
 from os.path import isdir, isfile
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
@@ -33,6 +34,7 @@ from ckcv_ray.tables.readers.limits import (
     count_cell_bytes,
 )
 from ckcv_ray.tables.readers.lines import LinesLeftOut
+from ckcv_ray.tables.readers.objects import SCHEMES, Address, Bucket, is_address, parse_address
 from ckcv_ray.tables.readers.text import COMPRESSED, inflate, read_text
 from ckcv_ray.validation import as_path, quote, suggest
 
@@ -43,7 +45,7 @@ SUFFIXES = (*TEXT, ".parquet", ".feather", *EXCEL, ".npz", ".svmlight", ".libsvm
 HELD = b"held"  # metadata of a column that was not read: the type of its cells
 LONGEST_TYPE = 60
 ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
-STORES = ("s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "wasb", "wasbs", "hdfs")
+STORES = ("s3a", "gcs", "abfs", "abfss", "wasb", "wasbs", "hdfs")  # under names that are not read
 STUDY_FILE = "study.json"  # by which a run folder is known
 MOST_FILES = 3
 
@@ -82,9 +84,12 @@ FOR = (TEXT, EXCEL, (*TEXT, *EXCEL))  # suffixes of the files that each field is
 
 
 def check_place(source: str) -> None:
-    """Raise InputError if a source is a folder, or the address of a file that is elsewhere."""
+    """Raise InputError if a source is a folder, or an address that is not read."""
     if found := ADDRESS.match(source):
         scheme = found[1].lower()
+        if scheme in SCHEMES:
+            parse_address("source", source)
+            return
         if scheme in ("http", "https"):
             mend = "download the file first, and name it"
         elif scheme in STORES:
@@ -118,13 +123,16 @@ def read_file(path: str | Path, reading: Reading = AS_IT_IS) -> pa.Table:
     """Read the columns of a file in the format given by its suffix; those of a text table are all text.
 
     Args:
-        path: the file.
+        path: the file, or an address such as s3://bucket/patients.parquet.
         reading: what it does not say about itself.
 
     Raises:
         InputError: the file does not exist, is not in that format, or is too large.
+        UnreachableError: its store does not answer.
     """
     check_place(str(path))
+    if is_address(path):
+        return _read_object(parse_address("source", str(path)), reading)
     path = as_path("path", path)
     suffix = find_suffix(path)
     if suffix not in SUFFIXES:
@@ -151,6 +159,26 @@ def read_file(path: str | Path, reading: Reading = AS_IT_IS) -> pa.Table:
             case _:
                 columns = _svmlight(path)
         return _utf8(with_strings(columns), text=suffix in TEXT)
+
+
+def _read_object(address: Address, reading: Reading) -> pa.Table:
+    """Read a table from an object store, by a copy of it that is removed at the end."""
+    bucket, _, name = address.key.rpartition("/")
+    with TemporaryDirectory(prefix="ckcv-") as folder:
+        copy = Path(folder) / name
+        with copy.open("wb") as file:
+            try:
+                Bucket(address._replace(key=bucket)).download(name, MOST_TABLE_BYTES, file)
+            except FileNotFoundError:
+                raise InputError(f"there is no object {str(address)!r}") from None
+            except InputError:
+                raise
+            except ValueError as error:
+                raise InputError(f"cannot read {str(address)!r}: {error}") from None
+        try:
+            return read_file(copy, reading)
+        except InputError as error:
+            raise InputError(str(error).replace(str(copy), str(address))) from None
 
 
 def with_strings(columns: pa.Table) -> pa.Table:

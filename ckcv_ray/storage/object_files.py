@@ -1,0 +1,317 @@
+"""The files of a run folder on an object store: a journal says which object holds which file.
+
+    commits/00000000        the journal, see ``journal``
+    lock/000001             who writes, see ``lease``
+    files/log/part-000000.parquet/000001-9f86d081884c7d65
+                            an object: what the writer of epoch 1 wrote as log/part-000000.parquet
+    nested/outer-000/       a folder of its own, with its own journal and writer
+
+A file is written as an object of a new name, and then named by a commit: before that it does not exist, and
+after it whole. What an object holds is checked against the size and the SHA-256 in the journal whenever it is
+read, so that a damaged or missing one is noticed. Readers trust the journal and no listing; the folders in
+nested/, which others write, are asked for by number where a listing may be late.
+"""
+
+import hashlib
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from io import BytesIO
+from pathlib import Path
+from secrets import token_hex
+from tempfile import TemporaryFile
+from typing import BinaryIO, cast
+
+import pyarrow as pa
+
+from ckcv_ray.errors import UnreachableError
+from ckcv_ray.storage.files import BLOCK_BYTES, MOST_FILE_BYTES, Content, Files, Names
+from ckcv_ray.storage.journal import OBJECTS, Journal, OvertakenError, StoredFile, name_commit
+from ckcv_ray.storage.lease import Lease
+from ckcv_ray.storage.locks import LOCK
+from ckcv_ray.tables.readers.objects import Bucket
+
+NESTED_FOLDERS = "nested"  # folders in it have writers of their own
+IN_NESTED = re.compile(r"nested/([\w-]+)/(.+)", re.ASCII)
+OURS = re.compile(r"(nested/[\w-]+/)?(commits|lock|files)/.+", re.ASCII)
+MOST_KEPT_BYTES = 1 << 26  # in memory, of what was read or written
+
+
+class ObjectFiles(Files):
+    """The files of a folder on an object store.
+
+    Args:
+        bucket: the objects of the folder.
+    """
+
+    def __init__(self, bucket: Bucket) -> None:
+        self.bucket = bucket
+        self.journal = Journal(bucket)
+        self.lease = Lease(bucket, self.journal)
+        self.lock = self.lease
+        self._inner: dict[str, ObjectFiles] = {}
+        self._kept: dict[str, bytes] = {}
+
+    def __str__(self) -> str:
+        return str(self.bucket.address)
+
+    def path(self, name: str) -> str:
+        """Return the address of a file, for messages."""
+        return str(self.bucket.address.inside(name))
+
+    def inside(self, name: str) -> "ObjectFiles":
+        """Return the files of a folder in this one, which has its own journal."""
+        return ObjectFiles(self.bucket.inside(name))
+
+    def exists(self, name: str = "") -> bool:
+        """Return whether anything has that name."""
+        if not name:
+            return bool(self._refresh()) or bool(self.bucket.list())
+        if name == LOCK:
+            return False
+        owner, own_name = self._find_owner(name)
+        return own_name in owner.journal.files or own_name in owner._refresh()
+
+    def is_gone(self, name: str) -> bool:
+        """Return whether nothing has that name."""
+        owner, own_name = self._find_owner(name)
+        return own_name not in owner._refresh()
+
+    def is_folder(self) -> bool:
+        """Return whether the root is a folder: any address is."""
+        return True
+
+    def is_same(self, other_files: Files) -> bool:
+        """Return whether two are of one folder."""
+        return str(self) == str(other_files)
+
+    def list(self, prefix: str = "") -> Names:
+        """Return the sorted names of files that start with a prefix, in one folder only."""
+        names = (name for name in self._refresh() if name.startswith(prefix))
+        return sorted(name for name in names if "/" not in name[len(prefix) :])
+
+    def tree(self) -> Names:
+        """Return the sorted names of all files, at any depth."""
+        nested = [
+            f"{NESTED_FOLDERS}/{folder}/{name}"
+            for folder in self.folders(NESTED_FOLDERS)
+            for name in self._open_inner(folder)._refresh()
+        ]
+        return sorted([*self._refresh(), *nested])
+
+    def folders(self, name: str) -> Names:
+        """Return the sorted names of the folders in a folder that have a journal.
+
+        A listing may be late: those of nested/ are looked for by number, until there is none.
+        """
+        found = self.bucket.folders(name)
+        number = 0
+        while name == NESTED_FOLDERS and self._has_nested(number, found):
+            found.add(name_nested(number).rpartition("/")[2])
+            number += 1
+        return sorted(found)
+
+    def list_all(self) -> Iterator[str]:
+        """Yield the names of all files, and of objects that no run writes."""
+        yield from self.tree()
+        yield from (entry.name for entry in self.bucket.list() if not OURS.fullmatch(entry.name))
+
+    def suggest_nearby(self, name: str) -> str:
+        """Offer nothing: a bucket may have very many."""
+        return ""
+
+    def check_inside(self, name: str) -> None:
+        """Check nothing: a store has no links."""
+
+    def size(self, name: str) -> int:
+        """Return the size of a file, by the journal."""
+        owner, own_name = self._find_owner(name)
+        return owner._find(own_name).bytes
+
+    def read(self, name: str, most: int) -> bytes:
+        """Read a file of at most ``most`` bytes.
+
+        Raises:
+            ValueError: it is larger, its object is missing, or is not what was written.
+        """
+        owner, own_name = self._find_owner(name)
+        if (size := owner._find(own_name).bytes) > most:
+            raise ValueError(f"it has {size:,} bytes, and may have {most:,}")
+        return owner._load(own_name)
+
+    @contextmanager
+    def open(self, name: str) -> Iterator[BinaryIO]:
+        """Open a file for reading; a large one is copied to a temporary file first."""
+        owner, own_name = self._find_owner(name)
+        stored = owner._find(own_name)
+        if stored.bytes <= MOST_KEPT_BYTES:
+            yield BytesIO(owner._load(own_name))
+            return
+        with TemporaryFile() as file:
+            if owner._download(stored, cast(BinaryIO, file)) != stored.sha256:
+                raise ValueError("it is not what was written: its SHA-256 differs")
+            file.seek(0)
+            yield cast(BinaryIO, file)
+
+    def sha256(self, name: str) -> str:
+        """Return the SHA-256 of what the object of a file holds.
+
+        Raises:
+            ValueError: it is missing, or larger than any file of a run.
+        """
+        owner, own_name = self._find_owner(name)
+        stored = owner._find(own_name)
+        if stored.object in owner._kept:
+            return hashlib.sha256(owner._kept[stored.object]).hexdigest()
+        if stored.bytes <= MOST_KEPT_BYTES:
+            return hashlib.sha256(owner._fetch(own_name)).hexdigest()
+        with TemporaryFile() as file:
+            return owner._download(stored, cast(BinaryIO, file))
+
+    def write(self, name: str, content: Content) -> None:
+        """Write a file, if this process is the writer.
+
+        Raises:
+            RunError: it is not.
+        """
+        self.write_all({name: content})
+
+    def write_all(self, contents: Mapping[str, Content]) -> None:
+        """Write several files, which appear together; see ``write``."""
+        written = {name: self._store(name, content) for name, content in contents.items()}
+        self._commit({**self.journal.files, **written})
+
+    def delete(self, name: str) -> None:
+        """Delete a file."""
+        self._find(name)
+        self._commit({kept: stored for kept, stored in self.journal.files.items() if kept != name})
+
+    def rename(self, name: str, new: str) -> None:
+        """Rename a file; its object keeps the name it has."""
+        stored = self._find(name)
+        kept = {key: entry for key, entry in self.journal.files.items() if key != name}
+        self._commit({**kept, new: stored})
+
+    def make_folders(self, *names: str) -> None:
+        """Create nothing: a store has no folders."""
+
+    def check_writable(self) -> None:
+        """Raise InputError if there is no such bucket; whether it may be written shows when it is."""
+        self.bucket.list(name_commit(0))
+
+    def find_name(self, file: Path) -> str | None:
+        """Return None: no path leads into a store."""
+        return None
+
+    def remove_leftovers(self) -> Names:
+        """Remove the objects that no file has, which dead writers left; return their names."""
+        self.lease.check_writer()
+        named = {stored.object for stored in self.journal.files.values()}
+        left = [entry.name for entry in self.bucket.list(OBJECTS) if entry.name not in named]
+        for name in left:
+            self.bucket.delete(name)
+        return left
+
+    def _refresh(self) -> Mapping[str, StoredFile]:
+        """Return the files as they are now; the writer knows them."""
+        if not self.lock.held:
+            self.journal.refresh()
+        return self.journal.files
+
+    def _find_owner(self, name: str) -> tuple["ObjectFiles", str]:
+        """Return the files that a name belongs to, these or those of a nested folder, and its name there."""
+        match = IN_NESTED.fullmatch(name)
+        return (self._open_inner(match[1]), match[2]) if match else (self, name)
+
+    def _open_inner(self, folder: str) -> "ObjectFiles":
+        if folder not in self._inner:
+            self._inner[folder] = self.inside(f"{NESTED_FOLDERS}/{folder}")
+        return self._inner[folder]
+
+    def _has_nested(self, number: int, found: set[str]) -> bool:
+        """Return whether there is a nested folder of a number, which may be among those found already."""
+        folder = name_nested(number).rpartition("/")[2]
+        return folder in found or bool(self._open_inner(folder)._refresh())
+
+    def _find(self, name: str) -> StoredFile:
+        """Return where a file is.
+
+        Raises:
+            FileNotFoundError: there is none.
+        """
+        if name not in self.journal.files and name not in self._refresh():
+            raise FileNotFoundError(self.path(name))
+        return self.journal.files[name]
+
+    def _load(self, name: str) -> bytes:
+        """Return the content of a file, if it is what was written."""
+        stored = self._find(name)
+        if stored.object in self._kept:
+            return self._kept[stored.object]
+        content = self._fetch(name)
+        if hashlib.sha256(content).hexdigest() != self._find(name).sha256:
+            raise ValueError("it is not what was written: its SHA-256 differs")
+        self._keep(self._find(name).object, content)
+        return content
+
+    def _fetch(self, name: str) -> bytes:
+        """Return what the object of a file holds; a file that changed meanwhile is looked up again."""
+        while True:
+            stored = self._find(name)
+            try:
+                return self.bucket.get(stored.object, stored.bytes)
+            except FileNotFoundError:
+                if self._refresh().get(name) == stored:
+                    raise ValueError(f"its object {stored.object} is missing from the store") from None
+
+    def _download(self, stored: StoredFile, file: BinaryIO) -> str:
+        """Copy an object to a file, and return its SHA-256."""
+        try:
+            self.bucket.download(stored.object, min(stored.bytes, MOST_FILE_BYTES), file)
+        except FileNotFoundError:
+            raise ValueError(f"its object {stored.object} is missing from the store") from None
+        file.seek(0)
+        digest = hashlib.sha256()
+        while block := file.read(BLOCK_BYTES):
+            digest.update(block)
+        return digest.hexdigest()
+
+    def _store(self, name: str, content: Content) -> StoredFile:
+        """Write an object of a new name, which is no file yet."""
+        self.lease.check_writer()
+        held = content.to_pybytes() if isinstance(content, pa.Buffer) else content
+        stored = StoredFile(
+            f"{OBJECTS}{name}/{self.lease.epoch:06d}-{token_hex(8)}",
+            len(held),
+            hashlib.sha256(held).hexdigest(),
+        )
+        self.bucket.put(stored.object, held)
+        self._keep(stored.object, held)
+        return stored
+
+    def _commit(self, files: Mapping[str, StoredFile]) -> None:
+        """Make these the files of the folder, and delete the objects that no file has any more."""
+        self.lease.check_writer()
+        before = self.journal.files
+        try:
+            self.journal.append(self.lease.epoch, files)
+        except OvertakenError:
+            self.lease.lose()
+            raise
+        named = {stored.object for stored in files.values()}
+        for stored in before.values():
+            if stored.object not in named:
+                self._kept.pop(stored.object, None)
+                with suppress(UnreachableError):  # ``remove_leftovers`` will
+                    self.bucket.delete(stored.object)
+
+    def _keep(self, name: str, content: bytes) -> None:
+        """Keep what was read or written in memory, as far as there is room."""
+        self._kept[name] = content
+        while sum(map(len, self._kept.values())) > MOST_KEPT_BYTES:
+            del self._kept[next(iter(self._kept))]
+
+
+def name_nested(number: int) -> str:
+    """Return the name of the folder of an inner selection, which has a writer of its own."""
+    return f"{NESTED_FOLDERS}/outer-{number:03d}"

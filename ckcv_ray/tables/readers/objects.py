@@ -1,0 +1,317 @@
+"""Objects of a store (S3, Google Cloud Storage, Azure) by name: their addresses, and one client for all.
+
+The only module that imports obstore, and only when a store is opened. Credentials come from the environment,
+by obstore's own chain, and stand in no address, message or file.
+
+An object appears once it is complete. ``create`` writes one only if there is none of that name, which
+the store decides: that is all on which the rules of one writer rest (``storage.lease``, ``storage.journal``).
+"""
+
+import os
+import re
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from copy import copy
+from datetime import datetime, timedelta
+from importlib.util import find_spec
+from typing import Any, BinaryIO, NamedTuple, TypeVar
+from urllib.parse import urlsplit
+
+from ckcv_ray.errors import InputError, UnreachableError, cut
+from ckcv_ray.validation import quote
+
+Returned = TypeVar("Returned")
+SCHEMES = ("s3", "gs", "az")
+MARK = "://"
+OBSTORE = "obstore>=0.12"  # what to install
+BUCKET = re.compile(r"[a-z0-9][a-z0-9._-]{1,61}[a-z0-9]")
+LONGEST_KEY = 700  # characters; stores allow 1024 bytes, and a run adds names of its own
+NOT_IN_KEYS = frozenset('\\{}^%`[]"<>~#|*?')  # that stores or their clients write in other ways
+STREAM_BYTES = 1 << 22
+RETRIES = 12  # of a request that is not answered, with pauses that grow: half a minute to a minute in all
+FIRST_PAUSE, LONGEST_PAUSE, LONGEST_REQUEST, LONGEST_CONNECT = 0.5, 8.0, 60.0, 5.0  # seconds
+GROWTH = 3  # of the longest pause, which is drawn, from one to the next
+LONGEST_RETRYING = 180.0
+ATTEMPTS = 3  # of a request that is cut off in the middle
+NO_BUCKET = ("NoSuchBucket", "ContainerNotFound")
+CODE = re.compile(r"<Code>(\w+)</Code>")
+WITHOUT_CREDENTIALS = ("169.254.169.254", "metadata.google.internal", "169.254.170.2")
+REFUSALS = ("PermissionDeniedError", "UnauthenticatedError")
+CREDENTIALS = {
+    "s3": "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
+    "gs": "GOOGLE_APPLICATION_CREDENTIALS",
+    "az": "AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY",
+}
+LONGEST_ANSWER = 300
+
+
+class Address(NamedTuple):
+    """A place in a store.
+
+    Attributes:
+        scheme: "s3", "gs" or "az".
+        bucket: name of the bucket; of the container on Azure.
+        key: the name below it, without a slash at either end; "" for the bucket itself.
+    """
+
+    scheme: str
+    bucket: str
+    key: str
+
+    def __str__(self) -> str:
+        return f"{self.scheme}{MARK}{self.bucket}/{self.key}".rstrip("/")
+
+    def inside(self, name: str) -> "Address":
+        """Return the address of a name below this one."""
+        return self._replace(key=f"{self.key}/{name}".strip("/"))
+
+
+class Listed(NamedTuple):
+    """What a listing says of an object: its name below the place, its bytes, and when it was written."""
+
+    name: str
+    bytes: int
+    modified: datetime
+
+
+def is_address(value: object) -> bool:
+    """Return whether a value is text with a scheme, such as s3://bucket/name, of a known one or not."""
+    return isinstance(value, str) and MARK in value
+
+
+def parse_address(name: str, text: str, least: int = 1) -> Address:
+    """Read an address.
+
+    Args:
+        name: of the option, for messages.
+        text: such as s3://bucket/runs/patients.
+        least: 1 if a name below the bucket is needed, 0 if the bucket alone will do.
+
+    Raises:
+        InputError: it is none, or has a user, a password or a query, which are not shown.
+    """
+    scheme = text.partition(MARK)[0]
+    if scheme not in SCHEMES:
+        known = ", ".join(f"{known}{MARK}" for known in SCHEMES)
+        raise InputError(f"{name}={quote(scheme + MARK)}...: the scheme is not known: choose from {known}")
+    try:
+        parts = urlsplit(text)
+    except ValueError:
+        raise InputError(f"{name}={scheme}{MARK}...: it is no address") from None
+    if "@" in parts.netloc or parts.query or "?" in text:
+        raise InputError(
+            f"{name}={scheme}{MARK}...: the address has a user, a password or a token in it, which would be "
+            f"written into logs: leave it out, and set {CREDENTIALS[scheme]} in the environment"
+        )
+    bucket, _, key = text.partition(MARK)[2].partition("/")
+    if not BUCKET.fullmatch(bucket):
+        raise InputError(
+            f"{name}={quote(text)}: {quote(bucket)} is no name of a bucket: expected 3 to 63 lower-case "
+            f"letters, digits, dots and hyphens, as in {scheme}{MARK}bucket/runs/patients"
+        )
+    address = Address(scheme, bucket, key.strip("/"))
+    if address.key or least:
+        _check_key(name, text, address.key)
+    return address
+
+
+def _check_key(name: str, text: str, key: str) -> None:
+    if not key:
+        raise InputError(
+            f"{name}={quote(text)} names a bucket alone: add a name, as in {text.rstrip('/')}/runs/x"
+        )
+    parts = key.split("/")
+    if any(part in ("", ".", "..") for part in parts):
+        raise InputError(f"{name}={quote(text)}: '..', '.' and empty names are not allowed in an address")
+    if not key.isprintable() or not NOT_IN_KEYS.isdisjoint(key) or len(key) > LONGEST_KEY:
+        raise InputError(
+            f"{name}={quote(text)}: no object can have this name here: use letters, digits, spaces and "
+            f"-_.=+, at most {LONGEST_KEY} of them"
+        )
+
+
+class Bucket:
+    """The objects below an address, by the name that follows it.
+
+    Every method raises UnreachableError if the store does not answer within the retries, or refuses, and
+    InputError if there is no such bucket.
+
+    Args:
+        address: the place; the store is opened when a method needs it.
+    """
+
+    def __init__(self, address: Address) -> None:
+        self.address = address
+        self._store: Any = None
+
+    def inside(self, name: str) -> "Bucket":
+        """Return the objects below a name, by the same client."""
+        inner = copy(self)
+        inner.address = self.address.inside(name)
+        return inner
+
+    def get(self, name: str, most: int) -> bytes:
+        """Return an object of at most ``most`` bytes.
+
+        Raises:
+            FileNotFoundError: there is none.
+            ValueError: it is larger.
+        """
+        return self._ask(f"read {name}", lambda: b"".join(self._stream(name, most)))
+
+    def download(self, name: str, most: int, file: BinaryIO) -> None:
+        """Write an object of at most ``most`` bytes to an open file; see ``get``."""
+
+        def fill() -> None:
+            file.seek(0)
+            file.truncate()
+            file.writelines(self._stream(name, most))
+
+        self._ask(f"read {name}", fill)
+
+    def put(self, name: str, content: bytes) -> None:
+        """Write an object; one of that name is replaced."""
+        self._ask(f"write {name}", lambda: self._put(name, content))
+
+    def create(self, name: str, content: bytes) -> bool:
+        """Write an object if there is none of that name; return whether this was done.
+
+        A request that is repeated may meet what it wrote itself, and is then refused: compare what is there.
+        """
+
+        def write() -> bool:
+            exceptions = _import_obstore().exceptions
+            try:
+                self._put(name, content, mode="create")
+            except (exceptions.AlreadyExistsError, exceptions.PreconditionError):
+                return False
+            return True
+
+        return self._ask(f"write {name}", write)
+
+    def delete(self, name: str) -> None:
+        """Delete an object; one that is not there is no error."""
+        with suppress(FileNotFoundError):
+            self._ask(f"delete {name}", lambda: _import_obstore().delete(self._open(), self._key(name)))
+
+    def list(self, prefix: str = "") -> list[Listed]:
+        """Return the objects in a folder ``prefix/`` at any depth, sorted; a store may list new ones late."""
+
+        def read() -> list[Any]:
+            pages = _import_obstore().list(self._open(), prefix=self._key(prefix) or None)
+            return [entry for page in pages for entry in page]
+
+        start = len(f"{self.address.key}/") if self.address.key else 0
+        found = self._ask("list", read)
+        return sorted(Listed(entry["path"][start:], entry["size"], entry["last_modified"]) for entry in found)
+
+    def folders(self, name: str) -> set[str]:
+        """Return the names of the folders in a folder, as far as the store lists them."""
+
+        def read() -> Any:
+            return _import_obstore().list_with_delimiter(self._open(), prefix=self._key(name) or None)
+
+        return {path.rstrip("/").rpartition("/")[2] for path in self._ask("list", read)["common_prefixes"]}
+
+    def _put(self, name: str, content: bytes, **options: str) -> None:
+        _import_obstore().put(self._open(), self._key(name), content, use_multipart=False, **options)
+
+    def _stream(self, name: str, most: int) -> Iterator[bytes]:
+        found = _import_obstore().get(self._open(), self._key(name))
+        if found.meta["size"] > most:
+            raise ValueError(f"it is larger than {most >> 20} MiB")
+        yield from map(bytes, found.stream(min_chunk_size=STREAM_BYTES))
+
+    def _key(self, name: str) -> str:
+        return f"{self.address.key}/{name}".strip("/")
+
+    def _open(self) -> Any:
+        if self._store is None:
+            self._store = _open_store(self.address)
+        return self._store
+
+    def _ask(self, action: str, request: Callable[[], Returned]) -> Returned:
+        """Return what a request returns; one that is cut off in the middle is repeated a few times.
+
+        The client repeats by itself, with pauses, what was not answered at all. Its errors are converted:
+        their messages may show too much.
+        """
+        attempt = 0
+        while True:
+            attempt += 1
+            try:
+                return request()
+            except (ValueError, UnreachableError):
+                raise
+            except Exception as error:  # of many classes, which differ between versions of the client
+                if any(code in str(error) for code in NO_BUCKET):
+                    raise InputError(
+                        f"{str(self.address)!r}: there is no bucket {self.address.bucket!r}: create it, or "
+                        "correct its name"
+                    ) from None
+                if isinstance(error, OSError):  # there is none, or the disk here is full
+                    raise
+                if type(error).__name__ in REFUSALS or attempt == ATTEMPTS:
+                    raise UnreachableError(
+                        f"cannot {action} in {str(self.address)!r}: "
+                        f"{explain_error(self.address.scheme, error)}; what was written is kept, and the "
+                        "same command goes on from there"
+                    ) from None
+
+
+def explain_error(scheme: str, error: Exception) -> str:
+    """Return in a few words what a client's error says, without any address, query or key in it."""
+    text = str(error)
+    if any(host in text for host in WITHOUT_CREDENTIALS):
+        return f"the environment has no credentials for {scheme}{MARK}: set {CREDENTIALS[scheme]}"
+    if found := CODE.search(text):
+        return f"the store answers {found[1]}"
+    if type(error).__name__ in REFUSALS:
+        return "the store refuses it: check the credentials in the environment and what they allow"
+    first = re.sub(r"[a-z0-9+]+://\S+", "...", text.partition("Debug source")[0].replace("\n", " ")).strip()
+    return cut(first or type(error).__name__, LONGEST_ANSWER)
+
+
+def _import_obstore() -> Any:
+    import obstore
+
+    return obstore
+
+
+def _open_store(address: Address) -> Any:
+    """Open the bucket of an address.
+
+    Raises:
+        InputError: obstore is not installed, or the environment does not say enough to open it.
+    """
+    if find_spec("obstore") is None:
+        raise InputError(
+            f"{str(address)!r} needs obstore, which is not installed: pip install 'ckcv-ray[objects]', or "
+            f"pip install '{OBSTORE}'"
+        )
+    from obstore import store
+
+    kind = {"s3": store.S3Store, "gs": store.GCSStore, "az": store.AzureStore}[address.scheme]
+    options = {
+        "timeout": timedelta(seconds=LONGEST_REQUEST),
+        "connect_timeout": timedelta(seconds=LONGEST_CONNECT),
+    }
+    if os.environ.get("AWS_ALLOW_HTTP", "").lower() in ("1", "true"):
+        options["allow_http"] = True  # type: ignore[assignment]  # of a server on loopback
+    backoff = {
+        "init_backoff": timedelta(seconds=FIRST_PAUSE),
+        "max_backoff": timedelta(seconds=LONGEST_PAUSE),
+        "base": GROWTH,
+    }
+    retries = {
+        "max_retries": RETRIES,
+        "backoff": backoff,
+        "retry_timeout": timedelta(seconds=LONGEST_RETRYING),
+    }
+    try:
+        return kind(address.bucket, client_options=options, retry_config=retries)
+    except Exception as error:
+        raise InputError(
+            f"cannot open {str(address)!r}: {explain_error(address.scheme, error)}: set "
+            f"{CREDENTIALS[address.scheme]} in the environment"
+        ) from None

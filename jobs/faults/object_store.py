@@ -1,0 +1,390 @@
+"""Fault injection on an object store: kills of the run and of the server, races of writers, and the time.
+
+    kills    a small study with its folder on the store; at a random moment the run or a part of the
+             server gets SIGKILL (the server is started again), or the run is stopped for longer than a writer
+             may be silent. The run is repeated until it succeeds, and its results are compared in every byte
+             with those of a run on a disk.
+    races    two processes begin to write to one folder at the same moment, every second time to one whose
+             writer has died without a word: one of them may write, and what a stale one writes is refused.
+    ratio    wall time of the default study of banana on the store, over that on a disk
+
+The server is moto, in memory (jobs/nightly --tests installs it in build/moto, or CKCV_MOTO names another), or
+Ceph's gateway with a monitor and an OSD (Debian's packages radosgw, ceph-mon, ceph-osd and ceph-common). It
+listens on loopback, and is ended at the end, by its process ids.
+
+    python jobs/faults/object_store.py --kills 200 --races 1000 --ratio 3 --server ceph
+"""
+
+import sys
+from pathlib import Path
+
+if __name__ == "__main__":  # import from the repository, not from this folder
+    sys.path[0] = str(Path(__file__).resolve().parents[2])
+
+import hashlib
+import json
+import multiprocessing
+import os
+import random
+import signal
+import subprocess
+import tempfile
+import time
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import timedelta
+from multiprocessing.connection import Connection
+from socket import create_server
+from typing import Annotated, Any
+from urllib.request import Request, urlopen
+
+import typer
+
+from ckcv_ray import Execution, Study, read_task
+from ckcv_ray.errors import CKCVError, StoreError
+from ckcv_ray.runs.run import Job, run_job
+from ckcv_ray.storage.object_files import ObjectFiles
+from ckcv_ray.storage.places import open_files
+from ckcv_ray.tables.task import Task
+
+BUCKET = "faults"
+MOTO = os.environ.get("CKCV_MOTO", str(Path(__file__).resolve().parents[2] / "build" / "moto"))
+KEYS = {
+    "AWS_REGION": "us-east-1",
+    "AWS_ALLOW_HTTP": "true",
+    "AWS_ACCESS_KEY_ID": "test",
+    "AWS_SECRET_ACCESS_KEY": "testtest",
+}
+STUDY = Study.paper(C=(0.1, 1.0, 10.0), gamma=(0.01, 0.1), k=(3, 4, 5), n_splits=12, scale="none")
+SOURCE, BANANA = "twonorm:120:1", "ida:banana:1"
+SERIAL = Execution("serial")
+LEASE, RACE_LEASE = "1.0", "0.3"
+FLUSH = 0.05  # seconds between two parts of the log: a short run is to have several
+DOWN = (0.2, 3.0)  # seconds that a part of the server is down
+SILENT = 1.5  # seconds for which a run is stopped: longer than its time to live
+TRIES, DEADLINE, START = 12, 240.0, 240.0
+FORK = multiprocessing.get_context(
+    "fork"
+)  # before the client is used in this process: children begin at once
+
+
+class Server(ABC):
+    """An object store on loopback.
+
+    Args:
+        folder: an empty one, for its files.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        with create_server(("127.0.0.1", 0)) as free:
+            self.port = int(free.getsockname()[1])
+        self.processes: dict[str, subprocess.Popen[bytes]] = {}
+
+    @abstractmethod
+    def list_commands(self) -> dict[str, list[str]]:
+        """Return the command of each of its processes, by name."""
+
+    def start(self, name: str) -> None:
+        """Start one of its processes."""
+        command = self.list_commands()[name]
+        log = (self.folder / f"{name}.out").open("ab")
+        with log:
+            environment = {**os.environ, "PYTHONPATH": str(MOTO)}
+            self.processes[name] = subprocess.Popen(command, stdout=log, stderr=log, env=environment)
+
+    def kill(self, name: str) -> None:
+        """Send SIGKILL to one of its processes."""
+        self.processes[name].kill()
+        self.processes[name].wait()
+
+    def open(self) -> None:
+        """Start it, and make the bucket."""
+        for name in self.list_commands():
+            self.start(name)
+
+    def close(self) -> None:
+        """End all of its processes."""
+        for name in self.processes:
+            self.kill(name)
+
+    def set_environment(self) -> None:
+        """Let the environment of this process, and of those it starts, lead to the server."""
+        os.environ.update({**KEYS, "AWS_ENDPOINT_URL": f"http://127.0.0.1:{self.port}"})
+
+
+class Moto(Server):
+    """A server in memory, which loses everything when it is killed, and so is not."""
+
+    def list_commands(self) -> dict[str, list[str]]:
+        """Return the command of its one process."""
+        words = ["-W", "ignore", "-m", "moto.server", "-H", "127.0.0.1", "-p", str(self.port)]
+        return {"moto": [sys.executable, *words]}
+
+
+class Ceph(Server):
+    """Ceph's gateway with a monitor and an OSD, each of which may be killed and started again."""
+
+    def list_commands(self) -> dict[str, list[str]]:
+        """Return the commands of its three processes."""
+        conf, ring = ["-c", str(self.folder / "ceph.conf")], ["--keyring", str(self.folder / "keyring")]
+        osd = ["--keyring", str(self.folder / "osd" / "keyring")]
+        return {
+            "mon": ["ceph-mon", *conf, "-i", "a", "-f"],
+            "osd": ["ceph-osd", *conf, "-i", "0", "-f", *osd],
+            "rgw": ["radosgw", *conf, "-n", "client.admin", *ring, "-f"],
+        }
+
+    def open(self) -> None:
+        """Make the cluster; its processes are then started once more, as children of this one."""
+        script = Path(__file__).with_name("ceph_up.sh")
+        with create_server(("127.0.0.1", 0)) as free:
+            monitor = str(free.getsockname()[1])
+        subprocess.run(["bash", script, self.folder, str(self.port), monitor], check=True, stdout=sys.stderr)
+        for name in self.list_commands():
+            os.kill(int((self.folder / "run" / f"{name}.pid").read_text()), signal.SIGKILL)
+        super().open()
+
+
+SERVERS: dict[str, type[Server]] = {"moto": Moto, "ceph": Ceph}
+
+
+def fork(function: Callable[..., Any], *arguments: Any) -> tuple[Any, Connection]:
+    """Call a function in a child process; return the process, and where what it returns arrives."""
+    receiver, sender = FORK.Pipe(duplex=False)
+
+    def call() -> None:
+        try:
+            sender.send(function(*arguments))
+        except CKCVError as error:
+            sender.send(error)
+
+    process = FORK.Process(target=call)
+    process.start()
+    sender.close()
+    return process, receiver
+
+
+def ask(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Return what a function returns in a child process: this one never uses the client, and so may fork."""
+    process, receiver = fork(function, *arguments)
+    try:
+        return receiver.recv()
+    except EOFError:
+        return None  # it was killed
+    finally:
+        process.join()
+
+
+def compute(study: Study, task: Task, address: str, flush: float) -> str:
+    """Run a study, or go on with it, and return the digest of its results."""
+    from ckcv_ray.engine import recorder
+
+    recorder.FLUSH_SECONDS, recorder.FLUSH_SHARE = flush, 0.0
+    run_job(Job(study, task, address), SERIAL)
+    return digest(address)
+
+
+def digest(address: str) -> str:
+    """Return the digest of all files of a run that may not depend on where or how it was made."""
+    files = open_files(address)
+    names = [name for name in files.tree() if not name.endswith(("execution.json", "manifest.json"))]
+    lines = [f"{name} {files.sha256(name)}" for name in names if "log/" not in name]
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()
+
+
+def make_bucket() -> bool:
+    """Make the bucket; return whether the server answered."""
+    import obstore
+    from obstore.store import S3Store
+
+    url = obstore.sign(S3Store(BUCKET), "PUT", "", timedelta(seconds=START))
+    try:
+        urlopen(Request(url, method="PUT"), timeout=START).close()
+    except OSError:
+        return False
+    return True
+
+
+def wait_for_bucket() -> None:
+    """Make the bucket, once the server answers."""
+    deadline = time.monotonic() + START
+    while not ask(make_bucket):
+        if time.monotonic() > deadline:
+            raise SystemExit("the server did not start")
+        time.sleep(0.2)
+
+
+def disturb(process: Any, server: Server, fault: str, rng: random.Random) -> None:
+    """Inject one fault."""
+    if fault == "driver":
+        process.kill()
+    elif fault == "silence":
+        with suppress(ProcessLookupError):
+            os.kill(process.pid, signal.SIGSTOP)
+            time.sleep(SILENT)
+            os.kill(process.pid, signal.SIGCONT)
+    else:
+        server.kill(fault)
+        time.sleep(rng.uniform(*DOWN))
+        server.start(fault)
+
+
+def run_kills(server: Server, kills: int, folder: Path, rng: random.Random) -> dict[str, Any]:
+    """Run the study with one fault after another; return the counts."""
+    task, _ = read_task(SOURCE)
+    started = time.monotonic()
+    expected = compute(STUDY, task, str(folder / "disk"), FLUSH)
+    whole = f"s3://{BUCKET}/runs/whole"
+    assert ask(compute, STUDY, task, whole, FLUSH) == expected
+    started = time.monotonic()
+    ask(compute, STUDY, task, f"{whole}-again", FLUSH)
+    span = time.monotonic() - started
+    faults = ["driver", "driver", "silence", *([] if isinstance(server, Moto) else server.processes)]
+    counts, ends, wrong = Counter[str](), Counter[str](), list[str]()
+    for number in range(kills):
+        address, fault = f"s3://{BUCKET}/runs/{number}", rng.choice(faults)
+        process, receiver = fork(compute, STUDY, task, address, FLUSH)
+        time.sleep(rng.uniform(0.0, span))
+        disturb(process, server, fault, rng)
+        counts[fault] += 1
+        answer, tries = None, 0
+        while True:
+            with suppress(EOFError):
+                answer = receiver.recv()
+            process.join()
+            if isinstance(answer, str) or tries == TRIES:
+                break
+            ends["said" if isinstance(answer, CKCVError) else "killed"] += 1
+            answer, tries = None, tries + 1
+            process, receiver = fork(compute, STUDY, task, address, FLUSH)
+        ends["by itself" if not tries else "again"] += 1
+        if answer != expected:
+            wrong.append(f"{address}: {answer}")
+        state = "the same" if answer == expected else f"DIFFERS: {answer}"
+        print(f"{number + 1}/{kills} {fault}: {tries} more, {state}", file=sys.stderr, flush=True)
+    return {"kills": kills, "faults": counts, "ends": ends, "mismatches": wrong, "seconds_of_a_run": span}
+
+
+def race(barrier: Any, races: int, who: bytes) -> list[str]:
+    """Begin to write to one folder after another; return those that this process wrote to."""
+    os.environ["CKCV_LEASE_SECONDS"] = RACE_LEASE
+    won = []
+    for number in range(races):
+        files = open_files(f"s3://{BUCKET}/races/{number}")
+        barrier.wait(DEADLINE)
+        try:
+            files.lock.acquire()
+            files.write("who", who)
+            won.append(str(number))
+        except StoreError:
+            pass
+        barrier.wait(DEADLINE)
+        files.lock.release()
+    return won
+
+
+def leave_writers(races: int) -> bool:
+    """Let a writer of every second folder die without a word."""
+    os.environ["CKCV_LEASE_SECONDS"] = RACE_LEASE
+    for number in range(1, races, 2):
+        files = open_files(f"s3://{BUCKET}/races/{number}")
+        files.lock.acquire()
+        files.write("who", b"dead")
+        assert isinstance(files, ObjectFiles)
+        files.lease._stopped.set()
+    return True
+
+
+def check_stale(races: int) -> list[str]:
+    """Return what is wrong after races: who is in a folder, and whether an earlier writer can still write."""
+    wrong = []
+    for number in range(races):
+        address = f"s3://{BUCKET}/races/{number}"
+        before = open_files(address).read("who", 99)
+        stale = open_files(address)
+        assert isinstance(stale, ObjectFiles)
+        stale.journal.refresh()
+        stale.journal.number -= 1  # as it knew it before the last writer came
+        stale.lease.epoch, stale.lease._renewed = 1, float("inf")
+        try:
+            stale.write("who", b"stale")
+            wrong.append(f"{address}: a stale writer wrote")
+        except CKCVError:
+            pass
+        if open_files(address).read("who", 99) != before or before not in (b"first", b"second"):
+            wrong.append(f"{address}: {before!r}")
+    return wrong
+
+
+def run_races(races: int) -> dict[str, Any]:
+    """Let two processes race; return how many folders had one writer, two, or none."""
+    barrier = FORK.Barrier(2)
+    ask(leave_writers, races)
+    racers = [fork(race, barrier, races, who) for who in (b"first", b"second")]
+    won = [receiver.recv() for _, receiver in racers]
+    for process, _ in racers:
+        process.join()
+    writers = Counter([number for numbers in won for number in numbers])
+    both = [number for number, count in writers.items() if count > 1]
+    wrong = ask(check_stale, races)
+    return {
+        "races": races,
+        "won": [len(numbers) for numbers in won],
+        "both": both,
+        "none": races - len(writers),
+        "wrong": wrong,
+    }
+
+
+def measure(address: str, task: Task) -> float:
+    """Return the seconds of the default study."""
+    start = time.perf_counter()
+    run_job(Job(Study.paper(scale="none"), task, address), SERIAL)
+    return time.perf_counter() - start
+
+
+def run_ratio(folder: Path, rounds: int) -> dict[str, Any]:
+    """Compare the wall time of the default study of banana on the store with that on a disk, alternately."""
+    task, _ = read_task(BANANA)
+    disk, store = [], []
+    for number in range(rounds):
+        disk.append(ask(measure, str(folder / f"banana{number}"), task))
+        store.append(ask(measure, f"s3://{BUCKET}/banana/{number}", task))
+    return {"disk": disk, "store": store, "ratio": min(store) / min(disk)}
+
+
+def main(
+    kills: Annotated[int, typer.Option(min=0, help="Runs that are disturbed.")] = 20,
+    races: Annotated[int, typer.Option(min=0, help="Races of two writers.")] = 100,
+    ratio: Annotated[int, typer.Option(min=0, help="Runs of the default study of banana to time.")] = 0,
+    server: Annotated[str, typer.Option(help=f"Server: {' or '.join(SERVERS)}.")] = "moto",
+    seed: Annotated[int, typer.Option(help="Of what is killed, and when.")] = 0,
+) -> None:
+    """Disturb runs on an object store; print the counts as JSON, and end with code 1 if anything differs."""
+    os.environ["CKCV_LEASE_SECONDS"] = LEASE
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(143))  # the server is ended then, too
+    with tempfile.TemporaryDirectory(prefix="ckcv-store-") as place:
+        opened = SERVERS[server](Path(place))
+        opened.set_environment()
+        try:
+            opened.open()
+            wait_for_bucket()
+            found: dict[str, Any] = {"server": server}
+            if kills:
+                found |= run_kills(opened, kills, Path(place), random.Random(seed))
+            if races:
+                found |= run_races(races)
+            if ratio:
+                found |= run_ratio(Path(place), ratio)
+        finally:
+            opened.close()
+    print(json.dumps(found, indent=1))
+    if found.get("mismatches") or found.get("both") or found.get("none") or found.get("wrong"):
+        raise typer.Exit(1)
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,0 +1,377 @@
+"""One contract over all stores of run folders: a disk, an object store in memory, and one that speaks S3."""
+
+from collections.abc import Callable
+from hashlib import sha256
+from pathlib import Path
+from threading import Barrier, Thread
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from forgery import STUDY, TASK, run_in
+from stores import (
+    NESTED,
+    RUN,
+    CarelessBucket,
+    FailingBucket,
+    LateBucket,
+    MemoryBucket,
+    RepeatingBucket,
+    die,
+    list_keys,
+    read_all,
+    results,
+    use,
+)
+
+from ckcv_ray import load_run
+from ckcv_ray.errors import InputError, RunError, StoreError, UnreachableError
+from ckcv_ray.runs.run import Job, run_job
+from ckcv_ray.runs.verify import verify
+from ckcv_ray.storage import object_files
+from ckcv_ray.storage.files import Files
+from ckcv_ray.storage.folder import RunFolder
+from ckcv_ray.storage.object_files import ObjectFiles
+from ckcv_ray.storage.places import open_files
+from ckcv_ray.study import Execution
+
+obstore = pytest.importorskip("obstore")
+SERIAL = Execution("serial")
+PLACES = ("disk", "memory", "s3", pytest.param("moto", marks=pytest.mark.night))
+
+
+@pytest.fixture(params=PLACES)
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The address of an empty folder, by store."""
+    if request.param == "disk":
+        return str(tmp_path / "run")
+    request.getfixturevalue(request.param)
+    return f"{RUN}/{tmp_path.name}"
+
+
+@pytest.fixture
+def files(place: str) -> Files:
+    """The files of a locked folder."""
+    opened = open_files(place)
+    opened.make_folders("log/")
+    opened.lock.acquire()
+    return opened
+
+
+def test_what_is_written_is_read_listed_and_hashed(files: Files) -> None:
+    files.write("b.json", b"{}")
+    files.write_all({"log/a": pa.py_buffer(b"12345"), "log/b": b""})
+    for seen in (files, open_files(str(files))):
+        assert seen.read("b.json", 2) == b"{}"
+        assert seen.list("b") == ["b.json"]
+        assert seen.list("log/") == ["log/a", "log/b"]
+        assert seen.list("log/a") == ["log/a"]
+        assert seen.list("c") == seen.list("no/such/folder/") == []
+        assert set(seen.list_all()) - {".lock"} == {"b.json", "log/a", "log/b"}
+        assert [name for name in seen.tree() if name != ".lock"] == ["b.json", "log/a", "log/b"]
+        assert seen.size("log/a") == 5
+        assert seen.sha256("log/a") == sha256(b"12345").hexdigest()
+        assert seen.exists()
+        assert seen.exists("log/a")
+        assert not seen.is_gone("log/a")
+        assert seen.is_folder()
+        with seen.open("log/a") as stream:
+            assert stream.read(2) == b"12"
+    files.rename("log/a", "log/c")
+    files.write("log/b", b"new")
+    files.delete("b.json")
+    assert open_files(str(files)).read("log/c", 9) == b"12345"
+    assert open_files(str(files)).read("log/b", 9) == b"new"
+    for seen in (files, open_files(str(files))):
+        assert not seen.exists("b.json")
+        assert seen.is_gone("b.json")
+        assert seen.is_gone("log/a")
+    files.lock.release()
+
+
+def test_what_is_missing_or_too_large_is_not_read(files: Files) -> None:
+    files.write("a", b"123")
+    with pytest.raises(FileNotFoundError):
+        files.read("b", 9)
+    with pytest.raises(FileNotFoundError):
+        files.delete("b")
+    with pytest.raises(ValueError):
+        files.read("a", 2)
+    files.lock.release()
+
+
+def test_a_second_writer_is_refused_until_the_first_ends(place: str, files: Files) -> None:
+    second = open_files(place)
+    assert second.lock.busy
+    with pytest.raises(StoreError, match="in use by another run"):
+        second.lock.acquire()
+    assert files.lock.held
+    assert not second.lock.held
+    files.lock.release()
+    files.lock.release()
+    assert not second.lock.busy
+    second.lock.acquire()
+    second.lock.check_held()
+    second.lock.release()
+
+
+def test_of_writers_that_begin_at_once_one_writes(place: str) -> None:
+    for i in range(5):
+        ready, written, refused = Barrier(3), list[bytes](), list[StoreError]()
+
+        def write(
+            name: bytes, address: str, ready: Barrier, written: list[bytes], refused: list[StoreError]
+        ) -> None:
+            mine = open_files(address)
+            mine.make_folders("log/")
+            ready.wait()
+            try:
+                mine.lock.acquire()
+                mine.write("who", name)
+                written.append(name)
+            except StoreError as error:
+                refused.append(error)
+            ready.wait()
+            mine.lock.release()
+
+        names = (b"one", b"two", b"three")
+        threads = [
+            Thread(target=write, args=(name, f"{place}/{i}", ready, written, refused)) for name in names
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert written == [open_files(f"{place}/{i}").read("who", 99)]
+        assert len(refused) == 2
+
+
+def test_a_run_has_the_bytes_that_it_has_on_a_disk(place: str, whole: Path) -> None:
+    result = run_job(Job(STUDY, TASK, place), SERIAL)
+    assert results(place) == results(whole)
+    assert verify(place).ok
+    assert load_run(place).run_id == result.run_id
+    before = read_all(place)
+    run_job(Job(STUDY, TASK, place), SERIAL)
+    assert read_all(place) == before
+
+
+def test_nested_runs_have_the_bytes_that_they_have_on_a_disk(memory: Any, tmp_path: Path) -> None:
+    for address in (RUN, str(tmp_path / "run")):
+        run_job(Job(NESTED, TASK, address), SERIAL)
+    assert results(RUN) == results(tmp_path / "run")
+    assert RunFolder(RUN).list_begun_splits() == [0, 1]
+    assert verify(RUN).ok
+
+
+def test_a_run_that_is_cut_off_at_any_request_goes_on(
+    memory: Any, monkeypatch: pytest.MonkeyPatch, whole: Path
+) -> None:
+    expected = results(whole)
+    for late in (False, True):
+        answered = 0
+        while True:
+            address, left = f"{RUN}/{late}-{answered}", [answered]
+            use(monkeypatch, lambda at, n=left, late=late: FailingBucket(at, memory, n, late))  # type: ignore[misc]
+            try:
+                run_job(Job(STUDY, TASK, address), SERIAL)
+                break
+            except UnreachableError:
+                use(monkeypatch, lambda at: MemoryBucket(at, memory))
+                run_job(Job(STUDY, TASK, address), SERIAL)
+                assert results(address) == expected, (answered, late)
+            answered += 7
+        assert answered > 28
+
+
+def open_writer(
+    memory: Any, kind: Callable[[Any, Any], Any] = MemoryBucket, address: str = RUN
+) -> ObjectFiles:
+    """A writer, by a bucket of a kind."""
+    opened = open_files(address)
+    assert isinstance(opened, ObjectFiles)
+    writer = ObjectFiles(kind(opened.bucket.address, memory))
+    writer.lock.acquire()
+    return writer
+
+
+def test_a_dead_writer_is_followed_and_a_stale_one_fenced(memory: Any) -> None:
+    stale = open_writer(memory)
+    stale.write("a", b"first")
+    die(stale)
+    fresh = open_writer(memory)
+    assert fresh.read("a", 9) == b"first"
+    stale.lease._renewed = float("inf")  # it was stopped, and has not looked at its clock
+    with pytest.raises(RunError, match="was taken over by another run"):
+        stale.write("a", b"stale")
+    assert not stale.lock.held
+    assert fresh.read("a", 9) == open_files(RUN).read("a", 9) == b"first"
+    left = [key for key in list_keys(memory) if "/files/a/000001-" in key]
+    assert len(left) == 2
+    assert [f"runs/x/{name}" for name in fresh.remove_leftovers()] == left[:1] or left[1:]
+    assert open_files(RUN).read("a", 9) == b"first"
+    fresh.lock.release()
+
+
+def test_a_writer_that_was_cut_off_for_long_renews_or_stops(memory: Any) -> None:
+    writer = open_writer(memory)
+    die(writer)
+    writer.lease._stopped.clear()
+    writer.lease._renewed -= 99.0
+    writer.lock.check_held()
+    assert writer.lease._renewed > 0
+    die(writer)
+    open_writer(memory).lock.release()
+    writer.lease._renewed -= 99.0
+    with pytest.raises(RunError, match="could not reach the store in time"):
+        writer.write("a", b"")
+    assert not writer.lock.held
+
+
+def test_a_forked_child_is_no_writer(memory: Any) -> None:
+    writer = open_writer(memory)
+    writer.lease._process = 0
+    assert not writer.lock.held
+    with pytest.raises(RunError, match="not to its child"):
+        writer.write("a", b"")
+    writer.lock.release()
+    assert open_files(RUN).lock.busy
+    die(writer)
+
+
+def test_a_writer_that_never_took_the_lock_writes_nothing(memory: Any) -> None:
+    opened = open_files(RUN)
+    opened.lock.check_held()
+    opened.lock.release()
+    for change in (lambda: opened.write("a", b""), opened.remove_leftovers):
+        with pytest.raises(RunError, match="is not locked by this process: nothing is written"):
+            change()
+    assert list_keys(memory) == []
+
+
+def test_a_request_that_failed_and_was_carried_out_is_no_other_writer(memory: Any) -> None:
+    left = [1 << 30]
+    writer = open_writer(memory, lambda address, store: FailingBucket(address, store, left, late=True))
+    die(writer)
+    left[0] = 1
+    with pytest.raises(UnreachableError):
+        writer.write("a", b"1")
+    left[0] = 1 << 30
+    assert open_files(RUN).list() == ["a"]
+    writer.write("b", b"2")
+    assert open_files(RUN).list() == ["b"]
+    writer.lock.release()
+
+
+def test_a_repeated_request_that_meets_its_own_write_has_written(memory: Any) -> None:
+    writer = open_writer(memory, RepeatingBucket)
+    writer.write("a", b"1")
+    writer.write("b", b"2")
+    assert open_files(RUN).list() == ["a", "b"]
+    writer.lock.release()
+
+
+def test_a_store_that_ignores_conditions_is_refused(memory: Any) -> None:
+    with pytest.raises(InputError, match="ignores If-None-Match"):
+        open_writer(memory, CarelessBucket)
+
+
+def test_late_listings_hide_nothing(memory: Any) -> None:
+    late = LateBucket(open_files(RUN).bucket.address, memory)  # type: ignore[attr-defined]
+    first = open_writer(memory)
+    first.write("a", b"1")
+    first.lock.release()
+    seen = ObjectFiles(late)
+    assert seen.read("a", 9) == b"1"
+    second = ObjectFiles(late)
+    second.lock.acquire()
+    assert second.lease.epoch == 2
+    second.write("b", b"2")
+    second.lock.release()
+    assert open_files(RUN).list() == ["a", "b"]
+
+
+def test_late_listings_hide_no_nested_run(memory: Any, tmp_path: Path) -> None:
+    late = LateBucket(open_files(RUN).bucket.address, memory)  # type: ignore[attr-defined]
+    run_job(Job(NESTED, TASK, RUN), SERIAL)
+    assert RunFolder(ObjectFiles(late)).list_begun_splits() == [0, 1]
+    assert ObjectFiles(late).tree() == open_files(RUN).tree()
+
+
+def test_a_reader_follows_a_writer_that_replaces_files(memory: Any) -> None:
+    writer = open_writer(memory)
+    writer.write("a", b"old")
+    writer.write("b", b"old")
+    reader = open_files(RUN)
+    assert reader.read("b", 9) == b"old"
+    writer.write("a", b"new")
+    assert reader.read("a", 9) == b"new"
+    reader = open_files(RUN)
+    assert reader.size("a") == 3
+    writer.delete("a")
+    with pytest.raises(FileNotFoundError):
+        reader.read("a", 9)
+    writer.lock.release()
+
+
+@pytest.mark.parametrize("damage", ["missing", "changed", "longer"])
+def test_damage_is_noticed_and_mended(memory: Any, damage: str, whole: Path) -> None:
+    run_in(RUN)  # type: ignore[arg-type]
+    key = next(key for key in list_keys(memory) if "/files/certificate.json/" in key)
+    content = bytes(obstore.get(memory, key).bytes())
+    obstore.delete(memory, key)
+    if damage != "missing":
+        obstore.put(memory, key, content[:-2] + b" \n" if damage == "changed" else content * 2)
+    with pytest.raises(StoreError, match=r"certificate\.json"):
+        load_run(RUN)
+    assert any("certificate.json" in sentence for sentence in verify(RUN).differences)
+    run_in(RUN)  # type: ignore[arg-type]
+    assert results(RUN) == results(whole)
+
+
+def test_large_files_are_read_by_a_copy(memory: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(object_files, "MOST_KEPT_BYTES", 4)
+    writer = open_writer(memory)
+    writer.write_all({"a": b"12345", "b": b"1"})
+    writer.lock.release()
+    reader = open_files(RUN)
+    assert reader.sha256("a") == sha256(b"12345").hexdigest()
+    with reader.open("a") as stream:
+        assert stream.read() == b"12345"
+    key = next(key for key in list_keys(memory) if "/files/a/" in key)
+    obstore.put(memory, key, b"54321")
+    assert reader.sha256("a") == sha256(b"54321").hexdigest()
+    with pytest.raises(ValueError, match="not what was written"), reader.open("a"):
+        raise AssertionError
+    obstore.delete(memory, key)
+    with pytest.raises(ValueError, match="is missing from the store"):
+        reader.sha256("a")
+
+
+def test_others_objects_are_no_run(memory: Any) -> None:
+    obstore.put(memory, "runs/x/holiday.jpg", b"")
+    opened = open_files(RUN)
+    assert opened.exists()
+    assert list(opened.list_all()) == ["holiday.jpg"]
+    with pytest.raises(StoreError, match=r"has no study\.json"):
+        RunFolder(RUN).identity()
+    with pytest.raises(StoreError, match="choose another"):
+        run_job(Job(STUDY, TASK, RUN), SERIAL)
+    assert list_keys(memory) == ["runs/x/holiday.jpg"]
+    assert opened.is_same(open_files(RUN))
+    assert opened.suggest_nearby("study.json") == ""
+    assert opened.find_name(Path("a")) is None
+
+
+def test_what_a_dead_writer_left_is_cleaned_and_nothing_else(memory: Any) -> None:
+    run_in(RUN)  # type: ignore[arg-type]
+    before = list_keys(memory)
+    obstore.put(memory, "runs/x/files/log/part-000009.parquet/000009-0123456789abcdef", b"left")
+    assert RunFolder(RUN).clean() == ["files/log/part-000009.parquet/000009-0123456789abcdef"]
+    gone = {key for key in before if "/files/" in key} - set(list_keys(memory))
+    assert gone == set()
+    assert RunFolder(RUN).clean() == []
+    writer = open_writer(memory)
+    with pytest.raises(StoreError, match="in use"):
+        RunFolder(RUN).clean()
+    writer.lock.release()

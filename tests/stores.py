@@ -1,0 +1,200 @@
+"""Object stores for tests: one in memory, one that speaks S3 on loopback, and some that misbehave."""
+
+import os
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from socket import create_server
+from typing import Any
+
+import pytest
+from s3_server import S3Server
+
+from ckcv_ray.errors import UnreachableError
+from ckcv_ray.storage import places
+from ckcv_ray.storage.object_files import ObjectFiles
+from ckcv_ray.study import Study
+from ckcv_ray.tables.readers import files as table_files
+from ckcv_ray.tables.readers.objects import Address, Bucket, Listed
+
+BUCKET = "bucket"
+NESTED = Study.paper(C=(0.1, 1.0), gamma=(0.1,), k=(3,), n_splits=2, certify="nested", outer_splits=2)
+RUN = f"s3://{BUCKET}/runs/x"
+TIME_TO_LIVE = "0.4"
+START_SECONDS = 30.0
+
+
+class MemoryBucket(Bucket):
+    """A bucket in memory, by the same client: whoever makes one with the same store sees the same objects."""
+
+    def __init__(self, address: Address, store: Any) -> None:
+        super().__init__(address)
+        self._store = store
+
+
+class LateBucket(MemoryBucket):
+    """Lists only what was there when it was made: everything since is listed late."""
+
+    def __init__(self, address: Address, store: Any) -> None:
+        super().__init__(address, store)
+        self.listed = set(list_keys(store))
+
+    def list(self, prefix: str = "") -> list[Listed]:
+        return [entry for entry in super().list(prefix) if self._key(entry.name) in self.listed]
+
+    def folders(self, name: str) -> set[str]:
+        found = super().folders(name)
+        return {name for name in found if any(f"/{name}/" in path for path in self.listed)}
+
+
+class RepeatingBucket(MemoryBucket):
+    """Creates, and then says that the object was there: a request that was repeated and met its own write."""
+
+    def create(self, name: str, content: bytes) -> bool:
+        super().create(name, content)
+        return False
+
+
+class CarelessBucket(MemoryBucket):
+    """Ignores that an object is to be created only if there is none, and answers that all is well."""
+
+    def create(self, name: str, content: bytes) -> bool:
+        self.put(name, content)
+        return True
+
+
+class FailingBucket(MemoryBucket):
+    """Answers some requests, and then none; a request that fails may have been carried out.
+
+    Args:
+        address, store: as for any bucket.
+        left: a list of one number, of the requests that are answered.
+        late: whether the first that fails is carried out.
+    """
+
+    def __init__(self, address: Address, store: Any, left: list[int], late: bool) -> None:
+        super().__init__(address, store)
+        self.left, self.late = left, late
+
+    def _ask(self, action: str, request: Callable[[], Any]) -> Any:
+        self.left[0] -= 1
+        if self.left[0] == -1 and self.late:
+            with suppress(FileNotFoundError):
+                super()._ask(action, request)
+        if self.left[0] < 0:
+            raise UnreachableError(f"cannot {action}: the cable was pulled")
+        return super()._ask(action, request)
+
+
+@pytest.fixture
+def memory(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A store in memory that every address leads to; writers are taken for dead after 0.4 seconds."""
+    store = pytest.importorskip("obstore").store.MemoryStore()
+    use(monkeypatch, lambda address: MemoryBucket(address, store))
+    monkeypatch.setenv("CKCV_LEASE_SECONDS", TIME_TO_LIVE)
+    return store
+
+
+def use(monkeypatch: pytest.MonkeyPatch, make: Callable[[Address], Bucket]) -> None:
+    """Let every address lead to a bucket that is made so."""
+    monkeypatch.setattr(places, "Bucket", make)
+    monkeypatch.setattr(table_files, "Bucket", make)
+
+
+def list_keys(store: Any) -> list[str]:
+    """The names of all objects."""
+    import obstore
+
+    return sorted(entry["path"] for page in obstore.list(store) for entry in page)
+
+
+def die(files: ObjectFiles) -> None:
+    """End the heartbeat of a writer, which then says nothing more, and does not know it."""
+    files.lease._stopped.set()
+
+
+@pytest.fixture(scope="session")
+def s3_server() -> Iterator[S3Server]:
+    """A server on loopback in this process that speaks S3."""
+    pytest.importorskip("obstore")
+    server = S3Server()
+    yield server
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.fixture
+def s3(s3_server: S3Server, monkeypatch: pytest.MonkeyPatch) -> S3Server:
+    """The server with one empty bucket, as the environment names it."""
+    s3_server.buckets = {BUCKET: {}}
+    s3_server.disturb, s3_server.ignores_conditions = lambda request: None, False
+    set_environment(monkeypatch, s3_server.endpoint)
+    return s3_server
+
+
+def set_environment(monkeypatch: pytest.MonkeyPatch, endpoint: str) -> None:
+    """Let the environment lead to a server."""
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
+        monkeypatch.delenv(name)
+    given = {"ENDPOINT_URL": endpoint, "ALLOW_HTTP": "true", "REGION": "us-east-1"}
+    for name, value in {**given, "ACCESS_KEY_ID": "test", "SECRET_ACCESS_KEY": "hidden-key"}.items():
+        monkeypatch.setenv(f"AWS_{name}", value)
+    monkeypatch.setenv("CKCV_LEASE_SECONDS", TIME_TO_LIVE)
+
+
+@pytest.fixture(scope="session")
+def moto_endpoint() -> Iterator[str]:
+    """The address of moto, a server of others that speaks S3, with one bucket; only nights have it."""
+    pytest.importorskip("obstore")
+    place = os.environ.get("CKCV_MOTO", str(Path(__file__).parents[1] / "build" / "moto"))
+    if not (Path(place) / "moto").is_dir():
+        pytest.skip("moto is not in build/moto: jobs/nightly --tests installs it")
+    with create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    command = [sys.executable, "-W", "ignore", "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
+    endpoint = f"http://127.0.0.1:{port}"
+    environment = {**os.environ, "PYTHONPATH": place}
+    quiet = subprocess.DEVNULL
+    with subprocess.Popen(command, stdout=quiet, stderr=quiet, env=environment) as server:
+        try:
+            _create_bucket(f"{endpoint}/{BUCKET}", time.monotonic() + START_SECONDS)
+            yield endpoint
+        finally:
+            server.kill()
+
+
+def _create_bucket(url: str, deadline: float) -> None:
+    while True:
+        try:
+            urllib.request.urlopen(urllib.request.Request(url, method="PUT")).close()
+        except OSError:
+            assert time.monotonic() < deadline, "the server did not start"
+            time.sleep(0.05)
+        else:
+            return
+
+
+@pytest.fixture
+def moto(moto_endpoint: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Moto, as the environment names it."""
+    set_environment(monkeypatch, moto_endpoint)
+    return moto_endpoint
+
+
+def read_all(address: str | Path) -> dict[str, bytes]:
+    """Every file of a run, by name."""
+    found = places.open_files(str(address))
+    return {name: found.read(name, 1 << 30) for name in found.tree()}
+
+
+def results(address: str | Path) -> dict[str, bytes]:
+    """The files of a run that may not depend on where or how it was made."""
+    return {name: content for name, content in read_all(address).items() if is_result(name)}
+
+
+def is_result(name: str) -> bool:
+    return not name.endswith(("execution.json", "manifest.json")) and "log/" not in name

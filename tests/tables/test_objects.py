@@ -1,0 +1,247 @@
+"""Addresses of objects, and the client: what is refused, what is repeated, what is never shown."""
+
+import builtins
+from collections.abc import Callable
+from io import BytesIO
+from itertools import count
+from typing import Any
+
+import pytest
+from s3_server import S3Server
+from stores import BUCKET, RUN, MemoryBucket, list_keys, use
+
+from ckcv_ray.errors import CKCVError, InputError, StoreError, UnreachableError, convert_errors
+from ckcv_ray.tables.readers import objects
+from ckcv_ray.tables.readers.files import Reading, read_file
+from ckcv_ray.tables.readers.objects import Address, Bucket, explain_error, is_address, parse_address
+from ckcv_ray.tables.task import read
+
+obstore = pytest.importorskip("obstore")
+SECRET = "swordfish"
+REFUSED = {
+    "hdfs://bucket/x": "out='hdfs://'...: the scheme is not known: choose from s3://, gs://, az://",
+    f"s3://user:{SECRET}@bucket/x": "s3://...: the address has a user, a password or a token in it",
+    f"s3://{SECRET}@bucket/x": "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY in the environment",
+    f"az://bucket/x?sig={SECRET}": "set AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY",
+    f"s3://[{SECRET}/x": "out=s3://...: it is no address",
+    "s3://": "'' is no name of a bucket",
+    "s3:///x": "'' is no name of a bucket",
+    "s3://ab/x": "'ab' is no name of a bucket: expected 3 to 63 lower-case letters",
+    "s3://Bucket/x": "'Bucket' is no name of a bucket",
+    "s3://bucket": "names a bucket alone: add a name, as in s3://bucket/runs/x",
+    "s3://bucket/": "names a bucket alone",
+    "s3://bucket/runs/../x": "'..', '.' and empty names are not allowed",
+    "s3://bucket/runs//x": "'..', '.' and empty names are not allowed",
+    "s3://bucket/./x": "'..', '.' and empty names are not allowed",
+    "s3://bucket/a\nb": "no object can have this name",
+    "s3://bucket/a*": "no object can have this name",
+    "s3://bucket/a%20b": "no object can have this name",
+    f"s3://bucket/{'x' * 701}": "no object can have this name",
+}
+
+
+@pytest.mark.parametrize("text", REFUSED)
+def test_a_bad_address_is_refused_and_shows_no_secret(text: str) -> None:
+    assert is_address(text)
+    with pytest.raises(InputError) as refused:
+        parse_address("out", text)
+    assert REFUSED[text] in str(refused.value)
+    assert SECRET not in str(refused.value)
+
+
+def test_an_address_is_its_parts() -> None:
+    address = parse_address("out", "gs://my.bucket-1/runs/x y/")
+    assert address == Address("gs", "my.bucket-1", "runs/x y")
+    assert str(address) == "gs://my.bucket-1/runs/x y"
+    assert str(address.inside("log/a")) == "gs://my.bucket-1/runs/x y/log/a"
+    assert str(parse_address("folder", "az://bucket", least=0)) == "az://bucket"
+    assert not is_address("runs/x")
+    assert not is_address(None)
+
+
+def test_objects_are_written_read_listed_and_deleted(memory: Any) -> None:
+    bucket = MemoryBucket(parse_address("out", RUN), memory)
+    bucket.put("a", b"12")
+    assert bucket.create("log/b", b"3")
+    assert not bucket.create("log/b", b"4")
+    assert bucket.get("a", 2) == b"12"
+    assert bucket.inside("log").get("b", 2) == b"3"
+    assert [entry[:2] for entry in bucket.list()] == [("a", 2), ("log/b", 1)]
+    assert [entry.name for entry in bucket.list("log")] == ["log/b"]
+    assert bucket.folders("") == {"log"}
+    assert MemoryBucket(Address("s3", BUCKET, ""), memory).folders("") == {"runs"}
+    file = BytesIO(b"longer than that")
+    bucket.download("a", 9, file)
+    assert file.getvalue() == b"12"
+    for read_it in (lambda: bucket.get("a", 1), lambda: bucket.download("a", 1, file)):
+        with pytest.raises(ValueError, match="larger than 0 MiB"):
+            read_it()
+    bucket.delete("a")
+    bucket.delete("a")
+    with pytest.raises(FileNotFoundError):
+        bucket.get("a", 1)
+    assert list_keys(memory) == ["runs/x/log/b"]
+
+
+class PermissionDeniedError(Exception):
+    """As the client names it."""
+
+
+def raise_often(error: Exception, times: int, calls: list[int]) -> Callable[[], str]:
+    def request() -> str:
+        calls.append(1)
+        if len(calls) <= times:
+            raise error
+        return "answer"
+
+    return request
+
+
+GENERIC = RuntimeError(
+    f"Generic S3 error: Error performing PUT https://host/bucket?X-Amz-Signature={SECRET} in 3s - HTTP "
+    f"error: cut off\n\nDebug source: {SECRET}"
+)
+CODED = RuntimeError(f"<Error><Code>AccessDenied</Code><AWSAccessKeyId>{SECRET}</AWSAccessKeyId></Error>")
+LACKING = RuntimeError("Error performing PUT http://169.254.169.254/latest/api/token")
+
+
+@pytest.mark.parametrize(
+    ("error", "calls", "words"),
+    [
+        (GENERIC, 3, "HTTP error: cut off"),
+        (CODED, 3, "the store answers AccessDenied"),
+        (LACKING, 3, "the environment has no credentials for s3://: set AWS_ACCESS_KEY_ID"),
+        (PermissionDeniedError(SECRET), 1, "the store refuses it: check the credentials"),
+        (RuntimeError(""), 3, "RuntimeError"),
+    ],
+)
+def test_what_is_cut_off_is_repeated_and_then_said(error: Exception, calls: int, words: str) -> None:
+    bucket, made = Bucket(parse_address("out", RUN)), list[int]()
+    with pytest.raises(UnreachableError) as raised:
+        bucket._ask("write a", raise_often(error, 99, made))
+    assert len(made) == calls
+    for text in (f"cannot write a in '{RUN}': ", words, "the same command goes on from there"):
+        assert text in str(raised.value)
+    assert SECRET not in str(raised.value)
+    assert bucket._ask("write a", raise_often(GENERIC, 2, [])) == "answer"
+
+
+def test_a_bucket_that_is_not_there_is_said(s3: S3Server) -> None:
+    bucket = Bucket(parse_address("out", "s3://nowhere/x"))
+    asks: list[Callable[[], object]] = [
+        bucket.list,
+        lambda: bucket.get("a", 1),
+        lambda: bucket.create("a", b""),
+    ]
+    for ask in asks:
+        with pytest.raises(InputError, match="there is no bucket 'nowhere': create it"):
+            ask()
+
+
+def test_a_full_disk_is_no_fault_of_the_store() -> None:
+    with pytest.raises(OSError, match="full"):
+        Bucket(parse_address("out", RUN))._ask("read a", raise_often(OSError("full"), 1, []))
+
+
+def test_a_server_that_is_not_there_is_said(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
+    monkeypatch.setattr(objects, "RETRIES", 0)
+    with pytest.raises(UnreachableError, match="what was written is kept") as raised:
+        Bucket(parse_address("out", RUN)).list()
+    assert "hidden-key" not in str(raised.value)
+
+
+def test_a_server_that_fails_now_and_then_is_asked_again(
+    s3: S3Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(objects, "FIRST_PAUSE", 0.001)
+    monkeypatch.setattr(objects, "LONGEST_PAUSE", 0.001)
+    asked = count()
+    s3.disturb = lambda request: (500, 0, None)[next(asked) % 3]
+    bucket = Bucket(parse_address("out", RUN))
+    assert bucket.create("a", b"1")
+    bucket.put("b", b"2")
+    assert bucket.get("b", 1) == b"2"
+    assert [entry.name for entry in bucket.list()] == ["a", "b"]
+    bucket.delete("a")
+    assert next(asked) >= 15
+
+
+@pytest.mark.parametrize("key", ["stranger", ""])
+def test_who_may_not_is_told_so(s3: S3Server, monkeypatch: pytest.MonkeyPatch, key: str) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", key)
+    bucket = Bucket(parse_address("out", RUN))
+    for ask in (lambda: bucket.get("a", 1), lambda: bucket.put("a", b""), bucket.list):
+        with pytest.raises(UnreachableError, match="the store answers InvalidAccessKeyId") as raised:
+            ask()
+        assert not any(secret in str(raised.value) for secret in ("hidden-key", "stranger", "swordfish"))
+
+
+def test_without_the_client_it_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(objects, "find_spec", lambda name: None)
+    with pytest.raises(
+        InputError, match=r"needs obstore, which is not installed: pip install 'ckcv-ray\[objects\]'"
+    ):
+        Bucket(parse_address("out", RUN)).list()
+
+
+def test_an_environment_that_does_not_say_enough_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("AZURE_STORAGE_ACCOUNT_NAME", raising=False)
+    with pytest.raises(InputError, match=r"cannot open 'az://bucket/x': .*: set AZURE_STORAGE_ACCOUNT_NAME"):
+        Bucket(parse_address("out", "az://bucket/x")).list()
+
+
+def test_a_server_without_tls_is_asked_only_if_the_environment_says_so(
+    s3: S3Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(objects, "RETRIES", 0)
+    monkeypatch.delenv("AWS_ALLOW_HTTP")
+    with pytest.raises(UnreachableError):
+        Bucket(parse_address("out", RUN)).list()
+    monkeypatch.setenv("AWS_ALLOW_HTTP", "1")
+    assert Bucket(parse_address("out", RUN)).list() == []
+
+
+def test_an_error_of_the_store_is_no_damage_of_a_file() -> None:
+    with pytest.raises(UnreachableError), convert_errors(StoreError, "a is damaged"):
+        raise UnreachableError("the cable was pulled")
+
+
+def test_a_table_is_read_from_a_store(memory: Any) -> None:
+    obstore.put(memory, "tables/t 1.csv", b"a,y\n1,u\n2,v\n")
+    place = f"s3://{BUCKET}/tables/t 1.csv"
+    assert read(place).learn.to_pydict() == {"a": ["1", "2"], "y": ["u", "v"]}
+    with pytest.raises(InputError, match=rf"there is no object 's3://{BUCKET}/no\.csv'"):
+        read_file(f"s3://{BUCKET}/no.csv")
+    with pytest.raises(InputError, match=r"sheet is for \.xlsx") as refused:
+        read_file(place, Reading(sheet="a"))
+    assert f"'{place}'" in str(refused.value)
+
+
+def test_a_table_that_is_too_large_is_not_read(memory: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    obstore.put(memory, "t.csv", b"a,y\n1,u\n2,v\n")
+    monkeypatch.setattr("ckcv_ray.tables.readers.files.MOST_TABLE_BYTES", 4)
+    with pytest.raises(InputError, match=rf"cannot read 's3://{BUCKET}/t\.csv': it is larger than"):
+        read_file(f"s3://{BUCKET}/t.csv")
+
+
+def test_an_error_of_the_bucket_of_a_table_is_passed_on(memory: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Nowhere(MemoryBucket):
+        def download(self, *given: Any) -> None:
+            raise InputError("there is no bucket")
+
+    use(monkeypatch, lambda address: Nowhere(address, memory))
+    with pytest.raises(CKCVError, match=r"^there is no bucket$"):
+        read_file(f"s3://{BUCKET}/t.csv")
+
+
+def test_the_client_is_imported_only_when_a_store_is_opened(monkeypatch: pytest.MonkeyPatch) -> None:
+    imported = builtins.__import__
+
+    def refuse(name: str, *more: Any) -> Any:
+        assert not name.startswith("obstore")
+        return imported(name, *more)
+
+    monkeypatch.setattr(builtins, "__import__", refuse)
+    assert str(Bucket(parse_address("out", RUN)).address) == RUN
+    assert explain_error("s3", ValueError("x")) == "x"
