@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from ckcv_ray.cli.data_options import Data, choose_data
+from ckcv_ray.cli.data_options import ChosenData, choose_data
 from ckcv_ray.cli.display import Display
 from ckcv_ray.cli.division import Sharding, gather_shards, make_sharding, submit_work
 from ckcv_ray.cli.options import (
@@ -21,17 +21,17 @@ from ckcv_ray.cli.study_options import make_study
 from ckcv_ray.cli.supervise import require_supervision
 from ckcv_ray.errors import InputError, pluralize
 from ckcv_ray.runs.run import Job, Work, check_job
-from ckcv_ray.runs.shards import compute_shard
+from ckcv_ray.runs.shards import compute_shard, open_on_disk
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.storage.places import locate
 from ckcv_ray.study import Execution, Problem, Study
 from ckcv_ray.validation import MOST, integer
 
 
-@with_options(sharding=make_sharding, study=make_study, data=choose_data)
+@with_options(sharding=make_sharding, study=make_study, chosen=choose_data)
 def submit(
     study: Study,
-    data: Data,
+    chosen: ChosenData,
     sharding: Sharding,
     out: OutFolder = None,
     workers: Annotated[
@@ -57,6 +57,7 @@ def submit(
     if workers is not None:
         integer("workers", workers, least=1, most=MOST)
     require_supervision(study.learner)
+    data = chosen.read(study.predicts_numbers)
     folder = out or choose_folder(data.task.source, "run", Problem.of(study, data.task).run_id)
     work = check_job(Job(study, data.task, folder, data.test))
     if data.test is not None and sharding.to != "local":
@@ -76,7 +77,7 @@ def shard(
 
         ckcv shard runs/patients --number 7
     """
-    learner = RunFolder(folder).require().study.learner
+    learner = open_on_disk(folder).require().study.learner
     require_supervision(learner)
     with say_what_is_saved(folder) as signals, signals, Display(console) as display:
         failed = compute_shard(folder, number, display, signals.stop)
