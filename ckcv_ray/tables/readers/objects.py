@@ -238,8 +238,8 @@ class Bucket:
         """
         if find_spec("obstore") is None:
             raise InputError(
-                f"{str(self.address)!r} needs obstore, which is not installed: pip install 'ckcv-ray[objects]', or "
-                f"pip install '{OBSTORE}'"
+                f"{str(self.address)!r} needs obstore, which is not installed: pip install "
+                f"'ckcv-ray[objects]', or pip install '{OBSTORE}'"
             )
         attempt = 0
         while True:
