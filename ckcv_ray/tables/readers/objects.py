@@ -134,7 +134,7 @@ class Bucket:
     """The objects below an address, by the name that follows it.
 
     Every method raises UnreachableError if the store does not answer within the retries, or refuses, and
-    InputError if there is no such bucket.
+    InputError if there is no such bucket, or obstore is not installed.
 
     Args:
         address: the place; the store is opened when a method needs it.
@@ -236,6 +236,11 @@ class Bucket:
         The client repeats by itself, with pauses, what was not answered at all. Its errors are converted:
         their messages may show too much.
         """
+        if find_spec("obstore") is None:
+            raise InputError(
+                f"{str(self.address)!r} needs obstore, which is not installed: pip install "
+                f"'ckcv-ray[objects]', or pip install '{OBSTORE}'"
+            )
         attempt = 0
         while True:
             attempt += 1
@@ -282,13 +287,8 @@ def _open_store(address: Address) -> Any:
     """Open the bucket of an address.
 
     Raises:
-        InputError: obstore is not installed, or the environment does not say enough to open it.
+        InputError: the environment does not say enough to open it.
     """
-    if find_spec("obstore") is None:
-        raise InputError(
-            f"{str(address)!r} needs obstore, which is not installed: pip install 'ckcv-ray[objects]', or "
-            f"pip install '{OBSTORE}'"
-        )
     from obstore import store
 
     kind = {"s3": store.S3Store, "gs": store.GCSStore, "az": store.AzureStore}[address.scheme]
