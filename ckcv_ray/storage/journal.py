@@ -30,7 +30,7 @@ MOST_STORED_FILES = 100_000
 MOST_OBJECT_BYTES = 1 << 32
 COMMIT = re.compile(r"commits/([0-9]{8})")
 STORED_NAME = re.compile(r"(?!.*(?:^|/)\.{1,2}(?:/|$))[\w.+-]+(/[\w.+-]+)*", re.ASCII)
-OBJECT = re.compile(r"files/[\w.+/-]+/[0-9]{6}-[0-9a-f]{16}", re.ASCII)
+OBJECT = re.compile(r"files/[\w.+/-]+/([0-9]{6})-[0-9a-f]{16}", re.ASCII)  # with the epoch of its writer
 HEX_DIGEST = re.compile("[0-9a-f]{64}")
 
 

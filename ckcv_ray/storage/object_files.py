@@ -26,7 +26,7 @@ import pyarrow as pa
 
 from ckcv_ray.errors import UnreachableError
 from ckcv_ray.storage.files import BLOCK_BYTES, MOST_FILE_BYTES, Content, Files, Names
-from ckcv_ray.storage.journal import OBJECTS, Journal, OvertakenError, StoredFile, name_commit
+from ckcv_ray.storage.journal import OBJECT, OBJECTS, Journal, OvertakenError, StoredFile, name_commit
 from ckcv_ray.storage.lease import Lease
 from ckcv_ray.storage.locks import LOCK
 from ckcv_ray.tables.readers.objects import Bucket
@@ -204,10 +204,14 @@ class ObjectFiles(Files):
         return None
 
     def remove_leftovers(self) -> Names:
-        """Remove the objects that no file has, which dead writers left; return their names."""
+        """Remove the objects that no file has, which dead writers left; return their names.
+
+        Those of a later writer stay: this one may have been overtaken, and would not know its files.
+        """
         self.lease.check_writer()
         named = {stored.object for stored in self.journal.files.values()}
-        left = [entry.name for entry in self.bucket.list(OBJECTS) if entry.name not in named]
+        written = [match for entry in self.bucket.list(OBJECTS) if (match := OBJECT.fullmatch(entry.name))]
+        left = [match[0] for match in written if match[0] not in named and int(match[1]) <= self.lease.epoch]
         for name in left:
             self.bucket.delete(name)
         return left
