@@ -378,8 +378,8 @@ def test_others_objects_are_no_run(memory: Any) -> None:
 def test_what_a_dead_writer_left_is_cleaned_and_nothing_else(memory: Any) -> None:
     run_in(RUN)  # type: ignore[arg-type]
     before = list_keys(memory)
-    obstore.put(memory, "runs/x/files/log/part-000009.parquet/000009-0123456789abcdef", b"left")
-    assert RunFolder(RUN).clean() == ["files/log/part-000009.parquet/000009-0123456789abcdef"]
+    obstore.put(memory, "runs/x/files/log/part-000009.parquet/000001-0123456789abcdef", b"left")
+    assert RunFolder(RUN).clean() == ["files/log/part-000009.parquet/000001-0123456789abcdef"]
     gone = {key for key in before if "/files/" in key} - set(list_keys(memory))
     assert gone == set()
     assert RunFolder(RUN).clean() == []
