@@ -6,6 +6,7 @@ a beaten candidate covers only the shortest prefix of splits that proves it beat
 """
 
 import json
+from collections.abc import Sequence
 from functools import partial
 from math import inf, nan
 from typing import Any, NamedTuple
@@ -227,19 +228,23 @@ def _settings(problem: Problem) -> dict[str, pa.Array]:
     ]
     if len(tables) == 1:
         return {name: tables[0][name].combine_chunks() for name in tables[0].column_names}
-    labels = np.repeat(list(problem.learners), problem.settings_per_learner)
+    counts = problem.settings_per_learner
+    labels = np.repeat(list(problem.learners), counts)
     names = dict.fromkeys(name for table in tables for name in table.column_names)
-    return {LABEL: pa.array(labels), **{name: _union(name, tables) for name in names}}
+    return {LABEL: pa.array(labels), **{name: _union(name, tables, counts.tolist()) for name in names}}
 
 
-def _union(name: str, tables: list[pa.Table]) -> pa.Array:
-    """Return a column of several tables: of one type if they agree or are numbers, else as text."""
+def _union(name: str, tables: list[pa.Table], counts: Sequence[int]) -> pa.Array:
+    """Return a column of several tables: of one type if they agree or are numbers, else as text.
+
+    A learner without hyperparameters has a table without columns, and so without rows: ``counts`` has them.
+    """
     kinds = {table.schema.field(name).type for table in tables if name in table.column_names}
     numbers = all(pa.types.is_integer(kind) or pa.types.is_floating(kind) for kind in kinds)
     kind = kinds.pop() if len(kinds) == 1 else pa.float64() if numbers else pa.string()
     parts = [
-        table[name].combine_chunks().cast(kind) if name in table.column_names else pa.nulls(len(table), kind)
-        for table in tables
+        table[name].combine_chunks().cast(kind) if name in table.column_names else pa.nulls(count, kind)
+        for table, count in zip(tables, counts, strict=True)
     ]
     return pa.concat_arrays(parts)
 

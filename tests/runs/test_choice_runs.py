@@ -347,3 +347,16 @@ def test_the_trial_measures_every_learner_however_short_it_is(monkeypatch: pytes
     assert len(tried) == 3
     assert problem.learner_of_paths[tried].tolist() == [0, 1, 2]
     assert np.isfinite(expected.seconds)
+
+
+@pytest.mark.parametrize(
+    "learner", ["linear,sklearn.naive_bayes:GaussianNB", "sklearn.naive_bayes:GaussianNB,linear"]
+)
+def test_a_learner_may_have_no_hyperparameters(learner: str, tmp_path: Path) -> None:
+    options: dict[str, Any] = OPTIONS | {"learner": learner}
+    result = solved(Study.paper(**options), table(1), tmp_path)
+    labels = load_run(tmp_path).candidates["learner"].to_pylist()
+    assert {*labels} == {"linear", "GaussianNB"}
+    empty = pc.is_null(result.candidates["C"]).to_pylist()
+    assert empty == [label != "linear" for label in labels]
+    assert not verify(tmp_path).differences
