@@ -10,7 +10,7 @@ from math import ceil
 import numpy as np
 
 from ckcv_ray.claims.by_class import Quantity, quantities, share_recalls, typical_units
-from ckcv_ray.claims.percent import format_level
+from ckcv_ray.claims.percent import format_level, format_number
 from ckcv_ray.claims.wording import name_quantity
 from ckcv_ray.core.bounds.binomial import MOST_CHECKED, fewest_rows, safe_table
 from ckcv_ray.core.search import find_first
@@ -85,7 +85,10 @@ class Requirement:
         )
         return [
             first,
-            *(f"  at least {100 * needed.at_least:.6g} %: {self._needs(needed)}" for needed in self.needed),
+            *(
+                f"  at least {format_number(100 * needed.at_least)} %: {self._needs(needed)}"
+                for needed in self.needed
+            ),
         ]
 
     def _needs(self, needed: Needed) -> str:

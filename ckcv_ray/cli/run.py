@@ -62,7 +62,18 @@ HOUR, LONG = 3600.0, 600.0
 MOST_CLAIMS = 6
 RUN_FIELDS = (  # of the JSON of a study with a certification, in this order
     *("run_id", "state", "setting", "k", "l_ms", "l_ee", "error", "proven", "baseline", "below_baseline"),
-    *("accepted", "constant", "confusion", "classes", "per_k", "per_learner", "rows", "repeats", "groups"),
+    *(
+        "accepted",
+        "measured",
+        "constant",
+        "confusion",
+        "classes",
+        "per_k",
+        "per_learner",
+        "rows",
+        "repeats",
+        "groups",
+    ),
     *("question", "evaluations", "fits", "not_converged", "seconds", "test_error"),
 )
 STARTING = dict[str, Any].fromkeys(RUN_FIELDS) | {
@@ -123,7 +134,7 @@ def run(
 
         ckcv run patients.csv --target outcome
         ckcv run patients.csv --target outcome --certify nested --out runs/certified
-        ckcv run houses.csv --target price --learner ridge --clip 50 --claim refit,within:0.9
+        ckcv run houses.csv --target price --learner ridge --clip 50
     """
     if resume_until_done:
         arguments = [*without(sys.argv[1:], "--resume-until-done"), *([] if yes else ["--yes"])]

@@ -63,7 +63,7 @@ CONTENTS = {  # of the page, by whether there is a certification: the place and 
         *LAST_SECTIONS,
     ),
 }
-OF_CLASSES = ("search", "winner")  # sections of the page that numbers have not
+NOT_OF_NUMBERS = ("search", "winner")  # sections of the page that numbers have not
 NOT_SET = "–"
 
 
@@ -129,7 +129,7 @@ def page(
 def _list_contents(result: ResultValues) -> list[tuple[str, str]]:
     """Return the sections of a page: its places and their headings."""
     certified = result.finished is not None
-    left_out = OF_CLASSES if certified and result.task.has_numbers else ()
+    left_out = NOT_OF_NUMBERS if certified and result.task.has_numbers else ()
     return [part for part in CONTENTS[certified] if part[0] not in left_out]
 
 

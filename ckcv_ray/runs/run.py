@@ -126,8 +126,8 @@ def run(
         StoreError: the folder is damaged, in use, or holds another study.
         RunError: the run could not finish.
     """
-    numbers = study.predicts_numbers
-    task = Task.of(X, y, groups=groups, numbers=numbers, sample_weight=sample_weight)
+    check_kind(study, CERTIFIED)
+    task = Task.of(X, y, groups=groups, numbers=study.predicts_numbers, sample_weight=sample_weight)
     if unlabelled is not None:
         task = task.with_unlabelled(make_columns(unlabelled, task.features))
     with watch_run(listen) as watched:

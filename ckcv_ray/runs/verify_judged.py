@@ -12,7 +12,7 @@ from ckcv_ray.storage.folder import Finished
 from ckcv_ray.study import Problem
 
 ROUNDED = ("predicted", "score", "loss")  # of numbers and scores: processors round differently
-ROUNDING = 1e-9  # relative to the largest
+VALUE_ROUNDING = 1e-9  # relative to the largest
 
 
 def check_judged_rows(finished: Finished, problem: Problem, result: Verification) -> Iterator[str]:
@@ -37,8 +37,8 @@ def check_judged_rows(finished: Finished, problem: Problem, result: Verification
         was, again = (table[name].to_numpy() for table in (stored, computed))
         equal = was == again
         if name in ROUNDED:
-            scale = ROUNDING * max(1.0, float(np.max(np.abs(again[~np.isnan(again)]), initial=0.0)))
-            equal = np.isclose(was, again, ROUNDING, scale, equal_nan=True)
+            scale = VALUE_ROUNDING * max(1.0, float(np.max(np.abs(again[~np.isnan(again)]), initial=0.0)))
+            equal = np.isclose(was, again, VALUE_ROUNDING, scale, equal_nan=True)
         differences += [
             f"{JUDGED_ROWS}: {name} of judged row {at} is {was[at]}, computed again it is {again[at]}"
             for at in np.flatnonzero(~equal).tolist()

@@ -255,8 +255,8 @@ class LocalFiles(Files):
         nearby: Names = []
         place = self.root.absolute()
         with suppress(OSError):
-            others = (found for found in place.parent.iterdir() if found.name != place.name)
-            nearby = [found.name for found in others if (found / name).is_file()]
+            folders = (found for found in place.parent.iterdir() if found.name != place.name)
+            nearby = [found.name for found in folders if (found / name).is_file()]
         return suggest(place.name, nearby, lambda found: quote(str(self.root.parent / found)))
 
     def check_inside(self, name: str) -> None:

@@ -411,7 +411,7 @@ class Holdout(Certification):
         "",
         Option(
             _require,
-            "Choose the cut-off for sensitivity>=0.9, specificity, ppv or npv, proven.",
+            "Cut-off by sensitivity>=0.9, specificity, ppv or npv, proven.",
             panel="Certificate",
             omit_default=True,
         ),

@@ -16,7 +16,7 @@ RUN = ("run", "twonorm:40:0", "--k", "3,4", "--backend", "serial", *SMALL)
 KEYS = {
     "repeats", "rows", "groups", "question",
     "run_id", "state", "setting", "k", "l_ms", "l_ee", "error", "proven",
-    "accepted", "baseline", "below_baseline", "constant", "classes", "confusion", "per_learner",
+    "accepted", "measured", "baseline", "below_baseline", "constant", "classes", "confusion", "per_learner",
     "per_k", "evaluations", "fits", "not_converged", "seconds", "test_error",
 }  # fmt: skip
 

@@ -282,11 +282,11 @@ def test_names_from_the_data_are_text(hostile: Path) -> None:
 def test_every_figure_has_words_and_a_table(finished: Path) -> None:
     text, result = make_page(finished), load_run(finished)
     shown = Page(text)
-    assert len(shown.labels) == 6  # of what was measured, and of the search
+    assert len(shown.labels) == 7  # of what was measured, and of the search
     assert all("table below" in label for label in shown.labels)
     assert any(f"{100 * result.l_ms:.2f} %" in label for label in shown.labels)
-    assert shown.tags.count("figure") == 6
-    assert shown.text.count("The same as a table") == 6
+    assert shown.tags.count("figure") == 7
+    assert shown.text.count("The same as a table") == 7
     assert "currentColor" in text
     assert figures.INK not in text
     ids = [value for name, value in shown.attributes if name == "id"]
@@ -392,7 +392,7 @@ def test_a_browser_takes_no_name_for_markup(browser: str, hostile: Path, tmp_pat
     target = Path(write_report(RunFolder(hostile).files, make_page(hostile), tmp_path / "page.html")).as_uri()
     shown = Page(browse(browser, tmp_path, "--dump-dom", target))
     assert not FORBIDDEN & set(shown.tags)
-    assert shown.tags.count("svg") == 6
+    assert shown.tags.count("svg") == 7
     assert f"ckcv run {load_run(hostile).run_id}" in shown.text
 
 

@@ -412,10 +412,12 @@ def test_labels_of_more_or_fewer_classes_are_refused(out: Path, count: int) -> N
             by_class=[side] * count,
             class_rows=([c["n_rows"]] + [0] * (count - 1))[:count],
             baselines=[one | {"predicted": 0} for one in c["baselines"]],
-            confusion=None if count == 2 else [[0] * count] * count,
+            confusion=None if count <= 2 else [[0] * count] * count,
         ),
     )
-    messages = "labels: expected 2, one for each class" if count else "class_rows: expected 0"
+    messages = (
+        "labels: expected 2, one for each class" if count else "numbers: they are given where there are no"
+    )
     with pytest.raises(StoreError, match=f"damaged: {messages}"):
         load_run(out)
     assert any(messages in sentence for sentence in seen(out))
