@@ -29,12 +29,12 @@ from numpy.typing import NDArray
 from ckcv_ray.claims.by_class import leave_out
 from ckcv_ray.claims.percent import at_least, at_most, format_level, nearest
 from ckcv_ray.claims.rules import Rule
-from ckcv_ray.claims.wording import NOTHING, ONE_SOURCE, Claim, state_claim
+from ckcv_ray.claims.wording import NOTHING, ONE_SOURCE, Claim, make_claim, state_claim
 from ckcv_ray.core.arrays import Classes, Values
 from ckcv_ray.core.bounds.binomial import MOST_ROWS, clopper_pearson, fewest_rows
 from ckcv_ray.core.search import count_passed
 from ckcv_ray.learners.ensemble import Models
-from ckcv_ray.study import ANSWERED, ANSWERED_ERROR, Holdout, Problem
+from ckcv_ray.study import ANSWERED, ANSWERED_ERROR, Problem
 
 N_THRESHOLDS = 10
 ALLOWED = 2  # wrong rows at the first threshold: if none were, one by chance would end the sequence
@@ -157,12 +157,9 @@ def claim_answered(
 def _make_claim(name: str, rule: Rule, tests: FixedSequence) -> Claim:
     """Return a claim with its counts, which says nothing yet."""
     wrong, rows = tests.chosen.wrong, tests.chosen.rows
-    return Claim(
+    return make_claim(
         quantity=name,
-        label=None,
-        certification=Holdout.name,
         classifier=rule.name,
-        splits=(),
         bound=1.0,
         errors=wrong if name == ANSWERED_ERROR else tests.held - rows,
         rows=rows if name == ANSWERED_ERROR else tests.held,

@@ -28,6 +28,7 @@ from ckcv_ray.claims.wording import (
     ONE_SOURCE,
     Claim,
     is_proven_better,
+    make_claim,
     state_claim,
 )
 from ckcv_ray.core.arrays import Classes
@@ -38,7 +39,7 @@ from ckcv_ray.core.bounds.paired import Differences, expect_units
 from ckcv_ray.core.measures import average_by_group
 from ckcv_ray.learners.choice import LABEL
 from ckcv_ray.learners.ensemble import Ensemble, Member, Models
-from ckcv_ray.study import Candidate, Holdout, Problem, find_reference
+from ckcv_ray.study import Candidate, Problem, find_reference
 
 PROVEN_BY = {False: "exact sign test", True: "betting on the groups in the order drawn"}
 
@@ -87,12 +88,9 @@ def claim_better(
     certification = problem.study.certification
     assert certification is not None
     delta, member = problem.study.delta / certification.n_shares, find_reference_model(problem, models, name)
-    made = Claim(
+    made = make_claim(
         quantity=name,
-        label=None,
-        certification=Holdout.name,
         classifier=rule.name,
-        splits=(),
         bound=1.0,
         errors=0,
         rows=0,

@@ -36,6 +36,7 @@ from ckcv_ray.claims.wording import (
     RANDOM_SPLITS,
     Claim,
     format_splits,
+    make_claim,
     name_quantity,
     state_claim,
 )
@@ -209,12 +210,10 @@ def claim_held_out(
         method = f"holdout: {errors} of {units} {what}, {bound_name}{quantity.jointly}"
         says = _phrase_quantity(problem, quantity, who, bound)
         sentence = state_claim(ONE_SOURCE, quantity.delta, says, method)
-        made = Claim(
+        made = make_claim(
             quantity=quantity.name,
             label=quantity.label,
-            certification=Holdout.name,
             classifier=rule.name,
-            splits=(),
             bound=bound,
             errors=errors,
             rows=units,
@@ -244,12 +243,10 @@ def claim_nothing(problem: Problem, rule: Rule, name: str, lack: str) -> Iterato
     assert held is not None
     for quantity in quantities(problem, name):
         of_class = int(np.sum(held.y == quantity.number))
-        yield Claim(
+        yield make_claim(
             quantity=quantity.name,
             label=quantity.label,
-            certification=Holdout.name,
             classifier=rule.name,
-            splits=(),
             bound=1.0,
             errors=0,
             rows=of_class,
@@ -361,7 +358,7 @@ def _claim_averaged(
     )
     says = _phrase_quantity(problem, quantity, who, bound)
     sentence = state_claim(RANDOM_SPLITS, quantity.delta, says, method)
-    return Claim(
+    return make_claim(
         quantity=quantity.name,
         label=quantity.label,
         certification=Nested.name,

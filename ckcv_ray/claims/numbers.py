@@ -19,7 +19,7 @@ import numpy as np
 
 from ckcv_ray.claims.percent import format_number, round_bound
 from ckcv_ray.claims.rules import Rule
-from ckcv_ray.claims.wording import NOTHING, ONE_SOURCE, UNPROVEN, Claim, state_claim
+from ckcv_ray.claims.wording import NOTHING, ONE_SOURCE, UNPROVEN, Claim, make_claim, state_claim
 from ckcv_ray.core.arrays import Values
 from ckcv_ray.core.bounds.binomial import bound_table
 from ckcv_ray.core.bounds.losses import ONE, bound_loss_claim, bound_losses, choose_loss_method
@@ -93,19 +93,16 @@ def claim_clipped(
         f"{round_bound(clip * bound)} on average, where an error above {format_number(clip)} counts as "
         f"{format_number(clip)}"
     )
-    return Claim(
+    made = make_claim(
         quantity=name_clipped(clip),
-        label=None,
         certification=certification,
         classifier=classifier,
         splits=splits,
         bound=bound,
-        errors=None,
-        rows=None,
         delta=delta,
         statement=state_claim(given, delta, says, method),
-        measured=measured,
     )
+    return {**made, "measured": measured}
 
 
 def claim_within(rule: Rule, name: str, share: float, errors: Values, delta: float, copies: int) -> Claim:
@@ -124,12 +121,9 @@ def claim_within(rule: Rule, name: str, share: float, errors: Values, delta: flo
     statement = state_claim(ONE_SOURCE, delta, says, method)
     if width == UNPROVEN:
         statement = f"{NOTHING} how far off {format_number(100 * share)} % of new rows are: {method}."
-    return Claim(
+    return make_claim(
         quantity=name,
-        label=None,
-        certification=Holdout.name,
         classifier=rule.name,
-        splits=(),
         bound=width,
         errors=further,
         rows=m,

@@ -35,12 +35,12 @@ from ckcv_ray.claims.by_class import (
 from ckcv_ray.claims.cut_offs import CutOff, orient
 from ckcv_ray.claims.percent import at_least, format_level, nearest
 from ckcv_ray.claims.rules import Rule
-from ckcv_ray.claims.wording import NOTHING, ONE_SOURCE, Claim, name_quantity, state_claim
+from ckcv_ray.claims.wording import NOTHING, ONE_SOURCE, Claim, make_claim, name_quantity, state_claim
 from ckcv_ray.core.arrays import Classes, Values
 from ckcv_ray.core.bounds.binomial import MOST_ROWS, clopper_pearson, divide_delta
 from ckcv_ray.core.search import count_passed
 from ckcv_ray.learners.ensemble import Models
-from ckcv_ray.study import OF_TWO, Condition, Holdout, Predictive, Problem, parse_predictive
+from ckcv_ray.study import OF_TWO, Condition, Predictive, Problem, parse_predictive
 
 N_CUT_OFFS = 10
 N_CONSIDERED = 100  # cut-offs, evenly spaced among the scores of the class
@@ -184,15 +184,11 @@ def claim_value(
 
 def _claim_required(problem: Problem, rule: Rule, tests: ValueTests, copies: int) -> Claim:
     """Return the claim about the value, which has no counts of its own."""
-    return Claim(
+    return make_claim(
         quantity=str(tests.predictive),
         label=problem.task.classes[problem.positive],
-        certification=Holdout.name,
         classifier=rule.name,
-        splits=(),
         bound=1 - tests.least if tests.count_passed(copies) >= tests.passed else 1.0,
-        errors=None,
-        rows=None,
         delta=tests.delta,
         statement=_state_value(problem, rule, tests),
     )
@@ -208,12 +204,10 @@ def _claim_recalls(problem: Problem, rule: Rule, tests: ValueTests, copies: int)
             f"Clopper-Pearson for {len(tests.counts)} cut-offs together{quantity.jointly}"
         )
         says = phrase_recall(quantity, rule.classifier(), bound)
-        yield Claim(
+        yield make_claim(
             quantity=name,
             label=quantity.label,
-            certification=Holdout.name,
             classifier=rule.name,
-            splits=(),
             bound=bound,
             errors=wrong,
             rows=rows,

@@ -39,6 +39,7 @@ from ckcv_ray.study import (
     AUC,
     BETTER_THAN,
     ERROR,
+    Holdout,
     Nested,
     find_reference,
     is_error,
@@ -471,9 +472,8 @@ def claim(
         share = f"on average at most {at_most(bound)} are misclassified"
         says = f"of a new group's rows, each classified by {who}, {share}"
     errors, rows = seen or (None, None)
-    return Claim(
+    return make_claim(
         quantity=ERROR,
-        label=None,
         certification=certification,
         classifier=classifier,
         splits=splits,
@@ -482,6 +482,39 @@ def claim(
         rows=rows,
         delta=delta,
         statement=state_claim(given, delta, says, method),
+    )
+
+
+def make_claim(
+    *,
+    quantity: str,
+    classifier: str,
+    bound: float,
+    delta: float,
+    statement: str,
+    certification: str = Holdout.name,
+    label: Label | None = None,
+    splits: tuple[int, ...] = (),
+    errors: int | None = None,
+    rows: int | None = None,
+) -> Claim:
+    """Return a claim; by default from rows held out, about no class, and without counts.
+
+    Args:
+        quantity, classifier, bound, delta, statement: see ``Claim``, as for all others.
+        certification, label, splits, errors, rows: see ``Claim``.
+    """
+    return Claim(
+        quantity=quantity,
+        label=label,
+        certification=certification,
+        classifier=classifier,
+        splits=splits,
+        bound=bound,
+        errors=errors,
+        rows=rows,
+        delta=delta,
+        statement=statement,
     )
 
 

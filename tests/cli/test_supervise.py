@@ -88,6 +88,7 @@ def test_a_process_that_ends_outside_of_a_fit_is_not_done(ckcv: Command, table: 
     assert "ckcv: the process ended outside of a fit: exit code 0; run the same command again" in messages
 
 
+@pytest.mark.night
 def test_a_fit_that_never_ends_is_recorded_as_failed(table: Path, tmp_path: Path) -> None:
     """In the trial and among the workers of Ray; a setting that never ends is left out.
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 import pytest
-from conftest import blobs
+from conftest import blobs, leave_to_night
 from doubles import FIRE, Faulty, run_with
 from pyarrow import parquet
 
@@ -148,7 +148,10 @@ BACKENDS: dict[str, Callable[[], Backend]] = {
 }
 
 
-@pytest.fixture(params=[*((name, "well") for name in STUDIES), ("reporting", "poor"), ("exhaustive", "poor")])
+CASES = [*((name, "well") for name in STUDIES), ("reporting", "poor"), ("exhaustive", "poor")]
+
+
+@pytest.fixture(params=leave_to_night(CASES, by_day=[("nested", "well"), ("reporting", "poor")]))
 def case(request: pytest.FixtureRequest) -> Case:
     study, backend = request.param
     return Case(STUDIES[study], BACKENDS[backend], 1 if request.param == ("reporting", "poor") else 9)
