@@ -377,6 +377,15 @@ class Wording(CertificatePart):
     not_covered: tuple[str, ...]
 
 
+OPTIONAL = (
+    "groups",
+    "confusion",
+    "refused",
+    "search",
+    "subgroups",
+    "claims_version",
+    "numbers",
+)  # absent where None
 FIELDS = (  # of certificate.json, in their order
     "run_id",
     "certification",
@@ -410,23 +419,8 @@ FIELDS = (  # of certificate.json, in their order
     "assumptions",
     "not_covered",
     "digests",
-    "groups",
-    "confusion",
-    "refused",
-    "search",
-    "subgroups",
-    "claims_version",
-    "numbers",
+    *OPTIONAL,
 )
-OPTIONAL = (
-    "groups",
-    "confusion",
-    "refused",
-    "search",
-    "subgroups",
-    "claims_version",
-    "numbers",
-)  # absent where None
 FREE = ("label", "labels", "column", "subgroup")  # names and values that the user chose
 
 
