@@ -1,9 +1,9 @@
 """Every figure of ``evaluate`` against those of scikit-learn and of caret, on the same splits.
 
 For classes (two, and three) and for numbers, ten learners each are scored by every resampling and every
-measure that the task has; ``cross_validate`` fits clones of the same estimators to the same rows. Figures of
-R's caret (6.0.93, R 4.2.2) on the splits of this job are kept in ``caret.csv``, and compared with what
-``evaluate`` gives now: ``check_against_peers.R`` makes them again.
+measure that the task has, with groups and with weights of rows as well; ``cross_validate`` fits clones of the
+same estimators to the same rows. Figures of R's caret (6.0.93, R 4.2.2) on the splits of this job are kept in
+``caret.csv``, and compared with what ``evaluate`` gives now: ``check_against_peers.R`` makes them again.
 
     python jobs/faults/check_against_peers.py
 """
@@ -18,6 +18,7 @@ import csv
 import json
 import warnings
 from collections.abc import Iterator
+from itertools import chain
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
@@ -36,9 +37,11 @@ from sklearn import (
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import log_loss
 from sklearn.model_selection import cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils.validation import has_fit_parameter
 
 from ckcv_ray import Execution, Study, Task, evaluate
 from ckcv_ray.core.schedule import Stage
@@ -53,14 +56,23 @@ RESAMPLINGS = (
     "kfold:4:last",
     "repeated_kfold:3x2",
     "drawn_folds:4",
+    "time:4",
     "time:3:2",
     "loo",
     "subsampling:4:0.25",
     "bootstrap:4",
     "bootstrap632:3",
+    "bootstrap632plus:3",
     "optimism:2",
     "learning_curve:3:2:0.25",
+    "paired_subsampling:2:2:0.2",
+    "paired_folds:3x2",
+    "nested_halves:3",
+    "nested:3:2",
 )
+OF_FEW = ("lpo:2",)  # of 16 rows it has 120 splits
+OF_GROUPS = ("holdout:0.3", "kfold:5", "repeated_kfold:3x2", "loo", "subsampling:4:0.25", "bootstrap:4")
+OF_WEIGHTS = ("kfold:5", "subsampling:4:0.25")
 STRATIFIED = frozenset(
     name for name in RESAMPLINGS if name.startswith(("holdout", "kfold:5", "repeated", "sub"))
 )
@@ -97,6 +109,7 @@ OF_NUMBERS = {
     "explained_variance": ("explained_variance", None),
     "neg_median_absolute_error": ("neg_median_absolute_error", None),
 }
+OF_ROWS = {"zero_one", "accuracy", "log_loss", "brier", "squared", "absolute", "mape"}  # means over rows
 CLASSIFIERS = (
     make_pipeline(StandardScaler(), linear_model.LogisticRegression(max_iter=1000)),
     make_pipeline(StandardScaler(), svm.SVC(C=2.0)),
@@ -141,13 +154,24 @@ CONVENTIONS = {  # figures of caret that another convention explains, and that a
 
 
 class Table(NamedTuple):
-    """A table, the learners that are scored on it, and scikit-learn's name and sign of every measure."""
+    """A table and how it is scored.
+
+    Attributes:
+        learners: that are scored.
+        measures: scikit-learn's name and sign of every measure.
+        resamplings: by which rows are divided.
+        groups: of rows that stay together, if any.
+        weights: of rows in the fits, if any.
+    """
 
     name: str
     X: Any
     y: Any
     learners: tuple[Any, ...]
     measures: dict[str, tuple[str, Any]]
+    resamplings: tuple[str, ...] = RESAMPLINGS
+    groups: Any = None
+    weights: Any = None
 
 
 def list_tables() -> Iterator[Table]:
@@ -161,6 +185,19 @@ def list_tables() -> Iterator[Table]:
         X, y = load(return_X_y=True)
         rows = rng.permutation(len(y))[::step]
         yield Table(name, X[rows], y[rows], learners, measures)
+
+
+def vary(table: Table) -> Iterator[Table]:
+    """Generate a table and what is made of it: few of its rows, groups of rows, and rows with weights."""
+    yield table
+    few = np.sort(np.argsort(table.y, kind="stable")[:: len(table.y) // 16])  # each class as often as in all
+    yield table._replace(name=f"{table.name}, few", X=table.X[few], y=table.y[few], resamplings=OF_FEW)
+    n, rng = len(table.y), np.random.default_rng(np.random.SeedSequence(8))
+    groups = rng.integers(n // 4, size=n)
+    yield table._replace(name=f"{table.name}, groups", resamplings=OF_GROUPS, groups=groups)
+    weighed = tuple(learner for learner in table.learners if has_fit_parameter(learner, "sample_weight"))
+    some = {"learners": weighed, "resamplings": OF_WEIGHTS, "weights": rng.uniform(0.5, 2.0, n)}
+    yield table._replace(name=f"{table.name}, weights", **some)
 
 
 class Compared(NamedTuple):
@@ -181,12 +218,21 @@ class Compared(NamedTuple):
         return Compared(self.figures + ours.size, max(self.largest, largest), differing)
 
 
+def lose_log(learner: Any, X: Any, y: Any) -> float:
+    """Return scikit-learn's log loss, negative, of all probabilities that a learner gives.
+
+    Of two classes its own scorer takes the second one's, so that a small one of the first is lost in 1 - p;
+    and it does not score rows of a single class.
+    """
+    return -float(log_loss(y, learner.predict_proba(X), labels=learner.classes_))
+
+
 def compare(table: Table, resampling: str, stratify: bool, learner: Any) -> Compared:
     """Score one learner by one resampling here and by scikit-learn, measure by measure."""
     compared, name = Compared(), type(learner[-1] if hasattr(learner, "steps") else learner).__name__
     names = [measure for measure in table.measures if _has(learner, measure)]
-    if resampling == "loo":  # of a single class scikit-learn's scorer gives nan
-        names = [measure for measure in names if measure != "log_loss"]
+    if resampling.startswith("bootstrap632plus"):
+        names = [measure for measure in names if measure in OF_ROWS]
     result = evaluate(
         table.X,
         table.y,
@@ -194,6 +240,8 @@ def compare(table: Table, resampling: str, stratify: bool, learner: Any) -> Comp
         resampling=resampling,
         stratify=stratify,
         measure=names,
+        groups=table.groups,
+        sample_weight=table.weights,
         execution=SERIAL,
     )
     problem, (entry,) = result.problem, result.entries
@@ -203,7 +251,12 @@ def compare(table: Table, resampling: str, stratify: bool, learner: Any) -> Comp
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         found = cross_validate(
-            clone(learner), table.X, table.y, cv=splits, scoring=list(dict.fromkeys(scoring))
+            clone(learner),
+            table.X,
+            table.y,
+            cv=splits,
+            scoring={scorer: lose_log if scorer == "neg_log_loss" else scorer for scorer in scoring},
+            params=None if table.weights is None else {"sample_weight": table.weights},
         )
     for score in result.scores:
         scorer, sign = theirs[score.name]
@@ -306,15 +359,16 @@ def main(
     if export_to is not None:
         return export(export_to)
     every = {"caret": compare_caret()}
-    for table in list_tables():
-        for resampling in RESAMPLINGS:
+    for table in chain.from_iterable(map(vary, list_tables())):
+        for resampling in table.resamplings:
             for stratify in (
                 (False, True) if resampling in STRATIFIED and table.name != "numbers" else (False,)
             ):
                 for learner in table.learners:
                     found = compare(table, resampling, stratify, learner)
-                    before = every.get(table.name, Compared())
-                    every[table.name] = Compared(
+                    kind = table.name.partition(",")[0]
+                    before = every.get(kind, Compared())
+                    every[kind] = Compared(
                         before.figures + found.figures,
                         max(before.largest, found.largest),
                         before.differing + found.differing,

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.naive_bayes import GaussianNB
 
 from jobs.faults import check_against_peers as peers
 
@@ -19,6 +20,19 @@ def test_the_figures_of_scikit_learn(number):
     compared = peers.compare(table, "kfold:5", False, table.learners[2])
     assert compared.figures == 5 * len(table.measures)
     assert compared.differing == ()
+
+
+def test_rows_in_groups_rows_with_weights_and_a_small_probability():
+    table = next(peers.list_tables())
+    versions = {version.name.rpartition(", ")[2]: version for version in peers.vary(table)}
+    for name, resampling in {
+        "groups": "kfold:5",
+        "weights": "kfold:5",
+        table.name: "paired_folds:3x2",
+    }.items():
+        version = versions[name]
+        learner = next(learner for learner in version.learners if isinstance(learner, GaussianNB))
+        assert peers.compare(version, resampling, False, learner).differing == ()
 
 
 def test_what_differs_is_said():
