@@ -1,8 +1,8 @@
 """Signatures as they are written: NumPy's type aliases by their names, not by the unions they stand for.
 
 Fields of named tuples have no text but what their class says of them. What is before a colon in the sentence
-of a property is no type, for which Napoleon takes it: the colon is hidden from it. Parameters on lines of their
-own are a list: Sphinx makes descriptions of them that describe nothing, over which readers of the screen stumble.
+of a property is no type, for which Napoleon takes it: the colon is hidden from it. Parameters on lines of
+their own are a list: Sphinx makes descriptions of them that describe nothing, over which screen readers stumble.
 """
 
 import re
