@@ -2,7 +2,7 @@
 
 Fields of named tuples have no text but what their class says of them. What is before a colon in the sentence
 of a property is no type, for which Napoleon takes it: the colon is hidden from it. Parameters on lines of
-their own are a list: Sphinx makes descriptions of them that describe nothing, over which screen readers stumble.
+their own are a list; Sphinx makes descriptions of them, of nothing, over which screen readers stumble.
 """
 
 import re
