@@ -12,6 +12,7 @@ from typing import Any
 os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"  # before ray is imported: loopback only
 # Else the workers of Ray wait for whatever the other tests compute.
 os.environ["RAY_worker_niceness"] = "0"  # noqa: SIM112
+os.environ["RAY_metrics_report_interval_ms"] = "1000"  # noqa: SIM112  # by itself, each 10 seconds
 os.environ["CKCV_TESTS"] = str(
     os.getpid()
 )  # inherited by the processes of our Ray, so that test sessions can run in parallel
@@ -121,20 +122,48 @@ SLOW = PROCESSES | frozenset(  # and those that take too long for --quick
 )
 
 
-# Whose coverage is not counted, which would take a third more time: what they cover, quick tests cover too.
-UNCOUNTED = PROCESSES | frozenset(
-    [
-        "test_encoded",
-        "test_estimators",
-        "test_joint_laws",
-        "test_learning_rows_alone",
-        "test_nested_settings",
-        "test_packing",
-        "test_paper_loop",
-        "test_paths",
-        "test_unequal_sizes",
-    ]
-)
+# Whose coverage is not counted, which takes as long as the tests themselves: others cover what they cover.
+UNCOUNTED = (
+    SLOW
+    | frozenset(
+        [
+            "test_betting",
+            "test_by_label",
+            "test_columns_by_name",
+            "test_estimates",
+            "test_figures",
+            "test_golden",
+            "test_hostile_folders",
+            "test_judged_rows",
+            "test_layout",
+            "test_live",
+            "test_names",
+            "test_net_benefit",
+            "test_newton",
+            "test_notebooks",
+            "test_one_reader",
+            "test_own_estimators",
+            "test_permutations",
+            "test_plain_english",
+            "test_positions",
+            "test_refit_best",
+            "test_regression",
+            "test_run_many",
+            "test_schedule",
+            "test_told_once",
+            "test_weighted_runs",
+            "test_weights",
+        ]
+    )
+) - {
+    "test_estimator",
+    "test_forms",
+    "test_grouped_runs",
+    "test_log",
+    "test_new_rows",
+    "test_one_model",
+    "test_spec",
+}  # slow, but alone in what they cover
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -1,8 +1,8 @@
 """Every code block of the README and of the documentation, run in the order shown (long ones in small).
 
-Commands of ``ckcv`` and scripts run in this process, but on the pages that a newcomer reads first: there each
-line is run as it is typed. Studies and benchmarks on the pages of results and examples run at night, and by
-day the options of their commands are parsed.
+Commands of ``ckcv`` and scripts run in this process. On the pages that a newcomer reads first each line is
+run as it is typed at night, as those of ``jobs/demo`` are by day. Studies and benchmarks on the pages of
+results and examples run at night, and by day the options of their commands are parsed.
 """
 
 import html
@@ -20,7 +20,7 @@ import click
 import pytest
 import yaml
 from blocks import RUN, Block, read_blocks
-from conftest import Ran, blobs
+from conftest import Ran, blobs, is_night
 from pyarrow import csv, parquet
 from ray.scripts.scripts import cli as ray_cli
 from typer.core import TyperCommand
@@ -38,7 +38,7 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 MOST_LINES = 150  # of the README
 MOST_BYTES = 200_000  # of a picture
 MOST_WORDS_OF_A_NAME = 5
-AS_TYPED = [ROOT / "README.md", ROOT / "docs" / "tutorial.md"]
+AS_TYPED = [ROOT / "README.md", ROOT / "docs" / "tutorial.md"]  # at night
 STORIES = ROOT / "docs" / "examples" / "stories.md"  # whose output is shown line by line as it is printed
 AT_NIGHT = [ROOT / "docs" / "results", ROOT / "docs" / "examples"]
 IMPORTED = re.compile(r"\b(?:from|import) (ckcv_ray\b[\w.]*)")
@@ -146,7 +146,8 @@ def test_a_block_runs(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """In order: later ones use what earlier ones of their page left."""
-    full, as_typed = request.config.getoption("--long"), block.page in AS_TYPED
+    full = request.config.getoption("--long")
+    as_typed = block.page in AS_TYPED and is_night(request.config)
     if block.demo or block.cluster:
         pytest.skip("run by jobs/check itself" if block.demo else "needs a cluster: its options are parsed")
     if block.long and not full:

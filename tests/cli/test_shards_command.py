@@ -83,7 +83,7 @@ def test_the_scripts_of_an_array_run(ckcv: Command, patients: Path, single: Path
 
 def test_shards_are_computed_here(ckcv: Command, patients: Path, single: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    words = ("submit", patients, *STUDY, "--out", out, "--shards", "3", "--to", "local", "--workers", "2")
+    words = ("submit", patients, *STUDY, "--out", out, "--shards", "2", "--to", "local", "--workers", "2")
     code, shown, _ = ckcv(*words)
     assert code == 0
     assert "then      ckcv report" in shown
@@ -107,7 +107,7 @@ def test_a_shard_that_ends_badly_is_said(
 ) -> None:
     """The others are computed."""
     out = tmp_path / "out"
-    words = ("submit", patients, *STUDY, "--out", out, "--shards", "3")
+    words = ("submit", patients, *STUDY, "--out", out, "--shards", "2")
     assert ckcv(*words)[0] == 0
     held = ShardFolder(LocalFiles(out), 2)
     held.acquire()

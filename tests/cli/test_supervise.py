@@ -103,7 +103,7 @@ def test_a_fit_that_never_ends_is_recorded_as_failed(table: Path, tmp_path: Path
 
 def test_a_hanging_fit_can_be_stopped(table: Path, tmp_path: Path) -> None:
     words = ("run", table, *OPTIONS, *SERIAL, *learner("HangsWithANote"), "--out", tmp_path / "run")
-    process = begin(words, os.environ | {"CKCV_NOTE": str(tmp_path / "hangs")})
+    process = begin(words, os.environ | {"CKCV_NOTE": str(tmp_path / "hangs")}, IMPATIENT)
     wait_for(tmp_path / "hangs", process)
     process.send_signal(signal.SIGINT)
     assert process.stderr is not None
@@ -120,8 +120,19 @@ def finish(*words: object) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(command, capture_output=True, text=True)
 
 
-def begin(words: tuple[object, ...], environment: dict[str, str]) -> "subprocess.Popen[str]":
-    command = [sys.executable, "-m", "ckcv_ray", *map(str, words)]
+IMPATIENT = """
+from ckcv_ray.cli import main, supervise
+
+supervise.GRACE_SECONDS = 0.4
+main.main()
+"""
+
+
+def begin(
+    words: tuple[object, ...], environment: dict[str, str], script: str = ""
+) -> "subprocess.Popen[str]":
+    """Begin a command, by a script if one is given."""
+    command = [sys.executable, *(("-c", script) if script else ("-m", "ckcv_ray")), *map(str, words)]
     pipes = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
     return subprocess.Popen(command, env=environment, text=True, **pipes)  # type: ignore[call-overload, no-any-return]
 
@@ -142,9 +153,9 @@ def read_until(stream: IO[str], words: str) -> None:
 )
 def test_other_signals_end_with_a_message(table: Path, tmp_path: Path, name: str, supervised: bool) -> None:
     number = signal.Signals[name]
-    words: tuple[object, ...] = (*RUN, "--n-splits", "100000", "--exhaustive", "--out", tmp_path / "run")
+    words: tuple[object, ...] = (*RUN, "--n-splits", "20000", "--exhaustive", "--out", tmp_path / "run")
     if supervised:
-        own = (*learner("Constant"), "--n-splits", "100000", "--exhaustive", *SERIAL)
+        own = (*learner("Constant"), "--n-splits", "20000", "--exhaustive", *SERIAL)
         words = ("run", table, "--target", "y", "--k", "3", *own, "--out", tmp_path / "run")
     process = begin(words, dict(os.environ))
     wait_for(tmp_path / "run" / "study.json", process)

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
+from conftest import leave_to_night
 from forgery import Forger, rewrite_run
 from learner_contract import same_files
 from nearest_centroid import Centroids, NearestCentroid
@@ -92,6 +93,7 @@ def out(tmp_path: Path) -> Path:
 
 
 @pytest.mark.usefixtures("ray_session")
+@pytest.mark.parametrize("finished", leave_to_night(CERTIFIED, ["holdout", "nested"]), indirect=True)
 def test_ray_writes_the_same_files_and_verifies_them(finished: Path, tmp_path: Path) -> None:
     make_run(tmp_path / "run", load_run(finished).study, RAY)
     assert same_files(finished, tmp_path / "run")
@@ -463,27 +465,44 @@ def installed(folder: Path, target: str = "nearest_centroid:NearestCentroid") ->
     return {**os.environ, "PYTHONPATH": os.pathsep.join([str(folder), os.environ["PYTHONPATH"]])}
 
 
+COMMANDS = """
+import json, sys
+from ckcv_ray.cli.main import main
+
+for words in json.loads(sys.argv[1]):
+    sys.argv = ["ckcv", *words]
+    try:
+        main()
+    except SystemExit as end:
+        if end.code:
+            raise
+"""
+
+
 def test_the_command_line_knows_an_installed_learner(tmp_path: Path) -> None:
     environment, table, out = installed(tmp_path / "site"), tmp_path / "table.csv", tmp_path / "run"
     csv.write_csv(TASK.columns(), table)
 
-    def ckcv(*arguments: str) -> str:
-        command = [sys.executable, "-m", "ckcv_ray", *arguments]
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
+    def ckcv(*commands: list[str]) -> str:
+        """Commands one after the other, in a process of their own."""
+        words = [sys.executable, "-c", COMMANDS, json.dumps(commands)]
+        done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=120)
         assert done.returncode == 0, done.stderr
         return done.stdout
 
     learner = ("--learner", "centroid", "--shrinkage", "0.1,0.5,2")
     study = ("--k", "3,5,8", "--n-splits", "6", "--report-k", "5", "--seed", "4")
     options = (*learner, *study, "--backend", "serial", "--json")
-    content = json.loads(ckcv("run", str(table), *options, "--out", str(out)))
+    content = json.loads(ckcv(["run", str(table), *options, "--out", str(out)]))
     assert content["setting"] == load_run(out).setting
     assert load_run(out).study == STUDY
-    ckcv("verify", str(out), "--refit", "--backend", "serial")
-    ckcv("predict", str(out), str(table), "--vote", "--out", str(tmp_path / "predicted.csv"))
+    ckcv(
+        ["verify", str(out), "--refit", "--backend", "serial"],
+        ["predict", str(out), str(table), "--vote", "--out", str(tmp_path / "predicted.csv")],
+        ["report", str(out)],
+    )
     predicted = csv.read_csv(tmp_path / "predicted.csv")["prediction"]
     assert predicted.equals(pa.chunked_array([load_run(out).predict(TASK.X, by="vote").tolist()]))
-    ckcv("report", str(out))
     assert (out / "report.html").exists()
 
 

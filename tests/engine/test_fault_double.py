@@ -84,7 +84,7 @@ def undisturbed(folders):
 slow = settings(deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 
 
-@settings(slow, max_examples=50)
+@settings(slow, max_examples=settings.default.max_examples)
 @given(
     script=scripts(*HARMLESS, "die"),
     least=st.sampled_from([0.0, 0.006, 1.0]),
@@ -145,7 +145,7 @@ def lowest(candidate, first):
     return fsum(all_bounds()[candidate][:first] + [least] * (5 - first))
 
 
-@settings(slow, max_examples=50)
+@settings(slow, max_examples=settings.default.max_examples)
 @given(
     script=scripts(*HARMLESS, "die", most=20),
     doomed=st.frozensets(PATHS, min_size=1, max_size=5),

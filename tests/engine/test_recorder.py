@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 import pytest
-from conftest import blobs, leave_to_night
+from conftest import blobs, is_night, leave_to_night
 from doubles import FIRE, Faulty, run_with
 from pyarrow import parquet
 
@@ -154,7 +154,8 @@ CASES = [*((name, "well") for name in STUDIES), ("reporting", "poor"), ("exhaust
 @pytest.fixture(params=leave_to_night(CASES, by_day=[("nested", "well"), ("reporting", "poor")]))
 def case(request: pytest.FixtureRequest) -> Case:
     study, backend = request.param
-    return Case(STUDIES[study], BACKENDS[backend], 1 if request.param == ("reporting", "poor") else 9)
+    step = 1 if is_night(request.config) else 3
+    return Case(STUDIES[study], BACKENDS[backend], step if request.param == ("reporting", "poor") else 9)
 
 
 def content(folder: Path) -> dict[str, bytes]:
@@ -202,11 +203,14 @@ def check(out: Path, whole: Path) -> None:
 
 
 @pytest.mark.usefixtures("flush")
-def test_it_may_die_between_any_two_calls(tmp_path: Path, case: Case, moments: Moments) -> None:
+def test_it_may_die_between_any_two_calls(
+    tmp_path: Path, case: Case, moments: Moments, request: pytest.FixtureRequest
+) -> None:
+    stride = 15 if is_night(request.config) else 45
     calls = outlived(tmp_path / "whole", case, moments).calls
     assert {"open", "exchange", "add", "decision", "write_results", "write_end", "close"} <= set(calls)
     for fate in ("before", "after"):
-        for number in {calls.index(name) + 1 for name in calls} | {*range(2, len(calls), 15), len(calls)}:
+        for number in {calls.index(name) + 1 for name in calls} | {*range(2, len(calls), stride), len(calls)}:
             out = tmp_path / f"{fate}-{number}"
             outlived(out, case, moments, **{fate: number})
             check(out, tmp_path / "whole")

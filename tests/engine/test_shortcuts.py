@@ -30,7 +30,7 @@ FOR_GROUPS = ("error", "mean_error")
     criterion=st.sampled_from(CRITERIA),
     several=st.booleans(),
 )
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=2 * settings.default.max_examples, deadline=None, derandomize=True)
 def test_default_equals_exhaustive(
     n: int,
     seed: int,

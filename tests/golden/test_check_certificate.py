@@ -13,6 +13,7 @@ import numpy as np
 import places
 import pyarrow as pa
 import pytest
+from conftest import pair
 from pyarrow import parquet
 from samples import cloud, clouds, lattice, visits
 from studies import SERIAL, SMALL, STUDIES
@@ -134,19 +135,19 @@ def test_every_figure_of_a_golden_study_is_computed_again(
     "name",
     [
         "repeats in groups",
-        "catoni",
+        pytest.param("catoni", marks=pytest.mark.night),
         "unlabelled",
         "answered",
         "required value",
         "usual settings",
         "three fifths, U on the first",
-        "recalls, U on the first",
-        "positions",
+        pytest.param("recalls, U on the first", marks=pytest.mark.night),
+        pytest.param("positions", marks=pytest.mark.night),
         "positions of pairs",
         "AUC of nested",
         "better",
         "better, groups",
-        "better, repeats in groups",
+        pytest.param("better, repeats in groups", marks=pytest.mark.night),
         "better than the winner's own",
         "U on the first of F*",
     ],
@@ -311,8 +312,7 @@ def test_the_bounds_of_counts_are_those_of_the_package(m: int, delta: float) -> 
     assert np.allclose(independent_bounds.bound_count(x, m, delta, v), expected, 1e-9, 1e-15)
 
 
-@pytest.mark.parametrize("delta", [0.05, 1.7e-4, 1e-9])
-@pytest.mark.parametrize("m", [3, 10, 40, 150])
+@pytest.mark.parametrize(("m", "delta"), pair([3, 10, 40, 150], [0.05, 1.7e-4, 1e-9]))
 def test_the_tables_that_may_be_averaged_are_those_of_the_package(m: int, delta: float) -> None:
     assert np.allclose(independent_bounds.tabulate_safe(m, delta), binomial.safe_table(m, delta), 1e-10, 0)
     A, lam = independent_bounds.tabulate_claim(m, delta)

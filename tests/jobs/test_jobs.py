@@ -178,7 +178,7 @@ def test_no_job_has_the_name_of_a_package() -> None:
 
 
 @pytest.mark.parametrize(
-    "script", leave_to_night(SCRIPTS, SCRIPTS[::4]), ids=lambda file: str(file.relative_to(ROOT))
+    "script", leave_to_night(SCRIPTS, SCRIPTS[::8]), ids=lambda file: str(file.relative_to(ROOT))
 )
 def test_a_script_imports_from_the_repository_and_not_from_its_folder(script: Path, tmp_path: Path) -> None:
     """Run a copy among decoy modules, with a package that reports that it was imported."""

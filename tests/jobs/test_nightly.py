@@ -21,10 +21,18 @@ from ckcv_ray.errors import InputError
 from jobs.nightly import __main__ as command
 from jobs.nightly import figures as nightly_figures
 from jobs.nightly import night as one_night
+from jobs.nightly import page as nightly_page
 from jobs.nightly.figures import PLANS, Figure, Plan, Role
 from jobs.nightly.history import COLUMNS
+from jobs.nightly.trend import draw_trend
 
 Run = Callable[..., tuple[int, dict[str, Any]]]
+
+
+@pytest.fixture(autouse=True)
+def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pages without plots, which take most of the time of a night of fake measurements."""
+    monkeypatch.setattr(nightly_page, "draw_trend", lambda trend, label: "")
 
 
 @pytest.fixture
@@ -286,7 +294,10 @@ def test_the_history_is_a_table_of_figures(night: Run, tmp_path: Path) -> None:
     assert before <= rows[0]["began"] <= rows[1]["began"] <= datetime.now(UTC)
 
 
-def test_the_page_loads_nothing_and_draws_every_number(night: Run, tmp_path: Path) -> None:
+def test_the_page_loads_nothing_and_draws_every_number(
+    night: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(nightly_page, "draw_trend", draw_trend)
     night(figures())
     night(figures(50.0, winner="<script>alert(1)</script>"), "--commit", "<b>")
     page = (tmp_path / "nightly.html").read_text()

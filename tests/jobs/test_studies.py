@@ -109,7 +109,13 @@ def test_all_folds_start_from_the_same_weights():
 # A random forest
 
 
-@pytest.mark.parametrize(("resampling", "splits"), list(zip(forest.RESAMPLINGS, (10, 50, 150), strict=True)))
+@pytest.mark.parametrize(
+    ("resampling", "splits"),
+    [
+        pytest.param(*one, marks=pytest.mark.night if one[1] == 150 else ())
+        for one in zip(forest.RESAMPLINGS, (10, 50, 150), strict=True)
+    ],
+)
 def test_the_forest_has_the_scores_of_scikit_learn(resampling, splits):
     X, y = load_iris(return_X_y=True)
     result = forest.scored(resampling, trees=3)

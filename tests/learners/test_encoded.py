@@ -277,7 +277,7 @@ SMALL = {
     "linear": {"param": {"C": (0.1, 1.0)}},
     "neighbors": {"param": {"n_neighbors": (1, 5)}},
     "boosting": {"param": {"max_iter": (5, 10), "learning_rate": (0.1,)}},
-    "forest": {"param": {"n_estimators": (5, 10)}},
+    "forest": {"param": {"n_estimators": (5, 10), "min_samples_leaf": (1,)}},
 }
 
 
@@ -302,7 +302,7 @@ CERTIFIED = [
     {"criterion": "balanced"},
     {"encode": "ordinal", "fill": "mean", "rare": 0.1},
     {"encode": "target"},
-    {"encode": "target", "certify": "nested", "outer_splits": 3, "k": (3, 4)},
+    {"encode": "target", "certify": "nested", "outer_splits": 2, "k": (3, 4)},
     {"encode": "target", "certify": "holdout", "holdout_share": 0.5},
 ]
 

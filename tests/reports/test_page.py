@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from dataclasses import replace
+from functools import cache
 from html import escape
 from html.parser import HTMLParser
 from pathlib import Path
@@ -81,6 +82,12 @@ def hostile_task() -> Task:
     )
 
 
+@cache
+def show_once(out: Path) -> str:
+    """The page of a run that nothing below changes, made once."""
+    return make_page(out)
+
+
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run with rows to test on; nothing below changes it."""
@@ -104,7 +111,7 @@ def ckcv(monkeypatch: pytest.MonkeyPatch, *words: object) -> int:
 
 
 def test_every_figure_of_the_summary_is_on_the_page(finished: Path) -> None:
-    result, shown = load_run(finished), Page(make_page(finished))
+    result, shown = load_run(finished), Page(show_once(finished))
     for figure in set(re.findall(r"[\d.,]+ %", result.summary(details=True))):
         assert figure in shown.text
     wording = result.certificate.wording
@@ -131,7 +138,7 @@ def budgeted(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_search_within_a_budget_says_what_it_left_open(budgeted: Path, finished: Path) -> None:
-    result, shown = load_run(budgeted), Page(make_page(budgeted))
+    result, shown = load_run(budgeted), Page(show_once(budgeted))
     search = result.certificate.winner.search
     assert search is not None
     left, least = search["not_excluded"], search["least"]
@@ -147,14 +154,14 @@ def test_a_search_within_a_budget_says_what_it_left_open(budgeted: Path, finishe
     assert any(f"{here} were not excluded" in label for label in shown.labels)
     assert "An empty diamond is an open candidate" in shown.text
     assert "an empty diamond where a candidate is open" in shown.text
-    plain = Page(make_page(finished)).text
+    plain = Page(show_once(finished)).text
     assert plain.count("race: the best of") == 2
     assert "diamond" not in plain
     assert "within a budget" not in plain
 
 
 def test_the_number_to_quote_comes_first_and_is_the_proven_one(finished: Path) -> None:
-    text, proven = Page(make_page(finished)).text, load_run(finished).certificate.claims.first
+    text, proven = Page(show_once(finished)).text, load_run(finished).certificate.claims.first
     number = f"{at_most(proven['bound'])} wrong on new rows, at most; proven, by occam"
     assert number in text
     assert text.index(number) < text.index("Claims and assumptions")
@@ -201,7 +208,7 @@ def test_what_is_proven_takes_the_first_place(finished: Path) -> None:
 
 def test_the_baseline_is_next_to_the_number_to_quote(finished: Path) -> None:
     """The figures of the summary, before the first section."""
-    text, result = Page(make_page(finished)).text, load_run(finished)
+    text, result = Page(show_once(finished)).text, load_run(finished)
     top = text[: text.index("What was asked, and the method")]
     (baseline,) = result.certificate.sample.baselines
     for sentence in (
@@ -259,7 +266,7 @@ def test_a_report_left_half_written_does_not_spoil_a_run(finished: Path) -> None
 
 @pytest.mark.parametrize("which", ["finished", "hostile"])
 def test_nothing_is_loaded_or_executed(which: str, request: pytest.FixtureRequest) -> None:
-    text = make_page(request.getfixturevalue(which))
+    text = show_once(request.getfixturevalue(which))
     shown = Page(text)
     assert not FORBIDDEN & set(shown.tags)
     for name, value in shown.attributes:
@@ -273,14 +280,14 @@ def test_nothing_is_loaded_or_executed(which: str, request: pytest.FixtureReques
 
 
 def test_names_from_the_data_are_text(hostile: Path) -> None:
-    text, task = Page(make_page(hostile)).text, load_run(hostile).task
+    text, task = Page(show_once(hostile)).text, load_run(hostile).task
     for name in (*task.classes, *task.features, task.target):
         assert str(name) in text
     assert "<script>2</script>.csv" in text
 
 
 def test_every_figure_has_words_and_a_table(finished: Path) -> None:
-    text, result = make_page(finished), load_run(finished)
+    text, result = show_once(finished), load_run(finished)
     shown = Page(text)
     assert len(shown.labels) == 7  # of what was measured, and of the search
     assert all("table below" in label for label in shown.labels)
@@ -374,7 +381,7 @@ def test_a_browser_shows_the_page_in_a_light_and_a_dark_scheme(
     browser: str, finished: Path, tmp_path: Path
 ) -> None:
     target = Path(
-        write_report(RunFolder(finished).files, make_page(finished), tmp_path / "page.html")
+        write_report(RunFolder(finished).files, show_once(finished), tmp_path / "page.html")
     ).as_uri()
     background = []
     for scheme in ("0", "1"):
@@ -389,7 +396,7 @@ def test_a_browser_shows_the_page_in_a_light_and_a_dark_scheme(
 
 
 def test_a_browser_takes_no_name_for_markup(browser: str, hostile: Path, tmp_path: Path) -> None:
-    target = Path(write_report(RunFolder(hostile).files, make_page(hostile), tmp_path / "page.html")).as_uri()
+    target = Path(write_report(RunFolder(hostile).files, show_once(hostile), tmp_path / "page.html")).as_uri()
     shown = Page(browse(browser, tmp_path, "--dump-dom", target))
     assert not FORBIDDEN & set(shown.tags)
     assert shown.tags.count("svg") == 7
@@ -402,7 +409,7 @@ def test_a_narrow_window_does_not_scroll_sideways(
 ) -> None:
     """The page inside a frame of 390 pixels, measured by a script that the page itself would forbid."""
     text = re.sub(
-        r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", make_page(request.getfixturevalue(which))
+        r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", show_once(request.getfixturevalue(which))
     )
     frame = f'<iframe style="width:390px;height:800px;border:0" srcdoc="{escape(text)}"></iframe>'
     script = "onload = () => document.title = frames[0].document.documentElement.scrollWidth"

@@ -190,7 +190,7 @@ STUDIES = {
 }
 
 
-@pytest.mark.parametrize("name", STUDIES)
+@pytest.mark.parametrize("name", leave_to_night(STUDIES, ["nested"]))
 def test_ray_and_a_resumed_run_give_the_scores_of_a_serial_run(name, ray_session, tmp_path):
     options = STUDIES[name]
     serial = evaluate(X, Y, tmp_path / "serial", SERIAL, **options)

@@ -27,12 +27,13 @@ for clock, (start, step) in CLOCKS.items():
     time.time_ns = lambda: int(1e9 * time.time())
     time.localtime = lambda seconds=None: localtime(time.time() if seconds is None else seconds)
     folder = Path(sys.argv[1]) / clock
-    for learner in ("svm", "tree", "naive_bayes"):
+    for learner in ("svm", "tree"):
         grid = {"C": (1.0,), "gamma": (0.1,)} if learner == "svm" else {}
         study = Study.paper(learner=learner, k=(3,), n_splits=2, **grid)
         result = run(study, X, y, folder / learner, Execution("serial"))
         assert 0 < result.execution["seconds"] < 600
-        report(folder / learner)
+        if learner == "tree":
+            report(folder / learner)
         assert load_run(folder / learner).predict(X).shape == (24,)
         assert not verify(folder / learner).differences
     scores = evaluate(X, y, folder / "scores", Execution("serial"), learner="tree")

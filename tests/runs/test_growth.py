@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Ran, blobs
+from conftest import Ran, blobs, leave_to_night
 
 from ckcv_ray import Execution, Job, Result, Study
 from ckcv_ray.engine import batches
@@ -70,7 +70,11 @@ def two(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize(
     ("execution", "share"),
-    [(SERIAL, "third"), (SERIAL, "half"), (Execution("ray", 2), "third")],
+    [
+        (SERIAL, "third"),
+        pytest.param(SERIAL, "half", marks=pytest.mark.night),
+        (Execution("ray", 2), "third"),
+    ],
     ids=["serial-third", "serial-half", "ray-third"],
 )
 def test_a_grown_run_has_the_bytes_of_all_splits_at_once(
@@ -140,7 +144,7 @@ def test_another_share_is_another_study(two: Path) -> None:
 # Interruptions
 
 
-@pytest.mark.parametrize("share", [0.0, 0.1, 0.3, 0.5, 0.8])
+@pytest.mark.parametrize("share", leave_to_night([0.0, 0.1, 0.3, 0.5, 0.8], [0.0, 0.3, 0.8]))
 def test_wherever_growth_stops_the_same_command_goes_on(
     tmp_path: Path, two: Path, five: Path, share: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:

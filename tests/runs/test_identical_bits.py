@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import blobs
+from conftest import blobs, leave_to_night
 
 from ckcv_ray import Execution, Job, Study
 from ckcv_ray.engine import batches
@@ -120,7 +120,9 @@ def test_the_length_of_a_batch(expected, tmp_path, monkeypatch, window, most, le
         assert max(backend.lengths) > 10
 
 
-@pytest.mark.parametrize("counts", [(1, 2, 13, 1), (2, 13, 1, 2), (13, 1, 2, 13)])
+@pytest.mark.parametrize(
+    "counts", leave_to_night([(1, 2, 13, 1), (2, 13, 1, 2), (13, 1, 2, 13)], [(2, 13, 1, 2)])
+)
 def test_variables_that_speak_of_threads(tmp_path, counts):
     """Where BLAS may use two threads, a factor differs in its last bits."""
     run_job(Job(ALL_FREE, CLOUD, tmp_path / "here"), Execution("serial"))

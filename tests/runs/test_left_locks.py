@@ -46,7 +46,12 @@ def files(folder: Path) -> list[str]:
 
 @pytest.mark.parametrize(
     ("call", "last"),
-    [("run", "."), ("evaluate", "."), ("nested", "."), ("nested", "nested/outer-000")],
+    [
+        pytest.param("run", ".", marks=pytest.mark.night),
+        ("evaluate", "."),
+        pytest.param("nested", ".", marks=pytest.mark.night),
+        ("nested", "nested/outer-000"),
+    ],
 )
 def test_the_same_call_removes_the_lock_of_a_process_that_was_killed_late(
     tmp_path: Path, call: str, last: str

@@ -6,7 +6,7 @@ import shutil
 import socket
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -57,10 +57,11 @@ def late(number, frame):
     raise SystemExit(f"{case} takes too long")
 
 signal.signal(signal.SIGALRM, late)
-whole, *cases = sys.argv[1:]
+whole = sys.argv[1]
 load_run(whole), make_page(whole), verify(whole)
-before, found = peak(), {}
-for case in cases:
+before = peak()
+for line in sys.stdin:
+    case = json.loads(line)
     signal.alarm(30)
     told = []
     for read in (load_run, verify, replay, make_page, lambda out: load_run(out, allow_pickle=True)):
@@ -69,10 +70,11 @@ for case in cases:
             told.append(read_by if isinstance(read_by, list) else "read")
         except CKCVError as error:
             told.append(type(error).__name__ + ": " + str(error))
-    found[case] = told, peak() - before
-print(json.dumps(found))
+    signal.alarm(0)
+    print(json.dumps((told, peak() - before)), flush=True)
 """
 MOST_MIB = 500
+Reader = Callable[[Path], tuple[list[Any], int]]
 
 
 def bind(file: Path) -> None:
@@ -107,24 +109,38 @@ STRANGE: dict[str, Callable[[Path], object]] = {
 BY_DAY = ("a pipe", "endless zeros", "a link to itself", "a terabyte of holes")
 
 
-def read_elsewhere(whole: Path, cases: list[Path]) -> dict[str, tuple[list[Any], int]]:
-    """What each way of reading says of each folder, and the most memory it took, in MiB."""
-    command = [sys.executable, "-c", READ, str(whole), *map(str, cases)]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    found: dict[str, tuple[list[Any], int]] = json.loads(done.stdout)
-    return found
+@pytest.fixture(scope="module")
+def read_elsewhere(whole: Path) -> Iterator[Reader]:
+    """What each way of reading says of a folder, in one other process; the MiB that it has taken at most."""
+    command, pipe = [sys.executable, "-c", READ, str(whole)], subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        asked, answers = process.stdin, process.stdout
+
+        def read(case: Path) -> tuple[list[Any], int]:
+            asked.write(json.dumps(str(case)) + "\n")
+            asked.flush()
+            answer = answers.readline()
+            assert answer, f"the process ended with exit code {process.wait()}: see what it wrote"
+            told, mib = json.loads(answer)
+            return told, mib
+
+        yield read
+        asked.close()
+        assert process.wait(timeout=60) == 0
 
 
 @pytest.mark.parametrize("kind", leave_to_night(STRANGE, BY_DAY))
-def test_what_is_no_file_of_a_run_is_refused_at_once(whole: Path, tmp_path: Path, kind: str) -> None:
+def test_what_is_no_file_of_a_run_is_refused_at_once(
+    whole: Path, tmp_path: Path, kind: str, read_elsewhere: Reader
+) -> None:
     cases = {name: shutil.copytree(whole, tmp_path / str(i)) for i, name in enumerate(NAMES)}
     for name, out in cases.items():
         (out / name).unlink()
         STRANGE[kind](out / name)
-    found = read_elsewhere(whole, list(cases.values()))
     for name, out in cases.items():
-        (loaded, verified, _, paged, unpickled), mib = found[str(out)]
+        (loaded, verified, _, paged, unpickled), mib = read_elsewhere(out)
         assert all(messages.startswith("StoreError: ") for messages in (loaded, paged, unpickled)), name
         assert verified not in ([], "read"), name
         assert mib < MOST_MIB, name
@@ -142,10 +158,12 @@ def test_its_own_command_mends_it(whole: Path, tmp_path: Path, kind: str) -> Non
 
 
 @pytest.mark.parametrize("kind", leave_to_night(STRANGE, ("a pipe", "endless zeros")))
-def test_a_report_that_is_no_file_is_not_read(whole: Path, tmp_path: Path, kind: str) -> None:
+def test_a_report_that_is_no_file_is_not_read(
+    whole: Path, tmp_path: Path, kind: str, read_elsewhere: Reader
+) -> None:
     out = shutil.copytree(whole, tmp_path / "run")
     STRANGE[kind](out / "report.html")
-    ((loaded, verified, *_), mib) = read_elsewhere(whole, [out])[str(out)]
+    (loaded, verified, *_), mib = read_elsewhere(out)
     assert loaded == "read"
     assert verified in (
         [],
@@ -228,16 +246,17 @@ BOMBS: dict[str, tuple[str, Callable[[Path], None]]] = {
 }  # fmt: skip
 
 
-def test_parquet_that_unfolds_is_refused_in_bounded_memory(whole: Path, tmp_path: Path) -> None:
+def test_parquet_that_unfolds_is_refused_in_bounded_memory(
+    whole: Path, tmp_path: Path, read_elsewhere: Reader
+) -> None:
     cases = {name: shutil.copytree(whole, tmp_path / str(i)) for i, name in enumerate(BOMBS)}
     for name, out in cases.items():
         file, make = BOMBS[name]
         make(out / file)
         assert (out / file).stat().st_size < 5_000_000, name
         reseal(out)
-    found = read_elsewhere(whole, list(cases.values()))
     for name, out in cases.items():
-        messages, mib = found[str(out)]
+        messages, mib = read_elsewhere(out)
         refused = messages[2] if BOMBS[name][0] == LOG else messages[0]
         assert refused.startswith("StoreError: "), (name, refused)
         assert BOMBS[name][0] in refused, name
