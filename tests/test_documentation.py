@@ -1,8 +1,8 @@
 """Every code block of the README and of the documentation, run in the order shown (long ones in small).
 
-Commands of ``ckcv`` and scripts run in this process. On the pages that a newcomer reads first each line is
-run as it is typed at night, as those of ``jobs/demo`` are by day. Studies and benchmarks on the pages of
-results and examples run at night, and by day the options of their commands are parsed.
+Commands of ``ckcv`` and scripts run in this process, but those of the README, and at night of the tutorial:
+there each line is run as it is typed. Studies and benchmarks on the pages of results and examples run at night,
+and by day the options of their commands are parsed.
 """
 
 import html
@@ -38,7 +38,7 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 MOST_LINES = 150  # of the README
 MOST_BYTES = 200_000  # of a picture
 MOST_WORDS_OF_A_NAME = 5
-AS_TYPED = [ROOT / "README.md", ROOT / "docs" / "tutorial.md"]  # at night
+README, TUTORIAL = ROOT / "README.md", ROOT / "docs" / "tutorial.md"
 STORIES = ROOT / "docs" / "examples" / "stories.md"  # whose output is shown line by line as it is printed
 AT_NIGHT = [ROOT / "docs" / "results", ROOT / "docs" / "examples"]
 IMPORTED = re.compile(r"\b(?:from|import) (ckcv_ray\b[\w.]*)")
@@ -147,7 +147,7 @@ def test_a_block_runs(
 ) -> None:
     """In order: later ones use what earlier ones of their page left."""
     full = request.config.getoption("--long")
-    as_typed = block.page in AS_TYPED and is_night(request.config)
+    as_typed = block.page == README or (block.page == TUTORIAL and is_night(request.config))
     if block.demo or block.cluster:
         pytest.skip("run by jobs/check itself" if block.demo else "needs a cluster: its options are parsed")
     if block.long and not full:
