@@ -1,8 +1,8 @@
 """Every code block of the README and of the documentation, run in the order shown (long ones in small).
 
 Commands of ``ckcv`` and scripts run in this process, but those of the README, and at night of the tutorial:
-there each line is run as it is typed. Studies and benchmarks on the pages of results and examples run at night,
-and by day the options of their commands are parsed.
+there each line is run as it is typed. Studies and benchmarks on the pages of results and examples run at
+night, and by day the options of their commands are parsed.
 """
 
 import html
