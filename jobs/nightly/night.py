@@ -62,7 +62,10 @@ def run_night(
     repeats: int,
     commit: str,
 ) -> Verdict:
-    """Measure a night unless it exists, add it to the history in these files, judge it, and write its page."""
+    """Measure a night unless it exists, add it to the history, judge it, and write its page.
+
+    ``files`` are those of a folder on a disk or an object store.
+    """
     history = History(files)
     with history.locked():
         nights = history.nights()

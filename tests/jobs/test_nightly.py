@@ -27,7 +27,7 @@ from jobs.nightly import __main__ as command
 from jobs.nightly import figures as nightly_figures
 from jobs.nightly import night as one_night
 from jobs.nightly.figures import PLANS, Figure, Plan, Role
-from jobs.nightly.history import COLUMNS, PAGE, History, Night
+from jobs.nightly.history import COLUMNS, PAGE, Night
 
 Run = Callable[..., tuple[int, dict[str, Any]]]
 
@@ -396,18 +396,22 @@ def test_a_night_that_another_one_overtook_writes_nothing(
     """Asleep while it measured, for longer than it may be silent."""
 
     def fall_asleep(*arguments: Any) -> Night:
-        files = history[0].files
-        assert isinstance(files, ObjectFiles)
-        die(files)
+        assert isinstance(opened[0], ObjectFiles)
+        die(opened[0])
         other = open_files(ADDRESS)
         other.lock.acquire()
         other.write("history/other", b"")
         other.lock.release()
         return confirm(*arguments)
 
-    history: list[History] = []
-    confirm, nights = one_night.confirm, History.nights
-    monkeypatch.setattr(History, "nights", lambda self: history.append(self) or nights(self))
+    opened: list[files.Files] = []
+    confirm = one_night.confirm
+
+    def open_and_remember(address: str) -> files.Files:
+        opened.append(open_files(address))
+        return opened[-1]
+
+    monkeypatch.setattr(command, "open_files", open_and_remember)
     monkeypatch.setattr(one_night, "confirm", fall_asleep)
     code, result = night(figures(), "--out", ADDRESS)
     assert (code, "was taken over by another run" in result["stderr"]) == (2, True)
