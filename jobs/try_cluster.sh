@@ -16,6 +16,15 @@ study=(twonorm:200:0 --k 3:8 --n-splits 10 --C 0.1,1,10 --gamma 0.01,0.1 --exhau
 longer=(twonorm:400:0 --k 3:8 --n-splits 1000 --C 0.1,1,10 --gamma 0.01,0.1 --exhaustive)
 head=127.0.0.1 worker=127.0.0.2 jobs=http://127.0.0.1:8265
 
+serve_bucket='
+import signal, sys
+sys.path.insert(0, "tests")
+from s3_server import S3Server
+server = S3Server()
+server.buckets["bucket"] = {}
+print(server.endpoint)
+signal.pause()'
+
 say() { printf '%-16s %s\n' "$1" "$2"; }
 die() { say FAILED "$1" >&2; exit 1; }
 quietly() { "$@" &> "$scratch/log" || { cat "$scratch/log" >&2; die "$*"; }; }
@@ -33,6 +42,10 @@ same() {  # a run folder, a label, and the local run
         cmp "$3/$file" "$1/$file" || die "$file differs from that of the local run"
     done
     say "$2" "candidates, certificate and models equal the local run's, byte for byte"
+}
+same_in_bucket() {
+    quietly env "${store[@]}" ckcv copy "$1" "$scratch/copy/${1##*/}"
+    same "$scratch/copy/${1##*/}" "$2" "$3"
 }
 gone() {  # workers take a while to notice that their head is gone
     for _ in {1..120}; do [ "$(rays)" = 0 ] && say "$1" "no Ray process is left" && return; sleep 1; done
@@ -71,9 +84,15 @@ inside() {
     umask 077
     quietly ray get-auth-token --generate
     say token "generated, mode $(stat -c %a "$HOME/.ray/auth_token")"
+    python -uc "$serve_bucket" > "$scratch/endpoint" &
+    server=$!
+    within 60 test -s "$scratch/endpoint"
+    endpoint=$(cat "$scratch/endpoint")
+    store=(AWS_ENDPOINT_URL="$endpoint" AWS_ALLOW_HTTP=true AWS_ACCESS_KEY_ID=test AWS_SECRET_ACCESS_KEY=test)
     by_hand
     head_vanishes
     over_ssh
+    end $server
     for _ in {1..20}; do left=$(others; ss -ltnHp) && [ -z "$left" ] && break; sleep 1; done
     [ -z "$left" ] || die "left behind: $left"
 }
@@ -115,24 +134,11 @@ end() {  # of a simulated machine all processes, at once
 }
 
 count_parts() {  # of the log in the bucket
-    curl -sH "Authorization: Credential=test/" "$endpoint/bucket?prefix=runs/study/files/log/" | grep -o "<Key>" | wc -l
+    curl -sH "Authorization: Credential=test/" "$endpoint/bucket?prefix=runs/job/files/log/" | grep -o "<Key>" | wc -l
 }
 
-serve_bucket='
-import signal, sys
-sys.path.insert(0, "tests")
-from s3_server import S3Server
-server = S3Server()
-server.buckets["bucket"] = {}
-print(server.endpoint)
-signal.pause()'
-
 head_vanishes() {
-    python -uc "$serve_bucket" > "$scratch/endpoint" &
-    server=$!
-    within 60 test -s "$scratch/endpoint"
-    out=s3://bucket/runs/study endpoint=$(cat "$scratch/endpoint")
-    store=(AWS_ENDPOINT_URL="$endpoint" AWS_ALLOW_HTTP=true AWS_ACCESS_KEY_ID=test AWS_SECRET_ACCESS_KEY=test)
+    out=s3://bucket/runs/job
     command=(python jobs/run_study.py "${longer[@]}" --backend ray --out $out)
 
     head_and_worker first first_worker
@@ -149,10 +155,8 @@ head_vanishes() {
     quietly ray job submit --address $jobs --working-dir . -- "${command[@]}"
     grep -q "^resuming: $out holds ${at%% *} evaluations" "$scratch/log" || die "the new head did not go on from $at"
     say "ray job submit" "to a new head: $(grep -o "resuming: .*" "$scratch/log")"
-    quietly env "${store[@]}" ckcv copy $out "$scratch/copy"
-    same "$scratch/copy" "ckcv copy" "$scratch/longer"
+    same_in_bucket $out "ray job submit" "$scratch/longer"
     for process in "${machines[@]}"; do end "$process"; done
-    end $server
 }
 
 machine() {  # a simulated machine with a home and sshd
@@ -171,13 +175,14 @@ machine() {  # a simulated machine with a home and sshd
     sshds+=($!)
 }
 
-both_joined() { ray exec "$scratch/cluster.yaml" "ray status" | tee /dev/stderr | grep -q "^ 2 local.cluster.node"; }
+both_joined() { ray exec "$scratch/cluster.yaml" "ray status" | grep "^ 2 local.cluster.node"; }
 
 over_ssh() {
     sshds=()
     ssh-keygen -qt ed25519 -N '' -f "$scratch/key" && ssh-keygen -qt ed25519 -N '' -f "$scratch/host"
     machine $head
     machine $worker
+    printf 'export %s\n' "${store[@]}" > "$scratch/$head/.ckcv_store"
     # Ray finds a machine's address by a route to the internet; there is none here, so pass the address.
     sed -e "s/192.0.2.1/$head/; s/192.0.2.2/$worker/" \
         -e "s/ssh_user: .*/ssh_user: root/; s|~/.ssh/id_.*|$scratch/key|" \
@@ -189,8 +194,8 @@ over_ssh() {
     within 300 both_joined  # `ray up` ends as soon as the head is up
     say "ray up" "a head and a worker, over SSH"
     quietly ray submit "$scratch/cluster.yaml" jobs/run_study.py -- \
-        "${study[@]}" --backend ray --address auto --out runs/study
-    same "$scratch/$head/runs/study" "ray submit" "$scratch/local"
+        "${study[@]}" --backend ray --address auto --out s3://bucket/runs/ssh
+    same_in_bucket s3://bucket/runs/ssh "ray submit" "$scratch/local"
     quietly ray down --yes "$scratch/cluster.yaml"
     gone "ray down"
     for process in "${sshds[@]}"; do end "$process"; done
