@@ -153,7 +153,7 @@ head_vanishes() {
 
     head_and_worker second second_worker
     quietly ray job submit --address $jobs --working-dir . -- "${command[@]}"
-    grep -q "^resuming: $out holds ${at%% *} evaluations" "$scratch/log" || die "the new head did not go on from $at"
+    grep -q "^resuming: $out holds ${at%% *} records" "$scratch/log" || die "the new head did not go on from $at"
     say "ray job submit" "to a new head: $(grep -o "resuming: .*" "$scratch/log")"
     same_in_bucket $out "ray job submit" "$scratch/longer"
     for process in "${machines[@]}"; do end "$process"; done

@@ -291,7 +291,7 @@ def _run(work: Work, out: str, execution: Execution, yes: bool, seconds: float |
     if folder.finished and folder.outer_splits() < used:
         say(f"{out} has {pluralize(folder.outer_splits(), 'outer split')}: adding splits up to {used}")
     elif recorded := count_recorded(work.problem, out):
-        say(f"resuming: {out} holds {pluralize(recorded, 'evaluation')} of this study")
+        say(f"resuming: {out} holds {pluralize(recorded, 'record')} of this study")
     say_environment(out)
     say_columns(work.problem.task, work.problem.all_rows.n - work.problem.task.n)
     _say_cautions(work.problem)

@@ -138,12 +138,8 @@ def test_interrupted_resumed_and_none_the_wiser(
     status = ckcv("status", halted, "--json")
     assert (status[0], json.loads(status[1])["state"]) == (0, "unfinished")
     assert not list(halted.rglob(".*"))
-    recorded = json.loads(status[1])["evaluations"]["computed"]
     for out in (halted, whole):
-        code, _, messages = ckcv(*words[:-1], "serial", "--out", out)
-        assert code == 0
-        resuming = f"resuming: {out} holds {recorded:,} evaluation"
-        assert (resuming in messages) == (out == halted and recorded > 0)
+        assert ckcv(*words[:-1], "serial", "--out", out)[0] == 0
     for name in ("candidates.parquet", "certificate.json", "ensemble/models.parquet"):
         assert (halted / name).read_bytes() == (whole / name).read_bytes()
 
