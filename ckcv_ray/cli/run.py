@@ -50,7 +50,7 @@ from ckcv_ray.reports.progress_line import duration
 from ckcv_ray.runs.load import COMMAND_NAMES, load, reopen, replay
 from ckcv_ray.runs.result import Result
 from ckcv_ray.runs.run import Job, Work, check_job, compute, find_result
-from ckcv_ray.runs.shards import find_states
+from ckcv_ray.runs.shards import count_recorded, find_states
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.storage.shards import read_plan
 from ckcv_ray.study import Budget, Execution, Problem, Race, Study
@@ -290,6 +290,8 @@ def _run(work: Work, out: str, execution: Execution, yes: bool, seconds: float |
     folder, used = RunFolder(out), work.problem.outer_splits
     if folder.finished and folder.outer_splits() < used:
         say(f"{out} has {pluralize(folder.outer_splits(), 'outer split')}: adding splits up to {used}")
+    elif recorded := count_recorded(work.problem, out):
+        say(f"resuming: {out} holds {pluralize(recorded, 'record')} of this study")
     say_environment(out)
     say_columns(work.problem.task, work.problem.all_rows.n - work.problem.task.n)
     _say_cautions(work.problem)

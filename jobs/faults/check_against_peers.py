@@ -196,8 +196,9 @@ def vary(table: Table) -> Iterator[Table]:
     groups = rng.integers(n // 4, size=n)
     yield table._replace(name=f"{table.name}, groups", resamplings=OF_GROUPS, groups=groups)
     weighed = tuple(learner for learner in table.learners if has_fit_parameter(learner, "sample_weight"))
-    some = {"learners": weighed, "resamplings": OF_WEIGHTS, "weights": rng.uniform(0.5, 2.0, n)}
-    yield table._replace(name=f"{table.name}, weights", **some)
+    weights = rng.uniform(0.5, 2.0, n)
+    name = f"{table.name}, weights"
+    yield table._replace(name=name, learners=weighed, resamplings=OF_WEIGHTS, weights=weights)
 
 
 class Compared(NamedTuple):

@@ -8,6 +8,7 @@ winner, bound or count that differs from the last night's.
 
     python jobs/nightly --out runs/nightly
     python jobs/nightly --out runs/trial --plan tiny --night first --only studies,solver
+    python jobs/nightly --out s3://bucket/nightly --copy page
 
 Writes to ``--out``: ``history/part-NIGHT.parquet``, one row for each figure, and ``nightly.html``, the page
 of the night with trends. To schedule it, see docs/nightly.
@@ -30,10 +31,12 @@ from typing import Annotated, Any
 import typer
 
 from ckcv_ray.cli.options import check_out
-from ckcv_ray.errors import InputError, StoreError
+from ckcv_ray.errors import CKCVError, InputError, StoreError
+from ckcv_ray.storage.files import LocalFiles
+from ckcv_ray.storage.places import open_files
 from jobs.nightly.figures import GROUPS, PLANS, Role
-from jobs.nightly.history import check_name
-from jobs.nightly.night import PAGE, run_night
+from jobs.nightly.history import PAGE, History, check_name
+from jobs.nightly.night import run_night
 from jobs.nightly.page import compared, headline, limit, pace
 from jobs.nightly.verdict import Verdict
 
@@ -59,7 +62,7 @@ def commit_here() -> str:
         raise InputError(f"git cannot determine the commit ({reason.strip()}): pass --commit") from None
 
 
-def to_json(verdict: Verdict, file: Path) -> dict[str, Any]:
+def to_json(verdict: Verdict, file: str) -> dict[str, Any]:
     """Return the verdict as JSON values."""
     night = verdict.night
     return {
@@ -79,11 +82,11 @@ def to_json(verdict: Verdict, file: Path) -> dict[str, Any]:
             }
             for line in verdict.lines
         ],
-        "page": str(file),
+        "page": file,
     }
 
 
-def text(verdict: Verdict, file: Path) -> str:
+def text(verdict: Verdict, file: str) -> str:
     """Format the verdict as text."""
     lines = [
         f"{line.figure.group:<10}{line.figure.case:<24}{line.figure.name:<24}{line.figure.value:8.4g} x"
@@ -149,16 +152,25 @@ def exits() -> Iterator[None]:
     """Turn errors of the package into one message and an exit code."""
     try:
         yield
-    except (InputError, StoreError) as error:
+    except CKCVError as error:
         print(f"nightly: {error}", file=sys.stderr)
-        raise typer.Exit(2 if isinstance(error, InputError) else 4) from None
+        raise typer.Exit(4 if isinstance(error, StoreError) else 2) from None
     except OSError as error:
         print(f"nightly: cannot write {error.filename}: {error.strerror}", file=sys.stderr)
         raise typer.Exit(2) from None
 
 
 def main(
-    out: Annotated[Path, typer.Option(help="Folder of the history and the page.")] = Path("runs/nightly"),
+    out: Annotated[
+        str,
+        typer.Option(
+            help="Folder of the history and the page: a path, or an address as s3://bucket/nightly."
+        ),
+    ] = "runs/nightly",
+    copy: Annotated[
+        Path | None,
+        typer.Option(help="Folder on a disk to copy history and page to, such as from an address."),
+    ] = None,
     night: Annotated[
         str | None, typer.Option(help="Name of the night.", show_default="the date, UTC")
     ] = None,
@@ -213,6 +225,9 @@ def main(
     for each figure). Two nights at once in one folder are refused; a night that already exists is not
     measured again, only compared and shown again. Without git, as in a job's copy, pass --commit.
 
+    With an address, history and page outlive the machine; credentials come from the environment. --copy makes
+    ordinary files of them, to look at the page.
+
     With --hostile 1000, a thousand run folders that are made to attack whoever opens them are read as well
     (jobs/faults/hostile.py); a finding is an alarm.
 
@@ -232,9 +247,11 @@ def main(
         groups = only.split(",")
         if unknown := [group for group in groups if group not in GROUPS]:
             raise InputError(f"only={unknown[0]!r}: choose from {', '.join(GROUPS)}")
-        check_out(str(out))
-        verdict = run_night(out, name, threshold, groups, plan, repeats, commit or commit_here())
-    file = out / PAGE
+        files = open_files(check_out(out))
+        verdict = run_night(files, name, threshold, groups, plan, repeats, commit or commit_here())
+        if copy is not None:
+            History(files).copy(LocalFiles(copy))
+    file = str(files.path(PAGE))
     print(json.dumps(to_json(verdict, file)) if as_json else text(verdict, file))
     others = [hostile_job(hostile)] if hostile else []
     others += ([libraries_job(), *map(server_job, SERVERS), tests_job()] if tests else []) + (

@@ -1,4 +1,4 @@
-"""The history of nights: a folder with one Parquet file for each.
+"""The history of nights: a folder, on a disk or an object store, with one Parquet file for each.
 
 Files are written atomically, and once. A row holds a figure together with the commit, the package and the
 machine. Speeds on different kinds of machine cannot be compared, so a night is compared only with nights of
@@ -12,20 +12,23 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import pyarrow as pa
-from filelock import FileLock, Timeout
 from pyarrow import parquet
 
 from ckcv_ray import GaussianSVM, InputError, StoreError
+from ckcv_ray.errors import convert_errors
 from ckcv_ray.storage.environment import environment
-from ckcv_ray.storage.files import write_atomically
+from ckcv_ray.storage.files import MOST_FILE_BYTES, Files
+from ckcv_ray.storage.locks import unwritable
 from jobs.nightly.figures import Figure, Role
 
 SCHEMA_VERSION = "1"
-LOCK = ".lock"
+PAGE = "nightly.html"
+FOLDER = "history"
+PART = f"{FOLDER}/part-"
+TEMPORARY = re.compile(r"(history/\.part-[\w.-]+\.parquet|\.nightly\.html)-\w+\.tmp")
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 COLUMNS = pa.schema(
     [
@@ -99,10 +102,14 @@ def check_name(night: str) -> str:
 
 
 class History:
-    """The folder of the nights' files."""
+    """The nights in a folder.
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    Args:
+        files: of the folder; nothing is accessed until a method needs it.
+    """
+
+    def __init__(self, files: Files) -> None:
+        self.files = files
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -113,20 +120,18 @@ class History:
             InputError: the folder cannot be written.
         """
         try:
-            self.path.mkdir(parents=True, exist_ok=True)
-            lock = FileLock(self.path / LOCK, timeout=0)
-            lock.acquire()
-        except Timeout:
-            raise StoreError(f"{str(self.path)!r} is in use by another night: wait until it ends") from None
+            self.files.make_folders(FOLDER)
         except OSError as error:
-            raise InputError(f"cannot write to {str(self.path)!r}: {error.strerror}") from None
+            raise unwritable(str(self.files), error) from None
+        self.files.lock.acquire()
         try:
-            for temporary in self.path.glob(".part-*.tmp"):  # left by a night that was killed
-                temporary.unlink()
+            for name in [*self.files.list("."), *self.files.list(f"{FOLDER}/.")]:
+                if TEMPORARY.fullmatch(name):  # left by a night that was killed
+                    self.files.delete(name)
+            self.files.remove_leftovers()
             yield
         finally:
-            (self.path / LOCK).unlink(missing_ok=True)
-            lock.release(force=True)
+            self.files.lock.release()
 
     def nights(self) -> list[Night]:
         """Read all nights, the oldest first.
@@ -134,12 +139,23 @@ class History:
         Raises:
             StoreError: a file is damaged, or not part of a history.
         """
-        if not self.path.is_dir():
-            return []
-        files = sorted(file for file in self.path.iterdir() if not file.name.startswith("."))
-        return sorted(map(self._read, files), key=lambda night: (night.began, night.name))
+        return sorted(map(self._read, self._parts()), key=lambda night: (night.began, night.name))
 
-    def add(self, night: Night) -> Path:
+    def copy(self, to: Files) -> None:
+        """Copy the nights and the page to a folder, where files of these names are replaced.
+
+        Raises:
+            InputError: the folder cannot be written.
+            StoreError: a file is damaged.
+        """
+        contents = {name: self._content(name) for name in [*self._parts(), PAGE]}
+        try:
+            to.make_folders(FOLDER)
+            to.write_all(contents)
+        except OSError as error:
+            raise unwritable(str(to), error) from None
+
+    def add(self, night: Night) -> None:
         """Write the file of a night."""
         shared = (night.name, night.began, night.commit, night.package, night.plan, night.kind)
         where = json.dumps(night.machine)
@@ -148,25 +164,36 @@ class History:
         table = pa.Table.from_pylist(rows, schema=COLUMNS).replace_schema_metadata(metadata)
         sink = pa.BufferOutputStream()
         parquet.write_table(table, sink, compression="zstd", write_page_checksum=True)
-        file = self.path / f"part-{night.name}.parquet"
-        write_atomically(file, sink.getvalue())
-        return file
+        self.files.write(name_part(night.name), sink.getvalue())
 
-    def _read(self, file: Path) -> Night:
+    def _parts(self) -> list[str]:
+        return [name for name in self.files.list(f"{FOLDER}/") if not name.startswith(f"{FOLDER}/.")]
+
+    def _content(self, name: str) -> bytes:
+        with convert_errors(StoreError, f"{self.files.path(name)} is damaged"):
+            return self.files.read(name, MOST_FILE_BYTES)
+
+    def _read(self, name: str) -> Night:
+        file, content = self.files.path(name), pa.BufferReader(self._content(name))
         try:
-            table = parquet.read_table(file, page_checksum_verification=True, use_threads=False)
+            table = parquet.read_table(content, page_checksum_verification=True, use_threads=False)
         except (OSError, ValueError, pa.ArrowException) as error:
             raise StoreError(f"{file} is damaged: {str(error).splitlines()[0]}") from None
         version = (table.schema.metadata or {}).get(b"history", b"").decode()
         if version != SCHEMA_VERSION or not table.schema.equals(COLUMNS):
             raise StoreError(f"{file} is not part of a history that this version can read")
         try:
-            return _night(table.to_pylist(), file)
+            return _night(table.to_pylist(), name)
         except (ValueError, TypeError, UnicodeDecodeError) as error:
             raise StoreError(f"{file} is damaged: {error}") from None
 
 
-def _night(rows: list[dict[str, Any]], file: Path) -> Night:
+def name_part(night: str) -> str:
+    """Return the name of the file of a night."""
+    return f"{PART}{night}.parquet"
+
+
+def _night(rows: list[dict[str, Any]], name: str) -> Night:
     """Build a night from its rows, which agree in all but the figures."""
     shared = {json.dumps([row[name] for name in COLUMNS.names[:7]], default=str) for row in rows}
     if len(shared) != 1:
@@ -177,7 +204,7 @@ def _night(rows: list[dict[str, Any]], file: Path) -> Night:
     first = rows[0]
     fields = {name: first[name] for name in ("began", "commit", "package", "plan")}
     night = Night(name=first["night"], **fields, machine=json.loads(first["machine"]), figures=figures)
-    if file.name != f"part-{night.name}.parquet" or not NAME.fullmatch(night.name):
+    if name != name_part(night.name) or not NAME.fullmatch(night.name):
         raise ValueError(f"it contains the night {night.name!r}")
     if night.kind != first["kind"]:
         raise ValueError("the machine does not match the recorded kind")

@@ -2,19 +2,17 @@
 
 import sys
 from datetime import UTC, datetime
-from pathlib import Path
 
 from ckcv_ray.errors import InputError
-from ckcv_ray.storage.files import write_atomically
+from ckcv_ray.storage.files import Files
 from ckcv_ray.tables import task as data
 from ckcv_ray.version import VERSION
 from jobs.nightly.figures import PLANS, measure, recount
-from jobs.nightly.history import History, Night, machine
+from jobs.nightly.history import PAGE, History, Night, machine
 from jobs.nightly.page import page
 from jobs.nightly.verdict import Verdict, judge, suspects
 
 LONGER = 3
-PAGE = "nightly.html"
 
 
 def find_night(history: list[Night], night: str, groups: list[str], plan: str | None) -> tuple[bool, str]:
@@ -56,7 +54,7 @@ def confirm(night: Night, nights: list[Night], threshold: float, repeats: int) -
 
 
 def run_night(
-    out: Path,
+    files: Files,
     name: str,
     threshold: float,
     groups: list[str],
@@ -64,8 +62,11 @@ def run_night(
     repeats: int,
     commit: str,
 ) -> Verdict:
-    """Measure a night unless it exists, add it to the history, judge it, and write its page."""
-    history = History(out / "history")
+    """Measure a night unless it exists, add it to the history, judge it, and write its page.
+
+    ``files`` are those of a folder on a disk or an object store.
+    """
+    history = History(files)
     with history.locked():
         nights = history.nights()
         exists, chosen = find_night(nights, name, groups, plan)
@@ -76,5 +77,5 @@ def run_night(
             history.add(confirm(night, nights, threshold, repeats))
             nights = history.nights()
         verdict = judge(nights, name, threshold)
-        write_atomically(out / PAGE, page(verdict).encode())
+        files.write(PAGE, page(verdict).encode())
     return verdict

@@ -30,6 +30,7 @@ import typer
 
 from ckcv_ray.learners.svm.problem import Solutions
 from ckcv_ray.learners.svm.solvers import SOLVERS
+from ckcv_ray.storage.files import LocalFiles
 from jobs.nightly.figures import Role
 from jobs.nightly.night import run_night
 from jobs.nightly.verdict import LEAST, Verdict
@@ -60,7 +61,7 @@ def night(out: Path, name: str, share: float) -> Verdict:
     """Run one tiny night in this process."""
     if share:
         plant(share)
-    return run_night(out, name, THRESHOLD, GROUPS, "tiny", REPEATS, "trial")
+    return run_night(LocalFiles(out), name, THRESHOLD, GROUPS, "tiny", REPEATS, "trial")
 
 
 def night_in_process(out: Path, name: str, share: float) -> Verdict:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyarrow import parquet
 
 from ckcv_ray.cli import options
 from ckcv_ray.cli.options import IN_JOB, choose_folder
@@ -32,6 +33,17 @@ def test_it_is_named_after_the_table_and_found_again(ckcv: Callable[..., Any], h
     assert again[:2] == (0, printed)
     assert "already holds the finished run" in again[2]
     assert [folder.name for folder in here.iterdir() if folder.is_dir()] == ["patients_run"]
+
+
+def test_what_an_unfinished_run_has_is_counted_aloud(ckcv: Callable[..., Any], here: Path) -> None:
+    printed, said = ckcv("run", "patients.csv", *GRID)[1:]
+    assert "resuming" not in said
+    (here / "patients_run" / "manifest.json").unlink()
+    code, again, said = ckcv("run", "patients.csv", *GRID)
+    assert (code, again) == (0, printed)
+    parts = (here / "patients_run" / "log").iterdir()
+    rows = sum(parquet.read_metadata(part).num_rows for part in parts)
+    assert f"resuming: patients_run holds {rows} records of this study" in said
 
 
 def test_another_study_gets_the_next_number(ckcv: Callable[..., Any], here: Path) -> None:

@@ -1,7 +1,9 @@
 """The files that describe clusters and containers: valid by their published schemas, and secured."""
 
 import json
+import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +13,8 @@ import pytest
 import yaml
 from ray.autoscaler._private.util import prepare_config, validate_config
 
-from ckcv_ray import Study
+from ckcv_ray import InputError, Study
+from ckcv_ray.storage.places import open_files
 
 ROOT = Path(__file__).resolve().parents[2]
 AWS, LOCAL = ROOT / "cluster.yaml", ROOT / "docker" / "cluster-local.yaml"
@@ -78,6 +81,31 @@ def test_spot_workers_of_one_family_and_a_head_without_work() -> None:
     assert len({kind["node_config"]["ImageId"] for kind in (head, worker)}) == 1
 
 
+def test_a_head_can_write_to_a_bucket() -> None:
+    """Its client is installed, and it knows the region; machines of one's own take variables from a file."""
+    assert re.search(r"(?m)^obstore==", (ROOT / "docker" / "requirements.lock").read_text())
+    region = content(AWS)["provider"]["region"]
+    assert any(f"AWS_REGION={region}'" in line for line in content(AWS)["head_setup_commands"])
+    for file in (AWS, LOCAL):
+        assert "AWS_SECRET_ACCESS_KEY=" not in file.read_text()
+    assert not any("ckcv_store" in line for line in content(LOCAL)["setup_commands"]), "workers need no keys"
+
+
+def test_the_variables_of_a_store_are_those_of_the_head(tmp_path: Path) -> None:
+    """Its setup runs twice here, as after a second `ray up`."""
+    (setup,) = content(LOCAL)["head_setup_commands"]
+    home, bash = os.environ | {"HOME": str(tmp_path)}, ["bash", "-euc"]
+    show = [*bash, '. ~/.bashrc; echo "$AWS_ENDPOINT_URL"']
+    (tmp_path / ".bashrc").touch()
+    for _ in range(2):
+        subprocess.run([*bash, setup], env=home, check=True)
+    assert len((tmp_path / ".bashrc").read_text().splitlines()) == 1
+    subprocess.run([*bash, ". ~/.bashrc"], env=home, check=True)
+    (tmp_path / ".ckcv_store").write_text("export AWS_ENDPOINT_URL=http://127.0.0.1:1\n")
+    done = subprocess.run(show, env=home, check=True, capture_output=True, text=True)
+    assert done.stdout == "http://127.0.0.1:1\n"
+
+
 def test_everything_is_installed_by_its_hash_and_nothing_is_resolved() -> None:
     """With a resolver, a version that was published after the lock was made could end the installation."""
     files = (
@@ -131,6 +159,10 @@ def test_containers_publish_no_port_and_share_a_token() -> None:
     assert "--num-cpus=0" in head["command"]
     assert "--dashboard-host=127.0.0.1" in head["command"]
     assert "runs:/runs" in head["volumes"]
+    assert all(re.fullmatch(r"[A-Z_]+", variable) for variable in head["environment"]), (
+        "no value is in a file"
+    )
+    assert "environment" not in worker
     assert worker["deploy"]["replicas"] >= 1
     assert worker["depends_on"]["head"]["condition"] == "service_healthy"
 
@@ -143,3 +175,15 @@ def test_the_image_requires_the_token_is_not_root_and_reports_its_health() -> No
     assert any(line.startswith("HEALTHCHECK") for line in lines)
     copied = [word for line in lines if line.startswith("COPY") for word in line.split()[2:-1]]
     assert all((ROOT / name).exists() for name in copied)
+
+
+def test_the_run_of_the_rayjob_is_in_a_bucket_that_only_its_head_may_use() -> None:
+    account, job = yaml.safe_load_all((ROOT / "docs" / "guides" / "rayjob.yaml").read_text())
+    words = shlex.split(job["spec"]["entrypoint"])
+    with pytest.raises(InputError, match="is no name of a bucket"):  # until the user names one
+        open_files(words[words.index("--out") + 1])
+    cluster = job["spec"]["rayClusterSpec"]
+    head = cluster["headGroupSpec"]["template"]["spec"]
+    assert (account["kind"], head["serviceAccountName"]) == ("ServiceAccount", account["metadata"]["name"])
+    for group in cluster["workerGroupSpecs"]:
+        assert "serviceAccountName" not in group["template"]["spec"]

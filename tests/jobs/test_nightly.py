@@ -15,15 +15,20 @@ from conftest import leave_to_night
 from filelock import FileLock
 from nights import EXACT, MACHINE, SPEED_LABEL, figures
 from pyarrow import parquet
+from s3_server import S3Server
+from stores import BUCKET, die
 from typer.testing import CliRunner
 
 from ckcv_ray.errors import InputError
+from ckcv_ray.storage import files
+from ckcv_ray.storage.object_files import ObjectFiles
+from ckcv_ray.storage.places import open_files
 from jobs.nightly import __main__ as command
 from jobs.nightly import figures as nightly_figures
 from jobs.nightly import night as one_night
 from jobs.nightly import page as nightly_page
 from jobs.nightly.figures import PLANS, Figure, Plan, Role
-from jobs.nightly.history import COLUMNS
+from jobs.nightly.history import COLUMNS, PAGE, Night
 from jobs.nightly.trend import draw_trend
 
 Run = Callable[..., tuple[int, dict[str, Any]]]
@@ -244,13 +249,15 @@ def test_an_existing_night_is_judged_again_and_not_measured(night: Run, tmp_path
 
 def test_two_nights_at_once_do_not_both_write(night: Run, tmp_path: Path) -> None:
     (tmp_path / "history").mkdir()
-    with FileLock(tmp_path / "history" / ".lock"):
+    with FileLock(tmp_path / ".lock"):
         code, result = night(None)
     assert code == 4
-    assert "in use by another night" in result["stderr"]
-    (tmp_path / "history" / ".part-x.parquet-abc.tmp").write_text("half")
+    assert "in use by another run" in result["stderr"]
+    for left in ("history/.part-x.parquet-abc.tmp", ".nightly.html-abc.tmp", ".notes.tmp"):
+        (tmp_path / left).write_text("half")
     assert night(figures())[0] == 0
-    assert [file.name for file in (tmp_path / "history").iterdir()] == ["part-night-01.parquet"]
+    found = {file.relative_to(tmp_path).as_posix() for file in tmp_path.rglob("*") if file.is_file()}
+    assert found == {"history/part-night-01.parquet", "nightly.html", ".notes.tmp"}, "what is not ours stays"
 
 
 def flip(file: Path) -> None:
@@ -350,13 +357,98 @@ def test_in_a_job_a_relative_folder_is_refused(night: Run, monkeypatch: pytest.M
 
 def test_a_full_disk_is_not_an_alarm(night: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(final: Path, content: bytes) -> None:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(final))
+        if final.name == PAGE:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(final))
+        write(final, content)
 
-    monkeypatch.setattr(one_night, "write_atomically", full)
+    write = files.write_atomically
+    monkeypatch.setattr(files, "write_atomically", full)
     code, result = night(figures())
     assert (code, "nightly.html: No space left" in result["stderr"]) == (2, True)
     monkeypatch.undo()
     assert night(None, "--night", "night-00")[0] == 0, "the night exists, and its page can be written"
+
+
+ADDRESS = f"s3://{BUCKET}/nightly"
+
+
+def test_nights_in_a_bucket_are_those_on_a_disk(night: Run, s3: S3Server, tmp_path: Path) -> None:
+    """History, page and alarms are the same; --copy makes the folder of it that a disk has."""
+    to_bucket, copied = ("--out", ADDRESS), ("--copy", str(tmp_path / "copy"))
+    for name, speed in (("a", 100.0), ("b", 104.0), ("c", 98.0), ("d", 50.0)):
+        options = ("--night", name)
+        code, result = night(figures(speed), *options)
+        remote_code, remote = night(figures(speed), *options, *to_bucket, *copied)
+        assert (remote_code, remote["alarms"]) == (code, result["alarms"])
+        assert remote["page"] == f"{ADDRESS}/{PAGE}"
+    assert code == 1
+    assert {key.partition("/")[0] for key in s3.buckets[BUCKET]} == {"nightly"}
+    for folder in (tmp_path, tmp_path / "copy"):
+        names = [file.name for file in sorted((folder / "history").iterdir())]
+        assert names == [f"part-{name}.parquet" for name in "abcd"]
+    assert top(tmp_path / "copy") == top(tmp_path)
+    assert night(None, "--night", "d", *to_bucket)[0] == 1, "it is not measured again"
+
+
+def test_two_nights_at_once_do_not_both_write_to_a_bucket(night: Run, s3: S3Server) -> None:
+    """One that was killed is waited for, no longer than for a time to live."""
+    holder = open_files(ADDRESS)
+    holder.lock.acquire()
+    code, result = night(None, "--out", ADDRESS)
+    assert (code, "in use by another run" in result["stderr"]) == (4, True)
+    assert isinstance(holder, ObjectFiles)
+    die(holder)
+    assert night(figures(), "--out", ADDRESS)[0] == 0
+
+
+def test_a_night_that_another_one_overtook_writes_nothing(
+    night: Run, s3: S3Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Asleep while it measured, for longer than it may be silent."""
+
+    def fall_asleep(*arguments: Any) -> Night:
+        assert isinstance(opened[0], ObjectFiles)
+        die(opened[0])
+        other = open_files(ADDRESS)
+        other.lock.acquire()
+        other.write("history/other", b"")
+        other.lock.release()
+        return confirm(*arguments)
+
+    opened: list[files.Files] = []
+    confirm = one_night.confirm
+
+    def open_and_remember(address: str) -> files.Files:
+        opened.append(open_files(address))
+        return opened[-1]
+
+    monkeypatch.setattr(command, "open_files", open_and_remember)
+    monkeypatch.setattr(one_night, "confirm", fall_asleep)
+    code, result = night(figures(), "--out", ADDRESS)
+    assert (code, "was taken over by another run" in result["stderr"]) == (2, True)
+    assert open_files(ADDRESS).tree() == ["history/other"]
+
+
+def test_a_bucket_that_fails_or_is_damaged_is_not_an_alarm(night: Run, s3: S3Server, tmp_path: Path) -> None:
+    assert night(figures(), "--out", ADDRESS)[0] == 0
+    s3.disturb = lambda request: 403
+    code, result = night(None, "--out", ADDRESS)
+    assert (code, "cannot list in 's3://bucket/nightly'" in result["stderr"]) == (2, True)
+    s3.disturb = lambda request: None
+    (part,) = [key for key in s3.buckets[BUCKET] if "part-night-00" in key]
+    content, written = s3.buckets[BUCKET][part]
+    s3.buckets[BUCKET][part] = content[:-1] + b"x", written
+    code, result = night(None, "--out", ADDRESS)
+    assert code == 4
+    assert (
+        f"{ADDRESS}/history/part-night-00.parquet is damaged: it is not what was written" in result["stderr"]
+    )
+    assert night(None, "--out", "s3://Bucket/x")[1]["stderr"].startswith("nightly: out='s3://Bucket/x'")
+
+
+def test_a_copy_that_cannot_be_written_is_named(night: Run) -> None:
+    code, result = night(figures(), "--copy", "/dev/null/x")
+    assert (code, "cannot write to '/dev/null/x'" in result["stderr"]) == (2, True)
 
 
 def test_without_git_the_commit_is_required(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
