@@ -13,8 +13,13 @@ undisturbed serial run. Consecutive rounds cycle through the kinds:
     files       any file of the folder is truncated, deleted, or has one bit flipped, between two runs, the
                 first of them either finished or killed
     disk        the disk is full (a small tmpfs; requires the right to mount one)
+    server      SIGKILL to a part of the object store, which is started again
+
+With ``--server`` the folder is on an object store, see ``object_store``: all kinds but that of the disk, and
+the last, which is for a store alone.
 
     python jobs/faults/chaos.py --rounds 16 --seed 1
+    python jobs/faults/chaos.py --rounds 24 --server ceph
 """
 
 import sys
@@ -31,12 +36,18 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
+from itertools import cycle
 from typing import Annotated, Any
 
 import numpy as np
 import typer
 from rich.console import Console
+
+from ckcv_ray.storage.object_files import ObjectFiles
+from ckcv_ray.storage.places import open_files
+from jobs.faults.servers import BUCKET, DOWN, SERVERS, Server, serve
 
 ROOT = Path(__file__).resolve().parents[2]
 STUDY = ["twonorm:240:1", "--C", "log:-2:4:9", "--gamma", "log:-4:1:9", "--k", "3:12"]
@@ -46,6 +57,8 @@ MARK = "CKCV_CHAOS"
 DEADLINE = 240.0
 LINGER = 90.0
 TRIES = 6
+ENOUGH = 3  # rounds of one kind in which a fault is to be expected
+LEASE = "2.0"  # seconds for which a writer of a store may be silent
 SMALL_DISK, LARGE_DISK = "200k", "64m"
 RAY_BYTES, HOG_BYTES = 1 << 30, 3 << 28  # memory for Ray; small, since a virtual machine provides it slowly
 KILLED = "Selected to kill:"  # in a raylet's log, for each process that its memory monitor kills
@@ -65,17 +78,26 @@ class Round:
         mark: value of an environment variable that identifies the processes of this round.
         options: options of the study besides those that all rounds have.
         span: duration of an undisturbed run, in seconds.
+        server: the object store on which the run is, if any.
     """
 
     def __init__(
-        self, folder: Path, rng: np.random.Generator, mark: str, options: list[str], span: float
+        self,
+        folder: Path,
+        rng: np.random.Generator,
+        mark: str,
+        options: list[str],
+        span: float,
+        server: Server | None = None,
     ) -> None:
-        self.rng, self.mark, self.span = rng, mark, span
+        self.rng, self.mark, self.span, self.server = rng, mark, span, server
         self.study = [*STUDY, *options]
         self.base, self.out = folder, folder / "run"
+        self.address = f"s3://{BUCKET}/{mark}" if server else ""
         self.deadline, self.faults = time.monotonic() + DEADLINE, 0
         self.options: list[str] = ["--workers", "2"]
-        self.environment = {**os.environ, MARK: mark, "RAY_TMPDIR": str(folder)}
+        silence = {"CKCV_LEASE_SECONDS": LEASE} if server else {}
+        self.environment = {**os.environ, MARK: mark, "RAY_TMPDIR": str(folder), **silence}
 
     def start(self) -> subprocess.Popen[bytes]:
         """Start the run, or resume it."""
@@ -88,7 +110,7 @@ class Round:
             "--backend",
             "ray",
             "--out",
-            self.out,
+            self.address or self.out,
         ]
         return subprocess.Popen(
             [*map(str, command), *self.options],
@@ -124,10 +146,33 @@ class Round:
 
     def underway(self, process: subprocess.Popen[bytes], share: float = 1.0) -> bool:
         """Wait for a random moment in the next share of the run; return False if it ended before."""
-        started = self.until(lambda: (self.out / "study.json").exists(), process)
+        started = self.until(lambda: self.count("study.json") > 0, process)
         with suppress(subprocess.TimeoutExpired):
             process.wait(timeout=float(self.rng.uniform(0.0, share * self.span)))
         return started and process.poll() is None
+
+    def count(self, prefix: str) -> int:
+        """Count the files of the run whose names start so."""
+        return len(open_files(self.address or str(self.out)).list(prefix))
+
+    def choose_file(self) -> tuple[bytes, Callable[[bytes], Any], Callable[[], Any]]:
+        """Choose a file, or its object on the store; return its content, and what writes and deletes it."""
+        if not self.address:
+            found = sorted(file for file in self.out.rglob("[!.]*") if file.is_file())
+            file = found[int(self.rng.integers(len(found)))]
+            return file.read_bytes(), file.write_bytes, file.unlink
+        files = open_files(self.address)
+        assert isinstance(files, ObjectFiles)
+        names = files.tree()
+        name = names[int(self.rng.integers(len(names)))]
+        key, bucket = files.journal.files[name].object, files.bucket
+        return bucket.get(key, 1 << 30), partial(bucket.put, key), partial(bucket.delete, key)
+
+    def fetch(self) -> None:
+        """Copy the run from the store to the disk, where it is compared."""
+        if self.address:
+            command = [sys.executable, "-m", "ckcv_ray", "copy", self.address, str(self.out)]
+            subprocess.run(command, cwd=ROOT, env=self.environment, check=True, stdout=subprocess.DEVNULL)
 
     def finish(self) -> None:
         """Repeat the command until it succeeds.
@@ -257,22 +302,39 @@ def files(one: Round) -> None:
         one.finish()
     else:
         process = one.start()
-        one.until(lambda: len(list((one.out / "log").glob("part-*"))) > 1, process)
+        one.until(lambda: one.count("log/part-") > 1, process)
         kill(ours(one.mark))
         process.wait()
-    candidates = sorted(file for file in one.out.rglob("[!.]*") if file.is_file())
-    file = candidates[int(one.rng.integers(len(candidates)))]
+    damage(*one.choose_file(), one.rng)
     one.faults += 1
-    content = bytearray(file.read_bytes())
-    at, how = int(one.rng.integers(len(content))), int(one.rng.integers(3))
-    if how == 0:
-        file.unlink()
-    elif how == 1:
-        file.write_bytes(content[:at])
-    else:
-        content[at] ^= 1 << int(one.rng.integers(8))
-        file.write_bytes(content)
     one.finish()
+
+
+def damage(
+    content: bytes, write: Callable[[bytes], Any], delete: Callable[[], Any], rng: np.random.Generator
+) -> None:
+    """Delete, truncate, or flip one bit of something."""
+    at, how = int(rng.integers(len(content))), int(rng.integers(3))
+    if how == 0:
+        delete()
+    elif how == 1:
+        write(content[:at])
+    else:
+        write(content[:at] + bytes([content[at] ^ 1 << int(rng.integers(8))]) + content[at + 1 :])
+
+
+def server(one: Round) -> None:
+    """Kill a part of the object store, and start it again."""
+    assert one.server is not None
+    process = one.start()
+    if one.underway(process):
+        part = str(one.rng.choice(list(one.server.processes)))
+        one.server.kill(part)
+        one.faults += 1
+        time.sleep(float(one.rng.uniform(*DOWN)))
+        one.server.start(part)
+    if one.wait(process) != 0:
+        one.finish()
 
 
 def disk(one: Round) -> None:
@@ -296,13 +358,15 @@ def disk(one: Round) -> None:
 KINDS: dict[str, Callable[[Round], None]] = {
     "worker": titled(b"ray::_evaluate"),
     "node": node,
-    "recorder": titled(b"ray::Recorder"),
+    "recorder": titled(b"ray::RemoteRecorder"),
     "driver": driver,
     "everything": everything,
     "memory": memory,
     "files": files,
     "disk": disk,
+    "server": server,
 }
+OF_STORE, OF_DISK = [name for name in KINDS if name != "disk"], [name for name in KINDS if name != "server"]
 
 
 def until_gone(mark: str, seconds: float = LINGER) -> list[int]:
@@ -346,6 +410,7 @@ def play(kind: str, one: Round, reference: Path) -> dict[str, Any]:
         KINDS[kind](one)
     except HangError:
         hang = True
+    one.fetch()
     differing = [] if hang else differing_files(one.out, reference)
     temporary = [str(file) for name in (".*.tmp", ".lock") for file in one.base.rglob(name)]
     outcome = {"kind": kind, "faults": one.faults, "hang": hang, "differing": differing}
@@ -355,20 +420,29 @@ def play(kind: str, one: Round, reference: Path) -> dict[str, Any]:
 def main(
     rounds: Annotated[int, typer.Option(min=1, help="Rounds; they cycle through the kinds.")] = 8,
     seed: Annotated[int, typer.Option(min=0, help="Seed of moments and targets.")] = 0,
-    kinds: Annotated[str, typer.Option(help="Kinds of faults to use: a,b.")] = ",".join(KINDS),
+    kinds: Annotated[str, typer.Option(help="Kinds of faults to use: a,b. [default: all]")] = "",
     splits: Annotated[int, typer.Option(min=1, help="Splits of the study; fewer make shorter rounds.")] = 40,
     search: Annotated[str, typer.Option(help=f"Search of the study: {' or '.join(SEARCHES)}.")] = "race",
+    store: Annotated[
+        str, typer.Option("--server", help=f"Object store for the folder: {' or '.join(SERVERS)}.")
+    ] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Print one line for each round, and totals; exit with 1 on any mismatch, hang or leftover."""
-    listed, options = kinds.split(","), [*SEARCHES[search], "--n-splits", str(splits)]
+    """Print one line for each round, and totals; exit with 1 on any mismatch, hang or leftover.
+
+    So it does if three rounds or more of one kind injected nothing: then nothing was tried.
+    """
+    every = [kind for kind in OF_STORE if kind != "server" or store != "moto"] if store else OF_DISK
+    listed, options = kinds.split(",") if kinds else every, [*SEARCHES[search], "--n-splits", str(splits)]
     outcomes: list[dict[str, Any]] = []
-    with undisturbed(options) as (folder, reference, span):
-        for i in range(rounds):
+    with ExitStack() as stack:
+        folder, reference, span = stack.enter_context(undisturbed(options))
+        server = stack.enter_context(serve(store, lambda function: function())) if store else None
+        for i, kind in zip(range(rounds), cycle(listed), strict=False):
             rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(i,)))
             base = folder / f"{seed}-{i}-{os.getpid()}"
             base.mkdir()
-            one = play(listed[i % len(listed)], Round(base, rng, base.name, options, span), reference)
+            one = play(kind, Round(base, rng, base.name, options, span, server), reference)
             outcomes.append(one)
             result = "hang" if one["hang"] else ", ".join(one["differing"]) or "identical"
             line = f"round {i}: {one['kind']:<11}{one['faults']:3d} faults {one['seconds']:6.1f} s  {result}"
@@ -376,10 +450,12 @@ def main(
         left = sum(len(until_gone(one["mark"])) for one in outcomes)
     leftovers = left + sum(len(one["temporary"]) for one in outcomes)
     mismatches, hangs = (sum(bool(one[name]) for one in outcomes) for name in ("differing", "hang"))
-    by_kind = dict(Counter(one["kind"] for one in outcomes))
+    by_kind = Counter(one["kind"] for one in outcomes)
+    tried = {one["kind"] for one in outcomes if one["faults"]}
+    untried = [kind for kind, count in by_kind.items() if count >= ENOUGH and kind not in tried]
     if as_json:
         totals = {"rounds": rounds, "mismatches": mismatches, "hangs": hangs, "leftovers": leftovers}
-        print(json.dumps(totals | {"by_kind": by_kind}))
+        print(json.dumps(totals | {"by_kind": dict(by_kind), "untried": untried}))
     else:
         for kind, count in by_kind.items():
             same_kind = [one for one in outcomes if one["kind"] == kind]
@@ -387,7 +463,9 @@ def main(
             faults = sum(one["faults"] for one in same_kind)
             print(f"{kind:<11}{count:4d} rounds {faults:5d} faults  {seconds:6.1f} s each")
         print(f"{rounds} rounds, {mismatches} mismatches, {hangs} hangs, {leftovers} leftovers")
-    if mismatches or hangs or leftovers:
+        for kind in untried:
+            print(f"{kind}: no fault in {by_kind[kind]} rounds, so that it was not tried")
+    if mismatches or hangs or leftovers or untried:
         raise typer.Exit(1)
 
 

@@ -27,18 +27,12 @@ import multiprocessing
 import os
 import random
 import signal
-import subprocess
-import tempfile
 import time
-from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
-from datetime import timedelta
 from multiprocessing.connection import Connection
-from socket import create_server
 from typing import Annotated, Any
-from urllib.request import Request, urlopen
 
 import typer
 
@@ -48,107 +42,18 @@ from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.storage.object_files import ObjectFiles
 from ckcv_ray.storage.places import open_files
 from ckcv_ray.tables.task import Task
+from jobs.faults.servers import BUCKET, DOWN, SERVERS, Moto, Server, serve
 
-BUCKET = "faults"
-MOTO = os.environ.get("CKCV_MOTO", str(Path(__file__).resolve().parents[2] / "build" / "moto"))
-KEYS = {
-    "AWS_REGION": "us-east-1",
-    "AWS_ALLOW_HTTP": "true",
-    "AWS_ACCESS_KEY_ID": "test",
-    "AWS_SECRET_ACCESS_KEY": "testtest",
-}
 STUDY = Study.paper(C=(0.1, 1.0, 10.0), gamma=(0.01, 0.1), k=(3, 4, 5), n_splits=12, scale="none")
 SOURCE, BANANA = "twonorm:120:1", "ida:banana:1"
 SERIAL = Execution("serial")
 LEASE, RACE_LEASE = "1.0", "0.3"
 FLUSH = 0.05  # seconds between two parts of the log: a short run is to have several
-DOWN = (0.2, 3.0)  # seconds that a part of the server is down
 SILENT = 1.5  # seconds for which a run is stopped: longer than its time to live
-TRIES, DEADLINE, START = 12, 240.0, 240.0
+TRIES, DEADLINE = 12, 240.0
 FORK = multiprocessing.get_context(
     "fork"
 )  # before the client is used in this process: children begin at once
-
-
-class Server(ABC):
-    """An object store on loopback.
-
-    Args:
-        folder: an empty one, for its files.
-    """
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        with create_server(("127.0.0.1", 0)) as free:
-            self.port = int(free.getsockname()[1])
-        self.processes: dict[str, subprocess.Popen[bytes]] = {}
-
-    @abstractmethod
-    def list_commands(self) -> dict[str, list[str]]:
-        """Return the command of each of its processes, by name."""
-
-    def start(self, name: str) -> None:
-        """Start one of its processes."""
-        command = self.list_commands()[name]
-        log = (self.folder / f"{name}.out").open("ab")
-        with log:
-            environment = {**os.environ, "PYTHONPATH": str(MOTO)}
-            self.processes[name] = subprocess.Popen(command, stdout=log, stderr=log, env=environment)
-
-    def kill(self, name: str) -> None:
-        """Send SIGKILL to one of its processes."""
-        self.processes[name].kill()
-        self.processes[name].wait()
-
-    def open(self) -> None:
-        """Start it, and make the bucket."""
-        for name in self.list_commands():
-            self.start(name)
-
-    def close(self) -> None:
-        """End all of its processes."""
-        for name in self.processes:
-            self.kill(name)
-
-    def set_environment(self) -> None:
-        """Let the environment of this process, and of those it starts, lead to the server."""
-        os.environ.update({**KEYS, "AWS_ENDPOINT_URL": f"http://127.0.0.1:{self.port}"})
-
-
-class Moto(Server):
-    """A server in memory, which loses everything when it is killed, and so is not."""
-
-    def list_commands(self) -> dict[str, list[str]]:
-        """Return the command of its one process."""
-        words = ["-W", "ignore", "-m", "moto.server", "-H", "127.0.0.1", "-p", str(self.port)]
-        return {"moto": [sys.executable, *words]}
-
-
-class Ceph(Server):
-    """Ceph's gateway with a monitor and an OSD, each of which may be killed and started again."""
-
-    def list_commands(self) -> dict[str, list[str]]:
-        """Return the commands of its three processes."""
-        conf, ring = ["-c", str(self.folder / "ceph.conf")], ["--keyring", str(self.folder / "keyring")]
-        osd = ["--keyring", str(self.folder / "osd" / "keyring")]
-        return {
-            "mon": ["ceph-mon", *conf, "-i", "a", "-f"],
-            "osd": ["ceph-osd", *conf, "-i", "0", "-f", *osd],
-            "rgw": ["radosgw", *conf, "-n", "client.admin", *ring, "-f"],
-        }
-
-    def open(self) -> None:
-        """Make the cluster; its processes are then started once more, as children of this one."""
-        script = Path(__file__).with_name("ceph_up.sh")
-        with create_server(("127.0.0.1", 0)) as free:
-            monitor = str(free.getsockname()[1])
-        subprocess.run(["bash", script, self.folder, str(self.port), monitor], check=True, stdout=sys.stderr)
-        for name in self.list_commands():
-            os.kill(int((self.folder / "run" / f"{name}.pid").read_text()), signal.SIGKILL)
-        super().open()
-
-
-SERVERS: dict[str, type[Server]] = {"moto": Moto, "ceph": Ceph}
 
 
 def fork(function: Callable[..., Any], *arguments: Any) -> tuple[Any, Connection]:
@@ -193,28 +98,6 @@ def digest(address: str) -> str:
     names = [name for name in files.tree() if not name.endswith(("execution.json", "manifest.json"))]
     lines = [f"{name} {files.sha256(name)}" for name in names if "log/" not in name]
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()
-
-
-def make_bucket() -> bool:
-    """Make the bucket; return whether the server answered."""
-    import obstore
-    from obstore.store import S3Store
-
-    url = obstore.sign(S3Store(BUCKET), "PUT", "", timedelta(seconds=START))
-    try:
-        urlopen(Request(url, method="PUT"), timeout=START).close()
-    except OSError:
-        return False
-    return True
-
-
-def wait_for_bucket() -> None:
-    """Make the bucket, once the server answers."""
-    deadline = time.monotonic() + START
-    while not ask(make_bucket):
-        if time.monotonic() > deadline:
-            raise SystemExit("the server did not start")
-        time.sleep(0.2)
 
 
 def disturb(process: Any, server: Server, fault: str, rng: random.Random) -> None:
@@ -366,21 +249,14 @@ def main(
     """Disturb runs on an object store; print the counts as JSON, and end with code 1 if anything differs."""
     os.environ["CKCV_LEASE_SECONDS"] = LEASE
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(143))  # the server is ended then, too
-    with tempfile.TemporaryDirectory(prefix="ckcv-store-") as place:
-        opened = SERVERS[server](Path(place))
-        opened.set_environment()
-        try:
-            opened.open()
-            wait_for_bucket()
-            found: dict[str, Any] = {"server": server}
-            if kills:
-                found |= run_kills(opened, kills, Path(place), random.Random(seed))
-            if races:
-                found |= run_races(races)
-            if ratio:
-                found |= run_ratio(Path(place), ratio)
-        finally:
-            opened.close()
+    found: dict[str, Any] = {"server": server}
+    with serve(server, ask) as opened:
+        if kills:
+            found |= run_kills(opened, kills, opened.folder, random.Random(seed))
+        if races:
+            found |= run_races(races)
+        if ratio:
+            found |= run_ratio(opened.folder, ratio)
     print(json.dumps(found, indent=1))
     if found.get("mismatches") or found.get("both") or found.get("none") or found.get("wrong"):
         raise typer.Exit(1)
