@@ -5,10 +5,10 @@ member if the candidate had been fixed beforehand. It is proven neither for the 
 selection on the same data, and the sentences here say so.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from math import inf, isfinite
 from sys import float_info
-from typing import NotRequired
+from typing import Any, NotRequired
 
 from typing_extensions import TypedDict  # pydantic accepts typing.TypedDict from Python 3.12 on
 
@@ -32,21 +32,17 @@ from ckcv_ray.core.criteria import (
 )
 from ckcv_ray.errors import cut, pluralize
 from ckcv_ray.study import (
-    ANSWERED,
-    ANSWERED_ERROR,
-    ANSWERED_SHARE,
-    AT_MOST,
-    AUC,
-    BETTER_THAN,
     ERROR,
+    Argument,
     Holdout,
     Nested,
+    find_quantity,
     find_reference,
     is_error,
     is_of_numbers,
-    is_quantity,
     parse_clipped,
     parse_predictive,
+    parse_quantity,
     parse_within,
 )
 from ckcv_ray.tables.target import LEAST_OF_CLASS, Label
@@ -147,8 +143,13 @@ MOST_OF_LABEL = 60
 UNPROVEN = float_info.max  # a bound on how far off numbers are that says nothing
 NOTHING = "Nothing can be claimed for"  # begins the sentence of a claim that lacks rows
 LARGEST_BOUND = 1e15  # on 1 less a net benefit, which may be far below 0
-ANSWERED_NAMES = {ANSWERED_ERROR: "error of the rows answered", ANSWERED_SHARE: "share of rows answered"}
-PREDICTIVE_NAMES = {"ppv": "PPV", "npv": "NPV", "net_benefit": "net benefit"}
+FORMATS: dict[Argument, Callable[[Any], str]] = {  # of the arguments of a quantity
+    Argument.PREVALENCE: nearest,
+    Argument.WORTH: nearest,
+    Argument.SHARE_OF_ROWS: lambda share: f"{format_number(100 * share)} %",
+    Argument.LABEL: str,
+    Argument.NUMBER: format_number,
+}
 
 
 class Claim(TypedDict):
@@ -206,18 +207,16 @@ class Claim(TypedDict):
 def check_claim(name: str, claim: Claim, labels: Sequence[Label]) -> None:
     """Raise ValueError if a claim is about no known quantity or class, or its numbers cannot be."""
     quantity, label, wrong, rows = claim["quantity"], claim["label"], claim["errors"], claim["rows"]
-    if not is_error(quantity) and not is_quantity(quantity):
+    named = parse_quantity(quantity)  # raises a ValueError
+    if named is None:
         raise ValueError(f"{name}: the quantity {quantity!r} is not known")
-    of_numbers = is_of_numbers(quantity)
-    if of_numbers != (not labels):
+    declared = named.quantity
+    if declared.of_numbers != (not labels):
         raise ValueError(f"{name}: the {quantity} is not of a target with {len(labels)} classes")
-    of_no_class = of_numbers or quantity in (ERROR, AUC, *ANSWERED) or bool(find_reference(quantity))
-    if of_no_class != (label is None) or (label is not None and label not in labels):
+    if declared.of_label != (label is not None) or (label is not None and label not in labels):
         raise ValueError(f"{name}: the {quantity} of {label!r} is none of the {len(labels)} classes")
-    predictive = parse_predictive(quantity)  # raises a ValueError
-    if (clip := parse_clipped(quantity)) is not None:
-        if not 0 < clip < inf:
-            raise ValueError(f"{name}: the clip of {quantity!r} is not positive and finite")
+    predictive = parse_predictive(quantity)
+    if declared.is_error and declared.of_numbers:
         check_fraction(f"{name}.measured", claim.get("measured", -1.0))
     elif "measured" in claim:
         raise ValueError(f"{name}.measured: the {quantity} is no mean error of numbers")
@@ -345,13 +344,17 @@ def limit(claim: Claim) -> str:
         return round_bound(clip * claim["bound"])
     if parse_within(claim["quantity"]) is not None:
         return round_bound(claim["bound"]) if claim["bound"] < UNPROVEN else "any amount"
-    return at_most(claim["bound"]) if claim["quantity"] in AT_MOST else at_least(1 - claim["bound"])
+    return at_most(claim["bound"]) if _is_at_most(claim) else at_least(1 - claim["bound"])
 
 
 def name_side(claim: Claim) -> str:
     """Return on which side of its limit what is claimed is: "at most", or "at least"."""
-    at_most_a_value = claim["quantity"] in AT_MOST or is_of_numbers(claim["quantity"])
-    return "at most" if at_most_a_value else "at least"
+    return "at most" if _is_at_most(claim) else "at least"
+
+
+def _is_at_most(claim: Claim) -> bool:
+    quantity = find_quantity(claim["quantity"])
+    return quantity is not None and quantity.at_most
 
 
 def state_limit(claim: Claim) -> str:
@@ -366,18 +369,14 @@ def quantity(claim: Claim) -> str:
 
 def name_quantity(name: str, label: Label | None) -> str:
     """Return a phrase that names a quantity, of a class if it is about one."""
-    if (clip := parse_clipped(name)) is not None:
-        return f"mean error (above {format_number(clip)} counts as {format_number(clip)})"
-    if (share := parse_within(name)) is not None:
-        return f"error of {format_number(100 * share)} % of new rows"
-    if (found := parse_predictive(name)) is not None:
-        worth = "" if found.worth is None else f" (a row is worth flagging from {nearest(found.worth)} on)"
-        return f"{PREDICTIVE_NAMES[found.name]} at a prevalence of {nearest(found.prevalence)}{worth}"
-    if reference := find_reference(name):
-        return f"share of wins against {reference}"
-    if label is None:
-        return "AUC" if name == AUC else ANSWERED_NAMES.get(name, name)
-    return f"recall of {label!r}" if name == "recall" else f"{name} (recall of {label!r})"
+    named = parse_quantity(name)
+    assert named is not None
+    quantity, given = named
+    pairs = zip(quantity.arguments, given, strict=True)
+    phrase = quantity.phrase.format(*(FORMATS[argument](value) for argument, value in pairs))
+    if label is None or not quantity.by_class:
+        return phrase
+    return f"{phrase} of {label!r}" if not quantity.two_classes else f"{phrase} (recall of {label!r})"
 
 
 def is_proven_better(claim: Claim) -> bool:
@@ -402,17 +401,13 @@ def describe_counts(claim: Claim) -> str:
         return f"measured: {format_number(clip * claim.get('measured', 0.0))} on average"
     if claim["errors"] is None or claim["rows"] is None:
         return ""
-    if parse_within(claim["quantity"]) is not None:
-        return f"measured: {claim['errors']:,} of {claim['rows']:,} held-out rows further off"
-    kinds = {
-        AUC: "pairs not in order",
-        ANSWERED_ERROR: "rows answered wrong",
-        ANSWERED_SHARE: "held-out rows not answered",
-        BETTER_THAN: "rows that one alone has right lost",
-    }
-    of = kinds.get(claim["quantity"].split(":")[0], "scored rows wrong")
+    quantity = find_quantity(claim["quantity"])
+    assert quantity is not None
+    of = quantity.counted
     if claim["label"] is not None:
         of = f"scored rows of {claim['label']!r} wrong"
+    if quantity.of_numbers:
+        return f"measured: {claim['errors']:,} of {claim['rows']:,} {of}"
     who = {"vote": "the vote", "keyed": "the members drawn"}.get(rule, "all members")
     if len(splits) == 1 or rule in ONE_MODEL or rule.startswith("member:"):
         who = "this model"

@@ -32,20 +32,9 @@ from ckcv_ray.learners.encoding.encoder import expand_dates
 from ckcv_ray.learners.encoding.encoding import Categories, Encoding
 from ckcv_ray.learners.encoding.learner import settle_scaling
 from ckcv_ray.study.certification import Certification, Holdout, find_member
-from ckcv_ray.study.conditions import (
-    ANSWERED,
-    AUC,
-    BETTER_THAN,
-    BY_CLASS,
-    OF_TWO,
-    Predictive,
-    find_reference,
-    is_quantity,
-    parse_predictive,
-    parse_within,
-)
 from ckcv_ray.study.numbers import check_numbers, check_within
 from ckcv_ray.study.options import list_parts
+from ckcv_ray.study.quantities import BETTER_THAN, OF_TWO, Predictive, find_quantity, parse_predictive
 from ckcv_ray.study.search import Race
 from ckcv_ray.study.study import Study
 from ckcv_ray.tables.columns.types import ColumnKind
@@ -364,12 +353,13 @@ def _check_for_groups(criterion: Criterion, certification: Certification) -> Non
             f"answer={certification.answer} counts rows as independent, which rows of groups are not: leave "
             "it out, or --group"
         )
-    quantities = filter(is_quantity, certification.claim)
-    if by_class := [claim for claim in quantities if not find_reference(claim)]:
-        raise InputError(
-            f"claim={by_class[0]} counts rows of a class as independent, which rows of groups are not: leave "
-            "it out, or --group"
-        )
+    for claim in certification.claim:
+        quantity = find_quantity(claim)
+        if quantity is not None and quantity.rows_alone:
+            raise InputError(
+                f"claim={claim} counts {quantity.rows_alone} as independent, which rows of groups are not: "
+                "leave it out, or --group"
+            )
     if certification.subgroups:
         raise InputError(
             f"subgroups={','.join(certification.subgroups)} counts rows of a subgroup as independent, which "
@@ -400,19 +390,22 @@ def _check_claims(certification: Certification, learner: Learner, task: Task) ->
         InputError: a claim does not apply to the task or to the learner.
     """
     for claim in certification.claim:
-        if parse_within(claim) is not None and not task.has_numbers:
+        quantity = find_quantity(claim)
+        if quantity is None:
+            continue
+        if quantity.of_numbers and not task.has_numbers:
             raise InputError(
                 f"claim={claim} is for numbers, and the target {task.target!r} has classes: leave it out"
             )
-        of_any = claim in ("recall", *ANSWERED) or find_reference(claim)
-        if is_quantity(claim) and not of_any and task.n_classes > 2:
-            instead = "claim recall, which is of every class" if claim in BY_CLASS else "leave it out"
+        if quantity.two_classes and task.n_classes > 2:
+            instead = "claim recall, which is of every class" if quantity.by_class else "leave it out"
             raise InputError(
                 f"claim={claim} is for two classes, and the target {task.target!r} has {task.n_classes}: "
                 f"{instead}"
             )
     unranked = [label for label, single in learner.by_label.items() if Output.RANK not in single.outputs]
-    ranking = f"claim={AUC}" if AUC in certification.claim else ""
+    ranks = (claim for claim in certification.claim if (known := find_quantity(claim)) and known.ranks)
+    ranking = next((f"claim={claim}" for claim in ranks), "")
     ranking = f"require={certification.require}" if certification.require else ranking
     if ranking and unranked:
         raise InputError(

@@ -14,25 +14,19 @@ from ckcv_ray.core.options import Option, check_options, get_values, option, opt
 from ckcv_ray.core.resampling.base import check_n_splits
 from ckcv_ray.core.resampling.complete import Outer
 from ckcv_ray.errors import InputError
-from ckcv_ray.study.conditions import (
+from ckcv_ray.study.conditions import Condition, parse_condition, parse_conditions
+from ckcv_ray.study.quantities import (
     ANSWERED,
-    AUC,
-    BETTER_THAN,
-    BY_CLASS,
+    DECLARED,
     ERROR,
     OF_TWO,
     PREDICTIVE_VALUES,
-    QUANTITIES,
-    WITHIN,
-    Condition,
     Predictive,
+    find_quantity,
     find_reference,
     is_quantity,
     name_claim,
-    parse_condition,
-    parse_conditions,
     parse_predictive,
-    parse_within,
 )
 from ckcv_ray.tables.subgroups import parse_subgroups
 from ckcv_ray.tables.target import Label
@@ -42,7 +36,8 @@ MOST_DIGITS = 18
 OUTER_PARTS = {"third": (1, 3), "half": (1, 2), "three_fifths": (3, 5)}  # of an outer estimate set
 HOLDOUT_BOUNDS = ("clopper_pearson", "stevens")
 CLAIMS = ("refit", "random", "vote")
-NESTED_CLAIMS = ("random", *QUANTITIES)
+QUANTITIES = tuple(quantity for quantity in DECLARED if not quantity.is_error)
+NESTED_CLAIMS = ("random", *(quantity.name for quantity in QUANTITIES if not quantity.held_out_only))
 MOST_HALVED_ROWS = 400  # up to here, auto holds out half of the rows
 AUTO, BOUND, THREE_FIFTHS, HALF, THIRD = "auto", "bound", 0.6, 0.5, 0.33
 LEAST_HELD_OUT = 30  # rows, or groups, for which auto holds some out
@@ -117,16 +112,10 @@ class Certification:
 
     @property
     def n_shares(self) -> int:
-        """Among how many delta is shared: each rule, all recalls, the AUC, each comparison with a learner,
-        all subgroups, what is answered, and each quantile of the error of numbers.
-
-        What follows from the recalls takes no share of its own.
-        """
-        by_class = any(claim in BY_CLASS for claim in self.claim)
-        single = sum(
-            not is_quantity(claim) or claim == AUC or parse_within(claim) is not None for claim in self.claim
-        ) + len(self.references)
-        return single + by_class + bool(self.subgroups) + bool(self.answer)
+        """Among how many delta is shared: each rule, the quantities as they are declared, all subgroups."""
+        named = ((claim, find_quantity(claim)) for claim in self.claim)
+        shares = {claim if quantity is None else quantity.share or claim for claim, quantity in named}
+        return len(shares) + bool(self.subgroups)
 
     def find_positive(self, classes: Sequence[Label]) -> int:
         """Return the number of the class that sensitivity is about: the second, unless one is named."""
@@ -222,11 +211,11 @@ def _share(name: str, value: Any) -> float | str:
 def _claims(name: str, value: Any) -> tuple[str, ...]:
     claims = _names(name, value) or CLAIMS[:1]
     for claim in claims:
-        find_reference(claim)  # raises an InputError
         if claim not in CLAIMS and not is_quantity(claim) and find_member(claim) < 0:
+            known = (*CLAIMS, *(quantity.form for quantity in QUANTITIES))
             raise InputError(
-                f"{name}={claim!r} is not known: choose from {', '.join((*CLAIMS, *QUANTITIES, WITHIN))}, "
-                f"{BETTER_THAN}:svm, or member:0 for the member of split 0"
+                f"{name}={claim!r} is not known: choose from {', '.join(known)}, or member:0 for the member "
+                "of split 0"
             )
     return claims
 
@@ -234,17 +223,13 @@ def _claims(name: str, value: Any) -> tuple[str, ...]:
 def _check_nested_claims(name: str, value: Any) -> tuple[str, ...]:
     claims = _names(name, value) or NESTED_CLAIMS[:1]
     for claim in claims:
-        if find_reference(claim):
+        quantity = find_quantity(claim)
+        if quantity is not None and quantity.held_out_only:
             raise InputError(
-                f"{name}={claim!r} compares two models on rows held out, and nested has none: choose "
-                "certify=holdout, or leave it out"
+                f"{name}={claim!r} {quantity.held_out_only}, and nested has none: choose certify=holdout, or "
+                "leave it out"
             )
-        if parse_within(claim) is not None:
-            raise InputError(
-                f"{name}={claim} takes rows held out, judged by one model: say certify=holdout, or leave it "
-                "out"
-            )
-        if claim not in NESTED_CLAIMS and parse_predictive(claim) is None:
+        if claim != NESTED_CLAIMS[0] and (quantity is None or quantity.is_error):
             raise InputError(
                 f"{name}={claim!r} is not known for nested: choose from {', '.join(NESTED_CLAIMS)}"
             )
@@ -472,11 +457,13 @@ class Holdout(Certification):
                     f"{asked} needs one {needed} for all rows, and random draws a member for each: name "
                     "another rule first, such as vote, or none"
                 )
-        if AUC in self.claim and choose_judge(self.claim) == "random":
-            raise InputError(
-                f"claim={AUC} needs one score for all rows, and random draws a member for each: name another "
-                f"rule first, such as vote,{AUC}, or none"
-            )
+        for claim in self.claim:
+            quantity = find_quantity(claim)
+            if quantity is not None and quantity.ranks and choose_judge(self.claim) == "random":
+                raise InputError(
+                    f"claim={claim} needs one score for all rows, and random draws a member for each: name "
+                    f"another rule first, such as vote,{claim}, or none"
+                )
 
     def canonical(self, n: int) -> Self:
         """Return it with the share that "auto" or "bound" stands for."""

@@ -13,7 +13,7 @@ from ckcv_ray.core.measures import Kind
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.base import Learner
 from ckcv_ray.study.certification import CLAIMS, Certification, Holdout
-from ckcv_ray.study.conditions import is_quantity, parse_within
+from ckcv_ray.study.quantities import find_quantity, parse_within
 from ckcv_ray.tables.task import Task
 
 VOTE = CLAIMS[-1]
@@ -59,7 +59,8 @@ def _list_unfit(certification: Certification, task: Task) -> Iterator[tuple[str,
     for claim in certification.claim:
         if claim == VOTE:
             yield f"claim={claim}", "is a majority of predicted classes"
-        if is_quantity(claim) and parse_within(claim) is None:
+        quantity = find_quantity(claim)
+        if quantity is not None and not quantity.of_numbers:
             yield f"claim={claim}", "is about classes"
     for name in ("accept", "subgroups"):
         if values := getattr(certification, name):

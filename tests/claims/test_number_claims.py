@@ -189,8 +189,8 @@ def forge(values: dict[str, Any], path: str, value: Any) -> dict[str, Any]:
     ("path", "value", "words"),
     [
         ("claims.0.quantity", "error", "is not of a target with 0 classes"),
-        ("claims.0.quantity", "clipped:0", "not positive and finite"),
-        ("claims.0.quantity", "clipped:x", "could not convert"),
+        ("claims.0.quantity", "clipped:0", "is no positive number"),
+        ("claims.0.quantity", "clipped:x", "is no positive number"),
         ("claims.1.quantity", "within:2", "no number between 0 and 1"),
         ("claims.0.bound", 1.5, "outside 0..1"),
         ("claims.0.measured", None, "measured: -1.0 is outside 0..1"),

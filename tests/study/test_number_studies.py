@@ -7,7 +7,8 @@ import pytest
 
 from ckcv_ray import InputError, Study, Task
 from ckcv_ray.study import Problem, is_error, is_of_numbers, is_quantity, parse_clipped, parse_within
-from ckcv_ray.study.conditions import name_claim, name_clipped, parse_condition
+from ckcv_ray.study.conditions import parse_condition
+from ckcv_ray.study.quantities import name_claim, name_clipped
 
 N = 90
 RNG = np.random.default_rng(0)
@@ -109,7 +110,7 @@ def test_a_share_of_rows_is_between_0_and_1(claim):
 
 
 def test_a_share_of_rows_needs_one_model_and_rows_held_out():
-    with pytest.raises(InputError, match=r"claim=within:0\.9 takes rows held out"):
+    with pytest.raises(InputError, match=r"claim='within:0.9' takes rows held out"):
         Study.of(learner="ridge", clip=5, certify="nested", claim="within:0.9")
     with pytest.raises(InputError, match="conditions are on classes"):
         parse_condition("accept", "within:0.9<=5")

@@ -1,0 +1,341 @@
+"""The quantities that can be claimed, each declared once: what it needs, and what can be said of it.
+
+A claim is named by its quantity, with the arguments after colons: "sensitivity", "ppv:0.02", "better:svm". A
+name that is none of these is that of a rule, such as "refit", of which the error is claimed. What does not go
+together is refused from what is declared here. The proofs are in ``claims``.
+"""
+
+from dataclasses import dataclass, replace
+from enum import Enum
+from math import ceil, inf
+from typing import NamedTuple
+
+from ckcv_ray.core.bounds.binomial import MOST_ROWS, clopper_pearson, divide_delta
+from ckcv_ray.core.search import find_first
+from ckcv_ray.errors import InputError
+from ckcv_ray.validation import quote
+
+ERROR = "error"
+CLIPPED_ERROR = "clipped"  # of numbers the mean absolute error, of which at most a clip counts: "clipped:50"
+OF_TWO = ("sensitivity", "specificity")  # the recall of the positive class, and of the other
+AUC = "auc"
+PREDICTIVE_VALUES = ("ppv", "npv")  # for which a cut-off can be chosen, at a prevalence of their own option
+BETTER_THAN = "better"  # than another learner of the study: better:svm
+ANSWERED_ERROR, ANSWERED_SHARE = "answered_error", "answered_share"
+ANSWERED = (ANSWERED_ERROR, ANSWERED_SHARE)  # of the rows that are confident enough to be answered
+WITHIN = "within"  # of numbers how far off a share of new rows is at most: "within:0.9"
+RECALLS = "recalls"  # the share of delta of all recalls, and of what follows from them
+
+
+class Argument(Enum):
+    """Kinds of arguments of a quantity, with an example."""
+
+    PREVALENCE = "0.02"
+    WORTH = "0.1"
+    SHARE_OF_ROWS = "0.9"
+    LABEL = "svm"
+    NUMBER = "50"
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """What can be claimed of a rule.
+
+    Attributes:
+        name: in the study and in the certificate, before the arguments.
+        phrase: names it for people; "{}" stands for an argument.
+        arguments, takes: its arguments, and what they are, for messages.
+        is_error: whether it is the error of a rule, which is claimed by the name of the rule.
+        of_numbers: whether predicted numbers have it; else predicted classes do.
+        two_classes: whether it takes exactly two classes.
+        by_class: whether it is counted on the rows of one class, given their labels.
+        follows: whether it follows from both recalls, and has no count and no share of delta of its own.
+        at_most: whether it is proven to be at most a value; else at least one.
+        counted: what its ``errors`` are.
+        ranks: whether it needs scores that order the rows.
+        held_out_only: why it takes rows held out; "" if nested certifies it too.
+        rows_alone: the rows that it counts as independent, which those of groups are not; "" if groups may
+            count.
+        share: the quantities of one ``share`` have one share of delta together; "" for each its own.
+    """
+
+    name: str
+    phrase: str
+    arguments: tuple[Argument, ...] = ()
+    takes: str = "no argument"
+    is_error: bool = False
+    of_numbers: bool = False
+    two_classes: bool = False
+    by_class: bool = False
+    follows: bool = False
+    at_most: bool = False
+    counted: str = "scored rows wrong"
+    ranks: bool = False
+    held_out_only: str = ""
+    rows_alone: str = "rows"
+    share: str = ""
+
+    @property
+    def form(self) -> str:
+        """Its name with an example of each argument, as it is claimed."""
+        return ":".join([self.name, *(argument.value for argument in self.arguments)])
+
+    @property
+    def of_label(self) -> bool:
+        """Whether a claim of it names a class."""
+        return self.by_class or self.follows
+
+
+AT_PREVALENCE = Quantity(
+    name="ppv",
+    phrase="PPV at a prevalence of {}",
+    arguments=(Argument.PREVALENCE,),
+    takes="a prevalence",
+    two_classes=True,
+    follows=True,
+    rows_alone="rows of a class",
+    share=RECALLS,
+)
+RECALL = Quantity(name="recall", phrase="recall", by_class=True, rows_alone="rows of a class", share=RECALLS)
+ANSWERING = Quantity(
+    name=ANSWERED_ERROR,
+    phrase="error of the rows answered",
+    at_most=True,
+    counted="rows answered wrong",
+    held_out_only="takes rows held out, judged by one model",
+    share="answered",
+)
+DECLARED = (
+    Quantity(name=ERROR, phrase="error", is_error=True, at_most=True, rows_alone=""),
+    Quantity(
+        name=CLIPPED_ERROR,
+        phrase="mean error (above {0} counts as {0})",
+        arguments=(Argument.NUMBER,),
+        takes="the largest error that counts",
+        is_error=True,
+        of_numbers=True,
+        at_most=True,
+    ),
+    *(replace(RECALL, name=name, phrase=name, two_classes=True) for name in OF_TWO),
+    RECALL,
+    Quantity(
+        name=AUC,
+        phrase="AUC",
+        two_classes=True,
+        counted="pairs not in order",
+        ranks=True,
+        rows_alone="rows of a class",
+    ),
+    AT_PREVALENCE,
+    replace(AT_PREVALENCE, name="npv", phrase="NPV at a prevalence of {}"),
+    replace(
+        AT_PREVALENCE,
+        name="net_benefit",
+        phrase="net benefit at a prevalence of {} (a row is worth flagging from {} on)",
+        arguments=(Argument.PREVALENCE, Argument.WORTH),
+        takes="a prevalence and the probability from which on a row is worth flagging",
+    ),
+    Quantity(
+        name=BETTER_THAN,
+        phrase="share of wins against {}",
+        arguments=(Argument.LABEL,),
+        takes="the label of a learner that the winner is compared with",
+        counted="rows that one alone has right lost",
+        held_out_only="compares two models on rows held out",
+        rows_alone="",
+    ),
+    ANSWERING,
+    replace(
+        ANSWERING,
+        name=ANSWERED_SHARE,
+        phrase="share of rows answered",
+        at_most=False,
+        counted="held-out rows not answered",
+    ),
+    Quantity(
+        name=WITHIN,
+        phrase="error of {} of new rows",
+        arguments=(Argument.SHARE_OF_ROWS,),
+        takes="a share of new rows",
+        of_numbers=True,
+        at_most=True,
+        counted="held-out rows further off",
+        held_out_only="takes rows held out, judged by one model",
+    ),
+)
+BY_NAME = {quantity.name: quantity for quantity in DECLARED}
+BY_CLASS = tuple(quantity.name for quantity in DECLARED if quantity.by_class)
+
+
+class Named(NamedTuple):
+    """A quantity with its arguments; as text it is the name of a claim in canonical form."""
+
+    quantity: Quantity
+    arguments: tuple[float | str, ...]
+
+    def __str__(self) -> str:
+        given = (value if isinstance(value, str) else f"{value:.12g}" for value in self.arguments)
+        return ":".join([self.quantity.name, *given])
+
+
+class Predictive(NamedTuple):
+    """A quantity that follows from sensitivity and specificity where the positive class has a stated share.
+
+    Attributes:
+        name: that of a quantity that ``follows`` from the recalls.
+        prevalence: share of the positive class, in (0, 1).
+        worth: for net_benefit, the probability from which on a row is worth flagging, in (0, 1); else None.
+    """
+
+    name: str
+    prevalence: float
+    worth: float | None
+
+    def __str__(self) -> str:
+        return ":".join([self.name, *(f"{value:.12g}" for value in self[1:] if value is not None)])
+
+    def compute(self, sensitivity: float, specificity: float) -> float:
+        """Return it for two recalls in [0, 1]; it increases in both.
+
+        The net benefit is that of Vickers and Elkin (Medical Decision Making 26, 2006): the share of true
+        positives less that of false ones, which count as much as ``worth`` / (1 - ``worth``) of one.
+        """
+        q = self.prevalence
+        right, wrong = q * sensitivity, (1 - q) * (1 - specificity)
+        if self.name == "npv":
+            right, wrong = (1 - q) * specificity, q * (1 - sensitivity)
+        if self.worth is not None:
+            return right - wrong * self.worth / (1 - self.worth)
+        return right / (right + wrong) if right else 0.0
+
+    def count_rows(
+        self, least: float, share: float, delta: float, missed: float = 0.0, flagged: float = 0.0
+    ) -> int:
+        """Return the fewest rows that prove it to be at least a value, at a cut-off that is fixed beforehand.
+
+        Args:
+            least: the value.
+            share: of these rows that are positive, in (0, 1).
+            delta: probability with which the claim may fail; both recalls have equal parts.
+            missed: share of the positive rows that are not flagged.
+            flagged: share of the others that are flagged.
+        """
+        each = divide_delta(delta, 2)
+
+        def passes(rows: int) -> bool:
+            positives = int(share * rows)
+            wrong = [ceil(missed * positives), ceil(flagged * (rows - positives))]
+            sensitivity, specificity = 1 - clopper_pearson(wrong, [positives, rows - positives], each)
+            return self.compute(sensitivity, specificity) >= least
+
+        return find_first(passes, 1, MOST_ROWS)
+
+
+def find_quantity(name: str) -> Quantity | None:
+    """Return the quantity that a claim is about, whatever its arguments; None if it is named by a rule."""
+    return BY_NAME.get(name.split(":")[0])
+
+
+def parse_quantity(name: str) -> Named | None:
+    """Return the quantity that a claim such as "ppv:0.02" names; None if it is named by a rule.
+
+    Raises:
+        InputError: arguments are missing, too many, or out of range.
+    """
+    if (quantity := find_quantity(name)) is None:
+        return None
+    asked = quantity.arguments
+    given = name.split(":", 1 if Argument.LABEL in asked else -1)[1:]
+    if len(given) != len(asked) or "" in given:
+        raise InputError(f"claim={quote(name)} takes {quantity.takes}: write {quantity.form}")
+    return Named(
+        quantity, tuple(_parse_argument(name, quantity, *pair) for pair in zip(asked, given, strict=True))
+    )
+
+
+def _parse_argument(name: str, quantity: Quantity, argument: Argument, text: str) -> float | str:
+    if argument is Argument.LABEL:
+        return text
+    if argument is not Argument.NUMBER:
+        return parse_share(f"claim={name}", text, quantity.form)
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0.0 < value < inf:
+        raise InputError(f"claim={name}: {quote(text)} is no positive number: write {quantity.form}")
+    return value
+
+
+def parse_share(name: str, text: str, example: str) -> float:
+    """Return a number between 0 and 1 that was given as text.
+
+    Raises:
+        InputError: it is none; ``name`` and ``example`` are for the message.
+    """
+    try:
+        share = float(text)
+    except ValueError:
+        share = -1.0
+    if not 0.0 < share < 1.0:
+        raise InputError(f"{name}: {quote(text)} is no number between 0 and 1: write {example}")
+    return share
+
+
+def name_claim(name: str) -> str:
+    """Return the name of a claim in canonical form: "ppv:.020" is "ppv:0.02"."""
+    return str(parse_quantity(name) or name)
+
+
+def is_quantity(name: str) -> bool:
+    """Return whether a claim is about a quantity of a rule, such as its sensitivity, and not its error."""
+    quantity = find_quantity(name)
+    return quantity is not None and not quantity.is_error
+
+
+def is_error(name: str) -> bool:
+    """Return whether a quantity is the error of a rule: the share of wrong rows, or of numbers the mean."""
+    quantity = find_quantity(name)
+    return quantity is not None and quantity.is_error
+
+
+def is_of_numbers(name: str) -> bool:
+    """Return whether a quantity is about how far predicted numbers are off."""
+    quantity = find_quantity(name)
+    return quantity is not None and quantity.of_numbers
+
+
+def name_clipped(clip: float) -> str:
+    """Return the name of the mean error of numbers of which at most ``clip`` counts: "clipped:50"."""
+    return str(Named(BY_NAME[CLIPPED_ERROR], (clip,)))
+
+
+def parse_predictive(name: str) -> Predictive | None:
+    """Return what follows from the recalls that a claim such as "ppv:0.02" names; None for other claims."""
+    named = parse_quantity(name)
+    if named is None or not named.quantity.follows:
+        return None
+    prevalence, *worth = (float(value) for value in named.arguments)
+    return Predictive(named.quantity.name, prevalence, worth[0] if worth else None)
+
+
+def parse_clipped(name: str) -> float | None:
+    """Return the clip in the name of a mean error of numbers; None if it names another quantity."""
+    return _parse_number(name, CLIPPED_ERROR)
+
+
+def parse_within(name: str) -> float | None:
+    """Return the share of rows in a claim such as "within:0.9"; None if it is about something else."""
+    return _parse_number(name, WITHIN)
+
+
+def find_reference(name: str) -> str:
+    """Return the learner that a claim such as "better:svm" compares the winner with; "" for other claims."""
+    named = parse_quantity(name)
+    return str(named.arguments[0]) if named is not None and named.quantity.name == BETTER_THAN else ""
+
+
+def _parse_number(name: str, of: str) -> float | None:
+    """Return the number in the name of a claim of one quantity; None if it names another one."""
+    named = parse_quantity(name)
+    return float(named.arguments[0]) if named is not None and named.quantity.name == of else None
