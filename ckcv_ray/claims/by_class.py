@@ -69,7 +69,7 @@ from ckcv_ray.study import (
 from ckcv_ray.tables.target import Label
 
 
-class Quantity(NamedTuple):
+class PlannedClaim(NamedTuple):
     """A quantity to claim.
 
     Attributes:
@@ -103,13 +103,13 @@ class SplitCounts(NamedTuple):
     units: Sequence[int]
 
 
-def quantities(problem: Problem, name: str) -> list[Quantity]:
+def quantities(problem: Problem, name: str) -> list[PlannedClaim]:
     """Return the quantities that a name in the study's claims stands for: "recall" is one for each class."""
     certification = problem.study.certification
     assert isinstance(certification, Holdout | Nested)
     delta = problem.study.delta / certification.n_shares
     if name == AUC:
-        return [Quantity(AUC, -1, None, delta, "")]
+        return [PlannedClaim(AUC, -1, None, delta, "")]
     delta = share_recalls(problem)
     classes, positive = problem.task.classes, problem.positive
     known = {"sensitivity": [positive], "specificity": [1 - positive], "recall": range(len(classes))}
@@ -118,7 +118,7 @@ def quantities(problem: Problem, name: str) -> list[Quantity]:
     each = divide_delta(delta, together) if independent else delta / together
     jointly = f"; jointly for the {together} classes with probability at least {format_level(delta)}"
     return [
-        Quantity(name, c, classes[c], each if together > 1 else delta, jointly if together > 1 else "")
+        PlannedClaim(name, c, classes[c], each if together > 1 else delta, jointly if together > 1 else "")
         for c in known[name]
     ]
 
@@ -335,14 +335,14 @@ def describe_selection(splits: str, problem: Problem) -> str:
     return f"selection repeated from scratch in each of {splits}{before}"
 
 
-def typical_units(problem: Problem, quantity: Quantity) -> int:
+def typical_units(problem: Problem, quantity: PlannedClaim) -> int:
     """Return the rows of a class, or the pairs, to expect in an outer estimate set, from the class totals."""
     rows = quantity.count_rows(class_sizes(problem.task.y, problem.task.n_classes))
     return round(float(rows) * problem.outer.sizes[0].n_select / problem.task.n)
 
 
 def _claim_averaged(
-    problem: Problem, quantity: Quantity, counts: SplitCounts, bound: float, splits: tuple[int, ...]
+    problem: Problem, quantity: PlannedClaim, counts: SplitCounts, bound: float, splits: tuple[int, ...]
 ) -> Claim:
     """Return the claim for the members of the first splits, or of all if none are named."""
     n_splits = len(counts.units)
@@ -372,13 +372,13 @@ def _claim_averaged(
     )
 
 
-def _explain_lack(quantity: Quantity, who: str, rows: str) -> str:
+def _explain_lack(quantity: PlannedClaim, who: str, rows: str) -> str:
     """Return the sentence for a quantity whose rows do not occur."""
     of = "of one of the classes" if quantity.name == AUC else f"of class {quantity.label!r}"
     return f"{NOTHING} the {quantity.phrase} of {who}: there are no {rows} {of}."
 
 
-def phrase_recall(quantity: Quantity, who: str, bound: float) -> str:
+def phrase_recall(quantity: PlannedClaim, who: str, bound: float) -> str:
     """Return what is proven of a recall, as a clause."""
     return (
         f"the {quantity.phrase} of {who} is at least {at_least(1 - bound)}: the probability that a new "
@@ -386,7 +386,7 @@ def phrase_recall(quantity: Quantity, who: str, bound: float) -> str:
     )
 
 
-def _phrase_quantity(problem: Problem, quantity: Quantity, who: str, bound: float) -> str:
+def _phrase_quantity(problem: Problem, quantity: PlannedClaim, who: str, bound: float) -> str:
     """Return what is proven of a quantity, as a clause."""
     if quantity.name != AUC:
         return phrase_recall(quantity, who, bound)
@@ -398,7 +398,7 @@ def _phrase_quantity(problem: Problem, quantity: Quantity, who: str, bound: floa
     )
 
 
-def _count_nested(problem: Problem, ensemble: Ensemble, quantity: Quantity, order: Index) -> SplitCounts:
+def _count_nested(problem: Problem, ensemble: Ensemble, quantity: PlannedClaim, order: Index) -> SplitCounts:
     """Return the counts of each outer split, in the given order."""
     members = [ensemble.members[i] for i in order]
     if quantity.name != AUC:

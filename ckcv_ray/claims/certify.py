@@ -21,6 +21,7 @@ from ckcv_ray.claims.certificate import (
 from ckcv_ray.claims.confusion import count_confusion
 from ckcv_ray.claims.proofs import Copies, count_losses, make_judge, prove
 from ckcv_ray.claims.subgroups import SubgroupClaim, claim_subgroups
+from ckcv_ray.claims.weighted import describe_weights
 from ckcv_ray.claims.wording import (
     ASSUMPTIONS,
     ASSUMPTIONS_OF_GROUPS,
@@ -79,7 +80,7 @@ def certify(
     sentences = (
         *statements(figure(problem.criterion, certificate.winner.l_ee, certificate.winner.n_splits), claims),
         *([describe_search(**search)] if search is not None else []),
-        *filter(None, [problem.task.weighting.describe()]),
+        *filter(None, [describe_weights(problem)]),
         *([PROVISIONAL] if provisional else []),
         *certificate.list_cautions(),
         *_describe_unlabelled(problem, claims, without.full),

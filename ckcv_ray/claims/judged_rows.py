@@ -91,6 +91,8 @@ def _tabulate(
         loss = ClippedErrors(problem.clip).measure_losses(y.astype(float), predicted.astype(float)) / ONE
     columns = {name: np.broadcast_to(values, n) for name, values in same.items()}
     columns |= {"label": y, "predicted": predicted, "loss": loss}
+    if (weights := problem.all_rows.weighting.take(same["row"])) is not None:
+        columns["weight"] = weights
     arrays = {name: pa.array(values) for name, values in columns.items()}
     arrays["score"] = pa.nulls(n, pa.float64()) if score is None else pa.array(score)
     return pa.table([arrays[field.name].cast(field.type) for field in schema], schema=schema)

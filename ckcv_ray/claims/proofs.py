@@ -36,6 +36,7 @@ from ckcv_ray.claims.cut_offs import CutOff, choose_cut_off
 from ckcv_ray.claims.numbers import NUMBER_METHODS, claim_clipped, claim_numbers
 from ckcv_ray.claims.predictive_values import claim_value
 from ckcv_ray.claims.rules import Rule, prefix
+from ckcv_ray.claims.weighted import claim_weighted
 from ckcv_ray.claims.wording import (
     BOUND_NAMES,
     GROUPS_OF_ONE_SOURCE,
@@ -71,6 +72,7 @@ from ckcv_ray.study import (
     choose_judge,
     find_reference,
     is_quantity,
+    parse_largest_weight,
     parse_predictive,
 )
 
@@ -158,6 +160,8 @@ def holdout(problem: Problem, models: Models, copies: Copies = NO_COPIES) -> Ite
             yield answer(rule)[name]
         elif find_reference(name):
             yield claim_better(problem, models, rule, name, predicted.label, copies.units)
+        elif parse_largest_weight(name) is not None:
+            yield claim_weighted(problem, rule, name, predicted.label, copies.units)
         elif is_quantity(name):
             chosen = choose(rule) if of_value else {}
             yield from _claim_quantity(problem, rule, name, predicted, copies.units, chosen)

@@ -9,14 +9,25 @@ from math import ceil
 
 import numpy as np
 
-from ckcv_ray.claims.by_class import Quantity, quantities, share_recalls, typical_units
-from ckcv_ray.claims.percent import format_level, format_number
+from ckcv_ray.claims.by_class import PlannedClaim, quantities, share_recalls, typical_units
+from ckcv_ray.claims.percent import at_most, format_level, format_number
+from ckcv_ray.claims.weighted import bound_flawless
 from ckcv_ray.claims.wording import name_quantity
-from ckcv_ray.core.bounds.binomial import MOST_CHECKED, fewest_rows, safe_table
+from ckcv_ray.core.bounds.binomial import MOST_CHECKED, bound_table, fewest_rows, safe_table
 from ckcv_ray.core.search import find_first
 from ckcv_ray.errors import pluralize
 from ckcv_ray.learners.ensemble import class_sizes
-from ckcv_ray.study import AUC, BY_CLASS, Holdout, Nested, Predictive, Problem, parse_predictive
+from ckcv_ray.study import (
+    AUC,
+    BY_CLASS,
+    Holdout,
+    Nested,
+    Predictive,
+    Problem,
+    parse_largest_weight,
+    parse_predictive,
+    parse_within,
+)
 from ckcv_ray.tables.target import Label
 
 WANTED = (0.8, 0.9, 0.95)
@@ -106,6 +117,59 @@ class Requirement:
         return "; ".join(words)
 
 
+@dataclass(frozen=True)
+class Prospect:
+    """What rows held out can prove at best, for a claim that is about no class.
+
+    Attributes:
+        quantity: as in ``Claim``.
+        delta: probability with which the claim may fail.
+        rows: rows held out.
+        needed: the fewest with which anything is proven.
+        beyond: of a distance, how many of them may be further off; None for other claims.
+        at_most: of a weighted error, what is proven if none of them is wrong, and rows held out weigh as much
+            as rows to learn from; None for other claims.
+    """
+
+    quantity: str
+    delta: float
+    rows: int
+    needed: int
+    beyond: int | None = None
+    at_most: float | None = None
+
+    def __str__(self) -> str:
+        first = f"{name_quantity(self.quantity, None)}, with probability {format_level(self.delta)}:"
+        if self.at_most is not None:
+            return (
+                f"{first} at most {at_most(self.at_most)} if none of the {self.rows:,} held-out rows is "
+                "wrong, by the weights of the rows to learn from"
+            )
+        return (
+            f"{first} takes {self.needed:,} held-out rows at least; of {self.rows:,} at most "
+            f"{self.beyond:,} are further off than what is proven"
+        )
+
+
+def list_prospects(problem: Problem) -> tuple[Prospect, ...]:
+    """Return what rows held out can prove at best for claims about numbers, and by weight.
+
+    It is read before the run, so it depends on no row held out.
+    """
+    certification, made = problem.study.certification, list[Prospect]()
+    if certification is None or problem.held is None:
+        return ()
+    delta, rows = problem.study.delta / certification.n_shares, len(problem.held)
+    for name in certification.claim:
+        if (share := parse_within(name)) is not None:
+            beyond = int(np.count_nonzero(bound_table(rows, delta) <= 1 - share)) - 1
+            made.append(Prospect(name, delta, rows, fewest_rows(1 - share, 0, delta), beyond=beyond))
+        elif parse_largest_weight(name) is not None:
+            bound = bound_flawless(problem, name, delta)
+            made.append(Prospect(name, delta, rows, 1, at_most=bound))
+    return tuple(made)
+
+
 def requirements(problem: Problem) -> tuple[Requirement, ...]:
     """Return what each claim by class, or of the AUC, needs; those with the fewest rows first.
 
@@ -129,7 +193,7 @@ def fewest_rows_averaged(allowed: float, delta: float) -> int:
     return find_first(lambda m: bool(safe_table(m, delta)[0] <= allowed), 1, MOST_CHECKED)
 
 
-def _requirement(problem: Problem, quantity: Quantity) -> Requirement:
+def _requirement(problem: Problem, quantity: PlannedClaim) -> Requirement:
     task, held = problem.task, problem.held
     sizes = class_sizes(task.y, task.n_classes)  # nobody counts held-out labels
     of_class = quantity.count_rows(sizes) / task.n

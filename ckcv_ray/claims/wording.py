@@ -143,12 +143,13 @@ MOST_OF_LABEL = 60
 UNPROVEN = float_info.max  # a bound on how far off numbers are that says nothing
 NOTHING = "Nothing can be claimed for"  # begins the sentence of a claim that lacks rows
 LARGEST_BOUND = 1e15  # on 1 less a net benefit, which may be far below 0
-FORMATS: dict[Argument, Callable[[Any], str]] = {  # of the arguments of a quantity
+ARGUMENT_FORMATS: dict[Argument, Callable[[Any], str]] = {  # of the arguments of a quantity
     Argument.PREVALENCE: nearest,
     Argument.WORTH: nearest,
     Argument.SHARE_OF_ROWS: lambda share: f"{format_number(100 * share)} %",
     Argument.LABEL: str,
     Argument.NUMBER: format_number,
+    Argument.WEIGHT: format_number,
 }
 
 
@@ -185,8 +186,8 @@ class Claim(TypedDict):
             absent otherwise.
         least_confidence: the confidence from which on a row is answered, if something is proven of such rows;
             absent otherwise.
-        measured: of a mean error of numbers, that of the rows counted, as a share of the clip; absent
-            otherwise.
+        measured: of a mean error of numbers that of the rows counted, as a share of the clip; of a weighted
+            error that of the rows counted; absent otherwise.
     """
 
     quantity: str
@@ -216,10 +217,10 @@ def check_claim(name: str, claim: Claim, labels: Sequence[Label]) -> None:
     if declared.of_label != (label is not None) or (label is not None and label not in labels):
         raise ValueError(f"{name}: the {quantity} of {label!r} is none of the {len(labels)} classes")
     predictive = parse_predictive(quantity)
-    if declared.is_error and declared.of_numbers:
+    if declared.is_mean:
         check_fraction(f"{name}.measured", claim.get("measured", -1.0))
     elif "measured" in claim:
-        raise ValueError(f"{name}.measured: the {quantity} is no mean error of numbers")
+        raise ValueError(f"{name}.measured: the {quantity} is no mean of losses")
     if parse_within(quantity) is not None:
         if not 0 <= claim["bound"] <= UNPROVEN:
             raise ValueError(f"{name}.bound: {claim['bound']} is negative, or not finite")
@@ -373,7 +374,7 @@ def name_quantity(name: str, label: Label | None) -> str:
     assert named is not None
     quantity, given = named
     pairs = zip(quantity.arguments, given, strict=True)
-    phrase = quantity.phrase.format(*(FORMATS[argument](value) for argument, value in pairs))
+    phrase = quantity.phrase.format(*(ARGUMENT_FORMATS[argument](value) for argument, value in pairs))
     if label is None or not quantity.by_class:
         return phrase
     return f"{phrase} of {label!r}" if not quantity.two_classes else f"{phrase} (recall of {label!r})"
@@ -413,7 +414,8 @@ def describe_counts(claim: Claim) -> str:
         who = "this model"
     elif splits:
         who = "these members"
-    return f"{who}: {claim['errors']:,} of {claim['rows']:,} {of}"
+    by_weight = f", {nearest(claim['measured'])} by weight" if "measured" in claim else ""
+    return f"{who}: {claim['errors']:,} of {claim['rows']:,} {of}{by_weight}"
 
 
 def covers(claim: Claim, rule: Rule) -> bool:

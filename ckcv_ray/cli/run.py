@@ -184,6 +184,7 @@ def plan(
     lines += _suggest(planned)
     rarest = planned.claims[:MOST_CLAIMS]
     lines += [line for claim in rarest for line in claim.lines()]
+    lines += [str(prospect) for prospect in planned.prospects]
     if more := len(planned.claims) - len(rarest):
         lines.append(f"and {pluralize(more, 'claim')} more, about classes with no fewer rows (see --json)")
     show(planned.to_json(), "\n".join(lines), as_json)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ckcv_ray.claims.requirements import Requirement, requirements
+from ckcv_ray.claims.requirements import Prospect, Requirement, list_prospects, requirements
 from ckcv_ray.core.resampling.base import FoldSize
 from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.engine.batches import OWN_SECONDS, Rates, batch_seconds
@@ -68,6 +68,7 @@ class Plan:
         seconds_at_most: seconds for one worker if nothing were dropped.
         seconds_by_workers: expected seconds by number of workers; 1 means a single process without Ray.
         claims: the rows that each claim by class needs, and how many there will be.
+        prospects: what the rows held out can prove at best for other claims whose rows are few.
         effort: that of a search within a budget; None for a race.
         seconds_by_effort: expected seconds on one worker with less and more effort; empty for a race.
         few_folds: expected seconds on one worker of a race over ``FEW_FOLDS`` with ``FEW_SPLITS`` splits.
@@ -83,6 +84,7 @@ class Plan:
     effort: int | None = None
     seconds_by_effort: dict[int, float] = field(default_factory=dict)
     few_folds: float = 0.0
+    prospects: tuple[Prospect, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields as JSON values."""
@@ -191,6 +193,7 @@ def plan_problem(problem: Problem, workers: Sequence[int] = WORKERS) -> Plan:
             count: wall_seconds(seconds, count) if count > 1 else seconds for count in workers
         },
         claims=requirements(problem),
+        prospects=list_prospects(problem),
         effort=effort,
         seconds_by_effort={
             another: max(0.0, seconds + (another - effort) * each) for another in (effort // 4, 4 * effort)

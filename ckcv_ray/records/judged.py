@@ -16,8 +16,12 @@ OF_NO_SPLIT = -1
 
 
 def make_judged_schema(problem: Problem) -> pa.Schema:
-    """Return the columns of judged rows: label and prediction are numbers of classes, or numbers."""
+    """Return the columns of judged rows: label and prediction are numbers of classes, or numbers.
+
+    Weights are among them if an error by weight is claimed.
+    """
     value = pa.float64() if problem.task.has_numbers else pa.int32()
+    weighted = problem.study.certification is not None and problem.study.certification.weighs_rows
     return pa.schema(
         [
             ("classifier", pa.string()),
@@ -29,6 +33,7 @@ def make_judged_schema(problem: Problem) -> pa.Schema:
             ("predicted", value),
             ("score", pa.float64()),
             ("loss", pa.float64()),
+            *([("weight", pa.float64())] if weighted else []),
         ]
     )
 
@@ -61,6 +66,8 @@ def check_judged(table: pa.Table, problem: Problem) -> pa.Table:
         values = table[name].to_numpy()
         if len(values) and not least <= values.min() <= values.max() < end:
             raise ValueError(f"{name} has values outside {least}..{end - 1}")
+    if "weight" in table.column_names and not (table["weight"].to_numpy() > 0).all():
+        raise ValueError("weight has values that are not positive")
     loss = table["loss"].to_numpy()
     if problem.task.has_numbers:
         if not ((loss >= 0) & (loss <= 1)).all():

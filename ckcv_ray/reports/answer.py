@@ -21,6 +21,7 @@ from ckcv_ray.claims.baseline import (
 )
 from ckcv_ray.claims.certificate import Certificate
 from ckcv_ray.claims.percent import at_most, format_level, nearest
+from ckcv_ray.claims.weighted import describe_weights
 from ckcv_ray.claims.wording import (
     L_EE_IS,
     NOTHING,
@@ -96,7 +97,7 @@ def make_answer(result: ResultValues) -> Answer:
     if first["statement"].startswith(NOTHING):
         nothing = [first["statement"]]
     elif not is_error(first["quantity"]) and not is_of_numbers(first["quantity"]) and first["bound"] >= 1:
-        nothing = [f"The {quantity(first)} is proven to be at least {limit(first)}, which is nothing."]
+        nothing = [f"The {quantity(first)} is proven to be {state_limit(first)}, which is nothing."]
     provisional = [PROVISIONAL] if c.winner.provisional else []
     gravest_first = dict.fromkeys([*provisional, *c.describe_repeats(), *c.list_cautions()])
     cautions = tuple(sentence for sentence in gravest_first if sentence not in nothing)
@@ -110,7 +111,7 @@ def make_answer(result: ResultValues) -> Answer:
         ("compared", _describe_comparisons(c)),
         ("subgroups", describe_worst(c)),
         ("model", _describe_model(result)),
-        ("weights", result.task.weighting.describe()),
+        ("weights", describe_weights(result.problem)),
     )
     shares = {"proven": first["bound"], "measured": _measure(c), "baseline": baseline["error"]}
     return Answer(
@@ -219,6 +220,8 @@ def _describe_measured(c: Certificate) -> str:
         return f"{figure} wrong ({wrong:,} of {rows:,} {on} that are answered)"
     if find_reference(first["quantity"]):
         return f"{nearest(1 - wrong / rows)} won ({rows - wrong:,} of {rows:,} {on} that one alone has right)"
+    if "measured" in first:
+        return f"{nearest(first['measured'])} wrong by weight ({wrong:,} of {rows:,} {on})"
     what = {AUC: "pairs in order", ANSWERED_SHARE: f"{on} answered"}.get(first["quantity"], f"{on} right")
     return f"{nearest(1 - wrong / rows)} ({rows - wrong:,} of {rows:,} {what})"
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from ckcv_ray.claims.certificate import Certificate
 from ckcv_ray.claims.percent import at_most, format_level, nearest
+from ckcv_ray.claims.weighted import describe_weights
 from ckcv_ray.claims.wording import L_EE_IS, MINIMISED
 from ckcv_ray.errors import pluralize
 from ckcv_ray.learners.class_weight import EQUALLY
@@ -120,7 +121,7 @@ def _tell_groups(run: Stored) -> Iterator[str]:
 
 
 def _tell_weights(run: Stored) -> Iterator[str]:
-    yield run.result.task.weighting.describe() or "All rows weigh the same."
+    yield describe_weights(run.result.problem) or "All rows weigh the same."
 
 
 def _tell_encoding(run: Stored) -> Iterator[str]:

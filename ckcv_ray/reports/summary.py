@@ -10,6 +10,7 @@ from ckcv_ray.claims.baseline import Baseline, name_constant, says_nothing, sele
 from ckcv_ray.claims.certificate import Certificate, ClassCounts, ModelCounts, Sample
 from ckcv_ray.claims.intervals import describe_intervals
 from ckcv_ray.claims.percent import at_least, at_most, format_level, nearest, round_bound
+from ckcv_ray.claims.weighted import describe_weights
 from ckcv_ray.claims.wording import (
     L_EE_IS,
     MINIMISED,
@@ -104,7 +105,7 @@ def _summarize_run(result: ResultValues) -> Iterator[str]:
     yield from (f"scaling        {sentence}" for sentence in problem.scaling)
     yield from (f"note           {sentence}" for sentence in describe_edges(problem, result.setting))
     yield ""
-    said = {PROVISIONAL, *certificate.list_cautions(), problem.all_rows.weighting.describe()}
+    said = {PROVISIONAL, *certificate.list_cautions(), describe_weights(problem)}
     yield from (sentence for sentence in certificate.wording.statements if sentence not in said)
 
 

@@ -19,7 +19,6 @@ from ckcv_ray.study.quantities import ANSWERED_SHARE as ANSWERED_SHARE
 from ckcv_ray.study.quantities import AUC as AUC
 from ckcv_ray.study.quantities import BETTER_THAN as BETTER_THAN
 from ckcv_ray.study.quantities import BY_CLASS as BY_CLASS
-from ckcv_ray.study.quantities import BY_NAME as BY_NAME
 from ckcv_ray.study.quantities import ERROR as ERROR
 from ckcv_ray.study.quantities import OF_TWO as OF_TWO
 from ckcv_ray.study.quantities import PREDICTIVE_VALUES as PREDICTIVE_VALUES
@@ -33,6 +32,7 @@ from ckcv_ray.study.quantities import is_of_numbers as is_of_numbers
 from ckcv_ray.study.quantities import is_quantity as is_quantity
 from ckcv_ray.study.quantities import name_clipped as name_clipped
 from ckcv_ray.study.quantities import parse_clipped as parse_clipped
+from ckcv_ray.study.quantities import parse_largest_weight as parse_largest_weight
 from ckcv_ray.study.quantities import parse_predictive as parse_predictive
 from ckcv_ray.study.quantities import parse_quantity as parse_quantity
 from ckcv_ray.study.quantities import parse_within as parse_within

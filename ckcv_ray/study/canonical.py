@@ -34,7 +34,14 @@ from ckcv_ray.learners.encoding.learner import settle_scaling
 from ckcv_ray.study.certification import Certification, Holdout, find_member
 from ckcv_ray.study.numbers import check_numbers, check_within
 from ckcv_ray.study.options import list_parts
-from ckcv_ray.study.quantities import BETTER_THAN, OF_TWO, Predictive, find_quantity, parse_predictive
+from ckcv_ray.study.quantities import (
+    BETTER_THAN,
+    OF_TWO,
+    Predictive,
+    find_quantity,
+    parse_largest_weight,
+    parse_predictive,
+)
 from ckcv_ray.study.search import Race
 from ckcv_ray.study.study import Study
 from ckcv_ray.tables.columns.types import ColumnKind
@@ -403,6 +410,7 @@ def _check_claims(certification: Certification, learner: Learner, task: Task) ->
                 f"claim={claim} is for two classes, and the target {task.target!r} has {task.n_classes}: "
                 f"{instead}"
             )
+    _check_weighted_claims(certification, task)
     unranked = [label for label, single in learner.by_label.items() if Output.RANK not in single.outputs]
     ranks = (claim for claim in certification.claim if (known := find_quantity(claim)) and known.ranks)
     ranking = next((f"claim={claim}" for claim in ranks), "")
@@ -424,6 +432,25 @@ def _check_claims(certification: Certification, learner: Learner, task: Task) ->
     number = find_class("positive", certification.positive, task.classes)
     label = None if number == 1 else str(task.classes[number])
     return replace(certification, positive=label)  # type: ignore[type-var]
+
+
+def _check_weighted_claims(certification: Certification, task: Task) -> None:
+    """Raise InputError if an error by weight is claimed, and rows have none, or one above that stated."""
+    for claim in certification.claim:
+        if (largest := parse_largest_weight(claim)) is None:
+            continue
+        weights = task.weighting.named
+        if weights is None:
+            raise InputError(
+                f"claim={claim} is by the weights of rows, and there are none: name their column with "
+                "--weight"
+            )
+        if len(above := np.flatnonzero(weights > largest)):
+            raise InputError(
+                f"claim={claim} says that no weight is above {largest:g}, and {task.weight!r} has "
+                f"{weights[above[0]]:g} in row {above[0] + 1}: state the largest weight that there can be, "
+                "also in rows that are not here"
+            )
 
 
 def _check_cut_off(study: Study, held: Index | None, learned: Task) -> None:

@@ -26,6 +26,7 @@ from ckcv_ray.study.quantities import (
     find_reference,
     is_quantity,
     name_claim,
+    parse_largest_weight,
     parse_predictive,
 )
 from ckcv_ray.tables.subgroups import parse_subgroups
@@ -120,6 +121,11 @@ class Certification:
     def find_positive(self, classes: Sequence[Label]) -> int:
         """Return the number of the class that sensitivity is about: the second, unless one is named."""
         return 1 if self.positive is None else find_class("positive", self.positive, classes)
+
+    @property
+    def weighs_rows(self) -> bool:
+        """Whether an error by the weights of rows is claimed."""
+        return any(parse_largest_weight(claim) is not None for claim in self.claim)
 
     @property
     def references(self) -> tuple[str, ...]:

@@ -23,7 +23,9 @@ PREDICTIVE_VALUES = ("ppv", "npv")  # for which a cut-off can be chosen, at a pr
 BETTER_THAN = "better"  # than another learner of the study: better:svm
 ANSWERED_ERROR, ANSWERED_SHARE = "answered_error", "answered_share"
 ANSWERED = (ANSWERED_ERROR, ANSWERED_SHARE)  # of the rows that are confident enough to be answered
+WEIGHTED_ERROR = "weighted_error"  # by weights of which the largest is stated: "weighted_error:4"
 WITHIN = "within"  # of numbers how far off a share of new rows is at most: "within:0.9"
+BY_ONE_MODEL = "takes rows held out, judged by one model"
 RECALLS = "recalls"  # the share of delta of all recalls, and of what follows from them
 
 
@@ -35,6 +37,7 @@ class Argument(Enum):
     SHARE_OF_ROWS = "0.9"
     LABEL = "svm"
     NUMBER = "50"
+    WEIGHT = "4"
 
 
 @dataclass(frozen=True)
@@ -51,6 +54,7 @@ class Quantity:
         by_class: whether it is counted on the rows of one class, given their labels.
         follows: whether it follows from both recalls, and has no count and no share of delta of its own.
         at_most: whether it is proven to be at most a value; else at least one.
+        is_mean: whether it is a mean of losses, which is ``measured``.
         counted: what its ``errors`` are.
         ranks: whether it needs scores that order the rows.
         held_out_only: why it takes rows held out; "" if nested certifies it too.
@@ -69,6 +73,7 @@ class Quantity:
     by_class: bool = False
     follows: bool = False
     at_most: bool = False
+    is_mean: bool = False
     counted: str = "scored rows wrong"
     ranks: bool = False
     held_out_only: str = ""
@@ -102,7 +107,7 @@ ANSWERING = Quantity(
     phrase="error of the rows answered",
     at_most=True,
     counted="rows answered wrong",
-    held_out_only="takes rows held out, judged by one model",
+    held_out_only=BY_ONE_MODEL,
     share="answered",
 )
 DECLARED = (
@@ -115,6 +120,7 @@ DECLARED = (
         is_error=True,
         of_numbers=True,
         at_most=True,
+        is_mean=True,
     ),
     *(replace(RECALL, name=name, phrase=name, two_classes=True) for name in OF_TWO),
     RECALL,
@@ -144,6 +150,15 @@ DECLARED = (
         held_out_only="compares two models on rows held out",
         rows_alone="",
     ),
+    Quantity(
+        name=WEIGHTED_ERROR,
+        phrase="weighted error (weights up to {})",
+        arguments=(Argument.WEIGHT,),
+        takes="the largest weight that a new row can have",
+        at_most=True,
+        is_mean=True,
+        held_out_only=BY_ONE_MODEL,
+    ),
     ANSWERING,
     replace(
         ANSWERING,
@@ -160,7 +175,7 @@ DECLARED = (
         of_numbers=True,
         at_most=True,
         counted="held-out rows further off",
-        held_out_only="takes rows held out, judged by one model",
+        held_out_only=BY_ONE_MODEL,
     ),
 )
 BY_NAME = {quantity.name: quantity for quantity in DECLARED}
@@ -256,7 +271,7 @@ def parse_quantity(name: str) -> Named | None:
 def _parse_argument(name: str, quantity: Quantity, argument: Argument, text: str) -> float | str:
     if argument is Argument.LABEL:
         return text
-    if argument is not Argument.NUMBER:
+    if argument not in (Argument.NUMBER, Argument.WEIGHT):
         return parse_share(f"claim={name}", text, quantity.form)
     try:
         value = float(text)
@@ -327,6 +342,11 @@ def parse_clipped(name: str) -> float | None:
 def parse_within(name: str) -> float | None:
     """Return the share of rows in a claim such as "within:0.9"; None if it is about something else."""
     return _parse_number(name, WITHIN)
+
+
+def parse_largest_weight(name: str) -> float | None:
+    """Return the largest weight in a claim such as "weighted_error:4"; None if it is about something else."""
+    return _parse_number(name, WEIGHTED_ERROR)
 
 
 def find_reference(name: str) -> str:

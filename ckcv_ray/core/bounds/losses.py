@@ -27,7 +27,7 @@ from math import fsum
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ckcv_ray.core.bounds.betting import bound_by_betting
+from ckcv_ray.core.bounds.betting import BISECTIONS, bound_by_betting
 from ckcv_ray.core.bounds.binomial import (
     MOST_CHECKED,
     TYPICAL_RATE,
@@ -77,6 +77,37 @@ def bound_losses(losses: NDArray[np.integer], delta: float) -> float:
     if choose_loss_method(m, delta) == "betting":
         return bound_by_betting(losses / ONE, delta)
     return bound_loss_claim([int(losses.sum())], m, delta)
+
+
+def bound_weighted_losses(losses: ArrayLike, shares: ArrayLike, left: int, delta: float) -> float:
+    """Return a bound on the weighted mean loss E a x / E a that the totals alone decide, at most 1.
+
+    With r for this mean, (1 - a) r + a x is a loss in [0, 1] with mean r, so r is at most a bound B on the
+    mean of such losses. B of their total is concave in r: the r that are at most B(r) are an interval from 0,
+    whose end is found by bisection.
+
+    Args:
+        losses: x, in [0, 1], (rows,).
+        shares: a, what each row counts for, in [0, 1], (rows,).
+        left: how many of the rows are counted. It is not known which, but their losses sum to no more than
+            those of all.
+        delta: probability that the bound fails.
+    """
+    x, a = np.asarray(losses, dtype=np.float64), np.asarray(shares, dtype=np.float64)
+    if left < 1:
+        return 1.0
+
+    def is_within(r: float) -> bool:
+        total = int(np.sum(np.ceil(((1 - a) * r + a * x) * ONE)))
+        return r <= bound_loss_claim([min(total, left * ONE)], left, delta)
+
+    low, high = 0.0, 1.0
+    if is_within(high):
+        return 1.0
+    for _ in range(BISECTIONS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if is_within(middle) else (low, middle)
+    return high
 
 
 @lru_cache(maxsize=256)
