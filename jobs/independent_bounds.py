@@ -223,19 +223,33 @@ def bound_held(losses: Array, delta: float, copies: int) -> float:
     return bound_mean([min(fsum(losses), left)], left, delta, True, u=1.0)
 
 
-def bet(losses: Array, delta: float) -> float:
-    """Return the largest p at which the wealth of bets that the mean is below p is never above 1 / delta."""
-    stakes, total, squares = list[float](), 0.5, 0.25
-    for t, x in enumerate(losses, start=1):
-        stakes.append(min(1.0, sqrt(2 * log(1 / delta) * t / (len(losses) * squares))))
-        total += x
-        squares += (x - total / (t + 1)) ** 2
+def bet(losses: Array, delta: float, shares: Any = None) -> float:
+    """Return the largest p at which the wealth of bets that the mean is below p is never above 1 / delta.
+
+    ``shares`` are what units count for, in [0, 1]; by default 1.
+    """
+    a = [1.0] * len(losses) if shares is None else list(shares)
+    stakes, total, of, squares = list[float](), 0.5, 1.0, 0.25
+    for t, (x, share) in enumerate(zip(losses, a, strict=True), start=1):
+        stakes.append(share * min(1.0, sqrt(2 * log(1 / delta) * t / (len(losses) * squares))))
+        total, of = total + share * x, of + share
+        squares += (share * (x - total / of)) ** 2
     low, high = 0.0, 1.0
     for _ in range(50):
         p = (low + high) / 2
         wins = np.max(np.cumsum(np.log1p(np.array(stakes) * (p - losses)))) > log(1 / delta)
         low, high = (low, p) if wins else (p, high)
-    return max(high, fsum(losses) / len(losses))
+    return max(high, fsum(np.multiply(a, losses)) / fsum(a))
+
+
+def bound_weighted(losses: Array, shares: Array, delta: float, left: int) -> float:
+    """Return the largest r at most the bound on the mean of (1 - a) r + a x, by the total of some rows."""
+    low, high = 0.0, 1.0
+    for _ in range(50):
+        r = (low + high) / 2
+        total = min(fsum((1 - shares) * r + shares * losses), left)
+        low, high = (r, high) if r <= bound_mean([total], left, delta, True, u=1.0) else (low, r)
+    return high if left else 1.0
 
 
 def share_delta(ks: Iterable[int], k: int, settings: int) -> float:

@@ -30,8 +30,9 @@ class Run:
         table = parquet.read_table(folder / "data.parquet")
         role = {key.decode(): value.decode() for key, value in table.schema.metadata.items()}
         self.columns, number = table.to_pydict(), {label: i for i, label in enumerate(self.labels)}
-        y, group, _ = (self.columns.pop(role.get(name), None) for name in ("target", "group", "weight"))
+        y, group, weight = (self.columns.pop(role.get(name), None) for name in ("target", "group", "weight"))
         self.all_y, self.grouped = np.array([number[label] for label in y]), group is not None
+        self.weights = np.array(weight or [1.0] * len(y))
         self.all_units, self.held = np.array(group or range(len(y))), np.zeros(len(y), bool)
         if self.certify["name"] == "holdout":
             units = int(self.all_units.max()) + 1

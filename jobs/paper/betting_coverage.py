@@ -3,6 +3,9 @@
 Comparisons inside a study (``--claim better:LEARNER``) are of rows drawn with known differences, and of whole
 studies whose labels nothing predicts, so that all classifiers err equally often.
 
+Errors by weight are of rows drawn with known weights and chances of an error, some of which weigh much and
+rarely occur; the bound is compared with one that knows the mean of the weights, and with that from totals.
+
 Losses of groups are drawn from laws whose mean is known, some of them made to break a bound; the bound by
 betting is compared with the one that the total of the losses decides. Pairs of classifiers are drawn with
 known differences: a proof of "better" where both err equally often is false, one of "not worse" where the
@@ -34,7 +37,8 @@ from ckcv_ray.claims.cut_offs import choose_cut_off
 from ckcv_ray.claims.predictive_values import ValueTests, count_cut_offs, fix_cut_offs
 from ckcv_ray.claims.wording import is_proven_better
 from ckcv_ray.core.arrays import Values
-from ckcv_ray.core.bounds.losses import ONE, bound_losses, mean_loss_bound
+from ckcv_ray.core.bounds.betting import bound_by_betting
+from ckcv_ray.core.bounds.losses import ONE, bound_losses, bound_weighted_losses, mean_loss_bound
 from ckcv_ray.core.bounds.paired import judge_differences
 from ckcv_ray.study import Condition, Predictive
 
@@ -50,6 +54,37 @@ class Law(NamedTuple):
 
     draw: Draw
     mean: float
+
+
+class WeightedLaw(NamedTuple):
+    """A law of rows that are of few kinds, each with a weight.
+
+    Attributes:
+        chances: of each kind, with the sum 1.
+        weights: of its rows.
+        errors: the chance that one of its rows is wrong.
+        largest: the largest weight, as stated.
+    """
+
+    chances: tuple[float, ...]
+    weights: tuple[float, ...]
+    errors: tuple[float, ...]
+    largest: float
+
+    @property
+    def mean_weight(self) -> float:
+        """Mean weight of a row."""
+        return float(np.dot(self.chances, self.weights))
+
+    @property
+    def mean(self) -> float:
+        """Weighted error."""
+        return float(np.dot(np.multiply(self.chances, self.weights), self.errors)) / self.mean_weight
+
+    def draw(self, rng: np.random.Generator, m: int) -> tuple[Values, Values]:
+        """Return the weights of m rows, and which are wrong, as 0 and 1."""
+        kinds = rng.choice(len(self.chances), m, p=self.chances)
+        return np.array(self.weights)[kinds], (rng.random(m) < np.array(self.errors)[kinds]).astype(float)
 
 
 class Cell(NamedTuple):
@@ -102,6 +137,31 @@ DIFFERENCES = {
     "worse by the margin": make_differences(0.02, 0.05 + 1e-9),
     "6 % against 2 %": make_differences(0.06, 0.02),
 }
+
+
+WEIGHTED = {
+    "all weigh the same": WeightedLaw((1.0,), (1.0,), (0.1,), 1.0),
+    "stated four times too large": WeightedLaw((1.0,), (1.0,), (0.1,), 4.0),
+    "rows that weigh much err": WeightedLaw((0.8, 0.2), (0.5, 3.0), (0.05, 0.2), 3.0),
+    "rows that weigh little err": WeightedLaw((0.8, 0.2), (0.5, 3.0), (0.2, 0.02), 3.0),
+    "one of 30 weighs 100 times as much": WeightedLaw((29 / 30, 1 / 30), (0.2, 20.0), (0.02, 0.5), 20.0),
+    "one of 300 weighs all": WeightedLaw((299 / 300, 1 / 300), (1e-3, 1.0), (0.0, 0.9), 1.0),
+}
+
+
+def measure_weighted(name: str, m: int, runs: int) -> Iterator[Cell]:
+    """Yield how often the bound on a weighted error is below it, by betting, and from totals."""
+    law, rng = WEIGHTED[name], np.random.default_rng([m, list(WEIGHTED).index(name), 5])
+    drawn = [law.draw(rng, m) for _ in range(runs)]
+    pairs = [(wrong, weights / law.largest) for weights, wrong in drawn]
+    bounds = [bound_by_betting(wrong, DELTA, shares) for wrong, shares in pairs]
+    scale = law.largest / law.mean_weight
+    known = [min(1.0, scale * bound_by_betting(wrong * shares, DELTA)) for wrong, shares in pairs]
+    figures = {"mean bound": float(np.mean(bounds)), "mean weight known": float(np.mean(known))}
+    yield Cell(f"weighted: {name}, m = {m}", sum(b < law.mean for b in bounds), runs, DELTA, figures)
+    totals = [bound_weighted_losses(*pair, m, DELTA) for pair in pairs]
+    figures = {"mean bound": float(np.mean(totals))}
+    yield Cell(f"by totals: {name}, m = {m}", sum(b < law.mean for b in totals), runs, DELTA, figures)
 
 
 def measure_losses(name: str, m: int, runs: int) -> Cell:
@@ -212,6 +272,7 @@ def measure_values(name: str, decimals: int | None, runs: int) -> Cell:
 def measure(runs: int, studies: int) -> list[Cell]:
     """Return every cell."""
     cells = [measure_losses(name, m, runs) for name in LOSSES for m in SIZES]
+    cells += [cell for name in WEIGHTED for m in SIZES for cell in measure_weighted(name, m, runs)]
     cells += [cell for decimals in (None, 1) for cell in measure_cut_offs(decimals, runs)]
     cells += [measure_values(name, decimals, runs) for name in LEAST for decimals in (None, 1)]
     sizes = (100, 200, 400)

@@ -36,6 +36,9 @@ COMPARED = places.make_study(
     certify="holdout",
     claim="refit,better:tree",
 )
+WEIGHTED = places.make_study(
+    learner="linear", k=(3,), n_splits=3, certify="holdout", claim="weighted_error:3,refit"
+)
 MORE = {  # what no golden study has: repeated rows of groups, claims by class within groups of rows
     "repeats in groups": (ONE_SETTING.replace(certify="nested", outer_splits=2), visits(90)),
     "catoni": (ONE_SETTING.replace(bound="catoni"), lattice(60)),
@@ -48,6 +51,8 @@ MORE = {  # what no golden study has: repeated rows of groups, claims by class w
         places.make_study(learner="linear", k=(3,), n_splits=3, certify="holdout", answer="error<=0.3"),
         lattice(240),
     ),
+    "weighted": (WEIGHTED, cloud(120)),
+    "weighted, repeats": (WEIGHTED, lattice(120)),
     "required value": (
         places.make_study(
             learner="linear",
@@ -103,6 +108,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Folder:
                 study, sample = MORE[name]
                 X = np.round(sample.X) if sample.groups is not None else sample.X
                 more = {"unlabelled": X[:40] + 0.5} if name == "unlabelled" else {}
+                if name.startswith("weighted"):
+                    more["sample_weight"] = np.resize([0.5, 3.0, 1.0], len(X))
                 run(study, X, sample.y, out, SERIAL, groups=sample.groups, **more)
             else:
                 study, sample, _, lost, newer = STUDIES[name]
@@ -138,6 +145,8 @@ def test_every_figure_of_a_golden_study_is_computed_again(
         pytest.param("catoni", marks=pytest.mark.night),
         "unlabelled",
         "answered",
+        "weighted",
+        "weighted, repeats",
         "required value",
         "usual settings",
         "three fifths, U on the first",
@@ -278,11 +287,12 @@ def test_a_folder_of_an_earlier_version_is_checked_from_stored_counts(
         assert "taken as stored: the " in said
 
 
-@pytest.mark.parametrize("column", ["row", "unit", "order", "label", "predicted", "loss"])
+@pytest.mark.parametrize("column", ["row", "unit", "order", "label", "predicted", "loss", "weight"])
 def test_a_forged_judgement_differs(
     column: str, folder: Folder, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    out = shutil.copytree(folder("better, groups"), tmp_path / "run")
+    name = "weighted" if column == "weight" else "better, groups"
+    out = shutil.copytree(folder(name), tmp_path / "run")
     rewrite(out / "judged.parquet", lambda rows: rows[0].update({column: 1 - rows[0][column]}))
     assert check(out, capsys)[0] == 1
 
