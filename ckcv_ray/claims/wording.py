@@ -162,9 +162,10 @@ class Claim(TypedDict):
             "auc", or one that follows where the positive class has a stated share, such as "ppv:0.02", at
             least 1 - ``bound``. "better:svm" is the share of wins against another learner: of the rows on
             which the classifier or one model of that learner is right, and not both, those on which the
-            classifier is. It errs less often than that model if this is above 1/2. Of numbers "clipped:50",
-            the mean absolute error of which at most 50 counts, at most ``bound`` times 50; or "within:0.9",
-            how far off nine in ten new rows are at most.
+            classifier is. It errs less often than that model if this is above 1/2. "weighted_error:4",
+            at most ``bound``, is the error where patterns occur in proportion to weights of at most 4. Of
+            numbers "clipped:50", the mean absolute error of which at most 50 counts, at most ``bound`` times
+            50; or "within:0.9", how far off nine in ten new rows are at most.
         label: label of the class that it is about; None for error, auc and comparisons.
         certification: "occam", "holdout" or "nested".
         classifier: the rule applied ("refit", "full", "keyed", "random", "vote" or "member:7", see

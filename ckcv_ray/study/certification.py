@@ -322,7 +322,7 @@ def choose_judge(claims: tuple[str, ...]) -> str:
 CLAIM_HELP = (
     "What is certified; several as a,b share delta. The error of refit (one model), random (a member for "
     "each row), vote or member:7; sensitivity, specificity, recall, auc; ppv:0.02, npv:0.02, "
-    "net_benefit:0.02:0.1 at a prevalence; better:svm; of numbers within:0.9."
+    "net_benefit:0.02:0.1 at a prevalence; better:svm; weighted_error:4 by --weight; of numbers within:0.9."
 )
 CLAIM_SHOWN = "refit; for nested random"
 POSITIVE = Option(
@@ -350,9 +350,11 @@ class Holdout(Certification):
             "ppv:0.02", "npv:0.02", "net_benefit:0.02:0.1" (with the probability from which on a row is worth
             flagging), which follow from the recalls. "better:svm": that it errs less often than one model of
             another learner of the study, at that learner's own best setting, fitted on the same rows as
-            "refit". delta is shared equally among the rules, the recalls together, the AUC, and the
-            comparisons. Of numbers: the rules, by their clipped error, without "vote"; and "within:0.9", how
-            far off at most nine in ten new rows are, each with a share of its own.
+            "refit". "weighted_error:4": the error where patterns occur in proportion to the weights of the
+            task, of which none is ever above 4. delta is shared equally among the rules, the recalls
+            together, the AUC, each weighted error, and the comparisons. Of numbers: the rules, by their
+            clipped error, without "vote"; and "within:0.9", how far off at most nine in ten new rows are,
+            each with a share of its own.
         positive: label of the class that sensitivity is about; None for the second in sorted order.
         require: condition such as "sensitivity>=0.9" or "specificity>=0.95", for which the cut-off of the
             scores is chosen on the rows held out, with its guarantee; the recalls are those at this cut-off.
