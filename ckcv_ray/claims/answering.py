@@ -19,7 +19,6 @@ The last answers every row.
 """
 
 from dataclasses import dataclass
-from functools import cached_property
 from math import ceil
 from typing import NamedTuple
 
@@ -27,12 +26,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ckcv_ray.claims.by_class import leave_out
+from ckcv_ray.claims.fixed_sequence import FixedSequence
 from ckcv_ray.claims.percent import at_least, at_most, format_level, nearest
 from ckcv_ray.claims.rules import Rule
 from ckcv_ray.claims.wording import NOTHING, ONE_SOURCE, Claim, make_claim, state_claim
 from ckcv_ray.core.arrays import Classes, Values
 from ckcv_ray.core.bounds.binomial import MOST_ROWS, clopper_pearson, fewest_rows
-from ckcv_ray.core.search import count_passed
 from ckcv_ray.learners.ensemble import Models
 from ckcv_ray.study import ANSWERED, ANSWERED_ERROR, Problem
 
@@ -55,7 +54,7 @@ class Answered(NamedTuple):
 
 
 @dataclass(frozen=True)
-class FixedSequence:
+class AnsweredTests(FixedSequence[Answered]):
     """Tests of the rows answered, from the most cautious threshold down.
 
     Attributes:
@@ -70,20 +69,10 @@ class FixedSequence:
     most: float
     delta: float
 
-    @cached_property
-    def passed(self) -> int:
-        """Tests that pass before the first that fails."""
-        return self.count_passed()
-
-    def count_passed(self, copies: int = 0) -> int:
-        """Return how many tests pass before the first that fails; ``copies`` of the rows are not counted."""
-        left = (leave_out(answered.wrong, answered.rows, copies) for answered in self.counts)
-        return count_passed(clopper_pearson(*counts, self.delta) <= self.most for counts in left)
-
-    @property
-    def chosen(self) -> Answered:
-        """The counts at the last threshold that passed; at the first if none did."""
-        return self.counts[max(0, self.passed - 1)]
+    def passes(self, counted: Answered, copies: int) -> bool:
+        """Return whether few enough of the rows answered at a threshold are wrong."""
+        left = leave_out(counted.wrong, counted.rows, copies)
+        return bool(clopper_pearson(*left, self.delta) <= self.most)
 
     def bound_left_out(self, copies: int = 0) -> float:
         """Return the upper bound on the share of patterns that are not answered at the chosen threshold."""
@@ -131,7 +120,7 @@ def claim_answered(
     most, delta = certification.answering.value, problem.study.delta / certification.n_shares / 2
     thresholds = fix_thresholds(_measure_unlearned(problem, models), len(held.y), most, delta)
     counts = count_answered(rule.measure_confidence(models, held.X), label != held.y, thresholds)
-    tests = FixedSequence(counts, len(held.y), most, delta)
+    tests = AnsweredTests(counts, len(held.y), most, delta)
     if not tests.passed:
         lacks = (
             _explain_lack(rule, tests, problem.all_rows.n),
@@ -154,7 +143,7 @@ def claim_answered(
     }
 
 
-def _make_claim(name: str, rule: Rule, tests: FixedSequence) -> Claim:
+def _make_claim(name: str, rule: Rule, tests: AnsweredTests) -> Claim:
     """Return a claim with its counts, which says nothing yet."""
     wrong, rows = tests.chosen.wrong, tests.chosen.rows
     return make_claim(
@@ -168,7 +157,7 @@ def _make_claim(name: str, rule: Rule, tests: FixedSequence) -> Claim:
     )
 
 
-def _describe_tests(rule: Rule, tests: FixedSequence) -> tuple[tuple[str, str], tuple[str, str]]:
+def _describe_tests(rule: Rule, tests: AnsweredTests) -> tuple[tuple[str, str], tuple[str, str]]:
     """Return what is proven of the error and of the share answered, and how, as clauses."""
     (threshold, wrong, rows), who = tests.chosen, rule.classifier()
     from_on = f"its confidence is at least {threshold:.6g}"
@@ -200,7 +189,7 @@ def _measure_unlearned(problem: Problem, models: Models) -> Values:
     )
 
 
-def _explain_lack(rule: Rule, tests: FixedSequence, n: int) -> str:
+def _explain_lack(rule: Rule, tests: AnsweredTests, n: int) -> str:
     """Return the sentence for an error that not even the most confident rows prove; n rows are in all."""
     _, wrong, rows = tests.chosen
     rate, bound = wrong / max(1, rows), clopper_pearson(wrong, rows, tests.delta)

@@ -20,7 +20,6 @@ right, to the last at which the value measured there is large enough.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -33,12 +32,12 @@ from ckcv_ray.claims.by_class import (
     quantities,
 )
 from ckcv_ray.claims.cut_offs import CutOff, orient
+from ckcv_ray.claims.fixed_sequence import FixedSequence
 from ckcv_ray.claims.percent import at_least, format_level, nearest
 from ckcv_ray.claims.rules import Rule
 from ckcv_ray.claims.wording import NOTHING, ONE_SOURCE, Claim, make_claim, name_quantity, state_claim
 from ckcv_ray.core.arrays import Classes, Values
 from ckcv_ray.core.bounds.binomial import MOST_ROWS, clopper_pearson, divide_delta
-from ckcv_ray.core.search import count_passed
 from ckcv_ray.learners.ensemble import Models
 from ckcv_ray.study import OF_TWO, Condition, Predictive, Problem, parse_predictive
 
@@ -62,7 +61,7 @@ class CountedCutOff(NamedTuple):
 
 
 @dataclass(frozen=True)
-class ValueTests:
+class ValueTests(FixedSequence[CountedCutOff]):
     """Tests of a predictive value at cut-offs in a fixed order.
 
     Attributes:
@@ -79,19 +78,9 @@ class ValueTests:
     least: float
     delta: float
 
-    @cached_property
-    def passed(self) -> int:
-        """Tests that pass before the first that fails."""
-        return self.count_passed()
-
-    @property
-    def chosen(self) -> CountedCutOff:
-        """The counts at the last cut-off that passed; at the first if none did."""
-        return self.counts[max(0, self.passed - 1)]
-
-    def count_passed(self, copies: int = 0) -> int:
-        """Return how many tests pass before the first that fails; ``copies`` of the rows are not counted."""
-        return count_passed(self.bound_value(counted, copies) >= self.least for counted in self.counts)
+    def passes(self, counted: CountedCutOff, copies: int) -> bool:
+        """Return whether the value at a cut-off is proven to be as large as required."""
+        return self.bound_value(counted, copies) >= self.least
 
     def bound_value(self, counted: CountedCutOff, copies: int = 0) -> float:
         """Return the lower bound on the value at a cut-off; ``copies`` of the rows are not counted."""

@@ -15,7 +15,7 @@ from scipy.stats import binom, binomtest, multinomial
 from ckcv_ray import InputError, Study, Task
 from ckcv_ray.claims.answering import (
     Answered,
-    FixedSequence,
+    AnsweredTests,
     _count_rows_needed,
     _explain_lack,
     count_answered,
@@ -46,7 +46,7 @@ def test_the_error_at_the_threshold_is_too_large_as_rarely_as_the_theorem_says()
         probability = float(multinomial.pmf(counts, held, cells))
         rows = np.repeat(range(6), counts)
         parts, wrong = rows // 2, rows % 2 == 0
-        tests = FixedSequence(
+        tests = AnsweredTests(
             count_answered(2.0 - parts, wrong, np.array([2.0, 1.0, 0.0])), held, most, delta
         )
         passed = tests.count_passed()
@@ -68,7 +68,7 @@ def test_both_claims_hold_jointly_on_fresh_sets(decimals):
         confidence = rng.uniform(size=held)
         confidence = confidence if decimals is None else confidence.round(decimals)
         wrong = rng.uniform(size=held) < 0.22 * (1 - confidence)
-        tests = FixedSequence(count_answered(confidence, wrong, thresholds), held, most, delta)
+        tests = AnsweredTests(count_answered(confidence, wrong, thresholds), held, most, delta)
         if not tests.count_passed():
             continue
         t = tests.chosen.threshold
@@ -134,19 +134,19 @@ def test_rows_of_equal_confidence_are_answered_together(values, random):
 
 def test_the_sequence_stops_at_its_first_failure():
     counts = (Answered(3.0, 0, 100), Answered(2.0, 40, 150), Answered(1.0, 0, 1000))
-    tests = FixedSequence(counts, 1200, 0.05, 0.025)
+    tests = AnsweredTests(counts, 1200, 0.05, 0.025)
     assert tests.count_passed() == 1
     assert tests.chosen == counts[0]
     assert tests.count_passed(copies=60) == 0
-    assert FixedSequence(counts[1:], 1200, 0.05, 0.025).chosen == counts[1]
-    assert FixedSequence(counts[2:], 1200, 0.05, 0.025).count_passed() == 1
-    assert FixedSequence((Answered(9.0, 0, 0),), 10, 0.05, 0.025).count_passed() == 0
+    assert AnsweredTests(counts[1:], 1200, 0.05, 0.025).chosen == counts[1]
+    assert AnsweredTests(counts[2:], 1200, 0.05, 0.025).count_passed() == 1
+    assert AnsweredTests((Answered(9.0, 0, 0),), 10, 0.05, 0.025).count_passed() == 0
 
 
 def test_what_it_takes_is_said_where_nothing_passes():
     def explain(wrong: int, rows: int) -> str:
         return _explain_lack(
-            Rule("refit"), FixedSequence((Answered(1.0, wrong, rows),), 200, 0.05, 0.025), 400
+            Rule("refit"), AnsweredTests((Answered(1.0, wrong, rows),), 200, 0.05, 0.025), 400
         )
 
     said = explain(2, 60)
