@@ -22,6 +22,7 @@ from pyarrow import parquet
 
 from ckcv_ray import load_run
 from ckcv_ray.claims.certify import certify
+from ckcv_ray.claims.judge import Judge
 from ckcv_ray.claims.judged_rows import tabulate_judged
 from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.core.selection import Leader
@@ -211,10 +212,10 @@ def seal(
         one, others = one_model(problem, leader), fit_references(problem, leader, queue.candidates())
         models = Models(ensemble or fitted(problem, leader), nested, *one, others)
     digests = {"data": problem.all_rows.digest}
-    judged = tabulate_judged(problem, models)
+    judged = tabulate_judged(Judge(problem, models))
     digests |= folder.write_results(problem, queue.candidates(), models, judged)
     winner = problem.candidate(leader)
-    certificate = certify(problem, winner, leader.l_ms, models, provisional, digests)
+    certificate = certify(Judge(problem, models), winner, leader.l_ms, provisional, digests)
     folder.write_end(certificate, execution)
 
 

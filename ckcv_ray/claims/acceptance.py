@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from ckcv_ray.claims.wording import Claim, quantity, state_limit
+from ckcv_ray.claims.claim import Claim, quantity, state_limit
 from ckcv_ray.study import Condition
 
 OF_DECIMALS = 1e-12  # of a value that was written in decimals

@@ -26,11 +26,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ckcv_ray.claims.by_class import leave_out
+from ckcv_ray.claims.claim import NOTHING, ONE_SOURCE, Claim, make_claim, state_claim
 from ckcv_ray.claims.fixed_sequence import FixedSequence
+from ckcv_ray.claims.judge import Judge
 from ckcv_ray.claims.percent import at_least, at_most, format_level, nearest
 from ckcv_ray.claims.rules import Rule
-from ckcv_ray.claims.wording import NOTHING, ONE_SOURCE, Claim, make_claim, state_claim
-from ckcv_ray.core.arrays import Classes, Values
+from ckcv_ray.core.arrays import Values
 from ckcv_ray.core.bounds.binomial import MOST_ROWS, clopper_pearson, fewest_rows
 from ckcv_ray.learners.ensemble import Models
 from ckcv_ray.study import ANSWERED, ANSWERED_ERROR, Problem
@@ -101,25 +102,22 @@ def count_answered(confidence: Values, wrong: NDArray[np.bool_], thresholds: Val
     return tuple(Answered(t, int(np.sum(wrong & rows)), int(np.sum(rows))) for t, rows in chosen)
 
 
-def claim_answered(
-    problem: Problem, models: Models, rule: Rule, label: Classes, copies: int = 0
-) -> dict[str, Claim]:
+def claim_answered(judge: Judge, rule: Rule, copies: int = 0) -> dict[str, Claim]:
     """Return the claims about the rows answered, by their quantity.
 
     Args:
-        problem: whose study says how many of them may be wrong.
-        models: those of the run.
+        judge: of a problem whose study says how many of them may be wrong.
         rule: what classifies the rows.
-        label: the classes that it gives the rows held out.
         copies: held-out rows that are not counted as independent.
     """
-    held, certification = problem.take_held_rows(), problem.study.certification
-    assert held is not None
+    problem, models, held = judge.problem, judge.models, judge.held
+    certification = problem.study.certification
     assert certification is not None
     assert certification.answering is not None
     most, delta = certification.answering.value, problem.study.delta / certification.n_shares / 2
     thresholds = fix_thresholds(_measure_unlearned(problem, models), len(held.y), most, delta)
-    counts = count_answered(rule.measure_confidence(models, held.X), label != held.y, thresholds)
+    wrong = judge.predict(rule).label != held.y
+    counts = count_answered(rule.measure_confidence(models, held.X), wrong, thresholds)
     tests = AnsweredTests(counts, len(held.y), most, delta)
     if not tests.passed:
         lacks = (

@@ -21,8 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import TypedDict  # pydantic accepts typing.TypedDict from Python 3.12 on
 
+from ckcv_ray.claims.claim import MOST_OF_LABEL, NOTHING, Claim, limit
 from ckcv_ray.claims.percent import at_least, format_number, nearest
-from ckcv_ray.claims.wording import MOST_OF_LABEL, NOTHING, Claim, limit
 from ckcv_ray.core.arrays import Classes, Values
 from ckcv_ray.core.bounds.losses import ONE
 from ckcv_ray.core.measures import ClippedErrors

@@ -20,9 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ckcv_ray.claims.percent import at_least
-from ckcv_ray.claims.rules import Rule
-from ckcv_ray.claims.wording import (
+from ckcv_ray.claims.claim import (
     GROUPS_OF_ONE_SOURCE,
     NOTHING,
     ONE_SOURCE,
@@ -31,6 +29,9 @@ from ckcv_ray.claims.wording import (
     make_claim,
     state_claim,
 )
+from ckcv_ray.claims.judge import Judge
+from ckcv_ray.claims.percent import at_least
+from ckcv_ray.claims.rules import Rule
 from ckcv_ray.core.arrays import Classes
 from ckcv_ray.core.bounds.betting import bound_by_betting
 from ckcv_ray.core.bounds.binomial import clopper_pearson
@@ -38,7 +39,7 @@ from ckcv_ray.core.bounds.losses import ONE, bound_loss_claim
 from ckcv_ray.core.bounds.paired import Differences, expect_units
 from ckcv_ray.core.measures import average_by_group
 from ckcv_ray.learners.choice import LABEL
-from ckcv_ray.learners.ensemble import Ensemble, Member, Models
+from ckcv_ray.learners.ensemble import Member, Models
 from ckcv_ray.study import Candidate, Problem, find_reference
 
 PROVEN_BY = {False: "exact sign test", True: "betting on the groups in the order drawn"}
@@ -72,22 +73,18 @@ class PairedCounts(NamedTuple):
         return bound_loss_claim([total], left, delta) if left else 1.0
 
 
-def claim_better(
-    problem: Problem, models: Models, rule: Rule, name: str, predicted: Classes, copies: int = 0
-) -> Claim:
+def claim_better(judge: Judge, rule: Rule, name: str, copies: int = 0) -> Claim:
     """Return the claim that a rule errs less often than another learner of the study.
 
     Args:
-        problem: a problem with a holdout certification.
-        models: those of the run.
+        judge: of a problem with a holdout certification.
         rule: of the winner.
         name: of the claim, such as "better:svm".
-        predicted: the classes that the rule gives the rows held out.
         copies: held-out rows, or groups, that are not counted as independent.
     """
-    certification = problem.study.certification
+    problem, certification = judge.problem, judge.problem.study.certification
     assert certification is not None
-    delta, member = problem.study.delta / certification.n_shares, find_reference_model(problem, models, name)
+    delta, member = problem.study.delta / certification.n_shares, judge.find_reference_model(name)
     made = make_claim(
         quantity=name,
         classifier=rule.name,
@@ -95,29 +92,20 @@ def claim_better(
         errors=0,
         rows=0,
         delta=delta,
-        statement=_explain_lack(problem, models, find_reference(name)),
+        statement=_explain_lack(problem, judge.models, find_reference(name)),
     )
     if member is None:
         return made
-    compared = _compare(problem, member, predicted)
+    compared = _compare(judge, judge.predict(rule).label, judge.predict_by_reference(name).label)
     bound = compared.bound(delta, copies)
     counted: Claim = {**made, "bound": bound, "errors": compared.lost, "rows": compared.won + compared.lost}
     return {**counted, "statement": _state(problem, member, rule, compared, counted)}
 
 
-def find_reference_model(problem: Problem, models: Models, name: str) -> Member | None:
-    """Return the model that a claim such as "better:svm" compares the winner with; None if there is none."""
-    members = () if models.references is None else models.references.members
-    setting = problem.learner.codec.setting
-    labels = [setting(member.model)[LABEL] for member in members]
-    return members[labels.index(find_reference(name))] if find_reference(name) in labels else None
-
-
-def _compare(problem: Problem, member: Member, predicted: Classes) -> PairedCounts:
-    """Return the winner and a model on the rows held out, of which ``predicted`` are the winner's classes."""
-    held = problem.take_held_rows()
-    assert held is not None
-    wrong, missed = predicted != held.y, Ensemble((member,)).alone(held.X).label != held.y
+def _compare(judge: Judge, predicted: Classes, otherwise: Classes) -> PairedCounts:
+    """Return the winner and a model on the rows held out, from the classes that each of them predicts."""
+    problem, held = judge.problem, judge.held
+    wrong, missed = predicted != held.y, otherwise != held.y
     of_rows = wrong.astype(np.float64) - missed
     _, units = np.unique(held.units, return_inverse=True)
     differences = average_by_group(of_rows, units)[problem.order_held_units()]

@@ -25,10 +25,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ckcv_ray.claims.cut_offs import ChosenCutOff
-from ckcv_ray.claims.percent import at_least, format_level
-from ckcv_ray.claims.rules import Rule, prefix
-from ckcv_ray.claims.wording import (
+from ckcv_ray.claims.claim import (
     BOUND_NAMES,
     NOTHING,
     ONE_SOURCE,
@@ -40,6 +37,10 @@ from ckcv_ray.claims.wording import (
     name_quantity,
     state_claim,
 )
+from ckcv_ray.claims.cut_offs import ChosenCutOff
+from ckcv_ray.claims.judge import Judge
+from ckcv_ray.claims.percent import at_least, format_level
+from ckcv_ray.claims.rules import Rule, prefix
 from ckcv_ray.core.arrays import Classes, Index
 from ckcv_ray.core.bounds.binomial import (
     average_terms,
@@ -52,7 +53,6 @@ from ckcv_ray.core.bounds.binomial import (
 from ckcv_ray.core.bounds.positions import bound_in_order
 from ckcv_ray.core.bounds.unequal_sizes import bound_terms, slope
 from ckcv_ray.core.draws import draw_first, draw_pairs, order_held_out
-from ckcv_ray.core.schedule import Stage
 from ckcv_ray.errors import pluralize
 from ckcv_ray.learners.ensemble import Ensemble, Prediction, class_sizes
 from ckcv_ray.study import (
@@ -296,28 +296,29 @@ def explain_predictive(predictive: Predictive, label: Label) -> str:
 
 
 def claim_nested(
-    problem: Problem, ensemble: Ensemble, name: str, length: int | None, copies: int = 0
+    judge: Judge, ensemble: Ensemble, name: str, length: int | None, copies: int = 0
 ) -> Iterator[Claim]:
     """Yield the claims that a name stands for, for members of the nested ensemble.
 
     Args:
-        problem: a problem with a nested certification.
+        judge: of a problem with a nested certification.
         ensemble: the nested ensemble.
         name: one of the quantities in the study's claims.
         length: of the prefix that all claims of the run are read at; None for the best one of the first.
         copies: rows that are not counted.
     """
+    problem = judge.problem
     if (predictive := parse_predictive(name)) is not None:
-        sensitivities = list(claim_nested(problem, ensemble, OF_TWO[0], length, copies))
+        sensitivities = list(claim_nested(judge, ensemble, OF_TWO[0], length, copies))
         length = length or max(len(claim["splits"]) for claim in sensitivities) or len(ensemble.members)
-        specificities = claim_nested(problem, ensemble, OF_TWO[1], length, copies)
+        specificities = claim_nested(judge, ensemble, OF_TWO[1], length, copies)
         for sensitivity, specificity in zip(sensitivities, specificities, strict=True):
             rule = Rule(RANDOM.name, splits=sensitivity["splits"], nested=True)
             yield claim_predictive(problem, rule, predictive, sensitivity, specificity)
         return
     order = problem.outer.order(problem.outer.sizes[0])
     for quantity in quantities(problem, name):
-        counts = _count_nested(problem, ensemble, quantity, order)
+        counts = _count_nested(judge, ensemble, quantity, order)
         kept = [leave_out(*each, copies) for each in zip(*counts, strict=True)]
         wrong, units = [count for count, _ in kept], [left for _, left in kept]
         typical = typical_units(problem, quantity)
@@ -398,17 +399,17 @@ def _phrase_quantity(problem: Problem, quantity: PlannedClaim, who: str, bound: 
     )
 
 
-def _count_nested(problem: Problem, ensemble: Ensemble, quantity: PlannedClaim, order: Index) -> SplitCounts:
+def _count_nested(judge: Judge, ensemble: Ensemble, quantity: PlannedClaim, order: Index) -> SplitCounts:
     """Return the counts of each outer split, in the given order."""
     members = [ensemble.members[i] for i in order]
     if quantity.name != AUC:
         errors = [member.errors[quantity.number] for member in members]
         return SplitCounts(errors, [member.n_estimate[quantity.number] for member in members])
-    task, seed = problem.task, problem.study.seed
-    pairs = []
-    for number, member in zip(order.tolist(), members, strict=True):
-        _, rows = problem.outer.rows(Stage.REFIT, 0, number)
-        pairs.append(_wrong_pairs(task.y[rows], member.model.predict(task.X[rows]).score, seed, number))
+    y, seed = judge.problem.task.y, judge.problem.study.seed
+    pairs = [
+        _wrong_pairs(y[judge.find_outer_rows(number)], judge.predict_outer(number).score, seed, number)
+        for number in order.tolist()
+    ]
     return SplitCounts([int(np.sum(wrong)) for wrong in pairs], list(map(len, pairs)))
 
 

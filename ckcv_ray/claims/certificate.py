@@ -25,6 +25,7 @@ from ckcv_ray.claims.baseline import (
     describe_worthless_bound,
     select_baseline,
 )
+from ckcv_ray.claims.claim import Claim, check_claim, is_about_all_members
 from ckcv_ray.claims.confusion import (
     CountMatrix,
     Mistake,
@@ -35,14 +36,11 @@ from ckcv_ray.claims.confusion import (
 from ckcv_ray.claims.subgroups import SubgroupClaim
 from ckcv_ray.claims.wording import (
     L_EE_IS,
-    Claim,
     RefusedSplit,
-    check_claim,
     check_refusal,
     describe_held_share,
     describe_refusal,
     describe_repeats,
-    is_about_all_members,
 )
 from ckcv_ray.records.candidates import Searched
 from ckcv_ray.study import Holdout, parse_within

@@ -18,7 +18,9 @@ from ckcv_ray.claims.certificate import (
     Winner,
     Wording,
 )
+from ckcv_ray.claims.claim import Claim
 from ckcv_ray.claims.confusion import count_confusion
+from ckcv_ray.claims.judge import Judge
 from ckcv_ray.claims.proofs import Copies, count_losses, make_judge, prove
 from ckcv_ray.claims.subgroups import SubgroupClaim, claim_subgroups
 from ckcv_ray.claims.weighted import describe_weights
@@ -28,7 +30,6 @@ from ckcv_ray.claims.wording import (
     NOT_COVERED,
     NOT_COVERED_OF_GROUPS,
     PROVISIONAL,
-    Claim,
     RefusedSplit,
     describe_search,
     describe_unlabelled,
@@ -45,10 +46,9 @@ from ckcv_ray.tables.repeats import Repeats, count_known, count_new, count_repea
 
 
 def certify(
-    problem: Problem,
+    judge: Judge,
     candidate: Candidate,
     l_ms: float,
-    models: Models,
     provisional: bool,
     digests: dict[str, str],
     search: Searched | None = None,
@@ -56,21 +56,21 @@ def certify(
     """Return a winner's certificate, from its models and their counts, and the held-out rows.
 
     Args:
-        problem: what was solved.
+        judge: what was solved, and the models of the run.
         candidate, l_ms: the winner, and its criterion on the select sets.
-        models: those of the run.
         provisional, search, digests: as in ``Winner`` and ``Origin``.
     """
-    claims = prove(problem, candidate.k, models)
+    problem, models = judge.problem, judge.models
+    claims = prove(judge, candidate.k)
     repeats = find_repeats(problem.all_rows)
-    without = _prove_without_copies(problem, candidate.k, models, claims, repeats)
+    without = _prove_without_copies(judge, candidate.k, claims, repeats)
     groups = _count_groups(problem, models.best)
     certificate = Certificate(
         origin=Origin(problem.run_id, problem.study.certify, digests, CLAIMS_VERSION),
         winner=_describe_winner(problem, candidate, l_ms, models.best, provisional, search),
         sample=_describe_sample(problem, models.best, repeats.rows, groups),
         counts=_count_models(problem, candidate.k, models, groups),
-        claims=Claims(tuple(claims), without.first, find_refused(problem), _claim_subgroups(problem, models)),
+        claims=Claims(tuple(claims), without.first, find_refused(problem), _claim_subgroups(judge)),
         wording=Wording(
             statements=(),
             assumptions=ASSUMPTIONS if groups is None else ASSUMPTIONS_OF_GROUPS,
@@ -88,13 +88,13 @@ def certify(
     return replace(certificate, wording=replace(certificate.wording, statements=sentences))
 
 
-def _claim_subgroups(problem: Problem, models: Models) -> tuple[SubgroupClaim, ...] | None:
+def _claim_subgroups(judge: Judge) -> tuple[SubgroupClaim, ...] | None:
     """Return what is claimed of subgroups, of the rule of quantities; None if the study names none."""
-    certification, held = problem.study.certification, problem.take_held_rows()
-    if certification is None or held is None or not certification.subgroups:
+    problem, certification = judge.problem, judge.problem.study.certification
+    if certification is None or not certification.subgroups:
         return None
     rule = make_judge(problem.study, "recall")
-    return tuple(claim_subgroups(problem, rule, held.X, held.y, rule.predict(models, held.X).label))
+    return tuple(claim_subgroups(problem, rule, judge.held.X, judge.held.y, judge.predict(rule).label))
 
 
 def _describe_winner(
@@ -198,13 +198,12 @@ class BoundsWithoutCopies(NamedTuple):
     full: float
 
 
-def _prove_without_copies(
-    problem: Problem, k: int, models: Models, claims: list[Claim], repeats: Repeats
-) -> BoundsWithoutCopies:
+def _prove_without_copies(judge: Judge, k: int, claims: list[Claim], repeats: Repeats) -> BoundsWithoutCopies:
+    problem = judge.problem
     task, unlabelled = problem.all_rows, problem.all_rows.unlabelled
     known = 0 if unlabelled is None else len(unlabelled) - count_new(unlabelled, task)
     copies = Copies(repeats.copies, known)
-    again = prove(problem, k, models, copies) if any(copies) else claims
+    again = prove(judge, k, copies) if any(copies) else claims
     full = [claim["bound"] for claim in (*claims, *again) if claim["classifier"] == "full"]
     return BoundsWithoutCopies(max(claims[0]["bound"], again[0]["bound"]), max(full, default=1.0))
 

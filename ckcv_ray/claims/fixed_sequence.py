@@ -1,4 +1,4 @@
-"""Tests in an order that is fixed beforehand: they end at the first that fails, and the last that passed counts.
+"""Tests in an order that is fixed beforehand: they end at the first that fails; the last that passed counts.
 
 Each is made at the whole level: a false statement is proven only if the test of the first false one passes,
 which is one fixed test.
@@ -10,20 +10,20 @@ from typing import Generic, TypeVar
 
 from ckcv_ray.core.search import count_passed
 
-Counted = TypeVar("Counted")
+Tested = TypeVar("Tested")
 
 
-class FixedSequence(ABC, Generic[Counted]):
+class FixedSequence(ABC, Generic[Tested]):
     """Tests of what was counted at each of several thresholds or cut-offs.
 
     Attributes:
         counts: what was counted, in the order of the tests.
     """
 
-    counts: tuple[Counted, ...]
+    counts: tuple[Tested, ...]
 
     @abstractmethod
-    def passes(self, counted: Counted, copies: int) -> bool:
+    def passes(self, counted: Tested, copies: int) -> bool:
         """Return whether a test passes; ``copies`` of the rows are not counted."""
 
     @cached_property
@@ -32,7 +32,7 @@ class FixedSequence(ABC, Generic[Counted]):
         return self.count_passed()
 
     @property
-    def chosen(self) -> Counted:
+    def chosen(self) -> Tested:
         """The counts of the last test that passed; of the first if none did."""
         return self.counts[max(0, self.passed - 1)]
 

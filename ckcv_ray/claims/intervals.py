@@ -9,8 +9,8 @@ scored rows of cross validation, rows of groups, a recall at a cut-off that was 
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from ckcv_ray.claims.claim import NOTHING, Claim, name_quantity
 from ckcv_ray.claims.percent import at_least, at_most, format_level, nearest
-from ckcv_ray.claims.wording import NOTHING, Claim, name_quantity
 from ckcv_ray.core.bounds.binomial import bound_both_sides
 from ckcv_ray.study import BY_CLASS, ERROR, OF_TWO, Condition, Holdout
 from ckcv_ray.tables.target import Label

@@ -6,47 +6,45 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ckcv_ray.claims.better import find_reference_model
+from ckcv_ray.claims.judge import Judge
 from ckcv_ray.claims.proofs import make_judge
 from ckcv_ray.claims.rules import Rule
 from ckcv_ray.core.arrays import Classes, Values
 from ckcv_ray.core.bounds.losses import ONE
 from ckcv_ray.core.measures import ClippedErrors
-from ckcv_ray.core.schedule import Stage
 from ckcv_ray.core.scores import Output
-from ckcv_ray.learners.ensemble import Ensemble, Models
+from ckcv_ray.learners.ensemble import Ensemble
 from ckcv_ray.records.judged import OF_NO_SPLIT, count_judged, make_judged_schema
 from ckcv_ray.study import Nested, Problem, find_reference
 
 
-def tabulate_judged(problem: Problem, models: Models) -> pa.Table | None:
+def tabulate_judged(judge: Judge) -> pa.Table | None:
     """Return the judged rows of a study; None if its certification judges none, or too many for a file.
 
     Args:
-        problem: the problem that was solved.
-        models: those of the run.
+        judge: the problem that was solved, and the models of the run.
     """
+    problem = judge.problem
     if not count_judged(problem):
         return None
     nested = isinstance(problem.study.certification, Nested)
-    parts = list((_judge_outer if nested else _judge_held_out)(problem, models))
+    parts = list((_judge_outer if nested else _judge_held_out)(judge))
     return pa.concat_tables(parts).combine_chunks()
 
 
-def _judge_held_out(problem: Problem, models: Models) -> Iterator[pa.Table]:
+def _judge_held_out(judge: Judge) -> Iterator[pa.Table]:
     """Yield the held-out rows as each rule that is claimed judges them, and each model to compare with."""
-    held, certification, study = problem.take_held_rows(), problem.study.certification, problem.study
-    assert held is not None
+    problem, models, held = judge.problem, judge.models, judge.held
+    certification, study = problem.study.certification, problem.study
     assert problem.held is not None
     assert certification is not None
     rules = dict.fromkeys(make_judge(study, name) for name in certification.claim)
     if problem.all_rows.unlabelled is not None:
         rules |= {Rule("refit"): None}
-    judges = [(rule.name, rule.predict(models, held.X), rule.ensemble(models)) for rule in rules]
+    judges = [(rule.name, judge.predict(rule), rule.ensemble(models)) for rule in rules]
     for name in filter(find_reference, certification.claim):
-        if (member := find_reference_model(problem, models, name)) is not None:
-            alone = Ensemble((member,))
-            judges.append((name, alone.alone(held.X), alone))
+        if (member := judge.find_reference_model(name)) is not None:
+            judges.append((name, judge.predict_by_reference(name), Ensemble((member,))))
     unit = problem.all_rows.groups[problem.held]
     places = dict(zip(np.unique(unit).tolist(), problem.order_held_units().argsort().tolist(), strict=True))
     order = [places[number] for number in unit.tolist()]
@@ -56,16 +54,15 @@ def _judge_held_out(problem: Problem, models: Models) -> Iterator[pa.Table]:
         yield _tabulate(problem, same, held.y, predicted.label, score)
 
 
-def _judge_outer(problem: Problem, models: Models) -> Iterator[pa.Table]:
+def _judge_outer(judge: Judge) -> Iterator[pa.Table]:
     """Yield the rows of each outer estimate set as the member of its split judges them."""
-    assert models.nested is not None
+    problem, nested = judge.problem, judge.models.nested
+    assert nested is not None
     task, outer = problem.task, problem.outer
     places = np.argsort(outer.order(outer.sizes[0]))
-    for i, member in enumerate(models.nested.members):
-        _, rows = outer.rows(Stage.REFIT, 0, i)
-        alone = Ensemble((member,))
-        predicted = alone.alone(task.X[rows])
-        score = predicted.score if _has_scores(problem, alone) else None
+    for i, member in enumerate(nested.members):
+        rows, predicted = judge.find_outer_rows(i), judge.predict_outer(i)
+        score = predicted.score if _has_scores(problem, Ensemble((member,))) else None
         same = {
             "classifier": Nested.name,
             "split": i,

@@ -17,16 +17,16 @@ of the losses alone decides, and the rows that are left out are those of the sma
 
 import numpy as np
 
+from ckcv_ray.claims.claim import NOTHING, ONE_SOURCE, UNPROVEN, Claim, Grounds, make_claim, state_claim
+from ckcv_ray.claims.judge import Judge
 from ckcv_ray.claims.percent import format_number, round_bound
 from ckcv_ray.claims.rules import Rule
-from ckcv_ray.claims.wording import NOTHING, ONE_SOURCE, UNPROVEN, Claim, make_claim, state_claim
 from ckcv_ray.core.arrays import Values
 from ckcv_ray.core.bounds.binomial import bound_table
 from ckcv_ray.core.bounds.losses import ONE, bound_loss_claim, bound_losses, choose_loss_method
 from ckcv_ray.core.draws import order_held_out
 from ckcv_ray.core.measures import ClippedErrors
-from ckcv_ray.learners.ensemble import Models
-from ckcv_ray.study import Holdout, Problem, name_clipped, parse_within
+from ckcv_ray.study import name_clipped, parse_within
 
 NUMBER_METHODS = {
     "safe": "averaging-safe bound on losses",
@@ -35,22 +35,21 @@ NUMBER_METHODS = {
 }
 
 
-def claim_numbers(problem: Problem, rule: Rule, name: str, models: Models, copies: int = 0) -> Claim:
+def claim_numbers(judge: Judge, rule: Rule, name: str, copies: int = 0) -> Claim:
     """Return what rows held out prove of the numbers that a rule predicts.
 
     Args:
-        problem: with a holdout certification.
+        judge: of a problem with a holdout certification.
         rule: what predicts.
         name: of a rule, for its mean error, or such as "within:0.9".
-        models: of the run.
         copies: how many of the rows are not counted.
     """
-    certification, held, clip = problem.study.certification, problem.take_held_rows(), problem.clip
-    assert isinstance(certification, Holdout)
-    assert held is not None
+    problem, held = judge.problem, judge.held
+    certification, clip = problem.study.certification, problem.clip
+    assert certification is not None
     assert clip is not None
     delta = problem.study.delta / certification.n_shares
-    predicted = rule.predict(models, held.X).label
+    predicted = judge.predict(rule).label
     if (share := parse_within(name)) is not None:
         return claim_within(rule, name, share, np.abs(predicted - held.y), delta, copies)
     losses = ClippedErrors(clip).measure_losses(held.y, predicted)
@@ -65,42 +64,32 @@ def claim_numbers(problem: Problem, rule: Rule, name: str, models: Models, copie
         f"holdout: {format_number(clip * measured)} on {m:,} previously unused rows, "
         f"{NUMBER_METHODS[choose_loss_method(m, delta)]}"
     )
-    who = rule.classifier(each="row")
-    return claim_clipped(Holdout.name, ONE_SOURCE, rule.name, who, bound, measured, clip, delta, method)
+    return claim_clipped(
+        Grounds(rule.name, rule.classifier(each="row"), delta, method), bound, measured, clip
+    )
 
 
-def claim_clipped(
-    certification: str,
-    given: str,
-    classifier: str,
-    who: str,
-    bound: float,
-    measured: float,
-    clip: float,
-    delta: float,
-    method: str,
-    splits: tuple[int, ...] = (),
-) -> Claim:
+def claim_clipped(grounds: Grounds, bound: float, measured: float, clip: float) -> Claim:
     """Return a claim about a mean clipped error, with its sentence.
 
     Args:
-        certification, given, classifier, who, delta, method, splits: as for ``wording.claim``.
+        grounds: what it is about, and what it rests on.
         bound, measured: the bound, and the mean of the rows counted, as shares of the clip.
         clip: the largest error that counts.
     """
     says = (
-        f"the number predicted for a new row by {who} is off by at most "
+        f"the number predicted for a new row by {grounds.who} is off by at most "
         f"{round_bound(clip * bound)} on average, where an error above {format_number(clip)} counts as "
         f"{format_number(clip)}"
     )
     made = make_claim(
         quantity=name_clipped(clip),
-        certification=certification,
-        classifier=classifier,
-        splits=splits,
+        certification=grounds.certification,
+        classifier=grounds.rule,
+        splits=grounds.splits,
         bound=bound,
-        delta=delta,
-        statement=state_claim(given, delta, says, method),
+        delta=grounds.delta,
+        statement=grounds.state(says),
     )
     return {**made, "measured": measured}
 

@@ -31,11 +31,12 @@ from ckcv_ray.claims.by_class import (
     phrase_recall,
     quantities,
 )
+from ckcv_ray.claims.claim import NOTHING, ONE_SOURCE, Claim, make_claim, name_quantity, state_claim
 from ckcv_ray.claims.cut_offs import CutOff, orient
 from ckcv_ray.claims.fixed_sequence import FixedSequence
+from ckcv_ray.claims.judge import Judge
 from ckcv_ray.claims.percent import at_least, format_level, nearest
 from ckcv_ray.claims.rules import Rule
-from ckcv_ray.claims.wording import NOTHING, ONE_SOURCE, Claim, make_claim, name_quantity, state_claim
 from ckcv_ray.core.arrays import Classes, Values
 from ckcv_ray.core.bounds.binomial import MOST_ROWS, clopper_pearson, divide_delta
 from ckcv_ray.learners.ensemble import Models
@@ -150,19 +151,15 @@ def count_cut_offs(
     )
 
 
-def claim_value(
-    problem: Problem, models: Models, rule: Rule, score: Values, copies: int = 0
-) -> dict[str, Claim]:
+def claim_value(judge: Judge, rule: Rule, copies: int = 0) -> dict[str, Claim]:
     """Return the claims about a required predictive value and about both recalls, by their quantity.
 
     Args:
-        problem: whose study requires the value.
-        models: those of the run.
+        judge: of a problem whose study requires the value.
         rule: what gives rows their score, without a cut-off.
-        score: the scores that it gives the rows held out.
         copies: held-out rows that are not counted as independent.
     """
-    tests = _test_cut_offs(problem, models, score)
+    problem, tests = judge.problem, _test_cut_offs(judge, judge.predict(rule).score)
     if not tests.passed:
         return _explain_lacks(problem, rule, tests)
     cut_off = tests.chosen.cut_off
@@ -205,14 +202,13 @@ def _claim_recalls(problem: Problem, rule: Rule, tests: ValueTests, copies: int)
         )
 
 
-def _test_cut_offs(problem: Problem, models: Models, score: Values) -> ValueTests:
+def _test_cut_offs(judge: Judge, score: Values) -> ValueTests:
     """Return the tests of the value that a study requires, given the scores of the rows held out."""
-    held, certification = problem.take_held_rows(), problem.study.certification
-    assert held is not None
+    problem, held, certification = judge.problem, judge.held, judge.problem.study.certification
     assert certification is not None
     condition, predictive = _find_required(problem)
     delta, positive = problem.study.delta / certification.n_shares / 2, problem.positive
-    unlearned = _collect_unlearned(problem, models)
+    unlearned = _collect_unlearned(problem, judge.models)
     cut_offs = fix_cut_offs(*unlearned, positive, predictive, condition.value, len(held.y), delta)
     positives = int(np.sum(held.y == positive))
     rows = positives, len(held.y) - positives

@@ -32,23 +32,24 @@ from numpy.typing import NDArray
 from ckcv_ray.claims import by_class
 from ckcv_ray.claims.answering import claim_answered
 from ckcv_ray.claims.better import claim_better
-from ckcv_ray.claims.cut_offs import CutOff, choose_cut_off
-from ckcv_ray.claims.numbers import NUMBER_METHODS, claim_clipped, claim_numbers
-from ckcv_ray.claims.predictive_values import claim_value
-from ckcv_ray.claims.rules import Rule, prefix
-from ckcv_ray.claims.weighted import claim_weighted
-from ckcv_ray.claims.wording import (
+from ckcv_ray.claims.claim import (
     BOUND_NAMES,
     GROUPS_OF_ONE_SOURCE,
     LOSS_NAMES,
-    ONE_SOURCE,
     RANDOM,
     RANDOM_SPLITS,
     RANDOM_SPLITS_OF_GROUPS,
     Claim,
-    claim,
+    Grounds,
+    claim_error,
     format_splits,
 )
+from ckcv_ray.claims.cut_offs import CutOff, choose_cut_off
+from ckcv_ray.claims.judge import Judge
+from ckcv_ray.claims.numbers import NUMBER_METHODS, claim_clipped, claim_numbers
+from ckcv_ray.claims.predictive_values import claim_value
+from ckcv_ray.claims.rules import Rule, prefix
+from ckcv_ray.claims.weighted import claim_weighted
 from ckcv_ray.core.arrays import Classes, Index
 from ckcv_ray.core.bounds.binomial import MOST_CHECKED, Prefix, best_prefix, bound_claim, clopper_pearson
 from ckcv_ray.core.bounds.losses import (
@@ -60,7 +61,7 @@ from ckcv_ray.core.bounds.losses import (
     loss_method,
 )
 from ckcv_ray.core.measures import GroupShares
-from ckcv_ray.learners.ensemble import Ensemble, GroupMember, Models, Prediction
+from ckcv_ray.learners.ensemble import Ensemble, GroupMember, Prediction
 from ckcv_ray.study import (
     ANSWERED,
     OF_TWO,
@@ -93,18 +94,17 @@ NO_COPIES = Copies()
 DIFFERING = 0.2  # share of delta for the rows on which two models differ, which are many and rarely differ
 
 
-def prove(problem: Problem, k: int, models: Models, copies: Copies = NO_COPIES) -> list[Claim]:
+def prove(judge: Judge, k: int, copies: Copies = NO_COPIES) -> list[Claim]:
     """Return the proven claims: those of the certification first, and always that of occam.
 
     Args:
-        problem: the problem that was solved.
+        judge: the problem that was solved, and the models of the run.
         k: the winner's number of folds.
-        models: those of the run.
         copies: units that are not counted as independent.
     """
-    certified = PROOFS[problem.study.certify](problem, models, copies)
-    learner, _ = problem.find_learner(problem.learner.codec.setting(models.best.members[0].model))
-    best = models.best
+    problem, best = judge.problem, judge.models.best
+    certified = PROOFS[problem.study.certify](judge, copies)
+    learner, _ = problem.find_learner(problem.learner.codec.setting(best.members[0].model))
     return [*certified, *occam(problem, k, count_losses(best), learner, count_wrong_rows(best), copies)]
 
 
@@ -119,7 +119,8 @@ def occam(
     """Yield the claims for F*, from the losses on the estimate sets of the winner's splits.
 
     Args:
-        problem, k, copies: as for ``prove``.
+        problem: the problem that was solved.
+        k, copies: as for ``prove``.
         losses: see ``Averaged``.
         learner: position of the winner's learner among those that are compared.
         counts: see ``Averaged``.
@@ -135,33 +136,31 @@ def occam(
     yield from averaged.claims(Occam.name, RANDOM.name, level, delta, method)
 
 
-def holdout(problem: Problem, models: Models, copies: Copies = NO_COPIES) -> Iterator[Claim]:
+def holdout(judge: Judge, copies: Copies = NO_COPIES) -> Iterator[Claim]:
     """Yield a claim for each classifier and quantity requested, from rows that nothing used.
 
     delta is shared equally (``Certification.n_shares``); quantities are those of the first classifier
     requested.
     """
-    study, held = problem.study, problem.take_held_rows()
-    assert held is not None
+    problem, study, held = judge.problem, judge.problem.study, judge.held
     assert isinstance(study.certification, Holdout)
     requested = study.certification.claim
     delta = study.delta / study.certification.n_shares
-    predict = cache(lambda rule: rule.predict(models, held.X))  # quantities are of a rule that others share
-    answer = cache(lambda rule: claim_answered(problem, models, rule, predict(rule).label, copies.units))
+    answer = cache(lambda rule: claim_answered(judge, rule, copies.units))
     of_value = problem.required is not None and parse_predictive(problem.required.name) is not None
-    choose = cache(lambda rule: claim_value(problem, models, rule, predict(rule).score, copies.units))
+    choose = cache(lambda rule: claim_value(judge, rule, copies.units))
     for name in requested:
         rule = make_judge(study, name)
         if problem.clip is not None:
-            yield claim_numbers(problem, rule, name, models, copies.units)
+            yield claim_numbers(judge, rule, name, copies.units)
             continue
-        predicted = predict(rule)
+        predicted = judge.predict(rule)
         if name in ANSWERED:
             yield answer(rule)[name]
         elif find_reference(name):
-            yield claim_better(problem, models, rule, name, predicted.label, copies.units)
+            yield claim_better(judge, rule, name, copies.units)
         elif parse_largest_weight(name) is not None:
-            yield claim_weighted(problem, rule, name, predicted.label, copies.units)
+            yield claim_weighted(judge, rule, name, copies.units)
         elif is_quantity(name):
             chosen = choose(rule) if of_value else {}
             yield from _claim_quantity(problem, rule, name, predicted, copies.units, chosen)
@@ -172,8 +171,7 @@ def holdout(problem: Problem, models: Models, copies: Copies = NO_COPIES) -> Ite
             wrong = (predicted.label != held.y)[by_class.order_held_rows(problem)]
             yield _claim_error(problem, rule, wrong, delta, copies.units)
     if problem.every_row.unlabelled is not None:
-        missed = int(np.sum(predict(Rule("refit")).label != held.y))
-        yield _claim_full(problem, models, missed, len(held.y), delta, copies)
+        yield _claim_full(judge, delta, copies)
 
 
 def _claim_quantity(
@@ -235,8 +233,9 @@ def claim_group_loss(
         f"holdout: {np.sum(predicted != y)} of {len(y)} rows of {m} previously unused groups wrong, "
         f"{LOSS_NAMES[choose_loss_method(m, delta)]}"
     )
-    who, seen = rule.classifier(), (int(np.sum(predicted != y)), len(y))
-    return claim(Holdout.name, GROUPS_OF_ONE_SOURCE, rule.name, who, bound, seen, delta, method, grouped=True)
+    seen = int(np.sum(predicted != y)), len(y)
+    grounds = Grounds(rule.name, rule.classifier(), delta, method, given=GROUPS_OF_ONE_SOURCE)
+    return claim_error(grounds, bound, seen, grouped=True)
 
 
 def _claim_error(problem: Problem, rule: Rule, wrong: NDArray[np.bool_], delta: float, copies: int) -> Claim:
@@ -244,24 +243,24 @@ def _claim_error(problem: Problem, rule: Rule, wrong: NDArray[np.bool_], delta: 
     bound, name = by_class.bound_held_out(problem, wrong, delta, copies)
     seen = int(np.sum(wrong)), len(wrong)
     method = f"holdout: {seen[0]} of {seen[1]} previously unused rows wrong, {name}"
-    return claim(Holdout.name, ONE_SOURCE, rule.name, rule.classifier(), bound, seen, delta, method)
+    return claim_error(Grounds(rule.name, rule.classifier(), delta, method), bound, seen)
 
 
-def _claim_full(
-    problem: Problem, models: Models, wrong: int, rows: int, delta: float, copies: Copies
-) -> Claim:
+def _claim_full(judge: Judge, delta: float, copies: Copies) -> Claim:
     """Return the claim for the model fitted on all rows, from how often it differs from the refit.
 
-    It errs where the refit errs, which it does on ``wrong`` of the held-out rows, or where the two differ;
+    It errs where the refit errs, which is counted on the held-out rows, or where the two differ;
     both are bounded, at shares of delta. It has no count of its own: it has learned from every row. Both
     bounds are Clopper-Pearson, whatever ``holdout_bound``: the order of unlabelled rows is not drawn.
     """
+    problem, models = judge.problem, judge.models
     unlabelled, certification = problem.every_row.unlabelled, problem.study.certification
     assert unlabelled is not None
     assert isinstance(certification, Holdout)
     by_positions = certification.holdout_bound != Holdout.holdout_bound
     reason = " (the order of unlabelled rows is not drawn)" if by_positions else ""
     refit, full = Rule("refit"), Rule("full")
+    wrong, rows = int(np.sum(judge.predict(refit).label != judge.held.y)), len(judge.held.y)
     otherwise = full.predict(models, unlabelled).label != refit.predict(models, unlabelled).label
     differ, among = int(np.sum(otherwise)), len(unlabelled)
     erring = clopper_pearson(*by_class.leave_out(wrong, rows, copies.units), (1 - DIFFERING) * delta)
@@ -272,25 +271,26 @@ def _claim_full(
         f"{among} unlabelled rows classified otherwise, Clopper-Pearson for both{reason}"
     )
     bound = min(1.0, erring + differing)
-    return claim(Holdout.name, ONE_SOURCE, full.name, full.classifier(), bound, None, delta, method)
+    return claim_error(Grounds(full.name, full.classifier(), delta, method), bound, None)
 
 
-def outer(problem: Problem, models: Models, copies: Copies = NO_COPIES) -> Iterator[Claim]:
+def outer(judge: Judge, copies: Copies = NO_COPIES) -> Iterator[Claim]:
     """Yield the claims for the nested ensemble, from its members' errors on the outer splits.
 
     All are about all members, and about those of one prefix of the splits: the best one for the first name.
     There are members of the splits before the first that is refused alone: a refused split counts as one that
     fails nothing, which is a function of its own rows, so the other prefixes keep their proof.
     """
-    assert models.nested is not None
-    certification, n_splits = problem.study.certification, len(models.nested.members)
+    problem, nested = judge.problem, judge.models.nested
+    assert nested is not None
+    certification, n_splits = problem.study.certification, len(nested.members)
     assert isinstance(certification, Nested)
     length: int | None = None
     for name in certification.claim:
         if is_quantity(name):
-            claims = list(by_class.claim_nested(problem, models.nested, name, length, copies.units))
+            claims = list(by_class.claim_nested(judge, nested, name, length, copies.units))
         else:
-            claims = list(_claim_outer_errors(problem, models.nested, length, copies.units))
+            claims = list(_claim_outer_errors(problem, nested, length, copies.units))
         yield from claims
         length = length or max(len(claim["splits"]) for claim in claims) or n_splits
 
@@ -363,17 +363,18 @@ class Averaged(NamedTuple):
         rule = Rule(RANDOM.name, nested=certification == Nested.name)
         for bound, length in dict.fromkeys((every, first)):  # one claim if the prefix is all splits
             splits = prefix(self.order, length)
+            rule = replace(rule, splits=splits)
             how = f"{method}, {name}, {format_splits(length, len(self.losses))}, {m}"
             if self.clip is not None:
-                who = replace(rule, splits=splits).classifier(each="row")
-                found = classifier, who, bound, self._measure(length), self.clip, delta
                 how += by_class.describe_u(self.u)
-                yield claim_clipped(certification, given, *found, how, splits)
+                who = rule.classifier(each="row")
+                grounds = Grounds(classifier, who, delta, how, certification, given, splits)
+                yield claim_clipped(grounds, bound, self._measure(length), self.clip)
                 continue
             seen = self._count(length)
             how += f", {seen[0]} of {seen[1]} scored rows wrong{by_class.describe_u(self.u)}"
-            who = replace(rule, splits=splits).classifier()
-            yield claim(certification, given, classifier, who, bound, seen, delta, how, splits, self.grouped)
+            grounds = Grounds(classifier, rule.classifier(), delta, how, certification, given, splits)
+            yield claim_error(grounds, bound, seen, self.grouped)
 
     def _measure(self, length: int) -> float:
         """Return the mean loss on the estimate sets of the first splits."""
@@ -451,12 +452,12 @@ def count_wrong_rows(ensemble: Ensemble) -> list[tuple[int, int]]:
     return [(sum(member.errors), sum(member.n_estimate)) for member in ensemble.members]
 
 
-def _claim_nothing_more(problem: Problem, models: Models, copies: Copies) -> Iterator[Claim]:
+def _claim_nothing_more(judge: Judge, copies: Copies) -> Iterator[Claim]:
     """Yield nothing: the claim of occam is made for every study."""
     return iter(())
 
 
-PROOFS: dict[str, Callable[[Problem, Models, Copies], Iterator[Claim]]] = {
+PROOFS: dict[str, Callable[[Judge, Copies], Iterator[Claim]]] = {
     Occam.name: _claim_nothing_more,
     Holdout.name: holdout,
     Nested.name: outer,

@@ -10,9 +10,9 @@ from math import ceil
 import numpy as np
 
 from ckcv_ray.claims.by_class import PlannedClaim, quantities, share_recalls, typical_units
+from ckcv_ray.claims.claim import name_quantity
 from ckcv_ray.claims.percent import at_most, format_level, format_number
 from ckcv_ray.claims.weighted import bound_flawless
-from ckcv_ray.claims.wording import name_quantity
 from ckcv_ray.core.bounds.binomial import MOST_CHECKED, bound_table, fewest_rows, safe_table
 from ckcv_ray.core.search import find_first
 from ckcv_ray.errors import pluralize

@@ -20,30 +20,30 @@ is one that the totals alone decide (``bound_weighted_losses``).
 
 import numpy as np
 
+from ckcv_ray.claims.claim import ONE_SOURCE, Claim, make_claim, state_claim
+from ckcv_ray.claims.judge import Judge
 from ckcv_ray.claims.percent import at_most, format_number, nearest
 from ckcv_ray.claims.rules import Rule
-from ckcv_ray.claims.wording import ONE_SOURCE, Claim, make_claim, state_claim
-from ckcv_ray.core.arrays import Classes, Values
+from ckcv_ray.core.arrays import Values
 from ckcv_ray.core.bounds.betting import bound_by_betting
 from ckcv_ray.core.bounds.losses import bound_weighted_losses
 from ckcv_ray.study import Problem, parse_largest_weight
 
 
-def claim_weighted(problem: Problem, rule: Rule, name: str, predicted: Classes, copies: int = 0) -> Claim:
+def claim_weighted(judge: Judge, rule: Rule, name: str, copies: int = 0) -> Claim:
     """Return the claim about a rule's error by weight, from rows that nothing used.
 
     Args:
-        problem: a problem with a holdout certification, whose rows have weights.
-        rule: what classified the rows held out.
+        judge: of a problem with a holdout certification, whose rows have weights.
+        rule: what classifies the rows held out.
         name: such as "weighted_error:4".
-        predicted: the classes that it gives them.
         copies: how many of them are not counted as independent.
     """
-    held, certification, largest = problem.take_held_rows(), problem.study.certification, _find_largest(name)
-    assert held is not None
+    problem, y, largest = judge.problem, judge.held.y, _find_largest(name)
+    certification = problem.study.certification
     assert certification is not None
     weights, delta = take_held_weights(problem), problem.study.delta / certification.n_shares
-    wrong, shares, m = predicted != held.y, weights / largest, len(held.y)
+    wrong, shares, m = judge.predict(rule).label != y, weights / largest, len(y)
     if copies:
         bound = bound_weighted_losses(wrong, shares, m - copies, delta)
     else:

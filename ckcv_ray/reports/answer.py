@@ -20,18 +20,10 @@ from ckcv_ray.claims.baseline import (
     select_baseline,
 )
 from ckcv_ray.claims.certificate import Certificate
+from ckcv_ray.claims.claim import NOTHING, Claim, describe_comparison, limit, quantity, state_limit
 from ckcv_ray.claims.percent import at_most, format_level, nearest
 from ckcv_ray.claims.weighted import describe_weights
-from ckcv_ray.claims.wording import (
-    L_EE_IS,
-    NOTHING,
-    PROVISIONAL,
-    Claim,
-    describe_comparison,
-    limit,
-    quantity,
-    state_limit,
-)
+from ckcv_ray.claims.wording import L_EE_IS, PROVISIONAL
 from ckcv_ray.core.bounds.binomial import clopper_pearson
 from ckcv_ray.errors import cut, pluralize
 from ckcv_ray.reports.numbers import describe_measured, describe_verdict, measure_error

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ckcv_ray.claims.claim import limit
 from ckcv_ray.claims.intervals import describe_intervals, format_ends, is_fixed_for
 from ckcv_ray.claims.percent import at_least, nearest
-from ckcv_ray.claims.wording import limit
 from ckcv_ray.core.bounds.binomial import bound_both_sides
 from ckcv_ray.errors import pluralize
 from ckcv_ray.reports.figures import shorten_name

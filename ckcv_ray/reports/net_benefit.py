@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ckcv_ray.claims.wording import NOTHING
+from ckcv_ray.claims.claim import NOTHING
 from ckcv_ray.core.arrays import Values
 from ckcv_ray.reports.performance import DecisionCurve, Judged, ProvenPoint, trace_rates
 from ckcv_ray.reports.values import ResultValues

@@ -4,8 +4,8 @@ from typing import Any
 
 from ckcv_ray.claims.baseline import describe_error, name_constant, select_baseline
 from ckcv_ray.claims.certificate import Certificate
+from ckcv_ray.claims.claim import Claim, limit
 from ckcv_ray.claims.percent import format_level, format_number, round_bound
-from ckcv_ray.claims.wording import Claim, limit
 from ckcv_ray.study import Candidate, Holdout, parse_clipped, parse_within
 
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ckcv_ray.claims.certificate import Certificate
-from ckcv_ray.claims.wording import describe_counts, limit, name_side, quantity
+from ckcv_ray.claims.claim import describe_counts, limit, name_side, quantity
 from ckcv_ray.errors import cut, pluralize
 from ckcv_ray.reports.about import About
 from ckcv_ray.reports.answer import make_answer

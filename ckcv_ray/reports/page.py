@@ -13,8 +13,8 @@ import pyarrow as pa
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from ckcv_ray.claims.baseline import describe_error
+from ckcv_ray.claims.claim import describe_counts, limit, name_side, quantity
 from ckcv_ray.claims.percent import at_least, at_most, format_level, nearest
-from ckcv_ray.claims.wording import describe_counts, limit, name_side, quantity
 from ckcv_ray.engine.race import RaceQueue
 from ckcv_ray.errors import printable
 from ckcv_ray.records.record import Failure

@@ -8,21 +8,18 @@ import numpy as np
 
 from ckcv_ray.claims.baseline import Baseline, name_constant, says_nothing, select_baseline
 from ckcv_ray.claims.certificate import Certificate, ClassCounts, ModelCounts, Sample
-from ckcv_ray.claims.intervals import describe_intervals
-from ckcv_ray.claims.percent import at_least, at_most, format_level, nearest, round_bound
-from ckcv_ray.claims.weighted import describe_weights
-from ckcv_ray.claims.wording import (
-    L_EE_IS,
-    MINIMISED,
-    PROVISIONAL,
+from ckcv_ray.claims.claim import (
     Claim,
     describe_counts,
-    equal_rows,
     find_claim_of_all_members,
     limit,
     name_side,
     quantity,
 )
+from ckcv_ray.claims.intervals import describe_intervals
+from ckcv_ray.claims.percent import at_least, at_most, format_level, nearest, round_bound
+from ckcv_ray.claims.weighted import describe_weights
+from ckcv_ray.claims.wording import L_EE_IS, MINIMISED, PROVISIONAL, equal_rows
 from ckcv_ray.core.criteria import MeanBound
 from ckcv_ray.core.intervals import INTERVALS, MISS
 from ckcv_ray.core.options import get_values

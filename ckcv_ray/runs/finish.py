@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from ckcv_ray.claims.certify import certify
+from ckcv_ray.claims.judge import Judge
 from ckcv_ray.claims.judged_rows import tabulate_judged
 from ckcv_ray.core.schedule import refits
 from ckcv_ray.core.selection import Leader
@@ -207,7 +208,8 @@ def _write_results(
     execution = {**about, **refitted.concluded.metadata}
     references = fit_references(problem, refitted.winner, table)
     models = Models(ensemble, nested, *one_model(problem, refitted.winner), references)
-    judged = tabulate_judged(problem, models)
+    judge = Judge(problem, models)
+    judged = tabulate_judged(judge)
     files = recorder.write_results(table, models, judged)
     if files is None:
         return None
@@ -215,7 +217,7 @@ def _write_results(
     provisional = "failed" in table["state"].to_pylist()
     digests = {"data": problem.data_digest, **files}
     search = summarize_search(table, problem)
-    certificate = certify(problem, candidate, l_ms, models, provisional, digests, search)
+    certificate = certify(judge, candidate, l_ms, provisional, digests, search)
     if not recorder.write_end(certificate, execution):
         return None
     return Result(problem, execution, Finished(table, models, certificate, judged))

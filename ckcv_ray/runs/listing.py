@@ -4,7 +4,7 @@ from datetime import datetime
 from os import PathLike
 from typing import NamedTuple
 
-from ckcv_ray.claims.wording import quantity, state_limit
+from ckcv_ray.claims.claim import quantity, state_limit
 from ckcv_ray.errors import CKCVError, LackingError, UnreachableError
 from ckcv_ray.reports.answer import make_answer
 from ckcv_ray.runs.load import COMMAND_NAMES, load

@@ -22,6 +22,7 @@ import pyarrow.compute as pc
 
 from ckcv_ray.claims.certificate import CLAIMS_VERSION
 from ckcv_ray.claims.certify import certify
+from ckcv_ray.claims.judge import Judge
 from ckcv_ray.core.selection import Leader
 from ckcv_ray.engine.backend import session
 from ckcv_ray.engine.loop import Stop
@@ -381,7 +382,8 @@ def _check_certificate(
     digests = {"data": problem.data_digest, **folder.result_digests()}
     try:
         search = summarize_search(finished.candidates, problem)
-        expected = certify(problem, winner, l_ms, finished.models, provisional, digests, search)
+        judge = Judge(problem, finished.models)
+        expected = certify(judge, winner, l_ms, provisional, digests, search)
     except Exception as error:  # of a stranger's model, of any kind
         yield cut(
             f"certificate.json: it cannot be made again, a model raises {type(error).__name__}: {error}"

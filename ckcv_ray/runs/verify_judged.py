@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from ckcv_ray.claims.judge import Judge
 from ckcv_ray.claims.judged_rows import tabulate_judged
 from ckcv_ray.errors import cut, cut_list, pluralize
 from ckcv_ray.records.judged import JUDGED_ROWS
@@ -24,7 +25,7 @@ def check_judged_rows(finished: Finished, problem: Problem, result: Verification
     if stored is None:
         return
     try:
-        computed = tabulate_judged(problem, finished.models)
+        computed = tabulate_judged(Judge(problem, finished.models))
     except Exception as error:  # of a stranger's model, of any kind
         yield cut(f"{JUDGED_ROWS}: it cannot be made again: {type(error).__name__}: {error}", LONGEST_REASON)
         return

@@ -16,8 +16,9 @@ import pyarrow as pa
 
 from ckcv_ray.claims.certificate import Certificate
 from ckcv_ray.claims.certify import certify
+from ckcv_ray.claims.claim import Claim, limit
+from ckcv_ray.claims.judge import Judge
 from ckcv_ray.claims.percent import at_most
-from ckcv_ray.claims.wording import Claim, limit
 from ckcv_ray.core.arrays import Index
 from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.core.selection import Leader
@@ -243,7 +244,7 @@ class ModelChecks:
         same = self.problem.learner.codec.same
         if all(a.totals == b.totals and same(a.model, b.model) for a, b in pairs):
             return
-        again = certify(self.problem, winner, l_ms, self.replace_models(), False, {})
+        again = certify(Judge(self.problem, self.replace_models()), winner, l_ms, False, {})
         computed, l_ee = again.winner.l_ee, stored.winner.l_ee
         if not np.isclose(computed, l_ee, 1e-9, 0.0):
             yield f"computed again, L_EE is {at_most(computed)}; certificate.json says {at_most(l_ee)}"

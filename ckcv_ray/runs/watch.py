@@ -14,9 +14,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from ckcv_ray.claims.claim import Claim, covers
 from ckcv_ray.claims.live import ALARM, Finding, Watched, describe_level, judge_losses, share_delta
 from ckcv_ray.claims.rules import Rule
-from ckcv_ray.claims.wording import Claim, covers
 from ckcv_ray.core.arrays import Classes, Values
 from ckcv_ray.core.bounds.binomial import check_delta
 from ckcv_ray.core.bounds.sequential import Prior, make_prior

@@ -33,9 +33,9 @@ from scipy.stats import binomtest, norm
 
 from ckcv_ray import Execution, Study, clopper_pearson, run
 from ckcv_ray.claims.better import PairedCounts
+from ckcv_ray.claims.claim import is_proven_better
 from ckcv_ray.claims.cut_offs import choose_cut_off
 from ckcv_ray.claims.predictive_values import ValueTests, count_cut_offs, fix_cut_offs
-from ckcv_ray.claims.wording import is_proven_better
 from ckcv_ray.core.arrays import Values
 from ckcv_ray.core.bounds.betting import bound_by_betting
 from ckcv_ray.core.bounds.losses import ONE, bound_losses, bound_weighted_losses, mean_loss_bound

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from scipy.stats import binomtest
 
 from ckcv_ray import Execution, Result, Study, run
-from ckcv_ray.claims.wording import Claim
+from ckcv_ray.claims.claim import Claim
 from ckcv_ray.core.arrays import Values
 from ckcv_ray.learners.ensemble import predict_numbers
 from ckcv_ray.study import parse_within

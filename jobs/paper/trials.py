@@ -7,8 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ckcv_ray import Execution, InputError, Job, Result, Study, Task
+from ckcv_ray.claims.claim import Claim
+from ckcv_ray.claims.judge import Judge
 from ckcv_ray.claims.proofs import holdout, make_claimed_rule, make_rule, outer
-from ckcv_ray.claims.wording import Claim
 from ckcv_ray.core.threads import one_thread
 from ckcv_ray.engine.nested import fit_nested_ensemble, inner_problems
 from ckcv_ray.learners.ensemble import Ensemble, Models
@@ -82,9 +83,9 @@ def nested(name: str, options: dict[str, Any], study: Study, task: Task, fresh: 
     inner = [run_job(Job(one.study, one.task), SERIAL) for one in inner_problems(problem)]
     ensemble = fit_nested_ensemble(problem, [one.setting for one in inner])
     risks = misses(ensemble, task, fresh).sum(axis=1)
-    yield from prefixes(name, list(outer(problem, Models(ensemble, ensemble))), risks)
+    yield from prefixes(name, list(outer(Judge(problem, Models(ensemble, ensemble)))), risks)
     closer = Problem.of(study.replace(**options, first_uniform=True), task)
-    *_, (_, bound, truth) = prefixes(name, list(outer(closer, Models(ensemble, ensemble))), risks)
+    *_, (_, bound, truth) = prefixes(name, list(outer(Judge(closer, Models(ensemble, ensemble)))), risks)
     yield Measured(f"{name} {UNIFORM}", bound, truth)
 
 
@@ -105,7 +106,7 @@ def half(study: Study, task: Task, fresh: Fresh) -> Iterator[Measured]:
     yield Measured(REFIT, result.proven, float(missed.sum()))
     if not task.grouped:
         closer = Problem.of(study.replace(**HALF, claim="refit", holdout_bound="stevens"), task)
-        (claim,) = holdout(closer, result.models)
+        (claim,) = holdout(Judge(closer, result.models))
         yield Measured(STEVENS, claim["bound"], float(missed.sum()))
         yield from recalls(study, task, result.models, missed / fresh.weight.sum(axis=0))
         yield from cut_off(study, task, result.models, fresh)
@@ -117,7 +118,7 @@ def recalls(study: Study, task: Task, models: Models, missed: Matrix) -> Iterato
     What is claimed does not change the selection, so the models are those of the study with another claim.
     """
     problem = Problem.of(study.replace(**HALF, claim="sensitivity,specificity"), task)
-    bounds = [claim["bound"] for claim in holdout(problem, models)]
+    bounds = [claim["bound"] for claim in holdout(Judge(problem, models))]
     each = [
         Measured(name, bound, float(missed[c]))
         for (name, c), bound in zip(OF_CLASS.items(), bounds, strict=True)
@@ -135,7 +136,7 @@ def cut_off(study: Study, task: Task, models: Models, fresh: Fresh) -> Iterator[
         problem = Problem.of(study.replace(**HALF, require=REQUIRED), task)
     except InputError:
         return
-    claims = list(holdout(problem, models))
+    claims = list(holdout(Judge(problem, models)))
     if "cut_off" not in claims[0]:
         return
     label = make_claimed_rule(problem, claims[0]).predict(models, fresh.X).label

@@ -19,9 +19,10 @@ from ckcv_ray.claims.baseline import (
     says_nothing,
     select_baseline,
 )
+from ckcv_ray.claims.claim import Claim
+from ckcv_ray.claims.judge import Judge
 from ckcv_ray.claims.percent import at_most, nearest
 from ckcv_ray.claims.proofs import prove
-from ckcv_ray.claims.wording import Claim
 from ckcv_ray.runs.load import load_run
 from ckcv_ray.runs.report import report
 from ckcv_ray.runs.verify import verify
@@ -211,7 +212,7 @@ def test_a_long_label_is_cut() -> None:
 
 def test_claims_do_not_depend_on_the_baseline(constant: Path) -> None:
     result = load_run(constant)
-    again = prove(result.problem, result.k, result.models)
+    again = prove(Judge(result.problem, result.models), result.k)
     assert tuple(again) == result.certificate.claims.claims
 
 

@@ -13,6 +13,7 @@ from scipy.stats import binom
 from ckcv_ray import Result, Study, Task, load_run
 from ckcv_ray.claims.better import PairedCounts
 from ckcv_ray.claims.certificate import Certificate
+from ckcv_ray.claims.judge import Judge
 from ckcv_ray.claims.proofs import prove
 from ckcv_ray.core.bounds.betting import bound_by_betting
 from ckcv_ray.core.bounds.binomial import clopper_pearson
@@ -192,7 +193,7 @@ def test_alone_it_has_all_of_delta_and_is_quoted(tmp_path: Path) -> None:
 def test_of_a_learner_whose_candidates_failed_nothing_is_claimed() -> None:
     result = run(STUDY, TASK)
     models = replace(result.models, references=None)
-    (claim,) = [c for c in prove(result.problem, result.k, models) if c["quantity"] == "better:linear"]
+    (claim,) = [c for c in prove(Judge(result.problem, models), result.k) if c["quantity"] == "better:linear"]
     assert claim["statement"].endswith("no candidate of it could be completed.")
     assert (claim["bound"], claim["rows"]) == (1.0, 0)
     table = result.candidates

@@ -13,9 +13,9 @@ from scipy.stats import binom
 
 from ckcv_ray import Task
 from ckcv_ray.claims import by_class
+from ckcv_ray.claims.claim import limit
 from ckcv_ray.claims.percent import at_least
 from ckcv_ray.claims.rules import Rule
-from ckcv_ray.claims.wording import limit
 from ckcv_ray.core.bounds.binomial import clopper_pearson
 from ckcv_ray.core.bounds.unequal_sizes import bound_terms
 from ckcv_ray.core.draws import draw_pairs

@@ -13,10 +13,11 @@ from scipy.stats import binom
 from ckcv_ray import Result, Study, Task
 from ckcv_ray.claims.baseline import comparison, describe_error, name_constant
 from ckcv_ray.claims.certificate import Certificate
+from ckcv_ray.claims.claim import UNPROVEN, describe_counts, limit, quantity, state_limit
 from ckcv_ray.claims.numbers import claim_within
 from ckcv_ray.claims.percent import format_number
 from ckcv_ray.claims.rules import Rule
-from ckcv_ray.claims.wording import UNPROVEN, describe_counts, describe_repeats, limit, quantity, state_limit
+from ckcv_ray.claims.wording import describe_repeats
 
 REFIT = Rule("refit")
 N = 120

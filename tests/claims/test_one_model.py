@@ -13,6 +13,7 @@ from pyarrow import csv
 from ckcv_ray import Execution, Job, load_run, verify
 from ckcv_ray import run as run_arrays
 from ckcv_ray.claims.certify import certify
+from ckcv_ray.claims.judge import Judge
 from ckcv_ray.claims.rules import Rule
 from ckcv_ray.core.bounds.binomial import clopper_pearson
 from ckcv_ray.core.schedule import Stage
@@ -119,7 +120,7 @@ def test_a_model_that_is_not_the_fit_of_its_rows_is_found(tmp_path: Path, which:
     digests = {"data": problem.all_rows.digest}
     digests |= folder.write_results(problem, queue.candidates(), models)
     winner = problem.candidate(leader)
-    folder.write_end(certify(problem, winner, leader.l_ms, models, False, digests), execution)
+    folder.write_end(certify(Judge(problem, models), winner, leader.l_ms, False, digests), execution)
     folder.release()
     (difference,) = verify(out).differences
     assert "fitted again, it is different: it classifies each of the 60 rows alike, with scores" in difference

@@ -14,9 +14,9 @@ from pyarrow import parquet
 
 from ckcv_ray import Result, Study, Task, load_run
 from ckcv_ray.claims.certificate import Certificate
+from ckcv_ray.claims.claim import describe_counts, quantity, state_limit
 from ckcv_ray.claims.intervals import list_intervals
 from ckcv_ray.claims.requirements import list_prospects
-from ckcv_ray.claims.wording import describe_counts, quantity, state_limit
 from ckcv_ray.core.bounds.betting import bound_by_betting
 from ckcv_ray.core.bounds.losses import bound_weighted_losses
 from ckcv_ray.core.draws import order_held_out

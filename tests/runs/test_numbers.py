@@ -9,7 +9,7 @@ import pytest
 from sklearn.linear_model import Ridge as SklearnRidge
 
 from ckcv_ray import Execution, InputError, RunError, Study, TestRows, load_run, report, run, verify
-from ckcv_ray.claims.wording import limit
+from ckcv_ray.claims.claim import limit
 from ckcv_ray.core.bounds.losses import ONE
 from ckcv_ray.core.measures import ClippedErrors
 from ckcv_ray.core.schedule import Stage

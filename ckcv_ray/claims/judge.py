@@ -1,0 +1,77 @@
+"""The models of a run and the rows that certify: what each rule makes of them, asked once for all claims."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from ckcv_ray.claims.rules import Rule
+from ckcv_ray.core.arrays import Index
+from ckcv_ray.core.schedule import Stage
+from ckcv_ray.learners.choice import LABEL
+from ckcv_ray.learners.ensemble import Ensemble, Member, Models, Prediction
+from ckcv_ray.study import Problem, find_reference
+from ckcv_ray.tables.task import TestRows
+
+
+@dataclass(frozen=True)
+class Judge:
+    """What judges the rows that certify.
+
+    Attributes:
+        problem: the problem that was solved.
+        models: those of the run.
+    """
+
+    problem: Problem
+    models: Models
+
+    @cached_property
+    def held(self) -> TestRows:
+        """The rows held out, which must exist."""
+        held = self.problem.take_held_rows()
+        assert held is not None
+        return held
+
+    def predict(self, rule: Rule) -> Prediction:
+        """Return what a rule makes of the rows held out."""
+        if rule not in self._by_rule:
+            self._by_rule[rule] = rule.predict(self.models, self.held.X)
+        return self._by_rule[rule]
+
+    def find_reference_model(self, name: str) -> Member | None:
+        """Return the model that a claim such as "better:svm" compares the winner with; None without one."""
+        label, references = find_reference(name), self.models.references
+        members = () if references is None else references.members
+        setting = self.problem.learner.codec.setting
+        return next((member for member in members if setting(member.model)[LABEL] == label), None)
+
+    def predict_by_reference(self, name: str) -> Prediction:
+        """Return what the model that a claim compares the winner with makes of the rows held out."""
+        if name not in self._by_reference:
+            member = self.find_reference_model(name)
+            assert member is not None
+            self._by_reference[name] = Ensemble((member,)).alone(self.held.X)
+        return self._by_reference[name]
+
+    def find_outer_rows(self, number: int) -> Index:
+        """Return the rows of the estimate set of an outer split."""
+        return self.problem.outer.rows(Stage.REFIT, 0, number)[1]
+
+    def predict_outer(self, number: int) -> Prediction:
+        """Return what the member of an outer split makes of its estimate set."""
+        if number not in self._by_split:
+            assert self.models.nested is not None
+            alone, rows = Ensemble((self.models.nested.members[number],)), self.find_outer_rows(number)
+            self._by_split[number] = alone.alone(self.problem.task.X[rows])
+        return self._by_split[number]
+
+    @cached_property
+    def _by_rule(self) -> dict[Rule, Prediction]:
+        return {}
+
+    @cached_property
+    def _by_reference(self) -> dict[str, Prediction]:
+        return {}
+
+    @cached_property
+    def _by_split(self) -> dict[int, Prediction]:
+        return {}
