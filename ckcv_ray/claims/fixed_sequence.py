@@ -10,20 +10,20 @@ from typing import Generic, TypeVar
 
 from ckcv_ray.core.search import count_passed
 
-Tested = TypeVar("Tested")
+PerTest = TypeVar("PerTest")
 
 
-class FixedSequence(ABC, Generic[Tested]):
+class FixedSequence(ABC, Generic[PerTest]):
     """Tests of what was counted at each of several thresholds or cut-offs.
 
     Attributes:
         counts: what was counted, in the order of the tests.
     """
 
-    counts: tuple[Tested, ...]
+    counts: tuple[PerTest, ...]
 
     @abstractmethod
-    def passes(self, counted: Tested, copies: int) -> bool:
+    def passes(self, counted: PerTest, copies: int) -> bool:
         """Return whether a test passes; ``copies`` of the rows are not counted."""
 
     @cached_property
@@ -32,7 +32,7 @@ class FixedSequence(ABC, Generic[Tested]):
         return self.count_passed()
 
     @property
-    def chosen(self) -> Tested:
+    def chosen(self) -> PerTest:
         """The counts of the last test that passed; of the first if none did."""
         return self.counts[max(0, self.passed - 1)]
 

@@ -1,8 +1,8 @@
 """The quantities that can be claimed, each declared once: what it needs, and what can be said of it.
 
 A claim is named by its quantity, with the arguments after colons: "sensitivity", "ppv:0.02", "better:svm". A
-name that is none of these is that of a rule, such as "refit", of which the error is claimed. What does not go
-together is refused from what is declared here. The proofs are in ``claims``.
+name that is none of these is that of a rule, such as "refit", of which the error is claimed. What a
+study may not ask for at once is refused from what is declared here. The proofs are in ``claims``.
 """
 
 from dataclasses import dataclass, replace

@@ -195,7 +195,7 @@ def forge(values: dict[str, Any], path: str, value: Any) -> dict[str, Any]:
         ("claims.1.quantity", "within:2", "no number between 0 and 1"),
         ("claims.0.bound", 1.5, "outside 0..1"),
         ("claims.0.measured", None, "measured: -1.0 is outside 0..1"),
-        ("claims.1.measured", 0.5, "is no mean error of numbers"),
+        ("claims.1.measured", 0.5, "is no mean of losses"),
         ("claims.1.bound", -1.0, "is negative, or not finite"),
         ("claims.0.label", "a", "is none of the 0 classes"),
         ("numbers", None, "numbers: they are given where there are no labels"),

@@ -14,8 +14,8 @@ small; with lam_t in [0, 1] chosen from x_1 .. x_t-1 alone, and not from p, the 
 
 Weighted, where unit t counts for a_t in [0, 1], its weight divided by the largest that there can be: pairs
 (a_t, x_t) are independent, the loss is L_i = E a x / E a, and a factor is 1 + lam_t a_t (p - x_t). At p = L_i
-it has mean 1 + lam_t (L_i E a - E a x) = 1, whatever E a is, and all that follows is the same with the slopes
-lam_t a_t in the place of lam_t, which without weights they are.
+it has mean 1 + lam_t (L_i E a - E a x) = 1, whatever E a is, and all that follows is the same with lam_t a_t
+for lam_t. Without weights a_t = 1.
 
 One split: by Ville's inequality P(max over s of e_s(L) > 1 / delta) <= delta. So with probability at least
 1 - delta L is in {p : max over s of e_s(p) <= 1 / delta}, and is at most its largest element, found by
