@@ -20,8 +20,9 @@ from ckcv_ray.claims.certificate import (
 )
 from ckcv_ray.claims.claim import Claim
 from ckcv_ray.claims.confusion import count_confusion
-from ckcv_ray.claims.judge import Judge
-from ckcv_ray.claims.proofs import Copies, count_losses, make_judge, prove
+from ckcv_ray.claims.held_out import make_judge
+from ckcv_ray.claims.judge import Copies, Judge
+from ckcv_ray.claims.proofs import count_losses, prove
 from ckcv_ray.claims.subgroups import SubgroupClaim, claim_subgroups
 from ckcv_ray.claims.weighted import describe_weights
 from ckcv_ray.claims.wording import (

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from ckcv_ray.claims.held_out import make_judge
 from ckcv_ray.claims.judge import Judge
-from ckcv_ray.claims.proofs import make_judge
 from ckcv_ray.claims.rules import Rule
 from ckcv_ray.core.arrays import Classes, Values
 from ckcv_ray.core.bounds.losses import ONE

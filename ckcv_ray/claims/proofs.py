@@ -23,18 +23,12 @@ many fewer independent units in each set (see the theory page, "Repeated rows").
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from functools import cache, partial
+from functools import partial
 from typing import NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
 from ckcv_ray.claims import by_class
-from ckcv_ray.claims.answering import claim_answered
-from ckcv_ray.claims.better import claim_better
 from ckcv_ray.claims.claim import (
     BOUND_NAMES,
-    GROUPS_OF_ONE_SOURCE,
     LOSS_NAMES,
     RANDOM,
     RANDOM_SPLITS,
@@ -44,54 +38,15 @@ from ckcv_ray.claims.claim import (
     claim_error,
     format_splits,
 )
-from ckcv_ray.claims.cut_offs import CutOff, choose_cut_off
-from ckcv_ray.claims.judge import Judge
-from ckcv_ray.claims.numbers import NUMBER_METHODS, claim_clipped, claim_numbers
-from ckcv_ray.claims.predictive_values import claim_value
+from ckcv_ray.claims.held_out import holdout
+from ckcv_ray.claims.judge import NO_COPIES, Copies, Judge
+from ckcv_ray.claims.numbers import NUMBER_METHODS, claim_clipped
 from ckcv_ray.claims.rules import Rule, prefix
-from ckcv_ray.claims.weighted import claim_weighted
-from ckcv_ray.core.arrays import Classes, Index
-from ckcv_ray.core.bounds.binomial import MOST_CHECKED, Prefix, best_prefix, bound_claim, clopper_pearson
-from ckcv_ray.core.bounds.losses import (
-    ONE,
-    best_loss_prefix,
-    bound_loss_claim,
-    bound_losses,
-    choose_loss_method,
-    loss_method,
-)
-from ckcv_ray.core.measures import GroupShares
-from ckcv_ray.learners.ensemble import Ensemble, GroupMember, Prediction
-from ckcv_ray.study import (
-    ANSWERED,
-    OF_TWO,
-    Holdout,
-    Nested,
-    Occam,
-    Problem,
-    Study,
-    choose_judge,
-    find_reference,
-    is_quantity,
-    parse_largest_weight,
-    parse_predictive,
-)
-
-
-class Copies(NamedTuple):
-    """How many units are not independent if those that repeat have the same origin.
-
-    Attributes:
-        units: rows, or groups, of the full table that are left out to keep one of each origin.
-        unlabelled: unlabelled rows that are left out to keep one of each, and none of the table.
-    """
-
-    units: int = 0
-    unlabelled: int = 0
-
-
-NO_COPIES = Copies()
-DIFFERING = 0.2  # share of delta for the rows on which two models differ, which are many and rarely differ
+from ckcv_ray.core.arrays import Index
+from ckcv_ray.core.bounds.binomial import MOST_CHECKED, Prefix, best_prefix, bound_claim
+from ckcv_ray.core.bounds.losses import ONE, best_loss_prefix, bound_loss_claim, loss_method
+from ckcv_ray.learners.ensemble import Ensemble, GroupMember
+from ckcv_ray.study import Holdout, Nested, Occam, Problem, is_quantity
 
 
 def prove(judge: Judge, k: int, copies: Copies = NO_COPIES) -> list[Claim]:
@@ -134,144 +89,6 @@ def occam(
     order, u = problem.order(size), by_class.get_u(problem)
     averaged = Averaged(losses, order, size.n_select, grouped, counts, copies.units, u, problem.clip)
     yield from averaged.claims(Occam.name, RANDOM.name, level, delta, method)
-
-
-def holdout(judge: Judge, copies: Copies = NO_COPIES) -> Iterator[Claim]:
-    """Yield a claim for each classifier and quantity requested, from rows that nothing used.
-
-    delta is shared equally (``Certification.n_shares``); quantities are those of the first classifier
-    requested.
-    """
-    problem, study, held = judge.problem, judge.problem.study, judge.held
-    assert isinstance(study.certification, Holdout)
-    requested = study.certification.claim
-    delta = study.delta / study.certification.n_shares
-    answer = cache(lambda rule: claim_answered(judge, rule, copies.units))
-    of_value = problem.required is not None and parse_predictive(problem.required.name) is not None
-    choose = cache(lambda rule: claim_value(judge, rule, copies.units))
-    for name in requested:
-        rule = make_judge(study, name)
-        if problem.clip is not None:
-            yield claim_numbers(judge, rule, name, copies.units)
-            continue
-        predicted = judge.predict(rule)
-        if name in ANSWERED:
-            yield answer(rule)[name]
-        elif find_reference(name):
-            yield claim_better(judge, rule, name, copies.units)
-        elif parse_largest_weight(name) is not None:
-            yield claim_weighted(judge, rule, name, copies.units)
-        elif is_quantity(name):
-            chosen = choose(rule) if of_value else {}
-            yield from _claim_quantity(problem, rule, name, predicted, copies.units, chosen)
-        elif problem.task.grouped:
-            measure, order = GroupShares(held.units), problem.order_held_units()
-            yield claim_group_loss(rule, measure, predicted.label, held.y, delta, order, copies.units)
-        else:
-            wrong = (predicted.label != held.y)[by_class.order_held_rows(problem)]
-            yield _claim_error(problem, rule, wrong, delta, copies.units)
-    if problem.every_row.unlabelled is not None:
-        yield _claim_full(judge, delta, copies)
-
-
-def _claim_quantity(
-    problem: Problem, rule: Rule, name: str, predicted: Prediction, copies: int, chosen: dict[str, Claim]
-) -> Iterator[Claim]:
-    """Yield the claims that a quantity of a rule stands for; ``copies`` of the held-out rows are not counted.
-
-    Where a cut-off is required, recalls and what follows from them are of the rule with this cut-off. For a
-    predictive value it is already chosen: its claims are then given as ``chosen``, by their quantity.
-    """
-    if name in chosen:
-        yield chosen[name]
-    elif (predictive := parse_predictive(name)) is not None:
-        recalls = [
-            next(_claim_quantity(problem, rule, recall, predicted, copies, chosen)) for recall in OF_TWO
-        ]
-        yield by_class.claim_predictive(problem, make_claimed_rule(problem, recalls[0]), predictive, *recalls)
-    elif name in OF_TWO and (condition := problem.required) is not None:
-        held = problem.take_held_rows()
-        assert held is not None
-        delta = by_class.quantities(problem, name)[0].delta
-        found = choose_cut_off(predicted.score, held.y, problem.positive, condition, delta)
-        if found is None:
-            yield from by_class.claim_no_cut_off(problem, rule, name)
-        else:
-            rule = replace(rule, cut_off=found.cut_off)
-            predicted = predicted._replace(label=found.cut_off.classify(predicted.score))
-            yield from by_class.claim_held_out(problem, rule, name, predicted, copies, found)
-    else:
-        yield from by_class.claim_held_out(problem, rule, name, predicted, copies)
-
-
-def claim_group_loss(
-    rule: Rule,
-    measure: GroupShares,
-    predicted: Classes,
-    y: Classes,
-    delta: float,
-    order: Index,
-    copies: int = 0,
-) -> Claim:
-    """Return the claim for a rule, from its predictions for the rows of groups that nothing used.
-
-    Args:
-        rule, measure, predicted, y, delta: of the claim.
-        order: positions of the groups of ``measure`` in the order drawn.
-        copies: groups that are not counted. Which of them is unknown, so the bound is then one that the total
-            of the losses alone decides.
-    """
-    losses = measure.share_losses(y, predicted)
-    m = len(losses)
-    left = max(0, m - copies)
-    if copies:
-        total = min(int(losses.sum()), left * ONE)
-        bound = bound_loss_claim([total], left, delta) if left else 1.0
-    else:
-        bound = bound_losses(losses[order], delta)
-    method = (
-        f"holdout: {np.sum(predicted != y)} of {len(y)} rows of {m} previously unused groups wrong, "
-        f"{LOSS_NAMES[choose_loss_method(m, delta)]}"
-    )
-    seen = int(np.sum(predicted != y)), len(y)
-    grounds = Grounds(rule.name, rule.classifier(), delta, method, given=GROUPS_OF_ONE_SOURCE)
-    return claim_error(grounds, bound, seen, grouped=True)
-
-
-def _claim_error(problem: Problem, rule: Rule, wrong: NDArray[np.bool_], delta: float, copies: int) -> Claim:
-    """Return the claim about a rule's error, from which of the held-out rows, as drawn, are wrong."""
-    bound, name = by_class.bound_held_out(problem, wrong, delta, copies)
-    seen = int(np.sum(wrong)), len(wrong)
-    method = f"holdout: {seen[0]} of {seen[1]} previously unused rows wrong, {name}"
-    return claim_error(Grounds(rule.name, rule.classifier(), delta, method), bound, seen)
-
-
-def _claim_full(judge: Judge, delta: float, copies: Copies) -> Claim:
-    """Return the claim for the model fitted on all rows, from how often it differs from the refit.
-
-    It errs where the refit errs, which is counted on the held-out rows, or where the two differ;
-    both are bounded, at shares of delta. It has no count of its own: it has learned from every row. Both
-    bounds are Clopper-Pearson, whatever ``holdout_bound``: the order of unlabelled rows is not drawn.
-    """
-    problem, models = judge.problem, judge.models
-    unlabelled, certification = problem.every_row.unlabelled, problem.study.certification
-    assert unlabelled is not None
-    assert isinstance(certification, Holdout)
-    by_positions = certification.holdout_bound != Holdout.holdout_bound
-    reason = " (the order of unlabelled rows is not drawn)" if by_positions else ""
-    refit, full = Rule("refit"), Rule("full")
-    wrong, rows = int(np.sum(judge.predict(refit).label != judge.held.y)), len(judge.held.y)
-    otherwise = full.predict(models, unlabelled).label != refit.predict(models, unlabelled).label
-    differ, among = int(np.sum(otherwise)), len(unlabelled)
-    erring = clopper_pearson(*by_class.leave_out(wrong, rows, copies.units), (1 - DIFFERING) * delta)
-    apart = by_class.leave_out(differ, among, copies.unlabelled)
-    differing = clopper_pearson(*apart, DIFFERING * delta)
-    method = (
-        f"holdout: {wrong} of {rows} previously unused rows wrong by {refit.classifier()}, and {differ} of "
-        f"{among} unlabelled rows classified otherwise, Clopper-Pearson for both{reason}"
-    )
-    bound = min(1.0, erring + differing)
-    return claim_error(Grounds(full.name, full.classifier(), delta, method), bound, None)
 
 
 def outer(judge: Judge, copies: Copies = NO_COPIES) -> Iterator[Claim]:
@@ -405,26 +222,6 @@ class Averaged(NamedTuple):
             bound = partial(bound_claim, method, m=m, delta=level, u=self.u)
         first = best if length is None else Prefix(bound(losses[:length]), length)
         return first, Prefix(bound(losses), len(losses)), name
-
-
-def make_rule(study: Study, classifier: str) -> Rule:
-    """Return the rule that a claim from held-out rows is about; the study fixes the key of a keyed draw."""
-    return Rule(classifier, study.seed if classifier == "keyed" else 0)
-
-
-def make_judge(study: Study, name: str) -> Rule:
-    """Return the rule that a claim by this name is about: of a quantity, the first rule that is named."""
-    assert study.certification is not None
-    judge = choose_judge(study.certification.claim) if is_quantity(name) else name
-    return make_rule(study, "keyed" if judge == "random" else judge)
-
-
-def make_claimed_rule(problem: Problem, claim: Claim) -> Rule:
-    """Return the rule that a claim from held-out rows is about, with the cut-off that was chosen for it."""
-    rule = make_rule(problem.study, claim["classifier"])
-    if "cut_off" not in claim:
-        return rule
-    return replace(rule, cut_off=CutOff(claim["cut_off"], problem.positive))
 
 
 def weight(problem: Problem, k: int, learner: int = 0) -> Fraction:

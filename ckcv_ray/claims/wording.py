@@ -18,29 +18,11 @@ from ckcv_ray.claims.claim import (
     limit,
     state_limit,
 )
-from ckcv_ray.claims.percent import (
-    at_least,
-    at_most,
-    format_level,
-    format_number,
-    round_bound,
-)
+from ckcv_ray.claims.percent import at_least, at_most, format_level, format_number, round_bound
 from ckcv_ray.core.by_label import parse_numbers_by_label
-from ckcv_ray.core.criteria import (
-    Balanced,
-    Criterion,
-    MeanClippedError,
-    MeanCost,
-    MeanError,
-    MeanGroupError,
-)
+from ckcv_ray.core.criteria import Balanced, Criterion, MeanClippedError, MeanCost, MeanError, MeanGroupError
 from ckcv_ray.errors import cut, pluralize
-from ckcv_ray.study import (
-    ERROR,
-    Nested,
-    is_of_numbers,
-    parse_within,
-)
+from ckcv_ray.study import ERROR, Nested, is_of_numbers, parse_within
 from ckcv_ray.tables.target import LEAST_OF_CLASS, Label
 
 ASSUMPTIONS = (

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ckcv_ray.claims.proofs import make_claimed_rule
+from ckcv_ray.claims.held_out import make_claimed_rule
 from ckcv_ray.claims.rules import ONE_MODEL
 from ckcv_ray.core.arrays import Classes, Index, Values
 from ckcv_ray.core.schedule import Stage

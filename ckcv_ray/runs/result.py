@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from ckcv_ray.claims.baseline import Baseline, comparison, select_baseline
 from ckcv_ray.claims.claim import UNPROVEN, Claim, covers, describe_counts, limit, quantity, state_limit
+from ckcv_ray.claims.held_out import make_claimed_rule
 from ckcv_ray.claims.percent import at_most, format_level, format_number
-from ckcv_ray.claims.proofs import make_claimed_rule
 from ckcv_ray.claims.rules import BY, ONE_MODEL, Rule, parse_rule
 from ckcv_ray.core.arrays import Values
 from ckcv_ray.core.intervals import LEVEL

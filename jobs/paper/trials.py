@@ -8,8 +8,9 @@ import numpy as np
 
 from ckcv_ray import Execution, InputError, Job, Result, Study, Task
 from ckcv_ray.claims.claim import Claim
+from ckcv_ray.claims.held_out import holdout, make_claimed_rule, make_rule
 from ckcv_ray.claims.judge import Judge
-from ckcv_ray.claims.proofs import holdout, make_claimed_rule, make_rule, outer
+from ckcv_ray.claims.proofs import outer
 from ckcv_ray.core.threads import one_thread
 from ckcv_ray.engine.nested import fit_nested_ensemble, inner_problems
 from ckcv_ray.learners.ensemble import Ensemble, Models

@@ -14,7 +14,8 @@ from conftest import blobs
 from ckcv_ray import Result, Study, Task
 from ckcv_ray.claims.baseline import compute_baselines
 from ckcv_ray.claims.certificate import Certificate
-from ckcv_ray.claims.proofs import claim_group_loss, weight
+from ckcv_ray.claims.held_out import claim_group_loss
+from ckcv_ray.claims.proofs import weight
 from ckcv_ray.claims.rules import Rule
 from ckcv_ray.core.bounds.binomial import clopper_pearson
 from ckcv_ray.core.bounds.losses import ONE, best_loss_prefix, bound_loss_claim, split_bounds

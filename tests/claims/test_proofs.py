@@ -10,8 +10,9 @@ from claimed import NESTED, SMALL, changed, run
 from conftest import blobs
 from scipy import stats
 
+from ckcv_ray.claims.held_out import make_rule
 from ckcv_ray.claims.percent import at_most
-from ckcv_ray.claims.proofs import make_rule, occam, weight
+from ckcv_ray.claims.proofs import occam, weight
 from ckcv_ray.claims.wording import ASSUMPTIONS, NOT_COVERED
 from ckcv_ray.core.bounds.binomial import catoni, clopper_pearson, tabulate_claim
 from ckcv_ray.core.draws import hold_out
