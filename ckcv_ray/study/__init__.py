@@ -19,6 +19,7 @@ from ckcv_ray.study.quantities import ANSWERED_SHARE as ANSWERED_SHARE
 from ckcv_ray.study.quantities import AUC as AUC
 from ckcv_ray.study.quantities import BETTER_THAN as BETTER_THAN
 from ckcv_ray.study.quantities import BY_CLASS as BY_CLASS
+from ckcv_ray.study.quantities import CLIPPED_ERROR as CLIPPED_ERROR
 from ckcv_ray.study.quantities import ERROR as ERROR
 from ckcv_ray.study.quantities import OF_TWO as OF_TWO
 from ckcv_ray.study.quantities import PREDICTIVE_VALUES as PREDICTIVE_VALUES

@@ -39,6 +39,7 @@ from ckcv_ray.study.quantities import (
     OF_TWO,
     Predictive,
     find_quantity,
+    is_of_numbers,
     parse_largest_weight,
     parse_predictive,
 )
@@ -396,6 +397,11 @@ def _check_claims(certification: Certification, learner: Learner, task: Task) ->
     Raises:
         InputError: a claim does not apply to the task or to the learner.
     """
+    for condition in () if task.has_numbers else certification.accepted:
+        if is_of_numbers(condition.name):
+            raise InputError(
+                f"accept={condition} is for numbers, and the target {task.target!r} has classes: leave it out"
+            )
     for claim in certification.claim:
         quantity = find_quantity(claim)
         if quantity is None:

@@ -17,6 +17,7 @@ from ckcv_ray.errors import InputError
 from ckcv_ray.study.conditions import Condition, parse_condition, parse_conditions
 from ckcv_ray.study.quantities import (
     ANSWERED,
+    CLIPPED_ERROR,
     DECLARED,
     ERROR,
     OF_TWO,
@@ -85,12 +86,13 @@ class Certification:
                 f"{','.join(self.claim)} has neither: leave it out, or add one of them"
             )
         for condition in self.accepted:
-            if condition.name != ERROR and condition.name not in self.claim:
+            of_rule = condition.name in (ERROR, CLIPPED_ERROR)
+            if not of_rule and condition.name not in self.claim:
                 lacks = (
                     "answer=error<=0.05" if condition.name in ANSWERED else f"{condition.name} to the claims"
                 )
                 raise InputError(f"accept={condition} is about what is not claimed: add {lacks}")
-            if condition.name == ERROR and self.claim and all(map(is_quantity, self.claim)):
+            if of_rule and self.claim and all(map(is_quantity, self.claim)):
                 raise InputError(
                     f"accept={condition} is about the error, which is not claimed: claim "
                     f"{','.join((CLAIMS[0], *self.claim))}"
@@ -364,7 +366,8 @@ class Holdout(Certification):
         prevalence: share of the positive class where the classifier is used, in (0, 1), at which a predictive
             value is required; None for other conditions.
         accept: conditions such as "specificity>=0.6" on what is proven, without which the result is not
-            accepted.
+            accepted; of numbers, in units of the target, "clipped<=20" on the mean error, and
+            "within:0.9<=30".
         subgroups: columns such as "sex" or "age:4", whose groups of rows are certified as well: their error,
             and their recalls. Of a column of numbers the groups are bins of about equal numbers of learning
             rows, by default ``USUAL_BINS``. All of them together have an equal share of delta.

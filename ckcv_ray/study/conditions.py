@@ -5,7 +5,15 @@ from collections.abc import Collection
 from typing import Any, NamedTuple
 
 from ckcv_ray.errors import InputError
-from ckcv_ray.study.quantities import DECLARED, OF_TWO, find_quantity, name_claim, parse_share
+from ckcv_ray.study.quantities import (
+    CLIPPED_ERROR,
+    DECLARED,
+    OF_TWO,
+    find_quantity,
+    name_claim,
+    parse_positive,
+    parse_share,
+)
 from ckcv_ray.validation import quote, sequence
 
 CONDITION_FORM = re.compile(r"\s*([^<>=\s]+)\s*(>=|<=)\s*(\S+)\s*")
@@ -17,7 +25,7 @@ class Condition(NamedTuple):
     Attributes:
         name: of a claim, or "error", that of the first one.
         at_least: whether the value is the least allowed; else it is the largest.
-        value: in (0, 1); for a net benefit in (-1, 1).
+        value: in (0, 1); of numbers positive, in units of the target.
     """
 
     name: str
@@ -33,12 +41,13 @@ class Condition(NamedTuple):
 
 
 def parse_condition(option: str, text: str, bare: Collection[str] = ()) -> Condition:
-    """Parse a condition such as "sensitivity>=0.9" or "error<=0.1".
+    """Parse a condition such as "sensitivity>=0.9", "error<=0.1", or of numbers "clipped<=20".
 
     Args:
         option: of the study, for messages.
         text: the condition.
-        bare: names that take no arguments here, such as "ppv" where the prevalence is an option of its own.
+        bare: names that take no arguments here, such as "ppv" where the prevalence is an option of its own;
+            the clip of numbers always is one.
 
     Raises:
         InputError: it is none, or is on the wrong side: an error is at most, all else at least a value.
@@ -49,21 +58,24 @@ def parse_condition(option: str, text: str, bare: Collection[str] = ()) -> Condi
     name, sign, value = found.groups()
     quantity = find_quantity(name)
     if quantity is None:
-        known = (quantity.form for quantity in DECLARED if not quantity.of_numbers)
+        known = (quantity.form for quantity in DECLARED if quantity.name != CLIPPED_ERROR)
         raise InputError(f"{option}={quote(text)}: {name} is not known: choose from {', '.join(known)}")
-    if quantity.of_numbers:
-        raise InputError(
-            f"{option}={quote(text)} is about numbers, and conditions are on classes: leave it out, and "
-            "compare what is proven yourself"
-        )
     if (sign == ">=") == quantity.at_most:
         word, right = ("most", "<=") if quantity.at_most else ("least", ">=")
         raise InputError(
             f"{option}={quote(text)}: what is proven of {name} is that it is at {word} a value: write "
             f"{name}{right}{value}"
         )
-    share = parse_share(f"{option}={text}", value, f"{name}{sign}0.9")
-    return Condition(name if name in bare else name_claim(name), sign == ">=", share)
+    if not quantity.of_numbers:
+        share = parse_share(f"{option}={text}", value, f"{name}{sign}0.9")
+        return Condition(name if name in bare else name_claim(name), sign == ">=", share)
+    of_clip = name.partition(":")[0] == CLIPPED_ERROR
+    if of_clip and name != CLIPPED_ERROR:
+        raise InputError(
+            f"{option}={quote(text)}: the clip is an option of its own: write {CLIPPED_ERROR}<={value}"
+        )
+    most = parse_positive(f"{option}={text}", value, f"{name}<=20")
+    return Condition(name if of_clip else name_claim(name), False, most)
 
 
 def parse_conditions(option: str, value: Any) -> tuple[str, ...]:

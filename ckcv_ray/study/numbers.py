@@ -13,7 +13,7 @@ from ckcv_ray.core.measures import Kind
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.base import Learner
 from ckcv_ray.study.certification import CLAIMS, Certification, Holdout
-from ckcv_ray.study.quantities import find_quantity, parse_within
+from ckcv_ray.study.quantities import find_quantity, is_of_numbers, parse_within
 from ckcv_ray.tables.task import Task
 
 VOTE = CLAIMS[-1]
@@ -62,9 +62,11 @@ def _list_unfit(certification: Certification, task: Task) -> Iterator[tuple[str,
         quantity = find_quantity(claim)
         if quantity is not None and not quantity.of_numbers:
             yield f"claim={claim}", "is about classes"
-    for name in ("accept", "subgroups"):
-        if values := getattr(certification, name):
-            yield f"{name}={','.join(values)}", "is about rows that are right or wrong"
+    for condition in certification.accepted:
+        if not is_of_numbers(condition.name):
+            yield f"accept={condition}", "is about rows that are right or wrong"
+    if certification.subgroups:
+        yield f"subgroups={','.join(certification.subgroups)}", "is about rows that are right or wrong"
     if isinstance(certification, Holdout) and certification.holdout_bound != Holdout.holdout_bound:
         yield f"holdout_bound={certification.holdout_bound}", "is for rows that are right or wrong"
     if task.unlabelled is not None:

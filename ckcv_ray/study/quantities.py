@@ -273,12 +273,21 @@ def _parse_argument(name: str, quantity: Quantity, argument: Argument, text: str
         return text
     if argument not in (Argument.NUMBER, Argument.WEIGHT):
         return parse_share(f"claim={name}", text, quantity.form)
+    return parse_positive(f"claim={name}", text, quantity.form)
+
+
+def parse_positive(name: str, text: str, example: str) -> float:
+    """Return a positive number that was given as text.
+
+    Raises:
+        InputError: it is none; ``name`` and ``example`` are for the message.
+    """
     try:
         value = float(text)
     except ValueError:
         value = 0.0
     if not 0.0 < value < inf:
-        raise InputError(f"claim={name}: {quote(text)} is no positive number: write {quantity.form}")
+        raise InputError(f"{name}: {quote(text)} is no positive number: write {example}")
     return value
 
 

@@ -182,7 +182,7 @@ def test_a_certificate_without_one_of_its_fields_is_refused(finished, name):
         ({"certify": "holdout", "holdout_share": "a third"}, "expected a share such as 0.33, auto or bound"),
         (
             {"certify": "holdout", "claim": ("best",)},
-            "recall, auc, ppv:0.02, npv:0.02, net_benefit:0.02:0.1, better:svm, answered_error,",
+            "recall, auc, ppv:0.02, npv:0.02, net_benefit:0.02:0.1, better:svm, weighted_error:4,",
         ),
         ({"certify": "holdout", "claim": ("member:x",)}, "or member:0"),
         ({"certify": "holdout", "claim": ("member:-1",)}, "or member:0"),

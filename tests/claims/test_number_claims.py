@@ -33,6 +33,19 @@ def held() -> Result:
     return run(HELD, Task.of(X, Y, numbers=True))
 
 
+@pytest.mark.parametrize(
+    ("accept", "met"),
+    [("clipped<=3.9", True), ("clipped<=0.1", False), ("within:0.8<=50", True), ("within:0.8<=0.1", False)],
+)
+def test_conditions_are_on_what_is_proven_in_units_of_the_target(accept: str, met: bool):
+    result = run(HELD.replace(accept=accept), Task.of(X, Y, numbers=True))
+    (decision,) = result.decisions
+    assert decision.met is met
+    about = "mean error (above 4 counts as 4)" if "clipped" in accept else "error of 80 % of new rows"
+    assert decision.proven.startswith(f"proven {about} at most ")
+    assert result.summary().startswith(f"{'ACCEPTED' if met else 'NOT ACCEPTED'}: {accept}: ")
+
+
 def find_width(errors: Any, share: float, delta: float, copies: int = 0) -> float:
     return claim_within(REFIT, f"within:{share}", share, np.asarray(errors, float), delta, copies)["bound"]
 

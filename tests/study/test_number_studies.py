@@ -112,10 +112,38 @@ def test_a_share_of_rows_is_between_0_and_1(claim):
 def test_a_share_of_rows_needs_one_model_and_rows_held_out():
     with pytest.raises(InputError, match=r"claim='within:0.9' takes rows held out"):
         Study.of(learner="ridge", clip=5, certify="nested", claim="within:0.9")
-    with pytest.raises(InputError, match="conditions are on classes"):
-        parse_condition("accept", "within:0.9<=5")
-    with pytest.raises(InputError, match="conditions are on classes"):
-        parse_condition("accept", "clipped:5<=2")
+
+
+@pytest.mark.parametrize("text", ["within:0.8<=5", "clipped<=2.5", "clipped<=100"])
+def test_conditions_on_numbers_are_in_units_of_the_target(text):
+    assert str(parse_condition("accept", text)) == text
+    study = make_problem(certify="holdout", claim="refit,within:0.8", accept=text).study
+    assert Study.from_json(study.to_json()) == study
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"accept": "clipped:5<=2"}, "the clip is an option of its own: write clipped<=2"),
+        ({"accept": "clipped<=0"}, "accept=clipped<=0: '0' is no positive number: write clipped<=20"),
+        ({"accept": "within:0.9<=far"}, "'far' is no positive number: write within:0.9<=20"),
+        ({"accept": "within:0.9>=3"}, "is that it is at most a value: write within:0.9<=3"),
+        ({"accept": "within:0.8<=3"}, "is about what is not claimed: add within:0.8 to the claims"),
+        ({"accept": "clipped<=3", "claim": "within:0.9"}, "is about the error, which is not claimed"),
+        ({"accept": "mean<=3"}, "mean is not known: choose from error, sensitivity"),
+    ],
+)
+def test_conditions_on_numbers_that_cannot_be_met_are_refused(options, words):
+    with pytest.raises(InputError) as refused:
+        make_problem(**{"certify": "holdout", "claim": "refit,within:0.9", **options})
+    assert words in str(refused.value)
+
+
+def test_a_condition_on_numbers_is_not_for_classes():
+    with pytest.raises(InputError, match="accept=clipped<=3 is for numbers, and the target"):
+        make_problem(
+            CLASSES, learner="forest", clip=None, criterion="error", certify="holdout", accept="clipped<=3"
+        )
 
 
 def test_as_many_rows_as_a_share_takes_are_enough():
