@@ -344,7 +344,7 @@ def test_a_page_imports_what_is_public(page: Path) -> None:
     texts += [file.read_text() for file in included if not file.is_relative_to(ROOT / "ckcv_ray")]
     public = {"ckcv_ray", "ckcv_ray.extend", "ckcv_ray.integrations.mlflow"}
     if page.parent.name == "theory":
-        public.add("ckcv_ray.core.bounds.binomial")
+        public |= {f"ckcv_ray.core.bounds.{module}" for module in ("betting", "binomial")}
     assert {name for text in texts for name in IMPORTED.findall(text)} <= public
 
 
