@@ -322,9 +322,9 @@ def choose_judge(claims: tuple[str, ...]) -> str:
 
 
 CLAIM_HELP = (
-    "What is certified; several as a,b share delta. The error of refit (one model), random (a member for "
-    "each row), vote or member:7; sensitivity, specificity, recall, auc; ppv:0.02, npv:0.02, "
-    "net_benefit:0.02:0.1 at a prevalence; better:svm; weighted_error:4; of numbers within:0.9."
+    "What is certified; several as a,b share delta. Errors of refit (one model), random (a member per row), "
+    "vote, member:7; sensitivity, specificity, recall, auc; at a prevalence ppv:0.02, npv:0.02, "
+    "net_benefit:0.02:0.1; better:svm; weighted_error:4; of numbers within:0.9."
 )
 CLAIM_SHOWN = "refit; for nested random"
 POSITIVE = Option(
