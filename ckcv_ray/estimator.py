@@ -123,8 +123,8 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
             X: data frame (pandas, polars, Arrow) or array, (n, d).
             y: labels, (n,).
             groups: rows with equal values belong together, (n,).
-            sample_weight: what each row weighs in fits, positive, (n,); selection and bounds are about rows,
-                unweighted.
+            sample_weight: what each row weighs in fits, positive, (n,); selection and bounds are about
+                unweighted rows, but that on the weighted error (``claim="weighted_error:4"``).
 
         Raises:
             InputError: the data or a parameter are invalid.

@@ -119,7 +119,8 @@ def run(
             of one patient; bounds are then about a new group's rows.
         unlabelled: rows without labels (rows, d), for a holdout certification: they certify the model fitted
             on all rows.
-        sample_weight: what each row weighs in fits (n,), positive; bounds are about rows, unweighted.
+        sample_weight: what each row weighs in fits (n,), positive; bounds are about unweighted rows,
+            but that on the weighted error (``claim="weighted_error:4"``).
 
     Raises:
         InputError: the data or the study are invalid.

@@ -1,6 +1,7 @@
 """Weights of rows, read from a column: what a row counts for in a fit.
 
-They are used in fits alone. What is measured and claimed is of rows, which count once each.
+They are used in fits alone, unless the error by weight is claimed. All else that is measured and claimed is
+of rows, which count once each.
 """
 
 from dataclasses import dataclass, replace
