@@ -116,7 +116,9 @@ class Check(Run):
             of = float(self.certify["answer"].partition("<=")[2]), int(np.sum(self.held))
             return claims.bound_answered(claim, *seen, *of, delta / 2, copies)
         if quantity.startswith("weighted_error:"):
-            return [*self.bound_weighted(claim, delta, copies), delta]
+            measured, *found = judged.bound_weighted(claim, self.judged, delta, copies)
+            self.compare("measured by weight", claim["measured"], measured)
+            return [*found, delta]
         if quantity.startswith("better:"):
             return [*self.compare_learners(claim, delta, copies), delta]
         number = self.labels.index(claim["label"]) if quantity in OF_CLASS else None
@@ -204,19 +206,6 @@ class Check(Run):
             v = bounds.rank(wrong)
         return [float(bounds.bound_count(min(x, max(0, left)), max(0, left), delta, v)), x, m]
 
-    def bound_weighted(self, claim: Claim, delta: float, copies: int) -> list[Any]:
-        """Return the bound, the wrong rows and the rows of a claim of a weighted error."""
-        rows = self.judged[claim["classifier"]]
-        wrong, order = (rows["predicted"] != rows["label"]).astype(float), np.argsort(rows["order"])
-        shares, counts = (
-            rows["weight"] / float(claim["quantity"].split(":")[1]),
-            [int(sum(wrong)), len(wrong)],
-        )
-        self.compare("measured by weight", claim["measured"], float(np.average(wrong, weights=shares)))
-        if copies:
-            return [bounds.bound_weighted(wrong, shares, delta, len(wrong) - copies), *counts]
-        return [bounds.bet(wrong[order], delta, shares[order]), *counts]
-
     def compare_learners(self, claim: Claim, delta: float, copies: int) -> list[Any]:
         """Return the bound, the rows lost and the rows decided of a comparison with another learner."""
         winner, other = (self.judged.get(claim[name]) for name in ("classifier", "quantity"))
@@ -256,8 +245,7 @@ class Check(Run):
                 continue
             order = np.argsort(self.drawn)[np.searchsorted(np.sort(self.drawn), units)]
             expected = {"row": rows, "unit": units, "order": order, "label": y}
-            if "weight" in stored:
-                expected["weight"] = self.weights[self.held]
+            expected |= {"weight": self.weights[self.held]} if "weight" in stored else {}
             expected |= {"loss": stored["predicted"] != y, "predicted": self.ask_machines(name)}
             for column, values in expected.items():
                 if values is not None:

@@ -147,3 +147,16 @@ def compare_learners(
         return [bounds.bet(losses, delta), *counts]
     total = min(fsum(np.ceil(losses * ONE) / ONE), left)
     return [bounds.bound_mean([total], left, delta, True, u=1.0), *counts]
+
+
+def bound_weighted(claim: dict[str, Any], by_rule: dict[str, Judged], delta: float, copies: int) -> list[Any]:
+    """Return the weighted error that was measured, its bound, the wrong rows and the rows of a claim."""
+    rows = by_rule[claim["classifier"]]
+    wrong, order = (rows["predicted"] != rows["label"]).astype(float), np.argsort(rows["order"])
+    shares = rows["weight"] / float(claim["quantity"].split(":")[1])
+    found: list[Any] = [float(np.average(wrong, weights=shares))]
+    if copies:
+        found.append(bounds.bound_weighted(wrong, shares, delta, len(wrong) - copies))
+    else:
+        found.append(bounds.bet(wrong[order], delta, shares[order]))
+    return [*found, int(sum(wrong)), len(wrong)]
