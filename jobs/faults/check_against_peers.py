@@ -76,6 +76,7 @@ OF_WEIGHTS = ("kfold:5", "subsampling:4:0.25")
 STRATIFIED = frozenset(
     name for name in RESAMPLINGS if name.startswith(("holdout", "kfold:5", "repeated", "sub"))
 )
+STRATIFIED_GROUPS = frozenset(name for name in STRATIFIED if "kfold" in name)
 OF_TWO = {
     "zero_one": ("accuracy", lambda value: 1.0 - value),
     "accuracy": ("accuracy", None),
@@ -362,9 +363,8 @@ def main(
     every = {"caret": compare_caret()}
     for table in chain.from_iterable(map(vary, list_tables())):
         for resampling in table.resamplings:
-            for stratify in (
-                (False, True) if resampling in STRATIFIED and table.name != "numbers" else (False,)
-            ):
+            stratified = resampling in (STRATIFIED if table.groups is None else STRATIFIED_GROUPS)
+            for stratify in (False, True) if stratified and table.measures is not OF_NUMBERS else (False,):
                 for learner in table.learners:
                     found = compare(table, resampling, stratify, learner)
                     kind = table.name.partition(",")[0]
