@@ -15,6 +15,7 @@ nested/, which others write, are asked for by number where a listing may be late
 import hashlib
 import re
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from io import BytesIO
 from pathlib import Path
@@ -34,6 +35,7 @@ from ckcv_ray.tables.readers.objects import Bucket
 NESTED_FOLDERS = "nested"  # folders in it have writers of their own
 IN_NESTED = re.compile(r"nested/([\w-]+)/(.+)", re.ASCII)
 OURS = re.compile(r"(nested/[\w-]+/)?(commits|lock|files)/.+", re.ASCII)
+MOST_AT_ONCE = 8  # requests
 MOST_KEPT_BYTES = 1 << 26  # in memory, of what was read or written
 
 
@@ -178,8 +180,18 @@ class ObjectFiles(Files):
 
     def write_all(self, contents: Mapping[str, Content]) -> None:
         """Write several files, which appear together; see ``write``."""
-        written = {name: self._store(name, content) for name, content in contents.items()}
-        self._commit({**self.journal.files, **written})
+        self.lease.check_writer()
+        held = [
+            content.to_pybytes() if isinstance(content, pa.Buffer) else content
+            for content in contents.values()
+        ]
+        written = [self._name_object(*pair) for pair in zip(contents, held, strict=True)]
+        objects = [stored.object for stored in written]
+        with ThreadPoolExecutor(MOST_AT_ONCE) as pool:  # a store takes its time for each
+            list(pool.map(self.bucket.put, objects, held))
+        for name, content in zip(objects, held, strict=True):
+            self._keep(name, content)
+        self._commit({**self.journal.files, **dict(zip(contents, written, strict=True))})
 
     def delete(self, name: str) -> None:
         """Delete a file."""
@@ -280,18 +292,10 @@ class ObjectFiles(Files):
             digest.update(block)
         return digest.hexdigest()
 
-    def _store(self, name: str, content: Content) -> StoredFile:
-        """Write an object of a new name, which is no file yet."""
-        self.lease.check_writer()
-        held = content.to_pybytes() if isinstance(content, pa.Buffer) else content
-        stored = StoredFile(
-            f"{OBJECTS}{name}/{self.lease.epoch:06d}-{token_hex(8)}",
-            len(held),
-            hashlib.sha256(held).hexdigest(),
-        )
-        self.bucket.put(stored.object, held)
-        self._keep(stored.object, held)
-        return stored
+    def _name_object(self, name: str, content: bytes) -> StoredFile:
+        """Return a new name for the object of a file, with what it is to hold."""
+        digest = hashlib.sha256(content).hexdigest()
+        return StoredFile(f"{OBJECTS}{name}/{self.lease.epoch:06d}-{token_hex(8)}", len(content), digest)
 
     def _commit(self, files: Mapping[str, StoredFile]) -> None:
         """Make these the files of the folder, and delete the objects that no file has any more."""

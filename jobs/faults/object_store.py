@@ -182,21 +182,22 @@ def leave_writers(races: int) -> bool:
 
 
 def check_stale(races: int) -> list[str]:
-    """Return what is wrong after races: who is in a folder, and whether an earlier writer can still write."""
+    """Return what is wrong after races: who is in a folder, and whether a dead writer can still write."""
     wrong = []
     for number in range(races):
         address = f"s3://{BUCKET}/races/{number}"
         before = open_files(address).read("who", 99)
-        stale = open_files(address)
-        assert isinstance(stale, ObjectFiles)
-        stale.journal.refresh()
-        stale.journal.number -= 1  # as it knew it before the last writer came
-        stale.lease.epoch, stale.lease._renewed = 1, float("inf")
-        try:
-            stale.write("who", b"stale")
-            wrong.append(f"{address}: a stale writer wrote")
-        except CKCVError:
-            pass
+        if number % 2:  # those that had a writer before
+            stale = open_files(address)
+            assert isinstance(stale, ObjectFiles)
+            stale.journal.refresh()
+            stale.journal.number -= 1  # as it knew it before the last writer came
+            stale.lease.epoch, stale.lease._renewed = 1, float("inf")
+            try:
+                stale.write("who", b"stale")
+                wrong.append(f"{address}: a stale writer wrote")
+            except CKCVError:
+                pass
         if open_files(address).read("who", 99) != before or before not in (b"first", b"second"):
             wrong.append(f"{address}: {before!r}")
     return wrong
