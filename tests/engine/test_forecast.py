@@ -21,6 +21,7 @@ SMALL = Study.paper(C=(0.1, 1.0), gamma=(0.1, 1.0), n_splits=4)
 KEYS = {
     "evaluations",
     "splits",
+    "prospects",
     "sizes",
     "bytes_per_worker",
     "seconds_at_most",
