@@ -35,7 +35,7 @@ from ckcv_ray.tables.readers.objects import Bucket
 NESTED_FOLDERS = "nested"  # folders in it have writers of their own
 IN_NESTED = re.compile(r"nested/([\w-]+)/(.+)", re.ASCII)
 OURS = re.compile(r"(nested/[\w-]+/)?(commits|lock|files)/.+", re.ASCII)
-MOST_AT_ONCE = 8  # requests
+PUT_AT_ONCE = 8  # objects
 MOST_KEPT_BYTES = 1 << 26  # in memory, of what was read or written
 
 
@@ -187,7 +187,7 @@ class ObjectFiles(Files):
         ]
         written = [self._name_object(*pair) for pair in zip(contents, held, strict=True)]
         objects = [stored.object for stored in written]
-        with ThreadPoolExecutor(MOST_AT_ONCE) as pool:  # a store takes its time for each
+        with ThreadPoolExecutor(PUT_AT_ONCE) as pool:  # a store takes its time for each
             list(pool.map(self.bucket.put, objects, held))
         for name, content in zip(objects, held, strict=True):
             self._keep(name, content)
