@@ -221,8 +221,9 @@ def _check_run(
     if problem.references:
         checks.check_references(leader, queue.candidates())
     yield from (found := list(checks.differences))
-    yield from _check_certificate(folder, finished, problem, winner, leader.l_ms)
-    yield from check_judged_rows(finished, problem, result)
+    judge = Judge(problem, finished.models)  # one for both: it asks each rule once
+    yield from _check_certificate(folder, finished, judge, winner, leader.l_ms)
+    yield from check_judged_rows(finished, judge, result)
     yield from _check_evaluations(queue, leader, checks, result, refit)
     result.recomputed += _list_recomputed(checks, len(best.members))
     yield from checks.differences[len(found) :]
@@ -376,13 +377,12 @@ def _check_test_error(
 
 
 def _check_certificate(
-    folder: RunFolder, finished: Finished, problem: Problem, winner: Candidate, l_ms: float
+    folder: RunFolder, finished: Finished, judge: Judge, winner: Candidate, l_ms: float
 ) -> Iterator[str]:
-    provisional = "failed" in finished.candidates["state"].to_pylist()
+    problem, provisional = judge.problem, "failed" in finished.candidates["state"].to_pylist()
     digests = {"data": problem.data_digest, **folder.result_digests()}
     try:
         search = summarize_search(finished.candidates, problem)
-        judge = Judge(problem, finished.models)
         expected = certify(judge, winner, l_ms, provisional, digests, search)
     except Exception as error:  # of a stranger's model, of any kind
         yield cut(

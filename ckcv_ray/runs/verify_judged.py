@@ -10,13 +10,12 @@ from ckcv_ray.errors import cut, cut_list, pluralize
 from ckcv_ray.records.judged import JUDGED_ROWS
 from ckcv_ray.runs.verification import LONGEST_REASON, Verification
 from ckcv_ray.storage.folder import Finished
-from ckcv_ray.study import Problem
 
 ROUNDED = ("predicted", "score", "loss")  # of numbers and scores: processors round differently
 VALUE_ROUNDING = 1e-9  # relative to the largest
 
 
-def check_judged_rows(finished: Finished, problem: Problem, result: Verification) -> Iterator[str]:
+def check_judged_rows(finished: Finished, judge: Judge, result: Verification) -> Iterator[str]:
     """Yield where judged rows are not what the models make of the table; note that they were judged again.
 
     A run of an earlier version has no such file, which its certificate says: it lists no digest of one.
@@ -25,7 +24,7 @@ def check_judged_rows(finished: Finished, problem: Problem, result: Verification
     if stored is None:
         return
     try:
-        computed = tabulate_judged(Judge(problem, finished.models))
+        computed = tabulate_judged(judge)
     except Exception as error:  # of a stranger's model, of any kind
         yield cut(f"{JUDGED_ROWS}: it cannot be made again: {type(error).__name__}: {error}", LONGEST_REASON)
         return
