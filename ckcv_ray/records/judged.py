@@ -1,7 +1,8 @@
 """The table of judged rows: what a certification counts, row by row, which every claim from it follows from.
 
 They are the rows held out, judged by each rule that is claimed and by each model that the winner is compared
-with, or the rows of the outer estimate sets, each judged by the member of its split.
+with, or the rows of the outer estimate sets, each judged by the member of its split. Where claims for F* are
+by betting on losses one by one, those of its estimate sets are among them.
 """
 
 import numpy as np
@@ -47,6 +48,8 @@ def count_judged(problem: Problem) -> int:
     elif isinstance(certification, Nested):
         (size,) = certification.outer.fold_sizes(problem.task.n_units)  # no split is drawn to open a folder
         most = size.n_splits * problem.most_rows_in(size.n_select)
+    if problem.has_losses:
+        most += max(size.n_splits * problem.most_rows_in(size.n_select) for size in problem.sizes)
     return most if most <= MOST_TABLE_ROWS else 0
 
 

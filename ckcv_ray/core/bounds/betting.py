@@ -31,17 +31,20 @@ The maximum of a linear function on a convex set, of which any multiplier nu >= 
 
     nu / delta + mean over i of max over p of (p - nu e_i(p)).
 
-This is convex in nu, and least where the e_i at the maxima have the mean 1 / delta. At any point q the tangent
-of e_i bounds the maximum from above, since e_i is convex: p - nu e_i(p) <= q - nu e_i(q) + (1 - nu e_i'(q)) (p - q).
+This is convex in nu, and least where the e_i at the maxima have the mean 1 / delta. Since e_i is convex, its
+tangent at any point q bounds the maximum from above:
+
+    p - nu e_i(p) <= q - nu e_i(q) + (1 - nu e_i'(q)) (p - q).
+
 So a search that stops early errs upwards, in nu and in p.
 
 All prefixes at once: let the splits be exchangeable, with the orders of their units, given the data. Then so
 are the e_i(L_i), which are 0 or more and of mean 1, and by the exchangeable Markov inequality (Ramdas and
-Manole, 2023) the mean of e_1(L_1) .. e_t(L_t) is below 1 / delta for all t together, with probability at least
-1 - delta. Hence the bounds of all prefixes hold together, and any of them may be chosen after the losses are
-known: that with the smallest bound, which is searched on a grid of nu that all prefixes share. With U uniform
-and independent of data and splits, the same event, and e_1(L_1) < U / delta, have at least this probability
-(``binomial.best_prefix``): so 1 / delta may be U / delta for a prefix of one split.
+Manole, 2023) the mean of e_1(L_1) .. e_t(L_t) is below 1 / delta for all t together, with probability at
+least 1 - delta. Hence the bounds of all prefixes hold together, and any of them may be chosen after the
+losses are known: that with the smallest bound, searched on a grid of nu that all prefixes share. With U
+uniform and independent of data and splits, the same event and e_1(L_1) < U / delta have at least this
+probability (``binomial.best_prefix``): so for a prefix of one split 1 / delta may be U / delta.
 
 lam_t is the predictable plug-in of Waudby-Smith and Ramdas (Journal of the Royal Statistical Society B 86,
 2024, section 3) for a fixed number of units, limited to 1: sqrt(2 ln(1/delta) / (m v_t-1)), with v_t the mean
@@ -234,7 +237,7 @@ def _make_bets(losses: Losses, delta: float) -> _Bets:
 
 
 def _find_wealth(bets: _Bets, log_wealth: float) -> Losses:
-    """Return the p at which the wealth of each split reaches this one, rounded up; 1 if none does, (splits,)."""
+    """Return the p at which each split's wealth reaches this one, rounded up; 1 if it does not, (splits,)."""
     low, high = np.zeros(len(bets.a)), np.ones(len(bets.a))
     for _ in range(BISECTIONS):
         p = (low + high) / 2

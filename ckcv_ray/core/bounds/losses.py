@@ -14,10 +14,10 @@ concave by its least concave majorant and interpolated between counts, may be av
 Which of the two is used depends on m and delta alone: the smaller one at a mean loss of 0.1. A claim uses the
 majorant of the lowered A (``binomial.tabulate_claim``), which meets the condition because it is above it.
 
-Of losses that are known one by one, as those of rows or groups held out, or of each of several splits, a third
-bound holds: betting (``betting``), which is closer where losses vary less than wrong and right do, as shares
-do. It is used where m and delta say that it is closer: if it is the smaller one for losses that alternate
-between 0.2 and 0, whose mean is the same, in every split.
+Of losses that are known one by one, as those of rows or groups held out, or of each of several splits, a
+third bound holds: betting (``betting``), which is closer where losses vary less than wrong and right do, as
+shares do. It is used where m and delta say that it is closer: if it is the smaller one for losses that
+alternate between 0.2 and 0, whose mean is the same, in every split.
 """
 
 from collections.abc import Sequence
