@@ -60,17 +60,18 @@ def _judge_held_out(judge: Judge) -> Iterator[pa.Table]:
 
 
 def _judge_estimate_sets(judge: Judge, nested: bool) -> Iterator[pa.Table]:
-    """Yield the rows of each estimate set of F*, or of each outer one, as the member of its split judges them.
+    """Yield the rows of each estimate set of F*, or of each outer one, as its split's member judges them.
 
     The order is that of the units within the set, if their losses count one by one, else that of the set.
     """
     problem, ensemble = judge.problem, judge.models.nested if nested else judge.models.best
     assert ensemble is not None
-    task = problem.task
+    every, held = problem.all_rows, np.empty(0, np.intp) if problem.held is None else problem.held
+    learned = np.setdiff1d(np.arange(every.n), held)
     for i, member in enumerate(ensemble.members):
-        rows, predicted = judge.find_estimate_rows(i, nested), judge.predict_estimate(i, nested)
+        rows, predicted = learned[judge.find_estimate_rows(i, nested)], judge.predict_estimate(i, nested)
         score = predicted.score if _has_scores(problem, Ensemble((member,))) else None
-        units = task.groups[rows]
+        units = every.groups[rows]
         if problem.has_losses:
             number, place = np.unique(units, return_inverse=True)
             order = np.argsort(order_within(len(number), problem.study.seed, i))[place]
@@ -83,7 +84,7 @@ def _judge_estimate_sets(judge: Judge, nested: bool) -> Iterator[pa.Table]:
             "unit": units,
             "order": order,
         }
-        yield _tabulate(problem, same, task.y[rows], predicted.label, score)
+        yield _tabulate(problem, same, every.y[rows], predicted.label, score)
 
 
 def _tabulate(

@@ -402,8 +402,8 @@ def _check_certificate(
     if earlier and differences:
         lacking = BEFORE_BETTING if stored_version >= VERSION_OF_COUNTS else BEFORE_LOWERING
         yield (
-            f"certificate.json: its claims are of an earlier version of this package, before {lacking}: verify "
-            "it with that version, or run the study again in another folder"
+            f"certificate.json: its claims are of an earlier version of this package, before {lacking}: "
+            "verify it with that version, or run the study again in another folder"
         )
         return
     for where, old, new in differences:

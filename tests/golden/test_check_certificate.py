@@ -23,7 +23,10 @@ from ckcv_ray.core.bounds import binomial, losses, positions, unequal_sizes
 from jobs import check_certificate, independent_bounds
 
 ROOT = Path(__file__).resolve().parents[2]
-NAMES = ("check_certificate", *(f"independent_{part}" for part in ("bounds", "claims", "judged", "run")))
+NAMES = (
+    "check_certificate",
+    *(f"independent_{part}" for part in ("betting", "bounds", "claims", "judged", "run")),
+)
 FILES = [ROOT / "jobs" / f"{name}.py" for name in NAMES]
 Folder = Callable[[str], Path]
 ONE_SETTING = SMALL.replace(C=(1.0,), gamma=(1.0,))
