@@ -27,9 +27,8 @@ def bound_held(losses: Array, delta: float, copies: int) -> float:
         copies: groups that are not counted; the total of the losses then decides.
     """
     m, left = len(losses), len(losses) - copies
-    if not copies and bet(np.resize([0.2, 0.0], m), delta) < bounds.bound_mean(
-        [m / 10], m, delta, True, u=1.0
-    ):
+    typical = bounds.bound_mean([m / 10], m, delta, True, u=1.0)
+    if not copies and bet(np.resize(TYPICAL, m), delta) < typical:
         return bet(losses, delta)
     return bounds.bound_mean([min(fsum(losses), left)], left, delta, True, u=1.0)
 
@@ -94,8 +93,10 @@ def bound_splits(splits: list[Array], delta: float, u: float = 1.0) -> float:
             low, high = np.where(above, low, p), np.where(above, p, high)
         return high
 
+    if np.mean(np.exp(grow(ends)[0])) <= most:
+        return 1.0
     low, high = float(grow(ends * 1e-12)[1].min()), float(grow(ends)[1].max())
-    if len(x) == 1:  # the slope of a single unit is the same everywhere
+    if len(x) == 1:
         low, high = 0.0, 1.0
         for _ in range(50):
             p = (low + high) / 2
