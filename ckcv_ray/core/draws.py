@@ -14,7 +14,7 @@ from ckcv_ray.core.arrays import Index
 HELD_OUT, MEMBERS, ORDER, PAIRS, PART = (0, 0, 2), (0, 0, 3), (0, 0, 5), (0, 0, 6), (0, 0, 7)
 PERMUTATIONS, BEST_OF_ROWS, FIRST_SPLIT = (0, 0, 8), (0, 0, 9), (0, 0, 10)
 JUDGED = (0, 0, 12)  # order of judged rows on which runs are compared
-WITHIN = (0, 0, 13)  # order of the units within the estimate set of each split
+WITHIN_SPLIT = (0, 0, 13)  # order of the units within the estimate set of each split
 SPLITS = (0, 1)
 
 
@@ -54,7 +54,7 @@ def order_within(m: int, seed: int, number: int) -> Index:
     It is independent of all data and of how the rows are divided, and drawn for each split by itself, so that
     splits with their orders are exchangeable if the splits are.
     """
-    return Draws(seed, WITHIN).make_generator(number).permutation(m)
+    return Draws(seed, WITHIN_SPLIT).make_generator(number).permutation(m)
 
 
 def draw_first(seed: int) -> float:

@@ -182,8 +182,8 @@ def test_any_multiplier_gives_an_upper_bound_so_a_search_that_stops_early_errs_u
     losses = draw_shares(np.random.default_rng(9), 0.12, 0.12, (5, 40))
     bound = bound_mean_by_betting(losses, 0.05)
     for halvings, steps in ((0, 100), (3, 100), (32, 1), (32, 3), (0, 1)):
-        monkeypatch.setattr(betting, "HALVINGS", halvings)
-        monkeypatch.setattr(betting, "MOST_STEPS", steps)
+        monkeypatch.setattr(betting, "MULTIPLIER_HALVINGS", halvings)
+        monkeypatch.setattr(betting, "NEWTON_STEPS", steps)
         assert bound_mean_by_betting(losses, 0.05) >= bound - 1e-12
 
 

@@ -67,11 +67,11 @@ from ckcv_ray.errors import InputError
 BISECTIONS = 40  # a bound is a multiple of 2**-40
 LEAST = 2.0**-BISECTIONS
 FACTOR_ROUNDING = 2.0**-49  # relative error of a factor, times p
-HALVINGS = 32  # bisections on log nu
+MULTIPLIER_HALVINGS = 32  # bisections on log nu
 MULTIPLIERS = 65  # values of nu that all prefixes share
-TIE = 2.0**-30  # bounds that differ by less are equal
-CLOSE = 2.0**-22  # a step of p after which its maximum is found: the next would be of about its square
-MOST_STEPS = 100  # of a search for it, halvings included
+EQUAL_BOUNDS = 2.0**-30  # bounds that differ by less are equal
+LAST_STEP = 2.0**-22  # a step of p after which its maximum is found: the next would be of about its square
+NEWTON_STEPS = 100  # of a search for it, halvings included
 Losses = NDArray[np.float64]
 
 
@@ -148,7 +148,7 @@ def bound_mean_by_betting(losses: ArrayLike, delta: float, u: float = 1.0) -> fl
         return max(least, float(_find_wealth(bets, log(max(u, LEAST) / delta))[0]))
     low, high = _bracket_multiplier(bets, delta)
     p = np.full(len(x), 0.5)
-    for _ in range(HALVINGS):
+    for _ in range(MULTIPLIER_HALVINGS):
         middle = (low + high) / 2
         p = _find_maxima(bets, middle, p)
         logs = np.sum(np.log(bets.find_factors(p)), axis=-1)
@@ -177,7 +177,7 @@ def find_betting_prefix(losses: ArrayLike, delta: float, u: float = 1.0) -> Pref
         bounds = np.minimum(bounds, exp(log_nu) / delta + terms)
     bounds = np.maximum(bounds, np.cumsum(np.mean(x, axis=-1)) / number)
     bounds[0] = bound_mean_by_betting(x[:1], delta, u)
-    length = int(np.flatnonzero(bounds <= bounds.min() + TIE)[-1]) + 1
+    length = int(np.flatnonzero(bounds <= bounds.min() + EQUAL_BOUNDS)[-1]) + 1
     return Prefix(bound_mean_by_betting(x[:length], delta, u), length)
 
 
@@ -268,7 +268,7 @@ def _find_maxima(bets: _Bets, log_nu: float, p: Losses) -> Losses:
     is_end = (bets.top + log_nu <= 0) | (bets.bottom + log_nu >= 0)
     end = np.where(bets.top + log_nu <= 0, 1.0, LEAST)
     p = np.where(is_end, end, p)
-    for _ in range(MOST_STEPS):
+    for _ in range(NEWTON_STEPS):
         factors = bets.find_factors(p)
         shares = bets.w / factors
         S, Q = np.sum(shares, axis=-1), np.sum(shares * shares, axis=-1)
@@ -277,7 +277,7 @@ def _find_maxima(bets: _Bets, log_nu: float, p: Losses) -> Losses:
         with np.errstate(divide="ignore", invalid="ignore"):  # of a single unit the slope is constant
             stepped = p - excess * S / (S * S - Q)
         stepped = np.where((stepped >= low) & (stepped <= high), stepped, (low + high) / 2)
-        is_found = np.all(is_end | (np.abs(stepped - p) <= CLOSE))
+        is_found = np.all(is_end | (np.abs(stepped - p) <= LAST_STEP))
         p = np.where(is_end, end, stepped)
         if is_found:
             break
