@@ -22,18 +22,19 @@ from ckcv_ray.study import Nested, Problem, find_reference
 
 
 def tabulate_judged(judge: Judge) -> pa.Table | None:
-    """Return the judged rows of a study; None if its certification judges none, or too many for a file.
+    """Return the judged rows of a study; None if none are judged, or too many for a file.
 
     Args:
         judge: the problem that was solved, and the models of the run.
     """
     problem = judge.problem
-    if not count_judged(problem):
-        return None
-    nested = isinstance(problem.study.certification, Nested)
-    parts = [] if problem.held is None else list(_judge_held_out(judge))
-    parts += _judge_estimate_sets(judge, nested=True) if nested else []
-    parts += _judge_estimate_sets(judge, nested=False) if is_winner_bet_on(judge) else []
+    certified, parts = count_judged(problem, of_winner=False), list[pa.Table]()
+    if certified and isinstance(problem.study.certification, Nested):
+        parts += _judge_estimate_sets(judge, nested=True)
+    elif certified:
+        parts += _judge_held_out(judge)
+    if count_judged(problem) > certified and is_winner_bet_on(judge):
+        parts += _judge_estimate_sets(judge, nested=False)
     return pa.concat_tables(parts).combine_chunks() if parts else None
 
 

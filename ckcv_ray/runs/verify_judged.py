@@ -10,7 +10,7 @@ from ckcv_ray.claims.claim import RANDOM
 from ckcv_ray.claims.judge import Judge
 from ckcv_ray.claims.judged_rows import tabulate_judged
 from ckcv_ray.errors import cut, cut_list, pluralize
-from ckcv_ray.records.judged import JUDGED_ROWS
+from ckcv_ray.records.judged import JUDGED_ROWS, OF_NO_SPLIT
 from ckcv_ray.runs.verification import LONGEST_REASON, Verification
 from ckcv_ray.storage.folder import Finished
 
@@ -32,7 +32,8 @@ def check_judged_rows(finished: Finished, judge: Judge, result: Verification) ->
     except Exception as error:  # of a stranger's model, of any kind
         yield cut(f"{JUDGED_ROWS}: it cannot be made again: {type(error).__name__}: {error}", LONGEST_REASON)
         return
-    earlier = (finished.certificate.origin.claims_version or 0) < find_claims_version(judge.problem)
+    version = finished.certificate.origin.claims_version or 0
+    earlier = judge.problem.has_losses and version < find_claims_version(judge.problem)
     if earlier and computed is not None:
         computed = computed.filter(pc.not_equal(computed["classifier"], RANDOM.name))
     if computed is None or len(stored) != len(computed):
@@ -40,10 +41,12 @@ def check_judged_rows(finished: Finished, judge: Judge, result: Verification) ->
         yield f"{JUDGED_ROWS} has {len(stored):,} judged rows, computed again there are {made:,}"
         return
     differences = []
-    names = computed.column_names
-    for name in [name for name in names if not (earlier and name == "order")]:
+    of_split = computed["split"].to_numpy() != OF_NO_SPLIT
+    for name in computed.column_names:
         was, again = (table[name].to_numpy() for table in (stored, computed))
         equal = was == again
+        if earlier and name == "order":
+            equal |= of_split
         if name in ROUNDED:
             scale = VALUE_ROUNDING * max(1.0, float(np.max(np.abs(again[~np.isnan(again)]), initial=0.0)))
             equal = np.isclose(was, again, VALUE_ROUNDING, scale, equal_nan=True)

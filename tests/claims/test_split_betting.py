@@ -193,11 +193,15 @@ def test_u_lowers_the_claim_about_a_single_split_alone() -> None:
 def test_more_rows_than_a_file_may_have_are_bet_on_and_not_stored(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(judged, "MOST_TABLE_ROWS", 50)
+    monkeypatch.setattr(judged, "MOST_TABLE_ROWS", 120)  # 100 rows are held out, 3 x 68 of splits
     result = run(TREE, VISITS, tmp_path / "run")
     assert "betting" in result.certificate.claims.first["statement"]
     assert not (tmp_path / "run" / JUDGED_ROWS).exists()
+    result = run(TREE.replace(certify="holdout"), VISITS, tmp_path / "held")
+    assert "betting" in select(result, "occam")[0]["statement"]
+    assert set(load_run(tmp_path / "held").finished.judged["classifier"].to_pylist()) == {"refit"}
     assert verify(tmp_path / "run").ok
+    assert verify(tmp_path / "held").ok
 
 
 def test_a_run_that_was_stopped_ends_with_the_same_files(made: Made, tmp_path: Path) -> None:
@@ -295,8 +299,16 @@ def test_a_folder_of_before_is_read_and_its_claims_are_refused_in_one_sentence(f
 
 
 def test_a_folder_of_before_whose_claims_are_the_same_keeps_its_meaning(tmp_path: Path) -> None:
-    """Few groups, whose bounds the totals still decide."""
+    """Few groups, whose bounds the totals still decide; what else is judged is compared as ever."""
     out = tmp_path / "run"
     result = run(TREE.replace(delta=1e-3, **NESTED), Task.of(X, Y, groups=FEW), out)
     make_earlier(out, result)
     assert verify(out).differences == []
+    rewrite(out, JUDGED_ROWS, column("loss", lambda values: [1 - values[0], *values[1:]]))
+    assert any("loss of judged row 0" in found for found in verify(out).differences)
+    held = tmp_path / "held"
+    run(TREE.replace(delta=1e-3, certify="holdout"), Task.of(X, Y, groups=FEW), held)
+    rewrite_json(held, CERTIFICATE, lambda values: values | {"claims_version": 2})
+    assert verify(held).differences == []
+    rewrite(held, JUDGED_ROWS, column("order", lambda values: [1 + values[0], *values[1:]]))
+    assert any("order of judged row 0" in found for found in verify(held).differences)
