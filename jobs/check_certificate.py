@@ -21,14 +21,14 @@ import numpy as np
 if __name__ == "__main__":  # import from the repository, not from this folder
     sys.path[0] = str(Path(__file__).resolve().parent.parent)
 
+from jobs import independent_betting as betting
 from jobs import independent_bounds as bounds
 from jobs import independent_claims as claims
 from jobs import independent_judged as judged
-from jobs.independent_run import Run
+from jobs.independent_run import OUTER_K, Run
 
 ONE = 1 << 32  # a group's loss of 1
 OF_CLASS = claims.OF_CLASS
-OUTER_K: dict[str, Any] = {"third": 3, "half": 2, "three_fifths": Fraction(5, 3)}  # rows / estimated ones
 FIGURES = {"lower_bound": "select", "l_ms": "select", "l_ee": "estimate"}  # of a candidate, and their sets
 Claim = dict[str, Any]
 
@@ -122,7 +122,8 @@ class Check(Run):
         if quantity.startswith("better:"):
             return [*self.compare_learners(claim, delta, copies), delta]
         number = self.labels.index(claim["label"]) if quantity in OF_CLASS else None
-        if "claims_version" not in self.certificate and (self.grouped or kind != "holdout"):
+        of_splits, version = kind != "holdout", self.certificate.get("claims_version", 0)
+        if (self.grouped or of_splits) and version < 2 + (self.grouped and of_splits):
             raise NotImplementedError("bounds of an earlier version of the package")
         if kind == "holdout":
             delta = delta if number is None else -expm1(log1p(-delta) / jointly)
@@ -148,6 +149,10 @@ class Check(Run):
             counts = judged.count_pairs(self.judged["nested"], chosen, self.draw)
             rarest = float(np.bincount(self.y).min())
             bound = self.bound_unequal(counts, copies, delta, round(rarest * m / len(self.y)), u)
+        elif number is None and self.grouped and not copies and betting.is_closer(m, level):
+            found = self.judged["nested" if kind == "nested" else "random"]
+            units = [judged.measure_units(found, i, self.draw) for i in chosen]
+            bound = betting.bound_splits(units, level, u)
         elif number is None:
             losses = [models[i]["loss"] / ONE if self.grouped else sum(models[i]["errors"]) for i in chosen]
             losses, m = [min(loss, m - copies) for loss in losses], m - copies
@@ -187,7 +192,7 @@ class Check(Run):
         if self.grouped:
             loss = found["predicted"] != y
             losses = np.ceil(judged.average_groups(loss, self.all_units[self.held]) * ONE) / ONE
-            bound = bounds.bound_held(losses[order], delta, copies)
+            bound = betting.bound_held(losses[order], delta, copies)
             return [bound, int(np.sum(loss)), len(y)]
         m = int(np.bincount(y).min() if quantity == "auc" else np.sum((y == number) | (number is None)))
         positive, left, v = self.labels.index(self.certify.get("positive") or self.labels[1]), m - copies, 1.0
@@ -227,29 +232,6 @@ class Check(Run):
             return self.judged[rule]
         label = self.ask_machines(rule)
         return None if label is None else {"predicted": label}
-
-    def ask_machines(self, rule: str) -> Any:
-        """Return the classes that machines of two classes give the held-out rows by a rule, else None."""
-        X, stem = np.array(list(self.columns.values())).T, "refit" if rule == "refit" else "models"
-        if self.learner["name"] != "svm" or len(self.labels) != 2 or X.dtype != float:
-            return None
-        return judged.judge(self.models[stem], X[~self.held], X[self.held], rule)
-
-    def check_judged(self) -> None:
-        """Compare judged rows with those held out, with what machines say, and with counts of models."""
-        rows, y, units = np.flatnonzero(self.held), self.all_y[self.held], self.all_units[self.held]
-        for name, stored in self.judged.items():
-            if name == "nested":
-                wrong = np.bincount(stored["split"], stored["loss"]).tolist()
-                self.compare("judged rows wrong", wrong, [float(sum(x["errors"])) for x in self.models[name]])
-                continue
-            order = np.argsort(self.drawn)[np.searchsorted(np.sort(self.drawn), units)]
-            expected = {"row": rows, "unit": units, "order": order, "label": y}
-            expected |= {"weight": self.weights[self.held]} if "weight" in stored else {}
-            expected |= {"loss": stored["predicted"] != y, "predicted": self.ask_machines(name)}
-            for column, values in expected.items():
-                if values is not None:
-                    self.compare(f"judged rows, {column} by {name}", stored[column].tolist(), values.tolist())
 
     def check_claims(self) -> None:
         """Compare every claim, and the bound of the first if rows that are equal have one origin."""

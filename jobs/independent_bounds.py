@@ -209,49 +209,6 @@ def bound_mean(
     return average(np.interp(losses, np.arange(m + 1), A), 1.0 if u is None else u, lam)
 
 
-def bound_held(losses: Array, delta: float, copies: int) -> float:
-    """Return the bound on the mean loss from those of held-out groups: by betting where that is closer.
-
-    Args:
-        losses: in [0, 1], in the order in which the groups were drawn.
-        delta: probability that the bound fails.
-        copies: groups that are not counted; the total of the losses then decides.
-    """
-    m, left = len(losses), len(losses) - copies
-    if not copies and bet(np.resize([0.2, 0.0], m), delta) < bound_mean([m / 10], m, delta, True, u=1.0):
-        return bet(losses, delta)
-    return bound_mean([min(fsum(losses), left)], left, delta, True, u=1.0)
-
-
-def bet(losses: Array, delta: float, shares: Any = None) -> float:
-    """Return the largest p at which the wealth of bets that the mean is below p is never above 1 / delta.
-
-    ``shares`` are what units count for, in [0, 1]; by default 1.
-    """
-    a = [1.0] * len(losses) if shares is None else list(shares)
-    stakes, total, of, squares = list[float](), 0.5, 1.0, 0.25
-    for t, (x, share) in enumerate(zip(losses, a, strict=True), start=1):
-        stakes.append(share * min(1.0, sqrt(2 * log(1 / delta) * t / (len(losses) * squares))))
-        total, of = total + share * x, of + share
-        squares += (share * (x - total / of)) ** 2
-    low, high = 0.0, 1.0
-    for _ in range(50):
-        p = (low + high) / 2
-        wins = np.max(np.cumsum(np.log1p(np.array(stakes) * (p - losses)))) > log(1 / delta)
-        low, high = (low, p) if wins else (p, high)
-    return max(high, fsum(np.multiply(a, losses)) / fsum(a))
-
-
-def bound_weighted(losses: Array, shares: Array, delta: float, left: int) -> float:
-    """Return the largest r at most the bound on the mean of (1 - a) r + a x, by the total of some rows."""
-    low, high = 0.0, 1.0
-    for _ in range(50):
-        r = (low + high) / 2
-        total = min(fsum((1 - shares) * r + shares * losses), left)
-        low, high = (r, high) if r <= bound_mean([total], left, delta, True, u=1.0) else (low, r)
-    return high if left else 1.0
-
-
 def share_delta(ks: Iterable[int], k: int, settings: int) -> float:
     """Return the share of delta of a candidate by occam: 1 / settings, and of the numbers of folds that of k.
 

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pyarrow import parquet
 
+from jobs import independent_betting as betting
 from jobs import independent_bounds as bounds
 
 ONE = 1 << 32  # a group's loss of 1
@@ -60,6 +61,19 @@ def average_groups(values: Array, units: Array) -> Array:
     """Return the mean of each unit's rows, by ascending number of the unit."""
     number = np.unique(units, return_inverse=True)[1]
     return np.asarray(np.bincount(number, values) / np.bincount(number))
+
+
+def measure_units(judged: Judged, split: int, draw: Callable[..., np.random.Generator]) -> Array:
+    """Return the losses of the groups of a split, in the order drawn within it."""
+    part = take(judged, judged["split"] == split)
+    losses = np.ceil(average_groups(part["loss"], part["unit"]) * ONE) / ONE
+    return np.asarray(losses[draw(0, 0, 13, split).permutation(len(losses))])
+
+
+def list_split(judged: Judged, split: int) -> list[list[Any]]:
+    """Return the rows, groups, orders and labels of a split."""
+    part = take(judged, judged["split"] == split)
+    return [part[name].tolist() for name in ("row", "unit", "order", "label")]
 
 
 def count_answered(claim: dict[str, Any], judged: Judged | None, y: Array) -> tuple[int, int]:
@@ -144,7 +158,7 @@ def compare_learners(
     if not grouped:
         return [float(bounds.bound_count(min(counts[0], left), left, delta)), *counts]
     if not copies:
-        return [bounds.bet(losses, delta), *counts]
+        return [betting.bet(losses, delta), *counts]
     total = min(fsum(np.ceil(losses * ONE) / ONE), left)
     return [bounds.bound_mean([total], left, delta, True, u=1.0), *counts]
 
@@ -156,7 +170,7 @@ def bound_weighted(claim: dict[str, Any], by_rule: dict[str, Judged], delta: flo
     shares = rows["weight"] / float(claim["quantity"].split(":")[1])
     found: list[Any] = [float(np.average(wrong, weights=shares))]
     if copies:
-        found.append(bounds.bound_weighted(wrong, shares, delta, len(wrong) - copies))
+        found.append(betting.bound_weighted(wrong, shares, delta, len(wrong) - copies))
     else:
-        found.append(bounds.bet(wrong[order], delta, shares[order]))
+        found.append(betting.bet(wrong[order], delta, shares[order]))
     return [*found, int(sum(wrong)), len(wrong)]

@@ -406,10 +406,10 @@ def _count_nested(judge: Judge, ensemble: Ensemble, quantity: PlannedClaim, orde
         errors = [member.errors[quantity.number] for member in members]
         return SplitCounts(errors, [member.n_estimate[quantity.number] for member in members])
     y, seed = judge.problem.task.y, judge.problem.study.seed
-    pairs = [
-        _wrong_pairs(y[judge.find_outer_rows(number)], judge.predict_outer(number).score, seed, number)
-        for number in order.tolist()
-    ]
+    pairs = []
+    for number in order.tolist():
+        rows, score = judge.find_estimate_rows(number, True), judge.predict_estimate(number, True).score
+        pairs.append(_wrong_pairs(y[rows], score, seed, number))
     return SplitCounts([int(np.sum(wrong)) for wrong in pairs], list(map(len, pairs)))
 
 

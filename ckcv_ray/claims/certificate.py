@@ -48,7 +48,8 @@ from ckcv_ray.tables.target import Label
 from ckcv_ray.validation import STRICT, check_fraction, check_part, check_probability, read_as
 
 P = TypeVar("P", bound="CertificatePart")
-CLAIMS_VERSION = 2  # of the bounds of claims: since 2, tables that may be averaged are lowered
+VERSION_OF_COUNTS = 2  # of the bounds of claims: since 2, tables that may be averaged are lowered
+VERSION_OF_LOSSES = 3  # since 3, those of losses of splits may be by betting, which changed no others
 
 
 class ClassCounts(TypedDict):
@@ -107,7 +108,8 @@ class Origin(CertificatePart):
         run_id: identifies the study and the data.
         certification: name of the study's certification.
         digests: SHA-256 of the data and of the files with candidates and models.
-        claims_version: version of the bounds of the claims; absent in the file of a run before version 2.
+        claims_version: version of the bounds of the claims; absent in the file of a run before version 2. It
+            is 3 with groups or numbers, and 2 of counts.
     """
 
     run_id: str
@@ -117,8 +119,10 @@ class Origin(CertificatePart):
 
     def check(self) -> None:
         """Raise ValueError if the bounds are those of a version that is not known here."""
-        if self.claims_version not in (None, CLAIMS_VERSION):
-            raise ValueError(f"claims_version: {self.claims_version} is not known, only {CLAIMS_VERSION} is")
+        known = VERSION_OF_COUNTS, VERSION_OF_LOSSES
+        if self.claims_version not in (None, *known):
+            names = " and ".join(map(str, known))
+            raise ValueError(f"claims_version: {self.claims_version} is not known, only {names} are")
 
 
 @dataclass(frozen=True)

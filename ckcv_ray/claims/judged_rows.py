@@ -6,11 +6,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from ckcv_ray.claims.claim import RANDOM
 from ckcv_ray.claims.held_out import make_judge
 from ckcv_ray.claims.judge import Judge
+from ckcv_ray.claims.proofs import is_winner_bet_on
 from ckcv_ray.claims.rules import Rule
 from ckcv_ray.core.arrays import Classes, Values
 from ckcv_ray.core.bounds.losses import ONE
+from ckcv_ray.core.draws import order_within
 from ckcv_ray.core.measures import ClippedErrors
 from ckcv_ray.core.scores import Output
 from ckcv_ray.learners.ensemble import Ensemble
@@ -19,17 +22,20 @@ from ckcv_ray.study import Nested, Problem, find_reference
 
 
 def tabulate_judged(judge: Judge) -> pa.Table | None:
-    """Return the judged rows of a study; None if its certification judges none, or too many for a file.
+    """Return the judged rows of a study; None if none are judged, or too many for a file.
 
     Args:
         judge: the problem that was solved, and the models of the run.
     """
     problem = judge.problem
-    if not count_judged(problem):
-        return None
-    nested = isinstance(problem.study.certification, Nested)
-    parts = list((_judge_outer if nested else _judge_held_out)(judge))
-    return pa.concat_tables(parts).combine_chunks()
+    certified, parts = count_judged(problem, of_winner=False), list[pa.Table]()
+    if certified and isinstance(problem.study.certification, Nested):
+        parts += _judge_estimate_sets(judge, nested=True)
+    elif certified:
+        parts += _judge_held_out(judge)
+    if count_judged(problem) > certified and is_winner_bet_on(judge):
+        parts += _judge_estimate_sets(judge, nested=False)
+    return pa.concat_tables(parts).combine_chunks() if parts else None
 
 
 def _judge_held_out(judge: Judge) -> Iterator[pa.Table]:
@@ -54,23 +60,32 @@ def _judge_held_out(judge: Judge) -> Iterator[pa.Table]:
         yield _tabulate(problem, same, held.y, predicted.label, score)
 
 
-def _judge_outer(judge: Judge) -> Iterator[pa.Table]:
-    """Yield the rows of each outer estimate set as the member of its split judges them."""
-    problem, nested = judge.problem, judge.models.nested
-    assert nested is not None
-    task, outer = problem.task, problem.outer
-    places = np.argsort(outer.order(outer.sizes[0]))
-    for i, member in enumerate(nested.members):
-        rows, predicted = judge.find_outer_rows(i), judge.predict_outer(i)
+def _judge_estimate_sets(judge: Judge, nested: bool) -> Iterator[pa.Table]:
+    """Yield the rows of each estimate set of F*, or of each outer one, as its split's member judges them.
+
+    The order is that of the units within the set, if their losses count one by one, else that of the set.
+    """
+    problem, ensemble = judge.problem, judge.models.nested if nested else judge.models.best
+    assert ensemble is not None
+    every, held = problem.all_rows, np.empty(0, np.intp) if problem.held is None else problem.held
+    learned = np.setdiff1d(np.arange(every.n), held)
+    for i, member in enumerate(ensemble.members):
+        rows, predicted = learned[judge.find_estimate_rows(i, nested)], judge.predict_estimate(i, nested)
         score = predicted.score if _has_scores(problem, Ensemble((member,))) else None
+        units = every.groups[rows]
+        if problem.has_losses:
+            number, place = np.unique(units, return_inverse=True)
+            order = np.argsort(order_within(len(number), problem.study.seed, i))[place]
+        else:
+            order = np.argsort(problem.outer.order(problem.outer.sizes[0]))[i]
         same = {
-            "classifier": Nested.name,
+            "classifier": Nested.name if nested else RANDOM.name,
             "split": i,
             "row": rows,
-            "unit": task.groups[rows],
-            "order": places[i],
+            "unit": units,
+            "order": order,
         }
-        yield _tabulate(problem, same, task.y[rows], predicted.label, score)
+        yield _tabulate(problem, same, every.y[rows], predicted.label, score)
 
 
 def _tabulate(

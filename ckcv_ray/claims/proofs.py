@@ -11,7 +11,8 @@ rows are binomial given those training rows, and the averaging-safe bound combin
 
 With groups of related rows the units are groups, and what is bounded is the mean loss of a new group: the
 share of its rows that are wrong. Sums of such losses take the place of counts, and the bounds of
-``core.bounds.losses`` that of Clopper-Pearson; the proofs are the same.
+``core.bounds.losses`` that of Clopper-Pearson; the proofs are the same. Where their number and delta say that
+it is closer, the bound is by betting on the losses one by one, in an order drawn within each split.
 
 The bounds over the first splits of an exchangeable order hold together (``binomial.best_prefix``): occam
 and nested claim the one about all members first, and then the smallest, about the members of its splits.
@@ -24,7 +25,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
 
 from ckcv_ray.claims import by_class
 from ckcv_ray.claims.claim import (
@@ -43,10 +47,19 @@ from ckcv_ray.claims.judge import NO_COPIES, Copies, Judge
 from ckcv_ray.claims.numbers import NUMBER_METHODS, claim_clipped
 from ckcv_ray.claims.rules import Rule, prefix
 from ckcv_ray.core.arrays import Index
+from ckcv_ray.core.bounds.betting import bound_mean_by_betting, find_betting_prefix
 from ckcv_ray.core.bounds.binomial import MOST_CHECKED, Prefix, best_prefix, bound_claim
-from ckcv_ray.core.bounds.losses import ONE, best_loss_prefix, bound_loss_claim, loss_method
+from ckcv_ray.core.bounds.losses import (
+    ONE,
+    best_loss_prefix,
+    bound_loss_claim,
+    choose_split_method,
+    loss_method,
+)
 from ckcv_ray.learners.ensemble import Ensemble, GroupMember
 from ckcv_ray.study import Holdout, Nested, Occam, Problem, is_quantity
+
+SplitLosses: TypeAlias = Callable[[int], NDArray[np.int64]]
 
 
 def prove(judge: Judge, k: int, copies: Copies = NO_COPIES) -> list[Claim]:
@@ -60,7 +73,9 @@ def prove(judge: Judge, k: int, copies: Copies = NO_COPIES) -> list[Claim]:
     problem, best = judge.problem, judge.models.best
     certified = PROOFS[problem.study.certify](judge, copies)
     learner, _ = problem.find_learner(problem.learner.codec.setting(best.members[0].model))
-    return [*certified, *occam(problem, k, count_losses(best), learner, count_wrong_rows(best), copies)]
+    units = partial(judge.measure_units, nested=False)
+    counts = count_wrong_rows(best)
+    return [*certified, *occam(problem, k, count_losses(best), learner, counts, copies, units)]
 
 
 def occam(
@@ -70,6 +85,7 @@ def occam(
     learner: int = 0,
     counts: Sequence[tuple[int, int]] | None = None,
     copies: Copies = NO_COPIES,
+    units: SplitLosses | None = None,
 ) -> Iterator[Claim]:
     """Yield the claims for F*, from the losses on the estimate sets of the winner's splits.
 
@@ -78,16 +94,16 @@ def occam(
         k, copies: as for ``prove``.
         losses: see ``Averaged``.
         learner: position of the winner's learner among those that are compared.
-        counts: see ``Averaged``.
+        counts, units: see ``Averaged``.
     """
     size, delta = problem.find_size(k), problem.study.delta
     method = f"occam over {problem.settings_per_learner[learner]} x k candidates"
     if len(problem.learners) > 1:
         method += f" of {list(problem.learners)[learner]}, one of {len(problem.learners)} learners"
-    level = float(delta * weight(problem, k, learner))
+    level = compute_level(problem, k, learner)
     grouped = problem.task.grouped
     order, u = problem.order(size), by_class.get_u(problem)
-    averaged = Averaged(losses, order, size.n_select, grouped, counts, copies.units, u, problem.clip)
+    averaged = Averaged(losses, order, size.n_select, grouped, counts, copies.units, u, problem.clip, units)
     yield from averaged.claims(Occam.name, RANDOM.name, level, delta, method)
 
 
@@ -107,22 +123,21 @@ def outer(judge: Judge, copies: Copies = NO_COPIES) -> Iterator[Claim]:
         if is_quantity(name):
             claims = list(by_class.claim_nested(judge, nested, name, length, copies.units))
         else:
-            claims = list(_claim_outer_errors(problem, nested, length, copies.units))
+            claims = list(_claim_outer_errors(judge, nested, length, copies.units))
         yield from claims
         length = length or max(len(claim["splits"]) for claim in claims) or n_splits
 
 
-def _claim_outer_errors(
-    problem: Problem, nested: Ensemble, length: int | None, copies: int
-) -> Iterator[Claim]:
+def _claim_outer_errors(judge: Judge, nested: Ensemble, length: int | None, copies: int) -> Iterator[Claim]:
     """Yield the claims about errors; ``length`` is as for ``Averaged.claims``."""
-    certification = problem.study.certification
+    problem, certification = judge.problem, judge.problem.study.certification
     assert isinstance(certification, Nested)
     size, delta = problem.outer.sizes[0], problem.study.delta / certification.n_shares
     method = f"nested: {by_class.describe_selection(f'{size.n_splits} outer splits', problem)}"
     order, grouped, u = problem.outer.order(size), problem.task.grouped, by_class.get_u(problem)
     losses, counts = count_losses(nested), count_wrong_rows(nested)
-    averaged = Averaged(losses, order, size.n_select, grouped, counts, copies, u, problem.clip)
+    units = partial(judge.measure_units, nested=True)
+    averaged = Averaged(losses, order, size.n_select, grouped, counts, copies, u, problem.clip, units)
     yield from averaged.claims(Nested.name, Nested.name, delta, delta, method, length)
 
 
@@ -139,6 +154,8 @@ class Averaged(NamedTuple):
         copies: units that are not counted as independent.
         u: the U on the first split (``binomial.best_prefix``); 1 for none.
         clip: the largest error of numbers that counts; None with classes.
+        units: what measures the losses of a split's units one by one, in units of 1 / ``ONE`` and in the
+            order drawn; None if they are not known. They are not asked for but where their sums are losses.
     """
 
     losses: Sequence[int]
@@ -149,6 +166,7 @@ class Averaged(NamedTuple):
     copies: int = 0
     u: float = 1.0
     clip: float | None = None
+    units: SplitLosses | None = None
 
     @property
     def has_losses(self) -> bool:
@@ -204,15 +222,25 @@ class Averaged(NamedTuple):
         wrong, rows = zip(*(counts[i] for i in self.order[:length]), strict=True)
         return sum(wrong), sum(rows)
 
+    def _is_bet_on(self, level: float) -> bool:
+        """Return whether the bound is by betting: not of copies, as it is not known which units they are."""
+        known = self.has_losses and not self.copies
+        return known and choose_split_method(self.m, level) == "betting"
+
     def _bounds(self, level: float, length: int | None) -> tuple[Prefix, Prefix, str]:
         """Return the bounds over a prefix (by default the best) and all splits, and their method's name."""
         m = self.m - self.copies
         if m < 1:  # nothing is left that is independent
             return Prefix(1.0, length or len(self.losses)), Prefix(1.0, len(self.losses)), "no bound"
         most = m * ONE if self.has_losses else m
-        losses = [min(self.losses[i], most) for i in self.order]
-        if self.has_losses:
-            names = LOSS_NAMES if self.grouped else NUMBER_METHODS
+        losses: Any = [min(self.losses[i], most) for i in self.order]
+        bound: Callable[[Any], float]
+        names = LOSS_NAMES if self.grouped else NUMBER_METHODS
+        if self.units is not None and self._is_bet_on(level):
+            losses = np.array([self.units(i) for i in self.order]) / ONE
+            name, best = names["betting"], find_betting_prefix(losses, level, self.u)
+            bound = partial(bound_mean_by_betting, delta=level, u=self.u)
+        elif self.has_losses:
             name = names[loss_method(m, level, claimed=True)]
             bound = partial(bound_loss_claim, m=m, delta=level, u=self.u)
             best = best_loss_prefix(losses, m, level, self.u)
@@ -222,6 +250,22 @@ class Averaged(NamedTuple):
             bound = partial(bound_claim, method, m=m, delta=level, u=self.u)
         first = best if length is None else Prefix(bound(losses[:length]), length)
         return first, Prefix(bound(losses), len(losses)), name
+
+
+def compute_level(problem: Problem, k: int, learner: int = 0) -> float:
+    """Compute the share of delta that the bound of a candidate is computed with; arguments of ``weight``."""
+    return float(problem.study.delta * weight(problem, k, learner))
+
+
+def is_winner_bet_on(judge: Judge) -> bool:
+    """Return whether the claims for F* are by betting, on the losses of its members one by one."""
+    problem, first = judge.problem, judge.models.best.members[0]
+    if not problem.has_losses:
+        return False
+    size = problem.find_size(first.k)
+    learner, _ = problem.find_learner(problem.learner.codec.setting(first.model))
+    level = compute_level(problem, size.k, learner)
+    return choose_split_method(size.n_select, level) == "betting"
 
 
 def weight(problem: Problem, k: int, learner: int = 0) -> Fraction:

@@ -14,6 +14,7 @@ from ckcv_ray.core.arrays import Index
 HELD_OUT, MEMBERS, ORDER, PAIRS, PART = (0, 0, 2), (0, 0, 3), (0, 0, 5), (0, 0, 6), (0, 0, 7)
 PERMUTATIONS, BEST_OF_ROWS, FIRST_SPLIT = (0, 0, 8), (0, 0, 9), (0, 0, 10)
 JUDGED = (0, 0, 12)  # order of judged rows on which runs are compared
+WITHIN_SPLIT = (0, 0, 13)  # order of the units within the estimate set of each split
 SPLITS = (0, 1)
 
 
@@ -45,6 +46,15 @@ def hold_out(n: int, share: float, seed: int) -> Index:
 def order_held_out(n: int, held: int, seed: int) -> Index:
     """Return the rows that ``hold_out`` holds out in the order in which they are drawn, (held,)."""
     return Draws(seed, HELD_OUT).make_generator().permutation(n)[:held]
+
+
+def order_within(m: int, seed: int, number: int) -> Index:
+    """Draw an order of the m units of a split's estimate set: their positions, by ascending number, (m,).
+
+    It is independent of all data and of how the rows are divided, and drawn for each split by itself, so that
+    splits with their orders are exchangeable if the splits are.
+    """
+    return Draws(seed, WITHIN_SPLIT).make_generator(number).permutation(m)
 
 
 def draw_first(seed: int) -> float:

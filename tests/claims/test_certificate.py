@@ -141,7 +141,7 @@ def from_held_out(content: dict) -> dict:
         (lambda c: {"refit_constant": 2}, "refit_constant: the class number 2 is outside 0..1"),
         (lambda c: {"protocol": "paper"}, "^protocol: a certificate has no such field"),
         (lambda c: {"k": "3"}, "^k: "),
-        (lambda c: {"claims_version": 3}, "claims_version: 3 is not known, only 2 is"),
+        (lambda c: {"claims_version": 4}, "claims_version: 4 is not known, only 2 and 3 are"),
     ],
 )
 def test_a_certificate_that_contradicts_itself_is_refused(finished, changed, messages):

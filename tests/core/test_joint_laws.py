@@ -17,7 +17,7 @@ from scipy.optimize import linprog
 from scipy.sparse import csr_array, eye_array, kron, vstack
 from scipy.stats import binom
 
-from ckcv_ray.core.bounds.betting import bound_mean_by_betting
+from ckcv_ray.core.bounds.betting import bound_mean_by_betting, choose_wagers, compute_log_wealth
 from ckcv_ray.core.bounds.binomial import best_prefix, catoni, clopper_pearson, report_bound, safe, safe_table
 from ckcv_ray.core.bounds.losses import ONE, best_loss_prefix, concave_table, mean_loss_bound
 
@@ -33,7 +33,7 @@ class Law(NamedTuple):
 
 
 Pair = tuple[float, int]  # a risk, and the position of a total
-Fails = Callable[[Sequence[Pair]], bool]
+Fails = Callable[[Sequence[Pair]], float]  # the probability of failure, or whether it fails
 
 
 def worst(fails: Fails, laws: Sequence[Law], n_splits: int = 2, exchangeable: bool = False) -> float:
@@ -197,9 +197,9 @@ def sequences(p: np.ndarray) -> list[Law]:
 
 
 @cache
-def bet(first: int, second: int) -> float:
-    """The bound by betting from two sequences, by their positions."""
-    return bound_mean_by_betting([SEQUENCES[first], SEQUENCES[second]], 0.3)
+def bet(*positions: int) -> float:
+    """The bound by betting from one or two sequences, by their positions."""
+    return bound_mean_by_betting([SEQUENCES[at] for at in positions], 0.3)
 
 
 def test_betting_on_two_splits_under_any_law() -> None:
@@ -213,6 +213,38 @@ def test_betting_on_two_splits_under_any_law() -> None:
     p = np.unique(np.round([edge for edge in edges if edge < 1], 6))[:2] + 1e-5
     largest = worst(fails, sequences(np.union1d(p, [0.5, 1.0])))
     assert 0.05 < largest <= 0.3
+
+
+@pytest.mark.parametrize("uniform", [False, True])
+def test_betting_on_all_prefixes_under_any_exchangeable_law(uniform: bool) -> None:
+    """The event that either prefix fails; with U on the first, its probability over U."""
+    delta = 0.3
+
+    def fail(splits: Sequence[Pair]) -> float:
+        (p, first), (q, second) = splits
+        if (p + q) / 2 > bet(*sorted((first, second))):
+            return 1.0
+        if not uniform:
+            return float(p > bet(first))
+        wealth = compute_log_wealth(SEQUENCES[first], choose_wagers(SEQUENCES[first], delta), p)
+        return min(1.0, delta * float(np.exp(wealth[-1])))  # U is at most this: it is above its limit
+
+    edges = [bet(x) for x in range(27)] + [bet(0, x) for x in range(27)]
+    p = np.unique(np.round([edge for edge in edges if edge < 1], 6))[:2] + 1e-5
+    laws = sequences(np.union1d(p, [0.5, 1.0]))
+    largest = worst(fail, laws, exchangeable=True)
+    assert 0.05 < largest <= delta + 1e-9
+    if not uniform:
+        assert largest <= worst(fail, laws)
+
+
+def test_u_on_the_first_fails_as_its_limit_says() -> None:
+    """The bound with U is below a risk if and only if the wealth there is above U / delta."""
+    for at, p, u in product((0, 5, 13), (0.4, 0.7, 0.95), (0.05, 0.4, 0.8)):
+        wealth = compute_log_wealth(SEQUENCES[at], choose_wagers(SEQUENCES[at], 0.3), p)[-1]
+        bound = bound_mean_by_betting([SEQUENCES[at]], 0.3, u)
+        if bound > np.mean(SEQUENCES[at]):
+            assert (bound < p) == (np.exp(wealth) > u / 0.3)
 
 
 # Many splits: simulated laws that give every order the same probability

@@ -19,11 +19,14 @@ from samples import cloud, clouds, lattice, visits
 from studies import SERIAL, SMALL, STUDIES
 
 from ckcv_ray import evaluate, run
-from ckcv_ray.core.bounds import binomial, losses, positions, unequal_sizes
-from jobs import check_certificate, independent_bounds
+from ckcv_ray.core.bounds import betting, binomial, losses, positions, unequal_sizes
+from jobs import check_certificate, independent_betting, independent_bounds
 
 ROOT = Path(__file__).resolve().parents[2]
-NAMES = ("check_certificate", *(f"independent_{part}" for part in ("bounds", "claims", "judged", "run")))
+NAMES = (
+    "check_certificate",
+    *(f"independent_{part}" for part in ("betting", "bounds", "claims", "judged", "run")),
+)
 FILES = [ROOT / "jobs" / f"{name}.py" for name in NAMES]
 Folder = Callable[[str], Path]
 ONE_SETTING = SMALL.replace(C=(1.0,), gamma=(1.0,))
@@ -91,6 +94,15 @@ MORE = {  # what no golden study has: repeated rows of groups, claims by class w
     "better, groups": (COMPARED, visits(120)),
     "better, repeats in groups": (COMPARED, visits(90)),
     "better than the winner's own": (COMPARED.replace(claim="better:svm,better:tree"), lattice(90)),
+    "betting": (
+        ONE_SETTING.replace(k=(3,), certify="nested", outer_splits=3, outer_share="half"),
+        visits(300),
+    ),
+    "betting, U on the first": (
+        ONE_SETTING.replace(k=(3,), certify="nested", outer_splits=1, first_uniform=True),
+        visits(300),
+    ),
+    "betting, rows held out": (ONE_SETTING.replace(k=(3,), certify="holdout"), visits(300)),
     "U on the first of F*": (ONE_SETTING.replace(k=(3,), first_uniform=True), cloud(60)),
     "every split": (ONE_SETTING.replace(k=(3,), n_splits=100), cloud(6)),
 }
@@ -159,6 +171,9 @@ def test_every_figure_of_a_golden_study_is_computed_again(
         pytest.param("better, repeats in groups", marks=pytest.mark.night),
         "better than the winner's own",
         "U on the first of F*",
+        "betting",
+        "betting, U on the first",
+        "betting, rows held out",
     ],
 )
 def test_other_studies_agree_as_well(name: str, folder: Folder, capsys: pytest.CaptureFixture[str]) -> None:
@@ -297,6 +312,33 @@ def test_a_forged_judgement_differs(
     assert check(out, capsys)[0] == 1
 
 
+@pytest.mark.parametrize("column", ["split", "row", "unit", "order", "label", "loss"])
+@pytest.mark.parametrize("at", [0, -1])  # of an outer estimate set, and of one of F*
+def test_a_forged_judgement_of_a_split_differs(
+    at: int, column: str, folder: Folder, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = shutil.copytree(folder("betting"), tmp_path / "run")
+    said = check(out, capsys)[1]
+    for claim in json.loads((out / "certificate.json").read_text())["claims"]:
+        assert "betting on the groups in the order drawn" in claim["statement"]
+    assert all(f"judged rows of split 0, {name}" in said for name in ("nested", "random"))
+    rewrite(out / "judged.parquet", lambda rows: rows[at].update({column: abs(1 - rows[at][column])}))
+    assert check(out, capsys)[0] == 1
+
+
+def test_bounds_of_splits_of_an_earlier_version_are_not_known(
+    folder: Folder, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = shutil.copytree(folder("betting, rows held out"), tmp_path / "run")
+    file = out / "certificate.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"claims_version": 2}))
+    code, said = check(out, capsys)
+    assert (code, said.count("bounds of an earlier version of the package")) == (
+        2,
+        said.count("occam random"),
+    )
+
+
 def test_an_evaluation_that_the_log_lacks_is_not_known(
     folder: Folder, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -308,6 +350,17 @@ def test_an_evaluation_that_the_log_lacks_is_not_known(
 
 
 # The bounds, against the package's
+
+
+@pytest.mark.parametrize("delta", [0.05, 1e-5])
+@pytest.mark.parametrize("m", [1, 14, 28, 66])
+def test_the_bounds_of_splits_by_betting_are_those_of_the_package(m: int, delta: float) -> None:
+    rng = np.random.default_rng(m)
+    for units in (rng.beta(0.8, 5, (4, m)), rng.beta(0.8, 5, (2, 1)) * np.ones((2, m)), np.ones((2, m))):
+        for u, some in ((0.3, units[:1]), (1.0, units[:1]), (1.0, units)):
+            mine = independent_betting.bound_splits(list(some), delta, u)
+            assert mine == pytest.approx(betting.bound_mean_by_betting(some, delta, u), rel=1e-9)
+    assert independent_betting.is_closer(m, delta) == (losses.choose_split_method(m, delta) == "betting")
 
 
 @pytest.mark.parametrize("delta", [0.05, 1e-6, 1e-30, 0.6])

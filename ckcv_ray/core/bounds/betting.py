@@ -31,7 +31,20 @@ The maximum of a linear function on a convex set, of which any multiplier nu >= 
 
     nu / delta + mean over i of max over p of (p - nu e_i(p)).
 
-This is convex in nu. The least value that was found is used, so a search that stops early errs upwards.
+This is convex in nu, and least where the e_i at the maxima have the mean 1 / delta. Since e_i is convex, its
+tangent at any point q bounds the maximum from above:
+
+    p - nu e_i(p) <= q - nu e_i(q) + (1 - nu e_i'(q)) (p - q).
+
+So a search that stops early errs upwards, in nu and in p.
+
+All prefixes at once: let the splits be exchangeable, with the orders of their units, given the data. Then so
+are the e_i(L_i), which are 0 or more and of mean 1, and by the exchangeable Markov inequality (Ramdas and
+Manole, 2023) the mean of e_1(L_1) .. e_t(L_t) is below 1 / delta for all t together, with probability at
+least 1 - delta. Hence the bounds of all prefixes hold together, and any of them may be chosen after the
+losses are known: that with the smallest bound, searched on a grid of nu that all prefixes share. With U
+uniform and independent of data and splits, the same event and e_1(L_1) < U / delta have at least this
+probability (``binomial.best_prefix``): so for a prefix of one split 1 / delta may be U / delta.
 
 lam_t is the predictable plug-in of Waudby-Smith and Ramdas (Journal of the Royal Statistical Society B 86,
 2024, section 3) for a fixed number of units, limited to 1: sqrt(2 ln(1/delta) / (m v_t-1)), with v_t the mean
@@ -42,18 +55,23 @@ Sums are of logarithms. A factor is at least p, so each has a relative error of 
 which is taken from the logarithm of the wealth before it is compared: bounds are rounded upwards.
 """
 
-from math import log
+from math import exp, log
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ckcv_ray.core.bounds.binomial import check_delta
+from ckcv_ray.core.bounds.binomial import Prefix, check_delta
 from ckcv_ray.errors import InputError
 
 BISECTIONS = 40  # a bound is a multiple of 2**-40
 LEAST = 2.0**-BISECTIONS
 FACTOR_ROUNDING = 2.0**-49  # relative error of a factor, times p
-MULTIPLIERS, ROUNDS = 25, 5  # multipliers that are tried at once, each time between those around the best
+MULTIPLIER_HALVINGS = 32  # bisections on log nu
+MULTIPLIERS = 65  # values of nu that all prefixes share
+EQUAL_BOUNDS = 2.0**-30  # bounds that differ by less are equal
+LAST_STEP = 2.0**-22  # a step of p after which its maximum is found: the next would be of about its square
+NEWTON_STEPS = 100  # of a search for it, halvings included
 Losses = NDArray[np.float64]
 
 
@@ -111,30 +129,56 @@ def bound_by_betting(losses: ArrayLike, delta: float, shares: ArrayLike | None =
     return max(high, float(np.sum(a * x) / np.sum(a)))
 
 
-def bound_mean_by_betting(losses: ArrayLike, delta: float) -> float:
+def bound_mean_by_betting(losses: ArrayLike, delta: float, u: float = 1.0) -> float:
     """Return the bound on the mean over splits of the expected loss, at most 1.
 
     Args:
         losses: in [0, 1], (splits, m), the units of each in an order drawn independently of everything else;
             the splits may depend on each other.
         delta: probability that the bound fails.
+        u: the U on the first split, which lowers the bound of a single split; 1 for none.
 
     Raises:
         InputError: as for ``bound_by_betting``.
     """
     x = _check(losses, delta, 2)
-    wagers = choose_wagers(x, delta)
+    bets = _make_bets(x, delta)
+    least = float(np.mean(x))
+    if len(x) == 1:
+        return max(least, float(_find_wealth(bets, log(max(u, LEAST) / delta))[0]))
+    low, high = _bracket_multiplier(bets, delta)
+    p = np.full(len(x), 0.5)
+    for _ in range(MULTIPLIER_HALVINGS):
+        middle = (low + high) / 2
+        p = _find_maxima(bets, middle, p)
+        logs = np.sum(np.log(bets.find_factors(p)), axis=-1)
+        is_rich = float(np.logaddexp.reduce(logs)) - log(len(x)) > log(1 / delta)
+        low, high = (middle, high) if is_rich else (low, middle)
+    bound = exp(high) / delta + float(np.mean(_bound_maxima(bets, high, _find_maxima(bets, high, p))))
+    return min(1.0, max(least, bound))
 
-    low, high = log(delta * LEAST / x.shape[1]), log(delta) + 10.0
-    least = 1.0
-    for _ in range(ROUNDS):  # the bound is convex in nu
-        logs = np.linspace(low, high, MULTIPLIERS)
-        nu = np.exp(logs)
-        bounds = nu / delta + np.mean(_maximise(x, wagers, nu), axis=-1)
-        at = int(np.argmin(bounds))
-        least = min(least, float(bounds[at]))
-        low, high = float(logs[max(0, at - 1)]), float(logs[min(MULTIPLIERS - 1, at + 1)])
-    return max(least, float(np.mean(x)))
+
+def find_betting_prefix(losses: ArrayLike, delta: float, u: float = 1.0) -> Prefix:
+    """Find the prefix of exchangeable splits with the smallest bound by betting; the longest of equals.
+
+    Which one it is is decided on a grid, to about 1e-5; its bound is that of ``bound_mean_by_betting``.
+
+    Args:
+        losses, delta, u: as for ``bound_mean_by_betting``, the splits in an exchangeable order.
+    """
+    x = _check(losses, delta, 2)
+    if len(x) == 1:
+        return Prefix(bound_mean_by_betting(x, delta, u), 1)
+    bets, number = _make_bets(x, delta), np.arange(1, len(x) + 1)
+    bounds, p = np.ones(len(x)), np.full(len(x), 0.5)
+    for log_nu in np.linspace(*_bracket_multiplier(bets, delta), MULTIPLIERS).tolist():
+        p = _find_maxima(bets, log_nu, p)
+        terms = np.cumsum(_bound_maxima(bets, log_nu, p)) / number
+        bounds = np.minimum(bounds, exp(log_nu) / delta + terms)
+    bounds = np.maximum(bounds, np.cumsum(np.mean(x, axis=-1)) / number)
+    bounds[0] = bound_mean_by_betting(x[:1], delta, u)
+    length = int(np.flatnonzero(bounds <= bounds.min() + EQUAL_BOUNDS)[-1]) + 1
+    return Prefix(bound_mean_by_betting(x[:length], delta, u), length)
 
 
 def _check(losses: ArrayLike, delta: float, dimensions: int) -> Losses:
@@ -163,25 +207,89 @@ def _exceeds(losses: Losses, wagers: Losses, p: float, delta: float) -> bool:
     return bool(float(compute_log_wealth(losses, wagers, p).max()) - error > log(1 / delta))
 
 
-def _maximise(losses: Losses, wagers: Losses, nu: Losses) -> Losses:
-    """Return upper bounds on the maximum of p - nu e(p) over p in [0, 1], (multipliers, splits).
+class _Bets(NamedTuple):
+    """The factors of the wealth of each split: a + w p, (splits, m).
 
-    The function is concave; where its maximum is between low and high it is at most high - nu e(low).
+    Attributes:
+        a, w: see above; w are the wagers.
+        bottom, top: logarithm of the derivative of the wealth at ``LEAST`` and at 1, (splits,).
     """
-    shape = (len(nu), len(losses))
-    low, high = np.full(shape, LEAST), np.ones(shape)
+
+    a: Losses
+    w: Losses
+    bottom: Losses
+    top: Losses
+
+    def find_factors(self, p: Losses) -> Losses:
+        """Return the factors at p, (splits,)."""
+        return np.asarray(self.a + self.w * p[:, None])
+
+    def compute_log_slope(self, p: Losses) -> Losses:
+        """Compute the logarithm of the derivative of the wealth at p > 0, (splits,)."""
+        factors = self.find_factors(p)
+        return np.asarray(np.sum(np.log(factors), axis=-1) + np.log(np.sum(self.w / factors, axis=-1)))
+
+
+def _make_bets(losses: Losses, delta: float) -> _Bets:
+    w, ends = choose_wagers(losses, delta), np.ones(len(losses))
+    bets = _Bets(1 - w * losses, w, ends, ends)
+    return bets._replace(bottom=bets.compute_log_slope(LEAST * ends), top=bets.compute_log_slope(ends))
+
+
+def _find_wealth(bets: _Bets, log_wealth: float) -> Losses:
+    """Return the p at which each split's wealth reaches this one, rounded up; 1 if it does not, (splits,)."""
+    low, high = np.zeros(len(bets.a)), np.ones(len(bets.a))
     for _ in range(BISECTIONS):
-        middle = (low + high) / 2
-        rises = _compute_slope(losses, wagers, middle) < 1 / nu[:, None]
-        low, high = np.where(rises, middle, low), np.where(rises, high, middle)
-    error = losses.shape[-1] * FACTOR_ROUNDING / low
-    with np.errstate(over="ignore"):
-        wealth = np.exp(compute_log_wealth(losses, wagers, low)[..., -1] - error)
-    return np.asarray(np.maximum(high - nu[:, None] * wealth, LEAST))
+        p = (low + high) / 2
+        factors = bets.find_factors(p)
+        error = FACTOR_ROUNDING * np.sum(1 / factors, axis=-1)
+        reaches = np.sum(np.log(factors), axis=-1) - error > log_wealth
+        low, high = np.where(reaches, low, p), np.where(reaches, p, high)
+    return high
 
 
-def _compute_slope(losses: Losses, wagers: Losses, p: Losses) -> Losses:
-    """Compute the derivative of e at p > 0, of the shape of p, whose last axis is that of the splits."""
-    shares = np.sum(wagers / (1 + wagers * (p[..., None] - losses)), axis=-1)
-    with np.errstate(over="ignore"):
-        return np.asarray(np.exp(compute_log_wealth(losses, wagers, p)[..., -1]) * shares)
+def _bracket_multiplier(bets: _Bets, delta: float) -> tuple[float, float]:
+    """Return logarithms between which the best nu of every prefix is.
+
+    At the upper one no wealth is above 1 / delta. At the lower one some wealth of each prefix is its length /
+    delta, or all p are 1.
+    """
+    least, most = (bets.compute_log_slope(_find_wealth(bets, log(x / delta))) for x in (1, len(bets.a)))
+    return -float(most.max()), -float(least.min())
+
+
+def _find_maxima(bets: _Bets, log_nu: float, p: Losses) -> Losses:
+    """Return where p - nu e(p) has its maximum for each split, (splits,).
+
+    There log e'(p) = -log nu, which increases in p. Newton's steps begin at ``p`` and stay between what is
+    known to be too small and too large.
+    """
+    low, high = np.full(len(p), LEAST), np.ones(len(p))
+    is_end = (bets.top + log_nu <= 0) | (bets.bottom + log_nu >= 0)
+    end = np.where(bets.top + log_nu <= 0, 1.0, LEAST)
+    p = np.where(is_end, end, p)
+    for _ in range(NEWTON_STEPS):
+        factors = bets.find_factors(p)
+        shares = bets.w / factors
+        S, Q = np.sum(shares, axis=-1), np.sum(shares * shares, axis=-1)
+        excess = np.sum(np.log(factors), axis=-1) + np.log(S) + log_nu
+        low, high = np.where(excess < 0, p, low), np.where(excess < 0, high, p)
+        with np.errstate(divide="ignore", invalid="ignore"):  # of a single unit the slope is constant
+            stepped = p - excess * S / (S * S - Q)
+        stepped = np.where((stepped >= low) & (stepped <= high), stepped, (low + high) / 2)
+        is_found = np.all(is_end | (np.abs(stepped - p) <= LAST_STEP))
+        p = np.where(is_end, end, stepped)
+        if is_found:
+            break
+    return p
+
+
+def _bound_maxima(bets: _Bets, log_nu: float, p: Losses) -> Losses:
+    """Return upper bounds on the maxima of q - nu e(q) over q in [0, 1], by tangents at p, (splits,)."""
+    factors = bets.find_factors(p)
+    wealth = np.exp(np.sum(np.log(factors), axis=-1) + log_nu)
+    slope = wealth * np.sum(bets.w / factors, axis=-1)
+    error = FACTOR_ROUNDING * np.sum(1 / factors, axis=-1)
+    above = np.maximum(1 - slope * (1 - error), 0) * (1 - p)
+    below = np.maximum(slope * (1 + error) - 1, 0) * p
+    return np.asarray(p - wealth * (1 - error) + above + below)

@@ -14,10 +14,10 @@ concave by its least concave majorant and interpolated between counts, may be av
 Which of the two is used depends on m and delta alone: the smaller one at a mean loss of 0.1. A claim uses the
 majorant of the lowered A (``binomial.tabulate_claim``), which meets the condition because it is above it.
 
-Of one set of losses that are known one by one, as those of rows or groups held out, a third bound holds:
-betting (``betting``), which is closer where losses vary less than wrong and right do, as shares do. It is
-used where m and delta say that it is closer: if it is the smaller one for losses that alternate between 0.2
-and 0, whose mean is the same.
+Of losses that are known one by one, as those of rows or groups held out, or of each of several splits, a
+third bound holds: betting (``betting``), which is closer where losses vary less than wrong and right do, as
+shares do. It is used where m and delta say that it is closer: if it is the smaller one for losses that
+alternate between 0.2 and 0, whose mean is the same, in every split.
 """
 
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ from math import fsum
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ckcv_ray.core.bounds.betting import BISECTIONS, bound_by_betting
+from ckcv_ray.core.bounds.betting import BISECTIONS, bound_by_betting, bound_mean_by_betting
 from ckcv_ray.core.bounds.binomial import (
     MOST_CHECKED,
     TYPICAL_RATE,
@@ -59,11 +59,22 @@ def loss_method(m: int, delta: float, claimed: bool = False) -> str:
 def choose_loss_method(m: int, delta: float) -> str:
     """Return the bound for one set of m losses that are known one by one: "betting", or ``loss_method``."""
     betting = bound_by_betting(np.resize(TYPICAL_SHARES, m), delta)
-    return (
-        "betting"
-        if betting < bound_loss_claim([round(TYPICAL_RATE * m * ONE)], m, delta)
-        else loss_method(m, delta, claimed=True)
-    )
+    return "betting" if betting < _bound_typical(m, delta) else loss_method(m, delta, claimed=True)
+
+
+@lru_cache(maxsize=1024)
+def choose_split_method(m: int, delta: float) -> str:
+    """Return the bound for splits of m losses each that are known one by one, as ``choose_loss_method`` does.
+
+    Over splits the wealth after the last loss counts, and not the largest, so that betting has to gain more.
+    """
+    betting = bound_mean_by_betting([np.resize(TYPICAL_SHARES, m)], delta)
+    return "betting" if betting < _bound_typical(m, delta) else loss_method(m, delta, claimed=True)
+
+
+def _bound_typical(m: int, delta: float) -> float:
+    """Return the bound on a total of m losses whose mean is the typical one."""
+    return bound_loss_claim([round(TYPICAL_RATE * m * ONE)], m, delta)
 
 
 def bound_losses(losses: NDArray[np.integer], delta: float) -> float:

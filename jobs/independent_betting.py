@@ -1,0 +1,119 @@
+"""The bounds by betting, written a second time for ``jobs/check_certificate.py`` with numpy alone.
+
+Losses in [0, 1] come one by one, in an order that was drawn; a share of the wealth is put on each being below
+p, and p is too large if the wealth grows beyond 1 / delta (docs/theory/bounds.md has the proofs). Nothing
+here is shared with the package.
+"""
+
+from functools import cache
+from math import fsum, log, sqrt
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jobs import independent_bounds as bounds
+
+TYPICAL = [0.2, 0.0]  # losses, again and again, that decide whether betting is closer
+Array = NDArray[Any]
+
+
+def bound_held(losses: Array, delta: float, copies: int) -> float:
+    """Return the bound on the mean loss from those of held-out groups: by betting where that is closer.
+
+    Args:
+        losses: in [0, 1], in the order in which the groups were drawn.
+        delta: probability that the bound fails.
+        copies: groups that are not counted; the total of the losses then decides.
+    """
+    m, left = len(losses), len(losses) - copies
+    typical = bounds.bound_mean([m / 10], m, delta, True, u=1.0)
+    if not copies and bet(np.resize(TYPICAL, m), delta) < typical:
+        return bet(losses, delta)
+    return bounds.bound_mean([min(fsum(losses), left)], left, delta, True, u=1.0)
+
+
+def list_stakes(losses: Array, shares: Any, delta: float) -> Array:
+    """Return what is put on each loss, as a share of the wealth, from the losses before it."""
+    stakes, total, of, squares = list[float](), 0.5, 1.0, 0.25
+    for t, (x, share) in enumerate(zip(losses, shares, strict=True), start=1):
+        stakes.append(share * min(1.0, sqrt(2 * log(1 / delta) * t / (len(losses) * squares))))
+        total, of = total + share * x, of + share
+        squares += (share * (x - total / of)) ** 2
+    return np.array(stakes)
+
+
+def bet(losses: Array, delta: float, shares: Any = None) -> float:
+    """Return the largest p at which the wealth of bets that the mean is below p is never above 1 / delta.
+
+    ``shares`` are what units count for, in [0, 1]; by default 1.
+    """
+    a = [1.0] * len(losses) if shares is None else list(shares)
+    stakes = list_stakes(losses, a, delta)
+    low, high = 0.0, 1.0
+    for _ in range(50):
+        p = (low + high) / 2
+        wins = np.max(np.cumsum(np.log1p(stakes * (p - losses)))) > log(1 / delta)
+        low, high = (low, p) if wins else (p, high)
+    return max(high, fsum(np.multiply(a, losses)) / fsum(a))
+
+
+@cache
+def is_closer(m: int, delta: float) -> bool:
+    """Return whether betting is closer for splits of m losses, which those of typical size decide."""
+    return bound_splits([np.resize(TYPICAL, m)], delta) < bounds.bound_mean([m / 10], m, delta, True, u=1.0)
+
+
+def bound_splits(splits: list[Array], delta: float, u: float = 1.0) -> float:
+    """Return the largest mean of p_i at which the mean of the wealths of splits is 1 / delta in the end.
+
+    There all wealths have the same slope. Its logarithm is found by bisection, and so is each p_i for it.
+
+    Args:
+        splits: losses of each, in [0, 1], in the order drawn.
+        delta: probability that the bound fails.
+        u: the U on the first split: a single one may win U / delta alone.
+    """
+    x = np.array(splits)
+    stakes = np.array([list_stakes(losses, [1.0] * len(losses), delta) for losses in x])
+    most, ends = (u if len(x) == 1 else 1.0) / delta, np.ones(len(x))
+
+    def grow(p: Array) -> tuple[Array, Array]:
+        """Return the logarithms of the wealths at p, and those of their slopes."""
+        factors = 1 + stakes * (p[:, None] - x)
+        logs = np.sum(np.log(factors), axis=1)
+        return logs, logs + np.log(np.sum(stakes / factors, axis=1))
+
+    def find(slope: float) -> Array:
+        """Return where the wealths have a slope, or the end that is closer."""
+        low, high = 0 * ends, ends
+        for _ in range(50):
+            p = (low + high) / 2
+            above = grow(p)[1] > slope
+            low, high = np.where(above, low, p), np.where(above, p, high)
+        return high
+
+    if np.mean(np.exp(grow(ends)[0])) <= most:
+        return 1.0
+    low, high = float(grow(ends * 1e-12)[1].min()), float(grow(ends)[1].max())
+    if len(x) == 1:
+        low, high = 0.0, 1.0
+        for _ in range(50):
+            p = (low + high) / 2
+            low, high = (low, p) if grow(p * ends)[0][0] > log(most) else (p, high)
+        return max(high, float(np.mean(x)))
+    for _ in range(60):
+        slope = (low + high) / 2
+        wins = np.mean(np.exp(grow(find(slope))[0])) > most
+        low, high = (low, slope) if wins else (slope, high)
+    return max(float(np.mean(find(high))), float(np.mean(x)))
+
+
+def bound_weighted(losses: Array, shares: Array, delta: float, left: int) -> float:
+    """Return the largest r at most the bound on the mean of (1 - a) r + a x, by the total of some rows."""
+    low, high = 0.0, 1.0
+    for _ in range(50):
+        r = (low + high) / 2
+        total = min(fsum((1 - shares) * r + shares * losses), left)
+        low, high = (r, high) if r <= bounds.bound_mean([total], left, delta, True, u=1.0) else (low, r)
+    return high if left else 1.0
