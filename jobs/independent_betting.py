@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from jobs import independent_bounds as bounds
 
 TYPICAL = [0.2, 0.0]  # losses, again and again, that decide whether betting is closer
+MOST = 100_000  # losses of a split that are bet on
 Array = NDArray[Any]
 
 
@@ -60,8 +61,10 @@ def bet(losses: Array, delta: float, shares: Any = None) -> float:
 
 @cache
 def is_closer(m: int, delta: float) -> bool:
-    """Return whether betting is closer for splits of m losses, which those of typical size decide."""
-    return bound_splits([np.resize(TYPICAL, m)], delta) < bounds.bound_mean([m / 10], m, delta, True, u=1.0)
+    """Return whether splits of m losses are bet on: not very many, and closer for losses of typical size."""
+    return m <= MOST and bound_splits([np.resize(TYPICAL, m)], delta) < bounds.bound_mean(
+        [m / 10], m, delta, True, u=1.0
+    )
 
 
 def bound_splits(splits: list[Array], delta: float, u: float = 1.0) -> float:

@@ -277,6 +277,8 @@ def test_the_method_is_fixed_by_m_and_delta_and_follows_what_is_closer(delta: fl
     [
         *((13, 0.05, False), (14, 0.05, True), (27, 1e-3, False), (28, 1e-3, True), (20, 1e-3, False)),
         *((40, 1e-5, False), (66, 1e-5, True), (133, 1e-5, True), (400, 1e-5, True)),
+        (100_000, 0.05, True),
+        (100_001, 0.05, False),  # of more it would take long
     ],
 )
 def test_splits_are_bet_on_from_as_many_units_as_delta_takes(m: int, delta: float, is_closer: bool) -> None:

@@ -55,7 +55,7 @@ Sums are of logarithms. A factor is at least p, so each has a relative error of 
 which is taken from the logarithm of the wealth before it is compared: bounds are rounded upwards.
 """
 
-from math import exp, log
+from math import ceil, exp, log
 from typing import NamedTuple
 
 import numpy as np
@@ -155,7 +155,7 @@ def bound_mean_by_betting(losses: ArrayLike, delta: float, u: float = 1.0) -> fl
         is_rich = float(np.logaddexp.reduce(logs)) - log(len(x)) > log(1 / delta)
         low, high = (middle, high) if is_rich else (low, middle)
     bound = exp(high) / delta + float(np.mean(_bound_maxima(bets, high, _find_maxima(bets, high, p))))
-    return min(1.0, max(least, bound))
+    return min(1.0, max(least, ceil(bound / LEAST) * LEAST))
 
 
 def find_betting_prefix(losses: ArrayLike, delta: float, u: float = 1.0) -> Prefix:

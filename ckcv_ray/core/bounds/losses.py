@@ -43,6 +43,7 @@ from ckcv_ray.core.bounds.binomial import (
 )
 
 ONE = 1 << 32  # a loss of 1
+MOST_BET = 100_000  # losses of a split
 TYPICAL_SHARES = (2 * TYPICAL_RATE, 0.0)  # losses that decide whether betting is closer
 
 
@@ -67,7 +68,10 @@ def choose_split_method(m: int, delta: float) -> str:
     """Return the bound for splits of m losses each that are known one by one, as ``choose_loss_method`` does.
 
     Over splits the wealth after the last loss counts, and not the largest, so that betting has to gain more.
+    It is not used for more than ``MOST_BET`` losses each, where it would take seconds and gain little.
     """
+    if m > MOST_BET:
+        return loss_method(m, delta, claimed=True)
     betting = bound_mean_by_betting([np.resize(TYPICAL_SHARES, m)], delta)
     return "betting" if betting < _bound_typical(m, delta) else loss_method(m, delta, claimed=True)
 
