@@ -63,9 +63,11 @@ class Files(ABC):
 
     Attributes:
         lock: who may write.
+        leaves_locks: whether a writer that is killed leaves a lock, which the next one removes.
     """
 
     lock: WriteLock
+    leaves_locks = False
 
     @abstractmethod
     def __str__(self) -> str:
@@ -169,6 +171,11 @@ class Files(ABC):
     def delete(self, name: str) -> None:
         """Delete a file."""
 
+    def delete_all(self, names: Iterable[str]) -> None:
+        """Delete several files; see ``delete``."""
+        for name in names:
+            self.delete(name)
+
     @abstractmethod
     def rename(self, name: str, new: str) -> None:
         """Rename a file."""
@@ -196,6 +203,8 @@ class LocalFiles(Files):
     Args:
         root: the folder; it is not accessed until a method needs it.
     """
+
+    leaves_locks = True
 
     def __init__(self, root: Path) -> None:
         self.root = root

@@ -174,7 +174,8 @@ class RunFolder:
         return identity.study.effort
 
     def _lacks_effort(self, problem: Problem) -> bool:
-        asked, there = problem.study.effort, self.effort(problem)
+        asked = problem.study.effort
+        there = self.effort(problem) if asked is not None else None
         if asked is None or there is None or asked == there:
             return False
         if asked < there:
@@ -193,10 +194,10 @@ class RunFolder:
         return True
 
     def _lacks_outer_splits(self, problem: Problem) -> bool:
-        asked, there = problem.study.outer_splits, self.outer_splits()
+        asked = problem.study.outer_splits
         if asked is None:
             return False
-        if asked < there:
+        if asked < (there := self.outer_splits()):
             raise StoreError(
                 f"{str(self)!r} already has {pluralize(there, 'outer split')}, and their number can only "
                 f"grow: outer_splits={asked} is too few; ask for {there} or more, or choose another --out"
@@ -214,7 +215,7 @@ class RunFolder:
             StoreError: there is something else, or a run that this version cannot read.
         """
         if not self.files.exists(STUDY):
-            if self.files.exists() and not self.files.is_folder():
+            if not self.files.is_folder() and self.files.exists():
                 raise StoreError(f"{str(self)!r} exists and is not a run folder")
             if any(self._foreign()):
                 raise StoreError(
@@ -253,7 +254,7 @@ class RunFolder:
         """
         if self.files.exists(STUDY):
             return
-        if self.files.exists() and not self.files.is_folder():
+        if not self.files.is_folder() and self.files.exists():
             raise StoreError(f"{str(self)!r} exists and is not a run folder: choose another --out")
         self.files.check_writable()
 
@@ -370,10 +371,8 @@ class RunFolder:
             self.files.lock.acquire()
             for name in filter(_is_temporary, self._run_files()):  # left by a killed process
                 self.files.delete(name)
-            for outer in range(self.outer_splits()):  # inner runs lock their folders only while this one is
-                self.inner(outer).remove_left_lock()
-            for number in log.list_shard_numbers(self.files):
-                ShardFolder(self.files, number).remove_left_lock()
+            if self.files.leaves_locks:
+                self._remove_inner_locks()
         except OSError as error:
             self.files.lock.release()
             raise unwritable(str(self.files), error) from None
@@ -394,6 +393,12 @@ class RunFolder:
         except CKCVError:  # nothing depends on it: the result is complete without
             return
         self.release()
+
+    def _remove_inner_locks(self) -> None:
+        for outer in range(self.outer_splits()):  # inner runs lock their folders only while this one is
+            self.inner(outer).remove_left_lock()
+        for number in log.list_shard_numbers(self.files):
+            ShardFolder(self.files, number).remove_left_lock()
 
     def clean(self) -> list[str]:
         """Remove what killed processes left here and in the folders of inner selections; return its names.
