@@ -15,6 +15,7 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
+from concurrent.futures import Future
 from dataclasses import asdict, dataclass
 from secrets import token_hex
 from typing import Any, ClassVar
@@ -149,19 +150,15 @@ class Journal:
     def _find_last(self) -> Commit | None:
         """Take the last commit that the store lists, and return the one after it, which it may list late.
 
-        A folder that is new has none: the first is asked for while the store lists.
+        A new folder has none: the first is asked for while the store lists, and is the one to return.
         """
         found, first = ask_at_once(self._find_listed, lambda: self._read(0))
-        if (listed := found.result()) < 0:
-            return first.result()
-        if listed == 0:
-            last, after = first, None
-        else:
+        listed: int = found.result()
+        after: Future[Commit | None] = first
+        if listed > 0:
             last, after = ask_at_once(lambda: self._read(listed), lambda: self._read(listed + 1))
-        if last.result() is None:
-            raise StoreError(f"{self._describe_damage(name_commit(listed))}: it is missing")
-        self._take(last.result())
-        return after.result() if after is not None else self._read(1)
+            self._take(self._require(last.result(), listed))
+        return self._require(after.result(), listed) if listed == 0 else after.result()
 
     def _find_listed(self) -> int:
         """Return the last number that the store lists, which may not be the last: -1 if it lists none."""
@@ -179,6 +176,16 @@ class Journal:
             except FileNotFoundError:
                 return None
             return open_commit(content, number)
+
+    def _require(self, commit: Commit | None, number: int) -> Commit:
+        """Return a commit that the store lists.
+
+        Raises:
+            StoreError: it is not there.
+        """
+        if commit is None:
+            raise StoreError(f"{self._describe_damage(name_commit(number))}: it is missing")
+        return commit
 
     def _describe_damage(self, name: str) -> str:
         return (

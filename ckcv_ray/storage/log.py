@@ -239,8 +239,7 @@ class Log:
             return
         joined = pa.concat_tables([self._read(part) for part in small])
         self._write(self._next_part(), joined)  # on disk, name included, before they are deleted
-        for part in small:
-            formats.delete(self.files, part)
+        formats.delete_all(self.files, small)
 
     def _is_small(self, part: str) -> bool:
         """Return whether a part should be joined: short, and no failures, whose tracebacks may be long."""
