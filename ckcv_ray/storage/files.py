@@ -154,6 +154,10 @@ class Files(ABC):
             ValueError: it is not a regular file, or is larger than any file of a run.
         """
 
+    def prefetch(self, names: Iterable[str]) -> None:
+        """Read files that will be read one after another, if reading them at once is faster."""
+        return
+
     @abstractmethod
     def write(self, name: str, content: Content) -> None:
         """Write a file atomically and durably.

@@ -466,9 +466,10 @@ class RunFolder:
     def write_manifest(self, execution: Mapping[str, Any], contents: Mapping[str, Content] = EMPTY) -> None:
         """Write files, the metadata of the run, and last the manifest of all files."""
         written = {**contents, EXECUTION: formats.to_json(execution)}
+        names = sorted({*self.names(), *written})
+        self.files.prefetch(name for name in names if name not in written)
         digests = {
-            name: hash_content(written[name]) if name in written else self.sha256(name)
-            for name in sorted({*self.names(), *written})
+            name: hash_content(written[name]) if name in written else self.sha256(name) for name in names
         }
         growing = {STREAM: GROWING} if self.files.exists(STREAM) else {}
         formats.write_all(self.files, {**written, MANIFEST: formats.to_json(digests | growing)})
@@ -628,6 +629,7 @@ class RunFolder:
         if not self.manifest_intact():
             return [MANIFEST]
         names, manifest = set(self.names()), self.manifest()
+        self.files.prefetch(manifest)
         return [name for name, digest in manifest.items() if name not in names or self._differs(name, digest)]
 
     def names(self) -> list[str]:

@@ -107,7 +107,9 @@ class Log:
 
     def read_own(self, damaged: list[str] | None = None) -> Iterator[tuple[Records, list[Failure]]]:
         """Yield the records and failures of its own parts; see ``read``."""
-        for part in self.parts():
+        parts = self.parts()
+        self.files.prefetch(parts)
+        for part in parts:
             try:
                 rows = self._read(part)
                 with formats.guard_reading(self.files, part):

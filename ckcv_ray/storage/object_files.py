@@ -68,7 +68,8 @@ class ObjectFiles(Files):
     def exists(self, name: str = "") -> bool:
         """Return whether anything has that name."""
         if not name:
-            return bool(self._refresh()) or bool(self.bucket.list())
+            files, listed = ask_at_once(self._refresh, self.bucket.list)
+            return bool(files.result()) or bool(listed.result())
         if name == LOCK:
             return False
         owner, own_name = self._find_owner(name)
@@ -172,9 +173,24 @@ class ObjectFiles(Files):
         if stored.object in owner._kept:
             return hashlib.sha256(owner._kept[stored.object]).hexdigest()
         if stored.bytes <= MOST_KEPT_BYTES:
-            return hashlib.sha256(owner._fetch(own_name)).hexdigest()
+            return owner._keep_intact(owner._find(own_name), owner._fetch(own_name))
         with TemporaryFile() as file:
             return owner._download(stored, cast(BinaryIO, file))
+
+    def prefetch(self, names: Iterable[str]) -> None:
+        """Read files that will be read one after another at once, as far as they can be kept."""
+        wanted, room = list[tuple[ObjectFiles, StoredFile]](), MOST_KEPT_BYTES
+        for owner, own_name in map(self._find_owner, names):
+            stored = owner.journal.files.get(own_name)
+            if stored is not None and stored.object not in owner._kept and stored.bytes <= room:
+                wanted.append((owner, stored))
+                room -= stored.bytes
+        answers = ask_at_once(
+            *(partial(owner.bucket.get, stored.object, stored.bytes) for owner, stored in wanted)
+        )
+        for (owner, stored), answer in zip(wanted, answers, strict=True):
+            if answer.exception() is None:  # else it shows when the file is read
+                owner._keep_intact(stored, answer.result())
 
     def write(self, name: str, content: Content) -> None:
         """Write a file, if this process is the writer.
@@ -275,9 +291,8 @@ class ObjectFiles(Files):
         if stored.object in self._kept:
             return self._kept[stored.object]
         content = self._fetch(name)
-        if hashlib.sha256(content).hexdigest() != self._find(name).sha256:
+        if self._keep_intact(self._find(name), content) != self._find(name).sha256:
             raise ValueError("it is not what was written: its SHA-256 differs")
-        self._keep(self._find(name).object, content)
         return content
 
     def _fetch(self, name: str) -> bytes:
@@ -323,6 +338,13 @@ class ObjectFiles(Files):
 
     def _delete_objects(self, names: Iterable[str]) -> Sequence[Future[Any]]:
         return ask_at_once(*map(partial, repeat(self.bucket.delete), names))
+
+    def _keep_intact(self, stored: StoredFile, content: bytes) -> str:
+        """Keep what was read, if it is what was written, and return its SHA-256 in any case."""
+        digest = hashlib.sha256(content).hexdigest()
+        if digest == stored.sha256:
+            self._keep(stored.object, content)
+        return digest
 
     def _keep(self, name: str, content: bytes) -> None:
         """Keep what was read or written in memory, as far as there is room."""
