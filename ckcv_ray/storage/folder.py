@@ -72,7 +72,7 @@ CERTIFICATE, MANIFEST = "certificate.json", "manifest.json"
 SCORES, SETTINGS, SUMMARY = "scores.parquet", "settings.parquet", "scores.json"
 FOLDERS = (log.LOG, models.ENSEMBLE)
 RESULTS = (CANDIDATES, *models.TABLES, JUDGED_ROWS)  # besides the pickles
-EMPTY: Mapping[str, Content] = MappingProxyType({})
+NO_FILES: Mapping[str, Content] = MappingProxyType({})
 OPTIONAL_ROLES = ("group", "weight")  # of columns of the table
 INNER_NAME = re.compile(r"outer-([0-9]{3,9})")
 TEMPORARY = re.compile(
@@ -463,7 +463,7 @@ class RunFolder:
                 contents[splits.FILE] = splits.make_splits(sets, problem.run_id)
         self.write_manifest(execution, contents)
 
-    def write_manifest(self, execution: Mapping[str, Any], contents: Mapping[str, Content] = EMPTY) -> None:
+    def write_manifest(self, execution: Mapping[str, Any], contents: Mapping[str, Content] = NO_FILES) -> None:
         """Write files, the metadata of the run, and last the manifest of all files."""
         written = {**contents, EXECUTION: formats.to_json(execution)}
         names = sorted({*self.names(), *written})
@@ -510,7 +510,7 @@ class RunFolder:
         return {name: self.sha256(name) for name in RESULTS if self.files.exists(name)}
 
     def write_end(
-        self, certificate: Certificate, execution: Mapping[str, Any], results: Mapping[str, Content] = EMPTY
+        self, certificate: Certificate, execution: Mapping[str, Any], results: Mapping[str, Content] = NO_FILES
     ) -> None:
         """Write the results, the certificate, the metadata of the run, and last the manifest of all files.
 

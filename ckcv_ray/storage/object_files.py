@@ -95,7 +95,7 @@ class ObjectFiles(Files):
 
     def tree(self) -> Names:
         """Return the sorted names of all files, at any depth."""
-        own, listed = ask_at_once(self._refresh, partial(self.folders, NESTED_FOLDERS))
+        ours, listed = ask_at_once(self._refresh, partial(self.folders, NESTED_FOLDERS))
         folders = listed.result()
         inner = ask_at_once(*(self._open_inner(folder)._refresh for folder in folders))
         nested = [
@@ -103,7 +103,7 @@ class ObjectFiles(Files):
             for folder, files in zip(folders, inner, strict=True)
             for name in files.result()
         ]
-        return sorted([*own.result(), *nested])
+        return sorted([*ours.result(), *nested])
 
     def folders(self, name: str) -> Names:
         """Return the sorted names of the folders in a folder that have a journal.

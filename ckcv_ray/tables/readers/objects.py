@@ -136,7 +136,7 @@ def ask_at_once(*requests: Callable[[], Any]) -> list[Future[Any]]:
     """Make several requests at once, and return their answers in the same order, once all are there.
 
     A store takes its time for each, and no longer for several. An error is raised by ``result`` of its
-    answer, so that one which turns out not to be needed does no harm.
+    answer, so that one which turns out not to be needed changes nothing.
     """
     with ThreadPoolExecutor(AT_ONCE) as pool:
         return [pool.submit(request) for request in requests]
