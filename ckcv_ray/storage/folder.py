@@ -463,7 +463,9 @@ class RunFolder:
                 contents[splits.FILE] = splits.make_splits(sets, problem.run_id)
         self.write_manifest(execution, contents)
 
-    def write_manifest(self, execution: Mapping[str, Any], contents: Mapping[str, Content] = NO_FILES) -> None:
+    def write_manifest(
+        self, execution: Mapping[str, Any], contents: Mapping[str, Content] = NO_FILES
+    ) -> None:
         """Write files, the metadata of the run, and last the manifest of all files."""
         written = {**contents, EXECUTION: formats.to_json(execution)}
         names = sorted({*self.names(), *written})
@@ -510,7 +512,10 @@ class RunFolder:
         return {name: self.sha256(name) for name in RESULTS if self.files.exists(name)}
 
     def write_end(
-        self, certificate: Certificate, execution: Mapping[str, Any], results: Mapping[str, Content] = NO_FILES
+        self,
+        certificate: Certificate,
+        execution: Mapping[str, Any],
+        results: Mapping[str, Content] = NO_FILES,
     ) -> None:
         """Write the results, the certificate, the metadata of the run, and last the manifest of all files.
 

@@ -235,6 +235,18 @@ def test_an_epoch_that_vanishes_is_followed(bucket: MemoryBucket, monkeypatch: p
     newcomer.release()
 
 
+def test_epochs_that_are_listed_late_are_followed(
+    bucket: MemoryBucket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for epoch in (1, 2):
+        bucket.put(name_epoch(epoch), Beat("a", 60.0, 0, True).to_bytes())
+    monkeypatch.setattr(bucket, "list", lambda prefix: [])
+    newcomer = make_lease(bucket)
+    newcomer.acquire()
+    assert newcomer.epoch == 3
+    newcomer.release()
+
+
 def test_nobody_is_busy_where_nobody_was(bucket: MemoryBucket) -> None:
     assert not make_lease(bucket).busy
     died = make_lease(bucket)
