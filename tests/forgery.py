@@ -43,7 +43,7 @@ from ckcv_ray.runs.load import replay
 from ckcv_ray.runs.result import Result
 from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.runs.verify import verify
-from ckcv_ray.storage.folder import RunFolder, ScoreFiles
+from ckcv_ray.storage.folder import RunFolder, ScoreFiles, hash_results, make_results
 from ckcv_ray.storage.log import Log
 from ckcv_ray.study import Execution, Problem, Study
 from ckcv_ray.tables.task import Task, TestRows
@@ -213,10 +213,11 @@ def seal(
         models = Models(ensemble or fitted(problem, leader), nested, *one, others)
     digests = {"data": problem.all_rows.digest}
     judged = tabulate_judged(Judge(problem, models))
-    digests |= folder.write_results(problem, queue.candidates(), models, judged)
+    results = make_results(problem, queue.candidates(), models, judged)
+    digests |= hash_results(results)
     winner = problem.candidate(leader)
     certificate = certify(Judge(problem, models), winner, leader.l_ms, provisional, digests)
-    folder.write_end(certificate, execution)
+    folder.write_end(certificate, execution, results)
 
 
 def rewrite_log(
@@ -253,8 +254,8 @@ def rewrite_scores(
     queue = replay(out)
     result = Result(queue.problem, execution, computed=queue.scores())
     summary = result.summary_json() | {name: execution[name] for name in ("fits", "seconds")}
-    folder.write_scores(problem, ScoreFiles(result.table(), tabulate_settings(result.settings), summary))
-    folder.write_manifest(execution)
+    scored = ScoreFiles(result.table(), tabulate_settings(result.settings), summary)
+    folder.write_scores(problem, scored, execution)
     folder.release()
 
 

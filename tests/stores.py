@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from socket import create_server
+from threading import Lock
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from s3_server import S3Server
 
 from ckcv_ray.errors import UnreachableError
 from ckcv_ray.storage import places
+from ckcv_ray.storage.journal import open_commit
 from ckcv_ray.storage.object_files import ObjectFiles
 from ckcv_ray.study import Study
 from ckcv_ray.tables.readers import files as table_files
@@ -79,15 +81,46 @@ class FailingBucket(MemoryBucket):
     def __init__(self, address: Address, store: Any, left: list[int], late: bool) -> None:
         super().__init__(address, store)
         self.left, self.late = left, late
+        self.counting = Lock()  # several may ask at once
 
     def _ask(self, action: str, request: Callable[[], Any]) -> Any:
-        self.left[0] -= 1
-        if self.left[0] == -1 and self.late:
+        with self.counting:
+            self.left[0] -= 1
+            left = self.left[0]
+        if left == -1 and self.late:
             with suppress(FileNotFoundError):
                 super()._ask(action, request)
-        if self.left[0] < 0:
+        if left < 0:
             raise UnreachableError(f"cannot {action}: the cable was pulled")
         return super()._ask(action, request)
+
+
+class WatchedBucket(MemoryBucket):
+    """Lists what is asked.
+
+    Args:
+        address, store: as for any bucket.
+        asked: where each request is listed: what is done, and to which object.
+    """
+
+    def __init__(self, address: Address, store: Any, asked: list[str]) -> None:
+        super().__init__(address, store)
+        self.asked = asked
+
+    def _ask(self, action: str, request: Callable[[], Any]) -> Any:
+        self.asked.append(f"{action} in {self.address.key}")
+        return super()._ask(action, request)
+
+
+class OrderedBucket(MemoryBucket):
+    """Refuses to write a commit that names an object which is not there yet."""
+
+    def create(self, name: str, content: bytes) -> bool:
+        if name.startswith("commits/"):
+            files = open_commit(content, int(name.rpartition("/")[2])).files
+            missing = {stored.object for stored in files.values()} - {entry.name for entry in self.list()}
+            assert not missing, (name, missing)
+        return super().create(name, content)
 
 
 @pytest.fixture

@@ -288,12 +288,9 @@ def _run(work: Work, out: str, execution: Execution, yes: bool, seconds: float |
     if (result := find_result(as_given)) is not None:
         say(f"{out} already holds the finished run of this study: showing its result")
         return result
-    folder, used = RunFolder(out), work.problem.outer_splits
-    if folder.finished and folder.outer_splits() < used:
-        say(f"{out} has {pluralize(folder.outer_splits(), 'outer split')}: adding splits up to {used}")
-    elif recorded := count_recorded(work.problem, out):
-        say(f"resuming: {out} holds {pluralize(recorded, 'record')} of this study")
-    say_environment(out)
+    folder = RunFolder(out)
+    if folder.files.exists():
+        _say_what_is_there(folder, out, work.problem)
     say_columns(work.problem.task, work.problem.all_rows.n - work.problem.task.n)
     _say_cautions(work.problem)
     with say_what_is_saved(out) as signals:
@@ -313,6 +310,16 @@ def _run(work: Work, out: str, execution: Execution, yes: bool, seconds: float |
         with signals, Display(console) as display:
             watched = work._replace(expected=expected, listen=display, stop=signals.stop)
             return compute(watched, execution)
+
+
+def _say_what_is_there(folder: RunFolder, out: str, problem: Problem) -> None:
+    """Say what of a run is in its folder, and whether it was made in another environment."""
+    used = problem.outer_splits
+    if folder.finished and folder.outer_splits() < used:
+        say(f"{out} has {pluralize(folder.outer_splits(), 'outer split')}: adding splits up to {used}")
+    elif recorded := count_recorded(problem, out):
+        say(f"resuming: {out} holds {pluralize(recorded, 'record')} of this study")
+    say_environment(out)
 
 
 def _say_cautions(problem: Problem) -> None:

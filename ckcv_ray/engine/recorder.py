@@ -24,7 +24,15 @@ from ckcv_ray.learners.ensemble import Models
 from ckcv_ray.records.record import Failure, Outcome, Records
 from ckcv_ray.storage.environment import environment
 from ckcv_ray.storage.execution import Evaluations, Metadata
-from ckcv_ray.storage.folder import EXECUTION, FolderPath, RunFolder, ScoreFiles
+from ckcv_ray.storage.files import Content
+from ckcv_ray.storage.folder import (
+    EXECUTION,
+    FolderPath,
+    RunFolder,
+    ScoreFiles,
+    hash_results,
+    make_results,
+)
 from ckcv_ray.storage.log import Log
 from ckcv_ray.study import Problem
 
@@ -127,6 +135,7 @@ class Recorder(BaseRecorder, Generic[RunQueue]):
         self._before: dict[str, Any] = dict.fromkeys(COSTS, 0)
         self._working, self._solving, self._peak = 0.0, 0.0, 0
         self._damaged: list[str] = []
+        self._results: dict[str, Content] = {}
         self._opened = self._concluded = False
 
     def open(self) -> None:
@@ -207,33 +216,35 @@ class Recorder(BaseRecorder, Generic[RunQueue]):
         """Return the records of all evaluations."""
         return self.queue.ledger.records()
 
-    def write_results(
+    def prepare_results(
         self: "Recorder[RaceQueue]", table: pa.Table, models: Models, judged: pa.Table | None = None
     ) -> dict[str, str] | None:
-        """Write candidates, models and judged rows; return their SHA-256 by file name.
+        """Prepare the files of candidates, models and judged rows; return their SHA-256 by name.
+
+        They are written by ``write_end``, with what depends on them.
 
         None if the log may not support them, since they were concluded by another recorder, which died.
         """
         if not self._concluded:
             return None
-        self._reopen()
-        return self.folder.write_results(self.queue.problem, table, models, judged) if self.folder else {}
+        self._results = make_results(self.problem, table, models, judged) if self.folder is not None else {}
+        return hash_results(self._results)
 
     def write_end(self, certificate: Certificate, execution: Mapping[str, Any]) -> bool:
-        """Write certificate, execution and manifest, which finishes the run; return whether this was done.
+        """Write results, certificate, execution and manifest, which finishes the run; return whether it was.
 
         False if the log may not support them, since they were concluded by another recorder, which died.
         """
         if self._concluded and self.folder is not None:
-            self.folder.write_end(certificate, execution)
+            self._reopen()
+            self.folder.write_end(certificate, execution, self._results)
         return self._concluded
 
     def write_scores(self, scored: ScoreFiles, execution: Mapping[str, Any]) -> bool:
         """Write scores, summary, what else the study asks for, execution and manifest; see ``write_end``."""
         if self._concluded and self.folder is not None:
             self._reopen()
-            self.folder.write_scores(self.problem, scored)
-            self.folder.write_manifest(execution)
+            self.folder.write_scores(self.problem, scored, execution)
         return self._concluded
 
     def metadata(self) -> Metadata:

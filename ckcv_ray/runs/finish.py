@@ -210,7 +210,7 @@ def _write_results(
     models = Models(ensemble, nested, *one_model(problem, refitted.winner), references)
     judge = Judge(problem, models)
     judged = tabulate_judged(judge)
-    files = recorder.write_results(table, models, judged)
+    files = recorder.prepare_results(table, models, judged)
     if files is None:
         return None
     candidate, l_ms = problem.candidate(refitted.winner), refitted.winner.l_ms

@@ -63,9 +63,11 @@ class Files(ABC):
 
     Attributes:
         lock: who may write.
+        leaves_locks: whether a writer that is killed leaves a lock, which the next one removes.
     """
 
     lock: WriteLock
+    leaves_locks = False
 
     @abstractmethod
     def __str__(self) -> str:
@@ -152,6 +154,10 @@ class Files(ABC):
             ValueError: it is not a regular file, or is larger than any file of a run.
         """
 
+    def prefetch(self, names: Iterable[str]) -> None:
+        """Read files that will be read one after another, if reading them at once is faster."""
+        return
+
     @abstractmethod
     def write(self, name: str, content: Content) -> None:
         """Write a file atomically and durably.
@@ -168,6 +174,11 @@ class Files(ABC):
     @abstractmethod
     def delete(self, name: str) -> None:
         """Delete a file."""
+
+    def delete_all(self, names: Iterable[str]) -> None:
+        """Delete several files; see ``delete``."""
+        for name in names:
+            self.delete(name)
 
     @abstractmethod
     def rename(self, name: str, new: str) -> None:
@@ -196,6 +207,8 @@ class LocalFiles(Files):
     Args:
         root: the folder; it is not accessed until a method needs it.
     """
+
+    leaves_locks = True
 
     def __init__(self, root: Path) -> None:
         self.root = root

@@ -33,6 +33,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from os import PathLike
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -47,8 +48,8 @@ from ckcv_ray.records.held_out import HELD_OUT, check_held_out_room
 from ckcv_ray.records.judged import JUDGED_ROWS, check_judged, count_judged, make_judged_schema
 from ckcv_ray.storage import formats, log, models, splits
 from ckcv_ray.storage.execution import read_metadata
-from ckcv_ray.storage.files import Files
-from ckcv_ray.storage.identity import STUDY, Identity, read_identity, write_identity
+from ckcv_ray.storage.files import Content, Files
+from ckcv_ray.storage.identity import STUDY, Identity, make_identity, read_identity
 from ckcv_ray.storage.locks import LOCK, unwritable
 from ckcv_ray.storage.object_files import NESTED_FOLDERS, name_nested
 from ckcv_ray.storage.pages import REPORT
@@ -70,6 +71,8 @@ CANDIDATES = "candidates.parquet"
 CERTIFICATE, MANIFEST = "certificate.json", "manifest.json"
 SCORES, SETTINGS, SUMMARY = "scores.parquet", "settings.parquet", "scores.json"
 FOLDERS = (log.LOG, models.ENSEMBLE)
+RESULTS = (CANDIDATES, *models.TABLES, JUDGED_ROWS)  # besides the pickles
+NO_FILES: Mapping[str, Content] = MappingProxyType({})
 OPTIONAL_ROLES = ("group", "weight")  # of columns of the table
 INNER_NAME = re.compile(r"outer-([0-9]{3,9})")
 TEMPORARY = re.compile(
@@ -174,7 +177,8 @@ class RunFolder:
         return identity.study.effort
 
     def _lacks_effort(self, problem: Problem) -> bool:
-        asked, there = problem.study.effort, self.effort(problem)
+        asked = problem.study.effort
+        there = self.effort(problem) if asked is not None else None
         if asked is None or there is None or asked == there:
             return False
         if asked < there:
@@ -193,10 +197,10 @@ class RunFolder:
         return True
 
     def _lacks_outer_splits(self, problem: Problem) -> bool:
-        asked, there = problem.study.outer_splits, self.outer_splits()
+        asked = problem.study.outer_splits
         if asked is None:
             return False
-        if asked < there:
+        if asked < (there := self.outer_splits()):
             raise StoreError(
                 f"{str(self)!r} already has {pluralize(there, 'outer split')}, and their number can only "
                 f"grow: outer_splits={asked} is too few; ask for {there} or more, or choose another --out"
@@ -214,7 +218,7 @@ class RunFolder:
             StoreError: there is something else, or a run that this version cannot read.
         """
         if not self.files.exists(STUDY):
-            if self.files.exists() and not self.files.is_folder():
+            if not self.files.is_folder() and self.files.exists():
                 raise StoreError(f"{str(self)!r} exists and is not a run folder")
             if any(self._foreign()):
                 raise StoreError(
@@ -253,7 +257,7 @@ class RunFolder:
         """
         if self.files.exists(STUDY):
             return
-        if self.files.exists() and not self.files.is_folder():
+        if not self.files.is_folder() and self.files.exists():
             raise StoreError(f"{str(self)!r} exists and is not a run folder: choose another --out")
         self.files.check_writable()
 
@@ -370,10 +374,8 @@ class RunFolder:
             self.files.lock.acquire()
             for name in filter(_is_temporary, self._run_files()):  # left by a killed process
                 self.files.delete(name)
-            for outer in range(self.outer_splits()):  # inner runs lock their folders only while this one is
-                self.inner(outer).remove_left_lock()
-            for number in log.list_shard_numbers(self.files):
-                ShardFolder(self.files, number).remove_left_lock()
+            if self.files.leaves_locks:
+                self._remove_inner_locks()
         except OSError as error:
             self.files.lock.release()
             raise unwritable(str(self.files), error) from None
@@ -394,6 +396,12 @@ class RunFolder:
         except CKCVError:  # nothing depends on it: the result is complete without
             return
         self.release()
+
+    def _remove_inner_locks(self) -> None:
+        for outer in range(self.outer_splits()):  # inner runs lock their folders only while this one is
+            self.inner(outer).remove_left_lock()
+        for number in log.list_shard_numbers(self.files):
+            ShardFolder(self.files, number).remove_left_lock()
 
     def clean(self) -> list[str]:
         """Remove what killed processes left here and in the folders of inner selections; return its names.
@@ -424,34 +432,49 @@ class RunFolder:
         named = {"target": every.target} | {role: name for role, name in optional.items() if name is not None}
         if not every.schema.is_default:
             named["columns"] = json.dumps(every.schema.to_json())
-        formats.write_table(self.files, DATA, every.columns(), problem.run_id, named)
+        contents = {DATA: formats.make_table(every.columns(), problem.run_id, named)}
         if every.unlabelled is not None:
             unlabelled = every.as_columns(every.unlabelled)
-            formats.write_table(self.files, UNLABELLED, unlabelled, problem.run_id, {})
+            contents[UNLABELLED] = formats.make_table(unlabelled, problem.run_id, {})
         if isinstance(problem.study.resampling, Splits):
             sets = [(split.train, split.estimate) for split in problem.study.resampling.sets]
-            splits.write_splits(self.files, sets, problem.run_id)
-        write_identity(self.files, problem)
+            contents[splits.FILE] = splits.make_splits(sets, problem.run_id)
+        formats.write_all(self.files, {**contents, STUDY: make_identity(problem)})
 
-    def write_scores(self, problem: Problem, scored: ScoreFiles) -> None:
-        """Write the scores of a procedure, their summary, its model and its predictions if there are any."""
-        formats.write_table(self.files, SCORES, scored.scores, problem.run_id)
-        formats.write_table(self.files, SETTINGS, scored.settings, problem.run_id)
-        formats.write_json(self.files, SUMMARY, scored.summary)
-        models.write_full(self.files, problem, scored.full)
+    def write_scores(self, problem: Problem, scored: ScoreFiles, execution: Mapping[str, Any]) -> None:
+        """Write the scores of a procedure, their summary, its model and its predictions if there are any.
+
+        The metadata of the run and the manifest come last.
+        """
+        contents: dict[str, Content] = {
+            SCORES: formats.make_table(scored.scores, problem.run_id),
+            SETTINGS: formats.make_table(scored.settings, problem.run_id),
+            SUMMARY: formats.to_json(scored.summary),
+        }
+        if scored.full is not None:
+            contents[models.FULL] = models.make_model_table(problem, scored.full)
+        elif self.files.exists(models.FULL):  # an earlier one
+            formats.delete(self.files, models.FULL)
         if scored.held_out is not None:
             names = {"labels": json.dumps(problem.task.classes)}
-            formats.write_table(self.files, HELD_OUT, scored.held_out, problem.run_id, names)
+            contents[HELD_OUT] = formats.make_table(scored.held_out, problem.run_id, names)
             if not isinstance(problem.study.resampling, Splits):
                 sets = [problem.rows(Stage.SELECT, OUTER, i) for i in range(problem.sizes[OUTER].n_splits)]
-                splits.write_splits(self.files, sets, problem.run_id)
+                contents[splits.FILE] = splits.make_splits(sets, problem.run_id)
+        self.write_manifest(execution, contents)
 
-    def write_manifest(self, execution: Mapping[str, Any]) -> None:
-        """Write the metadata of the run, and last the manifest of all files."""
-        self.write_execution(execution)
-        digests = {name: self.sha256(name) for name in self.names()}
+    def write_manifest(
+        self, execution: Mapping[str, Any], contents: Mapping[str, Content] = NO_FILES
+    ) -> None:
+        """Write files, the metadata of the run, and last the manifest of all files."""
+        written = {**contents, EXECUTION: formats.to_json(execution)}
+        names = sorted({*self.names(), *written})
+        self.files.prefetch(name for name in names if name not in written)
+        digests = {
+            name: hash_content(written[name]) if name in written else self.sha256(name) for name in names
+        }
         growing = {STREAM: GROWING} if self.files.exists(STREAM) else {}
-        formats.write_json(self.files, MANIFEST, digests | growing)
+        formats.write_all(self.files, {**written, MANIFEST: formats.to_json(digests | growing)})
 
     def list_stream(self) -> None:
         """List the stream in the manifest of a finished run, as growing, unless it is there."""
@@ -484,28 +507,28 @@ class RunFolder:
         self.begin(problem)
         return list(dict.fromkeys(damaged + inputs))
 
-    def write_results(
-        self, problem: Problem, table: pa.Table, fitted: Models, judged: pa.Table | None = None
-    ) -> dict[str, str]:
-        """Write candidates, models and judged rows, remove earlier ones, and return SHA-256 by name."""
-        formats.write_table(self.files, CANDIDATES, table, problem.run_id)
-        models.write_models(self.files, problem, fitted)
-        if judged is not None:
-            names = {"labels": json.dumps(problem.task.classes)}
-            formats.write_table(self.files, JUDGED_ROWS, judged, problem.run_id, names)
-        elif self.files.exists(JUDGED_ROWS):
-            formats.delete(self.files, JUDGED_ROWS)
-        return self.result_digests()
-
     def result_digests(self) -> dict[str, str]:
         """Return the SHA-256 of the files with candidates, models and judged rows."""
-        names = (CANDIDATES, *models.TABLES, JUDGED_ROWS)
-        return {name: self.sha256(name) for name in names if self.files.exists(name)}
+        return {name: self.sha256(name) for name in RESULTS if self.files.exists(name)}
 
-    def write_end(self, certificate: Certificate, execution: Mapping[str, Any]) -> None:
-        """Write the certificate, the metadata of the run, and last the manifest of all files."""
-        formats.write_json(self.files, CERTIFICATE, certificate.to_json())
-        self.write_manifest(execution)
+    def write_end(
+        self,
+        certificate: Certificate,
+        execution: Mapping[str, Any],
+        results: Mapping[str, Content] = NO_FILES,
+    ) -> None:
+        """Write the results, the certificate, the metadata of the run, and last the manifest of all files.
+
+        Args:
+            certificate: of the results.
+            execution: the metadata.
+            results: from ``make_results``; earlier ones are removed. Without, those in the folder stay.
+        """
+        if results:
+            names = (*RESULTS, *models.pickles_in(self.files))
+            earlier = [name for name in names if name not in results and self.files.exists(name)]
+            formats.delete_all(self.files, earlier)
+        self.write_manifest(execution, {**results, CERTIFICATE: formats.to_json(certificate.to_json())})
 
     def write_execution(self, execution: Mapping[str, Any]) -> None:
         """Write the metadata of the run."""
@@ -611,6 +634,7 @@ class RunFolder:
         if not self.manifest_intact():
             return [MANIFEST]
         names, manifest = set(self.names()), self.manifest()
+        self.files.prefetch(manifest)
         return [name for name, digest in manifest.items() if name not in names or self._differs(name, digest)]
 
     def names(self) -> list[str]:
@@ -662,6 +686,27 @@ class RunFolder:
         """Yield the files that a run killed before it wrote any would not have left behind."""
         names = ((name, name.rpartition("/")[2]) for name in self.files.list_all())
         return (name for name, last in names if last != LOCK and not _is_temporary(name))
+
+
+def make_results(
+    problem: Problem, table: pa.Table, fitted: Models, judged: pa.Table | None = None
+) -> dict[str, Content]:
+    """Return the files of candidates, models and judged rows, by name."""
+    files = {CANDIDATES: formats.make_table(table, problem.run_id), **models.make_models(problem, fitted)}
+    if judged is not None:
+        names = {"labels": json.dumps(problem.task.classes)}
+        files[JUDGED_ROWS] = formats.make_table(judged, problem.run_id, names)
+    return files
+
+
+def hash_results(results: Mapping[str, Content]) -> dict[str, str]:
+    """Return the SHA-256 of the files from ``make_results`` that a certificate names: not of the pickles."""
+    return {name: hash_content(results[name]) for name in RESULTS if name in results}
+
+
+def hash_content(content: Content) -> str:
+    """Return the SHA-256 of the content of a file."""
+    return hashlib.sha256(content).hexdigest()
 
 
 def _digests(study: Study, task: Task) -> Iterator[str]:

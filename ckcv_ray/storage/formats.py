@@ -6,7 +6,7 @@ allocated for it.
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Protocol, TypeVar
 
@@ -14,7 +14,7 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from ckcv_ray.errors import RunError, StoreError, convert_errors
-from ckcv_ray.storage.files import Files, LocalFiles
+from ckcv_ray.storage.files import Content, Files, LocalFiles
 from ckcv_ray.tables.readers.files import check_parquet_size, is_plain, read_parquet
 from ckcv_ray.tables.readers.limits import MOST_CELLS, MOST_TABLE_ROWS
 from ckcv_ray.validation import read_as
@@ -46,14 +46,14 @@ def guard_writing(files: Files, name: str) -> Iterator[None]:
         ) from None
 
 
-def write(files: Files, name: str, content: bytes | pa.Buffer) -> None:
+def write(files: Files, name: str, content: Content) -> None:
     """Write a file of the run."""
     with guard_writing(files, name):
         files.write(name, content)
 
 
-def write_all(files: Files, contents: Mapping[str, bytes]) -> None:
-    """Write several files of the run, which appear together where the store can do that."""
+def write_all(files: Files, contents: Mapping[str, Content]) -> None:
+    """Write several files of the run, in this order, or so that they appear together, where a store can."""
     if isinstance(files, LocalFiles):
         for name, content in contents.items():
             write(files, name, content)
@@ -68,16 +68,31 @@ def delete(files: Files, name: str) -> None:
         files.delete(name)
 
 
+def delete_all(files: Files, names: Sequence[str]) -> None:
+    """Delete several files of the run, so that they disappear together, where a store can; none is none."""
+    if isinstance(files, LocalFiles):
+        for name in names:
+            delete(files, name)
+    elif names:
+        with guard_writing(files, names[0]):
+            files.delete_all(names)
+
+
 def write_table(
     files: Files, name: str, table: pa.Table, run_id: str, more: Mapping[str, str] | None = None
 ) -> None:
-    """Write a Parquet file of a run, with run_id, versions and ``more`` as its metadata."""
+    """Write a Parquet file of a run; see ``make_table``."""
+    write(files, name, make_table(table, run_id, more))
+
+
+def make_table(table: pa.Table, run_id: str, more: Mapping[str, str] | None = None) -> pa.Buffer:
+    """Return a Parquet file of a run, with run_id, versions and ``more`` as its metadata."""
     metadata = {"run_id": run_id, "schema": str(SCHEMA_VERSION), "package": VERSION, **(more or {})}
     sink = pa.BufferOutputStream()
     parquet.write_table(
         table.replace_schema_metadata(metadata), sink, compression="zstd", write_page_checksum=True
     )
-    write(files, name, sink.getvalue())
+    return sink.getvalue()
 
 
 def read_table(

@@ -28,10 +28,10 @@ class Identity(NamedTuple):
     run_id: str
 
 
-def write_identity(files: Files, problem: Problem) -> None:
-    """Write the identity of a run."""
+def make_identity(problem: Problem) -> bytes:
+    """Return the file of the identity of a run."""
     identity = Identity(problem.study, problem.data_digest, problem.run_id)
-    formats.write_json(files, STUDY, _describe(identity, VERSION))
+    return formats.to_json(_describe(identity, VERSION))
 
 
 def read_identity(files: Files) -> Identity:

@@ -15,12 +15,13 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
+from concurrent.futures import Future
 from dataclasses import asdict, dataclass
 from secrets import token_hex
 from typing import Any, ClassVar
 
 from ckcv_ray.errors import RunError, StoreError, convert_errors
-from ckcv_ray.tables.readers.objects import Bucket
+from ckcv_ray.tables.readers.objects import Bucket, ask_at_once
 from ckcv_ray.validation import STRICT, check_count, read_as
 
 COMMITS, OBJECTS = "commits/", "files/"
@@ -88,7 +89,7 @@ class Journal:
         self.number = -1  # of the last commit that is known
         self.epoch = 0
         self.files: Mapping[str, StoredFile] = {}
-        self._listed = False
+        self.listed = False  # whether the store was asked where to begin
 
     def refresh(self) -> None:
         """Read what was added since the last time.
@@ -96,15 +97,15 @@ class Journal:
         Raises:
             StoreError: a commit is damaged, or was written by another version.
         """
-        if not self._listed:
-            listed = self._find_listed()
-            if listed >= 0 and (commit := self._read(listed)) is not None:
-                self._take(commit)
-            if self.number < listed:
-                raise StoreError(f"{self._describe_damage(name_commit(listed))}: it is missing")
-            self._listed = True
-        while (commit := self._read(self.number + 1)) is not None:
+        commit = self._read(self.number + 1) if self.listed else self._find_last()
+        self.listed = True
+        while commit is not None:
             self._take(commit)
+            commit = self._read(self.number + 1)
+
+    def exists(self) -> bool:
+        """Return whether anything was ever written to the journal."""
+        return self.number >= 0 or self._read(0) is not None
 
     def append(self, epoch: int, files: Mapping[str, StoredFile]) -> None:
         """Add a commit after the last one that is known.
@@ -139,14 +140,25 @@ class Journal:
         Raises:
             OvertakenError: a writer of a later epoch has done so.
         """
-        while True:
-            self.refresh()
-            if self.epoch >= epoch:
-                raise OvertakenError(f"{str(self.bucket.address)!r} was taken over by another run")
+        while self.epoch < epoch:
             try:
                 return self.append(epoch, self.files)
             except OvertakenError:  # by one more commit of the writer before, which counts
-                continue
+                self.refresh()
+        raise OvertakenError(f"{str(self.bucket.address)!r} was taken over by another run")
+
+    def _find_last(self) -> Commit | None:
+        """Take the last commit that the store lists, and return the one after it, which it may list late.
+
+        A new folder has none: the first is asked for while the store lists, and is the one to return.
+        """
+        found, first = ask_at_once(self._find_listed, lambda: self._read(0))
+        listed: int = found.result()
+        after: Future[Commit | None] = first
+        if listed > 0:
+            last, after = ask_at_once(lambda: self._read(listed), lambda: self._read(listed + 1))
+            self._take(self._require(last.result(), listed))
+        return self._require(after.result(), listed) if listed == 0 else after.result()
 
     def _find_listed(self) -> int:
         """Return the last number that the store lists, which may not be the last: -1 if it lists none."""
@@ -164,6 +176,16 @@ class Journal:
             except FileNotFoundError:
                 return None
             return open_commit(content, number)
+
+    def _require(self, commit: Commit | None, number: int) -> Commit:
+        """Return a commit that the store lists.
+
+        Raises:
+            StoreError: it is not there.
+        """
+        if commit is None:
+            raise StoreError(f"{self._describe_damage(name_commit(number))}: it is missing")
+        return commit
 
     def _describe_damage(self, name: str) -> str:
         return (

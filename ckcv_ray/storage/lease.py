@@ -24,7 +24,7 @@ from typing import Any, ClassVar
 
 from ckcv_ray.errors import InputError, RunError, StoreError, UnreachableError, convert_errors
 from ckcv_ray.storage.journal import Journal, OvertakenError
-from ckcv_ray.tables.readers.objects import Bucket
+from ckcv_ray.tables.readers.objects import Bucket, ask_at_once
 from ckcv_ray.validation import STRICT, quote, read_as
 
 LOCKS = "lock/"
@@ -113,7 +113,8 @@ class Lease:
         self._create(epoch)
         self._process, self._count = os.getpid(), 0
         self._stopped.clear()
-        self._beat(epoch)
+        for done in ask_at_once(lambda: self._check_conditions(epoch), lambda: self._beat(epoch)):
+            done.result()
         try:
             self.journal.claim(epoch)
         except OvertakenError:
@@ -156,22 +157,26 @@ class Lease:
         if not self.held:
             return
         epoch, self.epoch = self.epoch, 0
-        with self._writing:
-            self._stopped.set()
-            with suppress(UnreachableError):  # then the next one waits
-                self.bucket.put(name_beat(epoch), self._describe(ended=True))
+        self._end_beating(epoch)
 
     def _create(self, epoch: int) -> None:
-        """Create an epoch, and see that the store refuses to do so twice.
+        """Create an epoch.
 
         Raises:
             StoreError: another writer has created it.
-            InputError: the store ignores conditions.
         """
         name, content = name_epoch(epoch), self._describe()
         if not self.bucket.create(name, content) and self.bucket.get(name, MOST_BEAT_BYTES) != content:
             raise self._refuse()
-        if self.bucket.create(name, self._describe(ended=True)):
+
+    def _check_conditions(self, epoch: int) -> None:
+        """See that the store refuses to create an epoch twice.
+
+        Raises:
+            InputError: it ignores conditions.
+        """
+        if self.bucket.create(name_epoch(epoch), self._describe(ended=True)):
+            self._end_beating(epoch)
             raise InputError(
                 f"{str(self.bucket.address)!r}: this store writes over an object that it was asked "
                 "to create only if there is none (it ignores If-None-Match), so that two runs could write to "
@@ -220,15 +225,25 @@ class Lease:
             self.bucket.put(name_beat(epoch), self._describe())
             self._renewed = began
 
+    def _end_beating(self, epoch: int) -> None:
+        """Write the last heartbeat, that of an end."""
+        with self._writing:
+            self._stopped.set()
+            with suppress(UnreachableError):  # then the next one waits
+                self.bucket.put(name_beat(epoch), self._describe(ended=True))
+
     def _describe(self, ended: bool = False) -> bytes:
         return Beat(self._writer, self._seconds, self._count, ended).to_bytes()
 
     def _find_newest(self) -> int:
         """Return the last epoch: 0 if there is none. What a listing has not yet is asked for by name."""
-        found = (EPOCH_NAME.fullmatch(entry.name) for entry in self.bucket.list(LOCKS))
-        self.journal.refresh()
-        newest = max(self.journal.epoch, *(int(match[1]) for match in found if match), 0)
-        while self._exists(newest + 1):
+        listed, first, journal = ask_at_once(
+            lambda: self.bucket.list(LOCKS), lambda: self._exists(1), self.journal.refresh
+        )
+        journal.result()
+        found = (EPOCH_NAME.fullmatch(entry.name) for entry in listed.result())
+        newest = max(self.journal.epoch, int(first.result()), *(int(match[1]) for match in found if match))
+        while newest and self._exists(newest + 1):
             newest += 1
         return newest
 

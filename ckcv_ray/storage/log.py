@@ -107,7 +107,9 @@ class Log:
 
     def read_own(self, damaged: list[str] | None = None) -> Iterator[tuple[Records, list[Failure]]]:
         """Yield the records and failures of its own parts; see ``read``."""
-        for part in self.parts():
+        parts = self.parts()
+        self.files.prefetch(parts)
+        for part in parts:
             try:
                 rows = self._read(part)
                 with formats.guard_reading(self.files, part):
@@ -239,8 +241,7 @@ class Log:
             return
         joined = pa.concat_tables([self._read(part) for part in small])
         self._write(self._next_part(), joined)  # on disk, name included, before they are deleted
-        for part in small:
-            formats.delete(self.files, part)
+        formats.delete_all(self.files, small)
 
     def _is_small(self, part: str) -> bool:
         """Return whether a part should be joined: short, and no failures, whose tracebacks may be long."""

@@ -17,7 +17,7 @@ from ckcv_ray.learners import ensemble as ensembles
 from ckcv_ray.learners.base import Setting
 from ckcv_ray.learners.ensemble import Ensemble, Models
 from ckcv_ray.storage import formats
-from ckcv_ray.storage.files import Files
+from ckcv_ray.storage.files import Content, Files
 from ckcv_ray.study import Problem
 from ckcv_ray.tables.task import Task
 
@@ -29,27 +29,23 @@ TABLES = (MODELS, NESTED, REFIT, FULL, REFERENCES)
 ROOM_BYTES = 1 << 16  # a pickle may exceed what this version writes by this much
 
 
-def write_models(files: Files, problem: Problem, models: Models) -> None:
-    """Write the models, and remove the pickles of an earlier winner."""
-    written = (models.best, models.nested, models.refit, models.full, models.references)
-    for name, ensemble in zip(TABLES, written, strict=True):
-        if ensemble is not None:
-            _write_table(files, name, problem, ensemble)
-    if models.references is None and files.exists(REFERENCES):  # of an earlier winner
-        formats.delete(files, REFERENCES)
+def make_models(problem: Problem, models: Models) -> dict[str, Content]:
+    """Return the files of the models, by name."""
+    every = (models.best, models.nested, models.refit, models.full, models.references)
+    tables = {
+        name: make_model_table(problem, ensemble)
+        for name, ensemble in zip(TABLES, every, strict=True)
+        if ensemble is not None
+    }
     pickles = ensembles.to_pickles(models.best, problem.learner, problem.task)
-    formats.write_all(files, {f"{ENSEMBLE}{name}": content for name, content in pickles.items()})
-    for name in pickles_in(files):
-        if name.removeprefix(ENSEMBLE) not in pickles:
-            formats.delete(files, name)
+    return {**tables, **{f"{ENSEMBLE}{name}": content for name, content in pickles.items()}}
 
 
-def write_full(files: Files, problem: Problem, full: Ensemble | None) -> None:
-    """Write the model of a study without a certification, or remove an earlier one if there is none."""
-    if full is not None:
-        _write_table(files, FULL, problem, full)
-    elif files.exists(FULL):
-        formats.delete(files, FULL)
+def make_model_table(problem: Problem, ensemble: Ensemble) -> Content:
+    """Return the file of an ensemble."""
+    task = problem.task
+    names = {"labels": json.dumps(task.classes), "features": json.dumps(task.features)}
+    return formats.make_table(ensembles.to_arrow(ensemble, problem.learner, task), problem.run_id, names)
 
 
 def read_full(files: Files, problem: Problem, setting: Setting) -> Ensemble:
@@ -114,13 +110,6 @@ def read_pickles(files: Files, problem: Problem, ensemble: Ensemble, digests: di
             raise StoreError(f"{files.path(file)} does not match the manifest: it is not opened")
         contents.append(content)
     return ensembles.from_pickles(contents)
-
-
-def _write_table(files: Files, name: str, problem: Problem, ensemble: Ensemble) -> None:
-    task = problem.task
-    names = {"labels": json.dumps(task.classes), "features": json.dumps(task.features)}
-    rows = ensembles.to_arrow(ensemble, problem.learner, task)
-    formats.write_table(files, name, rows, problem.run_id, names)
 
 
 def _read_table(

@@ -14,28 +14,28 @@ nested/, which others write, are asked for by number where a listing may be late
 
 import hashlib
 import re
-from collections.abc import Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager
+from functools import partial
 from io import BytesIO
+from itertools import repeat
 from pathlib import Path
 from secrets import token_hex
 from tempfile import TemporaryFile
-from typing import BinaryIO, cast
+from typing import Any, BinaryIO, cast
 
 import pyarrow as pa
 
-from ckcv_ray.errors import UnreachableError
 from ckcv_ray.storage.files import BLOCK_BYTES, MOST_FILE_BYTES, Content, Files, Names
 from ckcv_ray.storage.journal import OBJECT, OBJECTS, Journal, OvertakenError, StoredFile, name_commit
 from ckcv_ray.storage.lease import Lease
 from ckcv_ray.storage.locks import LOCK
-from ckcv_ray.tables.readers.objects import Bucket
+from ckcv_ray.tables.readers.objects import Bucket, ask_at_once
 
 NESTED_FOLDERS = "nested"  # folders in it have writers of their own
 IN_NESTED = re.compile(r"nested/([\w-]+)/(.+)", re.ASCII)
 OURS = re.compile(r"(nested/[\w-]+/)?(commits|lock|files)/.+", re.ASCII)
-PUT_AT_ONCE = 8  # objects
 MOST_KEPT_BYTES = 1 << 26  # in memory, of what was read or written
 
 
@@ -68,7 +68,8 @@ class ObjectFiles(Files):
     def exists(self, name: str = "") -> bool:
         """Return whether anything has that name."""
         if not name:
-            return bool(self._refresh()) or bool(self.bucket.list())
+            files, listed = ask_at_once(self._refresh, self.bucket.list)
+            return bool(files.result()) or bool(listed.result())
         if name == LOCK:
             return False
         owner, own_name = self._find_owner(name)
@@ -94,29 +95,35 @@ class ObjectFiles(Files):
 
     def tree(self) -> Names:
         """Return the sorted names of all files, at any depth."""
+        ours, listed = ask_at_once(self._refresh, partial(self.folders, NESTED_FOLDERS))
+        folders = listed.result()
+        inner = ask_at_once(*(self._open_inner(folder)._refresh for folder in folders))
         nested = [
             f"{NESTED_FOLDERS}/{folder}/{name}"
-            for folder in self.folders(NESTED_FOLDERS)
-            for name in self._open_inner(folder)._refresh()
+            for folder, files in zip(folders, inner, strict=True)
+            for name in files.result()
         ]
-        return sorted([*self._refresh(), *nested])
+        return sorted([*ours.result(), *nested])
 
     def folders(self, name: str) -> Names:
         """Return the sorted names of the folders in a folder that have a journal.
 
         A listing may be late: those of nested/ are looked for by number, until there is none.
         """
-        found = self.bucket.folders(name)
-        number = 0
-        while name == NESTED_FOLDERS and self._has_nested(number, found):
-            found.add(name_nested(number).rpartition("/")[2])
+        if name != NESTED_FOLDERS:
+            return sorted(self.bucket.folders(name))
+        listed, first = ask_at_once(partial(self.bucket.folders, name), partial(self._has_nested, 0))
+        found, number = listed.result(), 0
+        while _name_inner(number) in found or (self._has_nested(number) if number else first.result()):
+            found.add(_name_inner(number))
             number += 1
         return sorted(found)
 
     def list_all(self) -> Iterator[str]:
         """Yield the names of all files, and of objects that no run writes."""
-        yield from self.tree()
-        yield from (entry.name for entry in self.bucket.list() if not OURS.fullmatch(entry.name))
+        files, listed = ask_at_once(self.tree, self.bucket.list)
+        yield from files.result()
+        yield from (entry.name for entry in listed.result() if not OURS.fullmatch(entry.name))
 
     def suggest_nearby(self, name: str) -> str:
         """Offer nothing: a bucket may have very many."""
@@ -166,9 +173,24 @@ class ObjectFiles(Files):
         if stored.object in owner._kept:
             return hashlib.sha256(owner._kept[stored.object]).hexdigest()
         if stored.bytes <= MOST_KEPT_BYTES:
-            return hashlib.sha256(owner._fetch(own_name)).hexdigest()
+            return owner._keep_intact(owner._find(own_name), owner._fetch(own_name))
         with TemporaryFile() as file:
             return owner._download(stored, cast(BinaryIO, file))
+
+    def prefetch(self, names: Iterable[str]) -> None:
+        """Read files that will be read one after another at once, as far as they can be kept."""
+        wanted, room = list[tuple[ObjectFiles, StoredFile]](), MOST_KEPT_BYTES
+        for owner, own_name in map(self._find_owner, names):
+            stored = owner.journal.files.get(own_name)
+            if stored is not None and stored.object not in owner._kept and stored.bytes <= room:
+                wanted.append((owner, stored))
+                room -= stored.bytes
+        answers = ask_at_once(
+            *(partial(owner.bucket.get, stored.object, stored.bytes) for owner, stored in wanted)
+        )
+        for (owner, stored), answer in zip(wanted, answers, strict=True):
+            if answer.exception() is None:  # else it shows when the file is read
+                owner._keep_intact(stored, answer.result())
 
     def write(self, name: str, content: Content) -> None:
         """Write a file, if this process is the writer.
@@ -187,16 +209,20 @@ class ObjectFiles(Files):
         ]
         written = [self._name_object(*pair) for pair in zip(contents, held, strict=True)]
         objects = [stored.object for stored in written]
-        with ThreadPoolExecutor(PUT_AT_ONCE) as pool:  # a store takes its time for each
-            list(pool.map(self.bucket.put, objects, held))
+        for put in ask_at_once(*map(partial, repeat(self.bucket.put), objects, held)):
+            put.result()
         for name, content in zip(objects, held, strict=True):
             self._keep(name, content)
         self._commit({**self.journal.files, **dict(zip(contents, written, strict=True))})
 
     def delete(self, name: str) -> None:
         """Delete a file."""
-        self._find(name)
-        self._commit({kept: stored for kept, stored in self.journal.files.items() if kept != name})
+        self.delete_all([name])
+
+    def delete_all(self, names: Iterable[str]) -> None:
+        """Delete several files, which disappear together."""
+        gone = {name: self._find(name) for name in names}
+        self._commit({name: stored for name, stored in self.journal.files.items() if name not in gone})
 
     def rename(self, name: str, new: str) -> None:
         """Rename a file; its object keeps the name it has."""
@@ -209,7 +235,8 @@ class ObjectFiles(Files):
 
     def check_writable(self) -> None:
         """Raise InputError if there is no such bucket; whether it may be written shows when it is."""
-        self.bucket.list(name_commit(0))
+        if not self.journal.listed:  # else there is
+            self.bucket.list(name_commit(0))
 
     def find_name(self, file: Path) -> str | None:
         """Return None: no path leads into a store."""
@@ -224,8 +251,8 @@ class ObjectFiles(Files):
         named = {stored.object for stored in self.journal.files.values()}
         written = [match for entry in self.bucket.list(OBJECTS) if (match := OBJECT.fullmatch(entry.name))]
         left = [match[0] for match in written if match[0] not in named and int(match[1]) <= self.lease.epoch]
-        for name in left:
-            self.bucket.delete(name)
+        for deleted in self._delete_objects(left):
+            deleted.result()
         return left
 
     def _refresh(self) -> Mapping[str, StoredFile]:
@@ -244,10 +271,9 @@ class ObjectFiles(Files):
             self._inner[folder] = self.inside(f"{NESTED_FOLDERS}/{folder}")
         return self._inner[folder]
 
-    def _has_nested(self, number: int, found: set[str]) -> bool:
-        """Return whether there is a nested folder of a number, which may be among those found already."""
-        folder = name_nested(number).rpartition("/")[2]
-        return folder in found or bool(self._open_inner(folder)._refresh())
+    def _has_nested(self, number: int) -> bool:
+        """Return whether there is a nested folder of a number, listed or not."""
+        return self._open_inner(_name_inner(number)).journal.exists()
 
     def _find(self, name: str) -> StoredFile:
         """Return where a file is.
@@ -265,9 +291,8 @@ class ObjectFiles(Files):
         if stored.object in self._kept:
             return self._kept[stored.object]
         content = self._fetch(name)
-        if hashlib.sha256(content).hexdigest() != self._find(name).sha256:
+        if self._keep_intact(self._find(name), content) != self._find(name).sha256:
             raise ValueError("it is not what was written: its SHA-256 differs")
-        self._keep(self._find(name).object, content)
         return content
 
     def _fetch(self, name: str) -> bytes:
@@ -306,12 +331,20 @@ class ObjectFiles(Files):
         except OvertakenError:
             self.lease.lose()
             raise
-        named = {stored.object for stored in files.values()}
-        for stored in before.values():
-            if stored.object not in named:
-                self._kept.pop(stored.object, None)
-                with suppress(UnreachableError):  # ``remove_leftovers`` will
-                    self.bucket.delete(stored.object)
+        gone = {stored.object for stored in before.values()} - {stored.object for stored in files.values()}
+        for name in gone:
+            self._kept.pop(name, None)
+        self._delete_objects(gone)  # what cannot be deleted ``remove_leftovers`` will
+
+    def _delete_objects(self, names: Iterable[str]) -> Sequence[Future[Any]]:
+        return ask_at_once(*map(partial, repeat(self.bucket.delete), names))
+
+    def _keep_intact(self, stored: StoredFile, content: bytes) -> str:
+        """Keep what was read, if it is what was written, and return its SHA-256 in any case."""
+        digest = hashlib.sha256(content).hexdigest()
+        if digest == stored.sha256:
+            self._keep(stored.object, content)
+        return digest
 
     def _keep(self, name: str, content: bytes) -> None:
         """Keep what was read or written in memory, as far as there is room."""
@@ -322,4 +355,8 @@ class ObjectFiles(Files):
 
 def name_nested(number: int) -> str:
     """Return the name of the folder of an inner selection, which has a writer of its own."""
-    return f"{NESTED_FOLDERS}/outer-{number:03d}"
+    return f"{NESTED_FOLDERS}/{_name_inner(number)}"
+
+
+def _name_inner(number: int) -> str:
+    return f"outer-{number:03d}"

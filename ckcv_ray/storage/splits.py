@@ -18,8 +18,8 @@ SPLIT_COLUMNS = pa.schema([("split", pa.int32()), ("train", pa.bool_()), ("row",
 MOST_SPLIT_VALUES = 2 * MOST_CELLS
 
 
-def write_splits(files: Files, sets: Sequence[tuple[Index, Index]], run_id: str) -> None:
-    """Write the rows that each split fits on, and those that it scores."""
+def make_splits(sets: Sequence[tuple[Index, Index]], run_id: str) -> pa.Buffer:
+    """Return the file of the rows that each split fits on, and those that it scores."""
     marked = [((True, train), (False, scored)) for train, scored in sets]
     parts = [(i, train, rows) for i, pair in enumerate(marked) for train, rows in pair]
     columns = {
@@ -27,7 +27,7 @@ def write_splits(files: Files, sets: Sequence[tuple[Index, Index]], run_id: str)
         "train": np.repeat([train for _, train, _ in parts], [len(rows) for _, _, rows in parts]),
         "row": np.concatenate([rows for _, _, rows in parts]),
     }
-    formats.write_table(files, FILE, pa.table(columns).cast(SPLIT_COLUMNS), run_id)
+    return formats.make_table(pa.table(columns).cast(SPLIT_COLUMNS), run_id)
 
 
 def read_splits(files: Files, resampling: Splits, run_id: str, n: int) -> Splits:

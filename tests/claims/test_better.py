@@ -24,7 +24,7 @@ from ckcv_ray.learners.ensemble import Ensemble
 from ckcv_ray.records.candidates import find_best
 from ckcv_ray.runs.report import report
 from ckcv_ray.runs.verify import verify
-from ckcv_ray.storage.folder import RunFolder
+from ckcv_ray.storage.folder import RunFolder, make_results
 from ckcv_ray.study import Holdout, Nested, Problem
 
 RNG = np.random.default_rng(np.random.SeedSequence(31))
@@ -215,14 +215,15 @@ def test_models_to_compare_with_are_fitted_again(tmp_path: Path, monkeypatch: py
     models = replace(finished.models, references=Ensemble((replace(member, k=4),)))
     folder.reopen()
     folder.acquire()
-    folder.write_results(problem, finished.candidates, models, finished.judged)
-    folder.write_end(finished.certificate, execution)
+    results = make_results(problem, finished.candidates, models, finished.judged)
+    folder.write_end(finished.certificate, execution, results)
     folder.release()
     assert any("model 0 to compare with: its k is 4" in said for said in verify(out).differences)
     folder.reopen()
     folder.acquire()
-    folder.write_results(problem, finished.candidates, replace(models, references=None), finished.judged)
-    folder.write_end(finished.certificate, execution)
+    without = replace(models, references=None)
+    results = make_results(problem, finished.candidates, without, finished.judged)
+    folder.write_end(finished.certificate, execution, results)
     folder.release()
     found = verify(out).differences
     assert any("there are 0 models to compare with, and the log gives 1" in said for said in found)
@@ -246,8 +247,8 @@ def test_more_models_than_learners_are_damage(tmp_path: Path) -> None:
     execution = folder.execution()
     folder.reopen()
     folder.acquire()
-    folder.write_results(problem, finished.candidates, replace(finished.models, references=two))
-    folder.write_end(finished.certificate, execution)
+    results = make_results(problem, finished.candidates, replace(finished.models, references=two))
+    folder.write_end(finished.certificate, execution, results)
     folder.release()
     with pytest.raises(StoreError, match="it has 2 models of 1 learners at most"):
         load_run(out)

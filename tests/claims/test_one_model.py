@@ -26,7 +26,7 @@ from ckcv_ray.learners.svm.problem import Weights, describe
 from ckcv_ray.runs.load import replay
 from ckcv_ray.runs.result import Result
 from ckcv_ray.runs.run import run_job
-from ckcv_ray.storage.folder import RunFolder
+from ckcv_ray.storage.folder import RunFolder, hash_results, make_results
 from ckcv_ray.study import Problem
 from ckcv_ray.tables.task import Task
 
@@ -118,9 +118,11 @@ def test_a_model_that_is_not_the_fit_of_its_rows_is_found(tmp_path: Path, which:
     leader = queue.selection.winner()
     assert leader is not None
     digests = {"data": problem.all_rows.digest}
-    digests |= folder.write_results(problem, queue.candidates(), models)
+    results = make_results(problem, queue.candidates(), models)
+    digests |= hash_results(results)
     winner = problem.candidate(leader)
-    folder.write_end(certify(Judge(problem, models), winner, leader.l_ms, False, digests), execution)
+    certificate = certify(Judge(problem, models), winner, leader.l_ms, False, digests)
+    folder.write_end(certificate, execution, results)
     folder.release()
     (difference,) = verify(out).differences
     assert "fitted again, it is different: it classifies each of the 60 rows alike, with scores" in difference

@@ -41,7 +41,7 @@ from ckcv_ray.runs.load import replay
 from ckcv_ray.runs.run import assess, run_job
 from ckcv_ray.runs.verification import Verification
 from ckcv_ray.runs.verify import verify
-from ckcv_ray.storage.folder import RunFolder
+from ckcv_ray.storage.folder import RunFolder, make_results
 from ckcv_ray.tables.roles import Roles
 
 ANOTHER = "another processor"
@@ -480,8 +480,8 @@ def test_a_model_that_raises_is_a_difference(honest: Honest, tmp_path: Path) -> 
     folder.reopen()
     folder.acquire()
     forged = replace(models, best=Ensemble((broken, *ensemble.members[1:])))
-    folder.write_results(problem, replay(out).candidates(), forged)
-    folder.write_end(certificate, execution)
+    results = make_results(problem, replay(out).candidates(), forged)
+    folder.write_end(certificate, execution, results)
     folder.release()
     found = verify(out)
     assert any("model of split 0: it cannot classify the rows" in sentence for sentence in found.differences)

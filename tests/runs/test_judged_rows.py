@@ -22,7 +22,7 @@ from ckcv_ray.records.judged import JUDGED_ROWS, describe_judged
 from ckcv_ray.runs.report import report
 from ckcv_ray.runs.run import run_job
 from ckcv_ray.runs.verify import verify
-from ckcv_ray.storage.folder import CERTIFICATE, RunFolder
+from ckcv_ray.storage.folder import CERTIFICATE, RunFolder, make_results
 
 SERIAL = Execution("serial")
 TASK = blobs(60, shift=0.7)
@@ -217,9 +217,10 @@ def test_written_without_them_a_folder_forgets_earlier_ones(held: Path) -> None:
     folder = RunFolder(held)
     problem = folder.problem()
     finished = folder.results(problem)
+    execution = folder.execution()
     folder.reopen()
     folder.acquire()
-    models = replace(finished.models, references=None)
-    names = folder.write_results(problem, finished.candidates, models)
+    results = make_results(problem, finished.candidates, replace(finished.models, references=None))
+    folder.write_end(finished.certificate, execution, results)
     folder.release()
-    assert not {JUDGED_ROWS, "ensemble/references.parquet"} & {*names, *folder.names()}
+    assert not {JUDGED_ROWS, "ensemble/references.parquet"} & {*folder.manifest(), *folder.names()}

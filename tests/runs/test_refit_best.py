@@ -20,7 +20,7 @@ from ckcv_ray.errors import InputError, StoreError
 from ckcv_ray.learners import BUILT_IN, LEARNERS, AnyEstimator
 from ckcv_ray.runs.load import load_scores
 from ckcv_ray.storage.folder import RunFolder
-from ckcv_ray.storage.models import FULL, write_full
+from ckcv_ray.storage.models import FULL, make_model_table
 from ckcv_ray.study.problem import OUTER
 
 SERIAL = Execution("serial")
@@ -91,8 +91,7 @@ def test_a_model_at_another_setting_is_not_taken_for_the_chosen_one(tmp_path: Pa
     out = tmp_path / "scores"
     one, chosen = score(param={"C": [0.001]}), score(out=out, param={"C": [0.001, 10.0]})
     folder = RunFolder(out)
-    write_full(folder.files, chosen.problem, one.full)
-    folder.write_manifest(folder.execution())
+    folder.write_manifest(folder.execution(), {FULL: make_model_table(chosen.problem, one.full)})
     with pytest.raises(StoreError, match="another setting"):
         load_scores(out)
     assert verify(out).differences

@@ -70,18 +70,34 @@ def test_too_many_files_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     assert json.loads(seal_commit(COMMIT).partition(b"\n")[2])["files"]["log/a"]["bytes"] == 3
 
 
+@pytest.mark.parametrize("number", [0, 4])
 def test_a_listed_commit_that_is_not_there_is_damage(
-    bucket: MemoryBucket, monkeypatch: pytest.MonkeyPatch
+    bucket: MemoryBucket, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
-    bucket.put(name_commit(4), seal_commit(replace(COMMIT, number=4)))
+    bucket.put(name_commit(number), seal_commit(replace(COMMIT, number=number)))
     journal = Journal(bucket)
     journal.refresh()
     assert journal.files == COMMIT.files
     listed = bucket.list()
-    bucket.delete(name_commit(4))
+    bucket.delete(name_commit(number))
     monkeypatch.setattr(bucket, "list", lambda prefix: listed)
-    with pytest.raises(StoreError, match=r"commits/00000004 is damaged.*: it is missing"):
+    with pytest.raises(StoreError, match=rf"{name_commit(number)} is damaged.*: it is missing"):
         Journal(bucket).refresh()
+
+
+def test_the_last_commit_alone_is_read(bucket: MemoryBucket) -> None:
+    assert not Journal(bucket).exists()
+    bucket.put(name_commit(0), b"damaged, and followed by others")
+    bucket.put(name_commit(7), seal_commit(replace(COMMIT, number=7)))
+    journal = Journal(bucket)
+    journal.refresh()
+    assert (journal.number, journal.files) == (7, COMMIT.files)
+    assert journal.exists()
+    bucket.put(name_commit(8), seal_commit(replace(COMMIT, number=8, files={})))
+    fresh = Journal(bucket)
+    fresh.refresh()
+    journal.refresh()
+    assert journal.number == fresh.number == 8
 
 
 def test_an_earlier_writer_cannot_claim_what_a_later_one_has(bucket: MemoryBucket) -> None:
@@ -216,6 +232,18 @@ def test_an_epoch_that_vanishes_is_followed(bucket: MemoryBucket, monkeypatch: p
     assert not newcomer.busy
     newcomer.acquire()
     assert newcomer.epoch == 4
+    newcomer.release()
+
+
+def test_epochs_that_are_listed_late_are_followed(
+    bucket: MemoryBucket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for epoch in (1, 2):
+        bucket.put(name_epoch(epoch), Beat("a", 60.0, 0, True).to_bytes())
+    monkeypatch.setattr(bucket, "list", lambda prefix: [])
+    newcomer = make_lease(bucket)
+    newcomer.acquire()
+    assert newcomer.epoch == 3
     newcomer.release()
 
 

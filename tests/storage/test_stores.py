@@ -1,5 +1,7 @@
 """One contract over all stores of run folders: a disk, an object store in memory, and one that speaks S3."""
 
+import json
+from collections import Counter
 from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
@@ -16,7 +18,9 @@ from stores import (
     FailingBucket,
     LateBucket,
     MemoryBucket,
+    OrderedBucket,
     RepeatingBucket,
+    WatchedBucket,
     die,
     list_keys,
     read_all,
@@ -31,6 +35,8 @@ from ckcv_ray.runs.verify import verify
 from ckcv_ray.storage import object_files
 from ckcv_ray.storage.files import Files
 from ckcv_ray.storage.folder import RunFolder
+from ckcv_ray.storage.journal import name_commit, open_commit
+from ckcv_ray.storage.log import MOST_SMALL_PARTS, Log
 from ckcv_ray.storage.object_files import ObjectFiles
 from ckcv_ray.storage.places import open_files
 from ckcv_ray.study import Execution
@@ -77,9 +83,12 @@ def test_what_is_written_is_read_listed_and_hashed(files: Files) -> None:
         assert seen.is_folder()
         with seen.open("log/a") as stream:
             assert stream.read(2) == b"12"
+    files.prefetch(["b.json", "log/a"])
     files.rename("log/a", "log/c")
-    files.write("log/b", b"new")
+    files.write_all({"log/b": b"new", "log/d": b"", "log/e": b""})
     files.delete("b.json")
+    files.delete_all(["log/d", "log/e"])
+    assert open_files(str(files)).list("log/") == ["log/b", "log/c"]
     assert open_files(str(files)).read("log/c", 9) == b"12345"
     assert open_files(str(files)).read("log/b", 9) == b"new"
     for seen in (files, open_files(str(files))):
@@ -164,8 +173,9 @@ def test_nested_runs_have_the_bytes_that_they_have_on_a_disk(memory: Any, tmp_pa
     assert verify(RUN).ok
 
 
+@pytest.mark.parametrize("step", [7, pytest.param(1, marks=pytest.mark.night)])
 def test_a_run_that_is_cut_off_at_any_request_goes_on(
-    memory: Any, monkeypatch: pytest.MonkeyPatch, whole: Path
+    memory: Any, monkeypatch: pytest.MonkeyPatch, whole: Path, step: int
 ) -> None:
     expected = results(whole)
     for late in (False, True):
@@ -180,8 +190,101 @@ def test_a_run_that_is_cut_off_at_any_request_goes_on(
                 use(monkeypatch, lambda at: MemoryBucket(at, memory))
                 run_job(Job(STUDY, TASK, address), SERIAL)
                 assert results(address) == expected, (answered, late)
-            answered += 7
+            answered += step
         assert answered > 28
+
+
+def test_results_appear_together_after_their_objects(memory: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    use(monkeypatch, lambda at: OrderedBucket(at, memory))
+    run_job(Job(STUDY, TASK, RUN), SERIAL)
+    opened = open_files(RUN)
+    assert isinstance(opened, ObjectFiles)
+    opened.journal.refresh()
+    seen = []
+    for number in range(opened.journal.number + 1):
+        files = open_commit(opened.bucket.get(name_commit(number), 1 << 20), number).files
+        seen.append({name for name in files if "log/" not in name})
+    inputs = {"data.parquet", "study.json"}
+    assert [names for i, names in enumerate(seen) if names not in seen[:i]] == [set(), inputs, seen[-1]]
+    assert {"manifest.json", "certificate.json", "candidates.parquet"} < seen[-1]
+
+
+def test_a_new_run_asks_little(memory: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    use(monkeypatch, lambda at: WatchedBucket(at, memory, asked))
+    run_job(Job(STUDY, TASK, RUN), SERIAL)
+    assert sum(what.startswith(("read", "list")) for what in asked) <= 18
+    opened = open_files(RUN)
+    assert isinstance(opened, ObjectFiles)
+    opened.journal.refresh()
+    written = [what for what in asked if what.startswith("write") and ".hb" not in what]
+    epoch_and_probe, commits = 2, opened.journal.number + 1
+    assert len(written) == len(opened.tree()) + commits + epoch_and_probe
+    assert commits == len(["the epoch", "data and study", "records", "results"])
+    asked.clear()
+    load_run(RUN)
+    assert max(count for what, count in Counter(asked).items() if "read files/" in what) == 1
+
+
+def test_files_read_ahead_are_asked_for_once_and_damage_shows_when_they_are_read(
+    memory: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer = open_writer(memory)
+    writer.write_all({"a": b"1", "b": b"2", "large": b"12345", "gone": b"3"})
+    writer.lock.release()
+    for key in list_keys(memory):
+        if "/files/b/" in key:
+            obstore.put(memory, key, b"X")
+        if "/files/gone/" in key:
+            obstore.delete(memory, key)
+    monkeypatch.setattr(object_files, "MOST_KEPT_BYTES", 4)
+    asked: list[str] = []
+    reader = ObjectFiles(WatchedBucket(writer.bucket.address, memory, asked))
+    reader.prefetch(["a"])
+    assert asked == []  # it is not known yet
+    names = reader.list()
+    asked.clear()
+    reader.prefetch(["no such file", *names])
+    assert sorted(what.split("/")[1] for what in asked) == ["a", "b", "gone"]
+    asked.clear()
+    assert (reader.read("a", 9), reader.sha256("a"), asked) == (b"1", sha256(b"1").hexdigest(), [])
+    reader.prefetch(["a"])
+    assert asked == []
+    assert reader.sha256("b") == sha256(b"X").hexdigest()
+    for name, said in (("b", "not what was written"), ("gone", "is missing from the store")):
+        with pytest.raises(ValueError, match=said):
+            reader.read(name, 9)
+
+
+def test_what_is_deleted_together_disappears_together(memory: Any) -> None:
+    writer = open_writer(memory)
+    writer.write_all({"a": b"1", "b": b"2", "c": b"3"})
+    before = writer.journal.number
+    with pytest.raises(FileNotFoundError):
+        writer.delete_all(["a", "no such file"])
+    assert open_files(RUN).list() == ["a", "b", "c"]
+    writer.delete_all(["a", "b"])
+    assert (writer.journal.number, open_files(RUN).list()) == (before + 1, ["c"])
+    assert [key for key in list_keys(memory) if "/files/a/" in key or "/files/b/" in key] == []
+    writer.lock.release()
+
+
+def test_small_parts_are_joined_in_two_commits(memory: Any) -> None:
+    run_in(RUN)  # type: ignore[arg-type]
+    folder = RunFolder(RUN)
+    folder.acquire()
+    log = Log(folder.files, folder.problem())
+    (records, failures), *_ = log.read()
+    while len(log.parts()) < MOST_SMALL_PARTS - 1:
+        log.append(records[:2], failures)
+    assert isinstance(folder.files, ObjectFiles)
+    before = folder.files.journal.number
+    log.append(records[:2], failures)
+    assert len(log.parts()) == 1
+    assert folder.files.journal.number == before + 3  # the part, the joined one, and that the others are gone
+    ((joined, _),) = log.read()
+    assert {row.tobytes() for row in joined} == {row.tobytes() for row in records}
+    folder.release()
 
 
 def open_writer(
@@ -284,8 +387,12 @@ def test_a_repeated_request_that_meets_its_own_write_has_written(memory: Any) ->
 
 
 def test_a_store_that_ignores_conditions_is_refused(memory: Any) -> None:
-    with pytest.raises(InputError, match="ignores If-None-Match"):
-        open_writer(memory, CarelessBucket)
+    for _ in range(2):  # nobody waits for the one that was refused
+        with pytest.raises(InputError, match="ignores If-None-Match"):
+            open_writer(memory, CarelessBucket)
+    beats = [json.loads(bytes(obstore.get(memory, key).bytes())) for key in list_keys(memory) if ".hb" in key]
+    assert [beat["ended"] for beat in beats] == [True, True]
+    assert not [key for key in list_keys(memory) if "/commits/" in key]
 
 
 def test_late_listings_hide_nothing(memory: Any) -> None:

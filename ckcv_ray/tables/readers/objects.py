@@ -10,6 +10,7 @@ the store decides: that is all on which the rules of one writer rest (``storage.
 import os
 import re
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from copy import copy
 from datetime import datetime, timedelta
@@ -43,6 +44,7 @@ CREDENTIALS = {
     "az": "AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY",
 }
 LONGEST_ANSWER = 300
+AT_ONCE = 8  # requests
 
 
 class Address(NamedTuple):
@@ -128,6 +130,16 @@ def _check_key(name: str, text: str, key: str) -> None:
             f"{name}={quote(text)}: no object can have this name here: use letters, digits, spaces and "
             f"-_.=+, at most {LONGEST_KEY} of them"
         )
+
+
+def ask_at_once(*requests: Callable[[], Any]) -> list[Future[Any]]:
+    """Make several requests at once, and return their answers in the same order, once all are there.
+
+    A store takes its time for each, and no longer for several. An error is raised by ``result`` of its
+    answer, so that one which turns out not to be needed changes nothing.
+    """
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        return [pool.submit(request) for request in requests]
 
 
 class Bucket:
