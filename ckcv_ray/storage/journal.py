@@ -15,10 +15,9 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
-from concurrent.futures import Future
 from dataclasses import asdict, dataclass
 from secrets import token_hex
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 from ckcv_ray.errors import RunError, StoreError, convert_errors
 from ckcv_ray.tables.readers.objects import Bucket, ask_at_once
@@ -150,15 +149,18 @@ class Journal:
     def _find_last(self) -> Commit | None:
         """Take the last commit that the store lists, and return the one after it, which it may list late.
 
-        A new folder has none: the first is asked for while the store lists, and is the one to return.
+        A new folder has none: the first is asked for while the store lists, and is the one to return. It may
+        be written between the two, so one that is listed is asked for again.
         """
         found, first = ask_at_once(self._find_listed, lambda: self._read(0))
         listed: int = found.result()
-        after: Future[Commit | None] = first
-        if listed > 0:
-            last, after = ask_at_once(lambda: self._read(listed), lambda: self._read(listed + 1))
-            self._take(self._require(last.result(), listed))
-        return self._require(after.result(), listed) if listed == 0 else after.result()
+        if listed < 0:
+            return cast(Commit | None, first.result())
+        if listed == 0:
+            return self._require(first.result() or self._read(0), 0)
+        last, after = ask_at_once(lambda: self._read(listed), lambda: self._read(listed + 1))
+        self._take(self._require(last.result(), listed))
+        return cast(Commit | None, after.result())
 
     def _find_listed(self) -> int:
         """Return the last number that the store lists, which may not be the last: -1 if it lists none."""

@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 from hashlib import sha256
+from threading import Event
 from typing import Any
 
 import pytest
@@ -83,6 +84,30 @@ def test_a_listed_commit_that_is_not_there_is_damage(
     monkeypatch.setattr(bucket, "list", lambda prefix: listed)
     with pytest.raises(StoreError, match=rf"{name_commit(number)} is damaged.*: it is missing"):
         Journal(bucket).refresh()
+
+
+def test_the_first_commit_may_be_written_while_it_is_looked_for(
+    bucket: MemoryBucket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is not there when it is asked for, and is listed a moment later: nothing is damaged."""
+    asked, get, list_all = Event(), bucket.get, bucket.list
+
+    def get_first(name: str, most: int) -> bytes:
+        try:
+            return get(name, most)
+        finally:
+            asked.set()
+
+    def list_later(prefix: str) -> Any:
+        assert asked.wait(30)
+        bucket.create(name_commit(0), seal_commit(COMMIT))
+        return list_all(prefix)
+
+    monkeypatch.setattr(bucket, "get", get_first)
+    monkeypatch.setattr(bucket, "list", list_later)
+    journal = Journal(bucket)
+    journal.refresh()
+    assert (journal.number, journal.files) == (0, COMMIT.files)
 
 
 def test_the_last_commit_alone_is_read(bucket: MemoryBucket) -> None:
