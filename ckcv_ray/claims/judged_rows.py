@@ -69,15 +69,16 @@ def _judge_estimate_sets(judge: Judge, nested: bool) -> Iterator[pa.Table]:
     assert ensemble is not None
     every, held = problem.all_rows, np.empty(0, np.intp) if problem.held is None else problem.held
     learned = np.setdiff1d(np.arange(every.n), held)
+    places = None if problem.has_losses else np.argsort(problem.outer.order(problem.outer.sizes[0]))
     for i, member in enumerate(ensemble.members):
         rows, predicted = learned[judge.find_estimate_rows(i, nested)], judge.predict_estimate(i, nested)
         score = predicted.score if _has_scores(problem, Ensemble((member,))) else None
         units = every.groups[rows]
-        if problem.has_losses:
+        if places is None:
             number, place = np.unique(units, return_inverse=True)
             order = np.argsort(order_within(len(number), problem.study.seed, i))[place]
         else:
-            order = np.argsort(problem.outer.order(problem.outer.sizes[0]))[i]
+            order = places[i]
         same = {
             "classifier": Nested.name if nested else RANDOM.name,
             "split": i,
