@@ -432,9 +432,9 @@ class RunFolder:
         named = {"target": every.target} | {role: name for role, name in optional.items() if name is not None}
         if not every.schema.is_default:
             named["columns"] = json.dumps(every.schema.to_json())
-        contents = {DATA: formats.make_table(every.columns(), problem.run_id, named)}
+        contents = {DATA: formats.make_table(every.coded_columns(), problem.run_id, named)}
         if every.unlabelled is not None:
-            unlabelled = every.as_columns(every.unlabelled)
+            unlabelled = every.as_coded_columns(every.unlabelled)
             contents[UNLABELLED] = formats.make_table(unlabelled, problem.run_id, {})
         if isinstance(problem.study.resampling, Splits):
             sets = [(split.train, split.estimate) for split in problem.study.resampling.sets]

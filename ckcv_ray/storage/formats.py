@@ -15,6 +15,7 @@ from pyarrow import parquet
 
 from ckcv_ray.errors import RunError, StoreError, convert_errors
 from ckcv_ray.storage.files import Content, Files, LocalFiles
+from ckcv_ray.tables.columns.parse import decode_columns, decode_in_parts
 from ckcv_ray.tables.readers.files import check_parquet_size, is_plain, read_parquet
 from ckcv_ray.tables.readers.limits import MOST_CELLS, MOST_TABLE_ROWS
 from ckcv_ray.validation import read_as
@@ -86,12 +87,16 @@ def write_table(
 
 
 def make_table(table: pa.Table, run_id: str, more: Mapping[str, str] | None = None) -> pa.Buffer:
-    """Return a Parquet file of a run, with run_id, versions and ``more`` as its metadata."""
+    """Return a Parquet file of a run, with run_id, versions and ``more`` as its metadata.
+
+    Dictionaries are written as the values that they hold, in as many groups of rows as memory needs.
+    """
     metadata = {"run_id": run_id, "schema": str(SCHEMA_VERSION), "package": VERSION, **(more or {})}
+    schema = decode_columns(table.slice(0, 0)).schema.with_metadata(metadata)
     sink = pa.BufferOutputStream()
-    parquet.write_table(
-        table.replace_schema_metadata(metadata), sink, compression="zstd", write_page_checksum=True
-    )
+    with parquet.ParquetWriter(sink, schema, compression="zstd", write_page_checksum=True) as writer:
+        for part in decode_in_parts(table):
+            writer.write_table(part.replace_schema_metadata(metadata))
     return sink.getvalue()
 
 

@@ -20,7 +20,7 @@ from ckcv_ray.core.arrays import Index
 from ckcv_ray.core.measures import Kind
 from ckcv_ray.errors import InputError, pluralize, write_option
 from ckcv_ray.tables import named
-from ckcv_ray.tables.columns.parse import find_alike, infer_column, take_in_parts
+from ckcv_ray.tables.columns.parse import decode_columns, find_alike, infer_column
 from ckcv_ray.tables.columns.schema import NewRows, Schema, format_column
 from ckcv_ray.tables.columns.types import NOTHING_ASKED, ColumnKind, DeclaredTypes
 from ckcv_ray.tables.grouping import Grouping, Groups, groups_column, name_of_groups
@@ -411,11 +411,14 @@ class Task:
 
         Groups are numbers.
         """
-        columns = self.as_columns(self.X)
+        return decode_columns(self.coded_columns())
+
+    def coded_columns(self) -> pa.Table:
+        """Return the same as ``columns``, with categories and labels as dictionaries: each is held once."""
+        columns = self.as_coded_columns(self.X)
         labels = pa.array(self.y)
         if not self.has_numbers:
-            classes = pa.array(self.classes)
-            labels = pa.chunked_array(take_in_parts(classes, labels), classes.type)
+            labels = pa.DictionaryArray.from_arrays(labels, pa.array(self.classes))
         columns = columns.append_column(self.target, labels)
         columns = columns.append_column(self.group, pa.array(self.groups)) if self.grouped else columns
         if self.weighting.given:
@@ -424,6 +427,10 @@ class Task:
 
     def as_columns(self, X: Rows) -> pa.Table:
         """Return rows X [rows, d] as the columns that they were read from."""
+        return decode_columns(self.as_coded_columns(X))
+
+    def as_coded_columns(self, X: Rows) -> pa.Table:
+        """Return the same as ``as_columns``, with categories as dictionaries."""
         if self.schema.plain:
             return from_matrix(X, None, list(self.features))
         return pa.table({column.name: format_column(X[:, i], column) for i, column in enumerate(self.schema)})

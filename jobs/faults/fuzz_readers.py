@@ -97,6 +97,7 @@ def read_table(calls: Calls, folder: Path, source: str) -> None:
         if not np.array_equal(task.X[:MOST_ALONE], again, equal_nan=True):
             raise AssertionError(f"cells are read as {again.tolist()}, and were as {task.X.tolist()}")
         problem = Problem.of(Study(), task)
+        del columns  # the folder is read by other commands, which do not hold them
         with tempfile.TemporaryDirectory(dir=SCRATCH) as other:
             run = RunFolder(Path(other))
             run.begin(problem)

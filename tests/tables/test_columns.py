@@ -9,9 +9,11 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pyarrow import parquet
 
 from ckcv_ray.errors import InputError
-from ckcv_ray.tables.columns.parse import take_in_parts
+from ckcv_ray.storage.formats import SCHEMA_VERSION, make_table
+from ckcv_ray.tables.columns.parse import decode_columns, decode_in_parts, take_in_parts
 from ckcv_ray.tables.columns.schema import (
     Schema,
     format_column,
@@ -20,6 +22,7 @@ from ckcv_ray.tables.columns.types import NOTHING_ASKED, Column, ColumnKind, Dec
 from ckcv_ray.tables.readers.frames import make_columns
 from ckcv_ray.tables.roles import Roles
 from ckcv_ray.tables.task import Task, make_rows
+from ckcv_ray.version import VERSION
 
 Y = [0, 1] * 4
 NUMBER, CATEGORY, DATE = ColumnKind.NUMBER, ColumnKind.CATEGORY, ColumnKind.DATE
@@ -177,6 +180,51 @@ def test_text_is_made_in_small_parts(values, codes, dtype):
     assert pa.chunked_array(parts, dtype).to_pylist() == texts.take(numbers).to_pylist()
     longest = max(len((value or "").encode()) for value in values)
     assert all(sum(len((text or "").encode()) for text in part.to_pylist()) <= 20 + longest for part in parts)
+
+
+@given(
+    rows=st.lists(
+        st.tuples(st.integers(0, 2) | st.none(), st.integers(0, 3), st.integers(-5, 5)), max_size=60
+    )
+)
+def test_a_table_is_decoded_in_small_parts(rows):
+    one, two, three = (pa.array([row[i] for row in rows], pa.int64()) for i in range(3))
+    columns = {
+        "a": pa.DictionaryArray.from_arrays(one, pa.array(["", "one", None])),
+        "b": pa.DictionaryArray.from_arrays(two, pa.array([0.5, 1.5, 2.5, None])),
+        "c": three,
+    }
+    table = pa.table(columns)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("ckcv_ray.tables.columns.parse.PART_BYTES", 9)
+        parts = list(decode_in_parts(table))
+    assert pa.concat_tables(parts).equals(decode_columns(table))
+    assert decode_columns(table).to_pylist() == table.to_pylist()
+    assert all(3 * part["a"].to_pylist().count("one") <= 9 + 3 for part in parts)
+
+
+def test_long_categories_are_written_without_a_copy_for_each_row():
+    """A file of some kilobytes may hold a long text in a hundred thousand rows."""
+    columns = pa.table({"x": ["a" * 10_000, "b" * 10_000] * 5_000, "y": [0, 1, 1, 0] * 2_500})
+    task = Task.from_table(columns)
+    pool = pa.proxy_memory_pool(pa.default_memory_pool())
+    before = pa.default_memory_pool()
+    pa.set_memory_pool(pool)
+    try:
+        content = make_table(task.coded_columns(), "run").to_pybytes()
+    finally:
+        pa.set_memory_pool(before)
+    assert pool.max_memory() < columns.nbytes / 2
+    assert parquet.read_table(pa.BufferReader(content)).equals(columns)
+
+
+def test_what_needs_one_part_is_written_as_parquet_writes_it():
+    table = pa.table({"x": pa.array(["u", "v", None] * 9).dictionary_encode(), "y": range(27)})
+    sink = pa.BufferOutputStream()
+    metadata = {"run_id": "run", "schema": str(SCHEMA_VERSION), "package": VERSION}
+    plain = table.cast(pa.schema({"x": pa.string(), "y": pa.int64()})).replace_schema_metadata(metadata)
+    parquet.write_table(plain, sink, compression="zstd", write_page_checksum=True)
+    assert make_table(table, "run") == sink.getvalue()
 
 
 class Stream:

@@ -3,7 +3,7 @@
 What a cell becomes depends on the cell and on the schema alone, and never on other rows.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from functools import cached_property, partial
 from itertools import pairwise
 from math import nan
@@ -286,15 +286,50 @@ def decode(values: pa.ChunkedArray) -> pa.ChunkedArray:
     return pa.chunked_array(parts, values.type.value_type)
 
 
+def decode_columns(columns: pa.Table) -> pa.Table:
+    """Return a table whose columns hold values in place of dictionaries.
+
+    Raises:
+        InputError: those of a column take too many bytes.
+    """
+    for i, field in enumerate(columns.schema):
+        if pa.types.is_dictionary(field.type):
+            columns = columns.set_column(i, field.with_type(field.type.value_type), decode(columns.column(i)))
+    return columns
+
+
+def decode_in_parts(columns: pa.Table) -> Iterator[pa.Table]:
+    """Yield the rows of a table with values in place of dictionaries, some megabytes of text at a time.
+
+    A table without rows is one part.
+    """
+    sizes = np.zeros(columns.num_rows, np.int64)
+    for column in columns.columns:
+        if pa.types.is_dictionary(column.type) and is_text(column.type.value_type):
+            codes = column.combine_chunks()
+            sizes += _measure(codes.dictionary, codes.indices)
+    for start, end in _cut(sizes):
+        yield decode_columns(columns.slice(start, end - start))
+
+
 def take_in_parts(values: pa.Array, codes: pa.Array) -> list[pa.Array]:
     """Return the value of each code: text in parts of some megabytes, since Arrow doubles what grows."""
     if not is_text(values.type):
         return [values.take(codes)]
-    lengths = pc.fill_null(pc.take(pc.binary_length(values), codes), 0).to_numpy(zero_copy_only=False)
-    ends = np.cumsum(lengths, dtype=np.int64)
-    total = int(ends[-1]) if len(ends) else 0
-    cuts = np.unique([0, *np.searchsorted(ends, np.arange(PART_BYTES, total, PART_BYTES)), len(codes)])
-    return [values.take(codes.slice(start, end - start)) for start, end in pairwise(cuts.tolist())]
+    return [values.take(codes.slice(start, end - start)) for start, end in _cut(_measure(values, codes))]
+
+
+def _measure(texts: pa.Array, codes: pa.Array) -> NDArray[np.int64]:
+    """Return the bytes of the text of each code, [codes]."""
+    lengths = pc.fill_null(pc.take(pc.binary_length(texts), codes), 0)
+    return np.asarray(lengths.to_numpy(zero_copy_only=False), np.int64)
+
+
+def _cut(sizes: NDArray[np.int64]) -> list[tuple[int, int]]:
+    """Return first and last row + 1 of parts of rows of ``PART_BYTES``, given the bytes of each row."""
+    ends = np.cumsum(sizes)
+    cuts = np.unique([0, *np.searchsorted(ends, np.arange(PART_BYTES, sizes.sum(), PART_BYTES)), len(sizes)])
+    return list(pairwise(cuts.tolist())) or [(0, 0)]
 
 
 def without_gaps(values: pa.ChunkedArray, gaps: Collection[str]) -> pa.ChunkedArray:

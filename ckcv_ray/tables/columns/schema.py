@@ -30,7 +30,7 @@ from ckcv_ray.tables.columns.formats import (
     has_thousands,
     write_example,
 )
-from ckcv_ray.tables.columns.parse import Cells, have_short_decimals, read_cells, take_in_parts
+from ckcv_ray.tables.columns.parse import Cells, have_short_decimals, read_cells
 from ckcv_ray.tables.columns.types import Column, ColumnKind, DeclaredTypes
 from ckcv_ray.tables.readers.files import HELD, SPARSE
 from ckcv_ray.tables.readers.text import decimal_mark
@@ -262,14 +262,17 @@ def _reason(cells: Cells, column: Column, numbers: Values, wrong: NDArray[np.boo
     return f"column {column.name!r} has {wrong_here}: fix it"
 
 
-def format_column(values: Values, column: Column) -> pa.Array | pa.ChunkedArray:
-    """Return numbers as a column that is understood as ``column`` again, if that kind is asked for."""
+def format_column(values: Values, column: Column) -> pa.Array:
+    """Return numbers as a column that is understood as ``column`` again, if that kind is asked for.
+
+    Categories are a dictionary, so that a long one is held once.
+    """
     gap = np.isnan(values)
     if column.kind is ColumnKind.CATEGORY:
         unseen = f"{max(column.levels, key=len, default='')}?"  # longer than any level: a level of none
         levels = pa.array([*column.levels, unseen], pa.string())
         codes = pa.array(np.where(gap, 0, values).astype(np.int64), mask=gap)
-        return pa.chunked_array(take_in_parts(levels, codes), levels.type)
+        return pa.DictionaryArray.from_arrays(codes, levels)
     if column.kind is ColumnKind.DATE:
         return pa.array(np.where(gap, 0, values).astype(np.int64), pa.timestamp("ms"), mask=gap)
     return pa.array(values, mask=gap) if gap.any() else pa.array(np.ascontiguousarray(values))
