@@ -53,13 +53,18 @@ def shortest(workers: int, least: float) -> float:
 
 
 def fill(units: Iterator[Unit], seconds_of: Callable[[Unit], float], seconds: float) -> Batch:
-    """Take units for about ``seconds``, at least one if there is any."""
+    """Take units for about ``seconds``, at least one if there is any.
+
+    One more that is as long as the last would be further from it: among many workers those whose last batch
+    is too long by most of a unit keep all others waiting.
+    """
     batch: list[Unit] = []
     expected = 0.0
     for unit in units:
         batch.append(unit)
-        expected += seconds_of(unit)
-        if expected >= seconds:
+        longer = seconds_of(unit)
+        expected += longer
+        if expected + longer / 2 >= seconds:
             break
     return Batch(tuple(batch))
 

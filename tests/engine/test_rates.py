@@ -103,3 +103,11 @@ def test_equal_shares_of_all_units_leave_none(n: int, workers: int) -> None:
     shares = [waiting.share(workers) for _ in range(workers)]
     assert [unit for share in shares for unit in share] == units(n)
     assert max(map(len, shares)) == -(-n // workers)
+
+
+@given(length=st.floats(0.1, 10), seconds=st.floats(0.1, 10))
+def test_a_batch_is_as_near_to_its_length_as_whole_units_are(length: float, seconds: float) -> None:
+    """Else the last batches of many workers are longer than asked by most of a unit, and others wait."""
+    taken = len(fill(iter(units(200)), lambda unit: length, seconds).units)
+    nearest = min(range(1, 200), key=lambda n: abs(n * length - seconds))
+    assert abs(taken * length - seconds) <= abs(nearest * length - seconds) + 1e-9
