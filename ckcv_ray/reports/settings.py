@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ckcv_ray.core.arrays import Values
 from ckcv_ray.core.scores import Score
 from ckcv_ray.learners.base import Setting
-from ckcv_ray.reports.values import ResultValues, format_setting
+from ckcv_ray.reports.values import ResultValues, format_setting, to_number
 
 SETTING_COLUMNS = pa.schema(
     [
@@ -100,7 +100,7 @@ def tabulate_settings(settings: list[SettingScores]) -> pa.Table:
             "step": row.step,
             "inner": row.inner,
             "measure": name,
-            **{key: _drop_nan(value) for key, value in place._asdict().items()},
+            **{key: to_number(value) for key, value in place._asdict().items()},
         }
         for row in settings
         for name, place in row.places.items()
@@ -116,7 +116,7 @@ def describe_settings(settings: list[SettingScores]) -> list[dict[str, Any]]:
             "setting": dict(row.setting),
             "inner": row.inner,
             "scores": {
-                name: {key: _drop_nan(value) for key, value in place._asdict().items()}
+                name: {key: to_number(value) for key, value in place._asdict().items()}
                 for name, place in row.places.items()
             },
         }
@@ -178,7 +178,3 @@ def rank_losses(losses: Values) -> list[int | None]:
     """Return ranks from 1 for the smallest; equal ones share the smallest rank, and nan has none."""
     known: NDArray[np.float64] = np.sort(losses[~np.isnan(losses)])
     return [None if loss != loss else 1 + int(np.searchsorted(known, loss)) for loss in losses.tolist()]
-
-
-def _drop_nan(value: Any) -> Any:
-    return None if value != value else value

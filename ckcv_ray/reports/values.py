@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from math import inf, nan, sqrt
+from math import inf, isfinite, nan, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -505,6 +505,11 @@ class ResultValues:
 def format_setting(setting: Setting) -> str:
     """Format hyperparameters, without the learner that they are of."""
     return describe_setting({name: value for name, value in setting.items() if name != "learner"})
+
+
+def to_number(value: Any) -> Any:
+    """Return a number for JSON, where nan and infinity are null."""
+    return None if value is None or not isfinite(value) else value
 
 
 def _average(totals: Values, column: int) -> float:

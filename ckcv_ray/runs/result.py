@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from html import escape
-from math import inf, isfinite
+from math import inf
 from secrets import randbits
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +25,7 @@ from ckcv_ray.records.record import Records
 from ckcv_ray.reports.card import make_card
 from ckcv_ray.reports.settings import SettingScores, describe_settings, rank_settings, summarize_inner
 from ckcv_ray.reports.summary import describe_edges, describe_kept, summarize
-from ckcv_ray.reports.values import Entry, ResultValues, format_setting
+from ckcv_ray.reports.values import Entry, ResultValues, format_setting, to_number
 from ckcv_ray.study import ANSWERED_ERROR, ERROR, MOST_SEED, Holdout, find_member, is_error, parse_within
 from ckcv_ray.tables.target import Label, Rows
 from ckcv_ray.tables.task import make_rows
@@ -431,15 +431,15 @@ class Result(ResultValues):
         for score in self.scores:
             found, test = self.figures(entry, score), self.test_by_permutations(entry, score)
             scores[score.name] = {
-                **{name: _to_number(value) for name, value in found._asdict().items() if name != "name"},
-                "splits": list(map(_to_number, self.of_splits(entry, score).tolist())),
-                "bounds": list(map(_to_number, self.bounds(entry, score).tolist())),
+                **{name: to_number(value) for name, value in found._asdict().items() if name != "name"},
+                "splits": list(map(to_number, self.of_splits(entry, score).tolist())),
+                "bounds": list(map(to_number, self.bounds(entry, score).tolist())),
             }
             if test is not None:
-                numbers = {name: _to_number(value) for name, value in test._asdict().items()}
+                numbers = {name: to_number(value) for name, value in test._asdict().items()}
                 scores[score.name]["permutations"] = numbers
             if self.study.interval:
-                low, high = map(_to_number, self.interval(entry, score))
+                low, high = map(to_number, self.interval(entry, score))
                 approximate = {"name": self.study.interval, "level": LEVEL, "low": low, "high": high}
                 scores[score.name]["approximate_interval"] = approximate
         same = all(setting == entry.settings[0] for setting in entry.settings)
@@ -453,7 +453,7 @@ class Result(ResultValues):
 
     def _describe_tests(self, score: Score) -> list[dict[str, Any]]:
         return [
-            {"of": entry.name, "and": best.name, **{n: _to_number(v) for n, v in test._asdict().items()}}
+            {"of": entry.name, "and": best.name, **{n: to_number(v) for n, v in test._asdict().items()}}
             for entry, best, test in self.compare_entries(score)
         ]
 
@@ -466,7 +466,7 @@ class Result(ResultValues):
             "split": split,
             "rows_fitted": fitted,
             "rows_scored": scored,
-            **{score.name: _to_number(self.of_splits(entry, score)[split]) for score in self.scores},
+            **{score.name: to_number(self.of_splits(entry, score)[split]) for score in self.scores},
         }
 
     @property
@@ -546,11 +546,6 @@ class Result(ResultValues):
 
 
 Assessed = Result  # the name of earlier versions for the result of ``evaluate``
-
-
-def _to_number(value: Any) -> Any:
-    """Return a number for JSON: nan and infinity are null."""
-    return None if value is None or not isfinite(value) else value
 
 
 def _refuse_flags(flags: dict[str, Any]) -> None:

@@ -155,8 +155,10 @@ class Log:
         _check_filled(good, *(f"total_{i}" for i in range(self.n_totals)), "n_iter")
         _check_filled(lost, "traceback")
         records = self._records(good)
-        if not self.problem.scores:  # which may be any numbers
+        if not self.problem.scores:
             self._check_totals(records, self.problem)
+        elif np.isinf(records["totals"]).any():
+            raise ValueError("a score is infinite")
         return records, _failures(lost)
 
     def _count(self, part: str) -> int:

@@ -1,6 +1,7 @@
 """Every setting by its scores: means, deviations and ranks, in JSON, in a file, in text and in pictures."""
 
 import json
+import warnings
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from forgery import LOG, rewrite
 from pyarrow import parquet
 from sklearn.datasets import load_breast_cancer, load_diabetes
 from sklearn.metrics import roc_auc_score
@@ -16,6 +18,7 @@ from sklearn.svm import SVC
 
 from ckcv_ray import Execution, evaluate, load_scores, verify
 from ckcv_ray.core.schedule import Stage
+from ckcv_ray.errors import StoreError
 from ckcv_ray.reports.figures import is_geometric
 from ckcv_ray.reports.settings import SETTING_COLUMNS, rank_losses, rank_settings, tabulate_settings
 from ckcv_ray.reports.validation import list_validations
@@ -220,3 +223,22 @@ def test_an_axis_is_logarithmic_where_values_are_even_in_their_ratios(
     values: list[float], expected: bool
 ) -> None:
     assert is_geometric(np.array(values, float)) is expected
+
+
+@pytest.mark.parametrize("score", [np.inf, -np.inf, 1.7e308])
+def test_a_log_with_impossible_scores_gives_valid_json_or_is_refused(tmp_path: Path, score: float) -> None:
+    """No finite number is too large for a measure of one's own, but the mean of several may be."""
+    run = tmp_path / "run"
+    compute(run, learner="naive_bayes", resampling="kfold:3", measure="auc")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # numpy's, about the sum
+        at = parquet.read_schema(run / LOG).get_field_index("total_0")
+        rewrite(run, LOG, lambda rows: rows.set_column(at, "total_0", pa.array([score] * len(rows))))
+        if np.isfinite(score):
+            content = load_scores(run).to_json()
+            assert content["settings"][0]["scores"]["auc"]["mean"] is None
+            json.dumps(content, allow_nan=False)
+        else:
+            with pytest.raises(StoreError, match="is damaged: a score is infinite"):
+                load_scores(run)
+        assert verify(run).differences
