@@ -112,6 +112,28 @@ class WatchedBucket(MemoryBucket):
         return super()._ask(action, request)
 
 
+class InterruptedBucket(MemoryBucket):
+    """Lets somebody else act before one of its requests.
+
+    Args:
+        address, store: as for any bucket.
+        left: a list of one number, of the requests that come before; negative once somebody has acted.
+        act: what is done then.
+    """
+
+    def __init__(self, address: Address, store: Any, left: list[int], act: Callable[[], object]) -> None:
+        super().__init__(address, store)
+        self.left, self.act = left, act
+        self.counting = Lock()  # several may ask at once
+
+    def _ask(self, action: str, request: Callable[[], Any]) -> Any:
+        with self.counting:
+            self.left[0] -= 1
+            if self.left[0] == -1:
+                self.act()
+        return super()._ask(action, request)
+
+
 class OrderedBucket(MemoryBucket):
     """Refuses to write a commit that names an object which is not there yet."""
 

@@ -14,7 +14,7 @@ nested/, which others write, are asked for by number where a listing may be late
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from functools import partial
@@ -31,7 +31,7 @@ from ckcv_ray.storage.files import BLOCK_BYTES, MOST_FILE_BYTES, Content, Files,
 from ckcv_ray.storage.journal import OBJECT, OBJECTS, Journal, OvertakenError, StoredFile, name_commit
 from ckcv_ray.storage.lease import Lease
 from ckcv_ray.storage.locks import LOCK
-from ckcv_ray.tables.readers.objects import Bucket, ask_at_once
+from ckcv_ray.tables.readers.objects import Bucket, Returned, ask_at_once
 
 NESTED_FOLDERS = "nested"  # folders in it have writers of their own
 IN_NESTED = re.compile(r"nested/([\w-]+)/(.+)", re.ASCII)
@@ -157,7 +157,8 @@ class ObjectFiles(Files):
             yield BytesIO(owner._load(own_name))
             return
         with TemporaryFile() as file:
-            if owner._download(stored, cast(BinaryIO, file)) != stored.sha256:
+            digest = owner._download(own_name, cast(BinaryIO, file))
+            if digest != owner._find(own_name).sha256:
                 raise ValueError("it is not what was written: its SHA-256 differs")
             file.seek(0)
             yield cast(BinaryIO, file)
@@ -175,7 +176,7 @@ class ObjectFiles(Files):
         if stored.bytes <= MOST_KEPT_BYTES:
             return owner._keep_intact(owner._find(own_name), owner._fetch(own_name))
         with TemporaryFile() as file:
-            return owner._download(stored, cast(BinaryIO, file))
+            return owner._download(own_name, cast(BinaryIO, file))
 
     def prefetch(self, names: Iterable[str]) -> None:
         """Read files that will be read one after another at once, as far as they can be kept."""
@@ -296,26 +297,34 @@ class ObjectFiles(Files):
         return content
 
     def _fetch(self, name: str) -> bytes:
-        """Return what the object of a file holds; a file that changed meanwhile is looked up again."""
-        while True:
-            stored = self._find(name)
-            try:
-                return self.bucket.get(stored.object, stored.bytes)
-            except FileNotFoundError:
-                if self._refresh().get(name) == stored:
-                    raise ValueError(f"its object {stored.object} is missing from the store") from None
+        """Return what the object of a file holds."""
+        return self._ask_for(name, lambda stored: self.bucket.get(stored.object, stored.bytes))
 
-    def _download(self, stored: StoredFile, file: BinaryIO) -> str:
-        """Copy an object to a file, and return its SHA-256."""
-        try:
+    def _download(self, name: str, file: BinaryIO) -> str:
+        """Copy what the object of a file holds to an open file, and return its SHA-256."""
+
+        def copy(stored: StoredFile) -> None:
             self.bucket.download(stored.object, min(stored.bytes, MOST_FILE_BYTES), file)
-        except FileNotFoundError:
-            raise ValueError(f"its object {stored.object} is missing from the store") from None
+
+        self._ask_for(name, copy)
         file.seek(0)
         digest = hashlib.sha256()
         while block := file.read(BLOCK_BYTES):
             digest.update(block)
         return digest.hexdigest()
+
+    def _ask_for(self, name: str, request: Callable[[StoredFile], Returned]) -> Returned:
+        """Return what a request for the object of a file returns.
+
+        A writer that replaces a file deletes its object, so one that is not there is looked up again.
+        """
+        while True:
+            stored = self._find(name)
+            try:
+                return request(stored)
+            except FileNotFoundError:
+                if self._refresh().get(name) == stored:
+                    raise ValueError(f"its object {stored.object} is missing from the store") from None
 
     def _name_object(self, name: str, content: bytes) -> StoredFile:
         """Return a new name for the object of a file, with what it is to hold."""

@@ -16,6 +16,7 @@ from stores import (
     RUN,
     CarelessBucket,
     FailingBucket,
+    InterruptedBucket,
     LateBucket,
     MemoryBucket,
     OrderedBucket,
@@ -430,6 +431,34 @@ def test_a_reader_follows_a_writer_that_replaces_files(memory: Any) -> None:
     writer.delete("a")
     with pytest.raises(FileNotFoundError):
         reader.read("a", 9)
+    writer.lock.release()
+
+
+@pytest.mark.parametrize("how", ["read", "open", "sha256"])
+@pytest.mark.parametrize("most", [4, 1 << 20])  # bytes that are kept in memory: others are read by a copy
+def test_a_file_that_is_replaced_between_any_two_requests_is_read(
+    memory: Any, monkeypatch: pytest.MonkeyPatch, most: int, how: str
+) -> None:
+    monkeypatch.setattr(object_files, "MOST_KEPT_BYTES", most)
+    writer = open_writer(memory)
+    contents, before = (b"old content", b"the new content"), 0
+    while True:
+        writer.write("a", contents[0])
+        left = [before]
+        reader = ObjectFiles(
+            InterruptedBucket(writer.bucket.address, memory, left, lambda: writer.write("a", contents[1]))
+        )
+        if how == "sha256":
+            assert reader.sha256("a") in [sha256(content).hexdigest() for content in contents]
+        elif how == "read":
+            assert reader.read("a", 20) in contents
+        else:
+            with reader.open("a") as stream:
+                assert stream.read() in contents
+        if left[0] >= 0:
+            break
+        before += 1
+    assert before >= 3  # the journal, and the object
     writer.lock.release()
 
 
