@@ -540,11 +540,12 @@ class RunFolder:
         Raises:
             StoreError: they are damaged, or missing although the run is finished.
         """
-        if not self.finished and not self.files.exists(EXECUTION):
+        finished = self.finished
+        if not finished and not self.files.exists(EXECUTION):
             return {}
         content = formats.read_json(self.files, EXECUTION)
-        with formats.guard_reading(self.files, EXECUTION):
-            return dict(read_metadata(content, self.finished))
+        with formats.guard_reading(self.files, EXECUTION):  # a run may end, or be reopened, meanwhile
+            return dict(read_metadata(content, finished and self.finished))
 
     def results(self, problem: Problem) -> Finished:
         """Return the results of a finished run, from Parquet and JSON alone.

@@ -477,6 +477,30 @@ def test_damage_is_noticed_and_mended(memory: Any, damage: str, whole: Path) -> 
     assert results(RUN) == results(whole)
 
 
+def test_metadata_are_read_while_a_run_ends(memory: Any) -> None:
+    """What an unfinished run says of itself is read, and it is finished before it is looked at."""
+
+    def begin() -> None:
+        stopped = iter(range(3))
+        with pytest.raises(KeyboardInterrupt):
+            run_job(Job(STUDY, TASK, RUN), SERIAL, lambda: next(stopped, None) is None)
+
+    before, seen = 0, []
+    while True:
+        for key in list_keys(memory):
+            obstore.delete(memory, key)
+        begin()
+        left, opened = [before], open_files(RUN)
+        assert isinstance(opened, ObjectFiles)
+        reader = InterruptedBucket(opened.bucket.address, memory, left, lambda: run_in(RUN))  # type: ignore[arg-type]
+        seen.append("backend" in RunFolder(ObjectFiles(reader)).execution())
+        if left[0] >= 0:
+            break
+        before += 1
+    assert seen == sorted(seen, reverse=True)  # of a run that ends later, what it said before
+    assert set(seen) == {True, False}
+
+
 def test_large_files_are_read_by_a_copy(memory: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(object_files, "MOST_KEPT_BYTES", 4)
     writer = open_writer(memory)
