@@ -168,13 +168,22 @@ class Check(Run):
         learners = [row.get("learner") for row in self.candidates if row["k_first"] == self.winner["k_first"]]
         described = self.learner.get("learners", [self.learner])
         grids = [x.get("param") or {n: x.get(n, ()) for n in ("C", "gamma")} for x in described]
-        if all(map(len, (values for grid in grids for values in grid.values()))):
+        if all(map(len, (values for grid in grids for values in grid.values()))) and self.are_listed(grids):
             settings = sum(prod(map(len, grid.values())) for grid in grids)
             self.compare("candidates", len(self.candidates), len(ks) * settings)
         else:
             self.notes["taken as stored: the number of settings, which the study does not list"] = False
         settings = learners.count(self.winner.get("learner")) * len(described)
         return bounds.share_delta(ks, self.winner["k_first"], settings)
+
+    def are_listed(self, grids: list[dict[str, Any]]) -> bool:
+        """Return whether some grid of the study has every parameter of each candidate: others are usual."""
+        besides = list(self.winner)[list(self.winner).index("k_first") :]
+        own = [
+            {name for name, value in row.items() if value is not None} - {"path", "step", "learner", *besides}
+            for row in self.candidates
+        ]
+        return all(any(names <= set(grid) for grid in grids) for names in own)
 
     def bound_held_out(self, claim: Claim, number: int | None, delta: float, copies: int) -> list[Any]:
         """Return the bound, the wrong rows and the rows of a claim from held-out rows."""
