@@ -13,7 +13,7 @@ from ckcv_ray.reports.row_values import add_row_values
 from ckcv_ray.runs.result import Result
 from ckcv_ray.storage import formats, models
 from ckcv_ray.storage.environment import changes, environment
-from ckcv_ray.storage.folder import Finished, RunFolder
+from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.storage.log import Log
 from ckcv_ray.study import CERTIFIED, SCORED, Problem
 
@@ -123,7 +123,8 @@ def load_run(out: AnyPath, allow_pickle: bool = False) -> Result:
         return result
     folder = RunFolder(out)
     opened = models.read_pickles(folder.files, result.problem, result.ensemble, folder.manifest())
-    finished = Finished(result.candidates, replace(result.models, best=opened), result.certificate)
+    assert result.finished is not None
+    finished = result.finished._replace(models=replace(result.models, best=opened))
     return replace(result, finished=finished)
 
 

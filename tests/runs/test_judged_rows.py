@@ -85,6 +85,12 @@ def test_every_claimed_rule_judges_the_rows_held_out(name: str, made: Made) -> N
     assert (compared["errors"], compared["rows"]) == (np.sum(lost > 0), np.sum(lost != 0))
 
 
+def test_judged_rows_are_there_whatever_the_models_are_read_from(made: Made) -> None:
+    for name in ("held", "nested"):
+        plain, pickled = load_run(made(name)), load_run(made(name), allow_pickle=True)
+        assert pickled.finished.judged.equals(plain.finished.judged)
+
+
 def test_scores_are_stored_where_the_learner_has_them(made: Made) -> None:
     result = load_run(made("held"))
     held = result.problem.take_held_rows()
