@@ -306,8 +306,7 @@ def decode_in_parts(columns: pa.Table) -> Iterator[pa.Table]:
     sizes = np.zeros(columns.num_rows, np.int64)
     for column in columns.columns:
         if pa.types.is_dictionary(column.type) and is_text(column.type.value_type):
-            codes = column.combine_chunks()
-            sizes += _measure(codes.dictionary, codes.indices)
+            sizes += np.concatenate([sizes[:0], *(_measure(c.dictionary, c.indices) for c in column.chunks)])
     for start, end in _cut(sizes):
         yield decode_columns(columns.slice(start, end - start))
 
