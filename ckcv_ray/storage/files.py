@@ -297,10 +297,8 @@ class LocalFiles(Files):
         Raises:
             ValueError: it is not a regular file, or is larger.
         """
-        self.check_inside(name)
-        size = check_regular(self.path(name), most)
         with self.open(name) as stream:
-            return stream.read(size)
+            return stream.read(check_status(os.fstat(stream.fileno()), most))
 
     @contextmanager
     def open(self, name: str) -> Iterator[BinaryIO]:
@@ -315,8 +313,9 @@ class LocalFiles(Files):
         Raises:
             ValueError: it is not a regular file, or is larger than any file of a run.
         """
-        digest, left = hashlib.sha256(), self.size(name)
+        digest = hashlib.sha256()
         with self.open(name) as stream:
+            left = check_status(os.fstat(stream.fileno()))
             while left and (block := stream.read(min(left, BLOCK_BYTES))):
                 digest.update(block)
                 left -= len(block)
@@ -429,7 +428,14 @@ def check_regular(file: Path, most: int = MOST_FILE_BYTES) -> int:
     Raises:
         ValueError: it is a link, a pipe, a device, a socket or a folder, or is larger.
     """
-    status = file.lstat()
+    return check_status(file.lstat(), most)
+
+
+def check_status(status: os.stat_result, most: int = MOST_FILE_BYTES) -> int:
+    """Return the size of what has this status; see ``check_regular``.
+
+    That of an open file is that of what is read: its name may be another file's by then.
+    """
     if not stat.S_ISREG(status.st_mode):
         raise ValueError("it is not a regular file")
     if status.st_size > most:

@@ -72,6 +72,33 @@ def test_more_than_is_allowed_is_not_read(files: LocalFiles, monkeypatch: pytest
         files.sha256("a")
 
 
+@pytest.mark.parametrize("new", [b"", b"longer than before"])
+def test_a_file_that_is_replaced_while_it_is_opened_is_read_whole(
+    files: LocalFiles, monkeypatch: pytest.MonkeyPatch, new: bytes
+) -> None:
+    """Its size is that of the file that is open, and never that of one before."""
+    real = os.open
+
+    def replace(path: Path, flags: int, *more: int) -> int:
+        if not flags & os.O_CREAT:
+            monkeypatch.setattr(os, "open", real)
+            files.write("a", new)
+        return real(path, flags, *more)
+
+    for read, expected in (
+        (lambda: files.read("a", 99), new),
+        (lambda: files.sha256("a"), sha256(new).hexdigest()),
+    ):
+        files.write("a", b"before")
+        monkeypatch.setattr(os, "open", replace)
+        assert read() == expected
+    files.write("a", b"before")
+    monkeypatch.setattr(os, "open", replace)
+    if new:
+        with pytest.raises(ValueError, match="larger than"):
+            files.read("a", len(new) - 1)
+
+
 @pytest.mark.parametrize("kind", STRANGE)
 def test_what_is_no_file_is_neither_listed_nor_read(files: LocalFiles, kind: str) -> None:
     files.write("log/plain", b"1")
