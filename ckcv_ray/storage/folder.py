@@ -372,12 +372,12 @@ class RunFolder:
         try:
             self.files.make_folders(*FOLDERS)
             self.files.lock.acquire()
-            for name in filter(_is_temporary, self._run_files()):  # left by a killed process
-                self.files.delete(name)
-            if self.files.leaves_locks:
-                self._remove_inner_locks()
+            try:
+                self._remove_temporary()
+            except BaseException:
+                self.files.lock.release()
+                raise
         except OSError as error:
-            self.files.lock.release()
             raise unwritable(str(self.files), error) from None
 
     def release(self) -> None:
@@ -396,6 +396,13 @@ class RunFolder:
         except CKCVError:  # nothing depends on it: the result is complete without
             return
         self.release()
+
+    def _remove_temporary(self) -> None:
+        """Remove what a killed process left in the locked folder, and in those of inner runs."""
+        for name in filter(_is_temporary, self._run_files()):
+            self.files.delete(name)
+        if self.files.leaves_locks:
+            self._remove_inner_locks()
 
     def _remove_inner_locks(self) -> None:
         for outer in range(self.outer_splits()):  # inner runs lock their folders only while this one is

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from conftest import Ran, blobs, leave_to_night, pair
 
-from ckcv_ray.errors import InputError, RunError
+from ckcv_ray.errors import InputError, RunError, StoreError
 from ckcv_ray.runs.result import Result
 from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.runs.verify import verify
@@ -269,6 +269,21 @@ def test_a_folder_is_let_go_though_it_cannot_be_cleared(
         RunFolder(tmp_path).acquire()
     monkeypatch.undo()
     RunFolder(tmp_path).acquire()
+
+
+def test_a_folder_that_is_refused_is_let_go(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    inner = tmp_path / "run" / "nested"
+    inner.parent.mkdir()
+    inner.symlink_to(tmp_path / "elsewhere")
+    refused = RunFolder(tmp_path / "run")
+    with pytest.raises(StoreError, match="is a link"):
+        refused.acquire()
+    assert not refused.files.lock.held
+    inner.unlink()
+    again = RunFolder(tmp_path / "run")
+    again.acquire()
+    again.release()
 
 
 # Power that is lost
