@@ -39,8 +39,14 @@ def read_splits(files: Files, resampling: Splits, run_id: str, n: int) -> Splits
     table = formats.read_table(files, FILE, run_id, SPLIT_COLUMNS, values=MOST_SPLIT_VALUES)
     with formats.guard_reading(files, FILE):
         split, train, row = (table[name].to_numpy() for name in SPLIT_COLUMNS.names)
-        numbers = range(int(split.max(initial=-1)) + 1)
-        given = Splits.of([(row[(split == i) & train], row[(split == i) & ~train]) for i in numbers], n)
+        count = len(numbers := np.unique(split))
+        if not np.array_equal(numbers, np.arange(count)):  # before there is a part for each number
+            raise ValueError("its splits are not numbered from 0, one after another")
+        part = 2 * split.astype(np.int64) + ~train
+        order = np.argsort(part, kind="stable")
+        ends = np.searchsorted(part[order], np.arange(1, 2 * count))
+        parts = np.split(row[order], ends)
+        given = Splits.of(zip(parts[::2], parts[1::2], strict=True) if count else [], n)
         if given.digest != resampling.digest:
             raise ValueError("its splits are not those of the procedure: their digest differs")
     return given
