@@ -226,7 +226,8 @@ class Log:
         units = [size.n_select for size in problem.folds]
         rows = np.array(list(map(problem.most_rows_in, units)))[records["size"]]
         errors = totals[:, : problem.task.n_classes]
-        if np.any(totals < 0) or np.any(errors.sum(axis=1) > rows):
+        beyond = np.any(totals < 0) or np.any(errors > rows[:, None])  # whose sum no integer may hold
+        if beyond or np.any(errors.sum(axis=1) > rows):
             raise ValueError("there are more errors than rows, or a negative number of them")
         if np.any(totals[:, problem.task.n_classes :] > ONE * np.array(units)[records["size"], None]):
             raise ValueError("the share of wrong rows, summed over groups, exceeds the number of groups")

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from conftest import blobs, leave_to_night
-from forgery import LOG, PROBLEM, STUDY, check_refused, first, rewrite
+from forgery import LOG, PROBLEM, STUDY, TASK, check_refused, first, rewrite
 from pyarrow import parquet
 
 from ckcv_ray.core.schedule import Stage, Unit
@@ -23,6 +23,7 @@ from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.storage.log import MOST_PART_ROWS, MOST_SMALL_PARTS, Log, list_columns
 from ckcv_ray.study import Problem
 from ckcv_ray.tables.readers.limits import MOST_CELLS
+from ckcv_ray.tables.task import Task
 
 FAILURE = Failure(False, 1, 2, 0, 0, 2, "Traceback: fire\nand smoke")
 
@@ -189,6 +190,20 @@ def test_a_part_that_is_not_of_the_study_is_set_aside_and_named(
     assert damaged == [LOG]
     assert (run / "log" / "damaged-000000.parquet").exists()
     assert log.parts() == ["log/part-000001.parquet"]
+
+
+@pytest.mark.parametrize("errors", [(2**63 - 1, 0), (2**63 - 1, 1), (2**62, 2**62), (2**63 - 1, 2**63 - 1)])
+def test_errors_beside_shares_of_groups_do_not_overflow(tmp_path: Path, errors: tuple[int, int]) -> None:
+    """Beside a sum of shares counts have 64 bits, of which two may sum to a number below 0."""
+    task = Task.of(TASK.X, TASK.y, groups=np.repeat(np.arange(12), 2))
+    problem = Problem.of(STUDY, task)
+    log = Log(LocalFiles(tmp_path), problem)
+    (tmp_path / "log").mkdir()
+    records = evaluate([Unit(Stage.SELECT, 0, 0, ((0, 2),))], share(problem)).records
+    records["totals"][0, :2] = errors
+    log.append(records, [])
+    with pytest.raises(StoreError, match="more errors than rows"):
+        list(log.read())
 
 
 def test_another_runs_part_is_not_taken_for_damage_of_a_finished_run(run: Path) -> None:
