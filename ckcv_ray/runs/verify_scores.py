@@ -4,13 +4,22 @@ import json
 from collections.abc import Iterator
 
 import numpy as np
+import pyarrow as pa
 
 from ckcv_ray.claims.percent import nearest
+from ckcv_ray.core.resampling.given import Splits
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.engine.full import FullQueue
 from ckcv_ray.engine.refit import fit_on_all_rows
 from ckcv_ray.errors import RunError, cut, cut_list, pluralize
-from ckcv_ray.records.held_out import HELD_OUT, can_score, list_held_out_columns, read_outputs
+from ckcv_ray.records.held_out import (
+    HELD_OUT,
+    HeldOut,
+    can_score,
+    list_held_out_columns,
+    read_outputs,
+    tabulate_held_out,
+)
 from ckcv_ray.records.ledger import NO_RECORD
 from ckcv_ray.records.record import Outcome
 from ckcv_ray.reports.settings import SETTING_COLUMNS, tabulate_settings
@@ -18,7 +27,7 @@ from ckcv_ray.runs.load import read_row_values, replay
 from ckcv_ray.runs.recheck import ROUNDING, RecheckQueue, Refit, list_computed, recheck, sample
 from ckcv_ray.runs.result import Result
 from ckcv_ray.runs.verification import LONGEST_REASON, Verification, compare_models
-from ckcv_ray.storage import formats
+from ckcv_ray.storage import formats, splits
 from ckcv_ray.storage.folder import SCORES, SETTINGS, SUMMARY, RunFolder
 from ckcv_ray.storage.models import read_full
 from ckcv_ray.study import Problem
@@ -75,6 +84,8 @@ def _check_held_out(folder: RunFolder, stored: Result, result: Verification) -> 
                 yield f"{HELD_OUT}: its rows are not those that split {split} scores for {entry.name}"
                 return
             outputs = read_outputs(part)
+            path, step = entry.positions[split].tolist()
+            yield from _compare_columns(part, HeldOut(path, step, split, outputs), problem)
             for score in known:
                 if not can_score(score.needs, outputs):
                     continue
@@ -86,6 +97,19 @@ def _check_held_out(folder: RunFolder, stored: Result, result: Verification) -> 
     if first != len(table):
         yield f"{HELD_OUT} has {len(table) - first:,} rows that no split scores"
     result.recomputed.append(f"{pluralize(checked, 'score')} from the predictions in {HELD_OUT}")
+    if folder.files.exists(splits.FILE):  # earlier versions kept those alone that were given
+        drawn = [problem.rows(Stage.SELECT, OUTER, i) for i in range(problem.sizes[OUTER].n_splits)]
+        splits.read_splits(folder.files, Splits.of(drawn, problem.task.n), problem.run_id, problem.task.n)
+
+
+def _compare_columns(part: pa.Table, held: HeldOut, problem: Problem) -> Iterator[str]:
+    """Yield which columns other than the predictions are not what the study and the table say."""
+    expected = tabulate_held_out([held], problem)
+    yield from (
+        f"{HELD_OUT}: {name} in split {held.split} is not what the study or the table has there"
+        for name in ("learner", "setting", "truth")
+        if not part[name].equals(expected[name])
+    )
 
 
 def _check_full(folder: RunFolder, stored: Result, result: Verification, refit: Refit) -> Iterator[str]:

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from forgery import column, reseal, rewrite
 from pyarrow import parquet
 from sklearn.datasets import load_diabetes, load_iris
 from sklearn.linear_model import LinearRegression, LogisticRegression
@@ -21,6 +22,7 @@ from ckcv_ray.records.held_out import HELD_OUT
 from ckcv_ray.runs.run import assess
 from ckcv_ray.storage import formats
 from ckcv_ray.storage.folder import RunFolder
+from ckcv_ray.storage.splits import FILE
 from ckcv_ray.study.problem import OUTER
 from ckcv_ray.tables.task import Task
 
@@ -85,6 +87,43 @@ def test_the_file_agrees_with_the_log_and_is_written_again_alike(
         (out / lost).unlink()
     keep(out, **options)
     assert [(out / name).read_bytes() for name in names] == before
+
+
+FORGED = {
+    "learner": "tree",
+    "setting": "C=1e9",
+    "truth": 1,
+}
+
+
+@pytest.mark.parametrize("name", FORGED)
+@pytest.mark.parametrize("at", [0, -1])
+def test_what_stands_next_to_a_prediction_is_checked(name: str, at: int, tmp_path: Path) -> None:
+    """Figures that others compute from the file rest on it."""
+    keep(tmp_path / "scores", learner="linear,naive_bayes", resampling="kfold:3", measure="accuracy")
+
+    def change(values: list[Any]) -> list[Any]:
+        values[at] = FORGED[name] if values[at] != FORGED[name] else 2
+        return values
+
+    rewrite(tmp_path / "scores", HELD_OUT, column(name, change))
+    found = verify(tmp_path / "scores").differences
+    assert any(f"{HELD_OUT}: {name} in split" in line for line in found)
+
+
+@pytest.mark.parametrize("name", ["split", "train", "row"])
+def test_splits_that_are_kept_with_predictions_are_those_that_are_drawn(name: str, tmp_path: Path) -> None:
+    keep(tmp_path / "scores", learner="naive_bayes", resampling="kfold:3", measure="accuracy")
+    assert verify(tmp_path / "scores").differences == []
+    rewrite(tmp_path / "scores", FILE, column(name, lambda values: [*values[-1:], *values[1:]]))
+    assert any(FILE in line for line in verify(tmp_path / "scores").differences)
+
+
+def test_a_folder_of_before_keeps_no_splits_that_are_drawn(tmp_path: Path) -> None:
+    keep(tmp_path / "scores", learner="naive_bayes", resampling="kfold:3", measure="accuracy")
+    (tmp_path / "scores" / FILE).unlink()
+    reseal(tmp_path / "scores")
+    assert verify(tmp_path / "scores").differences == []
 
 
 @pytest.mark.parametrize("column", ["prediction", "row", "probability"])

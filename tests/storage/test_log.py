@@ -193,8 +193,8 @@ def test_a_part_that_is_not_of_the_study_is_set_aside_and_named(
 
 
 @pytest.mark.parametrize("errors", [(2**63 - 1, 0), (2**63 - 1, 1), (2**62, 2**62), (2**63 - 1, 2**63 - 1)])
-def test_errors_beside_shares_of_groups_do_not_overflow(tmp_path: Path, errors: tuple[int, int]) -> None:
-    """Beside a sum of shares counts have 64 bits, of which two may sum to a number below 0."""
+def test_errors_in_the_log_of_groups_do_not_overflow(tmp_path: Path, errors: tuple[int, int]) -> None:
+    """With a sum of shares counts have 64 bits, of which two may sum to a number below 0."""
     task = Task.of(TASK.X, TASK.y, groups=np.repeat(np.arange(12), 2))
     problem = Problem.of(STUDY, task)
     log = Log(LocalFiles(tmp_path), problem)
