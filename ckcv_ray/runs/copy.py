@@ -53,7 +53,8 @@ def copy_run(source: str | PathLike[str], to: str | PathLike[str]) -> Copied:
 
 def _copy_folder(origin: RunFolder, target: RunFolder) -> tuple[int, int]:
     """Copy a run folder and those of its inner selections; return the number of files and of bytes."""
-    manifest = origin.manifest() if origin.finished else {}
+    finished = origin.finished  # asked once: a run that ends meanwhile is copied as one that goes on
+    manifest = origin.manifest() if finished else {}
     names = origin.list_copied()
     target.acquire()
     try:
@@ -64,7 +65,7 @@ def _copy_folder(origin: RunFolder, target: RunFolder) -> tuple[int, int]:
         written = {name: _copy_file(origin, target, name, manifest.get(name)) for name in names}
         counts = [_copy_folder(origin.inner(i), target.inner(i)) for i in origin.list_begun_splits()]
         _compare(target, {name: digest for name, (digest, _) in written.items()})
-        if origin.finished:
+        if finished:
             written[MANIFEST] = _copy_file(origin, target, MANIFEST, None)
     finally:
         target.release()

@@ -69,6 +69,27 @@ def test_a_copy_that_is_cut_off_is_not_finished_and_is_completed(
     assert read_all(RUN) == read_all(run)
 
 
+def test_a_run_that_ends_while_it_is_copied_is_copied_as_one_that_goes_on(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its manifest may speak of files that were not there when the copy began."""
+    manifest = (run / "manifest.json").read_bytes()
+    RunFolder(run).reopen()
+    listed = RunFolder.list_copied
+
+    def list_before_it_ends(folder: RunFolder) -> list[str]:
+        names = listed(folder)
+        (run / "manifest.json").write_bytes(manifest)
+        return [name for name in names if name != "certificate.json"]
+
+    with monkeypatch.context() as patch:
+        patch.setattr(RunFolder, "list_copied", list_before_it_ends)
+        copy_run(run, tmp_path / "copy")
+    assert not RunFolder(tmp_path / "copy").finished
+    copy_run(run, tmp_path / "copy")
+    assert read_all(tmp_path / "copy") == read_all(run)
+
+
 def test_what_differs_from_its_manifest_is_not_copied(memory: Any, run: Path) -> None:
     file = run / "data.parquet"
     file.write_bytes(file.read_bytes() + b" ")
