@@ -244,7 +244,7 @@ def _describe_baseline(c: Certificate, baseline: Baseline) -> str:
 
 
 def _describe_other_claims(c: Certificate) -> str:
-    """Say what is proven besides of the model of the first claim; "" if nothing is."""
+    """Say what is proven besides of what the first claim is about, not of fewer splits; "" if nothing is."""
     first = c.claims.first
     proven = [
         f"{quantity(claim)} {state_limit(claim)}"
@@ -254,7 +254,7 @@ def _describe_other_claims(c: Certificate) -> str:
         and not find_reference(claim["quantity"])
         and claim is not first
         and not claim["statement"].startswith(NOTHING)
-        and claim["classifier"] == first["classifier"]
+        and (claim["classifier"], claim["splits"]) == (first["classifier"], first["splits"])
     ]
     return cut("; ".join(proven), 3 * LINE_WIDTH)
 
