@@ -324,7 +324,8 @@ def _flag(result: Result, table: Table, rule: Rule, predicted: Prediction) -> ND
 def _say_proven(result: Result, rule: Rule, marks: Marks) -> None:
     """Say whether members are drawn, what is proven for a rule, and of rows that are marked."""
     if _draws_members(rule) and not rule.repeats:
-        say("drawn: a member for each row, others in every call; --vote gives the same in every call")
+        same = "" if result.task.has_numbers else "; --vote gives the same in every call"
+        say(f"drawn: a member for each row, others in every call{same}")
     say(result.claim_for(rule))
     if (flagging := result.flag_rule) is not None and flagging != rule:
         say(f"column flag {result.claim_for(flagging)}")
@@ -384,9 +385,9 @@ def _find_kept(columns: pa.Table, name: str) -> pa.ChunkedArray:
 
 def _say_error_rate(result: Result, table: Table, rule: Rule, predicted: NDArray[Any], marks: Marks) -> None:
     """Say how many of the rows that have a label are predicted otherwise."""
-    if result.task.has_numbers:
-        return _say_mean_error(result, table, predicted)
     learned, X = result.problem.every_row if rule.name == "full" else result.task, table.X
+    if learned.has_numbers:
+        return _say_mean_error(learned, table, predicted)
     if learned.target not in table.columns.column_names:
         return None
     labels = table.columns[learned.target].take(pa.array(table.judged))
@@ -399,20 +400,26 @@ def _say_error_rate(result: Result, table: Table, rule: Rule, predicted: NDArray
         say(f"{pluralize(int(np.sum(~labelled)), 'row')} without a label: not in the error rate")
         X, predicted = X[labelled], predicted[labelled]
         marks = {name: None if mark is None else mark[labelled] for name, mark in marks.items()}
-    wrong, known = int(np.sum(y != predicted)), count_known(X, learned)
+    wrong = int(np.sum(y != predicted))
     if (answered := marks["answered"]) is not None:
         of_answered, rows = int(np.sum((y != predicted) & answered)), int(np.sum(answered))
         say(f"wrong and answered: {of_answered} of {rows} rows ({nearest(of_answered / max(1, rows))})")
     if (referred := marks["referred"]) is not None:
         kept = int(np.sum((y != predicted) & ~referred))
         say(f"wrong and not referred: {kept} of {len(y)} rows ({nearest(kept / max(1, len(y)))})")
-    caveat = f"; {known} of them are learning rows, and say little about new ones" if known else ""
+    caveat = _describe_known(X, learned)
     return say(f"error rate: {wrong} of {len(y)} rows ({nearest(wrong / max(1, len(y)))}){caveat}")
 
 
-def _say_mean_error(result: Result, table: Table, predicted: NDArray[Any]) -> None:
+def _describe_known(X: Rows, learned: Task) -> str:
+    """Return what to add to an error on rows of which some were learned from; "" if none was."""
+    known = count_known(X, learned)
+    return f"; {known} of them are learning rows, and say little about new ones" if known else ""
+
+
+def _say_mean_error(learned: Task, table: Table, predicted: NDArray[Any]) -> None:
     """Say how far predicted numbers are from those of the rows, if every row has one."""
-    target = result.task.target
+    target = learned.target
     if target not in table.columns.column_names:
         return None
     try:
@@ -420,4 +427,5 @@ def _say_mean_error(result: Result, table: Table, predicted: NDArray[Any]) -> No
     except InputError as error:
         return say(f"no error: {error}")
     rmse = float(np.sqrt(np.mean((y - predicted) ** 2)))
-    return say(f"root mean squared error: {rmse:.4g} on {pluralize(len(y), 'row')}")
+    caveat = _describe_known(table.X, learned)
+    return say(f"root mean squared error: {rmse:.4g} on {pluralize(len(y), 'row')}{caveat}")

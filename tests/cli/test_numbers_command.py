@@ -60,7 +60,20 @@ def test_predict_writes_the_interval(ckcv: Command, houses: Path, sold: Path) ->
     assert np.allclose(ends[:, 0] - ends[:, 1], claim["bound"])
     assert np.allclose(ends[:, 2] - ends[:, 0], claim["bound"])
     assert "proven to be off by at most" in said
-    assert "root mean squared error" in said
+    known = load_run(sold).task.n
+    assert 0 < known < N
+    assert f"on {N} rows; {known} of them are learning rows, and say little about new ones" in said
+
+
+def test_no_majority_is_named_where_members_of_numbers_are_drawn(
+    ckcv: Command, houses: Path, sold: Path, tmp_path: Path
+) -> None:
+    new = tmp_path / "new.csv"
+    new.write_text("size,age,price\n0.12345,0.5,21\n0.54321,-0.5,22\n")
+    code, _, said = ckcv("predict", sold, new, "--all-members")
+    assert code == 0
+    assert said.startswith("drawn: a member for each row, others in every call\n")
+    assert said.endswith("on 2 rows\n")  # and none of them was learned from
 
 
 def test_predict_writes_no_interval_for_another_rule(ckcv: Command, houses: Path, sold: Path) -> None:
