@@ -18,6 +18,7 @@ from ckcv_ray.validation import integer, quote, sequence
 USUAL_BINS, MOST_BINS = 4, 20
 MOST_SUBGROUPS = 200  # of a column
 LONGEST_OF_SUBGROUP = 60
+USUAL_DIGITS, MOST_DIGITS = 6, 17  # of a number in a name; 17 tell any two apart
 
 
 class Subgroups(NamedTuple):
@@ -105,8 +106,7 @@ def divide_rows(subgroups: Subgroups, task: Task, X: Rows) -> list[Subgroup]:
                 f"carry: at most {MOST_SUBGROUPS}"
             )
         parts = [
-            Subgroup(f"{name} = {cut(level, LONGEST_OF_SUBGROUP)}", values == i)
-            for i, level in enumerate(column.levels)
+            Subgroup(f"{name} = {level}", values == i) for i, level in enumerate(_cut_apart(column.levels))
         ]
         parts.append(Subgroup(f"{name}: none of these", values == len(column.levels)))
     else:
@@ -119,7 +119,10 @@ def _list_bins(subgroups: Subgroups, name: str, learned: Values, values: Values)
     """Yield bins with edges at quantiles of the learning rows; of few different numbers, one for each."""
     distinct = np.unique(learned)
     if not subgroups.bins and len(distinct) <= USUAL_BINS:
-        yield from (Subgroup(f"{name} = {value:g}", values == value) for value in distinct)
+        shown = _format_apart(distinct)
+        yield from (
+            Subgroup(f"{name} = {text}", values == value) for text, value in zip(shown, distinct, strict=True)
+        )
         yield Subgroup(f"{name}: none of these", ~np.isnan(values) & ~np.isin(values, distinct))
         return
     bins = subgroups.bins or USUAL_BINS
@@ -130,7 +133,25 @@ def _list_bins(subgroups: Subgroups, name: str, learned: Values, values: Values)
             f"the same number: ask for fewer, or leave :{bins} out"
         )
     edges = np.unique(edges)
-    yield Subgroup(f"{name} < {edges[0]:g}", values < edges[0])
-    for low, high in pairwise(edges):
-        yield Subgroup(f"{low:g} <= {name} < {high:g}", (values >= low) & (values < high))
-    yield Subgroup(f"{name} >= {edges[-1]:g}", values >= edges[-1])
+    shown = _format_apart(edges)
+    yield Subgroup(f"{name} < {shown[0]}", values < edges[0])
+    for (low, high), (least, below) in zip(pairwise(edges), pairwise(shown), strict=True):
+        yield Subgroup(f"{least} <= {name} < {below}", (values >= low) & (values < high))
+    yield Subgroup(f"{name} >= {shown[-1]}", values >= edges[-1])
+
+
+def _cut_apart(levels: Sequence[str]) -> list[str]:
+    """Return categories cut to the length of a name, numbered where two would have the same name."""
+    texts = [cut(level, LONGEST_OF_SUBGROUP) for level in levels]
+    if len(set(texts)) == len(texts):
+        return texts
+    return [f"{text} ({i + 1} of {len(texts)})" for i, text in enumerate(texts)]
+
+
+def _format_apart(numbers: Values) -> list[str]:
+    """Return different numbers as text with six digits, or as many as tell them apart: names must differ."""
+    for digits in range(USUAL_DIGITS, MOST_DIGITS):
+        texts = [f"{number:.{digits}g}" for number in numbers]
+        if len(set(texts)) == len(texts):
+            return texts
+    return [f"{number:.{MOST_DIGITS}g}" for number in numbers]

@@ -47,6 +47,25 @@ def test_every_row_is_in_one_subgroup(named):
     assert len({part.name for part in parts}) == len(parts)
 
 
+@pytest.mark.parametrize(
+    ("named", "values"),
+    [
+        ("code", np.arange(20000001, 20000004)),
+        ("code:4", 1e7 + np.arange(40) / 40),
+        ("code:3", 5 + np.arange(40) * np.finfo(float).eps * 5),
+        ("code", np.array(["a" * 80 + tail for tail in ("north", "south")])),
+        ("code", np.array(["a" * 40 + tail + "a" * 40 for tail in ("north", "south")])),
+    ],
+    ids=["long codes", "near numbers", "neighbours", "long names", "names that differ in the middle"],
+)
+def test_subgroups_of_a_column_differ_in_their_names(named, values):
+    n = 240
+    columns = {"code": np.resize(values, n), "x": np.arange(n) * 0.5, "y": np.arange(n) // 2 % 2}
+    task = Task.from_table(pa.table(columns), Roles("y"))
+    parts = divide_rows(parse_subgroup(named), task, task.X)
+    assert len({part.name for part in parts}) == len(parts) > 1
+
+
 def test_bins_have_about_equal_numbers_of_learning_rows():
     task = make_task(gaps=False)
     sizes = [part.rows.sum() for part in divide_rows(parse_subgroup("age:5"), task, task.X)]
