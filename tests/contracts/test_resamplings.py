@@ -495,8 +495,9 @@ def test_the_forms_that_are_named_can_be_read():
     ],
 )
 def test_text_that_names_no_resampling_is_refused(text, messages):
-    with pytest.raises(InputError, match=messages):
+    with pytest.raises(InputError, match=messages) as refused:
         parse_resampling(text)
+    assert str(refused.value).startswith(f"resampling={text!r}")
 
 
 @pytest.mark.parametrize(

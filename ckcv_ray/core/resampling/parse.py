@@ -100,7 +100,10 @@ def parse_resampling(text: str) -> Resampling:
     words = words[:-1] if fields else words
     if len(words) > len(signature(make).parameters if name in NESTED else make.in_text):
         raise InputError(f"resampling={text!r} has more values than {name} takes: expected {FORMS}")
-    resampling: Resampling = make(*map(_parse_number, words), **fields)
+    try:
+        resampling: Resampling = make(*map(_parse_number, words), **fields)
+    except InputError as error:
+        raise InputError(f"resampling={quote(text)}: {error}") from None
     return resampling
 
 
