@@ -200,6 +200,17 @@ def _make_header(
     return header
 
 
+def _name_watchable(result: Result) -> str:
+    """Return the start of a sentence with the rules that can be watched; "" if there is none."""
+    claims = () if result.finished is None else result.certificate.claims.claims
+    rules = dict.fromkeys(
+        claim["classifier"]
+        for claim in claims
+        if claim["quantity"] == ERROR and claim["bound"] < 1 and not claim["splits"]
+    )
+    return f"choose a rule whose error is ({', '.join(rules)}), or " if rules else ""
+
+
 def list_watched(result: Result, rule: Rule, delta: float) -> tuple[Watched, ...]:
     """Return what is watched of a rule, with its share of delta: the error, and the error on each class.
 
@@ -210,10 +221,10 @@ def list_watched(result: Result, rule: Rule, delta: float) -> tuple[Watched, ...
     """
     bound = result.bound_for(rule)
     if bound is None or not 0 < bound < 1:
-        shown = "nothing" if bound is None else "an error of at most 100 %, which says nothing,"
+        shown = "no error" if bound is None else "an error of at most 100 %, which says nothing,"
         raise InputError(
-            f"by {rule.classifier()}: {shown} is certified, so there is nothing to watch: choose a rule of a "
-            "claim, such as that of ckcv predict without options, or run the study with --certify holdout"
+            f"by {rule.classifier()}: {shown} is certified, so there is nothing to watch: "
+            f"{_name_watchable(result)}run the study with --certify holdout --claim refit"
         )
     labels = () if result.task.grouped else result.task.classes
     of_error, of_class = share_delta(delta, len(labels))
