@@ -365,8 +365,8 @@ def _check_for_groups(criterion: Criterion, certification: Certification) -> Non
         quantity = find_quantity(claim)
         if quantity is not None and quantity.rows_alone:
             raise InputError(
-                f"claim={claim} counts {quantity.rows_alone} as independent, which rows of groups are not: "
-                "leave it out, or --group"
+                f"{certification.name_source(claim)} counts {quantity.rows_alone} as independent, which rows "
+                "of groups are not: leave it out, or --group"
             )
     if certification.subgroups:
         raise InputError(
@@ -411,10 +411,11 @@ def _check_claims(certification: Certification, learner: Learner, task: Task) ->
                 f"claim={claim} is for numbers, and the target {task.target!r} has classes: leave it out"
             )
         if quantity.two_classes and task.n_classes > 2:
-            instead = "claim recall, which is of every class" if quantity.by_class else "leave it out"
+            source = certification.name_source(claim)
+            claimed = quantity.by_class and source == f"claim={claim}"
+            instead = "claim recall, which is of every class" if claimed else "leave it out"
             raise InputError(
-                f"claim={claim} is for two classes, and the target {task.target!r} has {task.n_classes}: "
-                f"{instead}"
+                f"{source} is for two classes, and the target {task.target!r} has {task.n_classes}: {instead}"
             )
     _check_weighted_claims(certification, task)
     unranked = [label for label, single in learner.by_label.items() if Output.RANK not in single.outputs]

@@ -76,10 +76,15 @@ class Certification:
     def __post_init__(self) -> None:
         check_options(self)
         self._check_prevalence()
+        named = self.claim
         object.__setattr__(self, "claim", _complete_claims(self.claim, self.required, self.answer))
         of_two = [claim for claim in self.claim if claim in OF_TWO]
         if of_two and "recall" in self.claim:
-            raise InputError(f"claim=recall is of every class, {of_two[0]} included: leave one of them out")
+            rest = f"{of_two[0]} included"
+            if of_two[0] not in named:  # it was added, for what is made of it
+                made = next(filter(parse_predictive, named), f"require={self.require}")
+                rest = f"and {made} is made of {' and '.join(OF_TWO)}"
+            raise InputError(f"claim=recall is of every class, {rest}: leave one of them out")
         if self.positive is not None and not of_two:
             raise InputError(
                 f"positive={self.positive!r} names the class of the claims {' and '.join(OF_TWO)}, and claim="
@@ -119,6 +124,14 @@ class Certification:
         named = ((claim, find_quantity(claim)) for claim in self.claim)
         shares = {claim if quantity is None else quantity.share or claim for claim, quantity in named}
         return len(shares) + bool(self.subgroups)
+
+    def name_source(self, claim: str) -> str:
+        """Return the option that asks for a claim, with its value: some claims follow from other options."""
+        if claim in ANSWERED:
+            return f"answer={self.answer}"
+        if self.require and (claim in OF_TWO or parse_predictive(claim)):
+            return f"require={self.require}"
+        return f"claim={claim}"
 
     def find_positive(self, classes: Sequence[Label]) -> int:
         """Return the number of the class that sensitivity is about: the second, unless one is named."""

@@ -61,7 +61,7 @@ def _list_unfit(certification: Certification, task: Task) -> Iterator[tuple[str,
             yield f"claim={claim}", "is a majority of predicted classes"
         quantity = find_quantity(claim)
         if quantity is not None and not quantity.of_numbers:
-            yield f"claim={claim}", "is about classes"
+            yield certification.name_source(claim), "is about classes"
     for condition in certification.accepted:
         if not is_of_numbers(condition.name):
             yield f"accept={condition}", "is about rows that are right or wrong"

@@ -190,7 +190,11 @@ def test_too_few_positives_in_the_end_claim_nothing(task):
         ({"require": "sensitivity>=x"}, r"'x' is no number between 0 and 1"),
         ({"require": "speed>=0.5"}, r"speed is not known: choose from error, sensitivity"),
         ({"require": "sensitivity>=0.9", "claim": "random"}, r"needs one score for all rows"),
-        ({"require": "sensitivity>=0.9", "claim": "recall"}, r"claim=recall is of every class"),
+        (
+            {"require": "sensitivity>=0.9", "claim": "recall"},
+            r"and require=sensitivity>=0.9 is made of sensitivity",
+        ),
+        ({"claim": "recall,ppv:0.1"}, r"claim=recall is of every class, and ppv:0.1 is made of sensitivity"),
         ({"claim": "ppv"}, r"^claim='ppv' takes a prevalence: write ppv:0.02"),
         ({"claim": "net_benefit:0.02"}, r"write net_benefit:0.02:0.1"),
         ({"claim": "npv:0"}, r"^claim=npv:0: '0' is no number between 0 and 1: write npv:0.02"),
@@ -216,7 +220,7 @@ def test_a_learner_whose_scores_do_not_rank_is_refused():
 def test_several_classes_have_no_cut_off():
     y = np.arange(300) % 3
     task = Task.of(np.random.default_rng(1).normal(size=(300, 2)), y)
-    with pytest.raises(InputError, match=r"claim=sensitivity is for two classes"):
+    with pytest.raises(InputError, match=r"^require=sensitivity>=0.8 is for two classes.*: leave it out"):
         Problem.of(study(require="sensitivity>=0.8"), task)
 
 
