@@ -374,7 +374,10 @@ def _doubt_scores(result: ResultValues) -> Iterator[str]:
             "Choose absolute or rmse."
         )
     if any(result.figures(entry, score).undefined for entry in result.entries for score in result.scores):
-        yield "CAUTION: a score that is infinite on a split counts as not defined there, and has no mean."
+        yield (
+            "CAUTION: a score that is not defined on a split, such as AUC where all rows scored are of one "
+            "class, has no mean; one that is infinite on a split counts as not defined there."
+        )
     if (explained := named.keys() & EXPLAINED) and result.n_splits > 1:
         least, names = int(result.rows[result.counted, 1].min()), " and ".join(sorted(explained))
         grouped = " (and so also explains what differs between groups)" if result.task.grouped else ""
