@@ -115,7 +115,10 @@ def _encode(column: pa.ChunkedArray, target: str) -> tuple[list[Any], Index]:
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
     allowed = (pa.types.is_string, pa.types.is_large_string, pa.types.is_boolean, *NUMBER_TYPES)
     if not any(is_one(kind) for is_one in (*allowed, pa.types.is_null)):
-        raise InputError(f"the target {target!r} has type {kind}: labels are text or numbers")
+        raise InputError(
+            f"the target {target!r} has type {kind}: labels are text or numbers; write it as one of them, or "
+            "name another column as target"
+        )
     values, codes = distinct(column)
     return [value.strip(SPACES) if isinstance(value, str) else value for value in values], codes
 
