@@ -247,7 +247,7 @@ def _describe_other_claims(c: Certificate) -> str:
     """Say what is proven besides of what the first claim is about, not of fewer splits; "" if nothing is."""
     first = c.claims.first
     proven = [
-        f"{quantity(claim)} {state_limit(claim)}"
+        f"{quantity(claim)} {state_limit(claim)}{_name_cut_off(claim, first)}"
         for claim in c.claims
         if not is_error(claim["quantity"])
         and claim["quantity"] not in ANSWERED
@@ -257,6 +257,12 @@ def _describe_other_claims(c: Certificate) -> str:
         and (claim["classifier"], claim["splits"]) == (first["classifier"], first["splits"])
     ]
     return cut("; ".join(proven), 3 * LINE_WIDTH)
+
+
+def _name_cut_off(claim: Claim, first: Claim) -> str:
+    """Return the cut-off that a claim is about and the first claim is not; "" without one."""
+    value = claim.get("cut_off")
+    return "" if value is None or value == first.get("cut_off") else f" with cut-off {value:.6g}"
 
 
 def _describe_answered(c: Certificate) -> str:

@@ -148,6 +148,14 @@ def test_a_first_claim_that_is_no_error(claim: str, said: str) -> None:
     assert re.search(r"measured [\d.]+ % \(\d+ of [\d,]+ (pairs in order|held-out rows right)\)", shown)
 
 
+def test_a_claim_at_a_cut_off_says_so_where_the_first_claim_is_about_none() -> None:
+    required = HELD.replace(require="sensitivity>=0.5")
+    for claim, said in (("refit,sensitivity", True), ("sensitivity,refit", False)):
+        shown = unwrap(make(required.replace(claim=claim), blobs(200, shift=2.0)).summary())
+        (proven,) = re.findall(r"proven (.*?) by class", shown)
+        assert re.search(r"% with cut-off -?[\d.]+", proven) if said else "cut-off" not in proven
+
+
 def test_a_claim_about_fewer_members_is_not_listed_as_one_about_all() -> None:
     study = OCCAM.replace(certify="nested", outer_splits=3, claim="random,sensitivity,specificity")
     claims = (result := make(study, blobs(150, shift=2.5))).certificate.claims
