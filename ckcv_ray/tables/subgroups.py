@@ -1,6 +1,6 @@
 """Subgroups of rows by the values of a column: one for each category, or bins of a column of numbers."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from csv import reader
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -110,16 +110,19 @@ def divide_rows(subgroups: Subgroups, task: Task, X: Rows) -> list[Subgroup]:
         ]
         parts.append(Subgroup(f"{name}: none of these", values == len(column.levels)))
     else:
-        parts = list(_list_bins(subgroups, name, learned[~np.isnan(learned)], values))
+        form = _format_dates if column.kind is ColumnKind.DATE else _format_apart
+        parts = list(_list_bins(subgroups, name, learned[~np.isnan(learned)], values, form))
     parts.append(Subgroup(f"{name} missing", gaps))
     return [part for part in parts if part.rows.any()]
 
 
-def _list_bins(subgroups: Subgroups, name: str, learned: Values, values: Values) -> Iterator[Subgroup]:
+def _list_bins(
+    subgroups: Subgroups, name: str, learned: Values, values: Values, form: Callable[[Values], list[str]]
+) -> Iterator[Subgroup]:
     """Yield bins with edges at quantiles of the learning rows; of few different numbers, one for each."""
     distinct = np.unique(learned)
     if not subgroups.bins and len(distinct) <= USUAL_BINS:
-        shown = _format_apart(distinct)
+        shown = form(distinct)
         yield from (
             Subgroup(f"{name} = {text}", values == value) for text, value in zip(shown, distinct, strict=True)
         )
@@ -133,7 +136,7 @@ def _list_bins(subgroups: Subgroups, name: str, learned: Values, values: Values)
             f"the same number: ask for fewer, or leave :{bins} out"
         )
     edges = np.unique(edges)
-    shown = _format_apart(edges)
+    shown = form(edges)
     yield Subgroup(f"{name} < {shown[0]}", values < edges[0])
     for (low, high), (least, below) in zip(pairwise(edges), pairwise(shown), strict=True):
         yield Subgroup(f"{least} <= {name} < {below}", (values >= low) & (values < high))
@@ -146,6 +149,12 @@ def _cut_apart(levels: Sequence[str]) -> list[str]:
     if len(set(texts)) == len(texts):
         return texts
     return [f"{text} ({i + 1} of {len(texts)})" for i, text in enumerate(texts)]
+
+
+def _format_dates(milliseconds: Values) -> list[str]:
+    """Return dates as text, with a time where it is not midnight."""
+    stamps = milliseconds.astype(np.int64).astype("datetime64[ms]")
+    return [str(np.datetime_as_string(stamp, unit="auto")) for stamp in stamps]
 
 
 def _format_apart(numbers: Values) -> list[str]:

@@ -66,6 +66,21 @@ def test_subgroups_of_a_column_differ_in_their_names(named, values):
     assert len({part.name for part in parts}) == len(parts) > 1
 
 
+def test_bins_of_dates_are_named_by_dates():
+    n = 240
+    days = np.datetime64("2021-03-01", "ms") + np.arange(n) * np.timedelta64(12, "h")
+    task = Task.from_table(pa.table({"seen": days, "y": np.arange(n) // 2 % 2}), Roles("y"))
+    first, second, third = divide_rows(parse_subgroup("seen:3"), task, task.X)
+    low, high = (part.name.split()[-1] for part in (first, third))
+    assert second.name == f"{low} <= seen < {high}"
+    for part, chosen in (
+        (first, days < np.datetime64(low)),
+        (second, (days >= np.datetime64(low)) & (days < np.datetime64(high))),
+        (third, days >= np.datetime64(high)),
+    ):
+        assert (part.rows == chosen).all()
+
+
 def test_bins_have_about_equal_numbers_of_learning_rows():
     task = make_task(gaps=False)
     sizes = [part.rows.sum() for part in divide_rows(parse_subgroup("age:5"), task, task.X)]
