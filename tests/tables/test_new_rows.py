@@ -80,6 +80,7 @@ def test_a_row_is_read_alike_in_any_company(folder, kind, data):
         (["1", "2", "A3", "A1"] * 2, pa.array([1.0, 2.0, None, 1.0])),
         (["01", "02", "A3", "x"] * 2, pa.array(["1", "2.0", "A3", "01"])),
         (["True", "False", "no", "True"] * 2, pa.array([True, False, None, True])),
+        (["S\u00e4ugling", "\u00c5", "x", "y"] * 2, pa.array(["Sa\u0308ugling", "\u212b", "y", "x"])),
         (["08:00", "10:30", "late", "08:00"] * 2, pa.array([28800, 37800, None, 28800], pa.time32("s"))),
     ],
 )
@@ -120,6 +121,13 @@ def test_labels_are_known_however_they_are_written(labels):
     column = pa.chunked_array([labels])
     assert class_numbers(column, ("1", "2", "3a"), "y").tolist() == [0, 1, 0]
     assert class_numbers(column, (1, 2, 3), "y").tolist() == [0, 1, 0]
+
+
+def test_a_label_with_an_accent_of_its_own_is_that_with_one_after_the_letter():
+    column = pa.chunked_array([["ne\u0301ant", "\u00dc", "U\u0308"]])
+    assert class_numbers(column, ("n\u00e9ant", "U\u0308"), "y").tolist() == [0, 1, 1]
+    with pytest.raises(InputError, match="which are one value: say --labels join"):
+        Task.from_table(pa.table({"x": range(8), "y": ["\u00dc", "U\u0308", "a", "b"] * 2}))
 
 
 def test_test_rows_have_the_labels_of_the_table(folder):

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
+from unicodedata import normalize
 
 from ckcv_ray.errors import write_option
 
@@ -77,7 +78,10 @@ def drop_gaps(distinct: Iterable[str | None]) -> list[str]:
 
 
 def canonical_text(text: str) -> str:
-    """Return the same for texts of one value: True and true, 01 and 1.0, 1,5 and 1.5, 08:00 and 08:00:00."""
+    """Return the same for texts of one value: True and true, 01 and 1.0, 1,5 and 1.5, 08:00 and 08:00:00.
+
+    So are letters with an accent of their own or one after them, which look alike: Unicode's form C.
+    """
     if text.lower() in TRUTH:
         return text.lower()
     if POINT.match(text) or (COMMA.match(text) and not THOUSANDS.match(text)):
@@ -88,13 +92,15 @@ def canonical_text(text: str) -> str:
         return f"date {moment!r}"
     if parts := TIME.match(text):
         return "time {:02d}:{}:{}".format(int(parts[1]), parts[2], parts[3] or "00")
-    return text
+    return normalize("NFC", text)
 
 
 def fold_text(text: str) -> str:
     """Return the same for texts that differ in case and spaces alone, or that are one value."""
     value = canonical_text(text)
-    return value if value != text else canonical_text("".join(text.split()).casefold())
+    if value != normalize("NFC", text):  # a number, a date, a time or a truth value
+        return value
+    return canonical_text("".join(value.split()).casefold())
 
 
 def positions_by_value(
