@@ -37,7 +37,7 @@ from typing import Annotated, Any
 import typer
 
 from ckcv_ray import Execution, Study, read_task
-from ckcv_ray.errors import CKCVError, StoreError
+from ckcv_ray.errors import CKCVError, RunError, StoreError
 from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.storage.object_files import ObjectFiles
 from ckcv_ray.storage.places import open_files
@@ -151,22 +151,28 @@ def run_kills(server: Server, kills: int, folder: Path, rng: random.Random) -> d
     return {"kills": kills, "faults": counts, "ends": ends, "mismatches": wrong, "seconds_of_a_run": span}
 
 
-def race(barrier: Any, races: int, who: bytes) -> list[str]:
-    """Begin to write to one folder after another; return those that this process wrote to."""
+def race(barrier: Any, races: int, who: bytes) -> tuple[list[str], list[str]]:
+    """Begin to write to one folder after another; return those written to, and those written to once more.
+
+    The second time both processes have begun. One that was not given the processor for the whole time that a
+    writer may be silent was overtaken by then, and may not write.
+    """
     os.environ["CKCV_LEASE_SECONDS"] = RACE_LEASE
-    won = []
+    begun, kept = list[str](), list[str]()
     for number in range(races):
         files = open_files(f"s3://{BUCKET}/races/{number}")
         barrier.wait(DEADLINE)
-        try:
+        with suppress(StoreError):
             files.lock.acquire()
             files.write("who", who)
-            won.append(str(number))
-        except StoreError:
-            pass
+            begun.append(str(number))
+        barrier.wait(DEADLINE)
+        with suppress(RunError):
+            files.write("who", who)
+            kept.append(str(number))
         barrier.wait(DEADLINE)
         files.lock.release()
-    return won
+    return begun, kept
 
 
 def leave_writers(races: int) -> bool:
@@ -204,21 +210,23 @@ def check_stale(races: int) -> list[str]:
 
 
 def run_races(races: int) -> dict[str, Any]:
-    """Let two processes race; return how many folders had one writer, two, or none."""
+    """Let two processes race; return how many folders had one writer, two at a time, two in turn, or none."""
     barrier = FORK.Barrier(2)
     ask(leave_writers, races)
     racers = [fork(race, barrier, races, who) for who in (b"first", b"second")]
-    won = [receiver.recv() for _, receiver in racers]
+    begun, kept = zip(*(receiver.recv() for _, receiver in racers), strict=True)
     for process, _ in racers:
         process.join()
-    writers = Counter([number for numbers in won for number in numbers])
-    both = [number for number, count in writers.items() if count > 1]
+    writers, begun_by = (
+        Counter(number for numbers in found for number in numbers) for found in (kept, begun)
+    )
     wrong = ask(check_stale, races)
     return {
         "races": races,
-        "won": [len(numbers) for numbers in won],
-        "both": both,
+        "won": [len(numbers) for numbers in kept],
+        "both": [number for number, count in writers.items() if count > 1],
         "none": races - len(writers),
+        "overtaken": [number for number, count in begun_by.items() if count > 1],
         "wrong": wrong,
     }
 
