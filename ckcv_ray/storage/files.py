@@ -297,7 +297,8 @@ class LocalFiles(Files):
         Raises:
             ValueError: it is not a regular file, or is larger.
         """
-        with self.open(name) as stream:
+        self.check_inside(name)
+        with _open(self.path(name), most) as stream:
             return stream.read(check_status(os.fstat(stream.fileno()), most))
 
     @contextmanager
@@ -453,8 +454,8 @@ def is_regular(file: Path) -> bool:
 
 
 @contextmanager
-def _open(file: Path) -> Iterator[BinaryIO]:
-    check_regular(file)
+def _open(file: Path, most: int = MOST_FILE_BYTES) -> Iterator[BinaryIO]:
+    check_regular(file, most)
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     with os.fdopen(os.open(file, flags), "rb") as stream:
         yield stream

@@ -378,7 +378,7 @@ def test_what_cannot_be_required_is_refused(options, said, task):
 
 def test_groups_and_nested_are_refused(task):
     grouped = Task.of(task.X, task.labelled(task.y), groups=np.arange(900) // 2)
-    with pytest.raises(InputError, match=r"^claim=ppv:0.05 counts rows of a class as independent"):
+    with pytest.raises(InputError, match=r"^require=ppv>=0.3 counts rows of a class as independent"):
         Problem.of(study(require="ppv>=0.3", prevalence=0.05), grouped)
     with pytest.raises(InputError, match=r"requires certify auto or holdout, not nested"):
         SMALL.replace(certify="nested", require="ppv>=0.3", prevalence=0.05)

@@ -67,7 +67,7 @@ def test_more_than_is_allowed_is_not_read(files: LocalFiles, monkeypatch: pytest
     files.write("a", b"x" * 3)
     with pytest.raises(ValueError, match="larger than"):
         files.read("a", 2)
-    monkeypatch.setattr(module.check_regular, "__defaults__", (2,))
+    monkeypatch.setattr(module.check_status, "__defaults__", (2,))
     with pytest.raises(ValueError, match="larger than"):
         files.sha256("a")
 
