@@ -69,7 +69,21 @@ class CarelessBucket(MemoryBucket):
         return True
 
 
-class FailingBucket(MemoryBucket):
+class CountingBucket(MemoryBucket):
+    """Counts its requests down.
+
+    Args:
+        address, store: as for any bucket.
+        left: a list of one number, which every request makes smaller by one.
+    """
+
+    def __init__(self, address: Address, store: Any, left: list[int]) -> None:
+        super().__init__(address, store)
+        self.left = left
+        self.counting = Lock()  # several may ask at once
+
+
+class FailingBucket(CountingBucket):
     """Answers some requests, and then none; a request that fails may have been carried out.
 
     Args:
@@ -79,9 +93,8 @@ class FailingBucket(MemoryBucket):
     """
 
     def __init__(self, address: Address, store: Any, left: list[int], late: bool) -> None:
-        super().__init__(address, store)
-        self.left, self.late = left, late
-        self.counting = Lock()  # several may ask at once
+        super().__init__(address, store, left)
+        self.late = late
 
     def _ask(self, action: str, request: Callable[[], Any]) -> Any:
         with self.counting:
@@ -112,7 +125,7 @@ class WatchedBucket(MemoryBucket):
         return super()._ask(action, request)
 
 
-class InterruptedBucket(MemoryBucket):
+class InterruptedBucket(CountingBucket):
     """Lets somebody else act before one of its requests.
 
     Args:
@@ -122,9 +135,8 @@ class InterruptedBucket(MemoryBucket):
     """
 
     def __init__(self, address: Address, store: Any, left: list[int], act: Callable[[], object]) -> None:
-        super().__init__(address, store)
-        self.left, self.act = left, act
-        self.counting = Lock()  # several may ask at once
+        super().__init__(address, store, left)
+        self.act = act
 
     def _ask(self, action: str, request: Callable[[], Any]) -> Any:
         with self.counting:
