@@ -9,7 +9,8 @@ below it says nothing beyond the constant.
 With groups of related rows, claims are about the groups' error rates, where each group counts once: so does
 the error of the constant, and the most common class is the one that makes it smallest on the learning rows.
 
-With numbers the constant is the median of the learning rows, and its error the mean clipped one.
+With numbers the constant is the median of the learning rows, and its error the mean clipped one; with groups
+too, each counts once.
 """
 
 from collections import Counter
@@ -25,7 +26,7 @@ from ckcv_ray.claims.claim import MOST_OF_LABEL, NOTHING, Claim, limit
 from ckcv_ray.claims.percent import at_least, format_number, nearest
 from ckcv_ray.core.arrays import Classes, Values
 from ckcv_ray.core.bounds.losses import ONE
-from ckcv_ray.core.measures import ClippedErrors
+from ckcv_ray.core.measures import LossMeasure
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.errors import cut
 from ckcv_ray.learners.ensemble import Models
@@ -63,9 +64,12 @@ def compute_baselines(problem: Problem) -> tuple[Baseline, ...]:
     """Return the baseline on the learning rows and, if rows were held out, that on the held-out rows."""
     task, held = problem.task, problem.take_held_rows()
     if problem.clip is not None:
-        value, measure = float(np.median(task.y)), ClippedErrors(problem.clip)
-        on = {LEARNING: task.y} | ({} if held is None else {HELD_OUT: held.y})
-        return tuple(_measure_baseline(name, value, y, measure) for name, y in on.items())
+        value = _find_median(task.y, task.groups if task.grouped else None)
+        on = {LEARNING: (task.y, task.groups)} | ({} if held is None else {HELD_OUT: (held.y, held.units)})
+        return tuple(
+            _measure_baseline(name, value, y, problem.make_loss_measure(groups), problem.clip)
+            for name, (y, groups) in on.items()
+        )
     weights = _weigh_rows(task.groups)
     commonest = int(np.argmax(np.bincount(task.y, weights, minlength=task.n_classes)))
     learning = _count_baseline(LEARNING, commonest, task.y, weights)
@@ -273,16 +277,23 @@ def _count_baseline(on: str, commonest: int, y: Classes, weights: NDArray[np.flo
     return Baseline(on=on, predicted=commonest, errors=int(np.sum(wrong)), rows=len(y), error=error)
 
 
-def _measure_baseline(on: str, value: float, y: Values, measure: ClippedErrors) -> Baseline:
+def _find_median(y: Values, groups: Groups | None) -> float:
+    """Return the median of numbers; with groups, of which each counts once, the least that half are up to."""
+    if groups is None:
+        return float(np.median(y))
+    return float(np.quantile(y, 0.5, weights=_weigh_rows(groups), method="inverted_cdf"))
+
+
+def _measure_baseline(on: str, value: float, y: Values, measure: LossMeasure, clip: float) -> Baseline:
     losses = measure.measure_losses(y, np.full(len(y), value))
     return Baseline(
         on=on,
         predicted=0,
         errors=int(np.sum(y != value)),
         rows=len(y),
-        error=int(losses.sum()) / (ONE * len(y)),
+        error=int(losses.sum()) / (ONE * len(losses)),
         value=value,
-        clip=measure.clip,
+        clip=clip,
     )
 
 

@@ -70,8 +70,8 @@ class GroupCounts(TypedDict):
         column: the column that names them.
         count: groups in the full table.
         held: groups held out, 0 if none.
-        losses: sum over the groups of each split's estimate set of the share of wrong rows, each share
-            rounded up to a multiple of 2**-32.
+        losses: sum over the groups of each split's estimate set of the share of wrong rows, or of the mean
+            of its rows' clipped errors divided by the clip, each rounded up to a multiple of 2**-32.
     """
 
     column: str
@@ -86,7 +86,7 @@ class NumberCounts(TypedDict):
     Attributes:
         clip: the largest error that counts, in units of the target.
         losses: sum over the rows of each split's estimate set of the clipped error divided by ``clip``, each
-            rounded up to a multiple of 2**-20.
+            rounded up to a multiple of 2**-20; with groups their losses.
     """
 
     clip: float

@@ -79,8 +79,9 @@ def certify(
             not_covered=NOT_COVERED if groups is None else NOT_COVERED_OF_GROUPS,
         ),
     )
+    winner = certificate.winner
     sentences = (
-        *statements(figure(problem.criterion, certificate.winner.l_ee, certificate.winner.n_splits), claims),
+        *statements(figure(problem.criterion, winner.l_ee, winner.n_splits, groups is not None), claims),
         *([describe_search(**search)] if search is not None else []),
         *filter(None, [describe_weights(problem)]),
         *([PROVISIONAL] if provisional else []),

@@ -127,7 +127,7 @@ def claim_group_loss(
         copies: groups that are not counted. Which of them is unknown, so the bound is then one that the total
             of the losses alone decides.
     """
-    losses = measure.share_losses(y, predicted)
+    losses = measure.measure_losses(y, predicted)
     m = len(losses)
     left = max(0, m - copies)
     if copies:

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from ckcv_ray.claims.rules import Rule
 from ckcv_ray.core.arrays import Index
 from ckcv_ray.core.draws import order_within
-from ckcv_ray.core.measures import ClippedErrors, GroupShares
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.learners.choice import LABEL
 from ckcv_ray.learners.ensemble import Ensemble, Member, Models, Prediction
@@ -96,10 +95,7 @@ class Judge:
         """
         problem, rows = self.problem, self.find_estimate_rows(number, nested)
         y, predicted = problem.task.y[rows], self.predict_estimate(number, nested).label
-        if problem.clip is not None:
-            losses = ClippedErrors(problem.clip).measure_losses(y, predicted)
-        else:
-            losses = GroupShares(problem.task.groups[rows]).share_losses(y, predicted)
+        losses = problem.make_loss_measure(problem.task.groups[rows]).measure_losses(y, predicted)
         return losses[order_within(len(losses), problem.study.seed, number)]
 
     @cached_property

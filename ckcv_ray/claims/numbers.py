@@ -2,7 +2,7 @@
 
 **On average.** The loss of a row is min(|y - f(x)|, clip) / clip, in [0, 1]: the row takes the place of a
 group, and its loss that of a group's share of wrong rows, in every bound of ``core.bounds.losses`` and in
-betting.
+betting. Of groups of rows the loss is the mean of their rows' losses.
 
 **A share tau of new rows.** Let h rows be held out, judged by one fixed model, and k the least number with
 P(Bin(h, tau) >= k) <= d; w is the k-th smallest of their absolute errors. Then "P(|y - f(x)| <= w) >= tau"
@@ -15,17 +15,27 @@ Of rows that have the same origin one counts, and it is not known which: bounds 
 of the losses alone decides, and the rows that are left out are those of the smallest errors.
 """
 
+from collections.abc import Mapping
+
 import numpy as np
 
-from ckcv_ray.claims.claim import NOTHING, ONE_SOURCE, UNPROVEN, Claim, Grounds, make_claim, state_claim
+from ckcv_ray.claims.claim import (
+    GROUPS_OF_ONE_SOURCE,
+    LOSS_NAMES,
+    NOTHING,
+    ONE_SOURCE,
+    UNPROVEN,
+    Claim,
+    Grounds,
+    make_claim,
+    state_claim,
+)
 from ckcv_ray.claims.judge import Judge
 from ckcv_ray.claims.percent import format_number, round_bound
 from ckcv_ray.claims.rules import Rule
 from ckcv_ray.core.arrays import Values
 from ckcv_ray.core.bounds.binomial import bound_table
 from ckcv_ray.core.bounds.losses import ONE, bound_loss_claim, bound_losses, choose_loss_method
-from ckcv_ray.core.draws import order_held_out
-from ckcv_ray.core.measures import ClippedErrors
 from ckcv_ray.study import name_clipped, parse_within
 
 NUMBER_METHODS = {
@@ -52,33 +62,43 @@ def claim_numbers(judge: Judge, rule: Rule, name: str, copies: int = 0) -> Claim
     predicted = judge.predict(rule).label
     if (share := parse_within(name)) is not None:
         return claim_within(rule, name, share, np.abs(predicted - held.y), delta, copies)
-    losses = ClippedErrors(clip).measure_losses(held.y, predicted)
+    losses = problem.make_loss_measure(held.units).measure_losses(held.y, predicted)
     m, left = len(losses), max(0, len(losses) - copies)
     if copies:
         bound = bound_loss_claim([min(int(losses.sum()), left * ONE)], left, delta) if left else 1.0
     else:
-        drawn = order_held_out(problem.all_rows.n, m, problem.study.seed)
-        bound = bound_losses(losses[np.searchsorted(np.sort(drawn), drawn)], delta)
-    measured = int(losses.sum()) / (ONE * m)
+        bound = bound_losses(losses[problem.order_held_units()], delta)
+    measured, grouped = int(losses.sum()) / (ONE * m), problem.task.grouped
+    unused = f"{m:,} previously unused {'groups' if grouped else 'rows'}"
+    on = f"{len(held.y):,} rows of {unused}" if grouped else unused
     method = (
-        f"holdout: {format_number(clip * measured)} on {m:,} previously unused rows, "
-        f"{NUMBER_METHODS[choose_loss_method(m, delta)]}"
+        f"holdout: {format_number(clip * measured)} on {on}, "
+        f"{name_loss_methods(grouped)[choose_loss_method(m, delta)]}"
     )
-    return claim_clipped(
-        Grounds(rule.name, rule.classifier(each="row"), delta, method), bound, measured, clip
-    )
+    given = GROUPS_OF_ONE_SOURCE if grouped else ONE_SOURCE
+    grounds = Grounds(rule.name, rule.classifier(each="row"), delta, method, given=given)
+    return claim_clipped(grounds, bound, measured, clip, grouped)
 
 
-def claim_clipped(grounds: Grounds, bound: float, measured: float, clip: float) -> Claim:
+def name_loss_methods(grouped: bool) -> Mapping[str, str]:
+    """Return the name of each method that bounds the mean error of numbers, of groups if there are any."""
+    return {**NUMBER_METHODS, "betting": LOSS_NAMES["betting"]} if grouped else NUMBER_METHODS
+
+
+def claim_clipped(
+    grounds: Grounds, bound: float, measured: float, clip: float, grouped: bool = False
+) -> Claim:
     """Return a claim about a mean clipped error, with its sentence.
 
     Args:
         grounds: what it is about, and what it rests on.
         bound, measured: the bound, and the mean of the rows counted, as shares of the clip.
         clip: the largest error that counts.
+        grouped: whether it is about the rows of a new group, and not about a new row.
     """
+    of_what = "numbers predicted for a new group's rows" if grouped else "number predicted for a new row"
     says = (
-        f"the number predicted for a new row by {grounds.who} is off by at most "
+        f"the {of_what} by {grounds.who} {'are' if grouped else 'is'} off by at most "
         f"{round_bound(clip * bound)} on average, where an error above {format_number(clip)} counts as "
         f"{format_number(clip)}"
     )

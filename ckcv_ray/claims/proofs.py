@@ -44,7 +44,7 @@ from ckcv_ray.claims.claim import (
 )
 from ckcv_ray.claims.held_out import holdout
 from ckcv_ray.claims.judge import NO_COPIES, Copies, Judge
-from ckcv_ray.claims.numbers import NUMBER_METHODS, claim_clipped
+from ckcv_ray.claims.numbers import claim_clipped, name_loss_methods
 from ckcv_ray.claims.rules import Rule, prefix
 from ckcv_ray.core.arrays import Index
 from ckcv_ray.core.bounds.betting import bound_mean_by_betting, find_betting_prefix
@@ -204,7 +204,7 @@ class Averaged(NamedTuple):
                 how += by_class.describe_u(self.u)
                 who = rule.classifier(each="row")
                 grounds = Grounds(classifier, who, delta, how, certification, given, splits)
-                yield claim_clipped(grounds, bound, self._measure(length), self.clip)
+                yield claim_clipped(grounds, bound, self._measure(length), self.clip, self.grouped)
                 continue
             seen = self._count(length)
             how += f", {seen[0]} of {seen[1]} scored rows wrong{by_class.describe_u(self.u)}"
@@ -235,7 +235,7 @@ class Averaged(NamedTuple):
         most = m * ONE if self.has_losses else m
         losses: Any = [min(self.losses[i], most) for i in self.order]
         bound: Callable[[Any], float]
-        names = LOSS_NAMES if self.grouped else NUMBER_METHODS
+        names = LOSS_NAMES if self.clip is None else name_loss_methods(self.grouped)
         if self.units is not None and self._is_bet_on(level):
             losses = np.array([self.units(i) for i in self.order]) / ONE
             name, best = names["betting"], find_betting_prefix(losses, level, self.u)

@@ -216,14 +216,22 @@ def statements(first: str, claims: list[Claim]) -> tuple[str, ...]:
     )
 
 
-def figure(criterion: Criterion, l_ee: float, n_splits: int) -> str:
-    """Return the sentence that says what L_EE is, for the criterion and the bound it is computed with."""
+def figure(criterion: Criterion, l_ee: float, n_splits: int, grouped: bool = False) -> str:
+    """Return the sentence that says what L_EE is, for the criterion and the bound it is computed with.
+
+    Args:
+        criterion: what was minimised, in its form for groups if it has one.
+        l_ee: its value on the estimate sets.
+        n_splits: of the winner.
+        grouped: whether the task has groups.
+    """
     level, percent = format_level(criterion.delta), f"L_EE = {at_most(l_ee)}"
     match criterion:
         case MeanClippedError():
             return (
-                f"On the estimate sets the mean over {n_splits} splits of {level} bounds on the mean error, "
-                f"of which at most {format_number(criterion.limit)} counts, is "
+                f"On the estimate sets the mean over {n_splits} splits of {level} bounds on the mean error"
+                f"{', each group counted once,' if grouped else ','} of which at most "
+                f"{format_number(criterion.limit)} counts, is "
                 f"{round_bound(criterion.limit * l_ee)}. It is what was minimised on the select sets: it is "
                 "not proven after selection on the same data."
             )

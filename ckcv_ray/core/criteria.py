@@ -405,7 +405,12 @@ GROUPED: dict[type[Criterion], Callable[[float], Criterion]] = {
 
 
 def for_groups(criterion: Criterion) -> Criterion | None:
-    """Return the form of a criterion for groups of rows; None if it has none."""
+    """Return the form of a criterion for groups of rows; None if it has none.
+
+    That of numbers has losses in any case, and keeps its form.
+    """
+    if isinstance(criterion, MeanClippedError):
+        return criterion
     grouped = GROUPED.get(type(criterion))
     return grouped(criterion.delta) if grouped is not None else None
 

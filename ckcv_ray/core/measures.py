@@ -2,19 +2,20 @@
 
 A prediction of -1 is undecided and counts as wrong in every measure.
 
-Where rows belong to groups, the loss of a group is the share of its rows that are wrong. A measure of groups
-knows the group of each scored row; its totals, of one model on one split, are never added over splits.
+Where rows belong to groups, the loss of a group is the mean loss of its rows: of classes the share that is
+wrong. A measure of groups knows the group of each scored row; its totals, of one model on one split, are
+never added over splits.
 """
 
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ckcv_ray.core.arrays import Classes, Index, Values
+from ckcv_ray.core.arrays import Index, Values
 from ckcv_ray.core.bounds.losses import ONE
 
 UNDECIDED = -1
@@ -75,35 +76,28 @@ class ZeroOne:
 
 
 @dataclass(frozen=True, eq=False)
-class GroupShares:
-    """Wrong rows by class, and last the sum over groups of the share of wrong rows, in units of 1 / ``ONE``.
+class ByGroup:
+    """The base of the losses of groups.
 
-    Each group's share is rounded up, so that totals are exact in any order and bounds hold for the share.
+    Each group's loss is rounded up, so that totals are exact in any order and bounds hold for the loss.
 
     Attributes:
         groups: number of the group of each scored row, (rows,).
     """
 
-    name: ClassVar[str] = "group_shares"
-    kinds: ClassVar[frozenset[Kind]] = ZeroOne.kinds
     bounded: ClassVar[bool] = True
 
     groups: NDArray[np.intp]
 
-    def columns(self, n_classes: int) -> int:
-        """Return the number of classes, and one more."""
-        return n_classes + 1
+    def average(self, losses: NDArray[Any], unit: int = 1) -> NDArray[np.int64]:
+        """Return the mean loss of each group's rows in the order of the groups' numbers, (..., groups).
 
-    def totals(self, y: NDArray[Any], predicted: NDArray[Any], n_classes: int) -> NDArray[np.int64]:
-        """Count wrong rows by class, and add up the groups' shares; see ``Measure``."""
-        counts = ZERO_ONE.totals(y, predicted, n_classes)
-        shares = self.share_losses(y, predicted)
-        return np.concatenate([counts, shares.sum(axis=-1, keepdims=True)], axis=-1)
-
-    def share_losses(self, y: Classes, predicted: Classes) -> NDArray[np.int64]:
-        """Return the loss of each group in the order of their numbers, (..., groups); see ``Measure``."""
-        wrong = np.add.reduceat((predicted != y)[..., self.order], self.starts, axis=-1, dtype=np.int64)
-        return np.asarray(-(-wrong * ONE // self.rows))  # rounded up
+        Args:
+            losses: of the scored rows, (..., rows).
+            unit: what one of them counts.
+        """
+        total = np.add.reduceat(losses[..., self.order], self.starts, axis=-1, dtype=np.int64)
+        return np.asarray(-(-total * unit // self.rows))  # rounded up
 
     @cached_property
     def order(self) -> NDArray[np.intp]:
@@ -119,6 +113,27 @@ class GroupShares:
     def rows(self) -> NDArray[np.int64]:
         """Number of scored rows of each group, (groups,)."""
         return np.diff(np.append(self.starts, len(self.groups)))
+
+
+class GroupShares(ByGroup):
+    """Wrong rows by class, and last the sum over groups of the share of wrong rows, in 1 / ``ONE``."""
+
+    name: ClassVar[str] = "group_shares"
+    kinds: ClassVar[frozenset[Kind]] = ZeroOne.kinds
+
+    def columns(self, n_classes: int) -> int:
+        """Return the number of classes, and one more."""
+        return n_classes + 1
+
+    def totals(self, y: NDArray[Any], predicted: NDArray[Any], n_classes: int) -> NDArray[np.int64]:
+        """Count wrong rows by class, and add up the groups' shares; see ``Measure``."""
+        counts = ZERO_ONE.totals(y, predicted, n_classes)
+        shares = self.measure_losses(y, predicted)
+        return np.concatenate([counts, shares.sum(axis=-1, keepdims=True)], axis=-1)
+
+    def measure_losses(self, y: NDArray[Any], predicted: NDArray[Any]) -> NDArray[np.int64]:
+        """Return the loss of each group in the order of their numbers, (..., groups); see ``Measure``."""
+        return self.average(predicted != y, ONE)
 
 
 @dataclass(frozen=True)
@@ -155,6 +170,33 @@ class ClippedErrors:
         return np.ceil(shares * (ONE // GRAIN)).astype(np.int64) * GRAIN
 
 
+@dataclass(frozen=True, eq=False)
+class GroupErrors(ByGroup):
+    """The sum over groups of the mean of their rows' clipped errors, in units of 1 / ``ONE``.
+
+    Attributes:
+        errors: the errors of rows.
+    """
+
+    name: ClassVar[str] = "group_errors"
+    kinds: ClassVar[frozenset[Kind]] = ClippedErrors.kinds
+
+    errors: ClippedErrors
+
+    def columns(self, n_classes: int) -> int:
+        """Return 1."""
+        return 1
+
+    def totals(self, y: NDArray[Any], predicted: NDArray[Any], n_classes: int) -> NDArray[np.int64]:
+        """Add up the losses of groups; see ``Measure``. Here y and the predictions are numbers."""
+        return np.asarray(self.measure_losses(y, predicted).sum(axis=-1, keepdims=True))
+
+    def measure_losses(self, y: Values, predicted: Values) -> NDArray[np.int64]:
+        """Return the loss of each group in the order of their numbers, 0 .. ``ONE``, (..., groups)."""
+        return self.average(self.errors.measure_losses(y, predicted))
+
+
+LossMeasure: TypeAlias = GroupShares | ClippedErrors | GroupErrors  # of units whose losses are no counts
 ZERO_ONE = ZeroOne()
 
 

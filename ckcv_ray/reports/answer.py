@@ -6,7 +6,7 @@ At most fifteen lines as a rule: what is left out is under ``--details`` and in 
 import re
 import shlex
 from collections.abc import Iterator, Sequence
-from math import ceil, inf
+from math import ceil, inf, sqrt
 from textwrap import wrap
 from typing import NamedTuple
 
@@ -21,10 +21,11 @@ from ckcv_ray.claims.baseline import (
 )
 from ckcv_ray.claims.certificate import Certificate
 from ckcv_ray.claims.claim import NOTHING, Claim, describe_comparison, limit, quantity, state_limit
-from ckcv_ray.claims.percent import at_most, format_level, nearest
+from ckcv_ray.claims.percent import at_most, format_level, nearest, round_bound
 from ckcv_ray.claims.weighted import describe_weights
 from ckcv_ray.claims.wording import L_EE_IS, PROVISIONAL
 from ckcv_ray.core.bounds.binomial import clopper_pearson
+from ckcv_ray.core.bounds.losses import ONE, bound_loss_claim
 from ckcv_ray.errors import cut, pluralize
 from ckcv_ray.reports.numbers import describe_measured, describe_verdict, measure_error
 from ckcv_ray.reports.subgroups import describe_worst
@@ -172,7 +173,7 @@ def _describe_verdict(c: Certificate, cautions: bool) -> str:
     first, quote = c.claims.first, "Quote with CAUTION" if cautions else "May be quoted"
     level = format_level(first["delta"])
     if is_of_numbers(first["quantity"]):
-        return f"{quote}: {describe_verdict(first)}"
+        return f"{quote}: {describe_verdict(first, c.sample.groups is not None)}"
     if first["quantity"] != ERROR:
         return f"{quote}: {quantity(first)} is {state_limit(first)}, with probability {level}"
     of = "new rows are wrong" if c.sample.groups is None else "a new group's rows are wrong on average"
@@ -237,9 +238,9 @@ def _describe_predictive(c: Certificate, predictive: Predictive, on: str) -> str
 
 
 def _describe_baseline(c: Certificate, baseline: Baseline) -> str:
-    if c.sample.numbers is not None:
-        return f"off by {describe_error(baseline)} on average by {name_constant(baseline, ())}"
     mean = "" if c.sample.groups is None else ", mean over groups"
+    if c.sample.numbers is not None:
+        return f"off by {describe_error(baseline)} on average by {name_constant(baseline, ())}{mean}"
     return f"{nearest(baseline['error'])} wrong by {name_constant(baseline, c.sample.labels)}{mean}"
 
 
@@ -314,7 +315,10 @@ def _describe_model(result: ResultValues) -> str:
 def _advise(c: Certificate, first: Claim, baseline: Baseline) -> Iterator[str]:
     """Yield how a closer bound can be had, with what it is expected to be: by rows held out, or by more."""
     sample, error, delta = c.sample, _measure(c), first["delta"]
-    if first["quantity"] != ERROR or sample.groups is not None:
+    if sample.numbers is not None or sample.groups is not None:
+        yield from _advise_losses(c, first, baseline)
+        return
+    if first["quantity"] != ERROR:
         return
     worthless = says_nothing(first["bound"], baseline)
     suited = Suited().canonical(sample.n_rows)
@@ -333,6 +337,34 @@ def _advise(c: Certificate, first: Claim, baseline: Baseline) -> Iterator[str]:
         bound = _expect_bound(error, round(times * sample.n_held), delta)
         rows = f"{float(f'{times * sample.n_rows:.2g}'):,.0f} rows"
         yield f"with {rows}: about {at_most(bound)}, if as many are wrong as were here"
+
+
+def _advise_losses(c: Certificate, first: Claim, baseline: Baseline) -> Iterator[str]:
+    """Yield how a closer bound can be had of the errors of numbers, or of groups.
+
+    Which bound is the closest depends on losses one by one, which are not known of other rows: of rows held
+    out it is expected by their total alone, and of more rows with a distance from the mean that shrinks as
+    the root of their number grows.
+    """
+    sample, error, groups = c.sample, _measure(c), c.sample.groups
+    if not is_error(first["quantity"]) or first["bound"] <= error:
+        return
+    units, name = (sample.n_rows, "rows") if groups is None else (groups["count"], "groups")
+    worthless, clip = says_nothing(first["bound"], baseline), sample.numbers and sample.numbers["clip"]
+    show = at_most if clip is None else lambda bound: round_bound(clip * bound)
+    if worthless and error >= baseline["error"]:
+        yield "another --learner, or other columns: as measured, this is not better than a constant"
+        return
+    if not sample.n_held and (drawn := Suited().canonical(units).draw_held_out(units, seed=0)) is not None:
+        bound = bound_loss_claim([ceil(error * len(drawn) * ONE)], len(drawn), first["delta"])
+        if bound < min(first["bound"], baseline["error"]):
+            yield f"--certify holdout: about {show(bound)}, with {len(drawn):,} of {units:,} {name} held out"
+    room = baseline["error"] - error if worthless else first["bound"] - error
+    times = max(2.0, STEP * ((first["bound"] - error) / room) ** 2)
+    if sample.n_held and times <= MOST_TIMES:
+        bound = error + (first["bound"] - error) / sqrt(times)
+        condition = "if as many are wrong as were here" if clip is None else "if they are as far off as these"
+        yield f"with {float(f'{times * units:.2g}'):,.0f} {name}: about {show(bound)}, {condition}"
 
 
 def _expect_bound(error: float, rows: int, delta: float) -> float:

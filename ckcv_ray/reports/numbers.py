@@ -16,7 +16,9 @@ def list_figures(c: Certificate) -> list[tuple[str, str]]:
     clip, level = sample.numbers["clip"], format_level(winner.delta)
     shown = format_number(clip)
     bounds = f"mean of {level} bounds on the mean error, of which at most {shown} counts"
-    held = f"{sample.n_held:,} rows, not used before the end" if sample.n_held else "none"
+    units, groups = "rows" if sample.groups is None else "groups", sample.groups
+    of_groups = "" if groups is None else f" of {groups['held']:,} groups"
+    held = f"{sample.n_held:,} rows{of_groups}, not used before the end" if sample.n_held else "none"
     return [
         ("best", str(Candidate(winner.setting, winner.k))),
         ("selected by", f"{round_bound(clip * winner.l_ms)}, {bounds}, on the select sets (minimised)"),
@@ -35,8 +37,8 @@ def list_figures(c: Certificate) -> list[tuple[str, str]]:
         ("held out", held),
         (
             "splits",
-            f"{winner.n_splits:,}, each of {winner.n_train:,} rows to train, {winner.n_select:,} to select, "
-            f"{winner.n_select:,} to estimate",
+            f"{winner.n_splits:,}, each of {winner.n_train:,} {units} to train, {winner.n_select:,} to "
+            f"select, {winner.n_select:,} to estimate",
         ),
     ]
 
@@ -52,8 +54,8 @@ def describe_errors(c: Certificate) -> dict[str, Any]:
     }
 
 
-def describe_verdict(claim: Claim) -> str:
-    """Say what a claim about numbers proves, in a few words."""
+def describe_verdict(claim: Claim, grouped: bool) -> str:
+    """Say what a claim about numbers proves, in a few words; of the rows of a new group if ``grouped``."""
     level, width = format_level(claim["delta"]), limit(claim)
     if (share := parse_within(claim["quantity"])) is not None:
         return (
@@ -61,8 +63,8 @@ def describe_verdict(claim: Claim) -> str:
         )
     clip = format_number(parse_clipped(claim["quantity"]) or 0.0)
     return (
-        f"new rows are off by at most {width} on average (above {clip} counts as {clip}), with probability "
-        f"{level}"
+        f"{'the rows of a new group' if grouped else 'new rows'} are off by at most {width} on average "
+        f"(above {clip} counts as {clip}), with probability {level}"
     )
 
 
@@ -72,9 +74,10 @@ def describe_measured(c: Certificate) -> str:
     assert numbers is not None
     of_held = first["certification"] == Holdout.name
     on = f"{c.sample.n_held:,} held-out rows" if of_held else "scored rows"
+    mean = "" if c.sample.groups is None else ", mean over groups"
     if first["errors"] is not None:
         return f"{first['errors']:,} of {on} are further off"
-    return f"off by {format_number(numbers['clip'] * measure_error(c))} on average ({on})"
+    return f"off by {format_number(numbers['clip'] * measure_error(c))} on average ({on}{mean})"
 
 
 def measure_error(c: Certificate) -> float:

@@ -157,6 +157,8 @@ def _describe_numbers(result: ResultValues) -> Iterator[str]:
     """Yield the lines about the winner of a study that predicts numbers."""
     c, task = result.certificate, result.task
     held_out = f" (and {c.sample.n_held} held out)" if c.sample.n_held else ""
+    if (groups := c.sample.groups) is not None:
+        held_out += f" in {groups['count']} groups by {groups['column']!r}"
     yield (
         f"run {c.origin.run_id}: {task.n} rows{held_out}, {pluralize(len(task.features), 'feature')}, numbers"
     )

@@ -495,8 +495,9 @@ class Result(ResultValues):
         if sample.numbers is not None:
             clip = format_number(sample.numbers["clip"])
             counted = f"where an error above {clip} counts as {clip}"
-            what = f"to be off by at most {limit(claim)} on average, {counted}"
-        if self.certificate.sample.groups is not None:
+            of_group = "on a new group's rows " if sample.groups is not None else ""
+            what = f"to be off {of_group}by at most {limit(claim)} on average, {counted}"
+        elif sample.groups is not None:
             what = f"that of a new group's rows on average at most {at_most(bound)} are wrong"
         return (
             f"by {of}: proven {what}, with probability {format_level(claim['delta'])} "

@@ -32,11 +32,6 @@ def check_numbers(
             )
     if not isinstance(criterion, MeanClippedError):
         raise InputError(f"{target}, and criterion {criterion.name} is for classes: {CLIP_IS}")
-    if task.grouped:
-        raise InputError(
-            f"{target}, and what is proven of numbers counts rows as independent, which rows of groups are "
-            "not: leave out --group, or use ckcv evaluate"
-        )
     for option, why in _list_unfit(certification, task):
         raise InputError(f"{option} {why}, and {target}: leave it out")
 

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from ckcv_ray.core.arrays import Index
 from ckcv_ray.core.criteria import Criterion, MeanClippedError, for_groups
 from ckcv_ray.core.draws import PART, PERMUTATIONS, Draws, order_held_out, permute_within
-from ckcv_ray.core.measures import ClippedErrors, GroupShares, Measure
+from ckcv_ray.core.measures import ClippedErrors, GroupErrors, GroupShares, LossMeasure, Measure
 from ckcv_ray.core.resampling.base import EMPTY, FoldSize, Resampling, Split, Units
 from ckcv_ray.core.rounds import count_kept, weigh_rounds
 from ckcv_ray.core.schedule import Stage, Unit
@@ -185,9 +185,14 @@ class Problem:
 
     def measure(self, groups: Groups) -> Measure:
         """Return the criterion's measure for rows of these groups."""
-        if self.task.grouped:
+        return self.make_loss_measure(groups) if self.has_losses else self.criterion.measure
+
+    def make_loss_measure(self, groups: Groups) -> LossMeasure:
+        """Return the measure for rows of these groups where ``has_losses``."""
+        if self.clip is None:
             return GroupShares(groups)
-        return self.criterion.measure if self.clip is None else ClippedErrors(self.clip)
+        errors = ClippedErrors(self.clip)
+        return GroupErrors(groups, errors) if self.task.grouped else errors
 
     @property
     def clip(self) -> float | None:

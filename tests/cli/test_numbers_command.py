@@ -101,7 +101,10 @@ def test_plan_takes_the_options_of_numbers(ckcv: Command, houses: Path) -> None:
         (("--target", "price"), "choose a learner of numbers such as ridge, in ckcv run with --clip"),
         (("--target", "price", "--learner", "ridge"), "such as --clip 50, by what errors cost"),
         ((*OPTIONS, "--clip", "0"), "--clip 0.0 is not allowed"),
-        ((*OPTIONS, "--group", "low"), "leave out --group"),
+        (
+            (*OPTIONS, "--group", "low", "--certify", "holdout", "--claim", "within:0.5"),
+            "counts rows as independent, which rows of groups are not",
+        ),
         ((*OPTIONS, "--certify", "holdout", "--claim", "within:0.99"), "takes 299 held-out rows at least"),
     ],
 )

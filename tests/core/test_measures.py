@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ckcv_ray.core.bounds.losses import ONE
-from ckcv_ray.core.measures import GRAIN, UNDECIDED, ZERO_ONE, ClippedErrors, GroupShares, Kind
+from ckcv_ray.core.measures import GRAIN, UNDECIDED, ZERO_ONE, ClippedErrors, GroupErrors, GroupShares, Kind
 
 repeatable = settings(derandomize=True, deadline=None, max_examples=60)
 
@@ -136,3 +136,26 @@ def test_the_last_bits_of_a_prediction_hardly_matter():
     y = np.linspace(-3, 3, 1000)
     losses = [ClippedErrors(7.0).measure_losses(y, y * 0.7 * one) for one in (1.0, 1 + 2**-52)]
     assert np.array_equal(*losses)
+
+
+@given(st.data(), st.lists(st.integers(0, 5), min_size=1, max_size=30))
+def test_the_error_of_a_group_is_the_mean_of_its_rows_rounded_up(data, groups):
+    rows = ClippedErrors(3.0)
+    y = np.array(data.draw(st.lists(st.floats(-9, 9), min_size=len(groups), max_size=len(groups))))
+    group, zeros = np.array(groups), np.zeros(len(groups))
+    losses = rows.measure_losses(y, zeros)
+    measure = GroupErrors(group, rows)
+    expected = [
+        ceil(Fraction(int(losses[group == g].sum()), int(np.sum(group == g)))) for g in np.unique(group)
+    ]
+    assert measure.measure_losses(y, zeros).tolist() == expected
+    assert measure.totals(y, np.stack([zeros, zeros]), 0).tolist() == [[sum(expected)]] * 2
+    assert measure.columns(0) == 1
+
+
+def test_a_group_of_one_row_has_the_loss_of_its_row():
+    y, predicted = np.linspace(-3, 3, 9), np.linspace(2, -4, 9)
+    rows, alone = ClippedErrors(4.0), np.arange(9)
+    assert np.array_equal(
+        GroupErrors(alone, rows).measure_losses(y, predicted), rows.measure_losses(y, predicted)
+    )

@@ -8,6 +8,7 @@ import pytest
 from jobs.paper import number_coverage
 from jobs.paper.number_coverage import (
     CLIP,
+    GROUPS,
     NOISES,
     SHARE,
     Cell,
@@ -20,11 +21,12 @@ from jobs.paper.number_coverage import (
 
 @pytest.mark.parametrize("noise", NOISES)
 def test_a_table_is_drawn_from_its_noise_alone(noise: str) -> None:
-    X, y = draw_table(noise, 50, np.random.default_rng(1))
+    table = draw_table(noise, 50, np.random.default_rng(1))
     again = draw_table(noise, 50, np.random.default_rng(1))
-    assert X.shape == (50, 3)
-    assert np.array_equal(X, again[0])
-    assert np.array_equal(y, again[1])
+    assert table.X.shape == (len(table.y), 3)
+    assert len(np.unique(table.groups)) == 50
+    assert (len(table.y) > 50) == (noise == GROUPS)
+    assert all(np.array_equal(*pair) for pair in zip(table, again, strict=True))
 
 
 def test_a_claim_is_compared_with_the_truth_for_its_own_models() -> None:
@@ -39,6 +41,15 @@ def test_a_claim_is_compared_with_the_truth_for_its_own_models() -> None:
             assert checked.is_false == (checked.truth > checked.claim["bound"])
         else:
             assert checked.is_false == (checked.truth < SHARE)
+
+
+def test_of_groups_the_mean_error_of_a_group_is_claimed() -> None:
+    found = check_claims(GROUPS, 3, "holdout") | check_claims(GROUPS, 3, "nested")
+    assert {"holdout, all", "occam, all", "nested, all"} <= set(found)
+    assert "within" not in found
+    for name, checked in found.items():
+        assert "new group's rows" in checked.claim["statement"], name
+        assert checked.is_false == (checked.truth > checked.claim["bound"])
 
 
 def test_no_claim_is_false_too_often() -> None:

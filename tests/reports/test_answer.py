@@ -109,7 +109,47 @@ def test_of_groups_it_speaks_of_groups_and_guesses_nothing() -> None:
     assert "of a new group's rows are wrong on average" in shown
     assert "200 rows in 100 groups" in shown
     assert "mean over groups" in shown
-    assert "next" not in shown
+
+
+def draw_numbers(n: int, spread: float, grouped: bool) -> Task:
+    """Rows of a linear function with noise, two of each group if there are groups."""
+    rng = np.random.default_rng(3)
+    X, units = rng.normal(size=(n, 2)), rng.normal(size=n // 2 if grouped else n)
+    y = X[:, 0] + spread * (np.repeat(units, 2) if grouped else units)
+    return Task.of(X, y, groups=np.arange(n) // 2 if grouped else None, numbers=True)
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+def test_of_numbers_and_groups_more_units_are_advised_with_about_what_they_prove(grouped: bool) -> None:
+    study = Study.of(learner="ridge", clip=3, certify="holdout", k=(3,), n_splits=3)
+    n = 320 if grouped else 160
+    result = run_job(Job(study, draw_numbers(n, 0.5, grouped)), Execution("serial"))
+    name = "groups" if grouped else "rows"
+    found = re.search(rf"next +with 320 {name}: about ([\d.]+), if they are as far off", result.summary())
+    assert found is not None, result.summary()
+    more = run_job(Job(study, draw_numbers(2 * n, 0.5, grouped)), Execution("serial"))
+    slack = 3 * (result.proven - result.certificate.claims.first["measured"])
+    assert abs(3 * more.proven - float(found[1])) < slack / 2
+    assert float(found[1]) < 3 * result.proven
+
+
+def test_where_nothing_can_be_quoted_of_numbers_or_groups_there_is_a_next_step() -> None:
+    study = Study.of(learner="ridge", clip=3, certify="holdout", k=(3,), n_splits=3)
+    weak, none = (run_job(Job(study, draw_numbers(120, s, False)), Execution("serial")) for s in (1.6, 50.0))
+    shown = unwrap(weak.summary())
+    assert shown.startswith("Nothing can be quoted yet"), shown
+    rows, bound = re.search(r"next with ([\d,]+) rows: about ([\d.]+), if", shown).groups()
+    assert float(bound) < 3 * weak.baseline
+    assert int(rows.replace(",", "")) > 120
+    assert "next another --learner, or other columns: as measured" in unwrap(none.summary())
+    groups = Task.of(noise(160).X, noise(160).labelled(noise(160).y), groups=np.arange(160) // 2)
+    assert "next another --learner, or other columns" in unwrap(make(HELD, groups).summary())
+
+
+def test_a_hold_out_of_groups_is_advised_where_it_would_prove_more() -> None:
+    rows = blobs(600, shift=2.0)
+    shown = unwrap(make(OCCAM, Task.of(rows.X, rows.y, groups=np.arange(600) // 2)).summary())
+    assert re.search(r"next --certify holdout: about [\d.]+ %, with \d+ of 300 groups held out", shown), shown
 
 
 def test_a_question_is_answered_before_a_bound_is_quoted() -> None:

@@ -1,5 +1,6 @@
 """ckcv run on numbers: from the fit to the page, for every certification; stored, read, verified, forged."""
 
+from html import unescape
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 from sklearn.linear_model import Ridge as SklearnRidge
 
 from ckcv_ray import Execution, InputError, RunError, Study, TestRows, load_run, report, run, verify
+from ckcv_ray.claims.baseline import compute_baselines
 from ckcv_ray.claims.claim import limit
 from ckcv_ray.core.bounds.losses import ONE
 from ckcv_ray.core.measures import ClippedErrors
@@ -20,6 +22,7 @@ from ckcv_ray.runs.compare import compare
 from ckcv_ray.runs.forms import fill_form
 from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.runs.watch import watch
+from ckcv_ray.study import Problem
 from ckcv_ray.tables.roles import Roles
 from ckcv_ray.tables.task import Task, make_test_rows
 from jobs.check_certificate import check
@@ -29,6 +32,7 @@ N = 120
 RNG = np.random.default_rng(7)
 X = RNG.normal(size=(N, 3))
 Y = 20 + X @ [1.0, 2.0, 3.0] + RNG.standard_t(2.5, N)
+GROUPS = np.repeat(np.arange(N), np.random.default_rng(8).integers(1, 4, N))[:N]  # of one to three rows
 BASE = {"clip": 4.0, "k": (3, 4), "n_splits": 3}
 RIDGE = Study.of(learner="ridge", alpha=(0.1, 1.0, 10.0), **BASE)
 CERTIFIED = {
@@ -81,6 +85,87 @@ def test_totals_are_those_of_the_models(folder):
         assert member.totals == (total,)
         assert loss == total / ONE
     assert result.error == pytest.approx(np.mean(losses) / problem.sizes[size].n_select)
+
+
+@pytest.fixture(scope="module", params=CERTIFIED)
+def of_groups(request, tmp_path_factory) -> str:
+    out = str(tmp_path_factory.mktemp("groups") / request.param)
+    study = CERTIFIED[request.param]
+    if request.param == "holdout":
+        study = study.replace(claim="refit,random,member:1")
+    run(study, X, Y, groups=GROUPS, out=out, execution=SERIAL)
+    return out
+
+
+def test_a_run_of_groups_is_read_as_it_was_written_and_verified(of_groups):
+    result = load_run(of_groups)
+    assert result.certificate.sample.groups["losses"] == result.certificate.sample.numbers["losses"]
+    assert all("new group's rows" in claim["statement"] for claim in result.certificate.claims)
+    for refit in (0.0, 1.0):
+        found = verify(of_groups, refit=refit, execution=SERIAL)
+        assert (found.ok, found.differences) == (True, [])
+
+
+def test_a_group_counts_once_in_what_is_measured(of_groups):
+    """The errors of F*, of the model that is judged and of the constant, each computed group by group."""
+    result = load_run(of_groups)
+    problem, sample = result.problem, result.certificate.sample
+    clipped = lambda y, predicted: np.minimum(np.abs(y - predicted), 4.0) / 4.0  # noqa: E731
+    average = lambda losses, groups: np.mean([losses[groups == g].mean() for g in np.unique(groups)])  # noqa: E731
+    size = problem.sizes.index(problem.find_size(result.k))
+    for member, loss in zip(result.ensemble.members, sample.numbers["losses"], strict=True):
+        train, scored = problem.rows(Stage.REFIT, size, member.split)
+        groups = problem.task.groups[scored]
+        assert not set(problem.task.groups[train]) & set(groups)
+        losses = clipped(problem.task.y[scored], predict_numbers(member.model, problem.task.X[scored]))
+        assert loss / problem.sizes[size].n_select == pytest.approx(average(losses, groups), abs=1e-5)
+    for baseline, rows in zip(sample.baselines, (problem.task, problem.take_held_rows()), strict=False):
+        groups = rows.groups if rows is problem.task else rows.units
+        assert baseline["error"] == pytest.approx(
+            average(clipped(rows.y, baseline["value"]), groups), abs=1e-5
+        )
+    if problem.held is not None:
+        held, first = problem.take_held_rows(), result.certificate.claims.first
+        losses = clipped(held.y, predict_numbers(result.models.refit.members[0].model, held.X))
+        assert first["measured"] == pytest.approx(average(losses, held.units), abs=1e-5)
+
+
+def test_no_constant_is_better_for_the_groups_than_their_median():
+    problem = Problem.of(RIDGE.replace(certify="occam", clip=1e6), Task.of(X, Y, groups=GROUPS, numbers=True))
+    (baseline,) = compute_baselines(problem)
+    measure = problem.make_loss_measure(problem.task.groups)
+    for value in np.linspace(Y.min(), Y.max(), 200):
+        total = measure.measure_losses(Y, np.full(N, value)).sum()
+        assert total / ONE / len(np.unique(GROUPS)) >= baseline["error"] - 1e-6
+
+
+@pytest.mark.parametrize("certify", CERTIFIED)
+def test_groups_of_one_row_are_rows(certify, monkeypatch):
+    """The same splits, winner, bounds and errors, in every bit; such groups are refused elsewhere."""
+    monkeypatch.setattr("ckcv_ray.tables.grouping.check_groups", lambda groups, name: None)
+    study = CERTIFIED[certify].replace(**({"claim": "refit,random"} if certify == "holdout" else {}))
+    rows, groups = (run(study, X, Y, groups=of, execution=SERIAL) for of in (None, np.arange(N)))
+    assert (rows.setting, rows.k, rows.l_ms, rows.l_ee) == (
+        groups.setting,
+        groups.k,
+        groups.l_ms,
+        groups.l_ee,
+    )
+    bounds = [[claim["bound"] for claim in made.certificate.claims] for made in (rows, groups)]
+    assert bounds[0] == bounds[1]
+    assert rows.error == groups.error
+
+
+def test_a_page_and_a_summary_speak_of_groups_of_numbers(of_groups, tmp_path):
+    page = unescape(Path(report(of_groups, tmp_path / "report.html")).read_text(encoding="utf-8"))
+    result = load_run(of_groups)
+    for said in (page, result.summary(), result.summary(details=True)):
+        for word in ("L_EE", "misclassified", "rows are wrong", "are wrong"):
+            assert word not in said, word
+    assert "the rows of a new group are off by at most" in " ".join(result.summary().split())
+    assert "a new group's rows" in page
+    assert "groups to train" in " ".join(result.summary(details=True).split())
+    assert "mean over groups" in " ".join(result.summary().split())
 
 
 def test_the_winner_has_the_smallest_bound_on_the_select_sets():

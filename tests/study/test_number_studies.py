@@ -53,7 +53,11 @@ def test_the_study_of_a_file_is_the_study():
         (TASK, {"clip": None, "criterion": "clipped"}, "criterion=clipped needs a clip"),
         (TASK, {"clip": None, "criterion": "error"}, "criterion error is for classes: name the error from"),
         (TASK, {"learner": "forest"}, "choose one of numbers, such as ridge"),
-        (GROUPED, {}, "which rows of groups are not: leave out --group, or use ckcv evaluate"),
+        (
+            GROUPED,
+            {"certify": "holdout", "claim": "refit,within:0.5"},
+            "claim=within:0.5 counts rows as independent, which rows of groups are not",
+        ),
         (TASK, {"certify": "holdout", "claim": "vote"}, "claim=vote is a majority of predicted classes"),
         (TASK, {"certify": "holdout", "claim": "auc"}, "claim=auc is about classes"),
         (TASK, {"certify": "holdout", "claim": "refit,recall"}, "claim=recall is about classes"),
