@@ -363,6 +363,7 @@ class Claims(CertificatePart):
             check_part(f"subgroups.{number}.rows", part["rows"], sample.n_held, "rows")
             if part["bound"] is not None:
                 check_fraction(f"subgroups.{number}.bound", part["bound"])
+            check_fraction(f"subgroups.{number}.measured", part.get("measured", 0.0))
 
 
 @dataclass(frozen=True)

@@ -255,6 +255,7 @@ def _describe_other_claims(c: Certificate) -> str:
         and not find_reference(claim["quantity"])
         and claim is not first
         and not claim["statement"].startswith(NOTHING)
+        and (claim["bound"] < 1 or is_of_numbers(claim["quantity"]))  # a recall of at least 0 % is nothing
         and (claim["classifier"], claim["splits"]) == (first["classifier"], first["splits"])
     ]
     return cut("; ".join(proven), 3 * LINE_WIDTH)

@@ -42,7 +42,7 @@ from ckcv_ray.reports.performance_figures import (
     draw_scores,
 )
 from ckcv_ray.reports.picture import Picture
-from ckcv_ray.reports.subgroups import list_subgroups
+from ckcv_ray.reports.subgroups import SubgroupLine, list_subgroups
 from ckcv_ray.reports.values import ResultValues
 from ckcv_ray.study import OF_TWO, Holdout
 
@@ -68,6 +68,11 @@ class ClassFigure(NamedTuple):
     proven: str
 
 
+def _list_subgroups(result: ResultValues) -> list[SubgroupLine]:
+    """Return what is proven of subgroups; nothing without a certificate."""
+    return list_subgroups(result.certificate) if result.finished is not None else []
+
+
 def describe_performance(result: ResultValues, judged: Judged | None) -> dict[str, Any]:
     """Return what the page shows of the rows that were judged: nothing but a sentence if none are known."""
     if judged is None:
@@ -80,7 +85,7 @@ def describe_performance(result: ResultValues, judged: Judged | None) -> dict[st
             "pictures": [_draw_numbers(result, judged)],
             "measures": [],
             "by_class": [],
-            "subgroups": [],
+            "subgroups": _list_subgroups(result),
         }
     n_classes, fixed = result.task.n_classes, _list_fixed(result)
     counts = tabulate_predictions(judged, n_classes)
@@ -98,7 +103,7 @@ def describe_performance(result: ResultValues, judged: Judged | None) -> dict[st
         "measures": _list_measures(result, classes, fixed) if n_classes == 2 else [],
         "by_class": _list_classes(result, classes, bool(fixed)) if n_classes > 2 else [],
         "more_classes": max(0, n_classes - MOST_MEASURED) if n_classes > 2 else 0,
-        "subgroups": list_subgroups(result.certificate) if result.finished is not None else [],
+        "subgroups": _list_subgroups(result),
         "pictures": [
             _draw_roc(result, judged),
             _draw_calibration(result, judged),

@@ -3,9 +3,9 @@
 from typing import NamedTuple
 
 from ckcv_ray.claims.certificate import Certificate
-from ckcv_ray.claims.percent import at_least, at_most, nearest
+from ckcv_ray.claims.percent import at_least, at_most, format_number, nearest, round_bound
 from ckcv_ray.claims.subgroups import LEAST_OF_SUBGROUP, SubgroupClaim
-from ckcv_ray.study import ERROR
+from ckcv_ray.study import ERROR, parse_clipped
 
 
 class SubgroupLine(NamedTuple):
@@ -13,7 +13,7 @@ class SubgroupLine(NamedTuple):
 
     Attributes:
         subgroup: its name.
-        quantity: "error", or the class that a recall is about.
+        quantity: "error", "mean error" of numbers, or the class that a recall is about.
         rows: held-out rows of the subgroup, of this class for a recall.
         measured, proven: in words; "–" where there is nothing.
     """
@@ -29,33 +29,20 @@ def list_subgroups(certificate: Certificate) -> list[SubgroupLine]:
     """Return a line for the error and each recall of every subgroup; of small ones, one that says so."""
     lines = list[SubgroupLine]()
     for claim in certificate.claims.subgroups or ():
-        about_error, right = claim["quantity"] == ERROR, claim["rows"] - claim["errors"]
-        if claim["bound"] is None:
-            if about_error:
-                lines.append(
-                    SubgroupLine(
-                        claim["subgroup"], ERROR, claim["rows"], "–", f"takes {LEAST_OF_SUBGROUP} rows"
-                    )
-                )
-            continue
-        shown = claim["errors"] if about_error else right
-        lines.append(
-            SubgroupLine(
-                claim["subgroup"],
-                ERROR if about_error else f"recall of {claim['label']}",
-                claim["rows"],
-                nearest(shown / claim["rows"]) if claim["rows"] else "–",
-                f"at most {at_most(claim['bound'])}"
-                if about_error
-                else f"at least {at_least(1 - claim['bound'])}",
-            )
-        )
+        about_error, clip = claim["label"] is None, parse_clipped(claim["quantity"])
+        name = "mean error" if clip is not None else ERROR if about_error else f"recall of {claim['label']}"
+        line = SubgroupLine(claim["subgroup"], name, claim["rows"], "–", f"takes {LEAST_OF_SUBGROUP} rows")
+        if claim["bound"] is not None:
+            proven = f"at most {_limit(claim)}" if about_error else f"at least {at_least(1 - claim['bound'])}"
+            lines.append(line._replace(measured=_measure(claim), proven=proven))
+        elif about_error:
+            lines.append(line)
     return lines
 
 
 def describe_worst(certificate: Certificate) -> str:
     """Say of which subgroup the largest error is proven, for the first screen; "" without subgroups."""
-    claimed = [claim for claim in certificate.claims.subgroups or () if claim["quantity"] == ERROR]
+    claimed = [claim for claim in certificate.claims.subgroups or () if claim["label"] is None]
     known = [claim for claim in claimed if claim["bound"] is not None]
     if not claimed:
         return ""
@@ -63,10 +50,28 @@ def describe_worst(certificate: Certificate) -> str:
     if not known:
         return f"each has fewer than {LEAST_OF_SUBGROUP} held-out rows: nothing is proven of them"
     worst = max(known, key=_read_bound)
-    return (
-        f"at most {at_most(_read_bound(worst))} wrong in the worst of {len(known)} ({worst['subgroup']}: "
-        f"{worst['errors']:,} of {worst['rows']:,} measured){small}"
+    of, counted = (
+        f"in the worst of {len(known)} ({worst['subgroup']}:",
+        f"of {worst['rows']:,} measured){small}",
     )
+    if parse_clipped(worst["quantity"]) is not None:
+        return f"off by at most {_limit(worst)} on average {of} {_measure(worst)} {counted}"
+    return f"at most {_limit(worst)} wrong {of} {worst['errors']:,} {counted}"
+
+
+def _limit(claim: SubgroupClaim) -> str:
+    """Return the bound of an error as text."""
+    clip = parse_clipped(claim["quantity"])
+    return at_most(_read_bound(claim)) if clip is None else round_bound(clip * _read_bound(claim))
+
+
+def _measure(claim: SubgroupClaim) -> str:
+    """Return what was measured as text; "–" without rows."""
+    if (clip := parse_clipped(claim["quantity"])) is not None:
+        return format_number(clip * claim.get("measured", 0.0))
+    right = claim["rows"] - claim["errors"]
+    shown = claim["errors"] if claim["quantity"] == ERROR else right
+    return nearest(shown / claim["rows"]) if claim["rows"] else "–"
 
 
 def _read_bound(claim: SubgroupClaim) -> float:

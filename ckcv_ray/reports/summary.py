@@ -137,12 +137,15 @@ def _describe_winner(problem: Problem, c: Certificate) -> list[str]:
             for number, side in enumerate(c.counts.by_class)
         ),
         *(_show_confusion(labels, c.counts) if len(labels) > 2 else []),
-        *(
-            f"  {line.subgroup}, {line.quantity}:  {line.measured} of {pluralize(line.rows, 'row')}, proven "
-            f"{line.proven}"
-            for line in list_subgroups(c)
-        ),
+        *_list_subgroups(c),
     ]
+
+
+def _list_subgroups(c: Certificate) -> Iterator[str]:
+    """Yield a line for each figure of a subgroup."""
+    for line in list_subgroups(c):
+        rows = pluralize(line.rows, "row")
+        yield f"  {line.subgroup}, {line.quantity}:  {line.measured} of {rows}, proven {line.proven}"
 
 
 def _describe_intervals(result: ResultValues) -> Iterator[str]:
@@ -171,6 +174,7 @@ def _describe_numbers(result: ResultValues) -> Iterator[str]:
             f"{claim['classifier']}{prefix} ({describe_counts(claim)}): with probability {level}, selection "
             "included"
         )
+    yield from _list_subgroups(c)
 
 
 def _format_bound(side: ClassCounts, level: str) -> str:

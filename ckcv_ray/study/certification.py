@@ -382,8 +382,9 @@ class Holdout(Certification):
             accepted; of numbers, in units of the target, "clipped<=20" on the mean error, and
             "within:0.9<=30".
         subgroups: columns such as "sex" or "age:4", whose groups of rows are certified as well: their error,
-            and their recalls. Of a column of numbers the groups are bins of about equal numbers of learning
-            rows, by default ``USUAL_BINS``. All of them together have an equal share of delta.
+            and their recalls; of numbers to predict, their mean error. Of a column of numbers the groups are
+            bins of about equal numbers of learning rows, by default ``USUAL_BINS``. All of them together have
+            an equal share of delta.
         holdout_bound: the bound on what is counted on these rows: "clopper_pearson", or "stevens", which is
             closer, by the positions of the wrong rows in the order of the draw.
         answer: condition such as "error<=0.05" on the rows that are answered: those of the greatest

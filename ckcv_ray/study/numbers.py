@@ -60,8 +60,6 @@ def _list_unfit(certification: Certification, task: Task) -> Iterator[tuple[str,
     for condition in certification.accepted:
         if not is_of_numbers(condition.name):
             yield f"accept={condition}", "is about rows that are right or wrong"
-    if certification.subgroups:
-        yield f"subgroups={','.join(certification.subgroups)}", "is about rows that are right or wrong"
     if isinstance(certification, Holdout) and certification.holdout_bound != Holdout.holdout_bound:
         yield f"holdout_bound={certification.holdout_bound}", "is for rows that are right or wrong"
     if task.unlabelled is not None:

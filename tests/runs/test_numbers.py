@@ -12,6 +12,8 @@ from sklearn.linear_model import Ridge as SklearnRidge
 from ckcv_ray import Execution, InputError, RunError, Study, TestRows, load_run, report, run, verify
 from ckcv_ray.claims.baseline import compute_baselines
 from ckcv_ray.claims.claim import limit
+from ckcv_ray.claims.percent import format_number, round_bound
+from ckcv_ray.core.bounds.binomial import divide_delta
 from ckcv_ray.core.bounds.losses import ONE
 from ckcv_ray.core.measures import ClippedErrors
 from ckcv_ray.core.schedule import Stage
@@ -213,6 +215,51 @@ def test_columns_with_gaps_and_categories_are_encoded_in_each_split(tmp_path):
     assert verify(tmp_path / "run").ok
     low, high = result.predict_interval(result.task.rows_from(UNTIDY.slice(0, 4)))
     assert np.all(low < high)
+
+
+def test_the_mean_error_of_each_subgroup_is_claimed(tmp_path):
+    rng, n = np.random.default_rng(5), 360
+    rooms = np.where(rng.random(n) < 0.1, np.nan, rng.normal(size=n))
+    columns = {"rooms": rooms, "place": [("north", "south", None)[i % 3] for i in range(n)]}
+    price = 20 + 3 * np.nan_to_num(rooms) + rng.normal(size=n)
+    table = pa.table(columns | {"price": price}).set_column(0, "rooms", pa.array(rooms, mask=np.isnan(rooms)))
+    task = Task.from_table(table, Roles("price", numbers=True))
+    study = Study.of(learner="ridge", certify="holdout", holdout_share=0.5, subgroups="place,rooms:2", **BASE)
+    result = run_job(Job(study, task, tmp_path / "run"), SERIAL)
+    parts = load_run(tmp_path / "run").certificate.claims.subgroups
+    assert parts == result.certificate.claims.subgroups
+    held = result.problem.take_held_rows()
+    predicted = predict_numbers(result.models.refit.members[0].model, held.X)
+    losses = np.minimum(np.abs(predicted - held.y), 4.0) / 4.0
+    place = list(result.task.features).index("place")
+    assert [part["subgroup"] for part in parts[:3]] == ["place = north", "place = south", "place missing"]
+    masks = held.X[:, place] == 0, held.X[:, place] == 1, np.isnan(held.X[:, place])
+    for part, rows in zip(parts, masks, strict=False):
+        assert (part["quantity"], part["rows"], part["errors"]) == ("clipped:4", rows.sum(), 0)
+        assert part["measured"] == pytest.approx(losses[rows].mean(), abs=1e-5)
+        assert part["measured"] < part["bound"] < 1
+        assert part["delta"] == divide_delta(0.05 / 4, 3)  # of refit and subgroups, then of two columns
+    assert sum(part["rows"] for part in parts) == 2 * len(held.y)
+    assert verify(tmp_path / "run", refit=1.0, execution=SERIAL).ok
+    page = Path(report(tmp_path / "run", tmp_path / "report.html")).read_text(encoding="utf-8")
+    worst = max((part for part in parts if part["bound"] is not None), key=lambda part: part["bound"])
+    shown = " ".join(result.summary().split())
+    assert f"subgroups off by at most {round_bound(4 * worst['bound'])} on average in the worst of" in shown
+    assert f"place = north, mean error: {format_number(4 * parts[0]['measured'])} of" in " ".join(
+        result.summary(details=True).split()
+    )
+    assert "place = north" in page
+    assert f"at most {round_bound(4 * parts[0]['bound'])}" in page
+
+
+def test_a_subgroup_that_is_changed_in_the_file_is_found(tmp_path):
+    study = RIDGE.replace(certify="holdout", subgroups="x0:2")
+    result = run(study, X, Y, out=tmp_path / "run", execution=SERIAL)
+    (first, *_), file = result.certificate.claims.subgroups, tmp_path / "run" / "certificate.json"
+    file.write_text(file.read_text().replace(repr(first["bound"]), repr(first["bound"] / 2)))
+    found = verify(tmp_path / "run")
+    assert not found.ok
+    assert "subgroups" in " ".join(found.differences)
 
 
 def test_an_interval_is_as_wide_as_its_claim_says(held):
