@@ -44,17 +44,14 @@ def _describe_proof(result: ResultValues) -> str:
     """Say in a sentence where the first claim comes from."""
     sample, first = result.certificate.sample, result.certificate.claims.first
     level = format_level(first["delta"])
+    independent = f"a limit for independent {'rows' if sample.groups is None else 'groups'}"
     if first["certification"] == Holdout.name:
         if sample.numbers is not None:
             return (
                 f"The bound comes from {sample.n_held:,} rows that nothing used before: how far off the "
-                f"predictions for them are, and a limit for independent rows at {level}."
+                f"predictions for them are, and {independent} at {level}."
             )
-        limit = (
-            "a limit for independent groups"
-            if sample.groups
-            else "the exact binomial limit of Clopper and Pearson"
-        )
+        limit = independent if sample.groups else "the exact binomial limit of Clopper and Pearson"
         return (
             f"The bound comes from {sample.n_held:,} rows that nothing used before: how many of them are "
             f"judged wrongly, and {limit} at {level}."
