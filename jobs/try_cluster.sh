@@ -47,10 +47,13 @@ same_in_bucket() {
     quietly env "${store[@]}" ckcv copy "$1" "$scratch/copy/${1##*/}"
     same "$scratch/copy/${1##*/}" "$2" "$3"
 }
-gone() {  # workers take a while to notice that their head is gone
-    for _ in {1..120}; do [ "$(rays)" = 0 ] && say "$1" "no Ray process is left" && return; sleep 1; done
-    ps -ef >&2
-    die "$1 left processes running"
+gone() {  # workers ask for a minute or more after a head that is gone, and longer where processors are busy
+    local end=$((SECONDS + 300))
+    until [ "$(rays)" = 0 ]; do
+        [ $SECONDS -lt $end ] || { ps -eo pid,ppid,stat,etime,args >&2; die "$1 left processes running"; }
+        sleep 1
+    done
+    say "$1" "no Ray process is left"
 }
 
 outside() {  # install from the package registry, run the rest in namespaces, then check that nothing is left
