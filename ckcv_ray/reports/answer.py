@@ -39,6 +39,7 @@ from ckcv_ray.study import (
     OF_TWO,
     Candidate,
     Holdout,
+    Nested,
     Occam,
     Predictive,
     find_reference,
@@ -136,7 +137,8 @@ def describe_answer(result: ResultValues, folder: str = "", everything: bool = F
         *_wrap(answer.sentence, "  "),
         *(line for fact, text in answer.facts for line in _wrap(text, fact)),
     ]
-    commands = [f"ckcv report {name}", *([f"ckcv predict {name} NEW.csv"] if answer.sentence else [])]
+    predict = f"ckcv predict {name}{name_option(result.certificate.claims.first)}"
+    commands = [f"ckcv report {name}", *([f"{predict} NEW.csv"] if answer.sentence else [])]
     below = [
         *_wrap(answer.question, "QUESTION"),
         *(line for i, text in enumerate(answer.advice) for line in _wrap(text, "or" if i else "next")),
@@ -145,6 +147,11 @@ def describe_answer(result: ResultValues, folder: str = "", everything: bool = F
     room = inf if everything else MOST_LINES - len(above) - len(below)
     command = f"ckcv status {name} --details" if folder else "summary(details=True)"
     return [*above, *_list_cautions(answer.cautions, room, command), *below]
+
+
+def name_option(first: Claim) -> str:
+    """Return the option with which ``ckcv predict`` uses the very rule of the first claim; "" without one."""
+    return " --nested" if first["certification"] == Nested.name else ""
 
 
 def _wrap(text: str, name: str = "") -> list[str]:

@@ -11,10 +11,10 @@ from ckcv_ray.claims.certificate import Certificate
 from ckcv_ray.claims.claim import describe_counts, limit, name_side, quantity
 from ckcv_ray.errors import cut, pluralize
 from ckcv_ray.reports.about import About
-from ckcv_ray.reports.answer import make_answer
+from ckcv_ray.reports.answer import make_answer, name_option
 from ckcv_ray.reports.summary import describe_edges
 from ckcv_ray.reports.values import Entry, ResultValues
-from ckcv_ray.study import ERROR, Nested
+from ckcv_ray.study import ERROR
 
 MOST_LABELS, MOST_LABEL = 3, 40
 BETTER_DATA = "Collect more data, or better columns; or let other learners compete, in a new study."
@@ -198,10 +198,9 @@ def _advise_run(result: ResultValues, advice: Sequence[str], worthless: bool) ->
     closer += [
         f"{edge}: a better candidate may be there." for edge in describe_edges(result.problem, result.setting)
     ]
-    nested = result.certificate.claims.first["certification"] == Nested.name
     does = "predicts" if result.task.has_numbers else "classifies"
     return ShellCommand(
-        f"predict RUN_FOLDER NEW_ROWS.csv{' --nested' if nested else ''}",
+        f"predict RUN_FOLDER NEW_ROWS.csv{name_option(result.certificate.claims.first)}",
         [f"It {does} new rows by the very rule that the number is about.", *closer],
     )
 
