@@ -495,7 +495,7 @@ class Certificate:
             *self.describe_constants(),
             *self.describe_nested_constants(),
             *describe_refusal(self.claims.refused),
-            *describe_held_share(held, units, unit),
+            *describe_held_share(held, units, unit, has_classes=sample.numbers is None),
             *self.describe_repeats(),
         ]
 

@@ -186,11 +186,22 @@ def describe_refusal(refused: RefusedSplit | None) -> list[str]:
     ]
 
 
-def describe_held_share(held: int, units: int, unit: str) -> list[str]:
-    """Return a list of one sentence if more than two thirds of the rows or groups are held out, else none."""
+def describe_held_share(held: int, units: int, unit: str, has_classes: bool = True) -> list[str]:
+    """Return a list of one sentence if more than two thirds of the rows or groups are held out, else none.
+
+    Args:
+        held, units: rows or groups held out, and of the full table.
+        unit: "row" or "group".
+        has_classes: whether it is classes that are predicted, and not numbers.
+    """
+    of_class = (
+        ", and it is likelier that a class has no rows among them, which only the rows held out can show"
+        if has_classes
+        else ""
+    )
     sentence = (
-        f"{held:,} of {units:,} {unit}s are held out, more than two thirds: few are left to learn from, and "
-        "it is likelier that a class has no rows among them, which only the rows held out can show."
+        f"{held:,} of {units:,} {unit}s are held out, more than two thirds: few are left to learn "
+        f"from{of_class}."
     )
     return [sentence] if 3 * held > 2 * units else []
 

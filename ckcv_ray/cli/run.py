@@ -325,7 +325,8 @@ def _say_what_is_there(folder: RunFolder, out: str, problem: Problem) -> None:
 def _say_cautions(problem: Problem) -> None:
     """Say that much is held out, or that an outer split is refused."""
     every = problem.all_rows
-    held_out = describe_held_share(every.n_units - problem.task.n_units, every.n_units, every.unit)
+    held = every.n_units - problem.task.n_units
+    held_out = describe_held_share(held, every.n_units, every.unit, has_classes=not every.has_numbers)
     for sentence in (*held_out, *describe_refusal(find_refused(problem))):
         say(plain(sentence))
 

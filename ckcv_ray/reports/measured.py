@@ -349,7 +349,7 @@ def _draw_numbers(result: ResultValues, judged: Judged) -> Picture:
     return Picture(
         "Predicted and true numbers",
         draw_predicted_numbers(predicted, truth, result.task.target, label),
-        "Each dot is a row that a split scored; on the dotted line the two are equal.",
+        "Each dot is a judged row; on the dotted line the two are equal.",
         ("share of the rows", "absolute error at most"),
         rows,
     )

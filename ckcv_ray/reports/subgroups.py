@@ -50,13 +50,11 @@ def describe_worst(certificate: Certificate) -> str:
     if not known:
         return f"each has fewer than {LEAST_OF_SUBGROUP} held-out rows: nothing is proven of them"
     worst = max(known, key=_read_bound)
-    of, counted = (
-        f"in the worst of {len(known)} ({worst['subgroup']}:",
-        f"of {worst['rows']:,} measured){small}",
-    )
+    of = f"in the worst of {len(known)} ({worst['subgroup']}:"
     if parse_clipped(worst["quantity"]) is not None:
-        return f"off by at most {_limit(worst)} on average {of} {_measure(worst)} {counted}"
-    return f"at most {_limit(worst)} wrong {of} {worst['errors']:,} {counted}"
+        counted = f"{_measure(worst)} measured on {worst['rows']:,} rows"
+        return f"off by at most {_limit(worst)} on average {of} {counted}){small}"
+    return f"at most {_limit(worst)} wrong {of} {worst['errors']:,} of {worst['rows']:,} measured){small}"
 
 
 def _limit(claim: SubgroupClaim) -> str:

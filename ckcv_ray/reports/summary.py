@@ -143,9 +143,10 @@ def _describe_winner(problem: Problem, c: Certificate) -> list[str]:
 
 def _list_subgroups(c: Certificate) -> Iterator[str]:
     """Yield a line for each figure of a subgroup."""
+    of = "of" if c.sample.numbers is None else "on"  # a share of rows, or a mean over them
     for line in list_subgroups(c):
         rows = pluralize(line.rows, "row")
-        yield f"  {line.subgroup}, {line.quantity}:  {line.measured} of {rows}, proven {line.proven}"
+        yield f"  {line.subgroup}, {line.quantity}:  {line.measured} {of} {rows}, proven {line.proven}"
 
 
 def _describe_intervals(result: ResultValues) -> Iterator[str]:

@@ -246,7 +246,7 @@ def test_the_mean_error_of_each_subgroup_is_claimed(tmp_path):
     worst = max((part for part in parts if part["bound"] is not None), key=lambda part: part["bound"])
     shown = " ".join(result.summary().split())
     assert f"subgroups off by at most {round_bound(4 * worst['bound'])} on average in the worst of" in shown
-    assert f"place = north, mean error: {format_number(4 * parts[0]['measured'])} of" in " ".join(
+    assert f"place = north, mean error: {format_number(4 * parts[0]['measured'])} on" in " ".join(
         result.summary(details=True).split()
     )
     assert "place = north" in page
@@ -373,3 +373,32 @@ def test_ties_and_far_outliers_are_no_error():
 def test_numbers_that_are_missing_or_infinite_are_refused(bad):
     with pytest.raises(InputError, match="target"):
         run(RIDGE, X, np.where(np.arange(N) == 3, bad, Y), execution=SERIAL)
+
+
+def test_subgroups_of_numbers_are_shown_without_words_of_classes(tmp_path):
+    """A mean over rows is no count of them, no class is held out, and what is proven is said to be."""
+    study = CERTIFIED["holdout"].replace(holdout_share=0.7, claim="refit", subgroups=("x0:2",))
+    result = run(study, X, Y, out=str(tmp_path / "run"), execution=SERIAL)
+    rows = {claim["subgroup"]: claim["rows"] for claim in result.certificate.claims.subgroups}
+    screen, figures = " ".join(result.summary().split()), result.summary(details=True)
+    assert any(f"measured on {m} rows)" in screen for m in rows.values())
+    assert all(f" on {m} rows, proven at most" in figures for m in rows.values())
+    assert "more than two thirds: few are left to learn from." in screen
+    page = unescape(Path(report(tmp_path / "run", tmp_path / "report.html")).read_text(encoding="utf-8"))
+    assert "but for what stands under “proven”" in page
+    assert "Each dot is a judged row" in page
+    for words in ("own cut-off", "a class has no rows", "Error and recalls"):
+        assert words not in page + screen
+
+
+def test_the_first_screen_and_the_page_name_the_very_rule_that_is_quoted(of_groups, tmp_path):
+    """After nested that is not the default of ``ckcv predict``, which is a member of F*."""
+    result = load_run(of_groups)
+    first = result.certificate.claims.first
+    page = unescape(Path(report(of_groups, tmp_path / "report.html")).read_text(encoding="utf-8"))
+    screen = result.summary(folder="runs/x")
+    assert "ckcv predict runs/x" in screen or first["certification"] == "occam"  # which proves nothing here
+    nested = first["certification"] == "nested"
+    assert ("ckcv predict runs/x --nested NEW.csv" in screen) == nested
+    assert ("NEW_ROWS.csv --nested" in page) == nested
+    assert "each group counted once. A bound" in page
