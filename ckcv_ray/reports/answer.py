@@ -55,6 +55,7 @@ MOST_LINES = 15
 COUNTED = re.compile(r" \([^()]*(\([^()]*\)[^()]*)*\)\.$")  # at the end of a claim: how it was counted
 WORST = 5
 LONGEST_LABEL = 24  # characters
+BETTER_DATA = "more rows, better columns, or other learners, in a new study"
 MOST_TIMES, STEP = 1_000.0, 1.05  # as many rows as there are: beyond, more rows are no advice
 
 
@@ -116,7 +117,7 @@ def make_answer(result: ResultValues) -> Answer:
         tuple((name, text) for name, text in facts if text),
         cautions,
         question,
-        tuple(_advise(c, first, baseline)),
+        tuple(_advise(c, first, baseline)) or ((BETTER_DATA,) if nothing else ()),
         shares if first["quantity"] == ERROR else {},
         describe_decisions(result.decisions),
     )
@@ -365,8 +366,11 @@ def _advise_losses(c: Certificate, first: Claim, baseline: Baseline) -> Iterator
         return
     if not sample.n_held and (drawn := Suited().canonical(units).draw_held_out(units, seed=0)) is not None:
         bound = bound_loss_claim([ceil(error * len(drawn) * ONE)], len(drawn), first["delta"])
+        held = f"with {len(drawn):,} of {units:,} {name} held out"
         if bound < min(first["bound"], baseline["error"]):
-            yield f"--certify holdout: about {show(bound)}, with {len(drawn):,} of {units:,} {name} held out"
+            yield f"--certify holdout: about {show(bound)}, {held}"
+        elif worthless:
+            yield f"--certify holdout: closer where {name} are about equally far off, {held}"
     room = baseline["error"] - error if worthless else first["bound"] - error
     times = max(2.0, STEP * ((first["bound"] - error) / room) ** 2)
     if sample.n_held and times <= MOST_TIMES:

@@ -89,11 +89,11 @@ def describe_question(result: ResultValues) -> str:
     if result.finished is None:
         names = ", ".join(score.name for score in result.scores)
         return f"How well is {target} predicted by {learners}, as measured by {names}?"
-    numbers = result.task.has_numbers
+    numbers, of = result.task.has_numbers, "rows of new groups" if result.task.grouped else "new rows"
     return (
         f"Which setting of {learners}, with which number of folds, predicts {target} best among "
         f"{len(result.candidates):,} candidates, and how {'far off' if numbers else 'often'} is it "
-        f"{'' if numbers else 'wrong '}at most on new rows?"
+        f"{'' if numbers else 'wrong '}at most on {of}?"
     )
 
 

@@ -17,7 +17,6 @@ from ckcv_ray.reports.values import Entry, ResultValues
 from ckcv_ray.study import ERROR
 
 MOST_LABELS, MOST_LABEL = 3, 40
-BETTER_DATA = "Collect more data, or better columns; or let other learners compete, in a new study."
 
 
 class ShellCommand(NamedTuple):
@@ -193,7 +192,7 @@ def _list_labels(result: ResultValues) -> str:
 def _advise_run(result: ResultValues, advice: Sequence[str], worthless: bool) -> ShellCommand:
     """Say what to do next: apply the model, or get a bound that says something, with what to expect of it."""
     if worthless:
-        return ShellCommand("run … --out NEW_FOLDER", [f"{text}." for text in advice] or [BETTER_DATA])
+        return ShellCommand("run … --out NEW_FOLDER", [f"{text}." for text in advice])
     closer = [f"For a closer bound, in a new study: {text}." for text in advice]
     closer += [
         f"{edge}: a better candidate may be there." for edge in describe_edges(result.problem, result.setting)

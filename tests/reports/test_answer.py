@@ -146,6 +146,19 @@ def test_where_nothing_can_be_quoted_of_numbers_or_groups_there_is_a_next_step()
     assert "next another --learner, or other columns" in unwrap(make(HELD, groups).summary())
 
 
+WORTHLESS = {"occam": OCCAM, "nested": OCCAM.replace(certify="nested", outer_splits=3), "holdout": HELD}
+
+
+@pytest.mark.parametrize("grouped", [False, True], ids=["rows", "groups"])
+@pytest.mark.parametrize("study", WORTHLESS.values(), ids=WORTHLESS)
+def test_whatever_cannot_be_quoted_there_is_a_next_step(study: Study, grouped: bool) -> None:
+    task = noise(120)
+    units = np.arange(task.n) // 2 if grouped else None
+    shown = unwrap(make(study, Task.of(task.X, task.labelled(task.y), groups=units)).summary())
+    assert shown.startswith("Nothing"), shown
+    assert " next " in shown, shown
+
+
 def test_a_hold_out_of_groups_is_advised_where_it_would_prove_more() -> None:
     rows = blobs(600, shift=2.0)
     shown = unwrap(make(OCCAM, Task.of(rows.X, rows.y, groups=np.arange(600) // 2)).summary())
