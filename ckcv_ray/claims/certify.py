@@ -29,13 +29,12 @@ from ckcv_ray.claims.weighted import describe_weights
 from ckcv_ray.claims.wording import (
     ASSUMPTIONS,
     ASSUMPTIONS_OF_GROUPS,
-    NOT_COVERED,
-    NOT_COVERED_OF_GROUPS,
     PROVISIONAL,
     RefusedSplit,
     describe_search,
     describe_unlabelled,
     figure,
+    list_not_covered,
     statements,
 )
 from ckcv_ray.core.bounds.binomial import clopper_pearson
@@ -76,7 +75,7 @@ def certify(
         wording=Wording(
             statements=(),
             assumptions=ASSUMPTIONS if groups is None else ASSUMPTIONS_OF_GROUPS,
-            not_covered=NOT_COVERED if groups is None else NOT_COVERED_OF_GROUPS,
+            not_covered=list_not_covered(groups is not None, problem.task.has_numbers),
         ),
     )
     winner = certificate.winner

@@ -42,10 +42,8 @@ ASSUMPTIONS_OF_GROUPS = (
     "The splits are plain random splits of whole groups, not stratified.",
     ASSUMPTIONS[-1],
 )
-NOT_COVERED_OF_GROUPS = (
-    "groups that are related to each other, such as patients of one hospital if new ones come from others",
-    "how often a row is wrong among all rows, where large groups count more: each group counts once",
-    *NOT_COVERED[1:],
+RELATED_GROUPS = (
+    "groups that are related to each other, such as patients of one hospital if new ones come from others"
 )
 SINGLE = (
     "It would be proven for each individual member if the candidate had been fixed beforehand; it is not "
@@ -170,6 +168,15 @@ def check_refusal(refused: RefusedSplit, claims: Sequence[Claim], labels: Sequen
     nested = [claim for claim in claims if claim["certification"] == Nested.name]
     if not nested or any(split >= refused["split"] for claim in nested for split in claim["splits"]):
         raise ValueError("refused: a claim is about a split that is not before the one refused, or none is")
+
+
+def list_not_covered(grouped: bool, has_numbers: bool) -> tuple[str, ...]:
+    """Return what the claims do not cover, of a task with groups or without, of numbers or of classes."""
+    if not grouped:
+        return NOT_COVERED
+    how = "far off a row is" if has_numbers else "often a row is wrong"
+    large = f"how {how} among all rows, where large groups count more: each group counts once"
+    return (RELATED_GROUPS, large, *NOT_COVERED[1:])
 
 
 def describe_refusal(refused: RefusedSplit | None) -> list[str]:

@@ -167,6 +167,7 @@ def test_a_page_and_a_summary_speak_of_groups_of_numbers(of_groups, tmp_path):
     assert "the rows of a new group are off by at most" in " ".join(result.summary().split())
     assert "a new group's rows" in page
     assert "independent rows" not in page
+    assert "how far off a row is among all rows, where large groups count more" in page
     assert "groups to train" in " ".join(result.summary(details=True).split())
     assert "mean over groups" in " ".join(result.summary().split())
 
