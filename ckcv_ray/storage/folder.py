@@ -41,7 +41,7 @@ import pyarrow as pa
 from ckcv_ray.claims.certificate import Certificate
 from ckcv_ray.core.resampling.given import Splits
 from ckcv_ray.core.schedule import Stage
-from ckcv_ray.errors import CKCVError, InputError, StoreError, convert_errors, pluralize
+from ckcv_ray.errors import CKCVError, InputError, StoreError, convert_errors, cut, plain, pluralize
 from ckcv_ray.learners.ensemble import Ensemble, Models
 from ckcv_ray.records import candidates
 from ckcv_ray.records.held_out import HELD_OUT, check_held_out_room
@@ -74,6 +74,8 @@ FOLDERS = (log.LOG, models.ENSEMBLE)
 RESULTS = (CANDIDATES, *models.TABLES, JUDGED_ROWS)  # besides the pickles
 NO_FILES: Mapping[str, Content] = MappingProxyType({})
 OPTIONAL_ROLES = ("group", "weight")  # of columns of the table
+QUESTION = "question"  # about a column that looks like groups, which may not be stored itself
+LONGEST_QUESTION = 600  # characters: a folder may be a stranger's
 INNER_NAME = re.compile(r"outer-([0-9]{3,9})")
 TEMPORARY = re.compile(
     r"\.((study|execution|certificate|manifest|scores|signatures|uses|shards)\.json|"
@@ -292,7 +294,8 @@ class RunFolder:
             schema = Schema.from_json(json.loads(named["columns"])) if "columns" in named else None
             optional = {role: named.get(role) for role in OPTIONAL_ROLES}
             roles = Roles(named["target"], numbers=identity.study.predicts_numbers, **optional)
-            task = Task.restore(columns, roles, schema)
+            question = plain(cut(named[QUESTION], LONGEST_QUESTION)) if QUESTION in named else None
+            task = Task.restore(columns, roles, schema, question)
         if self.files.exists(UNLABELLED):
             unlabelled = formats.read_table(self.files, UNLABELLED, identity.run_id, None, values=MOST_VALUES)
             with formats.guard_reading(self.files, UNLABELLED):
@@ -439,6 +442,8 @@ class RunFolder:
         named = {"target": every.target} | {role: name for role, name in optional.items() if name is not None}
         if not every.schema.is_default:
             named["columns"] = json.dumps(every.schema.to_json())
+        if every.question:
+            named[QUESTION] = every.question
         contents = {DATA: formats.make_table(every.coded_columns(), problem.run_id, named)}
         if every.unlabelled is not None:
             unlabelled = every.as_coded_columns(every.unlabelled)

@@ -177,16 +177,20 @@ class Task:
         return replace(_from_table(columns, roles, asked), source=source).check(allow_singletons)
 
     @classmethod
-    def restore(cls, columns: pa.Table, roles: Roles, schema: Schema | None) -> "Task":
+    def restore(
+        cls, columns: pa.Table, roles: Roles, schema: Schema | None, question: str | None = None
+    ) -> "Task":
         """Make a task from the ``columns`` of one, or of some of its rows, and how they are understood.
 
-        Without a ``schema`` they are plain numbers.
+        Without a ``schema`` they are plain numbers. The ``question`` is that of the whole table, of which
+        some columns may be left out; None to ask about the columns there are.
 
         Raises:
             InputError: it is not the schema of these columns, or they are not those of a task.
         """
         asked = NOTHING_ASKED if roles.numbers else DeclaredTypes(labels=APART)
-        return _from_table(columns, roles, asked, schema)
+        task = _from_table(columns, roles, asked, schema)
+        return task if question is None else replace(task, grouping=replace(task.grouping, question=question))
 
     def check(self, allow_singletons: bool = False) -> "Task":
         """Return the task, to be learned from.

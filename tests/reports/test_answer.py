@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +12,12 @@ import pyarrow as pa
 import pytest
 from conftest import blobs, unwrap
 
-from ckcv_ray import Execution, Job, Result, Study, Task, load_run, run
+from ckcv_ray import Execution, Job, Result, Study, Task, load_run, report, run, verify
 from ckcv_ray.claims.percent import at_most
 from ckcv_ray.core.bounds.binomial import clopper_pearson
 from ckcv_ray.reports.answer import LINE_WIDTH, MOST_LINES
 from ckcv_ray.runs.run import run_job
+from ckcv_ray.storage.folder import LONGEST_QUESTION
 from ckcv_ray.tables.roles import Roles
 
 SMALL = {"k": (3, 4), "n_splits": 4, "C": (0.1, 1.0), "gamma": (0.1,)}
@@ -165,14 +167,33 @@ def test_a_hold_out_of_groups_is_advised_where_it_would_prove_more() -> None:
     assert re.search(r"next --certify holdout: about [\d.]+ %, with \d+ of 300 groups held out", shown), shown
 
 
-def test_a_question_is_answered_before_a_bound_is_quoted() -> None:
-    """Rows of a column named like groups, which is left out: what is proven depends on the answer."""
+def test_a_question_is_answered_before_a_bound_is_quoted(tmp_path: Path) -> None:
+    """Rows of a column named like groups, which is left out: what is proven depends on the answer.
+
+    The folder, which does not hold this column, asks the same.
+    """
     rows = blobs(200, shift=3.0)
     columns = pa.table({"a": rows.X[:, 0], "b": rows.X[:, 1], "patient": np.arange(200) // 4, "y": rows.y})
     task = Task.from_table(columns, Roles("y", drop=["patient"]))
-    shown = unwrap(run_job(Job(HELD, task), Execution("serial")).summary())
-    assert shown.startswith("Quote with CAUTION: at most")
-    assert "QUESTION column 'patient' repeats" in shown
+    result = run_job(Job(HELD, task, tmp_path / "run"), Execution("serial"))
+    for shown in map(unwrap, (result.summary(), load_run(tmp_path / "run").summary())):
+        assert shown.startswith("Quote with CAUTION: at most")
+        assert "QUESTION column 'patient' repeats: 50 values in 200 rows" in shown
+    page = unescape(Path(report(tmp_path / "run", tmp_path / "page.html")).read_text(encoding="utf-8"))
+    assert "Quote with CAUTION: at most" in page
+    assert "column 'patient' repeats: 50 values in 200 rows" in page
+    assert verify(tmp_path / "run").ok
+
+
+def test_the_question_of_a_stranger_s_folder_is_cut(tmp_path: Path) -> None:
+    rows = blobs(200, shift=3.0)
+    task = Task.of(rows.X, rows.labelled(rows.y))
+    long = replace(task, grouping=replace(task.grouping, question="\x1b[1m<b>" + 10_000 * "why "))
+    run_job(Job(HELD, long, tmp_path / "run"), Execution("serial"))
+    question = load_run(tmp_path / "run").problem.all_rows.question
+    assert len(question) < LONGEST_QUESTION + 20
+    assert "\x1b" not in question
+    assert "<b>why" not in Path(report(tmp_path / "run", tmp_path / "page.html")).read_text(encoding="utf-8")
 
 
 def test_claims_by_class_are_not_advised_where_there_are_some() -> None:
