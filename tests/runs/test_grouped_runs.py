@@ -1,5 +1,6 @@
 """Runs on groups of related rows: the harm without groups, and one result however it is computed."""
 
+from io import BytesIO
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -266,6 +267,7 @@ def test_the_command_line_takes_groups(ckcv: Any, table: Path, tmp_path: Path) -
 def test_a_column_that_looks_like_groups_is_asked_about_and_changes_nothing(
     ckcv: Any, table: Path, tmp_path: Path
 ) -> None:
+    """The folder keeps the question, and is otherwise that of a table without the column."""
     asked = ("--target", "outcome", *GRID)
     code, printed, _ = ckcv("run", table, "--out", tmp_path / "learned", *asked)
     assert (code, "say --group patient" in unwrap(printed)) == (0, True)
@@ -276,7 +278,16 @@ def test_a_column_that_looks_like_groups_is_asked_about_and_changes_nothing(
     csv.write_csv(columns, tmp_path / "without.csv")
     code, again, _ = ckcv("run", tmp_path / "without.csv", "--out", tmp_path / "again", *asked)
     assert (code, "QUESTION" in again) == (0, False)
-    assert content(tmp_path / "again") == content(tmp_path / "run")
+    same, asking = content(tmp_path / "again"), content(tmp_path / "run")
+    data = [parquet.read_table(BytesIO(files.pop("data.parquet"))) for files in (same, asking)]
+    assert same == asking
+    assert data[0].equals(data[1])
+    metadata = [dict(table.schema.metadata) for table in data]
+    assert b"'patient' repeats: 24 values in" in metadata[1].pop(b"question")
+    assert metadata[0] == metadata[1]
+    for command in ("status", "report"):
+        assert ckcv(command, tmp_path / "run")[0] == 0
+    assert "QUESTION column 'patient' repeats" in unwrap(ckcv("status", tmp_path / "run")[1])
 
 
 def test_an_unfinished_run_says_how_many_groups_it_has(
