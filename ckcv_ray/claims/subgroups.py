@@ -69,6 +69,8 @@ def claim_subgroups(
     """
     certification = problem.study.certification
     assert certification is not None
+    if problem.clip is not None:
+        losses, drawn = ClippedErrors(problem.clip).measure_losses(y, predicted), problem.order_held_units()
     for subgroups in map(parse_subgroup, certification.subgroups):
         parts = divide_rows(subgroups, problem.task, X)
         share = problem.study.delta / certification.n_shares / len(certification.subgroups)
@@ -78,8 +80,6 @@ def claim_subgroups(
             if problem.clip is None:
                 yield from _claim_part(part, problem.task.classes, rule, y, predicted, each)
             else:
-                losses = ClippedErrors(problem.clip).measure_losses(y, predicted)
-                drawn = problem.order_held_units()
                 yield _claim_mean(part, problem.clip, rule, losses[drawn][part.rows[drawn]], each)
 
 

@@ -7,6 +7,7 @@ wrong. A measure of groups knows the group of each scored row; its totals, of on
 never added over splits.
 """
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
@@ -136,8 +137,24 @@ class GroupShares(ByGroup):
         return self.average(predicted != y, ONE)
 
 
+class OneTotal(ABC):
+    """The base of measures with one total: the sum of what each unit loses."""
+
+    def columns(self, n_classes: int) -> int:
+        """Return 1."""
+        return 1
+
+    def totals(self, y: NDArray[Any], predicted: NDArray[Any], n_classes: int) -> NDArray[np.int64]:
+        """Add up the losses of units; see ``Measure``."""
+        return np.asarray(self.measure_losses(y, predicted).sum(axis=-1, keepdims=True))
+
+    @abstractmethod
+    def measure_losses(self, y: NDArray[Any], predicted: NDArray[Any]) -> NDArray[np.int64]:
+        """Return the loss of each unit, 0 .. ``ONE``, (..., units)."""
+
+
 @dataclass(frozen=True)
-class ClippedErrors:
+class ClippedErrors(OneTotal):
     """The sum over rows of the absolute error, at most ``clip`` and divided by it, in units of 1 / ``ONE``.
 
     Each row's loss is rounded up to a multiple of ``GRAIN`` of these units: totals are exact in any order,
@@ -154,14 +171,6 @@ class ClippedErrors:
 
     clip: float
 
-    def columns(self, n_classes: int) -> int:
-        """Return 1."""
-        return 1
-
-    def totals(self, y: NDArray[Any], predicted: NDArray[Any], n_classes: int) -> NDArray[np.int64]:
-        """Add up the losses of rows; see ``Measure``. Here y and the predictions are numbers."""
-        return np.asarray(self.measure_losses(y, predicted).sum(axis=-1, keepdims=True))
-
     def measure_losses(self, y: Values, predicted: Values) -> NDArray[np.int64]:
         """Return the loss of each row, 0 .. ``ONE``, of the shape of ``predicted``."""
         with np.errstate(invalid="ignore", over="ignore"):  # of predictions that are not finite
@@ -171,7 +180,7 @@ class ClippedErrors:
 
 
 @dataclass(frozen=True, eq=False)
-class GroupErrors(ByGroup):
+class GroupErrors(OneTotal, ByGroup):
     """The sum over groups of the mean of their rows' clipped errors, in units of 1 / ``ONE``.
 
     Attributes:
@@ -182,14 +191,6 @@ class GroupErrors(ByGroup):
     kinds: ClassVar[frozenset[Kind]] = ClippedErrors.kinds
 
     errors: ClippedErrors
-
-    def columns(self, n_classes: int) -> int:
-        """Return 1."""
-        return 1
-
-    def totals(self, y: NDArray[Any], predicted: NDArray[Any], n_classes: int) -> NDArray[np.int64]:
-        """Add up the losses of groups; see ``Measure``. Here y and the predictions are numbers."""
-        return np.asarray(self.measure_losses(y, predicted).sum(axis=-1, keepdims=True))
 
     def measure_losses(self, y: Values, predicted: Values) -> NDArray[np.int64]:
         """Return the loss of each group in the order of their numbers, 0 .. ``ONE``, (..., groups)."""

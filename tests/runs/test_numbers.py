@@ -108,12 +108,20 @@ def test_a_run_of_groups_is_read_as_it_was_written_and_verified(of_groups):
         assert (found.ok, found.differences) == (True, [])
 
 
+def clipped(y, predicted):
+    """The errors of rows as shares of the clip."""
+    return np.minimum(np.abs(y - predicted), 4.0) / 4.0
+
+
+def average(losses, groups):
+    """The mean over groups of the mean of their rows."""
+    return np.mean([losses[groups == g].mean() for g in np.unique(groups)])
+
+
 def test_a_group_counts_once_in_what_is_measured(of_groups):
     """The errors of F*, of the model that is judged and of the constant, each computed group by group."""
     result = load_run(of_groups)
     problem, sample = result.problem, result.certificate.sample
-    clipped = lambda y, predicted: np.minimum(np.abs(y - predicted), 4.0) / 4.0  # noqa: E731
-    average = lambda losses, groups: np.mean([losses[groups == g].mean() for g in np.unique(groups)])  # noqa: E731
     size = problem.sizes.index(problem.find_size(result.k))
     for member, loss in zip(result.ensemble.members, sample.numbers["losses"], strict=True):
         train, scored = problem.rows(Stage.REFIT, size, member.split)
@@ -232,7 +240,7 @@ def test_the_mean_error_of_each_subgroup_is_claimed(tmp_path):
     assert parts == result.certificate.claims.subgroups
     held = result.problem.take_held_rows()
     predicted = predict_numbers(result.models.refit.members[0].model, held.X)
-    losses = np.minimum(np.abs(predicted - held.y), 4.0) / 4.0
+    losses = clipped(held.y, predicted)
     place = list(result.task.features).index("place")
     assert [part["subgroup"] for part in parts[:3]] == ["place = north", "place = south", "place missing"]
     masks = held.X[:, place] == 0, held.X[:, place] == 1, np.isnan(held.X[:, place])
