@@ -213,14 +213,14 @@ def predict(
     DATA may be - for CSV on standard input.
 
     Columns written: row (counted from 1), prediction (the original label, or a number), member (the split it
-    was fitted on; empty for the majority, and for a model of no split), score (of that model), share (of F*
-    that agrees; empty for a model of no split), of a run with --claim within:0.9 low and high (the prediction
-    less and plus what nine in ten new rows are off at most), where a cut-off was chosen flag (whether the
-    score reaches it), of a run with --answer answered (whether its confidence is that of the rows that
-    something is proven of), with --refer referred (true or false), and with --probabilities a column
-    probability_LABEL for each class. In CSV, control characters in labels are escaped: a newline becomes a
-    backslash and an n, and backslashes are then doubled. Of a named set with test rows, only those are
-    classified.
+    was fitted on; empty for the majority, and for a model of no split), of classes score (of that model) and
+    share (of F* that agrees; empty for a model of no split), of a run with --claim within:0.9 low and high
+    (the prediction less and plus what nine in ten new rows are off at most), where a cut-off was chosen flag
+    (whether the score reaches it), of a run with --answer answered (whether its confidence is that of the
+    rows that something is proven of), with --refer referred (true or false), and with --probabilities a
+    column probability_LABEL for each class. In CSV, control characters in labels are escaped: a newline
+    becomes a backslash and an n, and backslashes are then doubled. Of a named set with test rows, only those
+    are classified.
     """
     if refer and choice[0].startswith("nested"):
         raise InputError("refer and nested exclude each other: choose one of them")
@@ -271,9 +271,11 @@ def _tabulate(
     columns = {
         "prediction": task.labelled(predicted.label),
         "member": pa.array(predicted.member, mask=predicted.member < 0),
-        "score": pa.array(predicted.score, from_pandas=True),  # nan, of a learner without scores, is null
-        "share": pa.array(predicted.share, from_pandas=True),
     }
+    if not task.has_numbers:
+        # nan, of a learner without scores, is null
+        columns["score"] = pa.array(predicted.score, from_pandas=True)
+        columns["share"] = pa.array(predicted.share, from_pandas=True)
     columns |= {name: pa.array(end) for name, end in ends.items()}
     columns |= {name: pa.array(mark) for name, mark in marks.items() if mark is not None}
     if probabilities is not None:

@@ -280,11 +280,15 @@ class Result(ResultValues):
     def claim_for(self, rule: Rule) -> str:
         """Return one sentence that says what is proven for the predictions of a rule."""
         if self.finished is None:
-            return f"by {rule.classifier()}: nothing is proven for it; {describe_kept(self)}"
+            return f"by {self._name(rule)}: nothing is proven for it; {describe_kept(self)}"
         covering = [claim for claim in self.certificate.claims if covers(claim, rule)]
         quantities = [claim for claim in covering if not is_error(claim["quantity"])]
         condition = REPEATED if rule.repeats and covering and len(rule.splits) != 1 else ""
         return self._error_for(rule, covering) + "".join(map(_also_proven, quantities)) + condition
+
+    def _name(self, rule: Rule) -> str:
+        """Return a phrase that names what predicts numbers of rows, or classifies patterns."""
+        return rule.classifier("row" if self.task.has_numbers else "pattern")
 
     def bound_for(self, rule: Rule) -> float | None:
         """Return the bound on the error of a rule, as ``claim_for`` says it, in [0, 1]; None without one.
@@ -307,7 +311,7 @@ class Result(ResultValues):
 
     def _error_for(self, rule: Rule, covering: list[Claim]) -> str:
         """Say what is proven for the error of a rule, given the claims about it."""
-        of = rule.classifier()
+        of = self._name(rule)
         if (found := self._find_error_claim(rule)) is not None:
             return self._proven(of, *found)
         if covering:

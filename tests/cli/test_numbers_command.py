@@ -54,9 +54,9 @@ def test_predict_writes_the_interval(ckcv: Command, houses: Path, sold: Path) ->
     code, shown, said = ckcv("predict", sold, houses)
     assert code == 0
     heading, *rows = reader(shown.splitlines())
-    assert heading == ["row", "prediction", "member", "score", "share", "low", "high"]
+    assert heading == ["row", "prediction", "member", "low", "high"]
     (claim,) = [claim for claim in load_run(sold).certificate.claims if claim["quantity"] == "within:0.8"]
-    ends = np.array([[float(row[i]) for i in (1, 5, 6)] for row in rows])
+    ends = np.array([[float(row[i]) for i in (1, 3, 4)] for row in rows])
     assert np.allclose(ends[:, 0] - ends[:, 1], claim["bound"])
     assert np.allclose(ends[:, 2] - ends[:, 0], claim["bound"])
     assert "proven to be off by at most" in said
@@ -79,8 +79,8 @@ def test_no_majority_is_named_where_members_of_numbers_are_drawn(
 def test_predict_writes_no_interval_for_another_rule(ckcv: Command, houses: Path, sold: Path) -> None:
     code, shown, said = ckcv("predict", sold, houses, "--all-members", "--keep", "low")
     assert code == 0
-    assert next(reader(shown.splitlines())) == ["row", "low", "prediction", "member", "score", "share"]
-    assert "proven to be off by at most" in said
+    assert next(reader(shown.splitlines())) == ["row", "low", "prediction", "member"]
+    assert "drawn independently for each row: proven to be off by at most" in said
 
 
 def test_a_column_that_is_written_is_not_kept(ckcv: Command, houses: Path, sold: Path) -> None:
