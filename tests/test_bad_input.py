@@ -157,7 +157,7 @@ CASES = {
     "gamma of 0": run("--gamma 0", "--gamma 0.0 is not allowed"),
     "negative gamma": run("--gamma 1,-2", "--gamma -2.0 is not allowed"),
     "svm_nystroem with more landmarks than rows": run(
-        "--learner svm_nystroem --k 3", "--landmarks 500: they are drawn from the training", "give at most"
+        "--learner svm_nystroem --k 3", "--landmarks 500 (the default): they are drawn", "give at most"
     ),
     "short log": run("--gamma log:-2:4", "--gamma 'log:-2:4': expected numbers", "log:-2:4:13"),
     "log of no values": run("--gamma log:-2:4:0", "--gamma 'log:-2:4:0'"),

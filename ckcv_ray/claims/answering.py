@@ -189,13 +189,17 @@ def _measure_unlearned(problem: Problem, models: Models) -> Values:
 
 def _explain_lack(rule: Rule, tests: AnsweredTests, n: int) -> str:
     """Return the sentence for an error that not even the most confident rows prove; n rows are in all."""
-    _, wrong, rows = tests.chosen
-    rate, bound = wrong / max(1, rows), clopper_pearson(wrong, rows, tests.delta)
+    threshold, wrong, rows = tests.chosen
+    if not rows:
+        return (
+            f"{NOTHING} the rows that {rule.classifier()} answers: none of {tests.held:,} held-out rows has "
+            f"the confidence of those that the first test would answer, {threshold:.6g}; more rows may help, "
+            "or a learner whose scores differ more from row to row."
+        )
+    rate, bound = wrong / rows, clopper_pearson(wrong, rows, tests.delta)
     needed = _count_rows_needed(rate, rows, tests.most, tests.delta)
     advice = "more rows alone do not help, since too many of them are wrong"
-    if not rows:
-        advice = "another seed, or more rows, may help"
-    elif needed is not None:
+    if needed is not None:
         in_all = float(f"{n * needed / rows:.2g}")
         advice = f"it takes about {in_all:,.0f} rows in all, if as many are wrong as were here"
     return (

@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 
 from ckcv_ray.claims.claim import (
     BOUND_NAMES,
+    MAY_MISS,
     NOTHING,
     ONE_SOURCE,
     RANDOM,
@@ -202,7 +203,7 @@ def claim_held_out(
         errors, units = int(np.sum(wrong)), len(wrong)
         if chosen is not None and quantity.number == chosen.number:
             errors = chosen.misses
-            what = f"previously unused rows of class {quantity.label!r} may be missed by the cut-off chosen"
+            what = f"previously unused rows of class {quantity.label!r} {MAY_MISS}"
             bound = clopper_pearson(*leave_out(errors, units, copies), quantity.delta)
             bound_name = BOUND_NAMES["clopper_pearson"]
         else:

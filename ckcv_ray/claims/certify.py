@@ -81,7 +81,7 @@ def certify(
     winner = certificate.winner
     sentences = (
         *statements(figure(problem.criterion, winner.l_ee, winner.n_splits, groups is not None), claims),
-        *([describe_search(**search)] if search is not None else []),
+        *([describe_search(**search, clip=problem.clip)] if search is not None else []),
         *filter(None, [describe_weights(problem)]),
         *([PROVISIONAL] if provisional else []),
         *certificate.list_cautions(),

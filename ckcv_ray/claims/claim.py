@@ -61,6 +61,7 @@ MOST_OF_LABEL = 60
 
 UNPROVEN = float_info.max  # a bound on how far off numbers are that says nothing
 NOTHING = "Nothing can be claimed for"  # begins the sentence of a claim that lacks rows
+MAY_MISS = "may be missed by the cut-off chosen"  # of rows that a recall it guarantees counts
 LARGEST_BOUND = 1e15  # on 1 less a net benefit, which may be far below 0
 ARGUMENT_FORMATS: dict[Argument, Callable[[Any], str]] = {  # of the arguments of a quantity
     Argument.PREVALENCE: nearest,
@@ -220,6 +221,10 @@ def describe_counts(claim: Claim) -> str:
         return f"measured: {format_number(clip * claim.get('measured', 0.0))} on average"
     if claim["errors"] is None or claim["rows"] is None:
         return ""
+    if claim["label"] is not None and claim["statement"].startswith(NOTHING):
+        return ""
+    if MAY_MISS in claim["statement"]:
+        return f"this model: {claim['errors']:,} of {claim['rows']:,} rows of {claim['label']!r} {MAY_MISS}"
     quantity = find_quantity(claim["quantity"])
     assert quantity is not None
     of = quantity.counted

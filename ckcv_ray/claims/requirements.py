@@ -18,6 +18,7 @@ from ckcv_ray.core.search import find_first
 from ckcv_ray.errors import pluralize
 from ckcv_ray.learners.ensemble import class_sizes
 from ckcv_ray.study import (
+    ANSWERED_ERROR,
     AUC,
     BY_CLASS,
     Holdout,
@@ -140,6 +141,11 @@ class Prospect:
 
     def __str__(self) -> str:
         first = f"{name_quantity(self.quantity, None)}, with probability {format_level(self.delta)}:"
+        if self.quantity == ANSWERED_ERROR:
+            return (
+                f"{first} takes {self.needed:,} held-out rows that are answered, and none of them wrong; "
+                f"{self.rows:,} are held out"
+            )
         if self.at_most is not None:
             return (
                 f"{first} at most {at_most(self.at_most)} if none of the {self.rows:,} held-out rows is "
@@ -152,7 +158,7 @@ class Prospect:
 
 
 def list_prospects(problem: Problem) -> tuple[Prospect, ...]:
-    """Return what rows held out can prove at best for claims about numbers, and by weight.
+    """Return what rows held out can prove at best of rows answered, for claims about numbers, and by weight.
 
     It is read before the run, so it depends on no row held out.
     """
@@ -167,6 +173,10 @@ def list_prospects(problem: Problem) -> tuple[Prospect, ...]:
         elif parse_largest_weight(name) is not None:
             bound = bound_flawless(problem, name, delta)
             made.append(Prospect(name, delta, rows, 1, at_most=bound))
+        elif name == ANSWERED_ERROR and certification.answering is not None:
+            of_both = delta / 2  # the other half is that of the share answered
+            needed = fewest_rows(certification.answering.value, 0, of_both)
+            made.append(Prospect(name, of_both, rows, needed))
     return tuple(made)
 
 

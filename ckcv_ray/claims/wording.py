@@ -59,16 +59,26 @@ PROVISIONAL = (
 )
 
 
-def describe_search(effort: int, candidates: int, not_excluded: int, least: float | None) -> str:
-    """Return the sentence about what a search within a budget left open, from its ``Searched``."""
+def describe_search(
+    effort: int, candidates: int, not_excluded: int, least: float | None, clip: float | None = None
+) -> str:
+    """Return the sentence about what a search within a budget left open, from its ``Searched``.
+
+    Of numbers ``least`` is a share of their ``clip``.
+    """
     search = f"The search was within an effort of {effort:,} evaluations"
     if least is None:
         return f"{search}, and excluded each of the {candidates:,} candidates that could have been better."
     return (
         f"{search}, and another candidate may be better: {not_excluded:,} of {candidates:,} candidates were "
-        f"not excluded, of which the best could still have an L_MS of {at_least(least)}. What is proven "
-        "holds for this one, since it allows for any selection."
+        f"not excluded, of which the best could still have an L_MS of {show_least(least, clip)}. What is "
+        "proven holds for this one, since it allows for any selection."
     )
+
+
+def show_least(least: float, clip: float | None) -> str:
+    """Return the least value that a criterion could still have: in percent, or of numbers in their units."""
+    return at_least(least) if clip is None else round_bound(clip * least, up=False)
 
 
 MINIMISED = {  # what the criterion is, on the select sets

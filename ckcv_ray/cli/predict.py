@@ -331,6 +331,8 @@ def _say_proven(result: Result, rule: Rule, marks: Marks) -> None:
     say(result.claim_for(rule))
     if (flagging := result.flag_rule) is not None and flagging != rule:
         say(f"column flag {result.claim_for(flagging)}")
+    if lack := result.describe_lack_of_cut_off():
+        say(f"no column flag: {lack}")
     if (answering := result.answer_rule) is not None and answering != rule:
         say(f"no column answered: it is about the predictions by {answering.classifier()}")
     if (answered := marks["answered"]) is not None:

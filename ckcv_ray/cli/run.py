@@ -2,8 +2,9 @@
 
 import os
 import sys
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import typer
 
@@ -53,7 +54,7 @@ from ckcv_ray.runs.run import Job, Work, check_job, compute, find_result
 from ckcv_ray.runs.shards import count_recorded, find_states
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.storage.shards import read_plan
-from ckcv_ray.study import Budget, Execution, Problem, Race, Study
+from ckcv_ray.study import Budget, Execution, Occam, Problem, Race, Study
 from ckcv_ray.tables.repeats import count_repeats
 from ckcv_ray.tables.survey import list_row_numbers
 from ckcv_ray.validation import parse_seconds
@@ -68,6 +69,7 @@ RUN_FIELDS = (  # of the JSON of a study with a certification, in this order
         "constant",
         "confusion",
         "classes",
+        "search",
         "per_k",
         "per_learner",
         "rows",
@@ -140,13 +142,13 @@ def run(
         arguments = [*without(sys.argv[1:], "--resume-until-done"), *([] if yes else ["--yes"])]
         raise typer.Exit(persist(arguments, resume_until_done, say))
     require_supervision(study.learner, execution.fit_timeout)
-    study, seconds = limit_time(study, budget)
+    study, limit = limit_time(study, budget)
     data = chosen.read(study.predicts_numbers)
     folder = out or choose_folder(data.task.source, "run", Problem.of(study, data.task).run_id)
     work = check_job(Job(study, data.task, folder, data.test))
     if retry_failed:
         reopen(work.problem, folder)
-    result = _run(work, folder, execution, yes, seconds)
+    result = _run(work, folder, execution, yes, limit)
     show_result(result, folder, as_json, details)
 
 
@@ -172,6 +174,7 @@ def plan(
     _say_cautions(problem)
     planned = plan_problem(problem, workers)
     lines = [
+        *_describe_default(problem, planned.effort),
         f"{pluralize(planned.evaluations, 'evaluation')} in {pluralize(planned.splits, 'split')} of "
         f"{pluralize(planned.sizes, 'fold size')}",
         f"memory         about {planned.bytes_per_worker >> 20:,} MiB per worker",
@@ -181,7 +184,7 @@ def plan(
     for count, seconds in planned.seconds_by_workers.items():
         where = "s   about" if count > 1 else "    about"
         lines.append(f"{count:>4} worker{where} {duration(seconds)} ({'ray' if count > 1 else 'serial'})")
-    lines += _suggest(planned)
+    lines += _suggest(planned, study)
     rarest = planned.claims[:MOST_CLAIMS]
     lines += [line for claim in rarest for line in claim.lines()]
     lines += [str(prospect) for prospect in planned.prospects]
@@ -190,8 +193,22 @@ def plan(
     show(planned.to_json(), "\n".join(lines), as_json)
 
 
-def _suggest(planned: Plan) -> list[str]:
-    """Return lines about the search, and options with which a long run ends sooner, or searches more."""
+def _describe_default(problem: Problem, effort: int | None) -> list[str]:
+    """Return lines that say what was decided where options did not: certification, search and k."""
+    k, held = [size.k for size in problem.sizes], problem.held
+    rows = "" if held is None else f": {len(held):,} of {pluralize(problem.all_rows.n, 'row')} held out"
+    folds = f"{pluralize(len(k), 'fold size')} from {k[0]} to {k[-1]:,}"
+    kind = "exact race" if effort is None else f"rounds within a budget, effort {effort:,}"
+    return [f"certified by   {problem.study.certify}{rows}", f"selection      {kind}, {folds}"]
+
+
+def _suggest(planned: Plan, asked: Study) -> list[str]:
+    """Return lines about the search, and options with which a long run ends sooner, or searches more.
+
+    Args:
+        planned: the plan.
+        asked: the study as it was asked for: what it fixes itself has to be left out.
+    """
     seconds = planned.seconds_by_workers.get(1, planned.seconds_at_most)
     lines = []
     if planned.effort is not None:
@@ -201,12 +218,22 @@ def _suggest(planned: Plan) -> list[str]:
     if planned.effort is not None or seconds > LONG:
         folds = ",".join(map(str, FEW_FOLDS))
         options = f"--search race --k {folds} --n-splits {FEW_SPLITS}"
-        lines.append(f"few folds      {options}: about {duration(planned.few_folds)}")
+        fixed = {"--effort": asked.effort is not None, "--report-k": bool(asked.report_k)}
+        lines.append(f"few folds      {options}{_leave_out(fixed)}: about {duration(planned.few_folds)}")
     if planned.effort is None and seconds > LONG:
-        lines.append(
-            "in less time   --budget 10m: rounds within ten minutes, and what they left open is said"
-        )
+        fixed = {
+            "--exhaustive": asked.exhaustive,
+            "--paper or --search race": isinstance(asked.selecting, Race),
+        }
+        rounds = "rounds within ten minutes, and what they left open is said"
+        lines.append(f"in less time   --budget 10m{_leave_out(fixed)}: {rounds}")
     return lines
+
+
+def _leave_out(fixed: Mapping[str, bool]) -> str:
+    """Return a clause about the options that have to be left out, given which of them are there; or ""."""
+    there = [option for option, given in fixed.items() if given]
+    return f", without {' and '.join(there)}" if there else ""
 
 
 def status(folder: Folder, details: DetailsFlag = False, as_json: JsonFlag = False) -> None:
@@ -266,8 +293,20 @@ def _describe_unfinished(folder: RunFolder, queue: RaceQueue | FullQueue) -> tup
     )
 
 
-def limit_time(study: Study, budget: str | None) -> tuple[Study, float | None]:
-    """Return the study with the search that a limit of time needs, and the limit in seconds, if there is one.
+class TimeLimit(NamedTuple):
+    """The time that a run may take.
+
+    Attributes:
+        text: as it was given.
+        seconds: the same in seconds.
+    """
+
+    text: str
+    seconds: float
+
+
+def limit_time(study: Study, budget: str | None) -> tuple[Study, TimeLimit | None]:
+    """Return the study with the search that a limit of time needs, and the limit, if there is one.
 
     Raises:
         InputError: it is no time, or the study says itself how much is computed.
@@ -280,11 +319,14 @@ def limit_time(study: Study, budget: str | None) -> tuple[Study, float | None]:
     fixed = f"effort={study.effort}" if study.effort is not None else fixed
     if fixed:
         raise InputError(f"budget={budget} limits what is computed, and {fixed} fixes it: leave one out")
-    return study.replace(search=Budget.name), seconds
+    return study.replace(search=Budget.name), TimeLimit(budget, seconds)
 
 
-def _run(work: Work, out: str, execution: Execution, yes: bool, seconds: float | None) -> Result:
+def _run(work: Work, out: str, execution: Execution, yes: bool, limit: TimeLimit | None) -> Result:
     as_given = work._replace(folder=out)  # messages name the folder as the user did
+    there = RunFolder(out).effort(work.problem)
+    if limit is not None and there is not None:
+        say(_explain_kept_effort(RunFolder(out), out, work.problem, limit, there))
     if (result := find_result(as_given)) is not None:
         say(f"{out} already holds the finished run of this study: showing its result")
         return result
@@ -298,18 +340,50 @@ def _run(work: Work, out: str, execution: Execution, yes: bool, seconds: float |
             expected = estimate(work.problem)
         if signals.stop():
             raise KeyboardInterrupt
-        if seconds is not None and folder.effort(work.problem) is None:
-            everything = expect_everything(work.problem, expected)
-            backend = choose_backend(execution, min(seconds, everything))
-            workers = 1 if backend == "serial" else execution.workers or os.cpu_count() or 1
-            effort = fit_effort(work.problem, expected, seconds, workers)
-            say(f"{duration(seconds)} allow an effort of {pluralize(effort, 'evaluation')}")
-            work = work._replace(problem=work.problem.with_effort(effort))
-            expected = replace(expected, seconds=min(everything, seconds * workers))
-        _confirm(expected, execution, yes, limited=seconds is not None)
+        if limit is not None and there is None:
+            work, expected = _allow_effort(work, execution, expected, limit)
+        _confirm(expected, execution, yes, limited=limit is not None)
         with signals, Display(console) as display:
             watched = work._replace(expected=expected, listen=display, stop=signals.stop)
             return compute(watched, execution)
+
+
+def _explain_kept_effort(folder: RunFolder, out: str, problem: Problem, limit: TimeLimit, effort: int) -> str:
+    """Return the sentence that says why a limit of time does not change a search that has its effort."""
+    certify = problem.study.certify
+    searched = f"{out} has the effort of its study, {pluralize(effort, 'evaluation')}: --budget {limit.text}"
+    if folder.finished and certify != Occam.name:
+        judged = f"its {certify} has judged its rows, and to select again would void what is proven"
+        return f"{searched} is not used, since {judged}"
+    return f"{searched} is for a new run; --effort N goes on with more"
+
+
+def _allow_effort(
+    work: Work, execution: Execution, expected: Estimate, limit: TimeLimit
+) -> tuple[Work, Estimate]:
+    """Return the work with the effort that a limit of time allows, and what it is expected to take.
+
+    Raises:
+        InputError: the effort selects no candidate.
+    """
+    problem = work.problem
+    everything = expect_everything(problem, expected)
+    backend = choose_backend(execution, min(limit.seconds, everything))
+    workers = 1 if backend == "serial" else execution.workers or os.cpu_count() or 1
+    effort = fit_effort(problem, expected, limit.seconds, workers)
+    if effort < (least := problem.least_effort):
+        needed = limit.seconds * least / effort
+        raise InputError(
+            f"budget={limit.text} allows an effort of {pluralize(effort, 'evaluation')}, and to compare "
+            f"{pluralize(problem.n_settings, 'setting')} and complete one candidate takes {least:,} or more, "
+            f"about {duration(needed)}: allow more time, or ask for fewer splits (n_splits)"
+        )
+    work = work._replace(problem=problem.with_effort(effort))
+    if effort >= problem.n_evaluations:
+        say(f"{limit.text} allow all {pluralize(effort, 'evaluation')}: the exact race")
+        return work, estimate(work.problem)
+    say(f"{limit.text} allow an effort of {pluralize(effort, 'evaluation')}")
+    return work, replace(expected, seconds=min(everything, limit.seconds * workers))
 
 
 def _say_what_is_there(folder: RunFolder, out: str, problem: Problem) -> None:

@@ -229,7 +229,7 @@ def _study_parameters() -> Iterator[Parameter]:
     yield from _parameters(SLOTS, list_options())
     text = "TOML file with study options; those given here come first."
     yield _parameter("study", Path, make_option(text, None, "Study"))
-    text = "Algorithm 1 as published: every k, all rows, and occam."
+    text = "The paper's defaults: every k, all rows, and occam."
     yield _parameter("paper", bool, flag("--paper", text, "Study"))
 
 

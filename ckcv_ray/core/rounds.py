@@ -177,7 +177,12 @@ def fit_curve(x: Values, y: Values, weights: Values, noise: float) -> Values:
 
 
 def choose(
-    expected: Sequence[Values], effort: float, n_splits: Sequence[int], order: Index, reported: Sequence[int]
+    expected: Sequence[Values],
+    late: Sequence[Values],
+    effort: float,
+    n_splits: Sequence[int],
+    order: Index,
+    reported: Sequence[int],
 ) -> dict[int, Lengths]:
     """Return the candidates that look best, as many as an effort allows, as steps by fold size.
 
@@ -185,12 +190,13 @@ def choose(
 
     Args:
         expected: by fold size the values expected of its candidates, (n_paths, n_steps); inf for none.
+        late: the same of candidates that come after all of these.
         effort: evaluations that may be computed.
         n_splits: number of splits of each fold size on which they will be.
         order: of learners; see ``keep_best``.
         reported: positions of the fold sizes that are reported.
     """
-    ranked = [tuple(at) for at in rank(expected, order).tolist()]
+    ranked = [tuple(at) for values in (expected, late) for at in rank(values, order).tolist()]
     firsts = [next((at for at in ranked if at[0] == j), None) for j in reported]
     needed = [at for at in firsts if at is not None] or ranked[:1]
     lengths: dict[int, Lengths] = {}

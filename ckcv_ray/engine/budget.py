@@ -27,7 +27,7 @@ from ckcv_ray.engine.batches import Batch
 from ckcv_ray.engine.progress import Progress
 from ckcv_ray.engine.race import RaceQueue
 from ckcv_ray.records.record import Failure, Outcome, Records
-from ckcv_ray.study import Budget, Problem
+from ckcv_ray.study import USED, Budget, Problem
 
 ANCHOR_SPLITS = 1 / 5  # share of the splits in the round that compares fold sizes
 UNITS_PER_ROUND = 32  # about as many parts as a round is divided into, to keep several workers busy
@@ -43,8 +43,9 @@ class BudgetQueue(RaceQueue):
         rounds: what each round computes, the current one last.
         left: effort that rounds to come may cost, in evaluations on all rows.
         racing: whether the last round has begun.
-        settings: in the fold size at which settings are compared, the value of each in the last round in
-            which it took part, (n_paths, n_steps); inf for those that do not take part any more.
+        settings: in the fold size at which settings are compared, the value of each in the last round,
+            (n_paths, n_steps); inf for those that do not take part any more.
+        judged: as ``settings``, but of those the value in the last round in which they took part.
     """
 
     def __init__(self, problem: Problem) -> None:
@@ -59,7 +60,11 @@ class BudgetQueue(RaceQueue):
         self.settings: Values = np.where(self.exists, 0.0, inf)
         n_paths = len(self.exists)
         self.wanted: list[Lengths] = [np.zeros((fold.n_splits, n_paths), np.intp) for fold in problem.folds]
-        self.begin_round(self.plan_screen())
+        self.judged: Values = np.full(self.exists.shape, inf)
+        if self.search.spare == USED and self.left >= problem.n_evaluations:
+            self.begin_race(self.plan_everything())
+        else:
+            self.begin_round(self.plan_screen())
 
     def plan(self, workers: int, least: float = 0.0) -> Batch:
         """Return the next batch of the round; empty if none is available now, or none is left."""
@@ -163,24 +168,36 @@ class BudgetQueue(RaceQueue):
         over = len(self.rounds)
         if over <= len(self.counts):
             self.settings = self.judge_settings()
+            self.judged = np.where(np.isfinite(self.settings), self.settings, self.judged)
         if over < len(self.counts):
             self.begin_round(self.plan_screen())
         elif over == len(self.counts):
             self.begin_round(self.plan_anchors())
         else:
-            self.racing = True
-            self.begin_round(self.plan_race())
-            steps = np.arange(self.exists.shape[1])
-            none = np.zeros(len(self.exists), np.intp)
-            lengths = self.rounds[-1].lengths
-            self.selection.finalists = [
-                steps < lengths.get(j, none)[:, None] for j in range(len(self.problem.sizes))
-            ]
-            for size in range(len(self.problem.sizes)):
-                self.enter(size)
-            for failure in self.failures():
-                if not failure.estimate:
-                    self.exclude(failure)
+            self.begin_race(self.plan_race())
+
+    def begin_race(self, last: Round) -> None:
+        """Begin the last round, in which its candidates race: those that can no longer win are dropped."""
+        self.racing = True
+        self.begin_round(last)
+        steps = np.arange(self.exists.shape[1])
+        none = np.zeros(len(self.exists), np.intp)
+        self.selection.finalists = [
+            steps < last.lengths.get(j, none)[:, None] for j in range(len(self.problem.sizes))
+        ]
+        for size in range(len(self.problem.sizes)):
+            self.enter(size)
+        for failure in self.failures():
+            if not failure.estimate:
+                self.exclude(failure)
+
+    def plan_everything(self) -> Round:
+        """Return the round that an effort allows which pays for all: every candidate, on all splits."""
+        lengths = np.asarray(self.exists.sum(axis=1), np.intp)
+        sizes = self.problem.sizes
+        return Round(
+            dict.fromkeys(range(len(sizes)), lengths), {j: size.n_splits for j, size in enumerate(sizes)}
+        )
 
     def plan_screen(self) -> Round:
         """Return the round that compares the best settings so far, at one fold size.
@@ -218,9 +235,18 @@ class BudgetQueue(RaceQueue):
         )
 
     def plan_race(self) -> Round:
-        """Return the round that computes what looks best at any fold size, on all splits."""
-        n_splits = [size.n_splits for size in self.problem.sizes]
-        chosen = choose(self.expect_values(), self.share_effort(), n_splits, self.order, self.problem.own)
+        """Return the round that computes what looks best at any fold size, on all splits.
+
+        After all that takes part come the settings that were left out earlier, as they looked then.
+        """
+        problem = self.problem
+        n_splits = [size.n_splits for size in problem.sizes]
+        out = np.isfinite(self.judged) & ~np.isfinite(self.settings) & (self.search.spare == USED)
+        late = [
+            np.where(out, self.transfer(np.where(out, self.judged, 1.0), problem.screened, j), inf)
+            for j in range(len(problem.sizes))
+        ]
+        chosen = choose(self.expect_values(), late, self.share_effort(), n_splits, self.order, problem.own)
         return Round(chosen, {j: n_splits[j] for j in chosen})
 
     def share_effort(self) -> float:

@@ -123,7 +123,7 @@ def expect_everything(problem: Problem, expected: Estimate) -> float:
 
 
 def fit_effort(problem: Problem, expected: Estimate, seconds: float, workers: int) -> int:
-    """Return the effort of a search within a budget that is expected to take a time, at least 1.
+    """Return the effort of a search within a budget that is expected to take a time, from 1 to everything.
 
     Args:
         problem: a problem with a ``Budget``.
@@ -135,7 +135,8 @@ def fit_effort(problem: Problem, expected: Estimate, seconds: float, workers: in
     rates, runs = expected.rates, 1.0 + problem.outer_splits * problem.inner_share
     each = rates.seconds_for(problem.mean_cost)
     available = PLANNED_SHARE * seconds * workers / expected.processor / runs
-    return int(min(max((available - _seconds_of_refits(problem, rates)) / each, 1.0), MOST))
+    effort = max((available - _seconds_of_refits(problem, rates)) / each, 1.0)
+    return int(min(effort, problem.n_evaluations))
 
 
 def plan(
@@ -196,7 +197,8 @@ def plan_problem(problem: Problem, workers: Sequence[int] = WORKERS) -> Plan:
         prospects=list_prospects(problem),
         effort=effort,
         seconds_by_effort={
-            another: max(0.0, seconds + (another - effort) * each) for another in (effort // 4, 4 * effort)
+            another: min(max(0.0, seconds + (another - effort) * each), every)
+            for another in (effort // 4, 4 * effort)
         }
         if effort is not None
         else {},

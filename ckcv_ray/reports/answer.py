@@ -10,6 +10,8 @@ from math import ceil, inf, sqrt
 from textwrap import wrap
 from typing import NamedTuple
 
+import numpy as np
+
 from ckcv_ray.claims.acceptance import describe_decisions
 from ckcv_ray.claims.baseline import (
     Baseline,
@@ -23,10 +25,10 @@ from ckcv_ray.claims.certificate import Certificate
 from ckcv_ray.claims.claim import NOTHING, Claim, describe_comparison, limit, quantity, state_limit
 from ckcv_ray.claims.percent import at_most, format_level, nearest, round_bound
 from ckcv_ray.claims.weighted import describe_weights
-from ckcv_ray.claims.wording import L_EE_IS, PROVISIONAL
+from ckcv_ray.claims.wording import L_EE_IS, PROVISIONAL, show_least
 from ckcv_ray.core.bounds.binomial import clopper_pearson
 from ckcv_ray.core.bounds.losses import ONE, bound_loss_claim
-from ckcv_ray.errors import cut, pluralize
+from ckcv_ray.errors import cut, cut_list, pluralize
 from ckcv_ray.reports.numbers import describe_measured, describe_verdict, measure_error
 from ckcv_ray.reports.subgroups import describe_worst
 from ckcv_ray.reports.values import ResultValues
@@ -38,6 +40,7 @@ from ckcv_ray.study import (
     ERROR,
     OF_TWO,
     Candidate,
+    Condition,
     Holdout,
     Nested,
     Occam,
@@ -98,14 +101,16 @@ def make_answer(result: ResultValues) -> Answer:
     cautions = tuple(sentence for sentence in gravest_first if sentence not in nothing)
     question = result.problem.all_rows.question
     facts = (
-        ("measured", _describe_measured(c)),
+        ("required", _describe_lack_of_cut_off(c, result.problem.required)),
+        ("measured", _describe_measured(c, result.problem.required)),
         ("baseline", _describe_baseline(c, baseline)),
         ("proven", _describe_other_claims(c)),
         ("by class", _describe_classes(c)),
         ("answered", _describe_answered(c)),
         ("compared", _describe_comparisons(c)),
-        ("subgroups", describe_worst(c)),
+        ("subgroups", describe_worst(c) and f"{describe_worst(c)}{_name_other_cut_off(c)}"),
         ("model", _describe_model(result)),
+        ("search", name_search(result) if c.winner.search is not None else ""),
         ("weights", describe_weights(result.problem)),
     )
     shares = {"proven": first["bound"], "measured": _measure(c), "baseline": baseline["error"]}
@@ -198,12 +203,29 @@ def _measure(c: Certificate) -> float:
     return first["errors"] / first["rows"]
 
 
-def _describe_measured(c: Certificate) -> str:
-    """Say what was measured of what the first claim is about: an estimate, which the bound allows for."""
+def _describe_lack_of_cut_off(c: Certificate, required: Condition | None) -> str:
+    """Say why no cut-off was chosen; "" if one was, none is required, or the verdict says it."""
+    if required is None:
+        return ""
+    about = (claim for claim in c.claims if claim["quantity"].partition(":")[0] == required.name)
+    lacks = [claim["statement"] for claim in about if claim is not c.claims.first]
+    return next((lack for lack in lacks if lack.startswith(NOTHING)), "")
+
+
+def _describe_measured(c: Certificate, required: Condition | None) -> str:
+    """Say what was measured of what the first claim is about: an estimate, which the bound allows for.
+
+    What is counted of a recall that a cut-off guarantees are the rows that it may miss (``ChosenCutOff``).
+    """
     if c.sample.numbers is not None:
         return describe_measured(c)
     first, figure = c.claims.first, nearest(_measure(c))
     wrong, rows = first["errors"], first["rows"]
+    if first["quantity"] != ERROR and first["statement"].startswith(NOTHING):
+        return ""
+    if required is not None and wrong is not None and rows and first["quantity"] == required.name in OF_TWO:
+        figure, right = nearest(1 - wrong / rows), f"{rows - wrong:,} of {rows:,}"
+        return f"{figure} or more ({right} held-out rows right, or more if scores are equal)"
     on = "held-out rows" if first["certification"] == Holdout.name else "scored rows"
     if (predictive := parse_predictive(first["quantity"])) is not None:
         return _describe_predictive(c, predictive, on)
@@ -266,7 +288,9 @@ def _describe_other_claims(c: Certificate) -> str:
         and (claim["bound"] < 1 or is_of_numbers(claim["quantity"]))  # a recall of at least 0 % is nothing
         and (claim["classifier"], claim["splits"]) == (first["classifier"], first["splits"])
     ]
-    return cut("; ".join(proven), 3 * LINE_WIDTH)
+    shown = [cut(text, 2 * LINE_WIDTH) for text in proven]
+    ends = np.cumsum([len(text) for text in shown])
+    return "; ".join(cut_list(shown, "more: --details", max(1, int(np.sum(ends <= 3 * LINE_WIDTH)))))
 
 
 def _name_cut_off(claim: Claim, first: Claim) -> str:
@@ -307,7 +331,14 @@ def _describe_classes(c: Certificate) -> str:
         f"{cut(repr(c.sample.labels[number]), LONGEST_LABEL)} {nearest(share)}" for share, number in worst
     )
     more = len(shares) - len(worst)
-    return f"{said} wrong{f', {more} classes more' if more else ''}"
+    of = _name_other_cut_off(c)
+    return f"{said} wrong{f', {more} classes more' if more else ''}{of}"
+
+
+def _name_other_cut_off(c: Certificate) -> str:
+    """Say that figures are not at the cut-off that was chosen; "" if none was."""
+    chosen = any("cut_off" in claim for claim in c.claims)
+    return "; at the learner's own cut-off, not the one chosen" if chosen else ""
 
 
 def _describe_model(result: ResultValues) -> str:
@@ -319,6 +350,20 @@ def _describe_model(result: ResultValues) -> str:
     chosen = Candidate(result.setting, result.k)
     kind = "numbers" if sample.numbers is not None else f"{len(sample.labels)} classes"
     return f"{chosen}; {sample.n_rows:,} rows{groups}{held}, {features}, {kind}"
+
+
+def name_search(result: ResultValues) -> str:
+    """Say how candidates were compared, and how many were left of which one may be better."""
+    search, candidates = result.certificate.winner.search, len(result.candidates)
+    if search is None:
+        return f"race: the best of {candidates:,} candidates"
+    left, least, numbers = search["not_excluded"], search["least"], result.certificate.sample.numbers
+    clip = None if numbers is None else numbers["clip"]
+    budget = f"budget, effort {search['effort']:,}"
+    if least is None:
+        return f"{budget}: the best of {candidates:,} candidates, of which all others are excluded"
+    could = f"the best of them could still have {show_least(least, clip)}"
+    return f"{budget}: {left:,} of {candidates:,} candidates were not excluded; {could}"
 
 
 def _advise(c: Certificate, first: Claim, baseline: Baseline) -> Iterator[str]:

@@ -14,6 +14,7 @@ from ckcv_ray.claims.weighted import describe_weights
 from ckcv_ray.claims.wording import L_EE_IS, MINIMISED
 from ckcv_ray.errors import pluralize
 from ckcv_ray.learners.class_weight import EQUALLY
+from ckcv_ray.reports.answer import name_search
 from ckcv_ray.reports.summary import (
     CONFUSION_IS,
     ERROR_IS,
@@ -21,7 +22,6 @@ from ckcv_ray.reports.summary import (
     describe_edges,
     describe_learner,
     describe_shares,
-    name_search,
 )
 from ckcv_ray.reports.values import ResultValues
 from ckcv_ray.storage.signatures import Signature

@@ -142,16 +142,11 @@ def _make_rule(result: ResultValues, needs: frozenset[Output]) -> Callable[[Rows
     rule = make_claimed_rule(result.problem, result.certificate.claims.first)
     ensemble: Ensemble = rule.ensemble(result.models)
     if rule.name in ONE_MODEL:
-        ask, cut_off = _ask(ensemble.members[0].model, needs), rule.cut_off
-
-        def decide(X: Rows) -> Outputs:
-            outputs = ask(X)
-            if cut_off is None:
-                return outputs
-            assert outputs.rank is not None
-            return outputs._replace(label=cut_off.classify(outputs.rank))
-
-        return decide
+        ask = _ask(ensemble.members[0].model, needs)
+        if rule.cut_off is None:
+            return ask
+        # A model's ranks need not be on the scale of its scores, which the cut-off is on.
+        return lambda X: ask(X)._replace(label=rule.predict(result.models, X).label)
 
     def predict(X: Rows) -> Outputs:
         predicted = rule.predict(result.models, X)

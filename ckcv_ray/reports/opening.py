@@ -82,7 +82,10 @@ def open_run(result: ResultValues) -> Opening:
             *answer.cautions,
         ],
         list_notes(result),
-        [_describe_rows(result), f"Measured: {facts['measured']}.", f"Baseline: {facts['baseline']}."],
+        [
+            _describe_rows(result),
+            *(f"{name.capitalize()}: {facts[name]}." for name in ("measured", "baseline") if name in facts),
+        ],
         [
             *certificate.wording.not_covered,
             "a study repeated with other seeds, grids or data until it looked good",

@@ -19,6 +19,7 @@ from ckcv_ray.engine.race import RaceQueue
 from ckcv_ray.errors import printable
 from ckcv_ray.records.record import Failure
 from ckcv_ray.reports.about import NOTHING_SAID, About
+from ckcv_ray.reports.answer import name_search
 from ckcv_ray.reports.data import describe_data
 from ckcv_ray.reports.explanation import (
     METHOD_SOURCES,
@@ -140,7 +141,7 @@ def _describe_sections(
     if queue is None:
         return describe_scores(result), result.failures
     if result.task.has_numbers:
-        return describe_errors(result.certificate), tuple(queue.failures())
+        return {**describe_errors(result.certificate), "search": name_search(result)}, tuple(queue.failures())
     return describe_run(result, queue), tuple(queue.failures())
 
 

@@ -18,13 +18,13 @@ from ckcv_ray.core.selection import ABSENT, Leader
 from ckcv_ray.engine.race import RaceQueue
 from ckcv_ray.errors import StoreError
 from ckcv_ray.learners.base import Space
+from ckcv_ray.reports.answer import name_search
 from ckcv_ray.reports.figures import Axis, Landscape, Span, draw_folds, draw_landscape, draw_spread
 from ckcv_ray.reports.summary import (
     ERROR_IS,
     describe_baseline,
     describe_learner,
     describe_shares,
-    name_search,
 )
 from ckcv_ray.reports.values import ResultValues
 from ckcv_ray.study import Candidate

@@ -28,7 +28,7 @@ from ckcv_ray.errors import cut, pluralize
 from ckcv_ray.learners.balance import Balance
 from ckcv_ray.learners.base import Setting
 from ckcv_ray.records.judged import describe_judged
-from ckcv_ray.reports.answer import describe_answer
+from ckcv_ray.reports.answer import describe_answer, name_search
 from ckcv_ray.reports.numbers import list_figures
 from ckcv_ray.reports.subgroups import list_subgroups
 from ckcv_ray.reports.values import SCORE_DELTA, Entry, Figures, PermutationTest, ResultValues
@@ -299,18 +299,6 @@ def _describe_reported(result: ResultValues) -> list[str]:
         test = tests.get(str(k))
         lines.append(f"{line}, test error {_format_known(test['error'])}" if test else line)
     return lines
-
-
-def name_search(result: ResultValues) -> str:
-    """Say how candidates were compared, and how many were left of which one may be better."""
-    search, candidates = result.certificate.winner.search, len(result.candidates)
-    if search is None:
-        return f"race: the best of {candidates:,} candidates"
-    left, least = search["not_excluded"], search["least"]
-    could = f"; the best of them could still have {at_least(least)}" if least is not None else ""
-    return (
-        f"budget, effort {search['effort']:,}: {left:,} of {candidates:,} candidates were not excluded{could}"
-    )
 
 
 def _describe_cost(execution: dict[str, Any]) -> list[str]:

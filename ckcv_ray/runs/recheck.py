@@ -133,9 +133,14 @@ def list_required(queue: RaceQueue, candidates: pa.Table) -> list[Unit]:
             for i in range(problem.sizes[j].n_splits)
             for path in enumerate(problem.learner.space.lengths)
         ]
-    for leader in queue.leaders():
-        units += refits(leader, problem.sizes[leader.size].n_splits)
-    return units
+    longest: dict[tuple[Any, ...], Unit] = {}
+    for unit in units:  # rounds and selected candidates share paths
+        ((path, length),) = unit.paths
+        before = longest.setdefault((unit.stage, unit.size, unit.split, path), unit)
+        if length > before.paths[0][1]:
+            longest[unit.stage, unit.size, unit.split, path] = unit
+    of_leaders = [unit for at in queue.leaders() for unit in refits(at, problem.sizes[at.size].n_splits)]
+    return [*longest.values(), *of_leaders]
 
 
 def sample(units: Sequence[Unit], part: float) -> list[Unit]:

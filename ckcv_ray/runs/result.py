@@ -11,7 +11,16 @@ import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
 from ckcv_ray.claims.baseline import Baseline, comparison, select_baseline
-from ckcv_ray.claims.claim import UNPROVEN, Claim, covers, describe_counts, limit, quantity, state_limit
+from ckcv_ray.claims.claim import (
+    NOTHING,
+    UNPROVEN,
+    Claim,
+    covers,
+    describe_counts,
+    limit,
+    quantity,
+    state_limit,
+)
 from ckcv_ray.claims.held_out import make_claimed_rule
 from ckcv_ray.claims.percent import at_most, format_level, format_number
 from ckcv_ray.claims.rules import BY, ONE_MODEL, Rule, parse_rule
@@ -180,6 +189,14 @@ class Result(ResultValues):
             return None
         chosen = [claim for claim in self.certificate.claims if "cut_off" in claim]
         return make_claimed_rule(self.problem, chosen[0]) if chosen else None
+
+    def describe_lack_of_cut_off(self) -> str:
+        """Return the sentence that says why no cut-off was chosen; "" if one was, or none is required."""
+        required = self.problem.required
+        if self.finished is None or required is None or self.flag_rule is not None:
+            return ""
+        claims = self.certificate.claims
+        return next((c["statement"] for c in claims if c["quantity"].partition(":")[0] == required.name), "")
 
     @property
     def answer_rule(self) -> Rule | None:
@@ -424,6 +441,7 @@ class Result(ResultValues):
             "repeats": sample.repeats,
             "groups": sample.groups["count"] if sample.groups is not None else None,
             "question": self.problem.all_rows.question or None,
+            "search": certificate.winner.search,
             "per_k": self.per_k(),
             "per_learner": self.per_learner(),
             **{name: execution[name] for name in ("evaluations", "fits", "not_converged", "seconds")},
@@ -574,4 +592,6 @@ def _refuse_flags(flags: dict[str, Any]) -> None:
 def _also_proven(claim: Claim) -> str:
     """Say what a claim about a quantity proves, to be added to a sentence."""
     level = format_level(claim["delta"])
+    if claim["statement"].startswith(NOTHING):
+        return f"; nothing is proven of the {quantity(claim)}"
     return f"; {quantity(claim)} {state_limit(claim)}, with probability {level} ({claim['certification']})"

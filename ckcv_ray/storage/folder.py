@@ -185,9 +185,9 @@ class RunFolder:
             return False
         if asked < there:
             raise StoreError(
-                f"{str(self)!r} was already searched with effort {there:,}, which can only grow: "
-                f"effort={asked} is too little; leave it out to go on with the one there, or choose another "
-                "--out"
+                f"{str(self)!r} holds a search with effort {there:,}, which can only grow: effort={asked} is "
+                "too little; ask for more, give search=budget without an effort to go on with the one there, "
+                "or choose another --out"
             )
         certify = problem.study.certify
         if self.finished and certify != Occam.name:

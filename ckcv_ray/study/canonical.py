@@ -50,6 +50,7 @@ from ckcv_ray.tables.subgroups import check_subgroups
 from ckcv_ray.tables.target import some
 from ckcv_ray.tables.task import Task
 
+SAME_SCORE = "constant"  # the learner whose score is the same for every row
 KINDS: dict[str, Callable[[Any], frozenset[Kind]]] = {  # kinds of task that a part of a study supports
     "learner": lambda part: part.kinds,
     "criterion": lambda part: part.measure.kinds,
@@ -426,6 +427,11 @@ def _check_claims(certification: Certification, learner: Learner, task: Task) ->
         raise InputError(
             f"{ranking} needs scores that order the rows, and learner {unranked[0]} gives none: leave it out"
         )
+    if certification.require and SAME_SCORE in learner.by_label:
+        raise InputError(
+            f"{ranking} needs scores that order the rows, and learner {SAME_SCORE} gives every row the same: "
+            "leave it out"
+        )
     needs = Output.RANK if task.n_classes == 2 else Output.RANKS
     unsure = [label for label, single in learner.by_label.items() if needs not in single.outputs]
     if certification.answer and unsure:
@@ -523,7 +529,8 @@ def _check_references(study: Study) -> None:
         if len(known) == 1:
             raise InputError(
                 f"{claim} compares the winner with another learner, and {label} is the only one: name "
-                f"several, such as learner={label},linear, or leave the claim out"
+                f"several, such as learner={label},{'svm' if label == 'linear' else 'linear'}, or leave the "
+                "claim out"
             )
         if not isinstance(study.search, Race):
             raise InputError(

@@ -232,6 +232,12 @@ def _share(name: str, value: Any) -> float | str:
 def _claims(name: str, value: Any) -> tuple[str, ...]:
     claims = _names(name, value) or CLAIMS[:1]
     for claim in claims:
+        asked, at, column = claim.partition("@")
+        if at:
+            raise InputError(
+                f"{name}={claim!r}: of groups of rows error and recalls are proven jointly, by their column: "
+                f"claim {asked}, and add subgroups={column}"
+            )
         if claim not in CLAIMS and not is_quantity(claim) and find_member(claim) < 0:
             known = (*CLAIMS, *(quantity.form for quantity in QUANTITIES))
             raise InputError(
@@ -266,7 +272,12 @@ def _require(name: str, value: Any) -> str:
     expect(name, value, str, "a condition such as 'sensitivity>=0.9'")
     if not value:
         return ""
-    condition = parse_condition(name, value, PREDICTIVE_VALUES)
+    if "," in value:
+        raise InputError(
+            f"{name}={quote(value)}: a cut-off is chosen for one condition: leave the others to accept, such "
+            "as require=sensitivity>=0.9 and accept=specificity>=0.6"
+        )
+    condition = parse_condition(name, value, PREDICTIVE_VALUES, (*OF_TWO, *PREDICTIVE_VALUES))
     if condition.name not in (*OF_TWO, *PREDICTIVE_VALUES):
         raise InputError(
             f"{name}={quote(value)}: a cut-off is chosen for {', '.join(OF_TWO)}, "
@@ -292,7 +303,7 @@ def _answer(name: str, value: Any) -> str:
     expect(name, value, str, "a condition such as 'error<=0.05'")
     if not value:
         return ""
-    condition = parse_condition(name, value)
+    condition = parse_condition(name, value, known=(ERROR,))
     if condition.name != ERROR:
         raise InputError(
             f"{name}={quote(value)}: rows are answered so that few of them are wrong: write error<=0.05; how "

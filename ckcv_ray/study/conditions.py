@@ -8,6 +8,7 @@ from ckcv_ray.errors import InputError
 from ckcv_ray.study.quantities import (
     CLIPPED_ERROR,
     DECLARED,
+    ERROR,
     OF_TWO,
     find_quantity,
     name_claim,
@@ -16,6 +17,7 @@ from ckcv_ray.study.quantities import (
 )
 from ckcv_ray.validation import quote, sequence
 
+NAMES = tuple(quantity.form for quantity in DECLARED if quantity.name != CLIPPED_ERROR)
 CONDITION_FORM = re.compile(r"\s*([^<>=\s]+)\s*(>=|<=)\s*(\S+)\s*")
 
 
@@ -40,7 +42,9 @@ class Condition(NamedTuple):
         return positive if self.name == OF_TWO[0] else 1 - positive
 
 
-def parse_condition(option: str, text: str, bare: Collection[str] = ()) -> Condition:
+def parse_condition(
+    option: str, text: str, bare: Collection[str] = (), known: Collection[str] = NAMES
+) -> Condition:
     """Parse a condition such as "sensitivity>=0.9", "error<=0.1", or of numbers "clipped<=20".
 
     Args:
@@ -48,17 +52,18 @@ def parse_condition(option: str, text: str, bare: Collection[str] = ()) -> Condi
         text: the condition.
         bare: names that take no arguments here, such as "ppv" where the prevalence is an option of its own;
             the clip of numbers always is one.
+        known: the names, with their arguments, that are allowed, for messages.
 
     Raises:
         InputError: it is none, or is on the wrong side: an error is at most, all else at least a value.
     """
     found = CONDITION_FORM.fullmatch(text)
     if found is None:
-        raise InputError(f"{option}={quote(text)}: expected a condition such as sensitivity>=0.9")
+        example = "error<=0.05" if ERROR in known and len(known) == 1 else "sensitivity>=0.9"
+        raise InputError(f"{option}={quote(text)}: expected a condition such as {example}")
     name, sign, value = found.groups()
     quantity = find_quantity(name)
     if quantity is None:
-        known = (quantity.form for quantity in DECLARED if quantity.name != CLIPPED_ERROR)
         raise InputError(f"{option}={quote(text)}: {name} is not known: choose from {', '.join(known)}")
     if (sign == ">=") == quantity.at_most:
         word, right = ("most", "<=") if quantity.at_most else ("least", ">=")
@@ -67,7 +72,8 @@ def parse_condition(option: str, text: str, bare: Collection[str] = ()) -> Condi
             f"{name}{right}{value}"
         )
     if not quantity.of_numbers:
-        share = parse_share(f"{option}={text}", value, f"{name}{sign}0.9")
+        example = f"{name}{sign}{0.05 if quantity.at_most else 0.9}"
+        share = parse_share(f"{option}={text}", value, example)
         return Condition(name if name in bare else name_claim(name), sign == ">=", share)
     of_clip = name.partition(":")[0] == CLIPPED_ERROR
     if of_clip and name != CLIPPED_ERROR:

@@ -37,7 +37,7 @@ from ckcv_ray.study.canonical import (
 )
 from ckcv_ray.study.certification import Occam
 from ckcv_ray.study.conditions import Condition
-from ckcv_ray.study.search import Budget, Selecting
+from ckcv_ray.study.search import USED, Budget, Selecting
 from ckcv_ray.study.study import Study, run_id
 from ckcv_ray.tables.grouping import Groups
 from ckcv_ray.tables.target import LEAST_OF_CLASS
@@ -451,21 +451,31 @@ class Problem:
         made.check_effort()
         return made
 
-    def check_effort(self) -> None:
-        """Raise InputError if a budget is below the least that selects one candidate, and say how much is."""
+    @property
+    def least_effort(self) -> int:
+        """The least effort of a search within a budget: to compare all settings and complete a candidate.
+
+        What pays for every evaluation is enough.
+        """
         search = self.study.search
-        if not isinstance(search, Budget):
-            return
+        assert isinstance(search, Budget)
         ratio = np.max(self.weigh(self.screen_positions[-1]))
         screens = len(count_kept(self.n_settings, search.keep, search.survivors))
         weights, splits = weigh_rounds(screens), max(size.n_splits for size in self.sizes)
         least = ceil(sum(weights) * max(self.n_settings * ratio / weights[0], splits / weights[-1]))
-        if search.effort is not None and search.effort < least:
-            raise InputError(
-                f"effort={search.effort}: comparing {self.n_settings:,} settings and completing one "
-                f"candidate on {pluralize(splits, 'split')} takes an effort of {least:,} or more: allow more "
-                "(--effort, --budget), or ask for fewer splits (--n-splits)"
-            )
+        return min(least, self.n_evaluations) if search.spare == USED else least
+
+    def check_effort(self) -> None:
+        """Raise InputError if a budget is below the least that selects one candidate, and say how much is."""
+        search = self.study.search
+        if not isinstance(search, Budget) or search.effort is None or search.effort >= self.least_effort:
+            return
+        splits = max(size.n_splits for size in self.sizes)
+        raise InputError(
+            f"effort={search.effort}: comparing {self.n_settings:,} settings and completing one candidate on "
+            f"{pluralize(splits, 'split')} takes an effort of {self.least_effort:,} or more: allow more, or "
+            "ask for fewer splits (n_splits)"
+        )
 
     def with_study(self, study: Study) -> "Problem":
         """Apply another study to the same learning rows, as if there were no others; its settings stay."""

@@ -188,7 +188,7 @@ def test_too_few_positives_in_the_end_claim_nothing(task):
         ({"require": "sensitivity<=0.9"}, r"is at least a value: write sensitivity>=0.9"),
         ({"require": "sensitivity>=1.5"}, r"'1.5' is no number between 0 and 1"),
         ({"require": "sensitivity>=x"}, r"'x' is no number between 0 and 1"),
-        ({"require": "speed>=0.5"}, r"speed is not known: choose from error, sensitivity"),
+        ({"require": "speed>=0.5"}, r"speed is not known: choose from sensitivity, spec"),
         ({"require": "sensitivity>=0.9", "claim": "random"}, r"needs one score for all rows"),
         (
             {"require": "sensitivity>=0.9", "claim": "recall"},

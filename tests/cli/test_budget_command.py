@@ -61,8 +61,8 @@ def test_a_time_too_short_for_one_candidate_is_refused_with_the_least_effort(
     code, shown, messages = ckcv(*words, "--budget", "0.001s")
     assert (code, shown) == (2, "")
     text = " ".join(messages.split())
-    assert " allow an effort of 1 evaluation ckcv: --effort 1: comparing 42 settings" in text
-    least = re.search(r"completing one candidate on 4 splits takes an effort of (\d+) or more", text)
+    assert "ckcv: --budget 0.001s allows an effort of 1 evaluation, and to compare 42 settings" in text
+    least = re.search(r"and complete one candidate takes (\d+) or more, about [^:]+: allow more time", text)
     assert least is not None, text
     assert not (tmp_path / "run" / "study.json").exists()
     assert ckcv(*words, "--effort", int(least[1]) - 1)[0] == 2
@@ -79,16 +79,21 @@ def test_a_run_within_a_time_and_what_reads_its_folder(
     code, shown, messages = ckcv(*words, "--json")
     assert code == 0, messages
     effort = read_effort(out)
-    assert f"30 s allow an effort of {effort:,} evaluations" in " ".join(messages.split())
+    assert f"30s allow all {effort:,} evaluations: the exact race" in " ".join(messages.split())
     ran, result = json.loads(shown), load_run(out)
     assert result.study.effort == effort
     searched = result.certificate.to_json()["search"]
-    assert searched["effort"] == effort
-    assert searched["candidates"] == 126
+    assert searched == {"effort": 504, "candidates": 126, "not_excluded": 0, "least": None}
+    assert ran["search"] == searched
+    assert effort == 504
 
     code, again, messages = ckcv(*words, "--json")
     assert (code, json.loads(again)) == (0, ran)
     assert "already holds the finished run" in messages
+    kept = (
+        "is for a new run; --effort N goes on with more" if certify == "occam" else "is not used, since its"
+    )
+    assert f"has the effort of its study, 504 evaluations: --budget 30s {kept}" in " ".join(messages.split())
     code, status, _ = ckcv("status", out, "--json")
     assert (code, json.loads(status)) == (0, ran)
     assert re.search(r"^search +", ckcv("status", out, "--details")[1], re.MULTILINE)
@@ -124,6 +129,7 @@ def test_a_small_effort_says_how_many_candidates_it_left_open(
     assert code == 0, messages
     searched = load_run(tmp_path / "run").certificate.to_json()["search"]
     assert 0 < searched["not_excluded"] < 126
-    (line,) = [line for line in shown.splitlines() if line.startswith("search ")]
+    first, line = [line for line in shown.splitlines() if line.startswith("search ")]
     assert str(searched["not_excluded"]) in line
+    assert first.startswith(f"search    budget, effort 400: {searched['not_excluded']} of 126 candidates")
     assert ckcv("verify", tmp_path / "run", "--refit", "--backend", "serial")[0] == 0

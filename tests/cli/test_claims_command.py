@@ -1,6 +1,7 @@
 """Cut-offs, conditions and subgroups on the command line."""
 
 import csv
+import re
 from pathlib import Path
 
 import numpy as np
@@ -64,3 +65,93 @@ def test_subgroups_are_named_before_the_run(ckcv: Command, table: Path, tmp_path
     assert " <= marker < " in printed
     code, _, said = ckcv(*asked, "--subgroups", "state")
     assert (code, "'state' is the target: name one that new rows have as well" in said) == (2, True)
+
+
+CONDITIONS = {
+    ("--require", "sensitivty>=0.9"): "is not known: choose from sensitivity, specificity, ppv, npv",
+    ("--require", "sensitivity>=0.8,specificity>=0.5"): "a cut-off is chosen for one condition",
+    ("--answer", "0.1"): "expected a condition such as error<=0.05",
+    ("--answer", "error<=0"): "write error<=0.05",
+    ("--answer", "eror<=0.1"): "is not known: choose from error",
+    ("--claim", "refit@sex"): "claim refit, and add --subgroups sex",
+    ("--learner", "linear", "--claim", "better:linear"): "such as --learner linear,svm",
+    ("--learner", "constant", "--require", "sensitivity>=0.5"): "learner constant gives every row the same",
+}
+
+
+@pytest.mark.parametrize("given", CONDITIONS, ids=str)
+def test_a_condition_that_cannot_be_names_what_can(
+    given: tuple[str, ...], ckcv: Command, table: Path
+) -> None:
+    code, shown, said = ckcv("run", table, "--target", "state", "--k", "3", "--n-splits", "3", *given)
+    assert (code, shown) == (2, "")
+    assert CONDITIONS[given] in " ".join(said.split())
+
+
+@pytest.mark.parametrize(
+    ("claim", "least"), [("sensitivity,specificity", 0.935), ("refit,sensitivity", 0.923)]
+)
+def test_where_no_cut_off_is_found_every_command_says_why_and_counts_nothing(
+    claim: str, least: float, ckcv: Command, table: Path, tmp_path: Path
+) -> None:
+    out, lack = tmp_path / "run", "takes 55 held-out rows of class 'sick', and there are 53"
+    asked = ("run", table, "--target", "state", "--out", out, *ONCE, "--positive", "sick", "--seed", "5")
+    code, shown, _ = ckcv(*asked, "--require", f"sensitivity>={least}", "--claim", claim)
+    assert code == 0
+    shown = " ".join(shown.split())
+    assert lack in shown
+    assert ("measured" in shown) == claim.startswith(
+        "refit"
+    )  # of the error alone, of which something is proven
+    assert ("required Nothing can be claimed" in shown) == claim.startswith("refit")
+    code, _, said = ckcv("predict", out, table, "--out", tmp_path / "new.csv")
+    assert code == 0
+    assert "nothing is proven of the sensitivity (recall of 'sick')" in said
+    assert "at least 0.00 %" not in said
+    assert "no column flag: Nothing can be claimed" in said
+    assert lack in said
+    assert ckcv("report", out)[0] == 0
+    assert "0 of 53" not in (out / "report.html").read_text()
+
+
+def test_figures_at_another_cut_off_than_the_one_chosen_say_so(
+    ckcv: Command, table: Path, tmp_path: Path
+) -> None:
+    asked = ("run", table, "--target", "state", "--out", tmp_path / "run", *ONCE, "--subgroups", "sex")
+    code, shown, _ = ckcv(*asked, "--require", "sensitivity>=0.8", "--positive", "sick")
+    assert code == 0
+    shown = " ".join(shown.split())
+    for fact in ("by class", "subgroups"):
+        (text,) = re.findall(rf" {fact} (.*?); at the learner's own cut-off, not the one chosen", shown)
+        assert "wrong" in text
+    more = r"measured [\d.]+ % or more \(\d+ of \d+ held-out rows right, or more if scores are equal\)"
+    assert re.search(more, shown)
+
+
+def test_a_claim_is_listed_whole_or_counted(ckcv: Command, table: Path, tmp_path: Path) -> None:
+    benefits = ",".join(f"net_benefit:0.1:0.{worth}" for worth in range(1, 6))
+    asked = ("run", table, "--target", "state", "--out", tmp_path / "run", *ONCE, "--claim")
+    code, shown, _ = ckcv(*asked, f"refit,sensitivity,specificity,{benefits}")
+    assert code == 0
+    (proven,) = re.findall(r"proven (.*?) by class", " ".join(shown.split()))
+    *listed, rest = proven.split("; ")
+    assert re.fullmatch(r"\d more: --details", rest)
+    assert all(re.search(r" at least -?[\d.]+ %$", claim) for claim in listed)
+
+
+def test_a_small_subgroup_is_shown_with_what_was_measured(ckcv: Command, table: Path, tmp_path: Path) -> None:
+    lines = table.read_text().splitlines()
+    few = [line.replace(",f,", ",x,") if i % 20 == 1 else line for i, line in enumerate(lines)]
+    table.write_text("\n".join(few) + "\n")
+    asked = ("run", table, "--target", "state", "--out", tmp_path / "run", *ONCE, "--subgroups", "sex")
+    code, shown, _ = ckcv(*asked, "--details")
+    assert code == 0
+    assert re.search(r"sex = x, error:  [\d.]+ % of \d rows?, proven nothing: takes 10 rows", shown)
+
+
+def test_a_plan_says_how_many_rows_have_to_be_answered(ckcv: Command, table: Path) -> None:
+    code, shown, _ = ckcv("plan", table, "--target", "state", *OPTIONS, "--answer", "error<=0.1")
+    assert code == 0
+    assert "takes 42 held-out rows that are answered, and none of them wrong; 120 are held out" in shown
+    assert "certified by   holdout: 120 of 240 rows held out" in shown
+    assert "selection      exact race, 2 fold sizes from 3 to 5" in shown

@@ -14,7 +14,7 @@ from ckcv_ray import Execution, Job
 from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.engine.budget import BudgetQueue
 from ckcv_ray.engine.evaluate import evaluate, make_failures, share
-from ckcv_ray.engine.forecast import estimate, expect_everything, fit_effort
+from ckcv_ray.engine.forecast import PLANNED_SHARE, estimate, expect_everything, fit_effort
 from ckcv_ray.errors import InputError, StoreError
 from ckcv_ray.records.candidates import per_k, per_learner, summarize_search
 from ckcv_ray.records.record import Outcome, Records
@@ -203,7 +203,7 @@ def test_a_folder_goes_on_with_its_effort_and_never_with_less(tmp_path: Path) ->
     run_job(Job(STUDY, task, tmp_path), SERIAL)
     left_out = Study.paper(**GRIDS, search="budget", survivors=3, least_splits=3)
     assert run_job(Job(left_out, task, tmp_path), SERIAL).study.effort == 150
-    with pytest.raises(StoreError, match=r"searched with effort 150.*effort=140 is too little"):
+    with pytest.raises(StoreError, match=r"holds a search with effort 150.*effort=140 is too little"):
         run_job(Job(STUDY.replace(effort=140), task, tmp_path), SERIAL)
 
 
@@ -218,7 +218,7 @@ def test_a_finished_run_is_not_deepened_once_rows_were_judged(certify: str, tmp_
 
 
 def test_a_failure_leaves_its_candidate_out_and_the_rest_goes_on() -> None:
-    problem = Problem.of(STUDY.replace(effort=400), blobs(60, shift=0.6))
+    problem = Problem.of(STUDY.replace(effort=200), blobs(60, shift=0.6))
     queue, inputs, tables = BudgetQueue(problem), share(problem), []
     for order in (1, -1):
         queue = BudgetQueue(problem)
@@ -255,8 +255,10 @@ def test_a_budget_that_is_none_is_refused(options: dict[str, Any], message: str)
 def test_a_time_becomes_an_effort_that_grows_with_it_and_with_workers() -> None:
     problem = Problem.of(STUDY, blobs(60))
     expected = estimate(problem)
+    least = expect_everything(problem, expected) / 2 / PLANNED_SHARE
     efforts = [
-        fit_effort(problem, expected, seconds, workers) for seconds, workers in ((60, 1), (120, 1), (60, 2))
+        fit_effort(problem, expected, seconds, workers)
+        for seconds, workers in ((least, 1), (2 * least, 1), (least, 2))
     ]
     assert 0 < efforts[0] < efforts[1] == efforts[2]
     assert isinstance(problem.with_effort(efforts[0]).study.search, Budget)
@@ -269,4 +271,34 @@ def test_the_time_of_everything_does_not_depend_on_the_effort_and_pays_for_every
     seconds = expect_everything(problem, expected)
     assert seconds == expect_everything(problem.with_effort(10_000), expected)
     assert fit_effort(problem, expected, seconds / 10, 1) < problem.n_evaluations
-    assert fit_effort(problem, expected, 10 * seconds, 1) >= problem.n_evaluations
+    assert fit_effort(problem, expected, 10 * seconds, 1) == problem.n_evaluations
+
+
+@pytest.mark.parametrize("name", ["plain", "by class", "learners"])
+def test_an_effort_that_pays_for_everything_is_the_exact_race(name: str) -> None:
+    study, n = CASES[name]
+    task = blobs(n, shift=0.6)
+    effort = Problem.of(study, task).n_evaluations
+    found, race = (
+        run_job(Job(each, task), SERIAL).certificate.winner
+        for each in (study.replace(effort=effort), study.replace(search="race"))
+    )
+    assert (found.setting, found.k, found.l_ms, found.l_ee) == (race.setting, race.k, race.l_ms, race.l_ee)
+    assert found.search is not None
+    assert (found.search["not_excluded"], found.search["least"]) == (0, None)
+
+
+def test_more_effort_leaves_less_open_until_nothing_is() -> None:
+    problem = Problem.of(STUDY, blobs(60, shift=0.6))
+    everything, wanted, left_open = problem.n_evaluations, [], []
+    for effort in (everything // 3, everything // 2, 3 * everything // 4, everything):
+        queue = BudgetQueue(problem.with_effort(effort))
+        finish(queue)
+        wanted.append(queue.progress().planned)
+        searched = summarize_search(queue.candidates(), queue.problem)
+        assert searched is not None
+        left_open.append(searched["not_excluded"])
+    assert wanted == sorted(set(wanted))
+    assert wanted[-2] > everything / 2
+    assert left_open == sorted(left_open, reverse=True)
+    assert left_open[-1] == 0

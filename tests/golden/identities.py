@@ -70,10 +70,11 @@ IDENTITIES = {
     "Catoni's bound": study(bound="catoni"),
     "reported k, exhaustive, a long seed": study(report_k="5,10", exhaustive=True, seed=2**100 + 1),
     # searches
-    "a budget": study(search="budget"),
+    "a budget": study(search="budget", spare="unused"),
     "a budget, every option": study(
-        search="budget", effort=2000, keep=0.5, survivors=3, least_splits=2, report_k=(3,)
+        search="budget", effort=2000, keep=0.5, survivors=3, least_splits=2, report_k=(3,), spare="unused"
     ),
+    "a budget of today": study(search="budget"),
     # learners
     "every option of the svm": study(
         C="log:-1:2:4",

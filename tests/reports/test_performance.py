@@ -295,3 +295,19 @@ def test_several_classes_have_a_table_each(tmp_path: Path) -> None:
     assert [line["label"] for line in found["by_class"]] == [0, 1, 2]
     assert "none for more than two classes" in found["pictures"][0].caption
     assert "the predicted class" in found["pictures"][1].caption
+
+
+@pytest.mark.parametrize("learner", ["linear", "tree", "neighbors", "naive_bayes", "forest"])
+def test_at_a_cut_off_the_rows_are_classified_as_predict_does_whatever_scale_ranks_have(
+    learner: str, tmp_path: Path
+) -> None:
+    study = Study.of(learner=learner, k=3, n_splits=3, certify="holdout", holdout_share=0.5)
+    job = Job(study.replace(require="sensitivity>=0.6", claim="sensitivity,specificity"), blobs(160))
+    result = run_job(job, SERIAL)
+    flagging, judged = result.flag_rule, judge_rows(result)
+    assert flagging is not None
+    held = result.problem.take_held_rows()
+    assert held is not None
+    assert np.array_equal(judged.label, result.classify(held.X, flagging).label)
+    specificity = next(c for c in result.certificate.claims if c["quantity"] == "specificity")
+    assert np.sum(judged.label[judged.y == 0] != 0) == specificity["errors"]
