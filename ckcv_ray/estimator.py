@@ -57,7 +57,8 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
         delta: probability that a bound may fail.
         certify: "holdout" (a third of the rows is held out, and they judge what ``predict`` does), "occam" or
             "nested" (no row is held out, and the bound of the vote is twice that of a member), or "auto":
-            "holdout" if 30 rows or groups or more are held out, else "occam".
+            "holdout" of half of up to 400 rows or groups, and a third of more, if 30 or more are held out,
+            else "occam".
         criterion: what is minimised: "error", "balanced", "mean_error", or "cost:LABEL=10,OTHER=1".
         backend: "serial" or "ray".
         random_state: seed of the splits, and of the draws of the rule "random", an integer; None for splits

@@ -134,7 +134,7 @@ def test_the_bound_is_about_the_rule(certify, rule, applied, iris):
 
 def test_rows_are_held_out_by_their_number_alone(iris):
     X, y = iris
-    for n, name in ((90, "occam"), (91, "holdout")):
+    for n, name in ((59, "occam"), (60, "holdout")):
         rows = np.linspace(0, 149, n).astype(int)
         one = small(k=(3,), n_splits=3).fit(X[rows], y[rows])
         assert one.result_.study.certification.name == name

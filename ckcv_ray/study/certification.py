@@ -263,6 +263,11 @@ def _check_nested_claims(name: str, value: Any) -> tuple[str, ...]:
     return claims
 
 
+def _show(value: Any) -> str:
+    """Return a value of an option as it is written on a command line."""
+    return ",".join(map(str, value)) if isinstance(value, tuple) else quote(value)
+
+
 def _names(name: str, value: Any) -> tuple[str, ...]:
     listed = sequence(name, value.split(",") if isinstance(value, str) else value, least=0, kind="names")
     return tuple(dict.fromkeys(name_claim(c) if isinstance(c, str) else quote(c) for c in listed))
@@ -413,8 +418,8 @@ class Holdout(Certification):
         THIRD,
         Option(
             _share,
-            "Share of rows held out; auto: half of up to 400 rows, else a third; bound: .6, else half.",
-            default_text="0.33",
+            "Share held out; auto: half of up to 400 rows, else a third; bound: .6, else half.",
+            default_text="auto; of holdout 0.33",
             panel="Certificate",
         ),
     )
@@ -519,10 +524,12 @@ class Holdout(Certification):
 class Suited(Holdout):
     """Certification from rows held out where they are enough for a useful bound, else from the run's counts.
 
-    The number of rows, or groups, alone decides.
+    The number of rows, or groups, alone decides this, and the share that is held out.
     """
 
     name: ClassVar[str] = AUTO
+
+    holdout_share: float | str = option(AUTO, options(Holdout)["holdout_share"].metadata["option"])
 
     def canonical(self, n: int) -> Certification:  # type: ignore[override]
         """Return the certification that suits n rows, or groups.
@@ -537,7 +544,7 @@ class Suited(Holdout):
         for name, value in get_values(self).items():
             if name != "accept" and value != options(self)[name].default:
                 raise InputError(
-                    f"{name}={quote(value)} is about rows held out, of which {n} rows leave fewer than "
+                    f"{name}={_show(value)} is about rows held out, of which {n} rows leave fewer than "
                     f"{LEAST_HELD_OUT}: leave it out, or say certify=holdout"
                 )
         return Occam(self.accept)

@@ -42,7 +42,7 @@ def test_every_option_that_matters_is_in_the_file_with_a_comment(ckcv: Command, 
 def test_what_stands_in_a_comment_can_be_used(ckcv: Command, visits: Path) -> None:
     _, text, _ = ckcv("new", "visits.csv", "--out", "-")
     changed = text.replace('certify = "auto"', 'certify = "nested"').replace("# outer_s", "outer_s")
-    for line in ('holdout_share = "0.33"\n', 'claim = "refit"\n', 'holdout_bound = "clopper_pearson"\n'):
+    for line in ('holdout_share = "auto"\n', 'claim = "refit"\n', 'holdout_bound = "clopper_pearson"\n'):
         changed = changed.replace(line, "")
     (visits / "mine.toml").write_text(changed)
     assert make_study(visits / "mine.toml") == Study.of(certify="nested")

@@ -51,7 +51,13 @@ NEEDED = {
     "positive": ("claim", "sensitivity"),
     "prevalence": ("require", "ppv>=0.3"),
 }  # options that are refused without another
-IN_WORDS = {"positive", "claim", "param", "effort"}  # their default depends on the task or on the part
+IN_WORDS = {
+    "positive",
+    "claim",
+    "param",
+    "effort",
+    "holdout_share",
+}  # their default depends on the task or on the part
 # Other tests may have registered learners of their own.
 PARTS = {
     slot: {name: part for name, part in list_offered(slot).items() if part.__module__.startswith("ckcv_ray.")}
@@ -225,7 +231,9 @@ def test_the_defaults_shown_are_the_defaults(owner: tuple[str, str]) -> None:
         if option.default_text is None:
             assert getattr(part, name) in ((), "", False, None)
         elif name in IN_WORDS:
-            assert all(value in declared(name).default_text for value in getattr(part, name) or ())
+            default = getattr(part, name)
+            values = default if isinstance(default, tuple) else () if default is None else (str(default),)
+            assert all(value in declared(name).default_text for value in values)
         else:
             text = option.default_text
             default = float(Fraction(text)) if option.kind is float else option.kind(text)

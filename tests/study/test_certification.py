@@ -71,31 +71,32 @@ def test_auto_certifies_with_rows_held_out_where_they_are_thirty_or_more(n, shar
     suited = Suited(share)
     if len(asked.draw_held_out(n, 0)) >= 30:
         assert suited.canonical(n) == asked.canonical(n)
-    elif share == Holdout().holdout_share:
+    elif share == Suited().holdout_share:
         assert suited.canonical(n) == Occam()
     else:
         with pytest.raises(InputError, match=r"^holdout_share=.* leave fewer than 30: leave it out, or say"):
             suited.canonical(n)
 
 
-def test_auto_by_default_changes_at_91_rows():
-    assert Suited().canonical(90) == Occam()
-    assert Suited().canonical(91) == Holdout(0.33)
-    assert Suited(claim=("vote", "auc")).canonical(91) == Holdout(0.33, ("vote", "auc"))
+def test_auto_by_default_changes_at_60_and_401_rows():
+    assert Suited().canonical(59) == Occam()
+    assert Suited().canonical(60) == Suited().canonical(400) == Holdout(0.5)
+    assert Suited().canonical(401) == Holdout(0.33)
+    assert Suited(claim=("vote", "auc")).canonical(60) == Holdout(0.5, ("vote", "auc"))
 
 
 @pytest.mark.parametrize(
     ("asked", "message"),
     [
-        ({"claim": ("vote",)}, r"^claim=\('vote',\) is about rows held out, of which 90 rows leave fewer"),
+        ({"claim": ("vote",)}, r"^claim=vote is about rows held out, of which 59 rows leave fewer"),
         ({"claim": ("sensitivity",), "positive": "ill"}, r"^claim=.*say certify=holdout$"),
         ({"holdout_share": 0.2}, r"^holdout_share=0\.2 is about rows held out"),
     ],
 )
 def test_auto_refuses_what_needs_rows_held_out_where_none_are(asked, message):
     with pytest.raises(InputError, match=message):
-        Suited(**asked).canonical(90)
-    assert Suited(**asked).canonical(500) == Holdout(**asked)
+        Suited(**asked).canonical(59)
+    assert Suited(**asked).canonical(500) == Holdout(**{"holdout_share": 0.33} | asked)
 
 
 @pytest.mark.parametrize("splits", [0, -1, 1.5, "3", True, None, 1_000_001])

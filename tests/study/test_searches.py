@@ -117,7 +117,7 @@ def test_labels_have_no_part_in_what_auto_stands_for(n):
 
 def test_groups_are_counted_and_not_rows():
     rows = make_task(1_999)
-    grouped = Task.of(rows.X, rows.y, groups=np.arange(1_999) // 25)  # 80 groups
+    grouped = Task.of(rows.X, rows.y, groups=np.arange(1_999) // 40)  # 50 groups
     study = Problem.of(Study.of(**QUICK), grouped).study
     assert study.certification == Occam()
     assert study.resampling == Complete()
