@@ -380,9 +380,9 @@ def _allow_effort(
         )
     work = work._replace(problem=problem.with_effort(effort))
     if effort >= problem.n_evaluations:
-        say(f"{limit.text} allow all {pluralize(effort, 'evaluation')}: the exact race")
+        say(f"--budget {limit.text} allows all {pluralize(effort, 'evaluation')}: the exact race")
         return work, estimate(work.problem)
-    say(f"{limit.text} allow an effort of {pluralize(effort, 'evaluation')}")
+    say(f"--budget {limit.text} allows an effort of {pluralize(effort, 'evaluation')}")
     return work, replace(expected, seconds=min(everything, limit.seconds * workers))
 
 

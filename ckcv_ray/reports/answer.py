@@ -99,7 +99,7 @@ def make_answer(result: ResultValues) -> Answer:
     provisional = [PROVISIONAL] if c.winner.provisional else []
     gravest_first = dict.fromkeys([*provisional, *c.describe_repeats(), *c.list_cautions()])
     cautions = tuple(sentence for sentence in gravest_first if sentence not in nothing)
-    question = result.problem.all_rows.question
+    question, worst = result.problem.all_rows.question, describe_worst(c)
     facts = (
         ("required", _describe_lack_of_cut_off(c, result.problem.required)),
         ("measured", _describe_measured(c, result.problem.required)),
@@ -108,7 +108,7 @@ def make_answer(result: ResultValues) -> Answer:
         ("by class", _describe_classes(c)),
         ("answered", _describe_answered(c)),
         ("compared", _describe_comparisons(c)),
-        ("subgroups", describe_worst(c) and f"{describe_worst(c)}{_name_other_cut_off(c)}"),
+        ("subgroups", f"{worst}{_name_other_cut_off(c)}" if worst else ""),
         ("model", _describe_model(result)),
         ("search", name_search(result) if c.winner.search is not None else ""),
         ("weights", describe_weights(result.problem)),

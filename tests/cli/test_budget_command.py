@@ -79,7 +79,7 @@ def test_a_run_within_a_time_and_what_reads_its_folder(
     code, shown, messages = ckcv(*words, "--json")
     assert code == 0, messages
     effort = read_effort(out)
-    assert f"30s allow all {effort:,} evaluations: the exact race" in " ".join(messages.split())
+    assert f"--budget 30s allows all {effort:,} evaluations: the exact race" in " ".join(messages.split())
     ran, result = json.loads(shown), load_run(out)
     assert result.study.effort == effort
     searched = result.certificate.to_json()["search"]
