@@ -491,7 +491,7 @@ def test_the_command_line_knows_an_installed_learner(tmp_path: Path) -> None:
         return done.stdout
 
     learner = ("--learner", "centroid", "--shrinkage", "0.1,0.5,2")
-    study = ("--k", "3,5,8", "--n-splits", "6", "--report-k", "5", "--seed", "4")
+    study = ("--k", "3,5,8", "--n-splits", "6", "--report-k", "5", "--seed", "4", "--certify", "occam")
     options = (*learner, *study, "--backend", "serial", "--json")
     content = json.loads(ckcv(["run", str(table), *options, "--out", str(out)]))
     assert content["setting"] == load_run(out).setting
