@@ -214,6 +214,20 @@ def describe_comparison(claim: Claim) -> str:
     return f"{proven} better than {label}: {counts}; share of wins {state_limit(claim)}"
 
 
+def explain_lack_of_cut_off(claims: Iterable[Claim], required: str) -> str:
+    """Return the sentence that says why no cut-off was chosen; "" if one was.
+
+    Args:
+        claims: of a certificate.
+        required: what the cut-off is chosen for: a recall, or a predictive value without its prevalence.
+    """
+    made = [*claims]
+    if any("cut_off" in claim for claim in made):
+        return ""
+    about = (claim["statement"] for claim in made if claim["quantity"].partition(":")[0] == required)
+    return next((statement for statement in about if statement.startswith(NOTHING)), "")
+
+
 def describe_counts(claim: Claim) -> str:
     """Say whose errors were counted for a claim, and how many: "this model: 0 of 139 rows wrong"."""
     rule, splits = claim["classifier"], claim["splits"]

@@ -324,13 +324,13 @@ def limit_time(study: Study, budget: str | None) -> tuple[Study, TimeLimit | Non
 
 def _run(work: Work, out: str, execution: Execution, yes: bool, limit: TimeLimit | None) -> Result:
     as_given = work._replace(folder=out)  # messages name the folder as the user did
-    there = RunFolder(out).effort(work.problem)
+    folder = RunFolder(out)
+    there = None if limit is None else folder.effort(work.problem)
     if limit is not None and there is not None:
-        say(_explain_kept_effort(RunFolder(out), out, work.problem, limit, there))
+        say(_explain_kept_effort(folder, out, work.problem, limit, there))
     if (result := find_result(as_given)) is not None:
         say(f"{out} already holds the finished run of this study: showing its result")
         return result
-    folder = RunFolder(out)
     if folder.files.exists():
         _say_what_is_there(folder, out, work.problem)
     say_columns(work.problem.task, work.problem.all_rows.n - work.problem.task.n)

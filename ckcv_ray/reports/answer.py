@@ -22,7 +22,15 @@ from ckcv_ray.claims.baseline import (
     select_baseline,
 )
 from ckcv_ray.claims.certificate import Certificate
-from ckcv_ray.claims.claim import NOTHING, Claim, describe_comparison, limit, quantity, state_limit
+from ckcv_ray.claims.claim import (
+    NOTHING,
+    Claim,
+    describe_comparison,
+    explain_lack_of_cut_off,
+    limit,
+    quantity,
+    state_limit,
+)
 from ckcv_ray.claims.percent import at_most, format_level, nearest, round_bound
 from ckcv_ray.claims.weighted import describe_weights
 from ckcv_ray.claims.wording import L_EE_IS, PROVISIONAL, show_least
@@ -100,9 +108,11 @@ def make_answer(result: ResultValues) -> Answer:
     gravest_first = dict.fromkeys([*provisional, *c.describe_repeats(), *c.list_cautions()])
     cautions = tuple(sentence for sentence in gravest_first if sentence not in nothing)
     question, worst = result.problem.all_rows.question, describe_worst(c)
+    required = result.problem.required
+    lack = "" if required is None else explain_lack_of_cut_off(c.claims, required.name)
     facts = (
-        ("required", _describe_lack_of_cut_off(c, result.problem.required)),
-        ("measured", _describe_measured(c, result.problem.required)),
+        ("required", "" if lack == first["statement"] else lack),
+        ("measured", _describe_measured(c, required)),
         ("baseline", _describe_baseline(c, baseline)),
         ("proven", _describe_other_claims(c)),
         ("by class", _describe_classes(c)),
@@ -201,15 +211,6 @@ def _measure(c: Certificate) -> float:
     if c.sample.groups is not None or first["errors"] is None or not first["rows"]:
         return c.counts.error
     return first["errors"] / first["rows"]
-
-
-def _describe_lack_of_cut_off(c: Certificate, required: Condition | None) -> str:
-    """Say why no cut-off was chosen; "" if one was, none is required, or the verdict says it."""
-    if required is None:
-        return ""
-    about = (claim for claim in c.claims if claim["quantity"].partition(":")[0] == required.name)
-    lacks = [claim["statement"] for claim in about if claim is not c.claims.first]
-    return next((lack for lack in lacks if lack.startswith(NOTHING)), "")
 
 
 def _describe_measured(c: Certificate, required: Condition | None) -> str:

@@ -17,6 +17,7 @@ from ckcv_ray.claims.claim import (
     Claim,
     covers,
     describe_counts,
+    explain_lack_of_cut_off,
     limit,
     quantity,
     state_limit,
@@ -192,11 +193,9 @@ class Result(ResultValues):
 
     def describe_lack_of_cut_off(self) -> str:
         """Return the sentence that says why no cut-off was chosen; "" if one was, or none is required."""
-        required = self.problem.required
-        if self.finished is None or required is None or self.flag_rule is not None:
+        if self.finished is None or (required := self.problem.required) is None:
             return ""
-        claims = self.certificate.claims
-        return next((c["statement"] for c in claims if c["quantity"].partition(":")[0] == required.name), "")
+        return explain_lack_of_cut_off(self.certificate.claims, required.name)
 
     @property
     def answer_rule(self) -> Rule | None:
@@ -591,7 +590,7 @@ def _refuse_flags(flags: dict[str, Any]) -> None:
 
 def _also_proven(claim: Claim) -> str:
     """Say what a claim about a quantity proves, to be added to a sentence."""
-    level = format_level(claim["delta"])
     if claim["statement"].startswith(NOTHING):
         return f"; nothing is proven of the {quantity(claim)}"
+    level = format_level(claim["delta"])
     return f"; {quantity(claim)} {state_limit(claim)}, with probability {level} ({claim['certification']})"

@@ -59,7 +59,7 @@ def parse_condition(
     """
     found = CONDITION_FORM.fullmatch(text)
     if found is None:
-        example = "error<=0.05" if ERROR in known and len(known) == 1 else "sensitivity>=0.9"
+        example = "error<=0.05" if known == (ERROR,) else "sensitivity>=0.9"
         raise InputError(f"{option}={quote(text)}: expected a condition such as {example}")
     name, sign, value = found.groups()
     quantity = find_quantity(name)
