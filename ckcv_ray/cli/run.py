@@ -213,8 +213,8 @@ def _suggest(planned: Plan, asked: Study) -> list[str]:
     lines = []
     if planned.effort is not None:
         times = planned.seconds_by_effort.items()
-        instead = "; ".join(f"--effort {effort}: about {duration(time)}" for effort, time in times)
-        lines.append(f"search         budget, effort {planned.effort:,}; {instead}")
+        instead = "".join(f"; --effort {effort}: about {duration(time)}" for effort, time in times)
+        lines.append(f"search         budget, effort {planned.effort:,}{instead}")
     if planned.effort is not None or seconds > LONG:
         folds = ",".join(map(str, FEW_FOLDS))
         options = f"--search race --k {folds} --n-splits {FEW_SPLITS}"
@@ -337,7 +337,7 @@ def _run(work: Work, out: str, execution: Execution, yes: bool, limit: TimeLimit
     _say_cautions(work.problem)
     with say_what_is_saved(out) as signals:
         with signals:
-            expected = estimate(work.problem)
+            expected = estimate(work.problem, limit.seconds if limit is not None and there is None else 0.0)
         if signals.stop():
             raise KeyboardInterrupt
         if limit is not None and there is None:

@@ -4,6 +4,7 @@ The cost of a plan does not grow with the number of evaluations: they are counte
 study the trial uses a thinned one.
 """
 
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from time import monotonic, process_time
@@ -13,9 +14,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ckcv_ray.claims.requirements import Prospect, Requirement, list_prospects, requirements
+from ckcv_ray.core.arrays import Values
 from ckcv_ray.core.resampling.base import FoldSize
+from ckcv_ray.core.rounds import count_kept, weigh_rounds
 from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.engine.batches import OWN_SECONDS, Rates, batch_seconds
+from ckcv_ray.engine.budget import BudgetQueue
 from ckcv_ray.engine.evaluate import Inputs, evaluate, memory, share, warm_up
 from ckcv_ray.engine.queue import Queue
 from ckcv_ray.engine.queues import make_queue
@@ -33,8 +37,32 @@ MOST_SIZES, MOST_VALUES, MOST_SPLITS = 48, 12, 20
 RAY_SECONDS = 5.0
 FEW_FOLDS, FEW_SPLITS = (3, 5, 10), 5  # a race that is quick on many rows
 LEAST_SECONDS = 0.05
-MOST_TRIAL_ROWS = 20_000  # of a training set; a fit on more may take too long for a trial
+TRIAL_SHARE = 0.02  # of the time that a run may take, for a trial that turns this time into an effort
 PLANNED_SHARE = 0.85  # share of a budget that is planned: later fits may take longer than those of the trial
+
+
+@dataclass(frozen=True)
+class RoundSeconds:
+    """Seconds that the rounds of a search within a budget take on one worker.
+
+    Settings may differ a hundredfold in what they cost, and a search spends most of its effort on a few.
+
+    Attributes:
+        shares: share of the effort that each round has, (n_rounds,).
+        each: seconds of a unit of effort in each round but the last, (n_rounds - 1,).
+        evaluations, seconds: of the last round, if the best 0, 1, 2, ... settings take part in it,
+            (n_settings + 1,).
+    """
+
+    shares: Values
+    each: Values
+    evaluations: Values
+    seconds: Values
+
+    def __call__(self, effort: float) -> float:
+        """Return the seconds of a search with this effort."""
+        *before, last = effort * self.shares
+        return float(np.dot(before, self.each) + np.interp(last, self.evaluations, self.seconds))
 
 
 @dataclass(frozen=True)
@@ -47,6 +75,7 @@ class Estimate:
         outcome: records of the trial, which the run does not need to recompute.
         inputs: inputs of the evaluations.
         processor: share of the trial's time in which it had a processor, in (0, 1].
+        rounds: what a search within a budget takes; None for a race.
     """
 
     seconds: float
@@ -54,6 +83,7 @@ class Estimate:
     outcome: Outcome
     inputs: Inputs
     processor: float = 1.0
+    rounds: RoundSeconds | None = None
 
 
 @dataclass(frozen=True)
@@ -70,7 +100,8 @@ class Plan:
         claims: the rows that each claim by class needs, and how many there will be.
         prospects: what the rows held out can prove at best for other claims whose rows are few.
         effort: that of a search within a budget; None for a race.
-        seconds_by_effort: expected seconds on one worker with less and more effort; empty for a race.
+        seconds_by_effort: expected seconds on one worker with less and more effort; empty for a race, which
+            an effort that pays for everything is.
         few_folds: expected seconds on one worker of a race over ``FEW_FOLDS`` with ``FEW_SPLITS`` splits.
     """
 
@@ -91,30 +122,35 @@ class Plan:
         return asdict(self)
 
 
-def estimate(problem: Problem) -> Estimate:
+def estimate(problem: Problem, limit: float = 0.0) -> Estimate:
     """Compute for about two seconds, and forecast the rest from what they measure.
 
     The first split is evaluated path by path, so that even on many rows the trial can end after any path; but
     that of a race tries a path of every learner.
+
+    Args:
+        problem: what is to be computed.
+        limit: seconds that the whole run may take; the trial takes a fiftieth of them if that is longer.
     """
     inputs, queue = share(problem), make_queue(problem)
     warm_up(inputs)
-    outcomes: list[Outcome] = []
-    deadline, tried, began = monotonic() + TRIAL_SECONDS, set[int](), process_time()
-    to_try = 0 if problem.scores else len(problem.learners)
-    for unit in _whole_split(problem) if isinstance(problem.study.search, Budget) else _units(queue):
-        outcomes.append(evaluate([unit], inputs))
-        queue.add(outcomes[-1])
-        tried.update(problem.learner_of_paths[[path for path, _ in unit.paths]].tolist())
-        if monotonic() > deadline and len(tried) >= to_try:
-            break
-    left, done = queue.expect_left(), _merge(outcomes)
+    budget = queue if isinstance(queue, BudgetQueue) else None
+    in_rounds = budget is not None and not budget.racing
+    tried: list[tuple[Unit, Outcome]] = []
+    deadline, began = monotonic() + max(TRIAL_SECONDS, TRIAL_SHARE * limit), process_time()
+    trial = _try_screens(budget, inputs, deadline) if budget else _try_units(queue, inputs, deadline)
+    for unit, outcome in trial:
+        tried.append((unit, outcome))
+        queue.add(outcome)
+    done = _merge([outcome for _, outcome in tried])
+    rounds = _measure_rounds(budget, tried) if budget else None
+    left = rounds(problem.study.effort or 0) if rounds and in_rounds else queue.expect_left()
     if not problem.scores:
         left += _seconds_of_refits(problem, queue.rates)
         inner = problem.outer_splits * problem.inner_share
         left += inner * (done.seconds + left)  # inner runs start from scratch
     processor = min(1.0, (process_time() - began) / max(done.seconds, 1e-9))
-    return Estimate(left, queue.rates, done, inputs, processor)
+    return Estimate(left, queue.rates, done, inputs, processor, rounds)
 
 
 def expect_everything(problem: Problem, expected: Estimate) -> float:
@@ -132,11 +168,14 @@ def fit_effort(problem: Problem, expected: Estimate, seconds: float, workers: in
         seconds: wall time that the whole run may take.
         workers: number of processes that share the work.
     """
-    rates, runs = expected.rates, 1.0 + problem.outer_splits * problem.inner_share
-    each = rates.seconds_for(problem.mean_cost)
+    assert expected.rounds is not None
+    runs = 1.0 + problem.outer_splits * problem.inner_share
     available = PLANNED_SHARE * seconds * workers / expected.processor / runs
-    effort = max((available - _seconds_of_refits(problem, rates)) / each, 1.0)
-    return int(min(effort, problem.n_evaluations))
+    if expect_everything(problem, expected) <= available:
+        return problem.n_evaluations
+    available -= _seconds_of_refits(problem, expected.rates)
+    efforts = range(1, problem.n_evaluations)
+    return max(1, bisect_right(efforts, available, key=expected.rounds))
 
 
 def plan(
@@ -181,7 +220,12 @@ def plan_problem(problem: Problem, workers: Sequence[int] = WORKERS) -> Plan:
     if not isinstance(problem.study.search, Budget):
         seconds *= every / some
     stages, effort = 2 if problem.study.exhaustive else 1, problem.study.effort
-    each = expected.rates.seconds_for(problem.mean_cost) * (1 + problem.outer_splits * problem.inner_share)
+    with_inner = 1 + problem.outer_splits * problem.inner_share
+    each = expected.rates.seconds_for(problem.mean_cost) * with_inner
+    by_effort: dict[int, float] = {}
+    if effort is not None and (rounds := expected.rounds) is not None:
+        for another in (effort // 4, 4 * effort):
+            by_effort[another] = min(seconds + with_inner * (rounds(another) - rounds(effort)), every)
     runs = _sizes_of_runs(problem)
     splits = sum(size.n_splits for sizes in runs for size in sizes)
     return Plan(
@@ -196,12 +240,7 @@ def plan_problem(problem: Problem, workers: Sequence[int] = WORKERS) -> Plan:
         claims=requirements(problem),
         prospects=list_prospects(problem),
         effort=effort,
-        seconds_by_effort={
-            another: min(max(0.0, seconds + (another - effort) * each), every)
-            for another in (effort // 4, 4 * effort)
-        }
-        if effort is not None
-        else {},
+        seconds_by_effort=by_effort,
         few_folds=len(FEW_FOLDS) * FEW_SPLITS * problem.n_settings * each,
     )
 
@@ -251,6 +290,17 @@ def _seconds_of_refits(problem: Problem, rates: Rates) -> float:
     return seconds
 
 
+def _try_units(queue: Queue, inputs: Inputs, deadline: float) -> Iterator[tuple[Unit, Outcome]]:
+    """Evaluate units up to the refits, the first of them path by path, and every learner at least once."""
+    problem, tried = queue.problem, set[int]()
+    to_try = 0 if problem.scores else len(problem.learners)
+    for unit in _units(queue):
+        yield unit, evaluate([unit], inputs)
+        tried.update(problem.learner_of_paths[[path for path, _ in unit.paths]].tolist())
+        if monotonic() > deadline and len(tried) >= to_try:
+            break
+
+
 def _units(queue: Queue) -> Iterator[Unit]:
     """Generate units up to the refits, the first of them path by path."""
     first = True
@@ -260,15 +310,76 @@ def _units(queue: Queue) -> Iterator[Unit]:
             first = False
 
 
-def _whole_split(problem: Problem) -> Iterator[Unit]:
-    """Generate the paths of the largest split of a budget's first rounds that is small enough for a trial.
+def _try_screens(queue: BudgetQueue, inputs: Inputs, deadline: float) -> Iterator[tuple[Unit, Outcome]]:
+    """Evaluate the paths of the first split on ever more rows, each that is expected to end in time.
 
-    Smaller parts, with which such a search begins, would not say how long fits on all rows take.
+    The smallest part tells what each path costs relative to others, and a larger one what rows cost. At least
+    one path of every learner is evaluated.
     """
-    positions = problem.screen_positions
-    small = [at for at in positions if problem.rows_in(problem.folds[at].n_train) <= MOST_TRIAL_ROWS]
-    every = tuple(enumerate(problem.learner.space.lengths))
-    return _singly(Unit(Stage.SELECT, (small or positions[-1:])[0], 0, every), problem)
+    problem, learners = queue.problem, set[int]()
+    each = np.zeros(len(problem.learner_of_paths))  # seconds of an evaluation on all rows
+    for position in reversed(problem.screen_positions):
+        weights = problem.weigh(position)[problem.learner_of_paths]
+        whole = Unit(Stage.SELECT, position, 0, tuple(enumerate(problem.learner.space.lengths)))
+        for unit in _singly(whole, problem):
+            path, length = unit.paths[0]
+            in_time = monotonic() + each[path] * weights[path] * length <= deadline
+            if not in_time and len(learners) == len(problem.learners):
+                continue
+            outcome = evaluate([unit], inputs)
+            each[path] = outcome.seconds / (weights[path] * length)
+            learners.add(int(problem.learner_of_paths[path]))
+            yield unit, outcome
+
+
+def _measure_rounds(queue: BudgetQueue, tried: Sequence[tuple[Unit, Outcome]]) -> RoundSeconds:
+    """Return what rounds take, from the paths that were tried: the later, the fewer and better the settings.
+
+    Which settings are better is taken from the largest part on which all paths were tried.
+    """
+    problem, search = queue.problem, queue.search
+    number, n_paths = problem.learner_of_paths, len(problem.learner_of_paths)
+    each, whole = np.full(n_paths, np.nan), None  # seconds of an evaluation on all rows
+    for position in reversed(problem.screen_positions):
+        here = [
+            (unit.paths[0][0], o.seconds / unit.evaluations) for unit, o in tried if unit.size == position
+        ]
+        paths, seconds = np.array([path for path, _ in here], np.intp), np.array([each for _, each in here])
+        for learner, weight in enumerate(problem.weigh(position)):
+            its = number[paths] == learner
+            each[paths[its]] = _share_first(seconds[its]) / weight
+        whole = position if len(paths) == n_paths else whole
+    for learner in range(len(problem.learners)):  # paths that were not tried are taken to be like the others
+        here = number == learner
+        each[here & np.isnan(each)] = np.nanmean(each[here])
+    if whole is None:
+        each[:] = each.mean()
+    values = np.zeros(queue.exists.shape) if whole is None else queue.compute_values(whole)[0]
+    at = np.nonzero(queue.exists)
+    value = np.where(values[at] < 0, np.inf, values[at])
+    best = at[0][np.argsort(value, kind="stable")]  # the path of each setting, the best first
+    counts = count_kept(problem.n_settings, search.keep, search.survivors)
+    larger = np.mean([problem.cost(Stage.SELECT, j) for j in range(len(problem.sizes))], axis=0)
+    later = each * (larger / problem.cost(Stage.SELECT, problem.screened))[number]  # in all fold sizes
+    n_splits = sum(size.n_splits for size in problem.sizes)
+    shares = np.array(weigh_rounds(len(counts)))
+    return RoundSeconds(
+        shares=shares / shares.sum(),
+        each=np.array(
+            [*(each[best[:count]].mean() for count in counts), later[best[: search.survivors]].mean()]
+        ),
+        evaluations=np.arange(problem.n_settings + 1.0) * n_splits,
+        seconds=np.concatenate([[0.0], np.cumsum(later[best]) * n_splits]),
+    )
+
+
+def _share_first(seconds: Values) -> Values:
+    """Return the times of paths of a split, divided among them what the first computed for all of them."""
+    if len(seconds) < 2:
+        return seconds
+    shared = max(0.0, float(seconds[0] - seconds[1:].mean()))
+    alone: Values = np.array([seconds[0] - shared, *seconds[1:]])
+    return alone + shared / len(seconds)
 
 
 def _singly(unit: Unit, problem: Problem) -> Iterator[Unit]:

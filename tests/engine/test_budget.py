@@ -12,6 +12,7 @@ from test_ray_bytes import content
 
 from ckcv_ray import Execution, Job
 from ckcv_ray.core.schedule import Stage, Unit
+from ckcv_ray.engine import forecast
 from ckcv_ray.engine.budget import BudgetQueue
 from ckcv_ray.engine.evaluate import evaluate, make_failures, share
 from ckcv_ray.engine.forecast import PLANNED_SHARE, estimate, expect_everything, fit_effort
@@ -302,3 +303,91 @@ def test_more_effort_leaves_less_open_until_nothing_is() -> None:
     assert wanted[-2] > everything / 2
     assert left_open == sorted(left_open, reverse=True)
     assert left_open[-1] == 0
+
+
+class Clock:
+    """A clock that only evaluations move, each path at its own pace: seconds of an evaluation on all rows."""
+
+    def __init__(self, each: tuple[float, ...], shared: float = 0.0) -> None:
+        self.each, self.shared, self.now = each, shared, 0.0
+        self.tried: list[tuple[int, int, float]] = []
+        self.prepared: set[int] = set()
+
+    def measure(self, units: list[Unit], problem: Problem) -> float:
+        """Move by what units cost, and return it: the first on a split prepares what all its paths share."""
+        seconds = 0.0
+        for size, split, paths in ((unit.size, unit.split, unit.paths) for unit in units):
+            weight = float(problem.weigh(size)[0])
+            seconds += self.shared * weight * ((size, split) not in self.prepared)
+            self.prepared.add((size, split))
+            seconds += sum(self.each[path] * length for path, length in paths) * weight
+        self.now += seconds
+        return seconds
+
+    def evaluate(self, units: list[Unit], inputs: Any) -> Outcome:
+        began, outcome = self.now, evaluate(units, inputs)
+        self.measure(units, inputs.problem)
+        (path, _), *_ = units[0].paths
+        self.tried.append((units[0].size, path, began))
+        return outcome._replace(seconds=self.now - began)
+
+
+@pytest.fixture
+def keep_time(monkeypatch: pytest.MonkeyPatch) -> Any:
+    def start(*each: float, shared: float = 0.0) -> Clock:
+        clock = Clock(each, shared)
+        monkeypatch.setattr(forecast, "evaluate", clock.evaluate)
+        monkeypatch.setattr(forecast, "monotonic", lambda: clock.now)
+        return clock
+
+    return start
+
+
+def test_a_trial_climbs_to_as_many_rows_as_its_time_allows(keep_time: Any) -> None:
+    problem = Problem.of(SCREENED, blobs(900, shift=0.6))
+    whole, smallest = problem.screen_positions[0], problem.screen_positions[-1]
+    quick = keep_time(0.001, 0.001, 0.001)
+    estimate(problem)
+    assert {(size, path) for size, path, _ in quick.tried} == {
+        (size, path) for size in problem.screen_positions for path in range(3)
+    }
+    slow = keep_time(0.001, 50.0, 0.001)
+    estimate(problem)
+    tried = {path: [size for size, its, _ in slow.tried if its == path] for path in range(3)}
+    assert tried[1] == [smallest]
+    assert tried[0][-1] == tried[2][-1] == smallest  # the time was over
+    generous = keep_time(0.001, 50.0, 0.001)
+    estimate(problem, 1e6)
+    assert (whole, 1) in {(size, path) for size, path, _ in generous.tried}
+
+
+def count_steps(records: Records) -> tuple[int, ...]:
+    """Return fold size, split and path of the records of a unit, and their number."""
+    return (*(int(records[name][0]) for name in ("size", "split", "path")), len(records))
+
+
+@pytest.mark.parametrize("effort", [90, 140, 200])
+def test_a_search_is_expected_to_take_what_its_few_good_settings_cost(keep_time: Any, effort: int) -> None:
+    """Here a third of the settings takes fifty times as long as others, and is given up early."""
+    problem = Problem.of(SCREENED.replace(effort=effort), blobs(900, shift=0.6))
+    queue = BudgetQueue(problem)
+    taken = [Unit(Stage.SELECT, *key, ((path, n),)) for *key, path, n in map(count_steps, finish(queue))]
+    worst = int(np.argmin(np.bincount([unit.paths[0][0] for unit in taken], minlength=3)))
+    each = tuple(0.05 if path == worst else 0.001 for path in range(3))
+    seconds = Clock(each, shared=0.01).measure(taken, problem)
+    keep_time(*each, shared=0.01)
+    expected = estimate(problem)
+    assert expected.rounds is not None
+    assert seconds / 2 < expected.rounds(effort) < 2 * seconds
+    mean = expected.rates.seconds_for(effort * problem.mean_cost)
+    assert mean > 2 * seconds
+
+
+def test_the_time_of_rounds_grows_with_effort_up_to_that_of_everything() -> None:
+    problem = Problem.of(LEARNERS, blobs(80, shift=0.6))
+    rounds = estimate(problem).rounds
+    assert rounds is not None
+    times = [rounds(effort) for effort in range(0, 2 * problem.n_evaluations, 50)]
+    assert times[0] == 0.0
+    assert np.all(np.diff(times) >= 0)
+    assert rounds.evaluations[-1] == problem.n_evaluations
