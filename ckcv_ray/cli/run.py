@@ -39,6 +39,7 @@ from ckcv_ray.engine.forecast import (
     Plan,
     estimate,
     expect_everything,
+    expect_rounds,
     fit_effort,
     plan_problem,
     wall_seconds,
@@ -372,7 +373,7 @@ def _allow_effort(
     workers = 1 if backend == "serial" else execution.workers or os.cpu_count() or 1
     effort = fit_effort(problem, expected, limit.seconds, workers)
     if effort < (least := problem.least_effort):
-        needed = limit.seconds * least / effort
+        needed = expect_rounds(problem, expected, least, workers)
         raise InputError(
             f"budget={limit.text} allows an effort of {pluralize(effort, 'evaluation')}, and to compare "
             f"{pluralize(problem.n_settings, 'setting')} and complete one candidate takes {least:,} or more, "

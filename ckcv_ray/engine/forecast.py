@@ -158,24 +158,36 @@ def expect_everything(problem: Problem, expected: Estimate) -> float:
     return expected.rates.seconds_for(_work(problem)) + _seconds_of_refits(problem, expected.rates)
 
 
-def fit_effort(problem: Problem, expected: Estimate, seconds: float, workers: int) -> int:
-    """Return the effort of a search within a budget that is expected to take a time, from 1 to everything.
+def expect_rounds(problem: Problem, expected: Estimate, effort: int, workers: int) -> float:
+    """Return the wall time in seconds that a search within a budget is planned to take with an effort.
 
     Args:
         problem: a problem with a ``Budget``.
         expected: what ``estimate`` returned for it; processor time counts, so that other work on this machine
             does not mislead.
-        seconds: wall time that the whole run may take.
+        effort: of the search.
         workers: number of processes that share the work.
     """
     assert expected.rounds is not None
     runs = 1.0 + problem.outer_splits * problem.inner_share
-    available = PLANNED_SHARE * seconds * workers / expected.processor / runs
-    if expect_everything(problem, expected) <= available:
-        return problem.n_evaluations
-    available -= _seconds_of_refits(problem, expected.rates)
-    efforts = range(1, problem.n_evaluations)
-    return max(1, bisect_right(efforts, available, key=expected.rounds))
+    seconds = expected.rounds(effort) * runs + _seconds_of_refits(problem, expected.rates)
+    if effort >= problem.n_evaluations:
+        seconds = expect_everything(problem, expected)
+    return seconds * expected.processor / (PLANNED_SHARE * workers)
+
+
+def fit_effort(problem: Problem, expected: Estimate, seconds: float, workers: int) -> int:
+    """Return the effort of a search within a budget that is planned to take a time, from 1 to everything.
+
+    Args:
+        problem, expected, workers: as for ``expect_rounds``.
+        seconds: wall time that the whole run may take.
+    """
+    every = problem.n_evaluations
+    if expect_rounds(problem, expected, every, workers) <= seconds:
+        return every
+    efforts = range(1, every)
+    return max(1, bisect_right(efforts, seconds, key=lambda n: expect_rounds(problem, expected, n, workers)))
 
 
 def plan(

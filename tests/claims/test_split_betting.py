@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from claimed import run
+from conftest import pair
 from forgery import column, rewrite, rewrite_json
 
 from ckcv_ray import Result, Study, Task, load_run, verify
@@ -224,8 +225,10 @@ def folder(made: Made, tmp_path: Path) -> Path:
     return Path(shutil.copytree(made("groups, nested"), tmp_path / "run"))
 
 
-@pytest.mark.parametrize("name", ["split", "row", "unit", "order", "label", "predicted", "loss"])
-@pytest.mark.parametrize("at", [0, -1])  # of an outer estimate set, and of one of F*
+@pytest.mark.parametrize(
+    ("name", "at"),  # of an outer estimate set, and of one of F*
+    pair(["split", "row", "unit", "order", "label", "predicted", "loss"], [0, -1]),
+)
 def test_a_forged_cell_is_found(at: int, name: str, folder: Path) -> None:
     def change(values: list[Any]) -> list[Any]:
         values[at] = abs(1 - values[at])

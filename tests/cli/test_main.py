@@ -52,6 +52,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
+@pytest.mark.night
 def test_lost_messages_do_not_stop_the_work(small: Path, tmp_path: Path) -> None:
     again = ("--resume-until-done", 1)
     lines = {'"$@" 2>/dev/full': again, '"$@" 2>&-': (), '"$@" 2> >(exit)': ()}

@@ -15,7 +15,13 @@ from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.engine import forecast
 from ckcv_ray.engine.budget import BudgetQueue
 from ckcv_ray.engine.evaluate import evaluate, make_failures, share
-from ckcv_ray.engine.forecast import PLANNED_SHARE, estimate, expect_everything, fit_effort
+from ckcv_ray.engine.forecast import (
+    PLANNED_SHARE,
+    estimate,
+    expect_everything,
+    expect_rounds,
+    fit_effort,
+)
 from ckcv_ray.errors import InputError, StoreError
 from ckcv_ray.records.candidates import per_k, per_learner, summarize_search
 from ckcv_ray.records.record import Outcome, Records
@@ -264,6 +270,17 @@ def test_a_time_becomes_an_effort_that_grows_with_it_and_with_workers() -> None:
     assert 0 < efforts[0] < efforts[1] == efforts[2]
     assert isinstance(problem.with_effort(efforts[0]).study.search, Budget)
     assert problem.with_effort(efforts[0]).run_id == problem.run_id
+
+
+@pytest.mark.parametrize(("name", "workers"), [("plain", 1), ("screens", 3), ("learners", 1)])
+def test_the_time_that_is_said_to_be_needed_is_just_enough(name: str, workers: int) -> None:
+    study, n = CASES[name]
+    problem = Problem.of(study, blobs(n))
+    expected, least = estimate(problem), problem.least_effort
+    needed = expect_rounds(problem, expected, least, workers)
+    assert fit_effort(problem, expected, 1.001 * needed, workers) >= least
+    assert fit_effort(problem, expected, 0.98 * needed, workers) < least
+    assert fit_effort(problem, expected, 1e-9, workers) == 1
 
 
 def test_the_time_of_everything_does_not_depend_on_the_effort_and_pays_for_every_evaluation() -> None:

@@ -85,7 +85,7 @@ class KillsRecorders(Killer):
 
 
 @pytest.mark.usefixtures("ray_session")
-@pytest.mark.parametrize("kind", [KillsWorkers, KillsRecorders])
+@pytest.mark.parametrize("kind", leave_to_night([KillsWorkers, KillsRecorders], by_day=[KillsWorkers]))
 def test_a_run_outlives_what_is_killed_under_it(tmp_path: Path, whole: Path, kind: type[Killer]) -> None:
     killer = kind()
     result = run_with(lambda: RayBackend(2), STUDY, TASK, tmp_path / "run", killer.recorder, stop=killer)

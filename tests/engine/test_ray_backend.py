@@ -167,7 +167,8 @@ main()
 """
 
 
-@pytest.mark.parametrize("home", [pytest.param("with a file", marks=pytest.mark.night), "of an unknown user"])
+@pytest.mark.night
+@pytest.mark.parametrize("home", ["with a file", "of an unknown user"])
 def test_a_run_on_ray_needs_no_home(home: str) -> None:
     """And nothing of it is left: no process, no token."""
     with tempfile.TemporaryDirectory(dir="/tmp", prefix="h") as folder:  # short: Ray's sockets lie within

@@ -322,8 +322,10 @@ def test_a_forged_judgement_differs(
     assert check(out, capsys)[0] == 1
 
 
-@pytest.mark.parametrize("column", ["split", "row", "unit", "order", "label", "loss"])
-@pytest.mark.parametrize("at", [0, -1])  # of an outer estimate set, and of one of F*
+@pytest.mark.parametrize(
+    ("column", "at"),  # of an outer estimate set, and of one of F*
+    pair(["split", "row", "unit", "order", "label", "loss"], [0, -1]),
+)
 def test_a_forged_judgement_of_a_split_differs(
     at: int, column: str, folder: Folder, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

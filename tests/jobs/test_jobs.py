@@ -127,6 +127,7 @@ def test_a_run_joins_the_given_cluster(head: Head, tmp_path: Path) -> None:
         same(tmp_path / name, tmp_path / "local")
 
 
+@pytest.mark.night
 def test_a_run_joins_the_cluster_of_this_session(ray_session: None, tmp_path: Path) -> None:
     """Its processes compute, and it goes on when the run has left it."""
     address = ray.get_runtime_context().gcs_address

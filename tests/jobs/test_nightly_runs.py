@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 import yaml
-from conftest import leave_to_night
 from typer.testing import CliRunner
 
 from ckcv_ray.errors import InputError
@@ -25,7 +24,8 @@ ROOT = Path(__file__).resolve().parents[2]
 SCHEDULE = ROOT / "docs" / "nightly"
 
 
-@pytest.mark.parametrize("group", leave_to_night(["studies", "solver"], ["studies"]))
+@pytest.mark.night
+@pytest.mark.parametrize("group", ["studies", "solver"])
 def test_the_benchmarks_give_the_same_answers_again(group: str) -> None:
     found, again = (nightly_figures.measure(PLANS["tiny"], [group], 1) for _ in range(2))
     assert {figure.role for figure in found} == {Role.RATIO, Role.EXACT, Role.SHOWN}

@@ -74,7 +74,7 @@ def two(tmp_path: Path) -> Path:
     [
         (SERIAL, "third"),
         pytest.param(SERIAL, "half", marks=pytest.mark.night),
-        (Execution("ray", 2), "third"),
+        pytest.param(Execution("ray", 2), "third", marks=pytest.mark.night),
     ],
     ids=["serial-third", "serial-half", "ray-third"],
 )

@@ -23,6 +23,7 @@ def test_one_that_behaves_is_run(tmp_path: Path) -> None:
     assert result.execution["failures"] == []
 
 
+@pytest.mark.night
 def test_what_is_trusted_here_is_trusted_by_the_processes_of_ray(ray_session: None, tmp_path: Path) -> None:
     """Importing it anywhere else takes the user's word, which was given in this process alone."""
     folders = {name: tmp_path / name for name in ("serial", "ray")}
