@@ -151,7 +151,7 @@ BACKENDS: dict[str, Callable[[], Backend]] = {
 CASES = [*((name, "well") for name in STUDIES), ("reporting", "poor"), ("exhaustive", "poor")]
 
 
-@pytest.fixture(params=leave_to_night(CASES, by_day=[("nested", "well"), ("reporting", "poor")]))
+@pytest.fixture(params=leave_to_night(CASES, by_day=[("reporting", "poor")]))
 def case(request: pytest.FixtureRequest) -> Case:
     study, backend = request.param
     step = 1 if is_night(request.config) else 3

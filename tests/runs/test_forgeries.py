@@ -151,7 +151,6 @@ BY_DAY = {  # each learner, table, certification and kind of claim with a few ot
     "several learners, encoded",
     "nested",
     "nested, grown",
-    "nested, groups one by one",
     "nested, recall",
     "holdout, vote",
     "holdout, groups",
