@@ -200,6 +200,8 @@ def _describe_default(problem: Problem, effort: int | None) -> list[str]:
     rows = "" if held is None else f": {len(held):,} of {pluralize(problem.all_rows.n, 'row')} held out"
     folds = f"{pluralize(len(k), 'fold size')} from {k[0]} to {k[-1]:,}"
     kind = "exact race" if effort is None else f"rounds within a budget, effort {effort:,}"
+    if effort is not None and effort >= problem.n_evaluations:
+        kind = f"exact race, since an effort of {effort:,} pays for everything"
     return [f"certified by   {problem.study.certify}{rows}", f"selection      {kind}, {folds}"]
 
 
@@ -377,7 +379,7 @@ def _allow_effort(
         raise InputError(
             f"budget={limit.text} allows an effort of {pluralize(effort, 'evaluation')}, and to compare "
             f"{pluralize(problem.n_settings, 'setting')} and complete one candidate takes {least:,} or more, "
-            f"about {duration(needed)}: allow more time, or ask for fewer splits (n_splits)"
+            f"about {duration(max(1.0, needed))}: allow more time, or ask for fewer splits (n_splits)"
         )
     work = work._replace(problem=problem.with_effort(effort))
     if effort >= problem.n_evaluations:

@@ -235,9 +235,11 @@ def plan_problem(problem: Problem, workers: Sequence[int] = WORKERS) -> Plan:
     with_inner = 1 + problem.outer_splits * problem.inner_share
     each = expected.rates.seconds_for(problem.mean_cost) * with_inner
     by_effort: dict[int, float] = {}
-    if effort is not None and (rounds := expected.rounds) is not None:
-        for another in (effort // 4, 4 * effort):
-            by_effort[another] = min(seconds + with_inner * (rounds(another) - rounds(effort)), every)
+    if effort is not None and (rounds := expected.rounds) is not None and effort < problem.n_evaluations:
+        less, more = max(problem.least_effort, effort // 4), min(4 * effort, problem.n_evaluations)
+        for another in (less, more):
+            if another != effort:
+                by_effort[another] = min(seconds + with_inner * (rounds(another) - rounds(effort)), every)
     runs = _sizes_of_runs(problem)
     splits = sum(size.n_splits for sizes in runs for size in sizes)
     return Plan(

@@ -408,3 +408,15 @@ def test_the_time_of_rounds_grows_with_effort_up_to_that_of_everything() -> None
     assert times[0] == 0.0
     assert np.all(np.diff(times) >= 0)
     assert rounds.evaluations[-1] == problem.n_evaluations
+
+
+@pytest.mark.parametrize("effort", [90, 120, 250, 288, 10_000])
+def test_a_plan_names_other_efforts_that_are_allowed_and_their_time(effort: int) -> None:
+    problem = Problem.of(SCREENED.replace(effort=effort), blobs(900, shift=0.6))
+    planned = forecast.plan_problem(problem)
+    assert planned.effort == effort
+    allowed = range(problem.least_effort, problem.n_evaluations + 1)
+    assert all(other in allowed and other != effort for other in planned.seconds_by_effort)
+    assert list(planned.seconds_by_effort.values()) == sorted(planned.seconds_by_effort.values())
+    assert all(seconds >= 0 for seconds in planned.seconds_by_effort.values())
+    assert bool(planned.seconds_by_effort) == (effort < problem.n_evaluations)
