@@ -41,6 +41,7 @@ class BudgetQueue(RaceQueue):
 
     Attributes:
         rounds: what each round computes, the current one last.
+        over: number of rounds that are over, but for those that are repeated on a larger part of the rows.
         left: effort that rounds to come may cost, in evaluations on all rows.
         racing: whether the last round has begun.
         settings: in the fold size at which settings are compared, the value of each in the last round,
@@ -54,6 +55,7 @@ class BudgetQueue(RaceQueue):
         self.search: Budget = problem.study.search
         self.counts = count_kept(problem.n_settings, self.search.keep, self.search.survivors)
         self.rounds: list[Round] = []
+        self.over = 0
         self.left = float(self.search.effort or 0)
         self.racing = False
         self.exists: Mask = self.selection.sizes[0].values[0] != ABSENT
@@ -103,13 +105,14 @@ class BudgetQueue(RaceQueue):
     def progress(self) -> Progress:
         """Return the progress of the run, in evaluations that rounds want, of which the last drops some."""
         wanted = [self.is_wanted(position) for position in range(len(self.wanted))]
-        planned = sum(int(np.sum(mask)) for mask in wanted)
+
+        def count(failures: list[Failure]) -> int:
+            steps = ((f, slice(f.first, f.stop)) for f in failures if not f.estimate)
+            return sum(int(np.sum(wanted[f.size][f.split, f.path, lost])) for f, lost in steps)
+
         computed = sum(int(np.sum(mask & self.ledger.known(j))) for j, mask in enumerate(wanted))
-        failed = sum(
-            int(np.sum(wanted[f.size][f.split, f.path, f.first : f.stop]))
-            for f in self.failures()
-            if not f.estimate
-        )
+        failed, on_parts = count(self.failures()), count(super().failures()) - count(self.failures())
+        planned = sum(int(np.sum(mask)) for mask in wanted) - on_parts
         dropped = planned - computed - failed if self.is_decided() else 0
         planned += 0 if self.racing else floor(self.left)
         return super().progress()._replace(planned=planned, computed=computed, failed=failed, dropped=dropped)
@@ -164,17 +167,49 @@ class BudgetQueue(RaceQueue):
         return next(self.list_missing(), None) is None
 
     def conclude_round(self) -> None:
-        """Begin the next round, given that the current one is complete."""
-        over = len(self.rounds)
-        if over <= len(self.counts):
+        """Begin the next round, given that the current one is complete.
+
+        A round that compares settings on a part of the rows on which one of them fails is repeated on a
+        larger part: what needs more rows than a part has may be the best on all of them.
+        """
+        comparing = self.over < len(self.counts)
+        if comparing and next(iter(self.rounds[-1].lengths)) not in self.list_parts():
+            self.begin_round(self.plan_screen())
+            return
+        self.over += 1
+        if comparing:
             self.settings = self.judge_settings()
             self.judged = np.where(np.isfinite(self.settings), self.settings, self.judged)
-        if over < len(self.counts):
+        if self.over < len(self.counts):
             self.begin_round(self.plan_screen())
-        elif over == len(self.counts):
+        elif self.over == len(self.counts):
             self.begin_round(self.plan_anchors())
         else:
             self.begin_race(self.plan_race())
+
+    def list_parts(self) -> tuple[int, ...]:
+        """Return the positions at which settings can be compared, all rows of a split first.
+
+        Of its parts those on which no setting failed that takes part; in folders of before, all.
+        """
+        positions = self.problem.screen_positions
+        if self.search.spare != USED:
+            return positions
+        too_small = {
+            failure.size
+            for failure in self.noted.values()
+            if not failure.estimate
+            and failure.first < self.wanted[failure.size][failure.split, failure.path]  # not of a trial alone
+            and np.isfinite(self.settings[failure.path, failure.first : failure.stop]).any()
+        }
+        return tuple(at for at in positions if at < len(self.problem.sizes) or at not in too_small)
+
+    def failures(self) -> list[Failure]:
+        """Return the paths that failed, but for those on parts of the rows, which exclude nothing."""
+        failures = super().failures()
+        if self.search.spare != USED:
+            return failures
+        return [failure for failure in failures if failure.size < len(self.problem.sizes)]
 
     def begin_race(self, last: Round) -> None:
         """Begin the last round, in which its candidates race: those that can no longer win are dropped."""
@@ -204,8 +239,8 @@ class BudgetQueue(RaceQueue):
 
         It has as many splits as its share of the effort allows, of the largest screen that allows enough.
         """
-        lengths = keep_best(self.settings, self.counts[len(self.rounds)], self.order)
-        share, positions = self.share_effort(), self.problem.screen_positions
+        lengths = keep_best(self.settings, self.counts[self.over], self.order)
+        share, positions = self.share_effort(), self.list_parts()
         most = self.problem.folds[positions[0]].n_splits
         enough = min(self.search.least_splits, most)
         affordable = [int(share / self.weigh(position, lengths)) for position in positions]
@@ -251,7 +286,7 @@ class BudgetQueue(RaceQueue):
 
     def share_effort(self) -> float:
         """Return the effort of the next round."""
-        return share_effort(self.left, len(self.counts), len(self.rounds))
+        return share_effort(self.left, len(self.counts), self.over)
 
     def weigh(self, position: int, lengths: Lengths) -> float:
         """Return the effort of the first steps of paths on one split: evaluations, fewer if on fewer rows."""

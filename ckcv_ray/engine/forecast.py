@@ -14,9 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ckcv_ray.claims.requirements import Prospect, Requirement, list_prospects, requirements
-from ckcv_ray.core.arrays import Values
 from ckcv_ray.core.resampling.base import FoldSize
-from ckcv_ray.core.rounds import count_kept, weigh_rounds
 from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.engine.batches import OWN_SECONDS, Rates, batch_seconds
 from ckcv_ray.engine.budget import BudgetQueue
@@ -24,6 +22,7 @@ from ckcv_ray.engine.evaluate import Inputs, evaluate, memory, share, warm_up
 from ckcv_ray.engine.queue import Queue
 from ckcv_ray.engine.queues import make_queue
 from ckcv_ray.engine.race import describe_failures
+from ckcv_ray.engine.trial import RoundSeconds, Trial, reverse_bits
 from ckcv_ray.errors import RunError
 from ckcv_ray.records.record import Outcome
 from ckcv_ray.study import CERTIFIED, Budget, Costs, Problem, Study, check_kind
@@ -39,30 +38,6 @@ FEW_FOLDS, FEW_SPLITS = (3, 5, 10), 5  # a race that is quick on many rows
 LEAST_SECONDS = 0.05
 TRIAL_SHARE = 0.02  # of the time that a run may take, for a trial that turns this time into an effort
 PLANNED_SHARE = 0.85  # share of a budget that is planned: later fits may take longer than those of the trial
-
-
-@dataclass(frozen=True)
-class RoundSeconds:
-    """Seconds that the rounds of a search within a budget take on one worker.
-
-    Settings may differ a hundredfold in what they cost, and a search spends most of its effort on a few.
-
-    Attributes:
-        shares: share of the effort that each round has, (n_rounds,).
-        each: seconds of a unit of effort in each round but the last, (n_rounds - 1,).
-        evaluations, seconds: of the last round, if the best 0, 1, 2, ... settings take part in it,
-            (n_settings + 1,).
-    """
-
-    shares: Values
-    each: Values
-    evaluations: Values
-    seconds: Values
-
-    def __call__(self, effort: float) -> float:
-        """Return the seconds of a search with this effort."""
-        *before, last = effort * self.shares
-        return float(np.dot(before, self.each) + np.interp(last, self.evaluations, self.seconds))
 
 
 @dataclass(frozen=True)
@@ -136,14 +111,13 @@ def estimate(problem: Problem, limit: float = 0.0) -> Estimate:
     warm_up(inputs)
     budget = queue if isinstance(queue, BudgetQueue) else None
     in_rounds = budget is not None and not budget.racing
-    tried: list[tuple[Unit, Outcome]] = []
+    tried: list[Outcome] = []
     deadline, began = monotonic() + max(TRIAL_SECONDS, TRIAL_SHARE * limit), process_time()
-    trial = _try_screens(budget, inputs, deadline) if budget else _try_units(queue, inputs, deadline)
-    for unit, outcome in trial:
-        tried.append((unit, outcome))
+    trial = Trial(budget, inputs, deadline) if budget else None
+    for outcome in trial.run() if trial else _try_units(queue, inputs, deadline):
+        tried.append(outcome)
         queue.add(outcome)
-    done = _merge([outcome for _, outcome in tried])
-    rounds = _measure_rounds(budget, tried) if budget else None
+    done, rounds = _merge(tried), trial.measure_rounds() if trial else None
     left = rounds(problem.study.effort or 0) if rounds and in_rounds else queue.expect_left()
     if not problem.scores:
         left += _seconds_of_refits(problem, queue.rates)
@@ -304,12 +278,12 @@ def _seconds_of_refits(problem: Problem, rates: Rates) -> float:
     return seconds
 
 
-def _try_units(queue: Queue, inputs: Inputs, deadline: float) -> Iterator[tuple[Unit, Outcome]]:
+def _try_units(queue: Queue, inputs: Inputs, deadline: float) -> Iterator[Outcome]:
     """Evaluate units up to the refits, the first of them path by path, and every learner at least once."""
     problem, tried = queue.problem, set[int]()
     to_try = 0 if problem.scores else len(problem.learners)
     for unit in _units(queue):
-        yield unit, evaluate([unit], inputs)
+        yield evaluate([unit], inputs)
         tried.update(problem.learner_of_paths[[path for path, _ in unit.paths]].tolist())
         if monotonic() > deadline and len(tried) >= to_try:
             break
@@ -324,95 +298,16 @@ def _units(queue: Queue) -> Iterator[Unit]:
             first = False
 
 
-def _try_screens(queue: BudgetQueue, inputs: Inputs, deadline: float) -> Iterator[tuple[Unit, Outcome]]:
-    """Evaluate the paths of the first split on ever more rows, each that is expected to end in time.
-
-    The smallest part tells what each path costs relative to others, and a larger one what rows cost. At least
-    one path of every learner is evaluated.
-    """
-    problem, learners = queue.problem, set[int]()
-    each = np.zeros(len(problem.learner_of_paths))  # seconds of an evaluation on all rows
-    for position in reversed(problem.screen_positions):
-        weights = problem.weigh(position)[problem.learner_of_paths]
-        whole = Unit(Stage.SELECT, position, 0, tuple(enumerate(problem.learner.space.lengths)))
-        for unit in _singly(whole, problem):
-            path, length = unit.paths[0]
-            in_time = monotonic() + each[path] * weights[path] * length <= deadline
-            if not in_time and len(learners) == len(problem.learners):
-                continue
-            outcome = evaluate([unit], inputs)
-            each[path] = outcome.seconds / (weights[path] * length)
-            learners.add(int(problem.learner_of_paths[path]))
-            yield unit, outcome
-
-
-def _measure_rounds(queue: BudgetQueue, tried: Sequence[tuple[Unit, Outcome]]) -> RoundSeconds:
-    """Return what rounds take, from the paths that were tried: the later, the fewer and better the settings.
-
-    Which settings are better is taken from the largest part on which all paths were tried.
-    """
-    problem, search = queue.problem, queue.search
-    number, n_paths = problem.learner_of_paths, len(problem.learner_of_paths)
-    each, whole = np.full(n_paths, np.nan), None  # seconds of an evaluation on all rows
-    for position in reversed(problem.screen_positions):
-        here = [
-            (unit.paths[0][0], o.seconds / unit.evaluations) for unit, o in tried if unit.size == position
-        ]
-        paths, seconds = np.array([path for path, _ in here], np.intp), np.array([each for _, each in here])
-        for learner, weight in enumerate(problem.weigh(position)):
-            its = number[paths] == learner
-            each[paths[its]] = _share_first(seconds[its]) / weight
-        whole = position if len(paths) == n_paths else whole
-    for learner in range(len(problem.learners)):  # paths that were not tried are taken to be like the others
-        here = number == learner
-        each[here & np.isnan(each)] = np.nanmean(each[here])
-    if whole is None:
-        each[:] = each.mean()
-    values = np.zeros(queue.exists.shape) if whole is None else queue.compute_values(whole)[0]
-    at = np.nonzero(queue.exists)
-    value = np.where(values[at] < 0, np.inf, values[at])
-    best = at[0][np.argsort(value, kind="stable")]  # the path of each setting, the best first
-    counts = count_kept(problem.n_settings, search.keep, search.survivors)
-    larger = np.mean([problem.cost(Stage.SELECT, j) for j in range(len(problem.sizes))], axis=0)
-    later = each * (larger / problem.cost(Stage.SELECT, problem.screened))[number]  # in all fold sizes
-    n_splits = sum(size.n_splits for size in problem.sizes)
-    shares = np.array(weigh_rounds(len(counts)))
-    return RoundSeconds(
-        shares=shares / shares.sum(),
-        each=np.array(
-            [*(each[best[:count]].mean() for count in counts), later[best[: search.survivors]].mean()]
-        ),
-        evaluations=np.arange(problem.n_settings + 1.0) * n_splits,
-        seconds=np.concatenate([[0.0], np.cumsum(later[best]) * n_splits]),
-    )
-
-
-def _share_first(seconds: Values) -> Values:
-    """Return the times of paths of a split, divided among them what the first computed for all of them."""
-    if len(seconds) < 2:
-        return seconds
-    shared = max(0.0, float(seconds[0] - seconds[1:].mean()))
-    alone: Values = np.array([seconds[0] - shared, *seconds[1:]])
-    return alone + shared / len(seconds)
-
-
 def _singly(unit: Unit, problem: Problem) -> Iterator[Unit]:
     """Generate each path as a unit, in an order in which every prefix covers the range of paths.
 
     One path of every learner comes first.
     """
-    order = _reverse_bits(len(unit.paths))
+    order = reverse_bits(len(unit.paths))
     learners = problem.learner_of_paths[[unit.paths[i][0] for i in order]]
     first = np.unique(learners, return_index=True)[1]
     later = np.setdiff1d(np.arange(len(order)), first)
     return (unit._replace(paths=(unit.paths[order[i]],)) for i in (*np.sort(first), *later))
-
-
-def _reverse_bits(n: int) -> list[int]:
-    """Return 0 .. n-1 in bit-reversed order."""
-    bits = max(1, (n - 1).bit_length())
-    order = sorted(range(1 << bits), key=lambda i: int(f"{i:0{bits}b}"[::-1], 2))
-    return [i for i in order if i < n]
 
 
 def _merge(outcomes: list[Outcome]) -> Outcome:

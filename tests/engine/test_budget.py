@@ -12,7 +12,7 @@ from test_ray_bytes import content
 
 from ckcv_ray import Execution, Job
 from ckcv_ray.core.schedule import Stage, Unit
-from ckcv_ray.engine import forecast
+from ckcv_ray.engine import forecast, trial
 from ckcv_ray.engine.budget import BudgetQueue
 from ckcv_ray.engine.evaluate import evaluate, make_failures, share
 from ckcv_ray.engine.forecast import (
@@ -27,6 +27,7 @@ from ckcv_ray.records.candidates import per_k, per_learner, summarize_search
 from ckcv_ray.records.record import Outcome, Records
 from ckcv_ray.runs.load import load, replay
 from ckcv_ray.runs.run import run_job
+from ckcv_ray.runs.verify import verify
 from ckcv_ray.study import Budget, Problem, Study
 
 SERIAL = Execution("serial")
@@ -42,11 +43,15 @@ SCREENED = Study.paper(
 )  # on half of the rows
 WEIGHING = STUDY.replace(criterion="balanced")
 LEARNERS = Study.paper(learner="tree,linear", k=(3, 5), n_splits=4, search="budget", effort=700, seed=1)
+MANY_LANDMARKS = Study.paper(
+    learner="svm_nystroem,linear", landmarks=260, C=(0.1, 1.0), gamma=(0.1, 1.0), k=(3, 4), n_splits=12
+).replace(search="budget", effort=200, survivors=2, least_splits=4)
 CASES = {
     "plain": (STUDY, 60),
     "screens": (SCREENED, 900),
     "by class": (WEIGHING, 900),
     "learners": (LEARNERS, 80),
+    "parts too small": (MANY_LANDMARKS, 900),
     "reported": (STUDY.replace(report_k=(7,)), 60),
 }
 
@@ -83,12 +88,12 @@ def test_any_order_of_arrival_gives_the_same_rounds_and_table(
     done: tuple[BudgetQueue, list[Records]],
 ) -> None:
     queue, records = done
-    every, table = np.concatenate(records), queue.candidates()
+    every, table, failures = np.concatenate(records), queue.candidates(), tuple(queue.noted.values())
     rng = np.random.default_rng(np.random.SeedSequence(3))
     for _ in range(4):
         again = BudgetQueue(queue.problem)
-        for part in np.array_split(rng.permutation(every), 5):
-            again.add(Outcome(part, (), ()))
+        for i, part in enumerate(np.array_split(rng.permutation(every), 5)):
+            again.add(Outcome(part, failures[i::5], ()))
             again.add(Outcome(part[:3], (), ()))
         assert again.candidates().equals(table)
         assert str(again.rounds) == str(queue.rounds)
@@ -104,6 +109,7 @@ def test_records_that_no_round_wants_decide_nothing(done: tuple[BudgetQueue, lis
             again.add(evaluate([Unit(Stage.SELECT, size, split, every)], inputs))
     for part in records:
         again.add(Outcome(part, (), ()))
+    again.add(Outcome(records[0][:0], tuple(queue.noted.values()), ()))
     assert again.candidates().equals(queue.candidates())
 
 
@@ -353,8 +359,9 @@ class Clock:
 def keep_time(monkeypatch: pytest.MonkeyPatch) -> Any:
     def start(*each: float, shared: float = 0.0) -> Clock:
         clock = Clock(each, shared)
-        monkeypatch.setattr(forecast, "evaluate", clock.evaluate)
-        monkeypatch.setattr(forecast, "monotonic", lambda: clock.now)
+        monkeypatch.setattr(trial, "evaluate", clock.evaluate)
+        for module in (forecast, trial):
+            monkeypatch.setattr(module, "monotonic", lambda: clock.now)
         return clock
 
     return start
@@ -420,3 +427,22 @@ def test_a_plan_names_other_efforts_that_are_allowed_and_their_time(effort: int)
     assert list(planned.seconds_by_effort.values()) == sorted(planned.seconds_by_effort.values())
     assert all(seconds >= 0 for seconds in planned.seconds_by_effort.values())
     assert bool(planned.seconds_by_effort) == (effort < problem.n_evaluations)
+
+
+def test_a_part_on_which_a_setting_fails_is_too_small_and_excludes_nothing(tmp_path: Path) -> None:
+    """All training rows of a split are enough, half of them are not."""
+    task = blobs(900, shift=0.6)
+    problem = Problem.of(MANY_LANDMARKS, task)
+    whole, half = problem.screen_positions
+    assert problem.folds[whole].n_train >= 260 > problem.folds[half].n_train
+    queue = BudgetQueue(problem)
+    finish(queue)
+    assert [next(iter(each.lengths)) for each in queue.rounds[:2]] == [half, whole]
+    assert len(queue.rounds) == queue.over + 2  # the repeated one, and the race
+    assert queue.failures() == []
+    at = queue.progress()
+    assert (at.failed, at.computed + at.dropped) == (0, at.planned)
+    out = tmp_path / "run"
+    result = run_job(Job(MANY_LANDMARKS, task, out), SERIAL)
+    assert result.execution["failures"] == []
+    assert verify(out, refit=1.0, execution=SERIAL).ok
