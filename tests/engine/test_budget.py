@@ -417,6 +417,18 @@ def test_the_time_of_rounds_grows_with_effort_up_to_that_of_everything() -> None
     assert rounds.evaluations[-1] == problem.n_evaluations
 
 
+def test_the_least_effort_selects_even_where_rounds_are_repeated() -> None:
+    task = blobs(900, shift=0.6)
+    least = Problem.of(MANY_LANDMARKS, task).least_effort
+    study = MANY_LANDMARKS.replace(effort=least)
+    queue = BudgetQueue(Problem.of(study, task))
+    finish(queue)
+    assert len(queue.rounds) > queue.over + 1
+    result = run_job(Job(study, task), SERIAL)
+    assert result.l_ms < 0.5
+    assert not result.certificate.winner.provisional
+
+
 @pytest.mark.parametrize("effort", [90, 120, 250, 288, 10_000])
 def test_a_plan_names_other_efforts_that_are_allowed_and_their_time(effort: int) -> None:
     problem = Problem.of(SCREENED.replace(effort=effort), blobs(900, shift=0.6))
