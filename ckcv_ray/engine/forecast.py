@@ -129,7 +129,14 @@ def estimate(problem: Problem, limit: float = 0.0) -> Estimate:
 
 def expect_everything(problem: Problem, expected: Estimate) -> float:
     """Return the seconds that all evaluations and the refits would take on one worker, from a trial."""
-    return expected.rates.seconds_for(_work(problem)) + _seconds_of_refits(problem, expected.rates)
+    return _expect_selection(problem, expected) + _seconds_of_refits(problem, expected.rates)
+
+
+def _expect_selection(problem: Problem, expected: Estimate) -> float:
+    """Return the seconds of all evaluations of the selection on one worker, inner runs included."""
+    if expected.rounds is not None:
+        return float(expected.rounds.seconds[-1]) * (1.0 + problem.outer_splits * problem.inner_share)
+    return expected.rates.seconds_for(_work(problem))
 
 
 def expect_rounds(problem: Problem, expected: Estimate, effort: int, workers: int) -> float:
@@ -201,13 +208,12 @@ def plan_problem(problem: Problem, workers: Sequence[int] = WORKERS) -> Plan:
     expected = estimate(tried)
     if not len(expected.outcome.records):
         raise RunError(f"nothing could be computed: {describe_failures(expected.outcome.failures, tried)}")
-    every, some = (expected.rates.seconds_for(_work(planned)) for planned in (problem, tried))
+    every, some = (_expect_selection(planned, expected) for planned in (problem, tried))
     seconds = expected.outcome.seconds + expected.seconds
     if not isinstance(problem.study.search, Budget):
         seconds *= every / some
     stages, effort = 2 if problem.study.exhaustive else 1, problem.study.effort
     with_inner = 1 + problem.outer_splits * problem.inner_share
-    each = expected.rates.seconds_for(problem.mean_cost) * with_inner
     by_effort: dict[int, float] = {}
     if effort is not None and (rounds := expected.rounds) is not None and effort < problem.n_evaluations:
         less, more = max(problem.least_effort, effort // 4), min(4 * effort, problem.n_evaluations)
@@ -229,7 +235,7 @@ def plan_problem(problem: Problem, workers: Sequence[int] = WORKERS) -> Plan:
         prospects=list_prospects(problem),
         effort=effort,
         seconds_by_effort=by_effort,
-        few_folds=len(FEW_FOLDS) * FEW_SPLITS * problem.n_settings * each,
+        few_folds=len(FEW_FOLDS) * FEW_SPLITS * problem.n_settings * every / problem.n_evaluations,
     )
 
 
