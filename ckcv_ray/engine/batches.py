@@ -120,6 +120,12 @@ class Rates:
         self.seconds: Values = np.zeros(n_learners)
         self.cost: Values = np.zeros(n_learners)
         self.per_cost: Values = np.full(n_learners, inf)
+        self._old_seconds: Values = np.zeros(n_learners)
+        self._old_cost: Values = np.zeros(n_learners)
+
+    def forget(self) -> None:
+        """Have what was measured so far count a tenth in ``per_cost``: what follows may be unlike it."""
+        self._old_seconds, self._old_cost = 0.9 * self.seconds, 0.9 * self.cost
 
     def add(self, seconds: float, cost: Values, by_learner: Sequence[float] = ()) -> None:
         """Add the measurement of a batch.
@@ -133,8 +139,10 @@ class Rates:
         if weights.any():
             self.seconds += seconds * weights / weights.sum()
             self.cost += cost
-            measured = self.cost > 0
-            self.per_cost = np.where(measured, self.seconds / np.where(measured, self.cost, 1.0), inf)
+            measured, recent = self.cost > 0, self.cost - self._old_cost
+            self.per_cost = np.where(
+                measured, (self.seconds - self._old_seconds) / np.where(measured, recent, 1.0), inf
+            )
 
     def seconds_for(self, cost: Values) -> float:
         """Return the seconds expected for work, given its cost for each learner, (n_learners,)."""

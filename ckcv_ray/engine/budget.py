@@ -132,6 +132,7 @@ class BudgetQueue(RaceQueue):
     def begin_round(self, following: Round) -> None:
         """Begin a round: its effort is taken from what is left, and what has no record is to be computed."""
         self.rounds.append(following)
+        self.rates.forget()  # settings that go on may cost a hundredth of those that do not
         for position, more in _extend(self.wanted, following).items():
             self.left -= self.weigh(position, more)
         if not self.racing:

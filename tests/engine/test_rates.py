@@ -111,3 +111,15 @@ def test_a_batch_is_as_near_to_its_length_as_whole_units_are(length: float, seco
     taken = len(fill(iter(units(200)), lambda unit: length, seconds).units)
     nearest = min(range(1, 200), key=lambda n: abs(n * length - seconds))
     assert abs(taken * length - seconds) <= abs(nearest * length - seconds) + 1e-9
+
+
+def test_what_was_measured_before_counts_a_tenth() -> None:
+    rates = Rates(2)
+    rates.add(100.0, np.array([50.0, 0.0]))
+    rates.forget()
+    assert rates.per_cost.tolist() == [2.0, np.inf]
+    rates.add(5.0, np.array([5.0, 0.0]))
+    assert rates.per_cost[0] == pytest.approx((10.0 + 5.0) / (5.0 + 5.0))
+    rates.add(1.0, np.array([0.0, 4.0]))
+    assert rates.per_cost[1] == 0.25
+    assert (rates.seconds.sum(), rates.cost.sum()) == (106.0, 59.0)
