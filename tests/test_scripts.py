@@ -9,6 +9,8 @@ from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[1]
 MADE_UP = {"test_layout.py", "test_scripts.py"}  # have imports of what is not there, to be refused
 FILES = [file for folder in ("tests", "jobs") for file in sorted((ROOT / folder).rglob("*.py"))]
@@ -35,6 +37,7 @@ def is_there(module: str, name: str) -> bool:
         return False
 
 
+@pytest.mark.slow
 def test_what_is_imported_late_is_there() -> None:
     asked = {
         (str(node.module), alias.name): f"{file.relative_to(ROOT)}: from {node.module} import {alias.name}"

@@ -27,6 +27,7 @@ from ckcv_ray.validation import (
 DIGITS = 10**5000
 
 
+@pytest.mark.slow
 def test_text_and_path_are_taken_alike(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     study, serial = Study.paper(C=(1.0,), gamma=(1.0,), k=(3,), n_splits=2), Execution("serial")

@@ -268,6 +268,7 @@ def test_a_positive_class_has_one_form_in_the_study(labels, positive, number):
 
 
 @pytest.mark.slow
+@pytest.mark.slow
 @pytest.mark.parametrize("certify", ["holdout", "nested"])
 def test_what_is_claimed_is_stored_printed_and_verified(tmp_path, certify):
     rule = "refit" if certify == "holdout" else "random"

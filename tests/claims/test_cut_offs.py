@@ -106,6 +106,7 @@ def study(**options: str | None) -> Study:
     return SMALL.replace(k=(3, 5), certify="holdout", holdout_share=0.5, **options)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("positive", [None, "first"])
 def test_a_run_chooses_applies_and_verifies_its_cut_off(task, tmp_path, positive):
     label = None if positive is None else str(task.classes[0])

@@ -68,6 +68,7 @@ def test_the_shares_of_delta_add_up(classes: int) -> None:
     assert error + classes * each == pytest.approx(0.05)
 
 
+@pytest.mark.slow
 def test_no_alarm_of_several_quantities_is_ever_false_more_often_than_delta() -> None:
     """Error and both classes at the bounds that are certified: an alarm in at most delta of the streams."""
     rng, delta, streams, bound, of_class = np.random.default_rng(7), 0.2, 200, 0.2, (0.1, 0.3)

@@ -87,6 +87,7 @@ def test_bins_have_about_equal_numbers_of_learning_rows():
     assert max(sizes) - min(sizes) <= 4
 
 
+@pytest.mark.slow
 def test_a_run_claims_its_subgroups_jointly(tmp_path):
     task = make_task()
     result = run(study("ward,age:3"), task, tmp_path / "run")

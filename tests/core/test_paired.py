@@ -85,6 +85,7 @@ def test_the_bound_by_both_counts_fails_with_probability_level_at_most(level: fl
         assert failed <= level
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("values", [(-1.0, 0.0, 1.0), (-0.5, 0.25, 1.0)])
 def test_the_bound_by_betting_fails_with_probability_level_at_most(values: tuple[float, ...]) -> None:
     """Over all sequences of differences of seven units, rows or groups."""

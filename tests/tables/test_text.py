@@ -104,6 +104,7 @@ def test_what_is_no_text_is_refused(content, messages, tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.slow
 def test_a_compressed_file_that_expands_too_far_is_refused(tmp_path):
     (tmp_path / "bomb.csv.gz").write_bytes(gzip.compress(b"1,2\n" * (1 << 22) * 40, 1))
     with pytest.raises(InputError, match="at most 10,000,000 rows"):
