@@ -118,7 +118,7 @@ def estimate(problem: Problem, limit: float = 0.0) -> Estimate:
         tried.append(outcome)
         queue.add(outcome)
     done, rounds = _merge(tried), trial.measure_rounds() if trial else None
-    left = rounds(problem.study.effort or 0) if rounds and in_rounds else queue.expect_left()
+    left = rounds(problem.study.effort or 0) if rounds is not None and in_rounds else queue.expect_left()
     if not problem.scores:
         left += _seconds_of_refits(problem, queue.rates)
         inner = problem.outer_splits * problem.inner_share

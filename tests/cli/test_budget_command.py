@@ -133,3 +133,17 @@ def test_a_small_effort_says_how_many_candidates_it_left_open(
     assert str(searched["not_excluded"]) in line
     assert first.startswith(f"search    budget, effort 400: {searched['not_excluded']} of 126 candidates")
     assert ckcv("verify", tmp_path / "run", "--refit", "--backend", "serial")[0] == 0
+
+
+def test_a_plan_names_efforts_that_may_be_pasted(ckcv: Command, patients: Path) -> None:
+    words = ("plan", patients, "--target", "outcome", *QUICK[: QUICK.index("--backend")])
+    code, shown, messages = ckcv(*words, "--effort", 400)
+    assert code == 0, messages
+    assert "rounds within a budget, effort 400, " in shown
+    efforts = re.findall(r"--effort (\d+): about", shown)
+    assert len(efforts) == 2
+    for effort in efforts:
+        assert ckcv(*words, "--effort", effort)[0] == 0
+    code, shown, messages = ckcv(*words, "--effort", 10**6)
+    assert "selection      exact race, since an effort of 1,000,000 pays for everything, " in shown
+    assert "--effort" not in shown.split("search  ")[1].splitlines()[0]
