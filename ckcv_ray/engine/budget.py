@@ -111,8 +111,8 @@ class BudgetQueue(RaceQueue):
             return sum(int(np.sum(wanted[f.size][f.split, f.path, lost])) for f, lost in steps)
 
         computed = sum(int(np.sum(mask & self.ledger.known(j))) for j, mask in enumerate(wanted))
-        failed, on_parts = count(self.failures()), count(super().failures()) - count(self.failures())
-        planned = sum(int(np.sum(mask)) for mask in wanted) - on_parts
+        failed = count(self.failures())
+        planned = sum(int(np.sum(mask)) for mask in wanted) - (count(super().failures()) - failed)
         dropped = planned - computed - failed if self.is_decided() else 0
         planned += 0 if self.racing else floor(self.left)
         return super().progress()._replace(planned=planned, computed=computed, failed=failed, dropped=dropped)

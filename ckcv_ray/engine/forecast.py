@@ -135,7 +135,7 @@ def expect_everything(problem: Problem, expected: Estimate) -> float:
 def _expect_selection(problem: Problem, expected: Estimate) -> float:
     """Return the seconds of all evaluations of the selection on one worker, inner runs included."""
     if expected.rounds is not None:
-        return float(expected.rounds.seconds[-1]) * (1.0 + problem.outer_splits * problem.inner_share)
+        return float(expected.rounds.seconds[-1]) * _count_runs(problem)
     return expected.rates.seconds_for(_work(problem))
 
 
@@ -150,8 +150,7 @@ def expect_rounds(problem: Problem, expected: Estimate, effort: int, workers: in
         workers: number of processes that share the work.
     """
     assert expected.rounds is not None
-    runs = 1.0 + problem.outer_splits * problem.inner_share
-    seconds = expected.rounds(effort) * runs + _seconds_of_refits(problem, expected.rates)
+    seconds = expected.rounds(effort) * _count_runs(problem) + _seconds_of_refits(problem, expected.rates)
     if effort >= problem.n_evaluations:
         seconds = expect_everything(problem, expected)
     return seconds * expected.processor / (PLANNED_SHARE * workers)
@@ -213,13 +212,14 @@ def plan_problem(problem: Problem, workers: Sequence[int] = WORKERS) -> Plan:
     if not isinstance(problem.study.search, Budget):
         seconds *= every / some
     stages, effort = 2 if problem.study.exhaustive else 1, problem.study.effort
-    with_inner = 1 + problem.outer_splits * problem.inner_share
     by_effort: dict[int, float] = {}
     if effort is not None and (rounds := expected.rounds) is not None and effort < problem.n_evaluations:
         less, more = max(problem.least_effort, effort // 4), min(4 * effort, problem.n_evaluations)
         for another in (less, more):
             if another != effort:
-                by_effort[another] = min(seconds + with_inner * (rounds(another) - rounds(effort)), every)
+                by_effort[another] = min(
+                    seconds + _count_runs(problem) * (rounds(another) - rounds(effort)), every
+                )
     runs = _sizes_of_runs(problem)
     splits = sum(size.n_splits for sizes in runs for size in sizes)
     return Plan(
@@ -263,6 +263,11 @@ def _work(problem: Problem) -> Costs:
     costs = [problem.compute_cost(s.n_train) * s.n_splits for sizes in runs for s in sizes]
     work: Costs = problem.settings_per_learner * np.sum(costs, axis=0)
     return work
+
+
+def _count_runs(problem: Problem) -> float:
+    """Return how often the cost of the selection is spent, inner runs counted by their share of it."""
+    return 1.0 + problem.outer_splits * problem.inner_share
 
 
 def _sizes_of_runs(problem: Problem) -> list[tuple[FoldSize, ...]]:
