@@ -1,5 +1,6 @@
 """Shared fixtures: one Ray for the session, small tasks, the IDA archive if available, the command line."""
 
+import functools
 import gc
 import os
 import re
@@ -14,6 +15,7 @@ os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"  # before ray is imported:
 # Else the workers of Ray wait for whatever the other tests compute.
 os.environ["RAY_worker_niceness"] = "0"  # noqa: SIM112
 os.environ["RAY_metrics_report_interval_ms"] = "1000"  # noqa: SIM112  # by itself, each 10 seconds
+os.environ["OMP_NUM_THREADS"] = "1"  # else the threads of small fits keep the processors from the other tests
 os.environ["CKCV_TESTS"] = str(
     os.getpid()
 )  # inherited by the processes of our Ray, so that test sessions can run in parallel
@@ -30,6 +32,7 @@ import pytest
 from pyarrow import csv
 from xdist.scheduler import LoadFileScheduling
 
+from ckcv_ray import learners
 from ckcv_ray.cli import main as cli
 from ckcv_ray.learners.sklearn import BOOSTING
 from ckcv_ray.study import Study
@@ -38,6 +41,7 @@ from ckcv_ray.tables.task import Task
 pytest.register_assert_rewrite("learner_contract")
 pytest_plugins = ["forgery", "stores"]  # fixtures: a finished run and copies of it; object stores
 Ran = tuple[int, str, str]
+register_once = functools.cache(learners.register_installed)  # it reads the metadata of all packages
 
 # Learners whose libraries only nights have.
 NOT_INSTALLED = {name for kind in BOOSTING if not find_spec((name := kind.name).partition("_")[0])}
@@ -78,7 +82,6 @@ PROCESSES = frozenset(  # folders and files whose tests start processes, compile
         "test_ray_backend",
         "test_ray_bytes",
         "test_recorder",
-        "test_recount",
         "test_restart",
         "test_second_learner",
         "test_short_names",
@@ -375,6 +378,7 @@ def study() -> Study:
 @pytest.fixture
 def ckcv(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Callable[..., Ran]:
     """The command line in this process: arguments to exit code, standard output and standard error."""
+    monkeypatch.setattr(learners, "register_installed", register_once)
 
     def call(*arguments: object) -> Ran:
         monkeypatch.setattr(sys, "argv", ["ckcv", *map(str, arguments)])

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ckcv_ray.core.arrays import Values
+from ckcv_ray.core.arrays import Index, Values
 from ckcv_ray.errors import write_option
 from ckcv_ray.tables.columns.types import Column, ColumnKind
 from ckcv_ray.tables.repeats import numbers_rows
@@ -107,28 +107,71 @@ def _gives_away(x: Values, y: NDArray[np.int32]) -> bool:
     """Return whether a tree of eight leaves on this column alone errs hardly ever, in five folds."""
     x, y = x[:MOST_SURVEYED_ROWS], y[:MOST_SURVEYED_ROWS]
     allowed = GIVES_AWAY * (len(y) - int(np.bincount(y).max()))
-    if _count_least_errors(x, y) >= allowed:  # then nothing that is made of this column can do that
+    place = np.unique(x, return_inverse=True)[1]  # of each value among all; gaps are one, the last
+    if _count_least_errors(place, y) >= allowed:  # then nothing that is made of this column can do that
         return False
-    if _changes(x, y) > FOLDS * LEAVES + 2 * FOLDS * allowed:  # then no such tree can
+    if _count_changes(place, y) > FOLDS * LEAVES + 2 * FOLDS * allowed:  # then no such tree can
         return False
-    from sklearn.model_selection import StratifiedKFold, cross_val_predict
-    from sklearn.tree import DecisionTreeClassifier
-
     if np.bincount(y).min() < FOLDS:
         return False
-    tree = DecisionTreeClassifier(max_leaf_nodes=LEAVES, random_state=0)
-    folds = StratifiedKFold(FOLDS, shuffle=True, random_state=0)
-    return int(np.sum(cross_val_predict(tree, x[:, None], y, cv=folds) != y)) < allowed
+    fold = np.empty(len(y), np.intp)
+    in_classes = np.lexsort((np.random.default_rng(np.random.SeedSequence(0)).permutation(len(y)), y))
+    fold[in_classes] = np.arange(len(y)) % FOLDS
+    wrong = (
+        y[fold == i] != predict_by_steps(place[fold != i], y[fold != i], place[fold == i])
+        for i in range(FOLDS)
+    )
+    return int(sum(map(np.count_nonzero, wrong))) < allowed
 
 
-def _count_least_errors(x: Values, y: NDArray[np.int32]) -> int:
-    """Return how many of these rows the best function of x errs on."""
-    values, value = np.unique(x, return_inverse=True)
-    counts = np.bincount(value * (int(y.max()) + 1) + y, minlength=len(values) * (int(y.max()) + 1))
-    return len(y) - int(counts.reshape(len(values), -1).max(axis=1).sum())
+def predict_by_steps(x: Index, y: NDArray[np.int32], x_new: Index) -> NDArray[np.intp]:
+    """Return what a classification tree of one column and at most eight leaves predicts.
+
+    The piece is cut next whose Gini impurity falls most by it (Breiman et al., Classification and Regression
+    Trees, 1984). Written here, since importing scikit-learn takes longer than a small run.
+
+    Args:
+        x, y: column and classes to learn from, (rows,).
+        x_new: column of the rows to predict, (new,).
+
+    Returns:
+        The predicted classes, (new,).
+    """
+    order = np.argsort(x, kind="stable")
+    x, y = x[order], y[order]
+    total = np.zeros((len(x) + 1, int(y.max()) + 1))  # of each class before a row
+    np.cumsum(np.eye(total.shape[1])[y], axis=0, out=total[1:])
+    borders = np.flatnonzero(x[1:] > x[:-1]) + 1
+
+    def cut(start: int, stop: int) -> tuple[float, int, int, int]:
+        """Return by how much the best cut of a piece lowers its impurity, the cut, and the piece."""
+        at = borders[(borders > start) & (borders < stop)]
+        if not len(at):
+            return 0.0, start, start, stop
+        left, right = total[at] - total[start], total[stop] - total[at]
+        pure = np.sum(left**2, axis=1) / (at - start) + np.sum(right**2, axis=1) / (stop - at)
+        best = int(np.argmax(pure))
+        whole = np.sum((total[stop] - total[start]) ** 2) / (stop - start)
+        return float(pure[best] - whole), int(at[best]), start, stop
+
+    pieces = [cut(0, len(x))]
+    while len(pieces) < LEAVES and (most := max(pieces))[0] > 1e-9 * len(x):
+        _, at, start, stop = most
+        pieces.remove(most)
+        pieces += [cut(start, at), cut(at, stop)]
+    starts = np.sort([start for _, _, start, _ in pieces])
+    classes: NDArray[np.intp] = np.argmax(np.diff(total[[*starts, len(x)]], axis=0), axis=1)
+    return classes[np.searchsorted((x[starts[1:]] + x[starts[1:] - 1]) / 2, x_new)]
 
 
-def _changes(x: Values, y: NDArray[np.int32]) -> int:
+def _count_least_errors(x: Index, y: NDArray[np.int32]) -> int:
+    """Return how many of these rows the best function of x errs on; x are places from 0 on."""
+    n_classes = int(y.max()) + 1
+    counts = np.bincount(x * n_classes + y, minlength=(int(x.max()) + 1) * n_classes)
+    return len(y) - int(counts.reshape(-1, n_classes).max(axis=1).sum())
+
+
+def _count_changes(x: Index, y: NDArray[np.int32]) -> int:
     """Return how often the label changes from row to row, in the order of x."""
     in_order = y[np.lexsort((y, x))]
     return int(np.sum(in_order[1:] != in_order[:-1]))

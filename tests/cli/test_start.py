@@ -132,6 +132,7 @@ def test_without_ray_one_process_does_everything(table: Path) -> None:
     assert [one.code for one in ended] == [0] * len(done), ended
     assert not any(FALLBACK in one.messages for one in ended)
     assert "ray" not in loaded[done[-1]]
+    assert [name for name in loaded[done[2]] if "sklearn" in name] == []  # an SVM is run and verified without
     environment = json.loads((table / "run" / "execution.json").read_text())["environment"]
     assert environment["packages"]["ray"] == "not installed"
 

@@ -3,9 +3,10 @@
 import numpy as np
 import pyarrow as pa
 import pytest
+from sklearn.tree import DecisionTreeClassifier
 
 from ckcv_ray.tables.roles import Roles
-from ckcv_ray.tables.survey import survey
+from ckcv_ray.tables.survey import LEAVES, predict_by_steps, survey
 from ckcv_ray.tables.task import Task
 
 N = 200
@@ -46,6 +47,20 @@ def test_a_column_gives_away_several_classes():
     y = rng.integers(0, 4, N)
     assert "gives the target away" in note("code", y * 10.0, y)
     assert note("half", (y // 2) * 10.0, y) == ""
+
+
+def test_steps_of_a_column_are_those_of_a_tree_of_scikit_learn():
+    """But for a few rows: of cuts that are equally good either may take another."""
+    rng = np.random.default_rng(np.random.SeedSequence(11))
+    same = []
+    for _ in range(60):
+        n, n_classes = int(rng.integers(20, 300)), int(rng.integers(2, 5))
+        y = np.concatenate([np.arange(n_classes), rng.integers(0, n_classes, n - n_classes)]).astype(np.int32)
+        x = np.round(rng.choice([1, 10, 1000]) * (rng.normal(size=n) + y)).astype(np.intp)
+        train, new = slice(0, 3 * n // 4), slice(3 * n // 4, n)
+        tree = DecisionTreeClassifier(max_leaf_nodes=LEAVES, random_state=0).fit(x[train, None], y[train])
+        same.append(predict_by_steps(x[train], y[train], x[new]) == tree.predict(x[new, None]))
+    assert np.concatenate(same).mean() > 0.99
 
 
 def test_gaps_and_values_are_counted():
