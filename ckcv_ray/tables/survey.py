@@ -106,13 +106,14 @@ def _follows(x: Values, y: Values) -> bool:
 def _gives_away(x: Values, y: NDArray[np.int32]) -> bool:
     """Return whether a tree of eight leaves on this column alone errs hardly ever, in five folds."""
     x, y = x[:MOST_SURVEYED_ROWS], y[:MOST_SURVEYED_ROWS]
-    allowed = GIVES_AWAY * (len(y) - int(np.bincount(y).max()))
+    counts = np.sort(np.bincount(y))
+    allowed = GIVES_AWAY * (len(y) - int(counts[-1]))
+    if counts[0] < FOLDS or counts[:-LEAVES].sum() >= allowed:  # each leaf stands for one class
+        return False
     place = np.unique(x, return_inverse=True)[1]  # of each value among all; gaps are one, the last
     if _count_least_errors(place, y) >= allowed:  # then nothing that is made of this column can do that
         return False
     if _count_changes(place, y) > FOLDS * LEAVES + 2 * FOLDS * allowed:  # then no such tree can
-        return False
-    if np.bincount(y).min() < FOLDS:
         return False
     fold = np.empty(len(y), np.intp)
     in_classes = np.lexsort((np.random.default_rng(np.random.SeedSequence(0)).permutation(len(y)), y))
@@ -121,7 +122,7 @@ def _gives_away(x: Values, y: NDArray[np.int32]) -> bool:
         y[fold == i] != predict_by_steps(place[fold != i], y[fold != i], place[fold == i])
         for i in range(FOLDS)
     )
-    return int(sum(map(np.count_nonzero, wrong))) < allowed
+    return sum(int(np.count_nonzero(part)) for part in wrong) < allowed
 
 
 def predict_by_steps(x: Index, y: NDArray[np.int32], x_new: Index) -> NDArray[np.intp]:
