@@ -40,6 +40,7 @@ from ckcv_ray.tables.task import Task
 
 pytest.register_assert_rewrite("learner_contract")
 pytest_plugins = ["forgery", "stores"]  # fixtures: a finished run and copies of it; object stores
+FOLDER = Path(__file__).parent
 Ran = tuple[int, str, str]
 register_once = functools.cache(learners.register_installed)  # it reads the metadata of all packages
 
@@ -138,6 +139,30 @@ SLOW = PROCESSES | frozenset(  # and those of whole runs, or that check a proper
     ]
 )
 
+
+RAY = frozenset(  # files with tests that need Ray: they come first, in one process, which then ends it
+    [
+        "test_assess",
+        "test_blocks",
+        "test_boosters",
+        "test_contained_fits",
+        "test_estimators",
+        "test_faults",
+        "test_jobs",
+        "test_learners",
+        "test_metrics",
+        "test_nightly_runs",
+        "test_own_estimators",
+        "test_permutations",
+        "test_ray_backend",
+        "test_ray_bytes",
+        "test_recheck",
+        "test_regression",
+        "test_run_many",
+        "test_search",
+        "test_second_learner",
+    ]
+)
 
 # Whose coverage is not counted, which takes as long as the tests themselves: others cover what they cover.
 UNCOUNTED = PROCESSES | frozenset(
@@ -278,9 +303,14 @@ class Durations:
 
 
 class ByFileOrPage(LoadFileScheduling):
-    """Gives a process whole files, since a file's tests share what they make; of the documentation pages."""
+    """Gives a process whole files, since a file's tests share what they make; of the documentation pages.
+
+    One process gets all files that need Ray.
+    """
 
     def _split_scope(self, nodeid: str) -> str:
+        if RAY & _parts(FOLDER.parent / nodeid.partition("::")[0]):
+            return "ray"
         page = re.search(r"test_documentation\.py::.*\[(.+\.md)", nodeid)
         return page[1] if page else super()._split_scope(nodeid)
 
@@ -296,17 +326,19 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 def _parts(path: Path) -> set[str]:
     """Return the names of the folders and of the file."""
-    return set(path.relative_to(Path(__file__).parent).with_suffix("").parts)
+    return set(path.relative_to(FOLDER).with_suffix("").parts)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark the tests that need Ray, and those named above; files with slow tests begin.
+    """Mark the tests that need Ray, and those named above; files with Ray begin, then those with slow tests.
 
     Processes that share the files (``jobs/check``) then end at about the same time. Tests marked night
     are left out by day, those marked slow by --quick.
     """
     for item in items:
         parts, ray_is_used = _parts(item.path), "ray_session" in getattr(item, "fixturenames", ())
+        if ray_is_used and not RAY & parts:
+            raise pytest.UsageError(f"{item.path.name} needs Ray: name it in RAY, in tests/conftest.py")
         if PROCESSES & parts or ray_is_used:
             item.add_marker(pytest.mark.processes)
         if UNCOUNTED & parts or ray_is_used or item.get_closest_marker("processes"):
@@ -318,7 +350,18 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if config.getoption("--quick"):
         _deselect(config, items, "slow")
     slow = {item.path for item in items if item.get_closest_marker("slow")}
-    items.sort(key=lambda item: item.path not in slow)
+    items.sort(key=lambda item: (not RAY & _parts(item.path), item.path not in slow))
+
+
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """End Ray after the last file that needs it: idle, it takes a tenth of a processor."""
+    if RAY & _parts(item.path) and not (nextitem and RAY & _parts(nextitem.path)):
+        _end_ray()
+
+
+def _end_ray() -> None:
+    if ray := sys.modules.get("ray"):
+        ray.shutdown()
 
 
 def _deselect(config: pytest.Config, items: list[pytest.Item], mark: str) -> None:
@@ -333,7 +376,7 @@ def ray_session() -> Iterator[None]:
     options = {"log_to_driver": False, "logging_level": "ERROR", "include_dashboard": False}
     ray.init(address="local", num_cpus=3, _node_ip_address="127.0.0.1", **options)
     yield
-    ray.shutdown()
+    _end_ray()
 
 
 @pytest.fixture(scope="session")
