@@ -156,6 +156,7 @@ def test_a_matrix_that_fits_is_not_refused() -> None:
     check_confusion(((8, 2, 0), (1, 3, 0), (0, 0, 5)), (10, 4, 6))
 
 
+@pytest.mark.slow
 def test_summary_and_report_show_every_cell(three: Result, folder: Path) -> None:
     text, html = three.summary(details=True), make_page(folder)
     assert "confusion " in text

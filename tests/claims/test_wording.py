@@ -53,6 +53,7 @@ def test_rows_that_repeat_are_counted_wherever_a_claim_is_printed(tmp_path, cert
     assert verify(tmp_path / "run").differences == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("certify", ["occam", "holdout"])
 def test_rows_that_repeat_are_counted_on_the_page(tmp_path, certify):
     run(SMALL.replace(certify=certify), Task.of(*repeated()), out=tmp_path / "run")

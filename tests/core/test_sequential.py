@@ -179,6 +179,7 @@ def count_false_alarms(streams: int, labels: int, bound: float, seed: int) -> in
     return sum(int(np.isfinite(find_alarms(block, bound)).sum()) for block in blocks)
 
 
+@pytest.mark.slow
 def test_quiet_streams_raise_few_alarms() -> None:
     false = count_false_alarms(600, 1500, DELTA, seed=4)
     assert binomtest(false, 600, DELTA, alternative="greater").pvalue > 0.01

@@ -67,7 +67,11 @@ def finish(queue: BudgetQueue) -> list[Records]:
     return records
 
 
-@pytest.fixture(scope="module", params=CASES)
+LARGE = "parts too small"
+NAMES = [pytest.param(name, marks=pytest.mark.slow) if name == LARGE else name for name in CASES]
+
+
+@pytest.fixture(scope="module", params=NAMES)
 def done(request: pytest.FixtureRequest) -> tuple[BudgetQueue, list[Records]]:
     study, n = CASES[request.param]
     queue = BudgetQueue(Problem.of(study, blobs(n, shift=0.6)))
@@ -417,6 +421,7 @@ def test_the_time_of_rounds_grows_with_effort_up_to_that_of_everything() -> None
     assert rounds.evaluations[-1] == problem.n_evaluations
 
 
+@pytest.mark.slow
 def test_the_least_effort_selects_even_where_rounds_are_repeated() -> None:
     task = blobs(900, shift=0.6)
     least = Problem.of(MANY_LANDMARKS, task).least_effort
@@ -441,6 +446,7 @@ def test_a_plan_names_other_efforts_that_are_allowed_and_their_time(effort: int)
     assert bool(planned.seconds_by_effort) == (effort < problem.n_evaluations)
 
 
+@pytest.mark.slow
 def test_a_part_on_which_a_setting_fails_is_too_small_and_excludes_nothing(tmp_path: Path) -> None:
     """All training rows of a split are enough, half of them are not."""
     task = blobs(900, shift=0.6)

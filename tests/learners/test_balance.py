@@ -138,6 +138,7 @@ def test_balanced_classes_are_left_as_they_are():
     assert tables[0].equals(tables[2])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("learner", "how"), [("svm", "down"), ("tree,linear", "up")])
 def test_a_certified_run_is_verified(learner, how, tmp_path):
     """Members, refitted models and an encoder with them, fitted again from the data."""

@@ -207,6 +207,7 @@ def test_a_table_is_decoded_in_small_parts(rows, again):
     assert all(sum(len(text or "") for text in part["a"].to_pylist()) <= 9 + 3 for part in parts)
 
 
+@pytest.mark.slow
 def test_long_categories_are_written_without_a_copy_for_each_row():
     """A file of some kilobytes may hold a long text in a hundred thousand rows."""
     columns = pa.table({"x": ["a" * 10_000, "b" * 10_000] * 5_000, "y": [0, 1, 1, 0] * 2_500})
