@@ -353,6 +353,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items.sort(key=lambda item: (not RAY & _parts(item.path), item.path not in slow))
 
 
+@pytest.hookimpl(trylast=True)  # fixtures end first
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
     """End Ray after the last file that needs it: idle, it takes a tenth of a processor."""
     if RAY & _parts(item.path) and not (nextitem and RAY & _parts(nextitem.path)):

@@ -15,6 +15,7 @@ HELD_OUT, MEMBERS, ORDER, PAIRS, PART = (0, 0, 2), (0, 0, 3), (0, 0, 5), (0, 0, 
 PERMUTATIONS, BEST_OF_ROWS, FIRST_SPLIT = (0, 0, 8), (0, 0, 9), (0, 0, 10)
 JUDGED = (0, 0, 12)  # order of judged rows on which runs are compared
 WITHIN_SPLIT = (0, 0, 13)  # order of the units within the estimate set of each split
+SURVEYED = (0, 0, 14)  # folds in which columns are tried, before a run, for whether they give the target away
 SPLITS = (0, 1)
 
 

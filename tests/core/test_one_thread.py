@@ -23,7 +23,7 @@ def test_libraries_that_were_not_loaded_yet_are_limited_too() -> None:
     """The solver calls SciPy's LAPACK, which nothing has loaded when the command line starts."""
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT],
-        env=os.environ | {"OPENBLAS_NUM_THREADS": "2"},
+        env=os.environ | {"OPENBLAS_NUM_THREADS": "2", "OMP_NUM_THREADS": "2"},
         capture_output=True,
         text=True,
     )
