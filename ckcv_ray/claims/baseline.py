@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import TypedDict  # pydantic accepts typing.TypedDict from Python 3.12 on
 
-from ckcv_ray.claims.claim import MOST_OF_LABEL, NOTHING, Claim, limit
+from ckcv_ray.claims.claim import MOST_OF_LABEL, Claim, claims_nothing, limit
 from ckcv_ray.claims.percent import at_least, format_number, nearest
 from ckcv_ray.core.arrays import Classes, Values
 from ckcv_ray.core.bounds.losses import ONE
@@ -133,7 +133,7 @@ def describe_guesses(claims: Sequence[Claim]) -> list[str]:
                 f"An AUC of at least {at_least(1 - claim['bound'])} ({claim['certification']}) says nothing "
                 "beyond a guess, whose AUC is 50 %."
             )
-        elif claim["quantity"] in BY_CLASS and not claim["statement"].startswith(NOTHING):
+        elif claim["quantity"] in BY_CLASS and not claims_nothing(claim):
             of = claim["certification"], claim["classifier"], claim["splits"]
             recalls.setdefault(of, []).append(1 - claim["bound"])
     for (certification, *_), limits in recalls.items():

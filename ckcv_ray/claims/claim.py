@@ -199,6 +199,11 @@ def name_quantity(name: str, label: Label | None) -> str:
     return f"{phrase} of {label!r}" if not quantity.two_classes else f"{phrase} (recall of {label!r})"
 
 
+def claims_nothing(claim: Claim) -> bool:
+    """Return whether a claim says that nothing can be claimed, and why."""
+    return claim["statement"].startswith(NOTHING)
+
+
 def is_proven_better(claim: Claim) -> bool:
     """Return whether a comparison with another learner proves that the classifier errs less often."""
     return claim["bound"] < 0.5
@@ -207,7 +212,7 @@ def is_proven_better(claim: Claim) -> bool:
 def describe_comparison(claim: Claim) -> str:
     """Say what a comparison with another learner proves, and what was counted, in a few words."""
     label, lost, rows = find_reference(claim["quantity"]), claim["errors"] or 0, claim["rows"] or 0
-    if claim["statement"].startswith(NOTHING):
+    if claims_nothing(claim):
         return claim["statement"]
     proven = "proven" if is_proven_better(claim) else "not yet proven"
     counts = f"{rows - lost:,} held-out rows won, {lost:,} lost"
@@ -224,8 +229,8 @@ def explain_lack_of_cut_off(claims: Iterable[Claim], required: str) -> str:
     made = [*claims]
     if any("cut_off" in claim for claim in made):
         return ""
-    about = (claim["statement"] for claim in made if claim["quantity"].partition(":")[0] == required)
-    return next((statement for statement in about if statement.startswith(NOTHING)), "")
+    about = (claim for claim in made if claim["quantity"].partition(":")[0] == required)
+    return next((claim["statement"] for claim in about if claims_nothing(claim)), "")
 
 
 def describe_counts(claim: Claim) -> str:
@@ -235,7 +240,7 @@ def describe_counts(claim: Claim) -> str:
         return f"measured: {format_number(clip * claim.get('measured', 0.0))} on average"
     if claim["errors"] is None or claim["rows"] is None:
         return ""
-    if claim["label"] is not None and claim["statement"].startswith(NOTHING):
+    if claim["label"] is not None and claims_nothing(claim):
         return ""
     if MAY_MISS in claim["statement"]:
         return f"this model: {claim['errors']:,} of {claim['rows']:,} rows of {claim['label']!r} {MAY_MISS}"

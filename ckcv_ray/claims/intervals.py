@@ -9,7 +9,7 @@ scored rows of cross validation, rows of groups, a recall at a cut-off that was 
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from ckcv_ray.claims.claim import NOTHING, Claim, name_quantity
+from ckcv_ray.claims.claim import Claim, claims_nothing, name_quantity
 from ckcv_ray.claims.percent import at_least, at_most, format_level, nearest
 from ckcv_ray.core.bounds.binomial import bound_both_sides
 from ckcv_ray.study import BY_CLASS, ERROR, OF_TWO, Condition, Holdout
@@ -87,7 +87,7 @@ def has_binomial_counts(claim: Claim, required: Condition | None) -> bool:
     """
     if claim["certification"] != Holdout.name or claim["quantity"] not in (ERROR, *BY_CLASS):
         return False
-    if claim["statement"].startswith(NOTHING):
+    if claims_nothing(claim):
         return False
     return "cut_off" not in claim or is_fixed_for(claim["quantity"], required)
 

@@ -23,8 +23,8 @@ from ckcv_ray.claims.baseline import (
 )
 from ckcv_ray.claims.certificate import Certificate
 from ckcv_ray.claims.claim import (
-    NOTHING,
     Claim,
+    claims_nothing,
     describe_comparison,
     explain_lack_of_cut_off,
     limit,
@@ -100,7 +100,7 @@ def make_answer(result: ResultValues) -> Answer:
     c = result.certificate
     first, baseline = c.claims.first, select_baseline(c.claims.first, c.sample.baselines)
     nothing = describe_worthless_bound(first, baseline, c.sample.labels)
-    if first["statement"].startswith(NOTHING):
+    if claims_nothing(first):
         nothing = [first["statement"]]
     elif not is_error(first["quantity"]) and not is_of_numbers(first["quantity"]) and first["bound"] >= 1:
         nothing = [f"The {quantity(first)} is proven to be {state_limit(first)}, which is nothing."]
@@ -222,7 +222,7 @@ def _describe_measured(c: Certificate, required: Condition | None) -> str:
         return describe_measured(c)
     first, figure = c.claims.first, nearest(_measure(c))
     wrong, rows = first["errors"], first["rows"]
-    if first["quantity"] != ERROR and first["statement"].startswith(NOTHING):
+    if first["quantity"] != ERROR and claims_nothing(first):
         return ""
     if required is not None and wrong is not None and rows and first["quantity"] == required.name in OF_TWO:
         figure, right = nearest(1 - wrong / rows), f"{rows - wrong:,} of {rows:,}"
@@ -258,7 +258,7 @@ def _describe_predictive(c: Certificate, predictive: Predictive, on: str) -> str
         for claim in c.claims
         if claim["quantity"] in OF_TWO and claim["errors"] is not None and claim["rows"]
         if (claim["classifier"], claim["splits"]) == (first["classifier"], first["splits"])
-        and not claim["statement"].startswith(NOTHING)
+        and not claims_nothing(claim)
     }
     if len(recalls) < len(OF_TWO):
         return ""
@@ -285,7 +285,7 @@ def _describe_other_claims(c: Certificate) -> str:
         and claim["quantity"] not in ANSWERED
         and not find_reference(claim["quantity"])
         and claim is not first
-        and not claim["statement"].startswith(NOTHING)
+        and not claims_nothing(claim)
         and (claim["bound"] < 1 or is_of_numbers(claim["quantity"]))  # a recall of at least 0 % is nothing
         and (claim["classifier"], claim["splits"]) == (first["classifier"], first["splits"])
     ]

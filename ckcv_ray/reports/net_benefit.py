@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ckcv_ray.claims.claim import NOTHING
+from ckcv_ray.claims.claim import claims_nothing
 from ckcv_ray.core.arrays import Values
 from ckcv_ray.reports.performance import DecisionCurve, Judged, ProvenPoint, trace_rates
 from ckcv_ray.reports.values import ResultValues
@@ -62,7 +62,7 @@ def _list_claimed(result: ResultValues) -> Iterator[tuple[Predictive, float | No
         about = ((each["classifier"], each["splits"], each.get("cut_off")) for each in (claim, claims[0]))
         found = parse_predictive(claim["quantity"])
         if found is not None and len(set(about)) == 1:
-            yield found, None if claim["statement"].startswith(NOTHING) else 1 - claim["bound"]
+            yield found, None if claims_nothing(claim) else 1 - claim["bound"]
 
 
 def _trace_by_cut_off(

@@ -12,9 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from ckcv_ray.claims.baseline import Baseline, comparison, select_baseline
 from ckcv_ray.claims.claim import (
-    NOTHING,
     UNPROVEN,
     Claim,
+    claims_nothing,
     covers,
     describe_counts,
     explain_lack_of_cut_off,
@@ -590,7 +590,7 @@ def _refuse_flags(flags: dict[str, Any]) -> None:
 
 def _also_proven(claim: Claim) -> str:
     """Say what a claim about a quantity proves, to be added to a sentence."""
-    if claim["statement"].startswith(NOTHING):
+    if claims_nothing(claim):
         return f"; nothing is proven of the {quantity(claim)}"
     level = format_level(claim["delta"])
     return f"; {quantity(claim)} {state_limit(claim)}, with probability {level} ({claim['certification']})"
