@@ -122,13 +122,14 @@ def _gives_away(x: Values, y: NDArray[np.int32]) -> bool:
     wrong = 0
     for i in range(FOLDS):
         train, score = fold != i, fold == i
-        wrong += int(np.count_nonzero(predict_by_steps(place[train], y[train], place[score]) != y[score]))
+        predicted = predict_by_small_tree(place[train], y[train], place[score])
+        wrong += int(np.count_nonzero(predicted != y[score]))
         if wrong >= allowed:
             return False
     return True
 
 
-def predict_by_steps(x: Index, y: NDArray[np.int32], x_new: Index) -> NDArray[np.intp]:
+def predict_by_small_tree(x: Index, y: NDArray[np.int32], x_new: Index) -> NDArray[np.intp]:
     """Return what a classification tree of one column and at most eight leaves predicts.
 
     The piece is cut next whose Gini impurity falls most by it (Breiman et al., Classification and Regression

@@ -6,7 +6,7 @@ import pytest
 from sklearn.tree import DecisionTreeClassifier
 
 from ckcv_ray.tables.roles import Roles
-from ckcv_ray.tables.survey import LEAVES, predict_by_steps, survey
+from ckcv_ray.tables.survey import LEAVES, predict_by_small_tree, survey
 from ckcv_ray.tables.task import Task
 
 N = 200
@@ -49,7 +49,7 @@ def test_a_column_gives_away_several_classes():
     assert note("half", (y // 2) * 10.0, y) == ""
 
 
-def test_steps_of_a_column_are_those_of_a_tree_of_scikit_learn():
+def test_a_small_tree_of_a_column_is_that_of_scikit_learn():
     """But for a few rows: of cuts that are equally good either may take another."""
     rng = np.random.default_rng(np.random.SeedSequence(11))
     same = []
@@ -59,7 +59,7 @@ def test_steps_of_a_column_are_those_of_a_tree_of_scikit_learn():
         x = np.round(rng.choice([1, 10, 1000]) * (rng.normal(size=n) + y)).astype(np.intp)
         train, new = slice(0, 3 * n // 4), slice(3 * n // 4, n)
         tree = DecisionTreeClassifier(max_leaf_nodes=LEAVES, random_state=0).fit(x[train, None], y[train])
-        same.append(predict_by_steps(x[train], y[train], x[new]) == tree.predict(x[new, None]))
+        same.append(predict_by_small_tree(x[train], y[train], x[new]) == tree.predict(x[new, None]))
     assert np.concatenate(same).mean() > 0.99
 
 
