@@ -131,6 +131,9 @@ def _count_names(columns: pa.Table, name: str) -> int:
 
 def _read_names(columns: pa.Table, name: str) -> pa.ChunkedArray | None:
     """Return a column of text or whole numbers without gaps; None if it is another."""
+    cells = Cells(columns.column(name), decimal_mark(columns))
+    if cells.written and cells.numbers is not None and np.any(cells.numbers != np.floor(cells.numbers)):
+        return None  # found at once; what all texts are together takes several times as long
     column = decode(infer_column(columns, name))
     kind = column.type
     if not (is_text(kind) or pa.types.is_integer(kind) or pa.types.is_floating(kind)) or column.null_count:
