@@ -143,14 +143,17 @@ SLOW = PROCESSES | frozenset(  # and those of whole runs, or that check a proper
 RAY = frozenset(  # files with tests that need Ray: they come first, in one process, which then ends it
     [
         "test_assess",
+        "test_backends",
         "test_blocks",
         "test_boosters",
         "test_contained_fits",
         "test_estimators",
         "test_faults",
+        "test_growth",
         "test_jobs",
         "test_learners",
         "test_metrics",
+        "test_nested",
         "test_nightly_runs",
         "test_own_estimators",
         "test_permutations",
@@ -335,9 +338,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     Processes that share the files (``jobs/check``) then end at about the same time. Tests marked night
     are left out by day, those marked slow by --quick.
     """
+    asking = {path for path in {item.path for item in items} if "ray_session" in path.read_text()}
     for item in items:
         parts, ray_is_used = _parts(item.path), "ray_session" in getattr(item, "fixturenames", ())
-        if ray_is_used and not RAY & parts:
+        if (ray_is_used or item.path in asking) and not RAY & parts:
             raise pytest.UsageError(f"{item.path.name} needs Ray: name it in RAY, in tests/conftest.py")
         if PROCESSES & parts or ray_is_used:
             item.add_marker(pytest.mark.processes)
