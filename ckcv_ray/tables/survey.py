@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from ckcv_ray.core.arrays import Index, Values
 from ckcv_ray.core.draws import SURVEYED, Draws
+from ckcv_ray.core.resampling.base import Split, Units, arrange
 from ckcv_ray.errors import write_option
 from ckcv_ray.tables.columns.types import Column, ColumnKind
 from ckcv_ray.tables.repeats import numbers_rows
@@ -73,6 +74,7 @@ def _count_distinct(x: Values) -> int:
 def _notes(task: Task) -> Iterator[str]:
     """Yield for each column the first thing that looks like a mistake."""
     first: dict[bytes, str] = {}
+    folds = [] if task.has_numbers else _draw_folds(task.y)
     for i, column in enumerate(task.schema):
         x = task.X[:, i]
         twin = first.setdefault(unify_zeros(x).tobytes(), column.name)
@@ -85,7 +87,7 @@ def _notes(task: Task) -> Iterator[str]:
             yield f"seems to number the rows: leave it out with {out}"
         elif column.kind is ColumnKind.CATEGORY and 2 * len(np.unique(x)) > len(x):
             yield "has another text in most rows: is it a number, a date or a name in an unknown form?"
-        elif (_follows if task.has_numbers else _gives_away)(x, task.y):
+        elif _follows(x, task.y) if task.has_numbers else _gives_away(x, task.y, folds):
             yield "gives the target away: would it be known for a new row?"
         else:
             yield ""
@@ -104,7 +106,14 @@ def _follows(x: Values, y: Values) -> bool:
     return bool(abs(np.corrcoef(x, y)[0, 1]) > 1 - TOO_CLOSE)
 
 
-def _gives_away(x: Values, y: NDArray[np.int32]) -> bool:
+def _draw_folds(y: NDArray[np.int32]) -> list[Split]:
+    """Deal the rows that are surveyed to folds, class by class; the same for all columns."""
+    y = y[:MOST_SURVEYED_ROWS]
+    order = arrange(Units(len(y), y), True, Draws(0, SURVEYED).make_generator())
+    return [Split.score(len(y), order[i::FOLDS]) for i in range(FOLDS)]
+
+
+def _gives_away(x: Values, y: NDArray[np.int32], folds: list[Split]) -> bool:
     """Return whether a tree of eight leaves on this column alone errs hardly ever, in five folds."""
     x, y = x[:MOST_SURVEYED_ROWS], y[:MOST_SURVEYED_ROWS]
     counts = np.sort(np.bincount(y))
@@ -116,12 +125,8 @@ def _gives_away(x: Values, y: NDArray[np.int32]) -> bool:
         return False
     if _count_changes(place, y) > FOLDS * LEAVES + 2 * FOLDS * allowed:  # then no such tree can
         return False
-    fold = np.empty(len(y), np.intp)
-    in_classes = np.lexsort((Draws(0, SURVEYED).make_generator().permutation(len(y)), y))
-    fold[in_classes] = np.arange(len(y)) % FOLDS
     wrong = 0
-    for i in range(FOLDS):
-        train, score = fold != i, fold == i
+    for train, _, score in folds:
         predicted = predict_by_small_tree(place[train], y[train], place[score])
         wrong += int(np.count_nonzero(predicted != y[score]))
         if wrong >= allowed:
