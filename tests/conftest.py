@@ -4,9 +4,9 @@ import functools
 import gc
 import os
 import re
+import signal
 import sys
-from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -29,6 +29,7 @@ import hypothesis
 import numpy as np
 import pyarrow as pa
 import pytest
+from durations import Clock, Durations
 from pyarrow import csv
 from xdist.scheduler import LoadFileScheduling
 
@@ -41,6 +42,7 @@ from ckcv_ray.tables.task import Task
 pytest.register_assert_rewrite("learner_contract")
 pytest_plugins = ["forgery", "stores"]  # fixtures: a finished run and copies of it; object stores
 FOLDER = Path(__file__).parent
+DAY_EXAMPLES = 15  # of a property of hypothesis, by day
 Ran = tuple[int, str, str]
 register_once = functools.cache(learners.register_installed)  # it reads the metadata of all packages
 
@@ -228,81 +230,55 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--long", action="store_true", help="run the long code blocks of the documentation in full"
     )
     parser.addoption(
-        "--night", action="store_true", help="run the tests that are marked night too; --long does so"
+        "--night", action="store_true", help="run the tests of tests/night.txt as well; --long does so"
     )
     parser.addoption(
         "--durations-file", type=Path, help="add how long each test takes to this file, the longest first"
     )
 
 
+def read_names(file: str) -> list[str]:
+    """Return the tests that a list names, one on each line; a line that begins with # says why."""
+    return [line for line in (FOLDER / file).read_text().splitlines() if not line.startswith("#")]
+
+
+COLLECTED = pytest.StashKey[set[str]]()  # all tests of the files that were collected
+NIGHT = {*read_names("night.txt")} - {*read_names("day.txt")}  # what jobs/check leaves to the night
+
+
 hypothesis.settings.register_profile("night", deadline=None)  # times depend on what else the machine does
-hypothesis.settings.register_profile("day", deadline=None, max_examples=30)
-hypothesis.settings.register_profile("quick", deadline=None, max_examples=20)
+hypothesis.settings.register_profile("day", deadline=None, max_examples=DAY_EXAMPLES)
 hypothesis.settings.load_profile("day")
 
 
-def leave_to_night(values: Iterable[Any], by_day: Collection[Any]) -> list[Any]:
-    """Return the values of a parameter, marked night but for those that are tried by day as well."""
-    every = [*values]
-    assert all(value in every for value in by_day), "a value of the day is not among the values"
-    return [value if value in by_day else pytest.param(value, marks=pytest.mark.night) for value in every]
-
-
-def pair(first: Iterable[Any], second: Iterable[Any], by_day: int = 1) -> list[Any]:
-    """Return all pairs of the values of two parameters; those that the day leaves out are marked night.
-
-    By day each value of the first is paired with ``by_day`` values of the second, in turn: each value of the
-    second comes up as well where the first has enough.
-    """
-    others = [*second]
-    return [
-        pytest.param(
-            one, other, marks=[pytest.mark.night] if (j - i * by_day) % len(others) >= by_day else []
-        )
-        for i, one in enumerate(first)
-        for j, other in enumerate(others)
-    ]
+def limit_examples(number: int) -> int:
+    """Return how many examples a property is tried on that has a number of its own: by day, few."""
+    by_day = hypothesis.settings.get_current_profile_name() == "day"
+    return min(number, DAY_EXAMPLES) if by_day else number
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # Started in the background, or by nohup, a process ignores them, and so do those that it starts.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
     gc.freeze()  # what is imported stays: looking through it for garbage takes a twentieth of the time
     gc.set_threshold(50_000, 20, 50)
     config.addinivalue_line(
         "markers", "processes: starts processes, which coverage does not see, or compiles"
     )
     config.addinivalue_line("markers", "slow: takes long, or is marked processes; left out by --quick")
-    config.addinivalue_line(
-        "markers",
-        "night: takes very long, and has a cheaper relative that always runs; needs --night or --long",
-    )
-    if config.getoption("--quick"):
-        hypothesis.settings.load_profile("quick")
-    elif is_night(config):
+    config.addinivalue_line("markers", "night: of a page of the documentation that is not run by day")
+    if is_night(config) and not config.getoption("--hypothesis-profile"):
         hypothesis.settings.load_profile("night")
-    if (file := config.getoption("--durations-file")) and not hasattr(config, "workerinput"):
-        config.pluginmanager.register(Durations(file))
+    if file := config.getoption("--durations-file"):
+        config.pluginmanager.register(Clock())
+        if not hasattr(config, "workerinput"):
+            config.pluginmanager.register(Durations(file))
 
 
 def is_night(config: pytest.Config) -> bool:
-    """Return whether tests marked night run, and properties are tried on as many examples as usual."""
+    """Return whether all tests run, and properties are tried on as many examples as usual."""
     return bool(config.getoption("--night") or config.getoption("--long"))
-
-
-class Durations:
-    """Adds the seconds of each test, with its fixtures, to a file; another call of pytest adds its own."""
-
-    def __init__(self, file: Path) -> None:
-        self.file = file
-        self.seconds: Counter[str] = Counter()
-
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        self.seconds[report.nodeid] += report.duration
-
-    def pytest_sessionfinish(self) -> None:
-        earlier = self.file.read_text().splitlines() if self.file.exists() else []
-        lines = earlier + [f"{seconds:9.3f} {test}" for test, seconds in self.seconds.items()]
-        self.file.parent.mkdir(parents=True, exist_ok=True)
-        self.file.write_text("".join(f"{line}\n" for line in sorted(lines, reverse=True)))
 
 
 class ByFileOrPage(LoadFileScheduling):
@@ -349,10 +325,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.no_cover)
         if SLOW & parts or ray_is_used:
             item.add_marker(pytest.mark.slow)
+    config.stash[COLLECTED] = {item.nodeid for item in items}
     if not is_night(config):
-        _deselect(config, items, "night")
+        _deselect(config, items, lambda item: item.nodeid in NIGHT or item.get_closest_marker("night"))
     if config.getoption("--quick"):
-        _deselect(config, items, "slow")
+        _deselect(config, items, lambda item: item.get_closest_marker("slow"))
     slow = {item.path for item in items if item.get_closest_marker("slow")}
     items.sort(key=lambda item: (not RAY & _parts(item.path), item.path not in slow))
 
@@ -369,9 +346,9 @@ def _end_ray() -> None:
         ray.shutdown()
 
 
-def _deselect(config: pytest.Config, items: list[pytest.Item], mark: str) -> None:
-    config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker(mark)])
-    items[:] = [item for item in items if not item.get_closest_marker(mark)]
+def _deselect(config: pytest.Config, items: list[pytest.Item], leaves: Callable[[pytest.Item], Any]) -> None:
+    config.hook.pytest_deselected(items=[item for item in items if leaves(item)])
+    items[:] = [item for item in items if not leaves(item)]
 
 
 @pytest.fixture(scope="session")

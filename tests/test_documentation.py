@@ -1,8 +1,8 @@
 """Every code block of the README and of the documentation, run in the order shown (long ones in small).
 
 Commands of ``ckcv`` and scripts run in this process, but those of the README, and at night of the tutorial:
-there each line is run as it is typed. Studies and benchmarks on the pages of results and examples run at
-night, and by day the options of their commands are parsed.
+there each line is run as it is typed. By day the README, the tutorial and one guide are run; of the other
+pages the options of their commands are parsed.
 """
 
 import html
@@ -40,7 +40,7 @@ MOST_BYTES = 200_000  # of a picture
 MOST_WORDS_OF_A_NAME = 5
 README, TUTORIAL = ROOT / "README.md", ROOT / "docs" / "tutorial.md"
 STORIES = ROOT / "docs" / "examples" / "stories.md"  # whose output is shown line by line as it is printed
-AT_NIGHT = [ROOT / "docs" / "results", ROOT / "docs" / "examples"]
+PAGES_BY_DAY = [README, TUTORIAL, ROOT / "docs" / "guides" / "evaluate.md"]
 IMPORTED = re.compile(r"\b(?:from|import) (ckcv_ray\b[\w.]*)")
 INCLUDED = re.compile(r"^ *```\{literalinclude\} (\S+\.py)$", re.MULTILINE)
 SHELL = re.compile(r"[|&;<>$`*?#~\\]|^\s*\w+=")  # what bash alone understands,
@@ -63,14 +63,7 @@ def name(block: Block) -> str:
 
 BLOCKS = [block for page in PAGES for block in blocks(page)]
 CHECKED = [block for block in BLOCKS if block.language in RUN or block.file]
-PAGES_AT_NIGHT = [
-    ROOT / "docs" / "guides" / name for name in ("batch_systems.md", "nightly.md")
-]  # of processes
-LEFT = {
-    block
-    for block in CHECKED
-    if (block.language == "console" and block.page.parent in AT_NIGHT) or block.page in PAGES_AT_NIGHT
-}
+LEFT = {block for block in CHECKED if block.page not in PAGES_BY_DAY}
 
 
 @pytest.fixture(scope="module")

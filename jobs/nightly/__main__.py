@@ -132,13 +132,8 @@ def server_job(name: str) -> list[str]:
 
 
 def tests_job() -> list[str]:
-    """Return the command that runs the tests that the daily check leaves to the night.
-
-    They include the properties that hypothesis tries by day on few examples.
-    """
-    options = ["-q", "-m", "night or hypothesis", "--night"]
-    options += ["--rootdir", str(ROOT), "-c", str(ROOT / "pyproject.toml")]
-    return [sys.executable, "-m", "pytest", *options, str(ROOT / "tests")]
+    """Return the command that runs all tests, those that the daily check leaves to the night among them."""
+    return ["bash", str(ROOT / "jobs" / "check"), "--night"]
 
 
 def run_jobs(commands: list[list[str]]) -> list[str]:
@@ -194,9 +189,7 @@ def main(
     hostile: Annotated[
         int, typer.Option(help="Number of run folders to read that are made to attack their reader.")
     ] = 0,
-    tests: Annotated[
-        bool, typer.Option("--tests", help="Run the tests that jobs/check leaves to the night as well.")
-    ] = False,
+    tests: Annotated[bool, typer.Option("--tests", help="Run jobs/check --night as well.")] = False,
     weekly: Annotated[
         bool,
         typer.Option(
@@ -231,9 +224,9 @@ def main(
     With --hostile 1000, a thousand run folders that are made to attack whoever opens them are read as well
     (jobs/faults/hostile.py); a finding is an alarm.
 
-    With --tests, the tests marked night run as well (studies and benchmarks of the documentation, Ray jobs,
-    and other long tests); they need the packages of the group test, and install those of the group boosting
-    from the package registry. A failure is an alarm.
+    With --tests, jobs/check --night runs as well: all tests, with those that the daily check leaves to the
+    night; they need the packages of the group test, and install those of the group boosting from the package
+    registry. A failure is an alarm.
 
     With --weekly, the night of a Sunday (by its name, a date) also installs the lower bounds of all
     dependencies, then their newest versions, and passes the commands with each (jobs/floors; needs the

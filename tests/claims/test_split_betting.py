@@ -4,6 +4,7 @@ import hashlib
 import json
 import shutil
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from claimed import run
-from conftest import pair
 from forgery import column, rewrite, rewrite_json
 
 from ckcv_ray import Result, Study, Task, load_run, verify
@@ -227,7 +227,7 @@ def folder(made: Made, tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize(
     ("name", "at"),  # of an outer estimate set, and of one of F*
-    pair(["split", "row", "unit", "order", "label", "predicted", "loss"], [0, -1]),
+    product(["split", "row", "unit", "order", "label", "predicted", "loss"], [0, -1]),
 )
 def test_a_forged_cell_is_found(at: int, name: str, folder: Path) -> None:
     def change(values: list[Any]) -> list[Any]:

@@ -179,7 +179,6 @@ def test_a_file_of_onnx_is_compared_by_its_runtime_in_single_precision(
     assert messages == "ckcv: skl2onnx cannot write Pipeline: export to skops: no converter\n"
 
 
-@pytest.mark.night
 @pytest.mark.parametrize("learner", ["svm", "linear", "forest", "tree"])
 def test_a_file_of_onnx_predicts_what_the_model_predicts(ckcv: Command, cases: Path, learner: str) -> None:
     with warnings.catch_warnings():

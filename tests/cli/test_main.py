@@ -6,11 +6,11 @@ import re
 import shlex
 import subprocess
 import sys
+from itertools import product
 from pathlib import Path
 
 import pytest
 from command import RUN, Command, call, shell
-from conftest import leave_to_night
 
 import ckcv_ray
 from ckcv_ray.cli.main import COMMANDS, app, load_command
@@ -52,7 +52,6 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
-@pytest.mark.night
 def test_lost_messages_do_not_stop_the_work(small: Path, tmp_path: Path) -> None:
     again = ("--resume-until-done", 1)
     lines = {'"$@" 2>/dev/full': again, '"$@" 2>&-': (), '"$@" 2> >(exit)': ()}
@@ -77,18 +76,9 @@ WRITING = [
     ("predict", "twonorm:9:1"),
     ("predict", "twonorm:9999:1"),
 ]
-WRITTEN_BY_DAY = [(WRITING[0], ""), (WRITING[1], " 2>/dev/full"), (WRITING[-1], "")]
 
 
-@pytest.mark.parametrize(
-    ("words", "error"),
-    [
-        pytest.param(words, error, marks=() if (words, error) in WRITTEN_BY_DAY else pytest.mark.night)
-        for words in WRITING
-        for error in ("", " 2>/dev/full")
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize(("words", "error"), product(WRITING, ("", " 2>/dev/full")), ids=str)
 def test_results_that_cannot_be_written_are_said_to_be_lost(
     small: Path, words: tuple[str, ...], error: str
 ) -> None:
@@ -108,10 +98,8 @@ CLOSED = [
 ]
 
 
-@pytest.mark.parametrize("words", leave_to_night(CLOSED, CLOSED[2:]), ids=str)
-@pytest.mark.parametrize(
-    "output", [">&-", pytest.param("| true; exit ${PIPESTATUS[0]}", marks=pytest.mark.night)]
-)
+@pytest.mark.parametrize("words", CLOSED, ids=str)
+@pytest.mark.parametrize("output", [">&-", "| true; exit ${PIPESTATUS[0]}"])
 def test_an_output_that_is_closed_is_one_exit_code_for_every_command(
     small: Path, tmp_path: Path, words: tuple[str, ...], output: str
 ) -> None:

@@ -345,7 +345,7 @@ MISPLACED = [
 
 @pytest.mark.parametrize(
     ("slot", "other", "name"),
-    [pytest.param(*one, marks=pytest.mark.night if i % 3 else ()) for i, one in enumerate(sorted(MISPLACED))],
+    sorted(MISPLACED),
 )
 def test_an_option_of_another_part_is_refused_by_naming_both(
     slot: str, other: str, name: str, ckcv: Command, patients: Path, tmp_path: Path

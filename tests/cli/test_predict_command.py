@@ -13,7 +13,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from command import Command
-from conftest import leave_to_night
 from pyarrow import compute as pc
 from pyarrow import csv, feather, parquet
 
@@ -209,7 +208,7 @@ except SystemExit as end:
 """
 
 
-@pytest.mark.parametrize("suffix", leave_to_night(("csv", "feather", "parquet"), ("parquet",)))
+@pytest.mark.parametrize("suffix", ["csv", "feather", "parquet"])
 def test_a_prediction_that_ends_early_leaves_no_thread_that_reads_ahead(
     finished: Path, suffix: str, tmp_path: Path
 ) -> None:

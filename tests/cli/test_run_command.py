@@ -109,8 +109,8 @@ def test_unconverged_fits_are_counted_and_shown(ckcv: Command, patients: Path, t
     [
         (signal.SIGINT, 130, "serial"),
         (signal.SIGTERM, 143, "serial"),
-        pytest.param(signal.SIGINT, 130, "ray", marks=pytest.mark.night),
-        pytest.param(signal.SIGTERM, 143, "ray", marks=pytest.mark.night),
+        (signal.SIGINT, 130, "ray"),
+        (signal.SIGTERM, 143, "ray"),
     ],
 )
 def test_interrupted_resumed_and_none_the_wiser(

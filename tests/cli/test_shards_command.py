@@ -90,7 +90,6 @@ def test_shards_are_computed_here(ckcv: Command, patients: Path, single: Path, t
     assert read(out) == read(single)
 
 
-@pytest.mark.night
 def test_a_procedure_is_divided_too(ckcv: Command, patients: Path, tmp_path: Path) -> None:
     words = ("evaluate", patients, "--target", "outcome", "--resampling", "nested:3:2", "--C", "0.1,1,10")
     code, _, _ = ckcv(*words, "--out", tmp_path / "single", "--backend", "serial")
@@ -122,7 +121,6 @@ def test_a_shard_that_ends_badly_is_said(
     held.release()
 
 
-@pytest.mark.night
 def test_test_rows_measure_what_is_computed_here(ckcv: Command, tmp_path: Path) -> None:
     words = (
         "submit",

@@ -150,7 +150,6 @@ def test_without_ray_what_needs_it_is_refused(table: Path) -> None:
     assert list(table.iterdir()) == [table / "t.csv"]
 
 
-@pytest.mark.night
 def test_without_ray_auto_says_once_that_one_process_does_what_it_would_do(table: Path) -> None:
     soon = "from ckcv_ray.engine import backend\nbackend.SERIAL_SECONDS = 0.0\n"
     words = " ".join(["t.csv", "--k", "3", *SMALL, "--out"])

@@ -12,7 +12,6 @@ from typing import IO
 import numpy as np
 import pytest
 from command import RUN, Command
-from conftest import leave_to_night
 
 from ckcv_ray.cli import supervise
 from ckcv_ray.cli.signals import Signals
@@ -45,7 +44,7 @@ REASONS = {
 }
 
 
-@pytest.mark.parametrize("name", leave_to_night(REASONS, ("Crashes",)))
+@pytest.mark.parametrize("name", REASONS)
 def test_a_fit_that_ends_the_process_is_recorded_as_failed(
     ckcv: Command, table: Path, tmp_path: Path, name: str
 ) -> None:
@@ -61,7 +60,6 @@ def test_a_fit_that_ends_the_process_is_recorded_as_failed(
     assert left(out) == []
 
 
-@pytest.mark.night
 def test_so_it_is_in_evaluate(ckcv: Command, table: Path, tmp_path: Path) -> None:
     out = tmp_path / "scores"
     words = ("--target", "y", "--resampling", "kfold:2", "--param", "dummy=0,1", "--json")
@@ -88,7 +86,6 @@ def test_a_process_that_ends_outside_of_a_fit_is_not_done(ckcv: Command, table: 
     assert "ckcv: the process ended outside of a fit: exit code 0; run the same command again" in messages
 
 
-@pytest.mark.night
 def test_a_fit_that_never_ends_is_recorded_as_failed(table: Path, tmp_path: Path) -> None:
     """In the trial and among the workers of Ray; a setting that never ends is left out.
 
@@ -148,9 +145,7 @@ def read_until(stream: IO[str], words: str) -> None:
         assert line, f"it ended without {words!r}"
 
 
-@pytest.mark.parametrize(
-    ("name", "supervised"), [("SIGHUP", True), pytest.param("SIGUSR1", False, marks=pytest.mark.night)]
-)
+@pytest.mark.parametrize(("name", "supervised"), [("SIGHUP", True), ("SIGUSR1", False)])
 def test_other_signals_end_with_a_message(table: Path, tmp_path: Path, name: str, supervised: bool) -> None:
     number = signal.Signals[name]
     words: tuple[object, ...] = (*RUN, "--n-splits", "20000", "--exhaustive", "--out", tmp_path / "run")
@@ -198,7 +193,6 @@ def test_standard_output_holds_the_result_alone(table: Path, tmp_path: Path) -> 
         assert words_of_fit in done.stderr
 
 
-@pytest.mark.night
 def test_nor_do_predictions_mix_with_what_is_printed(ckcv: Command, table: Path, tmp_path: Path) -> None:
     out = tmp_path / "run"
     assert ckcv("run", table, *OPTIONS, *SERIAL, *learner("Prints"), "--out", out)[0] == 0

@@ -1,4 +1,4 @@
-"""The boosting libraries in tests: LightGBM in all of them, the others at night, where they are installed."""
+"""The boosting libraries in tests: LightGBM in all of them, the others where they are installed."""
 
 from importlib.util import find_spec
 from typing import Any
@@ -16,7 +16,7 @@ NAMES = ("lightgbm", "xgboost", "catboost")
 def marks(name: str) -> list[pytest.MarkDecorator]:
     """Marks of the tests of a library."""
     missing = pytest.mark.skipif(find_spec(name) is None, reason=f"{name} is not installed: extra boosting")
-    return [] if name == ALWAYS else [pytest.mark.night, missing]
+    return [] if name == ALWAYS else [missing]
 
 
 LIBRARIES = [pytest.param(name, marks=marks(name)) for name in NAMES]

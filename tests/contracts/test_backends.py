@@ -8,7 +8,7 @@ import doubles
 import numpy as np
 import pytest
 import ray
-from conftest import blobs, leave_to_night
+from conftest import blobs
 from doubles import Faulty, Fragile, Unruly, run_with
 
 from ckcv_ray.core.schedule import Stage, Unit
@@ -62,10 +62,7 @@ KINDS = {
 }
 
 
-BY_DAY = [name for name in KINDS if name not in ("ray on one worker", "duplicates", "delays")]
-
-
-@pytest.fixture(params=leave_to_night(KINDS, BY_DAY))  # "all faults" has those of these two
+@pytest.fixture(params=KINDS)
 def kind(request: pytest.FixtureRequest) -> Kind:
     if request.param.startswith("ray"):
         request.getfixturevalue("ray_session")
@@ -84,7 +81,7 @@ def files(folder: Path) -> dict[str, bytes]:
     return {name: (folder / name).read_bytes() for name in (*FILES, *pickles)}
 
 
-@pytest.mark.parametrize("scale", leave_to_night(("standard", "none"), ("standard",)))
+@pytest.mark.parametrize("scale", ["standard", "none"])
 def test_every_byte_equals_a_serial_run(kind: Kind, tmp_path: Path, scale: str) -> None:
     study = STUDY.replace(scale=scale)
     run_job(Job(study, TASK, tmp_path / "serial"), SERIAL)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import blobs, leave_to_night
+from conftest import blobs
 from learner_contract import clouds
 from untidy import untidy
 
@@ -64,17 +64,8 @@ def content(out: Path) -> dict[str, bytes]:
     return {name.as_posix(): (out / name).read_bytes() for name in names}
 
 
-BY_DAY = [  # groups, classes, costs, an encoded table, a budget; the night combines them in other ways
-    "nested of groups",
-    "holdout, costs, by class",
-    "learners on a table",
-    "within a budget",
-    "machines of three classes",
-]
-
-
 @pytest.mark.usefixtures("ray_session")
-@pytest.mark.parametrize("name", leave_to_night(MIXED, BY_DAY))
+@pytest.mark.parametrize("name", MIXED)
 def test_ray_gives_the_same_bytes(name: str, tmp_path: Path) -> None:
     study, task = MIXED[name]
     run_job(Job(study, task, tmp_path / "serial"), Execution("serial"))

@@ -12,7 +12,6 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from conftest import leave_to_night
 from forgery import Forger, rewrite_run
 from learner_contract import same_files
 from nearest_centroid import Centroids, NearestCentroid
@@ -93,7 +92,7 @@ def out(tmp_path: Path) -> Path:
 
 
 @pytest.mark.usefixtures("ray_session")
-@pytest.mark.parametrize("finished", leave_to_night(CERTIFIED, ["holdout", "nested"]), indirect=True)
+@pytest.mark.parametrize("finished", CERTIFIED, indirect=True)
 def test_ray_writes_the_same_files_and_verifies_them(finished: Path, tmp_path: Path) -> None:
     make_run(tmp_path / "run", load_run(finished).study, RAY)
     assert same_files(finished, tmp_path / "run")
@@ -439,7 +438,6 @@ t.make_run(t.Path({out!r}), execution=t.Execution("ray"))
 """
 
 
-@pytest.mark.night
 def test_a_learner_is_sent_to_a_cluster_with_the_connection(out: Path, tmp_path: Path) -> None:
     package = str(Path(ckcv_ray.__file__).parents[1])
     content = FAR.format(folder=str(HERE), out=str(tmp_path / "far"))

@@ -5,6 +5,7 @@ from math import comb, expm1, fsum, inf, log, nan
 
 import numpy as np
 import pytest
+from conftest import limit_examples
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy import optimize, stats
@@ -30,7 +31,7 @@ from ckcv_ray.errors import CKCVError, InputError
 SIZES = (1, 2, 3, 7, 20, 80, 133, 300)
 DELTAS = (1e-17, 1e-9, 0.001, 0.01, 0.05, 0.3, 0.5, 0.95)
 ULPS = 8 * np.finfo(float).eps
-repeatable = settings(derandomize=True, deadline=None, max_examples=120)
+repeatable = settings(derandomize=True, deadline=None, max_examples=limit_examples(120))
 
 pairs = st.integers(1, 400).flatmap(lambda m: st.tuples(st.integers(0, m - 1), st.just(m)))
 deltas = st.floats(1e-12, 0.999)
@@ -341,7 +342,7 @@ levels = st.tuples(st.integers(1, 90), st.floats(-8, -0.02).map(lambda e: 10**e)
 
 
 @given(levels)
-@settings(derandomize=True, deadline=None, max_examples=25)
+@settings(derandomize=True, deadline=None, max_examples=limit_examples(25))
 def test_level_keeps_the_condition_at_every_p_and_a_larger_one_does_not(pair):
     """By scipy's weights and a lam of our own: the level passes for one lam, the next few fail for all."""
     m, delta = pair
@@ -372,7 +373,7 @@ def test_levels_are_at_least_those_of_the_best_lam(delta, m, most):
 
 
 @given(st.integers(3, 60), st.floats(1e-6, 0.9), st.sampled_from([1.0001, 1.0007, 1.02, 3.0]))
-@settings(derandomize=True, deadline=None, max_examples=60)
+@settings(derandomize=True, deadline=None, max_examples=limit_examples(60))
 def test_level_does_not_fall_as_delta_grows(m, delta, factor):
     larger = min(delta * factor, 0.95)
     assert safe_level(m, delta) <= safe_level(m, larger) <= larger

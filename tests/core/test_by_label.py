@@ -4,6 +4,7 @@ import csv
 
 import numpy as np
 import pytest
+from conftest import limit_examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -40,7 +41,7 @@ def read_csv(text: str) -> dict[str, float] | None:
 
 @pytest.mark.slow
 @given(st.lists(st.sampled_from(['"', '""', '"a=1"', '"a,b=1"', "a=1", "b=2", "=", "=3", ",", "é", "x"])))
-@settings(derandomize=True, max_examples=2_000)
+@settings(derandomize=True, max_examples=limit_examples(2_000))
 def test_without_blanks_and_line_breaks_a_text_means_what_it_means_in_csv(pieces):
     text, known = "".join(pieces), read_csv("".join(pieces))
     if known is not None:

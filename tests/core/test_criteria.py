@@ -5,6 +5,7 @@ from math import ceil, fsum, inf, nan
 
 import numpy as np
 import pytest
+from conftest import limit_examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -30,7 +31,7 @@ from ckcv_ray.core.draws import draw_randomisers
 from ckcv_ray.core.measures import ZERO_ONE
 from ckcv_ray.errors import InputError
 
-repeatable = settings(derandomize=True, deadline=None, max_examples=60)
+repeatable = settings(derandomize=True, deadline=None, max_examples=limit_examples(60))
 units = st.integers(1, 200)
 deltas = st.sampled_from([0.5, 0.05, 1e-4, 1e-12])
 

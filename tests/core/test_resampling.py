@@ -6,6 +6,7 @@ from time import process_time
 
 import numpy as np
 import pytest
+from conftest import limit_examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
@@ -24,7 +25,7 @@ from ckcv_ray.core.resampling.complete import (
 )
 from ckcv_ray.errors import InputError
 
-repeatable = settings(derandomize=True, deadline=None, max_examples=200)
+repeatable = settings(derandomize=True, deadline=None, max_examples=limit_examples(200))
 rows_and_folds = st.integers(3, 80).flatmap(lambda n: st.tuples(st.just(n), st.integers(3, n)))
 
 

@@ -4,6 +4,7 @@ from math import isnan, sqrt
 
 import numpy as np
 import pytest
+from conftest import limit_examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn import metrics
@@ -233,7 +234,7 @@ def test_squared_is_for_classes_too():
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
-@settings(max_examples=20)
+@settings(max_examples=limit_examples(20))
 @given(n=st.integers(4, 15), seed=st.integers(0, 999))
 def test_a_mean_over_rows_is_that_of_its_rows_of_classes(n_classes, n, seed):
     y, given_outputs = answers(n, n_classes, seed)

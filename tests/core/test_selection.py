@@ -10,6 +10,7 @@ from math import inf
 
 import numpy as np
 import pytest
+from conftest import limit_examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -28,7 +29,7 @@ from ckcv_ray.core.selection import (
 )
 
 DELTA = 0.05
-repeatable = settings(derandomize=True, deadline=None, max_examples=40)
+repeatable = settings(derandomize=True, deadline=None, max_examples=limit_examples(40))
 seeds = st.integers(0, 2**32 - 1)
 
 

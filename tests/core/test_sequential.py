@@ -185,7 +185,6 @@ def test_quiet_streams_raise_few_alarms() -> None:
     assert binomtest(false, 600, DELTA, alternative="greater").pvalue > 0.01
 
 
-@pytest.mark.night
 def test_ten_thousand_quiet_streams_of_five_thousand_labels_raise_few_alarms() -> None:
     false = count_false_alarms(10_000, 5000, DELTA, seed=5)
     assert binomtest(false, 10_000, DELTA, alternative="greater").pvalue > 0.01

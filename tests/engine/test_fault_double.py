@@ -8,7 +8,7 @@ from math import fsum
 
 import numpy as np
 import pytest
-from conftest import blobs
+from conftest import blobs, limit_examples
 from doubles import FIRE, HARMLESS, Faulty, Unruly, run_with
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -98,7 +98,7 @@ def test_no_fault_changes_a_byte(folders, undisturbed, script, least, study):
     assert result.execution["evaluations"]["failed"] == 0
 
 
-@settings(slow, max_examples=25)
+@settings(slow, max_examples=limit_examples(25))
 @given(seed=st.integers(0, 10**6), window=st.integers(1, 9))
 def test_order_repetition_and_batching_change_nothing(seed, window):
     study = Study.paper(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0), n_splits=4, seed=seed % 7, report_k=(4,))
@@ -210,7 +210,7 @@ class Lying(Faulty):
         return [lie]
 
 
-@settings(slow, max_examples=25)
+@settings(slow, max_examples=limit_examples(25))
 @given(
     script=scripts("do", "twice", "backwards", "in_parts", "lose", "save", "stop", most=6),
     number=st.integers(0, 999),

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 import ray
-from conftest import blobs, leave_to_night
+from conftest import blobs
 from doubles import run_with
 from pyarrow import parquet
 
@@ -85,7 +85,7 @@ class KillsRecorders(Killer):
 
 
 @pytest.mark.usefixtures("ray_session")
-@pytest.mark.parametrize("kind", leave_to_night([KillsWorkers, KillsRecorders], by_day=[KillsWorkers]))
+@pytest.mark.parametrize("kind", [KillsWorkers, KillsRecorders])
 def test_a_run_outlives_what_is_killed_under_it(tmp_path: Path, whole: Path, kind: type[Killer]) -> None:
     killer = kind()
     result = run_with(lambda: RayBackend(2), STUDY, TASK, tmp_path / "run", killer.recorder, stop=killer)
@@ -96,7 +96,7 @@ def test_a_run_outlives_what_is_killed_under_it(tmp_path: Path, whole: Path, kin
 
 
 @pytest.mark.usefixtures("ray_session")
-@pytest.mark.parametrize("kind", leave_to_night([KillsWorkers, KillsRecorders], by_day=[KillsRecorders]))
+@pytest.mark.parametrize("kind", [KillsWorkers, KillsRecorders])
 def test_added_outer_splits_outlive_what_is_killed(tmp_path: Path, kind: type[Killer]) -> None:
     nested = STUDY.replace(certify="nested", outer_splits=1, k=(3, 4), exhaustive=False)
     for out in ("run", "whole"):

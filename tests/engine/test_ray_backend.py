@@ -167,7 +167,6 @@ main()
 """
 
 
-@pytest.mark.night
 @pytest.mark.parametrize("home", ["with a file", "of an unknown user"])
 def test_a_run_on_ray_needs_no_home(home: str) -> None:
     """And nothing of it is left: no process, no token."""

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 import pytest
-from conftest import blobs, is_night, leave_to_night
+from conftest import blobs, is_night
 from doubles import FIRE, Faulty, run_with
 from pyarrow import parquet
 
@@ -151,7 +151,7 @@ BACKENDS: dict[str, Callable[[], Backend]] = {
 CASES = [*((name, "well") for name in STUDIES), ("reporting", "poor"), ("exhaustive", "poor")]
 
 
-@pytest.fixture(params=leave_to_night(CASES, by_day=[("reporting", "poor")]))
+@pytest.fixture(params=CASES)
 def case(request: pytest.FixtureRequest) -> Case:
     study, backend = request.param
     step = 1 if is_night(request.config) else 3

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,6 @@ import numpy as np
 import places
 import pyarrow as pa
 import pytest
-from conftest import leave_to_night, pair
 from pyarrow import parquet
 from samples import cloud, clouds, lattice, visits
 from studies import SERIAL, SMALL, STUDIES
@@ -183,21 +183,9 @@ OTHERS = [
     "betting, U on the first",
     "betting, rows held out",
 ]
-OTHERS_BY_DAY = {
-    "repeats in groups",
-    "unlabelled",
-    "answered",
-    "weighted, repeats",
-    "required value",
-    "usual settings",
-    "positions of pairs",
-    "better, groups",
-    "U on the first of F*",
-    "betting, rows held out",
-}
 
 
-@pytest.mark.parametrize("name", leave_to_night(OTHERS, OTHERS_BY_DAY))
+@pytest.mark.parametrize("name", OTHERS)
 def test_other_studies_agree_as_well(name: str, folder: Folder, capsys: pytest.CaptureFixture[str]) -> None:
     code, said = check(folder(name), capsys)
     assert code == 0, said
@@ -336,7 +324,7 @@ def test_a_forged_judgement_differs(
 
 @pytest.mark.parametrize(
     ("column", "at"),  # of an outer estimate set, and of one of F*
-    pair(["split", "row", "unit", "order", "label", "loss"], [0, -1]),
+    product(["split", "row", "unit", "order", "label", "loss"], [0, -1]),
 )
 def test_a_forged_judgement_of_a_split_differs(
     at: int, column: str, folder: Folder, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -399,7 +387,7 @@ def test_the_bounds_of_counts_are_those_of_the_package(m: int, delta: float) -> 
     assert np.allclose(independent_bounds.bound_count(x, m, delta, v), expected, 1e-9, 1e-15)
 
 
-@pytest.mark.parametrize(("m", "delta"), pair([3, 10, 40, 150], [0.05, 1.7e-4, 1e-9]))
+@pytest.mark.parametrize(("m", "delta"), product([3, 10, 40, 150], [0.05, 1.7e-4, 1e-9]))
 def test_the_tables_that_may_be_averaged_are_those_of_the_package(m: int, delta: float) -> None:
     assert np.allclose(independent_bounds.tabulate_safe(m, delta), binomial.safe_table(m, delta), 1e-10, 0)
     A, lam = independent_bounds.tabulate_claim(m, delta)

@@ -191,7 +191,6 @@ def wait_for(address: str, process: subprocess.Popen[bytes], log_file: Path) -> 
     assert answer.status_code == 200, (process.poll(), log_file.read_text())
 
 
-@pytest.mark.night
 @pytest.mark.slow
 @pytest.mark.processes
 @pytest.mark.filterwarnings("default")  # those of MLflow and of what it imports

@@ -49,7 +49,6 @@ def test_a_cell_depends_on_its_law_and_size_alone() -> None:
     assert first.figures["mean bound"] >= 0.2
 
 
-@pytest.mark.night
 def test_every_cell_is_measured_and_none_is_false_too_often() -> None:
     cells = measure(20, 2)
     assert len({cell.name for cell in cells}) == len(cells) == 15 + 20 + 36 + 4 + 4 + 24 + 24 + 1

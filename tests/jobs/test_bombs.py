@@ -46,8 +46,8 @@ def read_bombs(
     ("which", "count"),
     [
         ("every third family", 10),
-        pytest.param("families", 30, marks=pytest.mark.night),
-        pytest.param("all", 80, marks=pytest.mark.night),
+        ("families", 30),
+        ("all", 80),
     ],
 )
 def test_large_bombs_are_refused_within_memory_and_time(which: str, count: int) -> None:

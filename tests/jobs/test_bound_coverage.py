@@ -233,7 +233,6 @@ def test_the_job(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch
     assert "No proven bound failed" in tables
 
 
-@pytest.mark.night
 def test_a_process_measures_every_claim() -> None:
     (run,) = bound_coverage.computed([(Setting("eight", 40), 3)], workers=1)
     assert (run["setting"], run["run"]) == ("eight:40", 3)

@@ -18,7 +18,6 @@ def test_ratios_are_of_the_shortest_times_and_of_medians() -> None:
     assert Compared([1.0, 9.0, 9.0], [1.0, 3.0, 9.0], same=True).ratio_medians == 3.0
 
 
-@pytest.mark.night
 def test_one_study_is_timed_by_the_package_of_a_folder() -> None:
     found = timed(ROOT, ARGUMENTS)
     assert Path(found["package"]) == ROOT / "ckcv_ray" / "__init__.py"
@@ -26,7 +25,6 @@ def test_one_study_is_timed_by_the_package_of_a_folder() -> None:
     assert timed(ROOT, ARGUMENTS)["answer"] == found["answer"]
 
 
-@pytest.mark.night
 def test_a_package_from_elsewhere_is_not_timed(tmp_path: Path) -> None:
     with pytest.raises(RuntimeError, match=r"was imported from .*, not from"):
         timed(tmp_path, ARGUMENTS)
@@ -47,7 +45,6 @@ def test_the_two_alternate_and_differing_answers_are_detected(
     assert found == Compared([2.0, 3.0], [1.0, 4.0], same=False)
 
 
-@pytest.mark.night
 def test_overhead_against_this_commit_itself() -> None:
     app = Typer()
     app.command()(overhead.main)

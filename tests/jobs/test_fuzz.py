@@ -6,8 +6,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 ROOT = Path(__file__).resolve().parents[2]
 PLANTED = """
 import sys, typer
@@ -40,7 +38,6 @@ def test_the_cheap_readers_read_or_refuse(tmp_path: Path) -> None:
     assert tried > refused > 0
 
 
-@pytest.mark.night
 def test_a_planted_fault_is_found_and_shrunk(tmp_path: Path) -> None:
     options = ("--minutes", "0.05", "--only", "words", "--keep", str(tmp_path))
     code, output = fuzz("-c", PLANTED, *options)

@@ -10,7 +10,7 @@ from statistics import geometric_mean
 
 import numpy as np
 import pytest
-from conftest import blobs
+from conftest import blobs, limit_examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
@@ -26,7 +26,7 @@ from jobs.paper.soft_bounds import CAP, betting, clipped_linear, empirical_berns
 ROOT = Path(__file__).resolve().parents[2]
 BOUNDS = {"hoeffding": hoeffding, "bernstein": empirical_bernstein, "betting": betting}
 DELTAS = (0.01, 0.05, 0.3)
-repeatable = settings(derandomize=True, deadline=None, max_examples=100)
+repeatable = settings(derandomize=True, deadline=None, max_examples=limit_examples(100))
 
 margins = arrays(np.float64, 20, elements=st.floats(-3, 3))
 samples = st.integers(1, 40).flatmap(lambda m: arrays(np.float64, m, elements=st.floats(0, 1)))

@@ -11,7 +11,6 @@ from typing import Any
 
 import pyarrow.compute as pc
 import pytest
-from conftest import leave_to_night
 from filelock import FileLock
 from nights import EXACT, MACHINE, SPEED_LABEL, figures
 from pyarrow import parquet
@@ -156,7 +155,7 @@ def test_any_other_winner_bound_or_count_raises_the_alarm(name: str, night: Run,
     [
         (87.1, "0.15", 0),
         (86.8, "0.15", 1),
-        *(pytest.param(*case, marks=pytest.mark.night) for case in ((95.0, "0.04", 1), (60.0, "1", 0))),
+        *((*case,) for case in ((95.0, "0.04", 1), (60.0, "1", 0))),
         (150.0, "0.15", 0),
     ],
 )
@@ -183,10 +182,7 @@ def test_too_few_nights_are_reported(night: Run, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "other",
-    leave_to_night(
-        [{"processor": "B"}, {"cores": 64}, {"python": "3.12.1"}, {"packages": {"numpy": "2.5"}}],
-        by_day=[{"packages": {"numpy": "2.5"}}],
-    ),
+    [{"processor": "B"}, {"cores": 64}, {"python": "3.12.1"}, {"packages": {"numpy": "2.5"}}],
     ids=str,
 )
 def test_another_kind_of_machine_has_a_separate_history(other: dict[str, Any], night: Run) -> None:

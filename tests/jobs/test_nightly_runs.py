@@ -24,7 +24,6 @@ ROOT = Path(__file__).resolve().parents[2]
 SCHEDULE = ROOT / "docs" / "nightly"
 
 
-@pytest.mark.night
 @pytest.mark.parametrize("group", ["studies", "solver"])
 def test_the_benchmarks_give_the_same_answers_again(group: str) -> None:
     found, again = (nightly_figures.measure(PLANS["tiny"], [group], 1) for _ in range(2))
@@ -35,13 +34,11 @@ def test_the_benchmarks_give_the_same_answers_again(group: str) -> None:
     ]
 
 
-@pytest.mark.night
 def test_complete_runs_on_ray_give_figures(ray_session: None) -> None:
     found = {figure.name: figure for figure in nightly_figures.measure(PLANS["tiny"], ["overhead"], 1)}
     assert (found["speed"].role, found["winner"].role) == (Role.RATIO, Role.EXACT)
 
 
-@pytest.mark.night
 def test_a_real_night_and_the_next(tmp_path: Path) -> None:
     """Through the command line: the second night is compared with the first, and gives the same answers."""
     script = [sys.executable, str(ROOT / "jobs" / "nightly"), "--out", str(tmp_path)]

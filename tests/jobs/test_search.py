@@ -57,7 +57,6 @@ def test_the_figures_are_those_of_the_two_searches(capsys: pytest.CaptureFixture
     assert shown["serial"]["worst"] <= shown["serial"]["geomean"]
 
 
-@pytest.mark.night
 def test_on_workers_all_of_them_run(ray_session: None, capsys: pytest.CaptureFixture[str]) -> None:
     search.main("tree", "breast_cancer", 6, 2, workers=2, repeats=1, only_serial=False, as_json=True)
     shown = json.loads(capsys.readouterr().out)

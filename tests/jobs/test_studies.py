@@ -3,11 +3,11 @@
 import subprocess
 import sys
 import warnings
+from itertools import product
 from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import pair
 from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LinearRegression, LogisticRegression
@@ -41,7 +41,7 @@ def fitted(setting, X, y):
     return make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000, **setting)).fit(X, y)
 
 
-@pytest.mark.parametrize(("loss", "select"), pair(selection.LOSSES, ("one", "each")))
+@pytest.mark.parametrize(("loss", "select"), product(selection.LOSSES, ("one", "each")))
 def test_nested_halves_select_and_evaluate_as_written_out_with_scikit_learn(loss, select):
     X, y = load_breast_cancer(return_X_y=True)
     result = selection.selected("grid", loss, select, folds=3)
@@ -75,7 +75,7 @@ def test_each_search_has_its_settings():
 
 @pytest.mark.parametrize(
     ("rows", "sizes"),
-    [(30, [7, 7, 7, 9]), pytest.param(150, [37, 37, 37, 39], marks=pytest.mark.night)],
+    [(30, [7, 7, 7, 9]), (150, [37, 37, 37, 39])],
 )
 def test_the_network_is_scored_on_four_folds_of_which_the_last_takes_the_remainder(rows, sizes):
     X, y = network.iris(rows)
@@ -111,10 +111,7 @@ def test_all_folds_start_from_the_same_weights():
 
 @pytest.mark.parametrize(
     ("resampling", "splits"),
-    [
-        pytest.param(*one, marks=pytest.mark.night if one[1] == 150 else ())
-        for one in zip(forest.RESAMPLINGS, (10, 50, 150), strict=True)
-    ],
+    zip(forest.RESAMPLINGS, (10, 50, 150), strict=True),
 )
 def test_the_forest_has_the_scores_of_scikit_learn(resampling, splits):
     X, y = load_iris(return_X_y=True)
@@ -148,7 +145,6 @@ def test_linear_regression_has_the_scores_of_scikit_learn(resampling, scored):
     assert 0.8 < rmse.mean() < 1.2  # the noise has deviation 1
 
 
-@pytest.mark.night
 def test_the_bias_of_the_k_fold_estimate_is_that_of_fewer_rows():
     """The least squares fit to m rows of d normal columns has a known expected error; k-fold estimates it."""
     n, d, numbers = 20, 2, [2, 4, 10]
@@ -186,13 +182,8 @@ def test_k_is_tuned_for_a_forest_and_for_an_svm(learner):
     [
         ("regression", ["--rows", "40"], "kfold: 10 splits of 40 rows"),
         ("bias_variance", ["--n", "8", "--d", "1", "--sets", "2"], "deviation"),
-        *(
-            pytest.param(*one, marks=pytest.mark.night)
-            for one in (
-                ("network", ["--rows", "30"], "fitted to all 30 rows"),
-                ("forest", ["--trees", "2", "--backend", "serial"], "repeated_kfold:10x5"),
-            )
-        ),
+        ("network", ["--rows", "30"], "fitted to all 30 rows"),
+        ("forest", ["--trees", "2", "--backend", "serial"], "repeated_kfold:10x5"),
     ],
 )
 def test_a_study_is_a_command(study, options, said, tmp_path):

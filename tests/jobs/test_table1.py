@@ -97,7 +97,6 @@ def test_a_figure_is_drawn(tmp_path: Path) -> None:
     assert (tmp_path / "table1.png").read_bytes()[1:4] == b"PNG"
 
 
-@pytest.mark.night
 def test_bounds_against_errors_names_every_set() -> None:
     rows = [SetErrors(f"set {i}", 0.06 + i / 500, 0.01, 0.03 + i / 500, 0.005, 0.06, 0.03) for i in range(13)]
     first, again = bounds_against_errors(rows), bounds_against_errors(rows)

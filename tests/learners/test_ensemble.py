@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 import pytest
-from conftest import blobs
+from conftest import blobs, limit_examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyarrow import parquet
@@ -116,7 +116,7 @@ def test_bits_tell_zeros_apart():
 # Stored and read back
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=limit_examples(30), deadline=None)
 @given(seeds, st.integers(1, 6))
 def test_arrow_and_back_is_exact(seed, n_members):
     ensemble, X = make_ensemble(seed, n_members)
@@ -207,7 +207,7 @@ def assert_rows_stand_alone(verb, X, order, cuts):
         assert bits(joined) == bits(expected), f"{name} depends on the batches by {worst:.1e}"
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=limit_examples(60), deadline=None)
 @given(
     seeds,
     st.integers(1, 20),
@@ -220,7 +220,7 @@ def test_neither_order_nor_batches_change_a_prediction(seed, n_members, d, order
     assert_rows_stand_alone(ensemble.draw_by_key, X, np.array(order), cuts)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=limit_examples(60), deadline=None)
 @given(seeds, st.integers(1, 20), st.permutations(range(N)), st.lists(st.integers(0, N), max_size=8))
 def test_neither_order_nor_batches_change_a_vote(seed, n_members, order, cuts):
     ensemble, X = make_ensemble(seed, n_members)
@@ -267,7 +267,7 @@ def test_nothing_is_written_into_the_arguments():
 # The member that decides
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=limit_examples(30), deadline=None)
 @given(seeds, seeds)
 def test_a_prediction_is_that_of_the_member_it_names(seed, draw):
     ensemble, X = make_ensemble(seed)
@@ -281,7 +281,7 @@ def test_a_prediction_is_that_of_the_member_it_names(seed, draw):
     assert np.all(predicted.share >= 1 / len(ensemble.members))
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=limit_examples(30), deadline=None)
 @given(seeds, seeds, st.integers(1, 30))
 def test_minus_zero_is_zero(seed, draw, n_members):
     ensemble, X = make_ensemble(seed, n_members)
@@ -385,7 +385,7 @@ def test_every_even_split_of_the_members_gives_the_first_class(half):
 # Error rates
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=limit_examples(30), deadline=None)
 @given(seeds)
 def test_error_rates_are_the_members_mean_and_the_votes(seed):
     ensemble, X = make_ensemble(seed)
@@ -430,7 +430,7 @@ def test_the_majority_of_several_classes(votes, label, share):
     assert np.isnan(found.score).all()
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=limit_examples(40), deadline=None)
 @given(seeds, st.integers(2, 5), st.integers(1, 7))
 def test_votes_of_several_classes_are_counted_one_by_one(seed, n_classes, n_members):
     rng = np.random.default_rng(seed)
@@ -449,7 +449,7 @@ def test_votes_of_several_classes_are_counted_one_by_one(seed, n_classes, n_memb
     assert np.array_equal(drawn.label, labels[drawn.member, np.arange(N)])
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=limit_examples(40), deadline=None)
 @given(seeds, st.integers(2, 5))
 def test_a_model_is_judged_by_class_and_undecided_rows_are_wrong(seed, n_classes):
     rng = np.random.default_rng(seed)

@@ -6,7 +6,6 @@ from itertools import pairwise, product
 
 import numpy as np
 import pytest
-from conftest import leave_to_night
 from scipy.stats import beta, binom
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_iris
@@ -72,7 +71,7 @@ def sklearn_linear(C=1.0):
 LINEAR = {"learner": make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))}
 
 
-@pytest.mark.parametrize("resampling", leave_to_night(RESAMPLINGS, RESAMPLINGS[:-1]))
+@pytest.mark.parametrize("resampling", RESAMPLINGS)
 def test_scores_are_those_of_cross_validate(resampling):
     """To the last digit, on the same splits, for every score that scikit-learn has."""
     theirs = {
@@ -190,7 +189,7 @@ STUDIES = {
 }
 
 
-@pytest.mark.parametrize("name", leave_to_night(STUDIES, ["nested"]))
+@pytest.mark.parametrize("name", STUDIES)
 def test_ray_and_a_resumed_run_give_the_scores_of_a_serial_run(name, ray_session, tmp_path):
     options = STUDIES[name]
     serial = evaluate(X, Y, tmp_path / "serial", SERIAL, **options)
@@ -335,10 +334,9 @@ def test_pooled_figures_and_bounds_come_from_all_rows():
         ({"resampling": [(np.arange(60), np.arange(60, len(Y)))]}, "given"),
         ({"resampling": KFold(5, shuffle=False)}, "order of the table"),
         ({"resampling": "loo"}, "order of the table"),
-        pytest.param(
+        (
             {"resampling": NestedSplits(LeaveOneOut(), KFold(3)), "select_by": "zero_one", "select": "each"},
             "order of the table",
-            marks=pytest.mark.night,
         ),
         ({"resampling": "nested:3:3", "select_by": "zero_one"}, "rows of all splits"),
     ],
@@ -360,7 +358,7 @@ def test_no_bound_is_shown_where_none_is_proven(options, reason, tmp_path):
 DRAWN = ["kfold:4", "drawn_folds:4", "holdout:0.25", "subsampling:2:0.3", "bootstrap:2"]
 
 
-@pytest.mark.parametrize("drawn", leave_to_night(DRAWN, ("kfold:4", "holdout:0.25", "bootstrap:2")))
+@pytest.mark.parametrize("drawn", DRAWN)
 def test_bounds_hold_on_a_table_sorted_by_what_is_hard_if_the_seed_draws_the_rows(drawn):
     failures = sum(first_bound(drawn, seed) < RISK_OF_SIGN for seed in range(TABLES))
     assert failures <= binom.ppf(1 - 1e-6, TABLES, 0.05)

@@ -14,7 +14,6 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 import pytest
-from conftest import leave_to_night
 from forgery import (
     SERIAL,
     forge,
@@ -145,21 +144,6 @@ KINDS = {
     "svm, holdout, vote": Kind(held(SVM, claim=("vote",)), numbers()),
 }
 
-BY_DAY = {  # each learner, table, certification and kind of claim with a few others
-    "encoded",
-    "groups",
-    "several learners, encoded",
-    "nested",
-    "nested, grown",
-    "nested, recall",
-    "holdout, vote",
-    "holdout, groups",
-    "holdout, full",
-    "holdout, by class",
-    "holdout, auc",
-    "svm, holdout",
-    "svm, holdout, vote",
-}
 CERTIFIED = [name for name in KINDS if "holdout" in name or "nested" in name]
 UNLOGGED = [name for name in CERTIFIED if name != "svm, holdout, vote"]  # whose models are all logged
 UNCHANGED = [(name, "") for name in ("plain", "nested", "holdout, refit", "svm")]
@@ -189,7 +173,7 @@ def fooled(found: Verification) -> bool:
     return found.ok and "every figure" in found.verdict
 
 
-@pytest.mark.parametrize("name", leave_to_night(KINDS, BY_DAY))
+@pytest.mark.parametrize("name", KINDS)
 def test_an_honest_run_is_verified_whatever_environment_it_names(
     name: str, honest: Honest, tmp_path: Path
 ) -> None:
@@ -215,10 +199,7 @@ def reseal_environment(out: Path) -> None:
 
 @pytest.mark.parametrize(
     ("name", "environment"),
-    [
-        pytest.param(name, there, marks=[] if name in BY_DAY or not there else pytest.mark.night)
-        for name, there in [*((name, ANOTHER) for name in KINDS), *UNCHANGED]
-    ],
+    [*((name, ANOTHER) for name in KINDS), *UNCHANGED],
 )
 def test_models_that_fit_what_certifies_are_found_and_the_true_bound_is_said(
     name: str, environment: str, honest: Honest, tmp_path: Path
@@ -236,7 +217,7 @@ def test_models_that_fit_what_certifies_are_found_and_the_true_bound_is_said(
     assert shown in said
 
 
-@pytest.mark.parametrize("name", leave_to_night(UNLOGGED, BY_DAY & {*UNLOGGED}))
+@pytest.mark.parametrize("name", UNLOGGED)
 def test_models_that_no_log_speaks_of_are_found(name: str, honest: Honest, tmp_path: Path) -> None:
     """The log, and all that it says, is that of the honest run."""
     out = honest(name, tmp_path)
@@ -291,7 +272,7 @@ def test_scores_that_order_what_certifies_are_found_where_no_label_differs(
 LUCKY = ["plain", "svm", "encoded", "groups", "several learners"]
 
 
-@pytest.mark.parametrize("name", leave_to_night(LUCKY, ("svm", "encoded", "groups")))
+@pytest.mark.parametrize("name", LUCKY)
 def test_a_lucky_choice_rests_on_trust_and_is_found_by_a_refit(name: str, tmp_path: Path) -> None:
     """Sound models of the candidate with the fewest errors on the estimate sets: the log selects it."""
     out, kind = tmp_path / "run", KINDS[name]

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Ran, blobs, leave_to_night
+from conftest import Ran, blobs
 
 from ckcv_ray import Execution, Job, Result, Study
 from ckcv_ray.engine import batches
@@ -73,8 +73,8 @@ def two(tmp_path: Path) -> Path:
     ("execution", "share"),
     [
         (SERIAL, "third"),
-        pytest.param(SERIAL, "half", marks=pytest.mark.night),
-        pytest.param(Execution("ray", 2), "third", marks=pytest.mark.night),
+        (SERIAL, "half"),
+        (Execution("ray", 2), "third"),
     ],
     ids=["serial-third", "serial-half", "ray-third"],
 )
@@ -145,7 +145,7 @@ def test_another_share_is_another_study(two: Path) -> None:
 # Interruptions
 
 
-@pytest.mark.parametrize("share", leave_to_night([0.0, 0.1, 0.3, 0.5, 0.8], [0.0, 0.3, 0.8]))
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.3, 0.5, 0.8])
 def test_wherever_growth_stops_the_same_command_goes_on(
     tmp_path: Path, two: Path, five: Path, share: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,9 +1,10 @@
 """Learning rows alone decide what is selected and fitted: no cell of a row held out has a part in it."""
 
+from itertools import product
+
 import numpy as np
 import pyarrow as pa
 import pytest
-from conftest import pair
 
 from ckcv_ray import Execution, Job, Study, assess, load_run, run_many, verify
 from ckcv_ray.errors import InputError, StoreError
@@ -94,7 +95,7 @@ def check_same(result, other):
 
 
 @pytest.mark.parametrize("certified", CERTIFIED, ids=["half", "third"])
-@pytest.mark.parametrize(("name", "kinds"), pair(STUDIES, KINDS))
+@pytest.mark.parametrize(("name", "kinds"), product(STUDIES, KINDS))
 def test_no_cell_of_a_row_held_out_has_a_part_in_what_is_selected_and_fitted(name, kinds, certified):
     study = Study.paper(**SMALL, **STUDIES[name], **certified)
     table = a_table(KINDS[kinds], seed=3)

@@ -47,9 +47,9 @@ def files(folder: Path) -> list[str]:
 @pytest.mark.parametrize(
     ("call", "last"),
     [
-        pytest.param("run", ".", marks=pytest.mark.night),
+        ("run", "."),
         ("evaluate", "."),
-        pytest.param("nested", ".", marks=pytest.mark.night),
+        ("nested", "."),
         ("nested", "nested/outer-000"),
     ],
 )

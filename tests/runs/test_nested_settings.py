@@ -1,11 +1,12 @@
 """What is selected inside outer splits is what is fitted there: compared with a loop of scikit-learn."""
 
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from conftest import blobs, pair
+from conftest import blobs
 from scipy.stats import beta
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
@@ -62,7 +63,7 @@ def mean_bounds(settings: list[Any], X: Any, y: Any) -> list[float]:
     ]
 
 
-@pytest.mark.parametrize(("name", "n"), pair(STUDIES, (36, 100)))
+@pytest.mark.parametrize(("name", "n"), product(STUDIES, (36, 100)))
 def test_each_member_is_fitted_at_the_setting_that_its_inner_run_selected(
     name: str, n: int, tmp_path: Path
 ) -> None:
@@ -87,7 +88,7 @@ def settings(problem: Problem) -> list[Any]:
     ]
 
 
-@pytest.mark.parametrize(("name", "n"), pair(("sample", "every_setting"), (36, 100)))
+@pytest.mark.parametrize(("name", "n"), product(("sample", "every_setting"), (36, 100)))
 def test_inner_selections_are_those_of_a_plain_loop(name: str, n: int) -> None:
     result = run(STUDIES[name], n)
     problem, task = result.problem, result.task

@@ -1,10 +1,11 @@
 """Algorithm 1 written as the paper's plain loop with scikit-learn, on the same splits, agrees in all."""
 
 import math
+from itertools import product
 
 import numpy as np
 import pytest
-from conftest import blobs, pair
+from conftest import blobs
 from scipy.stats import beta
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
@@ -53,7 +54,7 @@ def algorithm_1(study: Study, task: Task) -> Found:
     return best
 
 
-@pytest.mark.parametrize(("seed", "scale"), pair((0, 1), ("standard", "none")))
+@pytest.mark.parametrize(("seed", "scale"), product((0, 1), ("standard", "none")))
 def test_the_plain_loop_gives_the_same_answer(seed: int, scale: str) -> None:
     study = Study.paper(
         C=(0.1, 1.0, 10.0, 100.0),

@@ -180,7 +180,6 @@ def test_a_folder_keeps_them(tmp_path):
     )
 
 
-@pytest.mark.night
 def test_the_same_bytes_on_ray(tmp_path, ray_session):
     """With balanced classes, from which an encoder and two learners are fitted."""
     words = np.array(["a", "b", "c"])[np.arange(72) % 3]

@@ -1,4 +1,4 @@
-"""The server itself, by a client on loopback; at night, where Ray Serve is installed."""
+"""The server itself, by a client on loopback, where Ray Serve is installed."""
 
 import json
 import os
@@ -19,7 +19,6 @@ from ckcv_ray import Result, Study, run
 from ckcv_ray.serving.answers import Service
 
 pytestmark = [
-    pytest.mark.night,
     pytest.mark.processes,
     pytest.mark.slow,
     pytest.mark.skipif(find_spec("fastapi") is None, reason="Ray Serve is not installed: extra serve"),

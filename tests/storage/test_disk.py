@@ -7,12 +7,12 @@ import subprocess
 import sys
 from collections.abc import Callable
 from functools import partial
-from itertools import count
+from itertools import count, product
 from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Ran, blobs, leave_to_night, pair
+from conftest import Ran, blobs
 
 from ckcv_ray.errors import InputError, RunError, StoreError
 from ckcv_ray.runs.result import Result
@@ -104,7 +104,7 @@ def error_of(run: Callable[[], object]) -> str | None:
 FULL = [
     *(pytest.param(certify, True, id=f"{certify}, for good") for certify in STUDIES),
     pytest.param("nested", False, id="nested, for a moment"),
-    *(pytest.param(c, False, id=f"{c}, for a moment", marks=pytest.mark.night) for c in ("occam", "holdout")),
+    *(pytest.param(c, False, id=f"{c}, for a moment") for c in ("occam", "holdout")),
 ]
 
 
@@ -135,7 +135,7 @@ def test_wherever_the_disk_is_full_the_same_run_mends_it(
 
 @pytest.mark.parametrize(
     "lasting",
-    [pytest.param(True, marks=pytest.mark.night, id="for good"), pytest.param(False, id="for a moment")],
+    [pytest.param(True, id="for good"), pytest.param(False, id="for a moment")],
 )
 def test_wherever_the_disk_is_full_while_outer_splits_are_added(
     tmp_path: Path, disk: Disk, lasting: bool, every: int
@@ -178,7 +178,7 @@ def test_a_quota_is_a_full_disk_and_what_cannot_be_written_is_bad_input(
 WORDS = ("run", "twonorm:40:0", "--C", "1,10", "--gamma", "0.01,0.1", "--k", "3,4", "--n-splits", "3")
 
 
-@pytest.mark.parametrize("blocks", [pytest.param(0, marks=pytest.mark.night), 4])
+@pytest.mark.parametrize("blocks", [0, 4])
 def test_a_limit_on_the_size_of_files_is_a_full_disk(
     tmp_path: Path, blocks: int, ckcv: Callable[..., Ran]
 ) -> None:
@@ -217,10 +217,8 @@ def snapshot(folder: Path) -> dict[str, bytes | None]:
     }
 
 
-@pytest.mark.parametrize(
-    ("certify", "place"), pair(STUDIES, ("nothing", "folder", "run", "run in use"), by_day=2)
-)
-@pytest.mark.parametrize("batch", leave_to_night((1, 3), (3,)))
+@pytest.mark.parametrize(("certify", "place"), product(STUDIES, ("nothing", "folder", "run", "run in use")))
+@pytest.mark.parametrize("batch", [1, 3])
 def test_a_run_writes_into_no_folder_but_its_own(
     tmp_path: Path, certify: str, place: str, batch: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

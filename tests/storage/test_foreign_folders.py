@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from conftest import blobs, leave_to_night
+from conftest import blobs
 from forgery import DATA, LOG, MODELS, NAMES, SERIAL, STUDY, TASK, reseal
 from pyarrow import parquet
 
@@ -106,9 +106,6 @@ STRANGE: dict[str, Callable[[Path], object]] = {
 }
 
 
-BY_DAY = ("a pipe", "endless zeros", "a link to itself", "a terabyte of holes")
-
-
 @pytest.fixture(scope="module")
 def read_elsewhere(whole: Path) -> Iterator[Reader]:
     """What each way of reading says of a folder, in one other process; the MiB that it has taken at most."""
@@ -131,7 +128,7 @@ def read_elsewhere(whole: Path) -> Iterator[Reader]:
         assert process.wait(timeout=60) == 0
 
 
-@pytest.mark.parametrize("kind", leave_to_night(STRANGE, BY_DAY))
+@pytest.mark.parametrize("kind", STRANGE)
 def test_what_is_no_file_of_a_run_is_refused_at_once(
     whole: Path, tmp_path: Path, kind: str, read_elsewhere: Reader
 ) -> None:
@@ -146,7 +143,7 @@ def test_what_is_no_file_of_a_run_is_refused_at_once(
         assert mib < MOST_MIB, name
 
 
-@pytest.mark.parametrize("kind", leave_to_night(sorted(set(STRANGE) - {"a folder"}), BY_DAY))
+@pytest.mark.parametrize("kind", sorted(set(STRANGE) - {"a folder"}))
 def test_its_own_command_mends_it(whole: Path, tmp_path: Path, kind: str) -> None:
     for i, name in enumerate(NAMES):
         out = shutil.copytree(whole, tmp_path / str(i))
@@ -157,7 +154,7 @@ def test_its_own_command_mends_it(whole: Path, tmp_path: Path, kind: str) -> Non
         assert (out / MODELS).read_bytes() == (whole / MODELS).read_bytes()
 
 
-@pytest.mark.parametrize("kind", leave_to_night(STRANGE, ("a pipe", "endless zeros")))
+@pytest.mark.parametrize("kind", STRANGE)
 def test_a_report_that_is_no_file_is_not_read(
     whole: Path, tmp_path: Path, kind: str, read_elsewhere: Reader
 ) -> None:

@@ -44,7 +44,7 @@ from ckcv_ray.study import Execution
 
 obstore = pytest.importorskip("obstore")
 SERIAL = Execution("serial")
-PLACES = ("disk", "memory", "s3", pytest.param("moto", marks=pytest.mark.night))
+PLACES = ("disk", "memory", "s3", "moto")
 
 
 @pytest.fixture(params=PLACES)
@@ -174,7 +174,7 @@ def test_nested_runs_have_the_bytes_that_they_have_on_a_disk(memory: Any, tmp_pa
     assert verify(RUN).ok
 
 
-@pytest.mark.parametrize("step", [7, pytest.param(1, marks=pytest.mark.night)])
+@pytest.mark.parametrize("step", [7, 1])
 def test_a_run_that_is_cut_off_at_any_request_goes_on(
     memory: Any, monkeypatch: pytest.MonkeyPatch, whole: Path, step: int
 ) -> None:

@@ -4,6 +4,7 @@ from math import inf, nan
 
 import numpy as np
 import pytest
+from conftest import limit_examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -12,7 +13,7 @@ from ckcv_ray.errors import InputError
 from ckcv_ray.study import SLOTS, Holdout, Nested, Occam, find_member
 from ckcv_ray.study.certification import Suited
 
-repeatable = settings(derandomize=True, deadline=None, max_examples=60)
+repeatable = settings(derandomize=True, deadline=None, max_examples=limit_examples(60))
 
 
 def test_what_each_goes_with_is_known_to_a_study():

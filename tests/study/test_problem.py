@@ -6,7 +6,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from conftest import blobs
+from conftest import blobs, limit_examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -21,7 +21,7 @@ from ckcv_ray.learners.svm.learner import GaussianSVM
 from ckcv_ray.study import SLOTS, Candidate, Problem, Study, run_id
 from ckcv_ray.tables.task import Task
 
-repeatable = settings(derandomize=True, deadline=None, max_examples=40)
+repeatable = settings(derandomize=True, deadline=None, max_examples=limit_examples(40))
 COMBINATIONS = [
     {"resampling": resampling, "certify": certify}
     for resampling, certify in product(SLOTS["resampling"], SLOTS["certify"])

@@ -4,7 +4,7 @@ import re
 
 import numpy as np
 import pytest
-from conftest import blobs
+from conftest import blobs, limit_examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -15,7 +15,7 @@ from ckcv_ray.core.resampling.complete import Complete, Rotation, choose_k
 from ckcv_ray.study import Auto, Budget, Holdout, Occam, Problem, Race
 from ckcv_ray.study.search import EFFORT_PER_SETTING, EFFORT_PER_SPLIT, RACE_WORK
 
-repeatable = settings(derandomize=True, deadline=None, max_examples=100)
+repeatable = settings(derandomize=True, deadline=None, max_examples=limit_examples(100))
 counts = st.tuples(st.integers(3, 10**6), st.integers(1, 10**4), st.integers(1, 2_000), st.integers(1, 500))
 QUICK = {"learner": "naive_bayes"}
 

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
-from conftest import NOT_INSTALLED
+from conftest import NOT_INSTALLED, limit_examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -371,7 +371,7 @@ def test_studies_and_executions_are_frozen():
 
 @pytest.mark.parametrize("search", SLOTS["search"])
 @pytest.mark.parametrize("parts", COMBINATIONS)
-@settings(max_examples=25)
+@settings(max_examples=limit_examples(25))
 @given(st.data())
 def test_a_study_survives_json(parts, search, data):
     study = data.draw(studies_of(*parts, search=search))
@@ -859,7 +859,7 @@ def test_what_an_execution_may_be():
     assert Execution("ray", 3, "auto").address == "auto"
 
 
-@settings(max_examples=25)
+@settings(max_examples=limit_examples(25))
 @given(any_study)
 def test_nothing_of_an_execution_is_part_of_a_study(study):
     assert not {field.name for field in fields(Execution)} & set(study.options())

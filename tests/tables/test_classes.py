@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 import pytest
+from conftest import limit_examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from plain import plain_columns, plain_task, refusal
@@ -16,7 +17,7 @@ from ckcv_ray.tables.roles import Roles
 from ckcv_ray.tables.target import MOST_CLASSES, class_numbers, encode_classes
 from ckcv_ray.tables.task import Task, TestRows, check_test_rows, make_rows, make_test_rows
 
-repeatable = settings(derandomize=True, deadline=None, max_examples=60)
+repeatable = settings(derandomize=True, deadline=None, max_examples=limit_examples(60))
 LABELS = {
     "text": ("b", "a", "c"),
     "int": (10, -7, 9),

@@ -9,6 +9,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from conftest import limit_examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from openpyxl import Workbook
@@ -59,7 +60,7 @@ def folder(tmp_path_factory):
 
 
 @pytest.mark.parametrize("kind", COLUMNS)
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=limit_examples(20), deadline=None)
 @given(data=st.data())
 def test_a_row_is_read_alike_in_any_company(folder, kind, data):
     cells = COLUMNS[kind]

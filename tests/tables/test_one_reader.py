@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
+from conftest import limit_examples
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -34,7 +35,7 @@ DATES = (
 
 
 @pytest.mark.slow
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=limit_examples(300), deadline=None)
 @given(texts=st.lists(NUMBERS, min_size=1, max_size=4), comma=st.booleans())
 @example(texts=["nan"], comma=False)
 @example(texts=["1e400", "5e-324", "-0", "0.1e1"], comma=False)
@@ -50,7 +51,7 @@ def test_what_arrow_casts_are_the_numbers_that_the_parser_reads(texts: list[str]
 
 
 @pytest.mark.slow
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=limit_examples(300), deadline=None)
 @given(texts=st.lists(DATES, min_size=1, max_size=3))
 @example(texts=["2024-01-01 10:00:00.123456789", "1969-12-31 23:59:59.9999"])
 @example(texts=["2262-01-01 00:00:00.999"])

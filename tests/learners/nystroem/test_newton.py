@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from conftest import limit_examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
@@ -40,7 +41,7 @@ def compute_sum(problem: Primal, coefficients: np.ndarray, C: float) -> float:
 
 
 @given(seed=seeds)
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=limit_examples(20), deadline=None)
 def test_no_general_minimiser_finds_less(seed: int) -> None:
     problem = make_problem(seed)
     for C, solution in zip(COSTS, solve_path(problem, COSTS), strict=True):
@@ -67,7 +68,7 @@ def test_liblinear_finds_the_same() -> None:
 
 
 @given(seed=seeds)
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=limit_examples(30), deadline=None)
 def test_the_gram_matrix_of_a_path_is_that_of_its_rows(seed: int) -> None:
     """Whatever enters and leaves, in any number, up to rounding; without any row it is 0 in every bit."""
     problem, rng = make_problem(seed), np.random.default_rng(seed)
@@ -115,7 +116,7 @@ def test_a_path_that_is_stopped_says_so(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 @given(seed=seeds, factor=st.sampled_from([1.0, 3.0, 50.0]))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=limit_examples(30), deadline=None)
 def test_the_line_search_takes_the_longest_step_that_lowers_the_sum_enough(seed: int, factor: float) -> None:
     """Here also along multiples of a Newton step, which overshoot."""
     problem, C = make_problem(seed), 1.0

@@ -151,7 +151,6 @@ def test_a_run_is_silent_resumed_verified_and_read(
     assert capfd.readouterr() == ("", "")
 
 
-@pytest.mark.night
 @pytest.mark.parametrize("name", LIBRARIES)
 def test_a_killed_run_goes_on(name: str, tmp_path: Path, ckcv: Any) -> None:
     words = ["run", "sklearn:breast_cancer", "--learner", name, "--k", "3,4", "--n-splits", "5", "--yes"]

@@ -23,7 +23,6 @@ def test_one_that_behaves_is_run(tmp_path: Path) -> None:
     assert result.execution["failures"] == []
 
 
-@pytest.mark.night
 def test_what_is_trusted_here_is_trusted_by_the_processes_of_ray(ray_session: None, tmp_path: Path) -> None:
     """Importing it anywhere else takes the user's word, which was given in this process alone."""
     folders = {name: tmp_path / name for name in ("serial", "ray")}
@@ -65,7 +64,6 @@ def test_one_that_cannot_be_stored_is_refused_before_anything_is_fitted(tmp_path
     assert not (tmp_path / "run").exists()
 
 
-@pytest.mark.night
 def test_a_fit_that_never_ends_is_recorded_as_failed(ray_session: None) -> None:
     seconds = Execution(fit_timeout=0.5)
     few = study("HangsInSomeSplits").replace(k=(3,), n_splits=2)

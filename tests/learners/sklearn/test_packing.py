@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 import skops.io
-from conftest import leave_to_night
 from sklearn.base import clone
 from sklearn.datasets import make_classification
 from sklearn.ensemble import (
@@ -48,7 +47,7 @@ def quietly(fit: Callable[[], Any]) -> Any:
         return fit()
 
 
-@pytest.mark.parametrize("name", leave_to_night(CLASSIFIERS, [*CLASSIFIERS][::3]))
+@pytest.mark.parametrize("name", CLASSIFIERS)
 def test_every_classifier_of_scikit_learn_can_be_stored(name: str) -> None:
     kind = CLASSIFIERS[name]
 

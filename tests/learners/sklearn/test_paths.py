@@ -1,11 +1,11 @@
 """Settings that share work predict what fits of scikit-learn at each setting predict, in every label."""
 
 import warnings
+from itertools import product
 from typing import Any
 
 import numpy as np
 import pytest
-from conftest import pair
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_iris, make_classification
 from sklearn.ensemble import RandomForestClassifier
@@ -81,7 +81,7 @@ def seeded(estimator: Any, train: np.ndarray) -> dict[str, int]:
     return dict(zip(names, draw_seeds(make_seed_sequence(train), len(names)), strict=True))
 
 
-@pytest.mark.parametrize(("name", "data"), pair(LEARNERS, TASKS))
+@pytest.mark.parametrize(("name", "data"), product(LEARNERS, TASKS))
 def test_labels_are_those_of_separate_fits(name: str, data: str) -> None:
     learner, task = LEARNERS[name], TASKS[data]
     order = np.random.default_rng(3).permutation(task.n)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from conftest import blobs
+from conftest import blobs, limit_examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.svm import SVC
@@ -213,7 +213,7 @@ def problems(draw):
 
 @pytest.mark.slow
 @given(problems(), st.sampled_from([1e-3, 1e-6]))
-@settings(derandomize=True, deadline=None, max_examples=200)
+@settings(derandomize=True, deadline=None, max_examples=limit_examples(200))
 def test_any_problem_is_solved_to_its_tolerance(case, tolerance):
     X, y, w, gamma, C = case
     D = compute_distances(X, X)

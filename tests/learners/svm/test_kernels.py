@@ -4,6 +4,7 @@ from math import exp, fsum
 
 import numpy as np
 import pytest
+from conftest import limit_examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial.distance import cdist
@@ -23,7 +24,7 @@ from ckcv_ray.learners.svm.kernels import (
 )
 from ckcv_ray.learners.svm.memory import DOUBLES, LANES, round_up
 
-repeatable = settings(derandomize=True, deadline=None, max_examples=60)
+repeatable = settings(derandomize=True, deadline=None, max_examples=limit_examples(60))
 
 
 def cloud(seed, n, d):

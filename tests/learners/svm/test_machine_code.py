@@ -58,7 +58,6 @@ def objects(file: Path) -> list[bytes]:
     return [made[0][2][0] for made in pickle.loads(content)]
 
 
-@pytest.mark.night
 def test_compiled_cached_edited_optimised_and_in_any_company_the_bits_are_the_same(tmp_path: Path) -> None:
     copy, cache = tmp_path / "ckcv_ray", tmp_path / "cache"
     shutil.copytree(PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__"))

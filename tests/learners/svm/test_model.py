@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 import pytest
+from conftest import limit_examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyarrow import parquet
@@ -73,7 +74,7 @@ def bits(value):
 # The decision function
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=limit_examples(30), deadline=None)
 @given(seeds)
 def test_the_decision_is_the_sum_that_defines_it(seed):
     model, X = made(seed)
@@ -98,7 +99,7 @@ def test_a_model_without_support_is_constant():
     assert constant(0.5).predict(X).label.tolist() == [1] * 4
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=limit_examples(60), deadline=None)
 @given(seeds, st.integers(1, 9), st.permutations(range(N)), st.lists(st.integers(0, N), max_size=8))
 def test_neither_order_nor_batches_change_a_decision(seed, d, order, cuts):
     model, X = made(seed, d)
@@ -185,7 +186,7 @@ def test_errors_add_up_row_by_row(rows):
 # The table
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=limit_examples(30), deadline=None)
 @given(seeds, st.integers(1, 6))
 def test_a_table_and_back_is_exact(seed, n_models):
     _, X = made(seed)

@@ -6,6 +6,7 @@ from itertools import combinations, product
 import numpy as np
 import pyarrow as pa
 import pytest
+from conftest import limit_examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn import datasets
@@ -89,7 +90,7 @@ def counted(n_classes, f):
     return ballot.winners()
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=limit_examples(150), deadline=None)
 @given(st.integers(2, 5), st.integers(0, 10**6), st.floats(0, 0.6))
 def test_a_row_is_undecided_only_if_open_pairs_could_change_its_winner(n_classes, seed, share):
     rng = np.random.default_rng(seed)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from conftest import limit_examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
@@ -9,7 +10,7 @@ from sklearn.preprocessing import StandardScaler
 
 from ckcv_ray.learners.svm.scaling import Scaling, fit_scaling, identity, standard
 
-repeatable = settings(derandomize=True, deadline=None, max_examples=150)
+repeatable = settings(derandomize=True, deadline=None, max_examples=limit_examples(150))
 
 
 def ordinary(seed, n=50, d=6):

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
+from conftest import limit_examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
@@ -393,7 +394,7 @@ def problems(draw):
 
 
 @given(problems(), st.sampled_from([1e-3, 1e-6]))
-@settings(derandomize=True, deadline=None, max_examples=300)
+@settings(derandomize=True, deadline=None, max_examples=limit_examples(300))
 def test_any_problem_is_solved_to_its_tolerance(case, tolerance):
     """Feasible, below the tolerance by definition, and not above the objective of scikit-learn's SVC at
     1e-8 by more than its duality gap allows; the order of rows in memory and write protection are no matter.

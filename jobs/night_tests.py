@@ -1,0 +1,36 @@
+"""Writes the list of tests that take too long for every check: ``tests/night.txt``.
+
+    ./jobs/check --night --no-cov --hypothesis-profile=day
+    python jobs/night_tests.py build/durations.txt
+
+The machine should have nothing else to do. Tests that are not in the file of durations stay as they are in
+the list. Of the list, ``jobs/check`` runs by day what ``tests/day.txt`` names. Code blocks of the
+documentation are not listed: ``tests/test_documentation.py`` says which pages are run by day.
+"""
+
+import sys
+from pathlib import Path
+
+MOST_SECONDS = 2.0  # of processor time
+TESTS = Path(__file__).resolve().parent.parent / "tests"
+BLOCKS = "tests/test_documentation.py::test_a_block_runs["
+
+
+def read_durations(file: Path) -> dict[str, float]:
+    """Return the seconds of each test by its name."""
+    lines = (line.split(maxsplit=2) for line in file.read_text(encoding="utf-8").splitlines())
+    return {name: float(own) for own, _, name in lines}
+
+
+def main() -> None:
+    """Update the list from a file of durations."""
+    durations, listed = read_durations(Path(sys.argv[1])), TESTS / "night.txt"
+    names = {name for name in listed.read_text(encoding="utf-8").splitlines() if name not in durations}
+    names |= {name for name, seconds in durations.items() if seconds > MOST_SECONDS}
+    kept = sorted(name for name in names if not name.startswith(BLOCKS))
+    listed.write_text("".join(f"{name}\n" for name in kept), encoding="utf-8")
+    print(f"{listed}: {len(kept)} tests")
+
+
+if __name__ == "__main__":
+    main()
