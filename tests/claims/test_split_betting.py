@@ -227,7 +227,7 @@ def folder(made: Made, tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize(
     ("name", "at"),  # of an outer estimate set, and of one of F*
-    product(["split", "row", "unit", "order", "label", "predicted", "loss"], [0, -1]),
+    [*product(["split", "row", "unit", "order", "label", "predicted", "loss"], [0, -1])],
 )
 def test_a_forged_cell_is_found(at: int, name: str, folder: Path) -> None:
     def change(values: list[Any]) -> list[Any]:

@@ -78,7 +78,7 @@ WRITING = [
 ]
 
 
-@pytest.mark.parametrize(("words", "error"), product(WRITING, ("", " 2>/dev/full")), ids=str)
+@pytest.mark.parametrize(("words", "error"), [*product(WRITING, ("", " 2>/dev/full"))], ids=str)
 def test_results_that_cannot_be_written_are_said_to_be_lost(
     small: Path, words: tuple[str, ...], error: str
 ) -> None:

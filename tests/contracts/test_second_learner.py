@@ -443,7 +443,7 @@ def test_a_learner_is_sent_to_a_cluster_with_the_connection(out: Path, tmp_path:
     content = FAR.format(folder=str(HERE), out=str(tmp_path / "far"))
     done = subprocess.run(
         [sys.executable, "-c", content],
-        env={**os.environ, "PYTHONPATH": package},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([package, str(HERE.parent)])},
         cwd=tmp_path,
         capture_output=True,
         text=True,

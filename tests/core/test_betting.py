@@ -218,7 +218,7 @@ def test_many_splits_take_no_longer_than_is_noticed() -> None:
 # Simulation
 
 
-@pytest.mark.parametrize(("m", "law"), product((12, 66), ("shares", "rare", "two points", "ends")))
+@pytest.mark.parametrize(("m", "law"), [*product((12, 66), ("shares", "rare", "two points", "ends"))])
 def test_the_bound_holds_in_simulation_of_hostile_laws(law: str, m: int) -> None:
     """More failures than this have probability 1e-6 at most."""
     runs, rng = 1_500, np.random.default_rng(m)

@@ -324,7 +324,7 @@ def test_a_forged_judgement_differs(
 
 @pytest.mark.parametrize(
     ("column", "at"),  # of an outer estimate set, and of one of F*
-    product(["split", "row", "unit", "order", "label", "loss"], [0, -1]),
+    [*product(["split", "row", "unit", "order", "label", "loss"], [0, -1])],
 )
 def test_a_forged_judgement_of_a_split_differs(
     at: int, column: str, folder: Folder, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -387,7 +387,7 @@ def test_the_bounds_of_counts_are_those_of_the_package(m: int, delta: float) -> 
     assert np.allclose(independent_bounds.bound_count(x, m, delta, v), expected, 1e-9, 1e-15)
 
 
-@pytest.mark.parametrize(("m", "delta"), product([3, 10, 40, 150], [0.05, 1.7e-4, 1e-9]))
+@pytest.mark.parametrize(("m", "delta"), [*product([3, 10, 40, 150], [0.05, 1.7e-4, 1e-9])])
 def test_the_tables_that_may_be_averaged_are_those_of_the_package(m: int, delta: float) -> None:
     assert np.allclose(independent_bounds.tabulate_safe(m, delta), binomial.safe_table(m, delta), 1e-10, 0)
     A, lam = independent_bounds.tabulate_claim(m, delta)

@@ -41,7 +41,7 @@ def fitted(setting, X, y):
     return make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000, **setting)).fit(X, y)
 
 
-@pytest.mark.parametrize(("loss", "select"), product(selection.LOSSES, ("one", "each")))
+@pytest.mark.parametrize(("loss", "select"), [*product(selection.LOSSES, ("one", "each"))])
 def test_nested_halves_select_and_evaluate_as_written_out_with_scikit_learn(loss, select):
     X, y = load_breast_cancer(return_X_y=True)
     result = selection.selected("grid", loss, select, folds=3)
@@ -111,7 +111,7 @@ def test_all_folds_start_from_the_same_weights():
 
 @pytest.mark.parametrize(
     ("resampling", "splits"),
-    zip(forest.RESAMPLINGS, (10, 50, 150), strict=True),
+    [*zip(forest.RESAMPLINGS, (10, 50, 150), strict=True)],
 )
 def test_the_forest_has_the_scores_of_scikit_learn(resampling, splits):
     X, y = load_iris(return_X_y=True)

@@ -285,7 +285,7 @@ def small(learner: str, **options) -> Study:
     return Study.paper(learner=learner, k=(3, 5), n_splits=4, **SMALL.get(learner, {}), **options)
 
 
-@pytest.mark.parametrize(("learner", "encode"), product(LEARNERS, ("auto", "target")))
+@pytest.mark.parametrize(("learner", "encode"), [*product(LEARNERS, ("auto", "target"))])
 def test_every_learner_runs_on_any_table_and_is_verified(learner, encode, task, tmp_path):
     result = run_job(Job(small(learner, encode=encode), task, tmp_path / "run"), SERIAL)
     assert result.execution["failures"] == []

@@ -62,7 +62,7 @@ def fit_alone(learner: Any, setting: Any, task: Task, train: np.ndarray) -> Any:
     return estimator.fit(task.X[train], task.y[train], sample_weight=task.weighting.named[train])
 
 
-@pytest.mark.parametrize(("name", "data"), product(PATHS, TASKS))
+@pytest.mark.parametrize(("name", "data"), [*product(PATHS, TASKS)])
 def test_paths_predict_what_separate_weighted_fits_do(name: str, data: str) -> None:
     learner, task = PATHS[name], TASKS[data]
     rows = np.random.default_rng(1).permutation(task.n)

@@ -95,7 +95,7 @@ def check_same(result, other):
 
 
 @pytest.mark.parametrize("certified", CERTIFIED, ids=["half", "third"])
-@pytest.mark.parametrize(("name", "kinds"), product(STUDIES, KINDS))
+@pytest.mark.parametrize(("name", "kinds"), [*product(STUDIES, KINDS)])
 def test_no_cell_of_a_row_held_out_has_a_part_in_what_is_selected_and_fitted(name, kinds, certified):
     study = Study.paper(**SMALL, **STUDIES[name], **certified)
     table = a_table(KINDS[kinds], seed=3)

@@ -63,7 +63,7 @@ def mean_bounds(settings: list[Any], X: Any, y: Any) -> list[float]:
     ]
 
 
-@pytest.mark.parametrize(("name", "n"), product(STUDIES, (36, 100)))
+@pytest.mark.parametrize(("name", "n"), [*product(STUDIES, (36, 100))])
 def test_each_member_is_fitted_at_the_setting_that_its_inner_run_selected(
     name: str, n: int, tmp_path: Path
 ) -> None:
@@ -88,7 +88,7 @@ def settings(problem: Problem) -> list[Any]:
     ]
 
 
-@pytest.mark.parametrize(("name", "n"), product(("sample", "every_setting"), (36, 100)))
+@pytest.mark.parametrize(("name", "n"), [*product(("sample", "every_setting"), (36, 100))])
 def test_inner_selections_are_those_of_a_plain_loop(name: str, n: int) -> None:
     result = run(STUDIES[name], n)
     problem, task = result.problem, result.task

@@ -54,7 +54,7 @@ def algorithm_1(study: Study, task: Task) -> Found:
     return best
 
 
-@pytest.mark.parametrize(("seed", "scale"), product((0, 1), ("standard", "none")))
+@pytest.mark.parametrize(("seed", "scale"), [*product((0, 1), ("standard", "none"))])
 def test_the_plain_loop_gives_the_same_answer(seed: int, scale: str) -> None:
     study = Study.paper(
         C=(0.1, 1.0, 10.0, 100.0),

@@ -217,7 +217,9 @@ def snapshot(folder: Path) -> dict[str, bytes | None]:
     }
 
 
-@pytest.mark.parametrize(("certify", "place"), product(STUDIES, ("nothing", "folder", "run", "run in use")))
+@pytest.mark.parametrize(
+    ("certify", "place"), [*product(STUDIES, ("nothing", "folder", "run", "run in use"))]
+)
 @pytest.mark.parametrize("batch", [1, 3])
 def test_a_run_writes_into_no_folder_but_its_own(
     tmp_path: Path, certify: str, place: str, batch: int, monkeypatch: pytest.MonkeyPatch

@@ -35,7 +35,7 @@ def learner_of(name: str, **options: Any) -> EstimatorLearner:
     return learner
 
 
-@pytest.mark.parametrize(("name", "text"), product(SPACES, WEIGHTS))
+@pytest.mark.parametrize(("name", "text"), [*product(SPACES, WEIGHTS)])
 def test_every_setting_of_a_path_is_the_weighted_fit(name: str, text: str) -> None:
     learner = learner_of(name, class_weight=text)
     block = learner.trainer.prepare(learner.trainer.share(TASK), SPLIT.train, SPLIT.select)

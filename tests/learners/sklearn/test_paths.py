@@ -81,7 +81,7 @@ def seeded(estimator: Any, train: np.ndarray) -> dict[str, int]:
     return dict(zip(names, draw_seeds(make_seed_sequence(train), len(names)), strict=True))
 
 
-@pytest.mark.parametrize(("name", "data"), product(LEARNERS, TASKS))
+@pytest.mark.parametrize(("name", "data"), [*product(LEARNERS, TASKS)])
 def test_labels_are_those_of_separate_fits(name: str, data: str) -> None:
     learner, task = LEARNERS[name], TASKS[data]
     order = np.random.default_rng(3).permutation(task.n)
