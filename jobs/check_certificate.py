@@ -12,7 +12,7 @@ inside a nested one. Printed are a table, what was taken as stored, and what is 
 import re
 import sys
 from fractions import Fraction
-from math import ceil, expm1, fsum, log1p, prod
+from math import ceil, fsum, prod
 from pathlib import Path
 from typing import Any
 
@@ -126,7 +126,7 @@ class Check(Run):
         if (self.grouped or of_splits) and version < 2 + (self.grouped and of_splits):
             raise NotImplementedError("bounds of an earlier version of the package")
         if kind == "holdout":
-            delta = delta if number is None else -expm1(log1p(-delta) / jointly)
+            delta = delta if number is None else delta / jointly
             return [*self.bound_held_out(claim, number, delta, copies), delta]
         if kind not in ("occam", "nested") or not (number is not None or quantity in ("error", "auc")):
             raise NotImplementedError(f"{quantity} by {kind}")

@@ -5,7 +5,6 @@ delta and their bounds, from counts. Nothing here is shared with the package.
 """
 
 import re
-from math import expm1, log1p
 from typing import Any
 
 import numpy as np
@@ -72,7 +71,7 @@ def bound_tested(
         raise NotImplementedError("the rows wrong at every cut-off, which are not stored")
     held = {label: int(np.sum(y == number)) for number, label in enumerate(certificate["labels"])}
     pair = find_recalls(certificate["claims"], claim)
-    value, each = name_required(certify), -expm1(log1p(-delta) / 2)
+    value, each = name_required(certify), delta / 2
     counts = [(recall["errors"], held[recall["label"]]) for recall in pair]
     if claim["quantity"] == value:
         least = float(certify["require"].partition(">=")[2])
@@ -120,7 +119,7 @@ def bound_subgroups(parts: list[dict[str, Any]], columns: list[str], delta: floa
     for part, column in zip(parts, of, strict=True):
         about = [one for one, name in zip(parts, of, strict=True) if name == column]
         claimed = sum(one["quantity"] == "error" and one["rows"] >= 10 for one in about)
-        level = -expm1(log1p(-delta) / max(1, claimed)) / lines
+        level = delta / max(1, claimed) / lines
         bounds.append(
             None if part["bound"] is None else float(bound_count(part["errors"], part["rows"], level))
         )

@@ -4,10 +4,10 @@ Everything here holds given the labels of all rows: rows of class c are independ
 distribution P_c, whatever the share of c. So the claims remain valid if the shares of the classes change.
 
 ``claim_held_out``: given the other rows and the labels, a fixed classifier's wrong rows among the held-out
-rows of class c are Bin(m_c, risk on P_c), independent for different classes: K Clopper-Pearson bounds at the
-level 1 - (1 - d)^(1/K) hold jointly with probability 1 - d. Disjoint pairs of a row of each class, drawn
-without regard to anything but the labels, are independent, so the pairs that the classifier's score puts in
-the wrong order, or does not order, are binomial too.
+rows of class c are Bin(m_c, risk on P_c): K Clopper-Pearson bounds at the level d / K hold jointly with
+probability 1 - d. Disjoint pairs of a row of each class, drawn without regard to anything but the labels, are
+independent, so the pairs that the classifier's score puts in the wrong order, or does not order, are binomial
+too.
 
 With ``holdout_bound="stevens"`` the bound on these counts is that of Stevens, by the positions of the wrong
 rows or pairs in the order of the draw (``core.bounds.positions``): given the labels, the orders within the
@@ -15,8 +15,7 @@ classes are drawn independently of each other, and so is the order of the pairs.
 
 ``claim_nested``: given the labels and the outer splits, a member's wrong rows of class c in its outer
 estimate set are Bin(m_ic, risk on P_c). Their number m_ic varies with the split (``unequal_sizes``), and one
-slope serves all of them: that of the size to expect from n and the class totals. Training rows connect the
-classes, so each has d/K.
+slope serves all of them: that of the size to expect from n and the class totals. Each class has d / K.
 """
 
 from collections.abc import Iterator, Sequence
@@ -47,7 +46,6 @@ from ckcv_ray.core.bounds.binomial import (
     average_terms,
     clopper_pearson,
     compute_credit,
-    divide_delta,
     fewest_rows,
     smallest_mean,
 )
@@ -115,11 +113,9 @@ def quantities(problem: Problem, name: str) -> list[PlannedClaim]:
     classes, positive = problem.task.classes, problem.positive
     known = {"sensitivity": [positive], "specificity": [1 - positive], "recall": range(len(classes))}
     together = sum(len(known[quantity]) for quantity in certification.claim if quantity in BY_CLASS)
-    independent = isinstance(certification, Holdout)
-    each = divide_delta(delta, together) if independent else delta / together
     jointly = f"; jointly for the {together} classes with probability at least {format_level(delta)}"
     return [
-        PlannedClaim(name, c, classes[c], each if together > 1 else delta, jointly if together > 1 else "")
+        PlannedClaim(name, c, classes[c], delta / together, jointly if together > 1 else "")
         for c in known[name]
     ]
 

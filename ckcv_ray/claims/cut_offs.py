@@ -7,7 +7,7 @@ t0 = sup{t : P(score of a positive >= t) >= tau}, the sensitivity at t is below 
 at most k positives may have scores of at most t0, a binomial count of n+ with a chance of at least 1 - tau.
 There is no grid, nothing is paid for the choice, and ties are allowed. Given the labels, the other rows and
 the positives, t is fixed and the negatives are independent: their bound at t is Clopper-Pearson's, and both
-hold together with probability (1 - d)^2.
+hold together with probability 1 - 2 d.
 
 For a specificity the same is done on the negatives, from above: t is just beyond the (k + 1)-th largest.
 

@@ -3,8 +3,8 @@
 Let t_1, .., t_J be cut-offs fixed without the held-out rows, s_j and c_j the recalls of the positive class
 and of the other at t_j, and V_j the value that follows from them at the stated share: it increases in both.
 Given the labels, the rows missed and those wrongly flagged at t_j are binomial and independent. Test j
-passes if V at the Clopper-Pearson bounds of both recalls, each at 1 - (1 - d)^(1/2), is at least v: if V_j
-< v, one of the two bounds has failed, which has a probability of at most d. The tests go from t_1 on to the
+passes if V at the Clopper-Pearson bounds of both recalls, each at d / 2, is at least v: if V_j < v, one of
+the two bounds has failed, which has a probability of at most d. The tests go from t_1 on to the
 first that fails; the last that passed, T, is used. P(V_T < v) <= d, and d is not divided by J: if V_T < v,
 then the test of the first j with V_j < v, which is fixed, has passed. Nothing is assumed of how V_j depends
 on j.
@@ -38,7 +38,7 @@ from ckcv_ray.claims.judge import Judge
 from ckcv_ray.claims.percent import at_least, format_level, nearest
 from ckcv_ray.claims.rules import Rule
 from ckcv_ray.core.arrays import Classes, Values
-from ckcv_ray.core.bounds.binomial import MOST_ROWS, clopper_pearson, divide_delta
+from ckcv_ray.core.bounds.binomial import MOST_ROWS, clopper_pearson
 from ckcv_ray.learners.ensemble import Models
 from ckcv_ray.study import OF_TWO, Condition, Predictive, Problem, parse_predictive
 
@@ -85,12 +85,12 @@ class ValueTests(FixedSequence[CountedCutOff]):
 
     def bound_value(self, counted: CountedCutOff, copies: int = 0) -> float:
         """Return the lower bound on the value at a cut-off; ``copies`` of the rows are not counted."""
-        wrong = self._bound_wrong(counted, divide_delta(self.delta, len(OF_TWO)), copies)
+        wrong = self._bound_wrong(counted, self.delta / len(OF_TWO), copies)
         return self.predictive.compute(1 - wrong[0], 1 - wrong[1])
 
     def bound_recalls(self, copies: int = 0) -> tuple[float, float]:
         """Return upper bounds on the shares missed and wrongly flagged at the chosen cut-off."""
-        each = divide_delta(self.delta, len(OF_TWO)) / len(self.counts)
+        each = self.delta / len(OF_TWO) / len(self.counts)
         return self._bound_wrong(self.chosen, each, copies)
 
     def measure(self) -> float:
@@ -129,7 +129,7 @@ def fix_cut_offs(
     rows = np.array([[expected], [held - expected]])
     wrong = np.ceil(shares * rows).astype(int)
     wrong[1] = np.minimum(wrong[1] + FLAGGED_BEYOND, rows[1])
-    bounds = clopper_pearson(wrong, rows, divide_delta(delta, len(OF_TWO)))
+    bounds = clopper_pearson(wrong, rows, delta / len(OF_TWO))
     measured, proven = (
         np.array([_compute_value(predictive, *pair) for pair in each.T.tolist()]) for each in (shares, bounds)
     )

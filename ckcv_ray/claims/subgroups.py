@@ -1,11 +1,10 @@
 """Claims about subgroups named beforehand, such as women, or patients above 60: error and recalls.
 
 Given which held-out rows belong to a subgroup, they are independent draws from its distribution: the wrong
-ones of a fixed rule are binomial. delta is divided among the columns; the subgroups of one column have no
-row in common, so G of them hold jointly with probability 1 - d at the level 1 - (1 - d)^(1/G) each, which is
-divided equally among the error and the recalls of a subgroup. Which subgroups are claimed is decided by how
-many rows belong to each, never by labels; edges of bins come from the learning rows. The rule decides by its
-own cut-off: one that was chosen on the same rows would depend on their labels.
+ones of a fixed rule are binomial. delta is divided equally among the columns, then among the subgroups of a
+column that are claimed, then among the error and the recalls of a subgroup: all hold jointly. Which subgroups
+are claimed is decided by how many rows belong to each, never by labels; edges of bins come from the learning
+rows. The rule decides by its own cut-off: one that was chosen on the same rows would depend on their labels.
 
 Where numbers are predicted, what is claimed of a subgroup is its mean error, of which at most the clip
 counts, by its rows in the order in which they were drawn.
@@ -20,7 +19,7 @@ from typing_extensions import TypedDict  # pydantic accepts typing.TypedDict fro
 
 from ckcv_ray.claims.rules import Rule
 from ckcv_ray.core.arrays import Classes
-from ckcv_ray.core.bounds.binomial import clopper_pearson, divide_delta
+from ckcv_ray.core.bounds.binomial import clopper_pearson
 from ckcv_ray.core.bounds.losses import ONE, bound_losses
 from ckcv_ray.core.measures import ClippedErrors
 from ckcv_ray.study import ERROR, Problem, name_clipped
@@ -75,7 +74,7 @@ def claim_subgroups(
         parts = divide_rows(subgroups, problem.task, X)
         share = problem.study.delta / certification.n_shares / len(certification.subgroups)
         claimed = sum(int(part.rows.sum()) >= LEAST_OF_SUBGROUP for part in parts)
-        each = divide_delta(share, max(1, claimed)) / (1 + problem.task.n_classes)
+        each = share / max(1, claimed) / (1 + problem.task.n_classes)
         for part in parts:
             if problem.clip is None:
                 yield from _claim_part(part, problem.task.classes, rule, y, predicted, each)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ckcv_ray.core.arrays import Index
-from ckcv_ray.core.bounds.binomial import divide_delta, fewest_rows
+from ckcv_ray.core.bounds.binomial import fewest_rows
 from ckcv_ray.core.by_label import find_class
 from ckcv_ray.core.criteria import GROUPED, Criterion, MeanBound, for_groups
 from ckcv_ray.core.intervals import CORRECTED_T, INTERVALS
@@ -476,7 +476,7 @@ def _check_cut_off(study: Study, held: Index | None, learned: Task) -> None:
         _check_value(study, predictive, len(held), float(np.mean(learned.y == positive)))
         return
     number = condition.find_class(positive)
-    delta = divide_delta(study.delta / study.certification.n_shares, len(OF_TWO))
+    delta = study.delta / study.certification.n_shares / len(OF_TWO)
     needed = fewest_rows(1 - condition.value, 0, delta)
     expected = len(held) * float(np.mean(learned.y == number))
     if expected < needed:

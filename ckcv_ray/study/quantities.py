@@ -10,7 +10,7 @@ from enum import Enum
 from math import ceil, inf
 from typing import NamedTuple
 
-from ckcv_ray.core.bounds.binomial import MOST_ROWS, clopper_pearson, divide_delta
+from ckcv_ray.core.bounds.binomial import MOST_ROWS, clopper_pearson
 from ckcv_ray.core.search import find_first
 from ckcv_ray.errors import InputError
 from ckcv_ray.validation import quote
@@ -235,12 +235,11 @@ class Predictive(NamedTuple):
             missed: share of the positive rows that are not flagged.
             flagged: share of the others that are flagged.
         """
-        each = divide_delta(delta, 2)
 
         def passes(rows: int) -> bool:
             positives = int(share * rows)
             wrong = [ceil(missed * positives), ceil(flagged * (rows - positives))]
-            sensitivity, specificity = 1 - clopper_pearson(wrong, [positives, rows - positives], each)
+            sensitivity, specificity = 1 - clopper_pearson(wrong, [positives, rows - positives], delta / 2)
             return self.compute(sensitivity, specificity) >= least
 
         return find_first(passes, 1, MOST_ROWS)

@@ -314,7 +314,7 @@ def measure_cut_offs(decimals: int | None, runs: int) -> Iterator[Cell]:
     Scores of 100 positives and 300 negatives are normal, two deviations apart, and rounded if ``decimals`` is
     given.
     """
-    rng, each, few, either = np.random.default_rng(1), -np.expm1(np.log1p(-DELTA) / 2), 0, 0
+    rng, each, few, either = np.random.default_rng(1), DELTA / 2, 0, 0
     condition, y = Condition("sensitivity", True, 0.9), np.repeat([1, 0], [100, 300]).astype(np.int32)
     for _ in range(runs):
         drawn = rng.normal(2.0 * y)

@@ -192,8 +192,8 @@ def cell(claim: str, pairs: list[tuple[float, float]], n_runs: int) -> Cell:
 
 
 def delta_of(claim: str) -> float:
-    """Return the delta of a claim: sensitivity and specificity, which are independent, share theirs."""
-    return 1 - (1 - DELTA) ** 0.5 if claim in (*OF_CLASS, *CUT) else DELTA
+    """Return the delta of a claim: sensitivity and specificity share theirs."""
+    return DELTA / 2 if claim in (*OF_CLASS, *CUT) else DELTA
 
 
 def summary(runs: list[Run]) -> dict[str, Cell]:

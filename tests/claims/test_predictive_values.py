@@ -26,7 +26,7 @@ from ckcv_ray.claims.predictive_values import (
 )
 from ckcv_ray.claims.requirements import requirements
 from ckcv_ray.claims.rules import Rule
-from ckcv_ray.core.bounds.binomial import clopper_pearson, divide_delta
+from ckcv_ray.core.bounds.binomial import clopper_pearson
 from ckcv_ray.reports.answer import make_answer
 from ckcv_ray.runs.load import load_run
 from ckcv_ray.runs.report import report
@@ -127,7 +127,7 @@ def test_the_first_cut_off_has_the_best_prospects():
     score = np.random.default_rng(0).normal(2.0 * y)
     cut_offs = fix_cut_offs(score, y, 1, PPV, 0.2, 2500, 0.025)
     counts = count_cut_offs(score, y, 1, cut_offs)
-    each = divide_delta(0.025, 2)
+    each = 0.0125
     expected = [
         PPV.compute(1 - clopper_pearson(c.missed, 500, each), 1 - clopper_pearson(c.flagged + 2, 2000, each))
         for c in counts
@@ -151,7 +151,7 @@ def test_the_sequence_stops_at_its_first_failure():
 def test_the_recalls_at_the_cut_off_allow_for_all_of_them():
     tests = make_tests((60, 0), (55, 1), (50, 2))
     assert tests.passed == 3
-    each = divide_delta(0.025, 2) / 3
+    each = 0.0125 / 3
     assert tests.bound_recalls() == (clopper_pearson(50, 200, each), clopper_pearson(2, 1000, each))
     assert tests.bound_recalls(copies=10) > tests.bound_recalls()
 
@@ -179,7 +179,7 @@ def test_the_fewest_rows_are_enough_and_many_fewer_are_not(name, missed, flagged
     def prove(n: int) -> float:
         m = n // 4
         wrong = [int(np.ceil(missed * m)), int(np.ceil(flagged * (n - m)))]
-        bounds = clopper_pearson(wrong, [m, n - m], divide_delta(0.025, 2))
+        bounds = clopper_pearson(wrong, [m, n - m], 0.0125)
         return predictive.compute(*(1 - bounds))
 
     assert prove(rows) >= least > prove(int(0.9 * rows))
@@ -224,11 +224,8 @@ def test_a_run_chooses_applies_and_verifies_its_cut_off(task, tmp_path, require,
     assert value["bound"] == pytest.approx(1 - least)
     delta = 0.05 / result.study.certification.n_shares / 2
     assert value["delta"] == delta
-    assert sensitivity["delta"] == specificity["delta"] == divide_delta(delta, 2)
-    bounds = [
-        clopper_pearson(each["errors"], each["rows"], divide_delta(delta, 2))
-        for each in (sensitivity, specificity)
-    ]
+    assert sensitivity["delta"] == specificity["delta"] == delta / 2
+    bounds = [clopper_pearson(each["errors"], each["rows"], delta / 2) for each in (sensitivity, specificity)]
     proven = Predictive(require[:3], 0.05, None).compute(*(1 - bound for bound in bounds))
     assert proven >= least
     assert sensitivity["bound"] >= bounds[0]

@@ -13,7 +13,6 @@ from ckcv_ray import Execution, InputError, RunError, Study, TestRows, load_run,
 from ckcv_ray.claims.baseline import compute_baselines
 from ckcv_ray.claims.claim import limit
 from ckcv_ray.claims.percent import format_number, round_bound
-from ckcv_ray.core.bounds.binomial import divide_delta
 from ckcv_ray.core.bounds.losses import ONE
 from ckcv_ray.core.measures import ClippedErrors
 from ckcv_ray.core.schedule import Stage
@@ -248,7 +247,7 @@ def test_the_mean_error_of_each_subgroup_is_claimed(tmp_path):
         assert (part["quantity"], part["rows"], part["errors"]) == ("clipped:4", rows.sum(), 0)
         assert part["measured"] == pytest.approx(losses[rows].mean(), abs=1e-5)
         assert part["measured"] < part["bound"] < 1
-        assert part["delta"] == divide_delta(0.05 / 4, 3)  # of refit and subgroups, then of two columns
+        assert part["delta"] == pytest.approx(0.05 / 4 / 3)  # of refit and subgroups, then of two columns
     assert sum(part["rows"] for part in parts) == 2 * len(held.y)
     assert verify(tmp_path / "run", refit=1.0, execution=SERIAL).ok
     page = Path(report(tmp_path / "run", tmp_path / "report.html")).read_text(encoding="utf-8")

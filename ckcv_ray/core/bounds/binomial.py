@@ -31,7 +31,7 @@ E exp(-lam X) = (1 - p (1 - exp(-lam)))^m; lam is fixed in advance as sqrt(2 ln(
 from collections.abc import Sequence
 from fractions import Fraction
 from functools import lru_cache, partial
-from math import exp, expm1, fsum, inf, log, log1p, sqrt
+from math import exp, fsum, inf, log, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -74,11 +74,6 @@ def clopper_pearson(errors: ArrayLike, m: ArrayLike, delta: float = 0.05) -> Any
 def fewest_rows(allowed: float, misses: int, delta: float) -> int:
     """Return the fewest rows whose Clopper-Pearson bound after some misses is at most ``allowed``."""
     return find_first(lambda m: clopper_pearson(misses, m, delta) <= allowed, misses + 1, MOST_ROWS)
-
-
-def divide_delta(delta: float, count: int) -> float:
-    """Return the delta of each of ``count`` independent bounds that fail with probability delta together."""
-    return -expm1(log1p(-delta) / count)
 
 
 def bound_both_sides(errors: int, m: int, delta: float) -> tuple[float, float]:
