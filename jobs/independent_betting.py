@@ -16,22 +16,36 @@ from jobs import independent_bounds as bounds
 
 TYPICAL = [0.2, 0.0]  # losses, again and again, that decide whether betting is closer
 MOST = 100_000  # losses of a split that are bet on
+FEW = 30  # held-out units that one stake is put on
 Array = NDArray[Any]
 
 
-def bound_held(losses: Array, delta: float, copies: int) -> float:
-    """Return the bound on the mean loss from those of held-out groups: by betting where that is closer.
+def bound_held(losses: Array, delta: float, copies: int, shares: Any = None) -> float:
+    """Return the bound on the mean loss of held-out units: of few, or of copies, by one stake for all.
 
     Args:
-        losses: in [0, 1], in the order in which the groups were drawn.
+        losses: in [0, 1], in the order in which the units were drawn.
         delta: probability that the bound fails.
-        copies: groups that are not counted; the total of the losses then decides.
+        copies: units that are not counted, not known which.
+        shares: what units count for, in [0, 1]; by default 1.
     """
-    m, left = len(losses), len(losses) - copies
-    typical = bounds.bound_mean([m / 10], m, delta, True, u=1.0)
-    if not copies and bet(np.resize(TYPICAL, m), delta) < typical:
-        return bet(losses, delta)
-    return bounds.bound_mean([min(fsum(losses), left)], left, delta, True, u=1.0)
+    if not copies and len(losses) > FEW:
+        return bet(losses, delta, shares)
+    low, high, a = 0.0, 1.0, 1.0 if shares is None else shares
+    for _ in range(50):
+        p = (low + high) / 2
+        gains = np.sort(a * (p - losses) / (1 - p))[: max(0, len(losses) - copies)]
+        low, high = (low, p) if stake_once(gains) > log(1 / delta) else (p, high)
+    return high
+
+
+def stake_once(gains: Array) -> float:
+    """Return the logarithm of the largest wealth if one share of it, up to all, is put on every gain."""
+    low, high = 0.0, 1.0
+    for _ in range(50):
+        share = (low + high) / 2
+        low, high = (share, high) if fsum(gains / (1 + share * gains)) > 0 else (low, share)
+    return fsum(np.log1p(low * gains))
 
 
 def list_stakes(losses: Array, shares: Any, delta: float) -> Array:
@@ -110,13 +124,3 @@ def bound_splits(splits: list[Array], delta: float, u: float = 1.0) -> float:
         wins = np.mean(np.exp(grow(find(slope))[0])) > most
         low, high = (low, slope) if wins else (slope, high)
     return max(float(np.mean(find(high))), float(np.mean(x)))
-
-
-def bound_weighted(losses: Array, shares: Array, delta: float, left: int) -> float:
-    """Return the largest r at most the bound on the mean of (1 - a) r + a x, by the total of some rows."""
-    low, high = 0.0, 1.0
-    for _ in range(50):
-        r = (low + high) / 2
-        total = min(fsum((1 - shares) * r + shares * losses), left)
-        low, high = (r, high) if r <= bounds.bound_mean([total], left, delta, True, u=1.0) else (low, r)
-    return high if left else 1.0

@@ -5,7 +5,6 @@ package.
 """
 
 from collections.abc import Callable
-from math import fsum
 from pathlib import Path
 from typing import Any
 
@@ -154,13 +153,10 @@ def compare_learners(
     lost = (other["predicted"] == y).astype(int) - (winner["predicted"] == y)
     losses = (1 + average_groups(lost, units)[order]) / 2
     counts, grouped = [int(np.sum(lost > 0)), int(np.sum(lost != 0))], len(losses) < len(y)
-    left = max(0, (len(losses) if grouped else counts[1]) - copies)
-    if not grouped:
-        return [float(bounds.bound_count(min(counts[0], left), left, delta)), *counts]
-    if not copies:
-        return [betting.bet(losses, delta), *counts]
-    total = min(fsum(np.ceil(losses * ONE) / ONE), left)
-    return [bounds.bound_mean([total], left, delta, True, u=1.0), *counts]
+    if grouped:
+        return [betting.bound_held(losses, delta, copies), *counts]
+    left = max(0, counts[1] - copies)
+    return [float(bounds.bound_count(min(counts[0], left), left, delta)), *counts]
 
 
 def bound_weighted(claim: dict[str, Any], by_rule: dict[str, Judged], delta: float, copies: int) -> list[Any]:
@@ -168,9 +164,5 @@ def bound_weighted(claim: dict[str, Any], by_rule: dict[str, Judged], delta: flo
     rows = by_rule[claim["classifier"]]
     wrong, order = (rows["predicted"] != rows["label"]).astype(float), np.argsort(rows["order"])
     shares = rows["weight"] / float(claim["quantity"].split(":")[1])
-    found: list[Any] = [float(np.average(wrong, weights=shares))]
-    if copies:
-        found.append(betting.bound_weighted(wrong, shares, delta, len(wrong) - copies))
-    else:
-        found.append(betting.bet(wrong[order], delta, shares[order]))
-    return [*found, int(sum(wrong)), len(wrong)]
+    bound = betting.bound_held(wrong[order], delta, copies, shares[order])
+    return [float(np.average(wrong, weights=shares)), bound, int(sum(wrong)), len(wrong)]

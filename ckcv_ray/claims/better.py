@@ -27,22 +27,20 @@ from ckcv_ray.claims.claim import (
     Claim,
     is_proven_better,
     make_claim,
+    name_loss_bound,
     state_claim,
 )
 from ckcv_ray.claims.judge import Judge
 from ckcv_ray.claims.percent import at_least
 from ckcv_ray.claims.rules import Rule
 from ckcv_ray.core.arrays import Classes
-from ckcv_ray.core.bounds.betting import bound_by_betting
+from ckcv_ray.core.bounds.betting import bound_losses
 from ckcv_ray.core.bounds.binomial import clopper_pearson
-from ckcv_ray.core.bounds.losses import ONE, bound_loss_claim
 from ckcv_ray.core.bounds.paired import Differences, expect_units
 from ckcv_ray.core.measures import average_by_group
 from ckcv_ray.learners.choice import LABEL
 from ckcv_ray.learners.ensemble import Member, Models
 from ckcv_ray.study import Candidate, Problem, find_reference
-
-PROVEN_BY = {False: "exact sign test", True: "betting on the groups in the order drawn"}
 
 
 class PairedCounts(NamedTuple):
@@ -62,15 +60,10 @@ class PairedCounts(NamedTuple):
 
     def bound(self, delta: float, copies: int) -> float:
         """Return the upper bound on the share of losses; ``copies`` of the units are not counted."""
-        units = len(self.differences) if self.grouped else self.won + self.lost
-        left = max(0, units - copies)
-        if not self.grouped:
-            return float(clopper_pearson(min(self.lost, left), left, delta))
-        losses = (1 + self.differences) / 2
-        if not copies:
-            return bound_by_betting(losses, delta)
-        total = min(int(np.sum(np.ceil(losses * ONE))), left * ONE)  # which of them is unknown
-        return bound_loss_claim([total], left, delta) if left else 1.0
+        if self.grouped:
+            return bound_losses((1 + self.differences) / 2, delta, copies=copies)
+        left = max(0, self.won + self.lost - copies)
+        return float(clopper_pearson(min(self.lost, left), left, delta))
 
 
 def claim_better(judge: Judge, rule: Rule, name: str, copies: int = 0) -> Claim:
@@ -129,9 +122,10 @@ def _state(problem: Problem, member: Member, rule: Rule, compared: PairedCounts,
         says = f"of {who} and {against}: {wins}; not yet proven that the former misclassifies fewer {of}"
         says += f" than the latter: {_expect_rows(problem, compared, claim['delta'])}"
     rows = len(problem.held) if problem.held is not None else 0
+    proven_by = name_loss_bound(len(compared.differences), "group") if compared.grouped else "exact sign test"
     method = (
         f"holdout: of {rows} previously unused rows {compared.won} wrong by the latter alone and "
-        f"{compared.lost} by the former alone, {PROVEN_BY[compared.grouped]}"
+        f"{compared.lost} by the former alone, {proven_by}"
     )
     given = GROUPS_OF_ONE_SOURCE if compared.grouped else ONE_SOURCE
     return state_claim(given, claim["delta"], says, method)

@@ -20,6 +20,7 @@ from ckcv_ray.claims.percent import (
     round_bound,
 )
 from ckcv_ray.claims.rules import ONE_MODEL, Rule
+from ckcv_ray.core.bounds.betting import MOST_OPTIMISED
 from ckcv_ray.errors import pluralize
 from ckcv_ray.study import (
     ERROR,
@@ -71,6 +72,13 @@ ARGUMENT_FORMATS: dict[Argument, Callable[[Any], str]] = {  # of the arguments o
     Argument.NUMBER: format_number,
     Argument.WEIGHT: format_number,
 }
+
+
+def name_loss_bound(m: int, unit: str) -> str:
+    """Return what bounds the mean of the losses of m units held out, each a "row" or a "group"."""
+    if m <= MOST_OPTIMISED:
+        return f"optimised bet on the {unit}s"
+    return f"betting on the {unit}s in the order drawn"
 
 
 class Claim(TypedDict):

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ckcv_ray.claims import by_class
 from ckcv_ray.claims.answering import claim_answered
 from ckcv_ray.claims.better import claim_better
-from ckcv_ray.claims.claim import GROUPS_OF_ONE_SOURCE, LOSS_NAMES, Claim, Grounds, claim_error
+from ckcv_ray.claims.claim import GROUPS_OF_ONE_SOURCE, Claim, Grounds, claim_error, name_loss_bound
 from ckcv_ray.claims.cut_offs import CutOff, choose_cut_off
 from ckcv_ray.claims.judge import NO_COPIES, Copies, Judge
 from ckcv_ray.claims.numbers import claim_numbers
@@ -22,8 +22,9 @@ from ckcv_ray.claims.predictive_values import claim_value
 from ckcv_ray.claims.rules import Rule
 from ckcv_ray.claims.weighted import claim_weighted
 from ckcv_ray.core.arrays import Classes, Index
+from ckcv_ray.core.bounds.betting import bound_losses
 from ckcv_ray.core.bounds.binomial import clopper_pearson
-from ckcv_ray.core.bounds.losses import ONE, bound_loss_claim, bound_losses, choose_loss_method
+from ckcv_ray.core.bounds.losses import ONE
 from ckcv_ray.core.measures import GroupShares
 from ckcv_ray.learners.ensemble import Prediction
 from ckcv_ray.study import (
@@ -124,20 +125,13 @@ def claim_group_loss(
     Args:
         rule, measure, predicted, y, delta: of the claim.
         order: positions of the groups of ``measure`` in the order drawn.
-        copies: groups that are not counted. Which of them is unknown, so the bound is then one that the total
-            of the losses alone decides.
+        copies: groups that are not counted; which of them is unknown.
     """
     losses = measure.measure_losses(y, predicted)
-    m = len(losses)
-    left = max(0, m - copies)
-    if copies:
-        total = min(int(losses.sum()), left * ONE)
-        bound = bound_loss_claim([total], left, delta) if left else 1.0
-    else:
-        bound = bound_losses(losses[order], delta)
+    m, bound = len(losses), bound_losses(losses[order] / ONE, delta, copies=copies)
     method = (
         f"holdout: {np.sum(predicted != y)} of {len(y)} rows of {m} previously unused groups wrong, "
-        f"{LOSS_NAMES[choose_loss_method(m, delta)]}"
+        f"{name_loss_bound(m, 'group')}"
     )
     seen = int(np.sum(predicted != y)), len(y)
     grounds = Grounds(rule.name, rule.classifier(), delta, method, given=GROUPS_OF_ONE_SOURCE)

@@ -11,8 +11,8 @@ which k errors at least are below w0, each with a probability of at most tau. No
 allowed, and no k is enough below ln(d) / ln(tau) rows. With x = h - k this is U_d(x; h) <= 1 - tau, U being
 Clopper-Pearson's bound, for the largest such count x.
 
-Of rows that have the same origin one counts, and it is not known which: bounds are then those that the total
-of the losses alone decides, and the rows that are left out are those of the smallest errors.
+Of rows that have the same origin one counts, and it is not known which: those of the smallest errors are left
+out.
 """
 
 from collections.abc import Mapping
@@ -28,14 +28,16 @@ from ckcv_ray.claims.claim import (
     Claim,
     Grounds,
     make_claim,
+    name_loss_bound,
     state_claim,
 )
 from ckcv_ray.claims.judge import Judge
 from ckcv_ray.claims.percent import format_number, round_bound
 from ckcv_ray.claims.rules import Rule
 from ckcv_ray.core.arrays import Values
+from ckcv_ray.core.bounds.betting import bound_losses
 from ckcv_ray.core.bounds.binomial import bound_table
-from ckcv_ray.core.bounds.losses import ONE, bound_loss_claim, bound_losses, choose_loss_method
+from ckcv_ray.core.bounds.losses import ONE
 from ckcv_ray.study import name_clipped, parse_within
 
 NUMBER_METHODS = {
@@ -63,17 +65,14 @@ def claim_numbers(judge: Judge, rule: Rule, name: str, copies: int = 0) -> Claim
     if (share := parse_within(name)) is not None:
         return claim_within(rule, name, share, np.abs(predicted - held.y), delta, copies)
     losses = problem.make_loss_measure(held.units).measure_losses(held.y, predicted)
-    m, left = len(losses), max(0, len(losses) - copies)
-    if copies:
-        bound = bound_loss_claim([min(int(losses.sum()), left * ONE)], left, delta) if left else 1.0
-    else:
-        bound = bound_losses(losses[problem.order_held_units()], delta)
+    m = len(losses)
+    bound = bound_losses(losses[problem.order_held_units()] / ONE, delta, copies=copies)
     measured, grouped = int(losses.sum()) / (ONE * m), problem.task.grouped
     unused = f"{m:,} previously unused {'groups' if grouped else 'rows'}"
     on = f"{len(held.y):,} rows of {unused}" if grouped else unused
     method = (
         f"holdout: {format_number(clip * measured)} on {on}, "
-        f"{name_loss_methods(grouped)[choose_loss_method(m, delta)]}"
+        f"{name_loss_bound(m, 'group' if grouped else 'row')}"
     )
     given = GROUPS_OF_ONE_SOURCE if grouped else ONE_SOURCE
     grounds = Grounds(rule.name, rule.classifier(each="row"), delta, method, given=given)

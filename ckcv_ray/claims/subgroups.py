@@ -19,8 +19,9 @@ from typing_extensions import TypedDict  # pydantic accepts typing.TypedDict fro
 
 from ckcv_ray.claims.rules import Rule
 from ckcv_ray.core.arrays import Classes
+from ckcv_ray.core.bounds.betting import bound_losses
 from ckcv_ray.core.bounds.binomial import clopper_pearson
-from ckcv_ray.core.bounds.losses import ONE, bound_losses
+from ckcv_ray.core.bounds.losses import ONE
 from ckcv_ray.core.measures import ClippedErrors
 from ckcv_ray.study import ERROR, Problem, name_clipped
 from ckcv_ray.tables.subgroups import Subgroup, divide_rows, parse_subgroup
@@ -95,7 +96,7 @@ def _claim_mean(
         classifier=rule.name,
         errors=0,
         rows=m,
-        bound=bound_losses(losses, delta) if enough else None,
+        bound=bound_losses(losses / ONE, delta) if enough else None,
         delta=delta if enough else None,
         measured=int(losses.sum()) / (ONE * max(m, 1)),
     )

@@ -14,19 +14,17 @@ and with a_t = w_t / W the wealth of a gambler who bets that the error is below 
 
 is a martingale of mean 1 at p = r, since E(a (r - wrong)) = r E(a) - E(a wrong) = 0: the bound is that of
 ``core.bounds.betting``. The mean of the weights cancels, so nothing has to be said of it, and a right row of
-great weight counts as much as a wrong one. Where rows that have the same origin are counted once, the bound
-is one that the totals alone decide (``bound_weighted_losses``).
+great weight counts as much as a wrong one.
 """
 
 import numpy as np
 
-from ckcv_ray.claims.claim import ONE_SOURCE, Claim, make_claim, state_claim
+from ckcv_ray.claims.claim import ONE_SOURCE, Claim, make_claim, name_loss_bound, state_claim
 from ckcv_ray.claims.judge import Judge
 from ckcv_ray.claims.percent import at_most, format_number, nearest
 from ckcv_ray.claims.rules import Rule
 from ckcv_ray.core.arrays import Values
-from ckcv_ray.core.bounds.betting import bound_by_betting
-from ckcv_ray.core.bounds.losses import bound_weighted_losses
+from ckcv_ray.core.bounds.betting import bound_losses
 from ckcv_ray.study import Problem, parse_largest_weight
 
 
@@ -44,11 +42,8 @@ def claim_weighted(judge: Judge, rule: Rule, name: str, copies: int = 0) -> Clai
     assert certification is not None
     weights, delta = take_held_weights(problem), problem.study.delta / certification.n_shares
     wrong, shares, m = judge.predict(rule).label != y, weights / largest, len(y)
-    if copies:
-        bound = bound_weighted_losses(wrong, shares, m - copies, delta)
-    else:
-        order = problem.order_held_units()
-        bound = bound_by_betting(wrong[order], delta, shares[order])
+    order = problem.order_held_units()
+    bound = bound_losses(wrong[order], delta, shares[order], copies)
     measured = float(np.sum(weights * wrong) / np.sum(weights))
     says = (
         f"a new pattern, drawn with a chance in proportion to its weight {problem.task.weight!r}, is "
@@ -57,7 +52,7 @@ def claim_weighted(judge: Judge, rule: Rule, name: str, copies: int = 0) -> Clai
     )
     method = (
         f"holdout: {np.sum(wrong)} of {m} previously unused rows wrong, {nearest(measured)} by weight, "
-        "betting on the rows in the order drawn"
+        f"{name_loss_bound(m, 'row')}"
     )
     made = make_claim(
         quantity=name,
@@ -88,7 +83,7 @@ def bound_flawless(problem: Problem, name: str, delta: float) -> float:
     weights = problem.task.weighting.named
     assert weights is not None
     shares = np.resize(weights, len(problem.held)) / _find_largest(name)
-    return bound_by_betting(np.zeros(len(shares)), delta, shares)
+    return bound_losses(np.zeros(len(shares)), delta, shares)
 
 
 def describe_weights(problem: Problem) -> str:

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ckcv_ray.claims.claim import name_loss_bound
 from ckcv_ray.claims.percent import at_least, at_most, format_level, nearest
 from ckcv_ray.core.bounds.paired import BETTING, COUNTS, MOST_EXPECTED, SIGN, Judgement
 from ckcv_ray.errors import InputError, pluralize
@@ -16,7 +17,6 @@ from ckcv_ray.validation import integer, number, quote
 METHODS = {
     SIGN: "exact sign test",
     COUNTS: "Clopper-Pearson for both counts",
-    BETTING: "betting on the rows in an order from the seed",
 }
 BETTER, NOT_WORSE, WORSE, OPEN = "better", "not worse", "worse", "not yet proven"
 
@@ -130,7 +130,8 @@ class Comparison:
         """Return what is proven in one sentence."""
         delta = self.question.shared_delta / 2
         how = f"with probability at least {format_level(delta)} over the judged rows"
-        how += f" ({METHODS[self.verdict.method]})"
+        bet = name_loss_bound(self.units, self.unit)
+        how += f" ({bet if self.verdict.method == BETTING else METHODS[self.verdict.method]})"
         if self.answer == WORSE:
             return f"proven worse: {self._claim('more often', 'more than')}, {how}"
         claim = self._claim("less often", "at most")

@@ -4,7 +4,7 @@ Comparisons inside a study (``--claim better:LEARNER``) are of rows drawn with k
 studies whose labels nothing predicts, so that all classifiers err equally often.
 
 Errors by weight are of rows drawn with known weights and chances of an error, some of which weigh much and
-rarely occur; the bound is compared with one that knows the mean of the weights, and with that from totals.
+rarely occur; the bound is compared with one that knows the mean of the weights.
 
 Splits that depend on each other share units, models that learned from them, or are made to break a bound: the
 bound over all of them, and that over the best prefix, are to hold together.
@@ -40,12 +40,10 @@ from ckcv_ray.claims.claim import is_proven_better
 from ckcv_ray.claims.cut_offs import choose_cut_off
 from ckcv_ray.claims.predictive_values import ValueTests, count_cut_offs, fix_cut_offs
 from ckcv_ray.core.arrays import Values
-from ckcv_ray.core.bounds.betting import bound_by_betting, bound_mean_by_betting, find_betting_prefix
+from ckcv_ray.core.bounds.betting import bound_losses, bound_mean_by_betting, find_betting_prefix
 from ckcv_ray.core.bounds.losses import (
     ONE,
     best_loss_prefix,
-    bound_losses,
-    bound_weighted_losses,
     mean_loss_bound,
 )
 from ckcv_ray.core.bounds.paired import judge_differences
@@ -166,26 +164,23 @@ WEIGHTED = {
 }
 
 
-def measure_weighted(name: str, m: int, runs: int) -> Iterator[Cell]:
-    """Yield how often the bound on a weighted error is below it, by betting, and from totals."""
+def measure_weighted(name: str, m: int, runs: int) -> Cell:
+    """Return how often the bound on a weighted error is below it, and how large it is."""
     law, rng = WEIGHTED[name], np.random.default_rng([m, list(WEIGHTED).index(name), 5])
     drawn = [law.draw(rng, m) for _ in range(runs)]
     pairs = [(wrong, weights / law.largest) for weights, wrong in drawn]
-    bounds = [bound_by_betting(wrong, DELTA, shares) for wrong, shares in pairs]
+    bounds = [bound_losses(wrong, DELTA, shares) for wrong, shares in pairs]
     scale = law.largest / law.mean_weight
-    known = [min(1.0, scale * bound_by_betting(wrong * shares, DELTA)) for wrong, shares in pairs]
+    known = [min(1.0, scale * bound_losses(wrong * shares, DELTA)) for wrong, shares in pairs]
     figures = {"mean bound": float(np.mean(bounds)), "mean weight known": float(np.mean(known))}
-    yield Cell(f"weighted: {name}, m = {m}", sum(b < law.mean for b in bounds), runs, DELTA, figures)
-    totals = [bound_weighted_losses(*pair, m, DELTA) for pair in pairs]
-    figures = {"mean bound": float(np.mean(totals))}
-    yield Cell(f"by totals: {name}, m = {m}", sum(b < law.mean for b in totals), runs, DELTA, figures)
+    return Cell(f"weighted: {name}, m = {m}", sum(b < law.mean for b in bounds), runs, DELTA, figures)
 
 
 def measure_losses(name: str, m: int, runs: int) -> Cell:
     """Return how often the bound is below the mean of a law, and how large it is, and that from totals."""
     law, rng = LOSSES[name], np.random.default_rng([m, list(LOSSES).index(name)])
     drawn = [np.ceil(law.draw(rng, m) * ONE).astype(np.int64) for _ in range(runs)]
-    bounds = [bound_losses(losses, DELTA) for losses in drawn]
+    bounds = [bound_losses(losses / ONE, DELTA) for losses in drawn]
     totals = [mean_loss_bound([int(losses.sum())], m, DELTA) for losses in drawn]
     figures = {"mean bound": float(np.mean(bounds)), "from totals": float(np.mean(totals))}
     return Cell(f"losses: {name}, m = {m}", sum(b < law.mean for b in bounds), runs, DELTA, figures)
@@ -362,7 +357,7 @@ def measure(runs: int, studies: int) -> list[Cell]:
     """Return every cell."""
     cells = [measure_losses(name, m, runs) for name in LOSSES for m in SIZES]
     cells += [cell for name in SPLIT_LAWS for m in SIZES[:2] for cell in measure_splits(name, m, runs)]
-    cells += [cell for name in WEIGHTED for m in SIZES for cell in measure_weighted(name, m, runs)]
+    cells += [measure_weighted(name, m, runs) for name in WEIGHTED for m in SIZES]
     cells += [cell for decimals in (None, 1) for cell in measure_cut_offs(decimals, runs)]
     cells += [measure_values(name, decimals, runs) for name in LEAST for decimals in (None, 1)]
     sizes = (100, 200, 400)

@@ -20,9 +20,6 @@ from ckcv_ray.core.bounds.betting import (
 from ckcv_ray.core.bounds.binomial import clopper_pearson
 from ckcv_ray.core.bounds.losses import (
     ONE,
-    bound_loss_claim,
-    bound_losses,
-    choose_loss_method,
     choose_split_method,
     loss_method,
     mean_loss_bound,
@@ -264,13 +261,6 @@ def test_all_prefixes_hold_together_in_simulation(law: str) -> None:
 # Which bound is used
 
 
-@pytest.mark.parametrize("delta", [0.05, 0.0125])
-def test_the_method_is_fixed_by_m_and_delta_and_follows_what_is_closer(delta: float) -> None:
-    methods = [choose_loss_method(m, delta) for m in (5, 10, 66, 400)]
-    assert methods[0] != "betting"
-    assert methods[2:] == ["betting", "betting"]
-
-
 @pytest.mark.parametrize(
     ("m", "delta", "is_closer"),
     [
@@ -283,18 +273,6 @@ def test_the_method_is_fixed_by_m_and_delta_and_follows_what_is_closer(delta: fl
 def test_splits_are_bet_on_from_as_many_units_as_delta_takes(m: int, delta: float, is_closer: bool) -> None:
     method = choose_split_method(m, delta)
     assert method == ("betting" if is_closer else loss_method(m, delta, claimed=True))
-
-
-def test_losses_have_the_bound_that_the_method_names() -> None:
-    rng = np.random.default_rng(6)
-    for m in (6, 66):
-        losses = (draw_shares(rng, 0.12, 0.12, (m,)) * ONE).astype(np.int64)
-        expected = (
-            bound_by_betting(losses / ONE, 0.05)
-            if choose_loss_method(m, 0.05) == "betting"
-            else bound_loss_claim([int(losses.sum())], m, 0.05)
-        )
-        assert bound_losses(losses, 0.05) == expected
 
 
 def test_shares_of_66_groups_have_a_bound_that_is_a_sixth_lower() -> None:

@@ -375,6 +375,19 @@ def test_the_bounds_of_splits_by_betting_are_those_of_the_package(m: int, delta:
     assert independent_betting.is_closer(m, delta) == (losses.choose_split_method(m, delta) == "betting")
 
 
+@pytest.mark.parametrize("copies", [0, 3])
+@pytest.mark.parametrize("m", [1, 3, 10, 30, 66])
+def test_the_bounds_of_held_out_losses_are_those_of_the_package(m: int, copies: int) -> None:
+    rng = np.random.default_rng(m)
+    for units, shares in (
+        (rng.beta(0.8, 5, m), None),
+        (rng.beta(0.8, 5, m), rng.random(m)),
+        (np.ones(m), None),
+    ):
+        mine = independent_betting.bound_held(units, 0.0125, copies, shares)
+        assert mine == pytest.approx(betting.bound_losses(units, 0.0125, shares, copies), rel=1e-9)
+
+
 @pytest.mark.parametrize("delta", [0.05, 1e-6, 1e-30, 0.6])
 @pytest.mark.parametrize("m", [1, 2, 20, 133, 700])
 def test_the_bounds_of_counts_are_those_of_the_package(m: int, delta: float) -> None:

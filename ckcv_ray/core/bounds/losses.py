@@ -14,10 +14,11 @@ concave by its least concave majorant and interpolated between counts, may be av
 Which of the two is used depends on m and delta alone: the smaller one at a mean loss of 0.1. A claim uses the
 majorant of the lowered A (``binomial.tabulate_claim``), which meets the condition because it is above it.
 
-Of losses that are known one by one, as those of rows or groups held out, or of each of several splits, a
-third bound holds: betting (``betting``), which is closer where losses vary less than wrong and right do, as
-shares do. It is used where m and delta say that it is closer: if it is the smaller one for losses that
-alternate between 0.2 and 0, whose mean is the same, in every split.
+Of losses that are known one by one, as those of each of several splits, a third bound holds: betting
+(``betting``), which is closer where losses vary less than wrong and right do, as shares do. It is used where
+m and delta say that it is closer: if it is the smaller one for losses that alternate between 0.2 and 0, whose
+mean is the same, in every split. Losses of one set of rows or groups held out are always bet on
+(``betting.bound_losses``).
 """
 
 from collections.abc import Sequence
@@ -27,7 +28,7 @@ from math import fsum
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ckcv_ray.core.bounds.betting import BISECTIONS, bound_by_betting, bound_mean_by_betting
+from ckcv_ray.core.bounds.betting import bound_mean_by_betting
 from ckcv_ray.core.bounds.binomial import (
     MOST_CHECKED,
     TYPICAL_RATE,
@@ -57,72 +58,16 @@ def loss_method(m: int, delta: float, claimed: bool = False) -> str:
 
 
 @lru_cache(maxsize=1024)
-def choose_loss_method(m: int, delta: float) -> str:
-    """Return the bound for one set of m losses that are known one by one: "betting", or ``loss_method``."""
-    betting = bound_by_betting(np.resize(TYPICAL_SHARES, m), delta)
-    return "betting" if betting < _bound_typical(m, delta) else loss_method(m, delta, claimed=True)
-
-
-@lru_cache(maxsize=1024)
 def choose_split_method(m: int, delta: float) -> str:
-    """Return the bound for splits of m losses each that are known one by one, as ``choose_loss_method`` does.
+    """Return the bound for splits of m losses each that are known one by one: "betting", or ``loss_method``.
 
-    Over splits the wealth after the last loss counts, and not the largest, so that betting has to gain more.
-    It is not used for more than ``MOST_BET`` losses each, where it would take seconds and gain little.
+    Betting is not used for more than ``MOST_BET`` losses each, where it would take seconds and gain little.
     """
     if m > MOST_BET:
         return loss_method(m, delta, claimed=True)
+    typical = bound_loss_claim([round(TYPICAL_RATE * m * ONE)], m, delta)
     betting = bound_mean_by_betting([np.resize(TYPICAL_SHARES, m)], delta)
-    return "betting" if betting < _bound_typical(m, delta) else loss_method(m, delta, claimed=True)
-
-
-def _bound_typical(m: int, delta: float) -> float:
-    """Return the bound on a total of m losses whose mean is the typical one."""
-    return bound_loss_claim([round(TYPICAL_RATE * m * ONE)], m, delta)
-
-
-def bound_losses(losses: NDArray[np.integer], delta: float) -> float:
-    """Return the bound on the expected loss from one set of losses, at most 1.
-
-    Args:
-        losses: each in 0 .. ``ONE``, (m,), in an order drawn independently of everything else.
-        delta: probability that the bound fails.
-    """
-    m = len(losses)
-    if choose_loss_method(m, delta) == "betting":
-        return bound_by_betting(losses / ONE, delta)
-    return bound_loss_claim([int(losses.sum())], m, delta)
-
-
-def bound_weighted_losses(losses: ArrayLike, shares: ArrayLike, left: int, delta: float) -> float:
-    """Return a bound on the weighted mean loss E a x / E a that the totals alone decide, at most 1.
-
-    With r for this mean, (1 - a) r + a x is a loss in [0, 1] with mean r, so r is at most a bound B on the
-    mean of such losses. B of their total is concave in r: the r that are at most B(r) are an interval from 0,
-    whose end is found by bisection.
-
-    Args:
-        losses: x, in [0, 1], (rows,).
-        shares: a, what each row counts for, in [0, 1], (rows,).
-        left: how many of the rows are counted. It is not known which, but their losses sum to no more than
-            those of all.
-        delta: probability that the bound fails.
-    """
-    x, a = np.asarray(losses, dtype=np.float64), np.asarray(shares, dtype=np.float64)
-    if left < 1:
-        return 1.0
-
-    def is_within(r: float) -> bool:
-        total = int(np.sum(np.ceil(((1 - a) * r + a * x) * ONE)))
-        return r <= bound_loss_claim([min(total, left * ONE)], left, delta)
-
-    low, high = 0.0, 1.0
-    if is_within(high):
-        return 1.0
-    for _ in range(BISECTIONS):
-        middle = (low + high) / 2
-        low, high = (middle, high) if is_within(middle) else (low, middle)
-    return high
+    return "betting" if betting < typical else loss_method(m, delta, claimed=True)
 
 
 @lru_cache(maxsize=256)

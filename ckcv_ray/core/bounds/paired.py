@@ -26,7 +26,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from ckcv_ray.core.bounds.betting import bound_by_betting
+from ckcv_ray.core.bounds.betting import bound_losses
 from ckcv_ray.core.bounds.binomial import clopper_pearson
 
 TYPICAL_DIFFERENCES = (*[0.0] * 12, 1.0, *[0.0] * 11, -1.0)
@@ -88,7 +88,7 @@ def bound_difference(differences: Differences, level: float, method: str) -> flo
         level: probability that the bound fails.
     """
     if method == BETTING:
-        return 2 * bound_by_betting((1 + differences) / 2, level) - 1
+        return 2 * bound_losses((1 + differences) / 2, level) - 1
     n, below, above = len(differences), np.sum(differences < 0), np.sum(differences > 0)
     least = 1 - clopper_pearson(int(n - below), n, level / 2)  # a lower bound on what only the second errs
     return float(clopper_pearson(int(above), n, level / 2) - least)
