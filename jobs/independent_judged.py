@@ -139,7 +139,14 @@ def count_pairs(
 
 
 def compare_learners(
-    winner: Judged, other: Judged, y: Array, units: Array, order: Array, delta: float, copies: int
+    winner: Judged,
+    other: Judged,
+    y: Array,
+    units: Array,
+    order: Array,
+    delta: float,
+    copies: int,
+    shares: Any = None,
 ) -> list[Any]:
     """Return the bound on the share of losses against another learner, the rows lost, and those decided.
 
@@ -149,12 +156,13 @@ def compare_learners(
         order: positions of the groups, by their numbers, as they were drawn.
         delta: probability that the bound fails.
         copies: rows or groups that are not counted.
+        shares: what rows count for, as they were drawn; None if all count the same.
     """
     lost = (other["predicted"] == y).astype(int) - (winner["predicted"] == y)
     losses = (1 + average_groups(lost, units)[order]) / 2
     counts, grouped = [int(np.sum(lost > 0)), int(np.sum(lost != 0))], len(losses) < len(y)
-    if grouped:
-        return [betting.bound_held(losses, delta, copies), *counts]
+    if grouped or shares is not None:
+        return [betting.bound_held(losses, delta, copies, shares), *counts]
     left = max(0, counts[1] - copies)
     return [float(bounds.bound_count(min(counts[0], left), left, delta)), *counts]
 

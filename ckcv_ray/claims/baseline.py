@@ -2,9 +2,8 @@
 
 The most common class is that of the learning rows (the first of equal ones): nothing else has been seen when
 it is chosen. Its error is counted on the rows that a claim rests on: the learning rows for occam and nested,
-and the held-out rows for holdout. Few of the held-out rows may be of that class by chance, and its error on
-them above one half; so a claim of holdout is compared with the smaller of both errors. A bound that is not
-below it says nothing beyond the constant.
+of which a bound that is not below it says nothing beyond the constant, and the held-out rows for holdout,
+where it is proven or not that a rule errs less often than every constant (``claim.Gate``).
 
 With groups of related rows, claims are about the groups' error rates, where each group counts once: so does
 the error of the constant, and the most common class is the one that makes it smallest on the learning rows.
@@ -22,15 +21,15 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import TypedDict  # pydantic accepts typing.TypedDict from Python 3.12 on
 
-from ckcv_ray.claims.claim import MOST_OF_LABEL, Claim, claims_nothing, limit
-from ckcv_ray.claims.percent import at_least, format_number, nearest
+from ckcv_ray.claims.claim import MOST_OF_LABEL, Claim, Gate, claims_nothing, limit, quantity
+from ckcv_ray.claims.percent import at_least, format_level, format_number, nearest
 from ckcv_ray.core.arrays import Classes, Values
 from ckcv_ray.core.bounds.losses import ONE
 from ckcv_ray.core.measures import LossMeasure
 from ckcv_ray.core.schedule import Stage
-from ckcv_ray.errors import cut
+from ckcv_ray.errors import cut, pluralize
 from ckcv_ray.learners.ensemble import Models
-from ckcv_ray.study import AUC, BY_CLASS, Holdout, Problem, is_error
+from ckcv_ray.study import ANSWERED_ERROR, AUC, BY_CLASS, Holdout, Problem, is_error, parse_predictive
 from ckcv_ray.tables.grouping import Groups
 from ckcv_ray.tables.target import Label
 from ckcv_ray.validation import check_fraction, check_part
@@ -79,15 +78,17 @@ def compute_baselines(problem: Problem) -> tuple[Baseline, ...]:
 
 
 def select_baseline(claim: Claim, among: Sequence[Baseline]) -> Baseline:
-    """Return the baseline that a claim is compared with: the smaller one if it is from held-out rows."""
-    learning, *held = among
-    of_held_out = claim["certification"] == Holdout.name
-    return min([*held, learning], key=lambda baseline: baseline["error"]) if of_held_out else learning
+    """Return the baseline that a claim is compared with: that on the rows that the claim rests on."""
+    return among[-1 if claim["certification"] == Holdout.name else 0]
 
 
-def says_nothing(bound: float, baseline: Baseline) -> bool:
-    """Return whether a bound says nothing beyond the constant: it is not below the constant's error."""
-    return bound >= baseline["error"]
+def says_nothing(claim: Claim, baseline: Baseline) -> bool:
+    """Return whether a claim about an error says nothing beyond a constant.
+
+    With a gate it does unless the rule is proven better than every constant; without one, unless the bound is
+    below the constant's error.
+    """
+    return claim["gate"]["bound"] >= 0.5 if "gate" in claim else claim["bound"] >= baseline["error"]
 
 
 def name_constant(baseline: Baseline, labels: Sequence[Label]) -> str:
@@ -103,43 +104,105 @@ def describe_error(baseline: Baseline) -> str:
     return nearest(baseline["error"]) if clip is None else format_number(clip * baseline["error"])
 
 
-def comparison(bound: float, baseline: Baseline, labels: Sequence[Label]) -> str:
-    """Return a clause that compares a bound with its baseline."""
+def comparison(claim: Claim, baseline: Baseline, labels: Sequence[Label]) -> str:
+    """Return a clause that compares a claim about an error with its baseline."""
     error = describe_error(baseline)
     said = f"wrong on {error} of" if "clip" not in baseline else f"off by {error} on average on"
     clause = f"{name_constant(baseline, labels)} is {said} the {baseline['on']}"
-    return f"{clause}, so this says nothing beyond it" if says_nothing(bound, baseline) else clause
+    if not says_nothing(claim, baseline):
+        return clause
+    if "gate" in claim:
+        return f"{clause}, and that this is better than a constant is not proven"
+    return f"{clause}, so this says nothing beyond it"
+
+
+def describe_gate(claim: Claim, baseline: Baseline, labels: Sequence[Label]) -> str:
+    """Say that a claim's rule is proven better than every constant; "" if it is not."""
+    if "gate" not in claim or says_nothing(claim, baseline):
+        return ""
+    says, counts = _phrase_gate(claim["gate"], claim, baseline, labels)
+    return f"{says}: proven, within the same {format_level(claim['delta'])} ({counts})"
 
 
 def describe_worthless_bound(claim: Claim, baseline: Baseline, labels: Sequence[Label]) -> list[str]:
-    """Return a list of one sentence if a bound on the error says nothing beyond the constant, else none."""
-    sentence = (
-        f"The bound {limit(claim)} is not below {describe_error(baseline)}, the "
-        f"{'mean error' if 'clip' in baseline else 'error'} of {name_constant(baseline, labels)} on the "
-        f"{baseline['on']}: it says nothing beyond that."
+    """Return a list of one sentence if a bound on an error says nothing beyond a constant, else none."""
+    if not ("gate" in claim or is_error(claim["quantity"])) or not says_nothing(claim, baseline):
+        return []
+    if "gate" not in claim:
+        sentence = (
+            f"The bound {limit(claim)} is not below {describe_error(baseline)}, the "
+            f"{'mean error' if 'clip' in baseline else 'error'} of {name_constant(baseline, labels)} on the "
+            f"{baseline['on']}: it says nothing beyond that."
+        )
+        return [sentence]
+    says, counts = _phrase_gate(claim["gate"], claim, baseline, labels)
+    unable = ", and these rows cannot prove it, even with none wrong" * (claim["gate"]["least"] >= 0.5)
+    return [
+        f"The bound {limit(claim)} ({claim['classifier']}) is a figure, not to be quoted alone: that it "
+        f"{says} is not proven{unable} ({counts})."
+    ]
+
+
+def describe_lack_of_gate(claim: Claim, baseline: Baseline) -> list[str]:
+    """Return a list of one sentence if a bound on an error says something, but has no gate, else none."""
+    if "gate" in claim or not is_error(claim["quantity"]) or says_nothing(claim, baseline):
+        return []
+    return ["That this is better than a constant is not proven: it takes rows held out (--certify holdout)."]
+
+
+def _phrase_gate(gate: Gate, claim: Claim, baseline: Baseline, labels: Sequence[Label]) -> tuple[str, str]:
+    """Return what a gate is about, and what was counted, as clauses."""
+    lost, won = pluralize(gate["lost"], "row"), f"{gate['won']:,}"
+    if "value" in baseline:
+        constant = name_constant(baseline, labels)
+        return f"is off by less than {constant}", f"further off: {lost}; {constant}: {won}"
+    by_weight = "" if is_error(claim["quantity"]) else ", by weight,"
+    return (
+        f"errs less often{by_weight} than always predicting any one class",
+        f"wrong alone: {lost}; always {_quote(labels[gate['predicted']])} alone: {won}",
     )
-    return [sentence] if is_error(claim["quantity"]) and says_nothing(claim["bound"], baseline) else []
 
 
-def describe_guesses(claims: Sequence[Claim]) -> list[str]:
-    """Return a sentence for each AUC, and for recalls of several classes, that a guess would reach as well.
+def describe_guesses(claims: Sequence[Claim], labels: Sequence[Label]) -> list[str]:
+    """Return a sentence for each quantity that a constant, or a guess, would reach as well.
 
-    A guess has an AUC of one half, and recalls that add up to 1 whatever the shares it guesses with.
+    A guess has an AUC of one half, and recalls that add up to 1 whatever the shares it guesses with; one
+    recall alone is reached by always predicting its class.
     """
-    statements, recalls = [], dict[tuple[str, str, tuple[int, ...]], list[float]]()
+    statements, recalls = list[str](), dict[tuple[str, str, tuple[int, ...]], list[Claim]]()
     for claim in claims:
-        if claim["quantity"] == AUC and claim["bound"] >= 0.5:
+        name, value = claim["quantity"], 1 - claim["bound"]
+        if name == AUC and value <= 0.5:
             statements.append(
-                f"An AUC of at least {at_least(1 - claim['bound'])} ({claim['certification']}) says nothing "
+                f"An AUC of at least {at_least(value)} ({claim['certification']}) says nothing "
                 "beyond a guess, whose AUC is 50 %."
             )
-        elif claim["quantity"] in BY_CLASS and not claims_nothing(claim):
+        elif claims_nothing(claim):
+            continue
+        elif name in BY_CLASS:
             of = claim["certification"], claim["classifier"], claim["splits"]
-            recalls.setdefault(of, []).append(1 - claim["bound"])
-    for (certification, *_), limits in recalls.items():
-        if len(limits) > 1 and fsum(limits) <= 1:
+            recalls.setdefault(of, []).append(claim)
+        elif name == ANSWERED_ERROR:
             statements.append(
-                f"The recalls proven by {certification} add up to {at_least(fsum(limits))}: together they "
+                "That the rows answered are wrong less often than by always predicting any one class is not "
+                "proven."
+            )
+        elif (predictive := parse_predictive(name)) is not None and value <= predictive.by_constants:
+            statements.append(
+                f"A {quantity(claim)} of at least {at_least(value)} says nothing beyond a constant, which "
+                f"reaches {nearest(predictive.by_constants)}."
+            )
+    for (certification, *_), made in recalls.items():
+        proven = fsum(1 - claim["bound"] for claim in made)
+        if len(made) < len(labels):
+            statements += [
+                f"A {quantity(claim)} is reached by always predicting {_quote(claim['label'])}: quote it "
+                "with the recall of every other class beside it."
+                for claim in made
+            ]
+        elif proven <= 1:
+            statements.append(
+                f"The recalls proven by {certification} add up to {at_least(proven)}: together they "
                 "say nothing beyond a guess, whose recalls add up to 100 %."
             )
     return statements
@@ -302,5 +365,5 @@ def _weigh_rows(groups: Groups) -> NDArray[np.float64]:
     return np.asarray(1 / np.bincount(groups)[groups])
 
 
-def _quote(label: Label) -> str:
+def _quote(label: Label | None) -> str:
     return cut(repr(label), MOST_OF_LABEL)

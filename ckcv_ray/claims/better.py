@@ -1,4 +1,4 @@
-"""The claim that a study's winner errs less often than another of its learners, from rows that nothing used.
+"""What rows that nothing used prove of a winner against another learner of the study, or against constants.
 
 The other learner is represented by one model, at the learner's own best setting and number of folds by the
 criterion of the study, fitted on all rows that were not held out: what would be used had the learner been the
@@ -14,17 +14,28 @@ Groups: (1 + x) / 2 is a loss in [0, 1], x being the share of a group's rows tha
 that of the other one. Its mean is below 1/2 exactly if the winner errs less often; the bound is by betting.
 1 less this mean is the probability that the winner is the one that is right in a row drawn of a new group,
 with a fair coin where both are or neither is: in either case what is claimed is a share of wins.
+
+A constant is a classifier too, and a bound on the error is quoted only if the rule is proven better than
+every constant, at the delta of the bound. First this gate, then the bound, is a fixed sequence, so together
+they fail with probability at most this delta: if the rule is no better than some constant, only the
+comparison with this one can be false, and otherwise only the bound. Every class has to be beaten, so none is
+chosen. Of numbers the constant is the median of the learning rows, and errors are clipped; by weight the
+losses are (1 + x) / 2 in the weighted bet.
 """
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
+from ckcv_ray.claims.baseline import compute_baselines
 from ckcv_ray.claims.claim import (
     GROUPS_OF_ONE_SOURCE,
     NOTHING,
     ONE_SOURCE,
     Claim,
+    Gate,
     is_proven_better,
     make_claim,
     name_loss_bound,
@@ -33,14 +44,17 @@ from ckcv_ray.claims.claim import (
 from ckcv_ray.claims.judge import Judge
 from ckcv_ray.claims.percent import at_least
 from ckcv_ray.claims.rules import Rule
-from ckcv_ray.core.arrays import Classes
+from ckcv_ray.claims.weighted import take_held_weights
+from ckcv_ray.core.arrays import Values
 from ckcv_ray.core.bounds.betting import bound_losses
 from ckcv_ray.core.bounds.binomial import clopper_pearson
+from ckcv_ray.core.bounds.losses import ONE
 from ckcv_ray.core.bounds.paired import Differences, expect_units
-from ckcv_ray.core.measures import average_by_group
+from ckcv_ray.core.measures import GRAIN, ClippedErrors, average_by_group
 from ckcv_ray.learners.choice import LABEL
 from ckcv_ray.learners.ensemble import Member, Models
-from ckcv_ray.study import Candidate, Problem, find_reference
+from ckcv_ray.study import Candidate, Problem, find_reference, parse_largest_weight
+from ckcv_ray.tables.task import TestRows
 
 
 class PairedCounts(NamedTuple):
@@ -49,19 +63,21 @@ class PairedCounts(NamedTuple):
     Attributes:
         won, lost: rows that the other one alone has wrong, and those that the winner alone has.
         differences: of each unit the share of its rows that the winner has wrong, less that of the other one,
-            in the order of the draw, (units,).
-        grouped: whether units are groups.
+            in the order of the draw, (units,); of numbers clipped errors instead.
+        grouped: whether units have losses, and not right and wrong: groups, and numbers.
+        shares: what each unit counts for, in [0, 1], (units,); None if all count the same.
     """
 
     won: int
     lost: int
     differences: Differences
     grouped: bool
+    shares: Values | None = None
 
     def bound(self, delta: float, copies: int) -> float:
         """Return the upper bound on the share of losses; ``copies`` of the units are not counted."""
-        if self.grouped:
-            return bound_losses((1 + self.differences) / 2, delta, copies=copies)
+        if self.grouped or self.shares is not None:
+            return bound_losses((1 + self.differences) / 2, delta, self.shares, copies)
         left = max(0, self.won + self.lost - copies)
         return float(clopper_pearson(min(self.lost, left), left, delta))
 
@@ -89,21 +105,53 @@ def claim_better(judge: Judge, rule: Rule, name: str, copies: int = 0) -> Claim:
     )
     if member is None:
         return made
-    compared = _compare(judge, judge.predict(rule).label, judge.predict_by_reference(name).label)
+    y, other = judge.held.y, judge.predict_by_reference(name).label
+    compared = _compare(problem, judge.held, judge.predict(rule).label != y, other != y)
     bound = compared.bound(delta, copies)
     counted: Claim = {**made, "bound": bound, "errors": compared.lost, "rows": compared.won + compared.lost}
     return {**counted, "statement": _state(problem, member, rule, compared, counted)}
 
 
-def _compare(judge: Judge, predicted: Classes, otherwise: Classes) -> PairedCounts:
-    """Return the winner and a model on the rows held out, from the classes that each of them predicts."""
-    problem, held = judge.problem, judge.held
-    wrong, missed = predicted != held.y, otherwise != held.y
-    of_rows = wrong.astype(np.float64) - missed
+def add_gate(judge: Judge, rule: Rule, claim: Claim, copies: int = 0) -> Claim:
+    """Return a claim about a rule's error with its gate: whether it is proven better than every constant.
+
+    Args:
+        judge, copies: as for ``claim_better``.
+        rule, claim: of the claim, which ``is_guarded``.
+    """
+    problem, held, shares = judge.problem, judge.held, None
+    constants: Sequence[float] = range(problem.task.n_classes)
+    if problem.clip is not None:
+        constants = [compute_baselines(problem)[0]["value"]]
+    if (largest := parse_largest_weight(claim["quantity"])) is not None:
+        shares = take_held_weights(problem)[problem.order_held_units()] / largest
+    loss, gates = _measure_loss(problem, held, judge.predict(rule).label), list[Gate]()
+    for number, constant in enumerate(constants):
+        other = _measure_loss(problem, held, np.full(len(held.y), constant))
+        compared, flawless = (_compare(problem, held, of, other) for of in (loss, np.zeros(len(loss))))
+        bound, least = (
+            counts._replace(shares=shares).bound(claim["delta"], copies) for counts in (compared, flawless)
+        )
+        gates.append(Gate(predicted=number, lost=compared.lost, won=compared.won, bound=bound, least=least))
+    hardest = max(gates, key=lambda gate: gate["bound"])
+    return {**claim, "gate": {**hardest, "least": max(gate["least"] for gate in gates)}}
+
+
+def _measure_loss(problem: Problem, held: TestRows, predicted: NDArray[Any]) -> Values:
+    """Return the loss of each row held out: 1 if it is wrong, of numbers the clipped error by the clip."""
+    if problem.clip is None:
+        return np.asarray(predicted != held.y, dtype=np.float64)
+    return np.asarray(ClippedErrors(problem.clip).measure_losses(held.y, predicted) / ONE)
+
+
+def _compare(problem: Problem, held: TestRows, loss: Values, other: Values) -> PairedCounts:
+    """Return the winner and a model on the rows held out, from the loss of each row by both."""
+    of_rows = np.subtract(loss, other, dtype=np.float64)
     _, units = np.unique(held.units, return_inverse=True)
-    differences = average_by_group(of_rows, units)[problem.order_held_units()]
-    won, lost = int(np.sum(missed & ~wrong)), int(np.sum(wrong & ~missed))
-    return PairedCounts(won, lost, differences, problem.task.grouped)
+    rounding = 0.0 if problem.clip is None else GRAIN / ONE  # both losses are rounded up
+    differences = average_by_group(np.minimum(of_rows + rounding, 1), units)[problem.order_held_units()]
+    won, lost = int(np.sum(of_rows < 0)), int(np.sum(of_rows > 0))
+    return PairedCounts(won, lost, differences, problem.has_losses)
 
 
 def _state(problem: Problem, member: Member, rule: Rule, compared: PairedCounts, claim: Claim) -> str:

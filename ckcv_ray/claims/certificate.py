@@ -9,6 +9,7 @@ of all parts are one flat object, which has the first claim once more, as ``prov
 import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields
+from itertools import chain
 from math import inf
 from typing import Any, ClassVar, TypeVar
 
@@ -21,11 +22,12 @@ from ckcv_ray.claims.baseline import (
     check_baselines,
     describe_constants,
     describe_guesses,
+    describe_lack_of_gate,
     describe_nested_constants,
     describe_worthless_bound,
     select_baseline,
 )
-from ckcv_ray.claims.claim import Claim, check_claim, is_about_all_members
+from ckcv_ray.claims.claim import Claim, check_claim, is_about_all_members, is_guarded
 from ckcv_ray.claims.confusion import (
     CountMatrix,
     Mistake,
@@ -182,8 +184,7 @@ class Sample(CertificatePart):
             another group).
         labels, class_rows: the original label of each class, and its rows in the full table.
         baselines: error of always predicting the most common class, on the learning rows and, if rows were
-            held out, on these; the smaller is what a bound from held-out rows has to be below to say
-            anything.
+            held out, on these.
         groups: the groups of the task; absent in the file of a task without groups.
         numbers: the errors of F* where numbers are predicted; absent in the file of a task with classes.
     """
@@ -489,13 +490,16 @@ class Certificate:
         held, units, unit = sample.n_held, sample.n_rows, "row"
         if sample.groups is not None:
             held, units, unit = sample.groups["held"], sample.groups["count"], "group"
+        alone = (first, *filter(is_guarded, self.claims.claims[1:]))
+        bounds = ((claim, select_baseline(claim, sample.baselines)) for claim in alone)
         return [
-            *describe_worthless_bound(first, select_baseline(first, sample.baselines), sample.labels),
-            *describe_guesses(self.claims.claims),
+            *chain.from_iterable(describe_worthless_bound(*pair, sample.labels) for pair in bounds),
+            *describe_guesses(self.claims.claims, sample.labels),
             *self.describe_constants(),
             *self.describe_nested_constants(),
             *describe_refusal(self.claims.refused),
             *describe_held_share(held, units, unit, has_classes=sample.numbers is None),
+            *describe_lack_of_gate(first, select_baseline(first, sample.baselines)),
             *self.describe_repeats(),
         ]
 

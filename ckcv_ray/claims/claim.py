@@ -31,6 +31,7 @@ from ckcv_ray.study import (
     find_reference,
     is_error,
     parse_clipped,
+    parse_largest_weight,
     parse_predictive,
     parse_quantity,
     parse_within,
@@ -81,6 +82,26 @@ def name_loss_bound(m: int, unit: str) -> str:
     return f"betting on the {unit}s in the order drawn"
 
 
+class Gate(TypedDict):
+    """Whether a rule is proven better than every constant: its bound is a figure unless it is.
+
+    Attributes:
+        predicted: number of the class that the least favourable constant predicts; 0 with numbers, of which
+            there is one constant, the median of the learning rows.
+        lost, won: rows that the rule alone has wrong, and those that the constant alone has; of numbers, rows
+            on which the rule, and on which the constant is further off.
+        bound: upper bound on the share of losses against this constant, at the delta of the claim: the rule
+            is proven better than every constant if it is below 1/2.
+        least: what it would be for the least favourable constant if the rule had no row wrong.
+    """
+
+    predicted: int
+    lost: int
+    won: int
+    bound: float
+    least: float
+
+
 class Claim(TypedDict):
     """A bound on the risk of one classifier that holds with probability 1 - delta, selection included.
 
@@ -117,6 +138,7 @@ class Claim(TypedDict):
             absent otherwise.
         measured: of a mean error of numbers that of the rows counted, as a share of the clip; of a weighted
             error that of the rows counted; absent otherwise.
+        gate: of an error that rows held out bound; absent otherwise, and for the model fitted on all rows.
     """
 
     quantity: str
@@ -132,6 +154,13 @@ class Claim(TypedDict):
     cut_off: NotRequired[float]
     least_confidence: NotRequired[float]
     measured: NotRequired[float]
+    gate: NotRequired[Gate]
+
+
+def is_guarded(claim: Claim) -> bool:
+    """Return whether a claim may be quoted only if its rule is proven better than every constant."""
+    of_error = is_error(claim["quantity"]) or parse_largest_weight(claim["quantity"]) is not None
+    return of_error and claim["certification"] == Holdout.name and claim["classifier"] != "full"
 
 
 def check_claim(name: str, claim: Claim, labels: Sequence[Label]) -> None:
@@ -162,8 +191,20 @@ def check_claim(name: str, claim: Claim, labels: Sequence[Label]) -> None:
     if not 0 <= claim.get("least_confidence", 0.0) < inf:
         raise ValueError(f"{name}.least_confidence: it is not finite, or negative")
     check_probability(f"{name}.delta", claim["delta"])
+    if is_guarded(claim) != ("gate" in claim):
+        raise ValueError(f"{name}.gate: it is given for an error that rows held out bound, and only there")
+    if "gate" in claim:
+        _check_gate(f"{name}.gate", claim["gate"], len(labels))
     if (wrong is None) != (rows is None) or not 0 <= (wrong or 0) <= (rows or 0):
         raise ValueError(f"{name}: {wrong} errors in {rows} rows")
+
+
+def _check_gate(name: str, gate: Gate, n_classes: int) -> None:
+    """Raise ValueError if the numbers of a gate cannot be."""
+    if not 0 <= gate["predicted"] < max(1, n_classes) or min(gate["lost"], gate["won"]) < 0:
+        raise ValueError(f"{name}: {gate['predicted']} is no class, or a count is negative")
+    check_fraction(f"{name}.bound", gate["bound"])
+    check_fraction(f"{name}.least", gate["least"])
 
 
 def limit(claim: Claim) -> str:

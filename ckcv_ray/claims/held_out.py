@@ -13,8 +13,15 @@ from numpy.typing import NDArray
 
 from ckcv_ray.claims import by_class
 from ckcv_ray.claims.answering import claim_answered
-from ckcv_ray.claims.better import claim_better
-from ckcv_ray.claims.claim import GROUPS_OF_ONE_SOURCE, Claim, Grounds, claim_error, name_loss_bound
+from ckcv_ray.claims.better import add_gate, claim_better
+from ckcv_ray.claims.claim import (
+    GROUPS_OF_ONE_SOURCE,
+    Claim,
+    Grounds,
+    claim_error,
+    is_guarded,
+    name_loss_bound,
+)
 from ckcv_ray.claims.cut_offs import CutOff, choose_cut_off
 from ckcv_ray.claims.judge import NO_COPIES, Copies, Judge
 from ckcv_ray.claims.numbers import claim_numbers
@@ -47,8 +54,15 @@ def holdout(judge: Judge, copies: Copies = NO_COPIES) -> Iterator[Claim]:
     """Yield a claim for each classifier and quantity requested, from rows that nothing used.
 
     delta is shared equally (``Certification.n_shares``); quantities are those of the first classifier
-    requested.
+    requested. A claim about an error has its gate.
     """
+    for claim in _claim_all(judge, copies):
+        rule = make_rule(judge.problem.study, claim["classifier"])
+        yield add_gate(judge, rule, claim, copies.units) if is_guarded(claim) else claim
+
+
+def _claim_all(judge: Judge, copies: Copies) -> Iterator[Claim]:
+    """Yield the claims of ``holdout``, without gates."""
     problem, study, held = judge.problem, judge.problem.study, judge.held
     assert isinstance(study.certification, Holdout)
     requested = study.certification.claim

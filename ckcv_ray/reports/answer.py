@@ -16,6 +16,7 @@ from ckcv_ray.claims.acceptance import describe_decisions
 from ckcv_ray.claims.baseline import (
     Baseline,
     describe_error,
+    describe_gate,
     describe_worthless_bound,
     name_constant,
     says_nothing,
@@ -114,6 +115,7 @@ def make_answer(result: ResultValues) -> Answer:
         ("required", "" if lack == first["statement"] else lack),
         ("measured", _describe_measured(c, required)),
         ("baseline", _describe_baseline(c, baseline)),
+        ("better", describe_gate(first, baseline, c.sample.labels)),
         ("proven", _describe_other_claims(c)),
         ("by class", _describe_classes(c)),
         ("answered", _describe_answered(c)),
@@ -269,10 +271,13 @@ def _describe_predictive(c: Certificate, predictive: Predictive, on: str) -> str
 
 
 def _describe_baseline(c: Certificate, baseline: Baseline) -> str:
+    """Say what the error of the constant is, on the rows that the first claim rests on."""
     mean = "" if c.sample.groups is None else ", mean over groups"
+    on = "same rows" if c.claims.first["certification"] == Holdout.name else baseline["on"]
+    by = f"on the {on} by {name_constant(baseline, c.sample.labels)}{mean}"
     if c.sample.numbers is not None:
-        return f"off by {describe_error(baseline)} on average by {name_constant(baseline, ())}{mean}"
-    return f"{nearest(baseline['error'])} wrong by {name_constant(baseline, c.sample.labels)}{mean}"
+        return f"off by {describe_error(baseline)} on average {by}"
+    return f"{describe_error(baseline)} {by}"
 
 
 def _describe_other_claims(c: Certificate) -> str:
@@ -375,7 +380,7 @@ def _advise(c: Certificate, first: Claim, baseline: Baseline) -> Iterator[str]:
         return
     if first["quantity"] != ERROR:
         return
-    worthless = says_nothing(first["bound"], baseline)
+    worthless = says_nothing(first, baseline)
     suited = Suited().canonical(sample.n_rows)
     if worthless and error >= baseline["error"]:
         yield "--learner all, or other columns: as measured, this is not better than a constant"
@@ -405,7 +410,7 @@ def _advise_losses(c: Certificate, first: Claim, baseline: Baseline) -> Iterator
     if not is_error(first["quantity"]) or first["bound"] <= error:
         return
     units, name = (sample.n_rows, "rows") if groups is None else (groups["count"], "groups")
-    worthless, clip = says_nothing(first["bound"], baseline), sample.numbers and sample.numbers["clip"]
+    worthless, clip = says_nothing(first, baseline), sample.numbers and sample.numbers["clip"]
     show = at_most if clip is None else lambda bound: round_bound(clip * bound)
     if worthless and error >= baseline["error"]:
         yield "another --learner, or other columns: as measured, this is not better than a constant"

@@ -84,7 +84,11 @@ def open_run(result: ResultValues) -> Opening:
         list_notes(result),
         [
             _describe_rows(result),
-            *(f"{name.capitalize()}: {facts[name]}." for name in ("measured", "baseline") if name in facts),
+            *(
+                f"{name.capitalize()}: {facts[name]}."
+                for name in ("measured", "baseline", "better")
+                if name in facts
+            ),
         ],
         [
             *certificate.wording.not_covered,

@@ -329,7 +329,8 @@ def _describe_claim(claim: Claim, criterion: str, baseline: Baseline) -> str:
     if claim["quantity"] != ERROR:
         what = f"{quantity(claim)} {name_side(claim)}; {source}: with probability {level}, selection included"
         return _format_line("proven", limit(claim), what)
-    worth = "; not below the baseline" if says_nothing(claim["bound"], baseline) else ""
+    lack = "not proven better than a constant" if "gate" in claim else "not below the baseline"
+    worth = f"; {lack}" if says_nothing(claim, baseline) else ""
     what = f"{about}{source}: with probability {level}, selection included{worth}"
     return _format_line("proven", at_most(claim["bound"]), what)
 

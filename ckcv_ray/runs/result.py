@@ -520,10 +520,11 @@ class Result(ResultValues):
             what = f"to be off {of_group}by at most {limit(claim)} on average, {counted}"
         elif sample.groups is not None:
             what = f"that of a new group's rows on average at most {at_most(bound)} are wrong"
+        claim = {**claim, "bound": bound}
         return (
             f"by {of}: proven {what}, with probability {format_level(claim['delta'])} "
             f"({claim['certification']}{how}); "
-            f"{comparison(bound, select_baseline(claim, sample.baselines), sample.labels)}"
+            f"{comparison(claim, select_baseline(claim, sample.baselines), sample.labels)}"
         )
 
     def _claim_of_referral(self, rule: Rule) -> Claim:

@@ -209,6 +209,13 @@ class Predictive(NamedTuple):
     def __str__(self) -> str:
         return ":".join([self.name, *(f"{value:.12g}" for value in self[1:] if value is not None)])
 
+    @property
+    def by_constants(self) -> float:
+        """The largest value that classifying no row, or every row, as positive reaches."""
+        if self.worth is not None:
+            return max(0.0, self.compute(1.0, 0.0))
+        return self.prevalence if self.name == "ppv" else 1 - self.prevalence
+
     def compute(self, sensitivity: float, specificity: float) -> float:
         """Return it for two recalls in [0, 1]; it increases in both.
 
