@@ -9,11 +9,14 @@ from math import ceil
 
 import numpy as np
 
+from ckcv_ray.claims.baseline import compute_baselines
 from ckcv_ray.claims.by_class import PlannedClaim, quantities, share_recalls, typical_units
 from ckcv_ray.claims.claim import name_quantity
 from ckcv_ray.claims.percent import at_most, format_level, format_number
 from ckcv_ray.claims.weighted import bound_flawless
+from ckcv_ray.core.bounds.betting import bound_losses
 from ckcv_ray.core.bounds.binomial import MOST_CHECKED, bound_table, fewest_rows, safe_table
+from ckcv_ray.core.bounds.losses import ONE
 from ckcv_ray.core.search import find_first
 from ckcv_ray.errors import pluralize
 from ckcv_ray.learners.ensemble import class_sizes
@@ -25,6 +28,7 @@ from ckcv_ray.study import (
     Nested,
     Predictive,
     Problem,
+    is_quantity,
     parse_largest_weight,
     parse_predictive,
     parse_within,
@@ -130,6 +134,9 @@ class Prospect:
         beyond: of a distance, how many of them may be further off; None for other claims.
         at_most: of a weighted error, what is proven if none of them is wrong, and rows held out weigh as much
             as rows to learn from; None for other claims.
+        unit: of an error "row" or "group", of which ``rows`` are held out and ``needed``, none of them wrong,
+            prove that it is less than that of every constant; "" for other claims.
+        outside: of rows, how many to expect outside the commonest class; None for other claims.
     """
 
     quantity: str
@@ -138,9 +145,21 @@ class Prospect:
     needed: int
     beyond: int | None = None
     at_most: float | None = None
+    unit: str = ""
+    outside: int | None = None
 
     def __str__(self) -> str:
-        first = f"{name_quantity(self.quantity, None)}, with probability {format_level(self.delta)}:"
+        level = format_level(self.delta)
+        if self.unit:
+            first = f"{self.quantity} better than a constant, with probability {level}: takes"
+            there = f"{self.rows:,} are held out"
+            if self.outside is None:
+                return f"{first} about {self.needed:,} held-out {self.unit}s, none of them wrong; {there}"
+            return (
+                f"{first} {self.needed:,} held-out rows outside each class, none of them wrong; {there}, "
+                f"about {self.outside:,} of them outside the commonest"
+            )
+        first = f"{name_quantity(self.quantity, None)}, with probability {level}:"
         if self.quantity == ANSWERED_ERROR:
             return (
                 f"{first} takes {self.needed:,} held-out rows that are answered, and none of them wrong; "
@@ -158,7 +177,7 @@ class Prospect:
 
 
 def list_prospects(problem: Problem) -> tuple[Prospect, ...]:
-    """Return what rows held out can prove at best of rows answered, for claims about numbers, and by weight.
+    """Return what rows held out can prove at best of errors, of rows answered, of numbers, and by weight.
 
     It is read before the run, so it depends on no row held out.
     """
@@ -177,7 +196,28 @@ def list_prospects(problem: Problem) -> tuple[Prospect, ...]:
             of_both = delta / 2  # the other half is that of the share answered
             needed = fewest_rows(certification.answering.value, 0, of_both)
             made.append(Prospect(name, of_both, rows, needed))
+        elif not is_quantity(name):
+            made.append(_foresee_gate(problem, name, delta))
     return tuple(made)
+
+
+def _foresee_gate(problem: Problem, name: str, delta: float) -> Prospect:
+    """Return what it takes to prove that a rule is better than every constant, by the units to learn from."""
+    task = problem.task
+    if not problem.has_losses:
+        commonest, held = max(class_sizes(task.y, task.n_classes)), len(problem.order_held_units())
+        needed = fewest_rows(float(np.nextafter(0.5, 0)), 0, delta)
+        return Prospect(name, delta, held, needed, unit="row", outside=round(held * (1 - commonest / task.n)))
+    value = compute_baselines(problem)[0].get("value")
+    constants = range(task.n_classes) if value is None else (value,)
+    measure = problem.make_loss_measure(task.groups)
+    losses = [measure.measure_losses(task.y, np.full(task.n, constant)) / ONE for constant in constants]
+
+    def passes(units: int) -> bool:
+        return all(bound_losses((1 - np.resize(of, units)) / 2, delta) < 0.5 for of in losses)
+
+    needed = find_first(passes, 1, MOST_CHECKED)
+    return Prospect(name, delta, len(problem.order_held_units()), needed, unit=problem.all_rows.unit)
 
 
 def requirements(problem: Problem) -> tuple[Requirement, ...]:
