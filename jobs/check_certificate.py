@@ -231,26 +231,11 @@ class Check(Run):
 
     def pass_gate(self, claim: Claim) -> list[Any]:
         """Return the class that is hardest to beat by always predicting it, and how far it is beaten."""
-        found = self.judge(claim["classifier"])
-        if found is None:
+        if (found := self.judge(claim["classifier"])) is None:
             self.notes[f"taken as stored: the gate of {claim['classifier']}"] = False
             return list(claim["gate"].values())
         order = np.searchsorted(np.sort(self.drawn), self.drawn)
-        y, units, shares = self.all_y[self.held], self.all_units[self.held], None
-        if claim["quantity"] != "error":
-            shares = self.weights[self.held][order] / float(claim["quantity"].split(":")[1])
-        beaten, flawless = (
-            [
-                judged.compare_learners(
-                    rule, {"predicted": y * 0 + number}, y, units, order, claim["delta"], 0, shares
-                )
-                for number in range(len(self.labels))
-            ]
-            for rule in (found, {"predicted": y})
-        )
-        hardest = int(np.argmax([bound for bound, *_ in beaten]))
-        bound, lost, decided = beaten[hardest]
-        return [hardest, lost, decided - lost, bound, max(bound for bound, *_ in flawless)]
+        return judged.compare_constants(claim, found, self.all_y, self.all_units, self.held, order)
 
     def bound_unequal(self, counts: Any, copies: int, delta: float, typical: int, u: float) -> float:
         """Return the bound from counts of splits that differ in size, of which one has a typical size."""
@@ -273,8 +258,7 @@ class Check(Run):
             with self.note_unknown(name):
                 values = (claim[part] for part in ("bound", "errors", "rows", "delta"))
                 self.compare(name, list(values), self.bound_claim(claim, 0))
-                of_error = claim["quantity"].split(":")[0] in ("error", "weighted_error")
-                if of_error and claim["certification"] == "holdout" and claim["classifier"] != "full":
+                if claims.is_guarded(claim):
                     self.compare(f"gate of {name}", self.pass_gate(claim), list(claim["gate"].values()))
         if parts := stored.get("subgroups"):
             self.notes["taken as stored: the counts of subgroups"] = False

@@ -103,6 +103,12 @@ def find_recalls(claims: list[dict[str, Any]], claim: dict[str, Any]) -> list[di
     return sorted(pair, key=lambda each: str(each["quantity"]))
 
 
+def is_guarded(claim: dict[str, Any]) -> bool:
+    """Return whether a claim has to be of a rule that is proven better than every constant."""
+    of_error = claim["quantity"].split(":")[0] in ("error", "weighted_error")
+    return of_error and claim["certification"] == "holdout" and claim["classifier"] != "full"
+
+
 def bound_full(statement: str, delta: float) -> float:
     """Return the bound for the model on all rows, from the four counts in the sentence of its claim."""
     x, m, apart, among = map(int, re.findall(r"\d+", statement.partition("holdout: ")[2])[:4])

@@ -167,6 +167,35 @@ def compare_learners(
     return [float(bounds.bound_count(min(counts[0], left), left, delta)), *counts]
 
 
+def compare_constants(
+    claim: dict[str, Any], rule: Judged, all_y: Array, all_units: Array, held: Array, order: Array
+) -> list[Any]:
+    """Return the hardest class to beat, rows lost and won against it, and two bounds on the share of losses.
+
+    The second bound is the largest if the rule had no row wrong.
+
+    Args:
+        claim: about the error of the rule.
+        rule: the held-out rows by it.
+        all_y, all_units: classes of all rows, and numbers of their groups, or of themselves.
+        held: which rows are held out.
+        order: as for ``compare_learners``.
+    """
+    y, units, shares = all_y[held], all_units[held], None
+    if claim["quantity"] != "error":
+        shares = rule["weight"][order] / float(claim["quantity"].split(":")[1])
+    beaten, flawless = (
+        [
+            compare_learners(of, {"predicted": 0 * y + number}, y, units, order, claim["delta"], 0, shares)
+            for number in range(all_y.max() + 1)
+        ]
+        for of in (rule, {"predicted": y})
+    )
+    hardest = int(np.argmax([bound for bound, *_ in beaten]))
+    bound, lost, decided = beaten[hardest]
+    return [hardest, lost, decided - lost, bound, max(bound for bound, *_ in flawless)]
+
+
 def bound_weighted(claim: dict[str, Any], by_rule: dict[str, Judged], delta: float, copies: int) -> list[Any]:
     """Return the weighted error that was measured, its bound, the wrong rows and the rows of a claim."""
     rows = by_rule[claim["classifier"]]

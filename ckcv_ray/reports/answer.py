@@ -68,7 +68,6 @@ COUNTED = re.compile(r" \([^()]*(\([^()]*\)[^()]*)*\)\.$")  # at the end of a cl
 WORST = 5
 LONGEST_LABEL = 24  # characters
 BETTER_DATA = "more rows, better columns, or other learners, in a new study"
-MOST_TIMES, STEP = 1_000.0, 1.05  # as many rows as there are: beyond, more rows are no advice
 
 
 class Answer(NamedTuple):
@@ -382,7 +381,7 @@ def _advise(c: Certificate, first: Claim, baseline: Baseline) -> Iterator[str]:
         return
     worthless = says_nothing(first, baseline)
     suited = Suited().canonical(sample.n_rows)
-    if worthless and error >= baseline["error"]:
+    if worthless and not _is_measured_better(first, baseline, error):
         yield "--learner all, or other columns: as measured, this is not better than a constant"
     elif not sample.n_held and (drawn := suited.draw_held_out(sample.n_rows, seed=0)) is not None:
         bound = _expect_bound(error, held := len(drawn), delta)
@@ -392,10 +391,9 @@ def _advise(c: Certificate, first: Claim, baseline: Baseline) -> Iterator[str]:
     by_class = any(claim["label"] is not None for claim in c.claims)
     if worthless and sample.n_held and len(sample.labels) == 2 and not by_class:
         yield "--criterion balanced --claim refit,sensitivity,specificity: proven for each class"
-    least = baseline["error"] if worthless else None
-    if sample.n_held and (times := _count_times(error, sample.n_held, delta, least)) is not None:
-        bound = _expect_bound(error, round(times * sample.n_held), delta)
-        rows = f"{float(f'{times * sample.n_rows:.2g}'):,.0f} rows"
+    if sample.n_held and not worthless:
+        bound = _expect_bound(error, 2 * sample.n_held, delta)
+        rows = f"{float(f'{2 * sample.n_rows:.2g}'):,.0f} rows"
         yield f"with {rows}: about {at_most(bound)}, if as many are wrong as were here"
 
 
@@ -412,7 +410,7 @@ def _advise_losses(c: Certificate, first: Claim, baseline: Baseline) -> Iterator
     units, name = (sample.n_rows, "rows") if groups is None else (groups["count"], "groups")
     worthless, clip = says_nothing(first, baseline), sample.numbers and sample.numbers["clip"]
     show = at_most if clip is None else lambda bound: round_bound(clip * bound)
-    if worthless and error >= baseline["error"]:
+    if worthless and not _is_measured_better(first, baseline, error):
         yield "another --learner, or other columns: as measured, this is not better than a constant"
         return
     if not sample.n_held and (drawn := Suited().canonical(units).draw_held_out(units, seed=0)) is not None:
@@ -422,12 +420,10 @@ def _advise_losses(c: Certificate, first: Claim, baseline: Baseline) -> Iterator
             yield f"--certify holdout: about {show(bound)}, {held}"
         elif worthless:
             yield f"--certify holdout: closer where {name} are about equally far off, {held}"
-    room = baseline["error"] - error if worthless else first["bound"] - error
-    times = max(2.0, STEP * ((first["bound"] - error) / room) ** 2)
-    if sample.n_held and times <= MOST_TIMES:
-        bound = error + (first["bound"] - error) / sqrt(times)
+    if sample.n_held and not worthless:
+        bound = error + (first["bound"] - error) / sqrt(2)
         condition = "if as many are wrong as were here" if clip is None else "if they are as far off as these"
-        yield f"with {float(f'{times * units:.2g}'):,.0f} {name}: about {show(bound)}, {condition}"
+        yield f"with {float(f'{2 * units:.2g}'):,.0f} {name}: about {show(bound)}, {condition}"
 
 
 def _expect_bound(error: float, rows: int, delta: float) -> float:
@@ -435,13 +431,6 @@ def _expect_bound(error: float, rows: int, delta: float) -> float:
     return float(clopper_pearson(ceil(error * rows), rows, delta))
 
 
-def _count_times(error: float, held: int, delta: float, least: float | None) -> float | None:
-    """Return how many times as many rows prove less than ``least``, 2 without one; None if very many."""
-    times = 2.0
-    if least is not None and error >= least:
-        return None
-    while least is not None and _expect_bound(error, round(times * held), delta) >= least:
-        times *= STEP
-        if times > MOST_TIMES:
-            return None
-    return times
+def _is_measured_better(first: Claim, baseline: Baseline, error: float) -> bool:
+    """Return whether fewer rows were wrong than by the constant that is hardest to beat."""
+    return first["gate"]["lost"] < first["gate"]["won"] if "gate" in first else error < baseline["error"]

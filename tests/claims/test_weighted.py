@@ -138,7 +138,7 @@ def test_alone_it_is_of_the_model_refit_and_has_all_of_delta() -> None:
     wrong, weights = judge(result)
     assert (first["quantity"], first["classifier"], first["delta"]) == ("weighted_error:4", "refit", 0.05)
     assert first["bound"] == bound_by_betting(wrong, 0.05, weights / 4)
-    assert result.summary().startswith("May be quoted: weighted error (weights up to 4) is at most ")
+    assert result.summary().startswith("Nothing can be quoted yet. The bound ")  # no better than a constant
     assert " wrong by weight (" in result.summary()
 
 
@@ -210,14 +210,14 @@ def test_a_forged_claim_is_refused(result: Result, change: dict[str, object], wo
 
 def test_what_can_be_proven_at_best_is_planned() -> None:
     problem = Problem.of(STUDY, TASK)
-    (prospect,) = list_prospects(problem)
+    gate, prospect = list_prospects(problem)
     learned = np.delete(WEIGHTS, problem.held)
     assert prospect.at_most == bound_by_betting(np.zeros(80), 0.025, np.resize(learned, 80) / 3)
     assert str(prospect).startswith("weighted error (weights up to 3), with probability 97.5 %: at most ")
     planned = plan_problem(problem, (1,))
-    assert planned.prospects == (prospect,)
-    assert planned.to_json()["prospects"][0]["at_most"] == prospect.at_most
-    assert list_prospects(Problem.of(STUDY.replace(claim="refit"), TASK)) == ()
+    assert planned.prospects == (gate, prospect)
+    assert planned.to_json()["prospects"][1]["at_most"] == prospect.at_most
+    assert list_prospects(Problem.of(STUDY.replace(claim="auc"), TASK)) == ()
     assert list_prospects(Problem.of(Study.of(learner="linear", k=(3,), certify="occam"), TASK)) == ()
 
 

@@ -322,6 +322,20 @@ def test_a_forged_judgement_differs(
     assert check(out, capsys)[0] == 1
 
 
+@pytest.mark.parametrize("part", ["predicted", "lost", "won", "bound", "least"])
+@pytest.mark.parametrize("name", ["better, groups", "weighted, repeats"])
+def test_a_forged_gate_differs(
+    name: str, part: str, folder: Folder, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = shutil.copytree(folder(name), tmp_path / "run")
+    file = out / "certificate.json"
+    values = json.loads(file.read_text())
+    gate = next(claim["gate"] for claim in values["claims"] if "gate" in claim)
+    gate[part] = 1 - gate[part] if part == "predicted" else gate[part] / 2 + 0.1
+    file.write_text(json.dumps(values))
+    assert check(out, capsys)[0] == 1
+
+
 @pytest.mark.parametrize(
     ("column", "at"),  # of an outer estimate set, and of one of F*
     [*product(["split", "row", "unit", "order", "label", "loss"], [0, -1])],
