@@ -197,7 +197,7 @@ def describe_guesses(claims: Sequence[Claim], labels: Sequence[Label]) -> list[s
         if len(made) < len(labels):
             statements += [
                 f"A {quantity(claim)} is reached by always predicting {_quote(claim['label'])}: quote it "
-                "with the recall of every other class beside it."
+                "with the recalls of all other classes."
                 for claim in made
             ]
         elif proven <= 1:

@@ -105,8 +105,11 @@ def claim_better(judge: Judge, rule: Rule, name: str, copies: int = 0) -> Claim:
     )
     if member is None:
         return made
-    y, other = judge.held.y, judge.predict_by_reference(name).label
-    compared = _compare(problem, judge.held, judge.predict(rule).label != y, other != y)
+    wrong, missed = (
+        predicted.label != judge.held.y
+        for predicted in (judge.predict(rule), judge.predict_by_reference(name))
+    )
+    compared = _compare(problem, judge.held, wrong, missed)
     bound = compared.bound(delta, copies)
     counted: Claim = {**made, "bound": bound, "errors": compared.lost, "rows": compared.won + compared.lost}
     return {**counted, "statement": _state(problem, member, rule, compared, counted)}
@@ -127,8 +130,8 @@ def add_gate(judge: Judge, rule: Rule, claim: Claim, copies: int = 0) -> Claim:
         shares = take_held_weights(problem)[problem.order_held_units()] / largest
     loss, gates = _measure_loss(problem, held, judge.predict(rule).label), list[Gate]()
     for number, constant in enumerate(constants):
-        other = _measure_loss(problem, held, np.full(len(held.y), constant))
-        compared, flawless = (_compare(problem, held, of, other) for of in (loss, np.zeros(len(loss))))
+        of_constant = _measure_loss(problem, held, np.full(len(held.y), constant))
+        compared, flawless = (_compare(problem, held, of, of_constant) for of in (loss, np.zeros(len(loss))))
         bound, least = (
             counts._replace(shares=shares).bound(claim["delta"], copies) for counts in (compared, flawless)
         )
@@ -144,9 +147,9 @@ def _measure_loss(problem: Problem, held: TestRows, predicted: NDArray[Any]) -> 
     return np.asarray(ClippedErrors(problem.clip).measure_losses(held.y, predicted) / ONE)
 
 
-def _compare(problem: Problem, held: TestRows, loss: Values, other: Values) -> PairedCounts:
+def _compare(problem: Problem, held: TestRows, loss: Values, against: Values) -> PairedCounts:
     """Return the winner and a model on the rows held out, from the loss of each row by both."""
-    of_rows = np.subtract(loss, other, dtype=np.float64)
+    of_rows = np.subtract(loss, against, dtype=np.float64)
     _, units = np.unique(held.units, return_inverse=True)
     rounding = 0.0 if problem.clip is None else GRAIN / ONE  # both losses are rounded up
     differences = average_by_group(np.minimum(of_rows + rounding, 1), units)[problem.order_held_units()]

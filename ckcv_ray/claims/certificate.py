@@ -349,10 +349,10 @@ class Claims(CertificatePart):
         """Raise ValueError if a claim is about what is not there, or says more than its counts allow."""
         if not any(map(is_about_all_members, self)):
             raise ValueError("claims: none is for the error of a random member of F*")
-        for number, claim in enumerate(self):
-            check_claim(f"claims.{number}", claim, sample.labels)
         if not sample.n_held and any(claim["certification"] == Holdout.name for claim in self):
             raise ValueError("claims: one is from held-out rows, but no row was held out")
+        for number, claim in enumerate(self):
+            check_claim(f"claims.{number}", claim, sample.labels)
         if parse_within(self.first["quantity"]) is None:
             check_fraction("bound_without_copies", self.bound_without_copies)
         if self.bound_without_copies < self.first["bound"]:

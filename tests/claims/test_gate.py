@@ -252,7 +252,10 @@ def of(quantity: str, bound: float, label: str | None = None) -> Claim:
 @pytest.mark.parametrize(
     ("claim", "words"),
     [
-        (of("sensitivity", 0.1, "ill"), "is reached by always predicting 'ill': quote it with the recall of"),
+        (
+            of("sensitivity", 0.1, "ill"),
+            "is reached by always predicting 'ill': quote it with the recalls of",
+        ),
         (of("ppv:0.3", 0.71), "says nothing beyond a constant, which reaches 30.00 %"),
         (of("ppv:0.3", 0.69), ""),
         (of("npv:0.3", 0.31), "which reaches 70.00 %"),
