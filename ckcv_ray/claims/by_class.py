@@ -51,7 +51,7 @@ from ckcv_ray.core.bounds.binomial import (
 )
 from ckcv_ray.core.bounds.positions import bound_in_order
 from ckcv_ray.core.bounds.unequal_sizes import bound_terms, slope
-from ckcv_ray.core.draws import draw_first, draw_pairs, order_held_out
+from ckcv_ray.core.draws import Draws, draw_first, draw_pairs, order_held_out
 from ckcv_ray.errors import pluralize
 from ckcv_ray.learners.ensemble import Ensemble, Prediction, class_sizes
 from ckcv_ray.study import (
@@ -160,14 +160,14 @@ def order_held_rows(problem: Problem) -> Index:
     assert isinstance(certification, Holdout)
     if certification.holdout_bound != "stevens":
         return np.arange(len(held))
-    return np.searchsorted(held, order_held_out(problem.all_rows.n, len(held), problem.study.seed))
+    return np.searchsorted(held, order_held_out(problem.all_rows.n, len(held), problem.draws))
 
 
 def get_u(problem: Problem) -> float:
     """Return the U on the first split (``binomial.best_prefix``) of a problem; 1 if there is none."""
     certification = problem.study.certification
     first = isinstance(certification, Occam | Nested) and certification.first_uniform
-    return draw_first(problem.study.seed) if first else 1.0
+    return draw_first(problem.draws) if first else 1.0
 
 
 def describe_u(u: float) -> str:
@@ -191,7 +191,7 @@ def claim_held_out(
     assert held is not None
     for quantity in quantities(problem, name):
         if name == AUC:
-            wrong = _wrong_pairs(held.y, predicted.score, problem.study.seed, 0)
+            wrong = _wrong_pairs(held.y, predicted.score, problem.draws, 0)
             what = "disjoint pairs of previously unused rows not in order of score"
         else:
             wrong = predicted.label[drawn][held.y[drawn] == quantity.number] != quantity.number
@@ -402,15 +402,15 @@ def _count_nested(judge: Judge, ensemble: Ensemble, quantity: PlannedClaim, orde
     if quantity.name != AUC:
         errors = [member.errors[quantity.number] for member in members]
         return SplitCounts(errors, [member.n_estimate[quantity.number] for member in members])
-    y, seed = judge.problem.task.y, judge.problem.study.seed
+    y, draws = judge.problem.task.y, judge.problem.draws
     pairs = []
     for number in order.tolist():
         rows, score = judge.find_estimate_rows(number, True), judge.predict_estimate(number, True).score
-        pairs.append(_wrong_pairs(y[rows], score, seed, number))
+        pairs.append(_wrong_pairs(y[rows], score, draws, number))
     return SplitCounts([int(np.sum(wrong)) for wrong in pairs], list(map(len, pairs)))
 
 
-def _wrong_pairs(y: Classes, score: NDArray[np.float64], seed: int, number: int) -> NDArray[np.bool_]:
+def _wrong_pairs(y: Classes, score: NDArray[np.float64], draws: Draws, number: int) -> NDArray[np.bool_]:
     """Return which disjoint pairs of rows a score does not put in order, in the order of their draw."""
-    low, high = draw_pairs(y, seed, number)
+    low, high = draw_pairs(y, draws, number)
     return np.asarray(~(score[high] > score[low]))

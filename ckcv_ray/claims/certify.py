@@ -126,7 +126,7 @@ def _describe_winner(
         bound=criterion.bound,
         delta=problem.study.delta,
         l_ms=l_ms,
-        l_ee=criterion.compute_l_ee(totals, units, problem.study.seed),
+        l_ee=criterion.compute_l_ee(totals, units, problem.draws),
         search=search,
     )
 

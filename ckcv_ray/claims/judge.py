@@ -96,7 +96,7 @@ class Judge:
         problem, rows = self.problem, self.find_estimate_rows(number, nested)
         y, predicted = problem.task.y[rows], self.predict_estimate(number, nested).label
         losses = problem.make_loss_measure(problem.task.groups[rows]).measure_losses(y, predicted)
-        return losses[order_within(len(losses), problem.study.seed, number)]
+        return losses[order_within(len(losses), problem.draws, number)]
 
     @cached_property
     def _by_rule(self) -> dict[Rule, Prediction]:

@@ -76,7 +76,7 @@ def _judge_estimate_sets(judge: Judge, nested: bool) -> Iterator[pa.Table]:
         units = every.groups[rows]
         if places is None:
             number, place = np.unique(units, return_inverse=True)
-            order = np.argsort(order_within(len(number), problem.study.seed, i))[place]
+            order = np.argsort(order_within(len(number), problem.draws, i))[place]
         else:
             order = places[i]
         same = {

@@ -137,7 +137,7 @@ def make_procedure(
             "Procedure",
         ),
     ] = None,
-    seed: Annotated[int, make_option("Seed of the splits.", "0", "Procedure")] = 0,
+    seed: Annotated[str, make_option("Seed of the splits, or random.", "0", "Procedure")] = "0",
     refit: Annotated[
         str | None,
         make_option(

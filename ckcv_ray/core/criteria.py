@@ -36,7 +36,7 @@ from ckcv_ray.core.bounds.binomial import (
 )
 from ckcv_ray.core.bounds.losses import ONE, mean_loss_bound, split_bounds
 from ckcv_ray.core.by_label import canonicalize, of_classes, parse_numbers_by_label, some_labels, to_text
-from ckcv_ray.core.draws import draw_randomisers
+from ckcv_ray.core.draws import Draws, draw_randomisers
 from ckcv_ray.core.measures import ZERO_ONE, ClippedErrors, GroupShares, Measure
 from ckcv_ray.core.options import Option, check_options, option
 from ckcv_ray.errors import InputError, cut
@@ -96,7 +96,7 @@ class Criterion(ABC):
     def transfer(self, values: Values, units: Any, target_units: Any) -> Values:
         """Return the values expected on ``others``, given those on ``units``, each of all splits."""
 
-    def compute_l_ee(self, totals: ArrayLike, units: Any, seed: int) -> float:
+    def compute_l_ee(self, totals: ArrayLike, units: Any, draws: Draws) -> float:
         """Return L_EE, here the mean value, from totals (splits, columns) on estimate sets of ``units``."""
         values = self.value(np.asarray(totals), units)
         return fsum(values) / len(values)  # rounded once: the same in any order
@@ -162,11 +162,11 @@ class MeanBound(SplitBound):
         """Return U(errors; units), counting the errors of all classes together."""
         return np.asarray(self.table(units)[np.sum(totals, axis=-1)])
 
-    def compute_l_ee(self, totals: ArrayLike, units: int, seed: int) -> float:
+    def compute_l_ee(self, totals: ArrayLike, units: int, draws: Draws) -> float:
         """Return L_EE: the chosen bound over the errors on the estimate sets."""
         errors: list[int] = np.sum(totals, axis=-1).tolist()
-        draws = draw_randomisers(units, len(errors), seed) if self.bound == "stevens" else ()
-        return report_bound(self.bound, errors, units, self.delta, draws)
+        randomisers = draw_randomisers(units, len(errors), draws) if self.bound == "stevens" else ()
+        return report_bound(self.bound, errors, units, self.delta, randomisers)
 
 
 @dataclass(frozen=True)
@@ -330,7 +330,7 @@ class MeanCost(SplitBound):
         """Return the bounds on the mean cost of ``units`` rows, given errors by class (..., n_classes)."""
         return split_bounds(self._losses(totals), units, self.delta)
 
-    def compute_l_ee(self, totals: ArrayLike, units: int, seed: int) -> float:
+    def compute_l_ee(self, totals: ArrayLike, units: int, draws: Draws) -> float:
         """Return L_EE: the bound on the mean cost over all estimate sets."""
         return mean_loss_bound(self._losses(totals).tolist(), units, self.delta)
 

@@ -1,7 +1,9 @@
 """Random draws: each has a key in addition to the seed, so that any worker can make it again.
 
-A key is the ``spawn_key`` of a ``numpy.random.SeedSequence``. The splits of complete k-fold cross validation
-have keys that begin with the size of a fold, which is never 0; all other keys begin with 0.
+A known seed alone draws known positions, and a table may be sorted so that these are the easy rows; with a
+salt, a digest of the rows whatever their order (``tables.salt``), they are those of one table. A key is the
+``spawn_key`` of a ``numpy.random.SeedSequence``. The splits of complete k-fold cross validation have keys
+that begin with the size of a fold, which is never 0; all other keys begin with 0.
 """
 
 from typing import Any, NamedTuple
@@ -23,49 +25,59 @@ class Draws(NamedTuple):
     """Source of random numbers.
 
     Attributes:
-        seed: non-negative.
+        seed: 0 .. 2**128 - 1.
+        salt: that of the table, 64 hexadecimal digits; "" for what no table has a part in.
         key: first numbers of each key.
     """
 
     seed: int
+    salt: str = ""
     key: tuple[int, ...] = SPLITS
 
     def make_generator(self, *numbers: int) -> np.random.Generator:
         """Return the generator of these numbers, such as that of a split: always the same one."""
-        return np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(*self.key, *numbers)))
+        entropy: Any = self.seed
+        if self.salt:
+            content = bytes.fromhex(self.salt) + self.seed.to_bytes(16, "little")
+            entropy = np.frombuffer(content, "<u4").tolist()
+        return np.random.default_rng(np.random.SeedSequence(entropy, spawn_key=(*self.key, *numbers)))
+
+    def at(self, *key: int) -> "Draws":
+        """Return the source of another key."""
+        return self._replace(key=key)
 
     def inside(self, number: int) -> "Draws":
         """Return the source for dividing one part, such as the training set of a split."""
         return self._replace(key=(*self.key, number, 0))
 
 
-def hold_out(n: int, share: float, seed: int) -> Index:
+def hold_out(n: int, share: float, draws: Draws) -> Index:
     """Draw the floor(share * n) rows to hold out, ascending; nothing uses them before the very end."""
-    return np.sort(order_held_out(n, int(share * n), seed))
+    return np.sort(order_held_out(n, int(share * n), draws))
 
 
-def order_held_out(n: int, held: int, seed: int) -> Index:
+def order_held_out(n: int, held: int, draws: Draws) -> Index:
     """Return the rows that ``hold_out`` holds out in the order in which they are drawn, (held,)."""
-    return Draws(seed, HELD_OUT).make_generator().permutation(n)[:held]
+    return draws.at(*HELD_OUT).make_generator().permutation(n)[:held]
 
 
-def order_within(m: int, seed: int, number: int) -> Index:
+def order_within(m: int, draws: Draws, number: int) -> Index:
     """Draw an order of the m units of a split's estimate set: their positions, by ascending number, (m,).
 
     It is independent of all data and of how the rows are divided, and drawn for each split by itself, so that
     splits with their orders are exchangeable if the splits are.
     """
-    return Draws(seed, WITHIN_SPLIT).make_generator(number).permutation(m)
+    return draws.at(*WITHIN_SPLIT).make_generator(number).permutation(m)
 
 
-def draw_first(seed: int) -> float:
+def draw_first(draws: Draws) -> float:
     """Draw the U on the first split, uniform on [0, 1); nothing else is drawn with its key."""
-    return float(Draws(seed, FIRST_SPLIT).make_generator().uniform())
+    return float(draws.at(*FIRST_SPLIT).make_generator().uniform())
 
 
 def seed_members(seed: int) -> np.random.Generator:
     """Return the generator of the members that a seed draws; it goes on from one call to the next."""
-    return Draws(seed, MEMBERS).make_generator()
+    return Draws(seed).at(*MEMBERS).make_generator()
 
 
 def draw_members(n_members: int, rows: int, rng: np.random.Generator) -> Index:
@@ -73,18 +85,18 @@ def draw_members(n_members: int, rows: int, rng: np.random.Generator) -> Index:
     return np.asarray(rng.integers(n_members, size=rows))
 
 
-def draw_pairs(y: NDArray[np.integer[Any]], seed: int, number: int = 0) -> tuple[Index, Index]:
+def draw_pairs(y: NDArray[np.integer[Any]], draws: Draws, number: int = 0) -> tuple[Index, Index]:
     """Draw disjoint pairs of a row of class 0 and a row of class 1, as many as the rarer class has rows.
 
     Args:
         y: class numbers (rows,); the pairs depend on the positions of the classes alone.
-        seed: non-negative.
+        draws: of the table.
         number: of the split that the rows belong to.
 
     Returns:
         Positions of the rows of class 0, and of those of class 1, each (pairs,).
     """
-    rng = Draws(seed, PAIRS).make_generator(number)
+    rng = draws.at(*PAIRS).make_generator(number)
     first, second = (rng.permutation(np.flatnonzero(y == c)) for c in (0, 1))
     pairs = min(len(first), len(second))
     return first[:pairs], second[:pairs]
@@ -100,6 +112,6 @@ def permute_within(groups: Index | None, n: int, rng: np.random.Generator) -> In
     return order
 
 
-def draw_randomisers(m: int, n_splits: int, seed: int) -> list[float]:
+def draw_randomisers(m: int, n_splits: int, draws: Draws) -> list[float]:
     """Draw Stevens' v for each split with folds of m rows, the same for all settings."""
-    return [Draws(seed, (m, number, 1)).make_generator().uniform() for number in range(n_splits)]
+    return [draws.at(m, number, 1).make_generator().uniform() for number in range(n_splits)]

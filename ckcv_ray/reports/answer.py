@@ -37,6 +37,7 @@ from ckcv_ray.claims.weighted import describe_weights
 from ckcv_ray.claims.wording import L_EE_IS, PROVISIONAL, show_least
 from ckcv_ray.core.bounds.binomial import clopper_pearson
 from ckcv_ray.core.bounds.losses import ONE, bound_loss_claim
+from ckcv_ray.core.draws import Draws
 from ckcv_ray.errors import cut, cut_list, pluralize
 from ckcv_ray.reports.numbers import describe_measured, describe_verdict, measure_error
 from ckcv_ray.reports.subgroups import describe_worst
@@ -383,7 +384,7 @@ def _advise(c: Certificate, first: Claim, baseline: Baseline) -> Iterator[str]:
     suited = Suited().canonical(sample.n_rows)
     if worthless and not _is_measured_better(first, baseline, error):
         yield "--learner all, or other columns: as measured, this is not better than a constant"
-    elif not sample.n_held and (drawn := suited.draw_held_out(sample.n_rows, seed=0)) is not None:
+    elif not sample.n_held and (drawn := suited.draw_held_out(sample.n_rows, Draws(0))) is not None:
         bound = _expect_bound(error, held := len(drawn), delta)
         if bound < min(first["bound"], baseline["error"]):
             of = f"{held:,} of {sample.n_rows:,} rows"
@@ -413,7 +414,7 @@ def _advise_losses(c: Certificate, first: Claim, baseline: Baseline) -> Iterator
     if worthless and not _is_measured_better(first, baseline, error):
         yield "another --learner, or other columns: as measured, this is not better than a constant"
         return
-    if not sample.n_held and (drawn := Suited().canonical(units).draw_held_out(units, seed=0)) is not None:
+    if not sample.n_held and (drawn := Suited().canonical(units).draw_held_out(units, Draws(0))) is not None:
         bound = bound_loss_claim([ceil(error * len(drawn) * ONE)], len(drawn), first["delta"])
         held = f"with {len(drawn):,} of {units:,} {name} held out"
         if bound < min(first["bound"], baseline["error"]):

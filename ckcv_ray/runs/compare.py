@@ -73,7 +73,7 @@ def compare(
     run, against = sides
     known = _check_known(run, against)
     losses = _average_by_unit(sides, judged.columns, question)
-    order = Draws(results[0].study.seed, JUDGED).make_generator().permutation(len(losses[0]))
+    order = Draws(results[0].study.seed).at(*JUDGED).make_generator().permutation(len(losses[0]))
     differences = (losses[0] - losses[1])[order]
     use = make_use(
         judged.digests, _digest_answer(sides, question), f"{run.name}, {against.name}", question.uses

@@ -16,6 +16,7 @@ from ckcv_ray.core.arrays import Index
 from ckcv_ray.core.bounds.binomial import fewest_rows
 from ckcv_ray.core.by_label import find_class
 from ckcv_ray.core.criteria import GROUPED, Criterion, MeanBound, for_groups
+from ckcv_ray.core.draws import Draws
 from ckcv_ray.core.intervals import CORRECTED_T, INTERVALS
 from ckcv_ray.core.measures import Kind
 from ckcv_ray.core.resampling.base import FoldSize, Further
@@ -159,7 +160,8 @@ def divide(study: Study, task: Task) -> tuple[Index | None, Task]:
         InputError: too few rows are left to learn from.
     """
     n, certification = task.n_units, study.certification
-    units = None if certification is None else certification.canonical(n).draw_held_out(n, study.seed)
+    draws = Draws(study.seed)
+    units = None if certification is None else certification.canonical(n).draw_held_out(n, draws)
     if units is None:
         return None, fill_new_rows(study, task)
     held = task.grouping.rows(units)

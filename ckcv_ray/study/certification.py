@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 
 from ckcv_ray.core.arrays import Index
 from ckcv_ray.core.by_label import find_class
-from ckcv_ray.core.draws import hold_out
+from ckcv_ray.core.draws import Draws, hold_out
 from ckcv_ray.core.options import Option, check_options, get_values, option, options
 from ckcv_ray.core.resampling.base import check_n_splits
 from ckcv_ray.core.resampling.complete import Outer
@@ -176,7 +176,7 @@ class Certification:
         """Return the canonical form for n rows, the same for all equivalent certifications."""
         return self
 
-    def draw_held_out(self, n: int, seed: int) -> Index | None:
+    def draw_held_out(self, n: int, draws: Draws) -> Index | None:
         """Return the rows that nothing uses before the end, ascending; None if there are none."""
         return None
 
@@ -513,11 +513,11 @@ class Holdout(Certification):
         few, many = (HALF, THIRD) if self.holdout_share == AUTO else (THREE_FIFTHS, HALF)
         return replace(self, holdout_share=few if n <= MOST_HALVED_ROWS else many)
 
-    def draw_held_out(self, n: int, seed: int) -> Index | None:
+    def draw_held_out(self, n: int, draws: Draws) -> Index | None:
         """Draw the rows to hold out."""
         share = self.canonical(n).holdout_share
         assert isinstance(share, float)
-        return hold_out(n, share, seed)
+        return hold_out(n, share, draws)
 
 
 @dataclass(frozen=True)

@@ -154,7 +154,7 @@ class Problem:
         As in scikit-learn's ``permutation_test_score``, the splits are those of the permuted targets: the
         same, unless they depend on them.
         """
-        task, draws = self.task, Draws(self.study.seed, PERMUTATIONS)
+        task, draws = self.task, self.draws.at(*PERMUTATIONS)
         groups = task.groups if task.grouped else None
         task = replace(task, y=task.y[permute_within(groups, task.n, draws.make_generator(number))])
         return replace(self, task=task, all_rows=task)
@@ -176,6 +176,11 @@ class Problem:
             found = learner.on_columns(self.task.schema)
             trainer, task = (learner.trainer, numbers) if found is None else (found.trainer, self.task)
             trainer.check_storable(task)
+
+    @property
+    def draws(self) -> Draws:
+        """The source of every draw."""
+        return Draws(self.study.seed)
 
     @property
     def criterion(self) -> Criterion:
@@ -342,7 +347,7 @@ class Problem:
 
     def order(self, size: FoldSize) -> Index:
         """Return the numbers of all splits of a fold size in an order that is exchangeable given the data."""
-        return self.resampling.order(size, Draws(self.study.seed))
+        return self.resampling.order(size, self.draws)
 
     def rows(self, stage: Stage, size: int, number: int) -> tuple[Index, Index]:
         """Return the training rows and the scored rows of a split."""
@@ -432,7 +437,7 @@ class Problem:
     def order_held_units(self) -> Index:
         """Return the positions of the units held out, among these by their numbers, in the order drawn."""
         n = self.all_rows.n_units
-        drawn = order_held_out(n, n - self.task.n_units, self.study.seed)
+        drawn = order_held_out(n, n - self.task.n_units, self.draws)
         return np.searchsorted(np.sort(drawn), drawn)
 
     def recode(self, test: TestRows | None) -> TestRows | None:
@@ -636,7 +641,7 @@ class Problem:
         """Return the training rows of an outer split, refused or not."""
         outer, n = self.study.outer, self.task.n_units
         assert outer is not None
-        split = outer.split(Units(n), outer.fold_sizes(n)[0], number, Draws(self.study.seed))
+        split = outer.split(Units(n), outer.fold_sizes(n)[0], number, self.draws)
         return self.task.grouping.rows(split.train)
 
     @cached_property
@@ -649,10 +654,10 @@ class Problem:
 
     def _divide(self, size: int, number: int) -> Split:
         """Return a split in units; a screen has the first of a split's units in an order of their own."""
-        draws, inner = Draws(self.study.seed), self.resampling.inner
+        draws, inner = self.draws, self.resampling.inner
         if not self.scores and size >= len(self.sizes):
             whole, fold = self._divide(self.screened, number), self.folds[size]
-            rng = Draws(self.study.seed, PART).make_generator(number)
+            rng = draws.at(*PART).make_generator(number)
             train, select = rng.permutation(whole.train), rng.permutation(whole.select)
             return Split(np.sort(train[: fold.n_train]), np.sort(select[: fold.n_select]), EMPTY)
         if size == OUTER or inner is None:

@@ -12,6 +12,7 @@ import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import Field, dataclass, field, replace
 from pathlib import Path
+from secrets import randbits
 from typing import Any
 
 from ckcv_ray.core.criteria import Criterion
@@ -83,6 +84,13 @@ OF_SCORES = (  # what the JSON of a study without a certification may hold
 MOST_PERMUTATIONS = 1_000_000
 
 
+def read_seed(name: str, value: Any, most: int) -> int:
+    """Return a seed in 0 .. ``most``; "random" draws 63 bits from the system, which the study records."""
+    if value == "random":
+        return randbits(63)
+    return integer(name, int(value) if isinstance(value, str) and value.isdecimal() else value, 0, most)
+
+
 @dataclass(frozen=True)
 class Study:
     """What decides the result: what is fitted, how rows are divided, how one selects, and what is certified.
@@ -95,7 +103,7 @@ class Study:
         resampling: how rows are divided.
         search: what is computed, and by what one selects.
         certification: what produces claims in addition to the occam bound; None if nothing is certified.
-        seed: seed of the splits, non-negative.
+        seed: seed of the splits, non-negative; "random" draws one.
         encode: how categories become numbers: "onehot", "ordinal", "target", or "auto" for what suits
             the learner.
         fill: what fills gaps in numbers and dates: "median", "mean" or "most_frequent".
@@ -118,7 +126,9 @@ class Study:
     seed: int = option(
         0,
         Option(
-            lambda name, value: integer(name, value, least=0, most=MOST_SEED), "Seed of the splits.", int, "0"
+            lambda name, value: read_seed(name, value, MOST_SEED),
+            "Seed of the splits, or random.",
+            default_text="0",
         ),
     )
     encode: str = option(
@@ -243,7 +253,7 @@ class Study:
         measure: str | Function | Sequence[str | Function] | None = None,
         select_by: str | None = None,
         select: str = ONE,
-        seed: int = 0,
+        seed: int | str = 0,
         stratify: bool = False,
         refit: str | None = None,
         choose: str | None = None,
@@ -263,7 +273,7 @@ class Study:
             select_by: name of the score that selects settings, where the resampling selects; None for the
                 first measure.
             select: "one" setting for all splits, or another in "each".
-            seed: of the splits.
+            seed: of the splits; "random" draws one.
             stratify: whether each part of a split gets the same share of every class.
             refit: "best" to score all settings of the learner and fit one on all rows; None for no model.
             choose: which one: the "best" by the first measure, or the simplest within "one_se" of it, one
@@ -290,7 +300,7 @@ class Study:
             resampling=drawn,
             search=_make_search(select_by, select, drawn, _check_refit(refit, choose)),
             certification=None,
-            seed=seed,
+            seed=read_seed("seed", seed, MOST_SEED_OF_SCORES),
             measures=measures,
             permutations=permutations,
             interval="" if interval is None else interval,

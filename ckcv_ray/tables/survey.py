@@ -109,7 +109,7 @@ def _follows(x: Values, y: Values) -> bool:
 def _draw_folds(y: NDArray[np.int32]) -> list[Split]:
     """Deal the rows that are surveyed to folds, class by class; the same for all columns."""
     y = y[:MOST_SURVEYED_ROWS]
-    order = arrange(Units(len(y), y), True, Draws(0, SURVEYED).make_generator())
+    order = arrange(Units(len(y), y), True, Draws(0).at(*SURVEYED).make_generator())
     return [Split.score(len(y), order[i::FOLDS]) for i in range(FOLDS)]
 
 

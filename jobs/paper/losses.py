@@ -91,7 +91,7 @@ def mean_bounds(result: Result) -> dict[str, float]:
     delta, z = result.study.delta, estimate_margins(result)
     errors = np.array([sum(member.errors) for member in result.ensemble.members])
     members, m = z.shape
-    v = draw_randomisers(m, members, result.study.seed)
+    v = draw_randomisers(m, members, result.problem.draws)
     counts = (clopper_pearson(errors, m, delta), stevens(errors, m, v, delta))
     means = {column.key: float(np.mean(bounds)) for column, bounds in zip(COUNTS, counts, strict=True)}
     for column in (*SOFT, *RANDOM):

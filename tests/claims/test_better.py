@@ -118,7 +118,7 @@ def test_groups_are_compared_by_a_bet_on_their_differences() -> None:
     held, (other,) = result.problem.take_held_rows(), result.models.references.members
     lost = (result.models.refit.members[0].model.predict(held.X).label != held.y).astype(float)
     lost -= other.model.predict(held.X).label != held.y
-    drawn = order_held_out(N // 3, N // 6, STUDY.seed)
+    drawn = order_held_out(N // 3, N // 6, result.problem.draws)
     differences = np.array([lost[held.units == group].mean() for group in drawn])
     claim = compare_learners(result, "linear")
     assert claim["bound"] == pytest.approx(bound_by_optimised_bet((1 + differences) / 2, 0.025), rel=1e-12)

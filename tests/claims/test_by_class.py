@@ -18,7 +18,7 @@ from ckcv_ray.claims.percent import at_least
 from ckcv_ray.claims.rules import Rule
 from ckcv_ray.core.bounds.binomial import clopper_pearson
 from ckcv_ray.core.bounds.unequal_sizes import bound_terms
-from ckcv_ray.core.draws import draw_pairs
+from ckcv_ray.core.draws import Draws, draw_pairs
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.ensemble import Prediction
@@ -147,15 +147,15 @@ def test_the_pairs_are_binomial_so_the_auc_is_covered():
 
 def test_pairs_are_disjoint_and_do_not_depend_on_anything_but_the_labels():
     y = np.array([0, 1, 1, 0, 1, 1, 1, 0])
-    low, high = draw_pairs(y, 7)
+    low, high = draw_pairs(y, Draws(7))
     assert sorted(low.tolist()) == [0, 3, 7]
     assert len(set(high.tolist())) == 3
     assert set(y[high]) == {1}
-    again = draw_pairs(y, 7)
+    again = draw_pairs(y, Draws(7))
     assert all(np.array_equal(a, b) for a, b in zip((low, high), again, strict=True))
-    others = {tuple(draw_pairs(y, 7, number)[1].tolist()) for number in range(20)}
+    others = {tuple(draw_pairs(y, Draws(7), number)[1].tolist()) for number in range(20)}
     assert len(others) > 10
-    assert [len(part) for part in draw_pairs(np.zeros(4, int), 7)] == [0, 0]
+    assert [len(part) for part in draw_pairs(np.zeros(4, int), Draws(7))] == [0, 0]
 
 
 def test_a_score_that_is_missing_is_out_of_order():
@@ -206,7 +206,7 @@ def test_held_out_claims_count_the_rows_of_each_class():
         assert made[name]["label"] == task.classes[number]
         assert made[name]["classifier"] == "vote"
         assert f"{wrong} of {rows.sum()} previously unused rows of class" in made[name]["statement"]
-    low, high = draw_pairs(held.y, 0)
+    low, high = draw_pairs(held.y, Draws(0))
     wrong = int(np.sum(votes.score[high] <= votes.score[low]))
     assert made["auc"]["bound"] == clopper_pearson(wrong, len(low), 0.05 / 3)
     assert made["auc"]["label"] is None
@@ -323,7 +323,7 @@ def test_nested_claims_are_the_means_for_rows_of_a_class_in_each_outer_set():
     wrong, pairs = [], []
     for i, member in enumerate(members):
         _, rows = problem.outer.rows(Stage.REFIT, 0, i)
-        low, high = draw_pairs(problem.task.y[rows], problem.study.seed, i)
+        low, high = draw_pairs(problem.task.y[rows], problem.draws, i)
         score = member.model.predict(problem.task.X[rows]).score
         wrong.append(int(np.sum(score[high] <= score[low])))
         pairs.append(len(low))

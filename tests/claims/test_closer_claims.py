@@ -14,7 +14,7 @@ from ckcv_ray.claims.by_class import describe_u, get_u, order_held_rows
 from ckcv_ray.core.bounds.binomial import average_terms, clopper_pearson, stevens, tabulate_claim
 from ckcv_ray.core.bounds.positions import rank_positions
 from ckcv_ray.core.bounds.unequal_sizes import slope
-from ckcv_ray.core.draws import draw_first, draw_pairs, order_held_out
+from ckcv_ray.core.draws import Draws, draw_first, draw_pairs, order_held_out
 from ckcv_ray.errors import InputError
 from ckcv_ray.runs.result import Result
 from ckcv_ray.runs.run import run_job
@@ -39,7 +39,7 @@ def test_held_out_rows_are_bounded_by_the_positions_in_which_they_were_drawn():
     """Redrawn here: which of the drawn rows are wrong, in their order, for each claim."""
     result = run(STEVENS.replace(claim="refit,sensitivity,specificity,auc"))
     refit, sensitivity, specificity, auc, *_ = result.certificate.claims
-    drawn = order_held_out(90, 54, STEVENS.seed)
+    drawn = order_held_out(90, 54, result.problem.draws)
     every = result.problem.every_row
     prediction = result.models.refit.members[0].model.predict(every.X)
     wrong = prediction.label[drawn] != every.y[drawn]
@@ -53,7 +53,7 @@ def test_held_out_rows_are_bounded_by_the_positions_in_which_they_were_drawn():
         assert claim["bound"] == pytest.approx(expected, rel=1e-12)
         assert (claim["errors"], claim["rows"]) == (part.sum(), len(part))
     held = np.sort(drawn)
-    low, high = draw_pairs(every.y[held], STEVENS.seed)
+    low, high = draw_pairs(every.y[held], result.problem.draws)
     score = prediction.score[held]
     pairs = score[high] <= score[low]
     expected = stevens(pairs.sum(), len(pairs), rank_positions(pairs), 0.05 / 3)
@@ -103,7 +103,7 @@ def test_with_groups_positions_are_refused():
 def test_u_lowers_the_claim_about_a_single_split_alone(claim):
     study = NESTED.replace(claim=claim, outer_splits=1)
     plain, closer = run(study).certificate, run(study.replace(first_uniform=True)).certificate
-    u, m = draw_first(study.seed), 30
+    u, m = draw_first(Draws(study.seed)), 30
     assert 0 < u < 1
     for one, other in zip(plain.claims, closer.claims, strict=True):
         if one["certification"] != "nested":
@@ -130,10 +130,10 @@ def test_u_lowers_the_prefix_of_one_split_of_f_star():
 
 def test_u_is_drawn_once_from_a_key_of_its_own():
     problem = Problem.of(NESTED.replace(first_uniform=True), ROWS)
-    assert get_u(problem) == draw_first(NESTED.seed)
+    assert get_u(problem) == draw_first(problem.draws)
     assert get_u(replace(problem, study=NESTED)) == 1.0
     assert (describe_u(1.0), describe_u(0.25)) == ("", ", U = 0.250 drawn for the first split alone")
-    drawn = [draw_first(seed) for seed in range(500)]
+    drawn = [draw_first(Draws(seed)) for seed in range(500)]
     assert len(set(drawn)) == 500
     assert 0.45 < np.mean(drawn) < 0.55
 
@@ -150,7 +150,7 @@ def test_whether_u_is_drawn_is_true_or_false(part):
 @pytest.mark.parametrize(("n", "share"), [(12, 0.6), (400, 0.6), (401, 0.5), (5_000, 0.5)])
 def test_bound_holds_out_three_fifths_of_few_rows_and_half_of_many(n, share):
     assert Holdout("bound").canonical(n) == Holdout(share)
-    assert len(Holdout("bound").draw_held_out(n, 7)) == int(share * n)
+    assert len(Holdout("bound").draw_held_out(n, Draws(7))) == int(share * n)
     if n >= 60:
         asked = Suited("bound", holdout_bound="stevens")
         assert asked.canonical(n) == Holdout(share, holdout_bound="stevens")

@@ -15,7 +15,7 @@ from ckcv_ray.claims.percent import at_most
 from ckcv_ray.claims.proofs import occam, weight
 from ckcv_ray.claims.wording import ASSUMPTIONS, NOT_COVERED
 from ckcv_ray.core.bounds.binomial import catoni, clopper_pearson, tabulate_claim
-from ckcv_ray.core.draws import hold_out
+from ckcv_ray.core.draws import Draws, hold_out
 from ckcv_ray.errors import InputError
 from ckcv_ray.study import Problem, Study
 from ckcv_ray.tables.task import Task
@@ -131,7 +131,7 @@ def test_what_is_held_out_is_touched_by_nothing():
     """Other inputs and labels in the held-out rows: the same candidate, l_ee and ensemble; other claims."""
     study = SMALL.replace(certify="holdout", claim=("random", "vote", "member:2"))
     task = blobs(60)
-    held = hold_out(60, study.certification.holdout_share, study.seed)
+    held = hold_out(60, study.certification.holdout_share, Draws(study.seed))
     X, y = task.X.copy(), task.y.copy()
     X[held], y[held] = X[held][::-1], 1 - y[held]
     one, other = run(study, task), run(study, changed(task, y, X))
@@ -148,7 +148,7 @@ def test_what_is_held_out_is_touched_by_nothing():
 
 def test_the_rest_is_a_study_of_the_rows_left():
     study, task = SMALL.replace(certify="holdout", holdout_share=0.25), blobs(60)
-    left = np.delete(np.arange(60), hold_out(60, 0.25, study.seed))
+    left = np.delete(np.arange(60), hold_out(60, 0.25, Draws(study.seed)))
     plain = run(SMALL, Task.of(task.X[left], task.labelled(task.y[left])))
     divided = run(study, task)
     assert (divided.setting, divided.k) == (plain.setting, plain.k)
@@ -163,7 +163,7 @@ def test_claims_count_errors_on_the_held_out_rows_and_share_delta():
     study = SMALL.replace(certify="holdout", claim=("vote", "member:1", "random", "refit"))
     task = blobs(60)
     result = run(study, task)
-    held = hold_out(60, study.certification.holdout_share, study.seed)
+    held = hold_out(60, study.certification.holdout_share, Draws(study.seed))
     X, y = task.X[held], task.y[held]
     votes = np.array([member.model.predict(X).label for member in result.ensemble.members])
     wrong = {

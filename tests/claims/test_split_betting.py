@@ -20,7 +20,7 @@ from ckcv_ray.claims.claim import Claim
 from ckcv_ray.claims.proofs import compute_level
 from ckcv_ray.core.bounds.betting import bound_mean_by_betting, find_betting_prefix
 from ckcv_ray.core.bounds.losses import ONE, best_loss_prefix, bound_loss_claim, choose_split_method
-from ckcv_ray.core.draws import draw_first, order_within
+from ckcv_ray.core.draws import Draws, draw_first, order_within
 from ckcv_ray.records import judged
 from ckcv_ray.records.judged import JUDGED_ROWS
 from ckcv_ray.runs.run import Job, run_job
@@ -72,7 +72,7 @@ def measure(result: Result, name: str, split: int) -> np.ndarray:
     units = sorted(set(rows.unit))
     losses = [np.ceil(rows.loss[rows.unit == unit].mean() * ONE) / ONE for unit in units]
     places = [set(rows.order[rows.unit == unit]) for unit in units]
-    order = order_within(len(units), result.study.seed, split).tolist()
+    order = order_within(len(units), result.problem.draws, split).tolist()
     assert places == [{order.index(i)} for i in range(len(units))]
     return np.array(losses)[order]
 
@@ -144,10 +144,10 @@ def test_m_and_delta_alone_decide_whatever_the_losses_are(share: float) -> None:
 
 
 def test_units_are_drawn_by_the_seed_of_a_study_for_each_split_by_itself() -> None:
-    drawn = {tuple(order_within(20, seed, number)) for seed in range(10) for number in range(10)}
+    drawn = {tuple(order_within(20, Draws(seed), number)) for seed in range(10) for number in range(10)}
     assert len(drawn) == 100
     assert all(sorted(order) == list(range(20)) for order in drawn)
-    first = [order_within(5, seed, 3)[0] for seed in range(2000)]
+    first = [order_within(5, Draws(seed), 3)[0] for seed in range(2000)]
     assert np.all(np.abs(np.bincount(first) - 400) < 5 * np.sqrt(400))
 
 
@@ -181,7 +181,7 @@ def test_groups_that_repeat_are_counted_once_in_a_bound_that_totals_decide() -> 
 def test_u_lowers_the_claim_about_a_single_split_alone() -> None:
     study = TREE.replace(certify="nested", outer_splits=1)
     plain, closer = run(study, VISITS), run(study.replace(first_uniform=True), VISITS)
-    u = draw_first(study.seed)
+    u = draw_first(plain.problem.draws)
     (before, *_), (after, *_) = select(plain, "nested"), select(closer, "nested")
     units = np.array([measure(closer, "nested", 0)])
     assert after["bound"] == pytest.approx(bound_mean_by_betting(units, 0.05, u), rel=1e-9)

@@ -60,7 +60,7 @@ def find_claim(result: Result) -> dict[str, object]:
 
 def judge(result: Result) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
     """Which held-out rows the model has wrong, and their weights, in the order of the draw."""
-    held, drawn = result.problem.take_held_rows(), order_held_out(N, N // 2, STUDY.seed)
+    held, drawn = result.problem.take_held_rows(), order_held_out(N, N // 2, result.problem.draws)
     order = [result.problem.held.tolist().index(row) for row in drawn]
     return (result.models.refit.members[0].model.predict(held.X).label != held.y)[order], WEIGHTS[drawn]
 

@@ -27,7 +27,7 @@ from ckcv_ray.core.criteria import (
     MeanLossBound,
     for_groups,
 )
-from ckcv_ray.core.draws import draw_randomisers
+from ckcv_ray.core.draws import Draws, draw_randomisers
 from ckcv_ray.core.measures import ZERO_ONE
 from ckcv_ray.errors import InputError
 
@@ -116,21 +116,28 @@ def test_a_transfer_keeps_the_error_rate_where_it_is_a_count_on_both(m, times, d
 def test_what_is_reported_is_the_bound_asked_for(bound):
     errors, m, seed = (3, 0, 7), 40, 5
     totals = [(2, 1), (0, 0), (0, 7)]
-    draws = draw_randomisers(m, 3, seed)
-    assert MeanBound(0.1, bound).compute_l_ee(totals, m, seed) == report_bound(bound, errors, m, 0.1, draws)
-    messages = {MeanBound(0.1, name).compute_l_ee(totals, m, seed) for name in BOUNDS}
+    draws = draw_randomisers(m, 3, Draws(seed))
+    assert MeanBound(0.1, bound).compute_l_ee(totals, m, Draws(seed)) == report_bound(
+        bound, errors, m, 0.1, draws
+    )
+    messages = {MeanBound(0.1, name).compute_l_ee(totals, m, Draws(seed)) for name in BOUNDS}
     assert len(messages) == len(BOUNDS)
 
 
 def test_only_stevens_depends_on_the_seed():
     for bound in BOUNDS:
-        one, other = (MeanBound(bound=bound).compute_l_ee([[3], [0], [7]], 40, seed) for seed in (1, 2))
+        one, other = (
+            MeanBound(bound=bound).compute_l_ee([[3], [0], [7]], 40, Draws(seed)) for seed in (1, 2)
+        )
         assert (one != other) == (bound == "stevens")
 
 
 def test_the_papers_figure_is_the_mean_of_its_bounds():
     errors = [3, 0, 7]
-    assert MeanBound().compute_l_ee(np.array(errors)[:, None], 40, 0) == fsum(clopper_pearson(errors, 40)) / 3
+    assert (
+        MeanBound().compute_l_ee(np.array(errors)[:, None], 40, Draws(0))
+        == fsum(clopper_pearson(errors, 40)) / 3
+    )
 
 
 # Refusals
@@ -242,7 +249,7 @@ def test_cost_is_the_bound_on_the_total_loss(m, delta, a, b):
     values = criterion.value(wrong, m)
     assert values.tolist() == split_bounds(losses, m, delta).tolist()
     assert values[0] == criterion.least(m) <= values.min()
-    assert criterion.compute_l_ee(wrong, m, 0) == mean_loss_bound(losses.tolist(), m, delta)
+    assert criterion.compute_l_ee(wrong, m, Draws(0)) == mean_loss_bound(losses.tolist(), m, delta)
 
 
 def test_equal_costs_bound_the_error():
@@ -332,7 +339,7 @@ def test_with_groups_what_carries_over_to_as_many_groups_is_the_same(m):
 def test_with_groups_the_papers_figure_is_the_mean_of_the_bounds():
     criterion, losses = MeanLossBound(0.05), np.array([0, 3 * ONE, ONE // 3])
     totals = np.column_stack([[9, 9, 9], losses])
-    assert criterion.compute_l_ee(totals, 40, 0) == fsum(split_bounds(losses, 40, 0.05)) / 3
+    assert criterion.compute_l_ee(totals, 40, Draws(0)) == fsum(split_bounds(losses, 40, 0.05)) / 3
     assert (criterion.bound, criterion.name) == ("loss", MeanBound.name)
 
 
@@ -351,7 +358,7 @@ def test_a_mean_error_is_the_share_of_wrong_rows_and_equal_counts_have_equal_mea
     level, more = divmod(int(wrong.sum()), n_splits)
     even = np.where(np.arange(n_splits) < more, level + 1, level)
     assert fsum(values) == fsum(criterion.value(even[:, None], m))
-    assert criterion.compute_l_ee(wrong[:, None], m, 0) == fsum(values) / n_splits
+    assert criterion.compute_l_ee(wrong[:, None], m, Draws(0)) == fsum(values) / n_splits
     assert criterion.transfer(values, m, 7).tolist() == values.tolist()
 
 
@@ -368,7 +375,7 @@ def test_with_groups_a_mean_error_is_that_of_the_groups_whatever_the_counts(m):
     values = criterion.value(np.column_stack([np.arange(50), losses]), m)
     assert values == pytest.approx(losses / ONE / m, rel=1e-15)
     assert (values[0], values[-1]) == (criterion.least(m), 1)
-    assert criterion.compute_l_ee(np.column_stack([np.arange(50), losses]), m, 0) == fsum(values) / 50
+    assert criterion.compute_l_ee(np.column_stack([np.arange(50), losses]), m, Draws(0)) == fsum(values) / 50
 
 
 def test_two_criteria_have_a_form_for_groups():

@@ -11,7 +11,7 @@ from scipy.stats import binom
 
 from ckcv_ray.core.bounds.binomial import clopper_pearson
 from ckcv_ray.core.bounds.positions import bound_in_order, rank_positions
-from ckcv_ray.core.draws import draw_pairs, hold_out, order_held_out
+from ckcv_ray.core.draws import Draws, draw_pairs, hold_out, order_held_out
 
 
 def marks(h: int, positions: tuple[int, ...]) -> np.ndarray:
@@ -78,14 +78,14 @@ def test_many_rows_take_no_time():
 @pytest.mark.parametrize("n", [2, 57, 400])
 def test_the_order_of_the_draw_is_of_the_rows_held_out(n):
     for seed in range(5):
-        held = hold_out(n, 0.5, seed)
-        order = order_held_out(n, len(held), seed)
+        held = hold_out(n, 0.5, Draws(seed))
+        order = order_held_out(n, len(held), Draws(seed))
         np.testing.assert_array_equal(np.sort(order), held)
 
 
 def test_each_order_of_a_few_rows_is_as_likely():
     """A chi-squared statistic of 24 orders, which is larger with probability 1e-6."""
-    found = Counter(tuple(order_held_out(4, 4, seed).tolist()) for seed in range(4_800))
+    found = Counter(tuple(order_held_out(4, 4, Draws(seed)).tolist()) for seed in range(4_800))
     assert len(found) == 24
     assert sum((count - 200) ** 2 / 200 for count in found.values()) < 74
 
@@ -98,8 +98,8 @@ def test_in_the_order_of_the_draw_it_holds_on_a_table_sorted_by_label(risk):
     drawn = by_row = 0
     for seed in range(runs):
         wrong = np.sort(rng.uniform(size=n) < risk)[::-1]
-        held = hold_out(n, 0.5, seed)
-        drawn += bound_in_order(wrong[order_held_out(n, len(held), seed)], delta) < risk
+        held = hold_out(n, 0.5, Draws(seed))
+        drawn += bound_in_order(wrong[order_held_out(n, len(held), Draws(seed))], delta) < risk
         by_row += bound_in_order(wrong[held], delta) < risk
     most = binom.ppf(1 - 1e-6, runs, delta)
     assert drawn <= most < by_row
@@ -108,7 +108,7 @@ def test_in_the_order_of_the_draw_it_holds_on_a_table_sorted_by_label(risk):
 def test_the_order_of_pairs_is_drawn_too():
     """The first pair has each row of its class as often: the pairs are in no order of the table."""
     y = np.repeat([0, 1], 5)
-    first = Counter(int(draw_pairs(y, seed)[0][0]) for seed in range(2_000))
+    first = Counter(int(draw_pairs(y, Draws(seed))[0][0]) for seed in range(2_000))
     assert sorted(first) == list(range(5))
     assert max(first.values()) < 500
 

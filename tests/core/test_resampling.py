@@ -39,7 +39,7 @@ def test_every_split_is_an_ascending_partition_of_the_stated_sizes(shape, n_spli
     n, k = shape
     m = n // k
     number = data.draw(st.integers(0, count_complete(n, k, n_splits) - 1))
-    split = split_complete(n, k, number, n_splits, seed)
+    split = split_complete(n, k, number, n_splits, Draws(seed))
     assert isinstance(split, Split)
     assert [len(part) for part in split] == [n - 2 * m, m, m]
     assert sorted(np.concatenate(split).tolist()) == list(range(n))
@@ -55,7 +55,7 @@ def test_folds_of_equal_size_are_one_procedure(n, n_splits):
     seen = {}
     for k in range(3, n + 1):
         mine = [
-            as_sets(split_complete(n, k, i, n_splits, 7))
+            as_sets(split_complete(n, k, i, n_splits, Draws(7)))
             for i in range(min(20, count_complete(n, k, n_splits)))
         ]
         first = seen.setdefault(n // k, (mine, count_complete(n, k, n_splits)))
@@ -66,18 +66,20 @@ def test_folds_of_equal_size_are_one_procedure(n, n_splits):
 
 def test_a_split_depends_on_its_arguments_alone():
     keys = [(n, k, i) for n, k in ((40, 3), (40, 7), (6, 4)) for i in range(10)]
-    forward = {key: as_sets(split_complete(*key, 30, 5)) for key in keys}
+    forward = {key: as_sets(split_complete(*key, 30, Draws(5))) for key in keys}
     np.random.seed(99)  # noqa: NPY002 (the global stream is what must not matter)
     before = np.random.get_state()[1].copy()  # noqa: NPY002
     for key in reversed(keys):
-        assert as_sets(split_complete(*key, 30, 5)) == forward[key]
-        split_complete(17, 3, 2, 4, 5)
+        assert as_sets(split_complete(*key, 30, Draws(5))) == forward[key]
+        split_complete(17, 3, 2, 4, Draws(5))
     assert np.array_equal(np.random.get_state()[1], before)  # noqa: NPY002
 
 
 def test_a_drawn_split_does_not_depend_on_how_many_were_asked_for():
     for i in range(5):
-        assert as_sets(split_complete(40, 4, i, 5, 1)) == as_sets(split_complete(40, 4, i, 500, 1))
+        assert as_sets(split_complete(40, 4, i, 5, Draws(1))) == as_sets(
+            split_complete(40, 4, i, 500, Draws(1))
+        )
 
 
 # Outer splits
@@ -94,7 +96,7 @@ def test_an_outer_split_has_an_estimate_set_and_all_other_rows(n, parts, seed, n
     assert sorted(np.concatenate(split).tolist()) == list(range(n))
     assert all(part.dtype == np.intp and np.all(np.diff(part) > 0) for part in split)
     if parts == 3:
-        drawn = split_complete(n, 3, number, 31, seed).merge_select()
+        drawn = split_complete(n, 3, number, 31, Draws(seed)).merge_select()
         assert as_sets((split.train, split.estimate)) == as_sets(drawn)
 
 
@@ -142,18 +144,22 @@ def test_all_splits_are_taken_where_they_are_few(n, k, total):
     assert len(every) == total
     for n_splits in (total, total + 1, 10**6):
         assert count_complete(n, k, n_splits) == total
-        taken = [as_sets(split_complete(n, k, i, n_splits, 0))[1:] for i in range(total)]
+        taken = [as_sets(split_complete(n, k, i, n_splits, Draws(0)))[1:] for i in range(total)]
         assert taken == sorted(every)
 
 
 def test_enumeration_needs_no_seed():
     for i in range(30):
-        assert as_sets(split_complete(6, 4, i, 30, 0)) == as_sets(split_complete(6, 4, i, 30, 12345))
+        assert as_sets(split_complete(6, 4, i, 30, Draws(0))) == as_sets(
+            split_complete(6, 4, i, 30, Draws(12345))
+        )
 
 
 def test_one_split_fewer_than_all_is_drawn_from_the_seed():
     assert count_complete(6, 4, 29) == 29
-    per_seed = {tuple(as_sets(split_complete(6, 4, i, 29, seed)) for i in range(29)) for seed in range(20)}
+    per_seed = {
+        tuple(as_sets(split_complete(6, 4, i, 29, Draws(seed))) for i in range(29)) for seed in range(20)
+    }
     assert len(per_seed) == 20
     assert any(len(set(splits)) < 29 for splits in per_seed), "draws are with replacement"
 
@@ -172,7 +178,7 @@ def test_count_is_never_more_than_asked_nor_than_exist(shape, n_splits):
 
 
 def test_seeds_and_indices_give_different_splits():
-    splits = {as_sets(split_complete(100, 4, i, 20, seed)) for i in range(20) for seed in range(20)}
+    splits = {as_sets(split_complete(100, 4, i, 20, Draws(seed))) for i in range(20) for seed in range(20)}
     assert len(splits) == 400
 
 
@@ -181,7 +187,7 @@ def test_every_row_plays_every_part_as_often_as_it_should():
     n, k, draws = 30, 5, 3000
     counts = np.zeros((3, n), dtype=int)
     for i in range(draws):
-        for part, rows in enumerate(split_complete(n, k, i, draws, 11)):
+        for part, rows in enumerate(split_complete(n, k, i, draws, Draws(11))):
             counts[part, rows] += 1
     tail = 1e-6 / counts.size / 2
     for part, share in enumerate((18 / 30, 6 / 30, 6 / 30)):
@@ -194,7 +200,7 @@ def test_drawn_splits_are_uniform_over_all_that_exist():
     tally = {}
     for seed in range(150):
         for i in range(29):
-            split = as_sets(split_complete(6, 4, i, 29, seed))
+            split = as_sets(split_complete(6, 4, i, 29, Draws(seed)))
             tally[split] = tally.get(split, 0) + 1
     assert len(tally) == 30
     assert stats.chisquare(list(tally.values())).pvalue > 1e-6
@@ -204,7 +210,8 @@ def test_neighbouring_splits_and_sizes_are_independent():
     """Overlaps of select sets are hypergeometric: sums over 1000 pairs stay within 5 standard deviations."""
     n, draws = 30, 1000
     select = {
-        k: [set(split_complete(n, k, i, draws, 3).select.tolist()) for i in range(draws)] for k in (5, 6)
+        k: [set(split_complete(n, k, i, draws, Draws(3)).select.tolist()) for i in range(draws)]
+        for k in (5, 6)
     }
     neighbours = sum(len(a & b) for a, b in zip(select[5][:-1:2], select[5][1::2], strict=True))
     sizes = sum(len(a & b) for a, b in zip(select[5], select[6], strict=True))
@@ -222,7 +229,7 @@ def test_neighbouring_splits_and_sizes_are_independent():
 def test_rotation_gives_every_fold_every_part_once(shape, seed):
     n, k = shape
     m = n // k
-    splits = [split_rotation(n, k, i, seed) for i in range(k)]
+    splits = [split_rotation(n, k, i, Draws(seed)) for i in range(k)]
     for i, split in enumerate(splits):
         train, select, estimate = as_sets(split)
         assert sorted(train + select + estimate) == list(range(n))
@@ -238,26 +245,32 @@ def test_rotation_gives_every_fold_every_part_once(shape, seed):
 @given(st.integers(2, 500), st.floats(0.01, 0.99), st.integers(0, 2**64))
 @repeatable
 def test_held_out_rows_are_distinct_ascending_and_as_many_as_asked(n, share, seed):
-    held = hold_out(n, share, seed)
+    held = hold_out(n, share, Draws(seed))
     assert len(held) == int(share * n)
     assert (np.diff(held) > 0).all()
     assert set(held.tolist()) <= set(range(n))
-    np.testing.assert_array_equal(held, hold_out(n, share, seed))
+    np.testing.assert_array_equal(held, hold_out(n, share, Draws(seed)))
 
 
 def test_a_smaller_share_holds_out_some_of_the_same_rows() -> None:
     """So that a share may be made smaller after it left too few rows of a class to learn from."""
-    shares = [hold_out(60, share, 3) for share in (0.1, 0.33, 0.5)]
+    shares = [hold_out(60, share, Draws(3)) for share in (0.1, 0.33, 0.5)]
     for smaller, larger in pairwise(shares):
         assert set(smaller) < set(larger)
 
 
 def test_held_out_rows_members_and_draws_are_uniform():
-    counts = np.bincount(np.concatenate([hold_out(20, 0.25, seed) for seed in range(2000)]), minlength=20)
+    counts = np.bincount(
+        np.concatenate([hold_out(20, 0.25, Draws(seed)) for seed in range(2000)]), minlength=20
+    )
     assert stats.chisquare(counts).pvalue > 1e-4
     assert stats.chisquare(np.bincount(draw_members(7, 7000, seed_members(3)), minlength=7)).pvalue > 1e-4
-    assert stats.kstest(draw_randomisers(40, 1000, 3), "uniform").pvalue > 1e-4
-    assert draw_randomisers(40, 5, 3) == draw_randomisers(40, 9, 3)[:5] != draw_randomisers(41, 5, 3)
+    assert stats.kstest(draw_randomisers(40, 1000, Draws(3)), "uniform").pvalue > 1e-4
+    assert (
+        draw_randomisers(40, 5, Draws(3))
+        == draw_randomisers(40, 9, Draws(3))[:5]
+        != draw_randomisers(41, 5, Draws(3))
+    )
 
 
 # Fold sizes
@@ -341,9 +354,9 @@ def test_a_resampling_gives_each_size_its_own_splits(resampling):
         for number in range(size.n_splits):
             split = resampling.split(Units(n), size, number, Draws(3))
             expected = (
-                split_rotation(n, size.k, number, 3)
+                split_rotation(n, size.k, number, Draws(3))
                 if resampling.name == "rotation"
-                else split_complete(n, size.k, number, 6, 3)
+                else split_complete(n, size.k, number, 6, Draws(3))
             )
             assert as_sets(split) == as_sets(expected)
             assert [len(part) for part in split] == [size.n_train, size.n_select, size.n_select]

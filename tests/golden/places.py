@@ -92,15 +92,22 @@ def draw_order(problem: Any, size: int) -> Any:
     return problem.order(problem.sizes[size])
 
 
+def make_draws(seed: int) -> Any:
+    """Return the source of draws of a seed alone."""
+    return find("ckcv_ray.core.draws:Draws")(seed)
+
+
 def draw_pairs(y: Any, seed: int, number: int) -> Any:
     """Return the pairs of rows of two classes that the AUC is certified on."""
-    return find("ckcv_ray.core.draws:draw_pairs", "ckcv_ray.core.resampling:draw_pairs")(y, seed, number)
+    return find("ckcv_ray.core.draws:draw_pairs", "ckcv_ray.core.resampling:draw_pairs")(
+        y, make_draws(seed), number
+    )
 
 
 def draw_randomisers(m: int, n_splits: int, seed: int) -> Any:
     """Return Stevens' v for each split."""
     places = "ckcv_ray.core.draws:draw_randomisers", "ckcv_ray.core.resampling:randomisers"
-    return find(*places)(m, n_splits, seed)
+    return find(*places)(m, n_splits, make_draws(seed))
 
 
 def draw_members(n_members: int, rows: int, seed: int) -> Any:

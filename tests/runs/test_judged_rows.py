@@ -67,7 +67,7 @@ def test_every_claimed_rule_judges_the_rows_held_out(name: str, made: Made) -> N
     result = load_run(made(name))
     problem, claims = result.problem, result.certificate.claims
     rows, groups = problem.held, problem.all_rows.groups
-    drawn = order_held_out(problem.all_rows.n_units, len(np.unique(groups[rows])), HELD.seed).tolist()
+    drawn = order_held_out(problem.all_rows.n_units, len(np.unique(groups[rows])), problem.draws).tolist()
     for rule, classifier in (("refit", "refit"), ("random", "keyed")):
         table = take(result, classifier)
         np.testing.assert_array_equal(table["row"], rows)

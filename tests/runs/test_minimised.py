@@ -15,6 +15,7 @@ from sklearn.svm import SVC
 from ckcv_ray import Execution, Job, Study, Task, plan, verify
 from ckcv_ray.core.bounds.binomial import catoni, safe_table
 from ckcv_ray.core.bounds.losses import loss_method
+from ckcv_ray.core.draws import Draws
 from ckcv_ray.core.resampling.complete import split_complete
 from ckcv_ray.errors import InputError, StoreError
 from ckcv_ray.runs.load import load_run
@@ -100,7 +101,7 @@ def test_a_plain_loop_with_scikit_learn_finds_the_same_winner_and_l_ms(criterion
     for k, gamma, C in product((3, 4), study.learner.gamma, study.learner.C):
         values = []
         for i in range(4):
-            split = split_complete(task.n, k, i, 4, study.seed)
+            split = split_complete(task.n, k, i, 4, Draws(study.seed))
             rows = np.bincount(task.y[split.select], minlength=2).tolist()
             values.append(
                 one_value(criterion, fitted(study, task, C, gamma, split.train, split.select), rows)

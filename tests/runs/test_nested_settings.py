@@ -13,6 +13,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from ckcv_ray import Execution, Job, Result, Study
+from ckcv_ray.core.draws import Draws
 from ckcv_ray.core.resampling.complete import split_complete
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.errors import RunError
@@ -51,7 +52,7 @@ def fitted(setting: Any, X: Any, y: Any) -> Any:
 
 def mean_bounds(settings: list[Any], X: Any, y: Any) -> list[float]:
     """The mean bound of each setting on the select sets."""
-    splits = [split_complete(len(y), K, i, N_SPLITS, 0) for i in range(N_SPLITS)]
+    splits = [split_complete(len(y), K, i, N_SPLITS, Draws(0)) for i in range(N_SPLITS)]
 
     def wrong(setting: Any, split: Any) -> int:
         model = fitted(setting, X[split.train], y[split.train])

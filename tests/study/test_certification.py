@@ -8,7 +8,7 @@ from conftest import limit_examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ckcv_ray.core.draws import hold_out
+from ckcv_ray.core.draws import Draws, hold_out
 from ckcv_ray.errors import InputError
 from ckcv_ray.study import SLOTS, Holdout, Nested, Occam, find_member
 from ckcv_ray.study.certification import Suited
@@ -33,11 +33,11 @@ def test_what_each_goes_with_is_known_to_a_study():
 @given(st.integers(12, 200), st.floats(0.1, 0.9), st.integers(0, 2**40))
 @repeatable
 def test_holdout_holds_out_its_share_and_the_others_nothing(n, share, seed):
-    held = Holdout(share).draw_held_out(n, seed)
+    held = Holdout(share).draw_held_out(n, Draws(seed))
     assert len(held) == int(share * n)
-    assert np.array_equal(held, hold_out(n, share, seed))
-    assert Occam().draw_held_out(n, seed) is None
-    assert Nested().draw_held_out(n, seed) is None
+    assert np.array_equal(held, hold_out(n, share, Draws(seed)))
+    assert Occam().draw_held_out(n, Draws(seed)) is None
+    assert Nested().draw_held_out(n, Draws(seed)) is None
 
 
 @given(st.integers(6, 10_000))
@@ -61,7 +61,7 @@ def test_a_share_lies_strictly_between_0_and_1(share):
 def test_auto_holds_out_half_of_few_rows_and_a_third_of_many(n, share):
     auto = Holdout("auto")
     assert auto.canonical(n) == Holdout(share)
-    assert np.array_equal(auto.draw_held_out(n, 7), Holdout(share).draw_held_out(n, 7))
+    assert np.array_equal(auto.draw_held_out(n, Draws(7)), Holdout(share).draw_held_out(n, Draws(7)))
     assert Holdout("0.25") == Holdout(0.25) == Holdout(0.25).canonical(n)
 
 
@@ -70,7 +70,7 @@ def test_auto_holds_out_half_of_few_rows_and_a_third_of_many(n, share):
 def test_auto_certifies_with_rows_held_out_where_they_are_thirty_or_more(n, share):
     asked = Holdout(share)
     suited = Suited(share)
-    if len(asked.draw_held_out(n, 0)) >= 30:
+    if len(asked.draw_held_out(n, Draws(0))) >= 30:
         assert suited.canonical(n) == asked.canonical(n)
     elif share == Suited().holdout_share:
         assert suited.canonical(n) == Occam()

@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ckcv_ray.core.criteria import MeanBound
-from ckcv_ray.core.draws import Draws
 from ckcv_ray.core.measures import Kind
 from ckcv_ray.core.resampling.base import Units
 from ckcv_ray.core.schedule import Stage
@@ -177,7 +176,7 @@ def test_rows_are_those_of_the_stage(parts):
     for j, size in enumerate(problem.sizes):
         for number in range(size.n_splits):
             split = problem.split(j, number)
-            expected = problem.study.resampling.split(Units(problem.task.n), size, number, Draws(5))
+            expected = problem.study.resampling.split(Units(problem.task.n), size, number, problem.draws)
             assert [part.tolist() for part in split] == [part.tolist() for part in expected]
             train, score = problem.rows(Stage.SELECT, j, number)
             assert (train.tolist(), score.tolist()) == (split.train.tolist(), split.select.tolist())

@@ -690,8 +690,17 @@ def test_a_number_has_to_be_one(name, value):
         Study.paper(**{name: value})
 
 
+@pytest.mark.parametrize(
+    "value", [*(value for value in NOT_WHOLE if value != "1"), "1.0", "Random"], ids=repr
+)
+def test_a_seed_is_a_whole_number_or_random(value):
+    with pytest.raises(InputError, match=r"^seed=.*is not a whole number"):
+        Study.paper(seed=value)
+    assert Study.paper(seed="1") == Study.paper(seed=1)
+
+
 @pytest.mark.parametrize("value", NOT_WHOLE, ids=repr)
-@pytest.mark.parametrize("name", ["n_splits", "seed", "max_iter"])
+@pytest.mark.parametrize("name", ["n_splits", "max_iter"])
 def test_a_whole_number_has_to_be_one(name, value):
     with pytest.raises(InputError, match=rf"^{name}=.*is not a whole number"):
         Study.paper(**{name: value})

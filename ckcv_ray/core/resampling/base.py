@@ -197,7 +197,7 @@ class Resampling(ABC):
 
     def order(self, size: FoldSize, draws: Draws) -> Index:
         """Return the numbers of all splits in an order that is exchangeable given the data: shuffled."""
-        return np.asarray(Draws(draws.seed, ORDER).make_generator().permutation(size.n_splits))
+        return np.asarray(draws.at(*ORDER).make_generator().permutation(size.n_splits))
 
     def canonical(self, n: int, unit: str = "row") -> Self:
         """Return the canonical form for n units, rows or groups, the same for all equivalent resamplings.

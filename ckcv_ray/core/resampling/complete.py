@@ -143,7 +143,7 @@ class Complete(CertifiableFolds):
 
     def split(self, units: Units, size: FoldSize, number: int, draws: Draws) -> Split:
         """Return a split; see ``split_complete``."""
-        return split_complete(units.n, size.k, number, self.n_splits, draws.seed)
+        return split_complete(units.n, size.k, number, self.n_splits, draws)
 
     def order(self, size: FoldSize, draws: Draws) -> Index:
         """Return the splits as they are numbered, or shuffled if they were enumerated."""
@@ -175,7 +175,7 @@ class Rotation(CertifiableFolds):
 
     def split(self, units: Units, size: FoldSize, number: int, draws: Draws) -> Split:
         """Return a split; see ``split_rotation``."""
-        return split_rotation(units.n, size.k, number, draws.seed)
+        return split_rotation(units.n, size.k, number, draws)
 
 
 @dataclass(frozen=True)
@@ -223,7 +223,7 @@ class Outer(Resampling):
 
     def split(self, units: Units, size: FoldSize, number: int, draws: Draws) -> Split:
         """Draw a split, whose select set is empty."""
-        roles = _draw_roles(units.n, size.n_select, number, draws.seed)
+        roles = _draw_roles(units.n, size.n_select, number, draws)
         return Split.score(units.n, np.flatnonzero(roles == 2))
 
     def order(self, size: FoldSize, draws: Draws) -> Index:
@@ -268,7 +268,7 @@ def _count_subsets(n: int, m: int, most: int) -> int:
 
 
 @lru_cache(maxsize=256)
-def split_complete(n: int, k: int, number: int, n_splits: int, seed: int) -> Split:
+def split_complete(n: int, k: int, number: int, n_splits: int, draws: Draws) -> Split:
     """Return split number ``number`` of complete k-fold cross validation.
 
     It depends on k only through floor(n / k): values of k with the same fold size are one procedure.
@@ -278,17 +278,17 @@ def split_complete(n: int, k: int, number: int, n_splits: int, seed: int) -> Spl
         k: folds, 3 .. n.
         number: 0 .. ``count_complete(n, k, n_splits)`` - 1.
         n_splits: number of splits requested; decides between enumeration and random draws.
-        seed: non-negative; the generator's spawn key is (floor(n / k), number).
+        draws: of the table; the generator's spawn key is (floor(n / k), number).
     """
     m = n // k
     if is_enumerated(n, k, n_splits):
         return _split_enumerated(n, m, number)
-    role = _draw_roles(n, m, number, seed)
+    role = _draw_roles(n, m, number, draws)
     return Split(*(np.flatnonzero(role == part) for part in range(3)))
 
 
 @lru_cache(maxsize=256)
-def split_rotation(n: int, k: int, number: int, seed: int) -> Split:
+def split_rotation(n: int, k: int, number: int, draws: Draws) -> Split:
     """Return split number ``number`` of the conventional rotation: k folds of one shuffle take turns.
 
     Fold i selects, fold i + 1 mod k estimates, the others train. A fold has floor(n / k) rows; the remaining
@@ -298,19 +298,19 @@ def split_rotation(n: int, k: int, number: int, seed: int) -> Split:
         n: rows of the learning set.
         k: folds, 3 .. n.
         number: 0 .. k - 1.
-        seed: non-negative; the generator's spawn key is (k, 0, 4).
+        draws: of the table; the generator's spawn key is (k, 0, 4).
     """
     m = n // k
-    order = Draws(seed, (k, 0, 4)).make_generator().permutation(n)
+    order = draws.at(k, 0, 4).make_generator().permutation(n)
     first, second = (number * m, (number + 1) % k * m)
     select, estimate = order[first : first + m], order[second : second + m]
     train = np.setdiff1d(np.arange(n), np.concatenate([select, estimate]))
     return Split(train, np.sort(select), np.sort(estimate))
 
 
-def _draw_roles(n: int, m: int, number: int, seed: int) -> NDArray[np.int8]:
+def _draw_roles(n: int, m: int, number: int, draws: Draws) -> NDArray[np.int8]:
     """Draw which of n rows are in TR (0), MS (1) and EE (2), of m rows each, MS of fewer if need be."""
-    order = Draws(seed, (m, number)).make_generator().permutation(n)
+    order = draws.at(m, number).make_generator().permutation(n)
     role, first = np.zeros(n, dtype=np.int8), min(m, n - m)
     role[order[:first]], role[order[first : first + m]] = 1, 2
     return role

@@ -249,7 +249,7 @@ def cast_dates(texts: pa.ChunkedArray) -> Values | None:
     """
     for kind in (pa.timestamp(unit, zone) for zone in (None, "UTC") for unit in ("s", "ns")):
         if (cast := _cast(texts, kind)) is not None:
-            moments = _milliseconds(cast)
+            moments = read_moments(cast)
             return None if np.any(moments < FIRST_DAY) else moments
     return None
 
@@ -422,10 +422,10 @@ def _dates(cells: Cells, column: Column) -> Read:
         return _of_distinct(cells, date_parser(column.form))
     if not cells.are_dates:
         raise ColumnError(f"holds {cells.stored}, not dates")
-    return _all_known(_milliseconds(cells.values))
+    return _all_known(read_moments(cells.values))
 
 
-def _milliseconds(moments: pa.ChunkedArray) -> Values:
+def read_moments(moments: pa.ChunkedArray) -> Values:
     """Return days or moments as milliseconds since 1970, nan for nulls."""
     zone = getattr(moments.type, "tz", None)
     stamps = moments.cast(pa.timestamp("ms", zone), safe=False).cast(pa.int64())

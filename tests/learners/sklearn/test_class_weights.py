@@ -8,6 +8,7 @@ import pytest
 from sklearn.base import clone
 
 from ckcv_ray import Execution, InputError, Study, Task, load_run, run, verify
+from ckcv_ray.core.draws import Draws
 from ckcv_ray.core.resampling.complete import split_complete
 from ckcv_ray.learners import LEARNERS
 from ckcv_ray.learners.sklearn import EstimatorLearner
@@ -18,7 +19,7 @@ RNG = np.random.default_rng(0)
 X = RNG.normal(size=(120, 3))
 Y = np.where(X[:, 0] + X[:, 1] + RNG.normal(size=120) > 1.2, "sick", "well")
 TASK = Task.of(X, Y)
-SPLIT = split_complete(TASK.n, 4, 0, 1, 0)
+SPLIT = split_complete(TASK.n, 4, 0, 1, Draws(0))
 SPACES: dict[str, dict[str, Any]] = {
     "linear": {"C": (0.1, 1.0)},
     "boosting": {"max_iter": (3, 6), "min_samples_leaf": (5,), "max_leaf_nodes": (7,)},

@@ -9,6 +9,7 @@ from conftest import blobs
 from scipy.spatial.distance import cdist
 from sklearn.metrics.pairwise import rbf_kernel
 
+from ckcv_ray.core.draws import Draws
 from ckcv_ray.core.resampling.complete import split_complete
 from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.engine import evaluate, ray_backend
@@ -102,7 +103,7 @@ def test_scores_in_strips_are_those_of_the_whole(strip: int, monkeypatch: pytest
     monkeypatch.setattr(kernels, "STRIP", strip)
     task = blobs(60, d=3, seed=2)
     y = make_signs(task)
-    split = split_complete(60, 3, 0, 4, 0)
+    split = split_complete(60, 3, 0, 4, Draws(0))
     dense = blocks.prepare(task.X, None, identity(3), split.train, split.select)
     fits = dense.fit(0.5, y[split.train].astype(float), EQUAL, SOLVING)
     signs, errors = dense.classify(0.5, fits), dense.errors(0.5, fits, y[split.select])
@@ -161,7 +162,7 @@ def test_the_scores_of_a_path_are_those_of_its_models(dense: bool, monkeypatch: 
 
 def test_shared_distances_make_the_block_that_new_ones_make() -> None:
     task = blobs(50, d=4, seed=3)
-    split = split_complete(50, 4, 1, 4, 0)
+    split = split_complete(50, 4, 1, 4, Draws(0))
     shared = GaussianSVM(scale="none").trainer.share(task).distances
     assert shared is not None
     anew = [a.copy() for a in blocks.prepare(task.X, None, identity(4), split.train, split.select)[:2]]

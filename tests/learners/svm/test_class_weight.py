@@ -15,6 +15,7 @@ from sklearn.svm import SVC
 from sklearn.utils.class_weight import compute_class_weight
 
 from ckcv_ray import Job, Study, Task
+from ckcv_ray.core.draws import Draws
 from ckcv_ray.core.resampling.complete import split_complete
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.base import Status
@@ -342,7 +343,7 @@ def test_balanced_weights_are_those_of_the_training_rows_alone():
     """Whatever the labels of the other rows are, and whichever rows there are besides."""
     task = labelled()
     learner = GaussianSVM(C=(1.0, 10.0), gamma=(0.5,), class_weight="balanced")
-    split = split_complete(task.n, 3, 0, 4, 0)
+    split = split_complete(task.n, 3, 0, 4, Draws(0))
     other = replace(task, y=task.y.copy())
     other.y[split.estimate] = 1 - other.y[split.estimate]
     few = task.rows(split.train)
@@ -366,7 +367,7 @@ def test_models_of_ida_sets_are_those_of_scikit_learn(name, which, ida: Path):
     task, _ = read_task(f"ida:{name}:1")
     costs, gamma = (0.1, 1.0, 10.0), 0.1
     learner = GaussianSVM(costs, gamma, tolerance=1e-6, class_weight=which).canonical(task)
-    split = split_complete(task.n, 4, 0, 4, 0)
+    split = split_complete(task.n, 4, 0, 4, Draws(0))
     fits = learner.trainer.prepare(learner.trainer.share(task), split.train, split.select).fit(0, 3)
     y, class_weight = make_signs(task), {1: 6.0} if which == "1=6" else "balanced"
     compared = 0

@@ -14,6 +14,7 @@ from sklearn.svm import SVC
 from sklearn.utils.class_weight import compute_class_weight
 
 from ckcv_ray import GaussianSVM, Job, Study, Task
+from ckcv_ray.core.draws import Draws
 from ckcv_ray.core.measures import UNDECIDED as NEITHER
 from ckcv_ray.core.measures import ZERO_ONE, GroupShares
 from ckcv_ray.core.resampling.complete import split_complete
@@ -61,7 +62,7 @@ def block_of(learner, task, train, score):
 
 
 def a_split(task, number=0):
-    return split_complete(task.n, 4, number, 4, 0)
+    return split_complete(task.n, 4, number, 4, Draws(0))
 
 
 # Votes
