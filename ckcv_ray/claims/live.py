@@ -57,7 +57,7 @@ class Finding:
         limits: of its rate, which hold at all times together with probability 1 - delta.
         state: "holds", "unknown", "alarm", or "not_certified".
         evidence: ln of the largest value of the alarm process, which alarms at ln(1 / delta).
-        alarm_at: number of the unit of the stream, from 1, that raised the alarm; None without one.
+        alarm_batch: number of the batch, from 1, at whose end the alarm was raised; None without one.
         more: how many more units a decision is expected to take at the rate so far; None if it has been made,
             or is out of sight.
     """
@@ -68,7 +68,7 @@ class Finding:
     limits: AnytimeLimits
     state: str
     evidence: float
-    alarm_at: int | None
+    alarm_batch: int | None
     more: int | None
 
     @property
@@ -89,7 +89,7 @@ class Finding:
             "certified": self.watched.bound,
             "state": self.state,
             "evidence": exp(min(self.evidence, LARGEST_LOG)),
-            "alarm_at": self.alarm_at,
+            "alarm_batch": self.alarm_batch,
             "more": self.more,
         }
 
@@ -117,8 +117,8 @@ class Finding:
         certified = f"certified is at most {at_most(self.watched.bound)}"
         if self.state == ALARM:
             return (
-                f"ALARM, raised by {unit} {self.alarm_at:,} of the stream: wrong more often than certified, "
-                f"from the first {unit} or from a later one ({certified}); such an alarm is ever false with "
+                f"ALARM, raised at the end of batch {self.alarm_batch:,}: wrong more often than certified, "
+                f"from the first batch or from a later one ({certified}); such an alarm is ever false with "
                 f"probability at most {at_most(self.watched.delta)}"
             )
         if self.state == HOLDS:
@@ -131,19 +131,20 @@ class Finding:
         return f"at the rate so far, a decision takes about {pluralize(self.more, f'more {unit}')}"
 
 
-def judge_losses(watched: Watched, losses: Values, numbers: NDArray[np.intp]) -> Finding:
+def judge_losses(watched: Watched, losses: Values, batches: NDArray[np.intp]) -> Finding:
     """Return what the losses of a stream say about a quantity.
 
     Args:
         watched: the quantity.
-        losses: those that are its own, in [0, 1], in the order of arrival, (n,).
-        numbers: of their units in the stream, from 0, (n,).
+        losses: those that are its own, in [0, 1], batch after batch, (n,).
+        batches: the numbers of their batches, from 0, ascending, (n,).
     """
     errors, units, delta = fsum(losses), len(losses), watched.delta
     limits = limit_at_all_times(errors, units, watched.prior, delta)
     if watched.bound is None:
         return Finding(watched, units, errors, limits, UNCERTIFIED, 0.0, None, None)
-    alarm = trace_alarm(losses, watched.bound)
+    numbers, sizes = np.unique(batches, return_counts=True)
+    alarm = trace_alarm(losses, watched.bound, sizes)
     evidence = float(alarm.log_evidence.max(initial=0.0))
     first = alarm.find_first(delta)
     if first is not None:

@@ -12,7 +12,7 @@ from ckcv_ray.cli.options import Folder, JsonFlag, make_option, with_options
 from ckcv_ray.cli.output import say, show
 from ckcv_ray.cli.predict import choose_rule
 from ckcv_ray.errors import InputError
-from ckcv_ray.runs.watch import CONDITIONS, LiveColumns
+from ckcv_ray.runs.watch import LiveColumns
 from ckcv_ray.runs.watch import watch as watch_run
 from ckcv_ray.tables.readers.files import AS_IT_IS, Reading
 
@@ -72,7 +72,7 @@ def watch(
     found = watch_run(
         folder, _read(source, reading), LiveColumns(row_id, prediction, label), by, delta, stream
     )
-    for sentence in [*found.notes, *CONDITIONS]:
+    for sentence in found.notes:
         say(sentence)
     show(found.to_json(), found.summary(), as_json)
     if found.alarm:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from ckcv_ray.claims.claim import Claim, covers
 from ckcv_ray.claims.live import ALARM, Finding, Watched, describe_level, judge_losses, share_delta
@@ -41,12 +41,15 @@ from ckcv_ray.study import BY_CLASS, CERTIFIED, ERROR, Holdout
 from ckcv_ray.tables.columns.parse import decode
 from ckcv_ray.tables.repeats import count_known, count_repeated
 from ckcv_ray.tables.roles import check_column
-from ckcv_ray.tables.target import class_numbers, distinct, rows_with_label, unique_names
+from ckcv_ray.tables.target import Label, class_numbers, distinct, rows_with_label, unique_names
 from ckcv_ray.validation import as_path, expect, quote
 
 CONDITIONS = (
     "This holds if rows arrive independently of how they are classified, and if their labels do: labels that "
     "come sooner, or only, for rows that were wrong make the error look larger, and the reverse.",
+    "Each batch, the rows of one call, must be a fair sample of the rows that are classified: its size was "
+    "fixed before its labels were seen, or by a rule that takes rows in order of arrival. The order within a "
+    "batch does not matter.",
     "The limits are about an error that does not change; the alarm allows for any change below what is "
     "certified.",
 )
@@ -119,6 +122,7 @@ class WatchedRun:
                 + (f", head {self.head[:12]}" if self.head else ""),
                 *(line for finding in self.findings for line in finding.describe(self.unit)),
                 describe_level(self.delta),
+                *CONDITIONS,
             ]
         )
 
@@ -153,6 +157,8 @@ def watch(
     folder = RunFolder(out)
     files, name = locate_stream(folder.files, None if stream is None else as_path("stream", stream))
     found = read_stream(files, name)
+    if files is folder.files:
+        folder.check_stream(found)
     header = _make_header(result, folder, found, by, delta, files.path(name))
     rule = result.rule(header.by)
     watched = list_watched(result, rule, header.delta)
@@ -217,25 +223,26 @@ def list_watched(result: Result, rule: Rule, delta: float) -> tuple[Watched, ...
     With groups, whose rows are related, only the error is.
 
     Raises:
-        InputError: nothing is certified of the error of the rule.
+        InputError: nothing is certified of the error of the rule, on all rows or on a class.
     """
     bound = result.bound_for(rule)
-    if bound is None or not 0 < bound < 1:
-        shown = "no error" if bound is None else "an error of at most 100 %, which says nothing,"
-        raise InputError(
-            f"by {rule.classifier()}: {shown} is certified, so there is nothing to watch: "
-            f"{_name_watchable(result)}run the study with --certify holdout --claim refit"
-        )
     labels = () if result.task.grouped else result.task.classes
     of_error, of_class = share_delta(delta, len(labels))
     claims = [claim for claim in result.certificate.claims if covers(claim, rule)]
     error = next((claim for claim in claims if claim["quantity"] == ERROR), None)
-    watched = [Watched(None, bound, _make_prior(result, error, None), of_error)]
+    known = bound if bound is not None and 0 < bound < 1 else None
+    watched = [Watched(None, known, _make_prior(result, error, None), of_error)]
     for number, label in enumerate(labels):
         about = [claim for claim in claims if claim["quantity"] in BY_CLASS and claim["label"] == label]
         claim = min(about, key=lambda claim: claim["bound"], default=None)
         certified = claim["bound"] if claim is not None and claim["bound"] < 1 else None
         watched.append(Watched(label, certified, _make_prior(result, claim, number), of_class))
+    if all(quantity.bound is None for quantity in watched):
+        shown = "no error" if bound is None else "an error of at most 100 %, which says nothing,"
+        raise InputError(
+            f"by {rule.classifier()}: {shown} is certified, so there is nothing to watch: "
+            f"{_name_watchable(result)}run the study with --certify holdout --claim refit"
+        )
     return tuple(watched)
 
 
@@ -294,7 +301,7 @@ def read_live_rows(
     table = table.filter(pa.array(known))
     identifiers = _read_names(table, columns.identifier)
     _check_identifiers(identifiers, before)
-    truth = class_numbers(table[target], task.classes, target)
+    truth = _read_labels(table, target, task.classes)
     predicted, made = _read_predictions(result, rule, table, columns, identifiers)
     groups = _read_groups(table, result, before)
     batch = before[-1].batch + 1 if before else 0
@@ -305,6 +312,17 @@ def read_live_rows(
         )
     )
     return LiveRows(rows, (*notes, *made, *_note_known(result, table)))
+
+
+def _read_labels(table: pa.Table, target: str, classes: tuple[Label, ...]) -> Classes:
+    try:
+        return class_numbers(table[target], classes, target)
+    except InputError as unknown:
+        raise InputError(
+            f"{unknown}. If it is a class under another name, write it as the run does; if it is a new "
+            "class, make a new run: every row of it is wrong, whatever was predicted, and without these rows "
+            "the error looks smaller than it is"
+        ) from None
 
 
 def _note_unlabelled(known: NDArray[np.bool_]) -> Iterator[str]:
@@ -443,7 +461,7 @@ def _append(folder: RunFolder, files: Files, name: str, stream: Stream, rows: tu
     try:
         grown = write_stream(files, name, stream, rows)
         if inside:
-            folder.list_stream()
+            folder.list_stream(grown)
         return grown
     finally:
         lock.release()
@@ -467,10 +485,12 @@ def _describe(
     except KeyError as unknown:
         raise StoreError(f"{file} is damaged: {unknown.args[0][1]!r} is no class of the run") from None
     wrong = (truth != predicted).astype(np.float64)
-    losses = _average_groups(rows, wrong) if result.task.grouped else wrong
+    losses, batches = wrong, np.array([row.batch for row in rows], np.intp)
+    if result.task.grouped:
+        losses, batches = _average_groups(rows, wrong), _average_groups(rows, batches).astype(np.intp)
     of_class = [np.ones(len(losses), np.bool_), *(truth == c for c in range(len(watched) - 1))]
     findings = tuple(
-        judge_losses(quantity, losses[chosen], np.flatnonzero(chosen))
+        judge_losses(quantity, losses[chosen], batches[chosen])
         for quantity, chosen in zip(watched, of_class, strict=True)
     )
     unit, head = result.task.unit, "" if stream is None else stream.head
@@ -482,8 +502,8 @@ def _key(label: Any) -> tuple[type, Any]:
     return type(label), label
 
 
-def _average_groups(rows: tuple[LiveRow, ...], wrong: Values) -> Values:
-    """Return the share of wrong rows of each group, in order of arrival."""
+def _average_groups(rows: tuple[LiveRow, ...], values: ArrayLike) -> Values:
+    """Return the mean of each group, such as its share of wrong rows, in order of arrival."""
     numbers: dict[str, int] = {}
     group = np.array([numbers.setdefault(row.group, len(numbers)) for row in rows], np.intp)
-    return average_by_group(wrong, group)
+    return average_by_group(values, group)

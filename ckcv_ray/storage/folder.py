@@ -20,7 +20,7 @@ locked.
     settings.parquet        of ``ckcv evaluate``: mean, deviation and rank of every setting
     scores.json             of ``ckcv evaluate``: their summary
     manifest.json           SHA-256 of every file above, written last
-    stream.jsonl            of ``ckcv watch``: live rows with labels (``stream``), listed there as growing
+    stream.jsonl            of ``ckcv watch``: live rows with labels (``stream``), listed there
     signatures.json         who signed which manifest, and when (``signatures``), not in the manifest
     uses.json               which judged rows it was compared on (``uses``), not in the manifest
     report.html             can be regenerated at any time, not in the manifest
@@ -31,7 +31,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import asdict, replace
 from os import PathLike
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -56,7 +56,7 @@ from ckcv_ray.storage.pages import REPORT
 from ckcv_ray.storage.places import open_files
 from ckcv_ray.storage.shards import ShardFolder
 from ckcv_ray.storage.signatures import SIGNATURES
-from ckcv_ray.storage.stream import STREAM
+from ckcv_ray.storage.stream import STREAM, ListedStream, Stream, read_stream
 from ckcv_ray.storage.uses import USES
 from ckcv_ray.study import CERTIFIED, SCORED, Candidate, Occam, Problem, Study
 from ckcv_ray.study.canonical import divide, identify_data
@@ -65,6 +65,7 @@ from ckcv_ray.tables.columns.schema import Schema
 from ckcv_ray.tables.readers.limits import MOST_CELLS, MOST_TABLE_ROWS
 from ckcv_ray.tables.roles import Roles
 from ckcv_ray.tables.task import Task
+from ckcv_ray.validation import read_as
 
 DATA, UNLABELLED, EXECUTION = "data.parquet", "unlabelled.parquet", "execution.json"
 CANDIDATES = "candidates.parquet"
@@ -83,7 +84,6 @@ TEMPORARY = re.compile(
     r"part-\d+)\.parquet|"
     r"model-\d+\.pkl|report\.html|stream\.jsonl)-\w+\.tmp"
 )
-GROWING = "growing"  # takes the place of a digest in the manifest
 NOT_OF_KIND = {  # what a folder holds instead of a study of a kind
     CERTIFIED: "the scores of a procedure, from ckcv evaluate, and no ensemble: run the same ckcv evaluate "
     "command again to see them",
@@ -485,21 +485,40 @@ class RunFolder:
         digests = {
             name: hash_content(written[name]) if name in written else self.sha256(name) for name in names
         }
-        growing = {STREAM: GROWING} if self.files.exists(STREAM) else {}
-        formats.write_all(self.files, {**written, MANIFEST: formats.to_json(digests | growing)})
+        try:
+            stream = read_stream(self.files, STREAM)
+        except StoreError:  # no file of the run rests on it, and the next ckcv watch says so
+            stream = None
+        formats.write_all(self.files, {**written, MANIFEST: formats.to_json(digests | _list_stream(stream))})
 
-    def list_stream(self) -> None:
-        """List the stream in the manifest of a finished run, as growing, unless it is there."""
-        if not self.lists_stream():
-            formats.write_json(self.files, MANIFEST, {**self.manifest(), STREAM: GROWING})
+    def list_stream(self, stream: Stream) -> None:
+        """List a stream in the manifest of a finished run, with its rows and its head."""
+        formats.write_json(self.files, MANIFEST, {**self.manifest(), **_list_stream(stream)})
 
-    def lists_stream(self) -> bool:
-        """Return whether the manifest lists a stream.
+    def listed_stream(self) -> ListedStream | None:
+        """Return the stream as the manifest lists it; None if it lists none.
 
         Raises:
             StoreError: it is damaged.
         """
-        return STREAM in formats.read_json(self.files, MANIFEST)
+        listed = formats.read_json(self.files, MANIFEST).get(STREAM)
+        if listed is None:
+            return None
+        with formats.guard_reading(self.files, MANIFEST):
+            return read_as(ListedStream, listed)
+
+    def check_stream(self, stream: Stream | None) -> None:
+        """Check that the stream of this folder is the one that the manifest lists, or has grown since.
+
+        Raises:
+            StoreError: it is gone, was cut off or is another one; or the manifest is damaged.
+        """
+        listed = self.listed_stream()
+        if listed is None or (stream is not None and stream.continues(listed)):
+            return
+        known = f"{pluralize(listed.rows, 'row')}, head {plain(listed.head[:12])}"
+        found = "is missing" if stream is None else "was cut off, or is another stream"
+        raise StoreError(f"{self.files.path(STREAM)} {found}: the manifest lists {known}; put it back")
 
     def repair(self, problem: Problem) -> list[str]:
         """Repair a folder with damaged files so that the run can continue; return the names of those files.
@@ -616,7 +635,7 @@ class RunFolder:
             return table, candidates.read_winner(candidates.check(table, problem), problem)
 
     def manifest(self) -> dict[str, str]:
-        """Return the SHA-256 of every file of a finished run; a stream, which grows, has none.
+        """Return the SHA-256 of every file of a finished run, without the stream, which grows.
 
         Raises:
             StoreError: it is damaged.
@@ -636,7 +655,8 @@ class RunFolder:
         """Return whether the manifest has exactly the bytes that a run writes, with or without a stream."""
         try:
             with formats.guard_reading(self.files, MANIFEST):
-                growing = {STREAM: GROWING} if self.lists_stream() else {}
+                listed = self.listed_stream()
+                growing = {} if listed is None else {STREAM: asdict(listed)}
                 expected = formats.to_json(self.manifest() | growing)
                 return self.files.read(MANIFEST, formats.MOST_JSON_BYTES) == expected
         except StoreError:
@@ -720,6 +740,11 @@ def hash_results(results: Mapping[str, Content]) -> dict[str, str]:
 def hash_content(content: Content) -> str:
     """Return the SHA-256 of the content of a file."""
     return hashlib.sha256(content).hexdigest()
+
+
+def _list_stream(stream: Stream | None) -> dict[str, Any]:
+    """Return the line of the manifest for a stream, if there is one."""
+    return {} if stream is None else {STREAM: asdict(ListedStream(len(stream.rows), stream.head))}
 
 
 def _digests(study: Study, task: Task) -> Iterator[str]:

@@ -5,7 +5,7 @@
 Each line ends with ``sha256``, the SHA-256 of that of the line before it and of the line's own content. So a
 line that is edited, removed or put elsewhere breaks the chain at the next one. What a chain cannot show is
 that its end was cut off, or that all of it was written again: whoever keeps ``head``, the last digest, can
-tell. The manifest lists a stream in the run folder as growing, without a digest.
+tell. The manifest keeps it, and the number of rows, of a stream in the run folder.
 
 A file is written again as a whole when rows are appended (temporary file, fsync, rename), so that a crash
 leaves either all of the new rows or none.
@@ -75,6 +75,16 @@ class LiveRow(NamedTuple):
     batch: int
 
 
+@dataclass(frozen=True)
+class ListedStream:
+    """A stream as the manifest of its run lists it: how many rows it had, and the digest of its last line."""
+
+    __pydantic_config__: ClassVar[Any] = {**STRICT, "extra": "forbid"}
+
+    rows: int
+    head: str
+
+
 class Stream(NamedTuple):
     """A stream as it is stored.
 
@@ -89,6 +99,11 @@ class Stream(NamedTuple):
     rows: tuple[LiveRow, ...]
     head: str
     content: bytes
+
+    def continues(self, listed: ListedStream) -> bool:
+        """Return whether it begins with the stream that was listed."""
+        ends = f'"{SEAL}": "{listed.head}"}}'.encode()
+        return 0 <= listed.rows <= len(self.rows) and self.content.split(b"\n")[listed.rows].endswith(ends)
 
 
 def locate_stream(run: Files, elsewhere: Path | None) -> tuple[Files, str]:

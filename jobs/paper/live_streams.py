@@ -1,7 +1,7 @@
 """Watched streams: how often alarms and limits are false, and how soon a risk that rises is found.
 
 Streams of losses are drawn, with risks that are known, and judged as ``ckcv watch`` judges them, against a
-certified bound of 5 % that rests on 10 errors in 300 rows:
+certified bound of 5 % that rests on 10 errors in 300 rows, each label a batch of its own:
 
     quiet         the risk equals the bound, in every label: each alarm is false
     below         the risk changes from label to label, at random, between half of the bound and the bound
@@ -109,7 +109,7 @@ def judge_block(name: str, number: int, labels: int) -> tuple[Losses, NDArray[np
     scene = SCENES[name]
     rng = np.random.default_rng(np.random.SeedSequence(SEED, spawn_key=(list(SCENES).index(name), number)))
     losses = scene.draw(rng, BLOCK, labels)
-    raised = trace_alarm(losses, BOUND).log_evidence >= log(1 / DELTA)
+    raised = trace_alarm(losses, BOUND, [1] * labels).log_evidence >= log(1 / DELTA)
     first = np.where(raised.any(axis=1), raised.argmax(axis=1) + 1.0, np.inf)
     excluded = np.zeros(BLOCK, np.bool_)
     if scene.risk is not None:
@@ -188,7 +188,7 @@ def draw_picture(file: Path, labels: int = 3000) -> None:
             axes.fill_between(times, low, high, color="#1f77b4", alpha=0.25, label="limits at all times")
             axes.plot(times, 100 * errors[times - 1] / times, color="#1f77b4", label="measured")
             axes.axhline(100 * BOUND, color="black", ls="--", lw=1, label="certified")
-            if (first := trace_alarm(losses, BOUND).find_first(DELTA)) is not None:
+            if (first := trace_alarm(losses, BOUND, [1] * labels).find_first(DELTA)) is not None:
                 axes.axvline(first, color="#d62728", lw=1.2, label="alarm")
             axes.set_title(title)
             axes.set_xlabel("labels")

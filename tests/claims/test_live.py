@@ -33,14 +33,14 @@ def test_a_decision_near_the_rate_is_foreseen_and_one_at_it_is_not() -> None:
     assert at_it.describe("group")[1].endswith("at the rate so far, no decision is in sight")
 
 
-def test_an_alarm_names_the_row_of_the_whole_stream() -> None:
+def test_an_alarm_names_the_batch_of_the_whole_stream() -> None:
     found = judge(60, 0)
     assert found.state == ALARM
-    assert found.alarm_at is not None
-    assert found.alarm_at % 10 == 1  # every tenth row of the stream is of this quantity
+    assert found.alarm_batch is not None
+    assert found.alarm_batch % 10 == 1  # every tenth batch of the stream has a row of this quantity
     assert found.more is None
     assert found.evidence >= np.log(20)
-    assert f"raised by row {found.alarm_at} of the stream" in found.describe("row")[1]
+    assert f"raised at the end of batch {found.alarm_batch}:" in found.describe("row")[1]
     assert judge(20_000, 0).to_json()["evidence"] < np.inf
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from conftest import blobs
 
@@ -32,6 +33,7 @@ STUDIES = {
     "holdout": (SMALL.replace(certify="holdout", claim="refit,recall"), TASK),
     "occam": (SMALL, TASK),
     "nested": (SMALL.replace(certify="nested", outer_splits=3), TASK),
+    "recalls": (SMALL.replace(certify="holdout", claim="recall"), TASK),
     "groups": (SMALL.replace(certify="holdout", claim="refit"), GROUPED),
     "hopeless": (SMALL, blobs(8, shift=0.0)),
 }
@@ -103,12 +105,38 @@ def test_a_shifted_stream_raises_an_alarm_once_and_for_all(runs: Callable[..., P
     found = watch(run, rows(300, min(0.9, 4 * bound), first=100, seed=1))
     error = found.findings[0]
     assert found.alarm
-    assert error.state == ALARM
-    assert error.alarm_at is not None
-    assert 100 < error.alarm_at <= 400
-    assert "ALARM, raised by row" in found.summary()
+    assert (error.state, error.alarm_batch) == (ALARM, 2)
+    assert "ALARM, raised at the end of batch 2:" in found.summary()
     again = watch(run, rows(5000, 0.0, first=400, seed=2))
-    assert again.findings[0].alarm_at == error.alarm_at  # whatever comes later
+    assert again.findings[0].alarm_batch == 2  # whatever comes later
+
+
+@pytest.mark.parametrize("name", ["holdout", "groups"])
+def test_a_batch_that_is_sorted_says_what_it_says_in_any_order(
+    runs: Callable[..., Path], tmp_path: Path, name: str
+) -> None:
+    run, of = runs(name), GROUPED.group or "group"
+    batches = [rows(60, 0.1, first=100), rows(90, 0.4, first=200, seed=1)]
+    batches = [batch.append_column(of, pc.utf8_slice_codeunits(batch["id"], 0, 3)) for batch in batches]
+    orders = {"drawn": [("id", "ascending")], "labels": [(TASK.target, "ascending")]}
+    orders |= {"predictions": [("prediction", "descending"), (TASK.target, "ascending")]}
+    found = {}
+    for order, keys in orders.items():
+        for batch in batches:
+            found[order] = watch(run, batch.sort_by(keys), stream=tmp_path / order).findings
+    assert found["labels"] == found["drawn"] == found["predictions"]
+
+
+def test_a_run_that_claims_recalls_alone_is_watched_by_class(runs: Callable[..., Path]) -> None:
+    run = runs("recalls")
+    error, *of_class = watch(run, rows(400, 0.6)).findings
+    assert error.state == UNCERTIFIED
+    assert [finding.state for finding in of_class] == [ALARM] * 2
+
+
+def test_what_is_assumed_of_the_rows_is_said_with_every_answer(runs: Callable[..., Path]) -> None:
+    said = watch(runs()).summary()
+    assert "Each batch, the rows of one call, must be a fair sample" in said
 
 
 def test_a_short_stream_says_how_many_more_labels_it_takes(runs: Callable[..., Path]) -> None:
@@ -232,7 +260,10 @@ REFUSED: dict[str, tuple[pa.Table, str]] = {
         "row 'p1' has a label and no prediction in column 'prediction'",
     ),
     "unknown prediction": (rows(1, 0.0).set_column(1, "prediction", pa.array(["ill"])), "holds 'ill'"),
-    "unknown label": (rows(1, 0.0).set_column(2, TASK.target, pa.array(["ill"])), "holds 'ill': the labels"),
+    "unknown label": (
+        rows(1, 0.0).set_column(2, TASK.target, pa.array(["ill"])),
+        "holds 'ill': the labels .* write it as the run does; .* make a new run: .* the error looks smaller",
+    ),
     "no identifier": (rows(1, 0.0).drop_columns("id"), r"no column 'id' with the names of the rows \(--id\)"),
     "no label": (rows(1, 0.0).drop_columns(TASK.target), r"with the true labels \(--label\)"),
     "no features": (
@@ -314,7 +345,8 @@ def test_a_watched_run_is_verified_listed_loaded_and_finished(runs: Callable[...
     assert [listed.state for listed in list_runs(run)] == ["finished"]
     study, task = STUDIES["holdout"]
     assert run_job(Job(study, task, run), SERIAL).run_id == load_run(run).run_id
-    assert json.loads((run / "manifest.json").read_text())[STREAM] == "growing"
+    listed = json.loads((run / "manifest.json").read_text())[STREAM]
+    assert listed == {"rows": 20, "head": watch(run).head}
 
 
 def test_a_run_that_is_computed_again_keeps_its_stream(runs: Callable[..., Path]) -> None:
@@ -374,9 +406,18 @@ def test_a_stream_that_is_missing_or_not_listed_is_a_difference(runs: Callable[.
     watch(run, rows(6, 0.0))
     content = (run / STREAM).read_bytes()
     (run / STREAM).unlink()
-    assert verify(run).differences == [f"{STREAM} is missing"]
+    with pytest.raises(
+        StoreError, match=f"{STREAM} is missing: the manifest lists 6 rows, head .* put it back"
+    ):
+        watch(run, rows(6, 0.0))
+    assert f"{STREAM} is missing: the manifest lists 6 rows" in verify(run).differences[0]
+    (run / STREAM).write_bytes(b"".join(content.splitlines(keepends=True)[:-1]))
+    with pytest.raises(StoreError, match="was cut off, or is another stream: the manifest lists 6 rows"):
+        watch(run, rows(1, 0.0, first=9))
+    assert "was cut off" in verify(run).differences[0]
     (run / STREAM).write_bytes(content)
     manifest = json.loads((run / "manifest.json").read_text())
+    assert verify(run).ok
     (run / "manifest.json").write_text(json.dumps(manifest | {STREAM: "0" * 64}, indent=2) + "\n")
     assert "manifest.json is not as the run wrote it" in verify(run).differences
     del manifest[STREAM]
@@ -406,7 +447,7 @@ def test_the_stream_of_another_run_or_certificate_is_refused(
 
 
 def rewrite(run: Path, change: Callable[[dict[str, Any]], dict[str, Any]], line: int = 0) -> None:
-    """Change an object of a stream, and seal all lines again, as its author could."""
+    """Change an object of a stream, seal all lines again, and list it again, as its author could."""
     objects = [json.loads(text) for text in (run / STREAM).read_text().splitlines()]
     objects[line] = change(objects[line])
     content, head = b"", ""
@@ -415,6 +456,9 @@ def rewrite(run: Path, change: Callable[[dict[str, Any]], dict[str, Any]], line:
         sealed, head = streams._seal(values, head)
         content += sealed
     (run / STREAM).write_bytes(content)
+    manifest = json.loads((run / "manifest.json").read_text())
+    manifest[STREAM]["head"] = head
+    (run / "manifest.json").write_text(json.dumps(manifest, indent=2) + "\n")
 
 
 def test_a_stream_of_a_certificate_that_has_grown_is_refused_and_noted(runs: Callable[..., Path]) -> None:

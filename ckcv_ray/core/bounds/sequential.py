@@ -26,17 +26,23 @@ start from,
 
 is a supermartingale: at a mean p <= c a factor has the mean 1 + (p - c) (q - c) / (c (1 - c)) <= 1. So is
 every mean of such products with weights fixed beforehand: here over ``LOG_ODDS`` alternatives, whose odds are
-exp(0.1) to exp(4) times those of c, with equal weights, and over all starts s. ``AT_FIRST_LABEL`` of the
+exp(0.1) to exp(4) times those of c, with equal weights, and over starts s. ``AT_FIRST_LABEL`` of the
 weight is on s = 1, for a risk that is too high from the first label, and the rest falls as 1 / (s ln(s)^2):
 a risk that rises after thousands of quiet labels is found by the products that start near its rise, instead
-of having to make up for what all of the quiet labels took from one product. The sums over starts and over
-alternatives commute: with R_t the sum over the starts s <= t for one alternative,
+of having to make up for what all of the quiet labels took from one product.
 
-    R_t = (R_(t-1) + w_t) * (factor of label t),     M_t = mean of R_t + (weight of the starts after t),
+Labels arrive in batches, in files that may be sorted by label or by prediction: in such an order the mean of
+a label given those before it in the file is not the risk, and the process is no supermartingale. So products
+start, and the process is looked at, at the ends of batches alone. Within a batch it is a symmetric function
+of the losses. The weight of a label, but for that of the first one, is put on the start after its batch: what
+a batch is given does not depend on its own size. The sums over starts and over alternatives commute: with
+R_j the sum over the starts before batch j, for one alternative, and W_j the weights of the labels of batch j,
 
-so a label costs one step for each alternative and no memory of earlier ones. (A mixture over Beta(a, b), cut
-to q > c and normalised, instead of the fixed alternatives is as valid. It has no such recursion, and
-where h is large its weight is so near to c that larger rises are found later.)
+    R_j = (R_(j-1) + W_(j-1)) * (product of the factors of batch j),     W_0 = w_1,
+    M_j = mean of R_j + W_j + (weight of all labels after batch j).
+
+(A mixture over Beta(a, b), cut to q > c and normalised, instead of the fixed alternatives is as valid. It has
+no such recursion, and where h is large its weight is so near to c that larger rises are found later.)
 """
 
 from collections.abc import Callable
@@ -139,25 +145,28 @@ class Alarm(NamedTuple):
     """The alarm process of one stream, or of several.
 
     Attributes:
-        log_evidence: ln M_t after each label, (..., t).
-        log_sums: ln R_t of each alternative after the last label, (..., alternatives).
+        log_evidence: ln M_j at the end of each batch, (..., batches).
+        log_sums: ln (R_j + W_j) of each alternative at the end of the last batch, (..., alternatives).
     """
 
     log_evidence: Shares
     log_sums: Shares
 
     def find_first(self, delta: float) -> int | None:
-        """Return the number of the label, from 1, at which one stream raises an alarm; None if none does."""
+        """Return the number of the batch, from 1, at whose end one stream raises an alarm; None if none."""
         raised = np.flatnonzero(self.log_evidence >= log(1 / delta))
         return int(raised[0]) + 1 if len(raised) else None
 
 
-def trace_alarm(losses: ArrayLike, bound: float) -> Alarm:
+def trace_alarm(losses: ArrayLike, bound: float, sizes: ArrayLike) -> Alarm:
     """Compute the alarm process against the hypothesis that no mean loss exceeds a bound.
 
+    Any order of the losses within a batch gives the same bits.
+
     Args:
-        losses: in [0, 1], in the order of arrival, (..., t).
+        losses: in [0, 1], batch after batch, (..., t).
         bound: in (0, 1).
+        sizes: how many losses each batch has, 1 or more; they add up to t, (batches,).
 
     Raises:
         InputError: a loss or the bound is outside its range.
@@ -165,15 +174,18 @@ def trace_alarm(losses: ArrayLike, bound: float) -> Alarm:
     y = np.asarray(losses, dtype=np.float64)
     if not np.all((y >= 0) & (y <= 1)):
         raise InputError("losses are outside 0..1: a wrong row is 1, a right one 0, a group its share")
-    if_wrong, if_right = _compare_alternatives(bound)
-    first, after = _weigh_starts(y.shape[-1])
-    total, sums = np.broadcast_to(after, y.shape), []
-    for wrong, right in zip(if_wrong, if_right, strict=True):
+    sizes = np.asarray(sizes, dtype=np.intp)
+    batches = np.broadcast_to(np.repeat(np.arange(len(sizes)), sizes), y.shape)
+    y = np.take_along_axis(y, np.lexsort((y, batches), axis=-1), axis=-1)  # sums depend on the order of terms
+    ends = np.concatenate([[0], np.cumsum(sizes)])
+    weights, after = _weigh_starts(ends)
+    total, sums = np.broadcast_to(after, (*y.shape[:-1], len(sizes))), []
+    for wrong, right in zip(*_compare_alternatives(bound), strict=True):
         steps = np.cumsum(np.log(y * wrong + (1 - y) * right), axis=-1)
-        before = np.concatenate([np.zeros((*y.shape[:-1], 1)), steps[..., :-1]], axis=-1)[..., : y.shape[-1]]
-        log_sum = steps + np.logaddexp.accumulate(first - before, axis=-1)
-        total = np.logaddexp(total, log_sum - log(len(LOG_ODDS)))
-        sums.append(log_sum[..., -1] if y.shape[-1] else np.full(y.shape[:-1], -np.inf))
+        steps = np.concatenate([np.zeros((*y.shape[:-1], 1)), steps], axis=-1)[..., ends]
+        begun = np.logaddexp.accumulate(weights - steps, axis=-1)
+        total = np.logaddexp(total, steps[..., 1:] + begun[..., :-1] - log(len(LOG_ODDS)))
+        sums.append(steps[..., -1] + begun[..., -1])
     return Alarm(total, np.stack(sums, axis=-1))
 
 
@@ -186,17 +198,26 @@ def _compare_alternatives(bound: float) -> tuple[Shares, Shares]:
     return grown * scale, scale
 
 
-def _weigh_starts(labels: int) -> tuple[Shares, Shares]:
-    """Return the logarithms of the weight of a start at each label, and of all starts after it, (t,) each.
+def _weigh_starts(ends: NDArray[np.intp]) -> tuple[Shares, Shares]:
+    """Return the logarithms of the weights of starts.
 
-    Of the later starts the weight T(s) = 1 / (1 + ln(1 + s / LATER)) is after label s, so that of label s is
-    T(s - 1) - T(s) = T(s - 1) T(s) ln(1 + 1 / (s - 1 + LATER)), and all weights sum to 1.
+    Of the later starts the weight T(t) = 1 / (1 + ln(1 + t / LATER)) is after label t, so that of the labels
+    from s + 1 to t is T(s) - T(t) = T(s) T(t) ln(1 + (t - s) / (s + LATER)), and all weights sum to 1.
+
+    Args:
+        ends: how many labels there are before each batch, and after the last one, ascending, (batches + 1,).
+
+    Returns:
+        of the starts before each batch, and after the last one, (batches + 1,); and, before each batch, of
+        all starts after it, (batches,).
     """
-    s = np.arange(labels + 1.0)
-    after = 1 / (1 + np.log1p(s / LATER))
-    weights = (1 - AT_FIRST_LABEL) * after[:-1] * after[1:] * np.log1p(1 / (s[:-1] + LATER))
-    weights[:1] += AT_FIRST_LABEL
-    return np.log(weights), np.log((1 - AT_FIRST_LABEL) * after[1:])
+    t = np.maximum(ends, 1.0)  # the first label's weight is on the start before it
+    after = 1 / (1 + np.log1p(t / LATER))
+    later = after[:-1] * after[1:] * np.log1p((t[1:] - t[:-1]) / (t[:-1] + LATER))
+    first = 1 - (1 - AT_FIRST_LABEL) * after[:1]
+    with np.errstate(divide="ignore"):  # the first label may be a batch of its own
+        weights = np.log(np.concatenate([first, (1 - AT_FIRST_LABEL) * later]))
+    return weights, np.log((1 - AT_FIRST_LABEL) * after[:-1])
 
 
 def expect_confirmation(errors: float, labels: int, bound: float, prior: Prior, delta: float) -> int | None:
@@ -218,7 +239,7 @@ def expect_confirmation(errors: float, labels: int, bound: float, prior: Prior, 
 def expect_alarm(alarm: Alarm, rate: float, bound: float, delta: float) -> int | None:
     """Return how many more labels it takes until one stream raises an alarm, at a rate of errors from now on.
 
-    Starts after the last label are left out. None if the rate is not above the bound, or more than
+    Starts after the last batch are left out. None if the rate is not above the bound, or more than
     ``MOST_AHEAD`` are needed.
     """
     if rate <= bound:
