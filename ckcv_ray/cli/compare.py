@@ -32,12 +32,9 @@ def ask(
         float, typer.Option(help="Probability that an answer is proven and false; half for each direction.")
     ] = 0.05,
     uses: Annotated[
-        int | None,
-        make_option(
-            "Share delta among N comparisons on these rows; refused when they are spent.",
-            "each has delta of its own",
-        ),
-    ] = None,
+        int,
+        typer.Option(help="Number of comparisons on these rows, named at the first: each has delta / N."),
+    ] = 1,
 ) -> Question:
     """Return what is asked.
 
@@ -88,8 +85,9 @@ def compare(
     Exit codes, for a gate in CI: 0 proven; 6 not yet proven, with the number of rows that is expected to
     prove it; 5 proven worse.
 
-    Each comparison on the same rows is a new chance of a false proof, so each is counted and printed. The
-    same comparison again is the same use.
+    Each comparison on the same rows is a new chance of a false proof, so each is counted, row by row, and
+    a second one on some of the same rows needs --uses, named at the first. The same comparison again is the
+    same use. Rows that a run has learned from do not count.
 
         ckcv compare runs/new runs/old --rows judged.csv
         ckcv compare runs/new runs/old --rows judged.csv --no-worse 0.01 --uses 10

@@ -7,6 +7,7 @@ folder that prediction does not execute.
 
 import hashlib
 import json
+from collections.abc import Iterator
 from dataclasses import replace
 from os import PathLike
 from typing import NamedTuple
@@ -25,12 +26,16 @@ from ckcv_ray.runs.load import load
 from ckcv_ray.runs.result import Result
 from ckcv_ray.runs.uses import UseCounter
 from ckcv_ray.storage.folder import RunFolder
-from ckcv_ray.storage.uses import make_use
+from ckcv_ray.storage.uses import MOST_TWINS, make_use
 from ckcv_ray.tables.columns.schema import NewRows
 from ckcv_ray.tables.grouping import Grouping
 from ckcv_ray.tables.repeats import count_repeated, find_known
 from ckcv_ray.tables.roles import check_column
-from ckcv_ray.tables.target import class_numbers, rows_with_label
+from ckcv_ray.tables.salt import hash_cells, mix, read_values
+from ckcv_ray.tables.target import class_numbers, rows_with_label, unique_names
+from ckcv_ray.tables.task import Task
+
+MOST_KNOWN = 0.1  # of the judged rows, that equal rows that a run has learned from
 
 
 def compare(
@@ -54,7 +59,7 @@ def compare(
         thousands: mark between thousands in the rows, if it was said.
 
     Raises:
-        InputError: the rows do not suit a run, all of them are known to one, or their uses are spent.
+        InputError: the rows do not suit a run, too many are known to one, or their uses are spent.
         StoreError: a folder holds no finished run, or is damaged.
     """
     question = question or Question()
@@ -70,15 +75,14 @@ def compare(
     ]
     if predictions is not None:
         sides.append(_take_predictions(results[0], predictions, judged))
-    run, against = sides
-    known = _check_known(run, against)
-    losses = _average_by_unit(sides, judged.columns, question)
+    known = _find_learned(sides)
+    judged, (run, against) = judged.select(~known), (side.select(~known) for side in sides)
+    losses = _average_by_unit([run, against], judged.columns, question)
     order = Draws(results[0].study.seed).at(*JUDGED).make_generator().permutation(len(losses[0]))
     differences = (losses[0] - losses[1])[order]
-    use = make_use(
-        judged.digests, _digest_answer(sides, question), f"{run.name}, {against.name}", question.uses
-    )
-    counted = UseCounter(folders, ledger).count(use, question.delta)
+    answer = _digest_answer([run, against], question)
+    digests = judged.tables, *judged.list_digests(sides)
+    use = make_use(*digests, answer, f"{run.name}, {against.name}", question.uses, question.delta)
     asked = differences, question.shared_delta, question.no_worse, question.group is not None
     verdict = judge_differences(*asked)
     return Comparison(
@@ -89,8 +93,9 @@ def compare(
         units=len(differences),
         verdict=verdict,
         expected=None if verdict.better or verdict.worse else expect_units(*asked),
-        counted=counted,
-        cautions=(*judged.cautions, *known, *_describe_repeats(results[0], judged.rows[0])),
+        counted=UseCounter(folders, ledger).count(use),
+        left_out=int(known.sum()),
+        cautions=(*judged.cautions, *_describe_known(known, [run, against]), *_describe_repeats(judged)),
     )
 
 
@@ -100,15 +105,38 @@ class JudgedRows(NamedTuple):
     Attributes:
         columns: as they were read.
         rows: as numbers, for each run.
-        digests: SHA-256 of the rows with labels, in any order: of all columns, and of those that each run has
+        task: of the first run.
+        tables: SHA-256 of the rows with labels, in any order: of all columns, and of those that each run has
             learned from, and its target.
+        digests: of each row, without its label, of the same columns: one array (rows,) for each.
         cautions: how many rows were left out.
     """
 
     columns: pa.Table
     rows: list[NDArray[np.float64]]
-    digests: list[str]
+    task: Task
+    tables: list[str]
+    digests: list[NDArray[np.uint64]]
     cautions: list[str]
+
+    def select(self, rows: NDArray[np.bool_]) -> "JudgedRows":
+        """Return some of the rows."""
+        return self._replace(
+            columns=self.columns.filter(pa.array(rows)),
+            rows=[X[rows] for X in self.rows],
+            digests=[digests[rows] for digests in self.digests],
+        )
+
+    def list_digests(self, sides: list[Side]) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+        """Return the digests of the rows by all columns, and by those that a run has learned from.
+
+        There are none by columns in which rows are often equal.
+        """
+        (rows, *learned), nothing = self.digests, np.empty(0, np.uint64)
+        _, counts = np.unique(rows, return_counts=True)
+        discrete = counts[counts > 1].sum() > MOST_TWINS * len(rows)
+        telling = [each for each, side in zip(learned, sides, strict=False) if not side.discrete]
+        return nothing if discrete else rows, np.concatenate([nothing, *telling])
 
 
 def _check_results(results: list[Result], folders: list[RunFolder], question: Question) -> None:
@@ -158,17 +186,19 @@ def _read_judged(
         cautions.append(f"{pluralize(int(bad.sum()), 'row')} that cannot be classified left out: {reason}")
     if not usable.any():
         raise InputError(f"there is no row to compare on: {'; '.join(cautions) or 'the table is empty'}")
-    names = [columns.column_names, *([*result.task.features, task.target] for result in results)]
-    digests = [_digest_rows(columns.filter(pa.array(labelled)), sorted(some)) for some in names]
-    return JudgedRows(columns.filter(pa.array(usable)), [rows.X[usable] for rows in found], digests, cautions)
-
-
-def _digest_rows(columns: pa.Table, names: list[str]) -> str:
-    """Return the SHA-256 of some columns of a table, of those that it has, whatever the order of its rows."""
-    cells = [columns[name].to_pylist() for name in names if name in columns.column_names]
-    texts = (json.dumps(row, default=str) for row in zip(*cells, strict=True))
-    rows = sorted(hashlib.sha256(text.encode()).digest() for text in texts)
-    return hashlib.sha256(json.dumps(names).encode() + b"".join(rows)).hexdigest()
+    hashes = {name: hash_cells(*read_values(columns[name]), name) for name in unique_names(columns)}
+    label = hashes.pop(task.target)
+    totals = [sum(hashes.values(), 0 * label)]
+    totals += [sum((hashes[name] for name in result.task.features), 0 * label) for result in results]
+    tables = [np.sort(mix(total + label)[labelled]).astype("<u8").tobytes() for total in totals]
+    return JudgedRows(
+        columns=columns.filter(pa.array(usable)),
+        rows=[rows.X[usable] for rows in found],
+        task=task,
+        tables=[hashlib.sha256(table).hexdigest() for table in tables],
+        digests=[mix(total)[usable] for total in totals],
+        cautions=cautions,
+    )
 
 
 def _digest_answer(sides: list[Side], question: Question) -> str:
@@ -188,8 +218,8 @@ def _predict(result: Result, name: str, rows: NDArray[np.float64], judged: Judge
     except InputError as error:
         raise InputError(f"for {name!r}: {error}") from None
     predicted = result.classify(rows, rule).label
-    by = f"by {rule.classifier(each='row')}"
-    return Side(name, by, predicted != y, task.labelled(predicted), find_known(rows, task))
+    by, discrete = f"by {rule.classifier(each='row')}", count_repeated(task.X, task) > MOST_TWINS * task.n
+    return Side(name, by, predicted != y, task.labelled(predicted), find_known(rows, task), discrete)
 
 
 def _take_predictions(result: Result, column: str, judged: JudgedRows) -> Side:
@@ -216,28 +246,39 @@ def _take_predictions(result: Result, column: str, judged: JudgedRows) -> Side:
     )
 
 
-def _check_known(run: Side, reference: Side) -> list[str]:
-    """Return a sentence if a run has learned from rows that equal some of the judged ones.
+def _find_learned(sides: list[Side]) -> NDArray[np.bool_]:
+    """Return which rows do not count, since a run has learned from their features, (rows,).
 
     Raises:
-        InputError: all of them are such rows.
+        InputError: they are more than ``MOST_KNOWN`` of the rows.
     """
-    known = run.known | reference.known
-    if known.all():
+    known: NDArray[np.bool_] = np.any([side.known & (not side.discrete) for side in sides], axis=0)
+    if known.mean() > MOST_KNOWN:
         raise InputError(
-            "every judged row equals one that a run has learned from: they show nothing about new rows; "
+            f"{int(known.sum()):,} of {pluralize(len(known), 'judged row')} equal rows that a run has "
+            "learned from: they show nothing about new rows; leave the learning rows out of the table, and "
             "judge rows that neither has learned from"
         )
-    if not known.any():
-        return []
-    return [
-        f"caution: {pluralize(int(known.sum()), 'row')} of {len(known):,} equal rows that a run has learned "
-        "from: if they are the same examples, nothing is proven"
-    ]
+    return known
 
 
-def _describe_repeats(result: Result, rows: NDArray[np.float64]) -> list[str]:
-    repeated = count_repeated(rows, result.task)
+def _describe_known(left_out: NDArray[np.bool_], sides: list[Side]) -> Iterator[str]:
+    if left_out.any():
+        yield (
+            f"{pluralize(int(left_out.sum()), 'row')} of {len(left_out):,} left out, whose features a run "
+            "has learned from"
+        )
+    alike = np.any([side.known & side.discrete for side in sides], axis=0)
+    if alike.any():
+        yield (
+            f"caution: {pluralize(int(alike.sum()), 'row')} of {len(alike):,} equal rows that a run has "
+            "learned from, as rows of these columns often do: if they are the same examples, nothing is "
+            "proven"
+        )
+
+
+def _describe_repeats(judged: JudgedRows) -> list[str]:
+    repeated = count_repeated(judged.rows[0], judged.task)
     if not repeated:
         return []
     return [

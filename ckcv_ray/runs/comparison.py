@@ -29,13 +29,13 @@ class Question:
         no_worse: by how much more often the run may err, such as 0.01; None: it has to be better.
         group: column that says which rows belong together; None if rows are independent.
         delta: probability that an answer is proven and false, over all uses among which it is shared.
-        uses: among how many uses of the judged rows delta is shared; None if it is not.
+        uses: among how many uses of the judged rows delta is shared.
     """
 
     no_worse: float | None = None
     group: str | None = None
     delta: float = 0.05
-    uses: int | None = None
+    uses: int = 1
 
     def __post_init__(self) -> None:
         """Raise InputError if a value is outside its range."""
@@ -46,13 +46,12 @@ class Question:
             )
         if not 0.0 < number("delta", self.delta) < 1.0:
             raise InputError(f"delta={quote(self.delta)} is not between 0 and 1: give one such as 0.05")
-        if self.uses is not None:
-            integer("uses", self.uses, least=1, most=MOST_SHARES)
+        integer("uses", self.uses, least=1, most=MOST_SHARES)
 
     @property
     def shared_delta(self) -> float:
         """The share of delta of one use."""
-        return self.delta / (self.uses or 1)
+        return self.delta / self.uses
 
 
 class Side(NamedTuple):
@@ -63,7 +62,8 @@ class Side(NamedTuple):
         by: says what classifies.
         wrong: which rows are wrong, (rows,).
         predicted: the labels that it gives, (rows,).
-        known: which rows equal one that it has learned from, (rows,).
+        known: which rows equal one that it has learned from, label aside, (rows,).
+        discrete: whether rows of other examples are often equal, in the columns that it has learned from.
     """
 
     name: str
@@ -71,6 +71,11 @@ class Side(NamedTuple):
     wrong: NDArray[np.bool_]
     predicted: NDArray[Any]
     known: NDArray[np.bool_]
+    discrete: bool = False
+
+    def select(self, rows: NDArray[np.bool_]) -> "Side":
+        """Return it on some of the rows."""
+        return self._replace(wrong=self.wrong[rows], predicted=self.predicted[rows], known=self.known[rows])
 
 
 @dataclass(frozen=True)
@@ -85,6 +90,7 @@ class Comparison:
         verdict: what is proven.
         expected: units that would about prove what is asked; None if no number is expected to.
         counted: this use of the rows.
+        left_out: rows that do not count, since a run has learned from their features.
         cautions: what may void the proof, and which rows were left out.
     """
 
@@ -96,6 +102,7 @@ class Comparison:
     verdict: Judgement
     expected: int | None
     counted: Counted
+    left_out: int
     cautions: tuple[str, ...]
 
     @property
@@ -156,6 +163,7 @@ class Comparison:
                 for (name, side), error in zip(sides.items(), self.errors, strict=True)
             },
             "rows": len(self.run.wrong),
+            "rows_left_out": self.left_out,
             "groups": self.units if self.question.group is not None else None,
             "only_other_wrong": only_other,
             "only_run_wrong": only_run,
@@ -179,9 +187,10 @@ class Comparison:
 
     def _claim(self, compared: str, limited: str) -> str:
         """Return a phrase that says how often the run errs, compared with the other or with a margin."""
-        what = "a new row is misclassified"
+        new = " whose features were not learned from" if self.left_out else ""
+        what = f"a new row{new} is misclassified"
         if self.question.group is not None:
-            what = "the rows of a new group are on average misclassified"
+            what = f"the rows{new} of a new group are on average misclassified"
         if self.question.no_worse is None:
             return f"{what} {compared} by {self.run.name} than by {self.reference.name}"
         points = 100 * self.question.no_worse

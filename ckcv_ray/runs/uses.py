@@ -6,11 +6,10 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ckcv_ray.claims.percent import nearest
 from ckcv_ray.errors import InputError, pluralize
 from ckcv_ray.storage.files import Files, LocalFiles
 from ckcv_ray.storage.folder import RunFolder
-from ckcv_ray.storage.uses import USES, Use, append_use, read_uses
+from ckcv_ray.storage.uses import USES, Use, append_use, list_linked, read_uses
 from ckcv_ray.validation import as_path
 
 SHOWN_DIGITS = 12
@@ -25,7 +24,6 @@ class Counted(NamedTuple):
         repeated: whether the same comparison was made before, which is the same use.
         places: files that have it.
         unwritable: folders that cannot be written.
-        delta: probability that an answer is false, over all uses that share it, or for each.
     """
 
     use: Use
@@ -33,22 +31,18 @@ class Counted(NamedTuple):
     repeated: bool
     places: tuple[str, ...]
     unwritable: tuple[str, ...]
-    delta: float
 
     def describe(self) -> list[str]:
         """Return sentences that say which use it is, and where it is counted."""
         shares, again = self.use.shares, ", the same comparison as before" if self.repeated else ""
-        of = f"use {self.number} of {shares}" if shares else f"use {self.number}"
-        lines = [
-            f"{of} of these rows (SHA-256 {self.use.tables[0][:SHOWN_DIGITS]}){again}, {self._tell_place()}"
+        shown = f"these rows (SHA-256 {self.use.tables[0][:SHOWN_DIGITS]})"
+        if shares == 1:
+            return [f"the only use of {shown}{again}, {self._tell_place()}"]
+        return [
+            f"use {self.number} of {shares} of {shown}{again}, {self._tell_place()}",
+            f"all {shares} together are covered if what is compared, and how many rows were added, was not "
+            "chosen by what earlier uses showed of these rows",
         ]
-        if shares is None and self.number > 1:
-            together = nearest(min(1.0, self.number * self.delta))
-            lines.append(
-                f"caution: each use has a chance of {nearest(self.delta)} to be false, the {self.number} "
-                f"together up to {together}: share it among a number of uses with --uses, or judge new rows"
-            )
-        return lines
 
     def to_json(self) -> dict[str, Any]:
         """Return the use as JSON values."""
@@ -81,25 +75,23 @@ class UseCounter:
         self.folders = folders
         self.file = None if file is None else self._check(Path(as_path("ledger", file)))
 
-    def count(self, use: Use, delta: float) -> Counted:
-        """Count a use, while all places are locked; ``delta`` is as for ``Counted``.
+    def count(self, use: Use) -> Counted:
+        """Count a use, while all places are locked.
 
         Raises:
             InputError: the uses among which delta is shared are spent, or their number is another; or delta
-                is shared and the use cannot be counted anywhere.
+                is shared and the use cannot be counted anywhere; or a file of uses would be too large.
             StoreError: a file of uses is damaged, or a folder is in use.
         """
         with self._lock() as (places, unwritable):
             read = [read_uses(folder.files) for folder in self.folders]
             if self.file is not None:
                 read.append(read_uses(LocalFiles(self.file.parent), self.file.name))
-            found = {u.answer: u for uses in read for u in uses if u.is_about(use.tables)}
-            known = sorted(found.values(), key=lambda u: u.date)
-            answers = [u.answer for u in known]
-            repeated = use.answer in answers
-            number = answers.index(use.answer) + 1 if repeated else len(answers) + 1
-            _check_shares(use, number, known)
-            if use.shares is not None and not places:
+            linked = list_linked(use, dict.fromkeys(earlier for uses in read for earlier in uses))
+            same = [position for position, earlier in enumerate(linked) if use.repeats(earlier)]
+            number = same[0] + 1 if same else len(linked) + 1
+            _check_shares(use, number, linked)
+            if use.shares > 1 and not places:
                 raise InputError(
                     f"uses={use.shares}: uses cannot be counted in {' or '.join(unwritable)}, which cannot "
                     "be written: name a file with --ledger"
@@ -107,7 +99,7 @@ class UseCounter:
             for files, name in places:
                 append_use(files, use, name)
         written = tuple(str(files.path(name)) for files, name in places)
-        return Counted(use, number, repeated, written, tuple(unwritable), delta)
+        return Counted(use, number, bool(same), written, tuple(unwritable))
 
     @contextmanager
     def _lock(self) -> Iterator[tuple[list[tuple[Files, str]], list[str]]]:
@@ -145,22 +137,25 @@ class UseCounter:
         return file
 
 
-def _check_shares(use: Use, number: int, known: list[Use]) -> None:
+def _check_shares(use: Use, number: int, linked: list[Use]) -> None:
     """Raise InputError unless delta is shared as it was by the earlier uses, and a share is left."""
-    for earlier in known:
-        if earlier.shares == use.shares:
+    shares, delta = use.shares, use.delta
+    for earlier in linked:
+        if (earlier.shares, earlier.delta) == (shares, delta):
             continue
-        if earlier.shares is None:
+        when = f"some of these rows were judged on {earlier.date[:10]}"
+        if earlier.shares == 1:
             raise InputError(
-                f"uses={use.shares}: these rows were used on {earlier.date[:10]} without sharing delta, so "
-                "that none is left to share: judge new rows, or leave --uses out"
+                f"uses={shares}: {when}, and that took all of delta: judge new rows, and name the number of "
+                "uses at the first one"
             )
         raise InputError(
-            f"the uses of these rows share delta among {earlier.shares}, as said on {earlier.date[:10]}: "
-            f"give --uses {earlier.shares}"
+            f"{when}, with delta={earlier.delta:g} shared among {earlier.shares} uses: give --uses "
+            f"{earlier.shares} and --delta {earlier.delta:g}, or judge new rows"
         )
-    if use.shares is not None and number > use.shares:
+    if number > shares:
         raise InputError(
-            f"uses={use.shares}: {pluralize(number - 1, 'use')} of these rows counted, and no share of "
-            "delta is left: judge new rows"
+            f"uses={shares}: {pluralize(number - 1, 'use')} of these rows, or of rows linked with them, "
+            "counted, and no share of delta is left: judge new rows, and name the number of uses at the "
+            "first one"
         )

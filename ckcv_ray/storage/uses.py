@@ -1,30 +1,35 @@
 """Uses of judged rows: each comparison on them is a new chance to be wrong, so each is counted.
 
-    uses.json               tables, answer, date and what was compared, for each use in order
+    uses.json               rows, answer, date and what was compared, for each use in order
 
 The file is in the folders of the runs that are compared, or wherever a ledger is named. The manifest does not
-list it, so that comparing changes no file of a run. Rows are known by several SHA-256 of what they hold, of
-which one has to agree: that of all columns, and that of what a run learned from, so that neither another run
-nor another column makes them new. An answer has one too: the same comparison of the same predictions can give
-no other answer, and is one use. Whoever can write to the file can write anything in it.
+list it, so that comparing changes no file of a run. Rows are known one by one, by digests of all columns but
+the label, and by those of what a run has learned from, of which a few may agree by chance: neither another
+run, nor another column, nor more rows make them new. Tables have SHA-256s as well, for columns in which rows
+are often equal. An answer has one too: the same comparison of the same predictions can give no other answer,
+and is one use. Whoever can write to the file can write anything in it.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any, ClassVar
 
-from ckcv_ray.errors import plain
+import numpy as np
+from numpy.typing import NDArray
+
+from ckcv_ray.errors import InputError, plain
 from ckcv_ray.storage import formats
 from ckcv_ray.storage.files import Files
-from ckcv_ray.validation import STRICT, check_count
+from ckcv_ray.validation import STRICT, check_count, check_probability
 
 USES = "uses.json"
-SHA256 = re.compile("[0-9a-f]{64}")
+SHA256, ROWS = re.compile("[0-9a-f]{64}"), re.compile("([0-9a-f]{16})*")
 MOST_USES, MOST_TABLES = 10_000, 8
 MOST_SHARES = 1_000
 MOST_OF_COMPARED = 400
+MOST_TWINS = 0.01  # of rows, that equal another one: above it equal rows may well be other examples
 
 
 @dataclass(frozen=True)
@@ -32,24 +37,45 @@ class Use:
     """One use of judged rows.
 
     Attributes:
-        tables: SHA-256 of the rows: of all their columns first, and of some.
+        tables: SHA-256 of the rows with their labels: of all their columns first, and of some.
+        rows: digests of the rows that counted, without their labels, of 16 hexadecimal digits each; none if
+            rows of other examples are often equal.
+        learned: the same of the columns that a run has learned from.
         answer: SHA-256 of the question and of the predictions that were compared.
         compared: what was compared, for display.
-        shares: among how many uses delta is shared; None if it is not.
+        shares: among how many uses delta is shared.
+        delta: what is shared.
         date: when, in UTC, such as 2026-11-25T13:00:00+00:00.
     """
 
     __pydantic_config__: ClassVar[Any] = {**STRICT, "extra": "forbid"}
 
     tables: tuple[str, ...]
+    rows: str
+    learned: str
     answer: str
     compared: str
-    shares: int | None
+    shares: int
+    delta: float
     date: str
 
-    def is_about(self, tables: Sequence[str]) -> bool:
-        """Return whether it is a use of rows that have one of these SHA-256."""
-        return not set(tables).isdisjoint(self.tables)
+    def has_table(self, earlier: "Use") -> bool:
+        """Return whether an earlier use is of the same table."""
+        return not set(self.tables).isdisjoint(earlier.tables)
+
+    def shares_rows(self, earlier: "Use") -> bool:
+        """Return whether an earlier use has some of the same rows."""
+        learned, before = _read_digests(self.learned), _read_digests(earlier.learned)
+        few = MOST_TWINS * min(len(learned), len(before))
+        return (
+            self.has_table(earlier)
+            or bool(np.isin(_read_digests(self.rows), _read_digests(earlier.rows)).any())
+            or int(np.isin(learned, before).sum()) > few
+        )
+
+    def repeats(self, earlier: "Use") -> bool:
+        """Return whether an earlier use is the same: the same question and predictions on the same table."""
+        return self.answer == earlier.answer and self.has_table(earlier)
 
 
 @dataclass(frozen=True)
@@ -67,10 +93,28 @@ class UseList:
             _check(use)
 
 
-def make_use(tables: Sequence[str], answer: str, compared: str, shares: int | None) -> Use:
+def make_use(
+    tables: Sequence[str],
+    rows: NDArray[np.uint64],
+    learned: NDArray[np.uint64],
+    answer: str,
+    compared: str,
+    shares: int,
+    delta: float,
+) -> Use:
     """Return a use, dated now."""
-    date = datetime.now(UTC).isoformat(timespec="seconds")
-    return Use(tuple(tables), answer, plain(compared)[:MOST_OF_COMPARED], shares, date)
+    digits, learned_digits = (np.unique(each).astype("<u8").tobytes().hex() for each in (rows, learned))
+    date, shown = datetime.now(UTC).isoformat(timespec="seconds"), plain(compared)[:MOST_OF_COMPARED]
+    return Use(tuple(tables), digits, learned_digits, answer, shown, shares, delta, date)
+
+
+def list_linked(use: Use, earlier: Iterable[Use]) -> list[Use]:
+    """Return the uses that share rows with a use, or with one that does, and so on, the oldest first."""
+    linked, left = [use], list(earlier)
+    for found in linked:
+        linked += [before for before in left if found.shares_rows(before)]
+        left = [before for before in left if before not in linked]
+    return sorted(linked[1:], key=lambda found: found.date)
 
 
 def read_uses(files: Files, name: str = USES) -> tuple[Use, ...]:
@@ -88,11 +132,21 @@ def append_use(files: Files, use: Use, name: str = USES) -> None:
 
     Raises:
         StoreError: the file is damaged, or holds something else.
+        InputError: it would be too large.
         RunError: it cannot be written.
     """
     uses = read_uses(files, name)
-    if not any(found.answer == use.answer and found.is_about(use.tables) for found in uses):
-        formats.write_json(files, name, asdict(UseList((*uses, use))))
+    if not any(use.repeats(found) for found in uses):
+        content = formats.to_json(asdict(UseList((*uses, use))))
+        if len(content) > formats.MOST_JSON_BYTES:
+            raise InputError(
+                f"{str(files.path(name))!r} would be too large: begin another file with --ledger"
+            )
+        formats.write(files, name, content)
+
+
+def _read_digests(digits: str) -> NDArray[np.uint64]:
+    return np.frombuffer(bytes.fromhex(digits), "<u8")
 
 
 def _check(use: Use) -> None:
@@ -105,5 +159,8 @@ def _check(use: Use) -> None:
             raise ValueError(f"{digest!r} is not a SHA-256")
     if len(use.compared) > MOST_OF_COMPARED or not use.compared.isprintable():
         raise ValueError(f"what was compared is not one line of at most {MOST_OF_COMPARED} characters")
-    if use.shares is not None and not 1 <= use.shares <= MOST_SHARES:
+    if ROWS.fullmatch(use.rows) is None or ROWS.fullmatch(use.learned) is None:
+        raise ValueError("the digests of rows are not of 16 hexadecimal digits each")
+    if not 1 <= use.shares <= MOST_SHARES:
         raise ValueError(f"shares: {use.shares} is outside 1..{MOST_SHARES}")
+    check_probability("delta", use.delta)
