@@ -53,6 +53,11 @@ def write_option(option: str, name: str) -> str:
     return f"--{option}={said}" if name.startswith("-") else f"--{option} {said}"
 
 
+def write_install(extra: str) -> str:
+    """Return the command that installs an extra: the package is in no registry, but in its clone."""
+    return f'pip install ".[{extra}]" in the clone of ckcv_ray'
+
+
 class CKCVError(Exception):
     """Base class of every error that this package raises deliberately."""
 

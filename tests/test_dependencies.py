@@ -11,6 +11,8 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.version import Version
 
+from ckcv_ray.errors import write_install
+
 ROOT = Path(__file__).resolve().parent.parent
 MENDED = {
     "aiohttp": ("3.14.3", "CVE-2026-69244"),
@@ -52,6 +54,18 @@ OF_NIGHTS = ("boosting", "docx", "mlflow", "onnx", "serve", "smote")
 NIGHTLY = {Requirement(wanted).name for name in OF_NIGHTS for wanted in EXTRAS[name]}
 PDF = {Requirement(wanted).name for wanted in EXTRAS["pdf"]}
 FREE = (NIGHTLY - {"aiohttp", "lightgbm", "ray"}) | PDF  # which only tests of the night need, or none
+
+
+def test_what_is_said_to_be_installed_is_in_the_clone_and_quoted() -> None:
+    """No registry has this package, and somebody else could give theirs its name."""
+    places = ("ckcv_ray", "docs", "jobs", "README.md")
+    files = [file for place in places for file in [ROOT / place, *(ROOT / place).rglob("*")]]
+    texts = [file.read_text() for file in files if file.suffix in {".py", ".md", ".ipynb", ".toml", ".yaml"}]
+    said = [line for text in texts for line in text.splitlines() if "pip install" in line]
+    named = {extra for line in said for extra in re.findall(r"""\\?"\.\[(\w+)\]\\?\"""", line)}
+    assert not [line for line in said if re.search(r"install .?ckcv-ray\b|install \.\[", line)]
+    assert {"boosting", "objects"} <= named <= set(EXTRAS)
+    assert write_install("boosting") == 'pip install ".[boosting]" in the clone of ckcv_ray'
 
 
 def locked() -> list[tuple[str, Version]]:

@@ -53,7 +53,7 @@ def make_page_options(
     pdf: Annotated[
         Path | None,
         make_option(
-            "PDF file to write as well, such as patients.pdf. Needs WeasyPrint: pip install 'ckcv-ray[pdf]'.",
+            "PDF file to write as well, such as patients.pdf. Needs WeasyPrint, of the extra pdf.",
             panel=PAGE_PANEL,
         ),
     ] = None,

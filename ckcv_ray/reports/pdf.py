@@ -5,10 +5,10 @@ Nothing is loaded: whatever address the page might name is refused.
 
 from typing import Any, NoReturn
 
-from ckcv_ray.errors import InputError
+from ckcv_ray.errors import InputError, write_install
 
 ADVICE = (
-    "a PDF needs WeasyPrint: pip install 'ckcv-ray[pdf]' (and the system's Pango library), or print the HTML "
+    f"a PDF needs WeasyPrint: {write_install('pdf')} (and the system's Pango library), or print the HTML "
     "report from a browser"
 )
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ckcv_ray.claims.percent import nearest
-from ckcv_ray.errors import InputError, RunError, convert_errors
+from ckcv_ray.errors import InputError, RunError, convert_errors, write_install
 from ckcv_ray.learners.conversion import convert_model
 from ckcv_ray.learners.ensemble import Prediction
 from ckcv_ray.runs.result import Result
@@ -18,7 +18,7 @@ from ckcv_ray.tables.target import Rows
 from ckcv_ray.validation import as_path, check_choice
 
 FORMATS = ("skops", "onnx", "pmml")
-ONNX_INSTALL = "pip install 'ckcv-ray[onnx]'"
+ONNX_INSTALL = write_install("onnx")
 PMML = (
     "to=pmml: files in PMML are written by sklearn2pmml, which needs Java: export to skops, and give the "
     "estimator that skops.io.load reads to sklearn2pmml"

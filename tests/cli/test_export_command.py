@@ -127,7 +127,7 @@ def test_without_the_packages_onnx_says_what_to_install(
     assert ckcv("run", "cases.csv", *STUDY, *SVM, "--certify", "holdout", "--out", "held")[0] == 0
     code, _, messages = ckcv("export", "held", "--to", "onnx", "--out", "x")
     assert code == 2
-    assert "--to onnx needs onnxruntime, which is not installed: pip install 'ckcv-ray[onnx]'" in messages
+    assert "--to onnx needs onnxruntime, which is not installed: pip install" in messages
 
 
 def test_a_file_that_predicts_otherwise_is_not_written(

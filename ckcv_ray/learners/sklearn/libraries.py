@@ -9,9 +9,9 @@ from inspect import Parameter, signature
 from math import nan
 from typing import Any, NamedTuple
 
-from ckcv_ray.errors import InputError
+from ckcv_ray.errors import InputError, write_install
 
-INSTALL = "pip install ckcv-ray[boosting]"
+INSTALL = write_install("boosting")
 FILE_WORDS = ("file", "dir", "snapshot", "machine")  # in names of parameters that are files or hosts
 XGBOOST, LIGHTGBM, CATBOOST = "xgboost", "lightgbm", "catboost"
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from ckcv_ray.errors import InputError
+from ckcv_ray.errors import InputError, write_install
 from ckcv_ray.tables.readers.excel_sizes import MOST_SHEET_ROWS, MOST_WORKBOOK_CELLS, check_workbook
 from ckcv_ray.tables.readers.limits import check_bytes, check_size
 from ckcv_ray.tables.readers.lines import EVERY_LINE, LinesLeftOut, check_rows
@@ -32,7 +32,7 @@ def read_excel(path: Path, sheet: str | None = None, lines: LinesLeftOut = EVERY
         from openpyxl import load_workbook
     except ImportError:
         raise InputError(
-            f"{str(path)!r} needs openpyxl: pip install 'ckcv-ray[excel]', or save the sheet as CSV"
+            f"{str(path)!r} needs openpyxl: {write_install('excel')}, or save the sheet as CSV"
         ) from None
     check_bytes(repr(str(path)), path.stat().st_size)
     with zipfile.ZipFile(path) as archive:

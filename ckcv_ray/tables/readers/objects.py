@@ -18,7 +18,7 @@ from importlib.util import find_spec
 from typing import Any, BinaryIO, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
-from ckcv_ray.errors import InputError, UnreachableError, cut
+from ckcv_ray.errors import InputError, UnreachableError, cut, write_install
 from ckcv_ray.validation import quote
 
 Returned = TypeVar("Returned")
@@ -250,8 +250,8 @@ class Bucket:
         """
         if find_spec("obstore") is None:
             raise InputError(
-                f"{str(self.address)!r} needs obstore, which is not installed: pip install "
-                f"'ckcv-ray[objects]', or pip install '{OBSTORE}'"
+                f"{str(self.address)!r} needs obstore, which is not installed: pip install '{OBSTORE}', or "
+                f"{write_install('objects')}"
             )
         attempt = 0
         while True:
