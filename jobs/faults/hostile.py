@@ -246,7 +246,6 @@ def put_sizes(rng: np.random.Generator, folder: Path, place: Path) -> None:
             "resampling": {
                 "name": "kfold",
                 "folds": HUGE,
-                "shuffle": True,
                 "remainder": "spread",
                 "stratify": False,
             }

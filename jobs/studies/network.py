@@ -27,7 +27,7 @@ from sklearn.neural_network import MLPClassifier
 
 from ckcv_ray import Execution, KFold, Result, evaluate
 
-FOLDS = KFold(4, shuffle=True, remainder="last")
+FOLDS = KFold(4, remainder="last")
 EPOCHS, WEIGHTS_SEED = 35, 1
 SWEEP: dict[str, tuple[Any, ...]] = {
     "hidden_layer_sizes": ((3,), (7,), (12,)),

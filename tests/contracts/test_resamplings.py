@@ -47,7 +47,7 @@ EVERY = [
     SingleSplit(0.3),
     SingleSplit(0.5, stratify=True),
     KFold(5),
-    KFold(4, shuffle=False, remainder="last"),
+    KFold(4, remainder="last"),
     KFold(3, stratify=True),
     RepeatedKFold(4, 3),
     RepeatedKFold(3, 2, stratify=True),
@@ -113,9 +113,7 @@ def test_a_split_depends_on_its_number_and_the_seed_alone(resampling):
     for one, other in zip(forwards, reversed(backwards), strict=True):
         assert all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
     others = splits(resampling, 30, 4, strata)
-    fixed = isinstance(resampling, (LeaveOneOut, LeavePOut, *FORWARD)) or not getattr(
-        resampling, "shuffle", True
-    )
+    fixed = isinstance(resampling, (LeaveOneOut, LeavePOut, *FORWARD))
     same = all(
         np.array_equal(a.train, b.train) and np.array_equal(a.estimate, b.estimate)
         for a, b in zip(forwards, others, strict=True)
@@ -155,10 +153,8 @@ SMALL = [
     SingleSplit(0.3),
     SingleSplit(0.5, stratify=True),
     KFold(3),
-    KFold(4, shuffle=False, remainder="last"),
     KFold(4, remainder="last"),
     KFold(3, stratify=True),
-    KFold(3, stratify=True, shuffle=False),
     RepeatedKFold(3, 2),
     RepeatedKFold(3, 2, stratify=True),
     DrawnFolds(3),
@@ -177,7 +173,7 @@ SMALL = [
     PairedFolds(3, 2),
     parse_resampling("nested_halves:3"),
     NestedSplits(LeaveOneOut(), KFold(2)),
-    NestedSplits(KFold(3), KFold(2, shuffle=False)),
+    NestedSplits(KFold(3), KFold(2, remainder="last")),
 ]
 
 HALVES = np.array([0, 0, 0, 1, 1, 1])  # classes of six rows
@@ -203,7 +199,7 @@ def test_a_resampling_of_somebody_else_has_no_bounds_unless_it_says_so():
             return Split(np.arange(units.n // 2), EMPTY, np.arange(units.n // 2, units.n))
 
     assert Halves().no_bound == NOT_DRAWN
-    assert NestedSplits(KFold(3, shuffle=False), KFold(3)).no_bound == BY_POSITION
+    assert NestedSplits(LeaveOneOut(), KFold(3)).no_bound == BY_POSITION
     assert Splits.of([(np.arange(5), np.arange(5, 9))], 9).no_bound
 
 
@@ -228,15 +224,13 @@ def test_a_name_is_of_one_resampling():
         register_resampling(Other)
 
 
-def test_contiguous_folds_are_contiguous():
-    for one in splits(KFold(4, shuffle=False, remainder="last"), 30):
-        assert np.all(np.diff(one.estimate) == 1)
-    assert [len(one.estimate) for one in splits(KFold(4, shuffle=False, remainder="last"), 30)] == [
-        7,
-        7,
-        7,
-        9,
-    ]
+def test_folds_of_which_the_last_takes_the_remainder_learn_every_class_of_a_sorted_table():
+    """They are cut after a shuffle: in the order of a table sorted by class, a fold has one of its own."""
+    y = np.arange(32) // 8
+    found = splits(parse_resampling("kfold:4:last"), 32, seed=1)
+    assert [len(one.estimate) for one in found] == [8, 8, 8, 8]
+    assert all(set(y[one.train]) == {0, 1, 2, 3} for one in found)
+    assert [len(one.estimate) for one in splits(parse_resampling("kfold:4:last"), 30)] == [7, 7, 7, 9]
 
 
 @given(n=st.integers(12, 120), folds=st.integers(2, 5), seed=st.integers(0, 99))
@@ -352,14 +346,13 @@ class ExactTies(StratifiedGroupKFold):
         return min(range(self.n_splits), key=rate)
 
 
-@pytest.mark.parametrize("shuffle", [False, True])
 @pytest.mark.parametrize("seed", range(25))
-def test_stratified_groups_are_those_of_scikit_learn(seed, shuffle):
-    """Of two classes; shuffled, of groups in their drawn order."""
+def test_stratified_groups_are_those_of_scikit_learn(seed):
+    """Of two classes, of groups in their drawn order."""
     folds, groups = 2 + seed % 5, 12 + seed
     y, group, units = grouped(80 + 3 * seed, groups, 2, seed)
-    resampling, (size,) = KFold(folds, shuffle, stratify=True), KFold(folds).fold_sizes(groups)
-    place = np.argsort(Draws(seed).make_generator(0).permutation(groups)) if shuffle else np.arange(groups)
+    resampling, (size,) = KFold(folds, stratify=True), KFold(folds).fold_sizes(groups)
+    place = np.argsort(Draws(seed).make_generator(0).permutation(groups))
     expected = ExactTies(folds).split(y, y, place[group])
     for number, (_, score) in enumerate(expected):
         found = resampling.split(units, size, number, Draws(seed))
@@ -439,7 +432,7 @@ def test_terms_of_an_estimate_are_of_a_score_as_a_whole(resampling):
     [
         ("kfold:10", KFold(10)),
         ("kfold", KFold(10)),
-        ("kfold:4:last", KFold(4, shuffle=False, remainder="last")),
+        ("kfold:4:last", KFold(4, remainder="last")),
         ("time:5", ForwardSplits(5)),
         ("time:5:2", ForwardSplits(5, 2)),
         ("bootstrap632:50", Bootstrap632(50)),

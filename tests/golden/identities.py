@@ -116,7 +116,7 @@ IDENTITIES = {
     "numbers of categories": study("categories, gaps, dates", encode="ordinal", fill="most_frequent"),
     # procedures: resamplings
     "k folds": procedure(),
-    "k folds, in order": procedure(resampling=KFold(5, shuffle=False, remainder="last")),
+    "k folds, the rest in the last": procedure(resampling=KFold(5, remainder="last")),
     "stratified": procedure(resampling="kfold:4", stratify=True, seed=2**62),
     "holdout of rows": procedure(resampling="holdout:0.4"),
     "repeated k folds": procedure(resampling="repeated_kfold:4x3"),

@@ -76,7 +76,7 @@ PROCEDURES = {
         cloud(40),
         {
             **BAYES,
-            "resampling": NestedSplits(Subsampling(3, 0.3), KFold(3, shuffle=False)),
+            "resampling": NestedSplits(Subsampling(3, 0.3), KFold(3, remainder="last")),
             "select_by": "log_loss",
             "select": "each",
         },

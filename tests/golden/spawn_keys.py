@@ -54,7 +54,7 @@ STUDIES = {
     "three classes": Golden(True, clouds(60, 3), {**SVM, "k": (4,), "criterion": "balanced"}),
     "a forest": Golden(True, cloud(30), {**FOREST, "k": (3,), "n_splits": 3, "exhaustive": True}),
     "k folds": Golden(False, cloud(30), {**BAYES, "resampling": "kfold:5"}),
-    "k folds, in order": Golden(False, cloud(30), {**BAYES, "resampling": KFold(5, shuffle=False)}),
+    "k folds, the rest in the last": Golden(False, cloud(30), {**BAYES, "resampling": "kfold:4:last"}),
     "repeated k folds, stratified": Golden(
         False, cloud(30), {**BAYES, "resampling": "repeated_kfold:4x3", "stratify": True}
     ),

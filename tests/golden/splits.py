@@ -144,7 +144,6 @@ KINDS: dict[str, Callable[[Rng], Rows]] = {
     "single, stratified": lambda rng: draw_scored(rng, SingleSplit(share(rng), stratify=True)),
     "folds": lambda rng: draw_scored(rng, KFold(integer(rng, 2, 9))),
     "folds, the rest in the last": lambda rng: draw_scored(rng, KFold(integer(rng, 2, 9), remainder="last")),
-    "folds, in order": lambda rng: draw_scored(rng, KFold(integer(rng, 2, 9), shuffle=False)),
     "folds, stratified": lambda rng: draw_scored(rng, KFold(integer(rng, 2, 9), stratify=True)),
     "folds, groups": lambda rng: draw_scored(rng, KFold(integer(rng, 2, 9)), grouped=True),
     "repeated folds": lambda rng: draw_scored(rng, RepeatedKFold(integer(rng, 2, 9), 4)),

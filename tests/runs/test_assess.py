@@ -332,7 +332,7 @@ def test_pooled_figures_and_bounds_come_from_all_rows():
         ({"resampling": Splits.of(KFoldOfSklearn(3).split(X), len(Y))}, "given"),
         ({"resampling": ShuffleSplit(1, test_size=0.3, random_state=0)}, "given"),
         ({"resampling": [(np.arange(60), np.arange(60, len(Y)))]}, "given"),
-        ({"resampling": KFold(5, shuffle=False)}, "order of the table"),
+        ({"resampling": KFoldOfSklearn(5)}, "given"),
         ({"resampling": "loo"}, "order of the table"),
         (
             {"resampling": NestedSplits(LeaveOneOut(), KFold(3)), "select_by": "zero_one", "select": "each"},
@@ -365,9 +365,9 @@ def test_bounds_hold_on_a_table_sorted_by_what_is_hard_if_the_seed_draws_the_row
 
 
 def test_the_bound_of_rows_in_the_order_of_a_sorted_table_would_fail_and_is_withheld(monkeypatch):
-    in_order = KFold(4, shuffle=False)
+    in_order = KFoldOfSklearn(4)
     assert all(np.isnan(first_bound(in_order, seed)) for seed in range(3))
-    monkeypatch.setattr(KFold, "no_bound", "")
+    monkeypatch.setattr(Splits, "no_bound", "")
     assert sum(first_bound(in_order, seed) < RISK_OF_SIGN for seed in range(TABLES)) > 0.9 * TABLES
 
 

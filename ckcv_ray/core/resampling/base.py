@@ -269,9 +269,9 @@ FOLDS = Option(check_parts, "Number of folds.", int, "10")
 STRATIFY = Option(boolean, "Give each part the same share of every class.", bool, omit_default=True)
 
 
-def arrange(units: Units, stratify: bool, rng: np.random.Generator | None) -> Index:
-    """Return the units in random order, or in their own without ``rng``; if stratified, class by class."""
-    order: Index = np.arange(units.n) if rng is None else rng.permutation(units.n)
+def arrange(units: Units, stratify: bool, rng: np.random.Generator) -> Index:
+    """Return the units in random order; if stratified, class by class."""
+    order: Index = rng.permutation(units.n)
     if stratify:
         assert units.strata is not None
         order = order[np.argsort(units.strata[order], kind="stable")]

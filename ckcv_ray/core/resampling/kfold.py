@@ -28,7 +28,7 @@ from ckcv_ray.core.resampling.base import (
     check_n_splits,
 )
 from ckcv_ray.errors import InputError
-from ckcv_ray.validation import MOST, boolean, check_choice, integer
+from ckcv_ray.validation import MOST, check_choice, integer
 
 MOST_LEFT_OUT = 100_000  # splits of leave-p-out
 MOST_NESTED = 10_000
@@ -51,11 +51,12 @@ class Folds(Resampling):
 
 @dataclass(frozen=True)
 class KFold(Folds):
-    """k folds take turns to be scored.
+    """Rows are shuffled once and cut into k folds, which take turns to be scored.
+
+    Folds in the order of the table are those of a splitter of scikit-learn: see ``Splits``.
 
     Attributes:
         folds: their number, 2 .. n.
-        shuffle: whether rows are shuffled first; else folds are contiguous.
         remainder: of n by the number of folds: one row more in each of the first folds ("spread"), or all of
             it in the last ("last").
         stratify: whether rows are dealt to the folds class by class: in each the rows of a class differ by
@@ -64,10 +65,9 @@ class KFold(Folds):
 
     name: ClassVar[str] = "kfold"
     in_text: ClassVar[tuple[str, ...]] = ("folds",)
-    words: ClassVar[Mapping[str, Mapping[str, Any]]] = {"last": {"shuffle": False, "remainder": "last"}}
+    words: ClassVar[Mapping[str, Mapping[str, Any]]] = {"last": {"remainder": "last"}}
 
     folds: int = option(10, FOLDS)
-    shuffle: bool = option(True, Option(boolean, "Shuffle the rows first.", bool, omit_default=True))
     remainder: str = option(
         "spread",
         Option(
@@ -85,12 +85,12 @@ class KFold(Folds):
 
     @property
     def no_bound(self) -> str:
-        """Why there is no bound: only a shuffle draws folds, and it must not look at classes."""
-        return FIXED_BY_CLASS if self.stratify else "" if self.shuffle else BY_POSITION
+        """Why there is no bound: a shuffle draws folds, but must not look at classes."""
+        return FIXED_BY_CLASS if self.stratify else ""
 
     def split(self, units: Units, size: FoldSize, number: int, draws: Draws) -> Split:
         """Return the split that scores fold ``number``."""
-        rng = draws.make_generator(0) if self.shuffle else None
+        rng = draws.make_generator(0)
         if self.stratify and units.class_rows is not None:
             order = arrange(units, False, rng)
             class_rows = np.ascontiguousarray(units.class_rows, np.intp)
