@@ -193,15 +193,15 @@ def _explain_lack(rule: Rule, tests: AnsweredTests, n: int) -> str:
     if not rows:
         return (
             f"{NOTHING} the rows that {rule.classifier()} answers: none of {tests.held:,} held-out rows has "
-            f"the confidence of those that the first test would answer, {threshold:.6g}; more rows may help, "
-            "or a learner whose scores differ more from row to row."
+            f"the confidence of those that the first test would answer, {threshold:.6g}; on new rows, none "
+            "of these, more of them may help, or a learner whose scores differ more from row to row."
         )
     rate, bound = wrong / rows, clopper_pearson(wrong, rows, tests.delta)
     needed = _count_rows_needed(rate, rows, tests.most, tests.delta)
     advice = "more rows alone do not help, since too many of them are wrong"
     if needed is not None:
         in_all = float(f"{n * needed / rows:.2g}")
-        advice = f"it takes about {in_all:,.0f} rows in all, if as many are wrong as were here"
+        advice = f"it takes about {in_all:,.0f} new rows, none of these, if as many are wrong as were here"
     return (
         f"{NOTHING} the rows that {rule.classifier()} answers: of the {rows:,} most "
         f"confident of {tests.held:,} held-out rows {wrong:,} are wrong ({nearest(rate)}), which proves at "

@@ -189,7 +189,8 @@ def _expect_rows(problem: Problem, compared: PairedCounts, delta: float) -> str:
     if expected is None:
         return "as measured, more rows alone are not expected to prove it"
     in_all = float(f"{problem.all_rows.n_units * expected / len(compared.differences):.2g}")
-    return f"about {in_all:,.0f} {problem.all_rows.unit}s in all, like these, are expected to prove it"
+    unit = problem.all_rows.unit
+    return f"about {in_all:,.0f} new {unit}s, none of these but like them, are expected to prove it"
 
 
 def _explain_lack(problem: Problem, models: Models, label: str) -> str:

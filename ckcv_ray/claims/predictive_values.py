@@ -293,7 +293,7 @@ def _explain_lack(n: int, tests: ValueTests) -> str:
     advice = "more rows alone do not help, since what is measured there is too small"
     if needed is not None:
         in_all = float(f"{n * needed / sum(tests.rows):.2g}")
-        advice = f"it takes about {in_all:,.0f} rows in all, if as many are wrong as were here"
+        advice = f"it takes about {in_all:,.0f} new rows, none of these, if as many are wrong as were here"
     return (
         f"at the first of {len(tests.counts)} cut-offs {positives - missed:,} of {positives:,} positive "
         f"held-out rows are flagged, and {flagged:,} of {negatives:,} others, which is "

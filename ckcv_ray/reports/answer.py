@@ -68,7 +68,8 @@ MOST_LINES = 15
 COUNTED = re.compile(r" \([^()]*(\([^()]*\)[^()]*)*\)\.$")  # at the end of a claim: how it was counted
 WORST = 5
 LONGEST_LABEL = 24  # characters
-BETTER_DATA = "more rows, better columns, or other learners, in a new study"
+NEW_ROWS = "on new rows, none of these"  # what is selected again by judged rows is not covered
+BETTER_DATA = "more of them, better columns, or other learners"
 
 
 class Answer(NamedTuple):
@@ -111,6 +112,7 @@ def make_answer(result: ResultValues) -> Answer:
     question, worst = result.problem.all_rows.question, describe_worst(c)
     required = result.problem.required
     lack = "" if required is None else explain_lack_of_cut_off(c.claims, required.name)
+    advice = tuple(_advise(c, first, baseline)) or ((BETTER_DATA,) if nothing else ())
     facts = (
         ("required", "" if lack == first["statement"] else lack),
         ("measured", _describe_measured(c, required)),
@@ -134,7 +136,7 @@ def make_answer(result: ResultValues) -> Answer:
         tuple((name, text) for name, text in facts if text),
         cautions,
         question,
-        tuple(_advise(c, first, baseline)) or ((BETTER_DATA,) if nothing else ()),
+        tuple(f"{NEW_ROWS}: {text}" for text in advice),
         shares if first["quantity"] == ERROR else {},
         describe_decisions(result.decisions),
     )
@@ -385,10 +387,9 @@ def _advise(c: Certificate, first: Claim, baseline: Baseline) -> Iterator[str]:
     if worthless and not _is_measured_better(first, baseline, error):
         yield "--learner all, or other columns: as measured, this is not better than a constant"
     elif not sample.n_held and (drawn := suited.draw_held_out(sample.n_rows, Draws(0))) is not None:
-        bound = _expect_bound(error, held := len(drawn), delta)
+        bound = _expect_bound(error, len(drawn), delta)
         if bound < min(first["bound"], baseline["error"]):
-            of = f"{held:,} of {sample.n_rows:,} rows"
-            yield f"--certify holdout: about {at_most(bound)}, with {of} held out"
+            yield f"--certify holdout: about {at_most(bound)}"
     by_class = any(claim["label"] is not None for claim in c.claims)
     if worthless and sample.n_held and len(sample.labels) == 2 and not by_class:
         yield "--criterion balanced --claim refit,sensitivity,specificity: proven for each class"

@@ -200,7 +200,7 @@ def _advise_run(result: ResultValues, advice: Sequence[str], worthless: bool) ->
     """Say what to do next: apply the model, or get a bound that says something, with what to expect of it."""
     if worthless:
         return ShellCommand("run … --out NEW_FOLDER", [f"{text}." for text in advice])
-    closer = [f"For a closer bound, in a new study: {text}." for text in advice]
+    closer = [f"For a closer bound {text}." for text in advice]
     closer += [
         f"{edge}: a better candidate may be there." for edge in describe_edges(result.problem, result.setting)
     ]

@@ -145,7 +145,7 @@ class Comparison:
         if self.answer != OPEN:
             return f"proven {self.answer}: {claim}, {how}"
         outlook = (
-            f"about {self.expected:,} {self.unit}s like these are expected to prove it"
+            f"about {self.expected:,} new {self.unit}s, none of these but like them, are expected to prove it"
             if self.expected is not None
             else f"as measured, no number of {self.unit}s up to {MOST_EXPECTED:,} is expected to prove it"
         )

@@ -151,7 +151,7 @@ def test_what_it_takes_is_said_where_nothing_passes():
 
     said = explain(2, 60)
     assert "of the 60 most confident of 200 held-out rows 2 are wrong (3.33 %), which proves at most" in said
-    assert "rows in all, if as many are wrong as were here." in said
+    assert "new rows, none of these, if as many are wrong as were here." in said
     needed = _count_rows_needed(2 / 60, 60, 0.05, 0.025)
     assert clopper_pearson(np.ceil(2 / 60 * needed).astype(int), needed, 0.025) <= 0.05
     assert "more rows alone do not help" in explain(10, 60)

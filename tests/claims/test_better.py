@@ -143,7 +143,7 @@ def test_without_enough_rows_it_is_not_yet_proven_and_said_how_many_it_takes() -
         "not yet proven that the former misclassifies fewer new patterns than the latter"
         in claim["statement"]
     )
-    assert "rows in all, like these, are expected to prove it" in claim["statement"]
+    assert "new rows, none of these but like them, are expected to prove it" in claim["statement"]
     assert "compared  not yet proven better than" in result.summary()
 
 

@@ -160,7 +160,9 @@ def test_what_it_takes_is_said_where_nothing_passes():
     said = _explain_lack(2400, make_tests((60, 5)))
     assert "at the first of 1 cut-offs 140 of 200 positive held-out rows are flagged, and 5 of 1,000" in said
     assert "which is 74.07 % measured, proves at least 51" not in said
-    assert "rows in all, if as many are wrong as were here." in _explain_lack(2400, make_tests((60, 15)))
+    assert "new rows, none of these, if as many are wrong as were here." in _explain_lack(
+        2400, make_tests((60, 15))
+    )
     needed = _count_rows_needed(make_tests((60, 15)))
     assert PPV.count_rows(0.3, 1 / 6, 0.025, 0.3, 0.015) == needed
     assert "more rows alone do not help, since what is measured there" in _explain_lack(

@@ -75,14 +75,14 @@ def test_a_bound_that_says_nothing_is_not_quoted() -> None:
         f"Nothing can be quoted yet. The bound {at_most(result.proven)} (refit) is a figure"
     )
     assert "is misclassified" not in shown
-    assert "--learner all, or other columns" in shown
+    assert "next on new rows, none of these: --learner all, or other columns" in shown
     assert shown.endswith("then ckcv report 'a b'")
 
 
 def test_a_hold_out_is_advised_with_what_it_would_prove() -> None:
     result = make(OCCAM, blobs(300, shift=2.0))
     (held, bound) = re.search(
-        r"--certify holdout: about ([\d.]+) %, with (\d+) of 300", result.summary()
+        r"--certify holdout: about ([\d.]+) %, with (\d+) of 300", unwrap(result.summary())
     ).groups()[::-1]
     expected = clopper_pearson(int(np.ceil(result.error * int(held))), int(held), 0.05)
     assert bound == at_most(float(expected)).removesuffix(" %")
@@ -123,7 +123,8 @@ def test_of_numbers_and_groups_more_units_are_advised_with_about_what_they_prove
     n = 320 if grouped else 160
     result = run_job(Job(study, draw_numbers(n, 0.5, grouped)), Execution("serial"))
     name = "groups" if grouped else "rows"
-    found = re.search(rf"next +with 320 {name}: about ([\d.]+), if they are as far off", result.summary())
+    next_step = rf"next on new rows, none of these: with 320 {name}: about ([\d.]+), if they are as far off"
+    found = re.search(next_step, unwrap(result.summary()))
     assert found is not None, result.summary()
     more = run_job(Job(study, draw_numbers(2 * n, 0.5, grouped)), Execution("serial"))
     slack = 3 * (result.proven - result.certificate.claims.first["measured"])
@@ -136,10 +137,10 @@ def test_where_nothing_can_be_quoted_of_numbers_or_groups_there_is_a_next_step()
     weak, none = (run_job(Job(study, draw_numbers(120, s, False)), Execution("serial")) for s in (1.6, 50.0))
     shown = unwrap(weak.summary())
     assert shown.startswith("Nothing can be quoted yet"), shown
-    assert "next more rows, better columns, or other learners, in a new study" in shown
-    assert "next another --learner, or other columns: as measured" in unwrap(none.summary())
+    assert "next on new rows, none of these: more of them, better columns" in shown
+    assert "none of these: another --learner, or other columns: as measured" in unwrap(none.summary())
     groups = Task.of(noise(160).X, noise(160).labelled(noise(160).y), groups=np.arange(160) // 2)
-    assert "next another --learner, or other columns" in unwrap(make(HELD, groups).summary())
+    assert "none of these: another --learner, or other columns" in unwrap(make(HELD, groups).summary())
 
 
 WORTHLESS = {"occam": OCCAM, "nested": OCCAM.replace(certify="nested", outer_splits=3), "holdout": HELD}
@@ -158,7 +159,8 @@ def test_whatever_cannot_be_quoted_there_is_a_next_step(study: Study, grouped: b
 def test_a_hold_out_of_groups_is_advised_where_it_would_prove_more() -> None:
     rows = blobs(600, shift=2.0)
     shown = unwrap(make(OCCAM, Task.of(rows.X, rows.y, groups=np.arange(600) // 2)).summary())
-    assert re.search(r"next --certify holdout: about [\d.]+ %, with \d+ of 300 groups held out", shown), shown
+    advised = r"none of these: --certify holdout: about [\d.]+ %, with \d+ of 300 groups held out"
+    assert re.search(advised, shown), shown
 
 
 def test_a_question_is_answered_before_a_bound_is_quoted(tmp_path: Path) -> None:

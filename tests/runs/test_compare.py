@@ -138,7 +138,10 @@ def test_what_is_not_yet_proven_says_how_many_rows_it_would_take(runs: Path) -> 
     found = compare(runs / "new", judged, predictions="fewer")
     assert (found.answer, sum(found.counts)) == (OPEN, 4)
     assert found.expected is not None
-    assert f"about {found.expected:,} rows like these are expected to prove it" in found.state()
+    assert (
+        f"about {found.expected:,} new rows, none of these but like them, are expected to prove it"
+        in found.state()
+    )
     forget(runs)
     never = compare(runs / "new", judged, predictions="same")
     assert never.expected is None
