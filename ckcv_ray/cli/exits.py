@@ -8,7 +8,7 @@ from errno import EDQUOT, EFBIG, EIO, ENOSPC
 from ckcv_ray.cli.output import results, say, silence
 from ckcv_ray.errors import CKCVError, InputError, StoreError
 
-PROVEN_WORSE, NOT_YET_PROVEN = 5, 6  # exit codes: something is proven not to hold, or not proven yet
+PROVEN_WORSE, NOT_YET_PROVEN = 5, 6  # exit codes: proven not to hold; not proven yet, or not verified here
 DISK_ERRORS = {ENOSPC, EDQUOT, EFBIG, EIO}
 
 

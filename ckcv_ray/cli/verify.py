@@ -13,6 +13,7 @@ import typer
 
 from ckcv_ray.cli.data_options import check_source, make_reading, read_new_rows
 from ckcv_ray.cli.display import Display
+from ckcv_ray.cli.exits import NOT_YET_PROVEN
 from ckcv_ray.cli.notes import say_environment
 from ckcv_ray.cli.options import Folder, JsonFlag, make_execution, make_option, with_options
 from ckcv_ray.cli.output import console, say, show
@@ -65,9 +66,10 @@ def verify(
 
     The first line says what that is worth. "every figure follows from the data" (exit code 0): all was
     computed again. "nothing contradicts the files; taken on trust: ..." (exit code 0): what was computed
-    agrees, and the figures also rest on what is named. "not verified: ..." (exit code 1): something that has
-    to be computed cannot be computed here. Anything else is a difference (exit code 1); where models or
-    errors differ, with the bound that those computed again give.
+    agrees, and the figures also rest on what is named. "not verified: ..." (exit code 6): something that has
+    to be computed cannot be computed here, or a model is another one here and versions or processor are not
+    those of the run. Anything else is a difference (exit code 1); where models or errors differ, with the
+    bound that those computed again give.
 
         ckcv verify runs/patients
         ckcv verify runs/patients --refit
@@ -101,7 +103,7 @@ def _read_test_rows(source: str | None, reading: Reading) -> pa.Table | None:
 
 
 def _show(folder: str, found: Verification, as_json: bool) -> None:
-    """Print what a verification found; end with code 1 if the run is not verified."""
+    """Print what a verification found; end with code 1 if something differs, 6 if it is not verified here."""
     name, differences = _find_run_id(folder), [plain(sentence) for sentence in found.differences]
     unverified = [plain(sentence) for sentence in found.unverified]
     content = {
@@ -118,7 +120,7 @@ def _show(folder: str, found: Verification, as_json: bool) -> None:
     lines += [f"  taken on trust: {item}" for item in found.trusted]
     show(content, "\n".join(lines), as_json)
     if not found.ok:
-        raise typer.Exit(1)
+        raise typer.Exit(1 if differences else NOT_YET_PROVEN)
 
 
 @contextmanager
@@ -127,7 +129,7 @@ def _end_after(seconds: float) -> Iterator[None]:
 
     def end() -> None:
         say(f"not verified: a fit did not end in {seconds:g} s, the limit: allow more with --limit")
-        os._exit(1)
+        os._exit(NOT_YET_PROVEN)
 
     timer = threading.Timer(seconds + STOP_SECONDS, end)
     timer.daemon = True

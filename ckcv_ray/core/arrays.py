@@ -1,4 +1,10 @@
-"""Kinds of arrays, by what they hold; shapes stand where they are used: X [rows, columns]."""
+"""Kinds of arrays, by what they hold, and how they are compared.
+
+Shapes stand where they are used: X [rows, columns].
+"""
+
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -7,3 +13,32 @@ Values = NDArray[np.float64]
 Index = NDArray[np.intp]  # row numbers, or other positions
 Mask = NDArray[np.bool_]
 Classes = NDArray[np.int32]  # class numbers; -1 for an undecided model
+
+
+def agree(a: Any, b: Any, rounding: float = 0.0) -> bool:
+    """Return whether two values have one structure, equal words and integers, and close numbers.
+
+    Args:
+        a, b: arrays, numbers and words, and lists, tuples and mappings of such.
+        rounding: how far two floats may be apart: this multiple of the larger one, or of 1 if that is more.
+            Where both are of single precision, two units in their last place are allowed as well.
+    """
+    if isinstance(a, Mapping) and isinstance(b, Mapping):
+        return a.keys() == b.keys() and all(agree(a[name], b[name], rounding) for name in a)
+    if isinstance(a, list | tuple) and isinstance(b, list | tuple):
+        return len(a) == len(b) and all(agree(*pair, rounding) for pair in zip(a, b, strict=True))
+    if isinstance(a, str | bytes) or isinstance(b, str | bytes):  # as arrays they would lose zeros at the end
+        return type(a) is type(b) and bool(a == b)
+    a, b = np.asarray(a), np.asarray(b)
+    if (a.dtype.kind, a.dtype.names, a.shape) != (b.dtype.kind, b.dtype.names, b.shape):
+        return False
+    if a.dtype.names:
+        return all(agree(a[name], b[name], rounding) for name in a.dtype.names)
+    if a.dtype.kind != "f" or not rounding:
+        return np.array_equal(a, b, equal_nan=a.dtype.kind == "f")
+    finite = np.isfinite(a) & np.isfinite(b)
+    if not np.array_equal(a[~finite], b[~finite], equal_nan=True):
+        return False
+    a, b = a[finite], b[finite]
+    allowed = max(rounding, 2 * float(np.finfo(np.result_type(a, b)).eps))
+    return bool(np.all(np.abs(a - b) <= allowed * np.maximum(1.0, np.maximum(np.abs(a), np.abs(b)))))

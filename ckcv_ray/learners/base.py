@@ -54,7 +54,7 @@ class Checked(NamedTuple):
     Attributes:
         differences: what is wrong, a sentence each.
         trusted: what could not be checked, a sentence each. If there is any, the model is fitted again, and
-            has to classify every row of the table as the new one does.
+            has to be the new one, but for rounding.
     """
 
     differences: list[str]
@@ -265,8 +265,14 @@ class Codec(ABC):
         """Return the hyperparameters a model was fitted at."""
 
     @abstractmethod
-    def same(self, a: Any, b: Any) -> bool:
-        """Return whether two models are equal in every bit."""
+    def same(self, a: Any, b: Any, rounding: float = 0.0) -> bool:
+        """Return whether two models are equal in content.
+
+        Args:
+            a, b: the models.
+            rounding: how far their numbers may be apart, see ``core.arrays.agree``; at 0 they are equal in
+                every bit.
+        """
 
 
 class Learner(ABC):

@@ -315,9 +315,9 @@ class ChoiceCodec(Codec):
         """Return the hyperparameters a model was fitted at, with the label of its learner."""
         return {LABEL: model.learner, **self.codecs[model.learner].setting(model.model)}
 
-    def same(self, a: "ChosenModel", b: "ChosenModel") -> bool:
-        """Return whether two models are of one learner and equal in every bit."""
-        return a.learner == b.learner and self.codecs[a.learner].same(a.model, b.model)
+    def same(self, a: "ChosenModel", b: "ChosenModel", rounding: float = 0.0) -> bool:
+        """Return whether two models are of one learner and equal in content."""
+        return a.learner == b.learner and self.codecs[a.learner].same(a.model, b.model, rounding)
 
 
 @dataclass(frozen=True)

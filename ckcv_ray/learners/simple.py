@@ -13,11 +13,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ckcv_ray.core.arrays import Index, Values
+from ckcv_ray.core.arrays import Index, Values, agree
 from ckcv_ray.core.measures import Measure
 from ckcv_ray.learners.base import (
     STATUSES,
-    Checked,
     Codec,
     Learner,
     Model,
@@ -31,14 +30,11 @@ from ckcv_ray.learners.ensemble import judge
 from ckcv_ray.tables.target import Rows
 from ckcv_ray.tables.task import Target, Task
 
-MODEL_ROUNDING = 1e-9  # relative to the largest number: other processors round differently
-
 
 class SimpleLearner(Learner):
     """A learner that leaves only ``paths`` and ``fit`` to implement.
 
-    If a fit is expensive, ``trainer`` is one derived from ``RowTrainer`` that says so in ``cost``, and has
-    another ``check``.
+    If a fit is expensive, ``trainer`` is one derived from ``RowTrainer`` that says so in ``cost``.
 
     Attributes:
         name, kinds, outputs, convergence_advice: see ``base.Learner``.
@@ -137,9 +133,8 @@ class FieldsCodec(Codec):
         return {name: getattr(model, name) for name in self.hyperparameters}
 
     def same(self, a: Any, b: Any, rounding: float = 0.0) -> bool:
-        """Return whether the fields of two models are equal, up to ``rounding`` relative to the largest."""
-        pairs = ((np.asarray(getattr(a, name)), np.asarray(getattr(b, name))) for name in self.schema.names)
-        return all(_are_close(*pair, rounding) for pair in pairs)
+        """Return whether the fields of two models are equal."""
+        return all(agree(getattr(a, name), getattr(b, name), rounding) for name in self.schema.names)
 
 
 class RowTrainer(Trainer):
@@ -151,19 +146,6 @@ class RowTrainer(Trainer):
     def prepare(self, shared: Task, train: Index, score: Index) -> "RowBlock":
         """Select the rows of a split."""
         return RowBlock(self.learner, shared, train, score)
-
-    def check(self, model: Any, task: Task, train: Index, converged: bool) -> Checked:
-        """Refit the model and compare the two up to rounding, which is left open."""
-        codec = self.learner.codec
-        setting = codec.setting(model)
-        path = next((path for path in self.learner.space.paths if setting in path), None)
-        if path is None:
-            return Checked([f"it was fitted at {setting}, which is not a setting of the study"], [])
-        settings = path[: path.index(setting) + 1]
-        again = self.learner.fit_rows(task, train, settings)[-1]
-        if not codec.same(model, again, MODEL_ROUNDING):
-            return Checked(["it is not the model fitted to its training rows"], [])
-        return Checked([], [] if codec.same(model, again) else ["its last bits"])
 
 
 class RowBlock(NamedTuple):
@@ -217,10 +199,3 @@ def _parse_value(value: Any, kind: pa.DataType) -> Any:
     if array.dtype.kind == "f" and not np.isfinite(array).all():
         raise ValueError("it has numbers that are not finite")
     return value if leaf is kind else array
-
-
-def _are_close(a: NDArray[Any], b: NDArray[Any], rounding: float) -> bool:
-    """Return whether two arrays differ at most by ``rounding``, relative to the largest number."""
-    if a.dtype.kind != "f" or not rounding or a.shape != b.shape:
-        return np.array_equal(a, b)
-    return bool(np.all(np.abs(a - b) <= rounding * np.abs(b).max(initial=0.0)))

@@ -3,16 +3,17 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 import numpy as np
 
 from ckcv_ray.core.scores import VALUE
 from ckcv_ray.errors import CKCVError, LackingError, cut, pluralize
 from ckcv_ray.learners.base import Model, Predicted
+from ckcv_ray.study import Problem
 from ckcv_ray.tables.target import Rows
 
 LONGEST_REASON = 200
+MODEL_ROUNDING = 1e-9  # see Codec.same: other processors and versions round differently
 # Of the largest score, or of the deviation of numbers: a solver stops within it, wherever rounding leads it.
 MOST_APART = 1e-3
 
@@ -91,37 +92,35 @@ def _name_splits(by_split: list[list[str]]) -> list[str]:
     ]
 
 
-class Distance(NamedTuple):
-    """How far two models are apart on some rows.
+def describe_difference(problem: Problem, stored: Model, computed: Model, X: Rows) -> str:
+    """Return how a stored model differs from the one fitted again, as a clause; "" if by rounding alone.
 
-    Attributes:
-        otherwise: number of rows that they classify otherwise.
-        scores: the largest difference of their scores, or numbers; None if there are none.
-        allowed: how large it may be for two fits of one learner to the same rows.
+    Alike on rows X [rows, d] is not enough: a forged model is right there, and wrong elsewhere.
     """
-
-    otherwise: int
-    scores: float | None
-    allowed: float
-
-
-def compare_models(stored: Model, computed: Model, X: Rows, spread: float | None = None) -> Distance:
-    """Compare what two models predict for rows X [rows, d].
-
-    Args:
-        stored, computed: the models, of classes or of numbers.
-        X: the rows.
-        spread: standard deviation of the numbers that are predicted; None with classes.
-    """
-    before, again = (_predict(model, X, spread is not None) for model in (stored, computed))
+    has_numbers = problem.task.has_numbers
+    before, again = (_predict(model, X, has_numbers) for model in (stored, computed))
+    if otherwise := int(np.sum(before.label != again.label)):
+        return f"it classifies {otherwise:,} of {len(X):,} rows otherwise"
     with np.errstate(invalid="ignore"):  # infinite scores
         apart = np.abs(before.score - again.score)
-    known, sizes = apart[~np.isnan(apart)], np.abs(again.score[np.isfinite(again.score)])
-    return Distance(
-        int(np.sum(before.label != again.label)),
-        float(known.max()) if len(known) else None,
-        MOST_APART * (sizes.max(initial=0.0) if spread is None else spread),
-    )
+    most = apart[~np.isnan(apart)].max(initial=0.0)
+    largest = np.abs(again.score[np.isfinite(again.score)]).max(initial=0.0)
+    if most > MOST_APART * (np.std(problem.task.y) if has_numbers else largest):
+        alike = (
+            "what it predicts" if has_numbers else f"it classifies all {len(X):,} rows alike, but its score"
+        )
+        return f"{alike} differs by up to {most:.2g}, which is more than rounding"
+    if problem.learner.codec.same(stored, computed, MODEL_ROUNDING):
+        return ""
+    return f"it predicts all {len(X):,} rows alike, but its content differs by more than rounding"
+
+
+def note_other(sentence: str, elsewhere: bool, differences: list[str], unverified: list[str]) -> None:
+    """Note that a model, or a bound, is not the one computed again, to which other versions may have led."""
+    if elsewhere:
+        unverified.append(f"{sentence}; here versions or processor are not those of the run")
+    else:
+        differences.append(sentence)
 
 
 def _predict(model: Model, X: Rows, has_numbers: bool) -> Predicted:

@@ -43,6 +43,7 @@ from ckcv_ray.runs.verify_judged import check_judged_rows
 from ckcv_ray.runs.verify_models import BEST, ModelChecks
 from ckcv_ray.runs.verify_scores import check_scores
 from ckcv_ray.storage import models
+from ckcv_ray.storage.environment import changes, environment
 from ckcv_ray.storage.folder import CERTIFICATE, MANIFEST, Finished, RunFolder
 from ckcv_ray.storage.pages import REPORT, report_intact
 from ckcv_ray.storage.signatures import SIGNATURES, read_signatures
@@ -212,7 +213,8 @@ def _check_run(
     yield from _check_pickles(folder, best, problem)
     if not refit.inner:
         refit.limit.announce(_count_fits(problem, refit.share, execution["fits"]), problem.task, execution)
-    checks = ModelChecks(problem, finished.models, refit.limit)
+    elsewhere = bool(changes(execution["environment"], environment(problem.learner)))
+    checks = ModelChecks(problem, finished.models, refit.limit, elsewhere)
     left = checks.check_ensemble(queue, leader)
     if refit.share < 1:  # else they are computed again with the rest
         checks.fit_ensemble(leader, left)
@@ -227,8 +229,9 @@ def _check_run(
     yield from check_judged_rows(finished, judge, result)
     yield from _check_evaluations(queue, leader, checks, result, refit)
     result.recomputed += _list_recomputed(checks, len(best.members))
+    for sentence in checks.compare_bounds(winner, leader.l_ms, certificate):
+        checks.note(sentence)
     yield from checks.differences[len(found) :]
-    yield from checks.compare_bounds(winner, leader.l_ms, certificate)
     result.trusted += checks.trusted
     result.unverified += checks.unverified
     if checks.last_bits:

@@ -2,9 +2,9 @@
 
 A model that no log speaks of (nested, refit, full) is always fitted again: its claim rests on it alone. So is
 whatever the check of its learner leaves open, such as the optimality of a fit that the log calls not
-converged. A model fitted again decides by what it does: the stored one has to classify every row of the
-table alike, those that judge it and those held out included. Whether it is equal in every bit is said, and
-decides nothing, since another processor or another version may round differently.
+converged. The stored model has to be the one fitted again: equal in content but for rounding, and alike on
+every row of the table. Another model is a difference where versions and processor are those of the run;
+elsewhere they may be why, and the run is not verified here.
 """
 
 from collections.abc import Iterator, Mapping
@@ -30,7 +30,7 @@ from ckcv_ray.errors import RunError, cut, pluralize
 from ckcv_ray.learners.base import Setting
 from ckcv_ray.learners.ensemble import Ensemble, Member, Models, class_sizes, judge, make_member
 from ckcv_ray.runs.recheck import Limit
-from ckcv_ray.runs.verification import LONGEST_REASON, compare_models
+from ckcv_ray.runs.verification import LONGEST_REASON, MODEL_ROUNDING, describe_difference, note_other
 from ckcv_ray.study import Candidate, Problem
 from ckcv_ray.tables.task import Task, TestRows
 
@@ -68,15 +68,16 @@ class ModelChecks:
         problem: that of the run.
         models: those in its folder.
         limit: how long it may take; every fit may raise a LackingError.
+        elsewhere: whether versions or processor are not those of the run.
 
     Attributes:
         differences, trusted, unverified: as in ``verification.Verification``.
         compared: names of the models that were compared with their fits.
-        last_bits: number of those that do the same, and are not equal in every bit.
+        last_bits: number of those that are equal but for rounding.
     """
 
-    def __init__(self, problem: Problem, models: Models, limit: Limit) -> None:
-        self.problem, self.models, self.limit = problem, models, limit
+    def __init__(self, problem: Problem, models: Models, limit: Limit, elsewhere: bool) -> None:
+        self.problem, self.models, self.limit, self.elsewhere = problem, models, limit, elsewhere
         self.differences, self.trusted, self.unverified = list[str](), list[str](), list[str]()
         self.compared, self.last_bits = set[str](), 0
         self._computed: dict[tuple[str, int], Member] = {}
@@ -201,28 +202,21 @@ class ModelChecks:
         if (unlabelled := self.problem.every_row.unlabelled) is not None:
             X = np.concatenate([X, unlabelled])
         try:
-            found = compare_models(stored.model, computed.model, X)
+            other = describe_difference(self.problem, stored.model, computed.model, X)
         except Exception as error:  # of a stranger's model, of any kind
-            self.differences.append(f"{name}: it cannot classify the rows of the table: {_show_error(error)}")
+            self.differences.append(f"{name}: it cannot predict the rows of the table: {_show_error(error)}")
             return
-        if found.otherwise:
-            judged = f", and makes {pluralize(sum(computed.errors), 'error')} on the rows that judge it"
-            self.differences.append(
-                f"{name}: fitted again, it classifies {found.otherwise:,} of {len(X):,} rows otherwise"
-                f"{judged if sum(computed.n_estimate) else ''} (stored: {sum(stored.errors):,})"
-            )
+        if not other:
+            self.last_bits += 1
             return
-        if found.scores is not None and found.scores > found.allowed:
-            self.differences.append(
-                f"{name}: fitted again, it is different: it classifies each of the {len(X):,} rows alike, "
-                f"with scores that differ by up to {found.scores:.2g}, which is more than rounding"
-            )
-            return
-        self.last_bits += 1
-        most = "" if found.scores is None else f", with scores that differ by at most {found.scores:.2g}"
-        self.trusted.append(
-            f"{name}: its last bits: fitted again it classifies each of the {len(X):,} rows alike{most}"
-        )
+        if computed.errors != stored.errors:
+            errors = pluralize(sum(computed.errors), "error")
+            other += f", and makes {errors} on the rows that judge it (stored: {sum(stored.errors):,})"
+        self.note(f"{name}: fitted again, {other}")
+
+    def note(self, sentence: str) -> None:
+        """Note that another model, or another bound, is computed than the run has."""
+        note_other(sentence, self.elsewhere, self.differences, self.unverified)
 
     def replace_models(self) -> Models:
         """Return the models, stored ones replaced by those that were computed again."""
@@ -242,7 +236,7 @@ class ModelChecks:
         """
         pairs = ((self._find_stored(*key), member) for key, member in self._computed.items())
         same = self.problem.learner.codec.same
-        if all(a.totals == b.totals and same(a.model, b.model) for a, b in pairs):
+        if all(a.totals == b.totals and same(a.model, b.model, MODEL_ROUNDING) for a, b in pairs):
             return
         again = certify(Judge(self.problem, self.replace_models()), winner, l_ms, False, {})
         computed, l_ee = again.winner.l_ee, stored.winner.l_ee

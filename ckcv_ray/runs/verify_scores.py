@@ -26,8 +26,9 @@ from ckcv_ray.reports.settings import SETTING_COLUMNS, tabulate_settings
 from ckcv_ray.runs.load import read_row_values, replay
 from ckcv_ray.runs.recheck import ROUNDING, RecheckQueue, Refit, list_computed, recheck, sample
 from ckcv_ray.runs.result import Result
-from ckcv_ray.runs.verification import LONGEST_REASON, Verification, compare_models
+from ckcv_ray.runs.verification import LONGEST_REASON, Verification, describe_difference, note_other
 from ckcv_ray.storage import formats, splits
+from ckcv_ray.storage.environment import changes, environment
 from ckcv_ray.storage.folder import SCORES, SETTINGS, SUMMARY, RunFolder
 from ckcv_ray.storage.models import read_full
 from ckcv_ray.study import Problem
@@ -130,19 +131,15 @@ def _check_full(folder: RunFolder, stored: Result, result: Verification, refit: 
     result.recomputed.append("the model on all rows: chosen by the scores, and fitted again")
     if problem.learner.codec.same(model, again):
         return
-    spread = float(np.std(problem.task.y)) if problem.task.has_numbers else None
     try:
-        found = compare_models(model, again, problem.task.X, spread)
+        other = describe_difference(problem, model, again, problem.task.X)
     except Exception as error:  # of a stranger's model, of any kind
         yield cut(f"the model on all rows: it cannot predict the rows of the table: {error}", LONGEST_REASON)
         return
-    if found.otherwise:
-        yield f"the model on all rows: fitted again, it classifies {found.otherwise:,} rows otherwise"
-    elif found.scores is not None and found.scores > found.allowed:
-        yield (
-            f"the model on all rows: fitted again, what it predicts differs by up to {found.scores:.2g}, "
-            "which is more than rounding"
-        )
+    if other:
+        elsewhere = bool(changes(stored.execution["environment"], environment(problem.learner)))
+        sentence = f"the model on all rows: fitted again, {other}"
+        note_other(sentence, elsewhere, result.differences, result.unverified)
     else:
         result.notes.append("the last bits of the model on all rows differ")
 

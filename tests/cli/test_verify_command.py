@@ -58,7 +58,7 @@ def test_verify_says_its_cost_first_and_stops_at_a_limit(ckcv: Command, finished
     assert "to verify: at most " in messages.replace("\n", " ")
     assert "limit 3,600 s (--limit)" in messages.replace("\n", " ")
     code, shown, _ = ckcv("verify", finished, "--refit", "--backend", "serial", "--limit", "1e-6")
-    assert code == 1
+    assert code == 6
     assert shown.startswith("not verified: it ")
     assert "(--limit)" in shown
     for limit in ("0", "-1", "nan", "inf"):
@@ -81,21 +81,21 @@ main()
 def test_a_fit_that_goes_on_past_the_limit_ends_the_verification(finished: Path) -> None:
     command = [sys.executable, "-c", HANGS, "verify", str(finished), "--limit", "2"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
-    assert (done.returncode, done.stdout) == (1, "")
+    assert (done.returncode, done.stdout) == (6, "")
     assert "not verified: a fit did not end in 2 s, the limit: allow more with --limit" in done.stderr
 
 
 def test_what_could_not_be_computed_is_not_verified(
     ckcv: Command, finished: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nothing differs, and the run is not verified all the same: the exit code is 1, and it says why."""
+    """Nothing differs, and the run is not verified all the same: the exit code is 6, and it says why."""
     found = Verification(recomputed=["the rest"], unverified=["its models: no package xgboost is here"])
     monkeypatch.setattr("ckcv_ray.cli.verify.verify_folder", lambda *_: found)
     code, shown, _ = ckcv("verify", finished)
-    assert code == 1
+    assert code == 6
     assert shown.splitlines()[0] == "not verified: its models: no package xgboost is here"
     assert "every figure" not in shown
     code, shown, _ = ckcv("verify", finished, "--json")
-    assert code == 1
+    assert code == 6
     content = json.loads(shown)
     assert (content["ok"], content["differences"], content["unverified"]) == (False, [], found.unverified)

@@ -4,6 +4,7 @@ The encoder sees the training rows of the split alone, as the learner does, and 
 nothing of the rows that are scored can reach it, and what is proven covers it.
 """
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from ckcv_ray.core.arrays import Index
+from ckcv_ray.core.arrays import Index, agree
 from ckcv_ray.core.scores import Output, Outputs
 from ckcv_ray.learners.base import (
     Block,
@@ -130,9 +131,9 @@ class EncodedTrainer(Trainer):
         return self.inner.memory(n_train, n_score, self.width) + 8 * (n_train + n_score) * self.width
 
     def check(self, model: "EncodedModel", task: Task, train: Index, converged: bool) -> Checked:
-        """Fit the encoder again, and check the model as its learner does."""
+        """Fit the encoder again, and check the model as its learner does if it is the same in every bit."""
         if self.encoding.fit(task, train).text != model.encoder.text:
-            return Checked(["its encoder is not the one fitted to its training rows"], [])
+            return Checked([], ["its encoder: only a fit tells"])
         return self.inner.check(model.model, model.encoder.task(task), train, converged)
 
     def load(self) -> None:
@@ -179,9 +180,10 @@ class EncodedCodec(Codec):
         """Return the hyperparameters a model was fitted at."""
         return self.inner.setting(model.model)
 
-    def same(self, a: "EncodedModel", b: "EncodedModel") -> bool:
-        """Return whether two models are equal in every bit, with their encoders."""
-        return a.encoder.text == b.encoder.text and self.inner.same(a.model, b.model)
+    def same(self, a: "EncodedModel", b: "EncodedModel", rounding: float = 0.0) -> bool:
+        """Return whether two models are equal in content, with their encoders."""
+        first, second = (json.loads(model.encoder.text) for model in (a, b))
+        return agree(first, second, rounding) and self.inner.same(a.model, b.model, rounding)
 
 
 @dataclass(frozen=True)

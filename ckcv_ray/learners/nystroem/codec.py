@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from ckcv_ray.core.arrays import agree
 from ckcv_ray.learners.base import Codec, Setting
 from ckcv_ray.learners.nystroem.model import Landmarks, NystroemModel
 from ckcv_ray.learners.svm.scaling import Scaling
@@ -64,9 +65,9 @@ class NystroemCodec(Codec):
         """Return C and gamma of a model."""
         return {"C": model.C, "gamma": model.gamma}
 
-    def same(self, a: NystroemModel, b: NystroemModel) -> bool:
-        """Return whether two models are equal in every bit."""
-        return all(map(np.array_equal, _list_arrays(a), _list_arrays(b)))
+    def same(self, a: NystroemModel, b: NystroemModel, rounding: float = 0.0) -> bool:
+        """Return whether two models are equal in content."""
+        return agree(_list_numbers(a), _list_numbers(b), rounding)
 
     def _read_model(self, row: dict[str, Any], task: Task) -> NystroemModel:
         """Return the model in a row of the table.
@@ -99,6 +100,7 @@ def count_outputs(task: Task) -> int:
     return 1 if task.n_classes == 2 else task.n_classes
 
 
-def _list_arrays(model: NystroemModel) -> list[Any]:
-    """Return all numbers of a model, but for its setting and the rows of its landmarks."""
-    return [*model.landmarks.scaling, model.landmarks.rows, model.dual_coef, model.offset]
+def _list_numbers(model: NystroemModel) -> list[Any]:
+    """Return all numbers of a model, but for what the table has of its landmarks."""
+    fitted = [*model.landmarks.scaling, model.landmarks.rows, model.dual_coef, model.offset]
+    return [model.C, model.gamma, *fitted]

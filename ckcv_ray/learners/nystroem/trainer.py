@@ -97,8 +97,7 @@ class NystroemTrainer(Trainer):
         expected = self.draw_landmarks(task, train)
         if not np.array_equal(model.landmarks.rows, expected.rows):
             return Checked(["its landmarks are not those drawn from its training rows"], [])
-        pairs = zip(model.landmarks.scaling, expected.scaling, strict=True)
-        if not all(np.allclose(stored, fitted, ROUNDING, 0) for stored, fitted in pairs):
+        if not model.landmarks.scaling.is_close(expected.scaling, ROUNDING):
             return Checked(["its scaling is not that of its training rows"], [])
         with one_thread():
             if NystroemBlock(self, task, train, train[:0], model.landmarks).is_minimum(model):

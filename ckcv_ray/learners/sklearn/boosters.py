@@ -5,6 +5,7 @@ are equal bytes. None holds labels: fits are to positions of the classes that ha
 stored with it. XGBoost refuses classes without training rows.
 """
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -173,6 +174,10 @@ class Booster:
         """The model in its library's format."""
         return WRITERS[self.library](self.estimator)
 
+    def read_values(self) -> Any:
+        """Return what ``content`` says, as words and numbers that can be compared with others."""
+        return VALUES[self.library](self)
+
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle what describes the model: equal models are equal bytes."""
         path = f"{type(self.estimator).__module__}:{type(self.estimator).__qualname__}"
@@ -257,6 +262,42 @@ def _read_catboost(estimator: Any, content: bytes) -> Any:
     return estimator
 
 
+def _read_xgboost_values(booster: Booster) -> Any:
+    """Return the JSON of a model, whose numbers are of single precision."""
+    text = bytes(booster.predictor.get_booster().save_raw("json"))
+    return json.loads(text, parse_float=np.float32)
+
+
+def _read_lightgbm_values(booster: Booster) -> Any:
+    """Return the words and numbers of each line, but for that of the lengths of the trees' texts."""
+    lines = booster.content.decode("utf-8").splitlines()
+    return [list(map(_read_word, line.split())) for line in lines if not line.startswith("tree_sizes=")]
+
+
+def _read_word(word: str) -> Any:
+    """Return the name before a sign of equality, if there is one, and a number if it has a fraction."""
+    name, _, value = word.rpartition("=")
+    try:
+        return name, value if value.lstrip("-").isdigit() else float(value)
+    except ValueError:
+        return name, value
+
+
+def _read_catboost_values(booster: Booster) -> Any:
+    """Return the JSON of a model; with categories CatBoost writes none, and the bytes are compared."""
+    if booster.estimator.get_params().get("cat_features"):
+        return booster.content
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / "model.json"
+        booster.predictor.save_model(str(file), format="json")
+        return json.loads(file.read_bytes())
+
+
+VALUES: dict[str, Callable[[Booster], Any]] = {
+    XGBOOST: _read_xgboost_values,
+    LIGHTGBM: _read_lightgbm_values,
+    CATBOOST: _read_catboost_values,
+}
 WRITERS = {XGBOOST: _write_xgboost, LIGHTGBM: _write_lightgbm, CATBOOST: _write_catboost}
 READERS = {XGBOOST: _read_xgboost, LIGHTGBM: StoredLightGBM, CATBOOST: _read_catboost}
 ROUND_COUNTS: dict[str, Callable[[Any], int]] = {

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ckcv_ray.core.arrays import Classes, Values
+from ckcv_ray.core.arrays import Classes, Values, agree
 from ckcv_ray.core.scores import Output, Outputs
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.base import STATUSES, Codec, Model, Predicted, Setting, Status, try_model
@@ -20,7 +20,7 @@ from ckcv_ray.learners.foreign import contain, preserve_state
 from ckcv_ray.learners.sklearn.allowed import LIBRARY, list_classes
 from ckcv_ray.learners.sklearn.boosters import Booster
 from ckcv_ray.learners.sklearn.functions import draws_globally
-from ckcv_ray.learners.sklearn.packing import last_step, pack, unpack
+from ckcv_ray.learners.sklearn.packing import last_step, pack, read_values, unpack
 from ckcv_ray.learners.sklearn.spec import Spec
 from ckcv_ray.learners.sklearn.templates import make_template
 from ckcv_ray.tables.target import Rows
@@ -161,9 +161,11 @@ class EstimatorCodec(Codec):
         """Return the hyperparameters of a model."""
         return model.setting
 
-    def same(self, a: FittedEstimator, b: FittedEstimator) -> bool:
-        """Return whether two models are equal in every bit."""
-        return a.setting == b.setting and a.content == b.content
+    def same(self, a: FittedEstimator, b: FittedEstimator, rounding: float = 0.0) -> bool:
+        """Return whether two models are equal in content: their schemas and arrays, as skops writes them."""
+        if a.setting != b.setting or not rounding:
+            return a.setting == b.setting and a.content == b.content
+        return agree(read_values(a.content), read_values(b.content), rounding)
 
 
 class BoosterCodec(EstimatorCodec):
@@ -191,9 +193,12 @@ class BoosterCodec(EstimatorCodec):
         """Return the number of columns, and of classes."""
         return len(self.schema) + task.n_classes
 
-    def same(self, a: FittedEstimator, b: FittedEstimator) -> bool:
-        """Return whether two models are equal in every bit."""
-        return a.setting == b.setting and _describe_booster(a) == _describe_booster(b)
+    def same(self, a: FittedEstimator, b: FittedEstimator, rounding: float = 0.0) -> bool:
+        """Return whether two models are equal in content, as their library writes it."""
+        (classes, content), (others, other) = _describe_booster(a), _describe_booster(b)
+        if a.setting != b.setting or classes != others or not (content and other and rounding):
+            return a.setting == b.setting and (classes, content) == (others, other)
+        return agree(a.estimator.read_values(), b.estimator.read_values(), rounding)
 
     def _read(self, row: Mapping[str, Any], task: Task) -> FittedEstimator:
         setting, classes = json.loads(row["setting"]), row["classes"]

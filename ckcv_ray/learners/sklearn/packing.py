@@ -97,6 +97,25 @@ def unpack(content: bytes, n_features: int, classes: Iterable[str] | None = None
     return estimator
 
 
+def read_values(content: bytes) -> Any:
+    """Return what the bytes of an estimator hold, for comparison with others: a schema, and arrays by file.
+
+    A class is the word that names it: nothing is imported.
+    """
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        schema = json.loads(archive.read(SCHEMA_FILE), object_hook=_read_json)
+        files = {name: archive.read(name) for name in archive.namelist() if name != SCHEMA_FILE}
+    return schema, {
+        name: np.load(io.BytesIO(file), allow_pickle=False) if name.endswith(SUFFIX) else file
+        for name, file in files.items()
+    }
+
+
+def _read_json(node: dict[str, Any]) -> dict[str, Any]:
+    """Return a node of a schema with its number, if it has one, as a number."""
+    return {**node, "content": json.loads(node["content"])} if node.get("is_json") else node
+
+
 def _check_types(content: bytes, classes: set[str] | None) -> Iterator[str]:
     """Yield the types that a file names.
 

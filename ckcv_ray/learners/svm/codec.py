@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from ckcv_ray.core.arrays import agree
 from ckcv_ray.learners.base import Codec, Setting
 from ckcv_ray.learners.svm.model import SVMModel
 from ckcv_ray.learners.svm.pairwise import PairwiseSVM
@@ -61,17 +62,14 @@ class SVMCodec(Codec):
         """Return C and gamma of a model."""
         return {"C": model.C, "gamma": model.gamma}
 
-    def same(self, a: SVMModel | PairwiseSVM, b: SVMModel | PairwiseSVM) -> bool:
-        """Return whether two models are equal in every bit."""
-        if type(a) is not type(b):
-            return False
-        first, second = _list_arrays(a), _list_arrays(b)
-        return len(first) == len(second) and all(map(np.array_equal, first, second))
+    def same(self, a: SVMModel | PairwiseSVM, b: SVMModel | PairwiseSVM, rounding: float = 0.0) -> bool:
+        """Return whether two models are equal in content."""
+        return type(a) is type(b) and agree(_list_numbers(a), _list_numbers(b), rounding)
 
 
-def _list_arrays(model: SVMModel | PairwiseSVM) -> list[Any]:
-    """Return all numbers of a model, but for its setting and the rows of its support vectors."""
-    arrays = [*model.scaling, model.support, model.offset]
+def _list_numbers(model: SVMModel | PairwiseSVM) -> list[Any]:
+    """Return all numbers of a model, but for what the table has of its support vectors."""
+    arrays = [model.C, model.gamma, *model.scaling, model.support, model.offset]
     if isinstance(model, PairwiseSVM):
         return [*arrays, model.n_classes, *model.used, *model.dual_coef]
     return [*arrays, model.dual_coef]

@@ -74,7 +74,7 @@ def check_pairs(
         weights: of the classes, for these training rows, (n_classes,).
         converged: whether every pair's fit is known to have converged.
     """
-    checked = Checked([] if _is_close(model.scaling, scaling) else [OTHER_SCALING], [])
+    checked = Checked([] if model.scaling.is_close(scaling, CONSTRAINT_TOLERANCE) else [OTHER_SCALING], [])
     classes = task.y[train]
     for (first, second), svm in model.pairs():
         rows = train[(classes == first) | (classes == second)]
@@ -105,7 +105,7 @@ def _dual(
     inside = np.isin(model.support, train)
     if not inside.all():
         yield "a support vector is not among its training rows"
-    if not _is_close(model.scaling, scaling):
+    if not model.scaling.is_close(scaling, CONSTRAINT_TOLERANCE):
         yield OTHER_SCALING
     positions = np.searchsorted(train, model.support[inside])
     if np.any(model.dual_coef[inside] * y[positions] <= 0):
@@ -155,7 +155,3 @@ def _optimality(
             f"it violates the KKT conditions of its training rows by {optimum.violation:.3g}, at "
             f"most {tolerance:g} is allowed: it is not the model fitted to them"
         )
-
-
-def _is_close(scaling: Scaling, expected: Scaling) -> bool:
-    return all(np.allclose(b, a, CONSTRAINT_TOLERANCE, 0) for a, b in zip(scaling, expected, strict=True))
