@@ -1,13 +1,14 @@
 """Command line: the commands of ckcv.
 
 Results go to standard output, messages to standard error. Exit codes: 0 done; 1 verification found
-differences or could not compute something, or a run could not finish; 2 bad input; 3 finished with failed
-evaluations; 4 the run folder is damaged or belongs to something else; 5 proven not to hold: a condition
-(--accept), a watched stream, a comparison; 6 not yet proven, or shards are missing; 129, 130, 138 and 143
-interrupted by SIGHUP, Ctrl-C, SIGUSR1 and SIGTERM.
+differences, or a run could not finish; 2 bad input; 3 finished with failed evaluations; 4 the run folder is
+damaged or belongs to something else; 5 proven not to hold: a condition (--accept), a watched stream, a
+comparison; 6 not yet proven, not verified here, or shards are missing; 129, 130, 138 and 143 interrupted by
+SIGHUP, Ctrl-C, SIGUSR1 and SIGTERM.
 """
 
 import gc
+import os
 import sys
 import warnings
 from importlib import import_module
@@ -117,10 +118,10 @@ is proven about its error on new rows. Everything is kept in a run folder.
 
 Run any command with --help to see its options.
 
-Exit codes: 0 done; 1 verification found differences or could not compute something, or a run could not
-finish; 2 bad input; 3 finished with failed evaluations; 4 the run folder is damaged or belongs to something
-else; 5 proven not to hold: a condition (--accept), a watched stream, a comparison; 6 not yet proven, or
-shards are missing; 129, 130, 138, 143 interrupted.
+Exit codes: 0 done; 1 verification found differences, or a run could not finish; 2 bad input; 3 finished
+with failed evaluations; 4 the run folder is damaged or belongs to something else; 5 proven not to hold: a
+condition (--accept), a watched stream, a comparison; 6 not yet proven, not verified here, or shards are
+missing; 129, 130, 138, 143 interrupted.
 """,
 )
 
@@ -170,6 +171,10 @@ for _name, (_, _summary) in COMMANDS.items():
 
 def main() -> None:
     """Run the ``ckcv`` command; this package's errors become one message and an exit code."""
+    if "CKCV_PARENT" in os.environ:
+        from ckcv_ray.cli.restart import end_with_parent
+
+        end_with_parent()
     open_closed_streams()
     stream, shown, thresholds = sys.stderr, warnings.showwarning, gc.get_threshold()
     gc.set_threshold(YOUNG_OBJECTS, *thresholds[1:])

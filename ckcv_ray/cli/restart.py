@@ -1,5 +1,6 @@
 """Restarting a command that was killed or failed: a run resumes from what its folder holds."""
 
+import ctypes
 import os
 import signal
 import subprocess
@@ -13,6 +14,8 @@ from ckcv_ray.cli.output import results_descriptor
 from ckcv_ray.cli.signals import list_stop_signals
 
 PACKAGE = Path(__file__).resolve().parents[1]
+PARENT = "CKCV_PARENT"  # number of the process that started this one, and that it does not outlive
+PR_SET_PDEATHSIG = 1  # of Linux
 FINAL = {0, 2, 3, 4, 5}  # done, or a restart would end the same way
 
 
@@ -50,9 +53,20 @@ def start(
         options: of ``Popen``.
     """
     path = os.pathsep.join(filter(None, (str(PACKAGE.parent), os.environ.get("PYTHONPATH"))))
-    given = {**os.environ, "PYTHONPATH": path, **(environment or {})}
+    given = {**os.environ, "PYTHONPATH": path, PARENT: str(os.getpid()), **(environment or {})}
     command = [sys.executable, "-m", "ckcv_ray", *arguments]
     return subprocess.Popen(command, env=given, stdout=results_descriptor(), **options)
+
+
+def end_with_parent() -> None:
+    """Let the end of the process that started this one end it, even inside compiled code (on Linux)."""
+    parent = os.environ.pop(PARENT, None)
+    if parent is None:
+        return
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if str(os.getppid()) != parent:  # it had ended before
+        os._exit(1)
 
 
 def _wait(child: subprocess.Popen[bytes]) -> tuple[int, bool]:

@@ -21,12 +21,11 @@ VALUE_ROUNDING = 1e-9  # relative to the largest
 def check_judged_rows(finished: Finished, judge: Judge, result: Verification) -> Iterator[str]:
     """Yield where judged rows are not what the models make of the table; note that they were judged again.
 
-    A run of an earlier version has no such file, which its certificate says: it lists no digest of one; or no
-    rows of F* in it, and another order of the units of splits, which no claim of that version uses.
+    A file is missing only where the run has none to write, whatever digests the certificate lists. A run of
+    an earlier version has no rows of F* in it, and another order of the units of splits, which no claim of
+    that version uses.
     """
     stored = finished.judged
-    if stored is None:
-        return
     try:
         computed = tabulate_judged(judge)
     except Exception as error:  # of a stranger's model, of any kind
@@ -36,9 +35,10 @@ def check_judged_rows(finished: Finished, judge: Judge, result: Verification) ->
     earlier = judge.problem.has_losses and version < find_claims_version(judge.problem)
     if earlier and computed is not None:
         computed = computed.filter(pc.not_equal(computed["classifier"], RANDOM.name))
-    if computed is None or len(stored) != len(computed):
-        made = 0 if computed is None else len(computed)
-        yield f"{JUDGED_ROWS} has {len(stored):,} judged rows, computed again there are {made:,}"
+    if stored is None or computed is None or len(stored) != len(computed):
+        has, made = (0 if table is None else len(table) for table in (stored, computed))
+        if has or made:
+            yield f"{JUDGED_ROWS} has {has:,} judged rows, computed again there are {made:,}"
         return
     differences = []
     of_split = computed["split"].to_numpy() != OF_NO_SPLIT

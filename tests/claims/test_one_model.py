@@ -14,6 +14,7 @@ from ckcv_ray import Execution, Job, load_run, verify
 from ckcv_ray import run as run_arrays
 from ckcv_ray.claims.certify import certify
 from ckcv_ray.claims.judge import Judge
+from ckcv_ray.claims.judged_rows import tabulate_judged
 from ckcv_ray.claims.rules import Rule
 from ckcv_ray.core.bounds.binomial import clopper_pearson
 from ckcv_ray.core.schedule import Stage
@@ -118,7 +119,7 @@ def test_a_model_that_is_not_the_fit_of_its_rows_is_found(tmp_path: Path, which:
     leader = queue.selection.winner()
     assert leader is not None
     digests = {"data": problem.all_rows.digest}
-    results = make_results(problem, queue.candidates(), models)
+    results = make_results(problem, queue.candidates(), models, tabulate_judged(Judge(problem, models)))
     digests |= hash_results(results)
     winner = problem.candidate(leader)
     certificate = certify(Judge(problem, models), winner, leader.l_ms, False, digests)

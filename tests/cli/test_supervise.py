@@ -2,10 +2,12 @@
 
 import json
 import os
+import select
 import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
@@ -110,6 +112,32 @@ def test_a_hanging_fit_can_be_stopped(table: Path, tmp_path: Path) -> None:
     assert process.returncode == 130, messages
     assert "interrupted: completed work is saved" in messages
     assert "did not end: if it never does, give a limit such as --fit-timeout 600" in messages
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs PR_SET_PDEATHSIG and /proc")
+@pytest.mark.parametrize("more", [(), ("--resume-until-done", "1")], ids=["supervised", "restarted"])
+def test_a_killed_supervisor_leaves_no_child(table: Path, tmp_path: Path, more: tuple[str, ...]) -> None:
+    """Not even one inside code that never returns and heeds no signal."""
+    words = ("run", table, *OPTIONS, *SERIAL, *learner("HangsWithANote"), "--out", tmp_path / "run", *more)
+    process = begin(words, os.environ | {"CKCV_NOTE": str(tmp_path / "hangs")})
+    wait_for(tmp_path / "hangs", process)
+    below, parents = list[int](), [process.pid]
+    while parents:
+        tasks = Path(f"/proc/{parents.pop()}/task").iterdir()
+        parents += [int(child) for task in tasks for child in (task / "children").read_text().split()]
+        below += parents[-1:]
+    assert len(below) == 1 + bool(more)
+    descriptors = [os.pidfd_open(child) for child in below]
+    process.kill()
+    process.wait()
+    try:
+        for descriptor in descriptors:  # readable once its process has ended
+            assert select.select([descriptor], [], [], 20)[0]
+    finally:
+        for descriptor in descriptors:
+            with suppress(ProcessLookupError):
+                signal.pidfd_send_signal(descriptor, signal.SIGKILL)
+            os.close(descriptor)
 
 
 def finish(*words: object) -> "subprocess.CompletedProcess[str]":

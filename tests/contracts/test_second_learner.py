@@ -316,7 +316,10 @@ def test_a_run_resealed_without_changes_passes_verify(out: Path) -> None:
 def test_a_model_moved_a_little_is_found(out: Path) -> None:
     """So little that it makes the same errors."""
     forged(out, lambda model: replace(model, centres=model.centres * (1 + 1e-6)))
-    assert verify(out).differences == ["model of split 0: it is not the model fitted to its training rows"]
+    (difference,) = verify(out).differences
+    assert difference.startswith(
+        "model of split 0: fitted again, it predicts all 90 rows alike, but its content"
+    )
 
 
 def test_a_model_of_another_setting_is_found(out: Path) -> None:
@@ -324,13 +327,12 @@ def test_a_model_of_another_setting_is_found(out: Path) -> None:
         forged(out, lambda model, strange=strange: replace(model, shrinkage=strange))
         differences = "\n".join(verify(out).differences)
         assert f"model of split 0: fitted at metric = pooled, shrinkage = {strange:g}" in differences
-    assert "shrinkage': 7.0}, which is not a setting of the study" in differences
 
 
 def test_a_model_of_another_split_is_found(out: Path) -> None:
     other = load_run(out).ensemble.members[1].model
     forged(out, lambda model: other)
-    assert "model of split 0: it is not the model fitted to its training rows" in verify(out).differences
+    assert any(s.startswith("model of split 0: fitted again, it ") for s in verify(out).differences)
 
 
 def test_errors_that_a_model_does_not_make_are_found(out: Path) -> None:
@@ -366,7 +368,7 @@ def test_a_model_that_predicts_an_unknown_class_far_away_is_refused(out: Path) -
         return replace(model, classes=np.append(model.classes, 7), centres=centres)
 
     forged(out, far)
-    assert "model of split 0: it is not the model fitted to its training rows" in verify(out).differences
+    assert any(s.startswith("model of split 0: fitted again, it ") for s in verify(out).differences)
     result, far_away = load_run(out), np.full((2, 4), 90.0)
     for rule in ({"by": "member:0"}, {"by": "vote"}, {"seed": 1}):
         with pytest.raises(RunError, match="split 0 predicts class number 7, but there are 3 classes"):
