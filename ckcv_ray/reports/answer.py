@@ -39,6 +39,7 @@ from ckcv_ray.core.bounds.binomial import clopper_pearson
 from ckcv_ray.core.bounds.losses import ONE, bound_loss_claim
 from ckcv_ray.core.draws import Draws
 from ckcv_ray.errors import cut, cut_list, pluralize
+from ckcv_ray.learners.sklearn.spec import list_foreign
 from ckcv_ray.reports.numbers import describe_measured, describe_verdict, measure_error
 from ckcv_ray.reports.subgroups import describe_worst
 from ckcv_ray.reports.values import ResultValues
@@ -157,15 +158,16 @@ def describe_answer(result: ResultValues, folder: str = "", everything: bool = F
         *_wrap(answer.sentence, "  "),
         *(line for fact, text in answer.facts for line in _wrap(text, fact)),
     ]
-    predict = f"ckcv predict {name}{name_option(result.certificate.claims.first)}"
-    commands = [f"ckcv report {name}", *([f"{predict} NEW.csv"] if answer.sentence else [])]
+    ckcv = " ".join(["ckcv", *(f"--trust {package}" for package in list_foreign(result.study.learner))])
+    predict = f"{ckcv} predict {name}{name_option(result.certificate.claims.first)}"
+    commands = [f"{ckcv} report {name}", *([f"{predict} NEW.csv"] if answer.sentence else [])]
     below = [
         *_wrap(answer.question, "QUESTION"),
         *(line for i, text in enumerate(answer.advice) for line in _wrap(text, "or" if i else "next")),
         *([f"{'then':<{INDENT}}{'; '.join(commands)}"] if folder else []),
     ]
     room = inf if everything else MOST_LINES - len(above) - len(below)
-    command = f"ckcv status {name} --details" if folder else "summary(details=True)"
+    command = f"{ckcv} status {name} --details" if folder else "summary(details=True)"
     return [*above, *_list_cautions(answer.cautions, room, command), *below]
 
 

@@ -33,7 +33,10 @@ from ckcv_ray.reports.numbers import list_figures
 from ckcv_ray.reports.subgroups import list_subgroups
 from ckcv_ray.reports.values import SCORE_DELTA, Entry, Figures, PermutationTest, ResultValues
 from ckcv_ray.study import ERROR, Candidate, Holdout, Problem, describe_setting
+from ckcv_ray.tables.columns.types import ColumnKind
 from ckcv_ray.tables.target import Label
+from ckcv_ray.tables.task import Task
+from ckcv_ray.validation import quote
 
 MOST_LISTED_CLASSES = 5
 MOST_LISTED_SETTINGS = 10  # of those among which one is chosen
@@ -355,9 +358,24 @@ def list_doubts(result: ResultValues) -> list[str]:
             f"patient, one document), up to {at_most(repeats.copies / task.n_units)} of what is scored is "
             "not new, a share of wrong rows may be too small by as much, and no bound is proven."
         )
+    if result.study.resampling.in_order and (dates := _list_unsorted_dates(task)):
+        sentences.append(
+            f"CAUTION: {result.study.resampling} takes the order of the table as that of time, and rows are "
+            f"not in ascending order of {' or '.join(dates)}: splits learn from rows that come after those "
+            "that are scored. Sort the table by its date."
+        )
     if task.question:
         sentences.append(f"QUESTION: {task.question}")
     return [*sentences, *_doubt_scores(result)]
+
+
+def _list_unsorted_dates(task: Task) -> list[str]:
+    """Return the names of all date columns if there are any, and the rows ascend by none of them."""
+    dates = [
+        (column.name, task.X[:, i]) for i, column in enumerate(task.schema) if column.kind is ColumnKind.DATE
+    ]
+    ascends = any(np.all(np.diff(values[~np.isnan(values)]) >= 0) for _, values in dates)
+    return [] if ascends else [quote(name) for name, _ in dates]
 
 
 def _doubt_scores(result: ResultValues) -> Iterator[str]:

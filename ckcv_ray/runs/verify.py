@@ -32,8 +32,7 @@ from ckcv_ray.engine.race import RaceQueue
 from ckcv_ray.errors import InputError, StoreError, cut, cut_list, plain, pluralize
 from ckcv_ray.learners.base import Setting
 from ckcv_ray.learners.ensemble import Ensemble, to_pickles
-from ckcv_ray.learners.sklearn.allowed import LIBRARY
-from ckcv_ray.learners.sklearn.spec import list_packages
+from ckcv_ray.learners.sklearn.spec import list_foreign
 from ckcv_ray.records.candidates import find_winner, summarize_search
 from ckcv_ray.runs.finish import measure
 from ckcv_ray.runs.load import replay
@@ -117,7 +116,8 @@ def _verify(folder: RunFolder, refit: Refit, test: Test = None) -> Verification:
         _note_stream(folder, result)
         problem = folder.problem()
         result.trusted.extend(
-            f"{name}, whose code fits and reads models (--trust)" for name in _list_foreign(problem)
+            f"{name}, whose code fits and reads models (--trust)"
+            for name in list_foreign(problem.study.learner)
         )
         if not problem.scores:
             found = _check_run(folder, problem, result, refit, test)
@@ -169,12 +169,6 @@ def _note_stream(folder: RunFolder, result: Verification) -> None:
         f"the chain of digests of {STREAM}: {pluralize(len(stream.rows), 'row')}, head {stream.head[:12]}"
     )
     result.trusted.append(f"that {STREAM} has all rows that arrived, with their true labels")
-
-
-def _list_foreign(problem: Problem) -> list[str]:
-    """Return the packages, other than scikit-learn, that the study's estimators are of."""
-    specs = (getattr(learner, "spec", None) for learner in problem.study.learner.by_label.values())
-    return sorted({name for spec in specs for name in list_packages(spec)} - {LIBRARY})
 
 
 def _check_digests(folder: RunFolder) -> Iterator[str]:

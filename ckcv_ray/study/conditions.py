@@ -1,4 +1,4 @@
-"""Conditions on what is proven, such as sensitivity>=0.9."""
+"""Conditions on what is proven, such as sensitivity>=0.9, which is sensitivity:0.9 as well."""
 
 import re
 from collections.abc import Collection
@@ -45,7 +45,7 @@ class Condition(NamedTuple):
 def parse_condition(
     option: str, text: str, bare: Collection[str] = (), known: Collection[str] = NAMES
 ) -> Condition:
-    """Parse a condition such as "sensitivity>=0.9", "error<=0.1", or of numbers "clipped<=20".
+    """Parse a condition such as "sensitivity>=0.9", "sensitivity:0.9", or of numbers "clipped<=20".
 
     Args:
         option: of the study, for messages.
@@ -58,10 +58,7 @@ def parse_condition(
         InputError: it is none, or is on the wrong side: an error is at most, all else at least a value.
     """
     found = CONDITION_FORM.fullmatch(text)
-    if found is None:
-        example = "error<=0.05" if known == (ERROR,) else "sensitivity>=0.9"
-        raise InputError(f"{option}={quote(text)}: expected a condition such as {example}")
-    name, sign, value = found.groups()
+    name, sign, value = found.groups() if found else _read_without_sign(option, text.strip(), bare, known)
     quantity = find_quantity(name)
     if quantity is None:
         raise InputError(f"{option}={quote(text)}: {name} is not known: choose from {', '.join(known)}")
@@ -82,6 +79,26 @@ def parse_condition(
         )
     most = parse_positive(f"{option}={text}", value, f"{name}<=20")
     return Condition(name if of_clip else name_claim(name), False, most)
+
+
+def _read_without_sign(
+    option: str, text: str, bare: Collection[str], known: Collection[str]
+) -> tuple[str, str, str]:
+    """Return name, sign and value of a condition such as "sensitivity:0.9"; see ``parse_condition``."""
+    name, *given = text.split(":")
+    quantity = find_quantity(name)
+    taken = 0 if quantity is None or name in (*bare, CLIPPED_ERROR) else len(quantity.arguments)
+    if quantity is None or len(given) < taken:
+        example = "error<=0.05" if known == (ERROR,) else "sensitivity>=0.9"
+        raise InputError(f"{option}={quote(text)}: expected a condition such as {example}")
+    sign, value = ("<=", 20 if quantity.of_numbers else 0.05) if quantity.at_most else (">=", 0.9)
+    if len(given) == taken:
+        raise InputError(
+            f"{option}={quote(text)} lacks its value: a shell takes {sign[0]} for itself, so quote it, as "
+            f"'{text}{sign}{value}', or write {text}:{value}"
+        )
+    name, _, share = text.rpartition(":")
+    return name, sign, share
 
 
 def parse_conditions(option: str, value: Any) -> tuple[str, ...]:

@@ -183,7 +183,7 @@ def test_too_few_positives_in_the_end_claim_nothing(task):
         ),
         (
             {"require": "sensitivity"},
-            r"^require='sensitivity': expected a condition such as sensitivity>=0.9",
+            r"^require='sensitivity' lacks its value: .* as 'sensitivity>=0.9', or write sensitivity:0.9",
         ),
         ({"require": "sensitivity<=0.9"}, r"is at least a value: write sensitivity>=0.9"),
         ({"require": "sensitivity>=1.5"}, r"'1.5' is no number between 0 and 1"),

@@ -130,6 +130,8 @@ def test_a_killed_supervisor_leaves_no_child(table: Path, tmp_path: Path, more: 
     descriptors = [os.pidfd_open(child) for child in below]
     process.kill()
     process.wait()
+    assert process.stderr is not None
+    process.stderr.close()
     try:
         for descriptor in descriptors:  # readable once its process has ended
             assert select.select([descriptor], [], [], 20)[0]

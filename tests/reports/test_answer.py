@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from boosting import make as make_booster
 from conftest import blobs, unwrap
 
 from ckcv_ray import Execution, Job, Result, Study, Task, load_run, report, run, verify
@@ -79,12 +80,17 @@ def test_a_bound_that_says_nothing_is_not_quoted() -> None:
     assert shown.endswith("then ckcv report 'a b'")
 
 
+def test_the_next_commands_trust_the_packages_that_the_run_needed() -> None:
+    booster = make_booster("lightgbm", n_estimators=[2], num_leaves=[3])
+    for study, named in ((OCCAM, "ckcv "), (OCCAM.with_learner(booster), "ckcv --trust lightgbm ")):
+        last = make(study, blobs(60)).summary(folder="runs/one").splitlines()[-1]
+        assert last.count("ckcv ") == last.count(named) >= 1
+
+
 def test_a_hold_out_is_advised_with_what_it_would_prove() -> None:
     result = make(OCCAM, blobs(300, shift=2.0))
-    (held, bound) = re.search(
-        r"--certify holdout: about ([\d.]+) %, with (\d+) of 300", unwrap(result.summary())
-    ).groups()[::-1]
-    expected = clopper_pearson(int(np.ceil(result.error * int(held))), int(held), 0.05)
+    (bound,) = re.search(r"--certify holdout: about ([\d.]+) %", unwrap(result.summary())).groups()
+    expected = clopper_pearson(int(np.ceil(result.error * 150)), 150, 0.05)
     assert bound == at_most(float(expected)).removesuffix(" %")
     assert float(expected) < result.proven
     assert "--certify holdout" not in make(OCCAM, blobs(40)).summary()  # too few rows to hold out

@@ -52,6 +52,19 @@ def test_rows_are_ranked_as_scikit_learn_ranks_them(measure, splitter):
     assert np.array_equal(result.to_frame()[measure].to_numpy(), found, equal_nan=True)
 
 
+@pytest.mark.parametrize("resampling", ["time:3", "kfold:3"])
+def test_dates_that_do_not_ascend_are_a_caution_where_rows_are_taken_in_their_order(resampling):
+    """One date by which the table is sorted is enough: others may be dates of birth."""
+    n = 60
+    ascending = np.datetime64("2020-01-01") + np.arange(n)
+    shuffled = ascending[np.random.default_rng(3).permutation(n)]
+    for columns, expected in (({"seen": ascending, "born": shuffled}, False), ({"born": shuffled}, True)):
+        inputs = pa.table({"size": X[:n, 0], **columns})
+        result = evaluate(inputs, Y[:n], learner="tree", resampling=resampling, execution=SERIAL)
+        said = "not in ascending order of 'born'" in " ".join(result.summary().split())
+        assert said == (expected and resampling == "time:3")
+
+
 def test_the_order_of_splits_has_no_part_in_a_comparison():
     groups = np.concatenate([np.zeros(5), np.repeat([1, 2, 3], 65)]).astype(int)
     tests = []

@@ -1,5 +1,6 @@
 """Studies with a certification that predict numbers: what they need, and what they refuse in a sentence."""
 
+import re
 from typing import Any
 
 import numpy as np
@@ -120,6 +121,28 @@ def test_a_share_of_rows_is_between_0_and_1(claim):
 def test_a_share_of_rows_needs_one_model_and_rows_held_out():
     with pytest.raises(InputError, match=r"claim='within:0.9' takes rows held out"):
         Study.of(learner="ridge", clip=5, certify="nested", claim="within:0.9")
+
+
+@pytest.mark.parametrize(
+    ("text", "means"),
+    [
+        ("sensitivity:0.9", "sensitivity>=0.9"),
+        (" error:0.05 ", "error<=0.05"),
+        ("ppv:0.02:0.3", "ppv:0.02>=0.3"),
+        ("recall:0.5", "recall>=0.5"),
+        ("within:0.8:5", "within:0.8<=5"),
+        ("clipped:20", "clipped<=20"),
+    ],
+)
+def test_a_condition_without_its_sign_means_the_same(text, means):
+    """A shell takes signs for itself where they are not quoted."""
+    assert parse_condition("accept", text) == parse_condition("accept", means)
+    short = re.split("[<>]=", means)[0]
+    with pytest.raises(InputError, match=r"lacks its value: a shell takes [<>] for itself, so quote it, as"):
+        parse_condition("accept", short)
+    for wrong in (f"{text}:", f"{means}:1", "speed:0.9"):
+        with pytest.raises(InputError):
+            parse_condition("accept", wrong)
 
 
 @pytest.mark.parametrize("text", ["within:0.8<=5", "clipped<=2.5", "clipped<=100"])

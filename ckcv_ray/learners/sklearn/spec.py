@@ -89,6 +89,12 @@ def list_packages(spec: Any) -> Iterator[str]:
             yield path.partition(":")[0].partition(".")[0]
 
 
+def list_foreign(learner: Any) -> list[str]:
+    """Return the packages, other than scikit-learn, that a learner's estimators, or its learners', are of."""
+    specs = (getattr(single, "spec", None) for single in learner.by_label.values())
+    return sorted({name for spec in specs for name in list_packages(spec)} - {LIBRARY})
+
+
 def as_spec(name: str, value: Any) -> Spec:
     """Return the JSON form of an estimator given as text, as its JSON form, or as an object.
 
