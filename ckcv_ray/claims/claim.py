@@ -321,6 +321,12 @@ def covers(claim: Claim, rule: Rule) -> bool:
     return not rule.nested and claim["classifier"] == rule.name
 
 
+def share_rule(claim: Claim, other: Claim) -> bool:
+    """Return whether two claims are about one rule: figures of others do not stand side by side unsaid."""
+    parts = ((each["classifier"], tuple(each["splits"]), each.get("cut_off")) for each in (claim, other))
+    return len(set(parts)) == 1
+
+
 def is_about_all_members(claim: Claim) -> bool:
     """Return whether a claim is about the error of a member drawn from all of F*."""
     return (claim["classifier"], claim["splits"]) == (RANDOM.name, ()) and is_error(claim["quantity"])

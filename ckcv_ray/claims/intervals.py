@@ -24,6 +24,7 @@ class MeasuredInterval(NamedTuple):
         part, rows: rows that count, and all rows: wrong ones for an error, else right ones.
         low, high: ends of the interval, in [0, 1].
         level: the probability 1 - delta with which such an interval contains what it is of.
+        cut_off: of the scores, as in ``Claim``; None for the learner's own.
     """
 
     quantity: str
@@ -34,12 +35,14 @@ class MeasuredInterval(NamedTuple):
     low: float
     high: float
     level: float
+    cut_off: float | None = None
 
     def describe(self) -> str:
         """Return the figure and its interval in words."""
         name = name_quantity(self.quantity, self.label)
         share, ends = nearest(self.part / self.rows), format_ends(self.low, self.high)
-        return f"{name} {share} ({self.part:,} of {self.rows:,} held-out rows), {ends}"
+        rule = self.classifier if self.cut_off is None else f"{self.classifier}, cut-off {self.cut_off:.6g}"
+        return f"{name} {share} ({self.part:,} of {self.rows:,} held-out rows), {ends} ({rule})"
 
 
 def format_ends(low: float, high: float) -> str:
@@ -76,7 +79,7 @@ def list_intervals(
         part = wrong if claim["quantity"] == ERROR else rows - wrong
         ends = bound_both_sides(part, rows, delta)
         about = claim["quantity"], claim["label"], claim["classifier"]
-        found.append(MeasuredInterval(*about, part, rows, *ends, 1 - delta))
+        found.append(MeasuredInterval(*about, part, rows, *ends, 1 - delta, claim.get("cut_off")))
     return found
 
 

@@ -40,7 +40,7 @@ from ckcv_ray.core.bounds.losses import ONE, bound_loss_claim
 from ckcv_ray.core.draws import Draws
 from ckcv_ray.errors import cut, cut_list, pluralize
 from ckcv_ray.learners.sklearn.spec import list_foreign
-from ckcv_ray.reports.numbers import describe_measured, describe_verdict, measure_error
+from ckcv_ray.reports.numbers import describe_measured, describe_verdict
 from ckcv_ray.reports.subgroups import describe_worst
 from ckcv_ray.reports.values import ResultValues
 from ckcv_ray.study import (
@@ -49,9 +49,7 @@ from ckcv_ray.study import (
     ANSWERED_SHARE,
     AUC,
     ERROR,
-    OF_TWO,
     Candidate,
-    Condition,
     Holdout,
     Nested,
     Occam,
@@ -66,6 +64,7 @@ from ckcv_ray.study.certification import Suited
 LINE_WIDTH = 80  # characters of a line
 INDENT = 10
 MOST_LINES = 15
+OWN_CUT_OFF = "; at the learner's own cut-off, not the one chosen"
 COUNTED = re.compile(r" \([^()]*(\([^()]*\)[^()]*)*\)\.$")  # at the end of a claim: how it was counted
 WORST = 5
 LONGEST_LABEL = 24  # characters
@@ -111,24 +110,25 @@ def make_answer(result: ResultValues) -> Answer:
     gravest_first = dict.fromkeys([*provisional, *c.describe_repeats(), *c.list_cautions()])
     cautions = tuple(sentence for sentence in gravest_first if sentence not in nothing)
     question, worst = result.problem.all_rows.question, describe_worst(c)
+    chosen = any("cut_off" in claim for claim in c.claims)
     required = result.problem.required
     lack = "" if required is None else explain_lack_of_cut_off(c.claims, required.name)
-    advice = tuple(_advise(c, first, baseline)) or ((BETTER_DATA,) if nothing else ())
+    advice = tuple(_advise(result, first, baseline)) or ((BETTER_DATA,) if nothing else ())
     facts = (
         ("required", "" if lack == first["statement"] else lack),
-        ("measured", _describe_measured(c, required)),
+        ("measured", _describe_measured(result)),
         ("baseline", _describe_baseline(c, baseline)),
         ("better", describe_gate(first, baseline, c.sample.labels)),
         ("proven", _describe_other_claims(c)),
-        ("by class", _describe_classes(c)),
+        ("by class", _describe_classes(result)),
         ("answered", _describe_answered(c)),
         ("compared", _describe_comparisons(c)),
-        ("subgroups", f"{worst}{_name_other_cut_off(c)}" if worst else ""),
+        ("subgroups", f"{worst}{OWN_CUT_OFF if chosen else ''}" if worst else ""),
         ("model", _describe_model(result)),
         ("search", name_search(result) if c.winner.search is not None else ""),
         ("weights", describe_weights(result.problem)),
     )
-    shares = {"proven": first["bound"], "measured": _measure(c), "baseline": baseline["error"]}
+    shares = {"proven": first["bound"], "measured": result.measured_error, "baseline": baseline["error"]}
     return Answer(
         f"Nothing can be quoted yet. {nothing[0]}"
         if nothing
@@ -209,37 +209,22 @@ def _describe_verdict(c: Certificate, cautions: bool) -> str:
     return f"{quote}: at most {limit(first)} of {of}, with probability {level}"
 
 
-def _measure(c: Certificate) -> float:
-    """Return the error that was measured of what the first claim is about."""
-    first = c.claims.first
-    if c.sample.numbers is not None:
-        return measure_error(c)
-    if c.sample.groups is not None or first["errors"] is None or not first["rows"]:
-        return c.counts.error
-    return first["errors"] / first["rows"]
-
-
-def _describe_measured(c: Certificate, required: Condition | None) -> str:
-    """Say what was measured of what the first claim is about: an estimate, which the bound allows for.
-
-    What is counted of a recall that a cut-off guarantees are the rows that it may miss (``ChosenCutOff``).
-    """
+def _describe_measured(result: ResultValues) -> str:
+    """Say what was measured of what the first claim is about: an estimate, which the bound allows for."""
+    c, counts = result.certificate, result.class_counts
     if c.sample.numbers is not None:
         return describe_measured(c)
-    first, figure = c.claims.first, nearest(_measure(c))
+    first, figure = c.claims.first, nearest(result.measured_error)
     wrong, rows = first["errors"], first["rows"]
     if first["quantity"] != ERROR and claims_nothing(first):
         return ""
-    if required is not None and wrong is not None and rows and first["quantity"] == required.name in OF_TWO:
-        figure, right = nearest(1 - wrong / rows), f"{rows - wrong:,} of {rows:,}"
-        return f"{figure} or more ({right} held-out rows right, or more if scores are equal)"
     on = "held-out rows" if first["certification"] == Holdout.name else "scored rows"
     if (predictive := parse_predictive(first["quantity"])) is not None:
-        return _describe_predictive(c, predictive, on)
-    if c.sample.groups is not None:
-        return f"{figure} wrong (mean over groups)"
+        return _describe_predictive(result, predictive, on)
     if wrong is None or not rows:
         return f"{figure} wrong (mean of the members of F*)"
+    if c.sample.groups is not None:
+        return f"{figure} wrong (mean over groups; {wrong:,} of {rows:,} {on})"
     if first["quantity"] == ERROR:
         papers = (
             first["certification"] == Occam.name and "paper" in L_EE_IS[c.winner.criterion][c.winner.bound]
@@ -252,26 +237,27 @@ def _describe_measured(c: Certificate, required: Condition | None) -> str:
         return f"{nearest(1 - wrong / rows)} won ({rows - wrong:,} of {rows:,} {on} that one alone has right)"
     if "measured" in first:
         return f"{nearest(first['measured'])} wrong by weight ({wrong:,} of {rows:,} {on})"
+    if first["label"] is not None:
+        if counts is None:
+            return ""
+        # the claim of a recall that a cut-off guarantees counts the rows that it may miss
+        number = result.task.classes.index(first["label"])
+        wrong, rows = int(counts[number].sum() - counts[number, number]), int(counts[number].sum())
     what = {AUC: "pairs in order", ANSWERED_SHARE: f"{on} answered"}.get(first["quantity"], f"{on} right")
     return f"{nearest(1 - wrong / rows)} ({rows - wrong:,} of {rows:,} {what})"
 
 
-def _describe_predictive(c: Certificate, predictive: Predictive, on: str) -> str:
+def _describe_predictive(result: ResultValues, predictive: Predictive, on: str) -> str:
     """Say what a predictive value or net benefit of the first claim is by the recalls that were measured."""
-    first = c.claims.first
-    recalls = {
-        claim["quantity"]: (claim["rows"] - claim["errors"], claim["rows"])
-        for claim in c.claims
-        if claim["quantity"] in OF_TWO and claim["errors"] is not None and claim["rows"]
-        if (claim["classifier"], claim["splits"]) == (first["classifier"], first["splits"])
-        and not claims_nothing(claim)
-    }
-    if len(recalls) < len(OF_TWO):
+    counts, positive = result.class_counts, result.problem.positive
+    if counts is None or not counts.sum(axis=1).all():
         return ""
-    (found, positives), (right, negatives) = (recalls[name] for name in OF_TWO)
+    (found, right), (positives, negatives) = (
+        values[[positive, 1 - positive]].tolist() for values in (counts.diagonal(), counts.sum(axis=1))
+    )
     value = predictive.compute(found / positives, right / negatives)
-    counts = f"{found:,} of {positives:,} positive {on} and {right:,} of {negatives:,} others right"
-    return f"{nearest(value)} ({counts})"
+    said = f"{found:,} of {positives:,} positive {on} and {right:,} of {negatives:,} others right"
+    return f"{nearest(value)} ({said})"
 
 
 def _describe_baseline(c: Certificate, baseline: Baseline) -> str:
@@ -328,27 +314,31 @@ def _describe_comparisons(c: Certificate) -> str:
     return "; ".join(describe_comparison(claim) for claim in c.claims if find_reference(claim["quantity"]))
 
 
-def _describe_classes(c: Certificate) -> str:
-    """Return how often rows of each class are wrong on estimate sets, the worst first; "" without classes."""
-    if not c.counts.by_class:
+def _describe_classes(result: ResultValues) -> str:
+    """Return how many rows of each class the rule of the first claim has wrong, the worst first.
+
+    They are the rows that this claim counts: with one about the error they add up to what is measured.
+    """
+    if (counts := result.class_counts) is None:
         return ""
-    shares = [
-        (side["errors"] / side["rows"] if side["rows"] else 0.0, number)
-        for number, side in enumerate(c.counts.by_class)
-    ]
-    worst = sorted(shares, key=lambda share: (-share[0], share[1]))[:WORST]
+    first, rows = result.certificate.claims.first, counts.sum(axis=1)
+    wrong = rows - counts.diagonal()
+    worst = sorted(range(len(rows)), key=lambda number: -wrong[number] / max(1, rows[number]))
     said = ", ".join(
-        f"{cut(repr(c.sample.labels[number]), LONGEST_LABEL)} {nearest(share)}" for share, number in worst
+        f"{cut(repr(result.task.classes[i]), LONGEST_LABEL)} {describe_share(wrong[i], rows[i])}"
+        for i in worst[:WORST]
     )
-    more = len(shares) - len(worst)
-    of = _name_other_cut_off(c)
-    return f"{said} wrong{f', {more} classes more' if more else ''}{of}"
+    more = f", {len(worst) - WORST} classes more" if len(worst) > WORST else ""
+    every = first["label"] is None and first["rows"] not in (None, rows.sum())
+    other = any("cut_off" in claim for claim in result.certificate.claims) and "cut_off" not in first
+    return (
+        f"{said} wrong{more}{f', of all {rows.sum():,} rows' if every else ''}{OWN_CUT_OFF if other else ''}"
+    )
 
 
-def _name_other_cut_off(c: Certificate) -> str:
-    """Say that figures are not at the cut-off that was chosen; "" if none was."""
-    chosen = any("cut_off" in claim for claim in c.claims)
-    return "; at the learner's own cut-off, not the one chosen" if chosen else ""
+def describe_share(part: int, whole: int) -> str:
+    """Format a count with the share that it is: "1 of 66 (1.52 %)"."""
+    return f"{part:,} of {whole:,}{f' ({nearest(part / whole)})' if whole else ''}"
 
 
 def _describe_model(result: ResultValues) -> str:
@@ -376,11 +366,12 @@ def name_search(result: ResultValues) -> str:
     return f"{budget}: {left:,} of {candidates:,} candidates were not excluded; {could}"
 
 
-def _advise(c: Certificate, first: Claim, baseline: Baseline) -> Iterator[str]:
+def _advise(result: ResultValues, first: Claim, baseline: Baseline) -> Iterator[str]:
     """Yield how a closer bound can be had, with what it is expected to be: by rows held out, or by more."""
-    sample, error, delta = c.sample, _measure(c), first["delta"]
+    c, error, delta = result.certificate, result.measured_error, first["delta"]
+    sample = c.sample
     if sample.numbers is not None or sample.groups is not None:
-        yield from _advise_losses(c, first, baseline)
+        yield from _advise_losses(result, first, baseline)
         return
     if first["quantity"] != ERROR:
         return
@@ -401,14 +392,15 @@ def _advise(c: Certificate, first: Claim, baseline: Baseline) -> Iterator[str]:
         yield f"with {rows}: about {at_most(bound)}, if as many are wrong as were here"
 
 
-def _advise_losses(c: Certificate, first: Claim, baseline: Baseline) -> Iterator[str]:
+def _advise_losses(result: ResultValues, first: Claim, baseline: Baseline) -> Iterator[str]:
     """Yield how a closer bound can be had of the errors of numbers, or of groups.
 
     Which bound is the closest depends on losses one by one, which are not known of other rows: of rows held
     out it is expected by their total alone, and of more rows with a distance from the mean that shrinks as
     the root of their number grows.
     """
-    sample, error, groups = c.sample, _measure(c), c.sample.groups
+    sample, error = result.certificate.sample, result.measured_error
+    groups = sample.groups
     if not is_error(first["quantity"]) or first["bound"] <= error:
         return
     units, name = (sample.n_rows, "rows") if groups is None else (groups["count"], "groups")

@@ -22,6 +22,7 @@ from ckcv_ray.reports.summary import (
     describe_edges,
     describe_learner,
     describe_shares,
+    name_judged,
 )
 from ckcv_ray.reports.values import ResultValues
 from ckcv_ray.storage.signatures import Signature
@@ -218,19 +219,20 @@ def _tell_error(run: Stored) -> Iterator[str]:
 
 
 def _tell_classes(run: Stored) -> Iterator[str]:
-    counts, labels = run.certificate.counts, run.certificate.sample.labels
-    for label, side in list(zip(labels, counts.by_class, strict=True))[:MOST_NAMED_CLASSES]:
-        right = 1 - side["errors"] / max(1, side["rows"])
-        yield (
-            f"Class {label!r}, measured: {side['errors']:,} of {side['rows']:,} scored rows wrong, "
-            f"recall {nearest(right)}."
-        )
+    labels, counts = run.certificate.sample.labels, run.result.class_counts
+    if counts is None:
+        return
+    yield f"By class, measured: {name_judged(run.result)}."
+    lines = list(zip(labels, counts.tolist(), range(len(labels)), strict=True))[:MOST_NAMED_CLASSES]
+    for label, line, number in lines:
+        right = f", recall {nearest(line[number] / sum(line))}" if sum(line) else ""
+        yield f"Class {label!r}, measured: {sum(line) - line[number]:,} of {sum(line):,} rows wrong{right}."
     if len(labels) <= MOST_NAMED_CLASSES:
         yield f"Confusion, {CONFUSION_IS}:"
-        for label, row, rows in zip(labels, counts.confusion_matrix, counts.class_totals, strict=True):
+        for label, line, _ in lines:
             cells = [
-                f"{predicted!r} {nearest(count / max(1, rows))}"
-                for predicted, count in zip(labels, row, strict=True)
+                f"{predicted!r} {nearest(count / max(1, sum(line)))}"
+                for predicted, count in zip(labels, line, strict=False)
             ]
             yield f"{label!r} predicted as {', '.join(cells)}."
 

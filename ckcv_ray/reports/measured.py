@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ckcv_ray.claims.claim import limit
+from ckcv_ray.claims.claim import claims_nothing, limit, share_rule
 from ckcv_ray.claims.intervals import describe_intervals, format_ends, is_fixed_for
 from ckcv_ray.claims.percent import at_least, nearest
 from ckcv_ray.core.bounds.binomial import bound_both_sides
@@ -44,8 +44,9 @@ from ckcv_ray.reports.performance_figures import (
 from ckcv_ray.reports.picture import Picture
 from ckcv_ray.reports.subgroups import SubgroupLine, list_subgroups
 from ckcv_ray.reports.values import ResultValues
-from ckcv_ray.study import OF_TWO, Holdout
+from ckcv_ray.study import BY_CLASS, OF_TWO, Holdout
 
+NET_BENEFIT = "net_benefit:"
 OF_CLASSES = (*OF_TWO, "ppv", "npv")  # of two classes
 MOST_CONFUSED = 12  # classes of a confusion matrix on the page
 MOST_MEASURED = 40  # classes with measures of their own
@@ -88,9 +89,10 @@ def describe_performance(result: ResultValues, judged: Judged | None) -> dict[st
             "subgroups": _list_subgroups(result),
         }
     n_classes, fixed = result.task.n_classes, _list_fixed(result)
-    counts = tabulate_predictions(judged, n_classes)
-    classes = measure_classes(counts)
-    wrong = RowShare(int(np.sum(judged.label != judged.y)), len(judged.y))
+    known = None if result.finished is None else result.class_counts
+    counts = tabulate_predictions(judged.y, judged.label, n_classes) if known is None else known
+    classes, total = measure_classes(counts), int(counts.sum())
+    wrong = RowShare(total - int(counts.diagonal().sum()), total)
     confusion = counts if counts[:, -1].any() else counts[:, :-1]
     return {
         "judged": judged,
@@ -166,12 +168,16 @@ def _format_share(share: RowShare) -> str:
 
 
 def _find_proven(result: ResultValues, number: int) -> str:
-    """Return the lower bound that is claimed for the recall of a class; "" if none is."""
+    """Return what is claimed of the recall of a class by the rule of the first claim; "" if nothing is."""
     if result.finished is None:
         return ""
-    label = result.task.classes[number]
-    claimed = [claim for claim in result.certificate.claims if claim["label"] == label and claim["rows"]]
-    return f"at least {limit(claimed[0])}" if claimed else ""
+    label, first = result.task.classes[number], result.certificate.claims.first
+    claimed = [
+        claim
+        for claim in result.certificate.claims
+        if claim["quantity"] in BY_CLASS and claim["label"] == label and share_rule(claim, first)
+    ]
+    return f"at least {limit(claimed[0])}" if claimed and not claims_nothing(claimed[0]) else ""
 
 
 def _list_classes(
@@ -250,9 +256,14 @@ def _draw_net_benefit(result: ResultValues, judged: Judged) -> Picture:
     found = trace_net_benefit(result, judged)
     if found is None:
         return Picture(title, "", "There is none: it takes two classes, and rows of both.")
+    claims = () if result.finished is None else result.certificate.claims.claims
     of_proven = (
         "The points are proven, and a line leads from each to what was measured there."
         if found.points
+        else "What is proven of net benefits is of another cut-off, and not drawn."
+        if any(
+            claim["quantity"].startswith(NET_BENEFIT) and not share_rule(claim, claims[0]) for claim in claims
+        )
         else "Nothing in it is proven: a claim such as "
         f"net_benefit:{found.prevalence:.2g}:0.1 would prove a point."
     )

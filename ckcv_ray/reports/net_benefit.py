@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ckcv_ray.claims.claim import claims_nothing
+from ckcv_ray.claims.claim import claims_nothing, share_rule
 from ckcv_ray.core.arrays import Values
 from ckcv_ray.reports.performance import DecisionCurve, Judged, ProvenPoint, trace_rates
 from ckcv_ray.reports.values import ResultValues
@@ -59,9 +59,8 @@ def _list_claimed(result: ResultValues) -> Iterator[tuple[Predictive, float | No
     """Yield what is claimed at a stated share of the rule that is judged, and what is proven."""
     claims = () if result.finished is None else result.certificate.claims.claims
     for claim in claims:
-        about = ((each["classifier"], each["splits"], each.get("cut_off")) for each in (claim, claims[0]))
         found = parse_predictive(claim["quantity"])
-        if found is not None and len(set(about)) == 1:
+        if found is not None and share_rule(claim, claims[0]):
             yield found, None if claims_nothing(claim) else 1 - claim["bound"]
 
 

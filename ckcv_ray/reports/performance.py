@@ -211,11 +211,10 @@ def take_labels(outputs: Outputs) -> Classes:
     return outputs.label
 
 
-def tabulate_predictions(judged: Judged, n_classes: int) -> NDArray[np.int64]:
-    """Return rows by class and predicted class, the undecided last, (n_classes, n_classes + 1)."""
+def tabulate_predictions(y: Classes, label: Classes, n_classes: int) -> NDArray[np.int64]:
+    """Return rows by class y and predicted class, the undecided (-1) last, (n_classes, n_classes + 1)."""
     counts = np.zeros((n_classes, n_classes + 1), np.int64)
-    label = np.where(judged.label < 0, n_classes, judged.label)
-    np.add.at(counts, (judged.y, label), 1)
+    np.add.at(counts, (y, np.where(label < 0, n_classes, label)), 1)
     return counts
 
 

@@ -5,9 +5,10 @@ from math import nan
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ckcv_ray.claims.baseline import Baseline, name_constant, says_nothing, select_baseline
-from ckcv_ray.claims.certificate import Certificate, ClassCounts, ModelCounts, Sample
+from ckcv_ray.claims.certificate import Certificate, Sample
 from ckcv_ray.claims.claim import (
     Claim,
     describe_counts,
@@ -16,6 +17,7 @@ from ckcv_ray.claims.claim import (
     name_side,
     quantity,
 )
+from ckcv_ray.claims.confusion import list_mistakes
 from ckcv_ray.claims.intervals import describe_intervals
 from ckcv_ray.claims.percent import at_least, at_most, format_level, nearest, round_bound
 from ckcv_ray.claims.weighted import describe_weights
@@ -28,11 +30,11 @@ from ckcv_ray.errors import cut, pluralize
 from ckcv_ray.learners.balance import Balance
 from ckcv_ray.learners.base import Setting
 from ckcv_ray.records.judged import describe_judged
-from ckcv_ray.reports.answer import describe_answer, name_search
+from ckcv_ray.reports.answer import describe_answer, describe_share, name_search
 from ckcv_ray.reports.numbers import list_figures
 from ckcv_ray.reports.subgroups import list_subgroups
 from ckcv_ray.reports.values import SCORE_DELTA, Entry, Figures, PermutationTest, ResultValues
-from ckcv_ray.study import ERROR, Candidate, Holdout, Problem, describe_setting
+from ckcv_ray.study import ERROR, Candidate, Holdout, Nested, Problem, describe_setting
 from ckcv_ray.tables.columns.types import ColumnKind
 from ckcv_ray.tables.target import Label
 from ckcv_ray.tables.task import Task
@@ -43,9 +45,7 @@ MOST_LISTED_SETTINGS = 10  # of those among which one is chosen
 MOST_TEXT_COLUMNS = 10  # of a confusion matrix in text
 MOST_MISTAKES = 10
 MOST_LABEL = 12  # characters of a label in a table of text
-CONFUSION_IS = (
-    "% of the rows of each class (a line) predicted as each class (a column), over all estimate sets"
-)
+CONFUSION_IS = "% of the rows of each class (a line) predicted as each class (a column)"
 CHOSEN = {
     "best": "the best",
     "one_se": "the simplest within one standard error of the best",
@@ -91,7 +91,7 @@ def _summarize_run(result: ResultValues) -> Iterator[str]:
     """Yield the lines about a study with a certification."""
     problem, certificate, per_learner = result.problem, result.certificate, result.per_learner()
     if certificate.sample.numbers is None:
-        yield from _describe_winner(problem, certificate)
+        yield from _describe_winner(result)
         yield from _describe_intervals(result)
     else:
         yield from _describe_numbers(result)
@@ -109,7 +109,8 @@ def _summarize_run(result: ResultValues) -> Iterator[str]:
     yield from (sentence for sentence in certificate.wording.statements if sentence not in said)
 
 
-def _describe_winner(problem: Problem, c: Certificate) -> list[str]:
+def _describe_winner(result: ResultValues) -> list[str]:
+    problem, c = result.problem, result.certificate
     winner, sample, groups = c.winner, c.sample, c.sample.groups
     level, labels, criterion = format_level(winner.delta), sample.labels, winner.criterion
     classes = f"classes {labels[0]!r} and {labels[1]!r}" if len(labels) == 2 else f"{len(labels)} classes"
@@ -134,12 +135,7 @@ def _describe_winner(problem: Problem, c: Certificate) -> list[str]:
             _format_line("baseline", nearest(baseline["error"]), describe_baseline(sample, baseline))
             for baseline in sample.baselines
         ),
-        *(
-            f"  {_name_mistake(labels, number)}:  {nearest(side['errors'] / max(1, side['rows']))}"
-            f" of these rows on average{_format_bound(side, level)}"
-            for number, side in enumerate(c.counts.by_class)
-        ),
-        *(_show_confusion(labels, c.counts) if len(labels) > 2 else []),
+        *_describe_classes(result),
         *_list_subgroups(c),
     ]
 
@@ -155,7 +151,7 @@ def _list_subgroups(c: Certificate) -> Iterator[str]:
 def _describe_intervals(result: ResultValues) -> Iterator[str]:
     """Yield a line for each interval of what was measured on held-out rows, and what they are."""
     for number, interval in enumerate(result.intervals):
-        yield f"{'' if number else 'measured':<15}{interval.describe()} ({interval.classifier})"
+        yield f"{'' if number else 'measured':<15}{interval.describe()}"
     if result.intervals:
         yield f"{'':<15}{describe_intervals(result.certificate.winner.delta)}"
 
@@ -179,11 +175,6 @@ def _describe_numbers(result: ResultValues) -> Iterator[str]:
             "included"
         )
     yield from _list_subgroups(c)
-
-
-def _format_bound(side: ClassCounts, level: str) -> str:
-    """Say what the mean bound of a class is, if there is one: with groups there is none."""
-    return "" if side["bound"] is None else f", mean {level} bound {at_most(side['bound'])}"
 
 
 def describe_shares(sample: Sample) -> str:
@@ -254,36 +245,52 @@ def describe_learner(row: dict[str, Any]) -> str:
     return f"{row['state']}, L_MS {at_most(row['l_ms'])}   {Candidate(setting, row['k'])}{failed}"
 
 
-def _show_confusion(labels: Sequence[Label], counts: ModelCounts) -> list[str]:
-    """Return the confusion matrix of several classes; of many, the mistakes that are made most often."""
+def _describe_classes(result: ResultValues) -> Iterator[str]:
+    """Yield what became of the rows of each class that the first claim counts, at its rule."""
+    labels, counts = result.task.classes, result.class_counts
+    if counts is None:
+        return
+    yield f"by class       {name_judged(result)}"
+    for number, row in enumerate(counts):
+        wrong = describe_share(row.sum() - row[number], row.sum())
+        yield f"  {_name_mistake(labels, number)}:  {wrong}"
     if len(labels) > MOST_TEXT_COLUMNS:
-        return _list_mistakes(labels, counts)
+        yield from _list_mistakes(labels, counts)
+    elif len(labels) > 2:
+        yield from _show_confusion(labels, counts)
+
+
+def name_judged(result: ResultValues) -> str:
+    """Say which rows the first claim counts, and by which rule: what figures by class are of."""
+    first = result.certificate.claims.first
+    if first["certification"] != Holdout.name:
+        of = "outer estimate sets" if first["certification"] == Nested.name else "estimate sets"
+        return f"rows of all {of}, each by the member of its split"
+    cut_off = f" with cut-off {first['cut_off']:.6g}" if "cut_off" in first else ""
+    return f"held-out rows, by {first['classifier']}{cut_off}"
+
+
+def _show_confusion(labels: Sequence[Label], counts: NDArray[np.int64]) -> Iterator[str]:
+    """Yield the confusion matrix of several classes."""
     shown = [cut(repr(label), MOST_LABEL) for label in labels]
     width = max(9, *(len(label) + 1 for label in shown))
-    columns = [*shown, *(["undecided"] if counts.undecided else [])]
-    lines = [
-        f"confusion      {CONFUSION_IS}",
-        " " * (width + 2) + "".join(f"{column:>{width}}" for column in columns),
-    ]
-    for label, line, rows in zip(shown, counts.confusion_matrix, counts.class_totals, strict=True):
-        cells = [*line, *([rows - sum(line)] if counts.undecided else [])]
-        shares = (nearest(count / max(1, rows)) if count else "0" for count in cells)
-        lines.append(f"  {label:<{width}}" + "".join(f"{share:>{width}}" for share in shares))
-    return lines
+    undecided = bool(counts[:, -1].any())
+    columns = [*shown, *(["undecided"] if undecided else [])]
+    yield f"confusion      {CONFUSION_IS}"
+    yield " " * (width + 2) + "".join(f"{column:>{width}}" for column in columns)
+    for label, line in zip(shown, counts.tolist(), strict=True):
+        shares = (nearest(count / sum(line)) if count else "0" for count in line[: len(columns)])
+        yield f"  {label:<{width}}" + "".join(f"{share:>{width}}" for share in shares)
 
 
-def _list_mistakes(labels: Sequence[Label], counts: ModelCounts) -> list[str]:
-    """Return the mistakes that are made most often, a line each."""
-    found = counts.list_mistakes()
+def _list_mistakes(labels: Sequence[Label], counts: NDArray[np.int64]) -> Iterator[str]:
+    """Yield the mistakes that are made most often, of more classes than a matrix can show."""
+    found = list_mistakes(counts[:, :-1].tolist(), counts.sum(axis=1).tolist())
     heading = f"the most frequent of {pluralize(len(found), 'kind')} of mistake"
-    return [
-        f"confusion      {heading}, in % of the rows of the actual class",
-        *(
-            f"  {labels[actual]!r} predicted as "
-            f"{'no class' if predicted is None else repr(labels[predicted])}:  {nearest(share)}"
-            for actual, predicted, _, share in found[:MOST_MISTAKES]
-        ),
-    ]
+    yield f"confusion      {heading}, in % of the rows of the actual class"
+    for actual, predicted, _, share in found[:MOST_MISTAKES]:
+        to = "no class" if predicted is None else repr(labels[predicted])
+        yield f"  {labels[actual]!r} predicted as {to}:  {nearest(share)}"
 
 
 def _describe_reported(result: ResultValues) -> list[str]:

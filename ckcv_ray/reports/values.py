@@ -8,10 +8,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ckcv_ray.claims.acceptance import Acceptance, decide
 from ckcv_ray.claims.certificate import Certificate
+from ckcv_ray.claims.cut_offs import CutOff
 from ckcv_ray.claims.intervals import MeasuredInterval, list_intervals
 from ckcv_ray.core.arrays import Index, Values
 from ckcv_ray.core.bounds.comparison import Compared, compare_scores
@@ -28,8 +30,9 @@ from ckcv_ray.learners.base import Setting
 from ckcv_ray.learners.ensemble import Ensemble, Models
 from ckcv_ray.records.candidates import find_winner, per_k, per_learner
 from ckcv_ray.records.record import Failure
+from ckcv_ray.reports.performance import tabulate_predictions
 from ckcv_ray.storage.folder import Finished
-from ckcv_ray.study import Problem, Study, describe_setting
+from ckcv_ray.study import Occam, Problem, Study, describe_setting
 from ckcv_ray.study.canonical import check_interval_on
 from ckcv_ray.study.problem import OUTER
 from ckcv_ray.tables.repeats import Repeats, find_repeats
@@ -211,6 +214,50 @@ class ResultValues:
         the clip.
         """
         return self.certificate.counts.error
+
+    @cached_property
+    def class_counts(self) -> NDArray[np.int64] | None:
+        """Rows that the first claim counts, by class and by the class that its rule predicts.
+
+        The last column is of undecided rows: (n_classes, n_classes + 1). None with numbers, and where too
+        many rows are judged for a file.
+        """
+        counts, n_classes = self.certificate.counts, self.task.n_classes
+        if not n_classes:
+            return None
+        if self.certificate.claims.first["certification"] == Occam.name:
+            matrix = np.array(counts.confusion_matrix)
+            return np.column_stack([matrix, np.array(counts.class_totals) - matrix.sum(axis=1)])
+        if (rows := self._claimed_rows) is None:
+            return None
+        return tabulate_predictions(rows["label"].to_numpy(), rows["predicted"].to_numpy(), n_classes)
+
+    @cached_property
+    def measured_error(self) -> float:
+        """Error on the rows that the first claim counts, by its rule: an estimate, and no bound.
+
+        With groups, the mean over groups of their error rates; with numbers, the mean error as a share of the
+        clip.
+        """
+        first, sample = self.certificate.claims.first, self.certificate.sample
+        if sample.numbers is None and sample.groups is not None and (rows := self._claimed_rows) is not None:
+            units = np.unique([rows["split"], rows["unit"]], axis=1, return_inverse=True)[1]
+            return float(np.mean(np.bincount(units, rows["loss"]) / np.bincount(units)))
+        if sample.numbers is not None or sample.groups is not None or not first["rows"]:
+            return first.get("measured", self.error)
+        return (first["errors"] or 0) / first["rows"]
+
+    @cached_property
+    def _claimed_rows(self) -> pa.Table | None:
+        """The judged rows that the first claim counts, as its rule classifies them; None if none are kept."""
+        judged, first = self._finished.judged, self.certificate.claims.first
+        if judged is None or first["certification"] == Occam.name:
+            return None
+        rows = judged.filter(pc.equal(judged["classifier"], first["classifier"]))
+        if "cut_off" not in first:
+            return rows
+        label = CutOff(first["cut_off"], self.problem.positive).classify(rows["score"].to_numpy())
+        return rows.set_column(rows.column_names.index("predicted"), "predicted", pa.array(label))
 
     def per_k(self) -> list[dict[str, Any]]:
         """Return the outcome of every fold size."""

@@ -125,7 +125,7 @@ def test_models_that_give_classes_alone_are_asked_for_these() -> None:
 
 def test_classes_are_measured_as_scikit_learn_does() -> None:
     y, label = RNG.integers(0, 3, 300).astype(np.int32), RNG.integers(0, 3, 300).astype(np.int32)
-    found = measure_classes(tabulate_predictions(make_judged(y=y, label=label), 3))
+    found = measure_classes(tabulate_predictions(y, label, 3))
     sensitivity = metrics.recall_score(y, label, average=None)
     ppv = metrics.precision_score(y, label, average=None)
     assert [one.sensitivity.value for one in found] == pytest.approx(sensitivity.tolist())
@@ -138,7 +138,7 @@ def test_classes_are_measured_as_scikit_learn_does() -> None:
 def test_undecided_rows_are_in_a_column_of_their_own() -> None:
     label = make_judged().label.copy()
     label[:3] = -1
-    counts = tabulate_predictions(make_judged(label=label), 2)
+    counts = tabulate_predictions(Y, label, 2)
     assert counts[:, -1].sum() == 3
     assert counts.sum() == 200
     (no, yes) = measure_classes(counts)

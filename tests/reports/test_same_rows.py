@@ -1,0 +1,121 @@
+"""A figure beside another is of the same rows and the same rule, whatever the study, wherever it is shown."""
+
+import re
+from html import unescape
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from conftest import unwrap
+
+from ckcv_ray import Execution, Job, Result, Study, Task
+from ckcv_ray.reports.facts import Stored, tell
+from ckcv_ray.runs.report import make_page
+from ckcv_ray.runs.run import run_job
+from ckcv_ray.study import ERROR
+
+SMALL: dict[str, Any] = {"k": (3,), "n_splits": 3, "C": (1.0,), "gamma": (0.1,)}
+HELD: dict[str, Any] = {**SMALL, "certify": "holdout"}
+NESTED: dict[str, Any] = {**SMALL, "certify": "nested", "outer_splits": 3}
+RECALLS = "sensitivity,specificity"
+
+
+def overlap(n: int, groups: bool = False, classes: int = 2) -> Task:
+    """Rows of classes that overlap, so that every rule errs, and each in another way."""
+    rng = np.random.default_rng(2)
+    y = np.arange(n) % classes
+    X = rng.normal(size=(n, 2)) + 1.2 * y[:, None]
+    units = rng.permutation(np.arange(n) // 3) if groups else None  # of unequal classes
+    return Task.of(X, np.array(["ash", "birch", "cedar"])[y], groups=units)
+
+
+STUDIES: dict[str, tuple[dict[str, Any], Task]] = {
+    "paper": ({**SMALL, "certify": "occam"}, overlap(90)),
+    "three classes": ({**SMALL, "certify": "occam"}, overlap(90, classes=3)),
+    "groups": ({**SMALL, "certify": "occam"}, overlap(120, groups=True)),
+    "refit": (HELD, overlap(200)),
+    "vote": ({**HELD, "claim": "vote"}, overlap(200)),
+    "random": ({**HELD, "claim": "random"}, overlap(200)),
+    "refit of three": (HELD, overlap(200, classes=3)),
+    "refit of groups": (HELD, overlap(240, groups=True)),
+    "stevens": ({**HELD, "holdout_bound": "stevens"}, overlap(200)),
+    "recalls": ({**HELD, "claim": f"refit,{RECALLS}"}, overlap(200)),
+    "recalls alone": ({**HELD, "claim": RECALLS}, overlap(200)),
+    "cut-off": ({**HELD, "claim": RECALLS, "require": "sensitivity>=0.8"}, overlap(300)),
+    "cut-off and error": ({**HELD, "claim": f"refit,{RECALLS}", "require": "sensitivity>=0.8"}, overlap(300)),
+    "specificity": (
+        {**HELD, "claim": RECALLS, "require": "specificity>=0.8", "positive": "ash"},
+        overlap(300),
+    ),
+    "nested": (NESTED, overlap(120)),
+    "nested of three": (NESTED, overlap(120, classes=3)),
+    "nested of groups": (NESTED, overlap(120, groups=True)),
+}
+COUNTS = re.compile(r"'(\w+)' (\d+) of (\d+)")
+
+
+@pytest.fixture(params=STUDIES.values(), ids=STUDIES, scope="module")
+def finished(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Result, Path]:
+    options, task = request.param
+    place = tmp_path_factory.mktemp("run") / "run"
+    return run_job(Job(Study.of(**options), task, place), Execution("serial")), place
+
+
+def list_facts(result: Result) -> dict[str, str]:
+    """Return the lines of the first screen by their names."""
+    lines = result.summary().splitlines()
+    joined = "\n".join(lines).replace("\n" + " " * 10, " ")
+    return {line[:10].strip(): line[10:] for line in joined.splitlines()}
+
+
+def test_the_errors_of_the_classes_add_up_to_what_is_measured(finished: tuple[Result, Path]) -> None:
+    result, place = finished
+    first, shown = result.certificate.claims.first, list_facts(result)
+    by_class = {label: (int(wrong), int(rows)) for label, wrong, rows in COUNTS.findall(shown["by class"])}
+    assert set(by_class) == set(result.task.classes)
+    wrong, rows = (sum(part) for part in zip(*by_class.values(), strict=True))
+    if first["quantity"] == ERROR:
+        assert (wrong, rows) == (first["errors"], first["rows"])
+        assert f"{wrong} of {rows}" in shown["measured"]
+    else:
+        missed, of_class = by_class[first["label"]]
+        assert f"({of_class - missed} of {of_class} held-out rows right)" in shown["measured"]
+    facts = " ".join(tell(Stored(result, "0" * 64), "classes"))
+    said = re.findall(r"Class '(\w+)', measured: (\d+) of (\d+)", facts)
+    assert {label: (int(part), int(whole)) for label, part, whole in said} == by_class
+    details = unwrap(result.summary(details=True))
+    for label, (part, whole) in by_class.items():
+        assert re.search(rf"'{label}' predicted as [^:]+: {part} of {whole} \(", details)
+    page = re.sub(r"\s+", " ", unescape(re.sub("<[^>]*>", " ", make_page(place))))
+    assert f"{wrong} of {rows} rows are wrong" in page
+    confusion = np.array(result.to_json()["confusion"])
+    assert (rows - confusion.trace()) == wrong
+
+
+def test_of_groups_the_mean_is_that_of_the_groups_that_were_judged(finished: tuple[Result, Path]) -> None:
+    result, _ = finished
+    judged, first = result.finished.judged, result.certificate.claims.first
+    if result.certificate.sample.groups is None or judged is None or first["certification"] == "occam":
+        assert first["errors"] is not None
+        return
+    rows = judged.to_pandas()
+    rows = rows[rows["classifier"] == first["classifier"]]
+    expected = rows.groupby(["split", "unit"])["loss"].mean().mean()
+    assert f"{100 * expected:.2f} % wrong (mean over groups" in unwrap(result.summary())
+
+
+def test_what_is_proven_stands_beside_figures_of_its_rule_alone(finished: tuple[Result, Path]) -> None:
+    """A bound of another cut-off is not in the table of what was measured."""
+    result, place = finished
+    page = unescape(make_page(place))
+    table = page[page.index("<h3>By class</h3>") :].partition("</table>")[0]
+    first = result.certificate.claims.first
+    for claim in result.certificate.claims:
+        if claim["label"] is None or claim["bound"] == 1:
+            continue
+        shown = f"at least {100 * (1 - claim['bound']):.2f}"[:-1] in table
+        same = (claim["classifier"], claim.get("cut_off")) == (first["classifier"], first.get("cut_off"))
+        assert shown == same
+    for interval in result.intervals if first["certification"] == "holdout" else []:
+        assert ("cut-off" in interval.describe()) == (interval.cut_off is not None)
