@@ -388,7 +388,7 @@ def _phrase_quantity(problem: Problem, quantity: PlannedClaim, who: str, bound: 
     """Return what is proven of a quantity, as a clause."""
     if quantity.name != AUC:
         return phrase_recall(quantity, who, bound)
-    low, high = problem.task.classes
+    high, low = (problem.task.classes[number] for number in (problem.positive, 1 - problem.positive))
     return (
         f"the {quantity.phrase} of {who} is at least {at_least(1 - bound)}: the probability that the score "
         f"of a new pattern of class {high!r} is larger than that of one of class {low!r} (a tie counts as "

@@ -49,6 +49,7 @@ from ckcv_ray.study import (
     ANSWERED_SHARE,
     AUC,
     ERROR,
+    OF_TWO,
     Candidate,
     Holdout,
     Nested,
@@ -85,6 +86,7 @@ class Answer(NamedTuple):
         shares: the errors to compare: "proven" at most, "measured" and "baseline"; empty if the first claim
             is about something else.
         decided: whether the conditions of the study are met; "" if it has none.
+        quoted: the claim that may be quoted; None if nothing may.
     """
 
     verdict: str
@@ -95,6 +97,7 @@ class Answer(NamedTuple):
     advice: tuple[str, ...]
     shares: dict[str, float]
     decided: str = ""
+    quoted: Claim | None = None
 
 
 def make_answer(result: ResultValues) -> Answer:
@@ -106,9 +109,12 @@ def make_answer(result: ResultValues) -> Answer:
         nothing = [first["statement"]]
     elif not is_error(first["quantity"]) and not is_of_numbers(first["quantity"]) and first["bound"] >= 1:
         nothing = [f"The {quantity(first)} is proven to be {state_limit(first)}, which is nothing."]
+    asked = _find_asked(result) if nothing and is_error(first["quantity"]) else None
     provisional = [PROVISIONAL] if c.winner.provisional else []
-    gravest_first = dict.fromkeys([*provisional, *c.describe_repeats(), *c.list_cautions()])
-    cautions = tuple(sentence for sentence in gravest_first if sentence not in nothing)
+    gravest_first = dict.fromkeys(
+        [*provisional, *c.describe_repeats(), *c.list_cautions(), *describe_never_found(result)]
+    )
+    cautions = tuple(sentence for sentence in gravest_first if asked or sentence not in nothing)
     question, worst = result.problem.all_rows.question, describe_worst(c)
     chosen = any("cut_off" in claim for claim in c.claims)
     required = result.problem.required
@@ -119,7 +125,7 @@ def make_answer(result: ResultValues) -> Answer:
         ("measured", _describe_measured(result)),
         ("baseline", _describe_baseline(c, baseline)),
         ("better", describe_gate(first, baseline, c.sample.labels)),
-        ("proven", _describe_other_claims(c)),
+        ("proven", "" if asked else _describe_other_claims(c)),
         ("by class", _describe_classes(result)),
         ("answered", _describe_answered(c)),
         ("compared", _describe_comparisons(c)),
@@ -129,18 +135,49 @@ def make_answer(result: ResultValues) -> Answer:
         ("weights", describe_weights(result.problem)),
     )
     shares = {"proven": first["bound"], "measured": result.measured_error, "baseline": baseline["error"]}
+    quoted = asked if nothing else first
+    verdict = _describe_verdict(c, bool(cautions or question))
+    if nothing:
+        verdict = f"Nothing can be quoted yet. {nothing[0]}"
+    if asked:
+        verdict = f"The error cannot be quoted; proven are: {_describe_other_claims(c)}"
     return Answer(
-        f"Nothing can be quoted yet. {nothing[0]}"
-        if nothing
-        else _describe_verdict(c, bool(cautions or question)),
-        "" if nothing else COUNTED.sub(".", first["statement"]),
+        verdict,
+        "" if quoted is None else COUNTED.sub(".", quoted["statement"]),
         tuple((name, text) for name, text in facts if text),
         cautions,
         question,
         tuple(f"{NEW_ROWS}: {text}" for text in advice),
         shares if first["quantity"] == ERROR else {},
         describe_decisions(result.decisions),
+        quoted,
     )
+
+
+def _find_asked(result: ResultValues) -> Claim | None:
+    """Return the first claim beside the error that was required, or a condition to accept the result, and is
+    proven; None if there is none.
+    """
+    names = {decision.condition.name for decision in result.decisions if decision.met}
+    if result.problem.required is not None:
+        names.add(result.problem.required.name)
+    claims = (claim for claim in result.certificate.claims if claim["quantity"] in names)
+    proven = (claim for claim in claims if claim["bound"] < 1 and not claims_nothing(claim))
+    return next((claim for claim in proven if not is_error(claim["quantity"])), None)
+
+
+def describe_never_found(result: ResultValues) -> list[str]:
+    """Return a list of one sentence if of several classes some are never found, else none."""
+    counts = result.class_counts
+    if counts is None or len(counts) <= len(OF_TWO):
+        return []
+    never = [number for number, row in enumerate(counts) if row.any() and not row[number]]
+    named = [
+        f"{cut(repr(result.task.classes[i]), LONGEST_LABEL)} ({pluralize(counts[i].sum(), 'row')})"
+        for i in never
+    ]
+    listed = ", ".join(cut_list(named, "classes more", WORST))
+    return [f"Never found, so that every row of theirs counts as wrong: {listed}."] if never else []
 
 
 def describe_answer(result: ResultValues, folder: str = "", everything: bool = False) -> list[str]:

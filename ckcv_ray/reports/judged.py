@@ -40,14 +40,17 @@ def judge_rows(result: ResultValues) -> Judged:
     else:
         found = [predict_part(part, part.X, result.task.n_classes) for part in parts]
         label = np.concatenate([take_labels(outputs) for outputs in found])
+    rank = _join([outputs.rank for outputs in found]) if result.task.n_classes == 2 else None
+    positive = result.problem.positive
     return Judged(
         np.concatenate([part.y for part in parts]),
         label,
-        _join([outputs.rank for outputs in found]) if result.task.n_classes == 2 else None,
+        -rank if rank is not None and not positive else rank,
         _join([outputs.probability for outputs in found]),
         np.repeat(np.arange(len(parts)), [len(part.y) for part in parts]),
         f"{sampled}{phrase}",
         tuple(parts),
+        positive,
     )
 
 

@@ -218,7 +218,8 @@ def _draw_roc(result: ResultValues, judged: Judged) -> Picture:
     )
     caption = (
         f"{of} {area:.4f}, measured. A row counts as positive if it is of the class "
-        f"‘{classes[1]}’.{CURVES if several else ''}{left_out}"
+        f"‘{classes[judged.positive]}’. The star is where the rows are classified: {nearest(found.point[0])} "
+        f"false and {nearest(found.point[1])} true positive.{CURVES if several else ''}{left_out}"
     )
     mean = found.curves.mean(axis=0)
     rows = [(nearest(x), nearest(float(np.interp(x, GRID, mean)))) for x in TABLE_GRID]
@@ -233,7 +234,11 @@ def _draw_calibration(result: ResultValues, judged: Judged) -> Picture:
     found: Calibration | None = calibrate(judged)
     if found is None:
         return Picture(title, "", "There is none, since the models give no probabilities.")
-    of = f"of ‘{result.task.classes[1]}’" if result.task.n_classes == 2 else "of the predicted class"
+    of = (
+        f"of ‘{result.task.classes[judged.positive]}’"
+        if result.task.n_classes == 2
+        else "of the predicted class"
+    )
     caption = (
         f"Each dot is about a tenth of the rows, by the predicted probability {of}. Mean difference of "
         f"predicted and observed: {nearest(found.error)}."
@@ -307,14 +312,22 @@ def _draw_scores(result: ResultValues, judged: Judged) -> Picture:
         return Picture(title, "", f"There is none, since the models give {why}.")
     classes = [str(label) for label in result.task.classes]
     two = result.task.n_classes == 2
-    x = f"score (larger: {shorten_name(classes[1])})" if two else "probability given to the class of the row"
+    x = (
+        f"score (larger: {shorten_name(classes[judged.positive])})"
+        if two
+        else "probability given to the class of the row"
+    )
     pooled = (
         " Scores of different models, on scales of their own, are in one picture."
         if two and len(np.unique(judged.classifier)) > 1
         else ""
     )
     more = f" The first {MOST_DRAWN_CLASSES} classes are drawn." if len(classes) > MOST_DRAWN_CLASSES else ""
-    where = f"A larger score speaks for ‘{classes[1]}’." if two else "The further right, the better."
+    where = (
+        f"A larger score speaks for ‘{classes[judged.positive]}’."
+        if two
+        else "The further right, the better."
+    )
     shown = classes[:MOST_DRAWN_CLASSES]
     rows = [
         (f"{low:.3g} to {high:.3g}", *(f"{n:,}" for n in column))

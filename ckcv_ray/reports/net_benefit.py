@@ -27,8 +27,7 @@ def trace_net_benefit(result: ResultValues, judged: Judged) -> DecisionCurve | N
     """Return the decision curve of judged rows; None without two classes, or rows of both."""
     if result.task.n_classes != 2 or len(np.unique(judged.y)) < 2:
         return None
-    positive = result.problem.positive if result.finished is not None else 1
-    is_positive, flagged = judged.y == positive, judged.label == positive
+    is_positive, flagged = judged.y == judged.positive, judged.label == judged.positive
     recalls = float(np.mean(flagged[is_positive])), float(np.mean(~flagged[~is_positive]))
     claimed = list(_list_claimed(result))
     share = float(np.mean(is_positive))
@@ -44,7 +43,7 @@ def trace_net_benefit(result: ResultValues, judged: Judged) -> DecisionCurve | N
         prevalence,
         worth,
         _compute_benefits(prevalence, worth, *recalls),
-        *_trace_by_cut_off(judged, positive, prevalence, worth),
+        *_trace_by_cut_off(judged, prevalence, worth),
         _compute_benefits(prevalence, worth, 1.0, 0.0),
         points,
     )
@@ -64,13 +63,11 @@ def _list_claimed(result: ResultValues) -> Iterator[tuple[Predictive, float | No
             yield found, None if claims_nothing(claim) else 1 - claim["bound"]
 
 
-def _trace_by_cut_off(
-    judged: Judged, positive: int, prevalence: float, worth: Values
-) -> tuple[Values | None, str]:
+def _trace_by_cut_off(judged: Judged, prevalence: float, worth: Values) -> tuple[Values | None, str]:
     """Return the net benefits at a cut-off for each probability, and which cut-off it is; or None and ""."""
-    is_positive = judged.y == positive
+    is_positive = judged.y == judged.positive
     if judged.probability is not None:
-        share, given = float(np.mean(is_positive)), judged.probability[:, positive]
+        share, given = float(np.mean(is_positive)), judged.probability[:, judged.positive]
         right = given * prevalence * (1 - share)
         wrong = (1 - given) * (1 - prevalence) * share
         flags = [right * (1 - w) >= wrong * w for w in worth.tolist()]
@@ -81,7 +78,7 @@ def _trace_by_cut_off(
         return np.array(found), BY_PROBABILITY
     if judged.rank is None or len(np.unique(judged.classifier)) > 1:
         return None, ""
-    false, true = trace_rates(is_positive, judged.rank if positive == 1 else -judged.rank)
+    false, true = trace_rates(is_positive, judged.rank)
     curves = _compute_benefits(prevalence, worth[:, None], true, 1 - false)
     return np.asarray(curves.max(axis=1)), BY_BEST
 

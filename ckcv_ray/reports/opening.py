@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ckcv_ray.claims.certificate import Certificate
-from ckcv_ray.claims.claim import describe_counts, limit, name_side, quantity
+from ckcv_ray.claims.claim import Claim, describe_counts, limit, name_side, quantity
 from ckcv_ray.errors import cut, pluralize
 from ckcv_ray.reports.about import About
 from ckcv_ray.reports.answer import make_answer, name_option
@@ -32,7 +32,7 @@ class Opening(NamedTuple):
     Attributes:
         state: "quote", "worthless", "provisional" or "estimate".
         kicker: heading of the number.
-        number: the number as text.
+        number: the number as text; "" if none may be quoted.
         name: what it is of, in a few words.
         statement: the sentence to quote with it; "" if there is none.
         quotable: whether and how it may be quoted, a sentence each.
@@ -66,16 +66,13 @@ def make_title(result: ResultValues, about: About) -> str:
 def open_run(result: ResultValues) -> Opening:
     """Return the answers about a study with a certification."""
     certificate, answer = result.certificate, make_answer(result)
-    first, worthless, facts = certificate.claims.first, not answer.sentence, dict(answer.facts)
-    about_error, counts = first["quantity"] == ERROR, describe_counts(first)
+    quoted, worthless, facts = answer.quoted, answer.quoted is None, dict(answer.facts)
     return Opening(
         _find_state(certificate, worthless),
         _name_number(certificate, worthless),
-        limit(first),
-        f"{'wrong' if about_error else quantity(first)} on {_name_units(result)}, "
-        f"{name_side(first)}; proven, by {first['certification']}"
-        f"{f'; {counts}' if counts else ''}",
-        first["statement"],
+        "" if quoted is None else limit(quoted),
+        "" if quoted is None else _name_claim(result, quoted),
+        "" if quoted is None else quoted["statement"],
         [
             *([f"{answer.decided}."] if answer.decided else []),
             f"{answer.verdict.removesuffix('.')}.",
@@ -103,6 +100,13 @@ def open_run(result: ResultValues) -> Opening:
         ),
         _advise_run(result, answer.advice, worthless),
     )
+
+
+def _name_claim(result: ResultValues, claim: Claim) -> str:
+    """Say in a few words what the number of a claim is of, and by what it is proven."""
+    what = "wrong" if claim["quantity"] == ERROR else quantity(claim)
+    counts = f"; {describe_counts(claim)}" if describe_counts(claim) else ""
+    return f"{what} on {_name_units(result)}, {name_side(claim)}; proven, by {claim['certification']}{counts}"
 
 
 def open_scores(result: ResultValues, doubts: Sequence[str]) -> Opening:

@@ -45,11 +45,13 @@ class Judged(NamedTuple):
     Attributes:
         y: classes, or the numbers to predict, (rows,).
         label: predicted classes, -1 where a classifier is undecided, or predicted numbers, (rows,).
-        rank: with two classes, what grows with the second, (rows,); None if the learner gives no such score.
+        rank: with two classes, what grows with the positive one, (rows,); None if the learner gives no such
+            score.
         probability: of each class, (rows, n_classes); None if the learner gives none.
         classifier: number of the classifier that judged each row, (rows,).
         rows: a phrase that says which rows they are.
         parts: the classifiers with their rows; none if only their predictions are stored.
+        positive: number of the positive class of two.
     """
 
     y: NDArray[Any]
@@ -59,6 +61,7 @@ class Judged(NamedTuple):
     classifier: Index
     rows: str
     parts: tuple[JudgedPart, ...] = ()
+    positive: int = 1
 
 
 class RowShare(NamedTuple):
@@ -92,17 +95,20 @@ class ClassPerformance(NamedTuple):
 
 
 class Roc(NamedTuple):
-    """ROC curves on a common grid, of the second of two classes.
+    """ROC curves on a common grid, of the positive one of two classes.
 
     Attributes:
         curves: true positive rate of each classifier at ``GRID``, (n, 101).
         areas: area under the curve of each classifier, (n,).
         left_out: classifiers whose rows are all of one class.
+        point: false and true positive rate of all rows together, as they are classified: where the models
+            work.
     """
 
     curves: Values
     areas: Values
     left_out: int
+    point: tuple[float, float]
 
 
 class Calibration(NamedTuple):
@@ -249,10 +255,14 @@ def trace_roc(judged: Judged) -> Roc | None:
         if len(np.unique(y)) < 2:
             left_out += 1
             continue
-        wrong, right = trace_rates(y, judged.rank[rows])
+        wrong, right = trace_rates(y == judged.positive, judged.rank[rows])
         areas.append(float(np.trapezoid(right, wrong)))
         curves.append(np.interp(GRID, wrong, right))
-    return Roc(np.array(curves), np.array(areas), left_out) if curves else None
+    if not curves:
+        return None
+    flagged, is_positive = judged.label == judged.positive, judged.y == judged.positive
+    point = float(np.mean(flagged[~is_positive])), float(np.mean(flagged[is_positive]))
+    return Roc(np.array(curves), np.array(areas), left_out, point)
 
 
 def trace_rates(y: Classes | NDArray[np.bool_], rank: Values) -> tuple[Values, Values]:
@@ -270,8 +280,8 @@ def trace_rates(y: Classes | NDArray[np.bool_], rank: Values) -> tuple[Values, V
 def calibrate(judged: Judged) -> Calibration | None:
     """Compare probabilities with what came true; None without probabilities.
 
-    With two classes they are those of the second, with more those of the predicted class. Groups have equal
-    numbers of rows, as far as ties allow.
+    With two classes they are those of the positive one, with more those of the predicted class. Groups have
+    equal numbers of rows, as far as ties allow.
     """
     if judged.probability is None:
         return None
@@ -293,7 +303,7 @@ def _read_probabilities(judged: Judged) -> tuple[Values, Values]:
     shares = judged.probability
     assert shares is not None
     if shares.shape[1] == 2:
-        return shares[:, 1], (judged.y == 1).astype(np.float64)
+        return shares[:, judged.positive], (judged.y == judged.positive).astype(np.float64)
     best = np.argmax(shares, axis=1)
     return shares[np.arange(len(best)), best], (judged.y == best).astype(np.float64)
 

@@ -38,6 +38,7 @@ def plot_roc(axes: Axes, roc: Roc) -> None:
         mean = 100 * roc.curves.mean(axis=0)
         axes.plot([0, *(100 * GRID)], [0, *mean], color=L_MS, lw=2, label="their mean")
         axes.legend(loc="lower right")
+    axes.plot(*([100 * rate] for rate in roc.point), "*", color=MARK, markeredgecolor="black", ms=11)
     axes.set_xlabel("false positive rate, in %")
     axes.set_ylabel("true positive rate, in %")
     axes.set_xlim(-2, 102)

@@ -91,7 +91,7 @@ class Plots(NamedTuple):
         return axes
 
     def roc(self, axes: Axes | None = None) -> Axes:
-        """Draw the ROC curves of the models on the rows that the first claim counts.
+        """Draw the ROC curves of the models on the rows that the first claim counts, and where they work.
 
         Raises:
             InputError: it is an evaluation, there are more than two classes, or no scores.
@@ -139,12 +139,17 @@ class Plots(NamedTuple):
             InputError: it is an evaluation, or the models give no scores.
         """
         task = self.result.task
-        found = count_scores(self._judge(), task.n_classes)
+        judged = self._judge()
+        found = count_scores(judged, task.n_classes)
         if found is None:
             raise InputError(NO_SUCH.format("distribution of scores", "the models give none"))
         axes = _make_axes(axes)
         classes = [str(label) for label in task.classes]
-        x = f"score (larger: {classes[1]})" if len(classes) == 2 else "probability of the class of the row"
+        x = (
+            f"score (larger: {classes[judged.positive]})"
+            if len(classes) == 2
+            else "probability of the class of the row"
+        )
         plot_scores(axes, found, classes, x)
         return axes
 

@@ -444,6 +444,12 @@ def _check_claims(certification: Certification, learner: Learner, task: Task) ->
         )
     if certification.positive is None:
         return certification
+    if task.n_classes != len(OF_TWO):
+        has = f"{task.n_classes} classes" if task.n_classes else "numbers"
+        raise InputError(
+            f"positive={certification.positive!r} is for two classes, and the target {task.target!r} has "
+            f"{has}: leave it out"
+        )
     number = find_class("positive", certification.positive, task.classes)
     label = None if number == 1 else str(task.classes[number])
     return replace(certification, positive=label)  # type: ignore[type-var]

@@ -52,7 +52,7 @@ class Certification:
         name: short name.
         resamplings, criteria: names of the resamplings and criteria it is proven for.
         claim: what is certified in addition to the occam bound.
-        positive: label of the class that sensitivity is about; None for the second in sorted order.
+        positive: label of the class that sensitivity and the ROC curve are of; None for the second, sorted.
         accept: conditions on what is proven, without which the result is not accepted.
         require: the condition that the cut-off of scores is chosen for; "" for the learner's own cut-off.
         prevalence: share of the positive class at which a predictive value is required; None for other
@@ -85,11 +85,6 @@ class Certification:
                 made = next(filter(parse_predictive, named), f"require={self.require}")
                 rest = f"and {made} is made of {' and '.join(OF_TWO)}"
             raise InputError(f"claim=recall is of every class, {rest}: leave one of them out")
-        if self.positive is not None and not of_two:
-            raise InputError(
-                f"positive={self.positive!r} names the class of the claims {' and '.join(OF_TWO)}, and claim="
-                f"{','.join(self.claim)} has neither: leave it out, or add one of them"
-            )
         for condition in self.accepted:
             of_rule = condition.name in (ERROR, CLIPPED_ERROR)
             if not of_rule and condition.name not in self.claim:
@@ -358,7 +353,7 @@ CLAIM_HELP = (
 CLAIM_SHOWN = "refit; for nested random"
 POSITIVE = Option(
     _label,
-    "Label of the class that sensitivity is about.",
+    "Label of the class that sensitivity, ROC and figures are of.",
     default_text="the second in sorted order",
     panel="Certificate",
     omit_default=True,
@@ -386,7 +381,7 @@ class Holdout(Certification):
             together, the AUC, each weighted error, and the comparisons. Of numbers: the rules, by their
             clipped error, without "vote"; and "within:0.9", how far off at most nine in ten new rows are,
             each with a share of its own.
-        positive: label of the class that sensitivity is about; None for the second in sorted order.
+        positive: label of the class that sensitivity and the ROC curve are of; None for the second, sorted.
         require: condition such as "sensitivity>=0.9" or "specificity>=0.95", for which the cut-off of the
             scores is chosen on the rows held out, with its guarantee; the recalls are those at this cut-off.
             Without other claims they are all that is claimed. Or a predictive value such as "ppv>=0.3" or

@@ -422,13 +422,17 @@ def test_a_positive_class_that_there_is_not_is_refused():
         Problem.of(HELD.replace(positive="ill"), blobs(60))
 
 
+def test_a_positive_class_is_one_of_two():
+    three = Task.of(blobs(90).X, np.arange(90) % 3)
+    with pytest.raises(InputError, match="positive='1' is for two classes, and the target 'target' has 3 classes"):
+        Problem.of(HELD.replace(claim="refit", positive="1"), three)
+
+
 @pytest.mark.parametrize("kind", [Holdout, Nested])
 @pytest.mark.parametrize(
     ("options", "messages"),
     [
         ({"claim": "recall,sensitivity"}, "claim=recall is of every class, sensitivity included"),
-        ({"positive": "sick"}, "positive='sick' names the class of the claims sensitivity and specificity"),
-        ({"claim": "recall,auc", "positive": "sick"}, "claim=recall,auc has neither: leave it out"),
         ({"claim": "sensitivity", "positive": ("sick",)}, "is not a label of the target"),
         ({"claim": "accuracy"}, "claim='accuracy' is not known"),
     ],

@@ -10,7 +10,11 @@ import pytest
 from conftest import unwrap
 
 from ckcv_ray import Execution, Job, Result, Study, Task
+from ckcv_ray.claims.percent import at_most
+from ckcv_ray.reports.answer import make_answer
 from ckcv_ray.reports.facts import Stored, tell
+from ckcv_ray.reports.judged import judge_rows
+from ckcv_ray.reports.performance import GRID, calibrate, trace_roc
 from ckcv_ray.runs.report import make_page
 from ckcv_ray.runs.run import run_job
 from ckcv_ray.study import ERROR
@@ -119,3 +123,87 @@ def test_what_is_proven_stands_beside_figures_of_its_rule_alone(finished: tuple[
         assert shown == same
     for interval in result.intervals if first["certification"] == "holdout" else []:
         assert ("cut-off" in interval.describe()) == (interval.cut_off is not None)
+
+
+def rare(n: int) -> Task:
+    """Rows of which few are of the second class, which are found easily at the price of false alarms."""
+    rng = np.random.default_rng(4)
+    sick = rng.permutation(n) < 0.12 * n
+    return Task.of(rng.normal(size=(n, 2)) + 1.5 * sick[:, None], np.where(sick, "sick", "healthy"))
+
+
+@pytest.mark.parametrize("asked", [{"require": "sensitivity>=0.6"}, {"accept": "specificity>=0.9"}])
+def test_what_was_asked_and_is_proven_decides_the_headline(asked: dict[str, str], tmp_path: Path) -> None:
+    study = Study.of(**HELD, claim=f"refit,{RECALLS}", **asked)
+    result = run_job(Job(study, rare(500), tmp_path / "run"), Execution("serial"))
+    assert result.proven >= result.baseline
+    answer = make_answer(result)
+    assert answer.verdict.startswith("The error cannot be quoted; proven are: sensitivity (recall of 'sick')")
+    assert any("is not below" in caution for caution in answer.cautions)
+    name = "sensitivity" if "require" in asked else "specificity"
+    assert f"the {name}" in answer.sentence
+    assert "ckcv predict" in result.summary(folder="runs/a")
+    page = make_page(tmp_path / "run")
+    assert re.findall('<p class="number">([^<]*)', page) != [at_most(result.proven)]
+
+
+def test_the_report_prints_no_large_number_that_may_not_be_quoted(finished: tuple[Result, Path]) -> None:
+    result, place = finished
+    shown = re.findall('<p class="number">([^<]*)', make_page(place))
+    assert len(shown) == (make_answer(result).quoted is not None)
+    assert ("Nothing can be quoted" in result.summary()) == (not shown)
+
+
+def test_without_anything_to_quote_there_is_no_large_number(tmp_path: Path) -> None:
+    task = overlap(200)
+    noise = Task.of(np.random.default_rng(0).normal(size=(200, 2)), task.labelled(task.y))
+    run_job(Job(Study.of(**HELD), noise, tmp_path / "run"), Execution("serial"))
+    assert 'class="number"' not in make_page(tmp_path / "run")
+
+
+@pytest.mark.parametrize("learner", ["svm", "naive_bayes"])
+def test_the_positive_class_turns_every_figure(learner: str, tmp_path: Path) -> None:
+    """The AUC is the same; rates, probabilities and captions are those of the class that is named."""
+    grid = {name: SMALL[name] for name in ("k", "n_splits", *(("C", "gamma") if learner == "svm" else ()))}
+    results = []
+    for label in ("ash", "birch"):
+        study = Study.of(learner=learner, **grid, certify="holdout", claim="refit", positive=label)
+        results.append(run_job(Job(study, overlap(200), tmp_path / label), Execution("serial")))
+        captions = re.sub("<[^>]*>", "", make_page(tmp_path / label))
+        assert f"if it is of the class ‘{label}’" in captions
+        assert f"A larger score speaks for ‘{label}’" in captions
+        assert f"sensitivity: ‘{label}’ found" in captions
+    first, second = (judge_rows(result) for result in results)
+    one, two = trace_roc(first), trace_roc(second)
+    assert one is not None
+    assert two is not None
+    assert one.areas[0] == pytest.approx(two.areas[0])
+    assert one.point == pytest.approx((1 - two.point[1], 1 - two.point[0]))
+    for roc in (one, two):  # the models classify by their scores, so that they work on the curve
+        near = np.abs(GRID - roc.point[0]).argmin()
+        assert (
+            roc.curves[0][max(0, near - 1)] - 0.02 <= roc.point[1] <= roc.curves[0][min(100, near + 1)] + 0.02
+        )
+    if learner == "naive_bayes":
+        low, high = calibrate(first), calibrate(second)
+        assert low is not None
+        assert high is not None
+        assert np.average(low.mean, weights=low.rows) == pytest.approx(
+            1 - np.average(high.mean, weights=high.rows)
+        )
+        assert np.average(low.observed, weights=low.rows) == pytest.approx(np.mean(first.y == 0))
+
+
+def test_classes_that_are_never_found_are_a_caution(tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    y = np.array(["ash", "birch", "cedar"])[np.where(rng.random(240) < 0.06, 2, np.arange(240) % 2)]
+    X = rng.normal(size=(240, 2)) + 4.0 * (y == "birch")[:, None]  # nothing tells cedar from ash
+    result = run_job(Job(Study.of(**HELD), Task.of(X, y), tmp_path / "run"), Execution("serial"))
+    counts = result.class_counts
+    assert counts is not None
+    assert counts[2].sum() > 0 == counts[2, 2]
+    rows = f"'cedar' ({counts[2].sum()} rows)"
+    (said,) = (text for text in make_answer(result).cautions if text.startswith("Never found"))
+    assert rows in said
+    assert result.summary().startswith("Quote with CAUTION")
+    assert any(rows in text for text in tell(Stored(result, "0" * 64), "cautions"))
