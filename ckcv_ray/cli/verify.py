@@ -66,10 +66,9 @@ def verify(
 
     The first line says what that is worth. "every figure follows from the data" (exit code 0): all was
     computed again. "nothing contradicts the files; taken on trust: ..." (exit code 0): what was computed
-    agrees, and the figures also rest on what is named. "not verified: ..." (exit code 6): something that has
-    to be computed cannot be computed here, or a model is another one here and versions or processor are not
-    those of the run. Anything else is a difference (exit code 1); where models or errors differ, with the
-    bound that those computed again give.
+    agrees, and the figures also rest on what is named. "not verified: ..." (exit code 6): something cannot
+    be computed here, or other versions or another processor fit another model. Anything else is a difference
+    (exit code 1); where models or errors differ, with the bound that those computed again give.
 
         ckcv verify runs/patients
         ckcv verify runs/patients --refit

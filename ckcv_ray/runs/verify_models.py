@@ -202,17 +202,17 @@ class ModelChecks:
         if (unlabelled := self.problem.every_row.unlabelled) is not None:
             X = np.concatenate([X, unlabelled])
         try:
-            other = describe_difference(self.problem, stored.model, computed.model, X)
+            difference = describe_difference(self.problem, stored.model, computed.model, X)
         except Exception as error:  # of a stranger's model, of any kind
             self.differences.append(f"{name}: it cannot predict the rows of the table: {_show_error(error)}")
             return
-        if not other:
+        if not difference:
             self.last_bits += 1
             return
         if computed.errors != stored.errors:
             errors = pluralize(sum(computed.errors), "error")
-            other += f", and makes {errors} on the rows that judge it (stored: {sum(stored.errors):,})"
-        self.note(f"{name}: fitted again, {other}")
+            difference += f", and makes {errors} on the rows that judge it (stored: {sum(stored.errors):,})"
+        self.note(f"{name}: fitted again, {difference}")
 
     def note(self, sentence: str) -> None:
         """Note that another model, or another bound, is computed than the run has."""

@@ -132,13 +132,13 @@ def _check_full(folder: RunFolder, stored: Result, result: Verification, refit: 
     if problem.learner.codec.same(model, again):
         return
     try:
-        other = describe_difference(problem, model, again, problem.task.X)
+        difference = describe_difference(problem, model, again, problem.task.X)
     except Exception as error:  # of a stranger's model, of any kind
         yield cut(f"the model on all rows: it cannot predict the rows of the table: {error}", LONGEST_REASON)
         return
-    if other:
+    if difference:
         elsewhere = bool(changes(stored.execution["environment"], environment(problem.learner)))
-        sentence = f"the model on all rows: fitted again, {other}"
+        sentence = f"the model on all rows: fitted again, {difference}"
         note_other(sentence, elsewhere, result.differences, result.unverified)
     else:
         result.notes.append("the last bits of the model on all rows differ")

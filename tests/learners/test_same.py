@@ -93,6 +93,7 @@ def read_booster(booster: Any, folder: Path, by: Move) -> Any:
         lines = booster.content.decode().splitlines()
         changed.content = "\n".join(_move_line(line, by) for line in lines).encode()
         return changed
+    changed.content = b"the bytes of what is read from JSON below"
     file = folder / "model.json"
     if booster.library == "xgboost":
         content = json.loads(bytes(booster.predictor.get_booster().save_raw("json")))

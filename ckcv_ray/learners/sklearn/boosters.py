@@ -176,7 +176,7 @@ class Booster:
 
     def read_values(self) -> Any:
         """Return what ``content`` says, as words and numbers that can be compared with others."""
-        return VALUES[self.library](self)
+        return VALUE_READERS[self.library](self)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle what describes the model: equal models are equal bytes."""
@@ -293,7 +293,7 @@ def _read_catboost_values(booster: Booster) -> Any:
         return json.loads(file.read_bytes())
 
 
-VALUES: dict[str, Callable[[Booster], Any]] = {
+VALUE_READERS: dict[str, Callable[[Booster], Any]] = {
     XGBOOST: _read_xgboost_values,
     LIGHTGBM: _read_lightgbm_values,
     CATBOOST: _read_catboost_values,

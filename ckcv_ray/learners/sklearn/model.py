@@ -195,10 +195,14 @@ class BoosterCodec(EstimatorCodec):
 
     def same(self, a: FittedEstimator, b: FittedEstimator, rounding: float = 0.0) -> bool:
         """Return whether two models are equal in content, as their library writes it."""
-        (classes, content), (others, other) = _describe_booster(a), _describe_booster(b)
-        if a.setting != b.setting or classes != others or not (content and other and rounding):
-            return a.setting == b.setting and (classes, content) == (others, other)
-        return agree(a.estimator.read_values(), b.estimator.read_values(), rounding)
+        (classes, content), described = _describe_booster(a), _describe_booster(b)
+        if a.setting != b.setting or (classes, content) == described or not rounding:
+            return a.setting == b.setting and (classes, content) == described
+        return (
+            classes == described[0]
+            and len(classes) != 1
+            and agree(a.estimator.read_values(), b.estimator.read_values(), rounding)
+        )
 
     def _read(self, row: Mapping[str, Any], task: Task) -> FittedEstimator:
         setting, classes = json.loads(row["setting"]), row["classes"]
