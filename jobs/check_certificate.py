@@ -266,7 +266,9 @@ class Check(Run):
             made = claims.bound_subgroups(parts, self.certify["subgroups"], delta)
             self.compare("subgroups", [part["bound"] for part in parts], made)
         with self.note_unknown("bound without copies"):
-            repeats, copies = bounds.count_copies(self.columns, self.all_y, self.all_units, stored["repeats"])
+            judged = set(self.all_units[self.held if np.any(self.held) else ...].tolist())
+            table = self.columns, self.all_y, self.all_units
+            repeats, copies = bounds.count_copies(*table, stored["repeats"], judged)
             bound = max(self.bound_claim(stored["claims"][0], left)[0] for left in (0, copies))
             self.compare("rows that repeat", stored["repeats"], repeats)
             self.compare("bound without copies", stored["bound_without_copies"], bound)

@@ -221,8 +221,12 @@ def share_delta(ks: Iterable[int], k: int, settings: int) -> float:
     return float(Fraction(1 << 128, total * settings * (k - 2) * (k - 1)))
 
 
-def count_copies(columns: dict[str, Any], y: Array, units: Array, stored: int) -> tuple[int, int]:
-    """Return the rows that equal another (of another unit), and the units to leave out to keep one of each.
+def count_copies(
+    columns: dict[str, Any], y: Array, units: Array, stored: int, judged: set[int]
+) -> tuple[int, int]:
+    """Return the rows that equal another (of another unit), and the judged units that are not new.
+
+    These are all that equal an unjudged one, and all but one of others that are equal.
 
     Columns that number or name the rows, in which all values differ, are not compared.
 
@@ -232,6 +236,7 @@ def count_copies(columns: dict[str, Any], y: Array, units: Array, stored: int) -
         units: number of each row's unit: of the row, or of its group.
         stored: the number of such rows that the folder has. If it is 0, whole numbers that all differ may
             not be those of rows, which their name decides.
+        judged: the units held out; all units if none are.
     """
     values = [tuple(None if x != x else x for x in column) for column in columns.values()]
     distinct = [column for column in values if len(set(column)) == len(column)]
@@ -246,4 +251,6 @@ def count_copies(columns: dict[str, Any], y: Array, units: Array, stored: int) -
     for found in parts[:] if len(set(units.tolist())) < len(units) else []:
         touching = [part for part in parts if part & found]
         parts = [part for part in parts if not part & found] + [found.union(*touching)]
-    return sum(len(units_of_row[row]) > 1 for row in rows), sum(len(part) - 1 for part in parts)
+    return sum(len(units_of_row[row]) > 1 for row in rows), sum(
+        len(part & judged) - (part <= judged) for part in parts
+    )

@@ -40,6 +40,7 @@ from ckcv_ray.claims.wording import (
     L_EE_IS,
     RefusedSplit,
     check_refusal,
+    describe_giveaways,
     describe_held_share,
     describe_refusal,
     describe_repeats,
@@ -187,6 +188,7 @@ class Sample(CertificatePart):
             held out, on these.
         groups: the groups of the task; absent in the file of a task without groups.
         numbers: the errors of F* where numbers are predicted; absent in the file of a task with classes.
+        giveaways: columns of the learning rows that give the target away; absent in the file if none does.
     """
 
     n_rows: int
@@ -197,6 +199,7 @@ class Sample(CertificatePart):
     baselines: tuple[Baseline, ...]
     groups: GroupCounts | None = None
     numbers: NumberCounts | None = None
+    giveaways: tuple[str, ...] | None = None
 
     def check(self) -> None:
         """Raise ValueError if the rows of classes, groups or baselines are not those of one table."""
@@ -389,6 +392,7 @@ OPTIONAL = (
     "subgroups",
     "claims_version",
     "numbers",
+    "giveaways",
 )  # absent where None
 FIELDS = (  # of certificate.json, in their order
     "run_id",
@@ -425,7 +429,7 @@ FIELDS = (  # of certificate.json, in their order
     "digests",
     *OPTIONAL,
 )
-FREE = ("label", "labels", "column", "subgroup")  # names and values that the user chose
+FREE = ("label", "labels", "column", "subgroup", "giveaways")  # names and values that the user chose
 
 
 @dataclass(frozen=True)
@@ -494,6 +498,7 @@ class Certificate:
         bounds = ((claim, select_baseline(claim, sample.baselines)) for claim in alone)
         return [
             *chain.from_iterable(describe_worthless_bound(*pair, sample.labels) for pair in bounds),
+            *describe_giveaways(sample.giveaways or ()),
             *describe_guesses(self.claims.claims, sample.labels),
             *self.describe_constants(),
             *self.describe_nested_constants(),

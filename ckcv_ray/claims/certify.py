@@ -44,6 +44,7 @@ from ckcv_ray.learners.ensemble import Ensemble, Models, class_sizes
 from ckcv_ray.records.candidates import Searched
 from ckcv_ray.study import Candidate, Problem
 from ckcv_ray.tables.repeats import Repeats, count_known, count_new, count_repeated, find_repeats
+from ckcv_ray.tables.survey import find_giveaways
 
 
 def certify(
@@ -63,7 +64,7 @@ def certify(
     """
     problem, models = judge.problem, judge.models
     claims = prove(judge, candidate.k)
-    repeats = find_repeats(problem.all_rows)
+    repeats = find_repeats(problem.all_rows, problem.held)
     without = _prove_without_copies(judge, candidate.k, claims, repeats)
     groups = _count_groups(problem, models.best)
     certificate = Certificate(
@@ -144,6 +145,7 @@ def _describe_sample(
         baselines=compute_baselines(problem),
         groups=groups,
         numbers=_count_numbers(problem, ensemble),
+        giveaways=find_giveaways(task) or None,
     )
 
 

@@ -21,7 +21,8 @@ class Copies(NamedTuple):
     """How many units are not independent if those that repeat have the same origin.
 
     Attributes:
-        units: rows, or groups, of the full table that are left out to keep one of each origin.
+        units: rows, or groups, that are left out to keep one of each origin: of the full table, or where
+            some are held out of these.
         unlabelled: unlabelled rows that are left out to keep one of each, and none of the table.
     """
 

@@ -21,7 +21,7 @@ from ckcv_ray.claims.claim import (
 from ckcv_ray.claims.percent import at_least, at_most, format_level, format_number, round_bound
 from ckcv_ray.core.by_label import parse_numbers_by_label
 from ckcv_ray.core.criteria import Balanced, Criterion, MeanClippedError, MeanCost, MeanError, MeanGroupError
-from ckcv_ray.errors import cut, pluralize
+from ckcv_ray.errors import cut, cut_list, pluralize
 from ckcv_ray.study import ERROR, Nested, is_of_numbers, parse_within
 from ckcv_ray.tables.target import LEAST_OF_CLASS, Label
 
@@ -201,6 +201,14 @@ def describe_refusal(refused: RefusedSplit | None) -> list[str]:
         "only what nested proves from the splits before it is claimed. More splits, or another seed, do not "
         "help: more rows of this class do."
     ]
+
+
+def describe_giveaways(names: Sequence[str]) -> list[str]:
+    """Return a list of one sentence about columns that give the target away; empty if there are none."""
+    listed = ", ".join(cut_list([cut(repr(name), MOST_OF_LABEL) for name in names], "more"))
+    it = "it" if len(names) == 1 else "they"
+    of = f"Column {listed} gives" if len(names) == 1 else f"Columns {listed} give"
+    return [f"{of} the target away: would {it} be known for a new row?"] if names else []
 
 
 def describe_held_share(held: int, units: int, unit: str, has_classes: bool = True) -> list[str]:

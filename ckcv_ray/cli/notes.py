@@ -10,10 +10,9 @@ from ckcv_ray.errors import StoreError, plain, pluralize
 from ckcv_ray.runs.load import environment_changes
 from ckcv_ray.runs.result import Result
 from ckcv_ray.tables.named import is_named
-from ckcv_ray.tables.survey import list_row_numbers, survey
+from ckcv_ray.tables.survey import MOST_SURVEYED, list_row_numbers, survey
 from ckcv_ray.tables.task import Task
 
-MOST_SURVEYED = 10_000_000  # cells
 MOST_SHOWN_COLUMNS = 40  # columns
 LONGEST_NAME = 30
 

@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ckcv_ray.core.arrays import Index
 from ckcv_ray.tables.columns.types import Column, ColumnKind
-from ckcv_ray.tables.grouping import Groups
 from ckcv_ray.tables.identifiers import DENSE, is_name_of_groups
 from ckcv_ray.tables.target import Rows, unify_zeros
 from ckcv_ray.tables.task import Task
@@ -28,26 +28,37 @@ class Repeats(NamedTuple):
     Attributes:
         rows: how many there are.
         copies: how many rows, or groups, are left out to keep one of those that are equal, or that share
-            equal rows.
+            equal rows. Where some are held out, of these alone: all that equal a learning row, and of others
+            all but one.
     """
 
     rows: int
     copies: int
 
 
-def find_repeats(task: Task) -> Repeats:
-    """Count the rows that equal another row."""
+def find_repeats(task: Task, held: Index | None = None) -> Repeats:
+    """Count the rows that equal another row, and the copies among rows that are held out, if any are."""
     columns = _select_compared(task)
     if not columns.any():
         return Repeats(0, 0)
     rows = np.empty((task.n, np.count_nonzero(columns) + 1))
     rows[:, :-1], rows[:, -1] = np.compress(columns, task.X, axis=1), task.y
     items, counts = _number_rows(rows)
+    judged = np.full(task.n_units, held is None)
+    if held is not None:
+        judged[task.groups[held]] = True
     if not task.grouped:
-        return Repeats(int(counts[counts > 1].sum()), len(items) - len(counts))
+        return Repeats(int(counts[counts > 1].sum()), _count_copies(items, judged))
     pairs = np.unique(np.column_stack([items, task.groups]), axis=0)
     shared = np.bincount(pairs[:, 0]) > 1  # items of more than one group
-    return Repeats(int(np.sum(shared[items])), _count_dependent(pairs[shared[pairs[:, 0]]], task.groups))
+    connected = _connect_groups(pairs[shared[pairs[:, 0]]], task.n_units)
+    return Repeats(int(np.sum(shared[items])), _count_copies(connected, judged))
+
+
+def _count_copies(number: NDArray[np.intp], judged: NDArray[np.bool_]) -> int:
+    """Return how many judged units to leave out so that all are new, by a number that equal units share."""
+    alone = np.bincount(number[judged], minlength=int(number.max()) + 1) == np.bincount(number)
+    return int(np.sum(judged)) - int(np.sum(alone[np.unique(number)]))
 
 
 def count_repeats(task: Task) -> int:
@@ -104,21 +115,20 @@ def find_known(X: Rows, task: Task) -> NDArray[np.bool_]:
     return np.isin(_as_items(X[:, columns]), _as_items(task.X[:, columns]))
 
 
-def _count_dependent(pairs: NDArray[np.intp], groups: Groups) -> int:
-    """Return how many groups to leave out so that no two of the others are connected by equal rows.
+def _connect_groups(pairs: NDArray[np.intp], n: int) -> NDArray[np.intp]:
+    """Return a number for each of n groups, which those that are connected by equal rows share, (n,).
 
     Args:
         pairs: item and group, for each item that several groups have, (pairs, 2).
-        groups: the group of each row.
+        n: number of groups.
     """
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
-    items, n = pairs[:, 0], int(groups.max()) + 1
+    items = pairs[:, 0]
     size = n + int(items.max(initial=-1)) + 1
     edges = coo_array((np.ones(len(pairs)), (pairs[:, 1], n + items)), shape=(size, size))
-    labels = connected_components(edges, directed=False)[1][:n]
-    return n - len(np.unique(labels))
+    return np.asarray(connected_components(edges, directed=False)[1][:n], np.intp)
 
 
 def _number_rows(rows: Rows) -> tuple[NDArray[np.intp], NDArray[np.intp]]:

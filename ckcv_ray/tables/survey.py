@@ -18,7 +18,10 @@ from ckcv_ray.tables.task import Task
 FOLDS, LEAVES = 5, 8
 TOO_CLOSE = 1e-4  # to a correlation of 1
 GIVES_AWAY = 1 / 50  # of the baseline's error
+LEAST_SEPARATED = 8  # rows of the smaller class, from which on one cut that separates all rows says enough
 MOST_SURVEYED_ROWS = 20_000  # looked at to see whether a column gives the target away
+MOST_SURVEYED = 10_000_000  # cells
+AWAY = "gives the target away: would it be known for a new row?"
 
 
 class Surveyed(NamedTuple):
@@ -60,6 +63,13 @@ def survey(task: Task) -> list[Surveyed]:
     ]
 
 
+def find_giveaways(task: Task) -> tuple[str, ...]:
+    """Return the names of the columns that give the target away; of a very large table none."""
+    if task.X.size > MOST_SURVEYED:
+        return ()
+    return tuple(column.name for column, note in zip(task.schema, _notes(task), strict=True) if note == AWAY)
+
+
 def _one(x: Values, column: Column, note: str) -> Surveyed:
     known = x[~np.isnan(x)]
     return Surveyed(column.name, str(column.kind), len(x) - len(known), _count_distinct(known), note)
@@ -88,7 +98,7 @@ def _notes(task: Task) -> Iterator[str]:
         elif column.kind is ColumnKind.CATEGORY and 2 * len(np.unique(x)) > len(x):
             yield "has another text in most rows: is it a number, a date or a name in an unknown form?"
         elif _follows(x, task.y) if task.has_numbers else _gives_away(x, task.y, folds):
-            yield "gives the target away: would it be known for a new row?"
+            yield AWAY
         else:
             yield ""
 
@@ -114,27 +124,32 @@ def _draw_folds(y: NDArray[np.int32]) -> list[Split]:
 
 
 def _gives_away(x: Values, y: NDArray[np.int32], folds: list[Split]) -> bool:
-    """Return whether a tree of eight leaves on this column alone errs hardly ever, in five folds."""
+    """Return whether one cut separates two classes, or a tree of eight leaves hardly errs in five folds."""
     x, y = x[:MOST_SURVEYED_ROWS], y[:MOST_SURVEYED_ROWS]
     counts = np.sort(np.bincount(y))
-    allowed = GIVES_AWAY * (len(y) - int(counts[-1]))
-    if counts[0] < FOLDS or counts[:-LEAVES].sum() >= allowed:  # each leaf stands for one class
+    allowed = max(1.0, GIVES_AWAY * (len(y) - int(counts[-1])))
+    if counts[0] < FOLDS or counts[:-LEAVES].sum() > allowed:  # each leaf stands for one class
         return False
-    place = np.unique(x, return_inverse=True)[1]  # of each value among all; gaps are one, the last
-    if _count_least_errors(place, y) >= allowed:  # then nothing that is made of this column can do that
+    known, place = np.unique(x, return_inverse=True)  # gaps are one value, the last
+    least, changes = _count_least_errors(place, y), _count_changes(place, y)
+    if len(counts) == 2 and counts[0] >= LEAST_SEPARATED and not least and changes == 1:
+        return True
+    if least > allowed:  # then nothing that is made of this column can do that
         return False
-    if _count_changes(place, y) > FOLDS * LEAVES + 2 * FOLDS * allowed:  # then no such tree can
+    if changes > FOLDS * LEAVES + 2 * FOLDS * allowed:  # then no such tree can
         return False
+    if np.isnan(known[-1]):
+        known[-1] = 2 * known[-2] - known[0] + 1
     wrong = 0
     for train, _, score in folds:
-        predicted = predict_by_small_tree(place[train], y[train], place[score])
+        predicted = predict_by_small_tree(known[place[train]], y[train], known[place[score]])
         wrong += int(np.count_nonzero(predicted != y[score]))
-        if wrong >= allowed:
+        if wrong > allowed:
             return False
     return True
 
 
-def predict_by_small_tree(x: Index, y: NDArray[np.int32], x_new: Index) -> NDArray[np.intp]:
+def predict_by_small_tree(x: Values, y: NDArray[np.int32], x_new: Values) -> NDArray[np.intp]:
     """Return what a classification tree of one column and at most eight leaves predicts.
 
     The piece is cut next whose Gini impurity falls most by it (Breiman et al., Classification and Regression

@@ -10,7 +10,7 @@ import pytest
 from claimed import SMALL, run
 from conftest import blobs, unwrap
 
-from ckcv_ray import Study
+from ckcv_ray import Study, load_run
 from ckcv_ray.claims.percent import at_most
 from ckcv_ray.claims.proofs import weight
 from ckcv_ray.core.bounds.binomial import catoni, clopper_pearson, safe, stevens, tabulate_claim
@@ -26,6 +26,7 @@ from ckcv_ray.tables.repeats import (
     find_repeats,
 )
 from ckcv_ray.tables.task import Task
+from jobs.independent_bounds import count_copies
 
 # Repeats
 
@@ -124,14 +125,19 @@ def test_what_is_left_falls_with_the_share_that_repeats():
         lost.append(c.claims.bound_without_copies / c.claims.first["bound"])
     assert lost[0] == 1
     assert lost == sorted(lost)
-    half = run(ONE.replace(certify="holdout"), Task.of(*noisy(200, 100))).certificate
-    assert any(one.endswith("nothing here is proven.") for one in half.list_cautions())
+    (X, y), times = noisy(30, 0), 8
+    known = run(
+        ONE.replace(certify="holdout"), Task.of(np.tile(X, (times, 1)), np.tile(y, times))
+    ).certificate
+    assert any(one.endswith("nothing here is proven.") for one in known.list_cautions())
 
 
 def test_the_bound_without_copies_is_that_of_as_many_fewer_rows():
     result = run(ONE.replace(certify="holdout"), Task.of(*noisy(120, 6)))
     claim = result.certificate.claims.first
-    expected = clopper_pearson(claim["errors"], claim["rows"] - 6, 0.05)
+    old = find_repeats(result.problem.all_rows, result.problem.held).copies
+    assert 0 < old <= 6
+    expected = clopper_pearson(claim["errors"], claim["rows"] - old, 0.05)
     assert result.certificate.claims.bound_without_copies == expected
     plain = run(ONE, Task.of(*noisy(120, 6))).certificate
     level = float(Fraction(0.05) * weight(result.problem, 3))
@@ -218,3 +224,54 @@ def test_groups_that_share_a_row_are_of_one_origin():
     groups = np.array([0, 0, 1, 1, 2, 2, 3, 4, 4, 5])
     task = Task.of(X, [0, 1, 1, 0, 0, 0, 1, 1, 1, 0], groups=groups)
     assert find_repeats(task) == Repeats(5, 2)
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+def test_of_units_held_out_those_that_are_not_new_are_counted(grouped):
+    """Those that equal one learned from, directly or by others, and of those held out all but one of each."""
+    rng = np.random.default_rng(1)
+    for _ in range(30):
+        groups = rng.permutation(np.arange(40) // 2) if grouped else None
+        X, y = rng.integers(0, 60, (40, 1)) + 0.5, np.arange(40) % 2
+        task = Task.of(X, y, groups=groups)
+        units = task.groups
+        held = np.flatnonzero(np.isin(units, rng.choice(task.n_units, task.n_units // 2, replace=False)))
+        origin = list(range(task.n_units))
+        for i in range(40):
+            for j in range(i):
+                if X[i, 0] == X[j, 0] and y[i] == y[j]:
+                    old, new = origin[units[i]], origin[units[j]]
+                    origin = [new if each == old else each for each in origin]
+        judged = set(units[held].tolist())
+        learned = {origin[unit] for unit in range(task.n_units) if unit not in judged}
+        new = {origin[unit] for unit in judged} - learned
+        assert find_repeats(task, held).copies == len(judged) - len(new)
+        assert count_copies({"x": X[:, 0]}, y, units, 1, judged)[1] == len(judged) - len(new)
+
+
+def test_equal_groups_leave_a_second_figure():
+    """Every group stands twice: what is held out and was not learned from still proves something."""
+    rng = np.random.default_rng(3)
+    X, groups = rng.normal(size=(240, 2)), np.arange(240) // 2
+    y = (X[:, 0] > 0).astype(int)
+    task = Task.of(np.tile(X, (2, 1)), np.tile(y, 2), groups=np.concatenate([groups, 120 + groups]))
+    study = Study.of(learner="naive_bayes", k=(3,), n_splits=3, certify="holdout")
+    certificate = run(study, task).certificate
+    assert certificate.claims.first["bound"] < certificate.claims.bound_without_copies < 1
+    (sentence,) = certificate.describe_repeats()
+    assert "instead of" in sentence
+    assert "nothing here is proven" not in sentence
+
+
+def test_a_column_that_gives_the_target_away_is_a_caution_of_the_certificate(tmp_path):
+    rng = np.random.default_rng(3)
+    grams = np.round(rng.normal(2945, 729, 200))
+    X, low = np.column_stack([rng.normal(size=200), grams]), (grams < 2500).astype(int)
+    study = Study.of(learner="naive_bayes", k=(3,), n_splits=3, certify="holdout")
+    task = Task.of(pa.table({"age": X[:, 0], "bwt\x1b": X[:, 1]}), low)
+    result = run(study, task, out=tmp_path / "run")
+    caution = "Column 'bwt\\x1b' gives the target away: would it be known for a new row?"
+    assert caution in result.certificate.list_cautions()
+    assert result.summary().startswith("Quote with CAUTION")
+    assert load_run(tmp_path / "run").certificate == result.certificate
+    assert verify(tmp_path / "run").ok

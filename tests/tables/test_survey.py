@@ -6,7 +6,7 @@ import pytest
 from sklearn.tree import DecisionTreeClassifier
 
 from ckcv_ray.tables.roles import Roles
-from ckcv_ray.tables.survey import LEAVES, predict_by_small_tree, survey
+from ckcv_ray.tables.survey import LEAVES, find_giveaways, predict_by_small_tree, survey
 from ckcv_ray.tables.task import Task
 
 N = 200
@@ -47,6 +47,27 @@ def test_a_column_gives_away_several_classes():
     y = rng.integers(0, 4, N)
     assert "gives the target away" in note("code", y * 10.0, y)
     assert note("half", (y // 2) * 10.0, y) == ""
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_a_threshold_of_a_column_is_found_in_its_values(seed: int) -> None:
+    """Births below 2,500 grams, of which a third are of low weight: wherever folds fall beside the limit."""
+    draw = np.random.default_rng(seed)
+    grams = np.round(draw.normal(2945, 729, 189))
+    columns = {"age": draw.integers(14, 45, 189), "bwt": grams, "low": (grams < 2500).astype(int)}
+    assert find_giveaways(Task.from_table(pa.table(columns), Roles("low"))) == ("bwt",)
+    columns["bwt"] = grams + np.where(grams < 2500, -100, 100)
+    columns["bwt"][int(np.argmax(grams))] = columns["bwt"].min() - 500  # one row on the wrong side
+    assert find_giveaways(Task.from_table(pa.table(columns), Roles("low"))) == ("bwt",)
+    columns["bwt"] = grams + draw.normal(0, 300, 189)
+    assert find_giveaways(Task.from_table(pa.table(columns), Roles("low"))) == ()
+
+
+def test_of_gaps_and_large_values_it_is_found_too() -> None:
+    scale = np.where(Y == 1, 1e150, -1e150) * rng.uniform(0.9, 1.0, N)
+    assert "gives the target away" in note("huge", scale)
+    known = [None if label else float(value) for label, value in zip(Y.tolist(), NOISE, strict=True)]
+    assert "gives the target away" in note("missing", known)
 
 
 def test_a_small_tree_of_a_column_is_that_of_scikit_learn():
