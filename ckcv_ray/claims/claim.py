@@ -321,9 +321,9 @@ def covers(claim: Claim, rule: Rule) -> bool:
     return not rule.nested and claim["classifier"] == rule.name
 
 
-def share_rule(claim: Claim, other: Claim) -> bool:
-    """Return whether two claims are about one rule: figures of others do not stand side by side unsaid."""
-    parts = ((each["classifier"], tuple(each["splits"]), each.get("cut_off")) for each in (claim, other))
+def share_rule(claim: Claim, first: Claim) -> bool:
+    """Return whether two claims are about one rule: figures of two stand together only if that is said."""
+    parts = ((each["classifier"], tuple(each["splits"]), each.get("cut_off")) for each in (claim, first))
     return len(set(parts)) == 1
 
 

@@ -155,8 +155,9 @@ def make_answer(result: ResultValues) -> Answer:
 
 
 def _find_asked(result: ResultValues) -> Claim | None:
-    """Return the first claim beside the error that was required, or a condition to accept the result, and is
-    proven; None if there is none.
+    """Return the first claim, apart from the error, that the study asks for and that is proven; None without.
+
+    It asks for what the cut-off was chosen for, and for the conditions to accept the result that are met.
     """
     names = {decision.condition.name for decision in result.decisions if decision.met}
     if result.problem.required is not None:
@@ -367,10 +368,9 @@ def _describe_classes(result: ResultValues) -> str:
     )
     more = f", {len(worst) - WORST} classes more" if len(worst) > WORST else ""
     every = first["label"] is None and first["rows"] not in (None, rows.sum())
-    other = any("cut_off" in claim for claim in result.certificate.claims) and "cut_off" not in first
-    return (
-        f"{said} wrong{more}{f', of all {rows.sum():,} rows' if every else ''}{OWN_CUT_OFF if other else ''}"
-    )
+    unchosen = any("cut_off" in claim for claim in result.certificate.claims) and "cut_off" not in first
+    of = f"{f', of all {rows.sum():,} rows' if every else ''}{OWN_CUT_OFF if unchosen else ''}"
+    return f"{said} wrong{more}{of}"
 
 
 def describe_share(part: int, whole: int) -> str:

@@ -14,7 +14,7 @@ from ckcv_ray.claims.weighted import describe_weights
 from ckcv_ray.claims.wording import L_EE_IS, MINIMISED
 from ckcv_ray.errors import pluralize
 from ckcv_ray.learners.class_weight import EQUALLY
-from ckcv_ray.reports.answer import describe_never_found, name_search
+from ckcv_ray.reports.answer import describe_never_found, make_answer, name_search
 from ckcv_ray.reports.summary import (
     CONFUSION_IS,
     ERROR_IS,
@@ -214,6 +214,8 @@ def _tell_claims(run: Stored) -> Iterator[str]:
 
 def _tell_error(run: Stored) -> Iterator[str]:
     counts, winner = run.certificate.counts, run.certificate.winner
+    if measured := dict(make_answer(run.result).facts).get("measured"):
+        yield f"Measured, of what the first claim is about: {measured}."
     yield f"Error: {nearest(counts.error)}, {ERROR_IS}."
     yield f"L_EE: {at_most(winner.l_ee)}, {L_EE_IS[winner.criterion][winner.bound]}."
 

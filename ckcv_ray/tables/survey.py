@@ -1,6 +1,7 @@
 """What is said about the columns of a table before a run: what they hold, and what looks like a mistake."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -84,7 +85,7 @@ def _count_distinct(x: Values) -> int:
 def _notes(task: Task) -> Iterator[str]:
     """Yield for each column the first thing that looks like a mistake."""
     first: dict[bytes, str] = {}
-    folds = [] if task.has_numbers else _draw_folds(task.y)
+    folds = cache(lambda: _draw_folds(task.y))
     for i, column in enumerate(task.schema):
         x = task.X[:, i]
         twin = first.setdefault(unify_zeros(x).tobytes(), column.name)
@@ -123,7 +124,7 @@ def _draw_folds(y: NDArray[np.int32]) -> list[Split]:
     return [Split.score(len(y), order[i::FOLDS]) for i in range(FOLDS)]
 
 
-def _gives_away(x: Values, y: NDArray[np.int32], folds: list[Split]) -> bool:
+def _gives_away(x: Values, y: NDArray[np.int32], folds: Callable[[], list[Split]]) -> bool:
     """Return whether one cut separates two classes, or a tree of eight leaves hardly errs in five folds."""
     x, y = x[:MOST_SURVEYED_ROWS], y[:MOST_SURVEYED_ROWS]
     counts = np.sort(np.bincount(y))
@@ -141,7 +142,7 @@ def _gives_away(x: Values, y: NDArray[np.int32], folds: list[Split]) -> bool:
     if np.isnan(known[-1]):
         known[-1] = 2 * known[-2] - known[0] + 1
     wrong = 0
-    for train, _, score in folds:
+    for train, _, score in folds():
         predicted = predict_by_small_tree(known[place[train]], y[train], known[place[score]])
         wrong += int(np.count_nonzero(predicted != y[score]))
         if wrong > allowed:
