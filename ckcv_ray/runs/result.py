@@ -435,7 +435,7 @@ class Result(ResultValues):
                 {"label": label, "rows": rows, "share": rows / sample.n_rows}
                 for label, rows in zip(sample.labels, sample.class_rows, strict=True)
             ],
-            "confusion": None if self.class_counts is None else self.class_counts[:, :-1].tolist(),
+            "confusion": [] if self.class_counts is None else self.class_counts[:, :-1].tolist(),
             "rows": sample.n_rows,
             "repeats": sample.repeats,
             "groups": sample.groups["count"] if sample.groups is not None else None,
