@@ -9,6 +9,7 @@ from ckcv_ray.cli.output import say, show
 from ckcv_ray.errors import StoreError, plain, pluralize
 from ckcv_ray.runs.load import environment_changes
 from ckcv_ray.runs.result import Result
+from ckcv_ray.study import Occam
 from ckcv_ray.tables.named import is_named
 from ckcv_ray.tables.survey import MOST_SURVEYED, list_row_numbers, survey
 from ckcv_ray.tables.task import Task
@@ -66,11 +67,13 @@ def show_result(result: Result, folder: str, as_json: bool, details: bool = Fals
     say(f"run folder: {folder}")
     if failures := result.execution["failures"]:
         (*_, traceback) = failures[0]
-        incomplete = ", and their scores are incomplete" if result.finished is None else ""
+        scored = result.finished is None
+        incomplete = ", and their scores are incomplete" if scored else ", twice"
+        again = scored or result.study.certify == Occam.name
         say(
             f"{pluralize(len(failures), 'path')} failed{incomplete}: "
-            f"{' '.join(traceback.splitlines()[-1:])}; ckcv report shows the tracebacks, and the same "
-            "command with --retry-failed tries again"
+            f"{' '.join(traceback.splitlines()[-1:])}; ckcv report shows the tracebacks"
+            + (", and the same command with --retry-failed tries again" if again else "")
         )
         raise typer.Exit(3)
     if result.finished is not None and not all(decision.met for decision in result.decisions):

@@ -113,7 +113,7 @@ def run(
     execution: Execution,
     out: OutFolder = None,
     retry_failed: Annotated[
-        bool, flag("--retry-failed", "Retry what failed in a finished run.", "Execution")
+        bool, flag("--retry-failed", "Retry what failed in a finished run of --certify occam.", "Execution")
     ] = False,
     resume_until_done: Annotated[
         int,

@@ -172,6 +172,18 @@ class Recorder(BaseRecorder, Generic[RunQueue]):
         self.add(outcome)
         self._before["seconds"] += outcome.seconds
 
+    def begin_again(self: "Recorder[RaceQueue]") -> bool:
+        """Forget what failed, so that it is tried once more; return whether anything had.
+
+        What follows from failures is forgotten with them, such as the rounds of a budget.
+        """
+        if not self.queue.failures():
+            return False
+        records, self._before["fits"] = self.queue.ledger.records(), self._before["fits"] + self.queue.fits
+        self.queue = make_queue(self.problem)
+        self.queue.add(Outcome(records, (), ()))
+        return True
+
     def progress(self) -> Progress:
         """Return the progress of the run, including the time spent in earlier sessions."""
         return self.queue.progress()._replace(spent=self._before["worker_seconds"] + self._working)

@@ -182,6 +182,10 @@ def _refit_leaders(
             refits = RefitQueue(problem, decision.leaders, recorder)
             work(backend, refits, listen, stop)
             ensembles = refits.ensembles()
+            if lost := [leader for leader in decision.leaders if leader not in ensembles]:
+                refits = RefitQueue(problem, lost, recorder)  # once more, before rows are judged
+                work(backend, refits, listen, stop)
+                ensembles = {**ensembles, **refits.ensembles()}
             if decision.winner not in ensembles:
                 reason = describe_failures(refits.failures, problem)
                 raise RunError(f"the winner could not be refitted on every split: {reason}")

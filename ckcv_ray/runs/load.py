@@ -66,10 +66,11 @@ def reopen(problem: Problem, out: AnyPath) -> None:
 
     Raises:
         StoreError: the folder holds another study, or something else.
+        InputError: the run has judged its rows.
     """
     folder = RunFolder(out)
-    if is_finished(problem, folder) and folder.execution()["failures"]:
-        folder.reopen()
+    if is_finished(problem, folder):
+        folder.reopen_failed(problem)
 
 
 def environment_changes(out: AnyPath) -> list[str]:

@@ -347,6 +347,10 @@ def _run(job: Work, opened: Session) -> Result:
         if job.records is not None:
             recorder.add(Outcome(job.records, (), ()))
         work(backend, recorder, listen, job.stop)
+        if (
+            not problem.scores and recorder.begin_again()
+        ):  # rows are judged once, by what has been tried twice
+            work(backend, recorder, listen, job.stop)
         nested = _run_nested(job, inner, recorder, overall, opened) if inner else None
         result = finish(problem, backend, recorder, nested, job.test, listen, job.stop)
         return replace(result, records=recorder.records()) if job.keep else result

@@ -189,14 +189,31 @@ class RunFolder:
                 "too little; ask for more, give search=budget without an effort to go on with the one there, "
                 "or choose another --out"
             )
-        certify = problem.study.certify
-        if self.finished and certify != Occam.name:
+        if self.finished and problem.study.certify != Occam.name:
             raise InputError(
-                f"effort={asked}: the run in {str(self)!r} is finished with effort {there:,}, and its "
-                f"{certify} has judged its rows: to select again would void what is proven. Give the effort "
-                "before a run is finished, or use certify=occam"
+                f"effort={asked}: the run in {str(self)!r} is finished with effort {there:,}, and "
+                f"{self._refuse_selection(problem)}. Give the effort before a run is finished, or use "
+                "certify=occam"
             )
         return True
+
+    def reopen_failed(self, problem: Problem) -> None:
+        """Reopen a finished run in which something failed, so that it is tried again.
+
+        Raises:
+            InputError: the claims of the run are not proven for a second selection.
+        """
+        if not self.execution()["failures"]:
+            return
+        if not problem.scores and problem.study.certify != Occam.name:
+            raise InputError(
+                f"the run in {str(self)!r} is finished, and {self._refuse_selection(problem)}. What failed "
+                "was tried twice before"
+            )
+        self.reopen()
+
+    def _refuse_selection(self, problem: Problem) -> str:
+        return f"its {problem.study.certify} has judged its rows: to select again would void what is proven"
 
     def _lacks_outer_splits(self, problem: Problem) -> bool:
         asked = problem.study.outer_splits

@@ -132,7 +132,7 @@ def measure(result: Result) -> tuple[NDArray[Any], NDArray[Any]]:
     else:
         constants = range(problem.task.n_classes)
         lose = [(p != held.y).astype(float) for p in (model.predict(held.X).label, *constants)]
-    drawn = order_held_out(problem.all_rows.n_units, len(set(held.units.tolist())), result.study.seed)
+    drawn = order_held_out(problem.all_rows.n_units, len(set(held.units.tolist())), result.problem.draws)
     of_units = np.array([[loss[held.units == unit].mean() for unit in drawn] for loss in lose])
     return of_units[0], of_units[1:]
 
@@ -149,7 +149,7 @@ def test_every_constant_has_to_be_beaten_and_the_hardest_is_named(
         bounds = clopper_pearson(lost, lost + won, 0.025)
         assert (claim["gate"]["lost"], claim["gate"]["won"]) == (lost[bounds.argmax()], won[bounds.argmax()])
     else:
-        drawn = order_held_out(N, N // 2, result.study.seed)
+        drawn = order_held_out(N, N // 2, result.problem.draws)
         shares = result.problem.all_rows.weighting.take(drawn) / 3 if name == "weights" else None
         bounds = np.array([bound_losses((1 + of) / 2, claim["delta"], shares) for of in differences])
     assert claim["gate"]["predicted"] == bounds.argmax()

@@ -83,7 +83,7 @@ def test_groups_are_advised_to_be_more(tmp_path: Path) -> None:
     study = Study.paper(**GRID)
     result = run(study, task.X, task.y, tmp_path / "run", SERIAL, groups=groups)
     found = open_run(result)
-    assert "more rows, better columns" in found.advice.sentences[0]
+    assert "more of them, better columns" in found.advice.sentences[0]
     assert "rows of new groups" in found.subject[0]
     assert any("groups by" in sentence for sentence in found.subject)
 

@@ -1,6 +1,7 @@
 """Runs on disk, read back: the result, its records played back, and whose folder it is."""
 
 import json
+from collections import Counter
 from pathlib import Path
 from shutil import copytree
 
@@ -8,7 +9,8 @@ import pytest
 from conftest import blobs
 from refused import snapshot
 
-from ckcv_ray import Execution, Job, RunError, StoreError, Study, Task, load_run
+from ckcv_ray import Execution, InputError, Job, RunError, StoreError, Study, Task, load_run
+from ckcv_ray.core.schedule import Stage
 from ckcv_ray.engine import evaluate
 from ckcv_ray.runs import load
 from ckcv_ray.runs.load import environment_changes, find_run, reopen, replay
@@ -196,6 +198,52 @@ def test_a_run_with_failures_is_opened_again_and_one_without_is_not(
     assert (out / "manifest.json").exists()
     reopen(problem, tmp_path / "new")
     assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize("search", ["race", "budget"])
+@pytest.mark.parametrize("stage", [Stage.SELECT, Stage.REFIT])
+def test_what_fails_once_is_tried_again_before_rows_are_judged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stage: Stage, search: str
+) -> None:
+    """A run in which units fail at first, as for want of memory, ends as one in which nothing failed."""
+    study = SMALL.replace(certify="holdout", search=search)
+    real, tried = evaluate._prepare, Counter[tuple[int, int]]()
+
+    def broken(unit: evaluate.Unit, inputs: evaluate.Inputs) -> evaluate.Prepared:
+        if unit.stage is stage and unit.split == 2:
+            tried[unit.size, unit.split] += 1
+            if tried[unit.size, unit.split] == 1:
+                raise MemoryError("no room")
+        return real(unit, inputs)
+
+    calm = run_job(Job(study, blobs(60), tmp_path / "calm"), SERIAL)
+    monkeypatch.setattr(evaluate, "_prepare", broken)
+    found = run_job(Job(study, blobs(60), tmp_path / "run"), SERIAL)
+    assert max(tried.values()) > 1
+    assert found.execution["failures"] == []
+    assert found.certificate == calm.certificate
+    assert found.candidates.equals(calm.candidates)
+
+
+def test_nothing_is_tried_again_once_rows_were_judged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, tried, out = evaluate._prepare, Counter[int](), tmp_path / "run"
+    job = Job(SMALL.replace(certify="holdout"), blobs(60), out)
+
+    def broken(unit: evaluate.Unit, inputs: evaluate.Inputs) -> evaluate.Prepared:
+        if unit.stage is Stage.SELECT and (unit.size, unit.split) == (1, 2):
+            tried.update(path for path, _ in unit.paths)
+            raise MemoryError("no room")
+        return real(unit, inputs)
+
+    monkeypatch.setattr(evaluate, "_prepare", broken)
+    assert run_job(job, SERIAL).execution["failures"]
+    assert set(tried.values()) == {2}
+    before = (out / "manifest.json").read_bytes()
+    with pytest.raises(InputError, match=r"its holdout has judged its rows: .* was tried twice before"):
+        reopen(Problem.of(job.study, job.task), out)
+    assert (out / "manifest.json").read_bytes() == before
 
 
 def test_an_environment_is_compared_with_that_of_the_run(out: Path, tmp_path: Path) -> None:
