@@ -281,10 +281,9 @@ def check(folder: Path) -> int:
     except Exception as error:
         print(f"not known: {folder.name} is no finished run of ckcv run: {type(error).__name__}: {error}")
         return 2
-    with run.note_unknown("candidates"):
-        run.check_candidates()
-    with run.note_unknown("judged rows"):
-        run.check_judged()
+    for what, compare in (("candidates", run.check_candidates), ("judged rows", run.check_judged)):
+        with run.note_unknown(what):
+            compare()
     run.check_claims()
     print(f"run {run.certificate['run_id']}{'stored':>78}{'recomputed':>45}")
     for name, *pair in run.figures:

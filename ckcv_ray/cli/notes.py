@@ -68,7 +68,7 @@ def show_result(result: Result, folder: str, as_json: bool, details: bool = Fals
     if failures := result.execution["failures"]:
         (*_, traceback) = failures[0]
         scored = result.finished is None
-        incomplete = ", and their scores are incomplete" if scored else ", twice"
+        incomplete = ", and their scores are incomplete" if scored else ""
         again = scored or result.study.certify == Occam.name
         say(
             f"{pluralize(len(failures), 'path')} failed{incomplete}: "

@@ -135,6 +135,7 @@ class Recorder(BaseRecorder, Generic[RunQueue]):
         self._before: dict[str, Any] = dict.fromkeys(COSTS, 0)
         self._working, self._solving, self._peak = 0.0, 0.0, 0
         self._damaged: list[str] = []
+        self._failed: list[Failure] = []  # before it began again
         self._results: dict[str, Content] = {}
         self._opened = self._concluded = False
 
@@ -173,11 +174,13 @@ class Recorder(BaseRecorder, Generic[RunQueue]):
         self._before["seconds"] += outcome.seconds
 
     def begin_again(self: "Recorder[RaceQueue]") -> bool:
-        """Forget what failed, so that it is tried once more; return whether anything had.
+        """Begin again with what was computed, so that what failed is tried once more, unless it is beaten.
 
-        What follows from failures is forgotten with them, such as the rounds of a budget.
+        Returns whether anything had failed. What follows from failures, such as the rounds of a budget, is
+        forgotten with them.
         """
-        if not self.queue.failures():
+        self._failed = self.queue.failures()
+        if not self._failed:
             return False
         records, self._before["fits"] = self.queue.ledger.records(), self._before["fits"] + self.queue.fits
         self.queue = make_queue(self.problem)
@@ -262,6 +265,8 @@ class Recorder(BaseRecorder, Generic[RunQueue]):
     def metadata(self) -> Metadata:
         """Return the cost of the run over all its sessions, and its failures."""
         at = self.progress()
+        earlier: list[Failure] = [failure for failure in self._failed if not self.queue.ledger.holds(failure)]
+        failures = {lost[:4]: lost for lost in (*earlier, *self.queue.failures())}
         counts = Evaluations(planned=at.planned, computed=at.computed, dropped=at.dropped, failed=at.failed)
         return {
             "seconds": self._before["seconds"] + monotonic() - self._opened_at,
@@ -273,7 +278,7 @@ class Recorder(BaseRecorder, Generic[RunQueue]):
             "damaged": self._damaged,
             "failures": [
                 (failure.path, self.problem.folds[failure.size].k, failure.split, failure.traceback)
-                for failure in self.queue.failures()
+                for failure in failures.values()
             ],
             "evaluations": counts,
             "not_converged": at.not_converged,

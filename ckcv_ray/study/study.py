@@ -88,7 +88,8 @@ def read_seed(name: str, value: Any, most: int) -> int:
     """Return a seed in 0 .. ``most``; "random" draws 63 bits from the system, which the study records."""
     if value == "random":
         return randbits(63)
-    return integer(name, int(value) if isinstance(value, str) and value.isdecimal() else value, 0, most)
+    whole = isinstance(value, str) and value.removeprefix("-").isdecimal()
+    return integer(name, int(value) if whole else value, 0, most)
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from ckcv_ray import Execution, Job, Study, Task
+from ckcv_ray.core.draws import Draws
 from ckcv_ray.core.resampling.complete import split_complete, split_rotation
 from ckcv_ray.runs.run import run_job
 
@@ -42,8 +43,8 @@ def algorithm_1(study: Study, task: Task) -> Found:
                 turns = study.resampling.name == "rotation"
                 splits = k if turns else study.resampling.n_splits
                 for i in range(splits):
-                    given = (i, study.seed) if turns else (i, study.resampling.n_splits, study.seed)
-                    split = (split_rotation if turns else split_complete)(task.n, k, *given)
+                    given = (i,) if turns else (i, study.resampling.n_splits)
+                    split = (split_rotation if turns else split_complete)(task.n, k, *given, Draws(study.seed))
                     m = len(split.select)
                     l_ms += upper(wrong(study, task, C, gamma, split.train, split.select), m, study.delta)
                     both = np.sort(np.concatenate([split.train, split.select]))
