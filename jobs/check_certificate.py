@@ -2,11 +2,10 @@
 
     python jobs/check_certificate.py runs/patients
 
-Every computation is numpy's, here and in ``independent_*``; pyarrow only reads, since log, models and rows
-are in Parquet files alone. Recomputed are the criterion of every candidate, L_MS and L_EE, the bounds by
-class, and of every claim counts, delta and bound; splits and held-out rows are drawn again, also of the runs
-inside a nested one. Printed are a table, what was taken as stored, and what is not known here. Exit codes:
-0 all figures agree to 1e-9 of themselves; 1 one differs; 2 one cannot be recomputed here.
+Every computation is numpy's, here and in ``independent_*``; pyarrow reads the Parquet files. Recomputed are
+the criterion of every candidate, L_MS and L_EE, the bounds by class, and of every claim counts, delta, bound
+and gate; splits and held-out rows are drawn again, also of the runs inside a nested one. Printed are a table,
+what was taken as stored, and what is not known. Exit codes: 0 all agree to 1e-9; 1 one differs; 2 not known.
 """
 
 import re

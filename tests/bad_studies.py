@@ -75,7 +75,7 @@ CASES = {
     "splits a text": study("n_splits='20' is not a whole number", n_splits="20"),
     "splits of nothing": study("n_splits=None is not a whole number", n_splits=None),
     "splits beyond the most": study("n_splits=1000001 is above 1000000", n_splits=1_000_001),
-    "seed a text": study("seed='0' is not a whole number", seed="0"),
+    "seed a text": study("seed='zero' is not a whole number", seed="zero"),
     "seed of 5001 digits": study("seed", seed=DIGITS),
     "seed far below zero": study("seed", "below 0", seed=-DIGITS),
     "delta a text": study("delta='0.05' is not a number", delta="0.05"),

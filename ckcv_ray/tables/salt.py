@@ -52,7 +52,7 @@ def compute_salt(columns: pa.Table, left_out: Collection[str | None]) -> str:
     total = np.zeros(columns.num_rows, np.uint64)
     for name in columns.column_names:
         if name not in left_out:
-            forms, values = read_values(columns.column(name))
+            forms, values = read_cell_values(columns.column(name))
             if not name_rows(forms, values):
                 total += hash_cells(forms, values, name)
     return hashlib.sha256(np.sort(mix(total)).astype("<u8").tobytes()).hexdigest()
@@ -89,7 +89,7 @@ def name_rows(forms: Words, values: Words) -> bool:
     return bool(spread and np.all(numbers == np.floor(numbers)) and len(np.unique(values)) == len(values))
 
 
-def read_values(column: pa.ChunkedArray) -> tuple[Words, Words]:
+def read_cell_values(column: pa.ChunkedArray) -> tuple[Words, Words]:
     """Return the form of each cell of a column and its value in 64 bits: that of the cell alone."""
     kind = column.type
     if is_text(kind):

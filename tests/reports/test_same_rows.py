@@ -139,7 +139,7 @@ def test_what_was_asked_and_is_proven_decides_the_headline(asked: dict[str, str]
     assert result.proven >= result.baseline
     answer = make_answer(result)
     assert answer.verdict.startswith("The error cannot be quoted; proven are: sensitivity (recall of 'sick')")
-    assert any("is not below" in caution for caution in answer.cautions)
+    assert any("not to be quoted alone" in caution for caution in answer.cautions)
     name = "sensitivity" if "require" in asked else "specificity"
     assert f"the {name}" in answer.sentence
     assert "ckcv predict" in result.summary(folder="runs/a")

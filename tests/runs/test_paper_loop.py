@@ -44,7 +44,9 @@ def algorithm_1(study: Study, task: Task) -> Found:
                 splits = k if turns else study.resampling.n_splits
                 for i in range(splits):
                     given = (i,) if turns else (i, study.resampling.n_splits)
-                    split = (split_rotation if turns else split_complete)(task.n, k, *given, Draws(study.seed))
+                    split = (split_rotation if turns else split_complete)(
+                        task.n, k, *given, Draws(study.seed)
+                    )
                     m = len(split.select)
                     l_ms += upper(wrong(study, task, C, gamma, split.train, split.select), m, study.delta)
                     both = np.sort(np.concatenate([split.train, split.select]))

@@ -18,7 +18,7 @@ from ckcv_ray.core.bounds.binomial import clopper_pearson
 from ckcv_ray.core.draws import Draws, hold_out
 from ckcv_ray.study import Study
 from ckcv_ray.tables.readers.frames import make_columns
-from ckcv_ray.tables.salt import compute_salt, read_distinct, read_values
+from ckcv_ray.tables.salt import compute_salt, read_cell_values, read_distinct
 from ckcv_ray.tables.task import read
 
 DELTA, HELD = 0.05, 5
@@ -136,7 +136,7 @@ texts = st.one_of(
 @given(st.lists(texts, min_size=1, max_size=8))
 def test_a_cell_has_one_value_however_its_column_is_read(cells: list[str]) -> None:
     column = pa.chunked_array([pa.array(cells)])
-    for together, alone in zip(read_values(column), read_distinct(column), strict=True):
+    for together, alone in zip(read_cell_values(column), read_distinct(column), strict=True):
         assert together.tolist() == alone.tolist()
 
 
@@ -145,9 +145,9 @@ def test_numbers_have_the_value_of_their_text(numbers: list[float | None]) -> No
     column = pa.chunked_array([pa.array(numbers, pa.float64())])
     finite = [None if x is None or not np.isfinite(x) else x for x in numbers]
     written = pa.chunked_array([pa.array([None if x is None else repr(x) for x in finite], pa.string())])
-    expected = read_values(pa.chunked_array([pa.array(finite, pa.float64())]))
+    expected = read_cell_values(pa.chunked_array([pa.array(finite, pa.float64())]))
     assert [values.tolist() for values in read_distinct(written)] == [values.tolist() for values in expected]
-    assert len(read_values(column)[0]) == len(numbers)
+    assert len(read_cell_values(column)[0]) == len(numbers)
 
 
 def test_a_drawn_seed_is_recorded() -> None:
