@@ -93,10 +93,11 @@ def read_cell_values(column: pa.ChunkedArray) -> tuple[Words, Words]:
     """Return the form of each cell of a column and its value in 64 bits: that of the cell alone."""
     kind = column.type
     if is_text(kind):
-        for texts in (column, without_gaps(column, GAPS)):  # all at once where Arrow can
-            numbers = cast_numbers(texts, comma=False)
-            if numbers is not None and not np.isinf(numbers).any():
-                return view_numbers(CellForm.NUMBER, numbers)
+        numbers = cast_numbers(column, comma=False)  # all at once where Arrow can
+        if numbers is None:
+            numbers = cast_numbers(without_gaps(column, GAPS), comma=False)
+        if numbers is not None and not np.isinf(numbers).any():
+            return view_numbers(CellForm.NUMBER, numbers)
         return read_distinct(column)
     cells = Cells(column)
     if pa.types.is_boolean(kind):
