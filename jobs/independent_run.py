@@ -35,6 +35,11 @@ class Run:
         assert self.labels, "it predicts numbers, whose claims are not recomputed here"
         table = parquet.read_table(folder / "data.parquet")
         role = {key.decode(): value.decode() for key, value in table.schema.metadata.items()}
+        self.salt = bytes.fromhex(role["salt"])
+        self.compare("salt", self.certificate["salt"], role["salt"])
+        self.notes["taken on trust: the salt, a digest of the whole table, which is not in the folder"] = (
+            False
+        )
         self.columns, number = table.to_pydict(), {label: i for i, label in enumerate(self.labels)}
         y, group, weight = (self.columns.pop(role.get(name), None) for name in ("target", "group", "weight"))
         self.all_y, self.grouped = np.array([number[label] for label in y]), group is not None
@@ -57,7 +62,8 @@ class Run:
 
     def draw(self, *key: int) -> np.random.Generator:
         """Return the generator of a key."""
-        return np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=key))
+        entropy = np.frombuffer(self.salt + self.seed.to_bytes(16, "little"), "<u4").tolist()
+        return np.random.default_rng(np.random.SeedSequence(entropy, spawn_key=key))
 
     def compare(self, name: str, stored: Any, computed: Any) -> None:
         """Note a figure."""

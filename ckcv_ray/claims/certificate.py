@@ -110,6 +110,7 @@ class Origin(CertificatePart):
     Attributes:
         run_id: identifies the study and the data.
         certification: name of the study's certification.
+        seed, salt: what all draws are made with: see ``core.draws``.
         digests: SHA-256 of the data and of the files with candidates and models.
         claims_version: version of the bounds of the claims; absent in the file of a run before version 2. It
             is 3 with groups or numbers, and 2 of counts.
@@ -117,6 +118,8 @@ class Origin(CertificatePart):
 
     run_id: str
     certification: str
+    seed: int
+    salt: str
     digests: dict[str, str]
     claims_version: int | None = None
 
@@ -397,6 +400,8 @@ OPTIONAL = (
 FIELDS = (  # of certificate.json, in their order
     "run_id",
     "certification",
+    "seed",
+    "salt",
     "provisional",
     "criterion",
     "setting",

@@ -68,7 +68,9 @@ def certify(
     without = _prove_without_copies(judge, candidate.k, claims, repeats)
     groups = _count_groups(problem, models.best)
     certificate = Certificate(
-        origin=Origin(problem.run_id, problem.study.certify, digests, find_claims_version(problem)),
+        origin=Origin(
+            problem.run_id, problem.study.certify, *problem.draws[:2], digests, find_claims_version(problem)
+        ),
         winner=_describe_winner(problem, candidate, l_ms, models.best, provisional, search),
         sample=_describe_sample(problem, models.best, repeats.rows, groups),
         counts=_count_models(problem, candidate.k, models, groups),

@@ -171,7 +171,9 @@ class Chosen(NamedTuple):
             InputError: they cannot be learned from.
         """
         roles = self.roles._replace(numbers=numbers)
-        task = Task.from_table(self.columns.learn, roles, self.asked, self.source, allow_singletons)
+        task = Task.from_table(
+            self.columns.learn, roles, self.asked, self.source, allow_singletons, self.reading
+        )
         if left_out := self.columns.learn.num_rows - task.n:
             say(f"{pluralize(left_out, 'row')} without {task.target!r} left out: {task.n:,} are learned from")
         return task
@@ -213,8 +215,7 @@ def choose_columns(
         InputError: the data cannot be read.
     """
     columns = read(source, reading)
-    left_out = [*(_names(drop) or []), *([row_id] if row_id else [])]
-    roles = Roles(target, _names(features), left_out, group, weight=weight)
+    roles = Roles(target, _names(features), _names(drop), group, weight=weight, id=row_id)
     return Chosen(columns, roles, source, asked, reading)
 
 

@@ -48,6 +48,13 @@ def verify(
             "Test rows that the run measured its ensemble on: the same file or named set.", check=check_source
         ),
     ] = None,
+    table: Annotated[
+        str | None,
+        make_option(
+            "The table that the run read, to make the salt again, with which its rows were drawn.",
+            check=check_source,
+        ),
+    ] = None,
     limit: Annotated[
         float,
         make_option(
@@ -71,7 +78,7 @@ def verify(
     (exit code 1); where models or errors differ, with the bound that those computed again give.
 
         ckcv verify runs/patients
-        ckcv verify runs/patients --refit
+        ckcv verify runs/patients --refit --table patients.csv
         ckcv verify runs/patients --refit 0.1 --backend ray
     """
     signals = Signals()
@@ -84,7 +91,7 @@ def verify(
             signals if refit else nullcontext(),
             Display(console) if refit else nullcontext() as display,
         ):
-            found = verify_folder(folder, refit, rows, execution, display, signals.stop, limit, say)
+            found = verify_folder(folder, refit, rows, execution, display, signals.stop, limit, say, table)
     except KeyboardInterrupt:
         say("interrupted: a verification changes nothing in the run folder")
         raise typer.Exit(128 + (signals.received or signal.SIGINT)) from None

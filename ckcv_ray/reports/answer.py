@@ -61,6 +61,7 @@ from ckcv_ray.study import (
     parse_predictive,
 )
 from ckcv_ray.study.certification import Suited
+from ckcv_ray.tables.repeats import describe_sorted
 
 LINE_WIDTH = 80  # characters of a line
 INDENT = 10
@@ -112,7 +113,7 @@ def make_answer(result: ResultValues) -> Answer:
     asked = _find_asked(result) if nothing and is_error(first["quantity"]) else None
     provisional = [PROVISIONAL] if c.winner.provisional else []
     gravest_first = dict.fromkeys(
-        [*provisional, *c.describe_repeats(), *c.list_cautions(), *describe_never_found(result)]
+        [*provisional, *c.describe_repeats(), *c.list_cautions(), *list_cautions(result)]
     )
     cautions = tuple(sentence for sentence in gravest_first if asked or sentence not in nothing)
     question, worst = result.problem.all_rows.question, describe_worst(c)
@@ -167,7 +168,12 @@ def _find_asked(result: ResultValues) -> Claim | None:
     return next((claim for claim in proven if not is_error(claim["quantity"])), None)
 
 
-def describe_never_found(result: ResultValues) -> list[str]:
+def list_cautions(result: ResultValues) -> list[str]:
+    """Return the cautions that the certificate does not have."""
+    return [*_describe_never_found(result), *describe_sorted(result.problem.all_rows, result.study.seed)]
+
+
+def _describe_never_found(result: ResultValues) -> list[str]:
     """Return a list of one sentence if of several classes some are never found, else none."""
     counts = result.class_counts
     if counts is None or len(counts) <= len(OF_TWO):

@@ -14,7 +14,7 @@ from ckcv_ray.claims.weighted import describe_weights
 from ckcv_ray.claims.wording import L_EE_IS, MINIMISED
 from ckcv_ray.errors import pluralize
 from ckcv_ray.learners.class_weight import EQUALLY
-from ckcv_ray.reports.answer import describe_never_found, make_answer, name_search
+from ckcv_ray.reports.answer import list_cautions, make_answer, name_search
 from ckcv_ray.reports.summary import (
     CONFUSION_IS,
     ERROR_IS,
@@ -246,7 +246,7 @@ def _tell_baseline(run: Stored) -> Iterator[str]:
 
 
 def _tell_cautions(run: Stored) -> Iterator[str]:
-    cautions = [*run.certificate.list_cautions(), *describe_never_found(run.result)]
+    cautions = [*run.certificate.list_cautions(), *list_cautions(run.result)]
     yield from cautions or ["The run itself found no reason to doubt what it claims."]
 
 

@@ -432,7 +432,7 @@ class ResultValues:
                 f"interval={BBC} is computed where a study asks for it: evaluate with interval={BBC} and "
                 "save_predictions=True"
             )
-        first, draws = self.scores[0], Draws(self.study.seed).at(*BEST_OF_ROWS)
+        first, draws = self.scores[0], Draws(self.study.seed, self.task.salt).at(*BEST_OF_ROWS)
         losses = first.loss * self.row_values[first.name]
         return {name: correct_best(losses, values, draws) for name, values in self.row_values.items()}
 

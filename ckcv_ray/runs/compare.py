@@ -31,7 +31,7 @@ from ckcv_ray.tables.columns.schema import NewRows
 from ckcv_ray.tables.grouping import Grouping
 from ckcv_ray.tables.repeats import count_repeated, find_known
 from ckcv_ray.tables.roles import check_column
-from ckcv_ray.tables.salt import hash_cells, mix, read_cell_values
+from ckcv_ray.tables.salt import compute_salt, hash_cells, mix, read_cell_values
 from ckcv_ray.tables.target import class_numbers, rows_with_label, unique_names
 from ckcv_ray.tables.task import Task
 
@@ -78,7 +78,8 @@ def compare(
     known = _find_learned(sides)
     judged, (run, against) = judged.select(~known), (side.select(~known) for side in sides)
     losses = _average_by_unit([run, against], judged.columns, question)
-    order = Draws(results[0].study.seed).at(*JUDGED).make_generator().permutation(len(losses[0]))
+    draws = Draws(results[0].study.seed, compute_salt(judged.columns, {question.group}))
+    order = draws.at(*JUDGED).make_generator().permutation(len(losses[0]))
     differences = (losses[0] - losses[1])[order]
     answer = _digest_answer([run, against], question)
     digests = judged.tables, *judged.list_digests(sides)

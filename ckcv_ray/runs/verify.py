@@ -48,7 +48,7 @@ from ckcv_ray.storage.pages import REPORT, report_intact
 from ckcv_ray.storage.signatures import SIGNATURES, read_signatures
 from ckcv_ray.storage.stream import STREAM, read_stream
 from ckcv_ray.study import Candidate, Execution, Problem
-from ckcv_ray.tables.task import TestRows, check_test_rows, make_test_rows
+from ckcv_ray.tables.task import Task, TestRows, check_test_rows, make_test_rows, read
 from ckcv_ray.validation import number
 
 SUM_TOLERANCE = 1e-9
@@ -68,6 +68,7 @@ def verify(
     stop: Stop = lambda: False,
     limit: float = SECONDS,
     say: Callable[[str], object] | None = None,
+    table: str | PathLike[str] | None = None,
 ) -> Verification:
     """Check a finished run.
 
@@ -81,10 +82,12 @@ def verify(
         listen, stop: as for ``run_job``.
         limit: seconds that it may take, looked at between fits; what is left is then not verified.
         say: called with a sentence about the cost before anything is fitted.
+        table: the file or named set that the run read, to make the salt again, with which all draws are made;
+            it is read as the run read it.
 
     Raises:
         StoreError: there is no finished run in the folder.
-        InputError: refit is outside 0..1, or the test rows do not match the run.
+        InputError: refit is outside 0..1, the test rows do not match the run, or the table cannot be read.
         KeyboardInterrupt: the verification was stopped.
     """
     share = number("refit", refit)
@@ -98,23 +101,28 @@ def verify(
             f"{str(out)!r} holds no finished run: there is nothing to verify yet{folder.suggest_folder()}"
         )
     if not share:
-        return _verify(folder, Refit(limit=allowed), test)
+        return _verify(folder, Refit(limit=allowed), test, table)
     seconds = 0.0
     with suppress(StoreError):
         seconds = share * folder.execution()["worker_seconds"]
     with session(execution or Execution(), seconds) as opened:
-        return _verify(folder, Refit(share, opened.backend, listen, stop, allowed), test)
+        return _verify(folder, Refit(share, opened.backend, listen, stop, allowed), test, table)
 
 
-def _verify(folder: RunFolder, refit: Refit, test: Test = None) -> Verification:
+def _verify(
+    folder: RunFolder, refit: Refit, test: Test = None, table: str | PathLike[str] | None = None
+) -> Verification:
     """Verify one folder."""
     result = Verification()
-    with note_errors(result, *([] if test is None else [InputError])):  # which is about test rows
+    given = test is not None or table is not None
+    with note_errors(result, *([InputError] if given else [])):  # which is about what was given
         result.differences.extend(map(plain, _check_digests(folder)))
         result.recomputed.append(f"the SHA-256 of {pluralize(len(folder.names()), 'file')}")
         _note_signatures(folder, result)
         _note_stream(folder, result)
         problem = folder.problem()
+        if not refit.inner:
+            result.differences.extend(_check_salt(problem.all_rows, table, result))
         result.trusted.extend(
             f"{name}, whose code fits and reads models (--trust)"
             for name in list_foreign(problem.study.learner)
@@ -127,6 +135,21 @@ def _verify(folder: RunFolder, refit: Refit, test: Test = None) -> Verification:
             raise InputError("test is for ckcv run: the scores of a procedure have no other rows")
         result.differences.extend(map(plain, found))
     return result
+
+
+def _check_salt(task: Task, table: str | PathLike[str] | None, result: Verification) -> Iterator[str]:
+    """Yield a difference if the salt is not that of the table that the run read."""
+    if table is None:
+        result.trusted.append("the salt, a digest of the table that the run read (--table makes it again)")
+        return
+    named = plain(repr(str(table)))
+    if task.make_salt(read(str(table), task.origin.reading).learn) == task.salt:
+        result.recomputed.append(f"the salt, from {named}")
+        return
+    yield (
+        f"data.parquet: the salt is not that of {named}, so that its draws are not those of this table: "
+        "a cell or a name differs, or rows are more or fewer"
+    )
 
 
 def _note_signatures(folder: RunFolder, result: Verification) -> None:

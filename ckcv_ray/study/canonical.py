@@ -160,7 +160,7 @@ def divide(study: Study, task: Task) -> tuple[Index | None, Task]:
         InputError: too few rows are left to learn from.
     """
     n, certification = task.n_units, study.certification
-    draws = Draws(study.seed)
+    draws = Draws(study.seed, task.salt)
     units = None if certification is None else certification.canonical(n).draw_held_out(n, draws)
     if units is None:
         return None, fill_new_rows(study, task)

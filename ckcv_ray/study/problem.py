@@ -180,7 +180,7 @@ class Problem:
     @property
     def draws(self) -> Draws:
         """The source of every draw."""
-        return Draws(self.study.seed)
+        return Draws(self.study.seed, self.task.salt)
 
     @property
     def criterion(self) -> Criterion:

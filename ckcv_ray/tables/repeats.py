@@ -16,7 +16,10 @@ from ckcv_ray.tables.columns.types import Column, ColumnKind
 from ckcv_ray.tables.identifiers import DENSE, is_name_of_groups
 from ckcv_ray.tables.target import Rows, unify_zeros
 from ckcv_ray.tables.task import Task
+from ckcv_ray.validation import quote
 
+LARGEST_KAPPA = 0.001
+MOST_TYPED = 1 << 32  # a seed above it was drawn by --seed random
 FNV_BASIS, FNV_PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)
 
 
@@ -64,6 +67,29 @@ def _count_copies(number: NDArray[np.intp], judged: NDArray[np.bool_]) -> int:
 def count_repeats(task: Task) -> int:
     """Count the rows that equal another row; see ``Repeats``."""
     return find_repeats(task).rows
+
+
+def describe_sorted(task: Task, seed: int) -> list[str]:
+    """Return a list of one sentence if a known seed draws too little from a table that is sorted, else none.
+
+    With a known seed the draws rest on the salt, a digest of which rows there are. If the rows come sorted
+    and few of them differ, few salts are likely, and those may draw lucky positions. Kappa is the probability
+    of the likeliest table: of a multinomial with the shares of the different rows.
+    """
+    if seed >= MOST_TYPED:
+        return []
+    units = task.y[np.unique(task.groups, return_index=True)[1]] if task.grouped else task.y
+    shares = np.unique(units, return_counts=True)[1] / len(units)
+    if np.mean(units[1:] != units[:-1]) >= (1 - np.sum(shares**2)) / 2:
+        return []
+    counts = _number_rows(np.column_stack([task.X, task.y]))[1]
+    log_kappa = -(len(counts) - 1) / 2 * np.log(2 * np.pi * task.n) - np.log(counts / task.n).sum() / 2
+    if log_kappa <= np.log(LARGEST_KAPPA):
+        return []
+    return [
+        f"The rows are sorted by {quote(task.target)}, and only {len(counts)} of {task.n:,} differ: a known "
+        "seed may draw positions that flatter such a table. Let --seed random draw one, before any is judged."
+    ]
 
 
 def count_known(X: Rows, task: Task) -> int:

@@ -22,6 +22,7 @@ class Roles(NamedTuple):
         group: name of the column whose equal values (text, whole numbers) mark rows that belong together.
         numbers: whether the target has numbers to predict, and not classes.
         weight: name of the column of positive numbers that says what each row weighs in a fit.
+        id: name of the column that names the rows, which is not learned from.
     """
 
     target: str | None = None
@@ -30,6 +31,7 @@ class Roles(NamedTuple):
     group: str | None = None
     numbers: bool = False
     weight: str | None = None
+    id: str | None = None
 
     def resolve(self, names: list[str], index: set[str]) -> tuple[str, list[str]]:
         """Return the target and the features of a table with these columns, of which ``index`` name rows.
@@ -39,7 +41,7 @@ class Roles(NamedTuple):
         """
         target = target_name(names, self.target)
         check_chosen(names, target, self)
-        left_out = {target, self.group, self.weight, *(self.drop or [])} | (
+        left_out = {target, self.group, self.weight, self.id, *(self.drop or [])} | (
             index if self.features is None else set()
         )
         wanted = dict.fromkeys(names if self.features is None else self.features)
@@ -97,6 +99,7 @@ def check_chosen(names: list[str], target: str, roles: Roles) -> None:
     for argument, column, purpose, says in (
         ("group", roles.group, "groups", "which rows belong together"),
         ("weight", roles.weight, "weights", "what rows weigh"),
+        ("id", roles.id, "names of rows", "which row is which"),
     ):
         expect(argument, column, str | None, "the name of a column")
         if column is None:

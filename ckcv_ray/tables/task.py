@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -36,7 +36,8 @@ from ckcv_ray.tables.readers.files import (
     read_file,
 )
 from ckcv_ray.tables.readers.frames import make_columns
-from ckcv_ray.tables.roles import TARGETS, USUAL_ROLES, Roles, check_asked
+from ckcv_ray.tables.roles import TARGETS, USUAL_ROLES, Roles, check_asked, check_column
+from ckcv_ray.tables.salt import compute_salt
 from ckcv_ray.tables.spellings import APART, read_labels
 from ckcv_ray.tables.target import (
     LEAST_OF_CLASS,
@@ -60,6 +61,36 @@ LEAST_ROWS = 6
 Target = NDArray[Any]  # of class numbers, or of numbers to predict
 
 
+class Origin(NamedTuple):
+    """What the salt of a task depends on beside its table.
+
+    Attributes:
+        reading: how the file was read.
+        id: name of the column that names the rows; None without one.
+        drop_unlabelled: whether rows without a label were left out.
+    """
+
+    reading: Reading = AS_IT_IS
+    id: str | None = None
+    drop_unlabelled: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a JSON-able form."""
+        return self._asdict() | {"reading": self.reading._asdict()}
+
+    @classmethod
+    def from_json(cls, content: dict[str, Any]) -> "Origin":
+        """Return the origin of a form from ``to_json``.
+
+        Raises:
+            TypeError: it has another form.
+        """
+        return cls(**{**content, "reading": Reading(**content["reading"])})
+
+
+USUAL_ORIGIN = Origin()
+
+
 @dataclass(frozen=True)
 class Task:
     """A checked learning task.
@@ -79,6 +110,9 @@ class Task:
             learner knows gaps in every column.
         weighting: what rows weigh in fits.
         row_numbers: names of columns that number the rows, and are not learned from, for display.
+        salt: digest of the rows of the table, dropped columns among them, with which all draws are made:
+            see ``tables.salt``.
+        origin: what the salt depends on beside the table.
     """
 
     X: Rows
@@ -92,6 +126,8 @@ class Task:
     fills: tuple[float, ...] | None = None
     weighting: Weighting = UNWEIGHTED
     row_numbers: tuple[str, ...] = ()
+    salt: str = ""
+    origin: Origin = USUAL_ORIGIN
 
     @classmethod
     def of(
@@ -136,7 +172,7 @@ class Task:
         if labels.shape != (columns.num_rows,):
             shape = (columns.num_rows, columns.num_columns)
             raise InputError(f"X has shape {shape} and y {labels.shape}: expected (n, d) and (n,)")
-        target = next(name for name in (*TARGETS, "") if name not in columns.column_names)
+        target = next(name for name in ("y", *TARGETS, "") if name not in columns.column_names)
         columns = columns.append_column(target, _labels(labels))
         if groups is not None:
             group = name_of_groups(columns.column_names)
@@ -156,6 +192,7 @@ class Task:
         asked: DeclaredTypes = NOTHING_ASKED,
         source: str = "",
         allow_singletons: bool = False,
+        reading: Reading = AS_IT_IS,
     ) -> "Task":
         """Make a task from a table, checking its columns.
 
@@ -167,6 +204,7 @@ class Task:
             asked: columns whose kind is said instead of decided by their values.
             source: where the columns came from, for display.
             allow_singletons: whether a class may have a single row.
+            reading: how the columns were read.
 
         Raises:
             InputError: a column is missing, empty, or of mixed kinds; there are fewer than two classes, or
@@ -174,23 +212,43 @@ class Task:
                 rows; no column varies; the groups have gaps, are fewer than 6, or have one row each; or a
                 weight is no positive number.
         """
-        return replace(_from_table(columns, roles, asked), source=source).check(allow_singletons)
+        task = _from_table(columns, roles, asked)
+        origin = task.origin._replace(reading=reading)
+        return replace(task, source=source, origin=origin).check(allow_singletons)
 
     @classmethod
     def restore(
-        cls, columns: pa.Table, roles: Roles, schema: Schema | None, question: str | None = None
+        cls,
+        columns: pa.Table,
+        roles: Roles,
+        schema: Schema | None,
+        question: str | None = None,
+        salt: str = "",
+        origin: Origin = USUAL_ORIGIN,
     ) -> "Task":
         """Make a task from the ``columns`` of one, or of some of its rows, and how they are understood.
 
         Without a ``schema`` they are plain numbers. The ``question`` is that of the whole table, of which
-        some columns may be left out; None to ask about the columns there are.
+        some columns may be left out; None to ask about the columns there are. So are ``salt`` and ``origin``.
 
         Raises:
             InputError: it is not the schema of these columns, or they are not those of a task.
         """
         asked = NOTHING_ASKED if roles.numbers else DeclaredTypes(labels=APART)
         task = _from_table(columns, roles, asked, schema)
-        return task if question is None else replace(task, grouping=replace(task.grouping, question=question))
+        grouping = task.grouping if question is None else replace(task.grouping, question=question)
+        return replace(task, grouping=grouping, salt=salt, origin=origin)
+
+    def make_salt(self, columns: pa.Table) -> str:
+        """Return the salt of a table, which is this task's if it is the one that the task was made of.
+
+        Raises:
+            InputError: it lacks the target.
+        """
+        check_column(self.target, unique_names(columns), ", the target of the run")
+        if self.origin.drop_unlabelled:
+            columns = _leave_unlabelled(columns, self.target, self.has_numbers)
+        return compute_salt(columns, {self.group, self.origin.id, *index_names(columns)})
 
     def check(self, allow_singletons: bool = False) -> "Task":
         """Return the task, to be learned from.
@@ -508,20 +566,22 @@ def read_task(
     asked: DeclaredTypes = NOTHING_ASKED,
     weight: str | None = None,
     reading: Reading = AS_IT_IS,
+    id: str | None = None,  # noqa: A002
 ) -> tuple[Task, TestRows | None]:
     """Read a task, and test rows if a named set has any.
 
     Args:
         source: a file's path, or a named set such as twonorm:400:0.
-        target, features, drop, group, weight, asked: as for ``Roles``; ``asked`` as for ``Task.from_table``.
+        target, features, drop, group, weight, id: as for ``Roles``.
+        asked: as for ``Task.from_table``.
         reading: what the file does not say about itself.
 
     Raises:
         InputError: the source cannot be read or learned from.
     """
     columns = read(source, reading)
-    roles = Roles(target, features, drop, group, weight=weight)
-    task = Task.from_table(columns.learn, roles, asked, str(source))
+    roles = Roles(target, features, drop, group, weight=weight, id=id)
+    task = Task.from_table(columns.learn, roles, asked, str(source), reading=reading)
     return task, make_test_rows(columns.test, task)
 
 
@@ -529,8 +589,7 @@ def _from_table(columns: pa.Table, roles: Roles, asked: DeclaredTypes, known: Sc
     """Make a task, whose columns are understood as ``known`` if they were before; see ``Task.from_table``."""
     target, chosen = roles.resolve(unique_names(columns), index_names(columns))
     if asked.drop_unlabelled:
-        labelled = rows_with_label(columns[target], target, roles.numbers)
-        columns = columns if labelled.all() else columns.filter(pa.array(labelled))
+        columns = _leave_unlabelled(columns, target, roles.numbers)
     if columns.num_rows < LEAST_ROWS:
         raise InputError(
             f"the table has {pluralize(columns.num_rows, 'row')}: at least {LEAST_ROWS} are needed"
@@ -546,6 +605,8 @@ def _from_table(columns: pa.Table, roles: Roles, asked: DeclaredTypes, known: Sc
         else encode_classes(read_labels(columns, target, asked.labels), target)
     )
     weighting = Weighting.read(columns, roles.weight, asked.thousands)
+    origin = Origin(id=roles.id, drop_unlabelled=asked.drop_unlabelled)
+    salt = "" if known is not None else compute_salt(columns, {roles.group, roles.id, *index_names(columns)})
     numbering: tuple[str, ...] = ()
     question = "" if roles.group is not None else ask_about_groups(columns, {target, roles.weight})
     grouping = Grouping.read(columns, roles.group, question)
@@ -558,7 +619,14 @@ def _from_table(columns: pa.Table, roles: Roles, asked: DeclaredTypes, known: Sc
     else:
         X = _read(columns, chosen, known)
         schema = known.settle(X)
-    return Task(X, y, classes, schema, target, grouping, weighting=weighting, row_numbers=numbering)
+    made = Task(X, y, classes, schema, target, grouping, weighting=weighting, row_numbers=numbering)
+    return replace(made, salt=salt, origin=origin)
+
+
+def _leave_unlabelled(columns: pa.Table, target: str, numbers: bool) -> pa.Table:
+    """Return the rows that have a label, or a number to predict."""
+    labelled = rows_with_label(columns[target], target, numbers)
+    return columns if labelled.all() else columns.filter(pa.array(labelled))
 
 
 def _leave_out_row_numbers(
@@ -661,7 +729,7 @@ def _check_classes(task: Task) -> None:
 
 
 def _digest(task: Task) -> str:
-    header: list[Any] = [task.features, task.target, task.classes, task.X.shape]
+    header: list[Any] = [task.features, task.target, task.classes, task.X.shape, task.salt]
     if task.grouped:
         header.append(task.group)
     if not task.schema.plain:

@@ -68,7 +68,9 @@ def plain_loop(study: Study, task: Task) -> Iterator[Answer]:
     n_splits = resampling.n_splits
     best = Answer((0.0, 0.0, 0), inf, inf)
     for k in resampling.k or range(3, task.n + 1):
-        splits = [split_complete(task.n, k, i, n_splits, Draws(study.seed)) for i in range(n_splits)]
+        splits = [
+            split_complete(task.n, k, i, n_splits, Draws(study.seed, task.salt)) for i in range(n_splits)
+        ]
         bounds = bound_table(task.n // k, study.delta)
         both = [split.merge_select() for split in splits]
         for gamma in learner.gamma:

@@ -1,5 +1,6 @@
 """What the tests of claims share: a small study, a nested one, and runs of them in this process."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -19,5 +20,5 @@ def run(study: Study, task: Task, out: Path | None = None, stop: Stop = never) -
 
 
 def changed(task: Task, y: NDArray[np.int32], X: NDArray[np.float64] | None = None) -> Task:
-    """The task with other class numbers, and other inputs where they are given."""
-    return Task.of(task.X if X is None else X, task.labelled(y))
+    """The task with other class numbers, and other inputs where they are given; the draws are the same."""
+    return replace(Task.of(task.X if X is None else X, task.labelled(y)), salt=task.salt)

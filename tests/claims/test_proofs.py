@@ -18,7 +18,6 @@ from ckcv_ray.core.bounds.binomial import catoni, clopper_pearson, tabulate_clai
 from ckcv_ray.core.draws import Draws, hold_out
 from ckcv_ray.errors import InputError
 from ckcv_ray.study import Problem, Study
-from ckcv_ray.tables.task import Task
 
 # occam
 
@@ -131,7 +130,7 @@ def test_what_is_held_out_is_touched_by_nothing():
     """Other inputs and labels in the held-out rows: the same candidate, l_ee and ensemble; other claims."""
     study = SMALL.replace(certify="holdout", claim=("random", "vote", "member:2"))
     task = blobs(60)
-    held = hold_out(60, study.certification.holdout_share, Draws(study.seed))
+    held = hold_out(60, study.certification.holdout_share, Draws(study.seed, task.salt))
     X, y = task.X.copy(), task.y.copy()
     X[held], y[held] = X[held][::-1], 1 - y[held]
     one, other = run(study, task), run(study, changed(task, y, X))
@@ -148,8 +147,8 @@ def test_what_is_held_out_is_touched_by_nothing():
 
 def test_the_rest_is_a_study_of_the_rows_left():
     study, task = SMALL.replace(certify="holdout", holdout_share=0.25), blobs(60)
-    left = np.delete(np.arange(60), hold_out(60, 0.25, Draws(study.seed)))
-    plain = run(SMALL, Task.of(task.X[left], task.labelled(task.y[left])))
+    left = np.delete(np.arange(60), hold_out(60, 0.25, Draws(study.seed, task.salt)))
+    plain = run(SMALL, task.rows(left))
     divided = run(study, task)
     assert (divided.setting, divided.k) == (plain.setting, plain.k)
     assert (divided.l_ms, divided.l_ee) == (plain.l_ms, plain.l_ee)
@@ -163,7 +162,7 @@ def test_claims_count_errors_on_the_held_out_rows_and_share_delta():
     study = SMALL.replace(certify="holdout", claim=("vote", "member:1", "random", "refit"))
     task = blobs(60)
     result = run(study, task)
-    held = hold_out(60, study.certification.holdout_share, Draws(study.seed))
+    held = hold_out(60, study.certification.holdout_share, Draws(study.seed, task.salt))
     X, y = task.X[held], task.y[held]
     votes = np.array([member.model.predict(X).label for member in result.ensemble.members])
     wrong = {
@@ -212,7 +211,7 @@ def test_nested_selection_is_a_study_of_its_own_and_its_claim_the_safe_mean(shar
     for i, member in enumerate(result.nested.members):
         split = result.problem.outer.split(0, i)
         rows = np.sort(np.concatenate([split.train, split.select]))
-        inner = run(SMALL.replace(k=(3, 4, 5)), Task.of(task.X[rows], task.labelled(task.y[rows])))
+        inner = run(SMALL.replace(k=(3, 4, 5)), task.rows(rows))
         assert {"C": member.model.C, "gamma": member.model.gamma} == inner.setting
         wrong = member.model.predict(task.X[split.estimate]).label != task.y[split.estimate]
         assert sum(member.errors) == np.sum(wrong)

@@ -101,7 +101,7 @@ def test_a_plain_loop_with_scikit_learn_finds_the_same_winner_and_l_ms(criterion
     for k, gamma, C in product((3, 4), study.learner.gamma, study.learner.C):
         values = []
         for i in range(4):
-            split = split_complete(task.n, k, i, 4, Draws(study.seed))
+            split = split_complete(task.n, k, i, 4, Draws(study.seed, task.salt))
             rows = np.bincount(task.y[split.select], minlength=2).tolist()
             values.append(
                 one_value(criterion, fitted(study, task, C, gamma, split.train, split.select), rows)

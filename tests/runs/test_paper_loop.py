@@ -45,7 +45,7 @@ def algorithm_1(study: Study, task: Task) -> Found:
                 for i in range(splits):
                     given = (i,) if turns else (i, study.resampling.n_splits)
                     split = (split_rotation if turns else split_complete)(
-                        task.n, k, *given, Draws(study.seed)
+                        task.n, k, *given, Draws(study.seed, task.salt)
                     )
                     m = len(split.select)
                     l_ms += upper(wrong(study, task, C, gamma, split.train, split.select), m, study.delta)

@@ -48,8 +48,8 @@ def test_every_part_of_every_split_is_made_of_whole_groups(resampling: str, cert
 
 def test_splits_of_groups_are_those_of_as_many_rows() -> None:
     draws = {
-        "complete": lambda k, i: split_complete(20, k, i, 20, Draws(3)),
-        "rotation": lambda k, i: split_rotation(20, k, i, Draws(3)),
+        "complete": lambda k, i: split_complete(20, k, i, 20, Draws(3, TASK.salt)),
+        "rotation": lambda k, i: split_rotation(20, k, i, Draws(3, TASK.salt)),
     }
     for name, draw in draws.items():
         problem = Problem.of(Study.paper(resampling=name, k=(3, 7), seed=3, **GRIDS), TASK)
@@ -61,7 +61,7 @@ def test_splits_of_groups_are_those_of_as_many_rows() -> None:
 def test_whole_groups_are_held_out() -> None:
     problem = Problem.of(Study.paper(certify="holdout", holdout_share=0.4, seed=5, **GRIDS), TASK)
     assert problem.held is not None
-    assert sorted(groups_in(problem.held)) == hold_out(20, 0.4, Draws(5)).tolist()
+    assert sorted(groups_in(problem.held)) == hold_out(20, 0.4, Draws(5, TASK.salt)).tolist()
     assert np.array_equal(problem.take_held_rows().groups, TASK.groups[problem.held])
     assert problem.task.n_units == 12
     assert problem.for_workers().task.groups is problem.task.groups

@@ -68,7 +68,7 @@ def test_a_problem_of_a_canonical_study_is_the_same_problem(parts, k, n, seed):
 def test_the_run_id_is_that_of_all_rows_those_held_out_among_them():
     task = blobs(30)
     study = Study.paper(certify="holdout")
-    other = Task(task.X.copy(), task.y, task.classes, task.schema, task.target, task.grouping)
+    other = replace(task, X=task.X.copy())
     row = int(Problem.of(study, task).held[0])
     other.X[row] += 1.0
     other = replace(other)  # its digest is made anew
@@ -107,7 +107,7 @@ def test_a_learner_for_two_classes_does_not_go_with_three_and_the_message_names_
     with pytest.raises(InputError) as refused:
         Problem.of(Study(), three_classes())
     assert str(refused.value) == (
-        "the target 'target' has 3 classes (a, b, c), and learner svm is for two classes: leave out the rows "
+        "the target 'y' has 3 classes (a, b, c), and learner svm is for two classes: leave out the rows "
         "of other classes"
     )
 

@@ -2,6 +2,7 @@
 
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,12 +15,18 @@ from scipy import sparse
 from scipy.stats import binom
 from sklearn.datasets import dump_svmlight_file
 
+from ckcv_ray import Execution, Job, load_run, verify
 from ckcv_ray.core.bounds.binomial import clopper_pearson
 from ckcv_ray.core.draws import Draws, hold_out
-from ckcv_ray.study import Study
-from ckcv_ray.tables.readers.frames import make_columns
+from ckcv_ray.errors import InputError
+from ckcv_ray.runs.run import run_job
+from ckcv_ray.study import Problem, Study
+from ckcv_ray.tables.columns.types import NOTHING_ASKED, DeclaredTypes
+from ckcv_ray.tables.readers.files import Reading
+from ckcv_ray.tables.repeats import describe_sorted
+from ckcv_ray.tables.roles import Roles
 from ckcv_ray.tables.salt import compute_salt, read_cell_values, read_distinct
-from ckcv_ray.tables.task import read
+from ckcv_ray.tables.task import Task, read_task
 
 DELTA, HELD = 0.05, 5
 
@@ -59,15 +66,18 @@ def patients() -> pa.Table:
     return pa.table({"age": drawn.X[:, 0], "dose": drawn.X[:, 1], "site": site, "well": well})
 
 
-def salt(columns: pa.Table, *left_out: str) -> str:
-    return compute_salt(columns, left_out)
+def salt(columns: pa.Table, target: str = "well", asked: DeclaredTypes = NOTHING_ASKED, **roles: Any) -> str:
+    return Task.from_table(columns, Roles(target, **roles), asked).salt
 
 
-def test_the_order_of_rows_and_columns_has_no_part_in_it() -> None:
+def test_the_order_of_rows_and_columns_and_what_is_asked_have_no_part_in_it() -> None:
     table = patients()
     usual, shuffled = salt(table), np.random.default_rng(1).permutation(40)
     assert salt(table.take(pa.array(shuffled))) == usual
     assert salt(table.select(["well", "site", "dose", "age"])) == usual
+    assert salt(table, drop=["dose"]) == salt(table, features=["age"]) == usual
+    assert salt(table, asked=DeclaredTypes(categorical=("site",), labels="apart")) == usual
+    assert salt(table, target="site") == usual
 
 
 def test_every_cell_and_name_that_is_read_has_a_part_in_it() -> None:
@@ -83,9 +93,10 @@ def test_what_names_or_numbers_the_rows_has_none() -> None:
     table = patients()
     number, name = np.arange(100, 140), [f"no. {i}" for i in range(40)]
     for column in (number, number[::-1], name):
-        assert salt(table.append_column("row", pa.array(column))) == salt(table)
+        assert salt(table.append_column("row", pa.array(column)), drop=["row"]) == salt(table)
     group = pa.array(np.arange(40) // 2)
-    assert salt(table.append_column("house", group), "house") == salt(table)
+    assert salt(table.append_column("house", group), group="house") == salt(table)
+    assert salt(table.append_column("house", group), id="house") == salt(table)
     assert salt(table.append_column("house", group)) != salt(table)
     assert salt(table.append_column("row", pa.array(3 * number))) != salt(table)
 
@@ -106,8 +117,13 @@ def test_a_frame_its_csv_and_its_parquet_agree(tmp_path: Path) -> None:
     )
     frame.to_csv(tmp_path / "t.csv", index=False)
     frame.to_parquet(tmp_path / "t.parquet")
-    salts = {salt(read(tmp_path / name).learn) for name in ("t.csv", "t.parquet")}
-    assert salts == {salt(make_columns(frame))}
+    salts = {read_task(tmp_path / name)[0].salt for name in ("t.csv", "t.parquet")}
+    assert salts == {Task.from_table(pa.Table.from_pandas(frame, preserve_index=False)).salt}
+    features = frame.drop(columns="y").rename(columns={"y": "target"})
+    assert (
+        Task.of(features, frame["y"].to_numpy()).salt
+        == Task.of(pa.Table.from_pandas(features), frame["y"]).salt
+    )
 
 
 def test_arrays_and_npz_agree_and_a_sparse_matrix_and_its_svmlight_file(tmp_path: Path) -> None:
@@ -115,11 +131,8 @@ def test_arrays_and_npz_agree_and_a_sparse_matrix_and_its_svmlight_file(tmp_path
     X, y = np.where(task.X > 0, task.X.round(3), 0.0), task.y
     np.savez(tmp_path / "t.npz", X=X, y=y)
     dump_svmlight_file(sparse.csr_matrix(X), y, str(tmp_path / "t.svmlight"))
-    salts = {salt(read(tmp_path / name).learn) for name in ("t.npz", "t.svmlight")}
-    arrays = [
-        make_columns(rows).append_column("y", [y]) for rows in (X, np.negative(-X), sparse.csr_matrix(X))
-    ]
-    assert salts == {salt(columns) for columns in arrays}
+    files = {read_task(tmp_path / name)[0].salt for name in ("t.npz", "t.svmlight")}
+    assert files == {Task.of(rows, y).salt for rows in (X, np.negative(-X), sparse.csr_matrix(X))}
 
 
 texts = st.one_of(
@@ -148,6 +161,76 @@ def test_numbers_have_the_value_of_their_text(numbers: list[float | None]) -> No
     expected = read_cell_values(pa.chunked_array([pa.array(finite, pa.float64())]))
     assert [values.tolist() for values in read_distinct(written)] == [values.tolist() for values in expected]
     assert len(read_cell_values(column)[0]) == len(numbers)
+
+
+def test_a_run_without_a_column_is_found_again_verified_and_predicts(tmp_path: Path) -> None:
+    table, study = patients(), Study.of(learner="tree", k=(3,), n_splits=3)
+    task, serial = Task.from_table(table, Roles("well", drop=["dose"])), Execution("serial")
+    made = run_job(Job(study, task, tmp_path / "run"), serial)
+    again = load_run(tmp_path / "run")
+    assert again.problem.task.salt == salt(table)
+    assert again.certificate.origin.salt == salt(table)
+    assert verify(tmp_path / "run").ok
+    assert (again.predict(table, by="vote") == made.predict(table, by="vote")).all()
+    assert run_job(Job(study, task, tmp_path / "run"), serial).proven == made.proven
+
+
+def test_the_salt_is_verified_with_the_table_and_else_taken_on_trust(tmp_path: Path) -> None:
+    table = patients()
+    pd_table, file = table.to_pandas(), tmp_path / "patients.csv"
+    pd_table.insert(0, "no", [f"p{i}" for i in range(40)])
+    pd_table.loc[40] = ["p40", 1.0, 2.0, "a", None]
+    pd_table.to_csv(file, index=False, sep=";")
+    asked = DeclaredTypes(drop_unlabelled=True)
+    task, _ = read_task(file, "well", drop=["dose"], id="no", asked=asked, reading=Reading(separator=";"))
+    run_job(Job(Study.of(learner="tree", k=(3,), n_splits=3), task, tmp_path / "run"), Execution("serial"))
+    found = verify(tmp_path / "run")
+    assert found.ok
+    assert [line for line in found.trusted if line.startswith("the salt")]
+    found = verify(tmp_path / "run", table=file)
+    assert (found.ok, found.recomputed[1]) == (True, f"the salt, from '{file}'")
+    assert not [line for line in found.trusted if line.startswith("the salt")]
+    pd_table.loc[3, "dose"] += 1
+    pd_table.to_csv(file, index=False, sep=";")
+    assert "the salt is not that of" in verify(tmp_path / "run", table=file).differences[0]
+    with pytest.raises(InputError, match="there is no column 'well', the target of the run"):
+        verify(tmp_path / "run", table="sklearn:iris")
+
+
+@pytest.mark.parametrize(
+    ("seed", "differ", "shuffled", "expected"),
+    [(0, 2, False, True), (0, 2, True, False), (0, 4, False, False), (1 << 40, 2, False, False)],
+)
+def test_few_rows_in_a_sorted_table_are_a_caution(
+    seed: int, differ: int, shuffled: bool, expected: bool
+) -> None:
+    """Kappa of four rows with equal shares, n = 400: (2 pi 400)^-1.5 / .25^2 = .00013; of two .04."""
+    y = np.repeat([0, 1], 200)
+    X = np.column_stack([np.arange(400) % (differ // 2), y])
+    order = np.random.default_rng(0).permutation(400) if shuffled else np.arange(400)
+    found = describe_sorted(Task.of(X[order].astype(float), y[order]), seed)
+    assert bool(found) == expected
+
+
+def test_a_dropped_cell_is_part_of_which_run_it_is() -> None:
+    table = patients()
+    changed = table["dose"].to_pylist()
+    changed[0] += 1
+    other = table.set_column(1, "dose", [changed])
+    ids = {
+        Problem.of(Study.of(k=(3,)), Task.from_table(one, Roles("well", drop=["dose"]))).run_id
+        for one in (table, other)
+    }
+    assert len(ids) == 2
+
+
+def test_two_tables_of_the_same_size_are_divided_otherwise_and_a_permuted_one_alike() -> None:
+    first, second = blobs(40, seed=1), blobs(40, seed=2)
+    study, order = Study.of(k=(3,), certify="holdout"), np.random.default_rng(1).permutation(40)
+    held = Problem.of(study, first).held, Problem.of(study, second).held
+    assert not np.array_equal(*held)
+    permuted = Problem.of(study, Task.of(first.X[order], first.labelled(first.y)[order]))
+    assert np.array_equal(permuted.held, held[0])
 
 
 def test_a_drawn_seed_is_recorded() -> None:
