@@ -54,7 +54,8 @@ def trial(
     Claims are left out whose study is refused since a part of the rows lacks a class.
     """
     source, rng = SOURCES[setting.source], setting.generator(run)
-    study = STUDY.replace(seed=int(rng.integers(2**32)))
+    seed = int(rng.integers(2**32))
+    study = STUDY.replace(seed=seed if source.seed is None else source.seed)
     if effort:
         study = study.replace(search="budget", effort=effort)
     rows, fresh = source.draw(setting.n, rng), source.fresh(rng)
