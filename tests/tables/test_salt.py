@@ -11,11 +11,13 @@ import pytest
 from conftest import blobs
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 from scipy import sparse
 from scipy.stats import binom
 from sklearn.datasets import dump_svmlight_file
 
 from ckcv_ray import Execution, Job, load_run, verify
+from ckcv_ray.core.arrays import Values
 from ckcv_ray.core.bounds.binomial import clopper_pearson
 from ckcv_ray.core.draws import Draws, hold_out
 from ckcv_ray.errors import InputError
@@ -50,13 +52,31 @@ def test_bounds_hold_on_tables_that_are_sorted_by_what_is_hard() -> None:
     """One fresh table of each size at seed 0, whose last tenth a fixed classifier has wrong."""
     failures, expected = 0, []
     rng = np.random.default_rng(np.random.SeedSequence(1, spawn_key=(60,)))
-    for n in range(60, 1501, 4):
+    for n in range(60, 1501):
         wrong = np.arange(n) >= n - n // 10
         salt = compute_salt(pa.table({"x": rng.normal(size=n), "wrong": wrong}), [])
         held = hold_out(n, 1 / 3, Draws(0, salt))
         failures += clopper_pearson(int(wrong[held].sum()), len(held), DELTA) < wrong.mean()
         expected.append(DELTA)
     assert failures <= binom.ppf(0.999, len(expected), DELTA)
+
+
+def test_runs_on_sorted_tables_prove_what_holds_at_seed_0() -> None:
+    """A tree on one fresh table of each size, sorted so that the rows with labels by chance come last."""
+    study, serial = Study.of(learner="tree", k=(3,), n_splits=3), Execution("serial")
+    failures, sizes = 0, range(60, 460, 4)
+
+    def draw(n: int, rng: np.random.Generator) -> tuple[Values, NDArray[np.intp]]:
+        by_chance = np.arange(n) >= n - n // 5
+        x = rng.normal(size=n)
+        return np.column_stack([x, by_chance]), np.where(by_chance, rng.integers(2, size=n), x > 0)
+
+    for n in sizes:
+        rng = np.random.default_rng(np.random.SeedSequence(2, spawn_key=(n,)))
+        result = run_job(Job(study, Task.of(*draw(n, rng))), serial)
+        X, y = draw(20_000, rng)
+        failures += result.proven < np.mean(result.predict(X, by="refit") != y)
+    assert failures <= binom.ppf(0.999, len(sizes), DELTA)
 
 
 def patients() -> pa.Table:
