@@ -28,6 +28,9 @@ from ckcv_ray.tables.target import LEAST_OF_CLASS, Label
 ASSUMPTIONS = (
     "The rows are independent examples from one source, and new patterns come from that same source.",
     "The splits are plain random splits, neither stratified nor grouped.",
+    "What is drawn follows from the seed and from which rows the table has. It is as good as chance if the rows "
+    "come in random order, if the seed was drawn at random, or if nobody arranged the table or chose the seed "
+    "with the draw in view.",
     "The study was run once: it was not repeated with other seeds, grids or data until it looked good.",
 )
 NOT_COVERED = (
@@ -40,7 +43,7 @@ ASSUMPTIONS_OF_GROUPS = (
     "one group may be related in any way.",
     "All rows that are related belong to one group.",
     "The splits are plain random splits of whole groups, not stratified.",
-    ASSUMPTIONS[-1],
+    *ASSUMPTIONS[-2:],
 )
 RELATED_GROUPS = (
     "groups that are related to each other, such as patients of one hospital if new ones come from others"
