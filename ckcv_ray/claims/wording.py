@@ -28,9 +28,9 @@ from ckcv_ray.tables.target import LEAST_OF_CLASS, Label
 ASSUMPTIONS = (
     "The rows are independent examples from one source, and new patterns come from that same source.",
     "The splits are plain random splits, neither stratified nor grouped.",
-    "What is drawn follows from the seed and from which rows the table has. It is as good as chance if the rows "
-    "come in random order, if the seed was drawn at random, or if nobody arranged the table or chose the seed "
-    "with the draw in view.",
+    "What is drawn follows from the seed and from which rows the table has. It is as good as chance if the "
+    "rows come in random order, if the seed was drawn at random, or if nobody arranged the table or chose "
+    "the seed with the draw in view.",
     "The study was run once: it was not repeated with other seeds, grids or data until it looked good.",
 )
 NOT_COVERED = (
