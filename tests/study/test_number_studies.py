@@ -89,7 +89,7 @@ def test_the_study_of_a_file_is_the_study():
             CLASSES,
             {"learner": "forest", "clip": None, "criterion": "error", "claim": "within:0.5"}
             | {"certify": "holdout"},
-            "claim=within:0.5 is for numbers, and the target 'target' has classes: leave it out",
+            "claim=within:0.5 is for numbers, and the target 'y' has classes: leave it out",
         ),
         (TASK, {"certify": "holdout", "holdout_share": 0.97}, "leaves 3: hold out at least 1, and leave at"),
     ],

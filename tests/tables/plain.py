@@ -1,5 +1,7 @@
 """Good columns and tasks that tests change a little, and how a refusal reads."""
 
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -28,6 +30,11 @@ def plain_task(features=("a", "b"), **changed):
     fields = {"X": np.arange(16.0).reshape(8, 2), "y": np.array([0, 1] * 4, dtype=np.int32)}
     fields |= {"classes": ("no", "yes"), "schema": Schema.of_numbers(features), "target": "y"}
     return Task(**{**fields, "grouping": Grouping(8), **changed})
+
+
+def digest_learned(task):
+    """The digest of what is learned from, whatever other columns the table had."""
+    return replace(task, salt="").digest
 
 
 def refusal(columns, *args, **options):

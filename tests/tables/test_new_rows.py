@@ -139,7 +139,7 @@ def test_test_rows_have_the_labels_of_the_table(folder):
 
 @pytest.mark.parametrize("gap", ["?", "NA", " null "])
 def test_what_names_nothing_is_no_label_and_no_group(folder, gap):
-    with pytest.raises(InputError, match="'target' has empty cells, the first in row 2, which holds"):
+    with pytest.raises(InputError, match="'y' has empty cells, the first in row 2, which holds"):
         Task.of(np.arange(8.0)[:, None], ["a", gap, *["a", "b"] * 3])
     with pytest.raises(InputError, match="has no group in 1 of 8 rows, the first in row 1"):
         Task.of(np.arange(8.0)[:, None], [0, 1] * 4, groups=[gap, *"bcdefgh"])

@@ -6,7 +6,7 @@ from decimal import Decimal
 import numpy as np
 import pyarrow as pa
 import pytest
-from plain import awkward_X, plain_columns, refusal
+from plain import awkward_X, digest_learned, plain_columns, refusal
 from pyarrow import parquet
 
 from ckcv_ray.errors import InputError
@@ -57,7 +57,7 @@ def test_columns_written_to_parquet_and_read_again_have_the_same_digest(tmp_path
     file = tmp_path / "data.parquet"
     parquet.write_table(task.columns(), file)
     again = Task.from_table(parquet.read_table(file), Roles("the target"))
-    assert again.digest == task.digest
+    assert digest_learned(again) == task.digest
     assert again.classes == task.classes
     assert again.features == names
     assert again.X.tobytes() == task.X.tobytes()
@@ -173,9 +173,9 @@ def test_labels_that_unfold_to_too_much_are_refused(monkeypatch):
 def test_a_parquet_column_that_is_not_learned_from_may_hold_anything(tmp_path, values):
     file = tmp_path / "table.parquet"
     parquet.write_table(plain_columns(odd=values), file)
-    expected = Task.from_table(plain_columns()).digest
-    assert Task.from_table(read(str(file)).learn, Roles(drop=["odd"])).digest == expected
-    assert Task.from_table(read(str(file)).learn, Roles(features=["a", "b"])).digest == expected
+    expected = digest_learned(Task.from_table(plain_columns()))
+    for roles in (Roles(drop=["odd"]), Roles(features=["a", "b"])):
+        assert digest_learned(Task.from_table(read(str(file)).learn, roles)) == expected
     if pa.types.is_date(pa.array(values).type):  # a kind that can be learned from
         assert not Task.from_table(read(str(file)).learn).schema.plain
     else:
@@ -215,7 +215,7 @@ def test_a_feature_asked_for_twice_is_refused_or_comes_once():
     except InputError as error:
         assert "'a'" in str(error)  # noqa: PT017
     else:
-        assert Task.from_table(task.columns(), Roles("y")).digest == task.digest
+        assert digest_learned(Task.from_table(task.columns(), Roles("y"))) == digest_learned(task)
 
 
 REFUSED = {
@@ -243,10 +243,8 @@ def test_a_column_that_nothing_can_be_learned_from_is_named_with_the_way_out(kin
     assert expected in messages
     assert "--drop odd" in messages
     assert "--features" in messages
-    assert (
-        Task.from_table(plain_columns(odd=values), Roles(drop=["odd"])).digest
-        == Task.from_table(plain_columns()).digest
-    )
+    dropped = Task.from_table(plain_columns(odd=values), Roles(drop=["odd"]))
+    assert digest_learned(dropped) == digest_learned(Task.from_table(plain_columns()))
 
 
 def test_all_columns_that_are_refused_are_named_at_once():

@@ -54,7 +54,7 @@ def test_parts_and_stored_columns_keep_the_weights() -> None:
     part = TASK.take_part(rows)
     assert np.array_equal(part.weighting.named, WEIGHTS[rows])
     for task in (TASK, part, TASK.without(np.arange(6))):
-        again = Task.restore(task.columns(), Roles(task.target, weight=task.weight), None)
+        again = Task.restore(task.columns(), Roles(task.target, weight=task.weight), None, salt=task.salt)
         assert again.digest == task.digest
 
 
