@@ -424,9 +424,7 @@ def test_a_positive_class_that_there_is_not_is_refused():
 
 def test_a_positive_class_is_one_of_two():
     three = Task.of(blobs(90).X, np.arange(90) % 3)
-    with pytest.raises(
-        InputError, match="positive='1' is for two classes, and the target 'target' has 3 classes"
-    ):
+    with pytest.raises(InputError, match="positive='1' is for two classes, and the target 'y' has 3 classes"):
         Problem.of(HELD.replace(claim="refit", positive="1"), three)
 
 

@@ -107,7 +107,7 @@ def from_held_out(content: dict) -> dict:
         (lambda c: {"criterion": "cost"}, "bound 'clopper_pearson' is not known"),
         (lambda c: {"l_ms": 1.5}, "l_ms: 1.5 is outside 0..1"),
         (lambda c: {"by_class": c["by_class"][:1]}, "by_class: expected 2, one for each class"),
-        (lambda c: {"by_class": [c["by_class"][0] | {"errors": 99}] * 2}, "by_class.0.errors: 99 of 25 rows"),
+        (lambda c: {"by_class": [c["by_class"][0] | {"errors": 99}] * 2}, "by_class.0.errors: 99 of 24 rows"),
         (lambda c: {"errors": c["errors"][:-1]}, "errors: expected 5, one for each split"),
         (lambda c: {"errors": [-1, *c["errors"][1:]]}, "errors.0: -1 of .* or below 0"),
         (lambda c: {"repeats": 61}, "repeats: 61 of 60 rows, which is more than there are"),

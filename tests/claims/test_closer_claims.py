@@ -83,7 +83,7 @@ def test_copies_have_no_known_positions_so_they_are_counted_by_clopper_pearson()
 
 
 def test_the_model_on_all_rows_keeps_clopper_pearson():
-    others = blobs(200, seed=9, shift=0.7).columns().drop_columns(["target"])
+    others = blobs(200, seed=9, shift=0.7).columns().drop_columns(["y"])
     full = next(
         claim
         for claim in run(STEVENS, ROWS.with_unlabelled(others)).certificate.claims

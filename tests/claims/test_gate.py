@@ -37,7 +37,7 @@ TASKS = {
 STUDIES = {
     "classes": LINEAR.replace(claim="refit,vote"),
     "groups": LINEAR,
-    "weights": LINEAR.replace(claim="weighted_error:3"),
+    "weights": LINEAR.replace(claim="weighted_error:3", seed=1),
     "numbers": Study.of(learner="ridge", clip=2, k=(3,), n_splits=3, certify="holdout", holdout_share=0.5),
 }
 

@@ -327,7 +327,7 @@ def test_labels_of_rows_held_out_have_no_part_in_the_cut_offs(task):
     held = Problem.of(asked, task).held
     y, result = task.y.copy(), run(asked, task)
     y[held] = 1 - y[held]
-    other = Problem.of(asked, Task.of(task.X, task.labelled(y)))
+    other = Problem.of(asked, replace(Task.of(task.X, task.labelled(y)), salt=task.salt))
     rows = result.problem.take_held_rows()
     score = Rule("refit").predict(result.models, rows.X).score
     tested = [_test_cut_offs(Judge(problem, result.models), score) for problem in (result.problem, other)]

@@ -48,8 +48,11 @@ def refused_at(split: int) -> Task:
 
 def _first_refused(task: Task) -> int | None:
     """Count by hand."""
+    words = np.frombuffer(bytes.fromhex(task.salt) + bytes(16), "<u4").tolist()
     for split in range(6):
-        estimated = np.random.default_rng(np.random.SeedSequence(0, spawn_key=(N // 3, split))).permutation(N)
+        estimated = np.random.default_rng(
+            np.random.SeedSequence(words, spawn_key=(N // 3, split))
+        ).permutation(N)
         left = np.delete(task.y, estimated[N // 3 : 2 * (N // 3)])
         if np.bincount(left, minlength=3).min() < 2:
             return split
@@ -214,7 +217,7 @@ def test_what_is_refused_is_said_before_anything_is_computed(
     ckcv: Callable[..., Ran], tmp_path: Path
 ) -> None:
     csv.write_csv(refused_at(3).columns(), tmp_path / "rare.csv")
-    words = [tmp_path / "rare.csv", "--target", "target", "--learner", "naive_bayes", "--k", "3"]
+    words = [tmp_path / "rare.csv", "--target", "y", "--learner", "naive_bayes", "--k", "3"]
     code, _, said = ckcv("plan", *words, "--certify", "nested", "--outer-splits", "6")
     assert code == 0
     assert "3 of 6 outer splits certify: split 3 leaves" in " ".join(said.split())

@@ -76,7 +76,8 @@ def test_l_ee_is_the_mean_of_the_bound_asked_for_and_what_is_minimised_is_not():
     plain = run(SMALL, task)
     errors, m = np.array(plain.certificate.counts.errors), plain.certificate.winner.n_select
     keys = [(m, i, 1) for i in range(5)]
-    v = [np.random.default_rng(np.random.SeedSequence(0, spawn_key=key)).uniform() for key in keys]
+    words = np.frombuffer(bytes.fromhex(task.salt) + bytes(16), "<u4").tolist()
+    v = [np.random.default_rng(np.random.SeedSequence(words, spawn_key=key)).uniform() for key in keys]
     expected = {
         "clopper_pearson": np.mean(clopper_pearson(errors, m)),
         "stevens": np.mean(stevens(errors, m, v)),

@@ -31,7 +31,7 @@ def draw(n: int, seed: int) -> pa.Table:
     a, b, noise = rng.normal(size=(3, n)).round(4)
     ill = a + 0.7 * b + 0.3 * rng.normal(size=n) > 0
     physician = np.where(rng.random(n) < 0.15, ~ill, ill)
-    names = {name: np.where(x, "ill", "well") for name, x in (("target", ill), ("physician", physician))}
+    names = {name: np.where(x, "ill", "well") for name, x in (("y", ill), ("physician", physician))}
     return pa.table({"a": a, "b": b, "noise": noise, **names, "patient": np.arange(n) // 3})
 
 
@@ -41,7 +41,7 @@ LEARNED, JUDGED = draw(120, 0), draw(240, 1)
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Runs: of a and b, of noise, with draws of members, with groups, and others that do not suit."""
-    root, y = tmp_path_factory.mktemp("runs"), LEARNED["target"].to_numpy()
+    root, y = tmp_path_factory.mktemp("runs"), LEARNED["y"].to_numpy()
     run(HELD, LEARNED.select(["a", "b"]), y, root / "new", SERIAL)
     run(HELD, LEARNED.select(["noise"]), y, root / "old", SERIAL)
     run(SMALL, LEARNED.select(["a", "b"]), y, root / "drawn", SERIAL)
@@ -52,7 +52,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     evaluate(
         LEARNED.select(["a"]), LEARNED["b"].to_numpy(), root / "numbers", SERIAL, learner="ridge", **options
     )
-    renamed = LEARNED.select(["a", "noise"]).append_column("target", LEARNED["b"])
+    renamed = LEARNED.select(["a", "noise"]).append_column("y", LEARNED["b"])
     run(HELD, renamed, y, root / "other_target", SERIAL)
     return root
 
@@ -72,7 +72,7 @@ def forget(runs: Path) -> None:
 def wrong(folder: Path, rule: str = "auto") -> np.ndarray:
     result = load_run(folder)
     predicted = result.predict(JUDGED.select(result.task.features), by=rule)
-    return np.asarray(predicted != JUDGED["target"].to_numpy())
+    return np.asarray(predicted != JUDGED["y"].to_numpy())
 
 
 def test_what_is_measured_is_counted_one_by_one(runs: Path) -> None:
@@ -98,7 +98,7 @@ def test_the_other_way_round_it_is_proven_worse(runs: Path) -> None:
 
 
 def test_a_column_of_predictions_is_compared(runs: Path) -> None:
-    physician = (JUDGED["physician"].to_numpy() != JUDGED["target"].to_numpy()).mean()
+    physician = (JUDGED["physician"].to_numpy() != JUDGED["y"].to_numpy()).mean()
     found = compare(runs / "new", JUDGED, predictions="physician")
     assert found.errors[1] == physician
     assert found.reference.name == "column 'physician'"
@@ -173,9 +173,9 @@ def test_the_answer_is_valid_json(runs: Path) -> None:
 
 
 def test_rows_that_cannot_be_used_are_left_out_and_counted(runs: Path) -> None:
-    a, target = JUDGED["a"].to_pylist(), JUDGED["target"].to_pylist()
+    a, target = JUDGED["a"].to_pylist(), JUDGED["y"].to_pylist()
     a[0], target[1], target[2] = None, None, ""
-    judged = JUDGED.set_column(0, "a", pa.array(a)).set_column(3, "target", pa.array(target))
+    judged = JUDGED.set_column(0, "a", pa.array(a)).set_column(3, "y", pa.array(target))
     found = compare(runs / "new", judged, runs / "old")
     assert found.units == 237
     assert "2 rows without a label left out" in found.cautions
@@ -185,8 +185,8 @@ def test_rows_that_cannot_be_used_are_left_out_and_counted(runs: Path) -> None:
 def test_rows_that_a_run_has_learned_from_do_not_count_whatever_their_label(runs: Path) -> None:
     alone = compare(runs / "drawn", JUDGED, predictions="physician")
     forget(runs)
-    flipped = pc.if_else(pc.equal(LEARNED["target"], "ill"), "well", "ill")
-    learned = LEARNED.set_column(LEARNED.column_names.index("target"), "target", flipped).slice(0, 20)
+    flipped = pc.if_else(pc.equal(LEARNED["y"], "ill"), "well", "ill")
+    learned = LEARNED.set_column(LEARNED.column_names.index("y"), "y", flipped).slice(0, 20)
     judged = pa.concat_tables([learned, JUDGED])
     found = compare(runs / "drawn", judged, predictions="physician")
     assert (found.errors[1], found.units, found.left_out) == (alone.errors[1], 240, 20)
@@ -210,8 +210,8 @@ def test_columns_in_which_other_examples_are_often_equal_are_a_caution(runs: Pat
         )
         for t in (LEARNED, JUDGED)
     )
-    run(HELD, learned.select(["a", "b"]), LEARNED["target"].to_numpy(), runs / "rough", SERIAL)
-    judged = judged.append_column("target", JUDGED["target"])
+    run(HELD, learned.select(["a", "b"]), LEARNED["y"].to_numpy(), runs / "rough", SERIAL)
+    judged = judged.append_column("y", JUDGED["y"])
     found = compare(runs / "rough", judged, predictions="physician")
     assert (found.units, found.left_out) == (240, 0)
     assert any("as rows of these columns often do" in caution for caution in found.cautions)
@@ -264,7 +264,7 @@ def test_a_second_use_of_some_of_the_rows_takes_a_number_of_uses_that_was_named(
         "grown": pa.concat_tables([first, first.set_column(0, "a", pa.array(np.arange(200) + 0.5))]),
         "one row": pa.concat_tables([JUDGED.slice(0, 50).cast(first.schema, safe=False), first.slice(7, 1)]),
         "whole numbers": first.set_column(2, "noise", first["noise"].cast(pa.float64())).slice(50),
-        "relabelled": first.set_column(3, "target", first["physician"]),
+        "relabelled": first.set_column(3, "y", first["physician"]),
     }[share]
     compare(runs / "new", first, runs / "old")
     with pytest.raises(InputError, match=r"some of these rows were judged on .* that took all of delta"):
@@ -423,7 +423,7 @@ def test_what_does_not_suit_is_refused_in_a_sentence(runs: Path, tmp_path: Path)
         ({"reference": runs / "words"}, "words'.*holds 'ill'.*the labels are 'no' and 'yes'"),
         ({"reference": runs / "grouped"}, "made with groups .*say which of the judged rows belong together"),
         ({"predictions": "nobody"}, "there is no column 'nobody' with predictions"),
-        ({"predictions": "target"}, "is the column of the true labels"),
+        ({"predictions": "y"}, "is the column of the true labels"),
         ({"predictions": "a"}, "the labels are 'ill' and 'well'"),
         ({"reference": old, "question": Question(group="ward")}, "there is no column 'ward' for the groups"),
         ({"reference": old, "ledger": old / "ledger.json"}, "is in a run folder"),
@@ -436,10 +436,10 @@ def test_what_does_not_suit_is_refused_in_a_sentence(runs: Path, tmp_path: Path)
 
 def test_tables_that_do_not_suit_are_refused(runs: Path) -> None:
     new, old = runs / "new", runs / "old"
-    refuse(lambda: compare(new, JUDGED.drop_columns("target"), old), "no column 'target' with the labels")
+    refuse(lambda: compare(new, JUDGED.drop_columns("y"), old), "no column 'y' with the labels")
     refuse(lambda: compare(new, JUDGED.drop_columns("noise"), old), "old'.*'noise'")
     refuse(lambda: compare(new, JUDGED.slice(0, 0), old), "no row to compare on: the table is empty")
-    unlabelled = JUDGED.set_column(3, "target", pa.array([None] * 240, pa.string()))
+    unlabelled = JUDGED.set_column(3, "y", pa.array([None] * 240, pa.string()))
     refuse(lambda: compare(new, unlabelled, old), "no row to compare on: 240 rows without a label left out")
     gaps = JUDGED.append_column("gaps", pa.array(["ill"] * 239 + [None]))
     refuse(lambda: compare(new, gaps, predictions="gaps"), "no prediction in 1 of 240 rows: fill them")
