@@ -44,16 +44,11 @@ def verify(
     ] = 0.0,
     test: Annotated[
         str | None,
-        make_option(
-            "Test rows that the run measured its ensemble on: the same file or named set.", check=check_source
-        ),
+        make_option("Test rows that F* was measured on: the same file or named set.", check=check_source),
     ] = None,
     table: Annotated[
         str | None,
-        make_option(
-            "The table that the run read, to make the salt again, with which its rows were drawn.",
-            check=check_source,
-        ),
+        make_option("The table that the run read, to make its salt again.", check=check_source),
     ] = None,
     limit: Annotated[
         float,

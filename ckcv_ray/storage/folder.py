@@ -64,7 +64,7 @@ from ckcv_ray.study.problem import OUTER
 from ckcv_ray.tables.columns.schema import Schema
 from ckcv_ray.tables.readers.limits import MOST_CELLS, MOST_TABLE_ROWS
 from ckcv_ray.tables.roles import Roles
-from ckcv_ray.tables.task import Origin, Task
+from ckcv_ray.tables.task import Provenance, Task
 from ckcv_ray.validation import read_as
 
 DATA, UNLABELLED, EXECUTION = "data.parquet", "unlabelled.parquet", "execution.json"
@@ -312,8 +312,8 @@ class RunFolder:
             optional = {role: named.get(role) for role in OPTIONAL_ROLES}
             roles = Roles(named["target"], numbers=identity.study.predicts_numbers, **optional)
             question = plain(cut(named[QUESTION], LONGEST_QUESTION)) if QUESTION in named else None
-            salt, origin = named["salt"], Origin.from_json(json.loads(named["origin"]))
-            task = Task.restore(columns, roles, schema, question, salt, origin)
+            salt, provenance = named["salt"], Provenance.from_json(json.loads(named["provenance"]))
+            task = Task.restore(columns, roles, schema, question, salt, provenance)
         if self.files.exists(UNLABELLED):
             unlabelled = formats.read_table(self.files, UNLABELLED, identity.run_id, None, values=MOST_VALUES)
             with formats.guard_reading(self.files, UNLABELLED):
@@ -457,7 +457,11 @@ class RunFolder:
         """Write the data and the study."""
         every = problem.all_rows
         optional = {role: getattr(every, role) for role in OPTIONAL_ROLES}
-        named = {"target": every.target, "salt": every.salt, "origin": json.dumps(every.origin.to_json())}
+        named = {
+            "target": every.target,
+            "salt": every.salt,
+            "provenance": json.dumps(every.provenance.to_json()),
+        }
         named |= {role: name for role, name in optional.items() if name is not None}
         if not every.schema.is_default:
             named["columns"] = json.dumps(every.schema.to_json())

@@ -61,8 +61,8 @@ LEAST_ROWS = 6
 Target = NDArray[Any]  # of class numbers, or of numbers to predict
 
 
-class Origin(NamedTuple):
-    """What the salt of a task depends on beside its table.
+class Provenance(NamedTuple):
+    """What the salt of a task depends on, apart from its table.
 
     Attributes:
         reading: how the file was read.
@@ -79,8 +79,8 @@ class Origin(NamedTuple):
         return self._asdict() | {"reading": self.reading._asdict()}
 
     @classmethod
-    def from_json(cls, content: dict[str, Any]) -> "Origin":
-        """Return the origin of a form from ``to_json``.
+    def from_json(cls, content: dict[str, Any]) -> "Provenance":
+        """Return the provenance of a form from ``to_json``.
 
         Raises:
             TypeError: it has another form.
@@ -88,7 +88,7 @@ class Origin(NamedTuple):
         return cls(**{**content, "reading": Reading(**content["reading"])})
 
 
-USUAL_ORIGIN = Origin()
+USUAL_PROVENANCE = Provenance()
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ class Task:
         row_numbers: names of columns that number the rows, and are not learned from, for display.
         salt: digest of the rows of the table, dropped columns among them, with which all draws are made:
             see ``tables.salt``.
-        origin: what the salt depends on beside the table.
+        provenance: what the salt depends on, apart from its table.
     """
 
     X: Rows
@@ -127,7 +127,7 @@ class Task:
     weighting: Weighting = UNWEIGHTED
     row_numbers: tuple[str, ...] = ()
     salt: str = ""
-    origin: Origin = USUAL_ORIGIN
+    provenance: Provenance = USUAL_PROVENANCE
 
     @classmethod
     def of(
@@ -213,8 +213,8 @@ class Task:
                 weight is no positive number.
         """
         task = _from_table(columns, roles, asked)
-        origin = task.origin._replace(reading=reading)
-        return replace(task, source=source, origin=origin).check(allow_singletons)
+        provenance = task.provenance._replace(reading=reading)
+        return replace(task, source=source, provenance=provenance).check(allow_singletons)
 
     @classmethod
     def restore(
@@ -224,12 +224,13 @@ class Task:
         schema: Schema | None,
         question: str | None = None,
         salt: str = "",
-        origin: Origin = USUAL_ORIGIN,
+        provenance: Provenance = USUAL_PROVENANCE,
     ) -> "Task":
         """Make a task from the ``columns`` of one, or of some of its rows, and how they are understood.
 
         Without a ``schema`` they are plain numbers. The ``question`` is that of the whole table, of which
-        some columns may be left out; None to ask about the columns there are. So are ``salt`` and ``origin``.
+        some columns may be left out; None to ask about the columns there are. So are ``salt``
+        and ``provenance``.
 
         Raises:
             InputError: it is not the schema of these columns, or they are not those of a task.
@@ -237,7 +238,7 @@ class Task:
         asked = NOTHING_ASKED if roles.numbers else DeclaredTypes(labels=APART)
         task = _from_table(columns, roles, asked, schema)
         grouping = task.grouping if question is None else replace(task.grouping, question=question)
-        return replace(task, grouping=grouping, salt=salt, origin=origin)
+        return replace(task, grouping=grouping, salt=salt, provenance=provenance)
 
     def make_salt(self, columns: pa.Table) -> str:
         """Return the salt of a table, which is this task's if it is the one that the task was made of.
@@ -246,9 +247,9 @@ class Task:
             InputError: it lacks the target.
         """
         check_column(self.target, unique_names(columns), ", the target of the run")
-        if self.origin.drop_unlabelled:
+        if self.provenance.drop_unlabelled:
             columns = _leave_unlabelled(columns, self.target, self.has_numbers)
-        return compute_salt(columns, {self.group, self.origin.id, *index_names(columns)})
+        return compute_salt(columns, {self.group, self.provenance.id, *index_names(columns)})
 
     def check(self, allow_singletons: bool = False) -> "Task":
         """Return the task, to be learned from.
@@ -605,7 +606,7 @@ def _from_table(columns: pa.Table, roles: Roles, asked: DeclaredTypes, known: Sc
         else encode_classes(read_labels(columns, target, asked.labels), target)
     )
     weighting = Weighting.read(columns, roles.weight, asked.thousands)
-    origin = Origin(id=roles.id, drop_unlabelled=asked.drop_unlabelled)
+    provenance = Provenance(id=roles.id, drop_unlabelled=asked.drop_unlabelled)
     salt = "" if known is not None else compute_salt(columns, {roles.group, roles.id, *index_names(columns)})
     numbering: tuple[str, ...] = ()
     question = "" if roles.group is not None else ask_about_groups(columns, {target, roles.weight})
@@ -620,7 +621,7 @@ def _from_table(columns: pa.Table, roles: Roles, asked: DeclaredTypes, known: Sc
         X = _read(columns, chosen, known)
         schema = known.settle(X)
     made = Task(X, y, classes, schema, target, grouping, weighting=weighting, row_numbers=numbering)
-    return replace(made, salt=salt, origin=origin)
+    return replace(made, salt=salt, provenance=provenance)
 
 
 def _leave_unlabelled(columns: pa.Table, target: str, numbers: bool) -> pa.Table:
