@@ -52,11 +52,7 @@ def verify(
     ] = None,
     limit: Annotated[
         float,
-        make_option(
-            "Seconds that it may take: the folder decides what is fitted. The process is ended if a fit does "
-            "not end by then.",
-            f"{SECONDS:g}",
-        ),
+        make_option("Seconds until it ends, since the folder decides what is fitted.", f"{SECONDS:g}"),
     ] = SECONDS,
     as_json: JsonFlag = False,
 ) -> None:
@@ -72,7 +68,6 @@ def verify(
     be computed here, or other versions or another processor fit another model. Anything else is a difference
     (exit code 1); where models or errors differ, with the bound that those computed again give.
 
-        ckcv verify runs/patients
         ckcv verify runs/patients --refit --table patients.csv
         ckcv verify runs/patients --refit 0.1 --backend ray
     """

@@ -18,6 +18,7 @@ import csv
 import json
 import warnings
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import chain
 from typing import Annotated, Any, NamedTuple
 
@@ -45,6 +46,7 @@ from sklearn.utils.validation import has_fit_parameter
 
 from ckcv_ray import Execution, Study, Task, evaluate
 from ckcv_ray.core.schedule import Stage
+from ckcv_ray.runs.run import assess
 from ckcv_ray.study import Problem
 from ckcv_ray.study.problem import OUTER
 
@@ -295,15 +297,20 @@ def name_classes(table: Table) -> Any:
     return table.y if table.name == "numbers" else np.array(list("abc"))[table.y]
 
 
+def draw_splits(table: Table, resampling: str) -> tuple[Study, Task]:
+    """Return what draws the splits that caret was given: by the seed alone, whatever the rows are."""
+    study = Study.without_certification(resampling, learner=table.learners[0])
+    return study, replace(Task.of(table.X, name_classes(table), numbers=study.predicts_numbers), salt="")
+
+
 def export(folder: Path) -> None:
     """Write tables and splits for caret."""
     for table in list_tables():
-        name, y = table.name.replace(" ", "_"), name_classes(table)
-        frame = pd.DataFrame(table.X).add_prefix("x").assign(y=y)
+        name = table.name.replace(" ", "_")
+        frame = pd.DataFrame(table.X).add_prefix("x").assign(y=name_classes(table))
         frame.to_csv(folder / f"{name}.csv", index=False)
         for resampling in CARET_RESAMPLINGS:
-            study = Study.without_certification(resampling, learner=table.learners[0])
-            problem = Problem.of(study, Task.of(table.X, y, numbers=study.predicts_numbers))
+            problem = Problem.of(*draw_splits(table, resampling))
             numbers = range(problem.sizes[OUTER].n_splits)
             splits = [problem.rows(Stage.SELECT, OUTER, number) for number in numbers]
             text = [":".join(",".join(map(str, part + 1)) for part in split) for split in splits]
@@ -324,14 +331,9 @@ def compare_caret() -> Compared:
             names = list(dict.fromkeys(row["measure"] for row in theirs))
             if not names or (name, method, word) in CONVENTIONS:
                 continue
-            result = evaluate(
-                table.X,
-                name_classes(table),
-                learner=learner,
-                resampling=resampling,
-                measure=[CARET_MEASURES[caret] for caret in names],
-                execution=SERIAL,
-            )
+            measures = [CARET_MEASURES[caret] for caret in names]
+            study, task = draw_splits(table, resampling)
+            result = assess(study.replace(learner=learner, measure=measures), task, None, SERIAL)
             (entry,) = result.entries
             for caret, score in zip(names, result.scores, strict=True):
                 figures, values = result.figures(entry, score), result.of_splits(entry, score)
