@@ -297,9 +297,9 @@ def name_classes(table: Table) -> Any:
     return table.y if table.name == "numbers" else np.array(list("abc"))[table.y]
 
 
-def draw_splits(table: Table, resampling: str) -> tuple[Study, Task]:
-    """Return what draws the splits that caret was given: by the seed alone, whatever the rows are."""
-    study = Study.without_certification(resampling, learner=table.learners[0])
+def draw_splits(table: Table, resampling: str, **options: Any) -> tuple[Study, Task]:
+    """Return a study and a task with the splits that caret was given, which the seed alone draws."""
+    study = Study.without_certification(resampling, **{"learner": table.learners[0], **options})
     return study, replace(Task.of(table.X, name_classes(table), numbers=study.predicts_numbers), salt="")
 
 
@@ -332,8 +332,8 @@ def compare_caret() -> Compared:
             if not names or (name, method, word) in CONVENTIONS:
                 continue
             measures = [CARET_MEASURES[caret] for caret in names]
-            study, task = draw_splits(table, resampling)
-            result = assess(study.replace(learner=learner, measure=measures), task, None, SERIAL)
+            asked = draw_splits(table, resampling, learner=learner, measure=measures)
+            result = assess(*asked, None, SERIAL)
             (entry,) = result.entries
             for caret, score in zip(names, result.scores, strict=True):
                 figures, values = result.figures(entry, score), result.of_splits(entry, score)

@@ -152,7 +152,8 @@ def test_arrays_and_npz_agree_and_a_sparse_matrix_and_its_svmlight_file(tmp_path
     np.savez(tmp_path / "t.npz", X=X, y=y)
     dump_svmlight_file(sparse.csr_matrix(X), y, str(tmp_path / "t.svmlight"))
     files = {read_task(tmp_path / name)[0].salt for name in ("t.npz", "t.svmlight")}
-    assert files == {Task.of(rows, y).salt for rows in (X, np.negative(-X), sparse.csr_matrix(X))}
+    matrices = X, np.negative(-X), sparse.csr_matrix(X), pd.DataFrame(X)
+    assert files == {Task.of(rows, y).salt for rows in matrices}
 
 
 texts = st.one_of(

@@ -207,11 +207,16 @@ def _with_strings(values: pa.DictionaryArray) -> pa.DictionaryArray:
     return pa.DictionaryArray.from_arrays(values.indices, values.dictionary.cast(pa.string()))
 
 
+def name_columns(d: int) -> list[str]:
+    """Return the names of d columns that have none."""
+    return [f"x{i}" for i in range(d)]
+
+
 def from_matrix(
     X: NDArray[Any], y: NDArray[Any] | None, names: list[str] | None = None, target: str = "y"
 ) -> pa.Table:
     """Make columns x0, x1, ... (or ``names``) from X [n, d], and the target from y [n]."""
-    names = names or [f"x{i}" for i in range(X.shape[1])]
+    names = names or name_columns(X.shape[1])
     columns: dict[str, Any] = {name: np.ascontiguousarray(X[:, i]) for i, name in enumerate(names)}
     if X.dtype == object:  # in which nan is a gap
         columns = {name: pa.array(values, from_pandas=True) for name, values in columns.items()}

@@ -7,7 +7,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ckcv_ray.errors import InputError, pluralize
-from ckcv_ray.tables.readers.files import from_matrix, index_names, with_strings
+from ckcv_ray.tables.readers.files import from_matrix, index_names, name_columns, with_strings
 from ckcv_ray.tables.readers.limits import MOST_CELLS
 from ckcv_ray.tables.readers.text import DECIMAL
 from ckcv_ray.tables.target import some
@@ -19,12 +19,17 @@ def make_columns(X: Any, features: tuple[str, ...] | None = None) -> pa.Table:
 
     Args:
         X: a data frame of pandas or polars, an Arrow table, an array [n, d], or a sparse matrix.
-        features: names of the columns if X has none; by default x0, x1, ...
+        features: names of the columns if X has none, or those of a frame count from 0; by default x0, x1, ...
 
     Raises:
         InputError: X is none of these, or its names are not unique.
     """
-    columns = _arrow(X) if hasattr(X, "__arrow_c_stream__") else _from_array(X, features)
+    if hasattr(X, "__arrow_c_stream__"):
+        columns = _arrow(X)
+        if columns.num_columns and list(getattr(X, "columns", ())) == list(range(columns.num_columns)):
+            columns = columns.rename_columns(features or name_columns(columns.num_columns))  # as of an array
+    else:
+        columns = _from_array(X, features)
     if len(set(columns.column_names)) < len(columns.column_names):
         raise InputError(f"X has columns named {some(columns.column_names)}: names must be unique")
     return columns
