@@ -1,20 +1,24 @@
 """The estimator for users of scikit-learn: ``fit`` selects, refits and certifies, ``predict`` classifies."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from math import nan
 from numbers import Integral
 from typing import Any
+from warnings import warn
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import rankdata
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from ckcv_ray.core.arrays import Values
 from ckcv_ray.core.draws import seed_members
-from ckcv_ray.errors import InputError
+from ckcv_ray.core.scores import Output, Outputs
+from ckcv_ray.errors import InputError, pluralize
+from ckcv_ray.learners.base import Learner
 from ckcv_ray.learners.ensemble import Ensemble
 from ckcv_ray.learners.sklearn import EstimatorLearner
 from ckcv_ray.learners.svm.learner import GaussianSVM
@@ -23,8 +27,8 @@ from ckcv_ray.reports.notebook import watch_run
 from ckcv_ray.runs.result import Result
 from ckcv_ray.runs.run import Job, Work, check_job, compute, run_work
 from ckcv_ray.storage.places import locate
-from ckcv_ray.study import ERROR, Execution, Holdout, Problem, Study
-from ckcv_ray.study.certification import LEAST_HELD_OUT, Suited
+from ckcv_ray.study import ERROR, Execution, Holdout, Occam, Problem, Study
+from ckcv_ray.study.certification import LEAST_HELD_OUT
 from ckcv_ray.tables.columns.types import DeclaredTypes
 from ckcv_ray.tables.spellings import APART
 from ckcv_ray.tables.target import Rows
@@ -35,6 +39,10 @@ SVM_PARAMETERS = ("C", "gamma")
 RULES = ("auto", "vote", "random", "refit")
 CERTIFIED = ("vote", "refit")  # rules that the rows held out are classified by
 AUTO = "auto"
+NO_OUTPUT = (
+    '{}: learner {} has no {}: choose one that has, such as learner="linear", or rule="vote" for the shares '
+    "of votes"
+)
 CONDITION = (
     "The bounds are about this estimator on the columns that fit was given. What was done to them before, "
     "with the help of the learning rows, such as by earlier steps of a Pipeline, is not covered: put it into "
@@ -55,17 +63,17 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
         k: numbers of folds to try; None for the default.
         n_splits: splits for each k; None for the default.
         delta: probability that a bound may fail.
-        certify: "holdout" (a third of the rows is held out, and they judge what ``predict`` does), "occam" or
-            "nested" (no row is held out, and the bound of the vote is twice that of a member), or "auto":
-            "holdout" of half of up to 400 rows or groups, and a third of more, if 30 or more are held out,
-            else "occam".
+        certify: "auto" (half of up to 400 rows or groups, and a third of more, are held out, and they judge
+            what ``predict`` does), "holdout" (of a third), or "occam" or "nested" (no row is held out, and
+            the bound of the vote is twice that of a member). Of fewer than 20 rows or groups "auto" holds out
+            none: ``fit`` warns, and nothing is claimed.
         criterion: what is minimised: "error", "balanced", "mean_error", or "cost:LABEL=10,OTHER=1".
         backend: "serial" or "ray".
         random_state: seed of the splits, and of the draws of the rule "random", an integer; None for splits
             by 0 and new draws each time.
-        rule: how ``predict`` classifies: "vote" (the majority of F*), "random" (a member drawn for each row),
-            "refit" (one model, fitted on all rows that were not held out), or "auto": "refit" after
-            ``certify="holdout"``, else "vote". The draws of "random" go on from one call of ``predict`` to
+        rule: how ``predict`` classifies: "refit" (one model, fitted on all rows that were not held out),
+            "vote" (the majority of F*), "random" (a member drawn for each row), or "auto": "refit" where
+            rows are held out, else "vote". The draws of "random" go on from one call of ``predict`` to
             the next, so a second call for the same rows may give other labels, and rows given one by one
             have those of one call; ``fit`` starts them again. A copy, pickled or deep, goes on from where its
             original was: one that is loaded for each row draws the same member each time, unless
@@ -79,7 +87,8 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
             select set, nan where it was not computed because the candidate was already beaten, or left out
             of a search within a budget.
         error_bound_: upper bound on the error of what ``predict`` does, proven with probability 1 - delta; by
-            default from the rows held out, classified by the same rule; nan if there is none.
+            default from the rows held out, classified by the same rule; nan if there is none, 1 where "auto"
+            holds out none.
         certificate_: all claims and their conditions, as JSON values.
         ensemble_: F*.
         result_: the Result.
@@ -135,16 +144,19 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
         asked = DeclaredTypes(labels=APART)  # as for scikit-learn, Yes and yes are two classes
         task = Task.make_unchecked(rows, labels, groups, asked, sample_weight=sample_weight)
         task.grouping.check()
-        certify = self.certify
-        if certify == AUTO:  # by the number of rows alone: a choice by their labels would void the claim
-            certify = Suited().canonical(task.n_units).name
-        if self.rule == "refit" and certify != Holdout.name:
-            raise InputError(
-                f'rule="refit" requires certify="{Holdout.name}", not {certify!r} (certify="{AUTO}" holds '
-                f"rows out where that leaves {LEAST_HELD_OUT} of them or more)"
+        fewest, found = 2 * LEAST_HELD_OUT, pluralize(task.n_units, "group" if task.grouped else "row")
+        few = self.certify == AUTO and task.n_units < fewest
+        if self.rule == "refit" and (few or self.certify not in (AUTO, Holdout.name)):
+            why = f"of {found} none are" if few else f"certify={self.certify!r} holds none out"
+            raise InputError(f'rule="refit" requires that rows are held out: {why}')
+        if few:
+            warn(
+                f"nothing is claimed: {found} are too few to hold some out, from {fewest} on half are",
+                stacklevel=2,
             )
+        self._claims_nothing = few
         with watch_run(None) as listen:
-            work = check_job(Job(self._study(certify), task, listen=listen))._replace(keep=True)
+            work = check_job(Job(self._study(few), task, listen=listen))._replace(keep=True)
             self.result_ = compute(work, Execution(self.backend))
         self._draws = None if self.random_state is None else seed_members(self._seed())
         self.classes_ = np.unique(labels)
@@ -168,12 +180,14 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
     @property
     def certificate_(self) -> dict[str, Any]:
         """All claims, and the condition under which they are about this estimator."""
-        return {**self._fitted.certificate.to_json(), "condition": CONDITION}
+        certificate = {**self._fitted.certificate.to_json(), "condition": CONDITION}
+        return {**certificate, "claims": [], "proven": None} if self._claims_nothing else certificate
 
     @property
     def error_bound_(self) -> float:
         """Upper bound on the error of what ``predict`` does; nan if none is proven."""
-        return _find_bound(self._fitted, self._rule)
+        bound = _find_bound(self._fitted, self._rule)
+        return 1.0 if self._claims_nothing else bound
 
     @property
     def cv_results_(self) -> dict[str, Any]:
@@ -188,25 +202,40 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
             return np.take(self.classes_, result.ensemble.random(rows, draws).label)
         return np.take(self.classes_, result.classify(rows, result.rule(self._rule)).label)
 
-    @available_if(lambda self: self._rule == "vote")
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Return for each row the share of the members of F* that vote for each class, (rows, classes).
+    @property
+    def predict_proba(self) -> Callable[[Any], Values]:
+        """Return the probability of each class for X [rows, d] by the refitted model, (rows, classes).
 
-        They are no calibrated probabilities. Only the rule "vote" has them.
+        With ``rule="vote"`` it is the share of the members of F* that vote for the class. Neither is
+        calibrated, and nothing is proven of it.
+
+        Raises:
+            AttributeError: the learner has no probabilities, and the rule is not "vote".
         """
-        rows = self._rows(X)
-        labels, _ = self.ensemble_.predict(rows)
-        votes = [np.mean(labels == number, axis=0) for number in range(len(self.classes_))]
-        return np.column_stack(votes)
+        if self._rule == "vote":
+            return self._count_votes
+        if self._rule == "refit" and Output.PROBABILITY in self._learner.outputs:
+            return partial(self._ask_refitted, Output.PROBABILITY)
+        raise AttributeError(NO_OUTPUT.format("predict_proba", self._learner.name, "probabilities"))
 
-    @available_if(lambda self: self._rule == "vote")
-    def decision_function(self, X: Any) -> NDArray[np.float64]:
-        """Return the difference of the vote shares of two classes, (rows,), or the shares of more.
+    @property
+    def decision_function(self) -> Callable[[Any], Values]:
+        """Return the refitted model's own score for X [rows, d], (rows,); of several classes (rows, classes).
 
-        Ties go to the first class. Only the rule "vote" has it.
+        With ``rule="vote"`` it is the difference of the two shares of votes, or each class's share; ties go
+        to the first class.
+
+        Raises:
+            AttributeError: the learner has no score of each of several classes, and the rule is not "vote".
         """
-        shares: NDArray[np.float64] = self.predict_proba(X)
-        return shares[:, 1] - shares[:, 0] if shares.shape[1] == 2 else shares
+        needed = Output.RANK if self._has_two else Output.RANKS
+        if self._rule == "vote":
+            return self._subtract_votes if self._has_two else self._count_votes
+        if self._rule == "refit" and needed in self._learner.outputs:
+            return partial(self._ask_refitted, needed)
+        raise AttributeError(
+            NO_OUTPUT.format("decision_function", self._learner.name, "scores of each class")
+        )
 
     def save(self, folder: str) -> None:
         """Write the run to a folder, which ``ckcv`` can report, verify and predict with.
@@ -244,11 +273,41 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
     @property
     def _rule(self) -> str:
         """The rule, with "auto" resolved."""
-        if self.rule != "auto":
+        if self.rule != AUTO:
             return self.rule
-        return "refit" if self.certify == Holdout.name else "vote"
+        holds_out = self.certify in (AUTO, Holdout.name) and not getattr(self, "_claims_nothing", False)
+        return "refit" if holds_out else "vote"
 
-    def _study(self, certify: str) -> Study:
+    @property
+    def _learner(self) -> Learner:
+        """The learner that was selected; before ``fit`` all of them."""
+        return self.result_.learner if hasattr(self, "result_") else Study.of(learner=self.learner).learner
+
+    @property
+    def _has_two(self) -> bool:
+        """Whether there are two classes, as it seems before ``fit``."""
+        return len(getattr(self, "classes_", ())) <= 2
+
+    def _count_votes(self, X: Any) -> Values:
+        """Return the share of the members of F* that vote for each class, (rows, classes)."""
+        labels, _ = self.ensemble_.predict(self._rows(X))
+        return np.column_stack([np.mean(labels == number, axis=0) for number in range(len(self.classes_))])
+
+    def _subtract_votes(self, X: Any) -> Values:
+        """Return the difference of the shares of votes for two classes, (rows,)."""
+        return np.asarray(self._count_votes(X) @ (-1.0, 1.0))
+
+    def _ask_refitted(self, needed: Output, X: Any) -> Values:
+        """Return the probabilities or scores of the refitted model."""
+        rows, refit = self._rows(X), self._fitted.models.refit
+        assert refit is not None
+        found: Outputs = refit.members[0].model.predict_outputs(rows, frozenset({needed}))
+        values = found.probability if needed == Output.PROBABILITY else found.rank
+        assert values is not None
+        return values
+
+    def _study(self, few: bool) -> Study:
+        certify = Occam.name if few else self.certify
         asked = {
             "learner": self.learner,
             "param": dict(self.params) if self.params is not None else None,
@@ -260,7 +319,7 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
             "criterion": self.criterion,
             "seed": self._seed(),
         }
-        if certify == Holdout.name and self._rule in CERTIFIED:
+        if certify in (AUTO, Holdout.name) and self._rule in CERTIFIED:
             asked["claim"] = (self._rule,)
         asked |= self._of_svm(asked["param"] or {})
         return Study.of(**{name: value for name, value in asked.items() if value is not None})

@@ -55,6 +55,7 @@ from ckcv_ray.study import (
     Nested,
     Occam,
     Predictive,
+    Problem,
     find_reference,
     is_error,
     is_of_numbers,
@@ -170,7 +171,24 @@ def _find_asked(result: ResultValues) -> Claim | None:
 
 def list_cautions(result: ResultValues) -> list[str]:
     """Return the cautions that the certificate does not have."""
-    return [*_describe_never_found(result), *describe_sorted(result.problem.all_rows, result.study.seed)]
+    return [
+        *_describe_never_learned(result.problem),
+        *_describe_never_found(result),
+        *describe_sorted(result.problem.all_rows, result.study.seed),
+    ]
+
+
+def _describe_never_learned(problem: Problem) -> list[str]:
+    """Return a sentence for each class of which all rows are held out."""
+    if problem.held is None or problem.task.has_numbers:
+        return []
+    learned = np.bincount(problem.task.y, minlength=problem.task.n_classes)
+    held = np.bincount(problem.all_rows.y[problem.held], minlength=problem.task.n_classes)
+    return [
+        f"No row to learn from is of class {cut(repr(problem.task.classes[i]), LONGEST_LABEL)}: it is never "
+        f"predicted, and all held-out rows of it ({held[i]}) count as wrong."
+        for i in np.flatnonzero(learned == 0)
+    ]
 
 
 def _describe_never_found(result: ResultValues) -> list[str]:
@@ -178,7 +196,8 @@ def _describe_never_found(result: ResultValues) -> list[str]:
     counts = result.class_counts
     if counts is None or len(counts) <= len(OF_TWO):
         return []
-    never = [number for number, row in enumerate(counts) if row.any() and not row[number]]
+    learned = np.isin(range(len(counts)), result.problem.task.y)
+    never = [i for i, row in enumerate(counts) if learned[i] and row.any() and not row[i]]
     named = [
         f"{cut(repr(result.task.classes[i]), LONGEST_LABEL)} ({pluralize(counts[i].sum(), 'row')})"
         for i in never

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from ckcv_ray.core.arrays import Index
-from ckcv_ray.core.bounds.binomial import fewest_rows
+from ckcv_ray.core.bounds.betting import bound_losses
+from ckcv_ray.core.bounds.binomial import clopper_pearson, fewest_rows
 from ckcv_ray.core.by_label import find_class
 from ckcv_ray.core.criteria import GROUPED, Criterion, MeanBound, for_groups
 from ckcv_ray.core.draws import Draws
@@ -32,7 +33,7 @@ from ckcv_ray.learners.class_weight import NAME as WEIGHTS
 from ckcv_ray.learners.encoding.encoder import expand_dates
 from ckcv_ray.learners.encoding.encoding import Categories, Encoding
 from ckcv_ray.learners.encoding.learner import settle_scaling
-from ckcv_ray.study.certification import Certification, Holdout, find_member
+from ckcv_ray.study.certification import LEAST_HELD_OUT, Certification, Holdout, find_member
 from ckcv_ray.study.numbers import check_numbers, check_within
 from ckcv_ray.study.options import list_parts
 from ckcv_ray.study.quantities import (
@@ -49,7 +50,7 @@ from ckcv_ray.study.study import Study
 from ckcv_ray.tables.columns.types import ColumnKind
 from ckcv_ray.tables.subgroups import check_subgroups
 from ckcv_ray.tables.target import some
-from ckcv_ray.tables.task import Task
+from ckcv_ray.tables.task import LEAST_ROWS, Task
 
 SAME_SCORE = "constant"  # the learner whose score is the same for every row
 KINDS: dict[str, Callable[[Any], frozenset[Kind]]] = {  # kinds of task that a part of a study supports
@@ -157,18 +158,36 @@ def divide(study: Study, task: Task) -> tuple[Index | None, Task]:
     """Return the rows that a study holds out of a task, None if none, and the learning rows by themselves.
 
     Raises:
-        InputError: too few rows are left to learn from.
+        InputError: too few rows are held out, or left to learn from.
     """
     n, certification = task.n_units, study.certification
     draws = Draws(study.seed, task.salt)
     units = None if certification is None else certification.canonical(n).draw_held_out(n, draws)
     if units is None:
         return None, fill_new_rows(study, task)
+    if len(units) < LEAST_HELD_OUT:
+        raise InputError(_describe_few(study, task, len(units)))
     held = task.grouping.rows(units)
     learned = task.without(held)
     if learned.schema.plain and not task.schema.plain:
         learned = replace(learned, fills=study.encoding.fit_fills(learned.X))
     return held, fill_new_rows(study, learned)
+
+
+def _describe_few(study: Study, task: Task, held: int) -> str:
+    """Return what so few units held out would prove at best, and what to do instead."""
+    unit, delta, losses = "group" if task.grouped else "row", study.delta, task.grouped or task.has_numbers
+    best = bound_losses(np.zeros(held), delta) if losses else float(clopper_pearson(0, held, delta))
+    of_clip = " of the clip on average" if task.has_numbers else ""
+    outside = fewest_rows(float(np.nextafter(0.5, 0)), 0, delta)
+    gate = "" if losses else f", and better than a constant takes {outside} of them outside each class"
+    paper = f"--paper runs from {LEAST_ROWS} rows on (--k 3 --n-splits 90 takes every split once), and "
+    return (
+        f"{pluralize(held, unit)} of {task.n_units:,} held out would prove an error of at most "
+        f"{np.ceil(1e4 * best) / 100:.2f} %{of_clip} if none of them were wrong{gate}: hold out at least "
+        f"{LEAST_HELD_OUT}, which are half of {2 * LEAST_HELD_OUT}. Of fewer {unit}s "
+        f"{'' if task.has_numbers else paper}ckcv evaluate gives scores, without a proof"
+    )
 
 
 def fill_new_rows(study: Study, learned: Task) -> Task:

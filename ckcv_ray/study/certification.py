@@ -42,7 +42,7 @@ QUANTITIES = tuple(quantity for quantity in DECLARED if not quantity.is_error)
 NESTED_CLAIMS = ("random", *(quantity.name for quantity in QUANTITIES if not quantity.held_out_only))
 MOST_HALVED_ROWS = 400  # up to here, auto holds out half of the rows
 AUTO, BOUND, THREE_FIFTHS, HALF, THIRD = "auto", "bound", 0.6, 0.5, 0.33
-LEAST_HELD_OUT = 30  # rows, or groups, for which auto holds some out
+LEAST_HELD_OUT = 10  # rows, or groups: fewer prove nothing of use
 
 
 class Certification:
@@ -517,32 +517,15 @@ class Holdout(Certification):
 
 @dataclass(frozen=True)
 class Suited(Holdout):
-    """Certification from rows held out where they are enough for a useful bound, else from the run's counts.
-
-    The number of rows, or groups, alone decides this, and the share that is held out.
-    """
+    """Certification from rows held out, a share of which the number of rows, or groups, alone decides."""
 
     name: ClassVar[str] = AUTO
 
     holdout_share: float | str = option(AUTO, options(Holdout)["holdout_share"].metadata["option"])
 
     def canonical(self, n: int) -> Certification:  # type: ignore[override]
-        """Return the certification that suits n rows, or groups.
-
-        Raises:
-            InputError: it is asked for claims that need rows held out, and there are too few.
-        """
-        asked = Holdout(**get_values(self)).canonical(n)
-        assert isinstance(asked.holdout_share, float)
-        if int(asked.holdout_share * n) >= LEAST_HELD_OUT:
-            return asked
-        for name, value in get_values(self).items():
-            if name != "accept" and value != options(self)[name].default:
-                raise InputError(
-                    f"{name}={_show(value)} is about rows held out, of which {n} rows leave fewer than "
-                    f"{LEAST_HELD_OUT}: leave it out, or say certify=holdout"
-                )
-        return Occam(self.accept)
+        """Return the certification that suits n rows, or groups: with some of them held out."""
+        return Holdout(**get_values(self)).canonical(n)
 
 
 @dataclass(frozen=True)

@@ -346,17 +346,12 @@ class Task:
             InputError: too few rows are left to learn from, or a column is empty in all of them.
         """
         kept = self.take_part(np.delete(np.arange(self.n), rows))
-        if not len(rows) or kept.n_units < LEAST_ROWS or kept.rarest_class_rows < LEAST_OF_CLASS:
+        if kept.n_units < LEAST_ROWS:
             groups = f" in {pluralize(kept.n_units, 'group')}" if kept.grouped else ""
-            rarest = f", {kept.rarest_class_rows} of the rarest class"
-            of_class = f", with {LEAST_OF_CLASS} {'rows ' if groups else ''}of each class"
-            if self.has_numbers:
-                rarest, of_class = "", ""
             raise InputError(
-                f"holding out {len(rows)} of {self.n} rows leaves {kept.n}{groups}{rarest}: hold out at "
-                f"least 1{' group' if groups else ''}, and leave at least "
-                f"{LEAST_ROWS}{' groups' if groups else ''} to learn from{of_class}; change the share held "
-                "out, not the seed (which would void what is proven)"
+                f"holding out {len(rows)} of {self.n} rows leaves {kept.n}{groups}: leave at least "
+                f"{LEAST_ROWS}{' groups' if groups else ''} to learn from; change the share held out, not "
+                "the seed (which would void what is proven)"
             )
         return kept._by_itself()
 
