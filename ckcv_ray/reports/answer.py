@@ -114,7 +114,7 @@ def make_answer(result: ResultValues) -> Answer:
     asked = _find_asked(result) if nothing and is_error(first["quantity"]) else None
     provisional = [PROVISIONAL] if c.winner.provisional else []
     gravest_first = dict.fromkeys(
-        [*provisional, *c.describe_repeats(), *c.list_cautions(), *list_cautions(result)]
+        [*provisional, *c.describe_repeats(), *list_cautions(result), *c.list_cautions()]
     )
     cautions = tuple(sentence for sentence in gravest_first if asked or sentence not in nothing)
     question, worst = result.problem.all_rows.question, describe_worst(c)

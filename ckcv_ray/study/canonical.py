@@ -8,6 +8,7 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from math import ceil
 from typing import Any
 
 import numpy as np
@@ -178,14 +179,14 @@ def _describe_few(study: Study, task: Task, held: int) -> str:
     """Return what so few units held out would prove at best, and what to do instead."""
     unit, delta, losses = "group" if task.grouped else "row", study.delta, task.grouped or task.has_numbers
     best = bound_losses(np.zeros(held), delta) if losses else float(clopper_pearson(0, held, delta))
-    of_clip = " of the clip on average" if task.has_numbers else ""
+    of_clip = " of the clip" if task.has_numbers else ""
     outside = fewest_rows(float(np.nextafter(0.5, 0)), 0, delta)
     gate = "" if losses else f", and better than a constant takes {outside} of them outside each class"
     paper = f"--paper runs from {LEAST_ROWS} rows on (--k 3 --n-splits 90 takes every split once), and "
     return (
         f"{pluralize(held, unit)} of {task.n_units:,} held out would prove an error of at most "
-        f"{np.ceil(1e4 * best) / 100:.2f} %{of_clip} if none of them were wrong{gate}: hold out at least "
-        f"{LEAST_HELD_OUT}, which are half of {2 * LEAST_HELD_OUT}. Of fewer {unit}s "
+        f"{ceil(100 * best)} in 100{of_clip} if none of them were wrong"
+        f"{gate}: hold out at least {LEAST_HELD_OUT}, which are half of {2 * LEAST_HELD_OUT}. Of fewer {unit}s "
         f"{'' if task.has_numbers else paper}ckcv evaluate gives scores, without a proof"
     )
 

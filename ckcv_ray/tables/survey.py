@@ -127,7 +127,7 @@ def _draw_folds(y: NDArray[np.int32]) -> list[Split]:
 def _gives_away(x: Values, y: NDArray[np.int32], folds: Callable[[], list[Split]]) -> bool:
     """Return whether one cut separates two classes, or a tree of eight leaves hardly errs in five folds."""
     x, y = x[:MOST_SURVEYED_ROWS], y[:MOST_SURVEYED_ROWS]
-    counts = np.sort(np.bincount(y))
+    counts = np.sort(np.bincount(y, minlength=2))
     allowed = max(1.0, GIVES_AWAY * (len(y) - int(counts[-1])))
     if counts[0] < FOLDS or counts[:-LEAVES].sum() > allowed:  # each leaf stands for one class
         return False

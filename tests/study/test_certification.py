@@ -1,17 +1,21 @@
 """Certifications as values: which rows they hold out, what they claim, what they go with."""
 
+from dataclasses import replace
 from math import inf, nan
 
 import numpy as np
 import pytest
-from conftest import limit_examples
+from conftest import blobs, limit_examples, unwrap
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ckcv_ray import Execution, Job, clopper_pearson, verify
 from ckcv_ray.core.draws import Draws, hold_out
 from ckcv_ray.errors import InputError
-from ckcv_ray.study import SLOTS, Holdout, Nested, Occam, find_member
+from ckcv_ray.runs.run import run_job
+from ckcv_ray.study import SLOTS, Holdout, Nested, Occam, Problem, Study, find_member
 from ckcv_ray.study.certification import Suited
+from ckcv_ray.tables.task import Task
 
 repeatable = settings(derandomize=True, deadline=None, max_examples=limit_examples(60))
 
@@ -65,39 +69,51 @@ def test_auto_holds_out_half_of_few_rows_and_a_third_of_many(n, share):
     assert Holdout("0.25") == Holdout(0.25) == Holdout(0.25).canonical(n)
 
 
-@given(st.integers(3, 5_000), st.floats(0.01, 0.99) | st.just("auto"))
-@repeatable
-def test_auto_certifies_with_rows_held_out_where_they_are_thirty_or_more(n, share):
-    asked = Holdout(share)
-    suited = Suited(share)
-    if len(asked.draw_held_out(n, Draws(0))) >= 30:
-        assert suited.canonical(n) == asked.canonical(n)
-    elif share == Suited().holdout_share:
-        assert suited.canonical(n) == Occam()
-    else:
-        with pytest.raises(InputError, match=r"^holdout_share=.* leave fewer than 30: leave it out, or say"):
-            suited.canonical(n)
-
-
-def test_auto_by_default_changes_at_60_and_401_rows():
-    assert Suited().canonical(59) == Occam()
-    assert Suited().canonical(60) == Suited().canonical(400) == Holdout(0.5)
+def test_auto_by_default_changes_at_401_rows():
+    assert Suited().canonical(20) == Suited().canonical(400) == Holdout(0.5)
     assert Suited().canonical(401) == Holdout(0.33)
     assert Suited(claim=("vote", "auc")).canonical(60) == Holdout(0.5, ("vote", "auc"))
 
 
-@pytest.mark.parametrize(
-    ("asked", "message"),
-    [
-        ({"claim": ("vote",)}, r"^claim=vote is about rows held out, of which 59 rows leave fewer"),
-        ({"claim": ("sensitivity",), "positive": "ill"}, r"^claim=.*say certify=holdout$"),
-        ({"holdout_share": 0.2}, r"^holdout_share=0\.2 is about rows held out"),
-    ],
-)
-def test_auto_refuses_what_needs_rows_held_out_where_none_are(asked, message):
-    with pytest.raises(InputError, match=message):
-        Suited(**asked).canonical(59)
-    assert Suited(**asked).canonical(500) == Holdout(**{"holdout_share": 0.33} | asked)
+@pytest.mark.parametrize(("n", "share"), [(19, "auto"), (30, 0.33), (99, 0.1)])
+@pytest.mark.parametrize("certify", ["auto", "holdout"])
+def test_too_few_to_hold_out_is_refused_with_what_they_could_prove_and_what_to_do(certify, n, share):
+    with pytest.raises(InputError) as refused:
+        Problem.of(Study.of(certify=certify, holdout_share=share), blobs(n))
+    words = str(refused.value)
+    assert words.startswith(f"9 rows of {n} held out would prove an error of at most 29 in 100 if none")
+    for part in (
+        "takes 5 of them outside each class",
+        "hold out at least 10, which are half of 20",
+        "--paper",
+    ):
+        assert part in words
+    assert clopper_pearson(0, 9, 0.05) == pytest.approx(0.2832, abs=1e-4)
+
+
+def test_what_the_refusal_names_runs_on_six_rows():
+    task = Task.of(np.arange(12.0).reshape(6, 2), [0, 1] * 3)
+    study = Study.paper(C=(1.0,), gamma=(1.0,), k=3, n_splits=90)
+    assert [size.n_splits for size in Problem.of(study, task).sizes] == [90]
+
+
+@pytest.mark.parametrize("learner", ["svm", "linear", "tree", "naive_bayes"])
+@pytest.mark.parametrize("classes", [2, 3])
+def test_a_class_that_is_held_out_whole_is_never_predicted_and_a_caution(learner, classes, tmp_path):
+    """It is no reason to draw again: the draw would depend on labels."""
+    task = blobs(40)
+    held = Problem.of(Study.of(), task).held[:2]
+    y = task.y.copy() if classes == 3 else np.zeros(40, int)
+    y[held] = classes - 1
+    study = Study.of(learner=learner, k=(3,), n_splits=3)
+    other = replace(Task.of(task.X, y), salt=task.salt)
+    result = run_job(Job(study, other, tmp_path / "run"), Execution("serial"))
+    wrong = result.predict(task.X, by="refit") != y
+    assert wrong[held].all()
+    assert result.certificate.claims.first["errors"] == np.sum(wrong[Problem.of(study, other).held])
+    said = f"No row to learn from is of class {classes - 1}: it is never predicted"
+    assert f"{said}, and all held-out rows of it (2) count as wrong." in unwrap(result.summary())
+    assert verify(tmp_path / "run").ok
 
 
 @pytest.mark.parametrize("splits", [0, -1, 1.5, "3", True, None, 1_000_001])
