@@ -185,8 +185,8 @@ def _describe_few(study: Study, task: Task, held: int) -> str:
     paper = f"--paper runs from {LEAST_ROWS} rows on (--k 3 --n-splits 90 takes every split once), and "
     return (
         f"{pluralize(held, unit)} of {task.n_units:,} held out would prove an error of at most "
-        f"{ceil(100 * best)} in 100{of_clip} if none of them were wrong"
-        f"{gate}: hold out at least {LEAST_HELD_OUT}, which are half of {2 * LEAST_HELD_OUT}. Of fewer {unit}s "
+        f"{ceil(100 * best)} in 100{of_clip} if none of them were wrong{gate}: hold out at least "
+        f"{LEAST_HELD_OUT}, which are half of {2 * LEAST_HELD_OUT}. Of fewer {unit}s "
         f"{'' if task.has_numbers else paper}ckcv evaluate gives scores, without a proof"
     )
 
