@@ -279,6 +279,4 @@ def test_without_held_out_rows_it_is_refused() -> None:
         Nested(claim="better:svm")
     with pytest.raises(InputError, match=r"requires certify auto or holdout or nested, not occam"):
         STUDY.replace(certify="occam", claim="better:svm")
-    with pytest.raises(InputError, match=r"is about rows held out, of which 40 rows leave fewer"):
-        Problem.of(STUDY.replace(certify="auto", claim="better:svm"), Task.of(RING[:40], INSIDE[:40]))
     assert Holdout(claim="better:svm,better:a:b").references == ("svm", "a:b")

@@ -158,11 +158,6 @@ def test_bound_holds_out_three_fifths_of_few_rows_and_half_of_many(n, share):
         assert asked.canonical(n) == Holdout(share, holdout_bound="stevens")
 
 
-def test_what_is_about_held_out_rows_is_refused_where_too_few_are():
-    with pytest.raises(InputError, match=r"^holdout_bound='stevens' is about rows held out"):
-        Suited(holdout_bound="stevens").canonical(20)
-
-
 def test_a_bound_of_held_out_rows_has_a_name():
     with pytest.raises(InputError, match=r"^holdout_bound='exact' is not known: choose from clopper_pearson"):
         Holdout(holdout_bound="exact")

@@ -310,7 +310,7 @@ def test_a_folder_of_before_whose_claims_are_the_same_keeps_its_meaning(tmp_path
     rewrite(out, JUDGED_ROWS, column("loss", lambda values: [1 - values[0], *values[1:]]))
     assert any("loss of judged row 0" in found for found in verify(out).differences)
     held = tmp_path / "held"
-    run(TREE.replace(delta=1e-3, certify="holdout"), Task.of(X, Y, groups=FEW), held)
+    run(TREE.replace(delta=1e-3, certify="holdout", holdout_share=0.5), Task.of(X, Y, groups=FEW), held)
     rewrite_json(held, CERTIFICATE, lambda values: values | {"claims_version": 2})
     assert verify(held).differences == []
     rewrite(held, JUDGED_ROWS, column("order", lambda values: [1 + values[0], *values[1:]]))

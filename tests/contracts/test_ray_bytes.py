@@ -27,7 +27,7 @@ MIXED = {
     ),
     "nested of groups": (Study.paper(**GRIDS, k=(3, 4), certify="nested", outer_splits=2), GROUPED),
     "holdout of groups": (
-        Study.paper(**GRIDS, k=(3, 4), certify="holdout", claim="refit,random,vote"),
+        Study.paper(**GRIDS, k=(3, 4), certify="holdout", holdout_share=0.5, claim="refit,random,vote"),
         GROUPED,
     ),
     "rotations, weighted": (

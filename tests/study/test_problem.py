@@ -67,7 +67,7 @@ def test_a_problem_of_a_canonical_study_is_the_same_problem(parts, k, n, seed):
 
 def test_the_run_id_is_that_of_all_rows_those_held_out_among_them():
     task = blobs(30)
-    study = Study.paper(certify="holdout")
+    study = Study.paper(certify="holdout", holdout_share=0.5)
     other = replace(task, X=task.X.copy())
     row = int(Problem.of(study, task).held[0])
     other.X[row] += 1.0
@@ -133,7 +133,7 @@ def test_the_safe_bound_is_refused_on_larger_sets_than_are_checked(monkeypatch):
 
 
 def test_a_claim_on_a_member_that_some_size_lacks_is_refused():
-    asked = {"certify": "holdout", "k": (3, 4)}
+    asked = {"certify": "holdout", "holdout_share": 0.5, "k": (3, 4)}
     assert Problem.of(Study.paper(**asked, n_splits=5, claim="member:4"), blobs(30)).held is not None
     with pytest.raises(InputError, match="claim='member:5' is outside member:0 to member:4"):
         Problem.of(Study.paper(**asked, n_splits=5, claim=("vote", "member:5")), blobs(30))
