@@ -280,9 +280,10 @@ FACTS = [
         1,
     ),
     Fact(
-        "rows that auto holds out at least",
-        r"(?:if|where|that) (\d+) (?:rows|rows or groups) or more are held out",
+        "rows held out at least",
+        r"less than (\d+) rows or groups would be held out",
         lambda: (str(LEAST_HELD_OUT),),
+        1,
     ),
     Fact(
         "certifications",

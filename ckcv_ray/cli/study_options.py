@@ -43,7 +43,7 @@ SLOT_PARTS = {
     ),
     "certify": (
         "Where the proven bound comes from: occam (the run's own counts), holdout (rows kept aside), nested "
-        "(outer splits), or auto: holdout if 30 rows or more are held out.",
+        "(outer splits), or auto: holdout of half of up to 400 rows, else a third.",
         None,
     ),
 }

@@ -178,7 +178,7 @@ def divide(study: Study, task: Task) -> tuple[Index | None, Task]:
 def _describe_few(study: Study, task: Task, held: int) -> str:
     """Return what so few units held out would prove at best, and what to do instead."""
     unit, delta, losses = "group" if task.grouped else "row", study.delta, task.grouped or task.has_numbers
-    best = bound_losses(np.zeros(held), delta) if losses else float(clopper_pearson(0, held, delta))
+    best = bound_losses(np.zeros(held), delta) if losses and held else float(clopper_pearson(0, held, delta))
     of_clip = " of the clip" if task.has_numbers else ""
     outside = fewest_rows(float(np.nextafter(0.5, 0)), 0, delta)
     gate = "" if losses else f", and better than a constant takes {outside} of them outside each class"
