@@ -106,7 +106,7 @@ IDENTITIES = {
     ),
     # tables
     "three classes": study("three classes", class_weight="balanced", criterion="balanced"),
-    "groups": study("groups", certify="holdout"),
+    "groups": study("groups", certify="holdout", holdout_share=0.65),
     "groups, nested": study("groups", certify="nested", criterion="mean_error", learner="lda"),
     "columns that are not numbers": study("categories, gaps, dates", learner="tree,linear"),
     "one column for each category": study("categories, gaps, dates", encode="onehot", rare=0.2),

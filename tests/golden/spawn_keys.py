@@ -87,7 +87,7 @@ def observe(name: str) -> Values:
     """Run a study in this process; return the spawn keys that are used, sorted, and what else is drawn from.
 
     "seeds of fits" are sequences without a key, made of the numbers of training rows; "other seeds" are those
-    of sequences with a key that are not of the study's seed.
+    of sequences with a key that are not of the table's salt with the study's seed.
     """
     certified, sample, options = STUDIES[name]
     seed = FIRST_SEED + NAMES.index(name)
@@ -98,14 +98,19 @@ def observe(name: str) -> Values:
             places.predict(result, sample.X, "random", seed=seed)
         else:
             evaluate(sample.X, sample.y, execution=SERIAL, groups=sample.groups, seed=seed, **options)
-    keys = sorted({key for entropy, key in made if entropy == seed})
-    others = sorted({(entropy, key) for entropy, key in made if entropy != seed and key})
+    keys = sorted({key for entropy, key in made if _is_salted(entropy, seed)})
+    others = sorted({(entropy, key) for entropy, key in made if not _is_salted(entropy, seed) and key})
     fits = sorted({hex(entropy) for entropy, key in made if not key})
     return {
         "keys": [_text(key) for key in keys],
         "other seeds": [f"{entropy}: {_text(key)}" for entropy, key in others],
         "seeds of fits": [len(fits), digest(fits)],
     }
+
+
+def _is_salted(entropy: Any, seed: int) -> bool:
+    """Whether it is the eight words of a salt, and then the four of the seed."""
+    return isinstance(entropy, list) and len(entropy) == 12 and entropy[8:] == [seed, 0, 0, 0]
 
 
 def _text(key: tuple[int, ...]) -> str:

@@ -77,7 +77,8 @@ def draw_outer(rng: Rng, part: str, **options: Any) -> Rows:
 def draw_held_out(rng: Rng, **options: Any) -> Rows:
     """Yield the rows that holdout certifications of several shares hold out, and one split of the others."""
     for _ in range(SPLITS):
-        problem = make_study(rng, certify="holdout", holdout_share=share(rng), k=(3,), **options)
+        asked = {"certify": "holdout", "holdout_share": integer(rng, 45, 60) / 100, "k": (3,)}
+        problem = make_study(rng, (60, 120), **asked, **options)
         yield places.draw_held_out(problem)
         yield from places.draw_rows(problem, "estimate", 0, 0)
 
