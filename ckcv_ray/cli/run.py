@@ -77,7 +77,7 @@ RUN_FIELDS = (  # of the JSON of a study with a certification, in this order
         "repeats",
         "groups",
     ),
-    *("question", "evaluations", "fits", "not_converged", "seconds", "test_error"),
+    *("question", "evaluations", "fits", "not_converged", "seconds", "test_error", "before"),
 )
 STARTING = dict[str, Any].fromkeys(RUN_FIELDS) | {
     "state": "starting",

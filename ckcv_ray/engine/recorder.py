@@ -23,7 +23,7 @@ from ckcv_ray.learners import register_instance
 from ckcv_ray.learners.ensemble import Models
 from ckcv_ray.records.record import Failure, Outcome, Records
 from ckcv_ray.storage.environment import environment
-from ckcv_ray.storage.execution import Evaluations, Metadata
+from ckcv_ray.storage.execution import Before, Evaluations, Metadata
 from ckcv_ray.storage.files import Content
 from ckcv_ray.storage.folder import (
     EXECUTION,
@@ -135,6 +135,7 @@ class Recorder(BaseRecorder, Generic[RunQueue]):
         self._before: dict[str, Any] = dict.fromkeys(COSTS, 0)
         self._working, self._solving, self._peak = 0.0, 0.0, 0
         self._damaged: list[str] = []
+        self._earlier_runs: Before | None = None
         self._failed: list[Failure] = []  # before it began again
         self._results: dict[str, Content] = {}
         self._opened = self._concluded = False
@@ -268,7 +269,7 @@ class Recorder(BaseRecorder, Generic[RunQueue]):
         earlier: list[Failure] = [failure for failure in self._failed if not self.queue.ledger.holds(failure)]
         failures = {lost[:4]: lost for lost in (*earlier, *self.queue.failures())}
         counts = Evaluations(planned=at.planned, computed=at.computed, dropped=at.dropped, failed=at.failed)
-        return {
+        metadata: Metadata = {
             "seconds": self._before["seconds"] + monotonic() - self._opened_at,
             "fits": self._before["fits"] + self.queue.fits,
             "worker_seconds": self._before["worker_seconds"] + self._working,
@@ -283,6 +284,9 @@ class Recorder(BaseRecorder, Generic[RunQueue]):
             "evaluations": counts,
             "not_converged": at.not_converged,
         }
+        if self._earlier_runs is not None:
+            metadata["before"] = self._earlier_runs
+        return metadata
 
     def check_held(self) -> None:
         """Raise RunError if the folder was moved, deleted or replaced."""
@@ -312,6 +316,9 @@ class Recorder(BaseRecorder, Generic[RunQueue]):
         try:
             if metadata := folder.execution():
                 self._before = {name: metadata[name] for name in COSTS}
+                self._earlier_runs = metadata.get(
+                    "before"
+                )  # runs that were finished since are no earlier ones
         except StoreError:
             self._damaged.append(EXECUTION)
         assert self._log is not None

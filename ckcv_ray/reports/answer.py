@@ -38,11 +38,12 @@ from ckcv_ray.claims.wording import L_EE_IS, PROVISIONAL, show_least
 from ckcv_ray.core.bounds.binomial import clopper_pearson
 from ckcv_ray.core.bounds.losses import ONE, bound_loss_claim
 from ckcv_ray.core.draws import Draws
-from ckcv_ray.errors import cut, cut_list, pluralize
+from ckcv_ray.errors import cut, cut_list, plain, pluralize
 from ckcv_ray.learners.sklearn.spec import list_foreign
 from ckcv_ray.reports.numbers import describe_measured, describe_verdict
 from ckcv_ray.reports.subgroups import describe_worst
 from ckcv_ray.reports.values import ResultValues
+from ckcv_ray.storage.execution import Before, EarlierRun
 from ckcv_ray.study import (
     ANSWERED,
     ANSWERED_ERROR,
@@ -63,6 +64,7 @@ from ckcv_ray.study import (
 )
 from ckcv_ray.study.certification import Suited
 from ckcv_ray.tables.repeats import describe_sorted
+from ckcv_ray.validation import quote
 
 LINE_WIDTH = 80  # characters of a line
 INDENT = 10
@@ -70,6 +72,7 @@ MOST_LINES = 15
 OWN_CUT_OFF = "; at the learner's own cut-off, not the one chosen"
 COUNTED = re.compile(r" \([^()]*(\([^()]*\)[^()]*)*\)\.$")  # at the end of a claim: how it was counted
 WORST = 5
+MOST_RUNS = 3  # folders that are named
 LONGEST_LABEL = 24  # characters
 NEW_ROWS = "on new rows, none of these"  # what is selected again by judged rows is not covered
 BETTER_DATA = "more of them, better columns, or other learners"
@@ -114,7 +117,13 @@ def make_answer(result: ResultValues) -> Answer:
     asked = _find_asked(result) if nothing and is_error(first["quantity"]) else None
     provisional = [PROVISIONAL] if c.winner.provisional else []
     gravest_first = dict.fromkeys(
-        [*provisional, *c.describe_repeats(), *list_cautions(result), *c.list_cautions()]
+        [
+            *provisional,
+            *_describe_earlier(result),
+            *c.describe_repeats(),
+            *list_cautions(result),
+            *c.list_cautions(),
+        ]
     )
     cautions = tuple(sentence for sentence in gravest_first if asked or sentence not in nothing)
     question, worst = result.problem.all_rows.question, describe_worst(c)
@@ -135,6 +144,7 @@ def make_answer(result: ResultValues) -> Answer:
         ("model", _describe_model(result)),
         ("search", name_search(result) if c.winner.search is not None else ""),
         ("weights", describe_weights(result.problem)),
+        ("unread", describe_passed_over(result)),
     )
     shares = {"proven": first["bound"], "measured": result.measured_error, "baseline": baseline["error"]}
     quoted = asked if nothing else first
@@ -172,6 +182,7 @@ def _find_asked(result: ResultValues) -> Claim | None:
 def list_cautions(result: ResultValues) -> list[str]:
     """Return the cautions that the certificate does not have."""
     return [
+        *_describe_earlier(result),
         *_describe_never_learned(result.problem),
         *_describe_never_found(result),
         *describe_sorted(result.problem.all_rows, result.study.seed),
@@ -189,6 +200,48 @@ def _describe_never_learned(problem: Problem) -> list[str]:
         f"predicted, and all held-out rows of it ({held[i]}) count as wrong."
         for i in np.flatnonzero(learned == 0)
     ]
+
+
+def _describe_earlier(result: ResultValues) -> Iterator[str]:
+    """Yield a sentence if earlier runs judged rows that this one judges, and one if some saw them."""
+    before: Before | None = result.execution.get("before")
+    if before is None:
+        return
+    judged = [run for run in before["runs"] if run["judged"]]
+    seen = [run for run in before["runs"] if not run["judged"]]
+    some, these = "Rows equal to some", f"of these {pluralize(before['rows'], 'row')} were"
+    if judged:
+        some_of = some if any(run["twins"] for run in judged) else "Some"
+        first, number = judged[0], len(judged) + 1
+        later = f" and {pluralize(number - 2, 'later one')}" if number > 2 else ""
+        which = "both were named before either" if number == 2 else f"all {number} were named before any"
+        yield (
+            f"{some_of} {these} judged before, by {_name_run(first)}{later}. Quote {plain(first['run_id'])}. "
+            f"This one is covered only if {which} was seen and each had delta/{number}."
+        )
+    if seen:
+        some_of = some if any(run["twins"] for run in seen) else "Some"
+        names = ", ".join(cut_list(list(map(_name_run, seen)), "more", MOST_RUNS))
+        yield (
+            f"{some_of} {these} seen before, by {names}: this bound is not covered if what "
+            f"{'it' if len(seen) == 1 else 'they'} showed led to this study; --learner a,b compares them "
+            "within the learning rows."
+        )
+
+
+def _name_run(run: EarlierRun) -> str:
+    return f"{plain(run['command'])} {plain(run['run_id'])} ({quote(run['folder'])})"
+
+
+def describe_passed_over(result: ResultValues) -> str:
+    """Say which folders next to a run were not looked at for rows that it judges; "" if all were."""
+    before: Before | None = result.execution.get("before")
+    if before is None:
+        return ""
+    passed = [f"{quote(name)} ({cut(plain(why), LINE_WIDTH)})" for name, why in before["passed_over"].items()]
+    listed = cut_list(passed, "more", MOST_RUNS)
+    listed += [f"{pluralize(before['older'], 'older run')}"] if before["older"] else []
+    return f"{', '.join(listed)}: not known is whether these rows were judged there" if listed else ""
 
 
 def _describe_never_found(result: ResultValues) -> list[str]:

@@ -11,7 +11,7 @@ from ckcv_ray.claims.certificate import Certificate
 from ckcv_ray.claims.claim import Claim, describe_counts, limit, name_side, quantity
 from ckcv_ray.errors import cut, pluralize
 from ckcv_ray.reports.about import About
-from ckcv_ray.reports.answer import make_answer, name_option
+from ckcv_ray.reports.answer import describe_passed_over, make_answer, name_option
 from ckcv_ray.reports.summary import describe_edges
 from ckcv_ray.reports.values import Entry, ResultValues
 from ckcv_ray.study import ERROR
@@ -156,7 +156,7 @@ def _format_score(value: float) -> str:
 def list_notes(result: ResultValues) -> list[str]:
     """List what to look at before quoting the bound."""
     asked = result.problem.all_rows.question
-    notes = [asked] if asked else []
+    notes = [note for note in (asked, describe_passed_over(result)) if note]
     if not_converged := result.execution["not_converged"]:
         notes.append(f"{not_converged:,} fits did not converge: {result.problem.learner.convergence_advice}")
     if failed := result.execution["evaluations"]["failed"]:

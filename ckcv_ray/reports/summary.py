@@ -30,7 +30,7 @@ from ckcv_ray.errors import cut, pluralize
 from ckcv_ray.learners.balance import Balance
 from ckcv_ray.learners.base import Setting
 from ckcv_ray.records.judged import describe_judged
-from ckcv_ray.reports.answer import describe_answer, describe_share, name_search
+from ckcv_ray.reports.answer import NEW_ROWS, describe_answer, describe_share, name_search
 from ckcv_ray.reports.numbers import list_figures
 from ckcv_ray.reports.subgroups import list_subgroups
 from ckcv_ray.reports.values import SCORE_DELTA, Entry, Figures, PermutationTest, ResultValues
@@ -82,7 +82,7 @@ def describe_edges(problem: Problem, setting: Setting) -> list[str]:
         if grid and value in (known[0], known[-1]):
             flag = name.replace("_", "-")
             sentences.append(
-                f"{name} = {value:g} is on the edge of its grid: widen --{flag} beyond {value:g}"
+                f"{name} = {value:g} is on the edge of its grid: {NEW_ROWS}, widen --{flag} beyond {value:g}"
             )
     return sentences
 

@@ -31,7 +31,7 @@ from ckcv_ray.tables.columns.schema import NewRows
 from ckcv_ray.tables.grouping import Grouping
 from ckcv_ray.tables.repeats import count_repeated, find_known
 from ckcv_ray.tables.roles import check_column
-from ckcv_ray.tables.salt import compute_salt, hash_cells, mix, read_cell_values
+from ckcv_ray.tables.salt import compute_salt, hash_columns, mix
 from ckcv_ray.tables.target import class_numbers, rows_with_label, unique_names
 from ckcv_ray.tables.task import Task
 
@@ -187,7 +187,7 @@ def _read_judged(
         cautions.append(f"{pluralize(int(bad.sum()), 'row')} that cannot be classified left out: {reason}")
     if not usable.any():
         raise InputError(f"there is no row to compare on: {'; '.join(cautions) or 'the table is empty'}")
-    hashes = {name: hash_cells(*read_cell_values(columns[name]), name) for name in unique_names(columns)}
+    hashes = hash_columns(columns, unique_names(columns))
     label = hashes.pop(task.target)
     totals = [sum(hashes.values(), 0 * label)]
     totals += [sum((hashes[name] for name in result.task.features), 0 * label) for result in results]

@@ -28,6 +28,7 @@ from ckcv_ray.records.record import Failure, Outcome, Records
 from ckcv_ray.reports.row_values import add_row_values
 from ckcv_ray.reports.settings import tabulate_settings
 from ckcv_ray.runs.result import Result
+from ckcv_ray.storage.execution import Before
 from ckcv_ray.storage.folder import Finished, ScoreFiles
 from ckcv_ray.study import Problem
 from ckcv_ray.tables.task import TestRows
@@ -103,6 +104,7 @@ def finish(
     test: TestRows | None,
     listen: Listener | None,
     stop: Stop,
+    before: Before | None = None,
 ) -> Result:
     """Refit and certify what was selected, or take the scores; write everything, and return it.
 
@@ -115,6 +117,7 @@ def finish(
         nested: the ensemble of a nested certification.
         test: rows to measure the ensemble on.
         listen, stop: as for ``run_job``.
+        before: which earlier runs have rows that this one judges; None if none were looked for.
 
     Raises:
         RunError: no candidate could be completed, the winner could not be refitted, or scores are missing.
@@ -125,7 +128,7 @@ def finish(
             result = _write_scores(problem, backend, recorder, listen, stop)
         else:
             refitted = _refit_leaders(problem, backend, recorder, listen, stop)
-            result = _write_results(problem, backend, recorder, refitted, nested, test)
+            result = _write_results(problem, backend, recorder, refitted, nested, test, before)
         if result is not None:
             return result
 
@@ -204,12 +207,14 @@ def _write_results(
     refitted: Refitted,
     nested: Ensemble | None,
     test: TestRows | None,
+    before: Before | None,
 ) -> Result | None:
     """Write candidates, models and certificate, and return them, or None if a recorder died meanwhile."""
     table, ensemble = refitted.concluded.candidates, refitted.ensembles[refitted.winner]
     measured = measure(ensemble, test, _list_reported(problem, refitted.ensembles))
     about = _describe_execution(problem, backend.name, backend.workers, measured)
-    execution = {**about, **refitted.concluded.metadata}
+    found = {} if before is None else {"before": before}
+    execution = {**about, **found, **refitted.concluded.metadata}  # of a run that is repaired the first stays
     references = fit_references(problem, refitted.winner, table)
     models = Models(ensemble, nested, *one_model(problem, refitted.winner), references)
     judge = Judge(problem, models)

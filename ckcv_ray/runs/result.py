@@ -445,6 +445,7 @@ class Result(ResultValues):
             "per_learner": self.per_learner(),
             **{name: execution[name] for name in ("evaluations", "fits", "not_converged", "seconds")},
             "test_error": self.test_error,
+            "before": execution.get("before"),
         }
 
     def _describe_entry(self, entry: Entry) -> dict[str, Any]:

@@ -24,6 +24,7 @@ from ckcv_ray.errors import InputError
 from ckcv_ray.learners.ensemble import Ensemble
 from ckcv_ray.records.record import Outcome, Records
 from ckcv_ray.reports.notebook import watch_run
+from ckcv_ray.runs.before import find_before
 from ckcv_ray.runs.finish import finish, measure
 from ckcv_ray.runs.load import find_run, reopen
 from ckcv_ray.runs.result import Result
@@ -79,6 +80,7 @@ class Work(NamedTuple):
         expected: what ``estimate`` returned, if it was already called.
         stop: called between batches; once it returns True, what is done is kept and the run is interrupted.
         keep: whether the result is to have the records of all evaluations.
+        inner: whether it is an inner selection of a nested certification, which judges nothing.
         records: of evaluations that need not be computed.
     """
 
@@ -89,6 +91,7 @@ class Work(NamedTuple):
     expected: Estimate | None = None
     stop: Stop = never
     keep: bool = False
+    inner: bool = False
     records: Records | None = None
 
 
@@ -352,7 +355,9 @@ def _run(job: Work, opened: Session) -> Result:
         ):  # rows are judged once, by what has been tried twice
             work(backend, recorder, listen, job.stop)
         nested = _run_nested(job, inner, recorder, overall, opened) if inner else None
-        result = finish(problem, backend, recorder, nested, job.test, listen, job.stop)
+        alone = problem.scores or job.inner or job.folder is None
+        before = None if alone else find_before(problem, str(job.folder))
+        result = finish(problem, backend, recorder, nested, job.test, listen, job.stop, before)
         return replace(result, records=recorder.records()) if job.keep else result
 
 
@@ -369,9 +374,8 @@ def _run_nested(
         for i, problem in enumerate(inner):
             recorder.check_held()
             folder = str(RunFolder(job.folder).inner(i)) if job.folder is not None else None
-            yield Work(
-                problem, folder, listen=overall.inner(i) if overall is not None else None, stop=job.stop
-            )
+            listen = overall.inner(i) if overall is not None else None
+            yield Work(problem, folder, listen=listen, stop=job.stop, inner=True)
 
     winners = []
     for i, result in enumerate(_run_concurrently(works(), opened.inside())):

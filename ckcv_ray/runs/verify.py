@@ -257,7 +257,9 @@ def _check_run(
     if folder.files.exists(REPORT):
         result.trusted.append(f"{REPORT} (ckcv report writes it again)")
         result.notes.append(f"{REPORT} was not compared")
-    result.trusted.append("seconds, evaluations, failures, source and environment in execution.json")
+    result.trusted.append(
+        "seconds, evaluations, failures, source, environment and earlier runs in execution.json"
+    )
 
 
 def _count_fits(problem: Problem, share: float, fits: int) -> int:

@@ -28,6 +28,36 @@ class Evaluations(TypedDict):
     failed: int
 
 
+class EarlierRun(TypedDict):
+    """A finished run in the same parent folder that has some of the rows which this one judges.
+
+    ``at`` is when it had judged its rows, in UTC, or the day it was finished; ``judged`` whether it judged
+    ``rows`` of these, or else scored or learned from them; ``twins`` whether rows of its are often equal.
+    """
+
+    folder: str
+    command: str
+    run_id: str
+    at: str
+    judged: bool
+    rows: int
+    twins: bool
+
+
+class Before(TypedDict):
+    """Which finished runs in the same parent folder have some of the ``rows`` that this one judges.
+
+    The earliest of ``runs`` comes first. ``at`` is when this one looked, in UTC, before it judged them.
+    Folders that were passed over have the reason; ``older`` ones were not looked at.
+    """
+
+    at: str
+    rows: int
+    runs: list[EarlierRun]
+    passed_over: dict[str, str]
+    older: int
+
+
 class Metadata(TypedDict):
     """Costs of a run so far, over all its sessions, and its failures: (path, k, split, traceback)."""
 
@@ -41,6 +71,7 @@ class Metadata(TypedDict):
     failures: list[tuple[int, int, int, str]]
     evaluations: Evaluations
     not_converged: int
+    before: NotRequired[Before]
 
 
 class MeasuredRates(TypedDict):

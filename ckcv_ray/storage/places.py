@@ -4,6 +4,7 @@ import os
 import re
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from ckcv_ray.errors import CKCVError, InputError
 from ckcv_ray.storage.files import Files, LocalFiles
 from ckcv_ray.storage.journal import COMMITS
 from ckcv_ray.storage.object_files import ObjectFiles
-from ckcv_ray.tables.readers.objects import Bucket, is_address, parse_address
+from ckcv_ray.tables.readers.objects import Bucket, ask_at_once, is_address, parse_address
 from ckcv_ray.validation import as_path
 
 RUN = re.compile(rf"(?:(.+?)/)?{COMMITS}[0-9]+")
@@ -70,6 +71,49 @@ def find_run_folders(place: Any, file: str) -> Iterator[tuple[str, float]]:
         if file in files:
             inner.clear()
             yield str(Path(folder)), _find_last_change(folder)
+
+
+def find_next_to(address: str, file: str) -> dict[str, str]:
+    """Return the addresses of the other run folders in the parent folder of one, by name, the newest first.
+
+    Links are not followed.
+
+    Args:
+        address: of the run folder, which need not exist: an absolute path, or such as s3://bucket/runs/x.
+        file: name of the file that finished run folders on a disk have, which says when they were written.
+
+    Raises:
+        OSError: the parent folder cannot be read.
+        CKCVError: the store does not answer, or refuses.
+    """
+    if is_address(address):
+        place = parse_address("out", address)
+        parent, _, name_here = place.key.rpartition("/")
+        bucket = Bucket(place._replace(key=parent))
+        names = sorted(bucket.folders("") - {name_here})
+        commits = ask_at_once(*(partial(bucket.list, f"{name}/{COMMITS}") for name in names))
+        written = {
+            name: max((entry.modified.timestamp() for entry in listed.result()), default=None)
+            for name, listed in zip(names, commits, strict=True)
+        }
+        found = {name: str(bucket.address.inside(name)) for name in names}
+    else:
+        own_path = Path(address)
+        paths = own_path.parent.iterdir() if own_path.parent.is_dir() else ()
+        found = {path.name: str(path) for path in paths if path != own_path and not path.is_symlink()}
+        written = {name: _find_time(Path(path) / file) for name, path in found.items()}
+    times = {name: time for name, time in written.items() if time is not None}
+    return {name: found[name] for name in sorted(times, key=lambda name: (-times[name], name))}
+
+
+def _find_time(file: Path) -> float | None:
+    """Return when a file was written; None if there is none, and 0 if that cannot be seen."""
+    try:
+        return file.lstat().st_mtime
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError:
+        return 0.0
 
 
 def _find_in_store(bucket: Bucket) -> Iterator[tuple[str, float]]:

@@ -12,7 +12,7 @@ and is the same from whichever kind of file or frame it was read. That of the nu
 """
 
 import hashlib
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from datetime import date, time
 from decimal import Decimal
 from enum import IntEnum
@@ -56,6 +56,11 @@ def compute_salt(columns: pa.Table, left_out: Collection[str | None]) -> str:
             if not name_rows(forms, values):
                 total += hash_cells(forms, values, name)
     return hashlib.sha256(np.sort(mix(total)).astype("<u8").tobytes()).hexdigest()
+
+
+def hash_columns(columns: pa.Table, names: Iterable[str]) -> dict[str, Words]:
+    """Return the hashes of the cells of some columns, by the name of the column, each (rows,)."""
+    return {name: hash_cells(*read_cell_values(columns[name]), name) for name in names}
 
 
 def hash_cells(forms: Words, values: Words, name: str) -> Words:

@@ -17,7 +17,7 @@ KEYS = {
     "repeats", "rows", "groups", "question",
     "run_id", "state", "setting", "k", "l_ms", "l_ee", "error", "proven",
     "accepted", "measured", "baseline", "below_baseline", "constant", "classes", "confusion", "per_learner",
-    "search", "per_k", "evaluations", "fits", "not_converged", "seconds", "test_error",
+    "search", "before", "per_k", "evaluations", "fits", "not_converged", "seconds", "test_error",
 }  # fmt: skip
 
 

@@ -118,9 +118,9 @@ def test_a_winner_on_the_edge_of_a_grid_is_pointed_out() -> None:
     assert inner.setting["C"] == 1.0
     assert inner.edges() == []  # nor on that of a grid of one value
     (messages,) = outer.edges()
-    assert messages == f"C = {outer.setting['C']:g} is on the edge of its grid: widen --C beyond " + (
-        f"{outer.setting['C']:g}"
-    )
+    value = f"{outer.setting['C']:g}"
+    advice = f"on new rows, none of these, widen --C beyond {value}"
+    assert messages == f"C = {value} is on the edge of its grid: {advice}"
     assert messages in outer.summary(details=True)
 
 

@@ -1,0 +1,247 @@
+"""A run says which of its rows were judged, or seen, by finished runs in the same parent folder."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from conftest import blobs
+from stores import BUCKET, NESTED, MemoryBucket
+
+from ckcv_ray import Execution, Job, Result, Study, Task, load_run
+from ckcv_ray.errors import UnreachableError
+from ckcv_ray.runs import before
+from ckcv_ray.runs.report import report
+from ckcv_ray.runs.run import assess, run_job
+from ckcv_ray.storage.folder import RunFolder
+from ckcv_ray.study import Problem
+from ckcv_ray.tables.readers.objects import Bucket
+
+SERIAL = Execution("serial")
+HELD = Study.of(C=(1.0,), gamma=(0.1,), k=(3,), n_splits=2, certify="holdout", holdout_share=0.5)
+PAPER = Study.paper(C=(1.0,), gamma=(0.1,), k=(3,), n_splits=2)
+SCORED = Study.without_certification(C=(1.0,), gamma=(0.1,), resampling="kfold:3")
+TASK = blobs(80)
+LABELS = TASK.labelled(TASK.y)
+
+
+def run(out: Path | str, study: Study = HELD, task: Task = TASK) -> Result:
+    return run_job(Job(study, task, out), SERIAL)
+
+
+def say(result: Result) -> str:
+    """What the first screen says, in one line."""
+    return " ".join(result.summary(details=True).split())
+
+
+def find(result: Result) -> list[tuple[str, bool, int]]:
+    """Which folders have rows that the run judges, whether they judged them, and how many."""
+    found = result.execution["before"]["runs"]
+    return [(earlier["folder"], earlier["judged"], earlier["rows"]) for earlier in found]
+
+
+def select(rows: Any) -> Task:
+    return Task.of(TASK.X[rows], LABELS[rows])
+
+
+def share(first: Result, second: Result) -> int:
+    """How many rows both hold out."""
+    return len(np.intersect1d(first.problem.held, second.problem.held))
+
+
+def test_another_seed_on_the_same_rows_is_named(tmp_path: Path) -> None:
+    first = run(tmp_path / "first")
+    assert find(first) == []
+    assert "judged before" not in say(first)
+    second = run(tmp_path / "second", HELD.replace(seed=1))
+    third = run(tmp_path / "third", HELD.replace(seed=2))
+    assert find(second) == [("first", True, share(first, second))]
+    assert find(third) == [("first", True, share(first, third)), ("second", True, share(second, third))]
+    said = f"Some of these 40 rows were judged before, by run {first.run_id} ('first')"
+    assert (
+        f"{said}. Quote {first.run_id}. This one is covered only if both were named before either was seen "
+        "and each had delta/2."
+    ) in say(second)
+    assert f"{said} and 1 later one. Quote {first.run_id}." in say(third)
+    assert "all 3 were named before any was seen and each had delta/3." in say(third)
+    assert "Quote with CAUTION" in say(second) or "Nothing can be quoted" in say(second)
+
+
+def test_what_was_found_is_in_the_report_and_in_json_and_stays_when_the_folder_moves(tmp_path: Path) -> None:
+    run(tmp_path / "first")
+    made = run(tmp_path / "second", HELD.replace(seed=1))
+    (tmp_path / "second").rename(tmp_path / "first" / "moved")
+    read = load_run(tmp_path / "first" / "moved")
+    assert read.to_json()["before"] == made.to_json()["before"] == made.execution["before"]
+    assert "were judged before, by run" in say(read)
+    assert "were judged before, by run" in Path(report(tmp_path / "first" / "moved")).read_text()
+
+
+def test_the_certificate_knows_nothing_of_other_folders(tmp_path: Path) -> None:
+    run(tmp_path / "several" / "first")
+    run(tmp_path / "several" / "second", HELD.replace(seed=1))
+    run(tmp_path / "alone" / "second", HELD.replace(seed=1))
+    for name in ("certificate.json", "study.json", "data.parquet", "judged.parquet"):
+        (several, alone) = (tmp_path / place / "second" / name for place in ("several", "alone"))
+        assert several.read_bytes() == alone.read_bytes()
+
+
+def test_the_same_study_is_no_other_one(tmp_path: Path) -> None:
+    run(tmp_path / "first")
+    assert find(run(tmp_path / "again")) == []
+
+
+def test_rows_that_were_scored_before_are_seen(tmp_path: Path) -> None:
+    scores = assess(SCORED, TASK, tmp_path / "scores", SERIAL)
+    result = run(tmp_path / "first")
+    assert find(result) == [("scores", False, 40)]
+    assert (
+        f"Some of these 40 rows were seen before, by evaluate {scores.run_id} ('scores'): this bound is not "
+        "covered if what it showed led to this study; --learner a,b compares them within the learning rows."
+    ) in say(result)
+
+
+def test_rows_that_a_run_has_learned_from_alone_are_seen(tmp_path: Path) -> None:
+    first = run(tmp_path / "first")
+    learned = np.delete(np.arange(80), first.problem.held)
+    assert find(run(tmp_path / "second", task=select(learned))) == [("first", False, 20)]
+
+
+def test_a_paper_run_judges_every_row(tmp_path: Path) -> None:
+    run(tmp_path / "paper", PAPER)
+    assert find(run(tmp_path / "held")) == [("paper", True, 40)]
+    later = run(tmp_path / "other", PAPER.replace(seed=1))
+    assert {name: rows for name, _, rows in find(later)} == {"paper": 80, "held": 40}
+    assert "Some of these 80 rows were judged before" in say(later)
+
+
+def test_a_table_that_grew_is_recognised_in_any_order_by_the_columns_that_both_have(tmp_path: Path) -> None:
+    run(tmp_path / "small", PAPER, select(slice(60)))
+    order = np.random.default_rng(0).permutation(80)
+    more = np.column_stack([TASK.X[order], np.random.default_rng(1).normal(size=80)])
+    result = run(tmp_path / "grown", PAPER.replace(seed=3), Task.of(more, LABELS[order]))
+    assert find(result) == [("small", True, 60)]
+
+
+OTHERS = {
+    "values": Task.of(TASK.X + 0.5, LABELS),
+    "labels": Task.of(TASK.X, LABELS + 7),
+    "names": Task.of(pa.table({"age": TASK.X[:, 0], "dose": TASK.X[:, 1]}), LABELS),
+}
+
+
+@pytest.mark.parametrize("other", OTHERS.values(), ids=OTHERS)
+def test_other_values_labels_and_names_are_not_recognised(tmp_path: Path, other: Task) -> None:
+    run(tmp_path / "first", PAPER)
+    result = run(tmp_path / "second", task=other)
+    assert find(result) == []
+    assert "unread" not in say(result)
+
+
+def test_a_table_is_read_only_where_names_are_shared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run(tmp_path / "other", task=OTHERS["names"])
+    read: list[str] = []
+    monkeypatch.setattr(RunFolder, "problem", lambda self, _: read.append(str(self)))
+    before.find_before(Problem.of(HELD, TASK), str(tmp_path / "new"))
+    assert read == []
+    run(tmp_path / "same", HELD.replace(seed=1))
+    with pytest.raises(AttributeError):  # by then it was read
+        before.find_before(Problem.of(HELD, TASK), str(tmp_path / "new"))
+    assert read == [str(tmp_path / "same")]
+
+
+def test_where_rows_are_often_equal_the_sentence_says_so(tmp_path: Path) -> None:
+    X = np.random.default_rng(0).integers(0, 3, size=(80, 2))
+    task = Task.of(X, LABELS)
+    run(tmp_path / "first", task=task)
+    result = run(tmp_path / "second", HELD.replace(seed=1), task)
+    assert "Rows equal to some of these 40 rows were judged before, by run " in say(result)
+
+
+def test_a_folder_that_cannot_be_read_is_passed_over_and_named(tmp_path: Path) -> None:
+    run(tmp_path / "first")
+    run(tmp_path / "broken", HELD.replace(seed=1))
+    (tmp_path / "broken" / "study.json").write_text("{}")
+    run(tmp_path / "spoilt", HELD.replace(seed=2))
+    (tmp_path / "spoilt" / "data.parquet").write_bytes(b"PAR1")
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "notes.txt").write_text("nothing")
+    result = run(tmp_path / "last", HELD.replace(seed=3))
+    assert [name for name, _, _ in find(result)] == ["first"]
+    assert set(result.execution["before"]["passed_over"]) == {"broken", "spoilt"}
+    assert "not known is whether these rows were judged there" in say(result)
+    assert "'broken' (" in say(result)
+    assert "'broken' (" in Path(report(tmp_path / "last")).read_text().replace("&#39;", "'")
+
+
+def test_a_large_folder_is_passed_over_and_the_oldest_are_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for age in range(4):
+        run(tmp_path / f"run-{age}", HELD.replace(seed=age))
+        os.utime(tmp_path / f"run-{age}" / "manifest.json", (1e9 - age, 1e9 - age))
+    monkeypatch.setattr(before, "MOST_LOOKED_AT", 2)
+    result = run(tmp_path / "last", HELD.replace(seed=9))
+    assert {name for name, _, _ in find(result)} == {"run-0", "run-1"}
+    assert "unread 2 older runs: not known is whether these rows were judged there" in say(result)
+    monkeypatch.setattr(before, "MOST_ROWS_THERE", 79)
+    found = before.find_before(Problem.of(HELD, TASK), str(tmp_path / "new"))
+    assert found["passed_over"]["last"] == "it has 80 rows, and at most 79 are looked at"
+
+
+def test_the_first_to_judge_is_named_whichever_folder_was_written_last(tmp_path: Path) -> None:
+    first = run(tmp_path / "z")
+    run(tmp_path / "a", HELD.replace(seed=1))
+    os.utime(tmp_path / "a" / "manifest.json", (1e9, 1e9))
+    assert f"Quote {first.run_id}." in say(run(tmp_path / "m", HELD.replace(seed=2)))
+
+
+def test_of_a_run_that_is_repaired_later_ones_are_no_earlier_ones(tmp_path: Path) -> None:
+    run(tmp_path / "first")
+    run(tmp_path / "second", HELD.replace(seed=1))
+    (tmp_path / "first" / "certificate.json").unlink()
+    assert find(run(tmp_path / "first")) == []
+
+
+def test_an_earlier_run_is_not_changed_and_needs_no_module(tmp_path: Path) -> None:
+    run(tmp_path / "first")
+    contents = {file: file.read_bytes() for file in (tmp_path / "first").rglob("*") if file.is_file()}
+    run(tmp_path / "foreign", HELD.replace(seed=1))
+    study = tmp_path / "foreign" / "study.json"
+    study.write_text(study.read_text().replace('"svm"', '"os:system"'))
+    result = run(tmp_path / "second", HELD.replace(seed=2))
+    assert {file: file.read_bytes() for file in (tmp_path / "first").rglob("*") if file.is_file()} == contents
+    assert list(result.execution["before"]["passed_over"]) == ["foreign"]
+
+
+def test_selections_inside_a_run_do_not_look_for_each_other(tmp_path: Path) -> None:
+    run(tmp_path / "nested", NESTED, blobs(40))
+    for file in (tmp_path / "nested" / "nested").glob("*/execution.json"):
+        assert "before" not in json.loads(file.read_text())
+
+
+def test_a_prefix_of_a_store_is_a_parent_folder(memory: Any) -> None:
+    first = run(f"s3://{BUCKET}/runs/first")
+    run(f"s3://{BUCKET}/others/first", HELD.replace(seed=5))
+    with pytest.raises(KeyboardInterrupt):
+        run_job(Job(HELD.replace(seed=6), TASK, f"s3://{BUCKET}/runs/stopped"), SERIAL, stop=lambda: True)
+    second = run(f"s3://{BUCKET}/runs/second", HELD.replace(seed=1))
+    assert find(second) == [("first", True, share(first, second))]
+    top = run(f"s3://{BUCKET}/top")
+    assert find(top) == []
+    assert find(run(f"s3://{BUCKET}/next", HELD.replace(seed=1))) == [("top", True, share(first, second))]
+
+
+def test_a_store_that_lists_nothing_stops_no_run(memory: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(self: MemoryBucket, name: str) -> set[str]:
+        if not name:
+            raise UnreachableError("the store refuses it")
+        return Bucket.folders(self, name)
+
+    monkeypatch.setattr(MemoryBucket, "folders", refuse)
+    result = run(f"s3://{BUCKET}/runs/first")
+    assert result.execution["before"]["passed_over"] == {"..": "the store refuses it"}
+    assert "'..' (the store refuses it)" in say(result)
