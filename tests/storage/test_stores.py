@@ -182,7 +182,7 @@ def test_a_run_that_is_cut_off_at_any_request_goes_on(
     for late in (False, True):
         answered = 0
         while True:
-            address, left = f"{RUN}/{late}-{answered}", [answered]
+            address, left = f"{RUN}/{late}-{answered}/x", [answered]  # alone: a run reads those next to it
             use(monkeypatch, lambda at, n=left, late=late: FailingBucket(at, memory, n, late))  # type: ignore[misc]
             try:
                 run_job(Job(STUDY, TASK, address), SERIAL)
