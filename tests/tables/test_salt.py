@@ -139,11 +139,9 @@ def test_a_frame_its_csv_and_its_parquet_agree(tmp_path: Path) -> None:
     frame.to_parquet(tmp_path / "t.parquet")
     salts = {read_task(tmp_path / name)[0].salt for name in ("t.csv", "t.parquet")}
     assert salts == {Task.from_table(pa.Table.from_pandas(frame, preserve_index=False)).salt}
-    features = frame.drop(columns="y").rename(columns={"y": "target"})
-    assert (
-        Task.of(features, frame["y"].to_numpy()).salt
-        == Task.of(pa.Table.from_pandas(features), frame["y"]).salt
-    )
+    renamed = frame.rename(columns={"y": "well"})
+    whole = Task.from_table(pa.Table.from_pandas(renamed, preserve_index=False), Roles("well"))
+    assert Task.of(renamed.drop(columns="well"), renamed["well"]).digest == whole.digest
 
 
 def test_arrays_and_npz_agree_and_a_sparse_matrix_and_its_svmlight_file(tmp_path: Path) -> None:
