@@ -227,7 +227,7 @@ def test_the_report_names_three_classes_and_this_learner(finished: Path) -> None
 
 def test_a_class_may_be_too_rare_for_every_training_set(tmp_path: Path) -> None:
     out = tmp_path / "run"
-    result = make_run(out, STUDY.replace(k=(3,), report_k=(), n_splits=20), task=colours(60, rare=3))
+    result = make_run(out, STUDY.replace(k=(3,), report_k=(), n_splits=20, seed=9), task=colours(60, rare=3))
     known = {tuple(member.model.classes.tolist()) for member in result.ensemble.members}
     assert len(known) > 1
     assert any(0 in member.n_estimate for member in result.ensemble.members)
@@ -543,9 +543,9 @@ def test_groups_of_rows(tmp_path: Path) -> None:
     rng = np.random.default_rng(np.random.SeedSequence(9))
     groups, y = rng.permutation(np.repeat(np.arange(20), 3)), rng.integers(3, size=60)
     X = rng.normal(size=(60, 2)) + np.eye(3)[y][:, :2]
-    study = STUDY.replace(k=(3, 5), report_k=(), certify="holdout")
+    study = STUDY.replace(k=(3, 5), report_k=(), certify="holdout", holdout_share=0.5)
     result = run(study, X, NAMES[y], tmp_path, SERIAL, groups=groups)
     assert [side["bound"] for side in result.certificate.counts.by_class] == [None] * 3
     assert result.certificate.sample.groups is not None
-    assert (result.certificate.sample.groups["count"], result.certificate.sample.groups["held"]) == (20, 6)
+    assert (result.certificate.sample.groups["count"], result.certificate.sample.groups["held"]) == (20, 10)
     assert verify(tmp_path, refit=1.0, execution=SERIAL).differences == []

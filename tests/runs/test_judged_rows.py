@@ -28,7 +28,7 @@ SERIAL = Execution("serial")
 TASK = blobs(60, shift=0.7)
 GROUPS = np.repeat(np.arange(20), 3)
 SMALL = Study.paper(learner="svm,tree", C=(1.0,), gamma=(1.0,), k=(3,), n_splits=3)
-HELD = SMALL.replace(certify="holdout", claim="refit,random,better:svm,better:tree")
+HELD = SMALL.replace(certify="holdout", holdout_share=0.5, claim="refit,random,better:svm,better:tree")
 NESTED = SMALL.replace(certify="nested", outer_splits=2)
 Made = Callable[[str], Path]
 

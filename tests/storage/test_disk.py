@@ -26,7 +26,7 @@ SERIAL = Execution("serial")
 GRIDS: dict[str, Any] = {"C": (0.1, 1.0), "gamma": (0.1, 1.0), "k": (3,), "n_splits": 2}
 STUDIES = {
     "occam": Study.paper(**GRIDS),
-    "holdout": Study.paper(**GRIDS, certify="holdout"),
+    "holdout": Study.paper(**GRIDS, certify="holdout", holdout_share=0.5),
     "nested": Study.paper(**GRIDS, certify="nested", outer_splits=1),
 }
 TASK = blobs(24)

@@ -194,7 +194,7 @@ def test_a_run_of_another_version_is_refused_with_a_sentence(run: Path, schema: 
     before = {file: file.read_bytes() for file in run.rglob("*") if file.is_file()}
     for read in (load_run, run_in):
         with pytest.raises(
-            StoreError, match=f"schema {schema}; this version reads 9.*another version"
+            StoreError, match=f"schema {schema}; this version reads 10.*another version"
         ) as messages:
             read(run)
         assert "another folder" in str(messages.value)

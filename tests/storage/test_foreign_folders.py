@@ -227,9 +227,9 @@ def text(name: str, length: int, rows: int) -> Callable[[pa.Table], pa.Table]:
 
 BOMBS: dict[str, tuple[str, Callable[[Path], None]]] = {
     "rows of data": (DATA, lambda file: grow(file, 11, repeated(1_000_000))),
-    "long labels": (DATA, lambda file: grow(file, 1, text("target", 1 << 14, 200_000))),
+    "long labels": (DATA, lambda file: grow(file, 1, text("y", 1 << 14, 200_000))),
     "lists in data": (DATA, lambda file: parquet.write_table(
-        pa.table({"x0": [[0.0] * 1_000_000] * 8, "target": [0, 1] * 4}), file)),
+        pa.table({"x0": [[0.0] * 1_000_000] * 8, "y": [0, 1] * 4}), file)),
     "support": (MODELS, lambda file: grow(file, 1, lists("support", 10_000_000))),
     "dual_coef": (MODELS, lambda file: grow(file, 1, lists("dual_coef", 10_000_000))),
     "centre": (MODELS, lambda file: grow(file, 1, lists("centre", 10_000_000))),

@@ -200,7 +200,7 @@ BESIDE: dict[str, tuple[Change, str]] = {
         "study.json is damaged: holding out 23 of 24 rows",
     ),
     "a member that there is none of": (
-        lambda s: s.update(certify={"name": "holdout", "holdout_share": 0.3, "claim": ["member:7"]}),
+        lambda s: s.update(certify={"name": "holdout", "holdout_share": 0.5, "claim": ["member:7"]}),
         "study.json is damaged: claim='member:7' is outside member:0 to member:2",
     ),
 }
@@ -225,7 +225,7 @@ SPELLINGS: dict[str, tuple[Change, str]] = {
     "a key": (lambda c: c.update(note="trust me"), ": note is not known"),
     "a version that is true": (
         lambda c: c.update(schema=float(c["schema"])),
-        "schema 9.0; this version reads 9",
+        "schema 10.0; this version reads 10",
     ),
 }
 
@@ -251,7 +251,7 @@ def test_a_study_file_has_the_bytes_that_a_run_writes(out: Path) -> None:
         check_refused(out, "study.json is damaged: it is not as a run writes it")
 
 
-@pytest.mark.parametrize("schema", [4, 5, 6, 7, 8, 10, "9", None, [5], {}, ESC, "x" * 10**6])
+@pytest.mark.parametrize("schema", [4, 5, 6, 7, 8, 9, 11, "10", None, [5], {}, ESC, "x" * 10**6])
 def test_a_run_of_another_schema_is_refused_in_a_sentence(out: Path, schema: object) -> None:
     put(out, "study.json", lambda content: content.update(schema=schema))
     check_refused(out, f"study.json: schema {repr(schema)[:100]}")
@@ -275,7 +275,7 @@ def test_a_run_of_schema_4_is_refused_by_every_command_and_left_alone(
     rows = tmp_path / "new.parquet"
     parquet.write_table(TASK.columns(), rows)
     messages = (
-        "schema 4; this version reads 9. The run was made by another version of this package: read it with"
+        "schema 4; this version reads 10. The run was made by another version of this package: read it with"
     )
     options = ("--C", "0.1,1", "--gamma", "0.1,1", "--k", "3,4", "--n-splits", "3")
     for words in (
