@@ -37,7 +37,6 @@ from ckcv_ray.claims.weighted import describe_weights
 from ckcv_ray.claims.wording import L_EE_IS, PROVISIONAL, show_least
 from ckcv_ray.core.bounds.binomial import clopper_pearson
 from ckcv_ray.core.bounds.losses import ONE, bound_loss_claim
-from ckcv_ray.core.draws import Draws
 from ckcv_ray.errors import cut, cut_list, plain, pluralize
 from ckcv_ray.learners.sklearn.spec import list_foreign
 from ckcv_ray.reports.numbers import describe_measured, describe_verdict
@@ -62,7 +61,7 @@ from ckcv_ray.study import (
     is_of_numbers,
     parse_predictive,
 )
-from ckcv_ray.study.certification import Suited
+from ckcv_ray.study.certification import LEAST_HELD_OUT, Suited
 from ckcv_ray.tables.repeats import describe_sorted
 from ckcv_ray.validation import quote
 
@@ -277,14 +276,18 @@ def describe_answer(result: ResultValues, folder: str = "", everything: bool = F
     ckcv = " ".join(["ckcv", *(f"--trust {package}" for package in list_foreign(result.study.learner))])
     predict = f"{ckcv} predict {name}{name_option(result.certificate.claims.first)}"
     commands = [f"{ckcv} report {name}", *([f"{predict} NEW.csv"] if answer.sentence else [])]
-    below = [
-        *_wrap(answer.question, "QUESTION"),
-        *(line for i, text in enumerate(answer.advice) for line in _wrap(text, "or" if i else "next")),
-        *([f"{'then':<{INDENT}}{'; '.join(commands)}"] if folder else []),
-    ]
-    room = inf if everything else MOST_LINES - len(above) - len(below)
     command = f"{ckcv} status {name} --details" if folder else "summary(details=True)"
-    return [*above, *_list_cautions(answer.cautions, room, command), *below]
+    for advice in (answer.advice, answer.advice[:1]):  # the second is left out where there is no room
+        below = [
+            *_wrap(answer.question, "QUESTION"),
+            *(line for i, text in enumerate(advice) for line in _wrap(text, "or" if i else "next")),
+            *([f"{'then':<{INDENT}}{'; '.join(commands)}"] if folder else []),
+        ]
+        room = inf if everything else MOST_LINES - len(above) - len(below)
+        cautions = _list_cautions(answer.cautions, room, command)
+        if len(cautions) <= room:
+            break
+    return [*above, *cautions, *below]
 
 
 def name_option(first: Claim) -> str:
@@ -463,8 +466,9 @@ def _describe_model(result: ResultValues) -> str:
     groups = "" if sample.groups is None else f" in {sample.groups['count']:,} groups"
     features = pluralize(len(result.task.features), "column")
     chosen = Candidate(result.setting, result.k)
-    kind = "numbers" if sample.numbers is not None else f"{len(sample.labels)} classes"
-    return f"{chosen}; {sample.n_rows:,} rows{groups}{held}, {features}, {kind}"
+    several = f", {len(sample.labels)} classes" if len(sample.labels) > len(OF_TWO) else ""
+    kind = ", numbers" if sample.numbers is not None else several  # of two both are named by class
+    return f"{chosen}; {sample.n_rows:,} rows{groups}{held}, {features}{kind}"
 
 
 def name_search(result: ResultValues) -> str:
@@ -491,13 +495,12 @@ def _advise(result: ResultValues, first: Claim, baseline: Baseline) -> Iterator[
     if first["quantity"] != ERROR:
         return
     worthless = says_nothing(first, baseline)
-    suited = Suited().canonical(sample.n_rows)
     if worthless and not _is_measured_better(first, baseline, error):
         yield "--learner all, or other columns: as measured, this is not better than a constant"
-    elif not sample.n_held and (drawn := suited.draw_held_out(sample.n_rows, Draws(0))) is not None:
-        bound = _expect_bound(error, len(drawn), delta)
+    elif not sample.n_held and (held := _count_held_out(sample.n_rows)):
+        bound = _expect_bound(error, held, delta)
         if bound < min(first["bound"], baseline["error"]):
-            yield f"--certify holdout: about {at_most(bound)}"
+            yield f"--certify auto: about {at_most(bound)}"
     by_class = any(claim["label"] is not None for claim in c.claims)
     if worthless and sample.n_held and len(sample.labels) == 2 and not by_class:
         yield "--criterion balanced --claim refit,sensitivity,specificity: proven for each class"
@@ -505,6 +508,14 @@ def _advise(result: ResultValues, first: Claim, baseline: Baseline) -> Iterator[
         bound = _expect_bound(error, 2 * sample.n_held, delta)
         rows = f"{float(f'{2 * sample.n_rows:.2g}'):,.0f} rows"
         yield f"with {rows}: about {at_most(bound)}, if as many are wrong as were here"
+
+
+def _count_held_out(units: int) -> int:
+    """Return how many of these units are held out by default; 0 if they are too few."""
+    share = Suited().canonical(units).holdout_share
+    assert isinstance(share, float)
+    held = int(share * units)
+    return held if held >= LEAST_HELD_OUT else 0
 
 
 def _advise_losses(result: ResultValues, first: Claim, baseline: Baseline) -> Iterator[str]:
@@ -524,13 +535,13 @@ def _advise_losses(result: ResultValues, first: Claim, baseline: Baseline) -> It
     if worthless and not _is_measured_better(first, baseline, error):
         yield "another --learner, or other columns: as measured, this is not better than a constant"
         return
-    if not sample.n_held and (drawn := Suited().canonical(units).draw_held_out(units, Draws(0))) is not None:
-        bound = bound_loss_claim([ceil(error * len(drawn) * ONE)], len(drawn), first["delta"])
-        held = f"with {len(drawn):,} of {units:,} {name} held out"
+    if not sample.n_held and (held := _count_held_out(units)):
+        bound = bound_loss_claim([ceil(error * held * ONE)], held, first["delta"])
+        of = f"with {held:,} of {units:,} {name} held out"
         if bound < min(first["bound"], baseline["error"]):
-            yield f"--certify holdout: about {show(bound)}, {held}"
+            yield f"--certify auto: about {show(bound)}, {of}"
         elif worthless:
-            yield f"--certify holdout: closer where {name} are about equally far off, {held}"
+            yield f"--certify auto: closer where {name} are about equally far off, {of}"
     if sample.n_held and not worthless:
         bound = error + (first["bound"] - error) / sqrt(2)
         condition = "if as many are wrong as were here" if clip is None else "if they are as far off as these"

@@ -523,7 +523,7 @@ class Suited(Holdout):
 
     holdout_share: float | str = option(AUTO, options(Holdout)["holdout_share"].metadata["option"])
 
-    def canonical(self, n: int) -> Certification:  # type: ignore[override]
+    def canonical(self, n: int) -> Holdout:  # type: ignore[override]
         """Return the certification that suits n rows, or groups: with some of them held out."""
         return Holdout(**get_values(self)).canonical(n)
 

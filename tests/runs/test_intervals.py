@@ -166,9 +166,10 @@ NEAR = {"learner": "neighbors", "param": {"n_neighbors": [1, 3, 9, 27]}, "execut
 ASKED = {"interval": "bbc", "save_predictions": True, "resampling": "kfold:5"}
 
 
-def choose_again(found, scored, seed):
+def choose_again(found, scored, task, seed):
     """The quantiles of bootstrap estimates of the best column, in which it is chosen by the drawn rows."""
-    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(0, 0, 9)))
+    words = np.frombuffer(bytes.fromhex(task.salt) + seed.to_bytes(16, "little"), "<u4").tolist()
+    rng = np.random.default_rng(np.random.SeedSequence(words, spawn_key=(0, 0, 9)))
     n, estimates = len(found), []
     for _ in range(1000):
         drawn = rng.integers(n, size=n)
@@ -191,10 +192,10 @@ def test_bbc_is_that_of_tsamardinos(refit, tmp_path):
         wrong[part["row"], number] = part["prediction"] != part["truth"]
         squares[part["row"], number] = (np.stack(part["probability"])[:, 1] - part["truth"]) ** 2
     low, high = result.interval(best, result.scores[0])
-    assert (low, high) == pytest.approx(choose_again(wrong, wrong, 4), rel=1e-9)
+    assert (low, high) == pytest.approx(choose_again(wrong, wrong, result.task, 4), rel=1e-9)
     assert low <= figures.mean <= high
     other = result.interval(best, result.scores[1])
-    assert other == pytest.approx(choose_again(wrong, squares, 4), rel=1e-9)
+    assert other == pytest.approx(choose_again(wrong, squares, result.task, 4), rel=1e-9)
     assert all(isnan(limit) for entry, _ in rest for limit in result.interval(entry, result.scores[0]))
     again = load_scores(tmp_path / "run")
     assert again.summary_json() == result.summary_json()
@@ -253,10 +254,10 @@ def test_bbc_is_refused_where_what_it_needs_is_not_there(options, message):
 def test_bbc_is_not_computed_afterwards():
     plain = evaluate(X, Y, **NEAR, resampling="kfold:3")
     with pytest.raises(InputError, match="add save_predictions=True"):
-        interval(plain, "bbc")
+        plain.interval(plain.rank(plain.scores[0])[0][0], plain.scores[0], "bbc")
     kept = evaluate(X, Y, **NEAR, resampling="kfold:3", save_predictions=True)
     with pytest.raises(InputError, match="interval=bbc is computed where a study asks for it"):
-        interval(kept, "bbc")
+        kept.interval(kept.rank(kept.scores[0])[0][0], kept.scores[0], "bbc")
 
 
 def test_predictions_of_other_rows_or_too_many_are_refused(tmp_path, monkeypatch):

@@ -50,9 +50,9 @@ def fitted(setting: Any, X: Any, y: Any) -> Any:
     return make_pipeline(StandardScaler(), KNeighborsClassifier(**setting)).fit(X, y)
 
 
-def mean_bounds(settings: list[Any], X: Any, y: Any) -> list[float]:
+def mean_bounds(settings: list[Any], X: Any, y: Any, draws: Draws) -> list[float]:
     """The mean bound of each setting on the select sets."""
-    splits = [split_complete(len(y), K, i, N_SPLITS, Draws(0)) for i in range(N_SPLITS)]
+    splits = [split_complete(len(y), K, i, N_SPLITS, draws) for i in range(N_SPLITS)]
 
     def wrong(setting: Any, split: Any) -> int:
         model = fitted(setting, X[split.train], y[split.train])
@@ -96,7 +96,7 @@ def test_inner_selections_are_those_of_a_plain_loop(name: str, n: int) -> None:
     assert result.nested is not None
     for i, member in enumerate(result.nested.members):
         train, score = problem.outer.rows(Stage.REFIT, 0, i)
-        values = mean_bounds(settings(problem), task.X[train], task.y[train])
+        values = mean_bounds(settings(problem), task.X[train], task.y[train], problem.draws)
         selected = problem.learner.codec.setting(member.model)
         assert values[settings(problem).index(selected)] == pytest.approx(min(values), rel=1e-12)
         plain = fitted(selected, task.X[train], task.y[train])

@@ -31,8 +31,8 @@ TABLE = blobs(90, shift=2.0)
 NEW = blobs(2000, seed=5, shift=2.0)  # rows of the same source
 FAR = np.array([1e6, 0.0])
 PARAM: dict[str, dict[str, Any]] = {
-    "tree": {"max_depth": [None]},
-    "forest": {"n_estimators": [1], "max_features": [1.0]},
+    "tree": {"max_depth": [None], "min_samples_leaf": [1], "criterion": ["gini"], "ccp_alpha": [0.0]},
+    "forest": {"n_estimators": [1], "max_features": [1.0], "min_samples_leaf": [1]},
     "neighbors": {"n_neighbors": [1]},
 }
 HELD = {"k": (3,), "n_splits": 3, "certify": "holdout", "holdout_share": 0.5}

@@ -113,7 +113,7 @@ def test_with_pandas_a_frame_is_made_of_the_candidates(result: Result) -> None:
 
 
 def test_a_winner_on_the_edge_of_a_grid_is_pointed_out() -> None:
-    inner = run(SMALL.replace(C=(1e-3, 1.0, 1e6), gamma=0.1))
+    inner = run(SMALL.replace(C=(1e-3, 1.0, 1e6), gamma=0.1, seed=1))
     outer = run(SMALL.replace(C=(1e-3, 1e-2), gamma=0.1))
     assert inner.setting["C"] == 1.0
     assert inner.edges() == []  # nor on that of a grid of one value
@@ -159,7 +159,7 @@ def test_it_is_printed_as_its_summary(result: Result) -> None:
     assert str(result) == result.summary()
     assert repr(result).startswith(f"<Result {result.run_id}: error at most {at_most(result.proven)}")
     for value in (result.l_ms, result.l_ee):
-        assert f"{100 * value:6.2f} %" in result.summary(details=True)
+        assert at_most(value) in result.summary(details=True)
     assert result.run_id in result.summary(details=True)
     shown = unwrap(result.summary(details=True))
     assert all(statement in shown for statement in result.certificate.wording.statements)
