@@ -21,6 +21,7 @@ def swapped(values, **changed):
 
 FILES = {
     "good.csv": csv_text(),
+    "many.csv": "a,b,y\n" + "".join(f"{i},{i % 7},{i % 2}\n" for i in range(36)),
     "groups.csv": csv_text(
         header="a,b,id,y",
         a=[f"{i}" for i in range(16)],

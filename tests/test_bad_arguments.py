@@ -65,7 +65,8 @@ def taken(*messages, out="run", **rest):
 
 
 def held(*messages, share, **options):
-    return case(lambda: run(STUDY.replace(**HOLDOUT, holdout_share=share, **options), X, Y), *messages)
+    study = STUDY.replace(**HOLDOUT, holdout_share=share, **options)
+    return case(lambda: run(study, np.arange(48.0).reshape(24, 2), [0, 1] * 12), *messages)
 
 
 def arrays(*messages, X=X, y=Y):
@@ -164,11 +165,11 @@ CASES = BAD_STUDIES | {
     "out another table's": taken("data: another table", "choose another --out", X=X + 1),
     "listener a number": runs("listen=3", listen=3, out="new"),
     "k beyond the rows": runs("k=9 is outside 3..8", "there are 8 rows to learn from", study=TOO_MANY),
-    "k beyond the rows left": held("k=8 is outside 3..6", "6 rows to learn from", share=0.25, k=8),
+    "k beyond the rows left": held("k=13 is outside 3..12", "12 rows to learn from", share=0.5, k=13),
     "report_k not computed": runs("report_k=4 is not among k=3", "add it to k", study=AND_FOUR),
-    "member beyond the splits": held("member:0 to member:1", share=0.25, claim=["member:2"]),
-    "nearly all held out": held("holding out 7 of 8 rows", "change the share", share=0.9),
-    "none held out": held("holding out 0 of 8 rows", "at least 1", share=0.01),
+    "member beyond the splits": held("member:0 to member:1", share=0.5, claim=["member:2"]),
+    "nearly all held out": held("holding out 21 of 24 rows", "change the share", share=0.9),
+    "none held out": held("0 rows of 24 held out", "hold out at least 10", share=0.01),
     # arrays
     "X of nothing": arrays("X has shape ()", "expected (n, d)", X=None),
     "X a vector": arrays("X has shape (8,)", "expected (n, d)", X=X[:, 0]),

@@ -172,8 +172,9 @@ class Task:
         if labels.shape != (columns.num_rows,):
             shape = (columns.num_rows, columns.num_columns)
             raise InputError(f"X has shape {shape} and y {labels.shape}: expected (n, d) and (n,)")
-        own = [name] if isinstance(name := getattr(y, "name", None), str) and name else []  # of a data frame
-        target = next(name for name in (*own, "y", *TARGETS, "") if name not in columns.column_names)
+        named = getattr(y, "name", None)  # of a column of a data frame
+        names = (named, "y", *TARGETS) if isinstance(named, str) and named else ("y", *TARGETS)
+        target = next(name for name in (*names, "") if name not in columns.column_names)
         columns = columns.append_column(target, _labels(labels))
         if groups is not None:
             group = name_of_groups(columns.column_names)

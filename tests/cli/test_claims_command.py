@@ -95,7 +95,7 @@ def test_where_no_cut_off_is_found_every_command_says_why_and_counts_nothing(
     claim: str, least: float, ckcv: Command, table: Path, tmp_path: Path
 ) -> None:
     out, lack = tmp_path / "run", "takes 55 held-out rows of class 'sick', and there are 53"
-    asked = ("run", table, "--target", "state", "--out", out, *ONCE, "--positive", "sick", "--seed", "5")
+    asked = ("run", table, "--target", "state", "--out", out, *ONCE, "--positive", "sick", "--seed", "3")
     code, shown, _ = ckcv(*asked, "--require", f"sensitivity>={least}", "--claim", claim)
     assert code == 0
     shown = " ".join(shown.split())

