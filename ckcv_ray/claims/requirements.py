@@ -15,7 +15,7 @@ from ckcv_ray.claims.claim import name_quantity
 from ckcv_ray.claims.percent import at_most, format_level, format_number
 from ckcv_ray.claims.weighted import bound_flawless
 from ckcv_ray.core.bounds.betting import bound_losses
-from ckcv_ray.core.bounds.binomial import MOST_CHECKED, bound_table, fewest_rows, safe_table
+from ckcv_ray.core.bounds.binomial import MOST_CHECKED, bound_table, clopper_pearson, fewest_rows, safe_table
 from ckcv_ray.core.bounds.losses import ONE
 from ckcv_ray.core.search import find_first
 from ckcv_ray.errors import pluralize
@@ -132,11 +132,12 @@ class Prospect:
         rows: rows held out.
         needed: the fewest with which anything is proven.
         beyond: of a distance, how many of them may be further off; None for other claims.
-        at_most: of a weighted error, what is proven if none of them is wrong, and rows held out weigh as much
-            as rows to learn from; None for other claims.
+        at_most: of an error, the share that is proven if none of them is wrong (of numbers, of the clip); of
+            a weighted one, where rows held out weigh as much as rows to learn from. None for other claims.
         unit: of an error "row" or "group", of which ``rows`` are held out and ``needed``, none of them wrong,
             prove that it is less than that of every constant; "" for other claims.
         outside: of rows, how many to expect outside the commonest class; None for other claims.
+        of_clip: whether ``at_most`` is a share of the clip of numbers, and not of rows.
     """
 
     quantity: str
@@ -147,17 +148,21 @@ class Prospect:
     at_most: float | None = None
     unit: str = ""
     outside: int | None = None
+    of_clip: bool = False
 
     def __str__(self) -> str:
         level = format_level(self.delta)
         if self.unit:
-            first = f"{self.quantity} better than a constant, with probability {level}: takes"
-            there = f"{self.rows:,} are held out"
+            of, bad = (" of the clip", "off") if self.of_clip else ("", "wrong")
+            first = (
+                f"{self.quantity}, with probability {level}: at most {at_most(self.at_most or 0)}{of} if none "
+                f"of the {self.rows:,} held-out {self.unit}s is {bad}; better than a constant takes"
+            )
             if self.outside is None:
-                return f"{first} about {self.needed:,} held-out {self.unit}s, none of them wrong; {there}"
+                return f"{first} about {self.needed:,} of them, none {bad}"
             return (
-                f"{first} {self.needed:,} held-out rows outside each class, none of them wrong; {there}, "
-                f"about {self.outside:,} of them outside the commonest"
+                f"{first} {self.needed:,} rows outside each class, none of them wrong, and about "
+                f"{self.outside:,} are outside the commonest"
             )
         first = f"{name_quantity(self.quantity, None)}, with probability {level}:"
         if self.quantity == ANSWERED_ERROR:
@@ -207,7 +212,8 @@ def _foresee_gate(problem: Problem, name: str, delta: float) -> Prospect:
     if not problem.has_losses:
         commonest, held = max(class_sizes(task.y, task.n_classes)), len(problem.order_held_units())
         needed = fewest_rows(float(np.nextafter(0.5, 0)), 0, delta)
-        return Prospect(name, delta, held, needed, unit="row", outside=round(held * (1 - commonest / task.n)))
+        outside, best = round(held * (1 - commonest / task.n)), float(clopper_pearson(0, held, delta))
+        return Prospect(name, delta, held, needed, at_most=best, unit="row", outside=outside)
     value = compute_baselines(problem)[0].get("value")
     constants = range(task.n_classes) if value is None else (value,)
     measure = problem.make_loss_measure(task.groups)
@@ -217,7 +223,10 @@ def _foresee_gate(problem: Problem, name: str, delta: float) -> Prospect:
         return all(bound_losses((1 - np.resize(of, units)) / 2, delta) < 0.5 for of in losses)
 
     needed = find_first(passes, 1, MOST_CHECKED)
-    return Prospect(name, delta, len(problem.order_held_units()), needed, unit=problem.all_rows.unit)
+    held = len(problem.order_held_units())
+    best = bound_losses(np.zeros(held), delta)
+    unit, of_clip = problem.all_rows.unit, task.has_numbers
+    return Prospect(name, delta, held, needed, at_most=best, unit=unit, of_clip=of_clip)
 
 
 def requirements(problem: Problem) -> tuple[Requirement, ...]:

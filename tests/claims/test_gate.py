@@ -209,9 +209,8 @@ def test_a_gate_that_no_rule_can_pass_is_foreseen_and_said() -> None:
     (prospect,) = list_prospects(Problem.of(LINEAR, task))
     assert (prospect.needed, prospect.rows) == (5, 20)
     assert prospect.outside < prospect.needed
-    assert "takes 5 held-out rows outside each class, none of them wrong; 20 are held out, about 2" in str(
-        prospect
-    )
+    said = "at most 13.92 % if none of the 20 held-out rows is wrong; better than a constant takes 5 rows"
+    assert f"{said} outside each class, none of them wrong, and about 2 are outside" in str(prospect)
     result = run(LINEAR, task)
     assert result.certificate.claims.first["gate"]["least"] >= 0.5
     assert "these rows cannot prove it, even with none wrong" in unwrap(result.summary())
@@ -221,8 +220,9 @@ def test_how_many_groups_or_numbers_it_takes_is_planned() -> None:
     (groups,) = list_prospects(Problem.of(LINEAR, TASKS["groups"]))
     (numbers,) = list_prospects(Problem.of(STUDIES["numbers"], TASKS["numbers"]))
     assert 5 <= groups.needed <= groups.rows == 20
-    assert "held-out groups, none of them wrong; 20 are held out" in str(groups)
+    assert "at most 13.92 % if none of the 20 held-out groups is wrong; better" in str(groups)
     assert 5 <= numbers.needed <= numbers.rows == 60
+    assert "of the clip if none of the 60 held-out rows is off" in str(numbers)
 
 
 def test_a_bound_without_rows_held_out_is_not_proven_better_than_a_constant() -> None:
