@@ -155,8 +155,8 @@ class Prospect:
         if self.unit:
             of, bad = (" of the clip", "off") if self.of_clip else ("", "wrong")
             first = (
-                f"{self.quantity}, with probability {level}: at most {at_most(self.at_most or 0)}{of} if none "
-                f"of the {self.rows:,} held-out {self.unit}s is {bad}; better than a constant takes"
+                f"{self.quantity}, with probability {level}: at most {at_most(self.at_most or 0)}{of} if "
+                f"none of the {self.rows:,} held-out {self.unit}s is {bad}; better than a constant takes"
             )
             if self.outside is None:
                 return f"{first} about {self.needed:,} of them, none {bad}"
