@@ -50,14 +50,15 @@ class Needed:
         rows_with_misses, misses: the fewest rows, with misses at half the rate that the value allows; None
             for nested. For a predictive value one recall is ``1 - USUAL_MISS``, and the other errs half as
             often as the value allows at that.
-        rows_in_all: size of a table of which ``rows`` are expected there.
+        rows_in_all: size of a table of which ``rows`` are expected there; None if no row to learn from is of
+            the class.
     """
 
     at_least: float
     rows: int
     rows_with_misses: int | None
     misses: int | None
-    rows_in_all: int
+    rows_in_all: int | None
 
 
 @dataclass(frozen=True)
@@ -117,7 +118,7 @@ class Requirement:
             plural = "pairs out of order" if self.label is None else "misses"
             words.append(f"{needed.rows_with_misses:,} with {pluralize(needed.misses, miss, plural)}")
             words[-1] += ", and the others wrong half as often as that allows" * self.of_value
-        if needed.rows > self.rows:
+        if needed.rows > self.rows and needed.rows_in_all is not None:
             words.append(f"expected in a table of {needed.rows_in_all:,} rows")
         return "; ".join(words)
 
@@ -242,7 +243,8 @@ def requirements(problem: Problem) -> tuple[Requirement, ...]:
     condition = problem.required
     if condition is not None and (predictive := parse_predictive(condition.name)) is not None:
         names = [name for name in names if name == AUC]
-        made = [_require_value(problem, predictive, condition.value)]
+        learned = len(np.unique(problem.task.y)) == problem.task.n_classes  # else the share is not known
+        made = [_require_value(problem, predictive, condition.value)] if learned else []
     made += [_requirement(problem, quantity) for name in names for quantity in quantities(problem, name)]
     return tuple(sorted(made, key=lambda requirement: requirement.rows))
 
@@ -294,11 +296,11 @@ def _choose_usual_errors(predictive: Predictive, least: float) -> tuple[float, f
 
 
 def _compute_needed(at_least: float, delta: float, share: float, held_out: bool) -> Needed:
-    allowed = 1 - at_least
+    allowed, misses = 1 - at_least, 1
+    rows = fewest_rows(allowed, 0, delta) if held_out else fewest_rows_averaged(allowed, delta)
+    in_all = ceil(rows / share) if share else None
     if not held_out:
-        rows = fewest_rows_averaged(allowed, delta)
-        return Needed(at_least, rows, None, None, ceil(rows / share))
-    rows, misses = fewest_rows(allowed, 0, delta), 1
+        return Needed(at_least, rows, None, None, in_all)
     while misses < fewest_rows(allowed, misses, delta) * allowed / 2:
         misses += 1
-    return Needed(at_least, rows, fewest_rows(allowed, misses, delta), misses, ceil(rows / share))
+    return Needed(at_least, rows, fewest_rows(allowed, misses, delta), misses, in_all)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from ckcv_ray import Execution, Job, clopper_pearson, verify
 from ckcv_ray.core.draws import Draws, hold_out
+from ckcv_ray.engine.forecast import plan_problem
 from ckcv_ray.errors import InputError
 from ckcv_ray.runs.run import run_job
 from ckcv_ray.study import SLOTS, Holdout, Nested, Occam, Problem, Study, find_member
@@ -114,6 +115,9 @@ def test_a_class_that_is_held_out_whole_is_never_predicted_and_a_caution(learner
     said = f"No row to learn from is of class {classes - 1}: it is never predicted"
     assert f"{said}, and all held-out rows of it (2) count as wrong." in unwrap(result.summary())
     assert verify(tmp_path / "run").ok
+    for asked in ({"claim": "refit,recall"}, {"claim": "auc"}, {"require": "ppv>=0.3", "prevalence": 0.1}):
+        if classes == 2 or "recall" in str(asked):
+            assert plan_problem(Problem.of(study.replace(**asked), other)).evaluations > 0
 
 
 @pytest.mark.parametrize("splits", [0, -1, 1.5, "3", True, None, 1_000_001])
