@@ -243,8 +243,7 @@ def requirements(problem: Problem) -> tuple[Requirement, ...]:
     condition = problem.required
     if condition is not None and (predictive := parse_predictive(condition.name)) is not None:
         names = [name for name in names if name == AUC]
-        learned = len(np.unique(problem.task.y)) == problem.task.n_classes  # else the share is not known
-        made = [_require_value(problem, predictive, condition.value)] if learned else []
+        made = [_require_value(problem, predictive, condition.value)]
     made += [_requirement(problem, quantity) for name in names for quantity in quantities(problem, name)]
     return tuple(sorted(made, key=lambda requirement: requirement.rows))
 
