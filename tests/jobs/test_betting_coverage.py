@@ -51,7 +51,7 @@ def test_a_cell_depends_on_its_law_and_size_alone() -> None:
 
 def test_every_cell_is_measured_and_none_is_false_too_often() -> None:
     cells = measure(20, 2)
-    assert len({cell.name for cell in cells}) == len(cells) == 15 + 20 + 36 + 4 + 4 + 24 + 24 + 1
+    assert len({cell.name for cell in cells}) == len(cells) == 15 + 20 + 18 + 4 + 4 + 24 + 24 + 1
     assert len(measure(1, 0)) == len(cells) - 1
     assert not any(cell.fails(1e-6) for cell in cells)
     assert Cell("", 20, 100, 0.05, {}).fails(0.01)

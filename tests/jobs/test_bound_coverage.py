@@ -211,15 +211,15 @@ def test_the_job(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch
     with out.open("a") as file:
         file.write('{"setting": "eight:60", "run": 1, "sec')  # a process that was killed
     capsys.readouterr()
-    main(settings="eight:60,grouped:60", runs=2, as_json=True, **common | {"picture_file": svg})
+    main(settings="eight:60,grouped:200", runs=2, as_json=True, **common | {"picture_file": svg})
     printed = json.loads(capsys.readouterr().out)
-    assert list(printed["settings"]) == ["eight:60", "grouped:60"]
+    assert list(printed["settings"]) == ["eight:60", "grouped:200"]
     assert set(printed["settings"]["eight:60"]) == set(CLAIMS) - FEW
     for claims in printed["settings"].values():
         for one in claims.values():
             assert one["slack"] == pytest.approx(one["bound"] - one["truth"])
             assert 0 <= one["failures"] <= one["runs"] == 2
-    assert sorted(stored(out)) == [("eight:60", 0), ("eight:60", 1), ("grouped:60", 0), ("grouped:60", 1)]
+    assert sorted(stored(out)) == [("eight:60", 0), ("eight:60", 1), ("grouped:200", 0), ("grouped:200", 1)]
     assert {c: tuple(v) for c, v in stored(out)["eight:60", 1]["claims"].items()} == trial(EIGHT, 1)
     assert ElementTree.parse(svg).getroot().tag.endswith("svg")
 
