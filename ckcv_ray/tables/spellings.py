@@ -1,6 +1,7 @@
 """Labels that may be one class written in several ways: asked about, joined or kept apart.
 
-They differ in case or in spaces alone, or are one number: Yes and YES, type 1 and type1, 01 and 1.0.
+They are one number, or differ in what is easily written otherwise: Yes and YES, type 1 and type-1, >50K and
+>50K., 01 and 1.0.
 """
 
 from collections import defaultdict
@@ -10,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from ckcv_ray.errors import InputError, pluralize
-from ckcv_ray.tables.columns.formats import NO_NAMES, bare, fold_text
+from ckcv_ray.tables.columns.formats import NO_NAMES, bare, fold_marks, fold_text
 from ckcv_ray.tables.columns.parse import Cells, infer_column
 from ckcv_ray.tables.readers.text import decimal_mark
 from ckcv_ray.tables.target import MOST_CLASSES, SPACES, distinct, is_text
@@ -99,4 +100,6 @@ def _compare(texts: list[str]) -> str:
         return "differ in spaces alone"
     if len({"".join(text.split()).casefold() for text in texts}) == 1:
         return "differ in case and spaces alone"
+    if len({fold_marks(text).casefold() for text in texts}) == 1:
+        return "differ in hyphens, a point at the end, or signs that are not seen"
     return "are one value"

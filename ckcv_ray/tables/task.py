@@ -35,7 +35,7 @@ from ckcv_ray.tables.readers.files import (
     index_names,
     read_file,
 )
-from ckcv_ray.tables.readers.frames import make_columns
+from ckcv_ray.tables.readers.frames import check_same_order, make_columns
 from ckcv_ray.tables.roles import TARGETS, USUAL_ROLES, Roles, check_asked, check_column
 from ckcv_ray.tables.salt import compute_salt
 from ckcv_ray.tables.spellings import APART, read_labels
@@ -168,6 +168,7 @@ class Task:
     ) -> "Task":
         """Make a task as ``of`` does; it may have few groups, or a single row of a class."""
         labels = as_array("y", y)
+        check_same_order(X, y)
         columns, group, weight = make_columns(X), None, None
         if labels.shape != (columns.num_rows,):
             shape = (columns.num_rows, columns.num_columns)

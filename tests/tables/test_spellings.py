@@ -14,6 +14,7 @@ from ckcv_ray.errors import InputError
 from ckcv_ray.runs.load import load
 from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.study import Execution, Study
+from ckcv_ray.tables.columns.formats import fold_text
 from ckcv_ray.tables.columns.types import DeclaredTypes
 from ckcv_ray.tables.roles import Roles
 from ckcv_ray.tables.spellings import MOST_SPELLINGS
@@ -50,7 +51,37 @@ WAYS = {  # labels, what is said of two of them, the classes if they are joined,
         (False, True),
     ),
     "three": (["a", "A", "a ", "b"], "'a' (6 rows) and 'A' (3 rows)", "case", ("a", "b")),
+    "points": (
+        [">50K", ">50K.", ">50K", "b"],
+        "'>50K' (6 rows) and '>50K.' (3 rows)",
+        "a point",
+        (">50K", "b"),
+    ),
+    "hyphens": (
+        ["so-so", "so so", "so so", "b"],
+        "'so so' (6 rows) and 'so-so' (3 rows)",
+        "hyphens",
+        ("b", "so so"),
+    ),
+    "dashes": (
+        ["a\u2013b", "a-b", "a-b", "c"],
+        "'a-b' (6 rows) and 'a\u2013b' (3 rows)",
+        "hyphens",
+        ("a-b", "c"),
+    ),
+    "unseen": (
+        ["a\u200bb", "ab", "ab", "c"],
+        "'ab' (6 rows) and 'a\\u200bb' (3 rows)",
+        "not seen",
+        ("ab", "c"),
+    ),
 }
+
+
+def test_grades_and_signs_are_labels_of_their_own() -> None:
+    for labels in (("A", "A-", "B"), ("-", "+"), ("-1", "1")):
+        folded = {fold_text(label) for label in labels}
+        assert len(folded) == len(labels)
 
 
 @pytest.mark.parametrize("name", WAYS)

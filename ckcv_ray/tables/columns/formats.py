@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
-from unicodedata import normalize
+from unicodedata import category, normalize
 
 from ckcv_ray.errors import write_option
 
@@ -30,7 +30,12 @@ LOOKS_LIKE_DATE = re.compile(
 ISO_DATE = re.compile(
     r"\d{4}-\d\d-\d\d([ T]\d\d(:\d\d(:\d\d(\.\d{1,9})?)?)?(Z|[+-]\d\d(:?\d\d)?)?)?$", re.ASCII
 )
+ZONE = r"[T ]\d\d(:\d\d(:\d\d(\.\d+)?)?)?(Z|[+-]\d\d(:?\d\d)?)$"  # at the end of a moment
+NAMED_ZONE = re.compile(  # at the end of a moment, such as CET or Europe/Rome; AM and PM are none
+    r"\b\d{4}\b.*\d\d:\d\d(:\d\d(\.\d+)?)? ?(?!AM\b|PM\b)([A-Z]{2,5}\b|[A-Z][a-z]+/\w+$)"
+)
 TIME = re.compile(r"(\d{1,2}):(\d\d)(?::(\d\d)(?:\.0+)?)?$", re.ASCII)
+HYPHEN = re.compile(r"(?<=\w)[-_\u2010-\u2015\u2212](?=\w)")
 TRUTH = {"true": 1.0, "false": 0.0}
 POINT = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$")
 COMMA = re.compile(r"[+-]?\d*,\d+$")
@@ -40,6 +45,7 @@ THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d*)?$")
 DIGIT_SPACES = " \u00a0\u2009\u202f"  # plain, no-break, thin and narrow
 APOSTROPHES = "'\u2019"
 SIGNS = r"%\u2030$\u00a2-\u00a5\u058f\u060b\u09f2\u09f3\u0e3f\u17db\u20a0-\u20c0"  # %, per mille, currencies
+OF_HUNDRED = ("%", "\u2030")
 CODES = (  # of currencies, ISO 4217: those that are traded most
     *("AED", "ARS", "AUD", "BRL", "CAD", "CHF", "CLP", "CNY", "COP", "CZK", "DKK", "EUR", "GBP", "HKD"),
     *("HUF", "IDR", "ILS", "INR", "JPY", "KRW", "MXN", "MYR", "NOK", "NZD", "PHP", "PLN", "RON", "RUB"),
@@ -96,11 +102,21 @@ def canonical_text(text: str) -> str:
 
 
 def fold_text(text: str) -> str:
-    """Return the same for texts that differ in case and spaces alone, or that are one value."""
+    """Return the same for texts that are one value, or that differ in what is easily written otherwise.
+
+    That is case, spaces, hyphens and dashes between words, a point at the end, and signs of no width.
+    """
     value = canonical_text(text)
     if value != normalize("NFC", text):  # a number, a date, a time or a truth value
         return value
-    return canonical_text("".join(value.split()).casefold())
+    return canonical_text(fold_marks(value).casefold())
+
+
+def fold_marks(text: str) -> str:
+    """Return text without spaces, hyphens between words, a point at the end, and signs of no width."""
+    seen = "".join(sign for sign in text if category(sign) != "Cf")
+    words = HYPHEN.sub(" ", seen.strip())
+    return "".join((words[:-1] if words.endswith(".") and len(words) > 1 else words).split())
 
 
 def positions_by_value(
@@ -292,8 +308,11 @@ def number_parser(form: str) -> Parser:
         def parse_amount(text: str) -> float | None:
             amount = split_amount(text)
             if amount is None:
-                return plain(text)
-            return plain(amount.number) if amount.unit in (unit, "") else None
+                return (
+                    None if unit in OF_HUNDRED else plain(text)
+                )  # a number without a % may be of 1 or of 100
+            same = amount.unit == unit or (not amount.unit and unit not in OF_HUNDRED)
+            return plain(amount.number) if same else None
 
         return parse_amount
 

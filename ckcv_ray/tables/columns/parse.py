@@ -3,6 +3,7 @@
 What a cell becomes depends on the cell and on the schema alone, and never on other rows.
 """
 
+import re
 from collections.abc import Callable, Collection, Iterator
 from functools import cached_property, partial
 from itertools import pairwise
@@ -19,6 +20,7 @@ from ckcv_ray.core.arrays import Values
 from ckcv_ray.tables.columns.formats import (
     GAPS,
     ISO,
+    ZONE,
     ColumnError,
     Parser,
     bare,
@@ -105,6 +107,14 @@ class Cells:
     def moments(self) -> Values | None:
         """Text as milliseconds since 1970, all of it at once; None if some has to be read cell by cell."""
         return cast_dates(self.values)
+
+    @cached_property
+    def zoned(self) -> NDArray[np.bool_]:
+        """Which moments say how far they are from UTC, (rows,)."""
+        if not is_text(self.stored):
+            return np.full(len(self.values), getattr(self.stored, "tz", None) is not None)
+        texts, codes = self.texts
+        return np.array([bool(re.search(ZONE, text or "")) for text in texts], np.bool_)[codes]
 
     @cached_property
     def encoded(self) -> pa.ChunkedArray:

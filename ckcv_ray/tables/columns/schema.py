@@ -19,6 +19,7 @@ from ckcv_ray.core.arrays import Values
 from ckcv_ray.errors import InputError, pluralize, write_option
 from ckcv_ray.tables.columns.formats import (
     LOOKS_LIKE_DATE,
+    NAMED_ZONE,
     WRITTEN_DATES,
     ColumnError,
     advise_dropping,
@@ -71,8 +72,9 @@ class Schema:
         """Return how the columns are understood as JSON values, which ``from_json`` reads."""
         written = [asdict(column) for column in self]
         for content in written:
-            if not content["short_decimals"]:  # as earlier versions have it
-                del content["short_decimals"]
+            for name in ("short_decimals", "zoned"):
+                if not content[name]:
+                    del content[name]
         return written
 
     @classmethod
@@ -204,6 +206,8 @@ def _apply(schema: Schema, columns: pa.Table, gaps: bool, thousands: str) -> New
             X[:, i], wrong = read_cells(cells, column)
         except ColumnError as problem:
             raise InputError(f"column {column.name!r} {problem}: fix it") from None
+        if column.kind is ColumnKind.DATE:
+            wrong |= (cells.zoned != column.zoned) & ~np.isnan(X[:, i])
         wrong |= np.isinf(X[:, i]) | (np.abs(X[:, i]) > LARGEST) | (np.isnan(X[:, i]) & (not gaps))
         if wrong.any() and not reason:
             reason = _reason(cells, column, X[:, i], wrong)
@@ -254,6 +258,11 @@ def _reason(cells: Cells, column: Column, numbers: Values, wrong: NDArray[np.boo
             f"thousands: all cells learned from have one or two decimals; say --thousands {mark} if it is, "
             f"--thousands {',.'.replace(mark, '')} if it is that of decimals, or write it with two decimals"
         )
+    elif column.kind is ColumnKind.DATE and not np.isnan(numbers[row]):
+        here, there = ("no", "one") if column.zoned else ("a", "none")
+        wrong_here = (
+            f"{str(said)[:40]!r} in row {row + 1}, which has {here} time zone, and those learned from {there}"
+        )
     elif not isinstance(said, str) and isfinite(said) and abs(said) > LARGEST:
         wrong_here = f"{said} in row {row + 1}, and magnitudes are at most {LARGEST:g}"
     else:
@@ -274,7 +283,8 @@ def format_column(values: Values, column: Column) -> pa.Array:
         codes = pa.array(np.where(gap, 0, values).astype(np.int64), mask=gap)
         return pa.DictionaryArray.from_arrays(codes, levels)
     if column.kind is ColumnKind.DATE:
-        return pa.array(np.where(gap, 0, values).astype(np.int64), pa.timestamp("ms"), mask=gap)
+        kind = pa.timestamp("ms", "UTC" if column.zoned else None)
+        return pa.array(np.where(gap, 0, values).astype(np.int64), kind, mask=gap)
     return pa.array(values, mask=gap) if gap.any() else pa.array(np.ascontiguousarray(values))
 
 
@@ -286,7 +296,27 @@ def _learn_column(cells: Cells, name: str, asked: ColumnKind | None) -> tuple[Co
         column = _infer_text(cells, name, asked)
         numbers = read_cells(cells, column).values
     _check_numbers(numbers, name)
+    if column.kind is ColumnKind.DATE:
+        column = replace(column, zoned=_are_zoned(cells, numbers, name))
     return column, numbers
+
+
+def _are_zoned(cells: Cells, moments: Values, name: str) -> bool:
+    """Return whether the moments of a column say how far they are from UTC.
+
+    Raises:
+        ColumnError: some do, and others do not.
+    """
+    known = ~np.isnan(moments)
+    zoned = cells.zoned & known
+    if zoned.any() and not np.array_equal(zoned, known):
+        first, second = int(np.argmax(zoned)), int(np.argmax(known & ~zoned))
+        raise ColumnError(
+            f"has times with a zone, such as {_cell(cells.values, first)} in row {first + 1}, and without: "
+            f"{_cell(cells.values, second)} in row {second + 1}: write all in one way, or say "
+            f"{write_option('categorical', name)}, or {advise_dropping(name)}"
+        )
+    return bool(zoned.any())
 
 
 def _infer(cells: Cells, name: str, asked: ColumnKind | None) -> Column:
@@ -367,6 +397,11 @@ def _infer_text(cells: Cells, name: str, asked: ColumnKind | None) -> Column:
                 f"{_such_as(bad, distinct, codes)}: mend it, or say {write_option('numeric', name)} (what is "
                 f"none is a gap), {write_option('categorical', name)}, or {out}"
             )
+    if asked in (None, ColumnKind.DATE) and (named := [text for text in known if NAMED_ZONE.search(text)]):
+        raise ColumnError(
+            f"has times whose zone is a name{_such_as(named, distinct, codes)}: write it as in +01:00, or "
+            f"say {write_option('categorical', name)}, or {out}"
+        )
     if asked is ColumnKind.DATE or LOOKS_LIKE_DATE.match(known[0]):
         form, bad = form_of_dates(known, name)
         wrong = sum(rows_of[text] for text in bad)

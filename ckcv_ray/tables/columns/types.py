@@ -25,6 +25,7 @@ class Column:
         form: how text is read: see ``formats.number_parser`` and ``formats.date_parser``; "" for columns that
             were not text.
         lenient: whether what is no number is a gap, as ``--numeric`` asks.
+        zoned: whether dates are moments that say how far they are from UTC; a day alone does not.
         short_decimals: whether every number was text with one or two decimals, and nobody said what marks
             thousands: a cell with three, such as 1.250, may then have a mark between thousands.
     """
@@ -35,6 +36,7 @@ class Column:
     form: str = ""
     lenient: bool = False
     short_decimals: bool = False
+    zoned: bool = False
 
 
 class DeclaredTypes(NamedTuple):

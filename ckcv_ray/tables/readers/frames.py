@@ -35,6 +35,15 @@ def make_columns(X: Any, features: tuple[str, ...] | None = None) -> pa.Table:
     return columns
 
 
+def check_same_order(X: Any, y: Any) -> None:
+    """Raise InputError if the index of y, of pandas, has the labels of that of X in another order."""
+    if not (hasattr(X, "loc") and hasattr(y, "loc")):
+        return
+    rows, labels = X.index, y.index
+    if len(rows) == len(labels) and not rows.equals(labels) and set(rows) == set(labels):
+        raise InputError("the index of y has the labels of that of X in another order: give y.loc[X.index]")
+
+
 def _arrow(X: Any) -> pa.Table:
     """Return a data frame's columns, without its index, which names rows."""
     try:
