@@ -57,7 +57,7 @@ from ckcv_ray.storage.places import open_files
 from ckcv_ray.storage.shards import ShardFolder
 from ckcv_ray.storage.signatures import SIGNATURES
 from ckcv_ray.storage.stream import STREAM, ListedStream, Stream, read_stream
-from ckcv_ray.storage.uses import USES
+from ckcv_ray.storage.uses import SHA256, USES
 from ckcv_ray.study import CERTIFIED, SCORED, Candidate, Occam, Problem, Study
 from ckcv_ray.study.canonical import divide, identify_data
 from ckcv_ray.study.problem import OUTER
@@ -65,7 +65,7 @@ from ckcv_ray.tables.columns.schema import Schema
 from ckcv_ray.tables.readers.limits import MOST_CELLS, MOST_TABLE_ROWS
 from ckcv_ray.tables.roles import Roles
 from ckcv_ray.tables.task import Provenance, Task
-from ckcv_ray.validation import read_as
+from ckcv_ray.validation import quote, read_as
 
 DATA, UNLABELLED, EXECUTION = "data.parquet", "unlabelled.parquet", "execution.json"
 CANDIDATES = "candidates.parquet"
@@ -312,8 +312,10 @@ class RunFolder:
             optional = {role: named.get(role) for role in OPTIONAL_ROLES}
             roles = Roles(named["target"], numbers=identity.study.predicts_numbers, **optional)
             question = plain(cut(named[QUESTION], LONGEST_QUESTION)) if QUESTION in named else None
-            salt, provenance = named["salt"], Provenance.from_json(json.loads(named["provenance"]))
-            task = Task.restore(columns, roles, schema, question, salt, provenance)
+            if not SHA256.fullmatch(named["salt"]):
+                raise ValueError(f"salt={quote(named['salt'])} is not 64 hexadecimal digits")
+            provenance = read_as(Provenance, json.loads(named["provenance"]))
+            task = Task.restore(columns, roles, schema, question, named["salt"], provenance)
         if self.files.exists(UNLABELLED):
             unlabelled = formats.read_table(self.files, UNLABELLED, identity.run_id, None, values=MOST_VALUES)
             with formats.guard_reading(self.files, UNLABELLED):

@@ -78,15 +78,6 @@ class Provenance(NamedTuple):
         """Return a JSON-able form."""
         return self._asdict() | {"reading": self.reading._asdict()}
 
-    @classmethod
-    def from_json(cls, content: dict[str, Any]) -> "Provenance":
-        """Return the provenance of a form from ``to_json``.
-
-        Raises:
-            TypeError: it has another form.
-        """
-        return cls(**{**content, "reading": Reading(**content["reading"])})
-
 
 USUAL_PROVENANCE = Provenance()
 
@@ -618,8 +609,10 @@ def _from_table(columns: pa.Table, roles: Roles, asked: DeclaredTypes, known: Sc
     else:
         X = _read(columns, chosen, known)
         schema = known.settle(X)
-    made = Task(X, y, classes, schema, target, grouping, weighting=weighting, row_numbers=numbering)
-    return replace(made, salt=salt, provenance=provenance)
+    return Task(
+        X, y, classes, schema, target, grouping,
+        weighting=weighting, row_numbers=numbering, salt=salt, provenance=provenance,
+    )  # fmt: skip
 
 
 def _leave_unlabelled(columns: pa.Table, target: str, numbers: bool) -> pa.Table:

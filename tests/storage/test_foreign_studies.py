@@ -440,6 +440,25 @@ def test_data_of_another_study_are_refused(out: Path, tmp_path: Path) -> None:
     check_refused(out, "data.parquet is not the data of this run: its digest differs")
 
 
+@pytest.mark.parametrize(
+    ("field", "forged", "messages"),
+    [
+        ("salt", "", "salt='' is not 64 hexadecimal digits"),
+        ("salt", "g" * 64, "is not 64 hexadecimal digits"),
+        ("salt", ESC, "salt='\\x1b[2J"),
+        ("provenance", '{"id": 5}', "id: Input should be a valid string"),
+        ("provenance", '{"reading": {"sheet": [1]}}', "reading.sheet: Input should be a valid string"),
+        ("provenance", '{"command": "x"}', "command: Extra inputs are not permitted"),
+    ],
+)
+def test_what_the_draws_rest_on_is_checked(out: Path, field: str, forged: str, messages: str) -> None:
+    table = parquet.read_table(out / "data.parquet")
+    metadata = {**table.schema.metadata, field.encode(): forged.encode()}
+    parquet.write_table(table.replace_schema_metadata(metadata), out / "data.parquet")
+    reseal(out)
+    check_refused(out, messages)
+
+
 def load_run_id(run: Path) -> str:
     name: str = json.loads((run / "study.json").read_text())["run_id"]
     return name

@@ -30,7 +30,7 @@ LOOKS_LIKE_DATE = re.compile(
 ISO_DATE = re.compile(
     r"\d{4}-\d\d-\d\d([ T]\d\d(:\d\d(:\d\d(\.\d{1,9})?)?)?(Z|[+-]\d\d(:?\d\d)?)?)?$", re.ASCII
 )
-ZONE = r"[T ]\d\d(:\d\d(:\d\d(\.\d+)?)?)?(Z|[+-]\d\d(:?\d\d)?)$"  # at the end of a moment
+ZONE = re.compile(r"[T ]\d\d(:\d\d(:\d\d(\.\d+)?)?)?(Z|[+-]\d\d(:?\d\d)?)$")  # at the end of a moment
 NAMED_ZONE = re.compile(  # at the end of a moment, such as CET or Europe/Rome; AM and PM are none
     r"\b\d{4}\b.*\d\d:\d\d(:\d\d(\.\d+)?)? ?(?!AM\b|PM\b)([A-Z]{2,5}\b|[A-Z][a-z]+/\w+$)"
 )
@@ -307,10 +307,8 @@ def number_parser(form: str) -> Parser:
 
         def parse_amount(text: str) -> float | None:
             amount = split_amount(text)
-            if amount is None:
-                return (
-                    None if unit in OF_HUNDRED else plain(text)
-                )  # a number without a % may be of 1 or of 100
+            if amount is None:  # a number without a % may be of 1 or of 100
+                return None if unit in OF_HUNDRED else plain(text)
             same = amount.unit == unit or (not amount.unit and unit not in OF_HUNDRED)
             return plain(amount.number) if same else None
 

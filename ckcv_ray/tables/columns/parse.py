@@ -3,7 +3,6 @@
 What a cell becomes depends on the cell and on the schema alone, and never on other rows.
 """
 
-import re
 from collections.abc import Callable, Collection, Iterator
 from functools import cached_property, partial
 from itertools import pairwise
@@ -114,7 +113,7 @@ class Cells:
         if not is_text(self.stored):
             return np.full(len(self.values), getattr(self.stored, "tz", None) is not None)
         texts, codes = self.texts
-        return np.array([bool(re.search(ZONE, text or "")) for text in texts], np.bool_)[codes]
+        return np.array([bool(ZONE.search(text or "")) for text in texts], np.bool_)[codes]
 
     @cached_property
     def encoded(self) -> pa.ChunkedArray:
