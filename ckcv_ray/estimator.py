@@ -159,7 +159,8 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
             work = check_job(Job(self._study(few), task, listen=listen))._replace(keep=True)
             self.result_ = compute(work, Execution(self.backend))
         self._draws = None if self.random_state is None else seed_members(self._seed())
-        self.classes_ = np.unique(labels)
+        self.classes_ = np.empty(task.n_classes, labels.dtype)
+        self.classes_[task.y] = labels
         return self
 
     @property

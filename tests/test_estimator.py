@@ -449,3 +449,12 @@ def test_many_rows_are_searched_within_a_budget_where_a_race_is_too_much(many, m
     saved, fitted = (made.certificate.to_json() for made in (load_run(tmp_path / "run"), result))
     assert saved["search"] == fitted["search"]
     assert saved["claims"] == fitted["claims"]
+
+
+@pytest.mark.parametrize("dtype", ["int8", "float32", "bool", "U2", "object"])
+def test_labels_go_back_in_their_type(dtype: str) -> None:
+    y = np.repeat(["2", "10"], 20).astype(int)
+    y = (y == 10 if dtype == "bool" else y.astype(str) if dtype == "object" else y).astype(dtype)
+    model = CKCVClassifier(learner="tree", k=3, n_splits=2).fit(np.arange(40.0)[:, None], y)
+    assert model.classes_.dtype == model.predict([[0.0]]).dtype == y.dtype
+    assert np.mean(model.predict(np.arange(40.0)[:, None]) == y) > 0.9

@@ -231,7 +231,10 @@ def predict(
     shares = result.probabilities(table.X, rule, predicted) if output.probabilities else None
     marks = _mark_rows(result, table, rule, predicted, refer)
     ends = _find_ends(result, rule, predicted, keep)
-    output.write(_tabulate(result.task, table, predicted, shares, marks, ends), RunFolder(folder))
+    labels = result.task.labelled(predicted.label)
+    if output.is_csv and not result.task.has_numbers and labels.dtype.kind in "bf":
+        labels = labels.astype(str)  # True and 1.0, where Arrow would write true and 1
+    output.write(_tabulate(result.task, table, labels, predicted, shares, marks, ends), RunFolder(folder))
     _say_proven(result, rule, marks)
     if output.probabilities:
         _say_calibration(result)
@@ -262,6 +265,7 @@ def _read_table(
 def _tabulate(
     task: Task,
     table: Table,
+    labels: NDArray[Any],
     predicted: Prediction,
     probabilities: Values | None,
     marks: Marks,
@@ -269,7 +273,7 @@ def _tabulate(
 ) -> pa.Table:
     """Return the table to write, with a row for each row of the data, empty where it could not be judged."""
     columns = {
-        "prediction": task.labelled(predicted.label),
+        "prediction": labels,
         "member": pa.array(predicted.member, mask=predicted.member < 0),
     }
     if not task.has_numbers:

@@ -36,6 +36,11 @@ class Output(NamedTuple):
     safe: bool
     probabilities: bool = False
 
+    @property
+    def is_csv(self) -> bool:
+        """Whether they are written as CSV."""
+        return self.path is None or self.path.suffix == ".csv"
+
     def check(self, folder: RunFolder, source: str) -> None:
         """Raise InputError if predictions of a source cannot be written to the file, before they are made."""
         if self.path is None:
@@ -49,7 +54,7 @@ class Output(NamedTuple):
         """Write predictions."""
         stream: Any = results()
         sink = pa.output_stream(stream.buffer) if self.path is None else pa.BufferOutputStream()
-        if self.path is None or self.path.suffix == ".csv":
+        if self.is_csv:
             csv.write_csv(_escape_text(table, self.safe), sink, CSV)
         else:
             parquet.write_table(table, sink)

@@ -25,7 +25,10 @@ RowCounts = dict[str, int]  # rows of each way of writing a class
 
 
 def read_labels(columns: pa.Table, target: str, answer: str = "") -> pa.ChunkedArray:
-    """Return a column of labels; of a text table as what its cells are together, such as whole numbers.
+    """Return a column of labels; of a text table as what its cells are together, if they are written so.
+
+    Labels such as 1 and 2 become numbers, True and False truth values; 01, 1.50 and TRUE stay the texts that
+    predictions are to hold.
 
     Args:
         columns: a table.
@@ -41,7 +44,7 @@ def read_labels(columns: pa.Table, target: str, answer: str = "") -> pa.ChunkedA
         check_choice("labels", answer, ANSWERS)
     cells = Cells(columns.column(target), decimal_mark(columns))
     if not is_text(cells.stored) or (answer == APART and not cells.written):
-        return infer_column(columns, target)
+        return columns.column(target)
     values, codes = distinct(cells.encoded)
     if len(values) > MOST_SPELLINGS:
         return infer_column(columns, target)
@@ -53,7 +56,7 @@ def read_labels(columns: pa.Table, target: str, answer: str = "") -> pa.ChunkedA
             counts[name][text] += count
     several = [ways for ways in counts.values() if len(ways) > 1]
     if not several:
-        return infer_column(columns, target)
+        return _type_as_written(columns, target)
     if answer == APART:
         return columns.column(target)
     if not answer:
@@ -63,7 +66,19 @@ def read_labels(columns: pa.Table, target: str, answer: str = "") -> pa.ChunkedA
     position = {name: i for i, name in enumerate(called)}
     written = [None if name is None else position[name] for name in classes]
     labels = pa.DictionaryArray.from_arrays(pa.array(written, pa.int32()).take(pa.array(codes)), names)
-    return infer_column(columns.set_column(columns.column_names.index(target), target, labels), target)
+    return _type_as_written(columns.set_column(columns.column_names.index(target), target, labels), target)
+
+
+def _type_as_written(columns: pa.Table, target: str) -> pa.ChunkedArray:
+    """Return labels as what they are together, such as whole numbers; as text unless each is written so."""
+    cells = Cells(columns.column(target), decimal_mark(columns))
+    if not cells.written or is_text(cells.typed.type):
+        return columns.column(target)
+    values, _ = distinct(cells.encoded)
+    pairs = zip(values, cells.typed.to_pylist(), strict=False)  # an empty cell is the last value
+    if all(value is None or str(value) == bare(text) for text, value in pairs):
+        return infer_column(columns, target)
+    return columns.column(target)
 
 
 def _find_classes(cells: Cells, values: list[Any]) -> tuple[list[str], list[Any]]:

@@ -58,7 +58,7 @@ def check_classes(
 
 def _perhaps_numbers(classes: tuple[Label, ...]) -> str:
     """Return what to do if the labels are numbers to predict."""
-    if any(isinstance(label, str | bool) for label in classes):
+    if any(isinstance(label, bool) or _find_number(label) is None for label in classes):
         return ""
     return "; to predict numbers, choose a learner of numbers such as ridge, in ckcv run with --clip"
 
@@ -159,7 +159,7 @@ def encode_classes(column: pa.ChunkedArray, target: str) -> tuple[tuple[Label, .
             raise InputError(
                 f"the target {target!r} has {value} in row {row}: labels are text or finite numbers"
             )
-    classes = tuple(sorted(totals))
+    classes = sort_labels(totals)
     if not 2 <= len(classes) <= MOST_CLASSES:
         raise InputError(
             f"the target {target!r} has {pluralize(len(classes), 'class', 'classes')} ({some(classes)}): "
@@ -170,6 +170,23 @@ def encode_classes(column: pa.ChunkedArray, target: str) -> tuple[tuple[Label, .
             f"the labels of {target!r} take more than {MOST_TABLE_BYTES >> 20:,} MiB: shorten them"
         )
     return classes, class_numbers(column, classes, target)
+
+
+def sort_labels(labels: Iterable[Label]) -> tuple[Label, ...]:
+    """Return labels in ascending order; texts that are all numbers by what they are worth: 2.0, 10.0."""
+    ordered = sorted(labels)
+    numbers = {label: _find_number(label) for label in ordered}
+    if any(number is None for number in numbers.values()):
+        return tuple(ordered)
+    return tuple(sorted(ordered, key=lambda label: (numbers[label], label)))
+
+
+def _find_number(label: Label) -> float | None:
+    """Return the number that a label is, or is written in a text; None if it is none."""
+    if not isinstance(label, str):
+        return float(label)
+    _, is_one, number = canonical_text(label).partition("number ")
+    return float(number) if is_one else None
 
 
 def parse_numbers(column: pa.ChunkedArray, target: str, thousands: str = "") -> Rows:

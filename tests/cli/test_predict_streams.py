@@ -110,6 +110,24 @@ def test_a_model_of_evaluate_gives_probabilities(ckcv: Command, cases: Path) -> 
     assert read(shown).column_names[-1] == "probability_well"
 
 
+@pytest.mark.parametrize(
+    "labels", ["False True", "false true", "0.0 1.0", "01 02", "2 10", "9.0 10.50", "0x1 0x2", "1;5 2;5"]
+)
+def test_labels_go_back_as_they_were_written(ckcv: Command, cases: Path, labels: str) -> None:
+    low, high = labels.replace(";", ",").split()
+    (cases / "t.csv").write_text("x;y\n" + "".join(f"{i / 4};{(low, high)[i >= 30]}\n" for i in range(60)))
+    assert ckcv("run", "t.csv", "--learner", "tree", *STUDY, "--out", "written")[0] == 0
+    learned = load_run("written").task
+    assert learned.y.tolist() == (learned.X[:, 0] >= 7.5).tolist()
+    code, shown, _ = ckcv("predict", "written", "t.csv")
+    assert code == 0
+    given = csv.read_csv(
+        io.BytesIO(shown.encode()), convert_options=csv.ConvertOptions(column_types={"prediction": "string"})
+    )["prediction"].to_pylist()
+    assert set(given) == {low, high}
+    assert [given[i] for i in (0, 59)] == [low, high]
+
+
 def test_a_table_can_come_from_standard_input_and_go_to_standard_output(
     ckcv: Command, linear: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

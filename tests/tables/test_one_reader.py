@@ -161,7 +161,7 @@ def test_a_label_to_the_base_16_is_known_in_test_rows(tmp_path: Path) -> None:
     file.write_text("a,y\n" + "".join(f"{2 * i},{('0x1', '2')[i % 2]}\n" for i in range(N)))
     columns = read(file).learn
     task = Task.from_table(columns)
-    assert task.classes == (1, 2)
+    assert task.classes == ("0x1", "2")
     rows = make_test_rows(columns, task)
     assert rows is not None
     assert rows.y.tolist() == task.y.tolist()

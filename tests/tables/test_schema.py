@@ -19,7 +19,7 @@ from ckcv_ray.tables.task import Task, read
 
 LABELS = {
     "text": ("no", "yes"),
-    "digits as text": ("10", "9"),
+    "digits as text": ("9", "10"),
     "int": (-7, 3),
     "large int": (2**62, 2**62 + 1),
     "float": (-0.25, 1e18),
