@@ -1,0 +1,228 @@
+"""What users see of the acceptance cases: compared with what is recorded, or recorded again.
+
+    jobs/acceptance               compare all cases
+    jobs/acceptance groups        compare those whose names begin so
+    jobs/acceptance --record      write recorded.json, and print what has changed
+
+Of each line the exit code and what is printed are recorded, without times; of each run folder that it leaves
+the claims, scores, winner and identity; and once for all: options, public names and files. Figures are
+compared in every bit on the machine that recorded them, elsewhere to nine digits.
+"""
+
+import inspect
+import json
+import os
+import platform
+import re
+import shlex
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from importlib.metadata import version
+from math import isclose
+from pathlib import Path
+from tempfile import TemporaryDirectory, TemporaryFile
+from typing import Any
+
+from calls import CALLS
+from cases import CASES
+from pyarrow import parquet
+from tables import write_table
+
+import ckcv_ray
+from ckcv_ray import extend
+from ckcv_ray.cli import main as cli
+
+FILE = Path(__file__).with_name("recorded.json")
+NUMERIC = ("numpy", "scipy", "scikit-learn", "numba", "pyarrow")  # packages that may change a bit
+PRINTED = 25  # lines of a screen, and rows of predictions
+TIMES = re.compile(r"\b[\d.,]+ ?(ms|s|min|minutes?|seconds?|h|hours?|KiB|MiB|GiB)\b(?! ago)")
+BY_ARRIVAL = re.compile(r"estimated time|evaluations? |^fits |^to verify")  # counts of what was not dropped
+OF_A_RUN = re.compile(r"/tmp/\S+|\b20\d\d-\d\d-\d\d\d\d:\d\d\S*")
+CONTINUED = re.compile(r"\n +--")  # a line that begins with an option belongs to the one before
+CLAIM = ("quantity", "label", "classifier", "bound", "errors", "rows", "statement")
+OF_CERTIFICATE = ("run_id", "salt", "setting", "k", "l_ms", "l_ee", "error", "labels", "class_rows")
+WIDE = {"COLUMNS": "110", "NO_COLOR": "1", "TERM": "dumb"}
+
+Observed = dict[str, Any]
+
+
+def observe(name: str) -> Observed:
+    """Run the lines of a case in a folder of its own, and return what is seen of it."""
+    lines = CONTINUED.sub(" --", CASES[name]).strip().splitlines()
+    with TemporaryDirectory(prefix="ckcv-") as folder, _standing_in(Path(folder)):
+        for word in {word for line in lines for word in [*line.split(), "tumours.csv"]}:
+            if word.endswith((".csv", ".tsv", ".parquet")):
+                write_table(word, Path(folder))
+        seen = {f"{i + 1}: {line.strip()}": _run(line) for i, line in enumerate(lines)}
+        return seen | {
+            str(study.parent): _read_folder(study.parent) for study in sorted(Path().glob("*/study.json"))
+        }
+
+
+@contextmanager
+def _standing_in(folder: Path) -> Iterator[None]:
+    before, variables = Path.cwd(), os.environ.copy()
+    os.chdir(folder)
+    os.environ.update(WIDE)
+    try:
+        yield
+    finally:
+        os.chdir(before)
+        os.environ.clear()
+        os.environ.update(variables)
+
+
+def _run(line: str) -> Any:
+    command, *words = shlex.split(line.replace(">", "\\>").replace("<", "\\<"))
+    if command == "python":
+        return CALLS[words[0]]()
+    code, shown = _call(command, *words)
+    if "--json" in words:
+        return {"exit": code, "keys": sorted(json.loads(shown[shown.index("{") :]))}
+    said = (text.rstrip() for text in shown.splitlines() if not BY_ARRIVAL.search(text))
+    lines = [OF_A_RUN.sub("...", TIMES.sub("<time>", text)) for text in said]
+    return {"exit": code, "shown": lines[:PRINTED]}
+
+
+def _call(*words: str) -> tuple[int, str]:
+    """Run a command in this process; return its exit code, and what it prints on both streams."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    kept = {descriptor: os.dup(descriptor) for descriptor in (1, 2)}
+    streams, arguments = (sys.stdout, sys.stderr), sys.argv
+    with TemporaryFile("w+") as printed:
+        try:
+            for descriptor in kept:
+                os.dup2(printed.fileno(), descriptor)
+            sys.stdout, sys.stderr = (os.fdopen(os.dup(i), "w", buffering=1) for i in kept)
+            sys.argv = ["ckcv", *words]
+            code = 0
+            try:
+                cli.main()
+            except SystemExit as end:
+                code = int(end.code or 0)
+        finally:
+            sys.stdout.close()
+            sys.stderr.close()
+            (sys.stdout, sys.stderr), sys.argv = streams, arguments
+            for descriptor, copy in kept.items():
+                os.dup2(copy, descriptor)
+                os.close(copy)
+        printed.seek(0)
+        return code, printed.read()
+
+
+def _read_folder(folder: Path) -> Observed:
+    """Return what a run folder says: of a certified run its claims, of an evaluation its scores."""
+    seen: Observed = {"files": sorted(path.name for path in folder.iterdir() if path.name != "log")}
+    if (file := folder / "certificate.json").exists():
+        content = json.loads(file.read_text())
+        seen |= {name: content.get(name) for name in OF_CERTIFICATE}
+        seen["data"] = content["digests"]["data"]
+        seen["claims"] = [{name: claim.get(name) for name in CLAIM} for claim in content["claims"]]
+    elif (file := folder / "scores.json").exists():
+        content = json.loads(file.read_text())
+        seen |= {"run_id": content["run_id"], "entries": content["entries"]}
+    if (file := folder / "predictions.parquet").exists():
+        seen["predictions"] = [str(row) for row in parquet.read_table(file).slice(0, PRINTED).to_pylist()]
+    return seen
+
+
+def observe_outside() -> Observed:
+    """Return options by command, and public names with their signatures."""
+    import typer
+
+    command: Any = typer.main.get_command(cli.app)
+    options = {
+        name: sorted(option for parameter in cli.load_command(name).params for option in parameter.opts)
+        for name in sorted(command.commands)
+    }
+    return {
+        "options": options,
+        "names": {name: _describe(ckcv_ray, name) for name in ckcv_ray.__all__},
+        "extend": {name: _describe(extend, name) for name in sorted(vars(extend)) if name[0].isalpha()},
+    }
+
+
+def _describe(module: Any, name: str) -> str:
+    """Return the signature of a public name, without types; of a value its type."""
+    value = getattr(module, name)
+    try:
+        parameters = inspect.signature(value).parameters.values()
+    except (TypeError, ValueError):
+        return type(value).__name__
+    plain = (bool, int, float, str, tuple, type(None))
+    given = ((p, p.default if isinstance(p.default, plain) else ...) for p in parameters)
+    return ", ".join(p.name if p.default is p.empty else f"{p.name}={value!r}" for p, value in given)
+
+
+@cache
+def find_environment() -> dict[str, str]:
+    """Return what may change a bit here."""
+    return {
+        "processor": next(
+            (
+                line.partition(": ")[2]
+                for line in _read_lines("/proc/cpuinfo")
+                if line.startswith("model name")
+            ),
+            platform.machine(),
+        ),
+        **{name: version(name) for name in NUMERIC},
+    }
+
+
+def _read_lines(file: str) -> list[str]:
+    path = Path(file)
+    return path.read_text().splitlines() if path.exists() else []
+
+
+@cache
+def read_recorded() -> dict[str, Any]:
+    """Read what is recorded: of each case, of the outside, and the environment."""
+    content: dict[str, Any] = json.loads(FILE.read_text())
+    return content
+
+
+def compare(before: Any, now: Any, exact: bool, place: str = "") -> Iterator[str]:
+    """Yield a line for each value that has changed."""
+    if isinstance(before, dict) and isinstance(now, dict):
+        for key in before | now:
+            yield from compare(before.get(key), now.get(key), exact, f"{place}: {key}" if place else key)
+    elif isinstance(before, list) and isinstance(now, list) and len(before) == len(now):
+        for i, (old, new) in enumerate(zip(before, now, strict=True)):
+            yield from compare(old, new, exact, f"{place}[{i}]")
+    elif not (before == now or (not exact and _are_close(before, now))):
+        yield f"{place}\n   was {json.dumps(before)}\n   now {json.dumps(now)}"
+
+
+def _are_close(before: Any, now: Any) -> bool:
+    return isinstance(before, float) and isinstance(now, float) and isclose(before, now, rel_tol=1e-9)
+
+
+def main(words: list[str]) -> int:
+    """Compare, or record; return 1 where something differs from what is recorded."""
+    record = "--record" in words
+    begin = " ".join(word for word in words if word != "--record")
+    chosen = [name for name in CASES if name.startswith(begin)]
+    kept = read_recorded() if FILE.exists() else {"cases": {}, "outside": {}}
+    now = {
+        "environment": find_environment(),
+        "outside": observe_outside(),
+        "cases": {name: observe(name) for name in chosen},
+    }
+    exact = record or kept.get("environment") == now["environment"]
+    of_chosen = kept | {"cases": {name: kept["cases"].get(name) for name in chosen}}
+    changed = list(compare(of_chosen, json.loads(json.dumps(now)), exact))
+    print(*changed, f"{len(chosen)} cases: {len(changed)} values differ", sep="\n")
+    if record:
+        now["cases"] = {name: (kept["cases"] | now["cases"])[name] for name in CASES}
+        FILE.write_text(json.dumps(now, indent=0, ensure_ascii=False) + "\n")
+    return int(bool(changed) and not record)
+
+
+if __name__ == "__main__":
+    sys.path.append(str(Path(__file__).resolve().parents[1]))  # for the double of an object store
+    sys.exit(main(sys.argv[1:]))
