@@ -80,7 +80,7 @@ def _run(line: str) -> Any:
         return CALLS[words[0]]()
     code, shown = _call(command, *words)
     if "--json" in words:
-        return {"exit": code, "keys": sorted(json.loads(shown[shown.index("{") :]))}
+        return {"exit": code, "keys": sorted(json.JSONDecoder().raw_decode(shown, shown.index("{"))[0])}
     said = (text.rstrip() for text in shown.splitlines() if not BY_ARRIVAL.search(text))
     lines = [OF_A_RUN.sub("...", TIMES.sub("<time>", text)) for text in said]
     return {"exit": code, "shown": lines[:PRINTED]}
