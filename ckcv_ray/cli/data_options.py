@@ -1,7 +1,7 @@
 """Options that say what is learned from: files, columns and what they are."""
 
 import sys
-from csv import reader
+from collections import Counter
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import Annotated, NamedTuple
@@ -18,8 +18,10 @@ from ckcv_ray.tables.readers.files import AS_IT_IS, SUFFIXES, Reading, check_fil
 from ckcv_ray.tables.readers.limits import MOST_TABLE_BYTES
 from ckcv_ray.tables.readers.lines import LinesLeftOut
 from ckcv_ray.tables.readers.objects import is_address
-from ckcv_ray.tables.roles import Roles
+from ckcv_ray.tables.roles import Roles, split_names
+from ckcv_ray.tables.salt import join_copies
 from ckcv_ray.tables.spellings import ANSWERS
+from ckcv_ray.tables.target import some
 from ckcv_ray.tables.task import Task, TestRows, make_test_rows, read
 from ckcv_ray.validation import as_path, check_choice, quote
 
@@ -87,11 +89,24 @@ def make_reading(
     return Reading(separator, sheet, skip_rows)
 
 
+def read_columns(source: str, reading: Reading) -> Columns:
+    """Read a table without copies of a column, and say of which there were any.
+
+    Raises:
+        InputError: it cannot be read.
+    """
+    columns = read(source, reading)
+    joined = join_copies(columns.learn)
+    if copies := Counter(columns.learn.column_names) - Counter(joined.column_names):
+        say(f"identical columns of one name, of which one is kept: {some(list(copies))}")
+    return columns._replace(learn=joined)
+
+
 def read_new_rows(source: str, reading: Reading = AS_IT_IS) -> pa.Table:
     """Read rows to predict or to measure on: the test rows of a named set if it has any, else all."""
     if source == "-":
         return _read_stdin(reading)
-    columns = read(source, reading)
+    columns = read_columns(source, reading)
     return columns.learn if columns.test is None else columns.test
 
 
@@ -106,7 +121,7 @@ def _read_stdin(reading: Reading) -> pa.Table:
             file.write(content)
         file.flush()
         try:
-            return read(file.name, reading).learn
+            return read_columns(file.name, reading).learn
         except InputError as error:
             raise InputError(str(error).replace(repr(file.name), "standard input")) from None
 
@@ -192,7 +207,7 @@ def choose_columns(
     group: Annotated[
         str | None,
         make_option(
-            "Column that says which rows belong together, such as patient: bounds are about a new patient.",
+            "Column that says which rows belong together, or several: center,id. Bounds are about new ones.",
             "rows are independent",
         ),
     ] = None,
@@ -214,7 +229,7 @@ def choose_columns(
     Raises:
         InputError: the data cannot be read.
     """
-    columns = read(source, reading)
+    columns = read_columns(source, reading)
     roles = Roles(target, _names(features), _names(drop), group, weight=weight, id=row_id)
     return Chosen(columns, roles, source, asked, reading)
 
@@ -263,7 +278,7 @@ class ChosenData(NamedTuple):
             task = task.with_unlabelled(rows_without)
             _say_unseen(task, rows_without)
         if self.test:
-            columns = read(self.test, reading.adapt(self.test))
+            columns = read_columns(self.test, reading.adapt(self.test))
             rows = columns.learn if columns.test is None else columns.test
         data = Data(task, make_test_rows(rows, task))
         if self.test and rows is not None:
@@ -303,7 +318,7 @@ def choose_data(
 
 def _read_unlabelled(source: str, reading: Reading, task: Task) -> pa.Table:
     """Read rows without labels; of the file of the task itself those that it left out."""
-    columns = read(source, reading.adapt(source)).learn
+    columns = read_columns(source, reading.adapt(source)).learn
     if is_named(source) or Path(source).resolve() != Path(task.source).resolve():
         return columns
     return columns.filter(pa.array(~task.find_labelled(columns)))
@@ -316,5 +331,4 @@ def _say_unseen(task: Task, rows: pa.Table) -> None:
 
 
 def _names(text: str | None) -> list[str] | None:
-    """Parse column names from a,b,c; names that contain a comma are quoted, as in a CSV file."""
-    return (next(reader([text], skipinitialspace=True)) or [""]) if text is not None else None
+    return split_names(text) if text is not None else None

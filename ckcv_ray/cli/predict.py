@@ -24,7 +24,7 @@ from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.tables.columns.schema import NewRows
 from ckcv_ray.tables.readers.files import HELD, Reading
 from ckcv_ray.tables.repeats import count_known
-from ckcv_ray.tables.roles import check_column
+from ckcv_ray.tables.roles import check_column, find_groups
 from ckcv_ray.tables.target import Rows, class_numbers, parse_numbers, rows_with_label, some
 from ckcv_ray.tables.task import Task
 from ckcv_ray.validation import MOST, as_path, integer, quote
@@ -347,8 +347,9 @@ def _say_proven(result: Result, rule: Rule, marks: Marks) -> None:
 
 def _say_rows(table: Table, task: Task) -> None:
     """Name the columns that are ignored, and say which rows are strange."""
-    used = {*task.features, task.target, table.keep, task.group, task.weight}
-    if ignored := [name for name in table.columns.column_names if name not in used]:
+    names = table.columns.column_names
+    used = {*task.features, task.target, table.keep, *find_groups(task.group, names), task.weight}
+    if ignored := [name for name in names if name not in used]:
         say(f"{pluralize(len(ignored), 'column')} ignored: {some(ignored)}")
     if table.rows.unseen:
         say(table.rows.unseen)
@@ -398,8 +399,9 @@ def _say_error_rate(result: Result, table: Table, rule: Rule, predicted: NDArray
         return _say_mean_error(learned, table, predicted)
     if learned.target not in table.columns.column_names:
         return None
-    labels = table.columns[learned.target].take(pa.array(table.judged))
     try:
+        check_column(learned.target, table.columns.column_names)
+        labels = table.columns[learned.target].take(pa.array(table.judged))
         labelled = rows_with_label(labels, learned.target)
         y = class_numbers(labels.filter(pa.array(labelled)), learned.classes, learned.target)
     except InputError as error:
@@ -431,6 +433,7 @@ def _say_mean_error(learned: Task, table: Table, predicted: NDArray[Any]) -> Non
     if target not in table.columns.column_names:
         return None
     try:
+        check_column(target, table.columns.column_names)
         y = parse_numbers(table.columns[target].take(pa.array(table.judged)), target)
     except InputError as error:
         return say(f"no error: {error}")

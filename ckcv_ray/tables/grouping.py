@@ -4,7 +4,7 @@ A group is known by its number, counted from 0 in the order of first appearance.
 values has no effect on a study, and is not stored.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -17,6 +17,7 @@ from ckcv_ray.errors import InputError, write_option
 from ckcv_ray.tables.columns.formats import NO_NAMES
 from ckcv_ray.tables.columns.parse import decode, infer_column, number_values, without_gaps
 from ckcv_ray.tables.readers.files import is_plain
+from ckcv_ray.tables.roles import name_groups
 from ckcv_ray.tables.target import LEAST_GROUPS, choose_name, is_text
 from ckcv_ray.validation import as_array
 
@@ -44,17 +45,20 @@ class Grouping:
     question: str = ""
 
     @classmethod
-    def read(cls, columns: pa.Table, name: str | None, question: str = "") -> "Grouping":
-        """Return the grouping by a column of a table; without a name each row is its own.
+    def read(cls, columns: pa.Table, names: Sequence[str], question: str = "") -> "Grouping":
+        """Return the grouping by columns of a table, in which rows of a group agree; of none each is its own.
 
         ``question`` asks about a column that looks like groups, where none is named.
 
         Raises:
-            InputError: as for ``group_numbers``.
+            InputError: as for ``group_numbers``, or a column has the name of the groups.
         """
-        if name is None:
+        if not names:
             return cls(columns.num_rows, question=question)
-        return cls(columns.num_rows, group_numbers(infer_column(columns, name), name), name)
+        groups, *rest = (group_numbers(infer_column(columns, name), name) for name in names)
+        for finer in rest:
+            groups = renumber(groups * len(groups) + finer)
+        return cls(columns.num_rows, groups, name_groups(names, columns.column_names))
 
     @property
     def given(self) -> bool:
@@ -157,11 +161,11 @@ def check_groups(groups: Groups, name: str) -> None:
             "are needed; name the column that says which rows belong together, such as the patient's number"
         )
     if count == len(groups):
+        drop = "the columns with --drop" if "," in name else write_option("drop", name)
         raise InputError(
             f"column {name!r} has a different value in each of the {count:,} rows, so it groups nothing: "
-            f"leave --group out (and {write_option('drop', name)}), as bounds for independent rows are "
-            "closer; or name "
-            "the column that says which rows belong together"
+            f"leave --group out (and {drop}), as bounds for independent rows are closer; or name the column "
+            "that says which rows belong together"
         )
 
 

@@ -14,6 +14,7 @@ as often as names do and not by chance:
 """
 
 import re
+from collections import Counter
 from collections.abc import Container
 
 import numpy as np
@@ -93,7 +94,8 @@ def ask_about_groups(columns: pa.Table, known: Container[str | None]) -> str:
         columns: a table.
         known: names of columns that are something else.
     """
-    left = [name for name in columns.column_names if name not in known]
+    counts = Counter(columns.column_names)
+    left = [name for name in counts if counts[name] == 1 and name not in known]
     for name in sorted(left, key=is_name_of_groups, reverse=True):
         if count := _count_names(columns, name):
             return (

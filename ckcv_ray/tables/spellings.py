@@ -94,17 +94,37 @@ def _find_classes(cells: Cells, values: list[Any]) -> tuple[list[str], list[Any]
     return texts, [None if text.lower() in NO_NAMES else fold_text(text) for text in texts]
 
 
+def describe_spellings(categories: tuple[str, ...], rows: list[int]) -> str:
+    """Say which categories may be one, written in several ways; "" if none are.
+
+    Args:
+        categories: at most ``MOST_SPELLINGS``, of more it is not said.
+        rows: number of rows of each.
+    """
+    counts: dict[str, RowCounts] = defaultdict(dict)
+    if len(categories) <= MOST_SPELLINGS:
+        for text, count in zip(categories, rows, strict=True):
+            counts[fold_text(text)][text] = count
+    several = [ways for ways in counts.values() if len(ways) > 1]
+    return f"has {_describe_ways(several, 'value')}: write them alike if they are one" if several else ""
+
+
 def _ask(target: str, several: list[RowCounts]) -> str:
     """Ask whether labels that are written in several ways are one class."""
+    return (
+        f"the target {target!r} has {_describe_ways(several, 'label')}: say --labels join if they are one "
+        "class, --labels apart if each is one of its own, or write them alike"
+    )
+
+
+def _describe_ways(several: list[RowCounts], noun: str) -> str:
+    """Say how the first of several is written, and what is different there; the others are counted."""
     ways = sorted(several[0].items(), key=lambda way: (-way[1], way[0]))
     shown = [f"{text[:40]!r} ({pluralize(count, 'row')})" for text, count in ways[:MOST_WAYS]]
     more = f" and {pluralize(len(ways) - MOST_WAYS, 'other')}" if len(ways) > MOST_WAYS else ""
-    rest = f", and {pluralize(len(several) - 1, 'other label')} of several forms" if several[1:] else ""
+    rest = f", and {pluralize(len(several) - 1, f'other {noun}')} of several forms" if several[1:] else ""
     listed = ", ".join(shown) + more if more or len(shown) > 2 else " and ".join(shown)
-    return (
-        f"the target {target!r} has {listed}, which {_compare([text for text, _ in ways])}{rest}: say "
-        "--labels join if they are one class, --labels apart if each is one of its own, or write them alike"
-    )
+    return f"{listed}, which {_compare([text for text, _ in ways])}{rest}"
 
 
 def _compare(texts: list[str]) -> str:

@@ -4,7 +4,7 @@ Every check raises an InputError that names the column and the row, and says how
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from math import inf, isfinite, nan
 from typing import Any
 
@@ -27,7 +27,7 @@ from ckcv_ray.tables.columns.formats import (
     positions_by_value,
 )
 from ckcv_ray.tables.readers.limits import MOST_TABLE_BYTES
-from ckcv_ray.validation import expect
+from ckcv_ray.validation import quote, suggest
 
 LEAST_OF_CLASS = 2
 LEAST_GROUPS = 6
@@ -93,14 +93,28 @@ def rows_with_label(column: pa.ChunkedArray, target: str, numbers: bool = False)
     return np.array([not _is_gap(value, gaps) for value in values])[codes]
 
 
-def unique_names(columns: pa.Table) -> list[str]:
-    """Return the names of a table's columns, which must be unique."""
-    expect("columns", columns, pa.Table, "a pyarrow.Table: see read(source).learn, or pyarrow.table")
-    names: list[str] = columns.column_names
-    repeated = [name for name, count in Counter(names).items() if count > 1]
-    if repeated:
-        raise InputError(f"two columns are named {repeated[0]!r}: names must differ")
-    return names
+def check_single(names: Iterable[str], used: Collection[str], droppable: bool = False) -> None:
+    """Raise InputError if two columns of a table have one of the names that are used.
+
+    They differ: those that are identical were joined by ``join_copies``. The message names --drop if they are
+    ``droppable``.
+    """
+    for name, count in Counter(names).items():
+        if count > 1 and name in used:
+            drop = f", or leave both out with {write_option('drop', name)}" if droppable else ""
+            raise InputError(f"two columns are named {name!r}, and differ: rename or remove one{drop}")
+
+
+def suggest_column(name: object, names: Iterable[str]) -> str:
+    """Return the end of a message that offers the column that was probably meant; "" if none is near.
+
+    That is one whose name differs in what is easily written otherwise, or the nearest one.
+    """
+    names = list(names)
+    if isinstance(name, str) and (alike := [known for known in names if fold_text(known) == fold_text(name)]):
+        unseen = any(not (sign.isascii() or sign.isalnum()) for sign in name + alike[0])
+        return f"; did you mean {ascii(alike[0]) if unseen else quote(alike[0])}?"
+    return suggest(name, names, quote)
 
 
 def choose_name(names: Sequence[str], taken: Iterable[str]) -> str:

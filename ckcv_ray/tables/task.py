@@ -36,14 +36,15 @@ from ckcv_ray.tables.readers.files import (
     read_file,
 )
 from ckcv_ray.tables.readers.frames import check_same_order, make_columns
-from ckcv_ray.tables.roles import TARGETS, USUAL_ROLES, Roles, check_asked, check_column
-from ckcv_ray.tables.salt import compute_salt
+from ckcv_ray.tables.roles import TARGETS, USUAL_ROLES, Roles, check_asked, check_column, find_groups
+from ckcv_ray.tables.salt import compute_salt, join_copies
 from ckcv_ray.tables.spellings import APART, read_labels
 from ckcv_ray.tables.target import (
     LEAST_OF_CLASS,
     Label,
     Rows,
     check_classes,
+    check_single,
     check_spread,
     choose_name,
     class_numbers,
@@ -52,7 +53,6 @@ from ckcv_ray.tables.target import (
     rows_with_label,
     some,
     unify_zeros,
-    unique_names,
 )
 from ckcv_ray.tables.weighting import UNWEIGHTED, WEIGHT_NAMES, Weighting, make_weights_column
 from ckcv_ray.validation import as_array, expect
@@ -240,10 +240,13 @@ class Task:
         Raises:
             InputError: it lacks the target.
         """
-        check_column(self.target, unique_names(columns), ", the target of the run")
+        columns = join_copies(columns)
+        names = columns.column_names
+        check_column(self.target, names, ", the target of the run")
         if self.provenance.drop_unlabelled:
             columns = _leave_unlabelled(columns, self.target, self.has_numbers)
-        return compute_salt(columns, {self.group, self.provenance.id, *index_names(columns)})
+        groups = find_groups(self.group, names)
+        return compute_salt(columns, {*groups, self.provenance.id, *index_names(columns)})
 
     def check(self, allow_singletons: bool = False) -> "Task":
         """Return the task, to be learned from.
@@ -412,7 +415,8 @@ class Task:
         Raises:
             InputError: there are none, a feature is missing, or some of them have labels.
         """
-        if self.target in unique_names(columns) and self.find_labelled(columns).any():
+        columns = join_copies(columns)
+        if self.target in columns.column_names and self.find_labelled(columns).any():
             raise InputError(
                 f"the unlabelled rows have the column {self.target!r} of the labels: rows with labels are "
                 "learned from, so add them to the data, or leave out that column"
@@ -422,7 +426,12 @@ class Task:
         return replace(self, unlabelled=self.rows_from(columns))
 
     def find_labelled(self, columns: pa.Table) -> NDArray[np.bool_]:
-        """Return which rows of a table have a label."""
+        """Return which rows of a table have a label.
+
+        Raises:
+            InputError: it lacks the target, or has two.
+        """
+        check_column(self.target, columns.column_names, " with the labels")
         return rows_with_label(columns[self.target], self.target, self.has_numbers)
 
     def read(self, columns: pa.Table, thousands: str = "") -> NewRows:
@@ -434,7 +443,7 @@ class Task:
             InputError: a feature is missing, or a whole column is of another kind.
         """
         gaps = not self.schema.plain or self.fills is not None
-        rows = self.schema.apply(columns, gaps, thousands)
+        rows = self.schema.apply(join_copies(columns), gaps, thousands)
         return rows._replace(X=self._fill(rows.X))
 
     def rows_from(self, columns: pa.Table) -> Rows:
@@ -552,7 +561,7 @@ def read_task(
     target: str | None = None,
     features: Sequence[str] | None = None,
     drop: Sequence[str] | None = None,
-    group: str | None = None,
+    group: str | Sequence[str] | None = None,
     asked: DeclaredTypes = NOTHING_ASKED,
     weight: str | None = None,
     reading: Reading = AS_IT_IS,
@@ -577,16 +586,17 @@ def read_task(
 
 def _from_table(columns: pa.Table, roles: Roles, asked: DeclaredTypes, known: Schema | None = None) -> Task:
     """Make a task, whose columns are understood as ``known`` if they were before; see ``Task.from_table``."""
-    target, chosen = roles.resolve(unique_names(columns), index_names(columns))
+    columns = join_copies(columns)
+    target, chosen = roles.resolve(columns.column_names, index_names(columns))
+    groups = find_groups(roles.group, columns.column_names)
     if asked.drop_unlabelled:
         columns = _leave_unlabelled(columns, target, roles.numbers)
     if columns.num_rows < LEAST_ROWS:
         raise InputError(
             f"the table has {pluralize(columns.num_rows, 'row')}: at least {LEAST_ROWS} are needed"
         )
-    for name in (roles.group, *(name for name in asked.categorical if name in chosen)):
-        if name is not None:
-            check_alike(columns, name)
+    for name in (*groups, *(name for name in asked.categorical if name in chosen)):
+        check_alike(columns, name)
     if roles.numbers and asked.labels:
         raise InputError(f"labels={asked.labels} is for classes, and numbers are predicted: leave it out")
     classes, y = (
@@ -596,10 +606,10 @@ def _from_table(columns: pa.Table, roles: Roles, asked: DeclaredTypes, known: Sc
     )
     weighting = Weighting.read(columns, roles.weight, asked.thousands)
     provenance = Provenance(id=roles.id, drop_unlabelled=asked.drop_unlabelled)
-    salt = "" if known is not None else compute_salt(columns, {roles.group, roles.id, *index_names(columns)})
+    salt = "" if known is not None else compute_salt(columns, {*groups, roles.id, *index_names(columns)})
     numbering: tuple[str, ...] = ()
-    question = "" if roles.group is not None else ask_about_groups(columns, {target, roles.weight})
-    grouping = Grouping.read(columns, roles.group, question)
+    question = "" if groups else ask_about_groups(columns, {target, roles.weight})
+    grouping = Grouping.read(columns, groups, question)
     if known is None:
         check_asked(asked, chosen)
         schema, X = Schema.learn(columns, chosen, asked)
@@ -682,10 +692,12 @@ def make_test_rows(columns: pa.Table | None, task: Task) -> TestRows | None:
     if columns is None:
         return None
     _check_classes(task)
-    if task.target not in unique_names(columns):
+    columns = join_copies(columns)
+    if task.target not in columns.column_names:
         raise InputError(f"the test rows have no column {task.target!r} with the labels")
     if not columns.num_rows:
         raise InputError("there are no test rows")
+    check_single(columns.column_names, [task.target])
     y = class_numbers(columns[task.target], task.classes, task.target)
     return TestRows(task.rows_from(columns), y)
 

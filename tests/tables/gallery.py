@@ -248,7 +248,14 @@ GALLERY = (
         "a column that gives the target away",
         text(cells(lambda i: str(i % 2 * 100 + i % 5)), name="diagnosis"),
     ),
-    Exhibit("two columns of one name", text(X, name="x")),
+    Exhibit("two columns of one name that are identical", text(X, name="x")),
+    Exhibit("two columns of one name", text(cells(lambda i: str(i % 5)), name="x")),
+    Exhibit(
+        "two columns of one name that are left out",
+        lambda folder: arrow(col=WORDS)(folder).append_column("x", pa.array(range(N))),
+        drop=("x",),
+        said="--drop x",
+    ),
     Exhibit("labels with a gap", text(labels=["", *Y[1:]])),
     Exhibit(
         "labels with a gap, whose row is left out",

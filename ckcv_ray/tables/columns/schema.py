@@ -35,7 +35,7 @@ from ckcv_ray.tables.columns.parse import Cells, have_short_decimals, read_cells
 from ckcv_ray.tables.columns.types import Column, ColumnKind, DeclaredTypes
 from ckcv_ray.tables.readers.files import HELD, SPARSE
 from ckcv_ray.tables.readers.text import decimal_mark
-from ckcv_ray.tables.target import LARGEST, is_text, some, unique_names
+from ckcv_ray.tables.target import LARGEST, check_single, is_text, some, suggest_column
 from ckcv_ray.validation import read_as
 
 MOSTLY = 0.5  # share of a column's values from which they are its kind, and others a mistake
@@ -191,9 +191,10 @@ class NewRows(NamedTuple):
 
 
 def _apply(schema: Schema, columns: pa.Table, gaps: bool, thousands: str) -> NewRows:
-    names = unique_names(columns)
+    names = columns.column_names
     position = {name: i for i, name in enumerate(names)}
     metadata = columns.schema.metadata or {}
+    check_single(names, schema.names)
     _check_there(schema.names, names, sparse=SPARSE in metadata)
     X = np.zeros((columns.num_rows, len(schema)))
     bad, strange = np.zeros((2, columns.num_rows), np.bool_)
@@ -228,7 +229,7 @@ def _check_there(features: Sequence[str], names: Sequence[str], sparse: bool) ->
         what = f"is no column {missing[0]!r}"
         if len(missing) > 1:
             what = f"are no columns {some([repr(name) for name in missing])}"
-        raise InputError(f"there {what}: the columns are {some(names)}")
+        raise InputError(f"there {what}: the columns are {some(names)}{suggest_column(missing[0], names)}")
 
 
 def _unseen(rows: int, example: str) -> str:

@@ -313,7 +313,8 @@ def read_parquet(
         InputError: its text expands to more than can be read.
     """
     text = [field.name for field in schema if _is_text(field.type)]
-    table = _read_table(source, text, columns, verified)
+    twins = len(set(schema.names)) < len(schema.names)
+    table = _read_table(source, text, columns, verified, twins)
     check_text(repr(str(source)) if isinstance(source, Path) else "it", table)
     for i, column in enumerate(table.schema):
         if column.name in text and pa.types.is_dictionary(column.type):
@@ -322,12 +323,13 @@ def read_parquet(
 
 
 def _read_table(
-    source: Path | BinaryIO, text: list[str], columns: list[str] | None, verified: bool
+    source: Path | BinaryIO, text: list[str], columns: list[str] | None, verified: bool, twins: bool
 ) -> pa.Table:
     # Arrow's threads may abort the process at its exit (arrow #34314): tables are read on this one. A path is
-    # read by another function, as ParquetFile would take a.list.element for a part of a list a.
+    # read by another function, as ParquetFile would take a.list.element for a part of a list a; but where two
+    # columns have one name (and none is a list) that function does not read them.
     options = {"read_dictionary": text, "page_checksum_verification": verified, "pre_buffer": False}
-    if isinstance(source, Path):
+    if isinstance(source, Path) and not twins:
         return parquet.read_table(source, columns=columns, use_threads=False, **options)
     with parquet.ParquetFile(source, **options) as file:
         return file.read(columns, use_threads=False)
@@ -350,6 +352,8 @@ def _parquet(path: Path) -> pa.Table:
                 raise InputError(f"{name} holds {values:,} values: at most {MOST_CELLS:,} can be read")
             check_bytes(name, size := size + chunk.size)
     flat = [field.name for field in fields if is_plain(field.type)]
+    if len({field.name for field in fields}) < len(fields) > len(flat):  # which Arrow would read by name
+        raise InputError(f"{name} has two columns of one name, and others that hold lists: rename one")
     columns = read_parquet(path, pa.schema(fields), flat if len(flat) < len(fields) else None)
     for i, field in enumerate(fields):
         if not is_plain(field.type):  # cells of any length, which cannot be learned from

@@ -22,7 +22,7 @@ def make_columns(X: Any, features: tuple[str, ...] | None = None) -> pa.Table:
         features: names of the columns if X has none, or those of a frame count from 0; by default x0, x1, ...
 
     Raises:
-        InputError: X is none of these, or its names are not unique.
+        InputError: X is none of these.
     """
     if hasattr(X, "__arrow_c_stream__"):
         columns = _arrow(X)
@@ -30,8 +30,6 @@ def make_columns(X: Any, features: tuple[str, ...] | None = None) -> pa.Table:
             columns = columns.rename_columns(features or name_columns(columns.num_columns))  # as of an array
     else:
         columns = _from_array(X, features)
-    if len(set(columns.column_names)) < len(columns.column_names):
-        raise InputError(f"X has columns named {some(columns.column_names)}: names must be unique")
     return columns
 
 
@@ -46,8 +44,14 @@ def check_same_order(X: Any, y: Any) -> None:
 
 def _arrow(X: Any) -> pa.Table:
     """Return a data frame's columns, without its index, which names rows."""
+    names = [str(name) for name in getattr(X, "columns", ())] if hasattr(X, "set_axis") else []
     try:
-        columns = with_strings(pa.table(X))
+        if len(set(names)) < len(names):  # of pandas, which Arrow takes by name
+            columns = pa.table(X.set_axis(range(len(names)), axis=1))
+            columns = columns.rename_columns([*names, *columns.column_names[len(names) :]])
+        else:
+            columns = pa.table(X)
+        columns = with_strings(columns)
     except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
         raise InputError(f"X cannot be read as columns: {error}") from None
     index = index_names(columns)
@@ -66,13 +70,13 @@ def _from_array(X: Any, features: tuple[str, ...] | None) -> pa.Table:
         raise InputError("X is complex: features are real numbers")
     if not values.shape[1]:
         raise InputError(f"X has shape {values.shape}: there is no feature to learn from")
-    if names is not None and (len(names) != values.shape[1] or len(set(names)) < len(names)):
+    if names is not None and len(names) != values.shape[1]:
         raise InputError(
-            f"X has {pluralize(values.shape[1], 'column')} named {some(names)}: names must match the columns "
-            "and be unique"
+            f"X has {pluralize(values.shape[1], 'column')} named {some(names)}: names must match the columns"
         )
     try:
-        return from_matrix(values, None, names or (None if features is None else list(features)))
+        columns = from_matrix(values, None)
+        return columns.rename_columns(names or features or columns.column_names)
     except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
         raise InputError(f"X cannot be read as columns: {error}") from None
 
