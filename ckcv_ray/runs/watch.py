@@ -293,10 +293,11 @@ def read_live_rows(
     """
     expect("rows", table, pa.Table, "a pyarrow.Table: see pyarrow.table")
     names, task = unique_names(table), result.task
+    table, kept = task.take_gaps(table), task.provenance.keep_values
     target = task.target if columns.label is None else columns.label
     check_column(columns.identifier, names, " with the names of the rows (--id)")
     check_column(target, names, " with the true labels (--label)")
-    known = rows_with_label(table[target], target)
+    known = rows_with_label(table[target], target, kept=kept)
     notes = list(_note_unlabelled(known))
     table = table.filter(pa.array(known))
     identifiers = _read_names(table, columns.identifier)
@@ -372,7 +373,7 @@ def _read_predictions(
     """
     name, task = columns.prediction, result.task
     if name in table.column_names:
-        there = rows_with_label(table[name], name)
+        there = rows_with_label(table[name], name, kept=task.provenance.keep_values)
         if not there.all():
             first = identifiers[int(np.argmin(there))]
             raise InputError(
