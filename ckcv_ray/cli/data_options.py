@@ -12,14 +12,13 @@ import typer
 from ckcv_ray.cli.options import flag, make_option, with_options
 from ckcv_ray.cli.output import say
 from ckcv_ray.errors import InputError
-from ckcv_ray.tables.columns.formats import check_kept
 from ckcv_ray.tables.columns.types import DeclaredTypes
 from ckcv_ray.tables.named import Columns, is_named
 from ckcv_ray.tables.readers.files import AS_IT_IS, SUFFIXES, Reading, check_file, check_place, find_suffix
 from ckcv_ray.tables.readers.limits import MOST_TABLE_BYTES
 from ckcv_ray.tables.readers.lines import LinesLeftOut
 from ckcv_ray.tables.readers.objects import is_address
-from ckcv_ray.tables.roles import Roles
+from ckcv_ray.tables.roles import Roles, check_kept
 from ckcv_ray.tables.spellings import ANSWERS
 from ckcv_ray.tables.target import GapWords
 from ckcv_ray.tables.task import Task, TestRows, make_test_rows, read
@@ -152,8 +151,7 @@ def declare_types(
     keep_values: Annotated[
         str | None,
         make_option(
-            "Words that are values, such as NA,none in any case of letters.",
-            "empty cells, as - and ? are",
+            "Words that are no empty cells, such as NA,none.",
             panel=COLUMNS,
         ),
     ] = None,

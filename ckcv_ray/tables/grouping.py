@@ -128,8 +128,9 @@ def group_numbers(column: pa.ChunkedArray, name: str, gaps: Collection[str] = NO
     if len(rows := np.flatnonzero(missing.to_numpy())):
         raise InputError(
             f"column {name!r} has no group in {len(rows):,} of {len(column):,} rows, the first in row "
-            f"{rows[0] + 1}: fill the empty cells (NA, null, nan and ? are such), with a value of its own "
-            "for each row that belongs to no other, or leave these rows out"
+            f"{rows[0] + 1}: fill the empty cells (NA, null, nan and ? are such, unless --keep-values "
+            "names them), with a value of its own for each row that belongs to no other, or leave these rows "
+            "out"
         )
     try:
         return renumber(number_values(column))

@@ -134,9 +134,9 @@ class GapWords(NamedTuple):
     def describe(self) -> str:
         """Say which words of a feature were taken for empty cells, and how to keep them."""
         were = "was taken for an empty cell" if len(self.words) == 1 else "were taken for empty cells"
-        beside = ", beside cells that are empty" if "" in self.rows else ""
+        like = ", like cells that are empty" if "" in self.rows else ""
         listed = f"{self.list_words()} {self.share(self.words)}"
-        return f"column {self.column[:60]!r}: {listed} {were}{beside}: {self.advise()}"
+        return f"column {self.column[:60]!r}: {listed} {were}{like}: {self.advise()}"
 
     def describe_labels(self) -> tuple[str, str]:
         """Say in how many rows labels were taken for empty cells, and name the option that keeps words."""

@@ -20,7 +20,6 @@ from ckcv_ray.core.arrays import Index
 from ckcv_ray.core.measures import Kind
 from ckcv_ray.errors import InputError, pluralize, write_option
 from ckcv_ray.tables import named
-from ckcv_ray.tables.columns.formats import check_kept
 from ckcv_ray.tables.columns.parse import decode_columns, find_alike, infer_column, take_gaps
 from ckcv_ray.tables.columns.schema import NewRows, Schema, format_column
 from ckcv_ray.tables.columns.types import NOTHING_ASKED, ColumnKind, DeclaredTypes
@@ -37,7 +36,7 @@ from ckcv_ray.tables.readers.files import (
     read_file,
 )
 from ckcv_ray.tables.readers.frames import check_same_order, make_columns
-from ckcv_ray.tables.roles import TARGETS, USUAL_ROLES, Roles, check_asked, check_column
+from ckcv_ray.tables.roles import TARGETS, USUAL_ROLES, Roles, check_asked, check_column, check_kept
 from ckcv_ray.tables.salt import compute_salt
 from ckcv_ray.tables.spellings import APART, read_labels
 from ckcv_ray.tables.target import (
@@ -604,13 +603,15 @@ def _from_table(columns: pa.Table, roles: Roles, asked: DeclaredTypes, known: Sc
             check_alike(columns, name)
     if roles.numbers and asked.labels:
         raise InputError(f"labels={asked.labels} is for classes, and numbers are predicted: leave it out")
-    if not (roles.numbers or asked.drop_unlabelled):
-        _check_labelled(written[target], target, kept)
-    classes, y = (
-        ((), parse_numbers(infer_column(columns, target), target, asked.thousands, kept))
-        if roles.numbers
-        else encode_classes(read_labels(columns, target, asked.labels), target)
-    )
+    classes: tuple[Label, ...] = ()
+    y: Target
+    if roles.numbers:
+        y = parse_numbers(infer_column(columns, target), target, asked.thousands, kept)
+    else:
+        labels = read_labels(columns, target, asked.labels)
+        if not asked.drop_unlabelled:
+            _check_labelled(written[target], target, kept)
+        classes, y = encode_classes(labels, target)
     weighting = Weighting.read(columns, roles.weight, asked.thousands)
     provenance = Provenance(
         id=roles.id, drop_unlabelled=asked.drop_unlabelled, keep_values=tuple(sorted(kept))

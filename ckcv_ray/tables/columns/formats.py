@@ -7,8 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 from unicodedata import category, normalize
 
-from ckcv_ray.errors import InputError, write_option
-from ckcv_ray.validation import quote
+from ckcv_ray.errors import write_option
 
 NO_NAMES = frozenset(  # what names no label, and no group
     (
@@ -82,23 +81,6 @@ def bare(text: str) -> str:
 def drop_gaps(distinct: Iterable[str | None], gaps: Collection[str] = GAPS) -> list[str]:
     """Return the texts that are no gaps."""
     return [text for text in distinct if text is not None and text.lower() not in gaps]
-
-
-def check_kept(words: Collection[str]) -> frozenset[str]:
-    """Return words of gaps that are kept as text, in lower case.
-
-    Raises:
-        InputError: a word is no gap, or the text of an empty cell.
-    """
-    for word in words:
-        if not word.strip():
-            raise InputError("keep_values: an empty cell is a gap in any case: name words, such as NA")
-        if word.lower() not in GAPS:
-            raise InputError(
-                f"keep_values={quote(word)}: it is no word that is taken for an empty cell, as these are, in "
-                f"capitals as well: {', '.join(sorted(GAPS - {''}))}: leave it out"
-            )
-    return frozenset(word.lower() for word in words)
 
 
 def canonical_text(text: str) -> str:

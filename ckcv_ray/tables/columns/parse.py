@@ -35,7 +35,7 @@ from ckcv_ray.tables.readers.limits import check_bytes, count_text_bytes
 from ckcv_ray.tables.readers.text import decimal_mark
 from ckcv_ray.tables.target import NUMBER_TYPES, distinct, is_text
 
-KEPT = b"kept"  # metadata of a table: the words of GAPS that are ordinary text in it
+KEPT_WORDS = b"kept"  # metadata of a table: the words of GAPS that are ordinary text in it
 EMPTY_WORDS = csv.ConvertOptions().null_values  # that Arrow takes for empty cells of a text table
 PART_BYTES = 1 << 24  # of text that is made at once
 FIRST_ROWS = 100
@@ -250,13 +250,13 @@ def take_gaps(columns: pa.Table, kept: Collection[str]) -> pa.Table:
             if pc.any(found).as_py():
                 null = pa.scalar(None, field.type)
                 columns = columns.set_column(i, field, pc.if_else(found, null, columns.column(i)))
-    mark = {KEPT: ",".join(sorted(kept)).encode()}
+    mark = {KEPT_WORDS: ",".join(sorted(kept)).encode()}
     return columns.replace_schema_metadata({**(columns.schema.metadata or {}), **mark})
 
 
 def kept_words(columns: pa.Table) -> frozenset[str]:
     """Return the words of ``GAPS`` that are ordinary text in a table; none of one that nobody has taken."""
-    return frozenset((columns.schema.metadata or {}).get(KEPT, b"").decode().split(",")) - {""}
+    return frozenset((columns.schema.metadata or {}).get(KEPT_WORDS, b"").decode().split(",")) - {""}
 
 
 def type_texts(encoded: pa.ChunkedArray, comma: bool, gaps: Collection[str]) -> pa.Array:
