@@ -150,10 +150,7 @@ def declare_types(
     ] = False,
     keep_values: Annotated[
         str | None,
-        make_option(
-            "Words that are no empty cells, such as NA,none.",
-            panel=COLUMNS,
-        ),
+        make_option("Words that are no empty cells, such as NA,none.", panel=COLUMNS),
     ] = None,
 ) -> DeclaredTypes:
     """Collect what is said of columns."""

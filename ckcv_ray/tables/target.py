@@ -269,11 +269,7 @@ def parse_numbers(
 
 
 def parse_text_numbers(
-    column: pa.ChunkedArray,
-    name: str,
-    role: str,
-    thousands: str = "",
-    gaps: Collection[str] = GAPS,
+    column: pa.ChunkedArray, name: str, role: str, thousands: str = "", gaps: Collection[str] = GAPS
 ) -> pa.ChunkedArray:
     """Return numbers that are written as text as numbers; text of another kind as it is.
 

@@ -79,7 +79,10 @@ class Provenance(NamedTuple):
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON-able form."""
-        return self._asdict() | {"reading": self.reading._asdict()}
+        content = self._asdict() | {"reading": self.reading._asdict()}
+        if not self.keep_values:
+            del content["keep_values"]
+        return content
 
 
 USUAL_PROVENANCE = Provenance()

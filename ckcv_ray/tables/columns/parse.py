@@ -32,7 +32,7 @@ from ckcv_ray.tables.columns.formats import (
 )
 from ckcv_ray.tables.columns.types import Column, ColumnKind
 from ckcv_ray.tables.readers.limits import check_bytes, count_text_bytes
-from ckcv_ray.tables.readers.text import decimal_mark
+from ckcv_ray.tables.readers.text import DECIMAL, decimal_mark
 from ckcv_ray.tables.target import NUMBER_TYPES, distinct, is_text
 
 KEPT_WORDS = b"kept"  # metadata of a table: the words of GAPS that are ordinary text in it
@@ -243,15 +243,14 @@ def take_gaps(columns: pa.Table, kept: Collection[str]) -> pa.Table:
     In a text table the others that Arrow takes for empty cells are null then, so that numbers are read at
     once. What else is a gap depends on the column.
     """
-    empty = [word for word in EMPTY_WORDS if word.lower() not in kept]
-    for i, field in enumerate(columns.schema):
-        if decimal_mark(columns) is not None and is_text(field.type):
-            found = pc.is_in(columns.column(i), pa.array(empty, field.type))
-            if pc.any(found).as_py():
-                null = pa.scalar(None, field.type)
-                columns = columns.set_column(i, field, pc.if_else(found, null, columns.column(i)))
-    mark = {KEPT_WORDS: ",".join(sorted(kept)).encode()}
-    return columns.replace_schema_metadata({**(columns.schema.metadata or {}), **mark})
+    marks = {**(columns.schema.metadata or {}), KEPT_WORDS: ",".join(sorted(kept)).encode()}
+    cells = columns.columns
+    if DECIMAL in marks:
+        empty = pa.array([word for word in EMPTY_WORDS if word.lower() not in kept])
+        for i, column in enumerate(cells):
+            if column.type == empty.type and pc.any(found := pc.is_in(column, empty)).as_py():
+                cells[i] = pc.if_else(found, pa.scalar(None, column.type), column)
+    return pa.Table.from_arrays(cells, schema=columns.schema.with_metadata(marks))
 
 
 def kept_words(columns: pa.Table) -> frozenset[str]:
