@@ -11,17 +11,17 @@ import typer
 
 from ckcv_ray.cli.options import flag, make_option, with_options
 from ckcv_ray.cli.output import say
-from ckcv_ray.errors import InputError, pluralize
+from ckcv_ray.errors import InputError
 from ckcv_ray.tables.columns.types import DeclaredTypes
 from ckcv_ray.tables.named import Columns, is_named
 from ckcv_ray.tables.readers.files import AS_IT_IS, SUFFIXES, Reading, check_file, check_place, find_suffix
 from ckcv_ray.tables.readers.limits import MOST_TABLE_BYTES
 from ckcv_ray.tables.readers.lines import LinesLeftOut
 from ckcv_ray.tables.readers.objects import is_address
-from ckcv_ray.tables.roles import Roles, split_names
+from ckcv_ray.tables.roles import Roles, check_kept, split_names
 from ckcv_ray.tables.salt import join_copies
 from ckcv_ray.tables.spellings import ANSWERS
-from ckcv_ray.tables.target import some
+from ckcv_ray.tables.target import GapWords, some
 from ckcv_ray.tables.task import Task, TestRows, make_test_rows, read
 from ckcv_ray.validation import as_path, check_choice, quote
 
@@ -162,12 +162,18 @@ def declare_types(
     drop_unlabelled: Annotated[
         bool, flag("--drop-unlabelled", "Leave out rows without a label; else they are refused.", COLUMNS)
     ] = False,
+    keep_values: Annotated[
+        str | None,
+        make_option("Words that are no empty cells, such as NA,none.", panel=COLUMNS),
+    ] = None,
 ) -> DeclaredTypes:
     """Collect what is said of columns."""
     if labels:
         check_choice("labels", labels, ANSWERS)
     categories, numbers, dates = (tuple(_names(names) or ()) for names in (categorical, numeric, date))
-    return DeclaredTypes(categories, numbers, dates, thousands or "", labels or "", drop_unlabelled)
+    kept = tuple(_names(keep_values) or ())
+    check_kept(kept)
+    return DeclaredTypes(categories, numbers, dates, thousands or "", labels or "", drop_unlabelled, kept)
 
 
 class Chosen(NamedTuple):
@@ -189,8 +195,12 @@ class Chosen(NamedTuple):
         task = Task.from_table(
             self.columns.learn, roles, self.asked, self.source, allow_singletons, self.reading
         )
-        if left_out := self.columns.learn.num_rows - task.n:
-            say(f"{pluralize(left_out, 'row')} without {task.target!r} left out: {task.n:,} are learned from")
+        labels = self.columns.learn[task.target]
+        if task.n < len(labels):
+            found = GapWords.of(labels, task.target, ~task.find_labelled(self.columns.learn))
+            said, keeping = found.describe_labels()
+            kept = "" if numbers else keeping
+            say(f"rows without {task.target!r} left out: {said}; {task.n:,} are learned from{kept}")
         return task
 
 

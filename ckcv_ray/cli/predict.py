@@ -402,7 +402,7 @@ def _say_error_rate(result: Result, table: Table, rule: Rule, predicted: NDArray
     try:
         check_column(learned.target, table.columns.column_names)
         labels = table.columns[learned.target].take(pa.array(table.judged))
-        labelled = rows_with_label(labels, learned.target)
+        labelled = rows_with_label(labels, learned.target, kept=learned.provenance.keep_values)
         y = class_numbers(labels.filter(pa.array(labelled)), learned.classes, learned.target)
     except InputError as error:
         return say(f"no error rate: {error}")

@@ -13,7 +13,7 @@ from ckcv_ray.claims.percent import at_most
 from ckcv_ray.claims.wording import describe_held_share, describe_refusal
 from ckcv_ray.cli.data_options import ChosenData, choose_data
 from ckcv_ray.cli.display import Display
-from ckcv_ray.cli.notes import say_columns, say_environment, show_result
+from ckcv_ray.cli.notes import list_remarks, say_columns, say_environment, show_result
 from ckcv_ray.cli.options import (
     DetailsFlag,
     Folder,
@@ -57,7 +57,6 @@ from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.storage.shards import read_plan
 from ckcv_ray.study import Budget, Execution, Occam, Problem, Race, Study
 from ckcv_ray.tables.repeats import count_repeats
-from ckcv_ray.tables.survey import list_row_numbers
 from ckcv_ray.validation import parse_seconds
 
 HOUR, LONG = 3600.0, 600.0
@@ -170,7 +169,7 @@ def plan(
     """
     require_supervision(study.learner)
     problem = Problem.of(study, chosen.read(study.predicts_numbers).task)
-    for sentence in list_row_numbers(problem.task):
+    for sentence in list_remarks(problem):
         say(sentence)
     _say_cautions(problem)
     planned = plan_problem(problem, workers)
@@ -336,7 +335,7 @@ def _run(work: Work, out: str, execution: Execution, yes: bool, limit: TimeLimit
         return result
     if folder.files.exists():
         _say_what_is_there(folder, out, work.problem)
-    say_columns(work.problem.task, work.problem.all_rows.n - work.problem.task.n)
+    say_columns(work.problem)
     _say_cautions(work.problem)
     with say_what_is_saved(out) as signals:
         with signals:

@@ -194,7 +194,7 @@ def _read_judged(
     totals += [sum((hashes[name] for name in result.task.features), 0 * label) for result in results]
     tables = [np.sort(mix(total + label)[labelled]).astype("<u8").tobytes() for total in totals]
     return JudgedRows(
-        columns=columns.filter(pa.array(usable)),
+        columns=task.take_gaps(columns).filter(pa.array(usable)),
         rows=[rows.X[usable] for rows in found],
         task=task,
         tables=[hashlib.sha256(table).hexdigest() for table in tables],
@@ -236,7 +236,7 @@ def _take_predictions(result: Result, column: str, judged: JudgedRows) -> Side:
     if column == task.target:
         raise InputError(f"predictions={column!r} is the column of the true labels: name another")
     cells = judged.columns[column]
-    if lacking := int(np.sum(~rows_with_label(cells, column))):
+    if lacking := int(np.sum(~rows_with_label(cells, column, kept=task.provenance.keep_values))):
         raise InputError(
             f"predictions={column!r} has no prediction in {lacking:,} of {len(cells):,} rows: fill them, or "
             "leave these rows out for a reason that does not depend on their labels"

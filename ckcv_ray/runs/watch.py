@@ -293,12 +293,13 @@ def read_live_rows(
             label is of no class, or a group is in the stream.
     """
     expect("rows", table, pa.Table, "a pyarrow.Table: see pyarrow.table")
-    table, task = join_copies(table), result.task
+    task = result.task
+    table, kept = task.take_gaps(join_copies(table)), task.provenance.keep_values
     names = table.column_names
     target = task.target if columns.label is None else columns.label
     check_column(columns.identifier, names, " with the names of the rows (--id)")
     check_column(target, names, " with the true labels (--label)")
-    known = rows_with_label(table[target], target)
+    known = rows_with_label(table[target], target, kept=kept)
     notes = list(_note_unlabelled(known))
     table = table.filter(pa.array(known))
     identifiers = _read_names(table, columns.identifier)
@@ -375,7 +376,7 @@ def _read_predictions(
     name, task = columns.prediction, result.task
     if name in table.column_names:
         check_column(name, table.column_names)
-        there = rows_with_label(table[name], name)
+        there = rows_with_label(table[name], name, kept=task.provenance.keep_values)
         if not there.all():
             first = identifiers[int(np.argmin(there))]
             raise InputError(

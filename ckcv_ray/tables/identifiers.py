@@ -23,9 +23,8 @@ from numpy.typing import NDArray
 
 from ckcv_ray.core.arrays import Values
 from ckcv_ray.errors import write_option
-from ckcv_ray.tables.columns.formats import LOOKS_LIKE_DATE, ColumnError, drop_gaps, form_of_numbers
+from ckcv_ray.tables.columns.formats import LOOKS_LIKE_DATE, ColumnError, form_of_numbers
 from ckcv_ray.tables.columns.parse import Cells, decode, infer_column, number_values
-from ckcv_ray.tables.readers.text import decimal_mark
 from ckcv_ray.tables.target import LEAST_GROUPS, is_text
 
 ENTITIES = frozenset(
@@ -133,7 +132,7 @@ def _count_names(columns: pa.Table, name: str) -> int:
 
 def _read_names(columns: pa.Table, name: str) -> pa.ChunkedArray | None:
     """Return a column of text or whole numbers without gaps; None if it is another."""
-    cells = Cells(columns.column(name), decimal_mark(columns))
+    cells = Cells.of(columns, name)
     if cells.written and cells.numbers is not None and np.any(cells.numbers != np.floor(cells.numbers)):
         return None  # found at once; what all texts are together takes several times as long
     column = decode(infer_column(columns, name))
@@ -184,7 +183,7 @@ def _look_like_names(columns: pa.Table, name: str) -> bool:
 
 def _holds_words(columns: pa.Table, name: str) -> bool:
     """Return whether a column of text holds neither numbers, amounts nor dates, most of it."""
-    texts = drop_gaps(Cells(columns.column(name), decimal_mark(columns)).texts[0])
+    texts = Cells.of(columns, name).known
     try:
         _, words = form_of_numbers(texts, name)
     except ColumnError:  # numbers in several forms

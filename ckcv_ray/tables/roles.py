@@ -1,10 +1,11 @@
 """Which columns are the target, the features, the groups and the weights: what is asked for must be there."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from csv import Error, reader
 from typing import NamedTuple
 
 from ckcv_ray.errors import InputError, write_row
+from ckcv_ray.tables.columns.formats import GAPS
 from ckcv_ray.tables.columns.types import DeclaredTypes
 from ckcv_ray.tables.target import check_single, is_number, some, suggest_column
 from ckcv_ray.validation import expect, quote, sequence
@@ -173,6 +174,23 @@ def check_asked(asked: DeclaredTypes, chosen: Sequence[str]) -> None:
             if name in seen:
                 raise InputError(f"column {quote(name)} is given two kinds: leave it out of one")
             seen.add(name)
+
+
+def check_kept(words: Collection[str]) -> frozenset[str]:
+    """Return words of gaps that are kept as text, in lower case.
+
+    Raises:
+        InputError: a word is no gap, or the text of an empty cell.
+    """
+    for word in words:
+        if not word.strip():
+            raise InputError("keep_values='': an empty cell is a gap in any case: name words, such as NA")
+        if word.lower() not in GAPS:
+            raise InputError(
+                f"keep_values={quote(word)}: it is no word that is taken for an empty cell, as these are, in "
+                f"capitals as well: {', '.join(sorted(GAPS - {''}))}: leave it out"
+            )
+    return frozenset(word.lower() for word in words)
 
 
 def hint(names: list[str]) -> str:

@@ -13,7 +13,6 @@ import pyarrow as pa
 from ckcv_ray.errors import InputError, pluralize
 from ckcv_ray.tables.columns.formats import NO_NAMES, bare, fold_marks, fold_text
 from ckcv_ray.tables.columns.parse import Cells, infer_column
-from ckcv_ray.tables.readers.text import decimal_mark
 from ckcv_ray.tables.target import MOST_CLASSES, SPACES, distinct, is_text
 from ckcv_ray.validation import check_choice
 
@@ -42,7 +41,7 @@ def read_labels(columns: pa.Table, target: str, answer: str = "") -> pa.ChunkedA
     """
     if answer:
         check_choice("labels", answer, ANSWERS)
-    cells = Cells(columns.column(target), decimal_mark(columns))
+    cells = Cells.of(columns, target)
     if not is_text(cells.stored) or (answer == APART and not cells.written):
         return columns.column(target)
     values, codes = distinct(cells.encoded)
@@ -71,7 +70,7 @@ def read_labels(columns: pa.Table, target: str, answer: str = "") -> pa.ChunkedA
 
 def _type_as_written(columns: pa.Table, target: str) -> pa.ChunkedArray:
     """Return labels as what they are together, such as whole numbers; as text unless each is written so."""
-    cells = Cells(columns.column(target), decimal_mark(columns))
+    cells = Cells.of(columns, target)
     if not cells.written or is_text(cells.typed.type):
         return columns.column(target)
     values, _ = distinct(cells.encoded)
@@ -90,8 +89,8 @@ def _find_classes(cells: Cells, values: list[Any]) -> tuple[list[str], list[Any]
     if typed is not None:  # texts are what their value is, to its last digit
         texts = ["" if value is None else bare(value) for value in values]
         return texts, [None if value != value else value for value in [*typed, None]]
-    texts = ["" if value is None else value.strip(SPACES) for value in values]
-    return texts, [None if text.lower() in NO_NAMES else fold_text(text) for text in texts]
+    texts, gaps = ["" if value is None else value.strip(SPACES) for value in values], NO_NAMES & cells.gaps
+    return texts, [None if text.lower() in gaps else fold_text(text) for text in texts]
 
 
 def describe_spellings(categories: tuple[str, ...], rows: list[int]) -> str:

@@ -6,7 +6,7 @@ Every check raises an InputError that names the column and the row, and says how
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from math import inf, isfinite, nan
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -71,7 +71,11 @@ def class_numbers(column: pa.ChunkedArray, classes: tuple[Label, ...], target: s
     Raises:
         InputError: a label is not one of the classes.
     """
-    values, codes = _encode(column, target)
+    return _number_labels(*_encode(column, target), classes, target)
+
+
+def _number_labels(values: list[Any], codes: Index, classes: tuple[Label, ...], target: str) -> Classes:
+    """Return the class number of each row, given the distinct labels and the position of each row's."""
     exact = {label: number for number, label in enumerate(classes)}
     texts = [str(label) for label in classes]
     alike, folded = positions_by_value(texts), positions_by_value(texts, fold_text)
@@ -86,10 +90,70 @@ def class_numbers(column: pa.ChunkedArray, classes: tuple[Label, ...], target: s
     return np.asarray(numbers[codes], dtype=np.int32)
 
 
-def rows_with_label(column: pa.ChunkedArray, target: str, numbers: bool = False) -> NDArray[np.bool_]:
-    """Return which cells of a column of labels, or of numbers to predict, are no gaps."""
+class GapWords(NamedTuple):
+    """Words in a column that were taken for empty cells.
+
+    Attributes:
+        column: its name.
+        rows: in how many rows each word stands; "" is a cell that is empty.
+        n: number of rows of the table.
+    """
+
+    column: str
+    rows: dict[str, int]
+    n: int
+
+    @classmethod
+    def of(cls, column: pa.ChunkedArray, name: str, taken: NDArray[np.bool_]) -> "GapWords":
+        """Return the words in those cells of a column that were taken for empty ones, (rows,)."""
+        values, codes = distinct(column.filter(pa.array(taken)))
+        rows: Counter[str] = Counter()
+        for value, count in zip(values, np.bincount(codes, minlength=len(values)).tolist(), strict=True):
+            rows[bare(value) if isinstance(value, str) else ""] += count
+        return cls(name, {word: rows[word] for word in sorted(rows) if rows[word]}, len(column))
+
+    @property
+    def words(self) -> list[str]:
+        """The words, without that of an empty cell."""
+        return [word for word in self.rows if word]
+
+    def list_words(self) -> str:
+        """Say in how many rows each word stands, such as "'NA' in 12 and 'none' in 3"."""
+        return " and ".join(f"{word!r} in {self.rows[word]:,}" for word in self.words)
+
+    def share(self, words: Iterable[str]) -> str:
+        """Say of how many rows some words are a share, such as "of 300 rows (4 %)"."""
+        rows = sum(self.rows[word] for word in words)
+        return f"of {self.n:,} rows ({100 * rows / self.n:.3g} %)"
+
+    def advise(self) -> str:
+        """Name the option that keeps the words."""
+        keeps = "keeps it" if len(self.words) == 1 else "keeps them"
+        return f"{write_option('keep-values', ','.join(self.words))} {keeps}"
+
+    def describe(self) -> str:
+        """Say which words of a feature were taken for empty cells, and how to keep them."""
+        were = "was taken for an empty cell" if len(self.words) == 1 else "were taken for empty cells"
+        like = ", like cells that are empty" if "" in self.rows else ""
+        listed = f"{self.list_words()} {self.share(self.words)}"
+        return f"column {self.column[:60]!r}: {listed} {were}{like}: {self.advise()}"
+
+    def describe_labels(self) -> tuple[str, str]:
+        """Say in how many rows labels were taken for empty cells, and name the option that keeps words."""
+        words = f", {self.list_words()} of them" if self.words else ""
+        kept = f"; {self.advise()} as {'a label' if len(self.words) == 1 else 'labels'}" if words else ""
+        return f"{sum(self.rows.values()):,} {self.share(self.rows)}{words}", kept
+
+
+def rows_with_label(
+    column: pa.ChunkedArray, target: str, numbers: bool = False, kept: Collection[str] = ()
+) -> NDArray[np.bool_]:
+    """Return which cells of a column of labels, or of numbers to predict, are no gaps.
+
+    Words that are ``kept`` are none.
+    """
     values, codes = _encode(column, target)
-    gaps = GAPS if numbers else NO_NAMES
+    gaps = (GAPS if numbers else NO_NAMES).difference(kept)
     return np.array([not _is_gap(value, gaps) for value in values])[codes]
 
 
@@ -137,7 +201,7 @@ def _encode(column: pa.ChunkedArray, target: str) -> tuple[list[Any], Index]:
     return [value.strip(SPACES) if isinstance(value, str) else value for value in values], codes
 
 
-def _is_gap(value: Any, gaps: frozenset[str] = NO_NAMES) -> bool:
+def _is_gap(value: Any, gaps: frozenset[str]) -> bool:
     return value is None or value != value or (isinstance(value, str) and value.lower() in gaps)
 
 
@@ -156,12 +220,9 @@ def distinct(column: pa.ChunkedArray) -> tuple[list[Any], Index]:
 
 
 def encode_classes(column: pa.ChunkedArray, target: str) -> tuple[tuple[Label, ...], Classes]:
-    """Return the classes of a target, sorted, and the class number of every row."""
+    """Return the classes of a target without gaps, sorted, and the class number of every row."""
     values, codes = _encode(column, target)
     limit = inf if any(isinstance(value, float) for value in values) else 2**63
-    bad = [i for i, value in enumerate(values) if _is_gap(value)]
-    if len(rows := np.flatnonzero(np.isin(codes, bad))):
-        raise InputError(_empty_cells(target, int(rows[0]), values[codes[rows[0]]]))
     counts = np.bincount(codes, minlength=len(values)).tolist()
     totals: Counter[Label] = Counter()
     for value, count in zip(values, counts, strict=True):  # a dictionary may hold a value twice
@@ -183,7 +244,7 @@ def encode_classes(column: pa.ChunkedArray, target: str) -> tuple[tuple[Label, .
         raise InputError(
             f"the labels of {target!r} take more than {MOST_TABLE_BYTES >> 20:,} MiB: shorten them"
         )
-    return classes, class_numbers(column, classes, target)
+    return classes, _number_labels(values, codes, classes, target)
 
 
 def sort_labels(labels: Iterable[Label]) -> tuple[Label, ...]:
@@ -203,14 +264,18 @@ def _find_number(label: Label) -> float | None:
     return float(number) if is_one else None
 
 
-def parse_numbers(column: pa.ChunkedArray, target: str, thousands: str = "") -> Rows:
+def parse_numbers(
+    column: pa.ChunkedArray, target: str, thousands: str = "", kept: Collection[str] = ()
+) -> Rows:
     """Return a target of numbers, (n,) float64; ``thousands`` is the mark between thousands, if it was said.
+
+    Words that are ``kept`` are no gaps, and no numbers.
 
     Raises:
         InputError: it has text, empty cells, numbers that are too large, or one value alone.
     """
     if is_text(column.type):
-        column = parse_text_numbers(column, target, "the target", thousands)
+        column = parse_text_numbers(column, target, "the target", thousands, GAPS.difference(kept))
     if not any(is_one(column.type) for is_one in NUMBER_TYPES):
         example = next((value for value in column[:MOST_SEARCHED].to_pylist() if value is not None), None)
         raise InputError(
@@ -219,7 +284,11 @@ def parse_numbers(column: pa.ChunkedArray, target: str, thousands: str = "") -> 
         )
     y = np.asarray(column.cast(pa.float64(), safe=False).to_numpy(), np.float64)
     if np.isnan(y).any():
-        raise InputError(_empty_cells(target, int(np.argmax(np.isnan(y)))))
+        row = int(np.argmax(np.isnan(y))) + 1
+        raise InputError(
+            f"the target {target!r} has empty cells, the first in row {row}: fix them, or leave these rows "
+            "out with --drop-unlabelled"
+        )
     if (most := np.abs(y).max()) > LARGEST:
         raise InputError(
             f"the target {target!r} has {most:g} in row {np.abs(y).argmax() + 1}: numbers are finite, and of "
@@ -230,7 +299,9 @@ def parse_numbers(column: pa.ChunkedArray, target: str, thousands: str = "") -> 
     return y + 0.0
 
 
-def parse_text_numbers(column: pa.ChunkedArray, name: str, role: str, thousands: str = "") -> pa.ChunkedArray:
+def parse_text_numbers(
+    column: pa.ChunkedArray, name: str, role: str, thousands: str = "", gaps: Collection[str] = GAPS
+) -> pa.ChunkedArray:
     """Return numbers that are written as text as numbers; text of another kind as it is.
 
     Args:
@@ -238,13 +309,14 @@ def parse_text_numbers(column: pa.ChunkedArray, name: str, role: str, thousands:
         name: of the column.
         role: what the column is, for messages, such as "the target".
         thousands: the mark between thousands, if it was said.
+        gaps: words that say that a cell is empty.
 
     Raises:
         InputError: some cells are no numbers, or numbers may be read in two ways.
     """
     values, codes = distinct(column)
     texts = [None if value is None else bare(value) for value in values]
-    known = drop_gaps(texts)
+    known = drop_gaps(texts, gaps)
     try:
         form, bad = form_of_numbers(known, name, thousands=thousands) if known else ("", known)
     except ColumnError as problem:
@@ -257,14 +329,6 @@ def parse_text_numbers(column: pa.ChunkedArray, name: str, role: str, thousands:
     parse, number = number_parser(form), set(known)
     numbers = [parse(text) if text in number else nan for text in texts]
     return pa.chunked_array([np.array(numbers, np.float64)[codes]])
-
-
-def _empty_cells(target: str, row: int, value: Any = None) -> str:
-    held = f", which holds {value!r}" if isinstance(value, str) and value else ""
-    return (
-        f"the target {target!r} has empty cells, the first in row {row + 1}{held}: fix them, or leave these "
-        "rows out with --drop-unlabelled (NA, null, nan and ? are empty cells)"
-    )
 
 
 def check_spread(X: NDArray[np.float64], names: list[str], plain: bool) -> None:

@@ -6,7 +6,7 @@ which no other code has to check again.
 
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -20,7 +20,7 @@ from ckcv_ray.core.arrays import Index
 from ckcv_ray.core.measures import Kind
 from ckcv_ray.errors import InputError, pluralize, write_option
 from ckcv_ray.tables import named
-from ckcv_ray.tables.columns.parse import decode_columns, find_alike, infer_column
+from ckcv_ray.tables.columns.parse import decode_columns, find_alike, infer_column, take_gaps
 from ckcv_ray.tables.columns.schema import NewRows, Schema, format_column
 from ckcv_ray.tables.columns.types import NOTHING_ASKED, ColumnKind, DeclaredTypes
 from ckcv_ray.tables.grouping import Grouping, Groups, groups_column, name_of_groups
@@ -36,11 +36,20 @@ from ckcv_ray.tables.readers.files import (
     read_file,
 )
 from ckcv_ray.tables.readers.frames import check_same_order, make_columns
-from ckcv_ray.tables.roles import TARGETS, USUAL_ROLES, Roles, check_asked, check_column, find_groups
+from ckcv_ray.tables.roles import (
+    TARGETS,
+    USUAL_ROLES,
+    Roles,
+    check_asked,
+    check_column,
+    check_kept,
+    find_groups,
+)
 from ckcv_ray.tables.salt import compute_salt, join_copies
 from ckcv_ray.tables.spellings import APART, read_labels
 from ckcv_ray.tables.target import (
     LEAST_OF_CLASS,
+    GapWords,
     Label,
     Rows,
     check_classes,
@@ -68,15 +77,20 @@ class Provenance(NamedTuple):
         reading: how the file was read.
         id: name of the column that names the rows; None without one.
         drop_unlabelled: whether rows without a label were left out.
+        keep_values: words that are ordinary text, and no gaps, in lower case; later tables are read so too.
     """
 
     reading: Reading = AS_IT_IS
     id: str | None = None
     drop_unlabelled: bool = False
+    keep_values: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON-able form."""
-        return self._asdict() | {"reading": self.reading._asdict()}
+        content = self._asdict() | {"reading": self.reading._asdict()}
+        if not self.keep_values:
+            del content["keep_values"]
+        return content
 
 
 USUAL_PROVENANCE = Provenance()
@@ -101,6 +115,7 @@ class Task:
             learner knows gaps in every column.
         weighting: what rows weigh in fits.
         row_numbers: names of columns that number the rows, and are not learned from, for display.
+        gap_words: words in columns of categories that were taken for empty cells, for display.
         salt: digest of the rows of the table, dropped columns among them, with which all draws are made:
             see ``tables.salt``.
         provenance: what the salt depends on, apart from its table.
@@ -117,6 +132,7 @@ class Task:
     fills: tuple[float, ...] | None = None
     weighting: Weighting = UNWEIGHTED
     row_numbers: tuple[str, ...] = ()
+    gap_words: tuple[GapWords, ...] = ()
     salt: str = ""
     provenance: Provenance = USUAL_PROVENANCE
 
@@ -229,7 +245,8 @@ class Task:
         Raises:
             InputError: it is not the schema of these columns, or they are not those of a task.
         """
-        asked = NOTHING_ASKED if roles.numbers else DeclaredTypes(labels=APART)
+        labels = "" if roles.numbers else APART
+        asked = DeclaredTypes(labels=labels, keep_values=provenance.keep_values)
         task = _from_table(columns, roles, asked, schema)
         grouping = task.grouping if question is None else replace(task.grouping, question=question)
         return replace(task, grouping=grouping, salt=salt, provenance=provenance)
@@ -244,7 +261,7 @@ class Task:
         names = columns.column_names
         check_column(self.target, names, ", the target of the run")
         if self.provenance.drop_unlabelled:
-            columns = _leave_unlabelled(columns, self.target, self.has_numbers)
+            columns = columns.filter(pa.array(self.find_labelled(columns)))
         groups = find_groups(self.group, names)
         return compute_salt(columns, {*groups, self.provenance.id, *index_names(columns)})
 
@@ -432,7 +449,12 @@ class Task:
             InputError: it lacks the target, or has two.
         """
         check_column(self.target, columns.column_names, " with the labels")
-        return rows_with_label(columns[self.target], self.target, self.has_numbers)
+        kept = self.provenance.keep_values
+        return rows_with_label(columns[self.target], self.target, self.has_numbers, kept)
+
+    def take_gaps(self, columns: pa.Table) -> pa.Table:
+        """Return a table as it is read where the same words are gaps as in the one that was learned from."""
+        return take_gaps(columns, self.provenance.keep_values)
 
     def read(self, columns: pa.Table, thousands: str = "") -> NewRows:
         """Return the rows of a table as numbers, its columns matched by name, and which cannot be judged.
@@ -443,7 +465,7 @@ class Task:
             InputError: a feature is missing, or a whole column is of another kind.
         """
         gaps = not self.schema.plain or self.fills is not None
-        rows = self.schema.apply(join_copies(columns), gaps, thousands)
+        rows = self.schema.apply(self.take_gaps(join_copies(columns)), gaps, thousands)
         return rows._replace(X=self._fill(rows.X))
 
     def rows_from(self, columns: pa.Table) -> Rows:
@@ -589,8 +611,11 @@ def _from_table(columns: pa.Table, roles: Roles, asked: DeclaredTypes, known: Sc
     columns = join_copies(columns)
     target, chosen = roles.resolve(columns.column_names, index_names(columns))
     groups = find_groups(roles.group, columns.column_names)
+    kept = check_kept(asked.keep_values)
     if asked.drop_unlabelled:
-        columns = _leave_unlabelled(columns, target, roles.numbers)
+        labelled = rows_with_label(columns[target], target, roles.numbers, kept)
+        columns = columns if labelled.all() else columns.filter(pa.array(labelled))
+    written, columns = columns, take_gaps(columns, kept)
     if columns.num_rows < LEAST_ROWS:
         raise InputError(
             f"the table has {pluralize(columns.num_rows, 'row')}: at least {LEAST_ROWS} are needed"
@@ -599,15 +624,22 @@ def _from_table(columns: pa.Table, roles: Roles, asked: DeclaredTypes, known: Sc
         check_alike(columns, name)
     if roles.numbers and asked.labels:
         raise InputError(f"labels={asked.labels} is for classes, and numbers are predicted: leave it out")
-    classes, y = (
-        ((), parse_numbers(infer_column(columns, target), target, asked.thousands))
-        if roles.numbers
-        else encode_classes(read_labels(columns, target, asked.labels), target)
-    )
+    classes: tuple[Label, ...] = ()
+    y: Target
+    if roles.numbers:
+        y = parse_numbers(infer_column(columns, target), target, asked.thousands, kept)
+    else:
+        labels = read_labels(columns, target, asked.labels)
+        if not asked.drop_unlabelled:
+            _check_labelled(written[target], target, kept)
+        classes, y = encode_classes(labels, target)
     weighting = Weighting.read(columns, roles.weight, asked.thousands)
-    provenance = Provenance(id=roles.id, drop_unlabelled=asked.drop_unlabelled)
+    provenance = Provenance(
+        id=roles.id, drop_unlabelled=asked.drop_unlabelled, keep_values=tuple(sorted(kept))
+    )
     salt = "" if known is not None else compute_salt(columns, {*groups, roles.id, *index_names(columns)})
     numbering: tuple[str, ...] = ()
+    words: tuple[GapWords, ...] = ()
     question = "" if groups else ask_about_groups(columns, {target, roles.weight})
     grouping = Grouping.read(columns, groups, question)
     if known is None:
@@ -616,19 +648,35 @@ def _from_table(columns: pa.Table, roles: Roles, asked: DeclaredTypes, known: Sc
         if roles.features is None:
             schema, X, numbering = _leave_out_row_numbers(schema, X, asked)
         check_spread(X, list(schema.names), schema.plain)
+        words = _count_gap_words(written, schema, X)
     else:
         X = _read(columns, chosen, known)
         schema = known.settle(X)
     return Task(
         X, y, classes, schema, target, grouping,
-        weighting=weighting, row_numbers=numbering, salt=salt, provenance=provenance,
+        weighting=weighting, row_numbers=numbering, gap_words=words, salt=salt, provenance=provenance,
     )  # fmt: skip
 
 
-def _leave_unlabelled(columns: pa.Table, target: str, numbers: bool) -> pa.Table:
-    """Return the rows that have a label, or a number to predict."""
-    labelled = rows_with_label(columns[target], target, numbers)
-    return columns if labelled.all() else columns.filter(pa.array(labelled))
+def _check_labelled(column: pa.ChunkedArray, target: str, kept: Collection[str]) -> None:
+    """Raise InputError if a label is a gap."""
+    labelled = rows_with_label(column, target, kept=kept)
+    if not labelled.all():
+        said, keeping = GapWords.of(column, target, ~labelled).describe_labels()
+        raise InputError(
+            f"the target {target!r} has empty cells in {said}, the first in row {np.argmin(labelled) + 1}: "
+            f"fix them, or leave these rows out with --drop-unlabelled{keeping}"
+        )
+
+
+def _count_gap_words(columns: pa.Table, schema: Schema, X: Rows) -> tuple[GapWords, ...]:
+    """Return the words in columns of categories, as they were written, that became gaps of X."""
+    counted = (
+        GapWords.of(columns[column.name], column.name, np.isnan(x))
+        for column, x in zip(schema, X.T, strict=True)
+        if column.kind is ColumnKind.CATEGORY
+    )
+    return tuple(found for found in counted if found.words)
 
 
 def _leave_out_row_numbers(
@@ -740,6 +788,8 @@ def _digest(task: Task) -> str:
         header.append([[column.name, column.kind, column.levels] for column in task.schema])
     if task.weighting.named is not None:
         header.append({"weight": task.weight})
+    if task.provenance.keep_values:
+        header.append({"keep_values": task.provenance.keep_values})
     content = hashlib.sha256(json.dumps(header).encode())
     content.update(_bytes(task.X))
     content.update(np.ascontiguousarray(task.y, dtype="<f8" if task.has_numbers else "<i4").data)

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 from unicodedata import category, normalize
@@ -78,9 +78,9 @@ def bare(text: str) -> str:
     return text[1:-1].replace('""', '"').strip() if quoted else text
 
 
-def drop_gaps(distinct: Iterable[str | None]) -> list[str]:
+def drop_gaps(distinct: Iterable[str | None], gaps: Collection[str] = GAPS) -> list[str]:
     """Return the texts that are no gaps."""
-    return [text for text in distinct if text is not None and text.lower() not in GAPS]
+    return [text for text in distinct if text is not None and text.lower() not in gaps]
 
 
 def canonical_text(text: str) -> str:

@@ -25,7 +25,6 @@ from ckcv_ray.tables.columns.formats import (
     bare,
     canonical_text,
     date_parser,
-    drop_gaps,
     find_decimal_mark,
     is_doubtful,
     number_parser,
@@ -33,9 +32,11 @@ from ckcv_ray.tables.columns.formats import (
 )
 from ckcv_ray.tables.columns.types import Column, ColumnKind
 from ckcv_ray.tables.readers.limits import check_bytes, count_text_bytes
-from ckcv_ray.tables.readers.text import decimal_mark
+from ckcv_ray.tables.readers.text import DECIMAL, decimal_mark
 from ckcv_ray.tables.target import NUMBER_TYPES, distinct, is_text
 
+KEPT_WORDS = b"kept"  # metadata of a table: the words of GAPS that are ordinary text in it
+EMPTY_WORDS = csv.ConvertOptions().null_values  # that Arrow takes for empty cells of a text table
 PART_BYTES = 1 << 24  # of text that is made at once
 FIRST_ROWS = 100
 FEW = 16  # rows of each text from which on a column is read text by text
@@ -67,13 +68,26 @@ class Cells:
         written: whether it is text of a text table.
         comma: whether it is of a table with decimal commas.
         thousands: the mark between thousands, if that was said.
+        gaps: words that say that a cell is empty, in lower case.
     """
 
-    def __init__(self, values: pa.ChunkedArray, decimal: str | None = None, thousands: str = "") -> None:
+    def __init__(
+        self,
+        values: pa.ChunkedArray,
+        decimal: str | None = None,
+        thousands: str = "",
+        kept: Collection[str] = (),
+    ) -> None:
         self.declared = pa.types.is_dictionary(values.type)
         self.stored = values.type.value_type if self.declared else values.type
         self.written = decimal is not None and is_text(self.stored)
         self.values, self.comma, self.thousands = decode(values), decimal == ",", thousands
+        self.gaps = GAPS.difference(kept) if is_text(self.stored) else GAPS
+
+    @classmethod
+    def of(cls, columns: pa.Table, name: str | int, thousands: str = "") -> "Cells":
+        """Return the cells of a column of a table, by its name or position."""
+        return cls(columns.column(name), decimal_mark(columns), thousands, kept_words(columns))
 
     @cached_property
     def kind(self) -> pa.DataType:
@@ -123,7 +137,7 @@ class Cells:
     @cached_property
     def typed(self) -> pa.Array:
         """The distinct values of cells as they were written, as what they are together."""
-        return type_texts(self.encoded, self.comma)
+        return type_texts(self.encoded, self.comma, self.gaps)
 
     @property
     def have_few_texts(self) -> bool:
@@ -132,15 +146,21 @@ class Cells:
 
     @cached_property
     def texts(self) -> tuple[list[str | None], NDArray[np.intp]]:
-        """The distinct texts, without spaces around them, None for a null, and the position of each row's."""
+        """The distinct texts, without spaces around them, None for a gap, and the position of each row's."""
         values = self.values
         if pa.types.is_floating(self.stored) and _whole(values):  # a gap has made whole numbers floating
             values = values.cast(pa.int64())
         raw, codes = distinct(self.encoded if is_text(values.type) else values.cast(pa.string()))
         stripped = [None if text is None else bare(text) for text in raw]
+        stripped = [None if text is None or text.lower() in self.gaps else text for text in stripped]
         known = list(dict.fromkeys(stripped))
         position = {text: i for i, text in enumerate(known)}
         return known, np.array([position[text] for text in stripped], dtype=np.intp)[codes]
+
+    @property
+    def known(self) -> list[str]:
+        """The distinct texts that are no gaps, without spaces around them."""
+        return [text for text in self.texts[0] if text is not None]
 
     def choose_form(self, column: Column) -> str:
         """Return how numbers are written here, in a column that is understood as ``column``."""
@@ -158,9 +178,9 @@ class Cells:
 
         Where a cell would not find its level then, such as 0x1F that of 31, they are the texts themselves.
         """
-        texts = drop_gaps(self.texts[0])
+        texts = self.known
         if self.written and not is_text(self.kind):
-            values = tuple(sorted(set(drop_gaps(Cells(pa.chunked_array([self.typed])).texts[0]))))
+            values = tuple(sorted(set(Cells(pa.chunked_array([self.typed])).known)))
             number = _make_numbering(values)
             if all(number(text) < len(values) for text in texts):
                 return values
@@ -192,7 +212,7 @@ def read_cells(cells: Cells, column: Column) -> Read:
 
 def infer_column(columns: pa.Table, name: str) -> pa.ChunkedArray:
     """Return a column of a table; of a text table as what its cells are together, such as whole numbers."""
-    cells = Cells(columns.column(name), decimal_mark(columns))
+    cells = Cells.of(columns, name)
     if not cells.written or is_text(cells.typed.type):
         return columns.column(name)
     if pa.types.is_null(cells.typed.type):
@@ -202,7 +222,7 @@ def infer_column(columns: pa.Table, name: str) -> pa.ChunkedArray:
 
 def find_alike(columns: pa.Table, name: str) -> tuple[str, str] | None:
     """Return two different texts of a column of a text table that are one value; None if there are none."""
-    cells = Cells(columns.column(name), decimal_mark(columns))
+    cells = Cells.of(columns, name)
     if not cells.written or pa.types.is_null(cells.typed.type) or is_text(cells.typed.type):
         return None
     values = cells.typed
@@ -217,7 +237,28 @@ def find_alike(columns: pa.Table, name: str) -> tuple[str, str] | None:
     return None
 
 
-def type_texts(encoded: pa.ChunkedArray, comma: bool) -> pa.Array:
+def take_gaps(columns: pa.Table, kept: Collection[str]) -> pa.Table:
+    """Return a table as it is read if some words of ``GAPS`` are ordinary text in it, in any case of letters.
+
+    In a text table the others that Arrow takes for empty cells are null then, so that numbers are read at
+    once. What else is a gap depends on the column.
+    """
+    marks = {**(columns.schema.metadata or {}), KEPT_WORDS: ",".join(sorted(kept)).encode()}
+    cells = columns.columns
+    if DECIMAL in marks:
+        empty = pa.array([word for word in EMPTY_WORDS if word.lower() not in kept])
+        for i, column in enumerate(cells):
+            if column.type == empty.type and pc.any(found := pc.is_in(column, empty)).as_py():
+                cells[i] = pc.if_else(found, pa.scalar(None, column.type), column)
+    return pa.Table.from_arrays(cells, schema=columns.schema.with_metadata(marks))
+
+
+def kept_words(columns: pa.Table) -> frozenset[str]:
+    """Return the words of ``GAPS`` that are ordinary text in a table; none of one that nobody has taken."""
+    return frozenset((columns.schema.metadata or {}).get(KEPT_WORDS, b"").decode().split(",")) - {""}
+
+
+def type_texts(encoded: pa.ChunkedArray, comma: bool, gaps: Collection[str]) -> pa.Array:
     """Return the distinct texts of a column as what they are together, as Arrow reads a column of a table."""
     texts = encoded.chunk(0).dictionary if encoded.num_chunks else pa.array([], pa.string())
     if not len(texts):
@@ -228,7 +269,11 @@ def type_texts(encoded: pa.ChunkedArray, comma: bool) -> pa.Array:
     reading = {
         "read_options": csv.ReadOptions(block_size=written.size + 1, use_threads=False),
         "parse_options": csv.ParseOptions(newlines_in_values=True),
-        "convert_options": csv.ConvertOptions(strings_can_be_null=True, decimal_point="," if comma else "."),
+        "convert_options": csv.ConvertOptions(
+            strings_can_be_null=True,
+            null_values=[word for word in EMPTY_WORDS if word.lower() in gaps],
+            decimal_point="," if comma else ".",
+        ),
     }
     return csv.read_csv(pa.BufferReader(written), **reading).column(0).combine_chunks()
 
@@ -374,7 +419,7 @@ def _numbers_in_text(cells: Cells, column: Column) -> Read:
         if cells.comma == (form == "comma") and cells.numbers is not None:
             return _all_known(cells.numbers)
         if not cells.have_few_texts:
-            numbers = cast_numbers(without_gaps(cells.values, GAPS), form == "comma")
+            numbers = cast_numbers(without_gaps(cells.values, cells.gaps), form == "comma")
             if numbers is not None:
                 return _all_known(numbers)
     if not column.short_decimals:
@@ -452,7 +497,7 @@ def _of_distinct(
     texts, codes = cells.texts
     numbers, bad = np.full(len(texts), nan), np.zeros(len(texts), np.bool_)
     for i, text in enumerate(texts):
-        if text is None or text.lower() in GAPS:
+        if text is None:
             continue
         parsed = parse(text)
         numbers[i], bad[i] = (nan, not lenient or doubt(text)) if parsed is None else (parsed, False)

@@ -34,7 +34,6 @@ from ckcv_ray.tables.columns.formats import (
 from ckcv_ray.tables.columns.parse import Cells, have_short_decimals, read_cells
 from ckcv_ray.tables.columns.types import Column, ColumnKind, DeclaredTypes
 from ckcv_ray.tables.readers.files import HELD, SPARSE
-from ckcv_ray.tables.readers.text import decimal_mark
 from ckcv_ray.tables.target import LARGEST, check_single, is_text, some, suggest_column
 from ckcv_ray.validation import read_as
 
@@ -89,7 +88,7 @@ class Schema:
         problems: list[str] = []
         position = {name: i for i, name in enumerate(columns.column_names)}
         for i, name in enumerate(names):
-            cells = Cells(columns.column(position[name]), decimal_mark(columns), types.thousands)
+            cells = Cells.of(columns, position[name], types.thousands)
             try:
                 if held := (columns.schema.field(position[name]).metadata or {}).get(HELD):
                     raise ColumnError(_not_learned_from(held.decode(), name))
@@ -202,7 +201,7 @@ def _apply(schema: Schema, columns: pa.Table, gaps: bool, thousands: str) -> New
     for i, column in enumerate(schema):
         if column.name not in position:
             continue
-        cells = Cells(columns.column(position[column.name]), decimal_mark(columns), thousands)
+        cells = Cells.of(columns, position[column.name], thousands)
         try:
             X[:, i], wrong = read_cells(cells, column)
         except ColumnError as problem:
@@ -250,7 +249,7 @@ def _reason(cells: Cells, column: Column, numbers: Values, wrong: NDArray[np.boo
     said = cells.values[row].as_py()
     if np.isinf(numbers[row]):
         wrong_here = f"{numbers[row]} in row {row + 1}"
-    elif said is None or said != said or (isinstance(said, str) and not drop_gaps([bare(said)])):
+    elif said is None or said != said or (isinstance(said, str) and not drop_gaps([bare(said)], cells.gaps)):
         empty = int(np.isnan(numbers).sum())
         wrong_here = f"{pluralize(empty, 'empty cell')}, the first in row {row + 1}"
     elif isinstance(said, str) and (mark := cells.find_doubtful_mark(said, column)):
@@ -326,9 +325,7 @@ def _infer(cells: Cells, name: str, asked: ColumnKind | None) -> Column:
         return _infer_text(cells, name, ColumnKind.CATEGORY)
     lenient = asked is ColumnKind.NUMBER
     may_have = cells.are_numbers and cells.written and cells.thousands
-    if may_have and has_thousands(
-        drop_gaps(cells.texts[0]), cells.thousands
-    ):  # which Arrow took for decimals
+    if may_have and has_thousands(cells.known, cells.thousands):  # which Arrow took for decimals
         return _infer_text(cells, name, asked)
     if cells.are_numbers:
         if asked is ColumnKind.DATE:
@@ -355,7 +352,7 @@ def _infer(cells: Cells, name: str, asked: ColumnKind | None) -> Column:
 
 def _infer_dates(cells: Cells, name: str) -> Column:
     """Return a column of dates such as 20261123, which a text table holds as numbers."""
-    known = drop_gaps(cells.texts[0])
+    known = cells.known
     form, bad = form_of_dates(known, name) if known else ("", known)
     if bad or not form:
         raise ColumnError(
@@ -373,7 +370,7 @@ def _infer_text(cells: Cells, name: str, asked: ColumnKind | None) -> Column:
     """Decide what a column of text holds, from its distinct values and those of each row."""
     out = advise_dropping(name)
     distinct, codes = cells.texts
-    known = drop_gaps(distinct)
+    known = cells.known
     if not known:
         raise ColumnError(f"is empty: {out}")
     counts = np.bincount(codes, minlength=len(distinct))

@@ -37,8 +37,7 @@ def read_text(
 ) -> pa.Table:
     """Read the columns of a text table, whose first line names them: every cell as text, as it is written.
 
-    Cells that say that they are empty (NA, null, nan and the like) are null. The metadata of the table has
-    its decimal mark: see ``decimal_mark``.
+    An empty cell is null. The metadata of the table has its decimal mark: see ``decimal_mark``.
 
     Args:
         path: a file, perhaps compressed, as its suffix says.
@@ -86,7 +85,7 @@ def _parse(content: bytes, separator: str, name: str, find_line: Callable[[int],
     }
     try:
         as_text = dict.fromkeys(_names(content, options), pa.string())
-        convert = csv.ConvertOptions(strings_can_be_null=True, column_types=as_text)
+        convert = csv.ConvertOptions(strings_can_be_null=True, null_values=[""], column_types=as_text)
         columns = csv.read_csv(pa.BufferReader(content), **options, convert_options=convert)
     except pa.ArrowInvalid as error:
         if "Expected" not in str(error):
