@@ -231,9 +231,7 @@ def predict(
     shares = result.probabilities(table.X, rule, predicted) if output.probabilities else None
     marks = _mark_rows(result, table, rule, predicted, refer)
     ends = _find_ends(result, rule, predicted, keep)
-    labels = result.task.labelled(predicted.label)
-    if output.is_csv and not result.task.has_numbers and labels.dtype.kind in "bf":
-        labels = labels.astype(str)  # True and 1.0, where Arrow would write true and 1
+    labels = _write_labels(result.task, predicted.label, output.is_csv)
     output.write(_tabulate(result.task, table, labels, predicted, shares, marks, ends), RunFolder(folder))
     _say_proven(result, rule, marks)
     if output.probabilities:
@@ -260,6 +258,12 @@ def _read_table(
         rows.check()
     judged = np.flatnonzero(~rows.bad)
     return Table(columns, keep, kept, rows, judged, rows.X[judged])
+
+
+def _write_labels(task: Task, predicted: NDArray[Any], in_csv: bool) -> NDArray[Any]:
+    """Return labels as they were learned, in CSV True and 1.0, where Arrow would write true and 1."""
+    labels = task.labelled(predicted)
+    return labels.astype(str) if in_csv and not task.has_numbers and labels.dtype.kind in "bf" else labels
 
 
 def _tabulate(
