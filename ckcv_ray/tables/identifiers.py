@@ -182,7 +182,10 @@ def _look_like_names(columns: pa.Table, name: str) -> bool:
 
 def _holds_words(columns: pa.Table, name: str) -> bool:
     """Return whether a column of text holds neither numbers, amounts nor dates, most of it."""
-    texts = drop_gaps(Cells(columns.column(name), decimal_mark(columns)).texts[0])
+    cells = Cells(columns.column(name), decimal_mark(columns))
+    if cells.written and cells.numbers is not None:  # of more digits than numbers have
+        return True
+    texts = drop_gaps(cells.texts[0])
     try:
         _, words = form_of_numbers(texts, name)
     except ColumnError:  # numbers in several forms

@@ -172,14 +172,19 @@ def encode_classes(column: pa.ChunkedArray, target: str) -> tuple[tuple[Label, .
     return classes, class_numbers(column, classes, target)
 
 
-def parse_numbers(column: pa.ChunkedArray, target: str, thousands: str = "") -> Rows:
-    """Return a target of numbers, (n,) float64; ``thousands`` is the mark between thousands, if it was said.
+def parse_numbers(
+    column: pa.ChunkedArray, target: str, thousands: str = "", decimal: str | None = None
+) -> Rows:
+    """Return a target of numbers, (n,) float64.
+
+    ``thousands`` is the mark between thousands, if it was said, and ``decimal`` that of decimals in the
+    table, if it is known.
 
     Raises:
         InputError: it has text, empty cells, numbers that are too large, or one value alone.
     """
     if is_text(column.type):
-        column = parse_text_numbers(column, target, "the target", thousands)
+        column = parse_text_numbers(column, target, "the target", thousands, decimal)
     if not any(is_one(column.type) for is_one in NUMBER_TYPES):
         example = next((value for value in column[:MOST_SEARCHED].to_pylist() if value is not None), None)
         raise InputError(
@@ -199,7 +204,9 @@ def parse_numbers(column: pa.ChunkedArray, target: str, thousands: str = "") -> 
     return y + 0.0
 
 
-def parse_text_numbers(column: pa.ChunkedArray, name: str, role: str, thousands: str = "") -> pa.ChunkedArray:
+def parse_text_numbers(
+    column: pa.ChunkedArray, name: str, role: str, thousands: str = "", decimal: str | None = None
+) -> pa.ChunkedArray:
     """Return numbers that are written as text as numbers; text of another kind as it is.
 
     Args:
@@ -207,6 +214,7 @@ def parse_text_numbers(column: pa.ChunkedArray, name: str, role: str, thousands:
         name: of the column.
         role: what the column is, for messages, such as "the target".
         thousands: the mark between thousands, if it was said.
+        decimal: the decimal mark of the table, if it is known.
 
     Raises:
         InputError: some cells are no numbers, or numbers may be read in two ways.
@@ -215,7 +223,7 @@ def parse_text_numbers(column: pa.ChunkedArray, name: str, role: str, thousands:
     texts = [None if value is None else bare(value) for value in values]
     known = drop_gaps(texts)
     try:
-        form, bad = form_of_numbers(known, name, thousands=thousands) if known else ("", known)
+        form, bad = form_of_numbers(known, name, decimal, thousands) if known else ("", known)
     except ColumnError as problem:
         raise InputError(f"{role} {name!r} {problem}") from None
     if not form:

@@ -36,6 +36,7 @@ from ckcv_ray.tables.readers.files import (
     read_file,
 )
 from ckcv_ray.tables.readers.frames import check_same_order, make_columns
+from ckcv_ray.tables.readers.text import decimal_mark
 from ckcv_ray.tables.roles import TARGETS, USUAL_ROLES, Roles, check_asked, check_column
 from ckcv_ray.tables.salt import compute_salt
 from ckcv_ray.tables.spellings import APART, read_labels
@@ -406,8 +407,10 @@ class Task:
         """Return the task with plain numbers X [n, d] as its inputs, such as an encoder makes."""
         return replace(self, X=X, schema=Schema.of_numbers(names), unlabelled=None)
 
-    def with_unlabelled(self, columns: pa.Table) -> "Task":
+    def with_unlabelled(self, columns: pa.Table, stored: bool = False) -> "Task":
         """Return the task with rows without labels; their columns are matched by name.
+
+        They may be ``stored``, as ``as_coded_columns`` returned them.
 
         Raises:
             InputError: there are none, a feature is missing, or some of them have labels.
@@ -419,7 +422,8 @@ class Task:
             )
         if not columns.num_rows:
             raise InputError("there are no unlabelled rows")
-        return replace(self, unlabelled=self.rows_from(columns))
+        reader = replace(self, schema=self.schema.as_stored) if stored else self
+        return replace(self, unlabelled=reader.rows_from(columns))
 
     def find_labelled(self, columns: pa.Table) -> NDArray[np.bool_]:
         """Return which rows of a table have a label."""
@@ -590,7 +594,7 @@ def _from_table(columns: pa.Table, roles: Roles, asked: DeclaredTypes, known: Sc
     if roles.numbers and asked.labels:
         raise InputError(f"labels={asked.labels} is for classes, and numbers are predicted: leave it out")
     classes, y = (
-        ((), parse_numbers(infer_column(columns, target), target, asked.thousands))
+        ((), parse_numbers(infer_column(columns, target), target, asked.thousands, decimal_mark(columns)))
         if roles.numbers
         else encode_classes(read_labels(columns, target, asked.labels), target)
     )
@@ -749,7 +753,7 @@ def _read(columns: pa.Table, features: list[str], schema: Schema) -> Rows:
     """Return rows as numbers, by a schema that is theirs."""
     if list(schema.names) != features:
         raise InputError(f"the columns are {some(features)}, and not those that were understood")
-    rows = schema.apply(columns, gaps=True)
+    rows = schema.as_stored.apply(columns, gaps=True)
     rows.check()
     if any(np.any(rows.X[:, i] >= len(column.levels)) for i, column in enumerate(schema) if column.levels):
         raise InputError("a category is not among those that were understood")
