@@ -176,7 +176,7 @@ GALLERY = (
     Exhibit("decimal commas in quotes", text(cells(lambda i: f'"{i % 7},5"'))),
     Exhibit("decimal commas, separated by semicolons", text(cells(lambda i: f"{i % 7},5"), separator=";")),
     Exhibit("commas between thousands", text(cells(lambda i: f'"{i % 7 + 1},000,500.5"'))),
-    Exhibit("commas of either kind, beside decimal points", text(cells(lambda i: f'"{i % 7 + 1},500"'))),
+    Exhibit("commas of either kind, among decimal points", text(cells(lambda i: f'"{i % 7 + 1},500"'))),
     Exhibit(
         "commas of either kind, that of thousands said",
         text(cells(lambda i: f'"{i % 7 + 1},500"')),

@@ -39,19 +39,19 @@ NAMED_ZONE = re.compile(  # at the end of a moment, such as CET or Europe/Rome; 
 TIME = re.compile(r"(\d{1,2}):(\d\d)(?::(\d\d)(?:\.0+)?)?$", re.ASCII)
 HYPHEN = re.compile(r"(?<=\w)[-_\u2010-\u2015\u2212](?=\w)")
 TRUTH = {"true": 1.0, "false": 0.0}
-SIGN = f"[+{MINUS}-]?"
-DIGITS = r"(?:\d+\.?\d*|\.\d+)"
-POINT = re.compile(rf"{SIGN}{DIGITS}([eE]{SIGN}\d+)?$")
-COMMA = re.compile(rf"{SIGN}\d*,\d+$")
+EITHER_SIGN = f"[+{MINUS}-]?"
+DECIMALS = r"(?:\d+\.?\d*|\.\d+)"
+POINT = re.compile(rf"{EITHER_SIGN}{DECIMALS}([eE]{EITHER_SIGN}\d+)?$")
+COMMA = re.compile(rf"{EITHER_SIGN}\d*,\d+$")
 HEX = re.compile(r"0[xX][0-9a-fA-F]{1,16}$")
-POINTS = re.compile(rf"{SIGN}[1-9]\d{{0,2}}(\.\d{{3}})+(,\d+)?$")  # points of thousands
-THOUSANDS = re.compile(rf"{SIGN}[1-9]\d{{0,2}}(,\d{{3}})+(\.\d*)?$")
-FORTRAN = re.compile(rf"{SIGN}{DIGITS}[dD]{SIGN}\d+$")
-QUOTED = re.compile(rf"['\u2019]{SIGN}\d[\d.,]*['\u2019]?$")  # as spreadsheets write text
+POINTS = re.compile(rf"{EITHER_SIGN}[1-9]\d{{0,2}}(\.\d{{3}})+(,\d+)?$")  # points of thousands
+THOUSANDS = re.compile(rf"{EITHER_SIGN}[1-9]\d{{0,2}}(,\d{{3}})+(\.\d*)?$")
+FORTRAN = re.compile(rf"{EITHER_SIGN}{DECIMALS}[dD]{EITHER_SIGN}\d+$")
+QUOTED = re.compile(rf"['\u2019]{EITHER_SIGN}\d[\d.,]*['\u2019]?$")  # as spreadsheets write text
 SHEET_ERROR = re.compile(r"#[^\W\d_]+(/0)?[!?]$|#NV$|Err:\d{3}$")
 DASH = re.compile(rf"[{MINUS}\u2010-\u2015-]+$")
-CODE = r"^\s*\d+[eE]\d+\s*$"  # such as 12E03
-WHOLE = r"^\s*\d+([eE]\d+)?\s*$"
+E_CODE = r"^\s*\d+[eE]\d+\s*$"  # such as 12E03
+ALL_DIGITS = r"^\s*\d+([eE]\d+)?\s*$"
 DIGIT_SPACES = " \u00a0\u2009\u202f"  # plain, no-break, thin and narrow
 APOSTROPHES = "'\u2019"
 SIGNS = r"%\u2030$\u00a2-\u00a5\u058f\u060b\u09f2\u09f3\u0e3f\u17db\u20a0-\u20c0"  # %, per mille, currencies
@@ -63,14 +63,14 @@ CODES = (  # of currencies, ISO 4217: those that are traded most
 )
 UNIT = f"[{SIGNS}]|{'|'.join(CODES)}"
 AMOUNT = re.compile(
-    rf"(?P<sign>{SIGN})(?P<before>{UNIT})?[{DIGIT_SPACES}]?(?P<inner>{SIGN})(?P<digits>\d[\d.,{DIGIT_SPACES}{APOSTROPHES}]*?)"
+    rf"(?P<sign>{EITHER_SIGN})(?P<before>{UNIT})?[{DIGIT_SPACES}]?(?P<inner>{EITHER_SIGN})(?P<digits>\d[\d.,{DIGIT_SPACES}{APOSTROPHES}]*?)"
     rf"[{DIGIT_SPACES}]?(?P<after>{UNIT})?$"
 )
 GROUPED_DIGITS = re.compile(
     rf"[1-9]\d{{0,2}}(?:([{DIGIT_SPACES}{APOSTROPHES}])\d{{3}})(?:\1\d{{3}})*(?:[.,]\d*)?$"
 )
 PLAIN = re.compile(r"\d+(?:[.,]\d*)?$|\d{1,3}(?:([.,])\d{3})+(?:[.,]\d*)?$")
-EXACT = 2.0**53  # from here on floats hold only some whole numbers
+LAST_EXACT = 2.0**53  # from here on floats hold only some whole numbers
 AMOUNTS = "|"  # between the unit of amounts and the form of their numbers
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -105,11 +105,11 @@ def canonical_text(text: str) -> str:
     if POINT.match(text) or (COMMA.match(text) and not THOUSANDS.match(text)):
         number = _to_float(text.replace(",", "."))
         digits = text.lstrip(f"+{MINUS}-0")
-        if EXACT <= abs(number) < inf and digits.isdecimal():
+        if LAST_EXACT <= abs(number) < inf and digits.isdecimal():
             return f"number {int(digits) if number > 0 else -int(digits)}"
         return f"number {number + 0.0!r}"
     if (whole := _hexadecimal(text)) is not None:
-        return f"number {whole if whole >= EXACT else float(whole)!r}"
+        return f"number {whole if whole >= LAST_EXACT else float(whole)!r}"
     if (moment := _iso(text)) is not None:
         return f"date {moment!r}"
     if parts := TIME.match(text):

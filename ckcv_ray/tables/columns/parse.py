@@ -17,13 +17,13 @@ from pyarrow import csv
 
 from ckcv_ray.core.arrays import Values
 from ckcv_ray.tables.columns.formats import (
+    ALL_DIGITS,
     AMOUNTS,
-    CODE,
-    EXACT,
+    E_CODE,
     GAPS,
     ISO,
+    LAST_EXACT,
     OF_HUNDRED,
-    WHOLE,
     ZONE,
     ColumnError,
     Parser,
@@ -247,7 +247,7 @@ def find_alike(columns: pa.Table, name: str) -> tuple[str, str] | None:
 def type_texts(encoded: pa.ChunkedArray, comma: bool) -> pa.Array:
     """Return the distinct texts of a column as what they are together, as Arrow reads a column of a table.
 
-    Codes such as 12E03, and numbers of so many digits that floats would join some, are text.
+    Codes such as 12E03, and numbers of more digits than floats tell apart, are text.
     """
     texts = encoded.chunk(0).dictionary if encoded.num_chunks else pa.array([], pa.string())
     if not len(texts):
@@ -261,17 +261,17 @@ def type_texts(encoded: pa.ChunkedArray, comma: bool) -> pa.Array:
         "convert_options": csv.ConvertOptions(strings_can_be_null=True, decimal_point="," if comma else "."),
     }
     typed = csv.read_csv(pa.BufferReader(written), **reading).column(0).combine_chunks()
-    large = pa.types.is_floating(typed.type) and pc.any(pc.greater_equal(pc.abs(typed), EXACT)).as_py()
-    return texts if are_codes(texts) or (large and _all_match(texts, WHOLE)) else typed
+    large = pa.types.is_floating(typed.type) and pc.any(pc.greater_equal(pc.abs(typed), LAST_EXACT)).as_py()
+    return texts if are_codes(texts) or (large and _all_match(texts, ALL_DIGITS)) else typed
 
 
 def are_codes(texts: pa.Array) -> bool:
     """Return whether texts may be codes such as 12E03: all are digits, of which some have an E among them."""
     if (held := texts.buffers()[2]) is None or not any(mark in held.to_pybytes() for mark in (b"e", b"E")):
         return False  # found in no time
-    if not _all_match(texts[:FIRST_ROWS], WHOLE) or not _all_match(texts, WHOLE):
+    if not _all_match(texts[:FIRST_ROWS], ALL_DIGITS) or not _all_match(texts, ALL_DIGITS):
         return False
-    return bool(pc.any(pc.match_substring_regex(texts, CODE)).as_py())
+    return bool(pc.any(pc.match_substring_regex(texts, E_CODE)).as_py())
 
 
 def _all_match(texts: pa.Array, pattern: str) -> bool:

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from ckcv_ray.core.arrays import Values
 from ckcv_ray.errors import InputError, pluralize, write_option
 from ckcv_ray.tables.columns.formats import (
-    CODE,
     DASH,
+    E_CODE,
     FORTRAN,
     LOOKS_LIKE_DATE,
     NAMED_ZONE,
@@ -465,7 +465,7 @@ def _infer_text(cells: Cells, name: str, asked: ColumnKind | None) -> Column:
 
 def _ask_about_codes(cells: Cells, name: str) -> str:
     distinct, codes = cells.texts
-    code = [text for text in distinct if text is not None and re.match(CODE, text)]
+    code = [text for text in distinct if text is not None and re.match(E_CODE, text)]
     return (
         f"has what may be numbers or codes{_such_as(code, distinct, codes)}: say "
         f"{write_option('numeric', name)} ({float(code[0]):g}), {write_option('categorical', name)}, or "
@@ -490,8 +490,10 @@ def _advise(sort: Hashable, *names: str) -> str:
             return f", an error in a spreadsheet: mend it there, or, only if it is a gap, say {numeric}"
         case "dash":
             return f", a dash alone: write 0 if it is zero, or, if it is a gap, say {numeric}"
-    others = write_option("categorical", *names) if len(names) == 1 else "or --categorical or --drop as well"
-    return f": mend it, or say {numeric} (what is none is a gap), {others}"
+    category = (
+        write_option("categorical", *names) if len(names) == 1 else "or --categorical or --drop as well"
+    )
+    return f": mend it, or say {numeric} (what is none is a gap), {category}"
 
 
 def _join_problems(problems: dict[str, ColumnError]) -> list[str]:
