@@ -41,16 +41,16 @@ def pluralize(number: int, singular: str, many: str | None = None) -> str:
     return f"{number:,} {singular if number == 1 else many or f'{singular}s'}"
 
 
-def write_option(option: str, name: str) -> str:
-    """Write an option and the name of a column so that a shell reads the name, such as --group 'patient id'.
+def write_option(option: str, *names: str) -> str:
+    """Write an option and names of columns so that a shell reads the names, such as --group 'patient id'.
 
     Options that take several names read them as a line of a CSV file. A name that is longer than a message
     can have is cut.
     """
-    if option in LIST_OPTIONS:
-        name = write_row([name])
-    said = shlex.quote(cut(name, MOST_OF_NAME))
-    return f"--{option}={said}" if name.startswith("-") else f"--{option} {said}"
+    shown = [cut(name, MOST_OF_NAME) for name in names]
+    text = write_row(shown) if option in LIST_OPTIONS else shown[0]
+    said = shlex.quote(text)
+    return f"--{option}={said}" if text.startswith("-") else f"--{option} {said}"
 
 
 def write_row(texts: Iterable[str]) -> str:

@@ -23,6 +23,7 @@ from ckcv_ray.runs.result import Result
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.tables.columns.schema import NewRows
 from ckcv_ray.tables.readers.files import HELD, Reading
+from ckcv_ray.tables.readers.text import decimal_mark
 from ckcv_ray.tables.repeats import count_known
 from ckcv_ray.tables.roles import check_column, find_groups
 from ckcv_ray.tables.target import Rows, class_numbers, parse_numbers, rows_with_label, some
@@ -438,7 +439,8 @@ def _say_mean_error(learned: Task, table: Table, predicted: NDArray[Any]) -> Non
         return None
     try:
         check_column(target, table.columns.column_names)
-        y = parse_numbers(table.columns[target].take(pa.array(table.judged)), target)
+        numbers = table.columns[target].take(pa.array(table.judged))
+        y = parse_numbers(numbers, target, decimal=decimal_mark(table.columns))
     except InputError as error:
         return say(f"no error: {error}")
     rmse = float(np.sqrt(np.mean((y - predicted) ** 2)))

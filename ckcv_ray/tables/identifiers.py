@@ -183,7 +183,10 @@ def _look_like_names(columns: pa.Table, name: str) -> bool:
 
 def _holds_words(columns: pa.Table, name: str) -> bool:
     """Return whether a column of text holds neither numbers, amounts nor dates, most of it."""
-    texts = Cells.of(columns, name).known
+    cells = Cells.of(columns, name)
+    if cells.written and cells.numbers is not None:  # of more digits than numbers have
+        return True
+    texts = cells.known
     try:
         _, words = form_of_numbers(texts, name)
     except ColumnError:  # numbers in several forms

@@ -24,12 +24,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ckcv_ray.tables.columns.formats import GAPS, TRUTH, bare, canonical_text
+from ckcv_ray.tables.columns.formats import GAPS, MINUS, TRUTH, bare, canonical_text
 from ckcv_ray.tables.columns.parse import Cells, cast_numbers, read_moments, without_gaps
 from ckcv_ray.tables.target import distinct, is_text
 from ckcv_ray.validation import expect
 
-MINUS = "\u2212"
 Words = NDArray[np.uint64]
 
 

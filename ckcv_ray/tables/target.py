@@ -265,9 +265,16 @@ def _find_number(label: Label) -> float | None:
 
 
 def parse_numbers(
-    column: pa.ChunkedArray, target: str, thousands: str = "", kept: Collection[str] = ()
+    column: pa.ChunkedArray,
+    target: str,
+    thousands: str = "",
+    kept: Collection[str] = (),
+    decimal: str | None = None,
 ) -> Rows:
-    """Return a target of numbers, (n,) float64; ``thousands`` is the mark between thousands, if it was said.
+    """Return a target of numbers, (n,) float64.
+
+    ``thousands`` is the mark between thousands, if it was said, and ``decimal`` that of decimals in the
+    table, if it is known.
 
     Words that are ``kept`` are no gaps, and no numbers.
 
@@ -275,7 +282,8 @@ def parse_numbers(
         InputError: it has text, empty cells, numbers that are too large, or one value alone.
     """
     if is_text(column.type):
-        column = parse_text_numbers(column, target, "the target", thousands, GAPS.difference(kept))
+        gaps = GAPS.difference(kept)
+        column = parse_text_numbers(column, target, "the target", thousands, gaps, decimal)
     if not any(is_one(column.type) for is_one in NUMBER_TYPES):
         example = next((value for value in column[:MOST_SEARCHED].to_pylist() if value is not None), None)
         raise InputError(
@@ -300,7 +308,12 @@ def parse_numbers(
 
 
 def parse_text_numbers(
-    column: pa.ChunkedArray, name: str, role: str, thousands: str = "", gaps: Collection[str] = GAPS
+    column: pa.ChunkedArray,
+    name: str,
+    role: str,
+    thousands: str = "",
+    gaps: Collection[str] = GAPS,
+    decimal: str | None = None,
 ) -> pa.ChunkedArray:
     """Return numbers that are written as text as numbers; text of another kind as it is.
 
@@ -310,6 +323,7 @@ def parse_text_numbers(
         role: what the column is, for messages, such as "the target".
         thousands: the mark between thousands, if it was said.
         gaps: words that say that a cell is empty.
+        decimal: the decimal mark of the table, if it is known.
 
     Raises:
         InputError: some cells are no numbers, or numbers may be read in two ways.
@@ -318,7 +332,7 @@ def parse_text_numbers(
     texts = [None if value is None else bare(value) for value in values]
     known = drop_gaps(texts, gaps)
     try:
-        form, bad = form_of_numbers(known, name, thousands=thousands) if known else ("", known)
+        form, bad = form_of_numbers(known, name, decimal, thousands) if known else ("", known)
     except ColumnError as problem:
         raise InputError(f"{role} {name!r} {problem}") from None
     if not form:

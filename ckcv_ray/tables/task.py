@@ -36,6 +36,7 @@ from ckcv_ray.tables.readers.files import (
     read_file,
 )
 from ckcv_ray.tables.readers.frames import check_same_order, make_columns
+from ckcv_ray.tables.readers.text import decimal_mark
 from ckcv_ray.tables.roles import (
     TARGETS,
     USUAL_ROLES,
@@ -426,8 +427,10 @@ class Task:
         """Return the task with plain numbers X [n, d] as its inputs, such as an encoder makes."""
         return replace(self, X=X, schema=Schema.of_numbers(names), unlabelled=None)
 
-    def with_unlabelled(self, columns: pa.Table) -> "Task":
+    def with_unlabelled(self, columns: pa.Table, stored: bool = False) -> "Task":
         """Return the task with rows without labels; their columns are matched by name.
+
+        They may be ``stored``, as ``as_coded_columns`` returned them.
 
         Raises:
             InputError: there are none, a feature is missing, or some of them have labels.
@@ -440,7 +443,8 @@ class Task:
             )
         if not columns.num_rows:
             raise InputError("there are no unlabelled rows")
-        return replace(self, unlabelled=self.rows_from(columns))
+        reader = replace(self, schema=self.schema.as_stored) if stored else self
+        return replace(self, unlabelled=reader.rows_from(columns))
 
     def find_labelled(self, columns: pa.Table) -> NDArray[np.bool_]:
         """Return which rows of a table have a label.
@@ -627,7 +631,7 @@ def _from_table(columns: pa.Table, roles: Roles, asked: DeclaredTypes, known: Sc
     classes: tuple[Label, ...] = ()
     y: Target
     if roles.numbers:
-        y = parse_numbers(infer_column(columns, target), target, asked.thousands, kept)
+        y = parse_numbers(infer_column(columns, target), target, asked.thousands, kept, decimal_mark(columns))
     else:
         labels = read_labels(columns, target, asked.labels)
         if not asked.drop_unlabelled:
@@ -811,7 +815,7 @@ def _read(columns: pa.Table, features: list[str], schema: Schema) -> Rows:
     """Return rows as numbers, by a schema that is theirs."""
     if list(schema.names) != features:
         raise InputError(f"the columns are {some(features)}, and not those that were understood")
-    rows = schema.apply(columns, gaps=True)
+    rows = schema.as_stored.apply(columns, gaps=True)
     rows.check()
     if any(np.any(rows.X[:, i] >= len(column.levels)) for i, column in enumerate(schema) if column.levels):
         raise InputError("a category is not among those that were understood")

@@ -64,9 +64,12 @@ class Exhibit:
         Raises:
             InputError: it is refused.
         """
+        return Task.from_table(self.read(folder), Roles(self.target, self.features, self.drop), self.asked)
+
+    def read(self, folder: Path) -> pa.Table:
+        """Return its columns, as they are read."""
         source = self.write(folder)
-        columns = source if isinstance(source, pa.Table) else read(source, reading=self.reading).learn
-        return Task.from_table(columns, Roles(self.target, self.features, self.drop), self.asked)
+        return source if isinstance(source, pa.Table) else read(source, reading=self.reading).learn
 
 
 def text(
@@ -173,7 +176,7 @@ GALLERY = (
     Exhibit("decimal commas in quotes", text(cells(lambda i: f'"{i % 7},5"'))),
     Exhibit("decimal commas, separated by semicolons", text(cells(lambda i: f"{i % 7},5"), separator=";")),
     Exhibit("commas between thousands", text(cells(lambda i: f'"{i % 7 + 1},000,500.5"'))),
-    Exhibit("commas of either kind", text(cells(lambda i: f'"{i % 7 + 1},500"'))),
+    Exhibit("commas of either kind, among decimal points", text(cells(lambda i: f'"{i % 7 + 1},500"'))),
     Exhibit(
         "commas of either kind, that of thousands said",
         text(cells(lambda i: f'"{i % 7 + 1},500"')),
@@ -199,7 +202,7 @@ GALLERY = (
         said="--categorical col",
     ),
     Exhibit("infinity", text(cells(lambda i: "inf" if i == 4 else str(i % 7)))),
-    Exhibit("a number beyond all measure", text(cells(lambda i: "1e300" if i == 4 else str(i % 7)))),
+    Exhibit("a number beyond all measure", text(cells(lambda i: "1e+300" if i == 4 else str(i % 7)))),
     Exhibit("words", text(WORDS)),
     Exhibit("words with gaps", text(cells(lambda i: "" if i % 4 == 0 else WORDS[i]))),
     Exhibit("words that differ in spaces alone", text(cells(lambda i: WORDS[i] + " " * (i % 2)))),

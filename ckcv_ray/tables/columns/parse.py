@@ -17,8 +17,13 @@ from pyarrow import csv
 
 from ckcv_ray.core.arrays import Values
 from ckcv_ray.tables.columns.formats import (
+    ALL_DIGITS,
+    AMOUNTS,
+    E_CODE,
     GAPS,
     ISO,
+    LAST_EXACT,
+    OF_HUNDRED,
     ZONE,
     ColumnError,
     Parser,
@@ -66,7 +71,7 @@ class Cells:
         stored: type of its values.
         declared: whether it was a dictionary, which says that its values are categories.
         written: whether it is text of a text table.
-        comma: whether it is of a table with decimal commas.
+        decimal: the decimal mark of its table; None or "" if it is not known.
         thousands: the mark between thousands, if that was said.
         gaps: words that say that a cell is empty, in lower case.
     """
@@ -81,13 +86,18 @@ class Cells:
         self.declared = pa.types.is_dictionary(values.type)
         self.stored = values.type.value_type if self.declared else values.type
         self.written = decimal is not None and is_text(self.stored)
-        self.values, self.comma, self.thousands = decode(values), decimal == ",", thousands
+        self.values, self.decimal, self.thousands = decode(values), decimal, thousands
         self.gaps = GAPS.difference(kept) if is_text(self.stored) else GAPS
 
     @classmethod
     def of(cls, columns: pa.Table, name: str | int, thousands: str = "") -> "Cells":
         """Return the cells of a column of a table, by its name or position."""
         return cls(columns.column(name), decimal_mark(columns), thousands, kept_words(columns))
+
+    @property
+    def comma(self) -> bool:
+        """Whether it is of a table with decimal commas."""
+        return self.decimal == ","
 
     @cached_property
     def kind(self) -> pa.DataType:
@@ -138,6 +148,13 @@ class Cells:
     def typed(self) -> pa.Array:
         """The distinct values of cells as they were written, as what they are together."""
         return type_texts(self.encoded, self.comma, self.gaps)
+
+    @property
+    def are_codes(self) -> bool:
+        """Whether cells as they were written are all digits, of which some have an E among them: 12E03."""
+        if not self.written or not any(map(are_codes, self.values.chunks)):
+            return False
+        return are_codes(pa.array(self.known))
 
     @property
     def have_few_texts(self) -> bool:
@@ -203,6 +220,12 @@ def read_cells(cells: Cells, column: Column) -> Read:
         return _numbers_in_text(cells, column)
     if not cells.are_numbers:
         raise ColumnError(f"holds {cells.stored}, not numbers")
+    unit = column.form.rpartition(AMOUNTS)[0]
+    if unit in OF_HUNDRED and cells.values.null_count < len(cells.values):
+        raise ColumnError(
+            f"holds {cells.stored}, which may be of 1 or of 100, and the cells learned from have a {unit}: "
+            f"write it as text, such as '12.5{unit}'"
+        )
     if pa.types.is_boolean(cells.stored):
         return _all_known(cells.values.cast(pa.int8()).to_numpy())
     if pa.types.is_decimal(cells.stored):
@@ -223,9 +246,13 @@ def infer_column(columns: pa.Table, name: str) -> pa.ChunkedArray:
 def find_alike(columns: pa.Table, name: str) -> tuple[str, str] | None:
     """Return two different texts of a column of a text table that are one value; None if there are none."""
     cells = Cells.of(columns, name)
-    if not cells.written or pa.types.is_null(cells.typed.type) or is_text(cells.typed.type):
+    if not cells.written or pa.types.is_null(cells.typed.type):
         return None
     values = cells.typed
+    if is_text(values.type):
+        if cells.numbers is None:
+            return None
+        values = pa.array([text and canonical_text(bare(text)) for text in values.to_pylist()], pa.string())
     if pa.types.is_floating(values.type):
         values = pc.add(values, 0.0)  # -0.0 and 0.0 are one number
     if pc.count_distinct(values).as_py() == len(values) - values.null_count:
@@ -259,7 +286,10 @@ def kept_words(columns: pa.Table) -> frozenset[str]:
 
 
 def type_texts(encoded: pa.ChunkedArray, comma: bool, gaps: Collection[str]) -> pa.Array:
-    """Return the distinct texts of a column as what they are together, as Arrow reads a column of a table."""
+    """Return the distinct texts of a column as what they are together, as Arrow reads a column of a table.
+
+    Codes such as 12E03, and numbers of more digits than floats tell apart, are text.
+    """
     texts = encoded.chunk(0).dictionary if encoded.num_chunks else pa.array([], pa.string())
     if not len(texts):
         return pa.nulls(0)
@@ -275,7 +305,23 @@ def type_texts(encoded: pa.ChunkedArray, comma: bool, gaps: Collection[str]) -> 
             decimal_point="," if comma else ".",
         ),
     }
-    return csv.read_csv(pa.BufferReader(written), **reading).column(0).combine_chunks()
+    typed = csv.read_csv(pa.BufferReader(written), **reading).column(0).combine_chunks()
+    large = pa.types.is_floating(typed.type) and pc.any(pc.greater_equal(pc.abs(typed), LAST_EXACT)).as_py()
+    return texts if are_codes(texts) or (large and _all_match(texts, ALL_DIGITS)) else typed
+
+
+def are_codes(texts: pa.Array) -> bool:
+    """Return whether texts may be codes such as 12E03: all are digits, of which some have an E among them."""
+    if (held := texts.buffers()[2]) is None or not any(mark in held.to_pybytes() for mark in (b"e", b"E")):
+        return False  # found in no time
+    if not _all_match(texts[:FIRST_ROWS], ALL_DIGITS) or not _all_match(texts, ALL_DIGITS):
+        return False
+    return bool(pc.any(pc.match_substring_regex(texts, E_CODE)).as_py())
+
+
+def _all_match(texts: pa.Array, pattern: str) -> bool:
+    """Return whether all texts that are no nulls match a pattern."""
+    return bool(pc.all(pc.match_substring_regex(texts, pattern)).as_py())
 
 
 def cast_numbers(texts: pa.ChunkedArray, comma: bool) -> Values | None:

@@ -14,6 +14,14 @@ import pyarrow as pa
 from pyarrow import csv
 
 from ckcv_ray.errors import InputError
+from ckcv_ray.tables.columns.formats import (
+    ColumnError,
+    bare,
+    drop_gaps,
+    find_decimal_mark,
+    form_of_numbers,
+    is_doubtful,
+)
 from ckcv_ray.tables.readers.limits import LINE_BYTES, MOST_TABLE_ROWS, check_bytes, check_size
 from ckcv_ray.tables.readers.lines import EVERY_LINE, LinesLeftOut, check_rows, leave_out_lines, number_lines
 
@@ -29,7 +37,9 @@ SAYS_SEPARATOR = re.compile(rb"sep=([^\r\n])\r?\n")  # a first line of spreadshe
 UTF32 = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)
 UTF16 = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
 ENCODINGS = ("cp1252", "latin-1")  # what spreadsheets of western Europe write
-DECIMAL_COMMA = re.compile(rb"(?:^|[;\t|\n])\"?[+-]?\d+,(?:\d{1,2}|\d{4,})\"?(?=[;\t|\r\n]|$)")
+DECIMAL_COMMA = re.compile(
+    rb"(?:^|[;\t|\n])\"?(?:[+-]|\xe2\x88\x92)?\d+,(?:\d{1,2}|\d{4,})\"?(?=[;\t|\r\n]|$)"
+)
 
 
 def read_text(
@@ -99,13 +109,32 @@ def _parse(content: bytes, separator: str, name: str, find_line: Callable[[int],
             f"--separator, which is {separator!r} here"
         ) from None
     columns = columns.rename_columns([column.strip() for column in columns.column_names])
-    return columns.replace_schema_metadata({DECIMAL: b"," if comma else b"."})
+    mark = b"," if comma else b"." if _has_decimal_points(columns) else b""
+    return columns.replace_schema_metadata({DECIMAL: mark})
+
+
+def _has_decimal_points(columns: pa.Table) -> bool:
+    """Return whether a column begins with numbers alone, of which a point can only be that of decimals."""
+    for column in columns.slice(0, SAMPLE_LINES).columns:
+        known = drop_gaps({None if cell is None else bare(cell) for cell in column.to_pylist()})
+        if any("." in text for text in known):
+            try:
+                form, bad = form_of_numbers(known, "")
+            except ColumnError:
+                continue
+            certain = any("." in text and not is_doubtful(text, form) for text in known)
+            if certain and not bad and find_decimal_mark(form) == ".":
+                return True
+    return False
 
 
 def decimal_mark(columns: pa.Table) -> str | None:
-    """Return the decimal mark of a table whose cells are as they were written; None for any other table."""
+    """Return the decimal mark of a table whose cells are as they were written: "" if no number has one.
+
+    None for any other table.
+    """
     mark = (columns.schema.metadata or {}).get(DECIMAL)
-    return None if mark is None else "," if mark == b"," else "."
+    return None if mark is None else {b",": ",", b".": "."}.get(mark, "")
 
 
 def _names(content: bytes, options: dict[str, Any]) -> list[str]:
