@@ -10,6 +10,7 @@ import typer
 
 from ckcv_ray.claims.certify import find_refused
 from ckcv_ray.claims.percent import at_most
+from ckcv_ray.claims.rare_classes import describe_rare_classes
 from ckcv_ray.claims.wording import describe_held_share, describe_refusal
 from ckcv_ray.cli.data_options import ChosenData, choose_data
 from ckcv_ray.cli.display import Display
@@ -399,11 +400,12 @@ def _say_what_is_there(folder: RunFolder, out: str, problem: Problem) -> None:
 
 
 def _say_cautions(problem: Problem) -> None:
-    """Say that much is held out, or that an outer split is refused."""
+    """Say that much is held out, that a class is rare, or that an outer split is refused."""
     every = problem.all_rows
     held = every.n_units - problem.task.n_units
-    held_out = describe_held_share(held, every.n_units, every.unit, has_classes=not every.has_numbers)
-    for sentence in (*held_out, *describe_refusal(find_refused(problem))):
+    held_out = describe_held_share(held, every.n_units, every.unit)
+    rare = describe_rare_classes(every, held)
+    for sentence in (*held_out, *rare, *describe_refusal(find_refused(problem))):
         say(plain(sentence))
 
 

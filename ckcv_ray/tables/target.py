@@ -30,6 +30,7 @@ from ckcv_ray.tables.readers.limits import MOST_TABLE_BYTES
 from ckcv_ray.validation import quote, suggest
 
 LEAST_OF_CLASS = 2
+LEAST_CLASSES = 2
 LEAST_GROUPS = 6
 MOST_CLASSES = 1_000
 LARGEST = 1e150  # the squares of this number and of its inverse still fit in a float
@@ -47,11 +48,19 @@ def check_classes(
     """Raise InputError if a class has a single row; with ``allow_singletons`` if most classes have."""
     counts = np.bincount(y, minlength=len(classes))
     few = np.flatnonzero(counts < LEAST_OF_CLASS).tolist()
-    if len(few) <= (len(classes) // 2 if allow_singletons else 0):
+    most_scored = len(classes) // 2
+    if len(few) <= (most_scored if allow_singletons else 0):
         return
     needs = "most classes need" if allow_singletons else "each needs"
+    named, it = some([repr(classes[i]) for i in few], 3), "it" if len(few) == 1 else "them"
+    have = f"class {named} has 1 row" if len(few) == 1 else f"classes {named} have 1 row each"
+    cures = (
+        f"leave {it} out" if len(classes) - len(few) >= LEAST_CLASSES else "",
+        f"score {it} by ckcv evaluate, which proves nothing" if len(few) <= most_scored else "",
+    )
+    cure = ", or ".join(filter(None, cures))
     raise InputError(
-        f"class {classes[few[0]]!r} has {counts[few[0]]} row: {needs} at least {LEAST_OF_CLASS}; the "
+        f"{have}: {needs} at least {LEAST_OF_CLASS}{cure and f' ({cure})'}; the "
         f"target {target!r} has {len(classes):,} classes ({some(classes)}){_perhaps_numbers(classes)}"
     )
 
@@ -235,10 +244,10 @@ def encode_classes(column: pa.ChunkedArray, target: str) -> tuple[tuple[Label, .
                 f"the target {target!r} has {value} in row {row}: labels are text or finite numbers"
             )
     classes = sort_labels(totals)
-    if not 2 <= len(classes) <= MOST_CLASSES:
+    if not LEAST_CLASSES <= len(classes) <= MOST_CLASSES:
         raise InputError(
             f"the target {target!r} has {pluralize(len(classes), 'class', 'classes')} ({some(classes)}): "
-            f"expected 2 to {MOST_CLASSES:,}{_perhaps_numbers(classes)}"
+            f"expected {LEAST_CLASSES} to {MOST_CLASSES:,}{_perhaps_numbers(classes)}"
         )
     if len(codes) * max(len(str(label)) for label in classes) > MOST_TABLE_BYTES:
         raise InputError(

@@ -49,7 +49,6 @@ from ckcv_ray.tables.roles import (
 from ckcv_ray.tables.salt import compute_salt, join_copies
 from ckcv_ray.tables.spellings import APART, read_labels
 from ckcv_ray.tables.target import (
-    LEAST_OF_CLASS,
     GapWords,
     Label,
     Rows,
@@ -360,13 +359,11 @@ class Task:
         Raises:
             InputError: too few rows are left to learn from, or a column is empty in all of them.
         """
-        kept = self.take_part(np.delete(np.arange(self.n), rows))
+        kept, n = self.take_part(np.delete(np.arange(self.n), rows)), self.n_units
         if kept.n_units < LEAST_ROWS:
-            groups = f" in {pluralize(kept.n_units, 'group')}" if kept.grouped else ""
             raise InputError(
-                f"holding out {len(rows)} of {self.n} rows leaves {kept.n}{groups}: leave at least "
-                f"{LEAST_ROWS}{' groups' if groups else ''} to learn from; change the share held out, not "
-                "the seed (which would void what is proven)"
+                f"{n - kept.n_units} of {n} {self.unit}s held out leave {kept.n_units}: leave at least "
+                f"{LEAST_ROWS} to learn from, so hold out {n - LEAST_ROWS} at most (holdout_share)"
             )
         return kept._by_itself()
 
@@ -392,30 +389,6 @@ class Task:
 
     def _fill(self, rows: Rows) -> Rows:
         return rows if self.fills is None else np.where(np.isnan(rows), self.fills, rows)
-
-    def rows(self, chosen: Index) -> "Task":
-        """Return the task on some of its rows.
-
-        Raises:
-            InputError: a class has too few of these rows to learn from.
-        """
-        self.check_part(chosen)
-        return self.take_part(chosen)
-
-    def check_part(self, chosen: Index) -> None:
-        """Raise InputError if a class has too few of some rows to learn from."""
-        if self.scarce_class(chosen) is not None:
-            raise InputError(
-                f"{len(chosen)} of the {self.n} rows, drawn at random, have fewer than {LEAST_OF_CLASS} of "
-                "one class: nested selection needs more rows of it; another seed would void what is proven"
-            )
-
-    def scarce_class(self, chosen: Index) -> int | None:
-        """Return the first class with too few of some rows to learn from; None if there is none."""
-        if self.has_numbers:
-            return None
-        few = np.flatnonzero(np.bincount(self.y[chosen], minlength=self.n_classes) < LEAST_OF_CLASS)
-        return int(few[0]) if len(few) else None
 
     def take_part(self, chosen: Index) -> "Task":
         """Return the task on some of its rows, however few there are of a class."""

@@ -73,14 +73,14 @@ def test_the_digest_without_groups_is_what_it_was() -> None:
 
 
 def test_stored_columns_give_the_task_again() -> None:
-    for task in (TASK, ids(TEXT), TASK.rows(np.arange(3, 12)), TASK.without(np.arange(6))):
+    for task in (TASK, ids(TEXT), TASK.take_part(np.arange(3, 12)), TASK.without(np.arange(6))):
         again = Task.restore(task.columns(), Roles(task.target, group=task.group), None, salt=task.salt)
         assert again.digest == task.digest
         assert np.array_equal(again.groups, task.groups)
 
 
 def test_parts_of_a_task_number_their_groups_again() -> None:
-    part = TASK.rows(np.array([20, 21, 3, 4, 5, 22]))
+    part = TASK.take_part(np.array([20, 21, 3, 4, 5, 22]))
     assert part.grouped
     assert part.groups.tolist() == [0, 1, 2, 2, 2, 1]
     left = TASK.without(np.flatnonzero(GROUPS == 0))

@@ -77,9 +77,9 @@ def test_unsigned_labels_beyond_int64_are_kept_or_refused(tmp_path):
     ("values", "expected"),
     [
         ([1] * 8, "'y' has 1 class (1): expected 2 to 1,000"),
-        ([1, 2, 2, 2, 2, 2, 2, 2], "class 1 has 1 row: each needs at least 2"),
+        ([1, 2, 2, 2, 2, 2, 2, 2], "class 1 has 1 row: each needs at least 2 (score it by ckcv evaluate,"),
         (["b"] * 7 + ["a"], "class 'a' has 1 row"),
-        ([0.5 * i for i in range(8)], "class 0.0 has 1 row: each needs at least 2"),
+        ([0.5 * i for i in range(8)], "classes 0.0, 0.5, 1.0, ... (8 in all) have 1 row each: each needs"),
         ([0.5 * i for i in range(8)], "the target 'y' has 8 classes (0.0, 0.5, 1.0"),
         (
             [date(2020, 1, i % 2 + 1) for i in range(8)],
