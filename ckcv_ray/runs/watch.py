@@ -39,6 +39,7 @@ from ckcv_ray.storage.stream import (
 )
 from ckcv_ray.study import BY_CLASS, CERTIFIED, ERROR, Holdout
 from ckcv_ray.tables.columns.parse import decode
+from ckcv_ray.tables.readers.files import with_plain_values
 from ckcv_ray.tables.repeats import count_known, count_repeated
 from ckcv_ray.tables.roles import check_column
 from ckcv_ray.tables.target import Label, class_numbers, distinct, rows_with_label, unique_names
@@ -292,7 +293,7 @@ def read_live_rows(
             label is of no class, or a group is in the stream.
     """
     expect("rows", table, pa.Table, "a pyarrow.Table: see pyarrow.table")
-    names, task = unique_names(table), result.task
+    names, task, table = unique_names(table), result.task, with_plain_values(table)
     target = task.target if columns.label is None else columns.label
     check_column(columns.identifier, names, " with the names of the rows (--id)")
     check_column(target, names, " with the true labels (--label)")

@@ -31,11 +31,13 @@ from ckcv_ray.tables.readers.files import (
     Reading,
     check_place,
     find_suffix,
+    find_withheld,
     from_matrix,
     index_names,
     read_file,
+    with_plain_values,
 )
-from ckcv_ray.tables.readers.frames import check_same_order, make_columns
+from ckcv_ray.tables.readers.frames import check_same_order, make_columns, read_rows
 from ckcv_ray.tables.roles import TARGETS, USUAL_ROLES, Roles, check_asked, check_column
 from ckcv_ray.tables.salt import compute_salt
 from ckcv_ray.tables.spellings import APART, read_labels
@@ -158,8 +160,9 @@ class Task:
         sample_weight: ArrayLike | None = None,
     ) -> "Task":
         """Make a task as ``of`` does; it may have few groups, or a single row of a class."""
-        labels = as_array("y", y)
-        check_same_order(X, y)
+        labels = as_array("y", read_rows(y))
+        for name, values in (("y", y), ("groups", groups), ("sample_weight", sample_weight)):
+            check_same_order(X, name, values)
         columns, group, weight = make_columns(X), None, None
         if labels.shape != (columns.num_rows,):
             shape = (columns.num_rows, columns.num_columns)
@@ -241,6 +244,7 @@ class Task:
             InputError: it lacks the target.
         """
         check_column(self.target, unique_names(columns), ", the target of the run")
+        columns = with_plain_values(columns)
         if self.provenance.drop_unlabelled:
             columns = _leave_unlabelled(columns, self.target, self.has_numbers)
         return compute_salt(columns, {self.group, self.provenance.id, *index_names(columns)})
@@ -434,7 +438,7 @@ class Task:
             InputError: a feature is missing, or a whole column is of another kind.
         """
         gaps = not self.schema.plain or self.fills is not None
-        rows = self.schema.apply(columns, gaps, thousands)
+        rows = self.schema.apply(with_plain_values(columns), gaps, thousands)
         return rows._replace(X=self._fill(rows.X))
 
     def rows_from(self, columns: pa.Table) -> Rows:
@@ -578,6 +582,10 @@ def read_task(
 def _from_table(columns: pa.Table, roles: Roles, asked: DeclaredTypes, known: Schema | None = None) -> Task:
     """Make a task, whose columns are understood as ``known`` if they were before; see ``Task.from_table``."""
     target, chosen = roles.resolve(unique_names(columns), index_names(columns))
+    columns = with_plain_values(columns)
+    for name in (target, roles.group, roles.weight):
+        if name is not None and (held := find_withheld(columns, name)):
+            raise InputError(f"column {name!r} holds {held}, which cannot be read: name another column")
     if asked.drop_unlabelled:
         columns = _leave_unlabelled(columns, target, roles.numbers)
     if columns.num_rows < LEAST_ROWS:
@@ -686,6 +694,7 @@ def make_test_rows(columns: pa.Table | None, task: Task) -> TestRows | None:
         raise InputError(f"the test rows have no column {task.target!r} with the labels")
     if not columns.num_rows:
         raise InputError("there are no test rows")
+    columns = with_plain_values(columns)
     y = class_numbers(columns[task.target], task.classes, task.target)
     return TestRows(task.rows_from(columns), y)
 
@@ -760,7 +769,7 @@ def _labels(y: NDArray[Any]) -> pa.Array:
     try:
         return pa.array(y, from_pandas=y.dtype == object)
     except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
-        raise InputError(f"y cannot be read as labels: {error}") from None
+        raise InputError(f"y cannot be read as labels ({error}): they are all text, or all numbers") from None
 
 
 def _numbers(X: Any, task: Task) -> Rows:
