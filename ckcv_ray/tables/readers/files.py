@@ -46,7 +46,7 @@ TEXT, EXCEL = (".csv", ".tsv", *SPACED), (".xlsx",)
 SUFFIXES = (*TEXT, ".parquet", ".feather", *EXCEL, ".npz", ".svmlight", ".libsvm", ".svm")
 HELD = b"held"  # metadata of a column that was not read: the type of its cells
 LONGEST_TYPE = 120
-MOST_DIGITS = 15  # of decimals, any two of which are two floats
+SAFE_DIGITS = 15  # of decimals, any two of which are two floats
 ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 STORES = ("s3a", "gcs", "abfs", "abfss", "wasb", "wasbs", "hdfs")  # under names that are not read
 STUDY_FILE = "study.json"  # by which a run folder is known
@@ -243,7 +243,8 @@ def _read_decimals(decimals: pa.ChunkedArray) -> pa.ChunkedArray:
         with suppress(pa.ArrowInvalid):
             return texts.cast(pa.int64())
     numbers = texts.cast(pa.float64())
-    exact = decimals.type.precision <= MOST_DIGITS or pc.count_distinct(texts) == pc.count_distinct(numbers)
+    digits = (pc.max(pc.abs(numbers)).as_py() or 0.0) * 10.0**decimals.type.scale
+    exact = digits < 10.0**SAFE_DIGITS or pc.count_distinct(texts) == pc.count_distinct(numbers)
     return numbers if exact else decimals
 
 
@@ -422,7 +423,8 @@ def withhold(name: str, kind: object) -> pa.Field:
 
 def find_withheld(columns: pa.Table, name: str) -> str:
     """Return what a column held whose cells were not read; "" if they were."""
-    return (columns.schema.field(name).metadata or {}).get(HELD, b"").decode()
+    held: bytes = (columns.schema.field(name).metadata or {}).get(HELD, b"")
+    return held.decode()
 
 
 def _feather(path: Path) -> pa.Table:
