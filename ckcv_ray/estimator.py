@@ -30,10 +30,11 @@ from ckcv_ray.storage.places import locate
 from ckcv_ray.study import ERROR, Execution, Holdout, Occam, Problem, Study
 from ckcv_ray.study.certification import LEAST_HELD_OUT
 from ckcv_ray.tables.columns.types import DeclaredTypes
+from ckcv_ray.tables.readers.frames import check_same_order, read_rows
 from ckcv_ray.tables.spellings import APART
 from ckcv_ray.tables.target import Rows
 from ckcv_ray.tables.task import Task, make_rows
-from ckcv_ray.validation import check_choice
+from ckcv_ray.validation import as_array, check_choice
 
 SVM_PARAMETERS = ("C", "gamma")
 RULES = ("auto", "vote", "random", "refit")
@@ -348,7 +349,8 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
 
     def _check_rows(self, X: Any, y: ArrayLike) -> tuple[Any, NDArray[Any]]:
         """Check the learning rows as scikit-learn does."""
-        X, labels = self._validate(X, y=y)
+        check_same_order(X, "y", y)
+        X, labels = self._validate(X, y=y if y is None else as_array("y", read_rows(y)))
         labels = np.asarray(labels).ravel()
         if labels.dtype == object:
             _check_labels(labels)
@@ -364,6 +366,7 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
 
     def _validate(self, X: Any, **options: Any) -> Any:
         """Check as scikit-learn does; a data frame's names alone, since its columns are of many kinds."""
+        X = read_rows(X)
         framed = hasattr(X, "__arrow_c_stream__")
         checks = {} if framed else {"ensure_all_finite": "allow-nan", "dtype": None}
         return validate_data(self, X, skip_check_array=framed, **checks, **options)

@@ -22,7 +22,7 @@ from ckcv_ray.runs.load import load, load_run
 from ckcv_ray.runs.result import Result
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.tables.columns.schema import NewRows
-from ckcv_ray.tables.readers.files import HELD, Reading
+from ckcv_ray.tables.readers.files import Reading, find_withheld
 from ckcv_ray.tables.readers.text import decimal_mark
 from ckcv_ray.tables.repeats import count_known
 from ckcv_ray.tables.roles import check_column, find_groups
@@ -392,8 +392,8 @@ def _find_kept(columns: pa.Table, name: str) -> pa.ChunkedArray:
     check_column(name, columns.column_names, " to keep")
     if name in WRITTEN or name.startswith(PROBABILITY):
         raise InputError(f"keep={quote(name)} {WRITTEN_ANYWAY}")
-    if held := (columns.schema.field(name).metadata or {}).get(HELD):
-        raise InputError(f"column {name!r} holds {held.decode()}, which cannot be kept: leave out --keep")
+    if held := find_withheld(columns, name):
+        raise InputError(f"column {name!r} holds {held}, which cannot be kept: leave out --keep")
     return columns[name]
 
 

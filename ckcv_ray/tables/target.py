@@ -378,6 +378,14 @@ def is_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
+def is_value(kind: pa.DataType) -> bool:
+    """Return whether cells of a type are numbers, truth values, text, dates or times of day, or all empty."""
+    types = pa.types
+    dates = types.is_date, types.is_timestamp, types.is_time
+    plain = (is_text, *NUMBER_TYPES, types.is_decimal, types.is_boolean, *dates, types.is_null)
+    return any(is_one(kind) for is_one in plain)
+
+
 def is_number(value: str) -> bool:
     """Return whether text can be read as a float."""
     try:

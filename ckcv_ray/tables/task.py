@@ -31,11 +31,13 @@ from ckcv_ray.tables.readers.files import (
     Reading,
     check_place,
     find_suffix,
+    find_withheld,
     from_matrix,
     index_names,
     read_file,
+    with_plain_values,
 )
-from ckcv_ray.tables.readers.frames import check_same_order, make_columns
+from ckcv_ray.tables.readers.frames import check_same_order, make_columns, read_rows
 from ckcv_ray.tables.readers.text import decimal_mark
 from ckcv_ray.tables.roles import (
     TARGETS,
@@ -174,8 +176,9 @@ class Task:
         sample_weight: ArrayLike | None = None,
     ) -> "Task":
         """Make a task as ``of`` does; it may have few groups, or a single row of a class."""
-        labels = as_array("y", y)
-        check_same_order(X, y)
+        labels = as_array("y", read_rows(y))
+        for name, values in (("y", y), ("groups", groups), ("sample_weight", sample_weight)):
+            check_same_order(X, name, values)
         columns, group, weight = make_columns(X), None, None
         if labels.shape != (columns.num_rows,):
             shape = (columns.num_rows, columns.num_columns)
@@ -257,7 +260,7 @@ class Task:
         Raises:
             InputError: it lacks the target.
         """
-        columns = join_copies(columns)
+        columns = join_copies(with_plain_values(columns))
         names = columns.column_names
         check_column(self.target, names, ", the target of the run")
         if self.provenance.drop_unlabelled:
@@ -442,7 +445,8 @@ class Task:
             InputError: a feature is missing, or a whole column is of another kind.
         """
         gaps = not self.schema.plain or self.fills is not None
-        rows = self.schema.apply(self.take_gaps(join_copies(columns)), gaps, thousands)
+        plain = join_copies(with_plain_values(columns))
+        rows = self.schema.apply(self.take_gaps(plain), gaps, thousands)
         return rows._replace(X=self._fill(rows.X))
 
     def rows_from(self, columns: pa.Table) -> Rows:
@@ -585,9 +589,12 @@ def read_task(
 
 def _from_table(columns: pa.Table, roles: Roles, asked: DeclaredTypes, known: Schema | None = None) -> Task:
     """Make a task, whose columns are understood as ``known`` if they were before; see ``Task.from_table``."""
-    columns = join_copies(columns)
+    columns = join_copies(with_plain_values(columns))
     target, chosen = roles.resolve(columns.column_names, index_names(columns))
     groups = find_groups(roles.group, columns.column_names)
+    for name in (target, *groups, roles.weight):
+        if name is not None and (held := find_withheld(columns, name)):
+            raise InputError(f"column {name!r} holds {held}, which cannot be read: name another column")
     kept = check_kept(asked.keep_values)
     if asked.drop_unlabelled:
         labelled = rows_with_label(columns[target], target, roles.numbers, kept)
@@ -723,6 +730,7 @@ def make_test_rows(columns: pa.Table | None, task: Task) -> TestRows | None:
     if not columns.num_rows:
         raise InputError("there are no test rows")
     check_single(columns.column_names, [task.target])
+    columns = with_plain_values(columns)
     y = class_numbers(columns[task.target], task.classes, task.target)
     return TestRows(task.rows_from(columns), y)
 
@@ -799,7 +807,7 @@ def _labels(y: NDArray[Any]) -> pa.Array:
     try:
         return pa.array(y, from_pandas=y.dtype == object)
     except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
-        raise InputError(f"y cannot be read as labels: {error}") from None
+        raise InputError(f"y cannot be read as labels ({error}): they are all text, or all numbers") from None
 
 
 def _numbers(X: Any, task: Task) -> Rows:

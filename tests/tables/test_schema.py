@@ -1,7 +1,6 @@
 """Which columns give classes and which can be learned from; what is refused, in which words."""
 
 from datetime import date, time
-from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
@@ -85,7 +84,6 @@ def test_unsigned_labels_beyond_int64_are_kept_or_refused(tmp_path):
             [date(2020, 1, i % 2 + 1) for i in range(8)],
             "'y' has type date32[day]: labels are text or numbers",
         ),
-        ([Decimal(i % 2) for i in range(8)], "'y' has type decimal128"),
         ([b"a", b"b"] * 4, "'y' has type binary"),
         ([[1], [2]] * 4, "'y' has type list"),
         ([{"v": 1}, {"v": 2}] * 4, "'y' has type struct"),

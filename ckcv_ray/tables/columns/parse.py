@@ -38,7 +38,7 @@ from ckcv_ray.tables.columns.formats import (
 from ckcv_ray.tables.columns.types import Column, ColumnKind
 from ckcv_ray.tables.readers.limits import check_bytes, count_text_bytes
 from ckcv_ray.tables.readers.text import DECIMAL, decimal_mark
-from ckcv_ray.tables.target import NUMBER_TYPES, distinct, is_text
+from ckcv_ray.tables.target import NUMBER_TYPES, distinct, is_text, is_value
 
 KEPT_WORDS = b"kept"  # metadata of a table: the words of GAPS that are ordinary text in it
 EMPTY_WORDS = csv.ConvertOptions().null_values  # that Arrow takes for empty cells of a text table
@@ -212,6 +212,8 @@ def read_cells(cells: Cells, column: Column) -> Read:
     """
     if pa.types.is_null(cells.stored):
         return _all_known(np.full(len(cells.values), nan))
+    if not is_value(cells.stored):
+        raise ColumnError(f"holds {cells.stored}, which cannot be read")
     if column.kind is ColumnKind.CATEGORY:
         return _of_distinct(cells, _make_numbering(column.levels))
     if column.kind is ColumnKind.DATE:
@@ -229,7 +231,7 @@ def read_cells(cells: Cells, column: Column) -> Read:
     if pa.types.is_boolean(cells.stored):
         return _all_known(cells.values.cast(pa.int8()).to_numpy())
     if pa.types.is_decimal(cells.stored):
-        return _all_known(cells.values.cast(pa.float64()).to_numpy())
+        return _all_known(cells.values.cast(pa.string()).cast(pa.float64()).to_numpy())
     return _all_known(cells.values.to_numpy())
 
 

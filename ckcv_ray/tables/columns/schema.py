@@ -40,7 +40,7 @@ from ckcv_ray.tables.columns.formats import (
 )
 from ckcv_ray.tables.columns.parse import Cells, are_codes, have_short_decimals, read_cells
 from ckcv_ray.tables.columns.types import Column, ColumnKind, DeclaredTypes
-from ckcv_ray.tables.readers.files import HELD, SPARSE
+from ckcv_ray.tables.readers.files import SPARSE, find_withheld
 from ckcv_ray.tables.target import LARGEST, check_single, is_text, some, suggest_column
 from ckcv_ray.validation import read_as
 
@@ -113,8 +113,8 @@ class Schema:
         for i, name in enumerate(names):
             cells = Cells.of(columns, position[name], types.thousands)
             try:
-                if held := (columns.schema.field(position[name]).metadata or {}).get(HELD):
-                    raise ColumnError(_not_learned_from(held.decode(), name))
+                if held := find_withheld(columns, name):
+                    raise ColumnError(_not_learned_from(held, name))
                 column, X[:, i] = _learn_column(cells, name, types.kind(name))
                 learned.append(column)
             except ColumnError as problem:
@@ -236,6 +236,8 @@ def _apply(schema: Schema, columns: pa.Table, gaps: bool, thousands: str) -> New
             continue
         cells = Cells.of(columns, position[column.name], thousands)
         try:
+            if held := find_withheld(columns, column.name):
+                raise ColumnError(f"holds {held}, which cannot be read")
             X[:, i], wrong = read_cells(cells, column)
         except ColumnError as problem:
             raise InputError(f"column {column.name!r} {problem}: fix it") from None

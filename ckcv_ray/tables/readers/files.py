@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from io import BytesIO
-from itertools import islice
+from itertools import islice, pairwise
 from math import prod
 from os.path import isdir, isfile
 from pathlib import Path
@@ -19,6 +19,7 @@ from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pyarrow import parquet
 
@@ -36,6 +37,7 @@ from ckcv_ray.tables.readers.limits import (
 from ckcv_ray.tables.readers.lines import LinesLeftOut
 from ckcv_ray.tables.readers.objects import SCHEMES, Address, Bucket, is_address, parse_address
 from ckcv_ray.tables.readers.text import COMPRESSED, inflate, read_text
+from ckcv_ray.tables.target import is_value
 from ckcv_ray.validation import as_path, quote, suggest
 
 SPARSE = b"sparse"
@@ -43,7 +45,8 @@ SPACED = (".txt", ".dat")  # text tables that may be separated by spaces
 TEXT, EXCEL = (".csv", ".tsv", *SPACED), (".xlsx",)
 SUFFIXES = (*TEXT, ".parquet", ".feather", *EXCEL, ".npz", ".svmlight", ".libsvm", ".svm")
 HELD = b"held"  # metadata of a column that was not read: the type of its cells
-LONGEST_TYPE = 60
+LONGEST_TYPE = 120
+SAFE_DIGITS = 15  # of decimals, any two of which are two floats
 ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 STORES = ("s3a", "gcs", "abfs", "abfss", "wasb", "wasbs", "hdfs")  # under names that are not read
 STUDY_FILE = "study.json"  # by which a run folder is known
@@ -158,7 +161,7 @@ def read_file(path: str | Path, reading: Reading = AS_IT_IS) -> pa.Table:
                 columns = _npz(path)
             case _:
                 columns = _svmlight(path)
-        return _utf8(with_strings(columns), text=suffix in TEXT)
+        return _utf8(with_plain_values(columns), text=suffix in TEXT)
 
 
 def _read_object(address: Address, reading: Reading) -> pa.Table:
@@ -181,16 +184,68 @@ def _read_object(address: Address, reading: Reading) -> pa.Table:
             raise InputError(str(error).replace(str(copy), str(address))) from None
 
 
-def with_strings(columns: pa.Table) -> pa.Table:
-    """Return the columns with their text as strings, and not as views of them, which polars writes."""
+def with_plain_values(columns: pa.Table) -> pa.Table:
+    """Return the columns with their values as such, and not as they are stored: views, runs, decimals.
+
+    Categories that are no numbers, text or dates, but such as bytes, become an empty column that says so.
+    """
     for i, field in enumerate(columns.schema):
-        kind = field.type
-        if pa.types.is_string_view(kind):
-            columns = columns.set_column(i, field.with_type(pa.string()), columns.column(i).cast(pa.string()))
-        elif pa.types.is_dictionary(kind) and pa.types.is_string_view(kind.value_type):
-            values = pa.chunked_array([_with_strings(chunk) for chunk in columns.column(i).chunks])
+        stored = columns.column(i)
+        if pa.types.is_dictionary(field.type) and not is_value(field.type.value_type):
+            columns = columns.set_column(i, withhold(field.name, field.type), pa.nulls(columns.num_rows))
+        elif (values := as_values(stored)) is not stored:
             columns = columns.set_column(i, field.with_type(values.type), values)
     return columns
+
+
+def as_values(stored: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return a column with its values as such; the column itself if it has them, or holds no plain values."""
+    kind = stored.type
+    if pa.types.is_dictionary(kind):
+        return _as_categories(stored)
+    if pa.types.is_run_end_encoded(kind) and is_value(kind.value_type):
+        with suppress(pa.ArrowNotImplementedError):  # of views
+            return as_values(pc.run_end_decode(stored))
+    if pa.types.is_string_view(kind):
+        return stored.cast(pa.string())
+    if pa.types.is_float16(kind):
+        return stored.cast(pa.float32())
+    if pa.types.is_timestamp(kind) and not _knows_zone(kind):
+        return stored.cast(pa.timestamp(kind.unit, "UTC"))
+    return _read_decimals(stored) if pa.types.is_decimal(kind) else stored
+
+
+def _as_categories(stored: pa.ChunkedArray) -> pa.ChunkedArray:
+    levels = [chunk.dictionary for chunk in stored.chunks]
+    joined = pa.chunked_array(levels, stored.type.value_type)
+    if (plain := as_values(joined)) is joined:
+        return stored
+    values, ends = plain.combine_chunks(), np.cumsum([0, *map(len, levels)])  # as Arrow may join chunks
+    parts = [
+        pa.DictionaryArray.from_arrays(chunk.indices, values[start:end], ordered=stored.type.ordered)
+        for chunk, (start, end) in zip(stored.chunks, pairwise(ends.tolist()), strict=True)
+    ]
+    return pa.chunked_array(parts, pa.dictionary(stored.type.index_type, values.type, stored.type.ordered))
+
+
+def _knows_zone(kind: pa.DataType) -> bool:
+    try:
+        pa.array([0], kind).cast(pa.string())
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+def _read_decimals(decimals: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return whole numbers, or the nearest floats; the decimals where two of them are nearest to one."""
+    texts = decimals.cast(pa.string())  # Arrow does not round a decimal to the nearest float
+    if decimals.type.scale <= 0:
+        with suppress(pa.ArrowInvalid):
+            return texts.cast(pa.int64())
+    numbers = texts.cast(pa.float64())
+    digits = (pc.max(pc.abs(numbers)).as_py() or 0.0) * 10.0**decimals.type.scale
+    exact = digits < 10.0**SAFE_DIGITS or pc.count_distinct(texts) == pc.count_distinct(numbers)
+    return numbers if exact else decimals
 
 
 def index_names(columns: pa.Table) -> set[str]:
@@ -201,10 +256,6 @@ def index_names(columns: pa.Table) -> set[str]:
         said = []
     named = {name for name in said if isinstance(name, str)} if isinstance(said, list) else set()
     return named | {name for name in columns.column_names if name.startswith("__index_level_")}
-
-
-def _with_strings(values: pa.DictionaryArray) -> pa.DictionaryArray:
-    return pa.DictionaryArray.from_arrays(values.indices, values.dictionary.cast(pa.string()))
 
 
 def name_columns(d: int) -> list[str]:
@@ -357,7 +408,7 @@ def _parquet(path: Path) -> pa.Table:
     columns = read_parquet(path, pa.schema(fields), flat if len(flat) < len(fields) else None)
     for i, field in enumerate(fields):
         if not is_plain(field.type):  # cells of any length, which cannot be learned from
-            columns = columns.add_column(i, _withheld(field), pa.nulls(columns.num_rows))
+            columns = columns.add_column(i, withhold(field.name, field.type), pa.nulls(columns.num_rows))
     return columns
 
 
@@ -365,13 +416,19 @@ def _flat(columns: pa.Table) -> pa.Table:
     """Return the columns, those that hold cells of any length as empty ones."""
     for i, field in enumerate(columns.schema):
         if not is_plain(field.type):
-            columns = columns.set_column(i, _withheld(field), pa.nulls(columns.num_rows))
+            columns = columns.set_column(i, withhold(field.name, field.type), pa.nulls(columns.num_rows))
     return columns
 
 
-def _withheld(field: pa.Field) -> pa.Field:
-    """Return an empty column in place of one whose cells are of any length; it says what they were."""
-    return pa.field(field.name, pa.null(), metadata={HELD: str(field.type)[:LONGEST_TYPE]})
+def withhold(name: str, kind: object) -> pa.Field:
+    """Return an empty column in place of one whose cells are not read; it says what they were."""
+    return pa.field(name, pa.null(), metadata={HELD: str(kind)[:LONGEST_TYPE]})
+
+
+def find_withheld(columns: pa.Table, name: str) -> str:
+    """Return what a column held whose cells were not read; "" if they were."""
+    held: bytes = (columns.schema.field(name).metadata or {}).get(HELD, b"")
+    return held.decode()
 
 
 def _feather(path: Path) -> pa.Table:
