@@ -39,7 +39,6 @@ from ckcv_ray.storage.stream import (
 )
 from ckcv_ray.study import BY_CLASS, CERTIFIED, ERROR, Holdout
 from ckcv_ray.tables.columns.parse import decode
-from ckcv_ray.tables.readers.files import with_plain_values
 from ckcv_ray.tables.repeats import count_known, count_repeated
 from ckcv_ray.tables.roles import check_column, find_groups
 from ckcv_ray.tables.salt import join_copies
@@ -295,7 +294,7 @@ def read_live_rows(
     """
     expect("rows", table, pa.Table, "a pyarrow.Table: see pyarrow.table")
     task = result.task
-    table, kept = task.take_gaps(join_copies(with_plain_values(table))), task.provenance.keep_values
+    table, kept = task.take_gaps(join_copies(table)), task.provenance.keep_values
     names = table.column_names
     target = task.target if columns.label is None else columns.label
     check_column(columns.identifier, names, " with the names of the rows (--id)")

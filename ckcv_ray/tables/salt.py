@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 
 from ckcv_ray.tables.columns.formats import GAPS, MINUS, TRUTH, bare, canonical_text
 from ckcv_ray.tables.columns.parse import Cells, cast_numbers, read_moments, without_gaps
+from ckcv_ray.tables.readers.files import with_plain_values
 from ckcv_ray.tables.target import distinct, is_text
 from ckcv_ray.validation import expect
 
@@ -43,12 +44,13 @@ class CellForm(IntEnum):
 
 
 def join_copies(columns: pa.Table) -> pa.Table:
-    """Return a table without the copies of a column: those of one name, whose cells all have one value.
+    """Return a table of plain values, without copies of a column: of one name, with equal cells.
 
     Raises:
         InputError: it is no table.
     """
     expect("columns", columns, pa.Table, "a pyarrow.Table: see read(source).learn, or pyarrow.table")
+    columns = with_plain_values(columns)
     names = columns.column_names
     if len(set(names)) == len(names):
         return columns

@@ -35,7 +35,6 @@ from ckcv_ray.tables.readers.files import (
     from_matrix,
     index_names,
     read_file,
-    with_plain_values,
 )
 from ckcv_ray.tables.readers.frames import check_same_order, make_columns, read_rows
 from ckcv_ray.tables.readers.text import decimal_mark
@@ -260,7 +259,7 @@ class Task:
         Raises:
             InputError: it lacks the target.
         """
-        columns = join_copies(with_plain_values(columns))
+        columns = join_copies(columns)
         names = columns.column_names
         check_column(self.target, names, ", the target of the run")
         if self.provenance.drop_unlabelled:
@@ -445,8 +444,7 @@ class Task:
             InputError: a feature is missing, or a whole column is of another kind.
         """
         gaps = not self.schema.plain or self.fills is not None
-        plain = join_copies(with_plain_values(columns))
-        rows = self.schema.apply(self.take_gaps(plain), gaps, thousands)
+        rows = self.schema.apply(self.take_gaps(join_copies(columns)), gaps, thousands)
         return rows._replace(X=self._fill(rows.X))
 
     def rows_from(self, columns: pa.Table) -> Rows:
@@ -589,7 +587,7 @@ def read_task(
 
 def _from_table(columns: pa.Table, roles: Roles, asked: DeclaredTypes, known: Schema | None = None) -> Task:
     """Make a task, whose columns are understood as ``known`` if they were before; see ``Task.from_table``."""
-    columns = join_copies(with_plain_values(columns))
+    columns = join_copies(columns)
     target, chosen = roles.resolve(columns.column_names, index_names(columns))
     groups = find_groups(roles.group, columns.column_names)
     for name in (target, *groups, roles.weight):
@@ -730,7 +728,6 @@ def make_test_rows(columns: pa.Table | None, task: Task) -> TestRows | None:
     if not columns.num_rows:
         raise InputError("there are no test rows")
     check_single(columns.column_names, [task.target])
-    columns = with_plain_values(columns)
     y = class_numbers(columns[task.target], task.classes, task.target)
     return TestRows(task.rows_from(columns), y)
 
