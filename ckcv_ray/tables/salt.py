@@ -115,7 +115,8 @@ def name_rows(forms: Words, values: Words) -> bool:
     if not np.all(forms == CellForm.NUMBER):
         return False
     numbers = values.view(np.float64)
-    spread = numbers.max() - numbers.min() < 2 * len(numbers)
+    with np.errstate(invalid="ignore"):  # of infinities alone
+        spread = numbers.max() - numbers.min() < 2 * len(numbers)
     return bool(spread and np.all(numbers == np.floor(numbers)) and len(np.unique(values)) == len(values))
 
 

@@ -155,6 +155,7 @@ def test_a_frame_whose_names_do_not_fit_is_refused(names):
         (np.ones((8, 2)) * 1j, [0, 1] * 4, "complex"),
         (np.full((8, 2), "1"), [0, 1] * 4, "nothing varies"),
         (np.full((8, 2), np.nan), [0, 1] * 4, "column 'x0' is empty"),
+        (np.full((8, 2), np.inf), [0, 1] * 4, "has inf in row 1"),
         (np.full((8, 2), "2020-01-01", dtype="M8[D]"), [0, 1] * 4, "nothing varies"),
         (np.eye(8), [0, 1, 2, 3, 4, 5, 6, 7], "classes 0, 1, 2, ... (8 in all) have 1 row each"),
         (np.ones((8, 2)), [None, 1] * 4, "empty cells"),
