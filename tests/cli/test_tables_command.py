@@ -126,7 +126,7 @@ def test_a_separator_is_for_every_text_table_of_a_run(ckcv: Command, tmp_path: P
 def test_nothing_of_rows_held_out_is_said_before_they_certify(
     ckcv: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The answer is in a column of the rows to learn from; of the rows held out the cells vary, and who has which label."""
+    """The answer is in a column of the rows to learn from; of those held out cells and labels move."""
     rng = np.random.default_rng(0)
     y = np.arange(60) % 2
     X = np.column_stack([rng.normal(size=60), y])
