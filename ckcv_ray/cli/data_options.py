@@ -14,6 +14,7 @@ from ckcv_ray.cli.output import say
 from ckcv_ray.errors import InputError, pluralize
 from ckcv_ray.tables.columns.types import DeclaredTypes
 from ckcv_ray.tables.named import Columns, is_named
+from ckcv_ray.tables.readers.code_pages import check_encoding
 from ckcv_ray.tables.readers.files import AS_IT_IS, SUFFIXES, Reading, check_file, check_place, find_suffix
 from ckcv_ray.tables.readers.limits import MOST_TABLE_BYTES
 from ckcv_ray.tables.readers.lines import LinesLeftOut
@@ -65,9 +66,7 @@ DataSource = Annotated[
 def make_reading(
     separator: Annotated[
         str | None,
-        make_option(
-            "What separates columns of text, such as ;. A space is any number.", "found", panel=COLUMNS
-        ),
+        make_option("Separator, such as ;. A space is any number.", "found", panel=COLUMNS),
     ] = None,
     sheet: Annotated[
         str | None, make_option("Sheet of Excel workbooks.", "its only one", panel=COLUMNS)
@@ -81,17 +80,22 @@ def make_reading(
             panel=COLUMNS,
         ),
     ] = None,
+    encoding: Annotated[
+        str | None,
+        make_option("Encoding of text, such as cp1251.", "found or asked", panel=COLUMNS),
+    ] = None,
 ) -> Reading:
     """Collect what files do not say about themselves."""
     LinesLeftOut.parse(skip_rows)
-    return Reading(separator, sheet, skip_rows)
+    check_encoding(encoding)
+    return Reading(separator, sheet, skip_rows, encoding)
 
 
 def read_new_rows(source: str, reading: Reading = AS_IT_IS) -> pa.Table:
     """Read rows to predict or to measure on: the test rows of a named set if it has any, else all."""
     if source == "-":
         return _read_stdin(reading)
-    columns = read(source, reading)
+    columns = read(source, reading, say)
     return columns.learn if columns.test is None else columns.test
 
 
@@ -105,10 +109,14 @@ def _read_stdin(reading: Reading) -> pa.Table:
         while (content := sys.stdin.buffer.read(STDIN_BYTES)) and file.tell() <= MOST_TABLE_BYTES:
             file.write(content)
         file.flush()
+
+        def name(text: str) -> str:
+            return text.replace(repr(file.name), "standard input")
+
         try:
-            return read(file.name, reading).learn
+            return read(file.name, reading, lambda remark: say(name(remark))).learn
         except InputError as error:
-            raise InputError(str(error).replace(repr(file.name), "standard input")) from None
+            raise InputError(name(str(error))) from None
 
 
 Thousands = Annotated[
@@ -214,7 +222,7 @@ def choose_columns(
     Raises:
         InputError: the data cannot be read.
     """
-    columns = read(source, reading)
+    columns = read(source, reading, say)
     roles = Roles(target, _names(features), _names(drop), group, weight=weight, id=row_id)
     return Chosen(columns, roles, source, asked, reading)
 
@@ -263,7 +271,7 @@ class ChosenData(NamedTuple):
             task = task.with_unlabelled(rows_without)
             _say_unseen(task, rows_without)
         if self.test:
-            columns = read(self.test, reading.adapt(self.test))
+            columns = read(self.test, reading.adapt(self.test), say)
             rows = columns.learn if columns.test is None else columns.test
         data = Data(task, make_test_rows(rows, task))
         if self.test and rows is not None:
@@ -303,7 +311,7 @@ def choose_data(
 
 def _read_unlabelled(source: str, reading: Reading, task: Task) -> pa.Table:
     """Read rows without labels; of the file of the task itself those that it left out."""
-    columns = read(source, reading.adapt(source)).learn
+    columns = read(source, reading.adapt(source), say).learn
     if is_named(source) or Path(source).resolve() != Path(task.source).resolve():
         return columns
     return columns.filter(pa.array(~task.find_labelled(columns)))
