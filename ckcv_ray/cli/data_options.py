@@ -2,6 +2,7 @@
 
 import sys
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import Annotated, NamedTuple
@@ -14,6 +15,7 @@ from ckcv_ray.cli.output import say
 from ckcv_ray.errors import InputError
 from ckcv_ray.tables.columns.types import DeclaredTypes
 from ckcv_ray.tables.named import Columns, is_named
+from ckcv_ray.tables.readers.code_pages import check_encoding
 from ckcv_ray.tables.readers.files import AS_IT_IS, SUFFIXES, Reading, check_file, check_place, find_suffix
 from ckcv_ray.tables.readers.limits import MOST_TABLE_BYTES
 from ckcv_ray.tables.readers.lines import LinesLeftOut
@@ -67,9 +69,7 @@ DataSource = Annotated[
 def make_reading(
     separator: Annotated[
         str | None,
-        make_option(
-            "What separates columns of text, such as ;. A space is any number.", "found", panel=COLUMNS
-        ),
+        make_option("Separator, such as ;. A space is any number.", "found", panel=COLUMNS),
     ] = None,
     sheet: Annotated[
         str | None, make_option("Sheet of Excel workbooks.", "its only one", panel=COLUMNS)
@@ -83,22 +83,27 @@ def make_reading(
             panel=COLUMNS,
         ),
     ] = None,
+    encoding: Annotated[
+        str | None,
+        make_option("Encoding of text, such as cp1251.", "found or asked", panel=COLUMNS),
+    ] = None,
 ) -> Reading:
     """Collect what files do not say about themselves."""
     LinesLeftOut.parse(skip_rows)
-    return Reading(separator, sheet, skip_rows)
+    check_encoding(encoding)
+    return Reading(separator, sheet, skip_rows, encoding)
 
 
-def read_columns(source: str, reading: Reading) -> Columns:
-    """Read a table without copies of a column, and say of which there were any.
+def read_columns(source: str, reading: Reading, tell: Callable[[str], object] = say) -> Columns:
+    """Read a table without copies of a column, and tell of which there were any, and how it was read.
 
     Raises:
         InputError: it cannot be read.
     """
-    columns = read(source, reading)
+    columns = read(source, reading, tell)
     joined = join_copies(columns.learn)
     if copies := Counter(columns.learn.column_names) - Counter(joined.column_names):
-        say(f"identical columns of one name, of which one is kept: {some(list(copies))}")
+        tell(f"identical columns of one name, of which one is kept: {some(list(copies))}")
     return columns._replace(learn=joined)
 
 
@@ -120,10 +125,14 @@ def _read_stdin(reading: Reading) -> pa.Table:
         while (content := sys.stdin.buffer.read(STDIN_BYTES)) and file.tell() <= MOST_TABLE_BYTES:
             file.write(content)
         file.flush()
+
+        def name(text: str) -> str:
+            return text.replace(repr(file.name), "standard input")
+
         try:
-            return read_columns(file.name, reading).learn
+            return read_columns(file.name, reading, lambda remark: say(name(remark))).learn
         except InputError as error:
-            raise InputError(str(error).replace(repr(file.name), "standard input")) from None
+            raise InputError(name(str(error))) from None
 
 
 Thousands = Annotated[

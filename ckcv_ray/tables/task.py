@@ -6,11 +6,12 @@ which no other code has to check again.
 
 import hashlib
 import json
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
+from warnings import warn
 
 import numpy as np
 import pyarrow as pa
@@ -37,7 +38,7 @@ from ckcv_ray.tables.readers.files import (
     read_file,
 )
 from ckcv_ray.tables.readers.frames import check_same_order, make_columns, read_rows
-from ckcv_ray.tables.readers.text import decimal_mark
+from ckcv_ray.tables.readers.text import decimal_mark, list_remarks
 from ckcv_ray.tables.roles import (
     TARGETS,
     USUAL_ROLES,
@@ -531,6 +532,7 @@ class TestRows:
 def read(
     source: str | Path,
     reading: Reading = AS_IT_IS,
+    say: Callable[[str], object] = warn,
 ) -> named.Columns:
     """Read the columns of a file (CSV, Parquet, Feather, Excel, NPZ, svmlight) or of a named set.
 
@@ -539,6 +541,7 @@ def read(
     Args:
         source: a file's path, or a named set such as twonorm:400:0.
         reading: what the file does not say about itself.
+        say: is called with each sentence about how the file was read; by default these are warnings.
 
     Raises:
         InputError: the source does not exist or cannot be read.
@@ -554,7 +557,10 @@ def read(
             f"{name!r} is neither a file ending in {', '.join(SUFFIXES)} nor a named set "
             f"({named.SOURCE_FORMS}){named.suggest_family(name)}"
         )
-    return named.Columns(read_file(name, reading), None)
+    columns = read_file(name, reading)
+    for remark in list_remarks(columns):
+        say(f"{name!r} {remark}")
+    return named.Columns(columns, None)
 
 
 def read_task(

@@ -58,18 +58,20 @@ class Exhibit:
     reading: Reading = AS_IT_IS
     said: str = ""
 
-    def task(self, folder: Path) -> Task:
-        """Return the task that is made of it.
+    def task(self, folder: Path, say: Callable[[str], object] = str) -> Task:
+        """Return the task that is made of it, and say what has to be said of its reading.
 
         Raises:
             InputError: it is refused.
         """
-        return Task.from_table(self.read(folder), Roles(self.target, self.features, self.drop), self.asked)
+        return Task.from_table(
+            self.read(folder, say), Roles(self.target, self.features, self.drop), self.asked
+        )
 
-    def read(self, folder: Path) -> pa.Table:
-        """Return its columns, as they are read."""
+    def read(self, folder: Path, say: Callable[[str], object] = str) -> pa.Table:
+        """Return its columns, as they are read, and say what has to be said of that."""
         source = self.write(folder)
-        return source if isinstance(source, pa.Table) else read(source, reading=self.reading).learn
+        return source if isinstance(source, pa.Table) else read(source, self.reading, say).learn
 
 
 def text(
@@ -319,6 +321,18 @@ GALLERY = (
     Exhibit("a mark of the order of bytes", text(WORDS, encoding="utf-8-sig")),
     Exhibit("UTF-16", text(WORDS, encoding="utf-16")),
     Exhibit("Latin-1", text(cells(lambda i: ("für", "wider")[i // 2 % 2]), encoding="latin-1")),
+    Exhibit("Russian of Windows", text(cells(lambda i: ("за", "против")[i // 2 % 2]), encoding="cp1251")),
+    Exhibit(
+        "Russian of Windows, said",
+        text(cells(lambda i: ("за", "против")[i // 2 % 2]), encoding="cp1251"),
+        reading=Reading(encoding="cp1251"),
+        said="--encoding cp1251",
+    ),
+    Exhibit("text of a Mac", text(cells(lambda i: ("für", "wider")[i // 2 % 2]), encoding="mac_roman")),
+    Exhibit("names in a comment", text(WORDS, first="# x")),
+    Exhibit("two files joined", text(WORDS, below=("x,col,outcome", "1.5,red,ill"))),
+    Exhibit("empty lines at the end, and the end of a file of DOS", text(WORDS, below=(",,", "  ", "\x1a"))),
+    Exhibit("names of rows, as R writes them", text(labels=[f"{one},{i % 3}" for i, one in enumerate(Y)])),
     Exhibit("ends of lines as on Windows", text(WORDS, end="\r\n")),
     Exhibit("gzip", text(WORDS, suffix="csv.gz", pack=gzip.compress)),
     Exhibit("bzip2", text(WORDS, suffix="csv.bz2", pack=bz2.compress)),
@@ -351,13 +365,14 @@ GALLERY = (
 
 def said_of(exhibit: Exhibit) -> tuple[str, str]:
     """Return what is understood of an exhibit's last column, or why it is refused; and what is said of it."""
+    notes: list[str] = []
     with tempfile.TemporaryDirectory() as folder:
         try:
-            task = exhibit.task(Path(folder))
+            task = exhibit.task(Path(folder), lambda remark: notes.append(remark.replace(f"{folder}/", "")))
         except InputError as error:
             return "refused", str(error).replace(f"{folder}/", "")
     kinds = ", ".join(f"{one.name or '(no name)'} {one.kind}" for one in task.schema.columns[-2:])
-    notes = [f"{one.name or '(no name)'} {one.note}" for one in survey(task) if one.note]
+    notes += [f"{one.name or '(no name)'} {one.note}" for one in survey(task) if one.note]
     notes += list_row_numbers(task)
     if task.question:
         notes.append(task.question)

@@ -25,6 +25,7 @@ from pyarrow import parquet
 
 from ckcv_ray.errors import InputError, convert_errors
 from ckcv_ray.tables.readers import feather_sizes, parquet_sizes
+from ckcv_ray.tables.readers.code_pages import check_encoding
 from ckcv_ray.tables.readers.excel import read_excel
 from ckcv_ray.tables.readers.limits import (
     MOST_CELLS,
@@ -52,6 +53,29 @@ ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 STORES = ("s3a", "gcs", "abfs", "abfss", "wasb", "wasbs", "hdfs")  # under names that are not read
 STUDY_FILE = "study.json"  # by which a run folder is known
 MOST_FILES = 3
+AS_CSV = "write it as CSV first, "
+FRAME = AS_CSV + "in Python by pandas.{}.to_csv({{csv!r}}, index=False)"
+CURES = {  # what to do with files of other formats
+    **dict.fromkeys(
+        (".zip", ".7z", ".rar", ".tar", ".tgz", ".xz", *COMPRESSED),
+        "unpack it first, and name the table in it",
+    ),
+    **dict.fromkeys((".xls", ".xlsb", ".xlsm", ".ods", ".numbers"), "save it as .xlsx or .csv"),
+    **dict.fromkeys(
+        (".data", ".tab", ".asc", ".prn"),
+        "if it is text, rename it to .csv (.txt if spaces separate its columns, which its first line names)",
+    ),
+    ".arff": "copy the lines below @data to a .csv file, below a line of the names that follow @attribute",
+    ".rds": AS_CSV + "in R by write.csv(readRDS({file!r}), {csv!r}, row.names=FALSE)",
+    ".rdata": AS_CSV + "in R by write.csv(FRAME, {csv!r}, row.names=FALSE)",
+    ".dta": FRAME.format("read_stata({file!r})"),
+    ".sav": FRAME.format("read_spss({file!r})"),
+    ".sas7bdat": FRAME.format("read_sas({file!r})"),
+    ".json": FRAME.format("read_json({file!r})"),
+    ".jsonl": FRAME.format("read_json({file!r}, lines=True)"),
+    ".npy": "write X and y into one file, by numpy.savez({npz!r}, X=X, y=y)",
+    ".mat": "read it by scipy.io.loadmat, and write X and y by numpy.savez({npz!r}, X=X, y=y)",
+}
 
 
 def find_suffix(path: Path) -> str:
@@ -70,11 +94,14 @@ class Reading(NamedTuple):
         skip_rows: numbers of lines of a text table, or of rows of a sheet, to leave out, such as
             "1-3,7,last"; "none" to keep those that look like units or totals; None to leave out none, and to
             refuse these.
+        encoding: of a text table that does not say it by its first bytes, such as cp1251, shift_jis or
+            mac_roman; None to find it: UTF-8, or cp1252 if it looks like that.
     """
 
     separator: str | None = None
     sheet: str | None = None
     skip_rows: str | None = None
+    encoding: str | None = None
 
     def adapt(self, source: str) -> "Reading":
         """Return what applies to another file, which may be of another format."""
@@ -84,11 +111,15 @@ class Reading(NamedTuple):
 
 
 AS_IT_IS = Reading()
-FOR = (TEXT, EXCEL, (*TEXT, *EXCEL))  # suffixes of the files that each field is for
+FOR = (TEXT, EXCEL, (*TEXT, *EXCEL), TEXT)  # suffixes of the files that each field is for
 
 
 def check_place(source: str) -> None:
-    """Raise InputError if a source is a folder, or an address that is not read."""
+    """Raise InputError if a source is a folder, an address that is not read, or of a format that is not."""
+    path = Path(source)
+    if (cure := CURES.get(find_suffix(path))) and not isdir(source):
+        advice = cure.format(file=source, csv=f"{path.stem}.csv", npz=f"{path.stem}.npz")
+        raise InputError(f"{source!r} is not read as {path.suffix}: {advice}")
     if found := ADDRESS.match(source):
         scheme = found[1].lower()
         if scheme in SCHEMES:
@@ -145,13 +176,14 @@ def read_file(path: str | Path, reading: Reading = AS_IT_IS) -> pa.Table:
         if value is not None and suffix not in suffixes:
             raise InputError(f"{option} is for {' and '.join(suffixes)}, not {str(path)!r}: leave it out")
     lines = LinesLeftOut.parse(reading.skip_rows)
+    check_encoding(reading.encoding)
     check_file(path)
     with convert_errors(InputError, f"cannot read {str(path)!r} as {suffix[1:]}"):
         match suffix:
             case _ if suffix in TEXT:
                 separator = reading.separator
                 separator = "\t" if separator is None and suffix == ".tsv" else separator
-                columns = read_text(path, separator, lines, spaces=suffix in SPACED)
+                columns = read_text(path, separator, lines, suffix in SPACED, reading.encoding)
             case ".parquet":
                 columns = _parquet(path)
             case ".feather":
