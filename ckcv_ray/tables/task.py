@@ -176,7 +176,8 @@ class Task:
         sample_weight: ArrayLike | None = None,
     ) -> "Task":
         """Make a task as ``of`` does; it may have few groups, or a single row of a class."""
-        labels = as_array("y", read_rows(y))
+        y, groups, sample_weight = map(read_rows, (y, groups, sample_weight))
+        labels = as_array("y", y)
         for name, values in (("y", y), ("groups", groups), ("sample_weight", sample_weight)):
             check_same_order(X, name, values)
         columns, group, weight = make_columns(X), None, None

@@ -47,7 +47,7 @@ TEXT, EXCEL = (".csv", ".tsv", *SPACED), (".xlsx",)
 SUFFIXES = (*TEXT, ".parquet", ".feather", *EXCEL, ".npz", ".svmlight", ".libsvm", ".svm")
 HELD = b"held"  # metadata of a column that was not read: the type of its cells
 LONGEST_TYPE = 120
-USUAL = frozenset((pa.float64(), pa.int64(), pa.string(), pa.bool_()))  # whose values are as such
+AS_SUCH = frozenset((pa.float64(), pa.int64(), pa.string(), pa.bool_()))  # whose values are as such
 SAFE_DIGITS = 15  # of decimals, any two of which are two floats
 ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 STORES = ("s3a", "gcs", "abfs", "abfss", "wasb", "wasbs", "hdfs")  # under names that are not read
@@ -223,7 +223,7 @@ def with_plain_values(columns: pa.Table) -> pa.Table:
     Categories that are no numbers, text or dates, but such as bytes, become an empty column that says so.
     """
     for i, kind in enumerate(columns.schema.types):
-        if kind in USUAL:
+        if kind in AS_SUCH:
             continue
         field, stored = columns.schema.field(i), columns.column(i)
         if pa.types.is_dictionary(kind) and not is_value(kind.value_type):

@@ -17,7 +17,7 @@ from ckcv_ray.tables.readers.files import (
 )
 from ckcv_ray.tables.readers.limits import MOST_CELLS
 from ckcv_ray.tables.readers.text import DECIMAL
-from ckcv_ray.tables.target import some
+from ckcv_ray.tables.target import is_value, some
 from ckcv_ray.validation import as_array
 
 UNREADABLE = (pa.ArrowException, ValueError, TypeError, OverflowError)
@@ -52,7 +52,11 @@ def read_rows(X: Any) -> Any:
     if isinstance(X, pa.RecordBatch | pa.RecordBatchReader):
         return pa.table(X)
     if isinstance(X, pa.Array | pa.ChunkedArray):
-        return as_values(pa.chunked_array(getattr(X, "chunks", [X]), X.type))
+        column = as_values(pa.chunked_array(getattr(X, "chunks", [X]), X.type))
+        if not (pa.types.is_dictionary(column.type) and is_value(column.type.value_type)):
+            return column
+        parts = [chunk.dictionary_decode() for chunk in column.chunks]  # an array would hold values for gaps
+        return pa.chunked_array(parts, column.type.value_type)
     if type(X).__module__.partition(".")[0] in ("polars", "pyarrow"):
         for method in ("collect", "to_table"):
             if hasattr(X, method):
