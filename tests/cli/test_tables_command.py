@@ -103,7 +103,7 @@ def test_a_separator_is_for_every_text_table_of_a_run(ckcv: Command, tmp_path: P
 def test_nothing_of_rows_held_out_is_said_before_they_certify(
     ckcv: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The answer is in a column of the rows to learn from; of the rows held out the labels and cells vary."""
+    """The answer is in a column of the rows to learn from; of those held out cells vary, labels change places."""
     rng = np.random.default_rng(0)
     y = np.arange(60) % 2
     X = np.column_stack([rng.normal(size=60), y])
@@ -114,7 +114,7 @@ def test_nothing_of_rows_held_out_is_said_before_they_certify(
     messages, planned = [], []
     for number in range(3):
         if number:
-            X[held, 1], X[held, 0], y[held] = number * 7, X[held[0], 0], rng.integers(0, 2, len(held))
+            X[held, 1], X[held, 0], y[held] = number * 7, X[held[0], 0], rng.permutation(y[held])
         file, folder = tmp_path / f"{number}.csv", tmp_path / f"{number}"
         csv.write_csv(pa.table({"x0": X[:, 0], "x1": X[:, 1], "y": y}), file)
         _, _, said = ckcv("run", file, "--out", folder, *asked)
