@@ -89,10 +89,7 @@ class Provenance(NamedTuple):
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON-able form."""
-        content = self._asdict() | {"reading": self.reading._asdict()}
-        if not self.keep_values:
-            del content["keep_values"]
-        return content
+        return self._asdict() | {"reading": self.reading._asdict()}
 
 
 USUAL_PROVENANCE = Provenance()
