@@ -1,7 +1,7 @@
 """The four exceptions, all caught by ``except CKCVError``, and functions that format their messages."""
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 MOST_CHARACTERS = 1500
@@ -41,16 +41,26 @@ def pluralize(number: int, singular: str, many: str | None = None) -> str:
     return f"{number:,} {singular if number == 1 else many or f'{singular}s'}"
 
 
-def write_option(option: str, name: str) -> str:
-    """Write an option and the name of a column so that a shell reads the name, such as --group 'patient id'.
+def write_option(option: str, *names: str) -> str:
+    """Write an option and names of columns so that a shell reads the names, such as --group 'patient id'.
 
     Options that take several names read them as a line of a CSV file. A name that is longer than a message
     can have is cut.
     """
-    if option in LIST_OPTIONS and (name.strip() != name or any(mark in name for mark in ',"')):
-        name = '"{}"'.format(name.replace('"', '""'))
-    said = shlex.quote(cut(name, MOST_OF_NAME))
-    return f"--{option}={said}" if name.startswith("-") else f"--{option} {said}"
+    shown = [cut(name, MOST_OF_NAME) for name in names]
+    text = write_row(shown) if option in LIST_OPTIONS else shown[0]
+    said = shlex.quote(text)
+    return f"--{option}={said}" if text.startswith("-") else f"--{option} {said}"
+
+
+def write_row(texts: Iterable[str]) -> str:
+    """Write texts as a row of a CSV file, as options that take several names of columns read them."""
+    return ",".join(
+        '"{}"'.format(text.replace('"', '""'))
+        if text.strip() != text or any(mark in text for mark in ',"')
+        else text
+        for text in texts
+    )
 
 
 def write_install(extra: str) -> str:

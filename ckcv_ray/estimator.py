@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from ckcv_ray.core.arrays import Values
 from ckcv_ray.core.draws import seed_members
 from ckcv_ray.core.scores import Output, Outputs
-from ckcv_ray.errors import InputError, pluralize
+from ckcv_ray.errors import InputError, convert_errors, pluralize
 from ckcv_ray.learners.base import Learner
 from ckcv_ray.learners.ensemble import Ensemble
 from ckcv_ray.learners.sklearn import EstimatorLearner
@@ -30,10 +30,11 @@ from ckcv_ray.storage.places import locate
 from ckcv_ray.study import ERROR, Execution, Holdout, Occam, Problem, Study
 from ckcv_ray.study.certification import LEAST_HELD_OUT
 from ckcv_ray.tables.columns.types import DeclaredTypes
+from ckcv_ray.tables.readers.frames import check_same_order, read_rows
 from ckcv_ray.tables.spellings import APART
 from ckcv_ray.tables.target import Rows
 from ckcv_ray.tables.task import Task, make_rows
-from ckcv_ray.validation import check_choice
+from ckcv_ray.validation import as_array, check_choice
 
 SVM_PARAMETERS = ("C", "gamma")
 RULES = ("auto", "vote", "random", "refit")
@@ -348,11 +349,14 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
 
     def _check_rows(self, X: Any, y: ArrayLike) -> tuple[Any, NDArray[Any]]:
         """Check the learning rows as scikit-learn does."""
-        X, labels = self._validate(X, y=y)
+        check_same_order(X, "y", y)
+        given = y if y is None else as_array("y", read_rows(y))
+        if given is not None and given.dtype == object:
+            _check_labels(given.ravel())
+        X, labels = self._validate(X, y=given)
         labels = np.asarray(labels).ravel()
-        if labels.dtype == object:
-            _check_labels(labels)
-        check_classification_targets(labels)
+        with convert_errors(InputError, "y holds no labels"):
+            check_classification_targets(labels)
         if len(np.unique(labels)) < 2:
             raise InputError(f"y has one class, {labels[0]!r}: a classifier needs at least 2 classes")
         return X, labels
@@ -364,6 +368,7 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
 
     def _validate(self, X: Any, **options: Any) -> Any:
         """Check as scikit-learn does; a data frame's names alone, since its columns are of many kinds."""
+        X = read_rows(X)
         framed = hasattr(X, "__arrow_c_stream__")
         checks = {} if framed else {"ensure_all_finite": "allow-nan", "dtype": None}
         return validate_data(self, X, skip_check_array=framed, **checks, **options)
@@ -371,7 +376,7 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
 
 def _check_labels(labels: NDArray[Any]) -> None:
     """Raise InputError unless objects are labels that can be sorted."""
-    empty = [i for i, label in enumerate(labels) if label is None or label != label]
+    empty = [i for i, label in enumerate(labels) if label is None or str(label != label) != "False"]  # NA too
     if empty:
         raise InputError(f"y has no label in {len(empty)} rows, the first at position {empty[0]}: drop them")
     kinds = sorted({type(label).__name__ for label in labels})

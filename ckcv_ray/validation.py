@@ -240,7 +240,7 @@ def as_array(name: str, values: Any) -> NDArray[Any]:
         raise InputError(f"{name} is a sparse matrix: give {name}.toarray()")
     try:
         return np.asarray(values)
-    except (ValueError, TypeError, OverflowError) as error:
+    except Exception as error:  # of any kind: arrays of other libraries raise their own
         raise InputError(f"{name} is not an array: {error}") from None
 
 

@@ -120,7 +120,7 @@ CASES = {
     ),
     # labels and rows
     "one class": run("", "has 1 class (yes): expected 2", source="one class.csv"),
-    "a class for every number": run("--target a --features b", "has 1 row: each needs", "8 classes"),
+    "a class for every number": run("--target a --features b", "have 1 row each: each needs", "8 classes"),
     "sensitivity of three classes": run(
         "--certify holdout --claim sensitivity",
         "--claim sensitivity is for two classes, and the target 'y' has 3: claim recall",

@@ -508,7 +508,7 @@ class Certificate:
             *self.describe_constants(),
             *self.describe_nested_constants(),
             *describe_refusal(self.claims.refused),
-            *describe_held_share(held, units, unit, has_classes=sample.numbers is None),
+            *describe_held_share(held, units, unit),
             *describe_lack_of_gate(first, select_baseline(first, sample.baselines)),
             *self.describe_repeats(),
         ]

@@ -50,15 +50,14 @@ class Needed:
         rows_with_misses, misses: the fewest rows, with misses at half the rate that the value allows; None
             for nested. For a predictive value one recall is ``1 - USUAL_MISS``, and the other errs half as
             often as the value allows at that.
-        rows_in_all: size of a table of which ``rows`` are expected there; None if no row to learn from is of
-            the class.
+        rows_in_all: size of a table of which ``rows`` are expected there.
     """
 
     at_least: float
     rows: int
     rows_with_misses: int | None
     misses: int | None
-    rows_in_all: int | None
+    rows_in_all: int
 
 
 @dataclass(frozen=True)
@@ -68,7 +67,7 @@ class Requirement:
     Attributes:
         quantity, label: as in ``Claim``; label is None for auc alone.
         delta: probability with which the claim may fail.
-        rows: rows of the class (auc: of the rarer class) to expect, by the learning rows, among those held
+        rows: rows of the class (auc: of the rarer class) to expect, by the whole table, among those held
             out, or in an outer estimate set.
         of: rows of all classes there.
         certification: "holdout" or "nested".
@@ -98,7 +97,7 @@ class Requirement:
         first = (
             f"{name_quantity(self.quantity, self.label)}, with probability {format_level(self.delta)}: "
             f"{share} {'is' if self.rows == 1 else 'are'} of {of_class}"
-            + (", by its share in the rows to learn from" if held else "")
+            + (", by its share in the table" if held else "")
         )
         return [
             first,
@@ -118,7 +117,7 @@ class Requirement:
             plural = "pairs out of order" if self.label is None else "misses"
             words.append(f"{needed.rows_with_misses:,} with {pluralize(needed.misses, miss, plural)}")
             words[-1] += ", and the others wrong half as often as that allows" * self.of_value
-        if needed.rows > self.rows and needed.rows_in_all is not None:
+        if needed.rows > self.rows:
             words.append(f"expected in a table of {needed.rows_in_all:,} rows")
         return "; ".join(words)
 
@@ -211,9 +210,10 @@ def _foresee_gate(problem: Problem, name: str, delta: float) -> Prospect:
     """Return what it takes to prove that a rule is better than every constant, by the units to learn from."""
     task = problem.task
     if not problem.has_losses:
-        commonest, held = max(class_sizes(task.y, task.n_classes)), len(problem.order_held_units())
+        table, held = problem.all_rows, len(problem.order_held_units())
         needed = fewest_rows(float(np.nextafter(0.5, 0)), 0, delta)
-        outside, best = round(held * (1 - commonest / task.n)), float(clopper_pearson(0, held, delta))
+        outside = round(held * (1 - max(class_sizes(table.y, table.n_classes)) / table.n))
+        best = float(clopper_pearson(0, held, delta))
         return Prospect(name, delta, held, needed, at_most=best, unit="row", outside=outside)
     value = compute_baselines(problem)[0].get("value")
     constants = range(task.n_classes) if value is None else (value,)
@@ -233,7 +233,7 @@ def _foresee_gate(problem: Problem, name: str, delta: float) -> Prospect:
 def requirements(problem: Problem) -> tuple[Requirement, ...]:
     """Return what each claim by class, or of the AUC, needs; those with the fewest rows first.
 
-    It is read before the run, so it depends on no label of a row held out.
+    It is read before the run, so it depends on how many rows each class has, and not on those drawn.
     """
     certification = problem.study.certification
     if not isinstance(certification, Holdout | Nested):
@@ -254,14 +254,14 @@ def fewest_rows_averaged(allowed: float, delta: float) -> int:
 
 
 def _requirement(problem: Problem, quantity: PlannedClaim) -> Requirement:
-    task, held = problem.task, problem.held
-    sizes = class_sizes(task.y, task.n_classes)  # nobody counts held-out labels
+    task, held = problem.all_rows, problem.held
+    sizes = class_sizes(task.y, task.n_classes)
     of_class = quantity.count_rows(sizes) / task.n
     if held is not None:
         of, rows = len(held), round(len(held) * of_class)
     else:
         of, rows = problem.outer.sizes[0].n_select, typical_units(problem, quantity)
-    share = of / problem.all_rows.n * of_class  # of all rows: there, and of this class
+    share = of / task.n * of_class  # of all rows: there, and of this class
     needed = tuple(_compute_needed(at_least, quantity.delta, share, held is not None) for at_least in WANTED)
     name = problem.study.certify
     return Requirement(quantity.name, quantity.label, quantity.delta, rows, of, name, needed)
@@ -269,13 +269,13 @@ def _requirement(problem: Problem, quantity: PlannedClaim) -> Requirement:
 
 def _require_value(problem: Problem, predictive: Predictive, least: float) -> Requirement:
     """Return what a required predictive value needs, in rows of the positive class."""
-    task, held = problem.task, problem.held
+    task, held = problem.all_rows, problem.held
     assert held is not None
     share, delta = float(np.mean(task.y == problem.positive)), share_recalls(problem)
     rows = predictive.count_rows(least, share, delta)
     missed, flagged = _choose_usual_errors(predictive, least)
     usual = predictive.count_rows(least, share, delta, missed, flagged)
-    in_all = ceil(rows * problem.all_rows.n / len(held))
+    in_all = ceil(rows * task.n / len(held))
     with_misses = round(share * usual), round(missed * share * usual)
     needed = Needed(least, round(share * rows), *with_misses, in_all)
     label = task.classes[problem.positive]
@@ -297,7 +297,7 @@ def _choose_usual_errors(predictive: Predictive, least: float) -> tuple[float, f
 def _compute_needed(at_least: float, delta: float, share: float, held_out: bool) -> Needed:
     allowed, misses = 1 - at_least, 1
     rows = fewest_rows(allowed, 0, delta) if held_out else fewest_rows_averaged(allowed, delta)
-    in_all = ceil(rows / share) if share else None
+    in_all = ceil(rows / share)
     if not held_out:
         return Needed(at_least, rows, None, None, in_all)
     while misses < fewest_rows(allowed, misses, delta) * allowed / 2:

@@ -214,24 +214,15 @@ def describe_giveaways(names: Sequence[str]) -> list[str]:
     return [f"{of} the target away: would {it} be known for a new row?"] if names else []
 
 
-def describe_held_share(held: int, units: int, unit: str, has_classes: bool = True) -> list[str]:
+def describe_held_share(held: int, units: int, unit: str) -> list[str]:
     """Return a list of one sentence if more than two thirds of the rows or groups are held out, else none.
 
     Args:
         held, units: rows or groups held out, and of the full table.
         unit: "row" or "group".
-        has_classes: whether it is classes that are predicted, and not numbers.
     """
-    of_class = (
-        ", and it is likelier that a class has no rows among them, which only the rows held out can show"
-        if has_classes
-        else ""
-    )
-    sentence = (
-        f"{held:,} of {units:,} {unit}s are held out, more than two thirds: few are left to learn "
-        f"from{of_class}."
-    )
-    return [sentence] if 3 * held > 2 * units else []
+    part = f"{held:,} of {units:,} {unit}s are held out, more than two thirds"
+    return [f"{part}: few are left to learn from."] if 3 * held > 2 * units else []
 
 
 def _instead(claim: Claim, without: float) -> str:

@@ -26,7 +26,10 @@ def ask(
     ] = None,
     group: Annotated[
         str | None,
-        make_option("Column that says which of the judged rows belong together.", "rows are independent"),
+        make_option(
+            "Column, or columns (center,id), that say which judged rows belong together.",
+            "rows are independent",
+        ),
     ] = None,
     delta: Annotated[
         float, typer.Option(help="Probability that an answer is proven and false; half for each direction.")

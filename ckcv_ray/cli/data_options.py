@@ -1,7 +1,8 @@
 """Options that say what is learned from: files, columns and what they are."""
 
 import sys
-from csv import reader
+from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import Annotated, NamedTuple
@@ -11,15 +12,18 @@ import typer
 
 from ckcv_ray.cli.options import flag, make_option, with_options
 from ckcv_ray.cli.output import say
-from ckcv_ray.errors import InputError, pluralize
+from ckcv_ray.errors import InputError
 from ckcv_ray.tables.columns.types import DeclaredTypes
 from ckcv_ray.tables.named import Columns, is_named
+from ckcv_ray.tables.readers.code_pages import check_encoding
 from ckcv_ray.tables.readers.files import AS_IT_IS, SUFFIXES, Reading, check_file, check_place, find_suffix
 from ckcv_ray.tables.readers.limits import MOST_TABLE_BYTES
 from ckcv_ray.tables.readers.lines import LinesLeftOut
 from ckcv_ray.tables.readers.objects import is_address
-from ckcv_ray.tables.roles import Roles
+from ckcv_ray.tables.roles import Roles, check_kept, split_names
+from ckcv_ray.tables.salt import join_copies
 from ckcv_ray.tables.spellings import ANSWERS
+from ckcv_ray.tables.target import GapWords, some
 from ckcv_ray.tables.task import Task, TestRows, make_test_rows, read
 from ckcv_ray.validation import as_path, check_choice, quote
 
@@ -65,9 +69,7 @@ DataSource = Annotated[
 def make_reading(
     separator: Annotated[
         str | None,
-        make_option(
-            "What separates columns of text, such as ;. A space is any number.", "found", panel=COLUMNS
-        ),
+        make_option("Separator, such as ;. A space is any number.", "found", panel=COLUMNS),
     ] = None,
     sheet: Annotated[
         str | None, make_option("Sheet of Excel workbooks.", "its only one", panel=COLUMNS)
@@ -81,17 +83,35 @@ def make_reading(
             panel=COLUMNS,
         ),
     ] = None,
+    encoding: Annotated[
+        str | None,
+        make_option("Encoding of text, such as cp1251.", "found or asked", panel=COLUMNS),
+    ] = None,
 ) -> Reading:
     """Collect what files do not say about themselves."""
     LinesLeftOut.parse(skip_rows)
-    return Reading(separator, sheet, skip_rows)
+    check_encoding(encoding)
+    return Reading(separator, sheet, skip_rows, encoding)
+
+
+def read_columns(source: str, reading: Reading, tell: Callable[[str], object] = say) -> Columns:
+    """Read a table without copies of a column, and tell of which there were any, and how it was read.
+
+    Raises:
+        InputError: it cannot be read.
+    """
+    columns = read(source, reading, tell)
+    joined = join_copies(columns.learn)
+    if copies := Counter(columns.learn.column_names) - Counter(joined.column_names):
+        tell(f"identical columns of one name, of which one is kept: {some(list(copies))}")
+    return columns._replace(learn=joined)
 
 
 def read_new_rows(source: str, reading: Reading = AS_IT_IS) -> pa.Table:
     """Read rows to predict or to measure on: the test rows of a named set if it has any, else all."""
     if source == "-":
         return _read_stdin(reading)
-    columns = read(source, reading)
+    columns = read_columns(source, reading)
     return columns.learn if columns.test is None else columns.test
 
 
@@ -105,10 +125,14 @@ def _read_stdin(reading: Reading) -> pa.Table:
         while (content := sys.stdin.buffer.read(STDIN_BYTES)) and file.tell() <= MOST_TABLE_BYTES:
             file.write(content)
         file.flush()
+
+        def name(text: str) -> str:
+            return text.replace(repr(file.name), "standard input")
+
         try:
-            return read(file.name, reading).learn
+            return read_columns(file.name, reading, lambda remark: say(name(remark))).learn
         except InputError as error:
-            raise InputError(str(error).replace(repr(file.name), "standard input")) from None
+            raise InputError(name(str(error))) from None
 
 
 Thousands = Annotated[
@@ -147,12 +171,18 @@ def declare_types(
     drop_unlabelled: Annotated[
         bool, flag("--drop-unlabelled", "Leave out rows without a label; else they are refused.", COLUMNS)
     ] = False,
+    keep_values: Annotated[
+        str | None,
+        make_option("Words that are no empty cells, such as NA,none.", panel=COLUMNS),
+    ] = None,
 ) -> DeclaredTypes:
     """Collect what is said of columns."""
     if labels:
         check_choice("labels", labels, ANSWERS)
     categories, numbers, dates = (tuple(_names(names) or ()) for names in (categorical, numeric, date))
-    return DeclaredTypes(categories, numbers, dates, thousands or "", labels or "", drop_unlabelled)
+    kept = tuple(_names(keep_values) or ())
+    check_kept(kept)
+    return DeclaredTypes(categories, numbers, dates, thousands or "", labels or "", drop_unlabelled, kept)
 
 
 class Chosen(NamedTuple):
@@ -174,8 +204,12 @@ class Chosen(NamedTuple):
         task = Task.from_table(
             self.columns.learn, roles, self.asked, self.source, allow_singletons, self.reading
         )
-        if left_out := self.columns.learn.num_rows - task.n:
-            say(f"{pluralize(left_out, 'row')} without {task.target!r} left out: {task.n:,} are learned from")
+        labels = self.columns.learn[task.target]
+        if task.n < len(labels):
+            found = GapWords.of(labels, task.target, ~task.find_labelled(self.columns.learn))
+            said, keeping = found.describe_labels()
+            kept = "" if numbers else keeping
+            say(f"rows without {task.target!r} left out: {said}; {task.n:,} are learned from{kept}")
         return task
 
 
@@ -192,7 +226,7 @@ def choose_columns(
     group: Annotated[
         str | None,
         make_option(
-            "Column that says which rows belong together, such as patient: bounds are about a new patient.",
+            "Column that says which rows belong together, or several: center,id. Bounds are about new ones.",
             "rows are independent",
         ),
     ] = None,
@@ -214,7 +248,7 @@ def choose_columns(
     Raises:
         InputError: the data cannot be read.
     """
-    columns = read(source, reading)
+    columns = read_columns(source, reading)
     roles = Roles(target, _names(features), _names(drop), group, weight=weight, id=row_id)
     return Chosen(columns, roles, source, asked, reading)
 
@@ -263,7 +297,7 @@ class ChosenData(NamedTuple):
             task = task.with_unlabelled(rows_without)
             _say_unseen(task, rows_without)
         if self.test:
-            columns = read(self.test, reading.adapt(self.test))
+            columns = read_columns(self.test, reading.adapt(self.test))
             rows = columns.learn if columns.test is None else columns.test
         data = Data(task, make_test_rows(rows, task))
         if self.test and rows is not None:
@@ -303,7 +337,7 @@ def choose_data(
 
 def _read_unlabelled(source: str, reading: Reading, task: Task) -> pa.Table:
     """Read rows without labels; of the file of the task itself those that it left out."""
-    columns = read(source, reading.adapt(source)).learn
+    columns = read_columns(source, reading.adapt(source)).learn
     if is_named(source) or Path(source).resolve() != Path(task.source).resolve():
         return columns
     return columns.filter(pa.array(~task.find_labelled(columns)))
@@ -316,5 +350,4 @@ def _say_unseen(task: Task, rows: pa.Table) -> None:
 
 
 def _names(text: str | None) -> list[str] | None:
-    """Parse column names from a,b,c; names that contain a comma are quoted, as in a CSV file."""
-    return (next(reader([text], skipinitialspace=True)) or [""]) if text is not None else None
+    return split_names(text) if text is not None else None

@@ -114,7 +114,7 @@ def submit_work(work: Work, out: str, sharding: Sharding, workers: int | None, a
     problem, count = work.problem, sharding.shards or 1
     check_divisible(problem)
     say_environment(out)
-    say_columns(problem.task, problem.all_rows.n - problem.task.n)
+    say_columns(problem)
     division = divide_run(problem, out, count)
     _say_cost(work, count, division.evaluations)
     if sharding.to == LOCAL:

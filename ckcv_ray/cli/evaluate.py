@@ -2,12 +2,13 @@
 
 from typing import Annotated
 
+from ckcv_ray.claims.rare_classes import describe_rare_classes
 from ckcv_ray.cli.data_options import Chosen, choose_columns
 from ckcv_ray.cli.display import Display
 from ckcv_ray.cli.division import Sharding, make_sharding, submit_work
 from ckcv_ray.cli.notes import say_columns, say_environment, show_result
 from ckcv_ray.cli.options import JsonFlag, OutFolder, choose_folder, flag, make_execution, with_options
-from ckcv_ray.cli.output import console
+from ckcv_ray.cli.output import console, say
 from ckcv_ray.cli.signals import say_what_is_saved
 from ckcv_ray.cli.study_options import make_procedure
 from ckcv_ray.cli.supervise import require_supervision
@@ -56,7 +57,9 @@ def evaluate(
         return
     is_finished(problem, RunFolder(folder))  # refuses a folder of something else before columns are shown
     say_environment(folder)
-    say_columns(task)
+    say_columns(problem)
+    for sentence in describe_rare_classes(task, held=0):
+        say(sentence)
     with say_what_is_saved(folder) as signals, signals, Display(console) as display:
         result = assess(study, task, folder, execution, display, signals.stop, retry_failed)
     show_result(result, folder, as_json)

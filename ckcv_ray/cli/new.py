@@ -9,7 +9,7 @@ from textwrap import wrap
 from typing import Annotated, Any
 
 from ckcv_ray.cli.data_options import ChosenTable, read_chosen
-from ckcv_ray.cli.notes import describe_columns
+from ckcv_ray.cli.notes import describe_columns, list_remarks
 from ckcv_ray.cli.options import make_option, with_options
 from ckcv_ray.cli.output import results, say
 from ckcv_ray.cli.study_options import SLOT_PARTS, list_offered, name_part
@@ -17,7 +17,6 @@ from ckcv_ray.core.options import Option, options
 from ckcv_ray.errors import InputError, plain, pluralize
 from ckcv_ray.storage.files import write_atomically
 from ckcv_ray.study import SLOTS, Problem, Study, list_options
-from ckcv_ray.tables.survey import list_row_numbers
 from ckcv_ray.tables.task import Task
 from ckcv_ray.validation import as_path
 
@@ -64,7 +63,7 @@ def _describe_study(task: Task, file: str) -> Iterator[str]:
     yield f"#     {plain(command)}"
     yield "# As it stands it is the default study; options on the command line take precedence."
     yield from (f"# {line}" for line in describe_columns(problem.task, task.n - problem.task.n))
-    hints = [*filter(None, [task.question]), *list_row_numbers(task)]
+    hints = [*filter(None, [task.question]), *list_remarks(problem)]
     yield from (line for hint in hints for line in _comment(plain(hint)))
     yield from _list_options()
 

@@ -9,8 +9,9 @@ from ckcv_ray.cli.output import say, show
 from ckcv_ray.errors import StoreError, plain, pluralize
 from ckcv_ray.runs.load import environment_changes
 from ckcv_ray.runs.result import Result
-from ckcv_ray.study import Occam
+from ckcv_ray.study import Occam, Problem
 from ckcv_ray.tables.named import is_named
+from ckcv_ray.tables.subgroups import parse_subgroup
 from ckcv_ray.tables.survey import MOST_SURVEYED, list_row_numbers, survey
 from ckcv_ray.tables.task import Task
 
@@ -18,19 +19,33 @@ MOST_SHOWN_COLUMNS = 40  # columns
 LONGEST_NAME = 30
 
 
-def say_columns(task: Task, held: int = 0) -> None:
-    """Print what was understood of the columns of a table, and what looks like a mistake in them.
+def say_columns(problem: Problem) -> None:
+    """Print what was understood of the columns of a table, and what looks like a mistake in them."""
+    for line in (
+        *list_remarks(problem),
+        *describe_columns(problem.task, problem.all_rows.n - problem.task.n),
+    ):
+        say(line)
+
+
+def list_remarks(problem: Problem) -> list[str]:
+    """Return what is said of the reading of a table: columns that number the rows, and words taken for gaps.
+
+    Of a column without other gaps these are gaps by another name, and are said where it has subgroups.
+    """
+    task, certification = problem.task, problem.study.certification
+    divided = {parse_subgroup(name).column for name in (certification.subgroups if certification else ())}
+    words = (found.describe() for found in task.gap_words if len(found.rows) > 1 or found.column in divided)
+    return [*list_row_numbers(task), *words]
+
+
+def describe_columns(task: Task, held: int = 0) -> list[str]:
+    """Return the columns of a table as they are understood; of a named set or a very large table nothing.
 
     Args:
         task: the rows to look at.
         held: how many others are held out, and must not be looked at before they certify.
     """
-    for line in (*list_row_numbers(task), *describe_columns(task, held)):
-        say(line)
-
-
-def describe_columns(task: Task, held: int = 0) -> list[str]:
-    """Return the lines that ``say_columns`` prints; of a named set or a very large table none."""
     if is_named(task.source) or task.X.size > MOST_SURVEYED:
         return []
     columns = survey(task)

@@ -22,9 +22,10 @@ from ckcv_ray.runs.load import load, load_run
 from ckcv_ray.runs.result import Result
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.tables.columns.schema import NewRows
-from ckcv_ray.tables.readers.files import HELD, Reading
+from ckcv_ray.tables.readers.files import Reading, find_withheld
+from ckcv_ray.tables.readers.text import decimal_mark
 from ckcv_ray.tables.repeats import count_known
-from ckcv_ray.tables.roles import check_column
+from ckcv_ray.tables.roles import check_column, find_groups
 from ckcv_ray.tables.target import Rows, class_numbers, parse_numbers, rows_with_label, some
 from ckcv_ray.tables.task import Task
 from ckcv_ray.validation import MOST, as_path, integer, quote
@@ -231,9 +232,7 @@ def predict(
     shares = result.probabilities(table.X, rule, predicted) if output.probabilities else None
     marks = _mark_rows(result, table, rule, predicted, refer)
     ends = _find_ends(result, rule, predicted, keep)
-    labels = result.task.labelled(predicted.label)
-    if output.is_csv and not result.task.has_numbers and labels.dtype.kind in "bf":
-        labels = labels.astype(str)  # True and 1.0, where Arrow would write true and 1
+    labels = _write_labels(result.task, predicted.label, output.is_csv)
     output.write(_tabulate(result.task, table, labels, predicted, shares, marks, ends), RunFolder(folder))
     _say_proven(result, rule, marks)
     if output.probabilities:
@@ -260,6 +259,12 @@ def _read_table(
         rows.check()
     judged = np.flatnonzero(~rows.bad)
     return Table(columns, keep, kept, rows, judged, rows.X[judged])
+
+
+def _write_labels(task: Task, predicted: NDArray[Any], in_csv: bool) -> NDArray[Any]:
+    """Return labels as they were learned, in CSV True and 1.0, where Arrow would write true and 1."""
+    labels = task.labelled(predicted)
+    return labels.astype(str) if in_csv and not task.has_numbers and labels.dtype.kind in "bf" else labels
 
 
 def _tabulate(
@@ -347,8 +352,9 @@ def _say_proven(result: Result, rule: Rule, marks: Marks) -> None:
 
 def _say_rows(table: Table, task: Task) -> None:
     """Name the columns that are ignored, and say which rows are strange."""
-    used = {*task.features, task.target, table.keep, task.group, task.weight}
-    if ignored := [name for name in table.columns.column_names if name not in used]:
+    names = table.columns.column_names
+    used = {*task.features, task.target, table.keep, *find_groups(task.group, names), task.weight}
+    if ignored := [name for name in names if name not in used]:
         say(f"{pluralize(len(ignored), 'column')} ignored: {some(ignored)}")
     if table.rows.unseen:
         say(table.rows.unseen)
@@ -386,8 +392,8 @@ def _find_kept(columns: pa.Table, name: str) -> pa.ChunkedArray:
     check_column(name, columns.column_names, " to keep")
     if name in WRITTEN or name.startswith(PROBABILITY):
         raise InputError(f"keep={quote(name)} {WRITTEN_ANYWAY}")
-    if held := (columns.schema.field(name).metadata or {}).get(HELD):
-        raise InputError(f"column {name!r} holds {held.decode()}, which cannot be kept: leave out --keep")
+    if held := find_withheld(columns, name):
+        raise InputError(f"column {name!r} holds {held}, which cannot be kept: leave out --keep")
     return columns[name]
 
 
@@ -398,9 +404,10 @@ def _say_error_rate(result: Result, table: Table, rule: Rule, predicted: NDArray
         return _say_mean_error(learned, table, predicted)
     if learned.target not in table.columns.column_names:
         return None
-    labels = table.columns[learned.target].take(pa.array(table.judged))
     try:
-        labelled = rows_with_label(labels, learned.target)
+        check_column(learned.target, table.columns.column_names)
+        labels = table.columns[learned.target].take(pa.array(table.judged))
+        labelled = rows_with_label(labels, learned.target, kept=learned.provenance.keep_values)
         y = class_numbers(labels.filter(pa.array(labelled)), learned.classes, learned.target)
     except InputError as error:
         return say(f"no error rate: {error}")
@@ -431,7 +438,9 @@ def _say_mean_error(learned: Task, table: Table, predicted: NDArray[Any]) -> Non
     if target not in table.columns.column_names:
         return None
     try:
-        y = parse_numbers(table.columns[target].take(pa.array(table.judged)), target)
+        check_column(target, table.columns.column_names)
+        numbers = table.columns[target].take(pa.array(table.judged))
+        y = parse_numbers(numbers, target, decimal=decimal_mark(table.columns))
     except InputError as error:
         return say(f"no error: {error}")
     rmse = float(np.sqrt(np.mean((y - predicted) ** 2)))

@@ -10,10 +10,11 @@ import typer
 
 from ckcv_ray.claims.certify import find_refused
 from ckcv_ray.claims.percent import at_most
+from ckcv_ray.claims.rare_classes import describe_rare_classes
 from ckcv_ray.claims.wording import describe_held_share, describe_refusal
 from ckcv_ray.cli.data_options import ChosenData, choose_data
 from ckcv_ray.cli.display import Display
-from ckcv_ray.cli.notes import say_columns, say_environment, show_result
+from ckcv_ray.cli.notes import list_remarks, say_columns, say_environment, show_result
 from ckcv_ray.cli.options import (
     DetailsFlag,
     Folder,
@@ -57,7 +58,6 @@ from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.storage.shards import read_plan
 from ckcv_ray.study import Budget, Execution, Occam, Problem, Race, Study
 from ckcv_ray.tables.repeats import count_repeats
-from ckcv_ray.tables.survey import list_row_numbers
 from ckcv_ray.validation import parse_seconds
 
 HOUR, LONG = 3600.0, 600.0
@@ -170,7 +170,7 @@ def plan(
     """
     require_supervision(study.learner)
     problem = Problem.of(study, chosen.read(study.predicts_numbers).task)
-    for sentence in list_row_numbers(problem.task):
+    for sentence in list_remarks(problem):
         say(sentence)
     _say_cautions(problem)
     planned = plan_problem(problem, workers)
@@ -336,7 +336,7 @@ def _run(work: Work, out: str, execution: Execution, yes: bool, limit: TimeLimit
         return result
     if folder.files.exists():
         _say_what_is_there(folder, out, work.problem)
-    say_columns(work.problem.task, work.problem.all_rows.n - work.problem.task.n)
+    say_columns(work.problem)
     _say_cautions(work.problem)
     with say_what_is_saved(out) as signals:
         with signals:
@@ -400,11 +400,12 @@ def _say_what_is_there(folder: RunFolder, out: str, problem: Problem) -> None:
 
 
 def _say_cautions(problem: Problem) -> None:
-    """Say that much is held out, or that an outer split is refused."""
+    """Say that much is held out, that a class is rare, or that an outer split is refused."""
     every = problem.all_rows
     held = every.n_units - problem.task.n_units
-    held_out = describe_held_share(held, every.n_units, every.unit, has_classes=not every.has_numbers)
-    for sentence in (*held_out, *describe_refusal(find_refused(problem))):
+    held_out = describe_held_share(held, every.n_units, every.unit)
+    rare = describe_rare_classes(every, held)
+    for sentence in (*held_out, *rare, *describe_refusal(find_refused(problem))):
         say(plain(sentence))
 
 

@@ -94,7 +94,9 @@ def _read_test_rows(source: str | None, reading: Reading) -> pa.Table | None:
     if source:
         return read_new_rows(source, reading)
     if reading != AS_IT_IS:
-        raise InputError("separator, sheet and skip_rows are for the file of --test: name one with it")
+        raise InputError(
+            "separator, sheet, skip_rows and encoding are for the file of --test: name one with it"
+        )
     return None
 
 

@@ -84,5 +84,5 @@ def _read(source: str | None, reading: Reading) -> pa.Table | None:
     if source is not None:
         return read_new_rows(source, reading)
     if reading != AS_IT_IS:
-        raise InputError("separator, sheet and skip_rows are for a file of rows: name one")
+        raise InputError("separator, sheet, skip_rows and encoding are for a file of rows: name one")
     return None

@@ -33,6 +33,7 @@ from ckcv_ray.claims.claim import (
     state_limit,
 )
 from ckcv_ray.claims.percent import at_most, format_level, nearest, round_bound
+from ckcv_ray.claims.rare_classes import name_classes
 from ckcv_ray.claims.weighted import describe_weights
 from ckcv_ray.claims.wording import L_EE_IS, PROVISIONAL, show_least
 from ckcv_ray.core.bounds.binomial import clopper_pearson
@@ -189,16 +190,13 @@ def list_cautions(result: ResultValues) -> list[str]:
 
 
 def _describe_never_learned(problem: Problem) -> list[str]:
-    """Return a sentence for each class of which all rows are held out."""
+    """Return a list of one sentence if all rows of some classes are held out, else none."""
     if problem.held is None or problem.task.has_numbers:
         return []
-    learned = np.bincount(problem.task.y, minlength=problem.task.n_classes)
-    held = np.bincount(problem.all_rows.y[problem.held], minlength=problem.task.n_classes)
-    return [
-        f"No row to learn from is of class {cut(repr(problem.task.classes[i]), LONGEST_LABEL)}: it is never "
-        f"predicted, and all held-out rows of it ({held[i]}) count as wrong."
-        for i in np.flatnonzero(learned == 0)
-    ]
+    classes = range(problem.task.n_classes)
+    held = np.bincount(problem.all_rows.y[problem.held], minlength=len(classes))
+    listed = name_classes(problem.task, np.flatnonzero(~np.isin(classes, problem.task.y)), held)
+    return [f"All rows held out, so never predicted, and all count as wrong: {listed}."] if listed else []
 
 
 def _describe_earlier(result: ResultValues) -> Iterator[str]:
@@ -249,13 +247,9 @@ def _describe_never_found(result: ResultValues) -> list[str]:
     if counts is None or len(counts) <= len(OF_TWO):
         return []
     learned = np.isin(range(len(counts)), result.problem.task.y)
-    never = [i for i, row in enumerate(counts) if learned[i] and row.any() and not row[i]]
-    named = [
-        f"{cut(repr(result.task.classes[i]), LONGEST_LABEL)} ({pluralize(counts[i].sum(), 'row')})"
-        for i in never
-    ]
-    listed = ", ".join(cut_list(named, "classes more", WORST))
-    return [f"Never found, so that every row of theirs counts as wrong: {listed}."] if never else []
+    never = np.array([i for i, row in enumerate(counts) if learned[i] and row.any() and not row[i]], np.intp)
+    listed = name_classes(result.task, never, counts.sum(axis=1))
+    return [f"Never found, so that every row of theirs counts as wrong: {listed}."] if listed else []
 
 
 def describe_answer(result: ResultValues, folder: str = "", everything: bool = False) -> list[str]:

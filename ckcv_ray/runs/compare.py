@@ -7,6 +7,7 @@ folder that prediction does not execute.
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from os import PathLike
@@ -30,9 +31,9 @@ from ckcv_ray.storage.uses import MOST_TWINS, make_use
 from ckcv_ray.tables.columns.schema import NewRows
 from ckcv_ray.tables.grouping import Grouping
 from ckcv_ray.tables.repeats import count_repeated, find_known
-from ckcv_ray.tables.roles import check_column
-from ckcv_ray.tables.salt import compute_salt, hash_columns, mix
-from ckcv_ray.tables.target import class_numbers, rows_with_label, unique_names
+from ckcv_ray.tables.roles import check_column, find_groups, name_groups
+from ckcv_ray.tables.salt import compute_salt, hash_columns, join_copies, mix
+from ckcv_ray.tables.target import class_numbers, rows_with_label
 from ckcv_ray.tables.task import Task
 
 MOST_KNOWN = 0.1  # of the judged rows, that equal rows that a run has learned from
@@ -68,7 +69,8 @@ def compare(
     results = [load(place) for place in (folder, reference) if place is not None]
     folders = [RunFolder(place) for place in (folder, reference) if place is not None]
     _check_results(results, folders, question)
-    judged = _read_judged(results, folders, columns, thousands)
+    judged = _read_judged(results, folders, join_copies(columns), thousands)
+    groups = find_groups(question.group, judged.columns.column_names)
     sides = [
         _predict(result, str(place), rows, judged)
         for result, place, rows in zip(results, folders, judged.rows, strict=True)
@@ -77,13 +79,12 @@ def compare(
         sides.append(_take_predictions(results[0], predictions, judged))
     known = _find_learned(sides)
     judged, (run, against) = judged.select(~known), (side.select(~known) for side in sides)
-    losses = _average_by_unit([run, against], judged.columns, question)
-    draws = Draws(results[0].study.seed, compute_salt(judged.columns, {question.group}))
+    losses = _average_by_unit([run, against], judged.columns, groups)
+    draws = Draws(results[0].study.seed, compute_salt(judged.columns, groups))
     order = draws.at(*JUDGED).make_generator().permutation(len(losses[0]))
     differences = (losses[0] - losses[1])[order]
-    answer = _digest_answer([run, against], question)
-    digests = judged.tables, *judged.list_digests(sides)
-    use = make_use(*digests, answer, f"{run.name}, {against.name}", question.uses, question.delta)
+    digests = judged.tables, *judged.list_digests(sides), _digest_answer([run, against], question, groups)
+    use = make_use(*digests, f"{run.name}, {against.name}", question.uses, question.delta)
     asked = differences, question.shared_delta, question.no_worse, question.group is not None
     verdict = judge_differences(*asked)
     return Comparison(
@@ -169,7 +170,6 @@ def _read_judged(
         InputError: there are none, or a column is missing.
     """
     task = results[0].task
-    check_column(task.target, columns.column_names, " with the labels")
     labelled = task.find_labelled(columns)
     found: list[NewRows] = []
     for result, folder in zip(results, folders, strict=True):
@@ -187,13 +187,14 @@ def _read_judged(
         cautions.append(f"{pluralize(int(bad.sum()), 'row')} that cannot be classified left out: {reason}")
     if not usable.any():
         raise InputError(f"there is no row to compare on: {'; '.join(cautions) or 'the table is empty'}")
-    hashes = hash_columns(columns, unique_names(columns))
+    names = Counter(columns.column_names)
+    hashes = hash_columns(columns, [name for name in names if names[name] == 1])
     label = hashes.pop(task.target)
     totals = [sum(hashes.values(), 0 * label)]
     totals += [sum((hashes[name] for name in result.task.features), 0 * label) for result in results]
     tables = [np.sort(mix(total + label)[labelled]).astype("<u8").tobytes() for total in totals]
     return JudgedRows(
-        columns=columns.filter(pa.array(usable)),
+        columns=task.take_gaps(columns).filter(pa.array(usable)),
         rows=[rows.X[usable] for rows in found],
         task=task,
         tables=[hashlib.sha256(table).hexdigest() for table in tables],
@@ -202,9 +203,10 @@ def _read_judged(
     )
 
 
-def _digest_answer(sides: list[Side], question: Question) -> str:
+def _digest_answer(sides: list[Side], question: Question, by: tuple[str, ...]) -> str:
     """Return the SHA-256 of what decides an answer."""
-    asked = [question.no_worse, question.group, question.delta, [list(map(str, s.predicted)) for s in sides]]
+    predicted = [list(map(str, side.predicted)) for side in sides]
+    asked = [question.no_worse, name_groups(by), question.delta, predicted]
     return hashlib.sha256(json.dumps(asked).encode()).hexdigest()
 
 
@@ -234,7 +236,7 @@ def _take_predictions(result: Result, column: str, judged: JudgedRows) -> Side:
     if column == task.target:
         raise InputError(f"predictions={column!r} is the column of the true labels: name another")
     cells = judged.columns[column]
-    if lacking := int(np.sum(~rows_with_label(cells, column))):
+    if lacking := int(np.sum(~rows_with_label(cells, column, kept=task.provenance.keep_values))):
         raise InputError(
             f"predictions={column!r} has no prediction in {lacking:,} of {len(cells):,} rows: fill them, or "
             "leave these rows out for a reason that does not depend on their labels"
@@ -287,14 +289,15 @@ def _describe_repeats(judged: JudgedRows) -> list[str]:
     ]
 
 
-def _average_by_unit(sides: list[Side], columns: pa.Table, question: Question) -> list[NDArray[np.float64]]:
+def _average_by_unit(sides: list[Side], columns: pa.Table, by: tuple[str, ...]) -> list[NDArray[np.float64]]:
     """Return the losses of both sides, each (units,): of a row 0 or 1, of a group the mean of its rows.
 
     Raises:
         InputError: there is no such column, or it cannot be read as groups.
     """
-    if question.group is None:
+    if not by:
         return [side.wrong.astype(np.float64) for side in sides]
-    check_column(question.group, columns.column_names, " for the groups")
-    groups: Index = Grouping.read(columns, question.group).numbers
+    for name in by:
+        check_column(name, columns.column_names, " for the groups")
+    groups: Index = Grouping.read(columns, by).numbers
     return [average_by_group(side.wrong, groups) for side in sides]

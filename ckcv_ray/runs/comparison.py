@@ -1,5 +1,6 @@
 """What is asked of two classifiers on judged rows, what they do there, and what is proven of them."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -27,13 +28,14 @@ class Question:
 
     Attributes:
         no_worse: by how much more often the run may err, such as 0.01; None: it has to be better.
-        group: column that says which rows belong together; None if rows are independent.
+        group: column that says which rows belong together, or several, as for ``read_task``; None if rows are
+            independent.
         delta: probability that an answer is proven and false, over all uses among which it is shared.
         uses: among how many uses of the judged rows delta is shared.
     """
 
     no_worse: float | None = None
-    group: str | None = None
+    group: str | Sequence[str] | None = None
     delta: float = 0.05
     uses: int = 1
 

@@ -31,7 +31,7 @@ from ckcv_ray.runs.result import Result
 from ckcv_ray.storage.folder import FolderPath, RunFolder
 from ckcv_ray.storage.places import locate
 from ckcv_ray.study import CERTIFIED, SCORED, Budget, Execution, Problem, Study, check_kind
-from ckcv_ray.tables.readers.frames import make_columns
+from ckcv_ray.tables.readers.frames import make_columns, read_rows
 from ckcv_ray.tables.task import Task, TestRows, check_test_rows
 from ckcv_ray.validation import expect
 
@@ -209,6 +209,7 @@ def evaluate(
     for name in options:
         if name in SKLEARN_NAMES:
             raise InputError(f"{name} is scikit-learn's name for it: say {SKLEARN_NAMES[name]}")
+    X = read_rows(X)
     if (given := take_splits(options.get("resampling"), X, y, groups)) is not None:
         options["resampling"] = given
         groups = None

@@ -143,7 +143,8 @@ def _check_salt(task: Task, table: str | PathLike[str] | None, result: Verificat
         result.trusted.append("the salt, a digest of the table that the run read (--table makes it again)")
         return
     named = plain(repr(str(table)))
-    if task.make_salt(read(str(table), task.provenance.reading.adapt(str(table))).learn) == task.salt:
+    reading = task.provenance.reading.adapt(str(table))
+    if task.make_salt(read(str(table), reading, result.notes.append).learn) == task.salt:
         result.recomputed.append(f"the salt, from {named}")
         return
     yield (

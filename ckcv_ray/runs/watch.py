@@ -21,7 +21,7 @@ from ckcv_ray.core.arrays import Classes, Values
 from ckcv_ray.core.bounds.binomial import check_delta
 from ckcv_ray.core.bounds.sequential import Prior, make_prior
 from ckcv_ray.core.measures import average_by_group
-from ckcv_ray.errors import InputError, StoreError, pluralize
+from ckcv_ray.errors import InputError, StoreError, pluralize, write_row
 from ckcv_ray.runs.load import load
 from ckcv_ray.runs.result import Result
 from ckcv_ray.storage.files import Files
@@ -40,8 +40,9 @@ from ckcv_ray.storage.stream import (
 from ckcv_ray.study import BY_CLASS, CERTIFIED, ERROR, Holdout
 from ckcv_ray.tables.columns.parse import decode
 from ckcv_ray.tables.repeats import count_known, count_repeated
-from ckcv_ray.tables.roles import check_column
-from ckcv_ray.tables.target import Label, class_numbers, distinct, rows_with_label, unique_names
+from ckcv_ray.tables.roles import check_column, find_groups
+from ckcv_ray.tables.salt import join_copies
+from ckcv_ray.tables.target import Label, class_numbers, distinct, rows_with_label, suggest_column
 from ckcv_ray.validation import as_path, expect, quote
 
 CONDITIONS = (
@@ -292,11 +293,13 @@ def read_live_rows(
             label is of no class, or a group is in the stream.
     """
     expect("rows", table, pa.Table, "a pyarrow.Table: see pyarrow.table")
-    names, task = unique_names(table), result.task
+    task = result.task
+    table, kept = task.take_gaps(join_copies(table)), task.provenance.keep_values
+    names = table.column_names
     target = task.target if columns.label is None else columns.label
     check_column(columns.identifier, names, " with the names of the rows (--id)")
     check_column(target, names, " with the true labels (--label)")
-    known = rows_with_label(table[target], target)
+    known = rows_with_label(table[target], target, kept=kept)
     notes = list(_note_unlabelled(known))
     table = table.filter(pa.array(known))
     identifiers = _read_names(table, columns.identifier)
@@ -372,7 +375,8 @@ def _read_predictions(
     """
     name, task = columns.prediction, result.task
     if name in table.column_names:
-        there = rows_with_label(table[name], name)
+        check_column(name, table.column_names)
+        there = rows_with_label(table[name], name, kept=task.provenance.keep_values)
         if not there.all():
             first = identifiers[int(np.argmin(there))]
             raise InputError(
@@ -385,7 +389,8 @@ def _read_predictions(
     if missing:
         raise InputError(
             f"there is no column {name!r} with predictions, and none can be made here, since there is no "
-            f"column {missing[0]!r} either: name the predictions with --prediction"
+            f"column {missing[0]!r} either: name the predictions with --prediction, or all columns as in the "
+            f"run{suggest_column(missing[0], table.column_names)}"
         )
     made = result.classify(task.rows_from(table), rule).label
     return made, [f"there is no column {name!r}: predicted here, by {rule.classifier()}"]
@@ -416,11 +421,16 @@ def _read_groups(table: pa.Table, result: Result, before: tuple[LiveRow, ...]) -
     Raises:
         InputError: their column is missing, or one of them is in the stream.
     """
-    name = result.task.group
-    if name is None:
+    names = find_groups(result.task.group, table.column_names)
+    if not names:
         return [""] * table.num_rows
-    check_column(name, table.column_names, " with the groups that the certificate is about")
-    groups, stored = _read_names(table, name), {row.group for row in before}
+    for name in names:
+        check_column(name, table.column_names, " with the groups that the certificate is about")
+    cells = zip(*(_read_names(table, name) for name in names), strict=True)
+    groups = [row[0] if len(row) == 1 else write_row(row) for row in cells]
+    if max(map(len, groups), default=0) > MOST_OF_IDENTIFIER:
+        raise InputError(f"the names of a group have more than {MOST_OF_IDENTIFIER:,} characters together")
+    stored = {row.group for row in before}
     if again := [group for group in groups if group in stored]:
         raise InputError(
             f"group {again[0]!r} is in the stream already: what is certified is about new groups, each "

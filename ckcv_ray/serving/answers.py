@@ -5,6 +5,7 @@ becomes depends on the cell and on the run alone, never on the other rows of the
 """
 
 import json
+from collections.abc import Collection
 from dataclasses import dataclass
 from math import inf, isfinite, isnan
 from typing import Any
@@ -54,7 +55,7 @@ class Service:
         """
         task = self.result.task
         rows = _check_rows(content, len(task.schema.names))
-        columns = tabulate_rows(rows, task.schema.columns)
+        columns = tabulate_rows(rows, task.schema.columns, task.provenance.keep_values)
         read = task.read(columns)
         if read.bad.all():
             read.check()
@@ -202,8 +203,12 @@ def _check_rows(content: Any, n_columns: int) -> list[dict[str, Any]]:
     return rows
 
 
-def tabulate_rows(rows: list[dict[str, Any]], known: tuple[Column, ...]) -> pa.Table:
+def tabulate_rows(
+    rows: list[dict[str, Any]], known: tuple[Column, ...], kept: Collection[str] = ()
+) -> pa.Table:
     """Return rows as a table: the columns that are known by their values, others without any.
+
+    Words that are ``kept`` are no gaps.
 
     Raises:
         InputError: a cell is an object or a list, text is among numbers, or there are too many names.
@@ -216,7 +221,7 @@ def tabulate_rows(rows: list[dict[str, Any]], known: tuple[Column, ...]) -> pa.T
         )
     by_name = {column.name: column for column in known}
     columns = {
-        name: _make_column([row.get(name) for row in rows], by_name[name])
+        name: _make_column([row.get(name) for row in rows], by_name[name], GAPS.difference(kept))
         if name in by_name
         else pa.nulls(len(rows))
         for name in names
@@ -224,7 +229,7 @@ def tabulate_rows(rows: list[dict[str, Any]], known: tuple[Column, ...]) -> pa.T
     return pa.table(columns)
 
 
-def _make_column(values: list[Any], column: Column) -> pa.Array:
+def _make_column(values: list[Any], column: Column, gaps: Collection[str]) -> pa.Array:
     """Return the cells of a column: text of categories, else text alone or numbers alone."""
     for number, value in enumerate(values, 1):
         if isinstance(value, dict | list):
@@ -234,7 +239,7 @@ def _make_column(values: list[Any], column: Column) -> pa.Array:
             )
     if column.kind is ColumnKind.CATEGORY:
         return pa.array([_write_level(value) for value in values], pa.string())
-    texts = [value for value in values if isinstance(value, str) and bare(value).lower() not in GAPS]
+    texts = [value for value in values if isinstance(value, str) and bare(value).lower() not in gaps]
     numbers = [value for value in values if isinstance(value, bool | int | float)]
     if texts and numbers:
         raise InputError(

@@ -319,7 +319,7 @@ class RunFolder:
         if self.files.exists(UNLABELLED):
             unlabelled = formats.read_table(self.files, UNLABELLED, identity.run_id, None, values=MOST_VALUES)
             with formats.guard_reading(self.files, UNLABELLED):
-                task = task.with_unlabelled(unlabelled)
+                task = task.with_unlabelled(unlabelled, stored=True)
         with formats.guard_reading(self.files, DATA):
             if identity.data_digest not in _digests(identity.study, task):
                 raise StoreError(f"{self.files.path(DATA)} is not the data of this run: its digest differs")

@@ -78,7 +78,7 @@ def canonicalize_certified(study: Study, task: Task) -> tuple[Study, Index | Non
         _check_for_groups(study.criterion, certification)
     study = replace(study, certification=certification)
     held, learned = divide(study, task)
-    _check_cut_off(study, held, learned)
+    _check_cut_off(study, held, task)
     _check_answer(study, held)
     check_within(certification, study.delta, held)
     check_subgroups(certification.subgroups, learned)
@@ -166,7 +166,7 @@ def divide(study: Study, task: Task) -> tuple[Index | None, Task]:
     units = None if certification is None else certification.canonical(n).draw_held_out(n, draws)
     if units is None:
         return None, fill_new_rows(study, task)
-    if len(units) < LEAST_HELD_OUT:
+    if len(units) < LEAST_HELD_OUT or n < LEAST_HELD_OUT + LEAST_ROWS:
         raise InputError(_describe_few(study, task, len(units)))
     held = task.grouping.rows(units)
     learned = task.without(held)
@@ -494,22 +494,25 @@ def _check_weighted_claims(certification: Certification, task: Task) -> None:
             )
 
 
-def _check_cut_off(study: Study, held: Index | None, learned: Task) -> None:
-    """Raise InputError if the rows held out are too few for a cut-off, by the class's share in the others."""
+def _check_cut_off(study: Study, held: Index | None, task: Task) -> None:
+    """Raise InputError if the rows held out are too few for a cut-off, by the class's share in the table.
+
+    That share, unlike the one in the rows drawn, is known before anything is drawn.
+    """
     assert study.certification is not None
     if (condition := study.certification.required) is None or held is None:
         return
-    positive = study.certification.find_positive(learned.classes)
+    positive = study.certification.find_positive(task.classes)
     if (predictive := parse_predictive(condition.name)) is not None:
-        _check_value(study, predictive, len(held), float(np.mean(learned.y == positive)))
+        _check_value(study, predictive, len(held), float(np.mean(task.y == positive)))
         return
     number = condition.find_class(positive)
     delta = study.delta / study.certification.n_shares / len(OF_TWO)
     needed = fewest_rows(1 - condition.value, 0, delta)
-    expected = len(held) * float(np.mean(learned.y == number))
+    expected = len(held) * float(np.mean(task.y == number))
     if expected < needed:
         raise InputError(
-            f"require={condition} takes {needed:,} held-out rows of class {learned.classes[number]!r} at "
+            f"require={condition} takes {needed:,} held-out rows of class {task.classes[number]!r} at "
             f"least, and of {len(held):,} rows held out about {expected:.0f} are: hold out more "
             "(holdout_share), require less, or take more rows"
         )

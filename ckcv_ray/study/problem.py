@@ -143,8 +143,8 @@ class Problem:
         name = run_id(study, identify_data(task, learned))
         made = cls(study, learned, task, held, sizes, name, study.resampling)
         made.check_effort()
-        if study.outer is not None and made.refusal(0) is not None:  # then there is no claim
-            learned.check_part(made._outer_rows(0))
+        if study.outer is not None and (refused := made.refusal(0)) is not None:  # then there is no claim
+            raise InputError(_describe_refused(refused, learned))
         made._check_rows()
         return made
 
@@ -377,10 +377,9 @@ class Problem:
         """Return why an outer split is refused; None if it is not."""
         if not self._may_refuse:
             return None
-        rows = self._outer_rows(split)
-        if (number := self.task.scarce_class(rows)) is None:
-            return None
-        return Refused(split, number, int(np.sum(self.task.y[rows] == number)))
+        counts = self._count_classes(self._outer_rows(split)).tolist()
+        scarce = (i for i, rows in enumerate(counts) if rows < LEAST_OF_CLASS)
+        return next((Refused(split, number, counts[number]) for number in scarce), None)
 
     def may_use(self, count: int) -> bool:
         """Return whether this many outer splits may be those that are used: all, or up to a refused one.
@@ -491,12 +490,8 @@ class Problem:
         return self if self.held is None else replace(self, all_rows=self.task, held=None)
 
     def inner(self, number: int) -> "Problem":
-        """Return the problem of selecting inside an outer split, on its TR alone, among the same settings.
-
-        Raises:
-            InputError: a class has too few of these rows.
-        """
-        part = self.task.rows(self._outer_rows(number))
+        """Return the problem of selecting inside an outer split, on its TR alone, among the same settings."""
+        part = self.task.take_part(self._outer_rows(number))
         return Problem.of(on_part(self.study.inner(), part), part)
 
     @cached_property
@@ -677,6 +672,16 @@ class Problem:
             return Units(task.n, task.y)
         cells = np.bincount(task.groups * task.n_classes + task.y, minlength=task.n_units * task.n_classes)
         return Units(task.n_units, class_rows=cells.reshape(task.n_units, task.n_classes))
+
+
+def _describe_refused(refused: Refused, task: Task) -> str:
+    """Return why nested proves nothing if its first split is refused, and what to do: never to draw again."""
+    rows = pluralize(int(np.sum(task.y == refused.number)), "row")
+    return (
+        f"class {task.classes[refused.number]!r} has {rows}, of which the first outer split leaves "
+        f"{refused.rows} to learn from, and nested needs {LEAST_OF_CLASS} of each class: choose "
+        "certify=holdout"
+    )
 
 
 def _key(setting: Setting) -> str:

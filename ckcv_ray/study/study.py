@@ -156,7 +156,7 @@ class Study:
         RARE,
         Option(
             proportion,
-            "Share of rows below which categories are joined.",
+            "Categories below this share are joined.",
             float,
             "0.01",
             panel="Columns",

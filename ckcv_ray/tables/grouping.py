@@ -4,7 +4,7 @@ A group is known by its number, counted from 0 in the order of first appearance.
 values has no effect on a study, and is not stored.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -15,8 +15,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from ckcv_ray.errors import InputError, write_option
 from ckcv_ray.tables.columns.formats import NO_NAMES
-from ckcv_ray.tables.columns.parse import decode, infer_column, number_values, without_gaps
+from ckcv_ray.tables.columns.parse import decode, infer_column, kept_words, number_values, without_gaps
 from ckcv_ray.tables.readers.files import is_plain
+from ckcv_ray.tables.roles import name_groups
 from ckcv_ray.tables.target import LEAST_GROUPS, choose_name, is_text
 from ckcv_ray.validation import as_array
 
@@ -44,17 +45,21 @@ class Grouping:
     question: str = ""
 
     @classmethod
-    def read(cls, columns: pa.Table, name: str | None, question: str = "") -> "Grouping":
-        """Return the grouping by a column of a table; without a name each row is its own.
+    def read(cls, columns: pa.Table, names: Sequence[str], question: str = "") -> "Grouping":
+        """Return the grouping by columns of a table, in which rows of a group agree; of none each is its own.
 
         ``question`` asks about a column that looks like groups, where none is named.
 
         Raises:
-            InputError: as for ``group_numbers``.
+            InputError: as for ``group_numbers``, or a column has the name of the groups.
         """
-        if name is None:
+        if not names:
             return cls(columns.num_rows, question=question)
-        return cls(columns.num_rows, group_numbers(infer_column(columns, name), name), name)
+        gaps = NO_NAMES - kept_words(columns)
+        groups, *rest = (group_numbers(infer_column(columns, name), name, gaps) for name in names)
+        for finer in rest:
+            groups = renumber(groups * len(groups) + finer)
+        return cls(columns.num_rows, groups, name_groups(names, columns.column_names))
 
     @property
     def given(self) -> bool:
@@ -112,7 +117,7 @@ def renumber(groups: NDArray[np.integer]) -> Groups:
     return rank[number]
 
 
-def group_numbers(column: pa.ChunkedArray, name: str) -> Groups:
+def group_numbers(column: pa.ChunkedArray, name: str, gaps: Collection[str] = NO_NAMES) -> Groups:
     """Return the group number of every row of a column.
 
     Raises:
@@ -122,13 +127,14 @@ def group_numbers(column: pa.ChunkedArray, name: str) -> Groups:
     if not is_plain(kind) or pa.types.is_null(kind):
         what = "is empty" if pa.types.is_null(kind) else f"holds {kind}"
         raise InputError(f"column {name!r} {what}: groups are named by text or whole numbers")
-    column = _number_names(column) if is_text(kind) else decode(column)
+    column = _number_names(column, gaps) if is_text(kind) else decode(column)
     missing = pc.is_null(column, nan_is_null=True)
     if len(rows := np.flatnonzero(missing.to_numpy())):
         raise InputError(
             f"column {name!r} has no group in {len(rows):,} of {len(column):,} rows, the first in row "
-            f"{rows[0] + 1}: fill the empty cells (NA, null, nan and ? are such), with a value of its own "
-            "for each row that belongs to no other, or leave these rows out"
+            f"{rows[0] + 1}: fill the empty cells (NA, null, nan and ? are such, unless --keep-values "
+            "names them), with a value of its own for each row that belongs to no other, or leave these rows "
+            "out"
         )
     try:
         return renumber(number_values(column))
@@ -136,14 +142,14 @@ def group_numbers(column: pa.ChunkedArray, name: str) -> Groups:
         raise InputError(f"column {name!r} cannot be read as groups: {error}") from None
 
 
-def _number_names(column: pa.ChunkedArray) -> pa.ChunkedArray:
+def _number_names(column: pa.ChunkedArray, gaps: Collection[str]) -> pa.ChunkedArray:
     """Return a number for each text of a column, null for those that name nothing.
 
     Cells that differ in the spaces around them are of one group. Each distinct text is looked at once.
     """
     encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
     encoded = encoded.unify_dictionaries().combine_chunks()
-    names = without_gaps(pa.chunked_array([encoded.dictionary]), NO_NAMES)
+    names = without_gaps(pa.chunked_array([encoded.dictionary]), gaps)
     numbers = names.dictionary_encode().combine_chunks().indices
     return pa.chunked_array([numbers.take(encoded.indices)])
 
@@ -157,11 +163,11 @@ def check_groups(groups: Groups, name: str) -> None:
             "are needed; name the column that says which rows belong together, such as the patient's number"
         )
     if count == len(groups):
+        drop = "the columns with --drop" if "," in name else write_option("drop", name)
         raise InputError(
             f"column {name!r} has a different value in each of the {count:,} rows, so it groups nothing: "
-            f"leave --group out (and {write_option('drop', name)}), as bounds for independent rows are "
-            "closer; or name "
-            "the column that says which rows belong together"
+            f"leave --group out (and {drop}), as bounds for independent rows are closer; or name the column "
+            "that says which rows belong together"
         )
 
 

@@ -14,6 +14,7 @@ as often as names do and not by chance:
 """
 
 import re
+from collections import Counter
 from collections.abc import Container
 
 import numpy as np
@@ -22,9 +23,8 @@ from numpy.typing import NDArray
 
 from ckcv_ray.core.arrays import Values
 from ckcv_ray.errors import write_option
-from ckcv_ray.tables.columns.formats import LOOKS_LIKE_DATE, ColumnError, drop_gaps, form_of_numbers
+from ckcv_ray.tables.columns.formats import LOOKS_LIKE_DATE, ColumnError, form_of_numbers
 from ckcv_ray.tables.columns.parse import Cells, decode, infer_column, number_values
-from ckcv_ray.tables.readers.text import decimal_mark
 from ckcv_ray.tables.target import LEAST_GROUPS, is_text
 
 ENTITIES = frozenset(
@@ -93,7 +93,8 @@ def ask_about_groups(columns: pa.Table, known: Container[str | None]) -> str:
         columns: a table.
         known: names of columns that are something else.
     """
-    left = [name for name in columns.column_names if name not in known]
+    counts = Counter(columns.column_names)
+    left = [name for name in counts if counts[name] == 1 and name not in known]
     for name in sorted(left, key=is_name_of_groups, reverse=True):
         if count := _count_names(columns, name):
             return (
@@ -131,7 +132,7 @@ def _count_names(columns: pa.Table, name: str) -> int:
 
 def _read_names(columns: pa.Table, name: str) -> pa.ChunkedArray | None:
     """Return a column of text or whole numbers without gaps; None if it is another."""
-    cells = Cells(columns.column(name), decimal_mark(columns))
+    cells = Cells.of(columns, name)
     if cells.written and cells.numbers is not None and np.any(cells.numbers != np.floor(cells.numbers)):
         return None  # found at once; what all texts are together takes several times as long
     column = decode(infer_column(columns, name))
@@ -182,7 +183,10 @@ def _look_like_names(columns: pa.Table, name: str) -> bool:
 
 def _holds_words(columns: pa.Table, name: str) -> bool:
     """Return whether a column of text holds neither numbers, amounts nor dates, most of it."""
-    texts = drop_gaps(Cells(columns.column(name), decimal_mark(columns)).texts[0])
+    cells = Cells.of(columns, name)
+    if cells.written and cells.numbers is not None:  # of more digits than numbers have
+        return True
+    texts = cells.known
     try:
         _, words = form_of_numbers(texts, name)
     except ColumnError:  # numbers in several forms

@@ -1,12 +1,14 @@
 """Which columns are the target, the features, the groups and the weights: what is asked for must be there."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from csv import Error, reader
 from typing import NamedTuple
 
-from ckcv_ray.errors import InputError
+from ckcv_ray.errors import InputError, write_row
+from ckcv_ray.tables.columns.formats import GAPS
 from ckcv_ray.tables.columns.types import DeclaredTypes
-from ckcv_ray.tables.target import is_number, some
-from ckcv_ray.validation import expect, quote, suggest
+from ckcv_ray.tables.target import check_single, is_number, some, suggest_column
+from ckcv_ray.validation import expect, quote, sequence
 
 TARGETS = ("target", "y", "label", "class")
 
@@ -19,7 +21,9 @@ class Roles(NamedTuple):
         features: names of the columns to learn from; None for every column but the target, the groups, the
             weights, and those that number the rows.
         drop: names of columns to leave out.
-        group: name of the column whose equal values (text, whole numbers) mark rows that belong together.
+        group: name of the column whose equal values (text, whole numbers) mark rows that belong together, or
+            names of several, whose values then agree together: a list, or a row of a CSV file (center,id).
+            If a column has a name that reads like such a row, it is meant.
         numbers: whether the target has numbers to predict, and not classes.
         weight: name of the column of positive numbers that says what each row weighs in a fit.
         id: name of the column that names the rows, which is not learned from.
@@ -28,7 +32,7 @@ class Roles(NamedTuple):
     target: str | None = None
     features: Sequence[str] | None = None
     drop: Sequence[str] | None = None
-    group: str | None = None
+    group: str | Sequence[str] | None = None
     numbers: bool = False
     weight: str | None = None
     id: str | None = None
@@ -40,8 +44,9 @@ class Roles(NamedTuple):
             InputError: a column is missing, has two purposes, or no feature is left.
         """
         target = target_name(names, self.target)
-        check_chosen(names, target, self)
-        left_out = {target, self.group, self.weight, self.id, *(self.drop or [])} | (
+        groups = find_groups(self.group, names)
+        check_chosen(names, target, groups, self)
+        left_out = {target, *groups, self.weight, self.id, *(self.drop or [])} | (
             index if self.features is None else set()
         )
         wanted = dict.fromkeys(names if self.features is None else self.features)
@@ -50,6 +55,7 @@ class Roles(NamedTuple):
             raise InputError(
                 f"no feature is left besides the target {target!r}: correct --features and --drop"
             )
+        check_single(names, set(chosen), droppable=True)
         return target, chosen
 
 
@@ -73,31 +79,67 @@ def target_name(names: list[str], target: str | None) -> str:
         raise InputError(
             f"{which} the target: name it with --target; the columns are {some(names)}{hint(names)}"
         )
+    check_single(names, matches)
     return matches[0]
 
 
+def split_names(text: str) -> list[str]:
+    """Return the names of columns in a,b,c; names that contain a comma are quoted, as in a CSV file."""
+    try:
+        return next(reader([text], skipinitialspace=True)) or [""]
+    except Error as error:
+        raise InputError(f"{quote(text)} is no row of names: {error}") from None
+
+
+def find_groups(group: str | Sequence[str] | None, names: Sequence[str]) -> tuple[str, ...]:
+    """Return the names of the columns that together say which rows belong together; see ``Roles.group``.
+
+    Raises:
+        InputError: it is no name, and no list of names.
+    """
+    if group is None:
+        return ()
+    expect("group", group, str | list | tuple, "the name of a column, or a list of them")
+    if isinstance(group, str):
+        return (group,) if group in names else tuple(dict.fromkeys(split_names(group)))
+    return sequence("group", group, least=1, kind="column names")
+
+
+def name_groups(groups: Sequence[str], names: Sequence[str] = ()) -> str | None:
+    """Return the one name of these columns together; None of none.
+
+    Raises:
+        InputError: another one of the columns ``names`` has it.
+    """
+    name = groups[0] if len(groups) == 1 else write_row(groups) if groups else None
+    if len(groups) > 1 and name in names:
+        raise InputError(f"a column is named {name!r}, as the groups by these columns would be: rename it")
+    return name
+
+
 def check_column(name: object, names: Sequence[str], purpose: str = "") -> None:
-    """Raise InputError unless a table has a column; ``purpose`` says what it is wanted for."""
+    """Raise InputError unless a table has a single column of this name, which is wanted for a ``purpose``."""
     if not (isinstance(name, str) and name in names):
         raise InputError(
             f"there is no column {quote(name)}{purpose}: the columns are {some(names)}"
-            f"{suggest(name, names, quote)}"
+            f"{suggest_column(name, names)}"
         )
+    check_single(names, [name])
 
 
-def check_chosen(names: list[str], target: str, roles: Roles) -> None:
+def check_chosen(names: list[str], target: str, groups: Sequence[str], roles: Roles) -> None:
     """Raise InputError unless the columns asked for exist, and each is for one purpose."""
-    features, drop = roles.features, roles.drop
+    features, drop, known = roles.features, roles.drop, list(dict.fromkeys(names))
     for argument, value in (("features", features), ("drop", drop)):
         expect(argument, value, list | tuple | None, "a list of column names")
         for name in value or ():
-            check_column(name, names)
+            check_column(name, known)
     if target in (drop or ()):
         raise InputError(
             f"column {quote(target)} is the target: leave it out of --drop, or name another as the target"
         )
     for argument, column, purpose, says in (
-        ("group", roles.group, "groups", "which rows belong together"),
+        *(("group", group, "groups", "which rows belong together") for group in groups),
         ("weight", roles.weight, "weights", "what rows weigh"),
         ("id", roles.id, "names of rows", "which row is which"),
     ):
@@ -112,9 +154,9 @@ def check_chosen(names: list[str], target: str, roles: Roles) -> None:
             )
         if column in (features or ()):
             raise InputError(f"column {column!r} says {says}, and is no feature: leave it out of --features")
-    if roles.weight is not None and roles.weight == roles.group:
+    if roles.weight in groups:
         raise InputError(
-            f"column {roles.group!r} says which rows belong together, and cannot say what rows weigh: name "
+            f"column {roles.weight!r} says which rows belong together, and cannot say what rows weigh: name "
             "another column with --weight"
         )
 
@@ -127,11 +169,28 @@ def check_asked(asked: DeclaredTypes, chosen: Sequence[str]) -> None:
             if name not in chosen:
                 raise InputError(
                     f"--{option} {quote(name)}: the columns that are learned from are {some(chosen)}"
-                    f"{suggest(name, chosen, quote)}"
+                    f"{suggest_column(name, chosen)}"
                 )
             if name in seen:
                 raise InputError(f"column {quote(name)} is given two kinds: leave it out of one")
             seen.add(name)
+
+
+def check_kept(words: Collection[str]) -> frozenset[str]:
+    """Return words of gaps that are kept as text, in lower case.
+
+    Raises:
+        InputError: a word is no gap, or the text of an empty cell.
+    """
+    for word in words:
+        if not word.strip():
+            raise InputError("keep_values='': an empty cell is a gap in any case: name words, such as NA")
+        if word.lower() not in GAPS:
+            raise InputError(
+                f"keep_values={quote(word)}: it is no word that is taken for an empty cell, as these are, in "
+                f"capitals as well: {', '.join(sorted(GAPS - {''}))}: leave it out"
+            )
+    return frozenset(word.lower() for word in words)
 
 
 def hint(names: list[str]) -> str:

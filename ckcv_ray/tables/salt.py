@@ -12,6 +12,7 @@ and is the same from whichever kind of file or frame it was read. That of the nu
 """
 
 import hashlib
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable
 from datetime import date, time
 from decimal import Decimal
@@ -23,11 +24,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ckcv_ray.tables.columns.formats import GAPS, TRUTH, bare, canonical_text
+from ckcv_ray.tables.columns.formats import GAPS, MINUS, TRUTH, bare, canonical_text
 from ckcv_ray.tables.columns.parse import Cells, cast_numbers, read_moments, without_gaps
+from ckcv_ray.tables.readers.files import with_plain_values
 from ckcv_ray.tables.target import distinct, is_text
+from ckcv_ray.validation import expect
 
-MINUS = "\u2212"
 Words = NDArray[np.uint64]
 
 
@@ -41,18 +43,41 @@ class CellForm(IntEnum):
     GAP = 0xA0761D6478BD642F
 
 
+def join_copies(columns: pa.Table) -> pa.Table:
+    """Return a table of plain values, without copies of a column: of one name, with equal cells.
+
+    Raises:
+        InputError: it is no table.
+    """
+    expect("columns", columns, pa.Table, "a pyarrow.Table: see read(source).learn, or pyarrow.table")
+    columns = with_plain_values(columns)
+    names = columns.column_names
+    if len(set(names)) == len(names):
+        return columns
+    count, seen, kept = Counter(names), defaultdict[str, set[bytes]](set), []
+    for i, name in enumerate(names):
+        if count[name] > 1:
+            forms, values = read_cell_values(columns.column(i))
+            digest = hashlib.sha256(forms.tobytes() + values.tobytes()).digest()
+            if digest in seen[name]:
+                continue
+            seen[name].add(digest)
+        kept.append(i)
+    return columns.select(kept)
+
+
 def compute_salt(columns: pa.Table, left_out: Collection[str | None]) -> str:
     """Return the SHA-256 of the ascending row digests of a table, 64 hexadecimal digits.
 
     Args:
-        columns: as they were read.
+        columns: as they were read, without copies.
         left_out: names of those that name groups or rows. Others that name or number the rows, by their
             values, are left out as well.
     """
     total = np.zeros(columns.num_rows, np.uint64)
-    for name in columns.column_names:
+    for i, name in enumerate(columns.column_names):
         if name not in left_out:
-            forms, values = read_cell_values(columns.column(name))
+            forms, values = read_cell_values(columns.column(i))
             if not name_rows(forms, values):
                 total += hash_cells(forms, values, name)
     return hashlib.sha256(np.sort(mix(total)).astype("<u8").tobytes()).hexdigest()
@@ -90,7 +115,8 @@ def name_rows(forms: Words, values: Words) -> bool:
     if not np.all(forms == CellForm.NUMBER):
         return False
     numbers = values.view(np.float64)
-    spread = numbers.max() - numbers.min() < 2 * len(numbers)
+    with np.errstate(invalid="ignore"):  # of infinities alone
+        spread = numbers.max() - numbers.min() < 2 * len(numbers)
     return bool(spread and np.all(numbers == np.floor(numbers)) and len(np.unique(values)) == len(values))
 
 

@@ -13,7 +13,6 @@ import pyarrow as pa
 from ckcv_ray.errors import InputError, pluralize
 from ckcv_ray.tables.columns.formats import NO_NAMES, bare, fold_marks, fold_text
 from ckcv_ray.tables.columns.parse import Cells, infer_column
-from ckcv_ray.tables.readers.text import decimal_mark
 from ckcv_ray.tables.target import MOST_CLASSES, SPACES, distinct, is_text
 from ckcv_ray.validation import check_choice
 
@@ -42,7 +41,7 @@ def read_labels(columns: pa.Table, target: str, answer: str = "") -> pa.ChunkedA
     """
     if answer:
         check_choice("labels", answer, ANSWERS)
-    cells = Cells(columns.column(target), decimal_mark(columns))
+    cells = Cells.of(columns, target)
     if not is_text(cells.stored) or (answer == APART and not cells.written):
         return columns.column(target)
     values, codes = distinct(cells.encoded)
@@ -71,7 +70,7 @@ def read_labels(columns: pa.Table, target: str, answer: str = "") -> pa.ChunkedA
 
 def _type_as_written(columns: pa.Table, target: str) -> pa.ChunkedArray:
     """Return labels as what they are together, such as whole numbers; as text unless each is written so."""
-    cells = Cells(columns.column(target), decimal_mark(columns))
+    cells = Cells.of(columns, target)
     if not cells.written or is_text(cells.typed.type):
         return columns.column(target)
     values, _ = distinct(cells.encoded)
@@ -90,21 +89,41 @@ def _find_classes(cells: Cells, values: list[Any]) -> tuple[list[str], list[Any]
     if typed is not None:  # texts are what their value is, to its last digit
         texts = ["" if value is None else bare(value) for value in values]
         return texts, [None if value != value else value for value in [*typed, None]]
-    texts = ["" if value is None else value.strip(SPACES) for value in values]
-    return texts, [None if text.lower() in NO_NAMES else fold_text(text) for text in texts]
+    texts, gaps = ["" if value is None else value.strip(SPACES) for value in values], NO_NAMES & cells.gaps
+    return texts, [None if text.lower() in gaps else fold_text(text) for text in texts]
+
+
+def describe_spellings(categories: tuple[str, ...], rows: list[int]) -> str:
+    """Say which categories may be one, written in several ways; "" if none are.
+
+    Args:
+        categories: at most ``MOST_SPELLINGS``, of more it is not said.
+        rows: number of rows of each.
+    """
+    counts: dict[str, RowCounts] = defaultdict(dict)
+    if len(categories) <= MOST_SPELLINGS:
+        for text, count in zip(categories, rows, strict=True):
+            counts[fold_text(text)][text] = count
+    several = [ways for ways in counts.values() if len(ways) > 1]
+    return f"has {_describe_ways(several, 'value')}: write them alike if they are one" if several else ""
 
 
 def _ask(target: str, several: list[RowCounts]) -> str:
     """Ask whether labels that are written in several ways are one class."""
+    return (
+        f"the target {target!r} has {_describe_ways(several, 'label')}: say --labels join if they are one "
+        "class, --labels apart if each is one of its own, or write them alike"
+    )
+
+
+def _describe_ways(several: list[RowCounts], noun: str) -> str:
+    """Say how the first of several is written, and what is different there; the others are counted."""
     ways = sorted(several[0].items(), key=lambda way: (-way[1], way[0]))
     shown = [f"{text[:40]!r} ({pluralize(count, 'row')})" for text, count in ways[:MOST_WAYS]]
     more = f" and {pluralize(len(ways) - MOST_WAYS, 'other')}" if len(ways) > MOST_WAYS else ""
-    rest = f", and {pluralize(len(several) - 1, 'other label')} of several forms" if several[1:] else ""
+    rest = f", and {pluralize(len(several) - 1, f'other {noun}')} of several forms" if several[1:] else ""
     listed = ", ".join(shown) + more if more or len(shown) > 2 else " and ".join(shown)
-    return (
-        f"the target {target!r} has {listed}, which {_compare([text for text, _ in ways])}{rest}: say "
-        "--labels join if they are one class, --labels apart if each is one of its own, or write them alike"
-    )
+    return f"{listed}, which {_compare([text for text, _ in ways])}{rest}"
 
 
 def _compare(texts: list[str]) -> str:

@@ -13,6 +13,7 @@ from ckcv_ray.core.resampling.base import Split, Units, arrange
 from ckcv_ray.errors import write_option
 from ckcv_ray.tables.columns.types import Column, ColumnKind
 from ckcv_ray.tables.repeats import numbers_rows
+from ckcv_ray.tables.spellings import describe_spellings
 from ckcv_ray.tables.target import unify_zeros
 from ckcv_ray.tables.task import Task
 
@@ -101,7 +102,9 @@ def _notes(task: Task) -> Iterator[str]:
         elif _follows(x, task.y) if task.has_numbers else _gives_away(x, task.y, folds):
             yield AWAY
         else:
-            yield ""
+            known = x[~np.isnan(x)] if column.levels else x[:0]
+            rows = np.bincount(known.astype(np.intp), minlength=len(column.levels)).tolist()
+            yield describe_spellings(column.levels, rows)
 
 
 def _is_constant(x: Values) -> bool:

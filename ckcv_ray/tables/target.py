@@ -4,9 +4,9 @@ Every check raises an InputError that names the column and the row, and says how
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from math import inf, isfinite, nan
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -27,9 +27,10 @@ from ckcv_ray.tables.columns.formats import (
     positions_by_value,
 )
 from ckcv_ray.tables.readers.limits import MOST_TABLE_BYTES
-from ckcv_ray.validation import expect
+from ckcv_ray.validation import quote, suggest
 
 LEAST_OF_CLASS = 2
+LEAST_CLASSES = 2
 LEAST_GROUPS = 6
 MOST_CLASSES = 1_000
 LARGEST = 1e150  # the squares of this number and of its inverse still fit in a float
@@ -47,11 +48,19 @@ def check_classes(
     """Raise InputError if a class has a single row; with ``allow_singletons`` if most classes have."""
     counts = np.bincount(y, minlength=len(classes))
     few = np.flatnonzero(counts < LEAST_OF_CLASS).tolist()
-    if len(few) <= (len(classes) // 2 if allow_singletons else 0):
+    most_scored = len(classes) // 2
+    if len(few) <= (most_scored if allow_singletons else 0):
         return
     needs = "most classes need" if allow_singletons else "each needs"
+    named, it = some([repr(classes[i]) for i in few], 3), "it" if len(few) == 1 else "them"
+    have = f"class {named} has 1 row" if len(few) == 1 else f"classes {named} have 1 row each"
+    cures = (
+        f"leave {it} out" if len(classes) - len(few) >= LEAST_CLASSES else "",
+        f"score {it} by ckcv evaluate, which proves nothing" if len(few) <= most_scored else "",
+    )
+    cure = ", or ".join(filter(None, cures))
     raise InputError(
-        f"class {classes[few[0]]!r} has {counts[few[0]]} row: {needs} at least {LEAST_OF_CLASS}; the "
+        f"{have}: {needs} at least {LEAST_OF_CLASS}{cure and f' ({cure})'}; the "
         f"target {target!r} has {len(classes):,} classes ({some(classes)}){_perhaps_numbers(classes)}"
     )
 
@@ -71,7 +80,11 @@ def class_numbers(column: pa.ChunkedArray, classes: tuple[Label, ...], target: s
     Raises:
         InputError: a label is not one of the classes.
     """
-    values, codes = _encode(column, target)
+    return _number_labels(*_encode(column, target), classes, target)
+
+
+def _number_labels(values: list[Any], codes: Index, classes: tuple[Label, ...], target: str) -> Classes:
+    """Return the class number of each row, given the distinct labels and the position of each row's."""
     exact = {label: number for number, label in enumerate(classes)}
     texts = [str(label) for label in classes]
     alike, folded = positions_by_value(texts), positions_by_value(texts, fold_text)
@@ -86,21 +99,95 @@ def class_numbers(column: pa.ChunkedArray, classes: tuple[Label, ...], target: s
     return np.asarray(numbers[codes], dtype=np.int32)
 
 
-def rows_with_label(column: pa.ChunkedArray, target: str, numbers: bool = False) -> NDArray[np.bool_]:
-    """Return which cells of a column of labels, or of numbers to predict, are no gaps."""
+class GapWords(NamedTuple):
+    """Words in a column that were taken for empty cells.
+
+    Attributes:
+        column: its name.
+        rows: in how many rows each word stands; "" is a cell that is empty.
+        n: number of rows of the table.
+    """
+
+    column: str
+    rows: dict[str, int]
+    n: int
+
+    @classmethod
+    def of(cls, column: pa.ChunkedArray, name: str, taken: NDArray[np.bool_]) -> "GapWords":
+        """Return the words in those cells of a column that were taken for empty ones, (rows,)."""
+        values, codes = distinct(column.filter(pa.array(taken)))
+        rows: Counter[str] = Counter()
+        for value, count in zip(values, np.bincount(codes, minlength=len(values)).tolist(), strict=True):
+            rows[bare(value) if isinstance(value, str) else ""] += count
+        return cls(name, {word: rows[word] for word in sorted(rows) if rows[word]}, len(column))
+
+    @property
+    def words(self) -> list[str]:
+        """The words, without that of an empty cell."""
+        return [word for word in self.rows if word]
+
+    def list_words(self) -> str:
+        """Say in how many rows each word stands, such as "'NA' in 12 and 'none' in 3"."""
+        return " and ".join(f"{word!r} in {self.rows[word]:,}" for word in self.words)
+
+    def share(self, words: Iterable[str]) -> str:
+        """Say of how many rows some words are a share, such as "of 300 rows (4 %)"."""
+        rows = sum(self.rows[word] for word in words)
+        return f"of {self.n:,} rows ({100 * rows / self.n:.3g} %)"
+
+    def advise(self) -> str:
+        """Name the option that keeps the words."""
+        keeps = "keeps it" if len(self.words) == 1 else "keeps them"
+        return f"{write_option('keep-values', ','.join(self.words))} {keeps}"
+
+    def describe(self) -> str:
+        """Say which words of a feature were taken for empty cells, and how to keep them."""
+        were = "was taken for an empty cell" if len(self.words) == 1 else "were taken for empty cells"
+        like = ", like cells that are empty" if "" in self.rows else ""
+        listed = f"{self.list_words()} {self.share(self.words)}"
+        return f"column {self.column[:60]!r}: {listed} {were}{like}: {self.advise()}"
+
+    def describe_labels(self) -> tuple[str, str]:
+        """Say in how many rows labels were taken for empty cells, and name the option that keeps words."""
+        words = f", {self.list_words()} of them" if self.words else ""
+        kept = f"; {self.advise()} as {'a label' if len(self.words) == 1 else 'labels'}" if words else ""
+        return f"{sum(self.rows.values()):,} {self.share(self.rows)}{words}", kept
+
+
+def rows_with_label(
+    column: pa.ChunkedArray, target: str, numbers: bool = False, kept: Collection[str] = ()
+) -> NDArray[np.bool_]:
+    """Return which cells of a column of labels, or of numbers to predict, are no gaps.
+
+    Words that are ``kept`` are none.
+    """
     values, codes = _encode(column, target)
-    gaps = GAPS if numbers else NO_NAMES
+    gaps = (GAPS if numbers else NO_NAMES).difference(kept)
     return np.array([not _is_gap(value, gaps) for value in values])[codes]
 
 
-def unique_names(columns: pa.Table) -> list[str]:
-    """Return the names of a table's columns, which must be unique."""
-    expect("columns", columns, pa.Table, "a pyarrow.Table: see read(source).learn, or pyarrow.table")
-    names: list[str] = columns.column_names
-    repeated = [name for name, count in Counter(names).items() if count > 1]
-    if repeated:
-        raise InputError(f"two columns are named {repeated[0]!r}: names must differ")
-    return names
+def check_single(names: Iterable[str], used: Collection[str], droppable: bool = False) -> None:
+    """Raise InputError if two columns of a table have one of the names that are used.
+
+    They differ: those that are identical were joined by ``join_copies``. The message names --drop if they are
+    ``droppable``.
+    """
+    for name, count in Counter(names).items():
+        if count > 1 and name in used:
+            drop = f", or leave both out with {write_option('drop', name)}" if droppable else ""
+            raise InputError(f"two columns are named {name!r}, and differ: rename or remove one{drop}")
+
+
+def suggest_column(name: object, names: Iterable[str]) -> str:
+    """Return the end of a message that offers the column that was probably meant; "" if none is near.
+
+    That is one whose name differs in what is easily written otherwise, or the nearest one.
+    """
+    names = list(names)
+    if isinstance(name, str) and (alike := [known for known in names if fold_text(known) == fold_text(name)]):
+        unseen = any(not (sign.isascii() or sign.isalnum()) for sign in name + alike[0])
+        return f"; did you mean {ascii(alike[0]) if unseen else quote(alike[0])}?"
+    return suggest(name, names, quote)
 
 
 def choose_name(names: Sequence[str], taken: Iterable[str]) -> str:
@@ -123,7 +210,7 @@ def _encode(column: pa.ChunkedArray, target: str) -> tuple[list[Any], Index]:
     return [value.strip(SPACES) if isinstance(value, str) else value for value in values], codes
 
 
-def _is_gap(value: Any, gaps: frozenset[str] = NO_NAMES) -> bool:
+def _is_gap(value: Any, gaps: frozenset[str]) -> bool:
     return value is None or value != value or (isinstance(value, str) and value.lower() in gaps)
 
 
@@ -142,12 +229,9 @@ def distinct(column: pa.ChunkedArray) -> tuple[list[Any], Index]:
 
 
 def encode_classes(column: pa.ChunkedArray, target: str) -> tuple[tuple[Label, ...], Classes]:
-    """Return the classes of a target, sorted, and the class number of every row."""
+    """Return the classes of a target without gaps, sorted, and the class number of every row."""
     values, codes = _encode(column, target)
     limit = inf if any(isinstance(value, float) for value in values) else 2**63
-    bad = [i for i, value in enumerate(values) if _is_gap(value)]
-    if len(rows := np.flatnonzero(np.isin(codes, bad))):
-        raise InputError(_empty_cells(target, int(rows[0]), values[codes[rows[0]]]))
     counts = np.bincount(codes, minlength=len(values)).tolist()
     totals: Counter[Label] = Counter()
     for value, count in zip(values, counts, strict=True):  # a dictionary may hold a value twice
@@ -160,16 +244,16 @@ def encode_classes(column: pa.ChunkedArray, target: str) -> tuple[tuple[Label, .
                 f"the target {target!r} has {value} in row {row}: labels are text or finite numbers"
             )
     classes = sort_labels(totals)
-    if not 2 <= len(classes) <= MOST_CLASSES:
+    if not LEAST_CLASSES <= len(classes) <= MOST_CLASSES:
         raise InputError(
             f"the target {target!r} has {pluralize(len(classes), 'class', 'classes')} ({some(classes)}): "
-            f"expected 2 to {MOST_CLASSES:,}{_perhaps_numbers(classes)}"
+            f"expected {LEAST_CLASSES} to {MOST_CLASSES:,}{_perhaps_numbers(classes)}"
         )
     if len(codes) * max(len(str(label)) for label in classes) > MOST_TABLE_BYTES:
         raise InputError(
             f"the labels of {target!r} take more than {MOST_TABLE_BYTES >> 20:,} MiB: shorten them"
         )
-    return classes, class_numbers(column, classes, target)
+    return classes, _number_labels(values, codes, classes, target)
 
 
 def sort_labels(labels: Iterable[Label]) -> tuple[Label, ...]:
@@ -189,14 +273,26 @@ def _find_number(label: Label) -> float | None:
     return float(number) if is_one else None
 
 
-def parse_numbers(column: pa.ChunkedArray, target: str, thousands: str = "") -> Rows:
-    """Return a target of numbers, (n,) float64; ``thousands`` is the mark between thousands, if it was said.
+def parse_numbers(
+    column: pa.ChunkedArray,
+    target: str,
+    thousands: str = "",
+    kept: Collection[str] = (),
+    decimal: str | None = None,
+) -> Rows:
+    """Return a target of numbers, (n,) float64.
+
+    ``thousands`` is the mark between thousands, if it was said, and ``decimal`` that of decimals in the
+    table, if it is known.
+
+    Words that are ``kept`` are no gaps, and no numbers.
 
     Raises:
         InputError: it has text, empty cells, numbers that are too large, or one value alone.
     """
     if is_text(column.type):
-        column = parse_text_numbers(column, target, "the target", thousands)
+        gaps = GAPS.difference(kept)
+        column = parse_text_numbers(column, target, "the target", thousands, gaps, decimal)
     if not any(is_one(column.type) for is_one in NUMBER_TYPES):
         example = next((value for value in column[:MOST_SEARCHED].to_pylist() if value is not None), None)
         raise InputError(
@@ -205,7 +301,11 @@ def parse_numbers(column: pa.ChunkedArray, target: str, thousands: str = "") -> 
         )
     y = np.asarray(column.cast(pa.float64(), safe=False).to_numpy(), np.float64)
     if np.isnan(y).any():
-        raise InputError(_empty_cells(target, int(np.argmax(np.isnan(y)))))
+        row = int(np.argmax(np.isnan(y))) + 1
+        raise InputError(
+            f"the target {target!r} has empty cells, the first in row {row}: fix them, or leave these rows "
+            "out with --drop-unlabelled"
+        )
     if (most := np.abs(y).max()) > LARGEST:
         raise InputError(
             f"the target {target!r} has {most:g} in row {np.abs(y).argmax() + 1}: numbers are finite, and of "
@@ -216,7 +316,14 @@ def parse_numbers(column: pa.ChunkedArray, target: str, thousands: str = "") -> 
     return y + 0.0
 
 
-def parse_text_numbers(column: pa.ChunkedArray, name: str, role: str, thousands: str = "") -> pa.ChunkedArray:
+def parse_text_numbers(
+    column: pa.ChunkedArray,
+    name: str,
+    role: str,
+    thousands: str = "",
+    gaps: Collection[str] = GAPS,
+    decimal: str | None = None,
+) -> pa.ChunkedArray:
     """Return numbers that are written as text as numbers; text of another kind as it is.
 
     Args:
@@ -224,15 +331,17 @@ def parse_text_numbers(column: pa.ChunkedArray, name: str, role: str, thousands:
         name: of the column.
         role: what the column is, for messages, such as "the target".
         thousands: the mark between thousands, if it was said.
+        gaps: words that say that a cell is empty.
+        decimal: the decimal mark of the table, if it is known.
 
     Raises:
         InputError: some cells are no numbers, or numbers may be read in two ways.
     """
     values, codes = distinct(column)
     texts = [None if value is None else bare(value) for value in values]
-    known = drop_gaps(texts)
+    known = drop_gaps(texts, gaps)
     try:
-        form, bad = form_of_numbers(known, name, thousands=thousands) if known else ("", known)
+        form, bad = form_of_numbers(known, name, decimal, thousands) if known else ("", known)
     except ColumnError as problem:
         raise InputError(f"{role} {name!r} {problem}") from None
     if not form:
@@ -243,14 +352,6 @@ def parse_text_numbers(column: pa.ChunkedArray, name: str, role: str, thousands:
     parse, number = number_parser(form), set(known)
     numbers = [parse(text) if text in number else nan for text in texts]
     return pa.chunked_array([np.array(numbers, np.float64)[codes]])
-
-
-def _empty_cells(target: str, row: int, value: Any = None) -> str:
-    held = f", which holds {value!r}" if isinstance(value, str) and value else ""
-    return (
-        f"the target {target!r} has empty cells, the first in row {row + 1}{held}: fix them, or leave these "
-        "rows out with --drop-unlabelled (NA, null, nan and ? are empty cells)"
-    )
 
 
 def check_spread(X: NDArray[np.float64], names: list[str], plain: bool) -> None:
@@ -275,6 +376,14 @@ def check_spread(X: NDArray[np.float64], names: list[str], plain: bool) -> None:
 def is_text(kind: pa.DataType) -> bool:
     """Return whether a type is that of text."""
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+
+
+def is_value(kind: pa.DataType) -> bool:
+    """Return whether cells of a type are numbers, truth values, text, dates or times of day, or all empty."""
+    types = pa.types
+    dates = types.is_date, types.is_timestamp, types.is_time
+    plain = (is_text, *NUMBER_TYPES, types.is_decimal, types.is_boolean, *dates, types.is_null)
+    return any(is_one(kind) for is_one in plain)
 
 
 def is_number(value: str) -> bool:

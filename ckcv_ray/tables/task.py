@@ -6,11 +6,12 @@ which no other code has to check again.
 
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
+from warnings import warn
 
 import numpy as np
 import pyarrow as pa
@@ -20,7 +21,7 @@ from ckcv_ray.core.arrays import Index
 from ckcv_ray.core.measures import Kind
 from ckcv_ray.errors import InputError, pluralize, write_option
 from ckcv_ray.tables import named
-from ckcv_ray.tables.columns.parse import decode_columns, find_alike, infer_column
+from ckcv_ray.tables.columns.parse import decode_columns, find_alike, infer_column, take_gaps
 from ckcv_ray.tables.columns.schema import NewRows, Schema, format_column
 from ckcv_ray.tables.columns.types import NOTHING_ASKED, ColumnKind, DeclaredTypes
 from ckcv_ray.tables.grouping import Grouping, Groups, groups_column, name_of_groups
@@ -31,19 +32,30 @@ from ckcv_ray.tables.readers.files import (
     Reading,
     check_place,
     find_suffix,
+    find_withheld,
     from_matrix,
     index_names,
     read_file,
 )
-from ckcv_ray.tables.readers.frames import check_same_order, make_columns
-from ckcv_ray.tables.roles import TARGETS, USUAL_ROLES, Roles, check_asked, check_column
-from ckcv_ray.tables.salt import compute_salt
+from ckcv_ray.tables.readers.frames import check_same_order, make_columns, read_rows
+from ckcv_ray.tables.readers.text import decimal_mark, list_remarks
+from ckcv_ray.tables.roles import (
+    TARGETS,
+    USUAL_ROLES,
+    Roles,
+    check_asked,
+    check_column,
+    check_kept,
+    find_groups,
+)
+from ckcv_ray.tables.salt import compute_salt, join_copies
 from ckcv_ray.tables.spellings import APART, read_labels
 from ckcv_ray.tables.target import (
-    LEAST_OF_CLASS,
+    GapWords,
     Label,
     Rows,
     check_classes,
+    check_single,
     check_spread,
     choose_name,
     class_numbers,
@@ -52,7 +64,6 @@ from ckcv_ray.tables.target import (
     rows_with_label,
     some,
     unify_zeros,
-    unique_names,
 )
 from ckcv_ray.tables.weighting import UNWEIGHTED, WEIGHT_NAMES, Weighting, make_weights_column
 from ckcv_ray.validation import as_array, expect
@@ -68,11 +79,13 @@ class Provenance(NamedTuple):
         reading: how the file was read.
         id: name of the column that names the rows; None without one.
         drop_unlabelled: whether rows without a label were left out.
+        keep_values: words that are ordinary text, and no gaps, in lower case; later tables are read so too.
     """
 
     reading: Reading = AS_IT_IS
     id: str | None = None
     drop_unlabelled: bool = False
+    keep_values: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON-able form."""
@@ -101,6 +114,7 @@ class Task:
             learner knows gaps in every column.
         weighting: what rows weigh in fits.
         row_numbers: names of columns that number the rows, and are not learned from, for display.
+        gap_words: words in columns of categories that were taken for empty cells, for display.
         salt: digest of the rows of the table, dropped columns among them, with which all draws are made:
             see ``tables.salt``.
         provenance: what the salt depends on, apart from its table.
@@ -117,6 +131,7 @@ class Task:
     fills: tuple[float, ...] | None = None
     weighting: Weighting = UNWEIGHTED
     row_numbers: tuple[str, ...] = ()
+    gap_words: tuple[GapWords, ...] = ()
     salt: str = ""
     provenance: Provenance = USUAL_PROVENANCE
 
@@ -158,8 +173,10 @@ class Task:
         sample_weight: ArrayLike | None = None,
     ) -> "Task":
         """Make a task as ``of`` does; it may have few groups, or a single row of a class."""
+        y, groups, sample_weight = map(read_rows, (y, groups, sample_weight))
         labels = as_array("y", y)
-        check_same_order(X, y)
+        for name, values in (("y", y), ("groups", groups), ("sample_weight", sample_weight)):
+            check_same_order(X, name, values)
         columns, group, weight = make_columns(X), None, None
         if labels.shape != (columns.num_rows,):
             shape = (columns.num_rows, columns.num_columns)
@@ -229,7 +246,8 @@ class Task:
         Raises:
             InputError: it is not the schema of these columns, or they are not those of a task.
         """
-        asked = NOTHING_ASKED if roles.numbers else DeclaredTypes(labels=APART)
+        labels = "" if roles.numbers else APART
+        asked = DeclaredTypes(labels=labels, keep_values=provenance.keep_values)
         task = _from_table(columns, roles, asked, schema)
         grouping = task.grouping if question is None else replace(task.grouping, question=question)
         return replace(task, grouping=grouping, salt=salt, provenance=provenance)
@@ -240,10 +258,13 @@ class Task:
         Raises:
             InputError: it lacks the target.
         """
-        check_column(self.target, unique_names(columns), ", the target of the run")
+        columns = join_copies(columns)
+        names = columns.column_names
+        check_column(self.target, names, ", the target of the run")
         if self.provenance.drop_unlabelled:
-            columns = _leave_unlabelled(columns, self.target, self.has_numbers)
-        return compute_salt(columns, {self.group, self.provenance.id, *index_names(columns)})
+            columns = columns.filter(pa.array(self.find_labelled(columns)))
+        groups = find_groups(self.group, names)
+        return compute_salt(columns, {*groups, self.provenance.id, *index_names(columns)})
 
     def check(self, allow_singletons: bool = False) -> "Task":
         """Return the task, to be learned from.
@@ -339,13 +360,11 @@ class Task:
         Raises:
             InputError: too few rows are left to learn from, or a column is empty in all of them.
         """
-        kept = self.take_part(np.delete(np.arange(self.n), rows))
+        kept, n = self.take_part(np.delete(np.arange(self.n), rows)), self.n_units
         if kept.n_units < LEAST_ROWS:
-            groups = f" in {pluralize(kept.n_units, 'group')}" if kept.grouped else ""
             raise InputError(
-                f"holding out {len(rows)} of {self.n} rows leaves {kept.n}{groups}: leave at least "
-                f"{LEAST_ROWS}{' groups' if groups else ''} to learn from; change the share held out, not "
-                "the seed (which would void what is proven)"
+                f"{n - kept.n_units} of {n} {self.unit}s held out leave {kept.n_units}: leave at least "
+                f"{LEAST_ROWS} to learn from, so hold out {n - LEAST_ROWS} at most (holdout_share)"
             )
         return kept._by_itself()
 
@@ -372,30 +391,6 @@ class Task:
     def _fill(self, rows: Rows) -> Rows:
         return rows if self.fills is None else np.where(np.isnan(rows), self.fills, rows)
 
-    def rows(self, chosen: Index) -> "Task":
-        """Return the task on some of its rows.
-
-        Raises:
-            InputError: a class has too few of these rows to learn from.
-        """
-        self.check_part(chosen)
-        return self.take_part(chosen)
-
-    def check_part(self, chosen: Index) -> None:
-        """Raise InputError if a class has too few of some rows to learn from."""
-        if self.scarce_class(chosen) is not None:
-            raise InputError(
-                f"{len(chosen)} of the {self.n} rows, drawn at random, have fewer than {LEAST_OF_CLASS} of "
-                "one class: nested selection needs more rows of it; another seed would void what is proven"
-            )
-
-    def scarce_class(self, chosen: Index) -> int | None:
-        """Return the first class with too few of some rows to learn from; None if there is none."""
-        if self.has_numbers:
-            return None
-        few = np.flatnonzero(np.bincount(self.y[chosen], minlength=self.n_classes) < LEAST_OF_CLASS)
-        return int(few[0]) if len(few) else None
-
     def take_part(self, chosen: Index) -> "Task":
         """Return the task on some of its rows, however few there are of a class."""
         X = np.ascontiguousarray(self.X[chosen])
@@ -406,24 +401,38 @@ class Task:
         """Return the task with plain numbers X [n, d] as its inputs, such as an encoder makes."""
         return replace(self, X=X, schema=Schema.of_numbers(names), unlabelled=None)
 
-    def with_unlabelled(self, columns: pa.Table) -> "Task":
+    def with_unlabelled(self, columns: pa.Table, stored: bool = False) -> "Task":
         """Return the task with rows without labels; their columns are matched by name.
+
+        They may be ``stored``, as ``as_coded_columns`` returned them.
 
         Raises:
             InputError: there are none, a feature is missing, or some of them have labels.
         """
-        if self.target in unique_names(columns) and self.find_labelled(columns).any():
+        columns = join_copies(columns)
+        if self.target in columns.column_names and self.find_labelled(columns).any():
             raise InputError(
                 f"the unlabelled rows have the column {self.target!r} of the labels: rows with labels are "
                 "learned from, so add them to the data, or leave out that column"
             )
         if not columns.num_rows:
             raise InputError("there are no unlabelled rows")
-        return replace(self, unlabelled=self.rows_from(columns))
+        reader = replace(self, schema=self.schema.as_stored) if stored else self
+        return replace(self, unlabelled=reader.rows_from(columns))
 
     def find_labelled(self, columns: pa.Table) -> NDArray[np.bool_]:
-        """Return which rows of a table have a label."""
-        return rows_with_label(columns[self.target], self.target, self.has_numbers)
+        """Return which rows of a table have a label.
+
+        Raises:
+            InputError: it lacks the target, or has two.
+        """
+        check_column(self.target, columns.column_names, " with the labels")
+        kept = self.provenance.keep_values
+        return rows_with_label(columns[self.target], self.target, self.has_numbers, kept)
+
+    def take_gaps(self, columns: pa.Table) -> pa.Table:
+        """Return a table as it is read where the same words are gaps as in the one that was learned from."""
+        return take_gaps(columns, self.provenance.keep_values)
 
     def read(self, columns: pa.Table, thousands: str = "") -> NewRows:
         """Return the rows of a table as numbers, its columns matched by name, and which cannot be judged.
@@ -434,7 +443,7 @@ class Task:
             InputError: a feature is missing, or a whole column is of another kind.
         """
         gaps = not self.schema.plain or self.fills is not None
-        rows = self.schema.apply(columns, gaps, thousands)
+        rows = self.schema.apply(self.take_gaps(join_copies(columns)), gaps, thousands)
         return rows._replace(X=self._fill(rows.X))
 
     def rows_from(self, columns: pa.Table) -> Rows:
@@ -521,6 +530,7 @@ class TestRows:
 def read(
     source: str | Path,
     reading: Reading = AS_IT_IS,
+    say: Callable[[str], object] = warn,
 ) -> named.Columns:
     """Read the columns of a file (CSV, Parquet, Feather, Excel, NPZ, svmlight) or of a named set.
 
@@ -529,6 +539,7 @@ def read(
     Args:
         source: a file's path, or a named set such as twonorm:400:0.
         reading: what the file does not say about itself.
+        say: is called with each sentence about how the file was read; by default these are warnings.
 
     Raises:
         InputError: the source does not exist or cannot be read.
@@ -544,7 +555,10 @@ def read(
             f"{name!r} is neither a file ending in {', '.join(SUFFIXES)} nor a named set "
             f"({named.SOURCE_FORMS}){named.suggest_family(name)}"
         )
-    return named.Columns(read_file(name, reading), None)
+    columns = read_file(name, reading)
+    for remark in list_remarks(columns):
+        say(f"{name!r} {remark}")
+    return named.Columns(columns, None)
 
 
 def read_task(
@@ -552,7 +566,7 @@ def read_task(
     target: str | None = None,
     features: Sequence[str] | None = None,
     drop: Sequence[str] | None = None,
-    group: str | None = None,
+    group: str | Sequence[str] | None = None,
     asked: DeclaredTypes = NOTHING_ASKED,
     weight: str | None = None,
     reading: Reading = AS_IT_IS,
@@ -577,48 +591,78 @@ def read_task(
 
 def _from_table(columns: pa.Table, roles: Roles, asked: DeclaredTypes, known: Schema | None = None) -> Task:
     """Make a task, whose columns are understood as ``known`` if they were before; see ``Task.from_table``."""
-    target, chosen = roles.resolve(unique_names(columns), index_names(columns))
+    columns = join_copies(columns)
+    target, chosen = roles.resolve(columns.column_names, index_names(columns))
+    groups = find_groups(roles.group, columns.column_names)
+    for name in (target, *groups, roles.weight):
+        if name is not None and (held := find_withheld(columns, name)):
+            raise InputError(f"column {name!r} holds {held}, which cannot be read: name another column")
+    kept = check_kept(asked.keep_values)
     if asked.drop_unlabelled:
-        columns = _leave_unlabelled(columns, target, roles.numbers)
+        labelled = rows_with_label(columns[target], target, roles.numbers, kept)
+        columns = columns if labelled.all() else columns.filter(pa.array(labelled))
+    written, columns = columns, take_gaps(columns, kept)
     if columns.num_rows < LEAST_ROWS:
         raise InputError(
             f"the table has {pluralize(columns.num_rows, 'row')}: at least {LEAST_ROWS} are needed"
         )
-    for name in (roles.group, *(name for name in asked.categorical if name in chosen)):
-        if name is not None:
-            check_alike(columns, name)
+    for name in (*groups, *(name for name in asked.categorical if name in chosen)):
+        check_alike(columns, name)
     if roles.numbers and asked.labels:
         raise InputError(f"labels={asked.labels} is for classes, and numbers are predicted: leave it out")
-    classes, y = (
-        ((), parse_numbers(infer_column(columns, target), target, asked.thousands))
-        if roles.numbers
-        else encode_classes(read_labels(columns, target, asked.labels), target)
-    )
+    classes: tuple[Label, ...] = ()
+    y: Target
+    if roles.numbers:
+        y = parse_numbers(infer_column(columns, target), target, asked.thousands, kept, decimal_mark(columns))
+    else:
+        labels = read_labels(columns, target, asked.labels)
+        if not asked.drop_unlabelled:
+            _check_labelled(written[target], target, kept)
+        classes, y = encode_classes(labels, target)
     weighting = Weighting.read(columns, roles.weight, asked.thousands)
-    provenance = Provenance(id=roles.id, drop_unlabelled=asked.drop_unlabelled)
-    salt = "" if known is not None else compute_salt(columns, {roles.group, roles.id, *index_names(columns)})
+    provenance = Provenance(
+        id=roles.id, drop_unlabelled=asked.drop_unlabelled, keep_values=tuple(sorted(kept))
+    )
+    salt = "" if known is not None else compute_salt(columns, {*groups, roles.id, *index_names(columns)})
     numbering: tuple[str, ...] = ()
-    question = "" if roles.group is not None else ask_about_groups(columns, {target, roles.weight})
-    grouping = Grouping.read(columns, roles.group, question)
+    words: tuple[GapWords, ...] = ()
+    question = "" if groups else ask_about_groups(columns, {target, roles.weight})
+    grouping = Grouping.read(columns, groups, question)
     if known is None:
         check_asked(asked, chosen)
         schema, X = Schema.learn(columns, chosen, asked)
         if roles.features is None:
             schema, X, numbering = _leave_out_row_numbers(schema, X, asked)
         check_spread(X, list(schema.names), schema.plain)
+        words = _count_gap_words(written, schema, X)
     else:
         X = _read(columns, chosen, known)
         schema = known.settle(X)
     return Task(
         X, y, classes, schema, target, grouping,
-        weighting=weighting, row_numbers=numbering, salt=salt, provenance=provenance,
+        weighting=weighting, row_numbers=numbering, gap_words=words, salt=salt, provenance=provenance,
     )  # fmt: skip
 
 
-def _leave_unlabelled(columns: pa.Table, target: str, numbers: bool) -> pa.Table:
-    """Return the rows that have a label, or a number to predict."""
-    labelled = rows_with_label(columns[target], target, numbers)
-    return columns if labelled.all() else columns.filter(pa.array(labelled))
+def _check_labelled(column: pa.ChunkedArray, target: str, kept: Collection[str]) -> None:
+    """Raise InputError if a label is a gap."""
+    labelled = rows_with_label(column, target, kept=kept)
+    if not labelled.all():
+        said, keeping = GapWords.of(column, target, ~labelled).describe_labels()
+        raise InputError(
+            f"the target {target!r} has empty cells in {said}, the first in row {np.argmin(labelled) + 1}: "
+            f"fix them, or leave these rows out with --drop-unlabelled{keeping}"
+        )
+
+
+def _count_gap_words(columns: pa.Table, schema: Schema, X: Rows) -> tuple[GapWords, ...]:
+    """Return the words in columns of categories, as they were written, that became gaps of X."""
+    counted = (
+        GapWords.of(columns[column.name], column.name, np.isnan(x))
+        for column, x in zip(schema, X.T, strict=True)
+        if column.kind is ColumnKind.CATEGORY
+    )
+    return tuple(found for found in counted if found.words)
 
 
 def _leave_out_row_numbers(
@@ -682,10 +726,12 @@ def make_test_rows(columns: pa.Table | None, task: Task) -> TestRows | None:
     if columns is None:
         return None
     _check_classes(task)
-    if task.target not in unique_names(columns):
+    columns = join_copies(columns)
+    if task.target not in columns.column_names:
         raise InputError(f"the test rows have no column {task.target!r} with the labels")
     if not columns.num_rows:
         raise InputError("there are no test rows")
+    check_single(columns.column_names, [task.target])
     y = class_numbers(columns[task.target], task.classes, task.target)
     return TestRows(task.rows_from(columns), y)
 
@@ -728,6 +774,8 @@ def _digest(task: Task) -> str:
         header.append([[column.name, column.kind, column.levels] for column in task.schema])
     if task.weighting.named is not None:
         header.append({"weight": task.weight})
+    if task.provenance.keep_values:
+        header.append({"keep_values": task.provenance.keep_values})
     content = hashlib.sha256(json.dumps(header).encode())
     content.update(_bytes(task.X))
     content.update(np.ascontiguousarray(task.y, dtype="<f8" if task.has_numbers else "<i4").data)
@@ -749,7 +797,7 @@ def _read(columns: pa.Table, features: list[str], schema: Schema) -> Rows:
     """Return rows as numbers, by a schema that is theirs."""
     if list(schema.names) != features:
         raise InputError(f"the columns are {some(features)}, and not those that were understood")
-    rows = schema.apply(columns, gaps=True)
+    rows = schema.as_stored.apply(columns, gaps=True)
     rows.check()
     if any(np.any(rows.X[:, i] >= len(column.levels)) for i, column in enumerate(schema) if column.levels):
         raise InputError("a category is not among those that were understood")
@@ -760,7 +808,7 @@ def _labels(y: NDArray[Any]) -> pa.Array:
     try:
         return pa.array(y, from_pandas=y.dtype == object)
     except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
-        raise InputError(f"y cannot be read as labels: {error}") from None
+        raise InputError(f"y cannot be read as labels ({error}): they are all text, or all numbers") from None
 
 
 def _numbers(X: Any, task: Task) -> Rows:

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from ckcv_ray.core.arrays import Index, Values
 from ckcv_ray.errors import InputError
 from ckcv_ray.tables.columns.parse import infer_column
+from ckcv_ray.tables.readers.text import decimal_mark
 from ckcv_ray.tables.target import LARGEST, NUMBER_TYPES, is_text, parse_text_numbers
 from ckcv_ray.validation import as_array
 
@@ -42,7 +43,7 @@ class Weighting:
         """
         if name is None:
             return UNWEIGHTED
-        return cls(parse_weights(infer_column(columns, name), name, thousands), name)
+        return cls(parse_weights(infer_column(columns, name), name, thousands, decimal_mark(columns)), name)
 
     @property
     def given(self) -> bool:
@@ -69,8 +70,10 @@ class Weighting:
 UNWEIGHTED = Weighting()
 
 
-def parse_weights(column: pa.ChunkedArray, name: str, thousands: str = "") -> Values:
-    """Return the weights in a column, (n,) float64.
+def parse_weights(
+    column: pa.ChunkedArray, name: str, thousands: str = "", decimal: str | None = None
+) -> Values:
+    """Return the weights in a column, (n,) float64; see ``parse_text_numbers``.
 
     Raises:
         InputError: a cell is empty, or no positive number of a magnitude that can be computed with.
@@ -78,7 +81,7 @@ def parse_weights(column: pa.ChunkedArray, name: str, thousands: str = "") -> Va
     role = "the column of weights"
     called = f"{role} {name!r}"
     if is_text(column.type):
-        column = parse_text_numbers(column, name, role, thousands)
+        column = parse_text_numbers(column, name, role, thousands, decimal=decimal)
     if not any(is_one(column.type) for is_one in NUMBER_TYPES):
         raise InputError(f"{called} has type {column.type}: name a column of numbers with --weight")
     weights = np.asarray(column.cast(pa.float64(), safe=False).to_numpy(), np.float64)

@@ -200,7 +200,7 @@ def test_a_study_refuses_what_it_cannot_certify(options, messages):
     assert messages in str(refused.value)
 
 
-@pytest.mark.parametrize(("share", "refused"), [(0.001, "0 rows of 60 held"), (0.95, "holding out 57 of 60")])
+@pytest.mark.parametrize(("share", "refused"), [(0.001, "0 rows of 60 held"), (0.95, "57 of 60 rows held")])
 def test_a_share_that_holds_out_or_leaves_too_little_is_refused(share, refused):
     with pytest.raises(InputError, match=refused):
         run(SMALL.replace(certify="holdout", holdout_share=share), blobs(60))

@@ -162,7 +162,7 @@ def test_the_rules_own_cut_off_is_not_what_is_claimed(task):
 
 
 def test_too_few_positives_in_the_end_claim_nothing(task):
-    """The shares of the learning rows promise enough; the rows held out, by chance, have too few."""
+    """The shares of the table promise enough; the rows held out, by chance, have too few."""
     problem = Problem.of(study(require="sensitivity>=0.9"), task)
     y = problem.all_rows.y
     held = np.concatenate([np.flatnonzero(y == 0)[:90], np.flatnonzero(y == 1)[:30]])
@@ -171,6 +171,14 @@ def test_too_few_positives_in_the_end_claim_nothing(task):
     assert claim["bound"] == 1.0
     assert "takes 36 held-out rows of class" in claim["statement"]
     assert "and there are 30." in claim["statement"]
+
+
+def test_whether_there_are_enough_positives_depends_on_the_table_alone():
+    rng = np.random.default_rng(0)
+    rare = Task.of(rng.normal(size=(60, 2)), np.arange(60) < 10)
+    for seed in range(5):
+        with pytest.raises(InputError, match=r"takes 6 held-out .* of 30 rows held out about 5 are: "):
+            Problem.of(Study.of(require="sensitivity>=0.5", seed=seed), rare)
 
 
 @pytest.mark.parametrize(

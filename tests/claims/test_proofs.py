@@ -148,7 +148,7 @@ def test_what_is_held_out_is_touched_by_nothing():
 def test_the_rest_is_a_study_of_the_rows_left():
     study, task = SMALL.replace(certify="holdout", holdout_share=0.25), blobs(60)
     left = np.delete(np.arange(60), hold_out(60, 0.25, Draws(study.seed, task.salt)))
-    plain = run(SMALL, task.rows(left))
+    plain = run(SMALL, task.take_part(left))
     divided = run(study, task)
     assert (divided.setting, divided.k) == (plain.setting, plain.k)
     assert (divided.l_ms, divided.l_ee) == (plain.l_ms, plain.l_ee)
@@ -211,7 +211,7 @@ def test_nested_selection_is_a_study_of_its_own_and_its_claim_the_safe_mean(shar
     for i, member in enumerate(result.nested.members):
         split = result.problem.outer.split(0, i)
         rows = np.sort(np.concatenate([split.train, split.select]))
-        inner = run(SMALL.replace(k=(3, 4, 5)), task.rows(rows))
+        inner = run(SMALL.replace(k=(3, 4, 5)), task.take_part(rows))
         assert {"C": member.model.C, "gamma": member.model.gamma} == inner.setting
         wrong = member.model.predict(task.X[split.estimate]).label != task.y[split.estimate]
         assert sum(member.errors) == np.sum(wrong)

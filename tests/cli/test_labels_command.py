@@ -36,7 +36,7 @@ def test_both_are_asked_about_and_answered(ckcv: Command, command: str, table: P
     assert (code, "choose from join, apart" in said) == (2, True)
     code, printed, said = ckcv(*asked, "--labels", "join", "--drop-unlabelled")
     assert code == 0
-    assert "6 rows without 'y' left out: 54 are learned from" in said
+    assert "rows without 'y' left out: 6 of 60 rows (10 %); 54 are learned from" in said
     assert "54 rows" in printed
 
 
@@ -64,3 +64,27 @@ def test_rows_left_out_certify_the_model_on_all_rows(ckcv: Command, table: Path,
     other.write_text(table.read_text())
     code, _, said = ckcv(*asked, "--drop-unlabelled", "--unlabelled", other)
     assert (code, "the unlabelled rows have the column 'y' of the labels" in said) == (2, True)
+
+
+def test_words_taken_for_gaps_are_said_and_may_be_kept(ckcv: Command, tmp_path: Path) -> None:
+    """A country, NA, and cells that are empty; an answer, none; later rows are read alike without a word."""
+    table, run = tmp_path / "table.csv", tmp_path / "run"
+    labels = ("NA", "no", "yes", "no", "yes")
+    rows = (f"{('NA', 'ZA', '', 'DE')[i % 4]},{('none', 'some')[i % 2]},{labels[i % 5]}" for i in range(60))
+    table.write_text("\n".join(["country,drinks,y", *rows]) + "\n")
+    asked = ("run", table, "--k", "3", "--n-splits", "3", "--learner", "tree", "--subgroups", "drinks")
+    code, _, said = ckcv(*asked, "--out", tmp_path / "taken", "--drop-unlabelled")
+    assert code == 0, said
+    assert "rows without 'y' left out: 12 of 60 rows (20 %), 'NA' in 12 of them; 48 are learned" in said
+    assert "learned from; --keep-values NA keeps it as a label" in said
+    assert "'country': 'NA' in 12 of 48 rows (25 %) was taken for an empty cell, like cells that" in said
+    assert "'drinks': 'none' in 24 of 48 rows (50 %) was taken for an empty cell: --keep-values none" in said
+    code, printed, said = ckcv(*asked, "--out", run, "--keep-values", "NA,none", "--json")
+    assert (code, "taken for" in said, json.loads(printed)["rows"]) == (0, False, 60), said
+    code, _, said = ckcv("predict", run, table)
+    assert (code, "of 60 rows" in said, "without a label" in said) == (0, True, False), said
+    code, _, said = ckcv(*asked, "--out", run, "--keep-values", "nobody")
+    assert (code, "--keep-values 'nobody': it is no word that is taken for an empty cell" in said) == (
+        2,
+        True,
+    )

@@ -43,7 +43,7 @@ def test_files_of_new_rows_are_read_alike(ckcv: Command, tmp_path: Path) -> None
     assert code == 0, said
     assert ckcv("verify", run, "--test", test, *skip)[0] == 0
     code, _, said = ckcv("verify", run, *skip)
-    assert (code, "skip_rows are for the file of --test" in said) == (2, True)
+    assert (code, "skip_rows and encoding are for the file of --test" in said) == (2, True)
     code, _, said = ckcv("predict", run, test, "--vote")
     assert (code, "--skip-rows 2" in said) == (2, True)
     code, printed, _ = ckcv("predict", run, test, "--vote", *skip)
@@ -76,3 +76,36 @@ def test_folders_and_addresses_are_no_tables(ckcv: Command, tmp_path: Path) -> N
         for asked in (("run", source, "--out", tmp_path / "other"), ("predict", run, source)):
             code, _, said = ckcv(*asked)
             assert (code, message in said) == (2, True)
+
+
+def test_every_command_says_what_a_table_was_read_as(ckcv: Command, tmp_path: Path) -> None:
+    """Each kind of command says it once, and with --encoding reads text that it asks about without."""
+
+    def write_rows(name: str, seed: int, labels: tuple[str, str], encoding: str) -> Path:
+        x = np.random.default_rng(seed).normal(size=60).round(4)
+        rows = (f"{name}{i},{a},{labels[i % 2]},{labels[int(a > 0)]}\n" for i, a in enumerate(x))
+        (tmp_path / f"{name}.csv").write_bytes(f"no,x,nurse,y\n{''.join(rows)}".encode(encoding))
+        return tmp_path / f"{name}.csv"
+
+    for labels, encoding in ((("für", "wider"), "cp1252"), (("за", "против"), "cp1251")):
+        learned, new = (write_rows(name, seed, labels, encoding) for seed, name in enumerate("ab"))
+        run, scores, stream, uses = (tmp_path / f"{name}-{encoding}" for name in ("r", "s", "t.jsonl", "u"))
+        drop = ("--drop", "no,nurse")
+        for command in (
+            ("run", learned, "--out", run, "--certify", "holdout", *drop, *ONCE),
+            ("evaluate", learned, "--out", scores, "--learner", "tree", *drop),
+            ("predict", run, new),
+            ("watch", run, new, "--id", "no", "--stream", stream),
+            ("compare", run, "--rows", new, "--predictions", "nurse", "--ledger", uses),
+        ):
+            code, _, said = ckcv(*command)
+            if encoding == "cp1252":
+                assert code in (0, 6)
+                assert said.count("is not UTF-8: read as cp1252, as in 'für'; say --encoding") == 1
+                continue
+            assert (code, "say --encoding cp1251 for 'за'" in said) == (2, True)
+            code, _, said = ckcv(*command, "--encoding", encoding)
+            assert (code in (0, 6), "UTF-8" in said) == (True, False), said
+        assert ckcv("verify", run, "--table", learned)[0] == 0
+    code, _, said = ckcv("predict", run, new, "--encoding", "no-such")
+    assert (code, "--encoding 'no-such': expected one of text that Python knows" in said) == (2, True)

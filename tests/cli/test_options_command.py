@@ -177,7 +177,7 @@ def test_the_options_of_today_are_all_there(parameters: dict[str, Any]) -> None:
         "fit_timeout",
     }
     own |= {"retry_failed", "resume_until_done", "budget", "yes", "as_json", "details"}
-    own |= {"labels", "drop_unlabelled", "skip_rows"}
+    own |= {"labels", "drop_unlabelled", "keep_values", "skip_rows", "encoding"}
     assert {dashed(name) for name in parameters if name not in own} - {"learner", "criterion"} == set(TODAY)
 
 

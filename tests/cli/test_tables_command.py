@@ -39,6 +39,29 @@ def test_what_was_understood_is_said_before_a_run(ckcv: Command, table: Path, tm
     }  # fmt: skip
 
 
+def test_copies_are_joined_and_groups_are_of_several_columns(
+    ckcv: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    x = np.random.default_rng(0).normal(size=160).round(2)
+    rows = [f"{a},c{i // 80},{i // 4 % 20},{a},{'ab'[int(a > 0)]}" for i, a in enumerate(x)]
+    Path("a.csv").write_text("\n".join(["dose,center,id,dose,y", *rows]) + "\n")
+    code, printed, said = ckcv("run", "a.csv", "--group", "center,id", "--out", "run", *ONCE)
+    assert code == 0, said
+    assert "identical columns of one name, of which one is kept: dose\n" in said
+    assert "160 rows in 40 groups" in " ".join(printed.split())
+    code, _, said = ckcv("predict", "run", "a.csv", "--out", "predicted.csv")
+    assert (code, "ignored" in said) == (0, False)
+    assert "identical columns of one name, of which one is kept: dose\n" in said
+    assert ckcv("verify", "run", "--table", "a.csv")[0] == 0
+    code, _, said = ckcv("compare", "run", "--predictions", "y", "--rows", "a.csv")
+    assert (code, said.endswith("the judged rows belong together with --group center,id\n")) == (2, True)
+    Path("a.csv").write_text(Path("a.csv").read_text().replace("dose,y", "id,y", 1))
+    code, _, said = ckcv("run", "a.csv", "--out", "other", *ONCE)
+    assert (code, said.endswith("rename or remove one, or leave both out with --drop id\n")) == (2, True)
+    assert ckcv("run", "a.csv", "--drop", "id", "--out", "other", *ONCE)[0] == 0
+
+
 def test_rows_that_cannot_be_judged_are_marked(ckcv: Command, table: Path, tmp_path: Path) -> None:
     run = tmp_path / "run"
     assert ckcv("run", table, "--target", "outcome", "--drop", "code", "--out", run, *ONCE)[0] == 0
@@ -103,7 +126,7 @@ def test_a_separator_is_for_every_text_table_of_a_run(ckcv: Command, tmp_path: P
 def test_nothing_of_rows_held_out_is_said_before_they_certify(
     ckcv: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The answer is in a column of the rows to learn from; of the rows held out the labels and cells vary."""
+    """The answer is in a column of the rows to learn from; of those held out cells and labels move."""
     rng = np.random.default_rng(0)
     y = np.arange(60) % 2
     X = np.column_stack([rng.normal(size=60), y])
@@ -114,7 +137,7 @@ def test_nothing_of_rows_held_out_is_said_before_they_certify(
     messages, planned = [], []
     for number in range(3):
         if number:
-            X[held, 1], X[held, 0], y[held] = number * 7, X[held[0], 0], rng.integers(0, 2, len(held))
+            X[held, 1], X[held, 0], y[held] = number * 7, X[held[0], 0], rng.permutation(y[held])
         file, folder = tmp_path / f"{number}.csv", tmp_path / f"{number}"
         csv.write_csv(pa.table({"x0": X[:, 0], "x1": X[:, 1], "y": y}), file)
         _, _, said = ckcv("run", file, "--out", folder, *asked)

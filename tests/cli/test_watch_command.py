@@ -72,7 +72,11 @@ def test_options_that_cannot_be_met_are_refused_in_a_sentence(ckcv: Command, run
         (("quiet.csv", "--id", "nobody"), 2, "there is no column 'nobody' with the names of the rows (--id)"),
         (("quiet.csv", *NAMES, "--label", "death"), 2, "no column 'death' with the true labels (--label)"),
         (("quiet.csv", *NAMES, "--seed", "1"), 2, "seed is for ckcv predict: a stream has no draws"),
-        (("--skip-rows", "2"), 2, "separator, sheet and skip_rows are for a file of rows: name one"),
+        (
+            ("--skip-rows", "2"),
+            2,
+            "separator, sheet, skip_rows and encoding are for a file of rows: name one",
+        ),
         (("quiet.csv", *NAMES, "--delta", "1.5"), 2, "--delta 1.5 is outside (0, 1)"),
         (("quiet.csv", *NAMES, "--member", "2"), 2, "no error is certified, so there is nothing to watch"),
         (("quiet.csv", *NAMES, "--stream", "run/log/s.jsonl"), 2, "--stream 'run/log/s.jsonl' is in a run"),

@@ -100,7 +100,7 @@ def check_parts(whole: Any, task: Task) -> None:
     A part's learner is in canonical form there: that of the run inside an outer split, as its folder has it.
     """
     for n in (2 * task.n // 3, task.n // 2, task.n // 4):
-        part = task.rows(np.arange(n))
+        part = task.take_part(np.arange(n))
         kept = whole.on_part(part)
         assert kept.canonical(part) == kept
         assert list(kept.space.lengths) == list(whole.space.lengths)

@@ -90,6 +90,26 @@ def test_what_is_measured_is_counted_one_by_one(runs: Path) -> None:
     assert "with probability at least 97.5 % over the judged rows (exact sign test)" in said
 
 
+def test_columns_of_one_name_are_joined_if_they_are_identical(runs: Path) -> None:
+    first = compare(runs / "new", JUDGED, runs / "old")
+    twins = JUDGED.append_column("a", JUDGED["a"]).append_column("y", JUDGED["y"])
+    assert compare(runs / "new", twins, runs / "old").verdict == first.verdict  # one use: the same rows
+    for name in ("a", "y"):
+        with pytest.raises(InputError, match=f"two columns are named '{name}', and differ"):
+            compare(runs / "new", JUDGED.append_column(name, JUDGED["patient"]), runs / "old")
+
+
+def test_groups_by_several_columns_are_those_of_one(runs: Path) -> None:
+    patient = JUDGED["patient"].to_numpy()
+    table = JUDGED.append_column("center", pa.array(patient % 7)).append_column("no", pa.array(patient // 7))
+    found = compare(runs / "grouped", table, runs / "old", question=Question(group="center,no"))
+    assert (found.units, found.answer) == (80, BETTER)
+    again = compare(runs / "grouped", table, runs / "old", question=Question(group=["center", "no"]))
+    assert (found.counted.repeated, again.counted.repeated) == (False, True)
+    with pytest.raises(InputError, match="no column 'nu' for the groups"):
+        compare(runs / "grouped", table, runs / "old", question=Question(group=["center", "nu"]))
+
+
 def test_the_other_way_round_it_is_proven_worse(runs: Path) -> None:
     found = compare(runs / "old", JUDGED, runs / "new")
     assert found.answer == WORSE

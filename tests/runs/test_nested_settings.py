@@ -131,7 +131,7 @@ def test_what_was_selected_elsewhere_is_found_by_its_setting_alone() -> None:
             assert problem.position(problem.learner.space.setting(path, step)) == (path, step)
     with pytest.raises(RunError, match="is no setting of learner neighbors on all of them"):
         problem.position({"n_neighbors": 2, "weights": "uniform"})
-    part = problem.task.rows(np.arange(40))
+    part = problem.task.take_part(np.arange(40))
     assert settings(Problem.of(on_part(problem.study, part), part)) == settings(problem)
     assert (
         Neighbors(sample=4).canonical(part).space.paths != problem.learner.space.paths

@@ -52,5 +52,5 @@ def test_certified_studies_refuse_it():
 
 
 def test_numbers_are_not_taken_for_classes():
-    with pytest.raises(InputError, match=r"1 row: most classes need at least 2; .* to predict numbers"):
+    with pytest.raises(InputError, match=r"1 row each: most classes need at least 2; .* to predict numbers"):
         evaluate(X, np.arange(40) * 0.5, execution=SERIAL)

@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,11 +24,13 @@ from ckcv_ray.runs.watch import LiveColumns, list_watched
 from ckcv_ray.storage import stream as streams
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.storage.stream import STREAM
+from ckcv_ray.tables.grouping import Grouping
 
 SERIAL = Execution("serial")
 N = 160
 TASK = blobs(N, shift=3.0)
 GROUPED = Task.of(TASK.X, TASK.labelled(TASK.y), groups=np.arange(N) // 2)
+PAIRS = Grouping(N, np.arange(N) // 2, "center,id")
 SMALL = Study.paper(C=(1.0,), gamma=(0.1,), k=(3,), n_splits=3)
 STUDIES = {
     "holdout": (SMALL.replace(certify="holdout", claim="refit,recall"), TASK),
@@ -35,6 +38,7 @@ STUDIES = {
     "nested": (SMALL.replace(certify="nested", outer_splits=3), TASK),
     "recalls": (SMALL.replace(certify="holdout", claim="recall"), TASK),
     "groups": (SMALL.replace(certify="holdout", claim="refit"), GROUPED),
+    "two groups": (SMALL.replace(certify="holdout", claim="refit"), replace(GROUPED, grouping=PAIRS)),
     "hopeless": (SMALL, blobs(8, shift=0.0)),
 }
 LABELS = TASK.classes
@@ -295,6 +299,31 @@ def test_a_row_counts_once(runs: Callable[..., Path]) -> None:
 def test_columns_may_have_other_names(runs: Callable[..., Path]) -> None:
     table = rows(5, 0.0).rename_columns(["patient", "answer", "outcome"])
     assert watch(runs(), table, LiveColumns("patient", "answer", "outcome")).rows == 5
+
+
+def test_a_group_may_be_named_by_several_columns(runs: Callable[..., Path]) -> None:
+    run, id_ = runs("two groups"), LiveColumns("row")
+    table = rows(8, 0.0).rename_columns(["row", "prediction", TASK.target])
+    table = table.append_column("id", pa.array([1, 1, 2, 2] * 2))
+    with pytest.raises(InputError, match="there is no column 'center' with the groups"):
+        watch(run, table, id_)
+    table = table.append_column("center", pa.array(list("aaaabb,,")))
+    found = watch(run, table, id_)
+    assert (found.rows, found.findings[0].units) == (8, 4)
+    table = table.set_column(0, "row", [[f"q{i}" for i in range(8)]])
+    with pytest.raises(InputError, match="group 'a,1' is in the stream already"):
+        watch(run, table, id_)
+
+
+def test_columns_of_one_name_are_joined_if_they_are_identical(runs: Callable[..., Path]) -> None:
+    run, table = runs(), rows(5, 0.0, **{TASK.features[0]: [0.1] * 5})
+    for name in table.column_names:
+        different = table.append_column(name, pa.array([f"{i}" for i in range(5)]))
+        if name != TASK.features[0]:  # which nobody asks for, as the others are not there
+            with pytest.raises(InputError, match=f"two columns are named '{name}', and differ"):
+                watch(run, different)
+        table = table.append_column(name, table[name])
+    assert watch(run, table).rows == 5
 
 
 def test_what_a_stream_watches_is_fixed_with_its_first_rows(runs: Callable[..., Path]) -> None:

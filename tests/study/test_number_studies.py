@@ -91,7 +91,7 @@ def test_the_study_of_a_file_is_the_study():
             | {"certify": "holdout"},
             "claim=within:0.5 is for numbers, and the target 'y' has classes: leave it out",
         ),
-        (TASK, {"certify": "holdout", "holdout_share": 0.97}, "leaves 3: leave at least 6 to learn from"),
+        (TASK, {"certify": "holdout", "holdout_share": 0.97}, "leave 3: leave at least 6 to learn from"),
     ],
 )
 def test_what_does_not_go_with_numbers_is_refused(task, options, words):

@@ -58,15 +58,20 @@ class Exhibit:
     reading: Reading = AS_IT_IS
     said: str = ""
 
-    def task(self, folder: Path) -> Task:
-        """Return the task that is made of it.
+    def task(self, folder: Path, say: Callable[[str], object] = str) -> Task:
+        """Return the task that is made of it, and say what has to be said of its reading.
 
         Raises:
             InputError: it is refused.
         """
+        return Task.from_table(
+            self.read(folder, say), Roles(self.target, self.features, self.drop), self.asked
+        )
+
+    def read(self, folder: Path, say: Callable[[str], object] = str) -> pa.Table:
+        """Return its columns, as they are read, and say what has to be said of that."""
         source = self.write(folder)
-        columns = source if isinstance(source, pa.Table) else read(source, reading=self.reading).learn
-        return Task.from_table(columns, Roles(self.target, self.features, self.drop), self.asked)
+        return source if isinstance(source, pa.Table) else read(source, self.reading, say).learn
 
 
 def text(
@@ -173,7 +178,7 @@ GALLERY = (
     Exhibit("decimal commas in quotes", text(cells(lambda i: f'"{i % 7},5"'))),
     Exhibit("decimal commas, separated by semicolons", text(cells(lambda i: f"{i % 7},5"), separator=";")),
     Exhibit("commas between thousands", text(cells(lambda i: f'"{i % 7 + 1},000,500.5"'))),
-    Exhibit("commas of either kind", text(cells(lambda i: f'"{i % 7 + 1},500"'))),
+    Exhibit("commas of either kind, among decimal points", text(cells(lambda i: f'"{i % 7 + 1},500"'))),
     Exhibit(
         "commas of either kind, that of thousands said",
         text(cells(lambda i: f'"{i % 7 + 1},500"')),
@@ -199,7 +204,7 @@ GALLERY = (
         said="--categorical col",
     ),
     Exhibit("infinity", text(cells(lambda i: "inf" if i == 4 else str(i % 7)))),
-    Exhibit("a number beyond all measure", text(cells(lambda i: "1e300" if i == 4 else str(i % 7)))),
+    Exhibit("a number beyond all measure", text(cells(lambda i: "1e+300" if i == 4 else str(i % 7)))),
     Exhibit("words", text(WORDS)),
     Exhibit("words with gaps", text(cells(lambda i: "" if i % 4 == 0 else WORDS[i]))),
     Exhibit("words that differ in spaces alone", text(cells(lambda i: WORDS[i] + " " * (i % 2)))),
@@ -248,7 +253,14 @@ GALLERY = (
         "a column that gives the target away",
         text(cells(lambda i: str(i % 2 * 100 + i % 5)), name="diagnosis"),
     ),
-    Exhibit("two columns of one name", text(X, name="x")),
+    Exhibit("two columns of one name that are identical", text(X, name="x")),
+    Exhibit("two columns of one name", text(cells(lambda i: str(i % 5)), name="x")),
+    Exhibit(
+        "two columns of one name that are left out",
+        lambda folder: arrow(col=WORDS)(folder).append_column("x", pa.array(range(N))),
+        drop=("x",),
+        said="--drop x",
+    ),
     Exhibit("labels with a gap", text(labels=["", *Y[1:]])),
     Exhibit(
         "labels with a gap, whose row is left out",
@@ -309,6 +321,18 @@ GALLERY = (
     Exhibit("a mark of the order of bytes", text(WORDS, encoding="utf-8-sig")),
     Exhibit("UTF-16", text(WORDS, encoding="utf-16")),
     Exhibit("Latin-1", text(cells(lambda i: ("für", "wider")[i // 2 % 2]), encoding="latin-1")),
+    Exhibit("Russian of Windows", text(cells(lambda i: ("за", "против")[i // 2 % 2]), encoding="cp1251")),
+    Exhibit(
+        "Russian of Windows, said",
+        text(cells(lambda i: ("за", "против")[i // 2 % 2]), encoding="cp1251"),
+        reading=Reading(encoding="cp1251"),
+        said="--encoding cp1251",
+    ),
+    Exhibit("text of a Mac", text(cells(lambda i: ("für", "wider")[i // 2 % 2]), encoding="mac_roman")),
+    Exhibit("names in a comment", text(WORDS, first="# x")),
+    Exhibit("two files joined", text(WORDS, below=("x,col,outcome", "1.5,red,ill"))),
+    Exhibit("empty lines at the end, and the end of a file of DOS", text(WORDS, below=(",,", "  ", "\x1a"))),
+    Exhibit("names of rows, as R writes them", text(labels=[f"{one},{i % 3}" for i, one in enumerate(Y)])),
     Exhibit("ends of lines as on Windows", text(WORDS, end="\r\n")),
     Exhibit("gzip", text(WORDS, suffix="csv.gz", pack=gzip.compress)),
     Exhibit("bzip2", text(WORDS, suffix="csv.bz2", pack=bz2.compress)),
@@ -341,13 +365,14 @@ GALLERY = (
 
 def said_of(exhibit: Exhibit) -> tuple[str, str]:
     """Return what is understood of an exhibit's last column, or why it is refused; and what is said of it."""
+    notes: list[str] = []
     with tempfile.TemporaryDirectory() as folder:
         try:
-            task = exhibit.task(Path(folder))
+            task = exhibit.task(Path(folder), lambda remark: notes.append(remark.replace(f"{folder}/", "")))
         except InputError as error:
             return "refused", str(error).replace(f"{folder}/", "")
     kinds = ", ".join(f"{one.name or '(no name)'} {one.kind}" for one in task.schema.columns[-2:])
-    notes = [f"{one.name or '(no name)'} {one.note}" for one in survey(task) if one.note]
+    notes += [f"{one.name or '(no name)'} {one.note}" for one in survey(task) if one.note]
     notes += list_row_numbers(task)
     if task.question:
         notes.append(task.question)

@@ -11,8 +11,9 @@ from pyarrow import csv, feather, parquet
 from ckcv_ray.errors import InputError
 from ckcv_ray.tables.columns.parse import infer_column
 from ckcv_ray.tables.columns.types import DeclaredTypes
+from ckcv_ray.tables.identifiers import ask_about_groups
 from ckcv_ray.tables.readers.files import read_file
-from ckcv_ray.tables.readers.text import decimal_mark
+from ckcv_ray.tables.readers.text import DECIMAL, decimal_mark
 from ckcv_ray.tables.roles import Roles
 from ckcv_ray.tables.task import Task, read, read_task
 
@@ -23,7 +24,6 @@ PAIRS = [
     ("+7", "7"),
     ("-0", "0"),
     ("true", "TRUE"),
-    ("12345678901234567890", "12345678901234567891"),
     ("2024-01-01 10:00", "2024-01-01 10:00:00"),
 ]
 
@@ -63,6 +63,34 @@ def test_two_names_do_not_become_one_group_or_category(tmp_path: Path, pair: tup
         assert all(repr(text) in str(refused.value) for text in pair)
 
 
+LONG = [9_300_000_000_000_000_000, 1_300_000_000_000_000_000, 93 * 10**30]
+
+
+@pytest.mark.parametrize("first", LONG)
+def test_names_of_many_digits_are_told_apart_to_the_last_one(tmp_path: Path, first: int) -> None:
+    """Doubles would make one of a thousand of them."""
+    names = [str(first + i) for i in range(8)]
+    source = write(tmp_path / "a.csv", names, "code")
+    task = read_task(source, "y", group="code")[0]
+    assert task.groups.tolist() == [i % 8 for i in range(24)]
+    task = read_task(source, "y", asked=DeclaredTypes(categorical=["code"]))[0]
+    assert task.schema[1].levels == tuple(names)
+    assert np.array_equal(task.rows_from(read(source).learn), task.X)
+    typed = pa.table({"x": np.arange(0, 48, 2), "code": pa.array(names * 3).cast(pa.decimal128(38, 0))})
+    assert np.array_equal(task.rows_from(typed), task.X)
+    labels = read_task(write(tmp_path / "b.csv", names[:2]), "y")[0]
+    assert [int(label) for label in labels.classes] == [first, first + 1]
+    with pytest.raises(InputError, match=f"'code' has '{first}' and '0{first}'"):
+        read_task(write(tmp_path / "c.csv", [*names, f"0{first}"], "code"), "y", group="code")
+
+
+def test_names_of_many_digits_that_repeat_are_asked_about() -> None:
+    rng = np.random.default_rng(0)
+    names = [str(LONG[0] + int(i)) for i in [*range(60), *rng.integers(0, 60, 40)]]
+    columns = pa.table({"value": names}).replace_schema_metadata({DECIMAL: b""})
+    assert "'value' repeats: 60 values in 100 rows" in ask_about_groups(columns, ())
+
+
 def test_as_a_number_they_are_one(tmp_path: Path) -> None:
     source = write(tmp_path / "a.csv", ["01", "1", "5"], "code")
     assert read_task(source, "y")[0].X[:3, 1].tolist() == [1, 1, 5]
@@ -86,7 +114,7 @@ COLUMNS = {
     "fractions": ["2024-01-01 10:00:00.5", "2024-02-01 10:00:00"],
     "times": ["10:00", "11:00:01"],
     "nothing": ["", "NA"],
-    "large": ["9223372036854775808", "1"],
+    "large": ["9223372036854775807", "1"],
     "comma": ["1,5", "2"],
     "lines": ["a\nb", "c"],
     "zeros": ["01", "02"],
@@ -104,7 +132,7 @@ def test_cells_are_together_what_arrow_takes_them_for(
     csv.write_csv(table, source, csv.WriteOptions(delimiter=separator, quoting_style="needed"))
     columns = read_file(source)
     assert {str(kind) for kind in columns.schema.types} == {"string"}
-    options = {"strings_can_be_null": True, "decimal_point": decimal_mark(columns)}
+    options = {"strings_can_be_null": True, "decimal_point": decimal_mark(columns) or "."}
     parsing = csv.ParseOptions(delimiter=separator, newlines_in_values=True)
     expected = csv.read_csv(source, None, parsing, csv.ConvertOptions(**options))
     for name in columns.column_names:

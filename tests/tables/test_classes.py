@@ -85,8 +85,14 @@ def test_there_are_at_most_so_many_classes():
     assert f"expected 2 to {MOST_CLASSES:,}" in messages
 
 
-def test_the_one_class_of_three_with_a_single_row_is_named():
-    assert "class 'b' has 1 row: each needs at least 2" in refusal(plain_columns(y=list("aacccbaa")))
+def test_classes_of_a_single_row_are_named_with_what_works():
+    score, least = "by ckcv evaluate, which proves nothing", "each needs at least 2"
+    one = refusal(plain_columns(y=list("aacccbaa")))
+    assert f"class 'b' has 1 row: {least} (leave it out, or score it {score}); the" in one
+    two = refusal(plain_columns(y=list("aaccabda")))
+    assert f"classes 'b', 'd' have 1 row each: {least} (leave them out, or score them {score})" in two
+    with pytest.raises(InputError, match=r"'b', 'c', 'd' have 1 row each: most classes need at least 2; the"):
+        Task.from_table(plain_columns(y=list("aaaaabcd")), allow_singletons=True)
 
 
 @pytest.mark.parametrize("unknown", ["d", "", None])
@@ -127,7 +133,7 @@ def test_without_leaves_the_other_rows_in_their_order():
 
 
 def test_what_is_held_out_leaves_enough_rows_and_may_leave_none_of_a_class():
-    with pytest.raises(InputError, match="holding out 7 of 12 rows leaves 5: leave at least 6 to learn from"):
+    with pytest.raises(InputError, match="7 of 12 rows held out leave 5: leave at least 6 to learn from"):
         three().without(np.arange(7))
     task = three()
     left = task.without(np.flatnonzero(task.y == 0))
@@ -137,12 +143,10 @@ def test_what_is_held_out_leaves_enough_rows_and_may_leave_none_of_a_class():
 def test_some_rows_keep_every_class():
     task = three(15)
     chosen = np.array([0, 1, 2, 6, 7, 8])
-    part = task.rows(chosen)
+    part = task.take_part(chosen)
     assert np.array_equal(part.X, task.X[chosen])
     assert part.y.tolist() == task.y[chosen].tolist()
     assert part.classes == task.classes
-    with pytest.raises(InputError, match="4 of the 15 rows, drawn at random, have fewer than 2 of one class"):
-        task.rows(np.array([0, 1, 3, 4]))
 
 
 # Rows to test on

@@ -265,5 +265,5 @@ def test_columns_in_several_pieces_are_one_column(gap):
     assert found.levels == ("u", "v", "w")
     assert np.array_equal(X, [0, np.nan, 1, 0, 2, 0, np.nan, 1], equal_nan=True)
     labels = pa.chunked_array([["a", None, "b", "a"], ["a", "b", None, "b"]])
-    with pytest.raises(InputError, match="empty cells, the first in row 2"):
+    with pytest.raises(InputError, match=r"empty cells in 2 of 8 rows \(25 %\), the first in row 2"):
         Task.from_table(pa.table({"x": range(8), "y": labels}))

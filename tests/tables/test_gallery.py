@@ -28,7 +28,8 @@ def test_a_table_runs_or_is_refused_in_a_sentence(exhibit, tmp_path):
     task = exhibit.task(tmp_path)
     result = run_job(Job(SMALL, task), Execution("serial"))
     assert result.execution["failures"] == []
-    assert len(result.predict(task.as_columns(task.X), by="vote")) == task.n
+    columns = exhibit.read(tmp_path)
+    assert len(result.predict(columns, by="vote")) == columns.num_rows
 
 
 def test_the_page_shows_what_is_true():

@@ -73,14 +73,14 @@ def test_the_digest_without_groups_is_what_it_was() -> None:
 
 
 def test_stored_columns_give_the_task_again() -> None:
-    for task in (TASK, ids(TEXT), TASK.rows(np.arange(3, 12)), TASK.without(np.arange(6))):
+    for task in (TASK, ids(TEXT), TASK.take_part(np.arange(3, 12)), TASK.without(np.arange(6))):
         again = Task.restore(task.columns(), Roles(task.target, group=task.group), None, salt=task.salt)
         assert again.digest == task.digest
         assert np.array_equal(again.groups, task.groups)
 
 
 def test_parts_of_a_task_number_their_groups_again() -> None:
-    part = TASK.rows(np.array([20, 21, 3, 4, 5, 22]))
+    part = TASK.take_part(np.array([20, 21, 3, 4, 5, 22]))
     assert part.grouped
     assert part.groups.tolist() == [0, 1, 2, 2, 2, 1]
     left = TASK.without(np.flatnonzero(GROUPS == 0))
@@ -142,6 +142,51 @@ def test_groups_that_are_refused(values: object, said: tuple[str, ...]) -> None:
 def test_columns_that_cannot_name_groups(options: dict[str, object], said: str) -> None:
     with pytest.raises(InputError, match=said):
         Task.from_table(columns(id=TEXT), Roles(**options))
+
+
+CENTER, VISITOR = [f"c {g % 2}" for g in GROUPS], GROUPS // 2  # which agree in the rows of a group
+
+
+@pytest.mark.parametrize(
+    "group", ["center,id", " center, id", '"center",id', ["center", "id"], ("center", "id")], ids=repr
+)
+def test_rows_belong_together_that_agree_in_several_columns(group: object) -> None:
+    table = columns(center=CENTER, id=VISITOR)
+    task = Task.from_table(table, Roles(group=group))
+    assert np.array_equal(task.groups, GROUPS)
+    assert (task.group, task.features, task.question) == ("center,id", ("a", "b"), "")
+    assert task.salt == Task.from_table(columns()).salt == task.make_salt(table)
+    assert task.digest == Task.from_table(table, Roles(group="center,id")).digest
+    stored = Task.restore(task.columns(), Roles("y", group=task.group), None, salt=task.salt)
+    assert stored.digest == task.digest
+
+
+def test_a_name_with_a_comma_is_that_of_a_single_column() -> None:
+    table = columns(**{"center,id": TEXT, "id": VISITOR})
+    for group in ("center,id", '"center,id"', ["center,id"]):
+        task = Task.from_table(table, Roles(group=group, drop=["id"]))
+        assert (task.group, task.n_units, task.features) == ("center,id", 8, ("a", "b"))
+    both = Task.from_table(table, Roles(group='"center,id",id'))
+    assert both.group == '"center,id",id'
+    assert np.array_equal(both.groups, GROUPS)
+
+
+@pytest.mark.parametrize(
+    ("group", "said"),
+    [
+        ("center,who", "there is no column 'who' for the groups: the columns are a, b, y, center, id, gaps"),
+        ("center,y", "'y' is the target, and cannot say which rows belong together"),
+        ("center,gaps", "'gaps' has no group in 1 of 24 rows, the first in row 1"),
+        ("center,a", "'center,a' has a different value in each of the 24 rows"),
+        (["center", 3], "group=3 is not the name of a column"),
+        ([], "group is empty"),
+        (["center", "b"], "a column is named 'center,b', as the groups by these columns would be: rename it"),
+    ],
+)
+def test_columns_that_cannot_name_groups_together(group: object, said: str) -> None:
+    table = columns(center=CENTER, id=VISITOR, gaps=[None, *TEXT[1:]], **{"center,b": X[:, 0]})
+    with pytest.raises(InputError, match=said):
+        Task.from_table(table, Roles(group=group))
 
 
 @pytest.mark.parametrize(

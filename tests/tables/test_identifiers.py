@@ -225,7 +225,7 @@ def test_a_question_has_no_part_in_the_data() -> None:
     task = Task.from_table(columns, Roles("y"))
     assert "--group sample" in task.question
     assert Task.from_table(columns, Roles("y", group="sample")).question == ""
-    assert Grouping.read(columns, None).question == ""
+    assert Grouping.read(columns, ()).question == ""
 
 
 PRINTABLE = st.text(

@@ -94,7 +94,6 @@ def test_the_next_total_is_asked_about_by_its_line(write: Write) -> None:
         [HEAD, *ROWS, "All Saints,1,2,a"],
         [HEAD, *ROWS, "7,1,2,a"],
         [HEAD, ",years,mg/dl,", *ROWS[:4]],  # too few to tell
-        [HEAD, *ROWS, ",,,"],
         ["a,b,y", *["u,v,w"], *(f"x{i % 3},z{i % 3},{'ab'[i % 2]}" for i in range(9))],  # no numbers at all
     ],
 )
@@ -202,3 +201,89 @@ def test_a_task_is_read_without_them(tmp_path: Path) -> None:
     (tmp_path / "table.csv").write_text("\n".join([HEAD, ",years,mg/dl,", *ROWS, "Total,1,2,"]))
     task, _ = read_task(tmp_path / "table.csv", reading=Reading(skip_rows="2,last"))
     assert task.n == 8
+
+
+ENDS = {"lf": "\n", "crlf": "\r\n", "cr": "\r"}
+
+
+@pytest.mark.parametrize("end", ENDS.values(), ids=ENDS)
+@pytest.mark.parametrize("tail", [[",,,"], ["   "], [",,,", "", " ", ";"], ["\x1a"], ["", ",,,", "\x1a\x1a"]])
+def test_lines_of_blanks_and_the_end_of_a_file_of_dos_are_no_rows(
+    end: str, tail: list[str], tmp_path: Path
+) -> None:
+    path = tmp_path / "table.csv"
+    path.write_bytes(end.join([HEAD, *ROWS, *tail]).encode())
+    assert read(path).learn.num_rows == 8
+    path.write_bytes(end.join([HEAD, *ROWS, *tail, ""]).encode())
+    assert read(path, Reading(skip_rows="10")).learn.num_rows == 8  # which is there, if it is no row
+    path.write_bytes(end.join([HEAD, *ROWS, "Total,348,32,", *tail]).encode())
+    with pytest.raises(InputError, match=r"line 10 of .*, the last, begins with 'Total'"):
+        read(path)
+    assert read(path, Reading(skip_rows="last")).learn.num_rows == 8
+
+
+def test_an_end_of_a_file_of_dos_is_no_part_of_a_cell_and_a_row_of_gaps_among_others_is_a_row(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "table.csv"
+    path.write_text("\n".join([HEAD, *ROWS, ",,,", *ROWS, ROWS[0] + "\x1a"]))
+    columns = read(path).learn
+    assert (columns.num_rows, columns["y"][-1].as_py()) == (18, "a")
+    path.write_text("\n".join([HEAD, *ROWS, "P9,,,"]))
+    assert read(path).learn.num_rows == 9
+    path.write_text("\n".join([HEAD, *ROWS, *[",,,"] * 2_000]))
+    assert read(path).learn.num_rows == 8
+
+
+@pytest.mark.parametrize("end", ENDS.values(), ids=ENDS)
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+def test_names_that_are_repeated_are_named_by_their_lines(end: str, mark: str, tmp_path: Path) -> None:
+    path = tmp_path / "table.csv"
+    path.write_bytes(end.join([mark + "Ward 7", HEAD, *ROWS, "", mark + HEAD, *ROWS, HEAD, *ROWS]).encode())
+    refused = f"line 12 of '{path}' repeats line 2, .*: if files were joined, say --skip-rows 1,12,21; if"
+    with pytest.raises(InputError, match=refused):
+        read(path, Reading(skip_rows="1"))
+    assert read(path, Reading(skip_rows="1,12,21")).learn.num_rows == 24
+    assert read(path, Reading(skip_rows="1,none")).learn.num_rows == 26
+    with pytest.raises(InputError, match=r"repeats line 2, .* say --skip-rows 1,21,12;"):
+        read(path, Reading(skip_rows="1,21"))
+
+
+def test_other_lines_are_no_names(tmp_path: Path) -> None:
+    path = tmp_path / "table.csv"
+    for lines in (["1,2,0", "3,4,1", "1,2,0"], ["a,y", "a,yes", "a,no", "aa,y"], ["a,y", "aa,y", "b,y"]):
+        path.write_text("\n".join(lines))
+        assert read(path).learn.num_rows == len(lines) - 1
+
+
+@pytest.mark.parametrize("separator", [",", "\t", " "])
+def test_a_comment_before_names_loses_its_mark_and_that_is_said(separator: str, tmp_path: Path) -> None:
+    path, said = tmp_path / ("table.txt" if separator == " " else "table.csv"), list[str]()
+    rows = [row.replace(",", separator) for row in ROWS]
+    path.write_text("\n".join([f"# {HEAD.replace(',', separator)}", *rows]))
+    assert read(path, say=said.append).learn.column_names == HEAD.split(",")
+    assert said == [f"'{path}' has a # before its names: it is left out, and the first column is 'name'"]
+    for name in ("#", "#name", "# of visits") if separator != " " else ("#",):  # these are names
+        path.write_text("\n".join([separator.join([name, *HEAD.split(",")[1:]]), *rows]))
+        assert read(path).learn.column_names[0] == name
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t", " "])
+@pytest.mark.parametrize("quoted", [True, False])
+def test_names_of_rows_without_a_name_are_asked_about(separator: str, quoted: bool, tmp_path: Path) -> None:
+    path = tmp_path / ("table.txt" if separator == " " else "table.csv")
+    lines = [HEAD, *(f"{i},{row}" for i, row in enumerate(ROWS, 1))]
+    lines = [separator.join(f'"{cell}"' if quoted else cell for cell in line.split(",")) for line in lines]
+    path.write_text("\n".join(lines) + "\n")
+    with pytest.raises(
+        InputError, match=r"a cell more in every line .* row.names=FALSE, .* say --id row; if"
+    ):
+        read(path)
+    path.write_text("\n".join([f"row{separator}{lines[0]}", *lines[1:]]) + "\n")
+    assert read_task(path, "y", id="row")[0].features == ("name", "age", "dose")
+
+
+def test_a_separator_at_the_end_of_lines_makes_no_names_of_rows(tmp_path: Path) -> None:
+    (tmp_path / "table.csv").write_text("\n".join([HEAD, *(f"{row}," for row in ROWS)]))
+    with pytest.raises(InputError, match="lines of different lengths"):
+        read(tmp_path / "table.csv")

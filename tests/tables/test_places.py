@@ -1,10 +1,12 @@
 """Text tables called .txt or .dat, folders and addresses."""
 
 import gzip
+import re
 from pathlib import Path
 
 import pytest
 
+from ckcv_ray.cli.data_options import check_source
 from ckcv_ray.errors import InputError
 from ckcv_ray.storage.identity import STUDY
 from ckcv_ray.tables.readers.files import STUDY_FILE, Reading, read_file
@@ -87,3 +89,26 @@ def test_an_address_is_no_file(address: str, message: str) -> None:
     for call in (read, read_file):
         with pytest.raises(InputError, match=message):
             call(address)
+
+
+@pytest.mark.parametrize(
+    ("name", "cure"),
+    [
+        ("a.zip", "unpack it first, and name the table in it"),
+        ("a.csv.xz", "unpack it first"),
+        ("a.json.gz", "unpack it first"),
+        ("a.data", "rename it to .csv (.txt if spaces separate its columns"),
+        ("a.arff", "copy the lines below @data"),
+        ("a.xls", "save it as .xlsx or .csv"),
+        ("a.sav", "pandas.read_spss('a.sav').to_csv('a.csv', index=False)"),
+        ("a b.dta", "pandas.read_stata('a b.dta').to_csv('a b.csv', index=False)"),
+        ("a.rds", "write.csv(readRDS('a.rds'), 'a.csv', row.names=FALSE)"),
+        ("a.jsonl", "pandas.read_json('a.jsonl', lines=True).to_csv('a.csv', index=False)"),
+        ("a.npy", "numpy.savez('a.npz', X=X, y=y)"),
+        ("s3://bucket/a.ods", "save it as .xlsx or .csv"),
+    ],
+)
+def test_other_formats_are_refused_with_what_to_do(name: str, cure: str) -> None:
+    for open_file in (read, read_file, check_source):
+        with pytest.raises(InputError, match=re.escape(cure)):
+            open_file(name)

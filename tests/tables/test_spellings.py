@@ -184,7 +184,7 @@ def test_rows_without_a_label_are_refused_or_left_out(gap: str, numbers: bool, t
     labels = [gap, *"1122", gap, *"3311"]
     source = write(tmp_path, labels)
     columns = read(source).learn
-    with pytest.raises(InputError, match=r"has empty cells, the first in row 1.*--drop-unlabelled"):
+    with pytest.raises(InputError, match=r"has empty cells.*, the first in row 1.*--drop-unlabelled"):
         Task.from_table(columns, Roles("y", numbers=numbers))
     task = Task.from_table(columns, Roles("y", numbers=numbers), DeclaredTypes(drop_unlabelled=True))
     assert task.X[:, 0].tolist() == [i / 2 for i, label in enumerate(labels) if label != gap]

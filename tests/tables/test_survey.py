@@ -43,6 +43,15 @@ def test_what_looks_like_a_mistake_is_pointed_out(name, values, expected):
     assert bool(found) == bool(expected)
 
 
+def test_categories_that_may_be_one_are_noted() -> None:
+    words = ["New-York"] * 3 + ["New York"] * 40 + ["rome", "Rome"] * 20 + ["Oslo"] * (N - 83)
+    assert note("city", rng.permutation(words)) == (
+        "has 'New York' (40 rows) and 'New-York' (3 rows), which differ in hyphens, a point at the end, or "
+        "signs that are not seen, and 1 other value of several forms: write them alike if they are one"
+    )
+    assert note("city", rng.choice(["c 1", "c 2", "c 3"], N)) == ""
+
+
 def test_a_column_gives_away_several_classes():
     y = rng.integers(0, 4, N)
     assert "gives the target away" in note("code", y * 10.0, y)

@@ -24,7 +24,7 @@ def table(separator: str = ",", decimal: str = ".", end: str = "\n") -> str:
 
 
 def digest(path) -> str:
-    return Task.from_table(read(str(path)).learn, Roles("y")).digest
+    return Task.from_table(read(str(path), say=str).learn, Roles("y")).digest
 
 
 @pytest.fixture(scope="module")

@@ -2,8 +2,9 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
+from math import inf
 from typing import NamedTuple
 from unicodedata import category, normalize
 
@@ -15,7 +16,8 @@ NO_NAMES = frozenset(  # what names no label, and no group
         *("1.#ind", "-1.#ind", "1.#qnan", "-1.#qnan"),
     )
 )
-GAPS = NO_NAMES | {"none", "nil", "-", "--", ".", "missing"}
+MINUS = "\u2212"  # as word processors and spreadsheets write it
+GAPS = NO_NAMES | {"none", "nil", "-", MINUS, "--", ".", "missing"}
 NUMBER_DATES = "%Y%m%d"  # dates that may be stored as whole numbers
 DAY_FORMATS = (
     *("%Y-%m-%d", "%Y/%m/%d", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y"),
@@ -37,11 +39,19 @@ NAMED_ZONE = re.compile(  # at the end of a moment, such as CET or Europe/Rome; 
 TIME = re.compile(r"(\d{1,2}):(\d\d)(?::(\d\d)(?:\.0+)?)?$", re.ASCII)
 HYPHEN = re.compile(r"(?<=\w)[-_\u2010-\u2015\u2212](?=\w)")
 TRUTH = {"true": 1.0, "false": 0.0}
-POINT = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$")
-COMMA = re.compile(r"[+-]?\d*,\d+$")
+EITHER_SIGN = f"[+{MINUS}-]?"
+DECIMALS = r"(?:\d+\.?\d*|\.\d+)"
+POINT = re.compile(rf"{EITHER_SIGN}{DECIMALS}([eE]{EITHER_SIGN}\d+)?$")
+COMMA = re.compile(rf"{EITHER_SIGN}\d*,\d+$")
 HEX = re.compile(r"0[xX][0-9a-fA-F]{1,16}$")
-POINTS = re.compile(r"[+-]?[1-9]\d{0,2}(\.\d{3})+(,\d+)?$")  # points of thousands
-THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d*)?$")
+POINTS = re.compile(rf"{EITHER_SIGN}[1-9]\d{{0,2}}(\.\d{{3}})+(,\d+)?$")  # points of thousands
+THOUSANDS = re.compile(rf"{EITHER_SIGN}[1-9]\d{{0,2}}(,\d{{3}})+(\.\d*)?$")
+FORTRAN = re.compile(rf"{EITHER_SIGN}{DECIMALS}[dD]{EITHER_SIGN}\d+$")
+QUOTED = re.compile(rf"['\u2019]{EITHER_SIGN}\d[\d.,]*['\u2019]?$")  # as spreadsheets write text
+SHEET_ERROR = re.compile(r"#[^\W\d_]+(/0)?[!?]$|#NV$|Err:\d{3}$")
+DASH = re.compile(rf"[{MINUS}\u2010-\u2015-]+$")
+E_CODE = r"^\s*\d+[eE]\d+\s*$"  # such as 12E03
+ALL_DIGITS = r"^\s*\d+([eE]\d+)?\s*$"
 DIGIT_SPACES = " \u00a0\u2009\u202f"  # plain, no-break, thin and narrow
 APOSTROPHES = "'\u2019"
 SIGNS = r"%\u2030$\u00a2-\u00a5\u058f\u060b\u09f2\u09f3\u0e3f\u17db\u20a0-\u20c0"  # %, per mille, currencies
@@ -53,13 +63,14 @@ CODES = (  # of currencies, ISO 4217: those that are traded most
 )
 UNIT = f"[{SIGNS}]|{'|'.join(CODES)}"
 AMOUNT = re.compile(
-    rf"(?P<sign>[+-]?)(?P<before>{UNIT})?[{DIGIT_SPACES}]?(?P<inner>[+-]?)(?P<digits>\d[\d.,{DIGIT_SPACES}{APOSTROPHES}]*?)"
+    rf"(?P<sign>{EITHER_SIGN})(?P<before>{UNIT})?[{DIGIT_SPACES}]?(?P<inner>{EITHER_SIGN})(?P<digits>\d[\d.,{DIGIT_SPACES}{APOSTROPHES}]*?)"
     rf"[{DIGIT_SPACES}]?(?P<after>{UNIT})?$"
 )
 GROUPED_DIGITS = re.compile(
     rf"[1-9]\d{{0,2}}(?:([{DIGIT_SPACES}{APOSTROPHES}])\d{{3}})(?:\1\d{{3}})*(?:[.,]\d*)?$"
 )
 PLAIN = re.compile(r"\d+(?:[.,]\d*)?$|\d{1,3}(?:([.,])\d{3})+(?:[.,]\d*)?$")
+LAST_EXACT = 2.0**53  # from here on floats hold only some whole numbers
 AMOUNTS = "|"  # between the unit of amounts and the form of their numbers
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -78,22 +89,27 @@ def bare(text: str) -> str:
     return text[1:-1].replace('""', '"').strip() if quoted else text
 
 
-def drop_gaps(distinct: Iterable[str | None]) -> list[str]:
+def drop_gaps(distinct: Iterable[str | None], gaps: Collection[str] = GAPS) -> list[str]:
     """Return the texts that are no gaps."""
-    return [text for text in distinct if text is not None and text.lower() not in GAPS]
+    return [text for text in distinct if text is not None and text.lower() not in gaps]
 
 
 def canonical_text(text: str) -> str:
     """Return the same for texts of one value: True and true, 01 and 1.0, 1,5 and 1.5, 08:00 and 08:00:00.
 
-    So are letters with an accent of their own or one after them, which look alike: Unicode's form C.
+    So are letters with an accent of their own or one after them, which look alike: Unicode's form C. Whole
+    numbers of which floats hold only some are compared to their last digit, as they are names.
     """
     if text.lower() in TRUTH:
         return text.lower()
     if POINT.match(text) or (COMMA.match(text) and not THOUSANDS.match(text)):
-        return f"number {float(text.replace(',', '.')) + 0.0!r}"
+        number = _to_float(text.replace(",", "."))
+        digits = text.lstrip(f"+{MINUS}-0")
+        if LAST_EXACT <= abs(number) < inf and digits.isdecimal():
+            return f"number {int(digits) if number > 0 else -int(digits)}"
+        return f"number {number + 0.0!r}"
     if (whole := _hexadecimal(text)) is not None:
-        return f"number {whole!r}"
+        return f"number {whole if whole >= LAST_EXACT else float(whole)!r}"
     if (moment := _iso(text)) is not None:
         return f"date {moment!r}"
     if parts := TIME.match(text):
@@ -129,21 +145,21 @@ def positions_by_value(
 
 
 def form_of_numbers(
-    texts: Sequence[str], name: str, comma: bool = False, thousands: str = ""
+    texts: Sequence[str], name: str, decimal: str | None = None, thousands: str = ""
 ) -> tuple[str, list[str]]:
     """Return the form in which most of some texts are numbers, "" for none, and those that are not in it.
 
     Args:
         texts: at least one.
         name: of the column.
-        comma: whether other columns of the table have decimal commas.
+        decimal: the decimal mark of other columns of the table, if it is known.
         thousands: the mark between thousands, "," or ".", if that was said.
 
     Raises:
         ColumnError: a comma or a point may be that of thousands or of decimals.
     """
     if amounts := _list_amounts(texts):
-        return _form_of_amounts(texts, amounts, name, comma, thousands), []
+        return _form_of_amounts(texts, amounts, name, decimal, thousands), []
     found = {
         "point": [text for text in texts if not POINT.match(text)],
         "comma": [text for text in texts if not (COMMA.match(text) or _has_decimal_point(text))],
@@ -153,17 +169,20 @@ def form_of_numbers(
     if thousands and any(thousands in text for text in texts):
         found = {form: found[form] for form in (("points",) if thousands == "." else ("thousands",))}
     form = min(found, key=lambda form: len(found[form]))
+    doubtful = form == "comma" and len(found["comma"]) == len(found["thousands"])
+    if doubtful and decimal == ".":
+        form, doubtful = "thousands", False
     parse = number_parser(form)
     bad = [text for text in found[form] if text.lower() in TRUTH or parse(text) is None]
     if thousands:
         return ("" if len(bad) == len(texts) else form), bad
-    if form in ("comma", "thousands") and len(found["comma"]) == len(found["thousands"]):
+    if doubtful:
         raise _ambiguous("comma", next(text for text in texts if THOUSANDS.match(text)), name)
     points = [text for text in texts if "." in text and _has_points(text)]
     certain = any("," in text or text.count(".") > 1 for text in points)
     if form == "points" and not certain:
         raise _ambiguous("point", points[0], name)
-    if form == "point" and comma and points and len(points) == sum("." in text for text in texts):
+    if form == "point" and decimal == "," and points and len(points) == sum("." in text for text in texts):
         raise _ambiguous("point", points[0], name)
     return ("" if len(bad) == len(texts) else form), bad
 
@@ -216,7 +235,7 @@ def _list_amounts(texts: Iterable[str]) -> list[Amount]:
 
 
 def _form_of_amounts(
-    texts: Sequence[str], amounts: Sequence[Amount], name: str, comma: bool, thousands: str
+    texts: Sequence[str], amounts: Sequence[Amount], name: str, decimal: str | None, thousands: str
 ) -> str:
     """Return the form of texts that are amounts: their unit, and the form of their numbers.
 
@@ -229,7 +248,7 @@ def _form_of_amounts(
             f"has amounts in several units, such as {first!r} and {second!r}: write all in one, or say "
             f"{write_option('categorical', name)}, or {advise_dropping(name)}"
         )
-    form, bad = form_of_numbers([amount.number for amount in amounts], name, comma, thousands)
+    form, bad = form_of_numbers([amount.number for amount in amounts], name, decimal, thousands)
     if bad:
         example = next(text for text, amount in zip(texts, amounts, strict=True) if amount.number == bad[0])
         raise ColumnError(
@@ -326,16 +345,21 @@ def number_parser(form: str) -> Parser:
         elif form == "points" or (form == "comma" and "." not in text):
             text = text.replace(".", "").replace(",", ".")
         try:
-            return None if "_" in text else float(text)
+            return None if "_" in text else _to_float(text)
         except ValueError:
             return None
 
     return parse
 
 
-def _hexadecimal(text: str) -> float | None:
+def _to_float(text: str) -> float:
+    """Return a number that is written with a point, and perhaps with another sign for minus."""
+    return float(text.replace(MINUS, "-"))
+
+
+def _hexadecimal(text: str) -> int | None:
     """Return a whole number of up to 63 bits to the base 16, such as 0x1F; None if text is none."""
-    return float(whole) if HEX.match(text) and (whole := int(text, 16)) < 2**63 else None
+    return whole if HEX.match(text) and (whole := int(text, 16)) < 2**63 else None
 
 
 def _may_be(text: str, form: str) -> bool:
@@ -382,8 +406,8 @@ def date_parser(form: str) -> Parser:
     """
 
     def parse(text: str) -> float | None:
-        if form == NUMBER_DATES and POINT.match(text) and float(text).is_integer():  # such as 20261123.0
-            text = str(int(float(text)))
+        if form == NUMBER_DATES and POINT.match(text) and _to_float(text).is_integer():  # such as 20261123.0
+            text = str(int(_to_float(text)))
         try:
             moment = datetime.strptime(text, form).replace(tzinfo=UTC)
         except ValueError:

@@ -17,15 +17,19 @@ from pyarrow import csv
 
 from ckcv_ray.core.arrays import Values
 from ckcv_ray.tables.columns.formats import (
+    ALL_DIGITS,
+    AMOUNTS,
+    E_CODE,
     GAPS,
     ISO,
+    LAST_EXACT,
+    OF_HUNDRED,
     ZONE,
     ColumnError,
     Parser,
     bare,
     canonical_text,
     date_parser,
-    drop_gaps,
     find_decimal_mark,
     is_doubtful,
     number_parser,
@@ -33,9 +37,11 @@ from ckcv_ray.tables.columns.formats import (
 )
 from ckcv_ray.tables.columns.types import Column, ColumnKind
 from ckcv_ray.tables.readers.limits import check_bytes, count_text_bytes
-from ckcv_ray.tables.readers.text import decimal_mark
-from ckcv_ray.tables.target import NUMBER_TYPES, distinct, is_text
+from ckcv_ray.tables.readers.text import DECIMAL, decimal_mark
+from ckcv_ray.tables.target import NUMBER_TYPES, distinct, is_text, is_value
 
+KEPT_WORDS = b"kept"  # metadata of a table: the words of GAPS that are ordinary text in it
+EMPTY_WORDS = csv.ConvertOptions().null_values  # that Arrow takes for empty cells of a text table
 PART_BYTES = 1 << 24  # of text that is made at once
 FIRST_ROWS = 100
 FEW = 16  # rows of each text from which on a column is read text by text
@@ -65,15 +71,33 @@ class Cells:
         stored: type of its values.
         declared: whether it was a dictionary, which says that its values are categories.
         written: whether it is text of a text table.
-        comma: whether it is of a table with decimal commas.
+        decimal: the decimal mark of its table; None or "" if it is not known.
         thousands: the mark between thousands, if that was said.
+        gaps: words that say that a cell is empty, in lower case.
     """
 
-    def __init__(self, values: pa.ChunkedArray, decimal: str | None = None, thousands: str = "") -> None:
+    def __init__(
+        self,
+        values: pa.ChunkedArray,
+        decimal: str | None = None,
+        thousands: str = "",
+        kept: Collection[str] = (),
+    ) -> None:
         self.declared = pa.types.is_dictionary(values.type)
         self.stored = values.type.value_type if self.declared else values.type
         self.written = decimal is not None and is_text(self.stored)
-        self.values, self.comma, self.thousands = decode(values), decimal == ",", thousands
+        self.values, self.decimal, self.thousands = decode(values), decimal, thousands
+        self.gaps = GAPS.difference(kept) if is_text(self.stored) else GAPS
+
+    @classmethod
+    def of(cls, columns: pa.Table, name: str | int, thousands: str = "") -> "Cells":
+        """Return the cells of a column of a table, by its name or position."""
+        return cls(columns.column(name), decimal_mark(columns), thousands, kept_words(columns))
+
+    @property
+    def comma(self) -> bool:
+        """Whether it is of a table with decimal commas."""
+        return self.decimal == ","
 
     @cached_property
     def kind(self) -> pa.DataType:
@@ -123,7 +147,14 @@ class Cells:
     @cached_property
     def typed(self) -> pa.Array:
         """The distinct values of cells as they were written, as what they are together."""
-        return type_texts(self.encoded, self.comma)
+        return type_texts(self.encoded, self.comma, self.gaps)
+
+    @property
+    def are_codes(self) -> bool:
+        """Whether cells as they were written are all digits, of which some have an E among them: 12E03."""
+        if not self.written or not any(map(are_codes, self.values.chunks)):
+            return False
+        return are_codes(pa.array(self.known))
 
     @property
     def have_few_texts(self) -> bool:
@@ -132,15 +163,21 @@ class Cells:
 
     @cached_property
     def texts(self) -> tuple[list[str | None], NDArray[np.intp]]:
-        """The distinct texts, without spaces around them, None for a null, and the position of each row's."""
+        """The distinct texts, without spaces around them, None for a gap, and the position of each row's."""
         values = self.values
         if pa.types.is_floating(self.stored) and _whole(values):  # a gap has made whole numbers floating
             values = values.cast(pa.int64())
         raw, codes = distinct(self.encoded if is_text(values.type) else values.cast(pa.string()))
         stripped = [None if text is None else bare(text) for text in raw]
+        stripped = [None if text is None or text.lower() in self.gaps else text for text in stripped]
         known = list(dict.fromkeys(stripped))
         position = {text: i for i, text in enumerate(known)}
         return known, np.array([position[text] for text in stripped], dtype=np.intp)[codes]
+
+    @property
+    def known(self) -> list[str]:
+        """The distinct texts that are no gaps, without spaces around them."""
+        return [text for text in self.texts[0] if text is not None]
 
     def choose_form(self, column: Column) -> str:
         """Return how numbers are written here, in a column that is understood as ``column``."""
@@ -158,9 +195,9 @@ class Cells:
 
         Where a cell would not find its level then, such as 0x1F that of 31, they are the texts themselves.
         """
-        texts = drop_gaps(self.texts[0])
+        texts = self.known
         if self.written and not is_text(self.kind):
-            values = tuple(sorted(set(drop_gaps(Cells(pa.chunked_array([self.typed])).texts[0]))))
+            values = tuple(sorted(set(Cells(pa.chunked_array([self.typed])).known)))
             number = _make_numbering(values)
             if all(number(text) < len(values) for text in texts):
                 return values
@@ -175,6 +212,8 @@ def read_cells(cells: Cells, column: Column) -> Read:
     """
     if pa.types.is_null(cells.stored):
         return _all_known(np.full(len(cells.values), nan))
+    if not is_value(cells.stored):
+        raise ColumnError(f"holds {cells.stored}, which cannot be read")
     if column.kind is ColumnKind.CATEGORY:
         return _of_distinct(cells, _make_numbering(column.levels))
     if column.kind is ColumnKind.DATE:
@@ -183,16 +222,22 @@ def read_cells(cells: Cells, column: Column) -> Read:
         return _numbers_in_text(cells, column)
     if not cells.are_numbers:
         raise ColumnError(f"holds {cells.stored}, not numbers")
+    unit = column.form.rpartition(AMOUNTS)[0]
+    if unit in OF_HUNDRED and cells.values.null_count < len(cells.values):
+        raise ColumnError(
+            f"holds {cells.stored}, which may be of 1 or of 100, and the cells learned from have a {unit}: "
+            f"write it as text, such as '12.5{unit}'"
+        )
     if pa.types.is_boolean(cells.stored):
         return _all_known(cells.values.cast(pa.int8()).to_numpy())
     if pa.types.is_decimal(cells.stored):
-        return _all_known(cells.values.cast(pa.float64()).to_numpy())
+        return _all_known(cells.values.cast(pa.string()).cast(pa.float64()).to_numpy())
     return _all_known(cells.values.to_numpy())
 
 
 def infer_column(columns: pa.Table, name: str) -> pa.ChunkedArray:
     """Return a column of a table; of a text table as what its cells are together, such as whole numbers."""
-    cells = Cells(columns.column(name), decimal_mark(columns))
+    cells = Cells.of(columns, name)
     if not cells.written or is_text(cells.typed.type):
         return columns.column(name)
     if pa.types.is_null(cells.typed.type):
@@ -202,10 +247,14 @@ def infer_column(columns: pa.Table, name: str) -> pa.ChunkedArray:
 
 def find_alike(columns: pa.Table, name: str) -> tuple[str, str] | None:
     """Return two different texts of a column of a text table that are one value; None if there are none."""
-    cells = Cells(columns.column(name), decimal_mark(columns))
-    if not cells.written or pa.types.is_null(cells.typed.type) or is_text(cells.typed.type):
+    cells = Cells.of(columns, name)
+    if not cells.written or pa.types.is_null(cells.typed.type):
         return None
     values = cells.typed
+    if is_text(values.type):
+        if cells.numbers is None:
+            return None
+        values = pa.array([text and canonical_text(bare(text)) for text in values.to_pylist()], pa.string())
     if pa.types.is_floating(values.type):
         values = pc.add(values, 0.0)  # -0.0 and 0.0 are one number
     if pc.count_distinct(values).as_py() == len(values) - values.null_count:
@@ -217,8 +266,32 @@ def find_alike(columns: pa.Table, name: str) -> tuple[str, str] | None:
     return None
 
 
-def type_texts(encoded: pa.ChunkedArray, comma: bool) -> pa.Array:
-    """Return the distinct texts of a column as what they are together, as Arrow reads a column of a table."""
+def take_gaps(columns: pa.Table, kept: Collection[str]) -> pa.Table:
+    """Return a table as it is read if some words of ``GAPS`` are ordinary text in it, in any case of letters.
+
+    In a text table the others that Arrow takes for empty cells are null then, so that numbers are read at
+    once. What else is a gap depends on the column.
+    """
+    marks = {**(columns.schema.metadata or {}), KEPT_WORDS: ",".join(sorted(kept)).encode()}
+    cells = columns.columns
+    if DECIMAL in marks:
+        empty = pa.array([word for word in EMPTY_WORDS if word.lower() not in kept])
+        for i, column in enumerate(cells):
+            if column.type == empty.type and pc.any(found := pc.is_in(column, empty)).as_py():
+                cells[i] = pc.if_else(found, pa.scalar(None, column.type), column)
+    return pa.Table.from_arrays(cells, schema=columns.schema.with_metadata(marks))
+
+
+def kept_words(columns: pa.Table) -> frozenset[str]:
+    """Return the words of ``GAPS`` that are ordinary text in a table; none of one that nobody has taken."""
+    return frozenset((columns.schema.metadata or {}).get(KEPT_WORDS, b"").decode().split(",")) - {""}
+
+
+def type_texts(encoded: pa.ChunkedArray, comma: bool, gaps: Collection[str]) -> pa.Array:
+    """Return the distinct texts of a column as what they are together, as Arrow reads a column of a table.
+
+    Codes such as 12E03, and numbers of more digits than floats tell apart, are text.
+    """
     texts = encoded.chunk(0).dictionary if encoded.num_chunks else pa.array([], pa.string())
     if not len(texts):
         return pa.nulls(0)
@@ -228,9 +301,29 @@ def type_texts(encoded: pa.ChunkedArray, comma: bool) -> pa.Array:
     reading = {
         "read_options": csv.ReadOptions(block_size=written.size + 1, use_threads=False),
         "parse_options": csv.ParseOptions(newlines_in_values=True),
-        "convert_options": csv.ConvertOptions(strings_can_be_null=True, decimal_point="," if comma else "."),
+        "convert_options": csv.ConvertOptions(
+            strings_can_be_null=True,
+            null_values=[word for word in EMPTY_WORDS if word.lower() in gaps],
+            decimal_point="," if comma else ".",
+        ),
     }
-    return csv.read_csv(pa.BufferReader(written), **reading).column(0).combine_chunks()
+    typed = csv.read_csv(pa.BufferReader(written), **reading).column(0).combine_chunks()
+    large = pa.types.is_floating(typed.type) and pc.any(pc.greater_equal(pc.abs(typed), LAST_EXACT)).as_py()
+    return texts if are_codes(texts) or (large and _all_match(texts, ALL_DIGITS)) else typed
+
+
+def are_codes(texts: pa.Array) -> bool:
+    """Return whether texts may be codes such as 12E03: all are digits, of which some have an E among them."""
+    if (held := texts.buffers()[2]) is None or not any(mark in held.to_pybytes() for mark in (b"e", b"E")):
+        return False  # found in no time
+    if not _all_match(texts[:FIRST_ROWS], ALL_DIGITS) or not _all_match(texts, ALL_DIGITS):
+        return False
+    return bool(pc.any(pc.match_substring_regex(texts, E_CODE)).as_py())
+
+
+def _all_match(texts: pa.Array, pattern: str) -> bool:
+    """Return whether all texts that are no nulls match a pattern."""
+    return bool(pc.all(pc.match_substring_regex(texts, pattern)).as_py())
 
 
 def cast_numbers(texts: pa.ChunkedArray, comma: bool) -> Values | None:
@@ -374,7 +467,7 @@ def _numbers_in_text(cells: Cells, column: Column) -> Read:
         if cells.comma == (form == "comma") and cells.numbers is not None:
             return _all_known(cells.numbers)
         if not cells.have_few_texts:
-            numbers = cast_numbers(without_gaps(cells.values, GAPS), form == "comma")
+            numbers = cast_numbers(without_gaps(cells.values, cells.gaps), form == "comma")
             if numbers is not None:
                 return _all_known(numbers)
     if not column.short_decimals:
@@ -452,7 +545,7 @@ def _of_distinct(
     texts, codes = cells.texts
     numbers, bad = np.full(len(texts), nan), np.zeros(len(texts), np.bool_)
     for i, text in enumerate(texts):
-        if text is None or text.lower() in GAPS:
+        if text is None:
             continue
         parsed = parse(text)
         numbers[i], bad[i] = (nan, not lenient or doubt(text)) if parsed is None else (parsed, False)

@@ -6,7 +6,9 @@ level. A gap is nan. Nothing here depends on labels, and nothing is estimated fr
 each split (``learners.encoding``).
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+import re
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from math import isfinite
 from typing import Any, NamedTuple
@@ -18,8 +20,13 @@ from numpy.typing import NDArray
 from ckcv_ray.core.arrays import Values
 from ckcv_ray.errors import InputError, pluralize, write_option
 from ckcv_ray.tables.columns.formats import (
+    DASH,
+    E_CODE,
+    FORTRAN,
     LOOKS_LIKE_DATE,
     NAMED_ZONE,
+    QUOTED,
+    SHEET_ERROR,
     WRITTEN_DATES,
     ColumnError,
     advise_dropping,
@@ -31,14 +38,29 @@ from ckcv_ray.tables.columns.formats import (
     has_thousands,
     write_example,
 )
-from ckcv_ray.tables.columns.parse import Cells, have_short_decimals, read_cells
+from ckcv_ray.tables.columns.parse import Cells, are_codes, have_short_decimals, read_cells
 from ckcv_ray.tables.columns.types import Column, ColumnKind, DeclaredTypes
-from ckcv_ray.tables.readers.files import HELD, SPARSE
-from ckcv_ray.tables.readers.text import decimal_mark
-from ckcv_ray.tables.target import LARGEST, is_text, some, unique_names
+from ckcv_ray.tables.readers.files import SPARSE, find_withheld
+from ckcv_ray.tables.target import LARGEST, check_single, is_text, some, suggest_column
 from ckcv_ray.validation import read_as
 
 MOSTLY = 0.5  # share of a column's values from which they are its kind, and others a mistake
+
+
+class OddCellsError(ColumnError):
+    """Cells that are none of the numbers of their column, which several columns may have.
+
+    Attributes:
+        example: the first.
+        sort: the same for those of one cure.
+    """
+
+    def __init__(self, name: str, rows: int, example: str, sort: Hashable) -> None:
+        super().__init__(
+            f"holds numbers and in {pluralize(rows, 'row')} something else{example}{_advise(sort, name)}, or "
+            f"{advise_dropping(name)}"
+        )
+        self.example, self.sort = example, sort
 
 
 @dataclass(frozen=True)
@@ -86,19 +108,19 @@ class Schema:
         """
         learned: list[Column] = []
         X = np.empty((columns.num_rows, len(names)))
-        problems: list[str] = []
+        problems: dict[str, ColumnError] = {}
         position = {name: i for i, name in enumerate(columns.column_names)}
         for i, name in enumerate(names):
-            cells = Cells(columns.column(position[name]), decimal_mark(columns), types.thousands)
+            cells = Cells.of(columns, position[name], types.thousands)
             try:
-                if held := (columns.schema.field(position[name]).metadata or {}).get(HELD):
-                    raise ColumnError(_not_learned_from(held.decode(), name))
+                if held := find_withheld(columns, name):
+                    raise ColumnError(_not_learned_from(held, name))
                 column, X[:, i] = _learn_column(cells, name, types.kind(name))
                 learned.append(column)
             except ColumnError as problem:
-                problems.append(f"column {name!r} {problem}")
+                problems[name] = problem
         if problems:
-            raise InputError("; and ".join(problems))
+            raise InputError("; and ".join(_join_problems(problems)))
         return cls(tuple(learned)).settle(X), X
 
     def apply(self, columns: pa.Table, gaps: bool | None = None, thousands: str = "") -> "NewRows":
@@ -150,6 +172,16 @@ class Schema:
         return X
 
     @property
+    def as_stored(self) -> "Schema":
+        """How columns are understood that ``format_column`` returned, whose numbers are no text."""
+        return replace(
+            self,
+            columns=tuple(
+                replace(column, form="") if column.kind is ColumnKind.NUMBER else column for column in self
+            ),
+        )
+
+    @property
     def names(self) -> tuple[str, ...]:
         """The names of the columns."""
         return tuple(column.name for column in self)
@@ -191,9 +223,10 @@ class NewRows(NamedTuple):
 
 
 def _apply(schema: Schema, columns: pa.Table, gaps: bool, thousands: str) -> NewRows:
-    names = unique_names(columns)
+    names = columns.column_names
     position = {name: i for i, name in enumerate(names)}
     metadata = columns.schema.metadata or {}
+    check_single(names, schema.names)
     _check_there(schema.names, names, sparse=SPARSE in metadata)
     X = np.zeros((columns.num_rows, len(schema)))
     bad, strange = np.zeros((2, columns.num_rows), np.bool_)
@@ -201,8 +234,10 @@ def _apply(schema: Schema, columns: pa.Table, gaps: bool, thousands: str) -> New
     for i, column in enumerate(schema):
         if column.name not in position:
             continue
-        cells = Cells(columns.column(position[column.name]), decimal_mark(columns), thousands)
+        cells = Cells.of(columns, position[column.name], thousands)
         try:
+            if held := find_withheld(columns, column.name):
+                raise ColumnError(f"holds {held}, which cannot be read")
             X[:, i], wrong = read_cells(cells, column)
         except ColumnError as problem:
             raise InputError(f"column {column.name!r} {problem}: fix it") from None
@@ -228,7 +263,7 @@ def _check_there(features: Sequence[str], names: Sequence[str], sparse: bool) ->
         what = f"is no column {missing[0]!r}"
         if len(missing) > 1:
             what = f"are no columns {some([repr(name) for name in missing])}"
-        raise InputError(f"there {what}: the columns are {some(names)}")
+        raise InputError(f"there {what}: the columns are {some(names)}{suggest_column(missing[0], names)}")
 
 
 def _unseen(rows: int, example: str) -> str:
@@ -249,7 +284,7 @@ def _reason(cells: Cells, column: Column, numbers: Values, wrong: NDArray[np.boo
     said = cells.values[row].as_py()
     if np.isinf(numbers[row]):
         wrong_here = f"{numbers[row]} in row {row + 1}"
-    elif said is None or said != said or (isinstance(said, str) and not drop_gaps([bare(said)])):
+    elif said is None or said != said or (isinstance(said, str) and not drop_gaps([bare(said)], cells.gaps)):
         empty = int(np.isnan(numbers).sum())
         wrong_here = f"{pluralize(empty, 'empty cell')}, the first in row {row + 1}"
     elif isinstance(said, str) and (mark := cells.find_doubtful_mark(said, column)):
@@ -325,13 +360,13 @@ def _infer(cells: Cells, name: str, asked: ColumnKind | None) -> Column:
         return _infer_text(cells, name, ColumnKind.CATEGORY)
     lenient = asked is ColumnKind.NUMBER
     may_have = cells.are_numbers and cells.written and cells.thousands
-    if may_have and has_thousands(
-        drop_gaps(cells.texts[0]), cells.thousands
-    ):  # which Arrow took for decimals
+    if may_have and has_thousands(cells.known, cells.thousands):  # which Arrow took for decimals
         return _infer_text(cells, name, asked)
     if cells.are_numbers:
         if asked is ColumnKind.DATE:
             return _infer_dates(cells, name)
+        if asked is None and cells.are_codes:
+            raise ColumnError(_ask_about_codes(cells, name))
         if asked is not ColumnKind.CATEGORY:
             form = "comma" if cells.comma else ""
             short = cells.written and not cells.thousands and have_short_decimals(cells, form)
@@ -354,7 +389,7 @@ def _infer(cells: Cells, name: str, asked: ColumnKind | None) -> Column:
 
 def _infer_dates(cells: Cells, name: str) -> Column:
     """Return a column of dates such as 20261123, which a text table holds as numbers."""
-    known = drop_gaps(cells.texts[0])
+    known = cells.known
     form, bad = form_of_dates(known, name) if known else ("", known)
     if bad or not form:
         raise ColumnError(
@@ -372,7 +407,7 @@ def _infer_text(cells: Cells, name: str, asked: ColumnKind | None) -> Column:
     """Decide what a column of text holds, from its distinct values and those of each row."""
     out = advise_dropping(name)
     distinct, codes = cells.texts
-    known = drop_gaps(distinct)
+    known = cells.known
     if not known:
         raise ColumnError(f"is empty: {out}")
     counts = np.bincount(codes, minlength=len(distinct))
@@ -381,22 +416,29 @@ def _infer_text(cells: Cells, name: str, asked: ColumnKind | None) -> Column:
     if asked is ColumnKind.CATEGORY:
         return Column(name, ColumnKind.CATEGORY, cells.levels)
     if asked in (None, ColumnKind.NUMBER):
-        form, bad = form_of_numbers(known, name, cells.comma, cells.thousands)
+        form, bad = form_of_numbers(known, name, cells.decimal, cells.thousands)
         wrong = sum(rows_of[text] for text in bad)
+        foreign = [text for text in bad if FORTRAN.match(text) or QUOTED.match(text)]
+        if foreign and wrong - sum(rows_of[text] for text in foreign) <= (1 - MOSTLY) * rows:
+            cure = "E for D, as in 0.126E+00" if FORTRAN.match(foreign[0]) else "them without the apostrophe"
+            raise ColumnError(
+                f"has what may be numbers{_such_as(foreign, distinct, codes)}: write {cure}, if they are, or "
+                f"say {write_option('categorical', name)}, or {out}"
+            )
         numbers = set(known).difference(bad)
         short = bool(numbers) and not cells.thousands and has_short_decimals(numbers, form)
         if asked is ColumnKind.NUMBER and len(bad) < len(known):
             return Column(name, ColumnKind.NUMBER, form=form, lenient=True, short_decimals=short)
         if asked is ColumnKind.NUMBER:
             raise ColumnError(f"holds no numbers{_such_as(bad, distinct, codes)}: {out}, or from --numeric")
+        if not bad and are_codes(pa.array(known)):
+            raise ColumnError(_ask_about_codes(cells, name))
         if not bad:
             return Column(name, ColumnKind.NUMBER, form=form, short_decimals=short)
         if wrong <= (1 - MOSTLY) * rows and form:
-            raise ColumnError(
-                f"holds numbers and in {pluralize(wrong, 'row')} something else"
-                f"{_such_as(bad, distinct, codes)}: mend it, or say {write_option('numeric', name)} (what is "
-                f"none is a gap), {write_option('categorical', name)}, or {out}"
-            )
+            sorts = {text: _sort_odd(text, name) for text in bad}
+            text = next((text for text in bad if sorts[text]), bad[0])
+            raise OddCellsError(name, wrong, _such_as([text], distinct, codes), sorts[text] or frozenset(bad))
     if asked in (None, ColumnKind.DATE) and (named := [text for text in known if NAMED_ZONE.search(text)]):
         raise ColumnError(
             f"has times whose zone is a name{_such_as(named, distinct, codes)}: write it as in +01:00, or "
@@ -419,6 +461,57 @@ def _infer_text(cells: Cells, name: str, asked: ColumnKind | None) -> Column:
             f"of which nothing can be learned: {out}, or say {write_option('id', name)} if it names the rows"
         )
     return Column(name, ColumnKind.CATEGORY, cells.levels)
+
+
+def _ask_about_codes(cells: Cells, name: str) -> str:
+    distinct, codes = cells.texts
+    code = [text for text in distinct if text is not None and re.match(E_CODE, text)]
+    return (
+        f"has what may be numbers or codes{_such_as(code, distinct, codes)}: say "
+        f"{write_option('numeric', name)} ({float(code[0]):g}), {write_option('categorical', name)}, or "
+        f"{advise_dropping(name)}"
+    )
+
+
+def _sort_odd(text: str, name: str) -> str:
+    """Return what a cell among numbers is; "" if that is not known."""
+    if text == name.strip():
+        return "header"
+    return "error" if SHEET_ERROR.match(text) else "dash" if DASH.match(text) else ""
+
+
+def _advise(sort: Hashable, *names: str) -> str:
+    """Say how to mend a sort of odd cells in some columns of numbers."""
+    numeric = write_option("numeric", *names)
+    match sort:
+        case "header":
+            return ", its name, as in a second header: skip that line with --skip-rows and its number"
+        case "error":
+            return f", an error in a spreadsheet: mend it there, or, only if it is a gap, say {numeric}"
+        case "dash":
+            return f", a dash alone: write 0 if it is zero, or, if it is a gap, say {numeric}"
+    category = (
+        write_option("categorical", *names) if len(names) == 1 else "or --categorical or --drop as well"
+    )
+    return f": mend it, or say {numeric} (what is none is a gap), {category}"
+
+
+def _join_problems(problems: dict[str, ColumnError]) -> list[str]:
+    """Say what is wrong with columns: of several with odd cells of one cure once."""
+    alike: dict[Hashable, list[str]] = defaultdict(list)
+    for name, problem in problems.items():
+        alike[(problem.sort,) if isinstance(problem, OddCellsError) else name].append(name)
+    said = list[str]()
+    for names in alike.values():
+        first = problems[names[0]]
+        if isinstance(first, OddCellsError) and len(names) > 1:
+            said.append(
+                f"columns {some(names)} hold numbers and in some rows something else{first.example} of "
+                f"{names[0]!r}{_advise(first.sort, *names)}"
+            )
+        else:
+            said.append(f"column {names[0]!r} {first}")
+    return said
 
 
 def _check_numbers(numbers: Values, name: str) -> None:

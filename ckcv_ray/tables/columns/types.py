@@ -49,6 +49,8 @@ class DeclaredTypes(NamedTuple):
         labels: what labels are that differ in case or spaces alone, or are one number: "join" for one class,
             "apart" for several; "" to ask.
         drop_unlabelled: whether rows without a label are left out; otherwise they are refused.
+        keep_values: words that are otherwise taken for empty cells, such as NA, in any case of letters: here
+            they are text like any other, in every column.
     """
 
     categorical: Collection[str] = ()
@@ -57,6 +59,7 @@ class DeclaredTypes(NamedTuple):
     thousands: str = ""
     labels: str = ""
     drop_unlabelled: bool = False
+    keep_values: Collection[str] = ()
 
     @property
     def names(self) -> dict[str, Collection[str]]:

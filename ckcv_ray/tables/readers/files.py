@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from io import BytesIO
-from itertools import islice
+from itertools import islice, pairwise
 from math import prod
 from os.path import isdir, isfile
 from pathlib import Path
@@ -19,11 +19,13 @@ from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pyarrow import parquet
 
 from ckcv_ray.errors import InputError, convert_errors
 from ckcv_ray.tables.readers import feather_sizes, parquet_sizes
+from ckcv_ray.tables.readers.code_pages import check_encoding
 from ckcv_ray.tables.readers.excel import read_excel
 from ckcv_ray.tables.readers.limits import (
     MOST_CELLS,
@@ -36,6 +38,7 @@ from ckcv_ray.tables.readers.limits import (
 from ckcv_ray.tables.readers.lines import LinesLeftOut
 from ckcv_ray.tables.readers.objects import SCHEMES, Address, Bucket, is_address, parse_address
 from ckcv_ray.tables.readers.text import COMPRESSED, inflate, read_text
+from ckcv_ray.tables.target import is_value
 from ckcv_ray.validation import as_path, quote, suggest
 
 SPARSE = b"sparse"
@@ -43,11 +46,36 @@ SPACED = (".txt", ".dat")  # text tables that may be separated by spaces
 TEXT, EXCEL = (".csv", ".tsv", *SPACED), (".xlsx",)
 SUFFIXES = (*TEXT, ".parquet", ".feather", *EXCEL, ".npz", ".svmlight", ".libsvm", ".svm")
 HELD = b"held"  # metadata of a column that was not read: the type of its cells
-LONGEST_TYPE = 60
+LONGEST_TYPE = 120
+AS_SUCH = frozenset((pa.float64(), pa.int64(), pa.string(), pa.bool_()))  # whose values are as such
+SAFE_DIGITS = 15  # of decimals, any two of which are two floats
 ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 STORES = ("s3a", "gcs", "abfs", "abfss", "wasb", "wasbs", "hdfs")  # under names that are not read
 STUDY_FILE = "study.json"  # by which a run folder is known
 MOST_FILES = 3
+AS_CSV = "write it as CSV first, "
+FRAME = AS_CSV + "in Python by pandas.{}.to_csv({{csv!r}}, index=False)"
+CURES = {  # what to do with files of other formats
+    **dict.fromkeys(
+        (".zip", ".7z", ".rar", ".tar", ".tgz", ".xz", *COMPRESSED),
+        "unpack it first, and name the table in it",
+    ),
+    **dict.fromkeys((".xls", ".xlsb", ".xlsm", ".ods", ".numbers"), "save it as .xlsx or .csv"),
+    **dict.fromkeys(
+        (".data", ".tab", ".asc", ".prn"),
+        "if it is text, rename it to .csv (.txt if spaces separate its columns, which its first line names)",
+    ),
+    ".arff": "copy the lines below @data to a .csv file, below a line of the names that follow @attribute",
+    ".rds": AS_CSV + "in R by write.csv(readRDS({file!r}), {csv!r}, row.names=FALSE)",
+    ".rdata": AS_CSV + "in R by write.csv(FRAME, {csv!r}, row.names=FALSE)",
+    ".dta": FRAME.format("read_stata({file!r})"),
+    ".sav": FRAME.format("read_spss({file!r})"),
+    ".sas7bdat": FRAME.format("read_sas({file!r})"),
+    ".json": FRAME.format("read_json({file!r})"),
+    ".jsonl": FRAME.format("read_json({file!r}, lines=True)"),
+    ".npy": "write X and y into one file, by numpy.savez({npz!r}, X=X, y=y)",
+    ".mat": "read it by scipy.io.loadmat, and write X and y by numpy.savez({npz!r}, X=X, y=y)",
+}
 
 
 def find_suffix(path: Path) -> str:
@@ -66,11 +94,14 @@ class Reading(NamedTuple):
         skip_rows: numbers of lines of a text table, or of rows of a sheet, to leave out, such as
             "1-3,7,last"; "none" to keep those that look like units or totals; None to leave out none, and to
             refuse these.
+        encoding: of a text table that does not say it by its first bytes, such as cp1251, shift_jis or
+            mac_roman; None to find it: UTF-8, or cp1252 if it looks like that.
     """
 
     separator: str | None = None
     sheet: str | None = None
     skip_rows: str | None = None
+    encoding: str | None = None
 
     def adapt(self, source: str) -> "Reading":
         """Return what applies to another file, which may be of another format."""
@@ -80,11 +111,15 @@ class Reading(NamedTuple):
 
 
 AS_IT_IS = Reading()
-FOR = (TEXT, EXCEL, (*TEXT, *EXCEL))  # suffixes of the files that each field is for
+FOR = (TEXT, EXCEL, (*TEXT, *EXCEL), TEXT)  # suffixes of the files that each field is for
 
 
 def check_place(source: str) -> None:
-    """Raise InputError if a source is a folder, or an address that is not read."""
+    """Raise InputError if a source is a folder, an address that is not read, or of a format that is not."""
+    path = Path(source)
+    if (cure := CURES.get(find_suffix(path))) and not isdir(source):
+        advice = cure.format(file=source, csv=f"{path.stem}.csv", npz=f"{path.stem}.npz")
+        raise InputError(f"{source!r} is not read as {path.suffix}: {advice}")
     if found := ADDRESS.match(source):
         scheme = found[1].lower()
         if scheme in SCHEMES:
@@ -141,13 +176,14 @@ def read_file(path: str | Path, reading: Reading = AS_IT_IS) -> pa.Table:
         if value is not None and suffix not in suffixes:
             raise InputError(f"{option} is for {' and '.join(suffixes)}, not {str(path)!r}: leave it out")
     lines = LinesLeftOut.parse(reading.skip_rows)
+    check_encoding(reading.encoding)
     check_file(path)
     with convert_errors(InputError, f"cannot read {str(path)!r} as {suffix[1:]}"):
         match suffix:
             case _ if suffix in TEXT:
                 separator = reading.separator
                 separator = "\t" if separator is None and suffix == ".tsv" else separator
-                columns = read_text(path, separator, lines, spaces=suffix in SPACED)
+                columns = read_text(path, separator, lines, suffix in SPACED, reading.encoding)
             case ".parquet":
                 columns = _parquet(path)
             case ".feather":
@@ -158,7 +194,7 @@ def read_file(path: str | Path, reading: Reading = AS_IT_IS) -> pa.Table:
                 columns = _npz(path)
             case _:
                 columns = _svmlight(path)
-        return _utf8(with_strings(columns), text=suffix in TEXT)
+        return _utf8(with_plain_values(columns), text=suffix in TEXT)
 
 
 def _read_object(address: Address, reading: Reading) -> pa.Table:
@@ -181,16 +217,70 @@ def _read_object(address: Address, reading: Reading) -> pa.Table:
             raise InputError(str(error).replace(str(copy), str(address))) from None
 
 
-def with_strings(columns: pa.Table) -> pa.Table:
-    """Return the columns with their text as strings, and not as views of them, which polars writes."""
-    for i, field in enumerate(columns.schema):
-        kind = field.type
-        if pa.types.is_string_view(kind):
-            columns = columns.set_column(i, field.with_type(pa.string()), columns.column(i).cast(pa.string()))
-        elif pa.types.is_dictionary(kind) and pa.types.is_string_view(kind.value_type):
-            values = pa.chunked_array([_with_strings(chunk) for chunk in columns.column(i).chunks])
+def with_plain_values(columns: pa.Table) -> pa.Table:
+    """Return the columns with their values as such, and not as they are stored: views, runs, decimals.
+
+    Categories that are no numbers, text or dates, but such as bytes, become an empty column that says so.
+    """
+    for i, kind in enumerate(columns.schema.types):
+        if kind in AS_SUCH:
+            continue
+        field, stored = columns.schema.field(i), columns.column(i)
+        if pa.types.is_dictionary(kind) and not is_value(kind.value_type):
+            columns = columns.set_column(i, withhold(field.name, kind), pa.nulls(columns.num_rows))
+        elif (values := as_values(stored)) is not stored:
             columns = columns.set_column(i, field.with_type(values.type), values)
     return columns
+
+
+def as_values(stored: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return a column with its values as such; the column itself if it has them, or holds no plain values."""
+    kind = stored.type
+    if pa.types.is_dictionary(kind):
+        return _as_categories(stored)
+    if pa.types.is_run_end_encoded(kind) and is_value(kind.value_type):
+        with suppress(pa.ArrowNotImplementedError):  # of views
+            return as_values(pc.run_end_decode(stored))
+    if pa.types.is_string_view(kind):
+        return stored.cast(pa.string())
+    if pa.types.is_float16(kind):
+        return stored.cast(pa.float32())
+    if pa.types.is_timestamp(kind) and not _knows_zone(kind):
+        return stored.cast(pa.timestamp(kind.unit, "UTC"))
+    return _read_decimals(stored) if pa.types.is_decimal(kind) else stored
+
+
+def _as_categories(stored: pa.ChunkedArray) -> pa.ChunkedArray:
+    levels = [chunk.dictionary for chunk in stored.chunks]
+    joined = pa.chunked_array(levels, stored.type.value_type)
+    if (plain := as_values(joined)) is joined:
+        return stored
+    values, ends = plain.combine_chunks(), np.cumsum([0, *map(len, levels)])  # as Arrow may join chunks
+    parts = [
+        pa.DictionaryArray.from_arrays(chunk.indices, values[start:end], ordered=stored.type.ordered)
+        for chunk, (start, end) in zip(stored.chunks, pairwise(ends.tolist()), strict=True)
+    ]
+    return pa.chunked_array(parts, pa.dictionary(stored.type.index_type, values.type, stored.type.ordered))
+
+
+def _knows_zone(kind: pa.DataType) -> bool:
+    try:
+        pa.array([0], kind).cast(pa.string())
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+def _read_decimals(decimals: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return whole numbers, or the nearest floats; the decimals where two of them are nearest to one."""
+    texts = decimals.cast(pa.string())  # Arrow does not round a decimal to the nearest float
+    if decimals.type.scale <= 0:
+        with suppress(pa.ArrowInvalid):
+            return texts.cast(pa.int64())
+    numbers = texts.cast(pa.float64())
+    digits = (pc.max(pc.abs(numbers)).as_py() or 0.0) * 10.0**decimals.type.scale
+    exact = digits < 10.0**SAFE_DIGITS or pc.count_distinct(texts) == pc.count_distinct(numbers)
+    return numbers if exact else decimals
 
 
 def index_names(columns: pa.Table) -> set[str]:
@@ -201,10 +291,6 @@ def index_names(columns: pa.Table) -> set[str]:
         said = []
     named = {name for name in said if isinstance(name, str)} if isinstance(said, list) else set()
     return named | {name for name in columns.column_names if name.startswith("__index_level_")}
-
-
-def _with_strings(values: pa.DictionaryArray) -> pa.DictionaryArray:
-    return pa.DictionaryArray.from_arrays(values.indices, values.dictionary.cast(pa.string()))
 
 
 def name_columns(d: int) -> list[str]:
@@ -313,7 +399,8 @@ def read_parquet(
         InputError: its text expands to more than can be read.
     """
     text = [field.name for field in schema if _is_text(field.type)]
-    table = _read_table(source, text, columns, verified)
+    twins = len(set(schema.names)) < len(schema.names)
+    table = _read_table(source, text, columns, verified, twins)
     check_text(repr(str(source)) if isinstance(source, Path) else "it", table)
     for i, column in enumerate(table.schema):
         if column.name in text and pa.types.is_dictionary(column.type):
@@ -322,12 +409,13 @@ def read_parquet(
 
 
 def _read_table(
-    source: Path | BinaryIO, text: list[str], columns: list[str] | None, verified: bool
+    source: Path | BinaryIO, text: list[str], columns: list[str] | None, verified: bool, twins: bool
 ) -> pa.Table:
     # Arrow's threads may abort the process at its exit (arrow #34314): tables are read on this one. A path is
-    # read by another function, as ParquetFile would take a.list.element for a part of a list a.
+    # read by another function, as ParquetFile would take a.list.element for a part of a list a; but where two
+    # columns have one name (and none is a list) that function does not read them.
     options = {"read_dictionary": text, "page_checksum_verification": verified, "pre_buffer": False}
-    if isinstance(source, Path):
+    if isinstance(source, Path) and not twins:
         return parquet.read_table(source, columns=columns, use_threads=False, **options)
     with parquet.ParquetFile(source, **options) as file:
         return file.read(columns, use_threads=False)
@@ -350,10 +438,12 @@ def _parquet(path: Path) -> pa.Table:
                 raise InputError(f"{name} holds {values:,} values: at most {MOST_CELLS:,} can be read")
             check_bytes(name, size := size + chunk.size)
     flat = [field.name for field in fields if is_plain(field.type)]
+    if len({field.name for field in fields}) < len(fields) > len(flat):  # which Arrow would read by name
+        raise InputError(f"{name} has two columns of one name, and others that hold lists: rename one")
     columns = read_parquet(path, pa.schema(fields), flat if len(flat) < len(fields) else None)
     for i, field in enumerate(fields):
         if not is_plain(field.type):  # cells of any length, which cannot be learned from
-            columns = columns.add_column(i, _withheld(field), pa.nulls(columns.num_rows))
+            columns = columns.add_column(i, withhold(field.name, field.type), pa.nulls(columns.num_rows))
     return columns
 
 
@@ -361,13 +451,19 @@ def _flat(columns: pa.Table) -> pa.Table:
     """Return the columns, those that hold cells of any length as empty ones."""
     for i, field in enumerate(columns.schema):
         if not is_plain(field.type):
-            columns = columns.set_column(i, _withheld(field), pa.nulls(columns.num_rows))
+            columns = columns.set_column(i, withhold(field.name, field.type), pa.nulls(columns.num_rows))
     return columns
 
 
-def _withheld(field: pa.Field) -> pa.Field:
-    """Return an empty column in place of one whose cells are of any length; it says what they were."""
-    return pa.field(field.name, pa.null(), metadata={HELD: str(field.type)[:LONGEST_TYPE]})
+def withhold(name: str, kind: object) -> pa.Field:
+    """Return an empty column in place of one whose cells are not read; it says what they were."""
+    return pa.field(name, pa.null(), metadata={HELD: str(kind)[:LONGEST_TYPE]})
+
+
+def find_withheld(columns: pa.Table, name: str) -> str:
+    """Return what a column held whose cells were not read; "" if they were."""
+    held: bytes = (columns.schema.field(name).metadata or {}).get(HELD, b"")
+    return held.decode()
 
 
 def _feather(path: Path) -> pa.Table:

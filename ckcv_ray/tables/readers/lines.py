@@ -1,6 +1,7 @@
 """Lines of a table that are no rows (titles, units, second headers, totals): left out, or asked about."""
 
 import re
+from codecs import BOM_UTF8
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import pairwise
@@ -20,6 +21,8 @@ LAST, NO_MORE = "last", "none"
 RANGE = re.compile(r"([1-9]\d{0,9})(?:-([1-9]\d{0,9}))?", re.ASCII)
 LEAST_OTHERS = 5  # rows without which nothing is said of the first and the last
 MOST_READ = 1_000  # rows looked at to see whether a column holds numbers
+MOST_LINES_SAID = 20  # to leave out
+NAMES = re.compile(rb"[\r\n]*([^\r\n]*[A-Za-z\x80-\xff][^\r\n]*)")  # a first line that is no row of numbers
 TOTALS = re.compile(r"(grand |sub-?)?totals?|sums?|mean|average|all|overall", re.IGNORECASE)
 
 
@@ -122,6 +125,33 @@ def _find_lines(content: bytes) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     starts = np.unique([0, *ends, len(content)])
     filled = [bool(content[first:end].strip()) for first, end in pairwise(starts.tolist())]
     return starts, np.array(filled, np.bool_)
+
+
+def check_names_once(content: bytes, written: bytes, lines: LinesLeftOut, name: str) -> None:
+    """Raise InputError if the line that names the columns is repeated below, as in files that were joined.
+
+    Args:
+        content: the text that is read.
+        written: the same with the lines that are left out of it.
+        lines: which these are, and whether there are more to leave out.
+        name: of the file, for messages.
+    """
+    names = NAMES.match(content)
+    if lines.complete or names is None:
+        return
+    end = b"\n" if b"\n" in content else b"\r"
+    if all(content.find(end + mark + names[1], names.end()) < 0 for mark in (b"", BOM_UTF8)):
+        return
+    starts, filled = _find_lines(written)
+    kept = np.flatnonzero(filled & ~lines.find(filled, name)).tolist()
+    texts = ((i, written[starts[i] : starts[i + 1]].rstrip(b"\r\n")) for i in kept)
+    same = [i + 1 for i, text in texts if text.removeprefix(BOM_UTF8) == names[1]]
+    if len(same) > 1:
+        others = ",".join(map(str, same[1 : MOST_LINES_SAID + 1]))
+        raise InputError(
+            f"line {same[1]:,} of {name} repeats line {same[0]:,}, which names the columns: if files were "
+            f"joined, say {lines.advise(others)}; if it is a row like the others, {lines.advise(NO_MORE)}"
+        )
 
 
 def check_rows(columns: pa.Table, name: str, lines: LinesLeftOut, number: Callable[[int], int]) -> None:

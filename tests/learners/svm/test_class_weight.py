@@ -346,7 +346,7 @@ def test_balanced_weights_are_those_of_the_training_rows_alone():
     split = split_complete(task.n, 3, 0, 4, Draws(0))
     other = replace(task, y=task.y.copy())
     other.y[split.estimate] = 1 - other.y[split.estimate]
-    few = task.rows(split.train)
+    few = task.take_part(split.train)
     models = [
         learner.trainer.prepare(learner.trainer.share(one), rows, rows[:1]).fit(0, 2).model(1)
         for one, rows in ((task, split.train), (other, split.train), (few, np.arange(few.n)))
