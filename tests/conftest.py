@@ -52,6 +52,7 @@ NOT_INSTALLED = {name for kind in BOOSTING if not find_spec((name := kind.name).
 
 PROCESSES = frozenset(  # folders and files whose tests start processes, compile, or take very long
     [
+        "acceptance",
         "cli",
         "jobs",
         "paper",

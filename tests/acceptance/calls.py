@@ -88,6 +88,15 @@ def kill_and_resume() -> dict[str, Any]:
     return {"killed": killed, "code": again.returncode}
 
 
+def run_on_ray() -> dict[str, Any]:
+    """A run on a Ray of its own, with two workers."""
+    words = ("run", FRAME, "--target", TARGET, "--paper", "--k", "3,4", "--n-splits", "4", "--out", "r")
+    done = subprocess.run(
+        _command(*words, "--backend", "ray", "--workers", "2"), capture_output=True, text=True, check=False
+    )
+    return {"code": done.returncode}
+
+
 def run_in_a_store() -> dict[str, Any]:
     """A run whose folder is a prefix of an object store, as the one on a disk."""
     from s3_server import S3Server
@@ -116,5 +125,5 @@ def run_in_a_store() -> dict[str, Any]:
 
 CALLS: dict[str, Callable[[], Any]] = {
     call.__name__: call
-    for call in (damage, classify, run_and_load, run_several, kill_and_resume, run_in_a_store)
+    for call in (damage, classify, run_and_load, run_several, kill_and_resume, run_on_ray, run_in_a_store)
 }

@@ -212,9 +212,7 @@ CASES: dict[str, str] = {
         predict absent new.csv
         """,
     "from Python": "python classify\n python run_and_load\n python run_several",
-    "on Ray": f"""
-        run tumours.csv --target kind {PAPER} --backend ray --workers 2 --out r
-        """,
+    "on Ray": "python run_on_ray",
     "killed and resumed": "python kill_and_resume",
     "in an object store": "python run_in_a_store",
 }

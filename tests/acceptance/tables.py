@@ -108,9 +108,10 @@ TABLES: dict[str, Callable[[], Iterator[str]]] = {
 
 
 def write_table(name: str, folder: Path) -> None:
-    """Write the table of a file's name; ``tumours`` in another format too."""
-    if name in TABLES:
-        (folder / name).write_text("\n".join(TABLES[name]()) + "\n")
+    """Write the table of a file's name, if there is one; ``tumours`` in another format too."""
+    if name.endswith(".csv"):
+        if name in TABLES:
+            (folder / name).write_text("\n".join(TABLES[name]()) + "\n")
         return
     (folder / "tumours.csv").write_text("\n".join(tumours()) + "\n")
     table: pa.Table = csv.read_csv(folder / "tumours.csv")
