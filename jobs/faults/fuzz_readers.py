@@ -85,7 +85,7 @@ def read_table(calls: Calls, folder: Path, source: str) -> None:
     A row by itself has to become the numbers that it is as a part of the learning rows.
     """
     with calls.allowed():
-        columns = read(source).learn
+        columns = read(source, say=str).learn
         with calls.allowed(counted=False):
             make_test_rows(columns, known_task(tuple(columns.column_names)))
         for name in GROUPS & set(columns.column_names):

@@ -22,11 +22,11 @@ MOST_OFFERED = 4
 MOST_WORDS = 50_000  # that are looked at
 SAMPLE_BYTES = 1 << 20  # in which code pages are compared
 LONGEST_WORD = 40
-ODD_SHARE = 20  # fewer than one word in so many may be odd
+ODD_SHARE = 20  # fewer than one word in 20 may be odd
 WORD_START = re.compile(r"[A-Za-z]*\Z")
 WORD_END = re.compile(r"[^\0-\x7f][^\0-@\[-`{-\x7f]*")  # from the first letter on that is not ASCII
 BETWEEN_WORDS = re.compile(rb"[\s,;\"]")
-MARKS = {
+SYMBOLS = {
     **dict.fromkeys("’‘–—…·´°×µªº\xa0", "j"),  # may join letters
     **dict.fromkeys("¹²³", "2"),
     **dict.fromkeys("„‚¿¡", "p"),  # open a word, and do not end it
@@ -97,8 +97,8 @@ def is_plausible(word: str) -> bool:
 
 def _outline(c: str) -> str:
     """Return a letter that says what a character is: A, a (ASCII), U, l, o (other letters), or a mark."""
-    if c in MARKS or not c.isalpha():
-        return MARKS.get(c, "s" if c.isprintable() else "x")
+    if c in SYMBOLS or not c.isalpha():
+        return SYMBOLS.get(c, "s" if c.isprintable() else "x")
     if c.isascii():
         return "A" if c.isupper() else "a"
     return "U" if c.isupper() else "l" if c.islower() else "o"

@@ -22,7 +22,7 @@ RANGE = re.compile(r"([1-9]\d{0,9})(?:-([1-9]\d{0,9}))?", re.ASCII)
 LEAST_OTHERS = 5  # rows without which nothing is said of the first and the last
 MOST_READ = 1_000  # rows looked at to see whether a column holds numbers
 MOST_LINES_SAID = 20  # to leave out
-NAMES = re.compile(rb"[\r\n]*([^\r\n]*[A-Za-z\x80-\xff][^\r\n]*)")  # a first line that is no row of numbers
+NAMES_LINE = re.compile(rb"[\r\n]*([^\r\n]*[A-Za-z\x80-\xff][^\r\n]*)")  # a first line with a letter
 TOTALS = re.compile(r"(grand |sub-?)?totals?|sums?|mean|average|all|overall", re.IGNORECASE)
 
 
@@ -136,7 +136,7 @@ def check_names_once(content: bytes, written: bytes, lines: LinesLeftOut, name: 
         lines: which these are, and whether there are more to leave out.
         name: of the file, for messages.
     """
-    names = NAMES.match(content)
+    names = NAMES_LINE.match(content)
     if lines.complete or names is None:
         return
     end = b"\n" if b"\n" in content else b"\r"
@@ -147,10 +147,10 @@ def check_names_once(content: bytes, written: bytes, lines: LinesLeftOut, name: 
     texts = ((i, written[starts[i] : starts[i + 1]].rstrip(b"\r\n")) for i in kept)
     same = [i + 1 for i, text in texts if text.removeprefix(BOM_UTF8) == names[1]]
     if len(same) > 1:
-        others = ",".join(map(str, same[1 : MOST_LINES_SAID + 1]))
+        repeats = ",".join(map(str, same[1 : MOST_LINES_SAID + 1]))
         raise InputError(
             f"line {same[1]:,} of {name} repeats line {same[0]:,}, which names the columns: if files were "
-            f"joined, say {lines.advise(others)}; if it is a row like the others, {lines.advise(NO_MORE)}"
+            f"joined, say {lines.advise(repeats)}; if it is a row like the others, {lines.advise(NO_MORE)}"
         )
 
 

@@ -47,8 +47,8 @@ REMARKS = b"remarks"  # metadata of a table: what has to be said of how it was r
 SAYS_SEPARATOR = re.compile(rb"sep=([^\r\n])\r?\n")  # a first line of spreadsheets
 UTF32 = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)
 UTF16 = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
-MARKS = (codecs.BOM_UTF8, *UTF32, *UTF16)  # with which a text says its encoding itself
-COMMENT = re.compile(rb"\s*# +(?!of )")  # before the names, as numpy.savetxt writes it
+OWN_MARKS = (codecs.BOM_UTF8, *UTF32, *UTF16)  # with which a text says its encoding itself
+COMMENT_MARK = re.compile(rb"\s*# +(?!of )")  # before the names, as numpy.savetxt writes it
 NO_ROW = b" \t\v\f\r\n,;|\x1a"  # what lines at the end may hold that are none, with the end of a file of DOS
 LINE_END = re.compile(rb"[\r\n]")
 END_BYTES = 1 << 10  # that are looked at first for such lines
@@ -93,7 +93,7 @@ def read_text(
         return numbers[min(heads + row, len(numbers) - 1)]
 
     kept = content
-    if mark := COMMENT.match(content):
+    if mark := COMMENT_MARK.match(content):
         content = content[mark.end() :]
     separator = separator or _separator(content, name, spaces)
     if separator == SPACE:
@@ -232,7 +232,7 @@ def inflate(path: Path, separators: bytes, encoding: str | None = None) -> bytes
     decoder = None if encoding is None else codecs.getincrementaldecoder(encoding)()
     with _stream(path) as stream:
         while block := stream.read(LINE_BYTES):
-            if not parts and block.startswith(MARKS):
+            if not parts and block.startswith(OWN_MARKS):
                 wide, decoder = block.startswith(tuple(UTF16)), None
             if decoder is not None:
                 block = _decode(decoder, block, f"{name} is not in {encoding}", rows)
