@@ -9,7 +9,7 @@ from textwrap import wrap
 from typing import Annotated, Any
 
 from ckcv_ray.cli.data_options import ChosenTable, read_chosen
-from ckcv_ray.cli.notes import describe_columns, list_remarks
+from ckcv_ray.cli.notes import describe_columns, describe_reading
 from ckcv_ray.cli.options import make_option, with_options
 from ckcv_ray.cli.output import results, say
 from ckcv_ray.cli.study_options import SLOT_PARTS, list_offered, name_part
@@ -63,7 +63,7 @@ def _describe_study(task: Task, file: str) -> Iterator[str]:
     yield f"#     {plain(command)}"
     yield "# As it stands it is the default study; options on the command line take precedence."
     yield from (f"# {line}" for line in describe_columns(problem.task, task.n - problem.task.n))
-    hints = [*filter(None, [task.question]), *list_remarks(problem)]
+    hints = [*filter(None, [task.question]), *describe_reading(problem)]
     yield from (line for hint in hints for line in _comment(plain(hint)))
     yield from _list_options()
 

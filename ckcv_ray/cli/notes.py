@@ -22,13 +22,13 @@ LONGEST_NAME = 30
 def say_columns(problem: Problem) -> None:
     """Print what was understood of the columns of a table, and what looks like a mistake in them."""
     for line in (
-        *list_remarks(problem),
+        *describe_reading(problem),
         *describe_columns(problem.task, problem.all_rows.n - problem.task.n),
     ):
         say(line)
 
 
-def list_remarks(problem: Problem) -> list[str]:
+def describe_reading(problem: Problem) -> list[str]:
     """Return what is said of the reading of a table: columns that number the rows, and words taken for gaps.
 
     Of a column without other gaps these are gaps by another name, and are said where it has subgroups.

@@ -14,7 +14,7 @@ from ckcv_ray.claims.rare_classes import describe_rare_classes
 from ckcv_ray.claims.wording import describe_held_share, describe_refusal
 from ckcv_ray.cli.data_options import ChosenData, choose_data
 from ckcv_ray.cli.display import Display
-from ckcv_ray.cli.notes import list_remarks, say_columns, say_environment, show_result
+from ckcv_ray.cli.notes import describe_reading, say_columns, say_environment, show_result
 from ckcv_ray.cli.options import (
     DetailsFlag,
     Folder,
@@ -170,7 +170,7 @@ def plan(
     """
     require_supervision(study.learner)
     problem = Problem.of(study, chosen.read(study.predicts_numbers).task)
-    for sentence in list_remarks(problem):
+    for sentence in describe_reading(problem):
         say(sentence)
     _say_cautions(problem)
     planned = plan_problem(problem, workers)

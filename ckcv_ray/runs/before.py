@@ -5,12 +5,15 @@ to its own, and says what it found; it refuses nothing. Of each the study is rea
 columns, and its table only if it shares names of the target and of columns that are learned from.
 """
 
-from collections.abc import Iterable
+import json
 from datetime import UTC, datetime
+from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 from pyarrow import parquet
 
+from ckcv_ray.core.arrays import Index
 from ckcv_ray.errors import CKCVError, StoreError, plain
 from ckcv_ray.storage import formats
 from ckcv_ray.storage.execution import Before, EarlierRun
@@ -19,9 +22,9 @@ from ckcv_ray.storage.places import find_next_to
 from ckcv_ray.storage.uses import MOST_TWINS
 from ckcv_ray.study import Problem
 from ckcv_ray.tables.salt import Words, hash_columns, mix
-from ckcv_ray.tables.task import Task
 
 MOST_LOOKED_AT, MOST_ROWS_THERE = 200, 1_000_000
+MOST_CELLS_KEPT = 50_000  # of a table whose rows are kept for the next run
 ColumnHashes = dict[str, Words]
 
 
@@ -56,6 +59,24 @@ def find_before(problem: Problem, folder: str) -> Before:
     }
 
 
+class _Table(NamedTuple):
+    """What a data file says of itself: which run it is of, and what it holds."""
+
+    run_id: str
+    columns: frozenset[str]
+    n_rows: int
+
+
+class _Rows(NamedTuple):
+    """The rows of a finished run: hashes of its columns, and which rows it has judged."""
+
+    target: str
+    features: frozenset[str]
+    hashes: ColumnHashes
+    judged: Index
+    scored: bool
+
+
 def _find_rows(name: str, folder: RunFolder, problem: Problem, hashes: ColumnHashes) -> EarlierRun | None:
     """Return the run in a folder if it has rows that the run of the problem judges, else None.
 
@@ -68,24 +89,27 @@ def _find_rows(name: str, folder: RunFolder, problem: Problem, hashes: ColumnHas
     Raises:
         StoreError: the folder cannot be read, or has too many rows.
     """
-    if not folder.finished or (identity := folder.require()).run_id == problem.run_id:
+    if not folder.finished:
         return None
-    task = problem.all_rows
-    with formats.guard_reading(folder.files, DATA), folder.files.open(DATA) as stream:
-        table = parquet.read_metadata(stream)
-        columns = set(table.schema.to_arrow_schema().names)
-    if task.target not in columns or columns.isdisjoint(task.features):
+    place = str(folder), json.dumps(folder.manifest())
+    table, task = _read_table(*place), problem.all_rows
+    if table.run_id == problem.run_id:
         return None
-    if table.num_rows > MOST_ROWS_THERE:
-        raise StoreError(f"it has {table.num_rows:,} rows, and at most {MOST_ROWS_THERE:,} are looked at")
-    there = folder.problem(identity)
-    shared = sorted({*task.features} & {*there.all_rows.features})
-    if there.all_rows.target != task.target or not shared:
+    if task.target not in table.columns or table.columns.isdisjoint(task.features):
         return None
-    rows, judging = _digest_rows(there.all_rows, shared, {}), _digest_rows(task, shared, hashes)
+    if table.n_rows > MOST_ROWS_THERE:
+        raise StoreError(f"it has {table.n_rows:,} rows, and at most {MOST_ROWS_THERE:,} are looked at")
+    small = table.n_rows * len(table.columns) <= MOST_CELLS_KEPT
+    there = (_read_rows if small else _read_rows.__wrapped__)(*place)
+    shared = sorted({*task.features} & there.features)
+    if there.target != task.target or not shared:
+        return None
+    rows = _digest_rows([task.target, *shared], there.hashes)
+    if lacking := {task.target, *shared} - hashes.keys():
+        hashes |= hash_columns(task.columns(), lacking)
+    judging = _digest_rows([task.target, *shared], hashes)
     judging = judging if problem.held is None else judging[problem.held]
-    judged = rows[:0] if there.scores else rows if there.held is None else rows[there.held]
-    known = np.isin(judging, judged)
+    known = np.isin(judging, rows[there.judged])
     was_judged = bool(known.any())
     known = known if was_judged else np.isin(judging, rows)
     if not known.any():
@@ -93,8 +117,8 @@ def _find_rows(name: str, folder: RunFolder, problem: Problem, hashes: ColumnHas
     execution, (_, counts) = folder.execution(), np.unique(rows, return_counts=True)
     return {
         "folder": name,
-        "command": "evaluate" if there.scores else "run",
-        "run_id": identity.run_id,
+        "command": "evaluate" if there.scored else "run",
+        "run_id": table.run_id,
         "at": execution["before"]["at"] if "before" in execution else execution.get("finished", ""),
         "judged": was_judged,
         "rows": int(known.sum()),
@@ -102,9 +126,27 @@ def _find_rows(name: str, folder: RunFolder, problem: Problem, hashes: ColumnHas
     }
 
 
-def _digest_rows(task: Task, shared: Iterable[str], hashes: ColumnHashes) -> Words:
+@lru_cache(maxsize=MOST_LOOKED_AT)  # many runs in one process look at the same folders
+def _read_table(address: str, manifest: str) -> _Table:
+    """Return what the data file of a finished run, which its manifest identifies, says of itself."""
+    folder = RunFolder(address)
+    run_id = folder.require().run_id
+    with formats.guard_reading(folder.files, DATA), folder.files.open(DATA) as stream:
+        said = parquet.read_metadata(stream)
+        return _Table(run_id, frozenset(said.schema.to_arrow_schema().names), said.num_rows)
+
+
+@lru_cache(maxsize=MOST_LOOKED_AT)
+def _read_rows(address: str, manifest: str) -> _Rows:
+    """Return the rows of a finished run, which its manifest identifies."""
+    folder = RunFolder(address)
+    problem = folder.problem(folder.require())
+    task, every = problem.all_rows, np.arange(problem.all_rows.n)
+    judged = every[:0] if problem.scores else every if problem.held is None else problem.held
+    hashes = hash_columns(task.columns(), [task.target, *task.features])
+    return _Rows(task.target, frozenset(task.features), hashes, judged, bool(problem.scores))
+
+
+def _digest_rows(names: list[str], hashes: ColumnHashes) -> Words:
     """Return a digest of each row by its label and some columns, (rows,); see ``_find_rows``."""
-    names = [task.target, *shared]
-    if lacking := [name for name in names if name not in hashes]:
-        hashes |= hash_columns(task.columns(), lacking)
     return mix(np.sum([hashes[name] for name in names], axis=0))
