@@ -24,6 +24,8 @@ FORMS = {  # cells learned from, and new ones: doubtful, the same number as deci
     "comma": ([f"{i},{i % 10}5" for i in range(N)], "1,250", 1.25, 1250.0),
     "thousands": ([f"{i + 1},000.50" for i in range(N)], "1.250", 1.25, 1250.0),
     "points": ([f"{i + 1}.000,50" for i in range(N)], "-1,250", -1.25, -1250.0),
+    "whole dollars": ([f"${i + 1},000,000" for i in range(N)], "$1.250", 1.25, 1250.0),
+    "whole points": ([f"{i + 1}.000.000" for i in range(N)], "1,250", 1.25, 1250.0),
     "dollars": ([f"${i}.50" for i in range(N)], "$1.250", 1.25, 1250.0),
     "euros": ([f"{i},50 €" for i in range(N)], "1,250 €", 1.25, 1250.0),
 }

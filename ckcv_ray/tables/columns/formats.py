@@ -264,10 +264,11 @@ def find_decimal_mark(form: str) -> str:
 
 
 def has_short_decimals(texts: Iterable[str], form: str) -> bool:
-    """Return whether all of some numbers in a form have one or two decimals."""
+    """Return whether all of some numbers in a form have one or two decimals, or none beside thousands."""
     mark = find_decimal_mark(form)
+    whole = form.rpartition(AMOUNTS)[2] in ("thousands", "points")
     decimals = (_split_number(text).rpartition(mark) for text in texts)
-    return all(found and last.isdigit() and len(last) in (1, 2) for _, found, last in decimals)
+    return all(last.isdigit() and len(last) in (1, 2) if found else whole for _, found, last in decimals)
 
 
 def is_doubtful(text: str, form: str) -> bool:

@@ -290,7 +290,7 @@ def _reason(cells: Cells, column: Column, numbers: Values, wrong: NDArray[np.boo
     elif isinstance(said, str) and (mark := cells.find_doubtful_mark(said, column)):
         return (
             f"column {column.name!r} has {said[:40]!r} in row {row + 1}, whose mark may be that of "
-            f"thousands: all cells learned from have one or two decimals; say --thousands {mark} if it is, "
+            f"thousands: no cell learned from has three decimals; say --thousands {mark} if it is, "
             f"--thousands {',.'.replace(mark, '')} if it is that of decimals, or write it with two decimals"
         )
     elif column.kind is ColumnKind.DATE and not np.isnan(numbers[row]):
