@@ -25,7 +25,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ckcv_ray.tables.columns.formats import GAPS, MINUS, TRUTH, bare, canonical_text
-from ckcv_ray.tables.columns.parse import Cells, cast_numbers, read_moments, without_gaps
+from ckcv_ray.tables.columns.parse import FIRST_ROWS, Cells, cast_numbers, read_moments, without_gaps
 from ckcv_ray.tables.readers.files import with_plain_values
 from ckcv_ray.tables.target import distinct, is_text
 from ckcv_ray.validation import expect
@@ -115,7 +115,7 @@ def name_rows(forms: Words, values: Words) -> bool:
     if not np.all(forms == CellForm.NUMBER):
         return False
     numbers = values.view(np.float64)
-    with np.errstate(invalid="ignore"):  # of infinities alone
+    with np.errstate(invalid="ignore", over="ignore"):  # of infinities alone, and of very large numbers
         spread = numbers.max() - numbers.min() < 2 * len(numbers)
     return bool(spread and np.all(numbers == np.floor(numbers)) and len(np.unique(values)) == len(values))
 
@@ -125,11 +125,16 @@ def read_cell_values(column: pa.ChunkedArray) -> tuple[Words, Words]:
     kind = column.type
     if is_text(kind):
         numbers = cast_numbers(column, comma=False)  # all at once where Arrow can
-        if numbers is None:
+        if (
+            numbers is None
+            and cast_numbers(without_gaps(column.slice(0, FIRST_ROWS), GAPS), False) is not None
+        ):
             numbers = cast_numbers(without_gaps(column, GAPS), comma=False)
         if numbers is not None and not np.isinf(numbers).any():
             return view_numbers(CellForm.NUMBER, numbers)
         return read_distinct(column)
+    if pa.types.is_duration(kind):  # of more than Python's may be
+        return read_distinct(column.cast(pa.int64()).cast(pa.string()))
     cells = Cells(column)
     if pa.types.is_boolean(kind):
         return view_numbers(CellForm.TRUTH, column.cast(pa.float64()).to_numpy())

@@ -55,7 +55,7 @@ def read_labels(columns: pa.Table, target: str, answer: str = "") -> pa.ChunkedA
             counts[name][text] += count
     several = [ways for ways in counts.values() if len(ways) > 1]
     if not several:
-        return _type_as_written(columns, target)
+        return _type_as_written(columns, target) if cells.written else columns.column(target)
     if answer == APART:
         return columns.column(target)
     if not answer:

@@ -65,7 +65,7 @@ def check_classes(
     )
 
 
-def _perhaps_numbers(classes: tuple[Label, ...]) -> str:
+def _perhaps_numbers(classes: Sequence[Label]) -> str:
     """Return what to do if the labels are numbers to predict."""
     if any(isinstance(label, bool) or _find_number(label) is None for label in classes):
         return ""
@@ -243,12 +243,14 @@ def encode_classes(column: pa.ChunkedArray, target: str) -> tuple[tuple[Label, .
             raise InputError(
                 f"the target {target!r} has {value} in row {row}: labels are text or finite numbers"
             )
-    classes = sort_labels(totals)
-    if not LEAST_CLASSES <= len(classes) <= MOST_CLASSES:
+    if not LEAST_CLASSES <= len(totals) <= MOST_CLASSES:
+        found = sorted(totals)[:MOST_SEARCHED]
         raise InputError(
-            f"the target {target!r} has {pluralize(len(classes), 'class', 'classes')} ({some(classes)}): "
-            f"expected {LEAST_CLASSES} to {MOST_CLASSES:,}{_perhaps_numbers(classes)}"
+            f"the target {target!r} has {pluralize(len(totals), 'class', 'classes')} "
+            f"({some(found, of=len(totals))}): expected {LEAST_CLASSES} to {MOST_CLASSES:,}"
+            f"{_perhaps_numbers(found)}"
         )
+    classes = sort_labels(totals)
     if len(codes) * max(len(str(label)) for label in classes) > MOST_TABLE_BYTES:
         raise InputError(
             f"the labels of {target!r} take more than {MOST_TABLE_BYTES >> 20:,} MiB: shorten them"
@@ -395,10 +397,10 @@ def is_number(value: str) -> bool:
     return True
 
 
-def some(names: Any, most: int = 12) -> str:
-    """Join the first names for a message."""
-    shown = [str(name)[:60] for name in names[:most]]
-    return ", ".join(shown) + (f", ... ({len(names)} in all)" if len(names) > most else "")
+def some(names: Any, most: int = 12, of: int = 0) -> str:
+    """Join the first names for a message, which may be the first ``of`` more."""
+    shown, count = [str(name)[:60] for name in names[:most]], max(of, len(names))
+    return ", ".join(shown) + (f", ... ({count} in all)" if count > most else "")
 
 
 def _some_labels(classes: tuple[Label, ...]) -> str:
