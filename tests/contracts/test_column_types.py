@@ -472,7 +472,7 @@ def test_any_column_is_learned_or_refused_as_labels_by_the_classifier(
 @pytest.mark.parametrize("name", [name for name in READ if READ[name][0].endswith("gaps")])
 def test_a_gap_is_no_label_group_or_weight(name: str) -> None:
     text = str(find_answer(partial(Task.of, NUMBERS[:, None], EVERY[name])))
-    assert "the target 'y' has empty cells, the first in row 4" in text or "'y' has type" in text
+    assert "the target 'y' has empty cells in 5 of 40 rows" in text or "'y' has type" in text
     text = str(find_answer(partial(Task.of, NUMBERS[:, None], Y, groups=EVERY[name])))
     assert "'group' has no group in 5 of 40 rows, the first in row 4" in text
     with pytest.raises(
