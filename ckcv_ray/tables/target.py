@@ -133,7 +133,7 @@ class GapWords(NamedTuple):
     def share(self, words: Iterable[str]) -> str:
         """Say of how many rows some words are a share, such as "of 300 rows (4 %)"."""
         rows = sum(self.rows[word] for word in words)
-        return f"of {self.n:,} rows ({100 * rows / self.n:.3g} %)"
+        return f"of {self.n:,} rows ({format(100 * rows / self.n, '.3g')} %)"
 
     def advise(self) -> str:
         """Name the option that keeps the words."""

@@ -63,4 +63,4 @@ def test_small_members_of_the_same_families_are_read_or_refused_in_a_sentence() 
     assert {name: one for name, one in found.items() if one[2]} == {}
     read = [name for name, (_, refused, *_) in found.items() if not refused]
     assert {name.split(":")[0] for name in read} >= {"parquet", "feather"}
-    assert len(read) > 20
+    assert len(read) >= 20  # dictionaries of bytes are refused, as bytes are

@@ -197,7 +197,7 @@ BESIDE: dict[str, tuple[Change, str]] = {
     ),
     "all rows held out": (
         lambda s: s.update(certify={"name": "holdout", "holdout_share": 0.99, "claim": ["random"]}),
-        "study.json is damaged: holding out 23 of 24 rows",
+        "study.json is damaged: 23 of 24 rows held out leave 1",
     ),
     "a member that there is none of": (
         lambda s: s.update(certify={"name": "holdout", "holdout_share": 0.5, "claim": ["member:7"]}),

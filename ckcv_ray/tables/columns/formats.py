@@ -264,7 +264,7 @@ def find_decimal_mark(form: str) -> str:
 
 
 def has_short_decimals(texts: Iterable[str], form: str) -> bool:
-    """Return whether all of some numbers in a form have one or two decimals, or none beside thousands."""
+    """Return whether all of some numbers in a form have one or two decimals, or only marks of thousands."""
     mark = find_decimal_mark(form)
     whole = form.rpartition(AMOUNTS)[2] in ("thousands", "points")
     decimals = (_split_number(text).rpartition(mark) for text in texts)

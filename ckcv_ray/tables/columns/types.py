@@ -26,7 +26,7 @@ class Column:
             were not text.
         lenient: whether what is no number is a gap, as ``--numeric`` asks.
         zoned: whether dates are moments that say how far they are from UTC; a day alone does not.
-        short_decimals: whether every number was text with one or two decimals, or none beside thousands, and
+        short_decimals: whether every number was text with one or two decimals, or none but thousands, and
             nobody said what marks thousands: a cell with three, such as 1.250, may then have such a mark.
     """
 
