@@ -248,9 +248,9 @@ class Task:
         """
         labels = "" if roles.numbers else APART
         asked = DeclaredTypes(labels=labels, keep_values=provenance.keep_values)
-        task = _from_table(columns, roles, asked, schema)
+        task = _from_table(columns, roles, asked, schema, salt)
         grouping = task.grouping if question is None else replace(task.grouping, question=question)
-        return replace(task, grouping=grouping, salt=salt, provenance=provenance)
+        return replace(task, grouping=grouping, provenance=provenance)
 
     def make_salt(self, columns: pa.Table) -> str:
         """Return the salt of a table, which is this task's if it is the one that the task was made of.
@@ -589,8 +589,17 @@ def read_task(
     return task, make_test_rows(columns.test, task)
 
 
-def _from_table(columns: pa.Table, roles: Roles, asked: DeclaredTypes, known: Schema | None = None) -> Task:
-    """Make a task, whose columns are understood as ``known`` if they were before; see ``Task.from_table``."""
+def _from_table(
+    columns: pa.Table,
+    roles: Roles,
+    asked: DeclaredTypes,
+    known: Schema | None = None,
+    salt: str | None = None,
+) -> Task:
+    """Make a task; see ``Task.from_table``.
+
+    Its columns are understood as ``known``, and its ``salt`` is given, if they are of a task that was made.
+    """
     columns = join_copies(columns)
     target, chosen = roles.resolve(columns.column_names, index_names(columns))
     groups = find_groups(roles.group, columns.column_names)
@@ -623,7 +632,8 @@ def _from_table(columns: pa.Table, roles: Roles, asked: DeclaredTypes, known: Sc
     provenance = Provenance(
         id=roles.id, drop_unlabelled=asked.drop_unlabelled, keep_values=tuple(sorted(kept))
     )
-    salt = "" if known is not None else compute_salt(columns, {*groups, roles.id, *index_names(columns)})
+    if salt is None:
+        salt = compute_salt(columns, {*groups, roles.id, *index_names(columns)})
     numbering: tuple[str, ...] = ()
     words: tuple[GapWords, ...] = ()
     question = "" if groups else ask_about_groups(columns, {target, roles.weight})
