@@ -589,6 +589,13 @@ def read_task(
     return task, make_test_rows(columns.test, task)
 
 
+def _check_read(columns: pa.Table, names: Iterable[str | None]) -> None:
+    """Raise InputError if the cells of a column were not read."""
+    for name in names:
+        if name is not None and (held := find_withheld(columns, name)):
+            raise InputError(f"column {name!r} holds {held}, which cannot be read: name another column")
+
+
 def _from_table(
     columns: pa.Table,
     roles: Roles,
@@ -596,16 +603,11 @@ def _from_table(
     known: Schema | None = None,
     salt: str | None = None,
 ) -> Task:
-    """Make a task; see ``Task.from_table``.
-
-    Its columns are understood as ``known``, and its ``salt`` is given, if they are of a task that was made.
-    """
+    """Make a task; of the columns of one, how they are ``known`` and its ``salt`` are given."""
     columns = join_copies(columns)
     target, chosen = roles.resolve(columns.column_names, index_names(columns))
     groups = find_groups(roles.group, columns.column_names)
-    for name in (target, *groups, roles.weight):
-        if name is not None and (held := find_withheld(columns, name)):
-            raise InputError(f"column {name!r} holds {held}, which cannot be read: name another column")
+    _check_read(columns, (target, *groups, roles.weight))
     kept = check_kept(asked.keep_values)
     if asked.drop_unlabelled:
         labelled = rows_with_label(columns[target], target, roles.numbers, kept)
