@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ckcv_ray.errors import CKCVError, InputError, cut
+from ckcv_ray.removed import explain_removed_option
 
 T = TypeVar("T")
 STRICT = {"strict": True, "allow_inf_nan": False}
@@ -82,6 +83,8 @@ def check_choice(name: str, value: object, allowed: Iterable[str]) -> str:
     """Return one of the allowed names."""
     names = tuple(allowed)
     if not (isinstance(value, str) and value in names):
+        if gone := explain_removed_option(name, value):
+            raise InputError(gone)
         raise InputError(
             f"{name}={quote(value)} is not known: choose from {', '.join(names)}{suggest(value, names)}"
         )

@@ -18,6 +18,7 @@ PACKAGE = "ckcv_ray"
 ORDER = [
     "errors",
     "version",
+    "removed",
     "validation",
     "core",
     "tables",

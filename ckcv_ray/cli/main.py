@@ -20,7 +20,8 @@ from typer.core import TyperGroup
 from ckcv_ray.cli.exits import SupervisedError, exit_by_code
 from ckcv_ray.cli.output import Messages, open_closed_streams, say, show_warning
 from ckcv_ray.cli.panels import Command, hide_types
-from ckcv_ray.errors import plain
+from ckcv_ray.errors import InputError, plain
+from ckcv_ray.removed import explain_removed
 from ckcv_ray.version import VERSION
 
 COMMANDS = {  # by name: the module that has it (and its function if it is called otherwise), and its help
@@ -89,6 +90,8 @@ class Commands(TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
         """Return the command that is named, imported, and its arguments; see ``TyperGroup``."""
+        if gone := explain_removed(f"ckcv {args[0]}"):
+            raise InputError(gone)
         name, _, rest = super().resolve_command(ctx, args)
         return name, load_command(name) if name else None, rest
 

@@ -8,6 +8,7 @@ from typing import Any
 from typer.core import TyperCommand
 
 from ckcv_ray.errors import InputError, StoreError
+from ckcv_ray.removed import explain_removed
 
 HELP_PANELS = ("Study", "SVM", "Other learners", "Certificate", "Columns", "Procedure", "Search", "Execution")
 FIRST = (  # of the options that are in no panel, in this order
@@ -27,6 +28,15 @@ class Command(TyperCommand):
         """Parse arguments; see ``TyperCommand``."""
         with self._name_options():
             return super().make_context(*given, **extra)
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse arguments; an option that was removed says what to write instead; see ``TyperCommand``."""
+        try:
+            return super().parse_args(ctx, args)
+        except Exception as error:
+            if gone := explain_removed(getattr(error, "option_name", "")):
+                raise InputError(gone) from None
+            raise
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command; see ``TyperCommand``."""

@@ -15,6 +15,7 @@ from ckcv_ray.errors import InputError
 from ckcv_ray.learners import ALL, DEFAULT, LEARNERS, ZOO, AnyEstimator, Choice, Learner
 from ckcv_ray.learners.sklearn.space import check_space
 from ckcv_ray.learners.sklearn.spec import list_packages, trust
+from ckcv_ray.removed import explain_removed_option
 from ckcv_ray.study.certification import Holdout, Nested, Occam, Suited
 from ckcv_ray.study.search import Auto, Budget, Race
 from ckcv_ray.validation import check_choice, expect, quote, sequence, suggest
@@ -64,6 +65,8 @@ def check_known_part(slot: str, part: Any) -> None:
 def check_names(of: str, given: Iterable[Any], known: Iterable[str]) -> None:
     """Raise InputError if an option is not one of a part or of a study."""
     if unknown := [name for name in given if name not in known]:
+        if gone := explain_removed_option(unknown[0]):
+            raise InputError(gone)
         raise InputError(
             f"unknown option {quote(unknown[0])} of {of}: the options are {', '.join(sorted(known))}"
             f"{suggest(unknown[0], known)}"

@@ -31,6 +31,7 @@ from ckcv_ray.core.resampling.kfold import (
     RepeatedKFold,
 )
 from ckcv_ray.errors import InputError
+from ckcv_ray.removed import explain_removed_option
 from ckcv_ray.validation import quote, suggest
 
 RESAMPLINGS: dict[str, Any] = {
@@ -91,6 +92,8 @@ def parse_resampling(text: str) -> Resampling:
     kind = known.get(name)
     make: Any = NESTED.get(name, kind)
     if make is None or make is Splits:
+        if gone := explain_removed_option("resampling", name):
+            raise InputError(gone)
         raise InputError(
             f"resampling={quote(text)} is not known: expected {FORMS}; with a certification "
             f"{', '.join(CERTIFIABLE)}{suggest(name, known)}"

@@ -1,0 +1,18 @@
+"""What this package no longer has, and what to write instead: the one table of it.
+
+The command line, studies in files and Python answer with these sentences.
+"""
+
+REMOVED: dict[str, str] = {  # commands as "ckcv x", options "--x", values "option=x", and names of Python
+}
+
+
+def explain_removed(*names: str) -> str:
+    """Return the sentence about the first of some names that was removed; "" if none was."""
+    return next((f"{name} was removed: {REMOVED[name]}" for name in names if name in REMOVED), "")
+
+
+def explain_removed_option(name: str, value: object = None) -> str:
+    """Return the sentence about an option, or its value (the first word of it); "" if neither was removed."""
+    of_value = [f"{name}={value.partition(':')[0]}"] if isinstance(value, str) else []
+    return explain_removed(f"--{name.replace('_', '-')}", *of_value)

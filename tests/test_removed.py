@@ -1,0 +1,43 @@
+"""What was removed is answered with what to write instead, wherever it is still written."""
+
+from pathlib import Path
+
+import pytest
+
+import ckcv_ray
+from ckcv_ray.cli import main as cli
+from ckcv_ray.removed import REMOVED
+
+TABLE = "x,y\n" + "\n".join(f"{i},{'ab'[i % 3 == 0]}" for i in range(40)) + "\n"
+
+
+@pytest.mark.parametrize("name", REMOVED)
+def test_what_was_removed_says_what_to_write_instead(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("t.csv").write_text(TABLE)
+    assert REMOVED[name] in " ".join(answer(name, capsys, monkeypatch).split())
+
+
+def answer(name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> str:
+    if name.isidentifier():
+        with pytest.raises(ImportError) as error:
+            getattr(ckcv_ray, name)
+        return str(error.value)
+    option, _, value = name.partition("=")
+    words = [f"--{option.replace('_', '-')}", value] if value else [name]
+    for command in (
+        [name.split()[1:]]
+        if name.startswith("ckcv ")
+        else (["run"], ["evaluate"], ["report", "r"], ["export", "r"])
+    ):
+        line = [*command, *([] if name.startswith("ckcv ") else ["t.csv", "--target", "y", *words])]
+        monkeypatch.setattr("sys.argv", ["ckcv", *line])
+        with pytest.raises(SystemExit) as end:
+            cli.main()
+        said = capsys.readouterr().err
+        if "was removed" in said:
+            assert end.value.code == 2
+            return said
+    return said
