@@ -142,7 +142,7 @@ def main(
         show(names, workers, splits, as_json)
         return
     how = ["serial"] if serial else ["ray", str(workers)]
-    studies = {name: [source(name), scale(name), str(splits), *how] for name in names}
+    studies = {name: ["run", source(name), scale(name), str(splits), *how] for name in names}
     if not compare_with(against, studies, rounds, as_json):
         raise typer.Exit(1)
 

@@ -6,10 +6,10 @@ import pytest
 from typer import Typer
 from typer.testing import CliRunner
 
-from jobs.benchmarks import commits, overhead
+from jobs.benchmarks import commits, overhead, reading
 from jobs.benchmarks.commits import ROOT, Compared, compare, timed
 
-ARGUMENTS = ["twonorm:60:0", "none", "2", "serial"]
+ARGUMENTS = ["run", "twonorm:60:0", "none", "2", "serial"]
 
 
 def test_ratios_are_of_the_shortest_times_and_of_medians() -> None:
@@ -55,6 +55,16 @@ def test_overhead_against_this_commit_itself() -> None:
     assert study.startswith("twonorm:60:0")
     assert study.endswith("same True")
     assert mean.startswith("geometric mean")
+
+
+def test_reading_against_this_commit_itself() -> None:
+    app = Typer()
+    app.command()(reading.main)
+    done = CliRunner().invoke(app, ["--against", "HEAD", "--rounds", "1", "--rows", "300"])
+    assert done.exit_code == 0, done.output
+    complete, with_gaps = done.stdout.splitlines()
+    assert "0% NA" in complete
+    assert "2% NA" in with_gaps
 
 
 def test_serial_requires_a_commit() -> None:
