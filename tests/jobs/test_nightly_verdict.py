@@ -9,6 +9,7 @@ import pytest
 import typer
 from nights import MACHINE, figures
 
+from jobs.nightly import figures as nightly_figures
 from jobs.nightly import trial as nightly_trial
 from jobs.nightly.history import Night
 from jobs.nightly.verdict import FLOOR, LEAST, WINDOW, Verdict, allowed, judge
@@ -80,3 +81,25 @@ def test_the_planted_slowdown_is_a_quarter(monkeypatch: pytest.MonkeyPatch) -> N
     nightly_trial.plant(nightly_trial.SLOWER)
     assert nightly_trial.SOLVERS["newton"](1, 2) == (1, 2)  # type: ignore[call-arg, arg-type]
     assert list(clock) == [], "four seconds of work, and one of waiting"
+
+
+@pytest.mark.parametrize(
+    ("called", "alarms"),
+    [
+        ({}, ("studies, old, speed: not measured, but was in night 1",)),
+        ({("studies", "old"): "new"}, ()),
+        ({("studies", "old"): None}, ()),
+    ],
+)
+def test_what_is_renamed_or_closed_is_no_alarm(
+    called: dict[tuple[str, str], str | None], alarms: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(nightly_figures, "CASES", called)
+    nights = [
+        Night(name, datetime(2026, 8, int(name), tzinfo=UTC), "abc", "1", "tiny", MACHINE, (speed,))
+        for name, case in (("1", "old"), ("2", "new"))
+        for speed in [figures(100.0)[0]._replace(group="studies", case=case, name="speed")]
+    ]
+    verdict = judge(nights, "2", 0.15)
+    assert verdict.alarms == alarms
+    assert verdict.lines[0].before == list(called.values()).count("new")
