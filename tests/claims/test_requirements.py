@@ -5,7 +5,7 @@ import re
 
 import numpy as np
 import pytest
-from claimed import NESTED, SMALL, run
+from claimed import SMALL, run
 from conftest import blobs
 
 from ckcv_ray import Study, Task, plan
@@ -81,16 +81,7 @@ def test_what_is_needed_is_about_what_a_run_then_has():
         assert abs(there - need.rows) <= 6
 
 
-def test_nested_needs_rows_in_every_outer_estimate_set():
-    (need,) = requirements(Problem.of(NESTED.replace(claim="specificity"), blobs(60)))
-    assert (need.rows, need.of, need.certification) == (10, 20, "nested")
-    first, eighty, *_ = need.lines()
-    assert "10 of the 20 rows of each outer estimate set, on average, are of class -1" in first
-    assert f"not before {fewest_rows_averaged(0.2, 0.05)} rows of class -1" in eighty
-    assert need.needed[0].rows_with_misses is None
-
-
-@pytest.mark.parametrize("study", [SMALL, SMALL.replace(certify="holdout"), NESTED])
+@pytest.mark.parametrize("study", [SMALL, SMALL.replace(certify="holdout")])
 def test_other_studies_need_nothing(study):
     assert requirements(Problem.of(study, blobs(60))) == ()
 

@@ -16,7 +16,6 @@ CERTIFIED = Study.paper(**GRID, k=(3, 4, 5), n_splits=4)
 STUDIES = {
     "race": CERTIFIED,
     "exhaustive": CERTIFIED.replace(exhaustive=True),
-    "nested": CERTIFIED.replace(certify="nested", outer_splits=2),
     "learners": Study.of(learner="tree,svm", C=(1.0, 10.0), gamma=(0.1,), k=(3, 5), n_splits=3),
     "kfold": Study.without_certification("kfold:5", learner="svm", **GRID, refit="best"),
     "inner": Study.without_certification("nested:3:2", learner="svm", **GRID),

@@ -4,7 +4,7 @@ import re
 
 import numpy as np
 import pytest
-from conftest import blobs, limit_examples
+from conftest import limit_examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -12,7 +12,7 @@ from ckcv_ray import InputError, Study, Task
 from ckcv_ray.core.criteria import Balanced
 from ckcv_ray.core.options import options
 from ckcv_ray.core.resampling.complete import Complete, Rotation, choose_k
-from ckcv_ray.study import Auto, Budget, Holdout, Occam, Problem, Race
+from ckcv_ray.study import Auto, Budget, Holdout, Problem, Race
 from ckcv_ray.study.search import EFFORT_PER_SETTING, EFFORT_PER_SPLIT, RACE_WORK
 
 repeatable = settings(derandomize=True, deadline=None, max_examples=limit_examples(100))
@@ -134,12 +134,3 @@ def test_a_reported_k_outside_the_ladder_is_refused():
             Problem.of(study, task)
         inside = Problem.of(study.replace(report_k=(3, ladder[-1])), task)
         assert len(inside.own) == 2
-
-
-def test_a_nested_study_selects_inside_with_the_folds_and_the_kind_of_search_of_all_rows():
-    study = Study.of(**QUICK, certify="nested", outer_splits=2)
-    problem = Problem.of(study, blobs(1_400))
-    inner = problem.inner(0)
-    assert inner.study.resampling == problem.study.resampling
-    assert type(inner.study.search) is type(problem.study.search)
-    assert inner.study.certification == Occam()
