@@ -7,7 +7,7 @@ from conftest import blobs
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.engine.evaluate import evaluate, make_failures, share
 from ckcv_ray.engine.queues import make_queue
-from ckcv_ray.engine.shards import Items, ShardQueue, Tally, check_divisible, divide_work, list_problems
+from ckcv_ray.engine.shards import Items, ShardQueue, Tally, check_divisible, divide_work
 from ckcv_ray.errors import InputError
 from ckcv_ray.study import Problem, Study
 
@@ -25,7 +25,7 @@ PROBLEMS = {name: Problem.of(study, blobs(60)) for name, study in STUDIES.items(
 
 
 def list_work(name):
-    return [Items(each) for each in list_problems(PROBLEMS[name])]
+    return [Items(PROBLEMS[name])]
 
 
 def list_evaluations(units):

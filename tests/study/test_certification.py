@@ -63,10 +63,9 @@ def test_auto_by_default_changes_at_401_rows():
 
 
 @pytest.mark.parametrize(("n", "share"), [(19, "auto"), (30, 0.33), (99, 0.1)])
-@pytest.mark.parametrize("certify", ["auto", "holdout"])
-def test_too_few_to_hold_out_is_refused_with_what_they_could_prove_and_what_to_do(certify, n, share):
+def test_too_few_to_hold_out_is_refused_with_what_they_could_prove_and_what_to_do(n, share):
     with pytest.raises(InputError) as refused:
-        Problem.of(Study.of(certify=certify, holdout_share=share), blobs(n))
+        Problem.of(Study.of(holdout_share=share), blobs(n))
     words = str(refused.value)
     assert words.startswith(f"9 rows of {n} held out would prove an error of at most 29 in 100 if none")
     for part in (
