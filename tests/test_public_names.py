@@ -176,7 +176,6 @@ def test_a_whole_job_is_done_with_public_names_alone(tmp_path: Path) -> None:
         "budget",
         "auto",
         "nearest",
-        "five",
     ]
     for proven, error, right in messages.values():
         assert 0 <= error <= proven <= 1

@@ -81,7 +81,7 @@ def test_the_study_of_a_file_is_the_study():
         (
             TASK,
             {"certify": "holdout", "claim": "within:0.99"},
-            "claim=within:0.99 takes 299 held-out rows at least, and 29 are held out: hold out more",
+            "claim=within:0.99 takes 299 held-out rows at least, and 45 are held out: hold out more",
         ),
         (CLASSES, {"learner": "forest"}, "criterion clipped is for numbers: choose criterion"),
         (

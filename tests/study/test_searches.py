@@ -85,7 +85,7 @@ def test_where_auto_is_the_published_algorithm_the_run_id_is_too(asked):
 def test_rows_that_are_held_out_do_not_count_among_those_to_learn_from():
     """1,900 rows leave 1,273 to learn from, of which every k is taken; 2,000 leave 1,340."""
     few, many = (Problem.of(Study.of(**QUICK), make_task(n)) for n in (1_900, 2_000))
-    assert few.study.certification == many.study.certification == Holdout()
+    assert few.study.certification == many.study.certification == Holdout(0.33)
     assert few.study == Study.paper(**QUICK, certify="holdout").replace(**few.study.options())
     assert few.study.resampling == Complete()
     n, n_settings = many.task.n_units, many.n_settings

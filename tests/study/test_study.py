@@ -75,7 +75,7 @@ PERTURBED: dict[str, Any] = {
     "bound": "safe",
     "costs": "a=3,b=0",
     "clip": 5.0,
-    "certify": "occam",
+    "certify": "holdout",
     "holdout_share": 0.2,
     "claim": ("vote",),
     "positive": "sick",
@@ -91,6 +91,7 @@ PERTURBED: dict[str, Any] = {
     "exhaustive": True,
 }
 OF_PART = {
+    "certify": {"seed": 9},
     "holdout_share": {"certify": "holdout"},
     "claim": {"certify": "holdout"},
     "positive": {"certify": "holdout", "claim": "sensitivity"},
