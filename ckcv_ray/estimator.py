@@ -64,10 +64,10 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
         k: numbers of folds to try; None for the default.
         n_splits: splits for each k; None for the default.
         delta: probability that a bound may fail.
-        certify: "auto" (half of up to 400 rows or groups, and a third of more, are held out, and they judge
-            what ``predict`` does), "holdout" (of a third), or "occam" or "nested" (no row is held out, and
-            the bound of the vote is twice that of a member). Of fewer than 20 rows or groups "auto" holds out
-            none: ``fit`` warns, and nothing is claimed.
+        certify: "holdout" (half of up to 400 rows or groups, and a third of more, are held out, and they
+            judge what ``predict`` does), or "occam" (no row is held out, and the bound of the vote is twice
+            that of a member). Of fewer than 20 rows or groups "holdout" holds out none: ``fit`` warns, and
+            nothing is claimed.
         criterion: what is minimised: "error", "balanced", "mean_error", or "cost:LABEL=10,OTHER=1".
         backend: "serial" or "ray".
         random_state: seed of the splits, and of the draws of the rule "random", an integer; None for splits
@@ -103,7 +103,7 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
         k: Any = None,
         n_splits: int | None = None,
         delta: float = 0.05,
-        certify: str = "auto",
+        certify: str = Holdout.name,
         criterion: str = "error",
         backend: str = "serial",
         random_state: int | None = None,
@@ -146,8 +146,8 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
         task = Task.make_unchecked(rows, labels, groups, asked, sample_weight=sample_weight)
         task.grouping.check()
         fewest, found = 2 * LEAST_HELD_OUT, pluralize(task.n_units, "group" if task.grouped else "row")
-        few = self.certify == AUTO and task.n_units < fewest
-        if self.rule == "refit" and (few or self.certify not in (AUTO, Holdout.name)):
+        few = self.certify == Holdout.name and task.n_units < fewest
+        if self.rule == "refit" and (few or self.certify != Holdout.name):
             why = f"of {found} none are" if few else f"certify={self.certify!r} holds none out"
             raise InputError(f'rule="refit" requires that rows are held out: {why}')
         if few:
@@ -242,8 +242,7 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
     def save(self, folder: str) -> None:
         """Write the run to a folder, which ``ckcv`` can report, verify and predict with.
 
-        Nothing is selected again; the models of F* are fitted once more. Of a nested certification the inner
-        selections are computed again.
+        Nothing is selected again; the models of F* are fitted once more.
 
         Raises:
             StoreError: the folder holds something else.
@@ -277,7 +276,7 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
         """The rule, with "auto" resolved."""
         if self.rule != AUTO:
             return self.rule
-        holds_out = self.certify in (AUTO, Holdout.name) and not getattr(self, "_claims_nothing", False)
+        holds_out = self.certify == Holdout.name and not getattr(self, "_claims_nothing", False)
         return "refit" if holds_out else "vote"
 
     @property
@@ -321,7 +320,7 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
             "criterion": self.criterion,
             "seed": self._seed(),
         }
-        if certify in (AUTO, Holdout.name) and self._rule in CERTIFIED:
+        if certify == Holdout.name and self._rule in CERTIFIED:
             asked["claim"] = (self._rule,)
         asked |= self._of_svm(asked["param"] or {})
         return Study.of(**{name: value for name, value in asked.items() if value is not None})

@@ -4,6 +4,14 @@ The command line, studies in files and Python answer with these sentences.
 """
 
 REMOVED: dict[str, str] = {  # commands as "ckcv x", options "--x", values "option=x", and names of Python
+    "certify=nested": "write --holdout-share 0.5: half of the rows held out prove as much, with a single "
+    "selection",
+    "--outer-splits": "write --holdout-share 0.5, which proves as much as nested outer splits did",
+    "--outer-share": "write --holdout-share with the share of the rows that are to judge, such as 0.5",
+    "--nested": "without it, ckcv predict applies the model that the certificate is about",
+    "Nested": "write Holdout(0.5), which proves as much with one selection",
+    "certify=auto": "it is what --certify holdout does, the default: leave it out",
+    "holdout_share=bound": "write the share itself: --holdout-share 0.6 for up to 400 rows, 0.5 for more",
 }
 
 

@@ -4,8 +4,8 @@
 
 Every computation is numpy's, here and in ``independent_*``; pyarrow reads the Parquet files. Recomputed are
 the criterion of every candidate, L_MS and L_EE, the bounds by class, and of every claim counts, delta, bound
-and gate; splits and held-out rows are drawn again, also of the runs inside a nested one. Printed are a table,
-what was taken as stored, and what is not known. Exit codes: 0 all agree to 1e-9; 1 one differs; 2 not known.
+and gate; splits and held-out rows are drawn again. Printed are a table, what was taken as
+stored, and what is not known. Exit codes: 0 all agree to 1e-9; 1 one differs; 2 not known.
 """
 
 import re
@@ -24,7 +24,7 @@ from jobs import independent_betting as betting
 from jobs import independent_bounds as bounds
 from jobs import independent_claims as claims
 from jobs import independent_judged as judged
-from jobs.independent_run import OUTER_K, Run
+from jobs.independent_run import OF_SPLITS, Run
 
 ONE = 1 << 32  # a group's loss of 1
 OF_CLASS = claims.OF_CLASS
@@ -127,39 +127,25 @@ class Check(Run):
         if kind == "holdout":
             delta = delta if number is None else delta / jointly
             return [*self.bound_held_out(claim, number, delta, copies), delta]
-        if kind not in ("occam", "nested") or not (number is not None or quantity in ("error", "auc")):
+        if kind != "occam" or quantity != "error":
             raise NotImplementedError(f"{quantity} by {kind}")
-        models, order = self.models["nested" if kind == "nested" else "models"], range(self.n)
-        if kind == "nested":
-            level, k = delta, OUTER_K[self.certify["outer_share"]]
-            drawn = [self.count_classes(k, i, True) for i in range(len(models))]
-            self.compare("rows by outer split and class", [model["n_estimate"] for model in models], drawn)
-        else:
-            delta, level, k = self.delta, self.delta * self.share_delta(), self.winner["k_first"]
-            if self.count_splits(k)[1]:
-                order = self.draw(0, 0, 5).permutation(len(models)).tolist()
+        models, order, k = self.models["models"], range(self.n), self.winner["k_first"]
+        level = self.delta * self.share_delta()
+        if self.count_splits(k)[1]:
+            order = self.draw(0, 0, 5).permutation(len(models)).tolist()
         m, chosen = self.n // k, claim["splits"] or range(len(models))
         u = self.draw(0, 0, 10).uniform() if self.certify.get("first_uniform") else 1
         if set(chosen) != set(order[: len(chosen)]):
             return ["not about the first splits", None, None, None]
-        own = slice(None) if number is None else slice(number, number + 1)
-        counts = [(sum(models[i]["errors"][own]), sum(models[i]["n_estimate"][own])) for i in chosen]
-        if quantity == "auc":
-            counts = judged.count_pairs(self.judged["nested"], chosen, self.draw)
-            rarest = float(np.bincount(self.y).min())
-            bound = self.bound_unequal(counts, copies, delta, round(rarest * m / len(self.y)), u)
-        elif number is None and self.grouped and not copies and betting.is_closer(m, level):
-            found = self.judged["nested" if kind == "nested" else "random"]
-            units = [judged.measure_units(found, i, self.draw) for i in chosen]
+        counts = [(sum(models[i]["errors"]), sum(models[i]["n_estimate"])) for i in chosen]
+        if self.grouped and not copies and betting.is_closer(m, level):
+            units = [judged.measure_units(self.judged[OF_SPLITS], i, self.draw) for i in chosen]
             bound = betting.bound_splits(units, level, u)
-        elif number is None:
+        else:
             losses = [models[i]["loss"] / ONE if self.grouped else sum(models[i]["errors"]) for i in chosen]
             losses, m = [min(loss, m - copies) for loss in losses], m - copies
             bound = bounds.bound_mean(losses, m, level, self.grouped, u=u)
-        else:
-            delta, typical = delta / jointly, round(float(np.sum(self.y == number)) * m / len(self.y))
-            bound = self.bound_unequal(counts, copies, delta, typical, u)
-        return [bound, sum(x for x, _ in counts), sum(rows for _, rows in counts), delta]
+        return [bound, sum(x for x, _ in counts), sum(rows for _, rows in counts), self.delta]
 
     def share_delta(self) -> float:
         """Return the winner's share of delta by occam, from the candidates, whose number the study has."""
@@ -236,12 +222,6 @@ class Check(Run):
         order = np.searchsorted(np.sort(self.drawn), self.drawn)
         return judged.compare_constants(claim, found, self.all_y, self.all_units, self.held, order)
 
-    def bound_unequal(self, counts: Any, copies: int, delta: float, typical: int, u: float) -> float:
-        """Return the bound from counts of splits that differ in size, of which one has a typical size."""
-        left = [(x, max(0, rows - copies)) for x, rows in counts]
-        tables = [(*bounds.tabulate_claim(rows, delta, typical), min(x, rows)) for x, rows in left]
-        return bounds.average([A[x] for A, _, x in tables], u, tables[0][1])
-
     def judge(self, rule: str) -> Any:
         """Return the held-out rows as a rule judges them: as stored, else by machines; None if by neither."""
         if rule in self.judged:
@@ -273,8 +253,9 @@ class Check(Run):
             self.compare("bound without copies", stored["bound_without_copies"], bound)
 
 
-def check(folder: Path) -> int:
+def main(address: str) -> int:
     """Print the table of a folder, what was taken as stored and what is not known; return the exit code."""
+    folder = Path(address)
     try:
         run = Check(folder)
     except Exception as error:
@@ -289,11 +270,6 @@ def check(folder: Path) -> int:
         print("{:40.40} {!s:>44.44} {!s:>44.44}".format(name, *pair), "DIFFERS" * (not claims.agree(*pair)))
     print(*run.notes, sep="\n")
     return 2 * any(run.notes.values()) if all(claims.agree(*pair) for _, *pair in run.figures) else 1
-
-
-def main(folder: str) -> int:
-    """Check a run folder and those inside it; return 1 if a figure differs, else 2 if one is not known."""
-    return max(map(check, [Path(folder), *Path(folder).glob("nested/outer-*")]), key=[0, 2, 1].index)
 
 
 if __name__ == "__main__":

@@ -126,18 +126,6 @@ def find_wrong(
     return np.asarray((decide(judged, claim.get("cut_off"), positive) != y)[order][of[order]])
 
 
-def count_pairs(
-    judged: Judged, splits: Any, draw: Callable[..., np.random.Generator]
-) -> list[tuple[int, int]]:
-    """Return the pairs of rows of outer estimate sets that are not in order, and all pairs, by split."""
-    counts = list[tuple[int, int]]()
-    for i in splits:
-        part = take(judged, judged["split"] == i)
-        wrong = find_wrong_pairs(part["score"], part["label"], draw(0, 0, 6, i))
-        counts.append((int(np.sum(wrong)), len(wrong)))
-    return counts
-
-
 def compare_learners(
     winner: Judged,
     other: Judged,

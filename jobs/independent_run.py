@@ -6,7 +6,6 @@ Nothing here is shared with the package.
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from fractions import Fraction
 from math import comb
 from pathlib import Path
 from typing import Any
@@ -16,8 +15,7 @@ from pyarrow import parquet
 
 from jobs import independent_judged as judged
 
-OUTER_K: dict[str, Any] = {"third": 3, "half": 2, "three_fifths": Fraction(5, 3)}  # rows / estimated ones
-OF_SPLITS = {"nested": "nested", "random": "models"}  # what judges estimate sets, and where its models are
+OF_SPLITS = "random"  # what judges estimate sets
 
 
 class Run:
@@ -77,22 +75,22 @@ class Run:
         except Exception as error:  # of any kind: a stranger's folder may hold anything
             self.notes[f"not known: {what}: {type(error).__name__}: {error}"] = True
 
-    def count_splits(self, k: Any) -> tuple[int, bool]:
+    def count_splits(self, k: int) -> tuple[int, bool]:
         """Return the number of splits of k folds, and whether their order is shuffled before it is used."""
         n, m, asked = self.n, self.n // k, self.resampling.get("n_splits", 0)
-        possible = comb(n, m) * comb(n - m, min(m, n - m)) if n < 2000 else asked + 1
+        possible = comb(n, m) * comb(n - m, m) if n < 2000 else asked + 1
         return (min(possible, asked), possible <= asked) if asked else (k, True)
 
-    def find_rows(self, k: Any, number: int, estimate: bool) -> Any:
+    def find_rows(self, k: int, number: int, estimate: bool) -> Any:
         """Return which of the rows to learn from are in the select or the estimate set of a split."""
         m, shuffled = self.n // k, self.count_splits(k)[1]
         if shuffled and "n_splits" in self.resampling:
             raise NotImplementedError(f"the few possible splits of {k} folds are not drawn")
         order = (self.draw(k, 0, 4) if shuffled else self.draw(m, number)).permutation(self.n)
-        first = (number + estimate) % k * m if shuffled else min(estimate * m, self.n - m)
+        first = (number + estimate) % k * m if shuffled else estimate * m
         return np.isin(self.units, order[first : first + m])
 
-    def count_classes(self, k: Any, number: int, estimate: bool) -> list[int]:
+    def count_classes(self, k: int, number: int, estimate: bool) -> list[int]:
         """Return the rows of each class in the select or the estimate set of a split."""
         y = self.y[self.find_rows(k, number, estimate)]
         return list(np.bincount(y, minlength=len(self.labels)).tolist())
@@ -108,8 +106,8 @@ class Run:
         """Compare judged rows with those held out, with what machines say, and with counts of models."""
         rows, y, units = np.flatnonzero(self.held), self.all_y[self.held], self.all_units[self.held]
         for name, stored in self.judged.items():
-            if name in OF_SPLITS:
-                self.check_judged_splits(name, stored)
+            if name == OF_SPLITS:
+                self.check_judged_splits(stored)
                 continue
             order = np.argsort(self.drawn)[np.searchsorted(np.sort(self.drawn), units)]
             expected = {"row": rows, "unit": units, "order": order, "label": y}
@@ -119,15 +117,14 @@ class Run:
                 if values is not None:
                     self.compare(f"judged rows, {column} by {name}", stored[column].tolist(), values.tolist())
 
-    def check_judged_splits(self, name: str, stored: Any) -> None:
+    def check_judged_splits(self, stored: Any) -> None:
         """Compare judged rows with the estimate sets, drawn again, and with counts of models."""
-        models, nested = self.models[OF_SPLITS[name]], name == "nested"
+        models, k, learned = self.models["models"], self.winner["k_first"], ~self.held
         wrong = np.bincount(stored["split"], stored["loss"]).tolist()
-        self.compare(f"judged rows wrong, {name}", wrong, [float(sum(x["errors"])) for x in models])
-        k, learned = OUTER_K[self.certify["outer_share"]] if nested else self.winner["k_first"], ~self.held
+        self.compare(f"judged rows wrong, {OF_SPLITS}", wrong, [float(sum(x["errors"])) for x in models])
         for i in range(len(models) * self.grouped):
             rows = np.flatnonzero(learned)[self.find_rows(k, i, True)]
             units, place = np.unique(self.all_units[rows], return_inverse=True)
             order = np.argsort(self.draw(0, 0, 13, i).permutation(len(units)))[place]
             drawn = [values.tolist() for values in (rows, self.all_units[rows], order, self.all_y[rows])]
-            self.compare(f"judged rows of split {i}, {name}", judged.list_split(stored, i), drawn)
+            self.compare(f"judged rows of split {i}, {OF_SPLITS}", judged.list_split(stored, i), drawn)

@@ -5,13 +5,12 @@ from pathlib import Path
 import numpy as np
 from refused import case
 
-from ckcv_ray import Complete, Execution, GaussianSVM, Holdout, MeanBound, Nested, Race, Rotation, Study
+from ckcv_ray import Complete, Execution, GaussianSVM, Holdout, MeanBound, Race, Rotation, Study
 from ckcv_ray.study import read_toml
 from ckcv_ray.validation import parse_folds, parse_grid
 
 DIGITS = 10**5000  # Python does not write so long a number
 HOLDOUT = {"certify": "holdout"}
-NESTED = {"certify": "nested"}
 COST = {"criterion": "cost"}
 SEED = {"seed": 3}
 
@@ -129,8 +128,8 @@ CASES = {
     "cost true": study("costs of 'a'=True is not a number", **COST, costs={"a": True}),
     "costs a number": study("costs=10: expected LABEL=NUMBER", "mapping", **COST, costs=10),
     "costs in pairs": study("costs=[('a', 1)]: expected LABEL=", "mapping", **COST, costs=[("a", 1)]),
-    "certification misspelt": study("certify='hold-out'", "occam, holdout, nested", certify="hold-out"),
-    "certification of nothing": study("certify=None is not known", "occam, holdout, nested", certify=None),
+    "certification misspelt": study("certify='hold-out'", "holdout, occam", certify="hold-out"),
+    "certification of nothing": study("certify=None is not known", "holdout, occam", certify=None),
     "exhaustive one": study("exhaustive=1 is not true or false", exhaustive=1),
     # options that there are none of, or that do not go together
     "option misspelt": study("unknown option 'n_split' of a study", "the options are", "n_splits", n_split=5),
@@ -139,48 +138,34 @@ CASES = {
     "rotation with splits": study(
         "n_splits=7 requires resampling complete, not rotation", resampling="rotation", n_splits=7
     ),
-    "nested rotation": study(
-        "certify=nested requires resampling complete, not rotation", **NESTED, resampling="rotation"
-    ),
-    "share without holdout": study("holdout_share=0.3 requires certify auto or holdout", holdout_share=0.3),
+    "share without holdout": study("holdout_share=0.3 requires certify holdout", holdout_share=0.3),
     "claim without holdout": study(
-        "claim=('vote',) requires certify auto or holdout or nested", claim=("vote",)
+        "claim=('vote',) requires certify holdout", claim=("vote",)
     ),
-    "outer splits without nested": study("outer_splits=5 requires certify nested", outer_splits=5),
     "all held out": study("holdout_share=1.0 is outside (0, 1)", "third", **HOLDOUT, holdout_share=1),
     "share a text": study("holdout_share='third': expected a share", **HOLDOUT, holdout_share="third"),
     "claim a number": study("claim=3 is not a sequence", "list of names", **HOLDOUT, claim=3),
     "claim better than nothing": study(
         "claim='better' takes the label of a learner", "write better:svm", **HOLDOUT, claim="better"
     ),
-    "claim better by nested": study(
-        "claim='better:svm' compares two models on rows held out, and nested has none",
-        certify="nested",
-        claim="better:svm",
-    ),
     "claim of numbers": study("claim='3' is not known", "member:0", **HOLDOUT, claim=[3]),
     "claim unknown": study("claim='best'", "within:0.9, or member:0", **HOLDOUT, claim=["best"]),
     "claim a text of one unknown": study("claim='best'", "member:0", **HOLDOUT, claim="vote,best"),
     "member below zero": study("claim='member:-1'", "member:0", **HOLDOUT, claim=["member:-1"]),
     "member of 5000 digits": study("claim='member:", **HOLDOUT, claim=["member:" + "9" * 5000]),
-    "no outer splits": study("outer_splits=0 is below 1", **NESTED, outer_splits=0),
-    "half an outer split": study("outer_splits=2.5 is not a whole", **NESTED, outer_splits=2.5),
-    "outer share a number": study("outer_share=0.5 is not known", "third, half", **NESTED, outer_share=0.5),
-    "outer share without nested": study("outer_share='half' requires certify nested", outer_share="half"),
-    "outer share unknown": study("choose from third, half, three_fifths", **NESTED, outer_share="most"),
     "bound of held rows unknown": study(
         "holdout_bound='exact' is not known", "clopper_pearson, stevens", **HOLDOUT, holdout_bound="exact"
     ),
     "bound of held rows without any": study(
-        "holdout_bound='stevens' requires certify auto or holdout, not occam", holdout_bound="stevens"
+        "holdout_bound='stevens' requires certify holdout, not occam", holdout_bound="stevens"
     ),
     "U of held rows": study(
-        "first_uniform=True requires certify occam or nested, not holdout", **HOLDOUT, first_uniform=True
+        "first_uniform=True requires certify occam, not holdout", **HOLDOUT, first_uniform=True
     ),
-    "U a number": study("first_uniform=0.3", **NESTED, first_uniform=0.3),
+    "U a number": study("first_uniform=0.3", certify="occam", first_uniform=0.3),
     # changed options
     "replaced by one misspelt": replaced("unknown option 'n_split' of a study", "n_splits", n_split=5),
-    "replaced by what does not go": replaced("outer_splits=3 requires certify nested", outer_splits=3),
+    "replaced by what does not go": replaced("effort=3 requires search", search="race", effort=3),
     "replaced out of range": replaced("delta=2.0 is outside (0, 1)", delta=2),
     "replaced by a part": replaced("resampling=Rotation", "complete, rotation", resampling=Rotation()),
     # parts
@@ -190,17 +175,13 @@ CASES = {
     "resampling a name": parts("resampling='rotation' is not one of complete", resampling="rotation"),
     "resampling a learner": parts("resampling=GaussianSVM", "complete, rotation", resampling=GaussianSVM()),
     "criterion a number": parts("criterion=0.05 is not one of error", search=Race(criterion=0.05)),
-    "certification of nothing in its place": parts("certify=None", "holdout, nested", certification=None),
-    "nested with a rotation": parts(
-        "certify=nested requires resampling complete", certification=Nested(), resampling=Rotation()
-    ),
+    "certification of nothing in its place": parts("certify=None", "holdout, occam", certification=None),
     "seed of a study of parts": parts("seed=-1 is below 0", seed=-1),
     "grid of a learner": part(GaussianSVM, "C is empty", C=()),
     "k of a rotation": part(Rotation, "k=-3 is below 0", k=(-3,)),
     "splits of a resampling": part(Complete, "n_splits=0 is below 1", n_splits=0),
     "delta of a criterion": part(MeanBound, "delta=1.0 is outside (0, 1)", delta=1),
     "share of a certification": part(Holdout, "holdout_share=nan is outside", holdout_share=float("nan")),
-    "outer splits of a certification": part(Nested, "outer_splits=True is not a whole", outer_splits=True),
     # Study.from_json, read_toml, parse_grid, parse_folds
     "study of nothing": from_json(None, "study=None", "mapping"),
     "study in pairs": from_json([("seed", 1)], "mapping"),

@@ -187,11 +187,10 @@ def rewrite_run(
     """
     folder = RunFolder(out)
     problem, execution = folder.problem(), folder.execution()
-    before = folder.results(problem).models
     rewrite_log(folder, problem, edit_log, keep, failures)
     if environment:
         execution["environment"]["processor"] = environment
-    seal(folder, problem, execution, models, ensemble, before.nested, provisional)
+    seal(folder, problem, execution, models, ensemble, provisional)
     folder.release()
 
 
@@ -201,7 +200,6 @@ def seal(
     execution: dict[str, Any],
     models: Models | None = None,
     ensemble: Ensemble | None = None,
-    nested: Ensemble | None = None,
     provisional: bool = False,
 ) -> None:
     """Write what follows from the log of a run and from models: candidates, certificate, digests."""
@@ -210,7 +208,7 @@ def seal(
     assert leader is not None
     if models is None:
         one, others = one_model(problem, leader), fit_references(problem, leader, queue.candidates())
-        models = Models(ensemble or fitted(problem, leader), nested, *one, others)
+        models = Models(ensemble or fitted(problem, leader), *one, others)
     digests = {"data": problem.all_rows.digest}
     judged = tabulate_judged(Judge(problem, models))
     results = make_results(problem, queue.candidates(), models, judged)
@@ -274,24 +272,20 @@ def forge(out: Path, environment: str = "", logged: bool = True) -> None:
 def forged_models(problem: Problem, models: Models, logged: bool) -> Models:
     """Models that fit the rows that judge them, and held-out rows, and agree elsewhere with honest ones."""
     held, task = problem.take_held_rows(), problem.task
-    best, nested = models.best, None
+    best = models.best
     if logged or (held is not None and not svms(models)):
         members = ((member, rows(problem, member)) for member in best.members)
         best = Ensemble(tuple(forged_member(m, problem, *at, held, logged) for m, at in members))
-    if models.nested is not None:
-        splits = [problem.outer.rows(Stage.REFIT, 0, m.split) for m in models.nested.members]
-        outer = zip(models.nested.members, splits, strict=True)
-        nested = Ensemble(tuple(forged_member(m, problem, *split) for m, split in outer))
     if held is None or models.refit is None or models.full is None:
-        return Models(best, nested)
+        return Models(best)
     (refit,), (full,) = models.refit.members, models.full.members
     model = forged_model(refit.model, task, np.arange(task.n), held.X, held.y)
     one = Ensemble((with_model(refit, model, problem, held),))
     if (others := problem.all_rows.unlabelled) is None:
-        return Models(best, nested, one, models.full, models.references)
+        return Models(best, one, models.full, models.references)
     every = problem.all_rows
     agreeing = forged_model(full.model, every, np.arange(every.n), others, model.predict(others).label)
-    return Models(best, nested, one, Ensemble((replace(full, model=agreeing),)))
+    return Models(best, one, Ensemble((replace(full, model=agreeing),)))
 
 
 def forged_member(

@@ -19,12 +19,10 @@ from ckcv_ray.errors import UnreachableError
 from ckcv_ray.storage import places
 from ckcv_ray.storage.journal import open_commit
 from ckcv_ray.storage.object_files import ObjectFiles
-from ckcv_ray.study import Study
 from ckcv_ray.tables.readers import files as table_files
 from ckcv_ray.tables.readers.objects import Address, Bucket, Listed
 
 BUCKET = "bucket"
-NESTED = Study.paper(C=(0.1, 1.0), gamma=(0.1,), k=(3,), n_splits=2, certify="nested", outer_splits=2)
 RUN = f"s3://{BUCKET}/runs/x"
 TIME_TO_LIVE = "0.4"
 START_SECONDS = 30.0

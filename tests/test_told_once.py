@@ -21,7 +21,7 @@ from ckcv_ray import Study
 from ckcv_ray.claims.proofs import PROOFS
 from ckcv_ray.core.resampling.complete import LEAST_K
 from ckcv_ray.learners.svm.learner import GaussianSVM
-from ckcv_ray.study.certification import LEAST_HELD_OUT, MOST_HALVED_ROWS, THIRD, Nested
+from ckcv_ray.study.certification import LEAST_HELD_OUT, MOST_HALVED_ROWS, THIRD
 from ckcv_ray.tables.readers.limits import (
     LINE_BYTES,
     MOST_CELLS,
@@ -97,21 +97,16 @@ def learning_sets() -> tuple[str]:
     return (f"{hostile + 500 * len(settings):,}",)
 
 
-def earlier() -> list[tuple[float, float, float]]:
-    """Mean L_EE, occam and nested of each line of the earlier study, in percent."""
+def earlier() -> list[tuple[float, float]]:
+    """Mean L_EE and occam of each line of the earlier study, in percent."""
     lines = re.findall(r"(?m)^\w+ +[14]00 .*$", page("coverage").split("## An earlier study")[1])
     bounds = [[float(one) for one in re.findall(r"([\d.]+) \([\d.]+\)", line)] for line in lines]
-    return [(l_ee, occam, nested) for l_ee, occam, _, nested in bounds]
+    return [(l_ee, occam) for l_ee, occam, _ in bounds]
 
 
 def range_of_occam() -> tuple[str, str]:
-    ratios = [occam / l_ee for l_ee, occam, _ in earlier()]
+    ratios = [occam / l_ee for l_ee, occam in earlier()]
     return f"{min(ratios):.2f}"[:-1], f"{max(ratios):.1f}"
-
-
-def range_of_nested() -> tuple[str, str]:
-    apart = [nested - l_ee for l_ee, _, nested in earlier()]
-    return f"{min(apart):.1f}", f"{max(apart):.0f}"
 
 
 def failures_of_l_ee() -> tuple[str, str]:
@@ -192,7 +187,6 @@ FACTS = [
         r"([\d.]+) to ([\d.]+) times (?:L_EE, for all members|as high)",
         range_of_occam,
     ),
-    Fact("nested against L_EE", r"([\d.]+) to ([\d.]+) points (?:above L_EE|higher)", range_of_nested),
     Fact(
         "failures of L_EE",
         r"\[([\d,]+) runs on data whose true error is known\]\S+ it was below the truth (\w+) times",
@@ -267,12 +261,6 @@ FACTS = [
         ("docs/examples/regression.md", "jobs/studies/bias_variance.py"),  # k-fold cross validation
     ),
     Fact("default splits", r"to (?:\$?n\$?|the number of rows),(?: and)? (\d+) splits", splits, 3),
-    Fact(
-        "outer splits",
-        r"`--outer-splits` outer splits \((\d+) by default\)",
-        lambda: (str(Nested().outer_splits),),
-        1,
-    ),
     Fact(
         "rows held out by auto",
         r"`auto` takes half of up to (\d+) rows",

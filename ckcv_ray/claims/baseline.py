@@ -1,8 +1,8 @@
 """The baseline: the error of the constant that always predicts the most common class, to compare bounds with.
 
 The most common class is that of the learning rows (the first of equal ones): nothing else has been seen when
-it is chosen. Its error is counted on the rows that a claim rests on: the learning rows for occam and nested,
-of which a bound that is not below it says nothing beyond the constant, and the held-out rows for holdout,
+it is chosen. Its error is counted on the rows that a claim rests on: the learning rows for occam, of
+which a bound that is not below it says nothing beyond the constant, and the held-out rows for holdout,
 where it is proven or not that a rule errs less often than every constant (``claim.Gate``).
 
 With groups of related rows, claims are about the groups' error rates, where each group counts once: so does
@@ -240,28 +240,23 @@ class ScoredConstants(TypedDict):
 
     Attributes:
         members: of F*, on their estimate sets; None for a model that predicts more than one class.
-        nested: of the nested ensemble, on the outer estimate sets; empty if there is none.
         refit: of the model refit, on the held-out rows; None also if there is no such model.
     """
 
     members: tuple[int | None, ...]
-    nested: tuple[int | None, ...]
     refit: int | None
 
 
 def find_scored_constants(problem: Problem, models: Models, k: int) -> ScoredConstants:
     """Return which models are constants on the rows they were scored on; k is the winner's."""
     X, size = problem.task.X, problem.sizes.index(problem.find_size(k))
-    held, nested, refit = problem.take_held_rows(), tuple[int | None, ...](), None
+    held, refit = problem.take_held_rows(), None
     if problem.task.has_numbers:  # a constant is what it is: its error says so
-        of_nested = () if models.nested is None else (None,) * len(models.nested.members)
-        return ScoredConstants(members=(None,) * len(models.best.members), nested=of_nested, refit=None)
-    if models.nested is not None:
-        nested = models.nested.constants_scored(lambda i: X[problem.outer.rows(Stage.REFIT, 0, i)[1]])
+        return ScoredConstants(members=(None,) * len(models.best.members), refit=None)
     if models.refit is not None and held is not None:
         (refit,) = models.refit.constants_scored(lambda _: held.X)
     members = models.best.constants_scored(lambda i: X[problem.rows(Stage.REFIT, size, i)[1]])
-    return ScoredConstants(members=members, nested=nested, refit=refit)
+    return ScoredConstants(members=members, refit=refit)
 
 
 def describe_constants(
@@ -309,11 +304,6 @@ def _describe_scored(
         f"row they were scored on ({each}): on rows that they have not learned from, these look like "
         "constants."
     ]
-
-
-def describe_nested_constants(scored: ScoredConstants, labels: Sequence[Label]) -> list[str]:
-    """Return a list of one sentence if most members of the nested ensemble look like constants, else none."""
-    return _describe_scored(scored["nested"], "the nested ensemble", 0, labels)
 
 
 def _describe_members(constants: Sequence[int | None], labels: Sequence[Label]) -> list[str]:

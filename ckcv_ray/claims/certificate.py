@@ -23,7 +23,6 @@ from ckcv_ray.claims.baseline import (
     describe_constants,
     describe_guesses,
     describe_lack_of_gate,
-    describe_nested_constants,
     describe_worthless_bound,
     select_baseline,
 )
@@ -38,11 +37,8 @@ from ckcv_ray.claims.confusion import (
 from ckcv_ray.claims.subgroups import SubgroupClaim
 from ckcv_ray.claims.wording import (
     L_EE_IS,
-    RefusedSplit,
-    check_refusal,
     describe_giveaways,
     describe_held_share,
-    describe_refusal,
     describe_repeats,
 )
 from ckcv_ray.records.candidates import Searched
@@ -320,7 +316,7 @@ class ModelCounts(CertificatePart):
         for name, numbers in (
             ("constants", self.constants),
             ("refit_constant", [self.refit_constant]),
-            ("scored_constants", [*scored["members"], *scored["nested"], scored["refit"]]),
+            ("scored_constants", [*scored["members"], scored["refit"]]),
         ):
             for number in numbers:
                 check_baseline_class(name, number, n_classes)
@@ -334,13 +330,11 @@ class Claims(CertificatePart):
         claims: every proven claim, each valid by itself with its own delta.
         bound_without_copies: what the bound of the first is if rows that equal another have the same origin,
             and one of each is counted; the bound itself if there are none.
-        refused: the first outer split that is refused; absent in the file if none is.
         subgroups: what is proven of subgroups, and what was counted; absent in the file if none were named.
     """
 
     claims: tuple[Claim, ...]
     bound_without_copies: float
-    refused: RefusedSplit | None = None
     subgroups: tuple[SubgroupClaim, ...] | None = None
 
     def __iter__(self) -> Iterator[Claim]:
@@ -363,8 +357,6 @@ class Claims(CertificatePart):
             check_fraction("bound_without_copies", self.bound_without_copies)
         if self.bound_without_copies < self.first["bound"]:
             raise ValueError("bound_without_copies is below the first claim's bound")
-        if self.refused is not None:
-            check_refusal(self.refused, self.claims, sample.labels)
         for number, part in enumerate(self.subgroups or ()):
             check_part(f"subgroups.{number}.errors", part["errors"], part["rows"], "rows")
             check_part(f"subgroups.{number}.rows", part["rows"], sample.n_held, "rows")
@@ -390,7 +382,6 @@ class Wording(CertificatePart):
 OPTIONAL = (
     "groups",
     "confusion",
-    "refused",
     "search",
     "subgroups",
     "claims_version",
@@ -506,8 +497,6 @@ class Certificate:
             *describe_giveaways(sample.giveaways or ()),
             *describe_guesses(self.claims.claims, sample.labels),
             *self.describe_constants(),
-            *self.describe_nested_constants(),
-            *describe_refusal(self.claims.refused),
             *describe_held_share(held, units, unit),
             *describe_lack_of_gate(first, select_baseline(first, sample.baselines)),
             *self.describe_repeats(),
@@ -519,10 +508,6 @@ class Certificate:
         return describe_constants(
             counts.constants, counts.refit_constant, self.sample.labels, counts.scored_constants
         )
-
-    def describe_nested_constants(self) -> list[str]:
-        """Return a list of one sentence if members of the nested ensemble are constants, else none."""
-        return describe_nested_constants(self.counts.scored_constants, self.sample.labels)
 
     def describe_repeats(self) -> list[str]:
         """Return a sentence if rows equal another row: how much of what is proven is left."""

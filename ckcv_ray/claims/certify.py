@@ -30,7 +30,6 @@ from ckcv_ray.claims.wording import (
     ASSUMPTIONS,
     ASSUMPTIONS_OF_GROUPS,
     PROVISIONAL,
-    RefusedSplit,
     describe_search,
     describe_unlabelled,
     figure,
@@ -74,7 +73,7 @@ def certify(
         winner=_describe_winner(problem, candidate, l_ms, models.best, provisional, search),
         sample=_describe_sample(problem, models.best, repeats.rows, groups),
         counts=_count_models(problem, candidate.k, models, groups),
-        claims=Claims(tuple(claims), without.first, find_refused(problem), _claim_subgroups(judge)),
+        claims=Claims(tuple(claims), without.first, _claim_subgroups(judge)),
         wording=Wording(
             statements=(),
             assumptions=ASSUMPTIONS if groups is None else ASSUMPTIONS_OF_GROUPS,
@@ -227,12 +226,3 @@ def _describe_unlabelled(problem: Problem, claims: list[Claim], without: float) 
     full = next(claim for claim in claims if claim["classifier"] == "full")
     known, repeated = count_known(unlabelled, task), count_repeated(unlabelled, task)
     return describe_unlabelled(len(unlabelled), known, repeated, full, without)
-
-
-def find_refused(problem: Problem) -> RefusedSplit | None:
-    """Return the first outer split that is refused, with the label of the class that it lacks."""
-    found, splits = problem.refused, problem.study.outer_splits
-    if found is None or splits is None:
-        return None
-    label = problem.task.classes[found.number]
-    return RefusedSplit(split=found.split, splits=splits, label=label, rows=found.rows)

@@ -26,7 +26,6 @@ from ckcv_ray.study import (
     ERROR,
     Argument,
     Holdout,
-    Nested,
     find_quantity,
     find_reference,
     is_error,
@@ -116,10 +115,9 @@ class Claim(TypedDict):
             numbers "clipped:50", the mean absolute error of which at most 50 counts, at most ``bound`` times
             50; or "within:0.9", how far off nine in ten new rows are at most.
         label: label of the class that it is about; None for error, auc and comparisons.
-        certification: "occam", "holdout" or "nested".
+        certification: "occam" or "holdout".
         classifier: the rule applied ("refit", "full", "keyed", "random", "vote" or "member:7", see
-            ``rules.Rule``), or "nested" (a member of the nested ensemble drawn independently for each
-            pattern).
+            ``rules.Rule``).
         bound: upper bound on its risk, in [0, 1]: on the probability that a new pattern is misclassified; by
             class, a new pattern of this class; for auc, that a new pair of patterns is not in order. For
             "within:0.9" in units of the target, 0 or more, and ``UNPROVEN`` if nothing is proven.
@@ -313,12 +311,12 @@ def covers(claim: Claim, rule: Rule) -> bool:
     """Return whether a claim is about the predictions of a rule."""
     if claim.get("cut_off") != (None if rule.cut_off is None else rule.cut_off.value):
         return False
-    drawn = claim["classifier"] == (Nested.name if rule.nested else RANDOM.name)
+    drawn = claim["classifier"] == RANDOM.name
     if rule.name == RANDOM.name:
         return drawn and claim["splits"] == rule.splits
     if drawn and len(claim["splits"]) == 1:
         return rule.name == f"member:{claim['splits'][0]}"
-    return not rule.nested and claim["classifier"] == rule.name
+    return claim["classifier"] == rule.name
 
 
 def share_rule(claim: Claim, first: Claim) -> bool:

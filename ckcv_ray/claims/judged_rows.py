@@ -18,7 +18,7 @@ from ckcv_ray.core.measures import ClippedErrors
 from ckcv_ray.core.scores import Output
 from ckcv_ray.learners.ensemble import Ensemble
 from ckcv_ray.records.judged import OF_NO_SPLIT, count_judged, make_judged_schema
-from ckcv_ray.study import Nested, Problem, find_reference
+from ckcv_ray.study import Problem, find_reference
 
 
 def tabulate_judged(judge: Judge) -> pa.Table | None:
@@ -29,12 +29,10 @@ def tabulate_judged(judge: Judge) -> pa.Table | None:
     """
     problem = judge.problem
     certified, parts = count_judged(problem, of_winner=False), list[pa.Table]()
-    if certified and isinstance(problem.study.certification, Nested):
-        parts += _judge_estimate_sets(judge, nested=True)
-    elif certified:
+    if certified:
         parts += _judge_held_out(judge)
     if count_judged(problem) > certified and is_winner_bet_on(judge):
-        parts += _judge_estimate_sets(judge, nested=False)
+        parts += _judge_estimate_sets(judge)
     return pa.concat_tables(parts).combine_chunks() if parts else None
 
 
@@ -60,32 +58,21 @@ def _judge_held_out(judge: Judge) -> Iterator[pa.Table]:
         yield _tabulate(problem, same, held.y, predicted.label, score)
 
 
-def _judge_estimate_sets(judge: Judge, nested: bool) -> Iterator[pa.Table]:
-    """Yield the rows of each estimate set of F*, or of each outer one, as its split's member judges them.
+def _judge_estimate_sets(judge: Judge) -> Iterator[pa.Table]:
+    """Yield the rows of each estimate set of F*, as its split's member judges them.
 
-    The order is that of the units within the set, if their losses count one by one, else that of the set.
+    The order is that of the units within the set, whose losses count one by one.
     """
-    problem, ensemble = judge.problem, judge.models.nested if nested else judge.models.best
-    assert ensemble is not None
+    problem = judge.problem
     every, held = problem.all_rows, np.empty(0, np.intp) if problem.held is None else problem.held
     learned = np.setdiff1d(np.arange(every.n), held)
-    places = None if problem.has_losses else np.argsort(problem.outer.order(problem.outer.sizes[0]))
-    for i, member in enumerate(ensemble.members):
-        rows, predicted = learned[judge.find_estimate_rows(i, nested)], judge.predict_estimate(i, nested)
+    for i, member in enumerate(judge.models.best.members):
+        rows, predicted = learned[judge.find_estimate_rows(i)], judge.predict_estimate(i)
         score = predicted.score if _has_scores(problem, Ensemble((member,))) else None
         units = every.groups[rows]
-        if places is None:
-            number, place = np.unique(units, return_inverse=True)
-            order = np.argsort(order_within(len(number), problem.draws, i))[place]
-        else:
-            order = places[i]
-        same = {
-            "classifier": Nested.name if nested else RANDOM.name,
-            "split": i,
-            "row": rows,
-            "unit": units,
-            "order": order,
-        }
+        number, place = np.unique(units, return_inverse=True)
+        order = np.argsort(order_within(len(number), problem.draws, i))[place]
+        same = {"classifier": RANDOM.name, "split": i, "row": rows, "unit": units, "order": order}
         yield _tabulate(problem, same, every.y[rows], predicted.label, score)
 
 

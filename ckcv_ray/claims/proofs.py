@@ -1,13 +1,11 @@
-"""What is proven after selection, from counts of errors: occam, holdout, nested.
+"""What is proven after selection, from counts of errors: occam, holdout.
 
 ``occam``, always computed, from the counts behind l_ee: each candidate t = (path, step, k) gets the share
 pi(t) = 1 / (learners) * 1 / (settings of its learner) * w(k) / (sum of w over the study's fold sizes) of
 delta, where w(k) = 1 / ((k - 2)(k - 1)) and each fold size is represented by its smallest k. The shares
 depend only on the study and the number of rows and sum to at most 1 over all candidates, so the
 averaging-safe bound at level delta * pi(t) holds for whichever candidate was selected. ``holdout``: nothing
-has used the held-out rows, so the errors on them are binomial. ``nested``: for another ensemble than F*, each
-member of which was selected and fitted on the training rows of an outer split alone: its errors on the other
-rows are binomial given those training rows, and the averaging-safe bound combines them.
+has used the held-out rows, so the errors on them are binomial.
 
 With groups of related rows the units are groups, and what is bounded is the mean loss of a new group: the
 share of its rows that are wrong. Sums of such losses take the place of counts, and the bounds of
@@ -15,7 +13,7 @@ share of its rows that are wrong. Sums of such losses take the place of counts, 
 it is closer, the bound is by betting on the losses one by one, in an order drawn within each split.
 
 The bounds over the first splits of an exchangeable order hold together (``binomial.best_prefix``): occam
-and nested claim the one about all members first, and then the smallest, about the members of its splits.
+claims the one about all members first, and then the smallest, about the members of its splits.
 
 If rows repeat because they have the same origin, the ``Copies`` are not new: every claim holds again with as
 many fewer independent units in each set (see the theory page, "Repeated rows").
@@ -45,7 +43,7 @@ from ckcv_ray.claims.claim import (
 from ckcv_ray.claims.held_out import holdout
 from ckcv_ray.claims.judge import NO_COPIES, Copies, Judge
 from ckcv_ray.claims.numbers import claim_clipped, name_loss_methods
-from ckcv_ray.claims.rules import Rule, prefix
+from ckcv_ray.claims.rules import prefix
 from ckcv_ray.core.arrays import Index
 from ckcv_ray.core.bounds.betting import bound_mean_by_betting, find_betting_prefix
 from ckcv_ray.core.bounds.binomial import MOST_CHECKED, Prefix, best_prefix, bound_claim
@@ -57,7 +55,7 @@ from ckcv_ray.core.bounds.losses import (
     loss_method,
 )
 from ckcv_ray.learners.ensemble import Ensemble, GroupMember
-from ckcv_ray.study import Holdout, Nested, Occam, Problem, is_quantity
+from ckcv_ray.study import Holdout, Occam, Problem
 
 SplitLosses: TypeAlias = Callable[[int], NDArray[np.int64]]
 
@@ -73,9 +71,8 @@ def prove(judge: Judge, k: int, copies: Copies = NO_COPIES) -> list[Claim]:
     problem, best = judge.problem, judge.models.best
     certified = PROOFS[problem.study.certify](judge, copies)
     learner, _ = problem.find_learner(problem.learner.codec.setting(best.members[0].model))
-    units = partial(judge.measure_units, nested=False)
     counts = count_wrong_rows(best)
-    return [*certified, *occam(problem, k, count_losses(best), learner, counts, copies, units)]
+    return [*certified, *occam(problem, k, count_losses(best), learner, counts, copies, judge.measure_units)]
 
 
 def occam(
@@ -105,40 +102,6 @@ def occam(
     order, u = problem.order(size), by_class.get_u(problem)
     averaged = Averaged(losses, order, size.n_select, grouped, counts, copies.units, u, problem.clip, units)
     yield from averaged.claims(Occam.name, RANDOM.name, level, delta, method)
-
-
-def outer(judge: Judge, copies: Copies = NO_COPIES) -> Iterator[Claim]:
-    """Yield the claims for the nested ensemble, from its members' errors on the outer splits.
-
-    All are about all members, and about those of one prefix of the splits: the best one for the first name.
-    There are members of the splits before the first that is refused alone: a refused split counts as one that
-    fails nothing, which is a function of its own rows, so the other prefixes keep their proof.
-    """
-    problem, nested = judge.problem, judge.models.nested
-    assert nested is not None
-    certification, n_splits = problem.study.certification, len(nested.members)
-    assert isinstance(certification, Nested)
-    length: int | None = None
-    for name in certification.claim:
-        if is_quantity(name):
-            claims = list(by_class.claim_nested(judge, nested, name, length, copies.units))
-        else:
-            claims = list(_claim_outer_errors(judge, nested, length, copies.units))
-        yield from claims
-        length = length or max(len(claim["splits"]) for claim in claims) or n_splits
-
-
-def _claim_outer_errors(judge: Judge, nested: Ensemble, length: int | None, copies: int) -> Iterator[Claim]:
-    """Yield the claims about errors; ``length`` is as for ``Averaged.claims``."""
-    problem, certification = judge.problem, judge.problem.study.certification
-    assert isinstance(certification, Nested)
-    size, delta = problem.outer.sizes[0], problem.study.delta / certification.n_shares
-    method = f"nested: {by_class.describe_selection(f'{size.n_splits} outer splits', problem)}"
-    order, grouped, u = problem.outer.order(size), problem.task.grouped, by_class.get_u(problem)
-    losses, counts = count_losses(nested), count_wrong_rows(nested)
-    units = partial(judge.measure_units, nested=True)
-    averaged = Averaged(losses, order, size.n_select, grouped, counts, copies, u, problem.clip, units)
-    yield from averaged.claims(Nested.name, Nested.name, delta, delta, method, length)
 
 
 class Averaged(NamedTuple):
@@ -195,7 +158,7 @@ class Averaged(NamedTuple):
         first, every, name = self._bounds(level, length)
         given = RANDOM_SPLITS_OF_GROUPS if self.grouped else RANDOM_SPLITS
         m = f"m = {self.m}{' groups' if self.grouped else ''}"
-        rule = Rule(RANDOM.name, nested=certification == Nested.name)
+        rule = RANDOM
         for bound, length in dict.fromkeys((every, first)):  # one claim if the prefix is all splits
             splits = prefix(self.order, length)
             rule = replace(rule, splits=splits)
@@ -301,5 +264,4 @@ def _claim_nothing_more(judge: Judge, copies: Copies) -> Iterator[Claim]:
 PROOFS: dict[str, Callable[[Judge, Copies], Iterator[Claim]]] = {
     Occam.name: _claim_nothing_more,
     Holdout.name: holdout,
-    Nested.name: outer,
 }

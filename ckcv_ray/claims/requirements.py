@@ -10,12 +10,12 @@ from math import ceil
 import numpy as np
 
 from ckcv_ray.claims.baseline import compute_baselines
-from ckcv_ray.claims.by_class import PlannedClaim, quantities, share_recalls, typical_units
+from ckcv_ray.claims.by_class import PlannedClaim, quantities, share_recalls
 from ckcv_ray.claims.claim import name_quantity
 from ckcv_ray.claims.percent import at_most, format_level, format_number
 from ckcv_ray.claims.weighted import bound_flawless
 from ckcv_ray.core.bounds.betting import bound_losses
-from ckcv_ray.core.bounds.binomial import MOST_CHECKED, bound_table, clopper_pearson, fewest_rows, safe_table
+from ckcv_ray.core.bounds.binomial import MOST_CHECKED, bound_table, clopper_pearson, fewest_rows
 from ckcv_ray.core.bounds.losses import ONE
 from ckcv_ray.core.search import find_first
 from ckcv_ray.errors import pluralize
@@ -25,7 +25,6 @@ from ckcv_ray.study import (
     AUC,
     BY_CLASS,
     Holdout,
-    Nested,
     Predictive,
     Problem,
     is_quantity,
@@ -47,16 +46,16 @@ class Needed:
         at_least: the value to claim, in (0, 1).
         rows: the fewest rows of the class (auc: of the rarer class) with which it can be claimed: without a
             miss.
-        rows_with_misses, misses: the fewest rows, with misses at half the rate that the value allows; None
-            for nested. For a predictive value one recall is ``1 - USUAL_MISS``, and the other errs half as
-            often as the value allows at that.
+        rows_with_misses, misses: the fewest rows, with misses at half the rate that the value allows. For a
+            predictive value one recall is ``1 - USUAL_MISS``, and the other errs half as often as the value
+            allows at that.
         rows_in_all: size of a table of which ``rows`` are expected there.
     """
 
     at_least: float
     rows: int
-    rows_with_misses: int | None
-    misses: int | None
+    rows_with_misses: int
+    misses: int
     rows_in_all: int
 
 
@@ -68,9 +67,8 @@ class Requirement:
         quantity, label: as in ``Claim``; label is None for auc alone.
         delta: probability with which the claim may fail.
         rows: rows of the class (auc: of the rarer class) to expect, by the whole table, among those held
-            out, or in an outer estimate set.
+            out.
         of: rows of all classes there.
-        certification: "holdout" or "nested".
         needed: for each of ``WANTED``.
     """
 
@@ -79,7 +77,6 @@ class Requirement:
     delta: float
     rows: int
     of: int
-    certification: str
     needed: tuple[Needed, ...]
 
     @property
@@ -90,14 +87,10 @@ class Requirement:
     def lines(self) -> list[str]:
         """Return the requirement in words."""
         of_class = "the rarer class" if self.label is None else f"class {self.label!r}"
-        held = self.certification == Holdout.name
-        place = "held-out rows" if held else "rows of each outer estimate set"
-        share = f"{'about ' if held else ''}{self.rows:,} of the {self.of:,} {place}"
-        share += "" if held else ", on average,"
         first = (
             f"{name_quantity(self.quantity, self.label)}, with probability {format_level(self.delta)}: "
-            f"{share} {'is' if self.rows == 1 else 'are'} of {of_class}"
-            + (", by its share in the table" if held else "")
+            f"about {self.rows:,} of the {self.of:,} held-out rows {'is' if self.rows == 1 else 'are'} of "
+            f"{of_class}, by its share in the table"
         )
         return [
             first,
@@ -109,14 +102,12 @@ class Requirement:
 
     def _needs(self, needed: Needed) -> str:
         of_class = "of the rarer class" if self.label is None else f"of class {self.label!r}"
-        rows = "held-out rows" if self.certification == Holdout.name else "rows"
         miss = "pair out of order" if self.label is None else "miss"
         without = "no row of any class wrong" if self.of_value else f"those without a {miss}"
-        words = [f"not before {needed.rows:,} {rows} {of_class}, and {without}"]
-        if needed.rows_with_misses is not None and needed.misses is not None:
-            plural = "pairs out of order" if self.label is None else "misses"
-            words.append(f"{needed.rows_with_misses:,} with {pluralize(needed.misses, miss, plural)}")
-            words[-1] += ", and the others wrong half as often as that allows" * self.of_value
+        words = [f"not before {needed.rows:,} held-out rows {of_class}, and {without}"]
+        plural = "pairs out of order" if self.label is None else "misses"
+        words.append(f"{needed.rows_with_misses:,} with {pluralize(needed.misses, miss, plural)}")
+        words[-1] += ", and the others wrong half as often as that allows" * self.of_value
         if needed.rows > self.rows:
             words.append(f"expected in a table of {needed.rows_in_all:,} rows")
         return "; ".join(words)
@@ -236,7 +227,7 @@ def requirements(problem: Problem) -> tuple[Requirement, ...]:
     It is read before the run, so it depends on how many rows each class has, and not on those drawn.
     """
     certification = problem.study.certification
-    if not isinstance(certification, Holdout | Nested):
+    if not isinstance(certification, Holdout):
         return ()
     names = [name for name in certification.claim if name in (*BY_CLASS, AUC)]
     made = []
@@ -248,23 +239,13 @@ def requirements(problem: Problem) -> tuple[Requirement, ...]:
     return tuple(sorted(made, key=lambda requirement: requirement.rows))
 
 
-def fewest_rows_averaged(allowed: float, delta: float) -> int:
-    """Return the fewest rows whose averaging-safe bound, without a miss, is at most ``allowed``."""
-    return find_first(lambda m: bool(safe_table(m, delta)[0] <= allowed), 1, MOST_CHECKED)
-
-
 def _requirement(problem: Problem, quantity: PlannedClaim) -> Requirement:
     task, held = problem.all_rows, problem.held
-    sizes = class_sizes(task.y, task.n_classes)
-    of_class = quantity.count_rows(sizes) / task.n
-    if held is not None:
-        of, rows = len(held), round(len(held) * of_class)
-    else:
-        of, rows = problem.outer.sizes[0].n_select, typical_units(problem, quantity)
-    share = of / task.n * of_class  # of all rows: there, and of this class
-    needed = tuple(_compute_needed(at_least, quantity.delta, share, held is not None) for at_least in WANTED)
-    name = problem.study.certify
-    return Requirement(quantity.name, quantity.label, quantity.delta, rows, of, name, needed)
+    assert held is not None
+    of_class = quantity.count_rows(class_sizes(task.y, task.n_classes)) / task.n
+    rows, share = round(len(held) * of_class), len(held) / task.n * of_class
+    needed = tuple(_compute_needed(at_least, quantity.delta, share) for at_least in WANTED)
+    return Requirement(quantity.name, quantity.label, quantity.delta, rows, len(held), needed)
 
 
 def _require_value(problem: Problem, predictive: Predictive, least: float) -> Requirement:
@@ -280,8 +261,7 @@ def _require_value(problem: Problem, predictive: Predictive, least: float) -> Re
     needed = Needed(least, round(share * rows), *with_misses, in_all)
     label = task.classes[problem.positive]
     expected = round(len(held) * share)
-    name = problem.study.certify
-    return Requirement(str(predictive), label, delta, expected, len(held), name, (needed,))
+    return Requirement(str(predictive), label, delta, expected, len(held), (needed,))
 
 
 def _choose_usual_errors(predictive: Predictive, least: float) -> tuple[float, float]:
@@ -294,12 +274,10 @@ def _choose_usual_errors(predictive: Predictive, least: float) -> tuple[float, f
     return USUAL_MISS, min(USUAL_MISS, allowed / 2)
 
 
-def _compute_needed(at_least: float, delta: float, share: float, held_out: bool) -> Needed:
+def _compute_needed(at_least: float, delta: float, share: float) -> Needed:
+    """Return what it takes to claim a value; ``share`` of all rows are held out and of the class."""
     allowed, misses = 1 - at_least, 1
-    rows = fewest_rows(allowed, 0, delta) if held_out else fewest_rows_averaged(allowed, delta)
-    in_all = ceil(rows / share)
-    if not held_out:
-        return Needed(at_least, rows, None, None, in_all)
+    rows = fewest_rows(allowed, 0, delta)
     while misses < fewest_rows(allowed, misses, delta) * allowed / 2:
         misses += 1
-    return Needed(at_least, rows, fewest_rows(allowed, misses, delta), misses, in_all)
+    return Needed(at_least, rows, fewest_rows(allowed, misses, delta), misses, ceil(rows / share))

@@ -40,7 +40,6 @@ class Rule:
         seed: key of the hash, or seed of the draws; the other rules ignore it.
         splits: for "random", the splits whose members are drawn from; empty for all of them.
         repeats: for "random", whether the seed was given, so that every call with it repeats the draws.
-        nested: whether the members are those of the nested ensemble instead of F*.
         cut_off: the cut-off of the scores, of two classes; None for the learner's own.
     """
 
@@ -48,7 +47,6 @@ class Rule:
     seed: int = 0
     splits: tuple[int, ...] = ()
     repeats: bool = False
-    nested: bool = False
     cut_off: CutOff | None = None
 
     def predict(self, models: Models, X: Rows) -> Prediction:
@@ -95,7 +93,7 @@ class Rule:
         if self.name in ONE_MODEL:
             ensemble = models.refit if self.name == "refit" else models.full
         else:
-            ensemble = models.nested if self.nested else models.best
+            ensemble = models.best
         assert ensemble is not None
         return ensemble
 
@@ -103,27 +101,26 @@ class Rule:
         """Return a phrase that names what classifies a pattern; a member is drawn for ``each`` of them."""
         if self.cut_off is not None:
             return f"{replace(self, cut_off=None).classifier(each)} with cut-off {self.cut_off.value:.6g}"
-        of = "the nested ensemble (not F*)" if self.nested else "F*"
         match self.name:
             case "keyed":
-                return f"the member of {of} that ckcv predict draws for it (by a hash of its values)"
+                return "the member of F* that ckcv predict draws for it (by a hash of its values)"
             case "random":
-                return self._describe_draw(of, each)
+                return self._describe_draw(each)
             case "vote":
-                return f"the majority vote of {of}"
+                return "the majority vote of F*"
             case "refit" | "full":
                 return ONE_MODEL[self.name]
-        return f"the member of {of} fitted on split {find_member(self.name)}"
+        return f"the member of F* fitted on split {find_member(self.name)}"
 
-    def _describe_draw(self, of: str, each: str) -> str:
+    def _describe_draw(self, each: str) -> str:
         """Return a phrase that names a member drawn from ``splits``."""
         if len(self.splits) == 1:
-            return f"the member of {of} fitted on split {self.splits[0]}"
-        which = f"a member of {of}"
+            return f"the member of F* fitted on split {self.splits[0]}"
+        which = "a member of F*"
         if self.splits and self.splits == tuple(range(len(self.splits))):
-            which = f"one of the first {len(self.splits)} members of {of}"
+            which = f"one of the first {len(self.splits)} members of F*"
         elif self.splits:
-            which = f"one of the members of {of} fitted on splits {', '.join(map(str, self.splits))},"
+            which = f"one of the members of F* fitted on splits {', '.join(map(str, self.splits))},"
         return f"{which} drawn independently for each {each}"
 
 
@@ -134,18 +131,15 @@ BY = {  # the values of ``by``, and what they name; for the member of one split,
     "best_prefix": Rule("best_prefix"),
     "refit": Rule("refit"),
     "full": Rule("full"),
-    "nested": Rule("random", nested=True),
-    "nested:vote": Rule("vote", nested=True),
-    "nested:best_prefix": Rule("best_prefix", nested=True),
 }
 
 
 def parse_rule(by: str) -> Rule:
-    """Return the rule that a value of ``by`` names: one of ``BY``, "member:7", or "nested:member:7".
+    """Return the rule that a value of ``by`` names: one of ``BY``, or "member:7".
 
     Raises:
         InputError: it names none.
     """
-    if isinstance(by, str) and (split := find_member(by.removeprefix("nested:"))) >= 0:
-        return Rule(f"member:{split}", nested=by.startswith("nested:"))
-    return BY[check_choice("by", by, (*BY, "member:0", "nested:member:0"))]
+    if isinstance(by, str) and (split := find_member(by)) >= 0:
+        return Rule(f"member:{split}")
+    return BY[check_choice("by", by, (*BY, "member:0"))]

@@ -7,8 +7,6 @@ selection on the same data, and the sentences here say so.
 
 from collections.abc import Sequence
 
-from typing_extensions import TypedDict  # pydantic accepts typing.TypedDict from Python 3.12 on
-
 from ckcv_ray.claims.claim import (
     BOUND_NAMES,
     MOST_OF_LABEL,
@@ -21,9 +19,8 @@ from ckcv_ray.claims.claim import (
 from ckcv_ray.claims.percent import at_least, at_most, format_level, format_number, round_bound
 from ckcv_ray.core.by_label import parse_numbers_by_label
 from ckcv_ray.core.criteria import Balanced, Criterion, MeanClippedError, MeanCost, MeanError, MeanGroupError
-from ckcv_ray.errors import cut, cut_list, pluralize
-from ckcv_ray.study import ERROR, Nested, is_of_numbers, parse_within
-from ckcv_ray.tables.target import LEAST_OF_CLASS, Label
+from ckcv_ray.errors import cut, cut_list
+from ckcv_ray.study import ERROR, is_of_numbers, parse_within
 
 ASSUMPTIONS = (
     "The rows are independent examples from one source, and new patterns come from that same source.",
@@ -157,32 +154,6 @@ def describe_unlabelled(rows: int, known: int, repeated: int, full: Claim, witho
     return [*([of_known] if known else []), *([of_repeated] if repeated else [])]
 
 
-class RefusedSplit(TypedDict):
-    """The first outer split that is refused, since it leaves too few rows of a class to learn from.
-
-    Attributes:
-        split: its number; claims are about members of the splits before it.
-        splits: outer splits of the study.
-        label: label of the class.
-        rows: rows of this class that it leaves to learn from.
-    """
-
-    split: int
-    splits: int
-    label: Label
-    rows: int
-
-
-def check_refusal(refused: RefusedSplit, claims: Sequence[Claim], labels: Sequence[Label]) -> None:
-    """Raise ValueError if an outer split cannot be refused so, or a claim is about it or a later one."""
-    known = refused["label"] in labels and 0 <= refused["rows"] < LEAST_OF_CLASS
-    if not known or not 0 < refused["split"] < refused["splits"]:
-        raise ValueError(f"refused: {refused} is no outer split of this run")
-    nested = [claim for claim in claims if claim["certification"] == Nested.name]
-    if not nested or any(split >= refused["split"] for claim in nested for split in claim["splits"]):
-        raise ValueError("refused: a claim is about a split that is not before the one refused, or none is")
-
-
 def list_not_covered(grouped: bool, has_numbers: bool) -> tuple[str, ...]:
     """Return what the claims do not cover, of a task with groups or without, of numbers or of classes."""
     if not grouped:
@@ -190,20 +161,6 @@ def list_not_covered(grouped: bool, has_numbers: bool) -> tuple[str, ...]:
     how = "far off a row is" if has_numbers else "often a row is wrong"
     large = f"how {how} among all rows, where large groups count more: each group counts once"
     return (RELATED_GROUPS, large, *NOT_COVERED[1:])
-
-
-def describe_refusal(refused: RefusedSplit | None) -> list[str]:
-    """Return a list of one sentence if an outer split is refused, else none."""
-    if refused is None:
-        return []
-    before, label = refused["split"], cut(repr(refused["label"]), MOST_OF_LABEL)
-    of_class = f"{pluralize(refused['rows'], 'row')} of class {label}"
-    return [
-        f"{before} of {pluralize(refused['splits'], 'outer split')} certify: split {before} leaves "
-        f"{of_class} to learn from, which is too few, so it counts as one without an ensemble member, and "
-        "only what nested proves from the splits before it is claimed. More splits, or another seed, do not "
-        "help: more rows of this class do."
-    ]
 
 
 def describe_giveaways(names: Sequence[str]) -> list[str]:

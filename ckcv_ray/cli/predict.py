@@ -65,9 +65,6 @@ def choose_rule(
         int | None,
         make_option("Classify with one member of F*, that of split N. What is proven is the claim member:N."),
     ] = None,
-    nested: Annotated[
-        bool, flag("--nested", "Use the ensemble certified by --certify nested instead of F*.")
-    ] = False,
     all_members: Annotated[
         bool,
         flag(
@@ -121,13 +118,9 @@ def choose_rule(
         "best_prefix": "best_prefix" if best_prefix else None,
     }
     chosen = {name: by for name, by in given.items() if by is not None}
-    exclusive = [*chosen, *(["nested"] if nested and (refit or full) else [])]
-    if len(exclusive) > 1:
-        raise InputError(f"{' and '.join(exclusive)} exclude each other: choose one of them")
-    by = next(iter(chosen.values()), "auto")
-    if nested:
-        by = "nested" if by in ("auto", "random") else f"nested:{by}"
-    return by, seed
+    if len(chosen) > 1:
+        raise InputError(f"{' and '.join(chosen)} exclude each other: choose one of them")
+    return next(iter(chosen.values()), "auto"), seed
 
 
 def choose_output(
@@ -223,8 +216,6 @@ def predict(
     becomes a backslash and an n, and backslashes are then doubled. Of a named set with test rows, only those
     are classified.
     """
-    if refer and choice[0].startswith("nested"):
-        raise InputError("refer and nested exclude each other: choose one of them")
     output.check(RunFolder(folder), source)
     result = load_run(folder, True) if allow_pickle else load(folder)
     table, rule = _read_table(result.task, source, reading, thousands, keep, strict), result.rule(*choice)
@@ -367,8 +358,7 @@ def _say_conditions(result: Result, rule: Rule) -> None:
     if result.finished is None:
         return
     certificate = result.certificate
-    constant = certificate.describe_nested_constants() if rule.nested else certificate.describe_constants()
-    for sentence in [*constant, *certificate.describe_repeats()]:
+    for sentence in [*certificate.describe_constants(), *certificate.describe_repeats()]:
         say(sentence)
     if _draws_members(rule):
         say(f"--seed {rule.seed} repeats these draws")

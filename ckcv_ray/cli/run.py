@@ -8,10 +8,9 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
-from ckcv_ray.claims.certify import find_refused
 from ckcv_ray.claims.percent import at_most
 from ckcv_ray.claims.rare_classes import describe_rare_classes
-from ckcv_ray.claims.wording import describe_held_share, describe_refusal
+from ckcv_ray.claims.wording import describe_held_share
 from ckcv_ray.cli.data_options import ChosenData, choose_data
 from ckcv_ray.cli.display import Display
 from ckcv_ray.cli.notes import describe_reading, say_columns, say_environment, show_result
@@ -136,7 +135,7 @@ def run(
     command resumes an interrupted run, and prints the result of a finished one.
 
         ckcv run patients.csv --target outcome
-        ckcv run patients.csv --target outcome --certify nested --out runs/certified
+        ckcv run patients.csv --target outcome --claim sensitivity,specificity --out runs/certified
         ckcv run houses.csv --target price --learner ridge --clip 50
     """
     if resume_until_done:
@@ -165,7 +164,7 @@ def plan(
     Measures a few fits on your data for about two seconds.
     Takes the data and study options of ckcv run.
 
-        ckcv plan patients.csv --target outcome --certify nested
+        ckcv plan patients.csv --target outcome --learner svm,forest
         ckcv plan twonorm:2000:0 --n-splits 500 --workers 1,16
     """
     require_supervision(study.learner)
@@ -292,7 +291,7 @@ def _describe_unfinished(folder: RunFolder, queue: RaceQueue | FullQueue) -> tup
     leading = f"{best}, L_MS {at_most(l_ms)}" if l_ms is not None else "no complete candidate"
     return content, (
         f"run {problem.run_id} {done}, {at.dropped:,} dropped, {at.failed:,} failed\n"
-        f"{_count_inner(folder, problem)}best so far: {leading}\n{state}"
+        f"best so far: {leading}\n{state}"
     )
 
 
@@ -391,32 +390,19 @@ def _allow_effort(
 
 def _say_what_is_there(folder: RunFolder, out: str, problem: Problem) -> None:
     """Say what of a run is in its folder, and whether it was made in another environment."""
-    used = problem.outer_splits
-    if folder.finished and folder.outer_splits() < used:
-        say(f"{out} has {pluralize(folder.outer_splits(), 'outer split')}: adding splits up to {used}")
-    elif recorded := count_recorded(problem, out):
+    if recorded := count_recorded(problem, out):
         say(f"resuming: {out} holds {pluralize(recorded, 'record')} of this study")
     say_environment(out)
 
 
 def _say_cautions(problem: Problem) -> None:
-    """Say that much is held out, that a class is rare, or that an outer split is refused."""
+    """Say that much is held out, or that a class is rare."""
     every = problem.all_rows
     held = every.n_units - problem.task.n_units
     held_out = describe_held_share(held, every.n_units, every.unit)
     rare = describe_rare_classes(every, held)
-    for sentence in (*held_out, *rare, *describe_refusal(find_refused(problem))):
+    for sentence in (*held_out, *rare):
         say(plain(sentence))
-
-
-def _count_inner(folder: RunFolder, problem: Problem) -> str:
-    """Return a line on the inner selections, if the certification has them."""
-    if problem.study.outer_splits is None:
-        return ""
-    there = folder.outer_splits()
-    finished = sum(folder.inner(i).finished for i in folder.list_begun_splits())
-    every = there if problem.may_use(there) else problem.study.outer_splits
-    return f"inner selections: {finished} of {every} finished\n"
 
 
 def _confirm(expected: Estimate, execution: Execution, yes: bool, limited: bool) -> None:

@@ -42,8 +42,8 @@ SLOT_PARTS = {
         "Search",
     ),
     "certify": (
-        "Where the proven bound comes from: occam (the run's own counts), holdout (rows kept aside), nested "
-        "(outer splits), or auto: holdout of half of up to 400 rows, else a third.",
+        "Where the proven bound comes from: occam (the run's own counts), or holdout (rows kept "
+        "aside: half of up to 400 rows, else a third).",
         None,
     ),
 }

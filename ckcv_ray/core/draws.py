@@ -85,18 +85,17 @@ def draw_members(n_members: int, rows: int, rng: np.random.Generator) -> Index:
     return np.asarray(rng.integers(n_members, size=rows))
 
 
-def draw_pairs(y: NDArray[np.integer[Any]], draws: Draws, number: int = 0) -> tuple[Index, Index]:
+def draw_pairs(y: NDArray[np.integer[Any]], draws: Draws) -> tuple[Index, Index]:
     """Draw disjoint pairs of a row of class 0 and a row of class 1, as many as the rarer class has rows.
 
     Args:
         y: class numbers (rows,); the pairs depend on the positions of the classes alone.
         draws: of the table.
-        number: of the split that the rows belong to.
 
     Returns:
         Positions of the rows of class 0, and of those of class 1, each (pairs,).
     """
-    rng = draws.at(*PAIRS).make_generator(number)
+    rng = draws.at(*PAIRS).make_generator()
     first, second = (rng.permutation(np.flatnonzero(y == c)) for c in (0, 1))
     pairs = min(len(first), len(second))
     return first[:pairs], second[:pairs]

@@ -105,10 +105,6 @@ class Session(NamedTuple):
     recorder: MakeRecorder
     together: int
 
-    def inside(self) -> "Session":
-        """Return a session for the inner runs of a study, with recorders in this process."""
-        return self._replace(recorder=make_recorder)
-
 
 SERIAL = Session(SerialBackend, make_recorder, 1)
 

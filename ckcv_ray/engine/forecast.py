@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ckcv_ray.claims.requirements import Prospect, Requirement, list_prospects, requirements
-from ckcv_ray.core.resampling.base import FoldSize
 from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.engine.batches import OWN_SECONDS, Rates, batch_seconds
 from ckcv_ray.engine.budget import BudgetQueue
@@ -66,7 +65,7 @@ class Plan:
     """Resources that a study needs.
 
     Attributes:
-        evaluations: evaluations of the selection, including the inner runs of a nested certification.
+        evaluations: evaluations of the selection.
         splits: splits of the data they belong to.
         sizes: distinct fold sizes.
         bytes_per_worker: memory a worker needs for the largest split.
@@ -121,8 +120,6 @@ def estimate(problem: Problem, limit: float = 0.0) -> Estimate:
     left = rounds(problem.study.effort or 0) if rounds is not None and in_rounds else queue.expect_left()
     if not problem.scores:
         left += _seconds_of_refits(problem, queue.rates)
-        inner = problem.outer_splits * problem.inner_share
-        left += inner * (done.seconds + left)  # inner runs start from scratch
     processor = min(1.0, (process_time() - began) / max(done.seconds, 1e-9))
     return Estimate(left, queue.rates, done, inputs, processor, rounds)
 
@@ -133,9 +130,9 @@ def expect_everything(problem: Problem, expected: Estimate) -> float:
 
 
 def _expect_selection(problem: Problem, expected: Estimate) -> float:
-    """Return the seconds of all evaluations of the selection on one worker, inner runs included."""
+    """Return the seconds of all evaluations of the selection on one worker."""
     if expected.rounds is not None:
-        return float(expected.rounds.seconds[-1]) * _count_runs(problem)
+        return float(expected.rounds.seconds[-1])
     return expected.rates.seconds_for(_work(problem))
 
 
@@ -150,7 +147,7 @@ def expect_rounds(problem: Problem, expected: Estimate, effort: int, workers: in
         workers: number of processes that share the work.
     """
     assert expected.rounds is not None
-    seconds = expected.rounds(effort) * _count_runs(problem) + _seconds_of_refits(problem, expected.rates)
+    seconds = expected.rounds(effort) + _seconds_of_refits(problem, expected.rates)
     if effort >= problem.n_evaluations:
         seconds = expect_everything(problem, expected)
     return seconds * expected.processor / (PLANNED_SHARE * workers)
@@ -217,11 +214,8 @@ def plan_problem(problem: Problem, workers: Sequence[int] = WORKERS) -> Plan:
         less, more = max(problem.least_effort, effort // 4), min(4 * effort, problem.n_evaluations)
         for another in (less, more):
             if another != effort:
-                by_effort[another] = min(
-                    seconds + _count_runs(problem) * (rounds(another) - rounds(effort)), every
-                )
-    runs = _sizes_of_runs(problem)
-    splits = sum(size.n_splits for sizes in runs for size in sizes)
+                by_effort[another] = min(seconds + rounds(another) - rounds(effort), every)
+    splits = sum(size.n_splits for size in problem.sizes)
     return Plan(
         evaluations=splits * problem.n_settings,
         splits=splits,
@@ -258,21 +252,10 @@ def wall_seconds(work: float, workers: int) -> float:
 
 
 def _work(problem: Problem) -> Costs:
-    """Return the summed cost of the evaluations of the selection for each learner, inner runs included."""
-    runs = _sizes_of_runs(problem)
-    costs = [problem.compute_cost(s.n_train) * s.n_splits for sizes in runs for s in sizes]
+    """Return the summed cost of the evaluations of the selection for each learner."""
+    costs = [problem.compute_cost(size.n_train) * size.n_splits for size in problem.sizes]
     work: Costs = problem.settings_per_learner * np.sum(costs, axis=0)
     return work
-
-
-def _count_runs(problem: Problem) -> float:
-    """Return how often the cost of the selection is spent, inner runs counted by their share of it."""
-    return 1.0 + problem.outer_splits * problem.inner_share
-
-
-def _sizes_of_runs(problem: Problem) -> list[tuple[FoldSize, ...]]:
-    """Return the fold sizes of the selection and of each inner one."""
-    return [problem.sizes, *[problem.inner_sizes] * problem.outer_splits]
 
 
 def _seconds_of_refits(problem: Problem, rates: Rates) -> float:

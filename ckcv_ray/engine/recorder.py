@@ -288,11 +288,6 @@ class Recorder(BaseRecorder, Generic[RunQueue]):
             metadata["before"] = self._earlier_runs
         return metadata
 
-    def check_held(self) -> None:
-        """Raise RunError if the folder was moved, deleted or replaced."""
-        if self.folder is not None:
-            self.folder.files.lock.check_held()
-
     def close(self) -> None:
         """Write what is unsaved if the folder was opened, and release the folder in any case."""
         if self.folder is None or not self.folder.files.lock.held:

@@ -16,7 +16,6 @@ import numpy as np
 from ckcv_ray.core.arrays import Index, Mask, Values
 from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.engine.full import MOST_DIVIDED_SPLITS
-from ckcv_ray.engine.nested import inner_problems
 from ckcv_ray.engine.progress import Progress
 from ckcv_ray.engine.queue import ListQueue
 from ckcv_ray.engine.recorder import BaseRecorder
@@ -28,11 +27,6 @@ from ckcv_ray.study import Budget, Problem
 from ckcv_ray.study.problem import INNER
 
 NOWHERE = -1
-
-
-def list_problems(problem: Problem) -> list[Problem]:
-    """Return a problem and those of its inner selections, in order."""
-    return [problem, *inner_problems(problem)]
 
 
 def check_divisible(problem: Problem) -> None:
@@ -127,7 +121,7 @@ def divide_work(every: Sequence[Items], count: int) -> tuple[tuple[Piece, ...], 
     """Divide the work of problems into shards that take about equally long.
 
     Args:
-        every: the work of the run itself, and of each inner selection.
+        every: the work of the run.
         count: number of shards, at most that of all items.
 
     Returns:

@@ -381,13 +381,6 @@ class Learner(ABC):
         """
         return
 
-    def on_part(self, task: Task) -> Self:
-        """Return the canonical form on a part of the rows that this canonical form is for.
-
-        It has the same settings in the same order, however few rows there are.
-        """
-        return self
-
     def on_unscaled(self) -> Self:
         """Return the canonical form on a table whose numbers are not scaled unless the learner says so."""
         return self

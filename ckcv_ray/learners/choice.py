@@ -193,10 +193,6 @@ class Choice(Learner):
             )
         return choice.change_each(lambda learner: learner.canonical(task))
 
-    def on_part(self, task: Task) -> Self:
-        """Return the choice among the same learners, each with the same settings."""
-        return self.change_each(lambda learner: learner.on_part(task))
-
     def thinned(self, most: int) -> Self:
         """Return the choice among thinned learners."""
         return self.change_each(lambda learner: learner.thinned(most))

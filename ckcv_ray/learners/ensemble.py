@@ -213,7 +213,6 @@ class Models:
 
     Attributes:
         best: F*.
-        nested: the ensemble of a nested certification.
         refit: one model at the selected setting, fitted on all rows that were not held out; its errors are
             those on the rows held out.
         full: the same, fitted on all rows; it has no errors, since no row is left.
@@ -222,7 +221,6 @@ class Models:
     """
 
     best: Ensemble
-    nested: Ensemble | None = None
     refit: Ensemble | None = None
     full: Ensemble | None = None
     references: Ensemble | None = None

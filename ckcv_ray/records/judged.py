@@ -1,7 +1,7 @@
 """The table of judged rows: what a certification counts, row by row, which every claim from it follows from.
 
 They are the rows held out, judged by each rule that is claimed and by each model that the winner is compared
-with, or the rows of the outer estimate sets, each judged by the member of its split. Where claims for F* are
+with. Where claims for F* are
 by betting on losses one by one, those of its estimate sets are among them.
 """
 
@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from ckcv_ray.errors import pluralize
-from ckcv_ray.study import Holdout, Nested, Problem
+from ckcv_ray.study import Holdout, Problem
 from ckcv_ray.tables.readers.limits import MOST_TABLE_ROWS
 
 JUDGED_ROWS = "judged.parquet"
@@ -50,9 +50,6 @@ def count_judged(problem: Problem, of_winner: bool = True) -> int:
     if isinstance(certification, Holdout) and problem.held is not None:
         rules = len(certification.claim) + (problem.all_rows.unlabelled is not None)
         most = len(problem.held) * rules
-    elif isinstance(certification, Nested):
-        (size,) = certification.outer.fold_sizes(problem.task.n_units)  # no split is drawn to open a folder
-        most = size.n_splits * problem.most_rows_in(size.n_select)
     most = most if most <= MOST_TABLE_ROWS else 0
     if not (of_winner and problem.has_losses):
         return most

@@ -53,7 +53,6 @@ from ckcv_ray.study import (
     OF_TWO,
     Candidate,
     Holdout,
-    Nested,
     Occam,
     Predictive,
     Problem,
@@ -62,7 +61,7 @@ from ckcv_ray.study import (
     is_of_numbers,
     parse_predictive,
 )
-from ckcv_ray.study.certification import LEAST_HELD_OUT, Suited
+from ckcv_ray.study.certification import LEAST_HELD_OUT
 from ckcv_ray.tables.repeats import describe_sorted
 from ckcv_ray.validation import quote
 
@@ -268,7 +267,7 @@ def describe_answer(result: ResultValues, folder: str = "", everything: bool = F
         *(line for fact, text in answer.facts for line in _wrap(text, fact)),
     ]
     ckcv = " ".join(["ckcv", *(f"--trust {package}" for package in list_foreign(result.study.learner))])
-    predict = f"{ckcv} predict {name}{name_option(result.certificate.claims.first)}"
+    predict = f"{ckcv} predict {name}"
     commands = [f"{ckcv} report {name}", *([f"{predict} NEW.csv"] if answer.sentence else [])]
     command = f"{ckcv} status {name} --details" if folder else "summary(details=True)"
     for advice in (answer.advice, answer.advice[:1]):  # the second is left out where there is no room
@@ -282,11 +281,6 @@ def describe_answer(result: ResultValues, folder: str = "", everything: bool = F
         if len(cautions) <= room:
             break
     return [*above, *cautions, *below]
-
-
-def name_option(first: Claim) -> str:
-    """Return the option with which ``ckcv predict`` uses the very rule of the first claim; "" without one."""
-    return " --nested" if first["certification"] == Nested.name else ""
 
 
 def _wrap(text: str, name: str = "") -> list[str]:
@@ -494,7 +488,7 @@ def _advise(result: ResultValues, first: Claim, baseline: Baseline) -> Iterator[
     elif not sample.n_held and (held := _count_held_out(sample.n_rows)):
         bound = _expect_bound(error, held, delta)
         if bound < min(first["bound"], baseline["error"]):
-            yield f"--certify auto: about {at_most(bound)}"
+            yield f"--certify holdout: about {at_most(bound)}"
     by_class = any(claim["label"] is not None for claim in c.claims)
     if worthless and sample.n_held and len(sample.labels) == 2 and not by_class:
         yield "--criterion balanced --claim refit,sensitivity,specificity: proven for each class"
@@ -506,7 +500,7 @@ def _advise(result: ResultValues, first: Claim, baseline: Baseline) -> Iterator[
 
 def _count_held_out(units: int) -> int:
     """Return how many of these units are held out by default; 0 if they are too few."""
-    share = Suited().canonical(units).holdout_share
+    share = Holdout().canonical(units).holdout_share
     assert isinstance(share, float)
     held = int(share * units)
     return held if held >= LEAST_HELD_OUT else 0
@@ -533,9 +527,9 @@ def _advise_losses(result: ResultValues, first: Claim, baseline: Baseline) -> It
         bound = bound_loss_claim([ceil(error * held * ONE)], held, first["delta"])
         of = f"with {held:,} of {units:,} {name} held out"
         if bound < min(first["bound"], baseline["error"]):
-            yield f"--certify auto: about {show(bound)}, {of}"
+            yield f"--certify holdout: about {show(bound)}, {of}"
         elif worthless:
-            yield f"--certify auto: closer where {name} are about equally far off, {of}"
+            yield f"--certify holdout: closer where {name} are about equally far off, {of}"
     if sample.n_held and not worthless:
         bound = error + (first["bound"] - error) / sqrt(2)
         condition = "if as many are wrong as were here" if clip is None else "if they are as far off as these"

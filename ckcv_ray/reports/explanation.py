@@ -7,7 +7,7 @@ from ckcv_ray.claims.wording import MINIMISED
 from ckcv_ray.core.resampling.complete import Rotation
 from ckcv_ray.errors import pluralize
 from ckcv_ray.reports.values import ResultValues
-from ckcv_ray.study import Holdout, Nested
+from ckcv_ray.study import Holdout
 
 METHOD_SOURCES = {  # of the method, by whether there is a certification
     True: "D. Anguita, L. Ghelardoni, A. Ghio, L. Oneto, S. Ridella: The ‘K’ in K-fold Cross Validation, "
@@ -55,11 +55,6 @@ def _describe_proof(result: ResultValues) -> str:
         return (
             f"The bound comes from {sample.n_held:,} rows that nothing used before: how many of them are "
             f"judged wrongly, and {limit} at {level}."
-        )
-    if first["certification"] == Nested.name:
-        return (
-            "The bound comes from repeating the whole selection inside outer splits, each of which keeps "
-            f"rows aside to judge what was selected there; it holds at {level}."
         )
     return (
         "The bound comes from the parts to estimate on, and pays for the selection: each candidate has "
@@ -120,7 +115,4 @@ def describe_models(result: ResultValues) -> list[tuple[str, Any]]:
         found.append(
             ("full", "one model at the winner's setting, fitted on all rows; nothing is proven for it alone")
         )
-    if models.nested is not None:
-        members = pluralize(len(models.nested.members), "model")
-        found.append(("nested", f"{members}, each selected and fitted inside an outer split"))
     return found

@@ -197,8 +197,6 @@ def _tell_model(run: Stored) -> Iterator[str]:
     )
     if models.refit is not None:
         yield "Besides, one model is fitted on all rows that were not held out, and one on all rows."
-    if models.nested is not None:
-        yield f"The nested ensemble has {pluralize(len(models.nested.members), 'member')} of its own."
     rule, certification = first["classifier"], first["certification"]
     yield f"The first claim is about the rule {rule!r}, by the certification {certification!r}."
     yield "All models are stored in the run folder as tables, and ckcv predict applies them to new rows."

@@ -1,8 +1,8 @@
 """Rows judged by models that have not learned from them, again from the models and the table of a folder.
 
-They are the rows that the first claim of a study counts: those held out, the outer estimate sets of a nested
-certification, or the estimate sets of the winner's splits. Without a certification they are in the folder if
-its study keeps predictions. Nothing is fitted: stored models predict, for at most ``MOST_JUDGED`` rows.
+They are the rows that the first claim of a study counts: those held out, or the estimate sets of the winner's
+splits. Without a certification they are in the folder if its study keeps predictions. Nothing is fitted:
+stored models predict, for at most ``MOST_JUDGED`` rows.
 """
 
 from collections.abc import Callable, Iterator
@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from ckcv_ray.claims.held_out import make_claimed_rule
 from ckcv_ray.claims.rules import ONE_MODEL
-from ckcv_ray.core.arrays import Classes, Index, Values
+from ckcv_ray.core.arrays import Classes, Values
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.core.scores import LABEL, PROBABILITY, RANK, VALUE, Output, Outputs
 from ckcv_ray.errors import StoreError, pluralize
@@ -22,7 +22,7 @@ from ckcv_ray.learners.ensemble import Ensemble
 from ckcv_ray.records.held_out import read_outputs
 from ckcv_ray.reports.performance import SEE, Judged, JudgedPart, predict_part, take_labels
 from ckcv_ray.reports.values import Entry, ResultValues, format_setting
-from ckcv_ray.study import Holdout, Nested
+from ckcv_ray.study import Holdout
 from ckcv_ray.tables.target import Rows
 
 MOST_JUDGED = 5_000
@@ -102,15 +102,6 @@ def _list_parts(result: ResultValues) -> tuple[list[JudgedPart], str]:
         return [
             JudgedPart(_make_rule(result, needs), held.X, held.y)
         ], f"{pluralize(len(held.y), 'row')} held out"
-    if first["certification"] == Nested.name:
-        assert result.nested is not None
-        outer = problem.outer
-        sets = [outer.rows(Stage.REFIT, 0, i)[1] for i in range(len(result.nested.members))]
-        parts = [
-            JudgedPart(_ask(member.model, needs), task.X[rows], task.y[rows])
-            for member, rows in zip(result.nested.members, sets, strict=True)
-        ]
-        return parts, _count_sets(sets, "outer estimate set")
     size = next(i for i, size in enumerate(problem.sizes) if size.holds(result.k))
     members = result.ensemble.members
     sets = [problem.rows(Stage.REFIT, size, member.split)[1] for member in members]
@@ -118,25 +109,15 @@ def _list_parts(result: ResultValues) -> tuple[list[JudgedPart], str]:
         JudgedPart(_ask(member.model, needs), task.X[rows], task.y[rows])
         for member, rows in zip(members, sets, strict=True)
     ]
-    return parts, _count_sets(sets, "estimate set")
-
-
-def _count_sets(sets: list[Index], name: str) -> str:
-    """Say how many rows estimate sets have, and how many different rows of the table they are."""
     total, distinct = sum(map(len, sets)), len(np.unique(np.concatenate(sets)))
-    return f"{total:,} rows of {pluralize(len(sets), name)} ({distinct:,} different rows)"
+    return parts, f"{total:,} rows of {pluralize(len(sets), 'estimate set')} ({distinct:,} different rows)"
 
 
 def _find_outputs(result: ResultValues) -> frozenset[Output]:
-    """Return what the models give besides classes, as far as it is shown.
-
-    Those of a nested certification may be of any of its learners.
-    """
+    """Return what the models give besides classes, as far as it is shown."""
     if result.task.has_numbers:
         return frozenset({VALUE})
     _, learner = result.problem.find_learner(result.setting)
-    if result.certificate.claims.first["certification"] == Nested.name:
-        learner = result.study.learner
     return frozenset({LABEL, RANK, PROBABILITY} & {LABEL, *learner.outputs})
 
 

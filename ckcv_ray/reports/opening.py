@@ -11,7 +11,7 @@ from ckcv_ray.claims.certificate import Certificate
 from ckcv_ray.claims.claim import Claim, describe_counts, limit, name_side, quantity
 from ckcv_ray.errors import cut, pluralize
 from ckcv_ray.reports.about import About
-from ckcv_ray.reports.answer import describe_passed_over, make_answer, name_option
+from ckcv_ray.reports.answer import describe_passed_over, make_answer
 from ckcv_ray.reports.summary import describe_edges
 from ckcv_ray.reports.values import Entry, ResultValues
 from ckcv_ray.study import ERROR
@@ -210,7 +210,7 @@ def _advise_run(result: ResultValues, advice: Sequence[str], worthless: bool) ->
     ]
     does = "predicts" if result.task.has_numbers else "classifies"
     return ShellCommand(
-        f"predict RUN_FOLDER NEW_ROWS.csv{name_option(result.certificate.claims.first)}",
+        "predict RUN_FOLDER NEW_ROWS.csv",
         [f"It {does} new rows by the very rule that the number is about.", *closer],
     )
 
@@ -234,4 +234,4 @@ def _advise_scores(result: ResultValues, entry: Entry) -> ShellCommand:
             "evaluate … --refit best", ["It fits the best line on all rows, to predict new ones."]
         )
     sentence = "It makes a study with a certificate, for a number that may be quoted as a bound."
-    return ShellCommand("run … --certify auto --out NEW_FOLDER", [sentence])
+    return ShellCommand("run … --out NEW_FOLDER", [sentence])

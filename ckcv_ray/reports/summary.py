@@ -34,7 +34,7 @@ from ckcv_ray.reports.answer import NEW_ROWS, describe_answer, describe_share, n
 from ckcv_ray.reports.numbers import list_figures
 from ckcv_ray.reports.subgroups import list_subgroups
 from ckcv_ray.reports.values import SCORE_DELTA, Entry, Figures, PermutationTest, ResultValues
-from ckcv_ray.study import ERROR, Candidate, Holdout, Nested, Problem, describe_setting
+from ckcv_ray.study import ERROR, Candidate, Holdout, Problem, describe_setting
 from ckcv_ray.tables.columns.types import ColumnKind
 from ckcv_ray.tables.target import Label
 from ckcv_ray.tables.task import Task
@@ -218,13 +218,11 @@ def _describe_held_out(c: Certificate) -> list[str]:
 
 def _describe_certified_share(problem: Problem) -> list[str]:
     """Say what it costs if more rows, or groups, certify than are learned from; nothing if they do not."""
-    every, outer, unit = problem.all_rows.n_units, problem.study.outer, problem.all_rows.unit
-    learned = problem.task.n_units if outer is None else problem.n_inner
+    every, learned, unit = problem.all_rows.n_units, problem.task.n_units, problem.all_rows.unit
     if 2 * (every - learned) <= every + 1:  # half of an odd number is rounded
         return []
-    place = "" if outer is None else " in each outer split"
     return [
-        f"share          {every - learned} of {every} {unit}s certify and {learned} are learned from{place}: "
+        f"share          {every - learned} of {every} {unit}s certify and {learned} are learned from: "
         "the bound is closer the more certify, and the model errs more the fewer it has learned from"
     ]
 
@@ -264,8 +262,7 @@ def name_judged(result: ResultValues) -> str:
     """Say which rows the first claim counts, and by which rule: what figures by class are of."""
     first = result.certificate.claims.first
     if first["certification"] != Holdout.name:
-        of = "outer estimate sets" if first["certification"] == Nested.name else "estimate sets"
-        return f"rows of all {of}, each by the member of its split"
+        return "rows of all estimate sets, each by the member of its split"
     cut_off = f" with cut-off {first['cut_off']:.6g}" if "cut_off" in first else ""
     return f"held-out rows, by {first['classifier']}{cut_off}"
 

@@ -177,11 +177,6 @@ class ResultValues:
         return self.models.best
 
     @property
-    def nested(self) -> Ensemble | None:
-        """The ensemble certified by a nested certification, if there is one."""
-        return self.models.nested
-
-    @property
     def setting(self) -> Setting:
         """The winner's hyperparameters by name."""
         return self.certificate.winner.setting

@@ -52,7 +52,7 @@ def copy_run(source: str | PathLike[str], to: str | PathLike[str]) -> Copied:
 
 
 def _copy_folder(origin: RunFolder, target: RunFolder) -> tuple[int, int]:
-    """Copy a run folder and those of its inner selections; return the number of files and of bytes."""
+    """Copy a run folder; return the number of files and of bytes."""
     finished = origin.finished  # asked once: a run that ends meanwhile is copied as one that goes on
     manifest = origin.manifest() if finished else {}
     names = origin.list_copied()
@@ -63,14 +63,12 @@ def _copy_folder(origin: RunFolder, target: RunFolder) -> tuple[int, int]:
             if name not in names:
                 formats.delete(target.files, name)
         written = {name: _copy_file(origin, target, name, manifest.get(name)) for name in names}
-        counts = [_copy_folder(origin.inner(i), target.inner(i)) for i in origin.list_begun_splits()]
         _compare(target, {name: digest for name, (digest, _) in written.items()})
         if finished:
             written[MANIFEST] = _copy_file(origin, target, MANIFEST, None)
     finally:
         target.release()
-    files = len(written) + sum(count for count, _ in counts)
-    return files, sum(size for _, size in written.values()) + sum(size for _, size in counts)
+    return len(written), sum(size for _, size in written.values())
 
 
 def _copy_file(origin: RunFolder, target: RunFolder, name: str, expected: str | None) -> tuple[str, int]:

@@ -100,7 +100,6 @@ def finish(
     problem: Problem,
     backend: Backend,
     recorder: Recorder[Any],
-    nested: Ensemble | None,
     test: TestRows | None,
     listen: Listener | None,
     stop: Stop,
@@ -114,7 +113,6 @@ def finish(
         problem: the problem, of which nothing is left to compute but refits.
         backend: computes them.
         recorder: has the records, and writes the files.
-        nested: the ensemble of a nested certification.
         test: rows to measure the ensemble on.
         listen, stop: as for ``run_job``.
         before: which earlier runs have rows that this one judges; None if none were looked for.
@@ -128,7 +126,7 @@ def finish(
             result = _write_scores(problem, backend, recorder, listen, stop)
         else:
             refitted = _refit_leaders(problem, backend, recorder, listen, stop)
-            result = _write_results(problem, backend, recorder, refitted, nested, test, before)
+            result = _write_results(problem, backend, recorder, refitted, test, before)
         if result is not None:
             return result
 
@@ -205,7 +203,6 @@ def _write_results(
     backend: Backend,
     recorder: Recorder[RaceQueue],
     refitted: Refitted,
-    nested: Ensemble | None,
     test: TestRows | None,
     before: Before | None,
 ) -> Result | None:
@@ -216,7 +213,7 @@ def _write_results(
     found = {} if before is None else {"before": before}
     execution = {**about, **found, **refitted.concluded.metadata}  # of a run that is repaired the first stays
     references = fit_references(problem, refitted.winner, table)
-    models = Models(ensemble, nested, *one_model(problem, refitted.winner), references)
+    models = Models(ensemble, *one_model(problem, refitted.winner), references)
     judge = Judge(problem, models)
     judged = tabulate_judged(judge)
     files = recorder.prepare_results(table, models, judged)

@@ -35,7 +35,7 @@ def is_finished(problem: Problem, folder: RunFolder) -> bool:
     """Return whether a folder holds the finished run of a problem; if not, it can be written.
 
     Raises:
-        StoreError: the folder holds another study, more outer splits, or something else.
+        StoreError: the folder holds another study, or something else.
         InputError: it cannot be written.
     """
     identity = None

@@ -95,7 +95,6 @@ class Refit:
         backend: creates a backend for each run; None if nothing is computed.
         listen, stop: as for ``run_job``.
         limit: how long it may take.
-        inner: whether the run is inside another one, whose cost was said.
     """
 
     share: float = 0.0
@@ -103,7 +102,6 @@ class Refit:
     listen: Listener | None = None
     stop: Stop = lambda: False
     limit: Limit = field(default_factory=Limit)
-    inner: bool = False
 
     def is_stopped(self) -> bool:
         """Return whether to stop, as ``stop`` does.

@@ -43,7 +43,6 @@ from ckcv_ray.validation import integer, quote
 
 FLAGS = {  # of earlier versions: the value of ``by`` that each is now
     "vote": "vote",
-    "nested": "nested",
     "member": "member:{}",
     "all_members": "random",
     "best_prefix": "best_prefix",
@@ -146,9 +145,6 @@ class Result(ResultValues):
                 "member:7", the model of split 7.
                 "refit", the model fitted on all rows that were not held out.
                 "full", the model fitted on all rows.
-                "nested", a member of the nested ensemble instead of F* drawn independently for each row.
-                "nested:best_prefix", "nested:vote" and "nested:member:7", the same as without "nested:", of
-                the nested ensemble.
             seed: for repeating a call that draws members: every call with it draws the same members, so rows
                 given one by one would all meet one of them, and what is proven of independent draws is about
                 one call. None draws afresh.
@@ -156,7 +152,7 @@ class Result(ResultValues):
 
         Raises:
             InputError: the seed is not an integer of 0 or more, or the rule draws nothing; ``by`` names no
-                rule, there is no nested ensemble, no such member, or no row was held out.
+                rule, there is no such member, or no row was held out.
         """
         _refuse_flags(flags)
         rule = parse_rule(by)
@@ -167,11 +163,10 @@ class Result(ResultValues):
                 f"by={by} is a majority of classes, and this run predicts numbers: leave it out, or choose "
                 "refit or random"
             )
-        ensemble = self._ensemble(rule.nested)
         if rule.name in ONE_MODEL and self.models.refit is None:
             raise InputError(f"this run has no model {rule.name}: it was made without --certify holdout")
         if rule.name.startswith("member:"):
-            integer("member", find_member(rule.name), least=0, most=len(ensemble.members) - 1)
+            integer("member", find_member(rule.name), least=0, most=len(self.ensemble.members) - 1)
         if rule.name not in DRAWING:
             if seed is not None:
                 raise InputError(f"seed and {rule.name} exclude each other: {rule.name} draws no members")
@@ -180,8 +175,8 @@ class Result(ResultValues):
         if rule.name == "auto" and seed is None and first["certification"] == Holdout.name:
             return make_claimed_rule(self.problem, first)
         drawn = randbits(63) if seed is None else integer("seed", seed, least=0, most=MOST_SEED)
-        splits = self._list_drawn_claims(rule.nested)[-1]["splits"] if rule.name == "best_prefix" else ()
-        return Rule("random", drawn, splits, repeats=seed is not None, nested=rule.nested)
+        splits = self._list_drawn_claims()[-1]["splits"] if rule.name == "best_prefix" else ()
+        return Rule("random", drawn, splits, repeats=seed is not None)
 
     @property
     def flag_rule(self) -> Rule | None:
@@ -322,7 +317,7 @@ class Result(ResultValues):
         covering = [claim for claim in errors if covers(claim, rule)]
         if covering:
             return covering[0], 1
-        drawn = [claim for claim in self._list_drawn_claims(rule.nested) if is_error(claim["quantity"])]
+        drawn = [claim for claim in self._list_drawn_claims() if is_error(claim["quantity"])]
         return (drawn[0], 2) if rule.name == "vote" and drawn else None
 
     def _error_for(self, rule: Rule, covering: list[Claim]) -> str:
@@ -338,7 +333,7 @@ class Result(ResultValues):
             hint = "" if self.task.has_numbers else "; ckcv run --unlabelled FILE would prove a bound"
             return f"by {of}: nothing is proven for it{hint}"
         hint = f"; ckcv run --certify holdout --claim {rule.name} would prove a bound"
-        return f"by {of}: nothing is proven for it alone{'' if rule.nested else hint}"
+        return f"by {of}: nothing is proven for it alone{hint}"
 
     def refer(self, rows: Rows, rule: Rule) -> NDArray[np.bool_]:
         """Return for rows of numbers whether to refer each to a person: the model fitted on all rows differs.
@@ -503,10 +498,9 @@ class Result(ResultValues):
             return baseline.get("value", 0.0)
         return self.certificate.sample.labels[baseline["predicted"]]
 
-    def _list_drawn_claims(self, nested: bool) -> list[Claim]:
+    def _list_drawn_claims(self) -> list[Claim]:
         """Return the claims for a member drawn independently, that for all members first."""
-        classifier = "nested" if nested else "random"
-        return [claim for claim in self.certificate.claims if claim["classifier"] == classifier]
+        return [claim for claim in self.certificate.claims if claim["classifier"] == "random"]
 
     def _proven(self, of: str, claim: Claim, factor: int = 1) -> str:
         """Say what a claim proves for predictions whose risk is at most ``factor`` times its own."""
@@ -560,13 +554,6 @@ class Result(ResultValues):
             asked = rule.name if seed is None else f"seed={seed}"
             raise InputError(f"{asked} is for an ensemble, and this study has one model: leave it out")
         return Rule("full")
-
-    def _ensemble(self, nested: bool) -> Ensemble:
-        if not nested:
-            return self.ensemble
-        if self.nested is None:
-            raise InputError("this run has no nested ensemble: it was made without --certify nested")
-        return self.nested
 
 
 Assessed = Result  # the name of earlier versions for the result of ``evaluate``

@@ -16,12 +16,8 @@ from ckcv_ray.engine.backend import Session, session, start_backend
 from ckcv_ray.engine.evaluate import share
 from ckcv_ray.engine.forecast import Estimate, estimate
 from ckcv_ray.engine.loop import Stop, work
-from ckcv_ray.engine.nested import OverallProgress, fit_nested_ensemble, inner_problems
 from ckcv_ray.engine.progress import Listener
-from ckcv_ray.engine.race import RaceQueue
-from ckcv_ray.engine.recorder import Recorder
 from ckcv_ray.errors import InputError
-from ckcv_ray.learners.ensemble import Ensemble
 from ckcv_ray.records.record import Outcome, Records
 from ckcv_ray.reports.notebook import watch_run
 from ckcv_ray.runs.before import find_before
@@ -80,7 +76,6 @@ class Work(NamedTuple):
         expected: what ``estimate`` returned, if it was already called.
         stop: called between batches; once it returns True, what is done is kept and the run is interrupted.
         keep: whether the result is to have the records of all evaluations.
-        inner: whether it is an inner selection of a nested certification, which judges nothing.
         records: of evaluations that need not be computed.
     """
 
@@ -91,7 +86,6 @@ class Work(NamedTuple):
     expected: Estimate | None = None
     stop: Stop = never
     keep: bool = False
-    inner: bool = False
     records: Records | None = None
 
 
@@ -337,9 +331,6 @@ def _run_concurrently(works: Iterable[Work], opened: Session) -> Iterator[Result
 def _run(job: Work, opened: Session) -> Result:
     """Compute what is left of a job, and finish it."""
     problem, expected = job.problem, job.expected
-    overall = OverallProgress(problem, job.listen) if job.listen else None
-    listen = overall.own if overall is not None else None
-    inner = inner_problems(problem)
     inputs = expected.inputs if expected is not None else share(problem)
     with (  # the backend comes first: if the data are too large for it, nothing is written
         start_backend(opened.backend, inputs) as backend,
@@ -350,40 +341,15 @@ def _run(job: Work, opened: Session) -> Result:
             recorder.add_trial(expected.outcome)
         if job.records is not None:
             recorder.add(Outcome(job.records, (), ()))
-        work(backend, recorder, listen, job.stop)
+        work(backend, recorder, job.listen, job.stop)
         if (
             not problem.scores and recorder.begin_again()
         ):  # rows are judged once, by what has been tried twice
-            work(backend, recorder, listen, job.stop)
-        nested = _run_nested(job, inner, recorder, overall, opened) if inner else None
-        alone = problem.scores or job.inner or job.folder is None
+            work(backend, recorder, job.listen, job.stop)
+        alone = problem.scores or job.folder is None
         before = None if alone else find_before(problem, str(job.folder))
-        result = finish(problem, backend, recorder, nested, job.test, listen, job.stop, before)
+        result = finish(problem, backend, recorder, job.test, job.listen, job.stop, before)
         return replace(result, records=recorder.records()) if job.keep else result
-
-
-def _run_nested(
-    job: Work,
-    inner: list[Problem],
-    recorder: Recorder[RaceQueue],
-    overall: OverallProgress | None,
-    opened: Session,
-) -> Ensemble:
-    """Return the nested ensemble: run the inner selections, each in a folder inside the locked one."""
-
-    def works() -> Iterator[Work]:
-        for i, problem in enumerate(inner):
-            recorder.check_held()
-            folder = str(RunFolder(job.folder).inner(i)) if job.folder is not None else None
-            listen = overall.inner(i) if overall is not None else None
-            yield Work(problem, folder, listen=listen, stop=job.stop, inner=True)
-
-    winners = []
-    for i, result in enumerate(_run_concurrently(works(), opened.inside())):
-        winners.append(result.setting)
-        if overall is not None:
-            overall.finish(i, result.execution["evaluations"])
-    return fit_nested_ensemble(job.problem, winners)
 
 
 def _is_measured(result: Result, test: TestRows | None) -> bool:

@@ -5,7 +5,7 @@ than its shard. When nothing is missing, an ordinary run on the folder has only 
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
 import numpy as np
@@ -23,7 +23,6 @@ from ckcv_ray.engine.shards import (
     Tally,
     check_divisible,
     divide_work,
-    list_problems,
 )
 from ckcv_ray.errors import InputError, StoreError, pluralize
 from ckcv_ray.runs.load import AnyPath
@@ -97,17 +96,15 @@ def divide_run(problem: Problem, out: AnyPath, count: int) -> Division:
     check_divisible(problem)
     if not problem.scores or problem.study.choose:  # else no model is kept
         problem.check_models()
-    problems, folder = list_problems(problem), open_on_disk(out)
-    every = [Items(each) for each in problems]
-    if count > (most := sum(items.count for items in every)):
+    folder, items = open_on_disk(out), Items(problem)
+    if count > (most := items.count):
         raise InputError(
             f"shards={count}: the study has {pluralize(most, 'path')} to fit, counted on every split, and a "
             f"shard computes at least one: give {most} or fewer"
         )
-    plan = ShardPlan(problem.run_id, divide_work(every, count))
-    for number, each in enumerate(problems):
-        _begin(_find_folder(folder, number), each, plan if number == 0 else None)
-    return Division(plan, sum(items.evaluations for items in every))
+    plan = ShardPlan(problem.run_id, divide_work([items], count))
+    _begin(folder, problem, plan)
+    return Division(plan, items.evaluations)
 
 
 def open_on_disk(out: AnyPath) -> RunFolder:
@@ -145,13 +142,10 @@ def compute_shard(out: AnyPath, number: int, listen: Listener | None, stop: Stop
     if folder.finished:
         return 0
     failed = 0
-    with _lock(folder, number) as run_shard:
+    with _lock(folder, number) as shard:
         for at, first, stop_at in plan.shards[number - 1]:
-            items = _count_items(folder, problem if at == 0 else problem.inner(at - 1), plan, at)
-            place = _find_folder(folder, at)
-            queue = ShardQueue(items, first, stop_at)
-            with nullcontext(run_shard) if at == 0 else _lock(place, number) as shard:
-                failed += 0 if place.finished else _compute(queue, place, shard, listen, stop)
+            queue = ShardQueue(_count_items(folder, problem, plan, at), first, stop_at)
+            failed += _compute(queue, folder, shard, listen, stop)
     return failed
 
 
@@ -166,11 +160,8 @@ def find_states(out: AnyPath) -> ShardStates:
     folder = RunFolder(out)
     problem, plan = _read(folder)
     busy = [number for number in range(1, plan.count + 1) if ShardFolder(folder.files, number).busy]
-    every = [] if folder.finished else list_problems(problem)
-    missing = [
-        _find_missing(_count_items(folder, each, plan, at), _find_folder(folder, at))
-        for at, each in enumerate(every)
-    ]
+    every = [] if folder.finished else [problem]
+    missing = [_find_missing(_count_items(folder, each, plan, at), folder) for at, each in enumerate(every)]
     unfinished = (
         number
         for number, pieces in enumerate(plan.shards, start=1)
@@ -180,11 +171,8 @@ def find_states(out: AnyPath) -> ShardStates:
 
 
 def count_recorded(problem: Problem, out: AnyPath) -> int:
-    """Return how many evaluations the logs of a run and of its inner selections hold, or that failed."""
-    folder = RunFolder(out)
-    return sum(
-        Log(_find_folder(folder, at).files, problem).count_rows() for at in range(problem.outer_splits + 1)
-    )
+    """Return how many evaluations the log of a run holds, or that failed."""
+    return Log(RunFolder(out).files, problem).count_rows()
 
 
 def list_ranges(numbers: tuple[int, ...]) -> str:
@@ -198,19 +186,16 @@ def list_ranges(numbers: tuple[int, ...]) -> str:
     return ",".join("-".join(map(str, ends)) for ends in ranges)
 
 
-def _begin(folder: RunFolder, problem: Problem, plan: ShardPlan | None) -> None:
-    """Write study, data and plan into the folder of a run, or of an inner selection that is not finished."""
-    if plan is None and folder.finished:
-        return
+def _begin(folder: RunFolder, problem: Problem, plan: ShardPlan) -> None:
+    """Write study, data and plan into the folder of a run."""
     folder.acquire()
     try:
         if folder.holds(problem.run_id):
             folder.repair(problem)
         else:
             folder.begin(problem)
-        if plan is not None:
-            _check_plan(folder, plan)
-            write_plan(folder.files, plan)
+        _check_plan(folder, plan)
+        write_plan(folder.files, plan)
     finally:
         folder.release()
 
@@ -242,13 +227,13 @@ def _read(folder: RunFolder) -> tuple[Problem, ShardPlan]:
             "--shards a procedure"
         )
     problem = folder.problem(identity)
-    if len(plan.list_stops()) != problem.outer_splits + 1:
+    if len(plan.list_stops()) != 1:
         raise _refuse_plan(folder)
     return problem, plan
 
 
 def _count_items(folder: RunFolder, problem: Problem, plan: ShardPlan, at: int) -> Items:
-    """Return the work of the run itself or of an inner selection, which is what the plan divides.
+    """Return the work of the run, which is what the plan divides.
 
     Raises:
         StoreError: it is not.
@@ -264,11 +249,6 @@ def _refuse_plan(folder: RunFolder) -> StoreError:
         f"{folder.files.path(SHARDS)} does not divide the work of the study: repeat the command that "
         "submitted it"
     )
-
-
-def _find_folder(folder: RunFolder, at: int) -> RunFolder:
-    """Return the folder of a problem: the run's own, or that of an inner selection."""
-    return folder if at == 0 else folder.inner(at - 1)
 
 
 def _find_missing(items: Items, folder: RunFolder) -> Index:

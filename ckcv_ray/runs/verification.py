@@ -55,15 +55,6 @@ class Verification:
         says = f"nothing contradicts the files; taken on trust: {on_trust}"
         return "; ".join([says if on_trust else "every figure follows from the data", *self.notes])
 
-    def add_inner(self, inner: "list[Verification]") -> None:
-        """Add the verifications of the runs inside this one, one for each outer split."""
-        self.differences += [
-            f"outer split {i}: {sentence}" for i, found in enumerate(inner) for sentence in found.differences
-        ]
-        self.unchecked += sum(found.unchecked for found in inner)
-        for name in ("recomputed", "trusted", "unverified", "assumed", "notes"):
-            getattr(self, name).extend(_name_splits([getattr(found, name) for found in inner]))
-
 
 @contextmanager
 def note_errors(result: Verification, *passed: type[CKCVError]) -> Iterator[None]:
@@ -78,18 +69,6 @@ def note_errors(result: Verification, *passed: type[CKCVError]) -> Iterator[None
         result.differences.append(str(error))
     except Exception as error:  # a stranger's models and learners may raise anything
         result.unverified.append(cut(f"the verification ended with {type(error).__name__}: {error}"))
-
-
-def _name_splits(by_split: list[list[str]]) -> list[str]:
-    """Return the sentences about several outer splits, each once, with the splits that it applies to."""
-    splits: dict[str, list[int]] = {}
-    for i, sentences in enumerate(by_split):
-        for sentence in sentences:
-            splits.setdefault(sentence, []).append(i)
-    return [
-        f"outer split{'s' * (len(numbers) > 1)} {', '.join(map(str, numbers))}: {sentence}"
-        for sentence, numbers in splits.items()
-    ]
 
 
 def describe_difference(problem: Problem, stored: Model, computed: Model, X: Rows) -> str:

@@ -10,7 +10,6 @@ is used for words alone: no line of it lowers a check.
 import hashlib
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import replace
 from itertools import chain, islice
 from math import isclose
 from operator import attrgetter
@@ -26,14 +25,12 @@ from ckcv_ray.claims.judge import Judge
 from ckcv_ray.core.selection import Leader
 from ckcv_ray.engine.backend import session
 from ckcv_ray.engine.loop import Stop
-from ckcv_ray.engine.nested import inner_problems
 from ckcv_ray.engine.progress import Listener
 from ckcv_ray.engine.race import RaceQueue
 from ckcv_ray.errors import InputError, StoreError, cut, cut_list, plain, pluralize
-from ckcv_ray.learners.base import Setting
 from ckcv_ray.learners.ensemble import Ensemble, to_pickles
 from ckcv_ray.learners.sklearn.spec import list_foreign
-from ckcv_ray.records.candidates import find_winner, summarize_search
+from ckcv_ray.records.candidates import summarize_search
 from ckcv_ray.runs.finish import measure
 from ckcv_ray.runs.load import replay
 from ckcv_ray.runs.recheck import SECONDS, Limit, Refit, list_required, merge, recheck, sample
@@ -121,8 +118,7 @@ def _verify(
         _note_signatures(folder, result)
         _note_stream(folder, result)
         problem = folder.problem()
-        if not refit.inner:
-            result.differences.extend(_check_salt(problem.all_rows, table, result))
+        result.differences.extend(_check_salt(problem.all_rows, table, result))
         result.trusted.extend(
             f"{name}, whose code fits and reads models (--trust)"
             for name in list_foreign(problem.study.learner)
@@ -227,17 +223,14 @@ def _check_run(
     if Candidate(certificate.winner.setting, certificate.winner.k) != winner:
         yield f"the log gives the winner {winner}, which is not the certificate's winner"
         return
-    best, nested = finished.models.best, finished.models.nested
+    best = finished.models.best
     yield from _check_pickles(folder, best, problem)
-    if not refit.inner:
-        refit.limit.announce(_count_fits(problem, refit.share, execution["fits"]), problem.task, execution)
+    refit.limit.announce(_count_fits(problem, refit.share, execution["fits"]), problem.task, execution)
     elsewhere = bool(changes(execution["environment"], environment(problem.learner)))
     checks = ModelChecks(problem, finished.models, refit.limit, elsewhere)
     left = checks.check_ensemble(queue, leader)
     if refit.share < 1:  # else they are computed again with the rest
         checks.fit_ensemble(leader, left)
-    if nested is not None:
-        yield from _check_nested(folder, problem, checks, result, refit)
     checks.check_one_model(leader)
     if problem.references:
         checks.check_references(leader, queue.candidates())
@@ -265,9 +258,9 @@ def _check_run(
 
 def _count_fits(problem: Problem, share: float, fits: int) -> int:
     """Return the largest number of fits of a verification, if the run had this many."""
-    splits, outer = max(size.n_splits for size in problem.sizes), problem.outer_splits
+    splits = max(size.n_splits for size in problem.sizes)
     ones = len(problem.references) + 2 * (problem.held is not None)
-    return splits * (1 + outer) + outer + ones + round(share * fits)
+    return splits + ones + round(share * fits)
 
 
 def _check_pickles(folder: RunFolder, ensemble: Ensemble, problem: Problem) -> Iterator[str]:
@@ -286,53 +279,12 @@ def _check_pickles(folder: RunFolder, ensemble: Ensemble, problem: Problem) -> I
 def _list_recomputed(checks: ModelChecks, count: int) -> Iterator[str]:
     """Yield what was recomputed of the models; ``count`` is their number in F*."""
     yield "splits, sums, bounds, drops, the winner and the certificate, from the log"
-    ones = ("nested", "refit", "full", "references")
+    ones = ("refit", "full", "references")
     names = [name for name in ones if getattr(checks.models, name) is not None]
     also = f", and of {' and '.join(names)}" if names else ""
     bits = f"{checks.last_bits:,} not equal in every bit" if checks.last_bits else "equal in every bit"
     how = f" ({len(checks.compared):,} fitted again, {bits})" if checks.compared else ""
     yield f"errors of {count} models{also}, and that each is that of its training rows, from the data{how}"
-
-
-def _check_nested(
-    folder: RunFolder, problem: Problem, checks: ModelChecks, result: Verification, refit: Refit
-) -> Iterator[str]:
-    """Verify each inner run as any other run, with its data, its winner, and the model fitted from it."""
-    try:
-        problems = inner_problems(problem)
-    except InputError as error:  # about the rows in the folder, which the user did not pass
-        yield str(error)
-        return
-    assert checks.models.nested is not None
-    count = len(checks.models.nested.members)
-    if (refused := problem.refused) is not None and len(problems) != count:
-        yield (
-            f"there are models of {count} outer splits, and split {refused.split} is refused: "
-            f"{len(problems)} are used"
-        )
-        return
-    inside, winners = list[Verification](), dict[int, Setting]()
-    for i, inner in enumerate(problems):
-        inner_folder = folder.inner(i)
-        inside.append(Verification())
-        if inner_folder.require().run_id != inner.run_id:
-            yield f"outer split {i}: its run is not the selection on the rows of that split"
-            continue
-        if not inner_folder.finished:
-            yield f"outer split {i}: its run is not finished"
-            continue
-        inside[-1] = _verify(inner_folder, replace(refit, inner=True))
-        with suppress(StoreError):  # which is then among its differences
-            table, _ = inner_folder.candidates(inner)
-            winners[i] = inner.learner.space.setting(*find_winner(table))
-    result.add_inner(inside)
-    checks.check_nested(winners)
-    if refused is not None:
-        before = pluralize(refused.split, "split")
-        result.recomputed.append(
-            f"that outer split {refused.split} of {problem.study.outer_splits} is refused: claims are about "
-            f"the {before} before it"
-        )
 
 
 def _check_evaluations(

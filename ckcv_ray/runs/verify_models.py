@@ -1,13 +1,13 @@
 """Verification of models: each is compared with its split, its setting and the rows that it was fitted on.
 
-A model that no log speaks of (nested, refit, full) is always fitted again: its claim rests on it alone. So is
+A model that no log speaks of (refit, full) is always fitted again: its claim rests on it alone. So is
 whatever the check of its learner leaves open, such as the optimality of a fit that the log calls not
 converged. The stored model has to be the one fitted again: equal in content but for rounding, and alike on
 every row of the table. Another model is a difference where versions and processor are those of the run;
 elsewhere they may be why, and the run is not verified here.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -23,7 +23,6 @@ from ckcv_ray.core.arrays import Index
 from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.core.selection import Leader
 from ckcv_ray.engine.evaluate import evaluate, share
-from ckcv_ray.engine.nested import fit_nested_ensemble
 from ckcv_ray.engine.race import RaceQueue
 from ckcv_ray.engine.refit import fit_references, one_model
 from ckcv_ray.errors import RunError, cut, pluralize
@@ -34,10 +33,9 @@ from ckcv_ray.runs.verification import LONGEST_REASON, MODEL_ROUNDING, describe_
 from ckcv_ray.study import Candidate, Problem
 from ckcv_ray.tables.task import Task, TestRows
 
-BEST, NESTED, REFIT, FULL, REFERENCES = Models.__annotations__  # the names of the ensembles
+BEST, REFIT, FULL, REFERENCES = Models.__annotations__  # the names of the ensembles
 MODEL_NAMES = {
     BEST: "model of split {}",
-    NESTED: "nested model of outer split {}",
     REFIT: "model refit",
     FULL: "model full",
     REFERENCES: "model {} to compare with",
@@ -110,27 +108,6 @@ class ModelChecks:
                 self.compare(BEST, member)
             for failure in outcome.failures:
                 self._note_failure(MODEL_NAMES[BEST].format(failure.split), failure.traceback)
-
-    def check_nested(self, winners: Mapping[int, Setting]) -> None:
-        """Check the models of the outer splits, and fit them again.
-
-        Args:
-            winners: the setting selected in each outer split that is to be checked.
-        """
-        assert self.models.nested is not None
-        outer = self.problem.outer
-        for split, setting in winners.items():
-            self._check(NESTED, self.models.nested.members[split], _make_fit(outer, setting, 0, split, False))
-        if len(winners) < len(self.models.nested.members):
-            return  # the run of another outer split is damaged or missing, which is a difference
-        self.limit.check()
-        try:
-            again = fit_nested_ensemble(self.problem, [winners[i] for i in range(len(winners))])
-        except RunError as error:
-            self._note_failure("the nested models", str(error))
-            return
-        for member in again.members:
-            self.compare(NESTED, member)
 
     def check_one_model(self, leader: Leader) -> None:
         """Check the models refit and full, if there are any, and fit them again."""

@@ -261,8 +261,6 @@ def _make_prior(result: Result, claim: Claim | None, number: int | None) -> Prio
         wrong, rows, sets = claim["errors"], claim["rows"], len(claim["splits"]) or sets
         if claim["certification"] == Holdout.name:
             sets = 1
-        elif claim["classifier"] == "nested" and result.nested is not None:
-            sets = len(claim["splits"]) or len(result.nested.members)
     units = rows / sets
     if (groups := certificate.sample.groups) is not None:
         units *= groups["count"] / certificate.sample.n_rows

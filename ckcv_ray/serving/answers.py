@@ -110,8 +110,6 @@ class Service:
         result, problem = self.result, self.result.problem
         if result.task.has_numbers or rule.name == "vote":
             return False
-        if rule.nested:  # whose members are of several learners
-            return Output.PROBABILITY in problem.learner.outputs
         setting = result.setting if result.kept is None else result.kept.settings[0]
         assert setting is not None
         return Output.PROBABILITY in problem.find_learner(setting)[1].outputs

@@ -12,7 +12,6 @@ locked.
     candidates.parquet      one row for each fold size and setting (``records.candidates``)
     ensemble/               models (``models``)
     judged.parquet          rows that certify, as each claimed rule judges them (``records.judged``)
-    nested/                 a run folder for each outer split of a nested certification
     certificate.json        winner, bounds, counts, certification, wording, digests
     splits.parquet          of ``ckcv evaluate``: splits that were given, or are kept with predictions
     predictions.parquet     of ``ckcv evaluate``: predictions for the rows that each split scores
@@ -51,7 +50,6 @@ from ckcv_ray.storage.execution import read_metadata
 from ckcv_ray.storage.files import Content, Files
 from ckcv_ray.storage.identity import STUDY, Identity, make_identity, read_identity
 from ckcv_ray.storage.locks import LOCK, unwritable
-from ckcv_ray.storage.object_files import NESTED_FOLDERS, name_nested
 from ckcv_ray.storage.pages import REPORT
 from ckcv_ray.storage.places import open_files
 from ckcv_ray.storage.shards import ShardFolder
@@ -77,10 +75,9 @@ NO_FILES: Mapping[str, Content] = MappingProxyType({})
 OPTIONAL_ROLES = ("group", "weight")  # of columns of the table
 QUESTION = "question"  # about a column that looks like groups, which may not be stored itself
 LONGEST_QUESTION = 600  # characters: a folder may be a stranger's
-INNER_NAME = re.compile(r"outer-([0-9]{3,9})")
 TEMPORARY = re.compile(
     r"\.((study|execution|certificate|manifest|scores|signatures|uses|shards)\.json|"
-    r"(data|unlabelled|candidates|models|nested|refit|full|references|judged|splits|scores|settings|predictions|"
+    r"(data|unlabelled|candidates|models|refit|full|references|judged|splits|scores|settings|predictions|"
     r"part-\d+)\.parquet|"
     r"model-\d+\.pkl|report\.html|stream\.jsonl)-\w+\.tmp"
 )
@@ -141,34 +138,6 @@ class RunFolder:
     def __str__(self) -> str:
         return str(self.files)
 
-    def inner(self, outer: int) -> "RunFolder":
-        """Return the run folder of an inner selection, which is inside this one.
-
-        Raises:
-            StoreError: it is a link.
-        """
-        name = name_nested(outer)
-        self.files.check_inside(f"{name}/")
-        return RunFolder(self.files.inside(name))
-
-    def outer_splits(self) -> int:
-        """Return the number of outer splits of a nested certification: all that were ever begun."""
-        return 1 + max(self.list_begun_splits(), default=-1)
-
-    def list_begun_splits(self) -> list[int]:
-        """Return the outer splits that have a folder."""
-        found = [INNER_NAME.fullmatch(name) for name in self.files.folders(NESTED_FOLDERS)]
-        return [int(match[1]) for match in found if match]
-
-    def falls_short(self, problem: Problem) -> bool:
-        """Return whether the problem has more outer splits, or more effort, than the run in the folder.
-
-        Raises:
-            StoreError: it has less.
-            InputError: it has more effort, and the claims of the run are not proven for a second selection.
-        """
-        return self._lacks_effort(problem) or self._lacks_outer_splits(problem)
-
     def effort(self, problem: Problem) -> int | None:
         """Return the effort of the run in the folder; None if it is not this problem's, or has no budget."""
         identity = None
@@ -178,7 +147,13 @@ class RunFolder:
             return None
         return identity.study.effort
 
-    def _lacks_effort(self, problem: Problem) -> bool:
+    def falls_short(self, problem: Problem) -> bool:
+        """Return whether the problem has more effort than the run in the folder.
+
+        Raises:
+            StoreError: it has less.
+            InputError: it has more, and the claims of the run are not proven for a second selection.
+        """
         asked = problem.study.effort
         there = self.effort(problem) if asked is not None else None
         if asked is None or there is None or asked == there:
@@ -214,21 +189,6 @@ class RunFolder:
 
     def _refuse_selection(self, problem: Problem) -> str:
         return f"its {problem.study.certify} has judged its rows: to select again would void what is proven"
-
-    def _lacks_outer_splits(self, problem: Problem) -> bool:
-        asked = problem.study.outer_splits
-        if asked is None:
-            return False
-        if asked < (there := self.outer_splits()):
-            raise StoreError(
-                f"{str(self)!r} already has {pluralize(there, 'outer split')}, and their number can only "
-                f"grow: outer_splits={asked} is too few; ask for {there} or more, or choose another --out"
-            )
-        identity = None
-        with suppress(StoreError):  # a damaged study will be written again
-            identity = self.identity()
-        known = asked if identity is None else identity.study.outer_splits or 0
-        return there < problem.outer_splits or known < asked
 
     def identity(self) -> Identity | None:
         """Return which run the folder belongs to, or None if there is no run.
@@ -421,20 +381,15 @@ class RunFolder:
         self.release()
 
     def _remove_temporary(self) -> None:
-        """Remove what a killed process left in the locked folder, and in those of inner runs."""
+        """Remove what a killed process left in the locked folder, and in those of shards."""
         for name in filter(_is_temporary, self._run_files()):
             self.files.delete(name)
         if self.files.leaves_locks:
-            self._remove_inner_locks()
-
-    def _remove_inner_locks(self) -> None:
-        for outer in range(self.outer_splits()):  # inner runs lock their folders only while this one is
-            self.inner(outer).remove_left_lock()
-        for number in log.list_shard_numbers(self.files):
-            ShardFolder(self.files, number).remove_left_lock()
+            for number in log.list_shard_numbers(self.files):
+                ShardFolder(self.files, number).remove_left_lock()
 
     def clean(self) -> list[str]:
-        """Remove what killed processes left here and in the folders of inner selections; return its names.
+        """Remove what killed processes left here; return its names.
 
         Raises:
             StoreError: a process writes there.
@@ -443,17 +398,14 @@ class RunFolder:
         self.acquire()
         try:
             left += self.files.remove_leftovers()
-            for outer in self.list_begun_splits():
-                left += [f"{name_nested(outer)}/{name}" for name in self.inner(outer).clean()]
         finally:
             self.release()
         return left
 
     def list_copied(self) -> list[str]:
-        """Return the files of this folder that a copy has, without the manifest and the inner selections."""
-        excluded = {MANIFEST, LOCK}
-        names = (name for name in self.files.tree() if not name.startswith(f"{NESTED_FOLDERS}/"))
-        return [name for name in names if name not in excluded and not _is_temporary(name)]
+        """Return the files of this folder that a copy has, without the manifest."""
+        names = (name for name in self.files.tree() if name not in (MANIFEST, LOCK))
+        return [name for name in names if not _is_temporary(name)]
 
     def begin(self, problem: Problem) -> None:
         """Write the data and the study."""
@@ -548,12 +500,12 @@ class RunFolder:
     def repair(self, problem: Problem) -> list[str]:
         """Repair a folder with damaged files so that the run can continue; return the names of those files.
 
-        Study and data are written again. A finished run with damaged files, with fewer outer splits
-        or less effort than the problem, becomes an unfinished one, whose results will be computed again.
+        Study and data are written again. A finished run with damaged files, or with less
+        effort than the problem, becomes an unfinished one, whose results will be computed again.
         Parts of the log are left to ``log``.
 
         Raises:
-            StoreError: the folder has more outer splits, or more effort, than the problem.
+            StoreError: the folder has more effort than the problem.
         """
         lacking = self.falls_short(problem)
         damaged = self.list_differing() if self.finished else []
@@ -737,7 +689,7 @@ class RunFolder:
         return damaged
 
     def _run_files(self) -> list[str]:
-        """Return the files of this run alone, not those of inner runs, which may be in progress."""
+        """Return the files of this run alone, not those of its shards, which may be in progress."""
         return [name for folder in ("", *FOLDERS) for name in self.files.list(folder)]
 
     def _foreign(self) -> Iterator[str]:

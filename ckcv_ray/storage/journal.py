@@ -102,10 +102,6 @@ class Journal:
             self._take(commit)
             commit = self._read(self.number + 1)
 
-    def exists(self) -> bool:
-        """Return whether anything was ever written to the journal."""
-        return self.number >= 0 or self._read(0) is not None
-
     def append(self, epoch: int, files: Mapping[str, StoredFile]) -> None:
         """Add a commit after the last one that is known.
 

@@ -1,7 +1,6 @@
 """The models of a finished run: a table for each ensemble, and the members of F* as pickles.
 
 ensemble/models.parquet     F*
-ensemble/nested.parquet     the ensemble of a nested certification
 ensemble/refit.parquet      one model on all rows that were not held out
 ensemble/full.parquet       one model on all rows, if some were held out
 ensemble/references.parquet one model of each learner that the winner is compared with
@@ -22,16 +21,16 @@ from ckcv_ray.study import Problem
 from ckcv_ray.tables.task import Task
 
 ENSEMBLE = "ensemble/"
-MODELS, NESTED = f"{ENSEMBLE}models.parquet", f"{ENSEMBLE}nested.parquet"
+MODELS = f"{ENSEMBLE}models.parquet"
 REFIT, FULL = f"{ENSEMBLE}refit.parquet", f"{ENSEMBLE}full.parquet"
 REFERENCES = f"{ENSEMBLE}references.parquet"
-TABLES = (MODELS, NESTED, REFIT, FULL, REFERENCES)
+TABLES = (MODELS, REFIT, FULL, REFERENCES)
 ROOM_BYTES = 1 << 16  # a pickle may exceed what this version writes by this much
 
 
 def make_models(problem: Problem, models: Models) -> dict[str, Content]:
     """Return the files of the models, by name."""
-    every = (models.best, models.nested, models.refit, models.full, models.references)
+    every = (models.best, models.refit, models.full, models.references)
     tables = {
         name: make_model_table(problem, ensemble)
         for name, ensemble in zip(TABLES, every, strict=True)
@@ -69,12 +68,6 @@ def read_models(files: Files, problem: Problem, k: int) -> Models:
     """
     n_splits = problem.find_size(k).n_splits
     models = Models(_read_table(files, MODELS, problem.task, problem, k, n_splits))
-    if (outer := problem.study.outer) is not None:
-        with formats.guard_reading(files, NESTED):
-            there = formats.rows_in(files, NESTED)
-        used = there if problem.may_use(there) else outer.n_splits
-        nested = _read_table(files, NESTED, problem.task, problem, outer.parts, used)
-        models = replace(models, nested=nested)
     if problem.held is not None:
         refit = _read_table(files, REFIT, problem.task, problem, k, 1)
         full = _read_table(files, FULL, problem.every_row, problem, k, 1)

@@ -4,12 +4,10 @@
     lock/000001             who writes, see ``lease``
     files/log/part-000000.parquet/000001-9f86d081884c7d65
                             an object: what the writer of epoch 1 wrote as log/part-000000.parquet
-    nested/outer-000/       a folder of its own, with its own journal and writer
 
 A file is written as an object of a new name, and then named by a commit: before that it does not exist, and
 after it whole. What an object holds is checked against the size and the SHA-256 in the journal whenever it is
-read, so that a damaged or missing one is noticed. Readers trust the journal and no listing; the folders in
-nested/, which others write, are asked for by number where a listing may be late.
+read, so that a damaged or missing one is noticed. Readers trust the journal and no listing.
 """
 
 import hashlib
@@ -33,9 +31,7 @@ from ckcv_ray.storage.lease import Lease
 from ckcv_ray.storage.locks import LOCK
 from ckcv_ray.tables.readers.objects import Bucket, Returned, ask_at_once
 
-NESTED_FOLDERS = "nested"  # folders in it have writers of their own
-IN_NESTED = re.compile(r"nested/([\w-]+)/(.+)", re.ASCII)
-OURS = re.compile(r"(nested/[\w-]+/)?(commits|lock|files)/.+", re.ASCII)
+OURS = re.compile(r"(commits|lock|files)/.+", re.ASCII)
 MOST_KEPT_BYTES = 1 << 26  # in memory, of what was read or written
 
 
@@ -51,7 +47,6 @@ class ObjectFiles(Files):
         self.journal = Journal(bucket)
         self.lease = Lease(bucket, self.journal)
         self.lock = self.lease
-        self._inner: dict[str, ObjectFiles] = {}
         self._kept: dict[str, bytes] = {}
 
     def __str__(self) -> str:
@@ -72,13 +67,11 @@ class ObjectFiles(Files):
             return bool(files.result()) or bool(listed.result())
         if name == LOCK:
             return False
-        owner, own_name = self._find_owner(name)
-        return own_name in owner.journal.files or own_name in owner._refresh()
+        return name in self.journal.files or name in self._refresh()
 
     def is_gone(self, name: str) -> bool:
         """Return whether nothing has that name."""
-        owner, own_name = self._find_owner(name)
-        return own_name not in owner._refresh()
+        return name not in self._refresh()
 
     def is_folder(self) -> bool:
         """Return whether the root is a folder: any address is."""
@@ -95,29 +88,11 @@ class ObjectFiles(Files):
 
     def tree(self) -> Names:
         """Return the sorted names of all files, at any depth."""
-        ours, listed = ask_at_once(self._refresh, partial(self.folders, NESTED_FOLDERS))
-        folders = listed.result()
-        inner = ask_at_once(*(self._open_inner(folder)._refresh for folder in folders))
-        nested = [
-            f"{NESTED_FOLDERS}/{folder}/{name}"
-            for folder, files in zip(folders, inner, strict=True)
-            for name in files.result()
-        ]
-        return sorted([*ours.result(), *nested])
+        return sorted(self._refresh())
 
     def folders(self, name: str) -> Names:
-        """Return the sorted names of the folders in a folder that have a journal.
-
-        A listing may be late: those of nested/ are looked for by number, until there is none.
-        """
-        if name != NESTED_FOLDERS:
-            return sorted(self.bucket.folders(name))
-        listed, first = ask_at_once(partial(self.bucket.folders, name), partial(self._has_nested, 0))
-        found, number = listed.result(), 0
-        while _name_inner(number) in found or (self._has_nested(number) if number else first.result()):
-            found.add(_name_inner(number))
-            number += 1
-        return sorted(found)
+        """Return the sorted names of the folders in a folder."""
+        return sorted(self.bucket.folders(name))
 
     def list_all(self) -> Iterator[str]:
         """Yield the names of all files, and of objects that no run writes."""
@@ -134,8 +109,7 @@ class ObjectFiles(Files):
 
     def size(self, name: str) -> int:
         """Return the size of a file, by the journal."""
-        owner, own_name = self._find_owner(name)
-        return owner._find(own_name).bytes
+        return self._find(name).bytes
 
     def read(self, name: str, most: int) -> bytes:
         """Read a file of at most ``most`` bytes.
@@ -143,22 +117,20 @@ class ObjectFiles(Files):
         Raises:
             ValueError: it is larger, its object is missing, or is not what was written.
         """
-        owner, own_name = self._find_owner(name)
-        if (size := owner._find(own_name).bytes) > most:
+        if (size := self._find(name).bytes) > most:
             raise ValueError(f"it has {size:,} bytes, and may have {most:,}")
-        return owner._load(own_name)
+        return self._load(name)
 
     @contextmanager
     def open(self, name: str) -> Iterator[BinaryIO]:
         """Open a file for reading; a large one is copied to a temporary file first."""
-        owner, own_name = self._find_owner(name)
-        stored = owner._find(own_name)
+        stored = self._find(name)
         if stored.bytes <= MOST_KEPT_BYTES:
-            yield BytesIO(owner._load(own_name))
+            yield BytesIO(self._load(name))
             return
         with TemporaryFile() as file:
-            digest = owner._download(own_name, cast(BinaryIO, file))
-            if digest != owner._find(own_name).sha256:
+            digest = self._download(name, cast(BinaryIO, file))
+            if digest != self._find(name).sha256:
                 raise ValueError("it is not what was written: its SHA-256 differs")
             file.seek(0)
             yield cast(BinaryIO, file)
@@ -169,29 +141,26 @@ class ObjectFiles(Files):
         Raises:
             ValueError: it is missing, or larger than any file of a run.
         """
-        owner, own_name = self._find_owner(name)
-        stored = owner._find(own_name)
-        if stored.object in owner._kept:
-            return hashlib.sha256(owner._kept[stored.object]).hexdigest()
+        stored = self._find(name)
+        if stored.object in self._kept:
+            return hashlib.sha256(self._kept[stored.object]).hexdigest()
         if stored.bytes <= MOST_KEPT_BYTES:
-            return owner._keep_intact(owner._find(own_name), owner._fetch(own_name))
+            return self._keep_intact(self._find(name), self._fetch(name))
         with TemporaryFile() as file:
-            return owner._download(own_name, cast(BinaryIO, file))
+            return self._download(name, cast(BinaryIO, file))
 
     def prefetch(self, names: Iterable[str]) -> None:
         """Read files that will be read one after another at once, as far as they can be kept."""
-        wanted, room = list[tuple[ObjectFiles, StoredFile]](), MOST_KEPT_BYTES
-        for owner, own_name in map(self._find_owner, names):
-            stored = owner.journal.files.get(own_name)
-            if stored is not None and stored.object not in owner._kept and stored.bytes <= room:
-                wanted.append((owner, stored))
+        wanted, room = list[StoredFile](), MOST_KEPT_BYTES
+        for name in names:
+            stored = self.journal.files.get(name)
+            if stored is not None and stored.object not in self._kept and stored.bytes <= room:
+                wanted.append(stored)
                 room -= stored.bytes
-        answers = ask_at_once(
-            *(partial(owner.bucket.get, stored.object, stored.bytes) for owner, stored in wanted)
-        )
-        for (owner, stored), answer in zip(wanted, answers, strict=True):
+        answers = ask_at_once(*(partial(self.bucket.get, stored.object, stored.bytes) for stored in wanted))
+        for stored, answer in zip(wanted, answers, strict=True):
             if answer.exception() is None:  # else it shows when the file is read
-                owner._keep_intact(stored, answer.result())
+                self._keep_intact(stored, answer.result())
 
     def write(self, name: str, content: Content) -> None:
         """Write a file, if this process is the writer.
@@ -261,20 +230,6 @@ class ObjectFiles(Files):
         if not self.lock.held:
             self.journal.refresh()
         return self.journal.files
-
-    def _find_owner(self, name: str) -> tuple["ObjectFiles", str]:
-        """Return the files that a name belongs to, these or those of a nested folder, and its name there."""
-        match = IN_NESTED.fullmatch(name)
-        return (self._open_inner(match[1]), match[2]) if match else (self, name)
-
-    def _open_inner(self, folder: str) -> "ObjectFiles":
-        if folder not in self._inner:
-            self._inner[folder] = self.inside(f"{NESTED_FOLDERS}/{folder}")
-        return self._inner[folder]
-
-    def _has_nested(self, number: int) -> bool:
-        """Return whether there is a nested folder of a number, listed or not."""
-        return self._open_inner(_name_inner(number)).journal.exists()
 
     def _find(self, name: str) -> StoredFile:
         """Return where a file is.
@@ -360,12 +315,3 @@ class ObjectFiles(Files):
         self._kept[name] = content
         while sum(map(len, self._kept.values())) > MOST_KEPT_BYTES:
             del self._kept[next(iter(self._kept))]
-
-
-def name_nested(number: int) -> str:
-    """Return the name of the folder of an inner selection, which has a writer of its own."""
-    return f"{NESTED_FOLDERS}/{_name_inner(number)}"
-
-
-def _name_inner(number: int) -> str:
-    return f"outer-{number:03d}"

@@ -4,8 +4,7 @@
     log/shard-00007/        the log of shard 7, and its lock while a process computes it
 
 The plan is written once. It holds whole numbers alone, and every machine counts the same work in the same
-order, so that no two shards differ about where one ends. Inner selections of a nested certification have the
-logs of their shards in their own folders.
+order, so that no two shards differ about where one ends.
 """
 
 from collections.abc import Iterator
@@ -23,7 +22,7 @@ from ckcv_ray.validation import STRICT, check_count
 SHARDS = "shards.json"
 MOST_SHARDS = 10_000
 
-Piece = tuple[int, int, int]  # problem (0: the run itself, i: inner selection i - 1), first, stop
+Piece = tuple[int, int, int]  # problem (0: the run itself), first, stop
 
 
 @dataclass(frozen=True)

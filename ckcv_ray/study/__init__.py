@@ -1,7 +1,6 @@
 """Studies (Study), studies applied to a task (Problem), and how to run them (Execution)."""
 
 from ckcv_ray.study.certification import Holdout as Holdout
-from ckcv_ray.study.certification import Nested as Nested
 from ckcv_ray.study.certification import Occam as Occam
 from ckcv_ray.study.certification import choose_judge as choose_judge
 from ckcv_ray.study.certification import find_member as find_member

@@ -22,7 +22,7 @@ from ckcv_ray.core.draws import Draws
 from ckcv_ray.core.intervals import CORRECTED_T, INTERVALS
 from ckcv_ray.core.measures import Kind
 from ckcv_ray.core.resampling.base import FoldSize, Further
-from ckcv_ray.core.resampling.complete import CertifiableFolds, Outer, check_folds
+from ckcv_ray.core.resampling.complete import CertifiableFolds, check_folds
 from ckcv_ray.core.row_scores import extend_score, list_row_means
 from ckcv_ray.core.scores import Output, Score, make_score
 from ckcv_ray.core.simplest import BEST_MEAN, ONE_SE, list_simplifying
@@ -91,8 +91,6 @@ def canonicalize_certified(study: Study, task: Task) -> tuple[Study, Index | Non
     study = _resolve_search(study, learned.n_units)
     _check_references(study)
     _check_sizes(study, study.resampling.fold_sizes(learned.n_units))
-    if study.outer is not None:
-        _check_outer(study, study.outer, learned.n_units, task.unit)
     return study, held, learned
 
 
@@ -148,11 +146,6 @@ def _check_balance_stored(study: Study) -> None:
                 f"balance=up draws rows again, and a stored model of learner {label} names each row once: "
                 "choose class_weight=balanced, which is the same on average, or balance=down"
             )
-
-
-def on_part(study: Study, task: Task) -> Study:
-    """Return a study in canonical form on a table with its learner for a part of the rows of that table."""
-    return study.with_learner(study.learner.on_part(as_numbers(study.encoding, task, np.arange(task.n))))
 
 
 def divide(study: Study, task: Task) -> tuple[Index | None, Task]:
@@ -611,15 +604,6 @@ def _check_sizes(study: Study, sizes: tuple[FoldSize, ...]) -> None:
     for claim in study.certification.claim if study.certification is not None else ():
         if find_member(claim) >= fewest:
             raise InputError(f"claim={claim!r} is outside member:0 to member:{fewest - 1}")
-
-
-def _check_outer(study: Study, outer: Outer, n: int, unit: str) -> None:
-    outer.check(n, unit)
-    inner, inside = study.inner(), outer.fold_sizes(n)[0].n_train
-    try:
-        _check_sizes(inner, _with_folds(inner, inside, unit).resampling.fold_sizes(inside))
-    except InputError as error:
-        raise InputError(f"selecting inside {inside} of the {n} {unit}s (nested): {error}") from None
 
 
 def _check_learner(study: Study, task: Task) -> None:

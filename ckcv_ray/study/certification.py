@@ -10,10 +10,9 @@ from typing import Any, ClassVar, Self
 from ckcv_ray.core.arrays import Index
 from ckcv_ray.core.by_label import find_class
 from ckcv_ray.core.draws import Draws, hold_out
-from ckcv_ray.core.options import Option, check_options, get_values, option, options
-from ckcv_ray.core.resampling.base import check_n_splits
-from ckcv_ray.core.resampling.complete import Outer
+from ckcv_ray.core.options import Option, check_options, option
 from ckcv_ray.errors import InputError
+from ckcv_ray.removed import explain_removed_option
 from ckcv_ray.study.conditions import Condition, parse_condition, parse_conditions
 from ckcv_ray.study.quantities import (
     ANSWERED,
@@ -35,13 +34,11 @@ from ckcv_ray.tables.target import Label
 from ckcv_ray.validation import boolean, check_choice, expect, number, quote, sequence
 
 MOST_DIGITS = 18
-OUTER_PARTS = {"third": (1, 3), "half": (1, 2), "three_fifths": (3, 5)}  # of an outer estimate set
 HOLDOUT_BOUNDS = ("clopper_pearson", "stevens")
 CLAIMS = ("refit", "random", "vote")
 QUANTITIES = tuple(quantity for quantity in DECLARED if not quantity.is_error)
-NESTED_CLAIMS = ("random", *(quantity.name for quantity in QUANTITIES if not quantity.held_out_only))
 MOST_HALVED_ROWS = 400  # up to here, auto holds out half of the rows
-AUTO, BOUND, THREE_FIFTHS, HALF, THIRD = "auto", "bound", 0.6, 0.5, 0.33
+AUTO, HALF, THIRD = "auto", 0.5, 0.33
 LEAST_HELD_OUT = 10  # rows, or groups: fewer prove nothing of use
 
 
@@ -162,11 +159,6 @@ class Certification:
         """The condition on the error of the rows that are answered; None if all rows are."""
         return parse_condition("answer", self.answer) if self.answer else None
 
-    @property
-    def outer(self) -> Outer | None:
-        """How rows are divided into outer splits; None if they are not."""
-        return None
-
     def canonical(self, n: int) -> Self:
         """Return the canonical form for n rows, the same for all equivalent certifications."""
         return self
@@ -210,16 +202,18 @@ class Occam(Certification):
 
 
 def _share(name: str, value: Any) -> float | str:
-    if isinstance(value, str) and value in (AUTO, BOUND):
-        return value
+    if isinstance(value, str) and value == AUTO:
+        return AUTO
     try:
         share = number(name, float(value) if isinstance(value, str) else value)
     except ValueError:
-        raise InputError(f"{name}={quote(value)}: expected a share such as 0.33, {AUTO} or {BOUND}") from None
+        if gone := explain_removed_option(name, value):
+            raise InputError(gone) from None
+        raise InputError(f"{name}={quote(value)}: expected a share such as 0.33, or {AUTO}") from None
     if not 0.0 < share < 1.0:
         raise InputError(
-            f"{name}={share!r} is outside (0, 1): 0.33 holds out a third of the rows; {AUTO} and {BOUND} "
-            "choose by their number"
+            f"{name}={share!r} is outside (0, 1): 0.33 holds out a third of the rows, and {AUTO} a share "
+            "by their number"
         )
     return share
 
@@ -238,22 +232,6 @@ def _claims(name: str, value: Any) -> tuple[str, ...]:
             raise InputError(
                 f"{name}={claim!r} is not known: choose from {', '.join(known)}, or member:0 for the member "
                 "of split 0"
-            )
-    return claims
-
-
-def _check_nested_claims(name: str, value: Any) -> tuple[str, ...]:
-    claims = _names(name, value) or NESTED_CLAIMS[:1]
-    for claim in claims:
-        quantity = find_quantity(claim)
-        if quantity is not None and quantity.held_out_only:
-            raise InputError(
-                f"{name}={claim!r} {quantity.held_out_only}, and nested has none: choose certify=holdout, or "
-                "leave it out"
-            )
-        if claim != NESTED_CLAIMS[0] and (quantity is None or quantity.is_error):
-            raise InputError(
-                f"{name}={claim!r} is not known for nested: choose from {', '.join(NESTED_CLAIMS)}"
             )
     return claims
 
@@ -350,14 +328,6 @@ CLAIM_HELP = (
     "vote, member:7; sensitivity, specificity, recall, auc; at a prevalence ppv:0.02, npv:0.02, "
     "net_benefit:0.02:0.1; better:svm; weighted_error:4; of numbers within:0.9."
 )
-CLAIM_SHOWN = "refit; for nested random"
-POSITIVE = Option(
-    _label,
-    "Label of the class that sensitivity, ROC and figures are of.",
-    default_text="the second in sorted order",
-    panel="Certificate",
-    omit_default=True,
-)
 
 
 @dataclass(frozen=True)
@@ -365,9 +335,7 @@ class Holdout(Certification):
     """Certification on a share of the rows held out from selecting and fitting.
 
     Attributes:
-        holdout_share: that share, in (0, 1); "auto": half of up to 400 rows, a third of more; or "bound", for
-            a closer bound on a model that has learned from fewer rows: three fifths of up to 400 rows, half
-            of more.
+        holdout_share: that share, in (0, 1); "auto": half of up to 400 rows, or groups, and a third of more.
         claim: what these rows certify. Rules, by their error: "refit" (one model at the selected setting,
             fitted on all other rows), "random" (the member of F* that ``predict`` draws for a row, by a hash
             of its values keyed with the seed), "vote" (the majority), "member:7" (the member of split 7).
@@ -410,11 +378,11 @@ class Holdout(Certification):
     name: ClassVar[str] = "holdout"
 
     holdout_share: float | str = option(
-        THIRD,
+        AUTO,
         Option(
             _share,
-            "Share held out; auto: half of up to 400 rows, else a third; bound: .6, else half.",
-            default_text="auto; of holdout 0.33",
+            "Share held out; auto: half of up to 400 rows, else a third.",
+            default_text="auto",
             panel="Certificate",
         ),
     )
@@ -423,11 +391,20 @@ class Holdout(Certification):
         Option(
             _claims,
             CLAIM_HELP,
-            default_text=CLAIM_SHOWN,
+            default_text="refit",
             panel="Certificate",
         ),
     )
-    positive: str | None = option(None, POSITIVE)
+    positive: str | None = option(
+        None,
+        Option(
+            _label,
+            "Label of the class that sensitivity, ROC and figures are of.",
+            default_text="the second in sorted order",
+            panel="Certificate",
+            omit_default=True,
+        ),
+    )
     require: str = option(
         "",
         Option(
@@ -502,91 +479,16 @@ class Holdout(Certification):
                 )
 
     def canonical(self, n: int) -> Self:
-        """Return it with the share that "auto" or "bound" stands for."""
-        if not isinstance(self.holdout_share, str):
+        """Return it with the share that "auto" stands for."""
+        if self.holdout_share != AUTO:
             return self
-        few, many = (HALF, THIRD) if self.holdout_share == AUTO else (THREE_FIFTHS, HALF)
-        return replace(self, holdout_share=few if n <= MOST_HALVED_ROWS else many)
+        return replace(self, holdout_share=HALF if n <= MOST_HALVED_ROWS else THIRD)
 
     def draw_held_out(self, n: int, draws: Draws) -> Index | None:
         """Draw the rows to hold out."""
         share = self.canonical(n).holdout_share
         assert isinstance(share, float)
         return hold_out(n, share, draws)
-
-
-@dataclass(frozen=True)
-class Suited(Holdout):
-    """Certification from rows held out, a share of which the number of rows, or groups, alone decides."""
-
-    name: ClassVar[str] = AUTO
-
-    holdout_share: float | str = option(AUTO, options(Holdout)["holdout_share"].metadata["option"])
-
-    def canonical(self, n: int) -> Holdout:  # type: ignore[override]
-        """Return the certification that suits n rows, or groups: with some of them held out."""
-        return Holdout(**get_values(self)).canonical(n)
-
-
-@dataclass(frozen=True)
-class Nested(Certification):
-    """Certification of a second ensemble, in addition to F*, with members selected inside outer splits.
-
-    Attributes:
-        outer_splits: number of outer splits; it may be raised in an existing run folder.
-        outer_share: share of the rows that each outer split estimates on, "third", "half" or "three_fifths";
-            the selection is made on the others.
-        claim: what is certified of a member drawn for each row: "random" (its error), and the quantities of
-            ``Holdout``; delta is shared likewise.
-        positive, accept: as for ``Holdout``.
-        first_uniform: as for ``Occam``.
-
-    Raises:
-        InputError: a field has the wrong type or is out of range.
-    """
-
-    name: ClassVar[str] = "nested"
-    resamplings: ClassVar[frozenset[str]] = frozenset({"complete"})
-
-    outer_splits: int = option(
-        5,
-        Option(
-            check_n_splits,
-            "Outer splits of nested; may grow in a run folder.",
-            int,
-            "5",
-            "Certificate",
-            may_grow=True,
-        ),
-    )
-    outer_share: str = option(
-        "third",
-        Option(
-            lambda name, value: check_choice(name, value, OUTER_PARTS),
-            "Their share: third, half or three_fifths.",
-            default_text="third",
-            panel="Certificate",
-        ),
-    )
-    claim: tuple[str, ...] = option(
-        NESTED_CLAIMS[:1],
-        Option(
-            _check_nested_claims,
-            CLAIM_HELP,
-            default_text=CLAIM_SHOWN,
-            panel="Certificate",
-            omit_default=True,
-        ),
-    )
-    positive: str | None = option(None, POSITIVE)
-    accept: tuple[str, ...] = option((), ACCEPT)
-    first_uniform: bool = option(False, FIRST_UNIFORM)
-
-    @property
-    def outer(self) -> Outer:
-        """How rows are divided into outer splits."""
-        taken, parts = OUTER_PARTS[self.outer_share]
-        return Outer(parts, self.outer_splits, taken)
 
 
 def find_member(claim: str) -> int:

@@ -1,6 +1,5 @@
 """Problems: a study applied to a task and checked once, the only place where the two are combined."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -14,12 +13,12 @@ from ckcv_ray.core.arrays import Index
 from ckcv_ray.core.criteria import Criterion, MeanClippedError, for_groups
 from ckcv_ray.core.draws import PART, PERMUTATIONS, Draws, order_held_out, permute_within
 from ckcv_ray.core.measures import ClippedErrors, GroupErrors, GroupShares, LossMeasure, Measure
-from ckcv_ray.core.resampling.base import EMPTY, FoldSize, Resampling, Split, Units
+from ckcv_ray.core.resampling.base import EMPTY, FoldSize, Split, Units
 from ckcv_ray.core.rounds import count_kept, weigh_rounds
 from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.core.scores import Score
 from ckcv_ray.core.selection import Leader
-from ckcv_ray.errors import InputError, RunError, pluralize
+from ckcv_ray.errors import InputError, pluralize
 from ckcv_ray.learners import Learner
 from ckcv_ray.learners.balance import balance, compute_share
 from ckcv_ray.learners.base import Fits, Setting
@@ -32,7 +31,6 @@ from ckcv_ray.study.canonical import (
     canonicalize_scored,
     fill_new_rows,
     identify_data,
-    on_part,
     recode_table,
 )
 from ckcv_ray.study.certification import Occam
@@ -40,7 +38,6 @@ from ckcv_ray.study.conditions import Condition
 from ckcv_ray.study.search import USED, Budget, Selecting
 from ckcv_ray.study.study import Study, run_id
 from ckcv_ray.tables.grouping import Groups
-from ckcv_ray.tables.target import LEAST_OF_CLASS
 from ckcv_ray.tables.task import Task, TestRows
 from ckcv_ray.validation import expect
 
@@ -66,20 +63,6 @@ def describe_setting(setting: Setting) -> str:
     return ", ".join(f"{name} = {value}" for name, value in shown)
 
 
-class Refused(NamedTuple):
-    """The first outer split whose training rows have too few of a class.
-
-    Attributes:
-        split: its number; claims are about splits before it.
-        number: number of the class.
-        rows: training rows of this class.
-    """
-
-    split: int
-    number: int
-    rows: int
-
-
 @dataclass(frozen=True)
 class Problem:
     """A study applied to a task, checked once.
@@ -102,7 +85,6 @@ class Problem:
         sizes: fold sizes in units, the largest first; without a certification the largest sets that splits
             fit on and score.
         run_id: identifier of study and data.
-        resampling: how the learning rows are divided: that of the study, or that of the outer splits.
         scores: what is measured without a certification, of which the last may only select; else none.
     """
 
@@ -112,7 +94,6 @@ class Problem:
     held: Index | None
     sizes: tuple[FoldSize, ...]
     run_id: str
-    resampling: Resampling
     scores: tuple[Score, ...] = ()
 
     @classmethod
@@ -128,7 +109,7 @@ class Problem:
             study, scores = canonicalize_scored(study, task)
             task = fill_new_rows(study, task)
             sizes, name = study.resampling.fold_sizes(task.n_units), run_id(study, task.digest)
-            made = cls(study, task, task, None, sizes, name, study.resampling, scores)
+            made = cls(study, task, task, None, sizes, name, scores)
             if (inner := study.resampling.inner) is not None:
                 n_splits = int(made.starts[-1])
                 (size,) = inner.fold_sizes(len(made._divide(OUTER, 0).train))
@@ -141,10 +122,8 @@ class Problem:
         study, held, learned = canonicalize_certified(study, task)
         sizes = study.resampling.fold_sizes(learned.n_units)
         name = run_id(study, identify_data(task, learned))
-        made = cls(study, learned, task, held, sizes, name, study.resampling)
+        made = cls(study, learned, task, held, sizes, name)
         made.check_effort()
-        if study.outer is not None and (refused := made.refusal(0)) is not None:  # then there is no claim
-            raise InputError(_describe_refused(refused, learned))
         made._check_rows()
         return made
 
@@ -258,7 +237,7 @@ class Problem:
 
     @property
     def n_evaluations(self) -> int:
-        """Number of evaluations: of the selection, not counting inner runs, and of what it selects."""
+        """Number of evaluations: of the selection, and of what it selects."""
         selected = len(self.learners) * self.sizes[OUTER].n_splits if self.study.select_by else 0
         sizes = self.sizes[INNER:] if self.study.select_by else self.sizes
         return sum(size.n_splits for size in sizes) * self.n_settings + selected
@@ -347,7 +326,7 @@ class Problem:
 
     def order(self, size: FoldSize) -> Index:
         """Return the numbers of all splits of a fold size in an order that is exchangeable given the data."""
-        return self.resampling.order(size, self.draws)
+        return self.study.resampling.order(size, self.draws)
 
     def rows(self, stage: Stage, size: int, number: int) -> tuple[Index, Index]:
         """Return the training rows and the scored rows of a split."""
@@ -366,54 +345,6 @@ class Problem:
             return np.zeros(n + 1, np.intp)
         counts = [inner.count_splits(len(self._divide(OUTER, number).train)) for number in range(n)]
         return np.concatenate([[0], np.cumsum(counts)]).astype(np.intp)
-
-    @cached_property
-    def refused(self) -> Refused | None:
-        """The first outer split that leaves too few rows of a class to learn from; None if there is none."""
-        splits = range(self.study.outer_splits or 0) if self._may_refuse else ()
-        return next(filter(None, map(self.refusal, splits)), None)
-
-    def refusal(self, split: int) -> Refused | None:
-        """Return why an outer split is refused; None if it is not."""
-        if not self._may_refuse:
-            return None
-        counts = self._count_classes(self._outer_rows(split)).tolist()
-        scarce = (i for i, rows in enumerate(counts) if rows < LEAST_OF_CLASS)
-        return next((Refused(split, number, counts[number]) for number in scarce), None)
-
-    def may_use(self, count: int) -> bool:
-        """Return whether this many outer splits may be those that are used: all, or up to a refused one.
-
-        At most one split is drawn, however many the study names.
-        """
-        asked = self.study.outer_splits or 0
-        return count == asked or (0 < count < asked and self.refusal(count) is not None)
-
-    @property
-    def outer_splits(self) -> int:
-        """Number of outer splits that are used: those before the first that is refused."""
-        return (self.study.outer_splits or 0) if self.refused is None else self.refused.split
-
-    @property
-    def inner_sizes(self) -> tuple[FoldSize, ...]:
-        """Fold sizes of the selection inside each outer split; none without a nested certification."""
-        return self.study.resampling.fold_sizes(self.n_inner) if self.study.outer is not None else ()
-
-    @property
-    def inner_share(self) -> float:
-        """Cost of a fit inside an outer split relative to one on all rows; 0 without such splits.
-
-        Of several learners the largest is taken.
-        """
-        if self.study.outer is None:
-            return 0.0
-        return float(np.max(self.compute_cost(self.n_inner) / self.compute_cost(self.task.n_units)))
-
-    @property
-    def n_inner(self) -> int:
-        """Number of units to select on in each outer split."""
-        assert self.study.outer is not None
-        return self.study.outer.fold_sizes(self.task.n_units)[0].n_train
 
     def candidate(self, leader: Leader) -> Candidate:
         """Return the candidate at a leader's position, with the smallest k of its fold size."""
@@ -482,17 +413,12 @@ class Problem:
         )
 
     def with_study(self, study: Study) -> "Problem":
-        """Apply another study to the same learning rows, as if there were no others; its settings stay."""
-        return Problem.of(on_part(replace(study, certification=Occam()), self.task), self.task)
+        """Apply another study to the same learning rows, as if there were no others."""
+        return Problem.of(replace(study, certification=Occam()), self.task)
 
     def for_workers(self) -> "Problem":
         """Return the problem without the rows held out, which no worker may see."""
         return self if self.held is None else replace(self, all_rows=self.task, held=None)
-
-    def inner(self, number: int) -> "Problem":
-        """Return the problem of selecting inside an outer split, on its TR alone, among the same settings."""
-        part = self.task.take_part(self._outer_rows(number))
-        return Problem.of(on_part(self.study.inner(), part), part)
 
     @cached_property
     def learner(self) -> Learner:
@@ -530,27 +456,6 @@ class Problem:
         """Return the learner that a setting is of, after its position."""
         number = 0 if len(self.learners) == 1 else list(self.learners).index(setting[LABEL])
         return number, list(self.learners.values())[number]
-
-    def position(self, setting: Setting) -> tuple[int, int]:
-        """Return the path and the step of a setting in the learner's search space.
-
-        Positions are those of one search space: what another problem selected is found by its setting.
-
-        Raises:
-            RunError: the search space does not have it.
-        """
-        if (found := self._positions.get(_key(setting))) is None:
-            raise RunError(
-                f"{dict(setting)} was selected on a part of the rows, and is no setting of learner "
-                f"{self.learner.name} on all of them: its on_part has to keep the settings"
-            )
-        return found
-
-    @cached_property
-    def _positions(self) -> dict[str, tuple[int, int]]:
-        """The position of each setting."""
-        lengths, setting = enumerate(self.learner.space.lengths), self.learner.space.setting
-        return {_key(setting(path, step)): (path, step) for path, length in lengths for step in range(length)}
 
     def rows_in(self, units: int) -> int:
         """Return the number of rows that this many units have on average, rounded."""
@@ -610,21 +515,12 @@ class Problem:
     def _count_classes(self, rows: Index) -> Index:
         return np.bincount(self.task.y[rows], minlength=self.task.n_classes)
 
-    @cached_property
-    def _may_refuse(self) -> bool:
-        """Whether an outer estimate set can be large enough to leave too few rows of a class."""
-        outer = self.study.outer
-        if outer is None or self.task.has_numbers:
-            return False
-        estimated = self.most_rows_in(outer.fold_sizes(self.task.n_units)[0].n_select)
-        return self.task.rarest_class_rows < estimated + LEAST_OF_CLASS
-
     def _check_rows(self) -> None:
         """Raise InputError if a learner needs more training rows than every split is sure to have.
 
         How many are left out to balance classes depends on the split: about as many as of all rows.
         """
-        units = min(size.n_train for size in (*self.sizes, *self.inner_sizes))
+        units = min(size.n_train for size in self.sizes)
         if self.scores:  # the first split may have fewer than most
             units = min(units, len(self._divide(OUTER, 0).train))
         kept = min(1.0, compute_share(self.study.balancing, self.task))
@@ -632,31 +528,16 @@ class Problem:
         for learner in self.study.learner.by_label.values():
             learner.check_rows(fewest)
 
-    def _outer_rows(self, number: int) -> Index:
-        """Return the training rows of an outer split, refused or not."""
-        outer, n = self.study.outer, self.task.n_units
-        assert outer is not None
-        split = outer.split(Units(n), outer.fold_sizes(n)[0], number, self.draws)
-        return self.task.grouping.rows(split.train)
-
-    @cached_property
-    def outer(self) -> "Problem":
-        """The problem on the outer splits of a nested certification that are used."""
-        assert self.study.outer is not None
-        (size,) = self.study.outer.fold_sizes(self.task.n_units)
-        sizes = (size._replace(n_splits=self.outer_splits),)
-        return replace(self, sizes=sizes, resampling=self.study.outer)
-
     def _divide(self, size: int, number: int) -> Split:
         """Return a split in units; a screen has the first of a split's units in an order of their own."""
-        draws, inner = self.draws, self.resampling.inner
+        draws, inner = self.draws, self.study.resampling.inner
         if not self.scores and size >= len(self.sizes):
             whole, fold = self._divide(self.screened, number), self.folds[size]
             rng = draws.at(*PART).make_generator(number)
             train, select = rng.permutation(whole.train), rng.permutation(whole.select)
             return Split(np.sort(train[: fold.n_train]), np.sort(select[: fold.n_select]), EMPTY)
         if size == OUTER or inner is None:
-            return self.resampling.split(self._units, self.sizes[size], number, draws)
+            return self.study.resampling.split(self._units, self.sizes[size], number, draws)
         outer = int(np.searchsorted(self.starts, number, side="right")) - 1
         train, inside = self._divide(OUTER, outer).train, number - int(self.starts[outer])
         split = inner.split(self._units.take(train), self.sizes[size], inside, draws.inside(outer))
@@ -672,18 +553,3 @@ class Problem:
             return Units(task.n, task.y)
         cells = np.bincount(task.groups * task.n_classes + task.y, minlength=task.n_units * task.n_classes)
         return Units(task.n_units, class_rows=cells.reshape(task.n_units, task.n_classes))
-
-
-def _describe_refused(refused: Refused, task: Task) -> str:
-    """Return why nested proves nothing if its first split is refused, and what to do: never to draw again."""
-    rows = pluralize(int(np.sum(task.y == refused.number)), "row")
-    return (
-        f"class {task.classes[refused.number]!r} has {rows}, of which the first outer split leaves "
-        f"{refused.rows} to learn from, and nested needs {LEAST_OF_CLASS} of each class: choose "
-        "certify=holdout"
-    )
-
-
-def _key(setting: Setting) -> str:
-    """Return a setting as text: in Python, True equals 1.0."""
-    return json.dumps(dict(setting), sort_keys=True)

@@ -25,7 +25,6 @@ ANSWERED_ERROR, ANSWERED_SHARE = "answered_error", "answered_share"
 ANSWERED = (ANSWERED_ERROR, ANSWERED_SHARE)  # of the rows that are confident enough to be answered
 WEIGHTED_ERROR = "weighted_error"  # by weights of which the largest is stated: "weighted_error:4"
 WITHIN = "within"  # of numbers how far off a share of new rows is at most: "within:0.9"
-BY_ONE_MODEL = "takes rows held out, judged by one model"
 RECALLS = "recalls"  # the share of delta of all recalls, and of what follows from them
 
 
@@ -57,7 +56,6 @@ class Quantity:
         is_mean: whether it is a mean of losses, which is ``measured``.
         counted: what its ``errors`` are.
         ranks: whether it needs scores that order the rows.
-        held_out_only: why it takes rows held out; "" if nested certifies it too.
         rows_alone: the rows that it counts as independent, which those of groups are not; "" if groups may
             count.
         share: the quantities of one ``share`` have one share of delta together; "" for each its own.
@@ -76,7 +74,6 @@ class Quantity:
     is_mean: bool = False
     counted: str = "scored rows wrong"
     ranks: bool = False
-    held_out_only: str = ""
     rows_alone: str = "rows"
     share: str = ""
 
@@ -107,7 +104,6 @@ ANSWERING = Quantity(
     phrase="error of the rows answered",
     at_most=True,
     counted="rows answered wrong",
-    held_out_only=BY_ONE_MODEL,
     share="answered",
 )
 DECLARED = (
@@ -147,7 +143,6 @@ DECLARED = (
         arguments=(Argument.LABEL,),
         takes="the label of a learner that the winner is compared with",
         counted="rows that one alone has right lost",
-        held_out_only="compares two models on rows held out",
         rows_alone="",
     ),
     Quantity(
@@ -157,7 +152,6 @@ DECLARED = (
         takes="the largest weight that a new row can have",
         at_most=True,
         is_mean=True,
-        held_out_only=BY_ONE_MODEL,
     ),
     ANSWERING,
     replace(
@@ -175,7 +169,6 @@ DECLARED = (
         of_numbers=True,
         at_most=True,
         counted="held-out rows further off",
-        held_out_only=BY_ONE_MODEL,
     ),
 )
 BY_NAME = {quantity.name: quantity for quantity in DECLARED}

@@ -29,7 +29,7 @@ from ckcv_ray.core.options import (
 )
 from ckcv_ray.core.own_scores import Function, OwnScore
 from ckcv_ray.core.resampling.base import Resampling
-from ckcv_ray.core.resampling.complete import AUTO, Complete, Outer
+from ckcv_ray.core.resampling.complete import AUTO, Complete
 from ckcv_ray.core.resampling.parse import CERTIFIABLE, add_strata, parse_resampling
 from ckcv_ray.core.scores import check_score_name
 from ckcv_ray.core.simplest import BEST_MEAN
@@ -498,23 +498,9 @@ class Study:
         """Failure probability of each bound."""
         return self.criterion.delta
 
-    @property
-    def outer(self) -> Outer | None:
-        """How a nested certification divides the rows into outer splits; None without one."""
-        return None if self.certification is None else self.certification.outer
-
-    @property
-    def outer_splits(self) -> int | None:
-        """Number of outer splits of a nested certification; None without one."""
-        return self.outer.n_splits if self.outer is not None else None
-
     def with_learner(self, learner: Learner) -> "Study":
         """Return this study with another learner."""
         return replace(self, learner=learner)
-
-    def inner(self) -> "Study":
-        """Return the study to run inside each outer split of a nested certification."""
-        return replace(self, certification=Occam(), search=replace(self.selecting, report_k=()))
 
 
 def run_id(study: Study, data_digest: str) -> str:

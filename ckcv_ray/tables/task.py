@@ -345,13 +345,6 @@ class Task:
             return Kind.REGRESSION
         return Kind.BINARY if self.n_classes == 2 else Kind.MULTICLASS
 
-    @property
-    def rarest_class_rows(self) -> int:
-        """Number of rows of the rarest class; with numbers all rows."""
-        if self.has_numbers:
-            return self.n
-        return int(np.bincount(self.y, minlength=self.n_classes).min())
-
     def without(self, rows: Index) -> "Task":
         """Return the task without ``rows``, which are held out, as the rows that are left are understood.
 

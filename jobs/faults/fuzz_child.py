@@ -26,23 +26,22 @@ GUARD = 3
 
 def seal(folder: Path) -> None:
     """Update digests and run_id to match the files, as far as these can be read."""
-    for run in (*folder.glob("nested/*"), folder):
+    with suppress(Exception):
+        content = json.loads((folder / "study.json").read_bytes())
+        columns = parquet.read_table(folder / "data.parquet")
+        target = columns.schema.metadata[b"target"].decode()
+        content["data"] = Task.from_table(columns, Roles(target)).digest
+        content["run_id"] = run_id(Study.from_json(content["study"]), content["data"])
+        (folder / "study.json").write_text(json.dumps(content))
+    for file in folder.rglob("*.parquet"):
         with suppress(Exception):
-            content = json.loads((run / "study.json").read_bytes())
-            columns = parquet.read_table(run / "data.parquet")
-            target = columns.schema.metadata[b"target"].decode()
-            content["data"] = Task.from_table(columns, Roles(target)).digest
-            content["run_id"] = run_id(Study.from_json(content["study"]), content["data"])
-            (run / "study.json").write_text(json.dumps(content))
-        for file in run.rglob("*.parquet"):
-            with suppress(Exception):
-                table = parquet.read_table(file)
-                metadata = {**table.schema.metadata, b"run_id": content["run_id"].encode()}
-                table = table.replace_schema_metadata(metadata)
-                parquet.write_table(table, file, compression="zstd", write_page_checksum=True)
-        names = RunFolder(run).names()
-        digests = {name: sha256((run / name).read_bytes()).hexdigest() for name in names}
-        (run / "manifest.json").write_text(json.dumps(digests, indent=2) + "\n")
+            table = parquet.read_table(file)
+            metadata = {**table.schema.metadata, b"run_id": content["run_id"].encode()}
+            table = table.replace_schema_metadata(metadata)
+            parquet.write_table(table, file, compression="zstd", write_page_checksum=True)
+    names = RunFolder(folder).names()
+    digests = {name: sha256((folder / name).read_bytes()).hexdigest() for name in names}
+    (folder / "manifest.json").write_text(json.dumps(digests, indent=2) + "\n")
 
 
 def serve(pipe: Any, log_file: Path, most_mib: int) -> None:

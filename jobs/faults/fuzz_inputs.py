@@ -54,7 +54,6 @@ CERTIFICATIONS: list[dict[str, Any]] = [
     {},
     {"certify": "occam"},
     {"certify": "holdout", "holdout_share": 0.3, "claim": ["vote", "member:1"]},
-    {"certify": "nested", "outer_splits": 2},
     {"criterion": "balanced"},
     {"criterion": "mean_error"},
     {"criterion": "cost:sick=10,healthy=1"},

@@ -157,7 +157,7 @@ def read_run(calls: Calls, folder: Path) -> None:
         json.dumps(result.to_json(), allow_nan=False)
         result.summary()
         rows = np.zeros((3, len(result.task.features)))
-        for by in ("auto", "vote", *(["nested"] if result.nested is not None else [])):
+        for by in ("auto", "vote"):
             result.predict(rows, by)
             result.claim_for(result.rule(by))
     with calls.allowed():

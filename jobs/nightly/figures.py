@@ -35,8 +35,7 @@ AT_FIRST = ", at first"
 T = TypeVar("T")
 Key = tuple[str, str, str]
 SMALL: dict[str, Any] = {"C": (0.1, 1.0, 10.0), "gamma": (0.01, 0.1), "k": (3, 4, 5), "n_splits": 4}
-NESTED = {"certify": "nested", "outer_splits": 3, "k": (3, 4, 5, 10)}
-HOLDOUT = {"certify": "holdout", "bound": "stevens"}
+HOLDOUT = {"certify": "holdout", "holdout_share": 0.33, "bound": "stevens"}
 
 
 class Role(StrEnum):
@@ -107,7 +106,6 @@ GENERATORS = Plan(
     yardstick="twonorm:400:0",
     studies=(
         ("twonorm:100:0", {}),
-        ("waveform:170:0", NESTED),
         ("ringnorm:400:0", {}),
         ("waveform:400:0", HOLDOUT),
         ("waveform:400:0", {}),

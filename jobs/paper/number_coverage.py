@@ -100,7 +100,7 @@ def check_claims(noise: str, seed: int, certify: str, in_order: bool = False) ->
     Args:
         noise: of the numbers.
         seed: of the table, and of the study.
-        certify: "holdout", or "nested", whose run has the claims of occam too.
+        certify: "holdout" or "occam".
         in_order: whether the table is sorted by its numbers, and the study's seed is 0.
     """
     rng = np.random.default_rng([seed, list(NOISES).index(noise)])
@@ -117,7 +117,7 @@ def check_claims(noise: str, seed: int, certify: str, in_order: bool = False) ->
         n_splits=3,
         seed=0 if in_order else seed,
         certify=certify,
-        **(asked if certify == "holdout" else {"outer_splits": 3}),
+        **(asked if certify == "holdout" else {}),
     )
     groups = table.groups if grouped else None
     result = run(study, table.X, table.y, groups=groups, execution=Execution("serial"))
@@ -142,8 +142,7 @@ def check_claims(noise: str, seed: int, certify: str, in_order: bool = False) ->
 
 def _predict_errors(result: Result, claim: Claim, new: Table) -> Values:
     """Return the absolute errors of the models that a claim is about, (models, rows)."""
-    ensembles = {"refit": result.models.refit, "nested": result.models.nested}
-    ensemble = ensembles.get(claim["classifier"], result.models.best)
+    ensemble = result.models.refit if claim["classifier"] == "refit" else result.models.best
     assert ensemble is not None
     members = [
         member for member in ensemble.members if not claim["splits"] or member.split in claim["splits"]
@@ -155,7 +154,7 @@ def measure_noise(noise: str, runs: int, in_order: bool = False) -> list[Cell]:
     """Return the cells of one kind of noise."""
     found: dict[str, list[Checked]] = {}
     for seed in range(runs):
-        for certify in ("holdout", "nested"):
+        for certify in ("holdout", "occam"):
             for name, checked in check_claims(noise, seed, certify, in_order).items():
                 found.setdefault(name, []).append(checked)
     return [

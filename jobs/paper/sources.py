@@ -7,7 +7,7 @@ eight            one feature with eight values, each with its own share of label
 rare             2 % of the rows are positive
 constant         labels that are negative but for a rate just above what 66 rows without an error exclude
 flipped_*        labels that a feature gives but for a rate just above what a certificate without an error
-                 excludes at 200 rows: refit, nested with a third, nested with half
+                 excludes at 200 rows: refit, and bounds that may be averaged of a third and half of the rows
 tripled          every row three times
 visits           subjects with five visits each, nearly equal, with one label: related rows
 grouped          the same, with the subjects named as groups

@@ -1,4 +1,4 @@
-"""What the tests of claims share: a small study, a nested one, and runs of them in this process."""
+"""What the tests of claims share: a small study, and runs of it in this process."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +11,6 @@ from ckcv_ray.engine.loop import Stop
 from ckcv_ray.runs.run import never, run_job
 
 SMALL = Study.paper(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0), n_splits=5)
-NESTED = SMALL.replace(certify="nested", outer_splits=3, k=(3, 4, 5))
 
 
 def run(study: Study, task: Task, out: Path | None = None, stop: Stop = never) -> Result:

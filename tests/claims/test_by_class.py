@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from claimed import NESTED, SMALL, changed, run
+from claimed import SMALL, run
 from conftest import blobs
 from scipy.stats import binom
 
@@ -17,15 +17,13 @@ from ckcv_ray.claims.claim import limit
 from ckcv_ray.claims.percent import at_least
 from ckcv_ray.claims.rules import Rule
 from ckcv_ray.core.bounds.binomial import clopper_pearson
-from ckcv_ray.core.bounds.unequal_sizes import bound_terms
 from ckcv_ray.core.draws import Draws, draw_pairs
-from ckcv_ray.core.schedule import Stage
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.ensemble import Prediction
 from ckcv_ray.runs.load import load_run
 from ckcv_ray.runs.report import report
 from ckcv_ray.runs.verify import verify
-from ckcv_ray.study import Holdout, Nested, Problem, Study
+from ckcv_ray.study import Holdout, Problem, Study
 
 TWO = ("sensitivity", "specificity")
 HELD = SMALL.replace(certify="holdout", claim=TWO)
@@ -153,7 +151,7 @@ def test_pairs_are_disjoint_and_do_not_depend_on_anything_but_the_labels():
     assert set(y[high]) == {1}
     again = draw_pairs(y, Draws(7))
     assert all(np.array_equal(a, b) for a, b in zip((low, high), again, strict=True))
-    others = {tuple(draw_pairs(y, Draws(7), number)[1].tolist()) for number in range(20)}
+    others = {tuple(draw_pairs(y, Draws(seed))[1].tolist()) for seed in range(20)}
     assert len(others) > 10
     assert [len(part) for part in draw_pairs(np.zeros(4, int), Draws(7))] == [0, 0]
 
@@ -265,13 +263,8 @@ def test_a_positive_class_has_one_form_in_the_study(labels, positive, number):
 
 
 @pytest.mark.slow
-@pytest.mark.slow
-@pytest.mark.parametrize("certify", ["holdout", "nested"])
-def test_what_is_claimed_is_stored_printed_and_verified(tmp_path, certify):
-    rule = "refit" if certify == "holdout" else "random"
-    study = SMALL.replace(certify=certify, k=(3, 4), claim=f"recall,auc,{rule}")
-    if certify == "nested":
-        study = study.replace(outer_splits=2)
+def test_what_is_claimed_is_stored_printed_and_verified(tmp_path):
+    study = SMALL.replace(certify="holdout", k=(3, 4), claim="recall,auc,refit")
     out = tmp_path / "run"
     result = run(study, blobs(60), out=out)
     again = load_run(out)
@@ -302,81 +295,8 @@ def test_verify_notices_a_recall_that_was_touched_up(tmp_path):
         assert any("claims.0" in sentence for sentence in verify(tmp_path / "run").differences)
 
 
-# Nested
-
-
-def nested_run(claim: str, **options):
-    return run(NESTED.replace(claim=claim, k=(3, 4), **options), blobs(60))
-
-
-def test_nested_claims_are_the_means_for_rows_of_a_class_in_each_outer_set():
-    result = nested_run("random,sensitivity,auc")
-    members, problem = result.nested.members, result.problem
-    made = {
-        (c["quantity"], len(c["splits"])): c for c in result.certificate.claims if c["classifier"] == "nested"
-    }
-    total = int(np.sum(problem.task.y == 1))
-    typical = round(total * 20 / 60)
-    counts = [m.errors[1] for m in members], [m.n_estimate[1] for m in members]
-    terms = bound_terms(*counts, typical, 0.05 / 3)
-    assert made["sensitivity", 0]["bound"] == pytest.approx(min(1, np.mean(terms)), rel=1e-12)
-    wrong, pairs = [], []
-    for i, member in enumerate(members):
-        _, rows = problem.outer.rows(Stage.REFIT, 0, i)
-        low, high = draw_pairs(problem.task.y[rows], problem.draws, i)
-        score = member.model.predict(problem.task.X[rows]).score
-        wrong.append(int(np.sum(score[high] <= score[low])))
-        pairs.append(len(low))
-    rarer = min(total, 60 - total)
-    terms = bound_terms(wrong, pairs, round(rarer * 20 / 60), 0.05 / 3)
-    assert made["auc", 0]["bound"] == pytest.approx(min(1, np.mean(terms)), rel=1e-12)
-    assert "drawn independently for each pair is at least" in made["auc", 0]["statement"]
-    assert made["error", 0]["delta"] == 0.05 / 3
-
-
-@pytest.mark.parametrize("claim", ["random,recall,auc", "recall,random", "auc,sensitivity"])
-def test_all_nested_claims_are_read_at_the_best_prefix_of_the_first(claim):
-    result = nested_run(claim, outer_splits=5, seed=3)
-    made = [c for c in result.certificate.claims if c["certification"] == "nested"]
-    closest = result.rule(by="nested:best_prefix")
-    assert made[0]["splits"] == result.rule(by="nested").splits == ()
-    assert {c["splits"] for c in made} == {closest.splits, ()}
-    each = [[c["splits"] for c in made if (c["quantity"], c["label"]) == key] for key in quantities(made)]
-    assert all(one == each[0] for one in each)
-    first = [c["bound"] for c in made if (c["quantity"], c["label"]) == quantities(made)[0]]
-    assert first[-1] == min(first)
-    for rule in (result.rule(by="nested"), closest):
-        messages = result.claim_for(rule)
-        for one in made:
-            if one["splits"] == rule.splits and one["quantity"] != "error":
-                assert limit(one) in messages
-
-
 def quantities(claims) -> list[tuple[str, object]]:
     return list(dict.fromkeys((c["quantity"], c["label"]) for c in claims))
-
-
-def test_the_prefix_of_another_first_claim_differs():
-    """So it is the first claim that decides: the two orders below lead to different prefixes."""
-    for seed in range(20):
-        one, other = (nested_run(c, outer_splits=4, seed=seed) for c in ("random,recall", "recall,random"))
-        lengths = [len(r.certificate.claims.claims[1]["splits"]) for r in (one, other)]
-        if lengths[0] != lengths[1]:
-            bounds = [
-                {c["splits"]: c["bound"] for c in r.certificate.claims if c["quantity"] == "error"}
-                for r in (one, other)
-            ]
-            assert bounds[0][()] == pytest.approx(bounds[1][()])
-            return
-    raise AssertionError("no seed was found")
-
-
-def test_a_run_of_nested_as_it_was_is_what_it_was():
-    """The claim random alone gets all of delta."""
-    plain, named = nested_run("random"), run(NESTED.replace(k=(3, 4)), blobs(60))
-    assert plain.certificate == named.certificate
-    assert plain.certificate.claims.first["delta"] == 0.05
-    assert {c["delta"] for c in nested_run("recall").certificate.claims.claims[:2]} == {0.025}
 
 
 # Nothing to claim, and what is refused
@@ -425,7 +345,6 @@ def test_a_positive_class_is_one_of_two():
         Problem.of(HELD.replace(claim="refit", positive="1"), three)
 
 
-@pytest.mark.parametrize("kind", [Holdout, Nested])
 @pytest.mark.parametrize(
     ("options", "messages"),
     [
@@ -434,9 +353,9 @@ def test_a_positive_class_is_one_of_two():
         ({"claim": "accuracy"}, "claim='accuracy' is not known"),
     ],
 )
-def test_claims_that_contradict_each_other_are_refused(kind, options, messages):
+def test_claims_that_contradict_each_other_are_refused(options, messages):
     with pytest.raises(InputError) as refused:
-        kind(**options)
+        Holdout(**options)
     assert messages in str(refused.value)
 
 
@@ -444,17 +363,3 @@ def test_auc_needs_a_rule_with_one_score():
     with pytest.raises(InputError, match="random draws a member for each: name another rule first"):
         Holdout(claim="random,auc")
     assert Holdout(claim="vote,auc").claim == ("vote", "auc")
-    assert Nested(claim="random,auc").claim == ("random", "auc")
-
-
-def test_labels_of_other_rows_do_not_matter():
-    """Other labels in the rows that certify a nested member: the same member, other counts by class."""
-    task = blobs(60)
-    away = Problem.of(NESTED, task).outer.split(0, 0).estimate
-    y = task.y.copy()
-    y[away] = 1 - y[away]
-    study = NESTED.replace(claim="recall")
-    one, other = run(study, task), run(study, changed(task, y))
-    (a, b), (c, d) = (r.nested.members[0].errors for r in (one, other))
-    sizes = one.nested.members[0].n_estimate
-    assert (c, d) == (sizes[1] - b, sizes[0] - a)

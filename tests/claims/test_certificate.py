@@ -4,7 +4,7 @@ import json
 from dataclasses import fields
 
 import pytest
-from claimed import NESTED, SMALL, run
+from claimed import SMALL, run
 from conftest import blobs
 
 from ckcv_ray.claims.certificate import FIELDS, OPTIONAL, Certificate
@@ -26,23 +26,6 @@ def test_a_divided_run_is_stored_loaded_and_verified(tmp_path):
     assert len(again.problem.take_held_rows().y) == 19
     assert again.problem.all_rows.digest == task.digest
     assert verify(tmp_path / "run").differences == []
-
-
-@pytest.mark.slow
-def test_a_nested_run_is_stored_taken_up_and_verified(tmp_path):
-    out = tmp_path / "run"
-    result = run(NESTED, blobs(60), out=out)
-    assert load_run(out).certificate == result.certificate
-    assert verify(out).differences == []
-    (out / "manifest.json").unlink()  # as if it had been killed at the very end
-    assert run(NESTED, blobs(60), out=out).certificate == result.certificate
-    certificate = out / "nested" / "outer-001" / "certificate.json"
-    content = json.loads(certificate.read_text())
-    other = 10.0 if content["setting"]["C"] < 1 else 0.1
-    certificate.write_text(json.dumps(content | {"setting": content["setting"] | {"C": other}}))
-    messages = " ".join(verify(out).differences)
-    assert "outer split 1: certificate.json does not match the manifest" in messages
-    assert "certificate.json is damaged: run_id, setting, k are" in messages
 
 
 @pytest.mark.parametrize(("field", "value"), [("bound", 0.01), ("delta", 0.2), ("statement", "All is well.")])
@@ -175,11 +158,11 @@ def test_a_certificate_without_one_of_its_fields_is_refused(finished, name):
 @pytest.mark.parametrize(
     ("options", "messages"),
     [
-        ({"holdout_share": 0.3}, "holdout_share=0.3 requires certify auto or holdout, not occam"),
-        ({"claim": ("vote",)}, "claim=('vote',) requires certify auto or holdout or nested, not occam"),
+        ({"holdout_share": 0.3}, "holdout_share=0.3 requires certify holdout, not occam"),
+        ({"claim": ("vote",)}, "claim=('vote',) requires certify holdout, not occam"),
         ({"certify": "holdout", "holdout_share": 0.0}, "outside (0, 1)"),
         ({"certify": "holdout", "holdout_share": 1.0}, "outside (0, 1)"),
-        ({"certify": "holdout", "holdout_share": "a third"}, "expected a share such as 0.33, auto or bound"),
+        ({"certify": "holdout", "holdout_share": "a third"}, "expected a share such as 0.33, or auto"),
         (
             {"certify": "holdout", "claim": ("best",)},
             "recall, auc, ppv:0.02, npv:0.02, net_benefit:0.02:0.1, better:svm, weighted_error:4,",
@@ -187,10 +170,7 @@ def test_a_certificate_without_one_of_its_fields_is_refused(finished, name):
         ({"certify": "holdout", "claim": ("member:x",)}, "or member:0"),
         ({"certify": "holdout", "claim": ("member:-1",)}, "or member:0"),
         ({"resampling": "rotation", "n_splits": 5}, "n_splits=5 requires resampling complete, not rot"),
-        ({"outer_splits": 3}, "outer_splits=3 requires certify nested, not occam"),
-        ({"certify": "nested", "outer_splits": 0}, "below 1"),
-        ({"certify": "nested", "resampling": "rotation"}, "nested requires resampling complete, not r"),
-        ({"certify": "luck"}, "choose from auto, occam, holdout, nested"),
+        ({"certify": "luck"}, "choose from holdout, occam"),
         ({"bound": "mid-p"}, "choose from clopper_pearson, stevens, safe, catoni"),
     ],
 )

@@ -35,7 +35,6 @@ STUDIES = {
     "holdout": SMALL.replace(
         certify="holdout", holdout_share=0.4, claim=("refit", "random", "vote", "member:2")
     ),
-    "nested": SMALL.replace(certify="nested", outer_splits=3, k=(3, 4)),
 }
 
 
@@ -96,15 +95,6 @@ def test_holdout_is_the_bound_on_the_loss_of_the_groups_held_out(results: dict[s
         )
     groups = certificate.sample.groups
     assert (groups["held"], groups["count"], certificate.sample.n_held) == (12, 30, 36)
-
-
-def test_nested_is_the_bound_on_the_losses_of_the_outer_splits(results: dict[str, Result]) -> None:
-    result = results["nested"]
-    outer = result.problem.outer
-    losses = [loss(result, m, outer.rows(Stage.REFIT, 0, m.split)) for m in result.nested.members]
-    claims = [c for c in result.certificate.claims if c["certification"] == "nested"]
-    assert claims[0]["bound"] == bound_loss_claim(losses, 10, 0.05)
-    assert claims[-1]["bound"] == best_loss_prefix(losses, 10, 0.05).bound
 
 
 @pytest.mark.parametrize("name", STUDIES)

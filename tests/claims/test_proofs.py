@@ -1,4 +1,4 @@
-"""What is proven: weights that sum to one, levels, rows held out and rows of outer splits."""
+"""What is proven: weights that sum to one, levels, and rows held out."""
 
 from dataclasses import replace
 from fractions import Fraction
@@ -6,7 +6,7 @@ from math import fsum
 
 import numpy as np
 import pytest
-from claimed import NESTED, SMALL, changed, run
+from claimed import SMALL, changed, run
 from conftest import blobs
 from scipy import stats
 
@@ -16,7 +16,6 @@ from ckcv_ray.claims.proofs import occam, weight
 from ckcv_ray.claims.wording import ASSUMPTIONS, NOT_COVERED
 from ckcv_ray.core.bounds.binomial import catoni, clopper_pearson, tabulate_claim
 from ckcv_ray.core.draws import Draws, hold_out
-from ckcv_ray.errors import InputError
 from ckcv_ray.study import Problem, Study
 
 # occam
@@ -183,66 +182,3 @@ def test_claims_count_errors_on_the_held_out_rows_and_share_delta():
         assert f"{int(wrong[name].sum())} of {len(held)} previously unused rows wrong" in claim["statement"]
     assert result.certificate.to_json()["proven"] == result.certificate.claims.claims[0]
     assert result.to_json()["proven"] == result.certificate.claims.first
-
-
-# nested
-
-
-@pytest.mark.parametrize(("share", "m"), [("third", 20), ("half", 30), ("three_fifths", 36)])
-def test_each_nested_member_is_selected_and_fitted_without_its_outer_rows(share, m):
-    """Other labels in the rows that certify the first member: the same member, other errors."""
-    task, study = blobs(60), NESTED.replace(outer_share=share)
-    away = Problem.of(study, task).outer.split(0, 0).estimate
-    assert len(away) == m
-    y = task.y.copy()
-    y[away] = 1 - y[away]
-    one, other = run(study, task).nested, run(study, changed(task, y)).nested
-    a, b = one.members[0], other.members[0]
-    assert (a.model.C, a.model.gamma, a.model.offset) == (b.model.C, b.model.gamma, b.model.offset)
-    np.testing.assert_array_equal(a.model.dual_coef, b.model.dual_coef)
-    assert sum(a.errors) == len(away) - sum(b.errors)
-    assert not set(a.model.support.tolist()) & set(away.tolist())
-
-
-@pytest.mark.parametrize(("share", "m"), [("third", 20), ("half", 30), ("three_fifths", 36)])
-def test_nested_selection_is_a_study_of_its_own_and_its_claim_the_safe_mean(share, m):
-    task = blobs(60)
-    result = run(NESTED.replace(outer_share=share), task)
-    for i, member in enumerate(result.nested.members):
-        split = result.problem.outer.split(0, i)
-        rows = np.sort(np.concatenate([split.train, split.select]))
-        inner = run(SMALL.replace(k=(3, 4, 5)), task.take_part(rows))
-        assert {"C": member.model.C, "gamma": member.model.gamma} == inner.setting
-        wrong = member.model.predict(task.X[split.estimate]).label != task.y[split.estimate]
-        assert sum(member.errors) == np.sum(wrong)
-    claim, *prefixes = [c for c in result.certificate.claims if c["certification"] == "nested"]
-    bounds = tabulate_claim(m, 0.05).A[[sum(member.errors) for member in result.nested.members]]
-    assert (claim["classifier"], claim["splits"]) == ("nested", ())
-    assert (
-        f"in each of 3 outer splits, averaging-safe Clopper-Pearson, 3 splits, m = {m}, "
-        in claim["statement"]
-    )
-    assert [sum(member.n_estimate) for member in result.nested.members] == [m] * 3
-    assert claim["bound"] == pytest.approx(np.mean(bounds), rel=1e-12)
-    for prefix in prefixes:
-        assert prefix["splits"] == tuple(range(len(prefix["splits"])))
-        assert prefix["bound"] == pytest.approx(np.mean(bounds[list(prefix["splits"])]), rel=1e-12)
-        assert prefix["bound"] < claim["bound"]
-    plain = run(SMALL.replace(k=(3, 4, 5)), task).certificate
-    assert result.certificate.claims.claims[-1] == plain.claims.claims[-1]
-    assert len(result.predict(task.X[:4], by="nested")) == 4
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("after", [0, 3, 12])
-def test_a_nested_run_stops_when_asked_and_goes_on_later(tmp_path, after):
-    asked = iter([False] * after)
-    with pytest.raises(KeyboardInterrupt):
-        run(NESTED, blobs(60), out=tmp_path / "run", stop=lambda: next(asked, True))
-    whole = run(NESTED, blobs(60), out=tmp_path / "whole")
-    assert run(NESTED, blobs(60), out=tmp_path / "run").certificate == whole.certificate
-
-
-def test_there_is_no_nested_ensemble_where_none_was_asked_for():
-    with pytest.raises(InputError, match="--certify nested"):
-        run(SMALL, blobs(60)).predict(np.zeros((1, 2)), by="nested")

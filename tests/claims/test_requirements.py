@@ -5,12 +5,12 @@ import re
 
 import numpy as np
 import pytest
-from claimed import NESTED, SMALL, run
+from claimed import SMALL, run
 from conftest import blobs
 
 from ckcv_ray import Study, Task, plan
-from ckcv_ray.claims.requirements import WANTED, fewest_rows, fewest_rows_averaged, requirements
-from ckcv_ray.core.bounds.binomial import clopper_pearson, safe
+from ckcv_ray.claims.requirements import WANTED, fewest_rows, requirements
+from ckcv_ray.core.bounds.binomial import clopper_pearson
 from ckcv_ray.study import Problem
 
 
@@ -31,12 +31,6 @@ def test_the_fewest_rows_are_enough_and_one_less_is_not(at_least, misses, delta)
     allowed = 1 - at_least
     m = fewest_rows(allowed, misses, delta)
     assert clopper_pearson(misses, m, delta) <= allowed < clopper_pearson(misses, m - 1, delta)
-
-
-@pytest.mark.parametrize("delta", [0.05, 0.0125])
-def test_the_fewest_rows_of_every_split_are_enough_and_one_less_is_not(delta):
-    m = fewest_rows_averaged(0.2, delta)
-    assert safe(0, m, delta) <= 0.2 < safe(0, m - 1, delta)
 
 
 def test_sensitivity_of_twelve_frauds_in_six_hundred_rows():
@@ -81,16 +75,7 @@ def test_what_is_needed_is_about_what_a_run_then_has():
         assert abs(there - need.rows) <= 6
 
 
-def test_nested_needs_rows_in_every_outer_estimate_set():
-    (need,) = requirements(Problem.of(NESTED.replace(claim="specificity"), blobs(60)))
-    assert (need.rows, need.of, need.certification) == (10, 20, "nested")
-    first, eighty, *_ = need.lines()
-    assert "10 of the 20 rows of each outer estimate set, on average, are of class -1" in first
-    assert f"not before {fewest_rows_averaged(0.2, 0.05)} rows of class -1" in eighty
-    assert need.needed[0].rows_with_misses is None
-
-
-@pytest.mark.parametrize("study", [SMALL, SMALL.replace(certify="holdout"), NESTED])
+@pytest.mark.parametrize("study", [SMALL, SMALL.replace(certify="holdout")])
 def test_other_studies_need_nothing(study):
     assert requirements(Problem.of(study, blobs(60))) == ()
 

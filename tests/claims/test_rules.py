@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from claimed import NESTED, SMALL, run
+from claimed import SMALL, run
 from conftest import blobs
 
 from ckcv_ray.claims.percent import at_most
@@ -14,7 +14,6 @@ from ckcv_ray.errors import InputError
 def test_predictions_are_told_with_the_claim_that_covers_them():
     occam = run(SMALL, blobs(60))
     held = run(SMALL.replace(certify="holdout", claim=("vote",)), blobs(60))
-    nested = run(NESTED, blobs(60))
     percent = f"at most {at_most(occam.certificate.claims.first['bound'])} "
     assert percent in occam.claim_for(occam.rule())
     assert "twice the bound for a member drawn independently" in occam.claim_for(occam.rule(by="vote"))
@@ -24,32 +23,18 @@ def test_predictions_are_told_with_the_claim_that_covers_them():
     assert held.rule() == held.rule(by="vote")
     assert f"at most {at_most(random['bound'])} " in held.claim_for(held.rule(seed=1))
     assert "(occam; all members: " in held.claim_for(held.rule(seed=1))
-    inside = nested.claim_for(nested.rule(by="nested"))
-    assert f"at most {at_most(nested.certificate.claims.first['bound'])} " in inside
-    assert "(nested; all members: " in inside
-    assert "(occam; all members: " in nested.claim_for(nested.rule())
 
 
 def test_nothing_is_said_to_be_proven_of_a_single_member_that_no_rows_judged():
-    """What would prove something is named for F*, and for the nested ensemble there is nothing to name."""
-    nested, held = run(NESTED, blobs(60)), run(SMALL.replace(certify="holdout", claim="member:1"), blobs(60))
-    messages = nested.claim_for(nested.rule(by="member:2"))
+    """What would prove something is named."""
+    occam, held = run(SMALL, blobs(60)), run(SMALL.replace(certify="holdout", claim="member:1"), blobs(60))
+    messages = occam.claim_for(occam.rule(by="member:2"))
     assert "nothing is proven for it alone" in messages
     assert "--certify holdout --claim member:2" in messages
-    inside = nested.claim_for(nested.rule(by="nested:member:2"))
-    assert inside.endswith("nothing is proven for it alone")
     proven = held.certificate.claims.first
     assert proven["classifier"] == "member:1"
     assert f"at most {at_most(proven['bound'])} " in held.claim_for(held.rule(by="member:1"))
     assert "nothing is proven for it alone" in held.claim_for(held.rule(by="member:2"))
-
-
-def test_a_prefix_of_one_split_covers_its_member() -> None:
-    nested = run(NESTED.replace(seed=2), blobs(60))
-    assert nested.certificate.claims.claims[1]["splits"] == (0,)
-    drawn, member = nested.rule(by="nested:best_prefix"), nested.rule(by="nested:member:0")
-    assert nested.claim_for(drawn) == nested.claim_for(member)
-    assert "nothing is proven" in nested.claim_for(nested.rule(by="nested:member:1"))
 
 
 def test_predict_applies_the_rule_that_the_held_out_rows_judged():
@@ -105,15 +90,21 @@ def test_one_model_needs_rows_held_out_and_draws_nothing() -> None:
 def test_a_value_of_by_names_one_rule_and_nothing_else_does() -> None:
     assert len({parse_rule(by) for by in BY}) == len(BY)
     for by, rule in BY.items():
-        assert rule.nested == by.startswith("nested")
-        assert by in ("nested", "nested:" * rule.nested + rule.name)
+        assert by == rule.name
     assert parse_rule("member:7") == parse_rule("member:07") == Rule("member:7")
-    assert parse_rule("nested:member:7") == Rule("member:7", nested=True)
-    wrong = (
-        "Vote,vote ,keyed,member,member:,member:-1,member:1.0,member:N,member:7:nested,,nested:,nested:auto"
-    )
-    for by in f"{wrong},nested:random,nested:full,nested:nested:vote".split(","):
-        with pytest.raises(InputError, match=r"is not known: choose from auto, vote, .*nested:member:0"):
+    for by in [
+        "Vote",
+        "vote ",
+        "keyed",
+        "member",
+        "member:",
+        "member:-1",
+        "member:1.0",
+        "member:N",
+        "member:7:0",
+        "",
+    ]:
+        with pytest.raises(InputError, match=r"is not known: choose from auto, vote, .*member:0"):
             parse_rule(by)
     for by in (None, True, 7, ["vote"], Rule("vote")):
         with pytest.raises(InputError, match="is not known: choose from auto"):
@@ -122,25 +113,21 @@ def test_a_value_of_by_names_one_rule_and_nothing_else_does() -> None:
 
 def test_by_default_all_members_are_drawn_from_and_those_of_the_closest_claim_on_request():
     """The first claim is about what predict does, and never below the error of what it is about."""
-    cases = (
-        (run(SMALL.replace(seed=2), blobs(60)), "random", "best_prefix"),
-        (run(NESTED.replace(seed=2), blobs(60)), "nested", "nested:best_prefix"),
-    )
-    for result, name, among in cases:
-        first, closest = [c for c in result.certificate.claims if c["classifier"] == name]
-        rules = [result.rule(by) for by in (name, among)]
-        assert result.certificate.claims.first == first
-        assert first["bound"] > closest["bound"]
-        for rule, claim in zip(rules, (first, closest), strict=True):
-            assert rule.splits == claim["splits"]
-            drawn = set(result.predictions(np.zeros((200, 2)), rule).member.tolist())
-            assert drawn <= set(claim["splits"] or range(5))
-            assert rule.classifier() in claim["statement"]
-            assert claim["errors"] / claim["rows"] <= claim["bound"]
-            messages = result.claim_for(rule)
-            assert f"at most {at_most(claim['bound'])} " in messages
-            assert f"{claim['errors']:,} of {claim['rows']:,} scored rows wrong" in messages
-        assert (rules[0].splits, len(drawn)) == ((), len(closest["splits"]))
+    result = run(SMALL.replace(seed=2), blobs(60))
+    first, closest = [c for c in result.certificate.claims if c["classifier"] == "random"]
+    rules = [result.rule(by) for by in ("random", "best_prefix")]
+    assert result.certificate.claims.first == first
+    assert first["bound"] > closest["bound"]
+    for rule, claim in zip(rules, (first, closest), strict=True):
+        assert rule.splits == claim["splits"]
+        drawn = set(result.predictions(np.zeros((200, 2)), rule).member.tolist())
+        assert drawn <= set(claim["splits"] or range(5))
+        assert rule.classifier() in claim["statement"]
+        assert claim["errors"] / claim["rows"] <= claim["bound"]
+        messages = result.claim_for(rule)
+        assert f"at most {at_most(claim['bound'])} " in messages
+        assert f"{claim['errors']:,} of {claim['rows']:,} scored rows wrong" in messages
+    assert (rules[0].splits, len(drawn)) == ((), len(closest["splits"]))
 
 
 def test_a_claim_has_the_count_of_what_it_is_about():
@@ -171,13 +158,12 @@ def test_a_claim_has_the_count_of_what_it_is_about():
 
 
 def test_predictions_without_a_certified_key_are_drawn_afresh_and_repeated_by_their_seed():
-    task = blobs(60)
-    for result, by in ((run(SMALL, task), "random"), (run(NESTED, task), "nested")):
-        one, other = (result.rule(by) for _ in range(2))
-        assert one.name == other.name == "random"
-        assert one.seed != other.seed
-        X = np.zeros((200, 2))
-        members = result.predictions(X, one).member.tolist()
-        again = result.predictions(X, result.rule(by, seed=one.seed))
-        assert members == again.member.tolist()
-        assert members != result.predictions(X, other).member.tolist()
+    result = run(SMALL, blobs(60))
+    one, other = (result.rule("random") for _ in range(2))
+    assert one.name == other.name == "random"
+    assert one.seed != other.seed
+    X = np.zeros((200, 2))
+    members = result.predictions(X, one).member.tolist()
+    again = result.predictions(X, result.rule("random", seed=one.seed))
+    assert members == again.member.tolist()
+    assert members != result.predictions(X, other).member.tolist()

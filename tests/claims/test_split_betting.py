@@ -1,6 +1,5 @@
-"""Claims of nested and occam by betting on the units of splits: losses, order, forgeries, older folders."""
+"""Claims of occam by betting on the units of splits: losses, order, forgeries."""
 
-import hashlib
 import json
 import shutil
 from collections.abc import Callable
@@ -19,14 +18,13 @@ from ckcv_ray.claims.certificate import Certificate
 from ckcv_ray.claims.claim import Claim
 from ckcv_ray.claims.proofs import compute_level
 from ckcv_ray.core.bounds.betting import bound_mean_by_betting, find_betting_prefix
-from ckcv_ray.core.bounds.losses import ONE, best_loss_prefix, bound_loss_claim, choose_split_method
-from ckcv_ray.core.draws import Draws, draw_first, order_within
+from ckcv_ray.core.bounds.losses import ONE, best_loss_prefix, choose_split_method
+from ckcv_ray.core.draws import Draws, order_within
 from ckcv_ray.records import judged
 from ckcv_ray.records.judged import JUDGED_ROWS
 from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.storage.folder import CERTIFICATE
 from ckcv_ray.study import Execution
-from ckcv_ray.tables.repeats import find_repeats
 
 N = 150
 RNG = np.random.default_rng(2)
@@ -37,14 +35,11 @@ VISITS = Task.of(X, Y, groups=GROUPS)
 PRICES = Task.of(X, X @ [1.0, 2.0] + RNG.normal(size=2 * N), numbers=True)
 TREE = Study.paper(learner="tree", param=("max_depth=1,2", "min_samples_leaf=5"), k=(3,), n_splits=3)
 RIDGE = Study.of(learner="ridge", alpha=(0.1, 10.0), clip=4.0, k=(3,), n_splits=3)
-NESTED = {"certify": "nested", "outer_splits": 3}
 KINDS = {
     "groups": (TREE, VISITS),
-    "groups, nested": (TREE.replace(**NESTED), VISITS),
     "groups, held out": (TREE.replace(certify="holdout"), VISITS),
     "groups, in turn": (TREE.replace(resampling="rotation"), VISITS),
     "numbers": (RIDGE, PRICES),
-    "numbers, nested": (RIDGE.replace(**NESTED), PRICES),
     "numbers, held out": (RIDGE.replace(certify="holdout"), PRICES),
 }
 FEW = np.repeat(np.arange(30), 10)  # groups of ten rows, too few of them for betting
@@ -85,23 +80,20 @@ def select(result: Result, certification: str) -> list[Claim]:
 def test_a_claim_is_the_bound_by_betting_on_the_units_of_the_splits(name: str, made: Made) -> None:
     result = load_run(made(name))
     problem = result.problem
-    expected = [("occam", "random", problem, compute_level(problem, result.k), len(result.ensemble.members))]
-    if "nested" in name:
-        expected.append(("nested", "nested", problem.outer, 0.05, 3))
-    for certification, classifier, of, level, n_splits in expected:
-        size = of.find_size(result.k) if certification == "occam" else of.sizes[0]
-        assert choose_split_method(size.n_select, level) == "betting"
-        units = np.array([measure(result, classifier, i) for i in of.order(size)])
-        assert units.shape == (n_splits, size.n_select)
-        best, claims = find_betting_prefix(units, level), select(result, certification)
-        assert claims[0]["bound"] == pytest.approx(bound_mean_by_betting(units, level), rel=1e-9)
-        assert claims[-1]["bound"] == pytest.approx(best.bound, rel=1e-9)
-        assert (len(claims[-1]["splits"]) or n_splits) == best.length
-        totals = [int(total) for total in np.round(units.sum(axis=1) * ONE)]
-        assert claims[-1]["bound"] < best_loss_prefix(totals, size.n_select, level).bound
-        for claim in claims:
-            unit = "rows" if "numbers" in name else "groups"
-            assert f"betting on the {unit} in the order drawn, " in claim["statement"]
+    level, n_splits = compute_level(problem, result.k), len(result.ensemble.members)
+    size = problem.find_size(result.k)
+    assert choose_split_method(size.n_select, level) == "betting"
+    units = np.array([measure(result, "random", i) for i in problem.order(size)])
+    assert units.shape == (n_splits, size.n_select)
+    best, claims = find_betting_prefix(units, level), select(result, "occam")
+    assert claims[0]["bound"] == pytest.approx(bound_mean_by_betting(units, level), rel=1e-9)
+    assert claims[-1]["bound"] == pytest.approx(best.bound, rel=1e-9)
+    assert (len(claims[-1]["splits"]) or n_splits) == best.length
+    totals = [int(total) for total in np.round(units.sum(axis=1) * ONE)]
+    assert claims[-1]["bound"] < best_loss_prefix(totals, size.n_select, level).bound
+    for claim in claims:
+        unit = "rows" if "numbers" in name else "groups"
+        assert f"betting on the {unit} in the order drawn, " in claim["statement"]
 
 
 @pytest.mark.parametrize("name", ["groups, held out", "numbers, held out"])
@@ -156,39 +148,13 @@ def test_the_order_of_the_rows_of_a_group_has_no_part_in_its_claims() -> None:
     places = np.argsort(GROUPS, kind="stable")
     changed = np.empty_like(places)
     changed[places] = places.reshape(N, 2)[:, ::-1].ravel()
-    study = TREE.replace(learner="constant", param=(), **NESTED)
+    study = TREE.replace(learner="constant", param=())
     claims = [
         run(study, Task.of(X[rows], Y[rows], groups=GROUPS)).certificate.claims
         for rows in (np.arange(2 * N), changed)
     ]
     assert [c["bound"] for c in claims[0]] == [c["bound"] for c in claims[1]]
     assert [c["splits"] for c in claims[0]] == [c["splits"] for c in claims[1]]
-
-
-def test_groups_that_repeat_are_counted_once_in_a_bound_that_totals_decide() -> None:
-    again = [*range(2 * N), *range(20)]
-    groups = np.concatenate([GROUPS, N + np.arange(20) // 2])
-    result = run(TREE.replace(**NESTED), Task.of(X[again], Y[again], groups=groups))
-    claims = result.certificate.claims
-    assert "betting" in claims.first["statement"]
-    m = result.problem.outer.sizes[0].n_select
-    left = m - find_repeats(result.problem.all_rows).copies
-    losses = [min(member.loss, left * ONE) for member in result.nested.members]
-    assert 0 < left < m
-    assert claims.bound_without_copies == bound_loss_claim(losses, left, 0.05) > claims.first["bound"]
-
-
-def test_u_lowers_the_claim_about_a_single_split_alone() -> None:
-    study = TREE.replace(certify="nested", outer_splits=1)
-    plain, closer = run(study, VISITS), run(study.replace(first_uniform=True), VISITS)
-    u = draw_first(plain.problem.draws)
-    (before, *_), (after, *_) = select(plain, "nested"), select(closer, "nested")
-    units = np.array([measure(closer, "nested", 0)])
-    assert after["bound"] == pytest.approx(bound_mean_by_betting(units, 0.05, u), rel=1e-9)
-    assert after["bound"] < before["bound"]
-    assert f"U = {u:.3f} drawn for the first split alone" in after["statement"]
-    every = select(closer, "occam")[0]
-    assert every["bound"] == select(plain, "occam")[0]["bound"]
 
 
 def test_more_rows_than_a_file_may_have_are_bet_on_and_not_stored(
@@ -206,14 +172,14 @@ def test_more_rows_than_a_file_may_have_are_bet_on_and_not_stored(
 
 
 def test_a_run_that_was_stopped_ends_with_the_same_files(made: Made, tmp_path: Path) -> None:
-    study, task = KINDS["groups, nested"]
+    study, task = KINDS["groups"]
     left = iter(range(3))
     out = tmp_path / "run"
     with pytest.raises(KeyboardInterrupt):
         run(study, task, out, lambda: next(left, None) is None)
     run_job(Job(study, task, out), Execution("serial"))
     for name in (CERTIFICATE, JUDGED_ROWS):
-        assert (out / name).read_bytes() == (made("groups, nested") / name).read_bytes()
+        assert (out / name).read_bytes() == (made("groups") / name).read_bytes()
 
 
 # Forgeries
@@ -221,12 +187,12 @@ def test_a_run_that_was_stopped_ends_with_the_same_files(made: Made, tmp_path: P
 
 @pytest.fixture
 def folder(made: Made, tmp_path: Path) -> Path:
-    """A copy of a nested run of groups, which may be changed."""
-    return Path(shutil.copytree(made("groups, nested"), tmp_path / "run"))
+    """A copy of a run of groups, which may be changed."""
+    return Path(shutil.copytree(made("groups"), tmp_path / "run"))
 
 
 @pytest.mark.parametrize(
-    ("name", "at"),  # of an outer estimate set, and of one of F*
+    ("name", "at"),
     [*product(["split", "row", "unit", "order", "label", "predicted", "loss"], [0, -1])],
 )
 def test_a_forged_cell_is_found(at: int, name: str, folder: Path) -> None:
@@ -264,54 +230,3 @@ def test_a_bound_that_is_lowered_is_found(folder: Path) -> None:
 
     rewrite_json(folder, CERTIFICATE, lower)
     assert any("bound is" in found for found in verify(folder).differences)
-
-
-# Folders of earlier versions
-
-
-def make_earlier(out: Path, result: Result) -> None:
-    """Make a folder as an earlier version wrote it: no rows of F*, and the order of splits."""
-    outer = result.problem.outer
-    places = np.argsort(outer.order(outer.sizes[0]))
-
-    def leave_out(table: pa.Table) -> pa.Table:
-        table = table.filter(pa.array([name != "random" for name in table["classifier"].to_pylist()]))
-        order = pa.array([int(places[i]) for i in table["split"].to_pylist()], pa.int64())
-        return table.set_column(table.column_names.index("order"), table.schema.field("order"), order)
-
-    rewrite(out, JUDGED_ROWS, leave_out)
-    digests = {JUDGED_ROWS: hashlib.sha256((out / JUDGED_ROWS).read_bytes()).hexdigest()}
-    version = {"claims_version": 2}
-    rewrite_json(out, CERTIFICATE, lambda values: values | version | {"digests": values["digests"] | digests})
-
-
-def test_a_folder_of_before_is_read_and_its_claims_are_refused_in_one_sentence(folder: Path) -> None:
-    def raise_bounds(values: dict[str, Any]) -> dict[str, Any]:
-        for claim in (*values["claims"], values["proven"]):
-            claim["bound"] = min(1.0, claim["bound"] + 0.02)
-        return values | {"bound_without_copies": values["proven"]["bound"]}
-
-    make_earlier(folder, load_run(folder))
-    rewrite_json(folder, CERTIFICATE, raise_bounds)
-    assert load_run(folder).certificate.origin.claims_version == 2
-    (difference,) = verify(folder).differences
-    assert (
-        "of an earlier version of this package, before losses of splits were bounded by betting" in difference
-    )
-    assert difference.endswith("verify it with that version, or run the study again in another folder")
-
-
-def test_a_folder_of_before_whose_claims_are_the_same_keeps_its_meaning(tmp_path: Path) -> None:
-    """Few groups, whose bounds the totals still decide; what else is judged is compared as ever."""
-    out = tmp_path / "run"
-    result = run(TREE.replace(delta=1e-3, **NESTED), Task.of(X, Y, groups=FEW), out)
-    make_earlier(out, result)
-    assert verify(out).differences == []
-    rewrite(out, JUDGED_ROWS, column("loss", lambda values: [1 - values[0], *values[1:]]))
-    assert any("loss of judged row 0" in found for found in verify(out).differences)
-    held = tmp_path / "held"
-    run(TREE.replace(delta=1e-3, certify="holdout", holdout_share=0.5), Task.of(X, Y, groups=FEW), held)
-    rewrite_json(held, CERTIFICATE, lambda values: values | {"claims_version": 2})
-    assert verify(held).differences == []
-    rewrite(held, JUDGED_ROWS, column("order", lambda values: [1 + values[0], *values[1:]]))
-    assert any("order of judged row 0" in found for found in verify(held).differences)

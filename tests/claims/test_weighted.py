@@ -239,7 +239,6 @@ def test_the_rows_that_a_distance_takes_are_planned() -> None:
         (TASK, {"claim": "weighted_error:3:1"}, "takes the largest weight that a new row can have"),
         (TASK, {"claim": "weighted_error:2"}, "no weight is above 2, and 'weight' has 3 in row "),
         (Task.of(X, Y), {}, "is by the weights of rows, and there are none: name their column with --weight"),
-        (TASK, {"certify": "nested", "holdout_share": None}, "takes rows held out, judged by one model"),
         (TASK, {"accept": "weighted_error:3>=0.5"}, "is that it is at most a value"),
         (
             Task.of(X, Y, groups=np.arange(N) // 2, sample_weight=WEIGHTS),

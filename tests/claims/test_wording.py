@@ -13,6 +13,7 @@ from conftest import blobs, unwrap
 from ckcv_ray import Study, load_run
 from ckcv_ray.claims.percent import at_most
 from ckcv_ray.claims.proofs import weight
+from ckcv_ray.claims.wording import describe_held_share
 from ckcv_ray.core.bounds.binomial import catoni, clopper_pearson, safe, stevens, tabulate_claim
 from ckcv_ray.runs.report import report
 from ckcv_ray.runs.verify import verify
@@ -276,3 +277,14 @@ def test_a_column_that_gives_the_target_away_is_a_caution_of_the_certificate(tmp
     assert result.summary().startswith("Quote with CAUTION")
     assert load_run(tmp_path / "run").certificate == result.certificate
     assert verify(tmp_path / "run").ok
+
+
+@pytest.mark.parametrize(("share", "warned"), [(0.66, False), (0.7, True)])
+def test_a_share_above_two_thirds_is_cautioned_against(share, warned, tmp_path):
+    result = run(
+        ONE.replace(certify="holdout", holdout_share=share), Task.of(*noisy(45, 0)), tmp_path / "run"
+    )
+    assert ("more than two thirds" in result.summary(details=True)) == warned
+    assert bool(describe_held_share(result.certificate.sample.n_held, 45, "row")) == warned
+    assert verify(tmp_path / "run").differences == []
+    assert [bool(describe_held_share(held, 9, "group")) for held in (6, 7)] == [False, True]

@@ -28,7 +28,7 @@ from ckcv_ray.study.study import list_options
 TODAY = [
     "C", "gamma", "k", "n-splits", "delta", "seed", "resampling", "scale", "report-k", "solver", "tolerance",
     "max-iter", "class-weight", "param", "sample",
-    "bound", "certify", "holdout-share", "claim", "outer-splits", "outer-share", "holdout-bound",
+    "bound", "certify", "holdout-share", "claim", "holdout-bound",
     "first-uniform", "exhaustive", "search", "effort", "keep", "survivors", "least-splits", "spare", "paper",
     "study", "costs", "positive", "encode", "fill", "rare", "balance", "landmarks",
     "require", "accept", "subgroups", "answer", "prevalence", "clip",
@@ -37,7 +37,7 @@ OTHER = {  # of every option a value that is not its default, as a word of the c
     "class_weight": "ill=2,well=3",
     "C": "1,10", "gamma": "log:-1:1:3", "scale": "none", "solver": "another", "tolerance": "0.01",
     "max_iter": "77", "k": "3:5", "n_splits": "7", "delta": "0.1", "bound": "safe", "holdout_share": "0.25",
-    "claim": "vote,member:1", "outer_splits": "3", "outer_share": "half", "seed": "5",
+    "claim": "vote,member:1", "seed": "5",
     "holdout_bound": "stevens", "first_uniform": "true",
     "report_k": "3,4", "exhaustive": "true", "costs": "sick=10,healthy=1",
     "positive": "sick", "param": "C=0.5,2", "sample": "2",
@@ -327,7 +327,9 @@ def test_paper_gives_the_defaults_of_the_published_algorithm_and_other_options_g
 ) -> None:
     assert studied("--paper") == Study.paper() == Study()
     assert studied() == Study.of() != Study.paper()
-    assert studied("--paper", "--certify", "nested", "--k", "auto") == Study.paper(certify="nested", k="auto")
+    assert studied("--paper", "--certify", "holdout", "--k", "auto") == Study.paper(
+        certify="holdout", k="auto"
+    )
     (tmp_path / "study.toml").write_text("paper = true\nseed = 4\n")
     assert studied("--study", tmp_path / "study.toml") == Study.paper(seed=4)
     (tmp_path / "study.toml").write_text("paper = 1\n")
@@ -371,7 +373,7 @@ def test_there_are_misplaced_options() -> None:
         ("rotation", "n_splits"),
         ("occam", "holdout_share"),
         ("occam", "claim"),
-        ("holdout", "outer_splits"),
+        ("holdout", "first_uniform"),
     } <= found
 
 
@@ -379,14 +381,11 @@ def test_parts_that_do_not_go_together_are_refused_by_naming_both(
     ckcv: Command, patients: Path, tmp_path: Path
 ) -> None:
     words = ("run", patients, "--target", "outcome", "--out", tmp_path / "run")
-    code, shown, messages = ckcv(*words, "--certify", "nested", "--resampling", "rotation")
-    assert (code, shown) == (2, "")
-    assert messages == "ckcv: --certify nested requires resampling complete, not rotation\n"
     code, shown, messages = ckcv(*words, "--resampling", "kfold:10")
     assert (code, shown) == (2, "")
     assert messages == (
-        "ckcv: --certify auto requires resampling complete or rotation, not kfold, which ckcv evaluate has, "
-        "without a certification\n"
+        "ckcv: --certify holdout requires resampling complete or rotation, not kfold, which ckcv evaluate "
+        "has, without a certification\n"
     )
 
 

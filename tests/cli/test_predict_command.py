@@ -6,7 +6,6 @@ import re
 import subprocess
 import sys
 from csv import reader
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +17,6 @@ from pyarrow import csv, feather, parquet
 
 from ckcv_ray import load_run
 from ckcv_ray.claims.percent import at_most
-from ckcv_ray.claims.rules import parse_rule
 from ckcv_ray.cli.predict import choose_rule
 from ckcv_ray.errors import InputError
 
@@ -163,19 +161,12 @@ def test_predict_draws_among_all_members_and_on_request_among_those_of_the_close
 def test_options_that_choose_a_rule_are_one_value_of_by_or_exclude_each_other() -> None:
     flags = {"vote": "vote", "member": "member:3", "refit": "refit", "full": "full"}
     flags |= {"all_members": "random", "best_prefix": "best_prefix"}
-    nothing = dict.fromkeys(flags, False) | {"member": None, "nested": False, "seed": None}
+    nothing = dict.fromkeys(flags, False) | {"member": None, "seed": None}
     assert choose_rule(**nothing) == ("auto", None)
-    assert choose_rule(**nothing | {"nested": True, "seed": 5}) == ("nested", 5)
+    assert choose_rule(**nothing | {"seed": 5}) == ("auto", 5)
     for name, by in flags.items():
         given = nothing | {name: 3 if name == "member" else True}
         assert choose_rule(**given) == (by, None)
-        if name in ("refit", "full"):
-            with pytest.raises(InputError, match=f"{name} and nested exclude each other"):
-                choose_rule(**given | {"nested": True})
-        else:
-            nested = "nested" if by == "random" else f"nested:{by}"
-            assert choose_rule(**given | {"nested": True}) == (nested, None)
-            assert parse_rule(nested) == replace(parse_rule(by), nested=True)
         for other in flags.keys() - {name}:
             with pytest.raises(InputError, match="exclude each other: choose one of them"):
                 choose_rule(**given | {other: 3 if other == "member" else True})

@@ -109,8 +109,6 @@ def test_what_cannot_be_served_is_refused(
 ) -> None:
     code, _, messages = ckcv("serve", tmp_path / "none", "--port", "0")
     assert (code, "holds no run" in messages) == (4, True)
-    code, _, messages = ckcv("serve", finished, "--port", "0", "--nested")
-    assert (code, "this run has no nested ensemble" in messages) == (2, True)
     (finished / "certificate.json").write_text("{}")
     assert ckcv("serve", finished, "--port", "0")[0] == 4
     assert stand.served == []

@@ -1,13 +1,11 @@
 """The contract suite on the learners of scikit-learn."""
 
 import pytest
-from learner_contract import LearnerContract, ShortContract, check_parts, clouds
+from learner_contract import LearnerContract, ShortContract, clouds
 
-from ckcv_ray.learners import Choice
 from ckcv_ray.learners.sklearn.learner import AnyEstimator
 from ckcv_ray.learners.sklearn.named import (
     LDA,
-    NAMED,
     Boosting,
     Forest,
     Linear,
@@ -62,20 +60,3 @@ class TestAnyEstimator(ShortContract):
         estimator="sklearn.discriminant_analysis:QuadraticDiscriminantAnalysis",
     )
     task = clouds(40, 2)
-
-
-@pytest.mark.parametrize("sample", [None, 3, 5])
-@pytest.mark.parametrize("n", [40, 90, 100, 200])
-@pytest.mark.parametrize("named", NAMED)
-def test_a_part_of_the_rows_has_the_settings_of_all(named: type, n: int, sample: int | None) -> None:
-    task = clouds(n, 2)
-    check_parts(named(sample=sample).canonical(task), task)
-
-
-@pytest.mark.parametrize("n", [40, 100])
-def test_a_part_of_the_rows_has_the_learners_of_all(n: int) -> None:
-    task = clouds(n, 2)
-    several = Choice(
-        (Neighbors(sample=4), Tree(sample=4), Neighbors()), ("few", "tree", "all"), (90, 200, 200)
-    )
-    check_parts(several.canonical(task), task)

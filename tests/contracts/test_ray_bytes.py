@@ -25,7 +25,6 @@ MIXED = {
         Study.paper(**GRIDS, k=(3, 4, 6), report_k=4, criterion="mean_error"),
         GROUPED,
     ),
-    "nested of groups": (Study.paper(**GRIDS, k=(3, 4), certify="nested", outer_splits=2), GROUPED),
     "holdout of groups": (
         Study.paper(**GRIDS, k=(3, 4), certify="holdout", holdout_share=0.5, claim="refit,random,vote"),
         GROUPED,
@@ -36,8 +35,8 @@ MIXED = {
         ),
         PLAIN,
     ),
-    "nested, balanced, by class": (
-        Study.paper(**GRIDS, k=(3, 4), certify="nested", outer_splits=2, criterion="balanced", claim=RECALLS),
+    "holdout, balanced, by class": (
+        Study.paper(**GRIDS, k=(3, 4), certify="holdout", criterion="balanced", claim=RECALLS),
         blobs(60),
     ),
     "holdout, costs, by class": (

@@ -42,7 +42,7 @@ from ckcv_ray.errors import RunError
 from ckcv_ray.learners import LEARNERS, register
 from ckcv_ray.learners.ensemble import Ensemble, to_arrow
 from ckcv_ray.runs.run import Job, run_job
-from ckcv_ray.storage import formats, models
+from ckcv_ray.storage import models
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.storage.log import Log
 from ckcv_ray.study import Problem
@@ -56,7 +56,6 @@ STUDY = Study.paper(
 CERTIFIED = {
     "occam": STUDY,
     "holdout": STUDY.replace(certify="holdout", claim=("random", "vote", "member:1")),
-    "nested": STUDY.replace(certify="nested", outer_splits=2, k=(3, 5)),
     "rotation": STUDY.replace(resampling="rotation"),
 }
 EVERYTHING = STUDY.replace(exhaustive=True)  # so that the number of fits is known
@@ -128,15 +127,10 @@ def test_the_certificate_counts_every_class(finished: Path) -> None:
     assert result.certificate.counts.errors == tuple(wrong.sum(axis=1))
 
 
-@pytest.mark.parametrize("certify", ["holdout", "nested"])
-def test_the_recall_of_every_class_is_claimed(tmp_path: Path, certify: str) -> None:
-    result = make_run(tmp_path / "run", CERTIFIED[certify].replace(claim="recall"))
-    made = [claim for claim in result.certificate.claims if claim["certification"] == certify]
-    assert [claim["label"] for claim in made if claim["splits"] == made[0]["splits"]] == [
-        "blue",
-        "green",
-        "red",
-    ]
+def test_the_recall_of_every_class_is_claimed(tmp_path: Path) -> None:
+    result = make_run(tmp_path / "run", CERTIFIED["holdout"].replace(claim="recall"))
+    made = [claim for claim in result.certificate.claims if claim["certification"] == "holdout"]
+    assert [claim["label"] for claim in made] == ["blue", "green", "red"]
     assert all(claim["delta"] == pytest.approx(0.05 / 3, rel=1e-12) for claim in made)
     assert all("jointly for the 3 classes with probability at least 95 %" in one["statement"] for one in made)
     assert verify(tmp_path / "run").differences == []
@@ -149,7 +143,7 @@ def test_the_recall_of_every_class_is_claimed(tmp_path: Path, certify: str) -> N
             {"certify": "holdout", "claim": "sensitivity"},
             "is for two classes, and the target .* has 3: claim recall",
         ),
-        ({"certify": "nested", "claim": "auc"}, "is for two classes, and the target .* has 3: leave it out"),
+        ({"certify": "holdout", "claim": "auc"}, "is for two classes, and the target .* has 3: leave it out"),
     ],
 )
 def test_claims_for_two_classes_are_refused_for_three(options: dict[str, str], message: str) -> None:
@@ -194,9 +188,6 @@ def test_every_rule_predicts_original_labels(finished: Path) -> None:
     assert np.array_equal(drawn.label, labels[drawn.member, np.arange(20)])
     assert np.array_equal(result.predict(X, seed=5), named[drawn.label])
     assert set(result.predict(X)) <= set(NAMES)
-    if result.nested is not None:
-        nested = [m.model.predict(X).label for m in result.nested.members]
-        assert np.array_equal(result.predict(X, by="nested:member:1"), named[nested[1]])
 
 
 def test_the_certified_classifier_is_the_one_that_predicts(tmp_path: Path) -> None:
@@ -388,22 +379,6 @@ def test_a_model_that_cannot_classify_a_row_is_damaged(out: Path, column: str) -
     with pytest.raises(StoreError, match=r"models.parquet is damaged"):
         load_run(out)
     assert [sentence for sentence in verify(out).differences if "models.parquet is damaged" in sentence]
-
-
-def test_changed_data_of_an_inner_run_are_found(tmp_path: Path) -> None:
-    """Even if every manifest is rewritten."""
-    out = tmp_path / "run"
-    make_run(out, CERTIFIED["nested"])
-    inner = RunFolder(out).inner(0)
-    file = Path(str(inner)) / "data.parquet"
-    table = parquet.read_table(file)
-    parquet.write_table(table.set_column(0, "x0", pa.array(table["x0"].to_numpy() + 5.0)), file)
-    for folder in (inner, RunFolder(out)):
-        named = {name: folder.sha256(name) for name in folder.names()}
-        (Path(str(folder)) / "manifest.json").write_bytes(formats.to_json(named))
-    (difference,) = verify(out).differences
-    assert "outer split 0: " in difference
-    assert "data.parquet is not the data of this run" in difference
 
 
 # refused

@@ -16,7 +16,6 @@ from ckcv_ray.core.draws import Draws, draw_members, draw_randomisers, hold_out,
 from ckcv_ray.core.resampling.base import FoldSize, Split, Units
 from ckcv_ray.core.resampling.complete import (
     Complete,
-    Outer,
     Rotation,
     choose_k,
     count_complete,
@@ -80,56 +79,6 @@ def test_a_drawn_split_does_not_depend_on_how_many_were_asked_for():
         assert as_sets(split_complete(40, 4, i, 5, Draws(1))) == as_sets(
             split_complete(40, 4, i, 500, Draws(1))
         )
-
-
-# Outer splits
-
-
-@given(st.integers(6, 80), st.sampled_from([2, 3]), st.integers(0, 2**40), st.integers(0, 30))
-@repeatable
-def test_an_outer_split_has_an_estimate_set_and_all_other_rows(n, parts, seed, number):
-    outer = Outer(parts, 31)
-    (size,) = outer.fold_sizes(n)
-    split = outer.split(Units(n), size, number, Draws(seed))
-    assert (size.n_train, size.n_select, size.n_splits) == (n - n // parts, n // parts, 31)
-    assert [len(part) for part in split] == [size.n_train, 0, size.n_select]
-    assert sorted(np.concatenate(split).tolist()) == list(range(n))
-    assert all(part.dtype == np.intp and np.all(np.diff(part) > 0) for part in split)
-    if parts == 3:
-        drawn = split_complete(n, 3, number, 31, Draws(seed)).merge_select()
-        assert as_sets((split.train, split.estimate)) == as_sets(drawn)
-
-
-@pytest.mark.parametrize("parts", [2, 3])
-def test_the_first_of_many_outer_splits_are_those_of_few(parts):
-    few, many = Outer(parts, 3), Outer(parts, 900)
-    for n in (9, 40):
-        for i in range(3):
-            one, other = (outer.split(Units(n), outer.fold_sizes(n)[0], i, Draws(1)) for outer in (few, many))
-            assert as_sets(one) == as_sets(other)
-    assert few.order(few.fold_sizes(40)[0], Draws(1)).tolist() == [0, 1, 2]
-
-
-@pytest.mark.parametrize("parts", [2, 3])
-@pytest.mark.parametrize("n", [6, 7, 8, 9])
-def test_outer_splits_are_refused_from_the_number_of_estimate_sets_on(n, parts):
-    possible = comb(n, n // parts)
-    Outer(parts, possible - 1).check(n)
-    for n_splits in (possible, possible + 1, 10**6):
-        with pytest.raises(InputError, match=rf"only {possible} different .* at most {possible - 1}$"):
-            Outer(parts, n_splits).check(n)
-    Outer(parts, 10**6).check(10_000)  # without computing how many there are
-
-
-def test_every_outer_estimate_set_is_as_likely():
-    outer = Outer(2, 1)
-    sets = [
-        tuple(outer.split(Units(6), outer.fold_sizes(6)[0], i, Draws(3)).estimate.tolist())
-        for i in range(4000)
-    ]
-    counts = [sets.count(one) for one in combinations(range(6), 3)]
-    assert sum(counts) == 4000
-    assert stats.chisquare(counts).pvalue > 1e-4
 
 
 # Enumeration

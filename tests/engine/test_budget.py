@@ -194,16 +194,14 @@ def test_screens_are_parts_of_one_split_each_within_the_one_before() -> None:
     assert next(iter(queue.rounds[0].lengths)) >= first
 
 
-@pytest.mark.parametrize("certify", ["occam", "nested"])
+@pytest.mark.parametrize("certify", ["occam", "holdout"])
 def test_a_deepened_run_is_in_every_byte_one_begun_with_that_effort(certify: str, tmp_path: Path) -> None:
     study, task = STUDY.replace(certify=certify), blobs(60, shift=0.6)
-    if certify == "nested":
-        study = study.replace(outer_splits=2, k=(3, 4))
     deep = study.replace(effort=420)
     run_job(Job(deep, task, tmp_path / "begun"), SERIAL)
     if certify == "occam":
         run_job(Job(study, task, tmp_path / "deepened"), SERIAL)
-    else:  # stopped before the outer splits are judged
+    else:  # stopped before the rows held out are judged
         progress = iter(range(4))
         with pytest.raises(KeyboardInterrupt):
             run_job(Job(study, task, tmp_path / "deepened"), SERIAL, lambda: next(progress, None) is None)
@@ -224,12 +222,11 @@ def test_a_folder_goes_on_with_its_effort_and_never_with_less(tmp_path: Path) ->
         run_job(Job(STUDY.replace(effort=140), task, tmp_path), SERIAL)
 
 
-@pytest.mark.parametrize("certify", ["holdout", "nested"])
-def test_a_finished_run_is_not_deepened_once_rows_were_judged(certify: str, tmp_path: Path) -> None:
-    study, task = STUDY.replace(certify=certify, k=(3, 4)), blobs(80, shift=0.6)
+def test_a_finished_run_is_not_deepened_once_rows_were_judged(tmp_path: Path) -> None:
+    study, task = STUDY.replace(certify="holdout", k=(3, 4)), blobs(80, shift=0.6)
     run_job(Job(study, task, tmp_path), SERIAL)
     before = content(tmp_path)
-    with pytest.raises(InputError, match=f"its {certify} has judged its rows"):
+    with pytest.raises(InputError, match="its holdout has judged its rows"):
         run_job(Job(study.replace(effort=300), task, tmp_path), SERIAL)
     assert content(tmp_path) == before
 

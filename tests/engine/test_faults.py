@@ -95,21 +95,6 @@ def test_a_run_outlives_what_is_killed_under_it(tmp_path: Path, whole: Path, kin
     assert verify(tmp_path / "run").differences == []
 
 
-@pytest.mark.usefixtures("ray_session")
-@pytest.mark.parametrize("kind", [KillsWorkers, KillsRecorders])
-def test_added_outer_splits_outlive_what_is_killed(tmp_path: Path, kind: type[Killer]) -> None:
-    nested = STUDY.replace(certify="nested", outer_splits=1, k=(3, 4), exhaustive=False)
-    for out in ("run", "whole"):
-        run_job(Job(nested.replace(outer_splits=1 + 2 * (out == "whole")), TASK, tmp_path / out), SERIAL)
-    killer, grown = kind(), nested.replace(outer_splits=3)
-    run_with(lambda: RayBackend(2), grown, TASK, tmp_path / "run", killer.recorder, stop=killer)
-    assert killer.killed >= 1
-    assert same(tmp_path / "run", tmp_path / "whole")
-    for name in ("study.json", "ensemble/nested.parquet", "nested/outer-002/certificate.json"):
-        assert (tmp_path / "run" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
-    assert verify(tmp_path / "run").differences == []
-
-
 # The log
 
 

@@ -58,15 +58,6 @@ def test_the_evaluations_planned_are_those_of_the_run(study):
     assert 0 < planned.sizes <= planned.splits
 
 
-@pytest.mark.parametrize(("share", "rows"), [("third", 40), ("half", 30)])
-def test_nested_counts_the_inner_runs(share, rows):
-    study = Study.paper(C=(0.1, 1.0), gamma=(1.0,), k=None, n_splits=3, certify="nested", outer_splits=2)
-    study = study.replace(outer_share=share)
-    whole, inner = plan(study, 60), plan(study.inner(), rows)
-    assert whole.splits == plan(study.inner(), 60).splits + 2 * inner.splits
-    assert whole.evaluations == plan(study.inner(), 60).evaluations + 2 * inner.evaluations
-
-
 def test_more_workers_take_no_longer_until_the_driver_is_what_all_wait_for():
     problem = Problem.of(Study.paper(n_splits=20_000), blobs(60))
     seconds = plan_problem(problem, (1, 2, 8, 64)).seconds_by_workers

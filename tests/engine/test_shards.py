@@ -7,7 +7,7 @@ from conftest import blobs
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.engine.evaluate import evaluate, make_failures, share
 from ckcv_ray.engine.queues import make_queue
-from ckcv_ray.engine.shards import Items, ShardQueue, Tally, check_divisible, divide_work, list_problems
+from ckcv_ray.engine.shards import Items, ShardQueue, Tally, check_divisible, divide_work
 from ckcv_ray.errors import InputError
 from ckcv_ray.study import Problem, Study
 
@@ -16,7 +16,6 @@ CERTIFIED = Study.paper(**GRID, k=(3, 4, 5), n_splits=4)
 STUDIES = {
     "race": CERTIFIED,
     "exhaustive": CERTIFIED.replace(exhaustive=True),
-    "nested": CERTIFIED.replace(certify="nested", outer_splits=2),
     "learners": Study.of(learner="tree,svm", C=(1.0, 10.0), gamma=(0.1,), k=(3, 5), n_splits=3),
     "kfold": Study.without_certification("kfold:5", learner="svm", **GRID, refit="best"),
     "inner": Study.without_certification("nested:3:2", learner="svm", **GRID),
@@ -26,7 +25,7 @@ PROBLEMS = {name: Problem.of(study, blobs(60)) for name, study in STUDIES.items(
 
 
 def list_work(name):
-    return [Items(each) for each in list_problems(PROBLEMS[name])]
+    return [Items(PROBLEMS[name])]
 
 
 def list_evaluations(units):

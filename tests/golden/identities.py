@@ -47,17 +47,15 @@ def procedure(table: str = "two classes", /, **options: Any) -> Golden:
 IDENTITIES = {
     # studies: certifications
     "default": study(),
-    "holdout": study(certify="holdout"),
+    "holdout": study(certify="holdout", holdout_share=0.33),
     "holdout, auto share, several claims": study(
         certify="holdout",
         holdout_share="auto",
         claim="vote,random,member:3,sensitivity,specificity",
         positive=0,
     ),
-    "holdout, unlabelled rows": study("unlabelled rows", certify="holdout", claim="refit,auc"),
-    "nested": study(certify="nested"),
-    "nested, half, more splits": study(
-        certify="nested", outer_splits=7, outer_share="half", claim="random,recall"
+    "holdout, unlabelled rows": study(
+        "unlabelled rows", certify="holdout", holdout_share=0.33, claim="refit,auc"
     ),
     # resamplings, criteria
     "rotation": study(resampling="rotation", k="3,5,10"),
@@ -107,11 +105,10 @@ IDENTITIES = {
     # tables
     "three classes": study("three classes", class_weight="balanced", criterion="balanced"),
     "groups": study("groups", certify="holdout", holdout_share=0.65),
-    "groups, nested": study("groups", certify="nested", criterion="mean_error", learner="lda"),
     "columns that are not numbers": study("categories, gaps, dates", learner="tree,linear"),
     "one column for each category": study("categories, gaps, dates", encode="onehot", rare=0.2),
     "shares of classes, means for gaps": study(
-        "categories, gaps, dates", encode="target", fill="mean", certify="holdout"
+        "categories, gaps, dates", encode="target", fill="mean", certify="holdout", holdout_share=0.33
     ),
     "numbers of categories": study("categories, gaps, dates", encode="ordinal", fill="most_frequent"),
     # procedures: resamplings
@@ -163,7 +160,7 @@ IDENTITIES = {
         "categories, gaps, dates", learner="linear,forest", encode="target", fill="mean"
     ),
     "numbers, certified": study(
-        "numbers", learner="ridge", clip=5, certify="holdout", claim="refit,within:0.5"
+        "numbers", learner="ridge", clip=5, certify="holdout", holdout_share=0.33, claim="refit,within:0.5"
     ),
     "numbers": procedure("numbers", learner="ridge"),
     "numbers, several learners": procedure(

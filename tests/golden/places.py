@@ -77,11 +77,6 @@ def draw_rows(problem: Any, stage: str, size: int, number: int) -> tuple[Any, An
     return train, scored
 
 
-def draw_outer(problem: Any, number: int) -> tuple[Any, Any]:
-    """Return the rows to select on and the rows to score of an outer split of a nested certification."""
-    return draw_rows(problem.outer, "estimate", 0, number)
-
-
 def draw_held_out(problem: Any) -> Any:
     """Return the rows that a holdout certification holds out."""
     return problem.held
@@ -97,11 +92,9 @@ def make_draws(seed: int) -> Any:
     return find("ckcv_ray.core.draws:Draws")(seed)
 
 
-def draw_pairs(y: Any, seed: int, number: int) -> Any:
+def draw_pairs(y: Any, seed: int) -> Any:
     """Return the pairs of rows of two classes that the AUC is certified on."""
-    return find("ckcv_ray.core.draws:draw_pairs", "ckcv_ray.core.resampling:draw_pairs")(
-        y, make_draws(seed), number
-    )
+    return find("ckcv_ray.core.draws:draw_pairs", "ckcv_ray.core.resampling:draw_pairs")(y, make_draws(seed))
 
 
 def draw_randomisers(m: int, n_splits: int, seed: int) -> Any:

@@ -67,13 +67,6 @@ def draw_splits(rng: Rng, **options: Any) -> Rows:
             yield from places.draw_rows(problem, stage, size, number)
 
 
-def draw_outer(rng: Rng, part: str, **options: Any) -> Rows:
-    """Yield the rows of outer splits of a nested certification."""
-    problem = make_study(rng, certify="nested", outer_splits=SPLITS, outer_share=part, **options)
-    for number in range(SPLITS):
-        yield from places.draw_outer(problem, number)
-
-
 def draw_held_out(rng: Rng, **options: Any) -> Rows:
     """Yield the rows that holdout certifications of several shares hold out, and one split of the others."""
     for _ in range(SPLITS):
@@ -93,8 +86,8 @@ def draw_orders(rng: Rng, **options: Any) -> Rows:
 def draw_pairs(rng: Rng) -> Rows:
     """Yield pairs of rows of two classes."""
     y = rng.integers(0, 2, size=integer(rng, 10, 90))
-    for number in range(SPLITS):
-        yield from places.draw_pairs(y, integer(rng, 0, 2**40), number)
+    for _ in range(SPLITS):
+        yield from places.draw_pairs(y, integer(rng, 0, 2**40))
 
 
 def draw_randomisers(rng: Rng) -> Rows:
@@ -131,9 +124,6 @@ KINDS: dict[str, Callable[[Rng], Rows]] = {
     "complete, groups": lambda rng: draw_splits(rng, grouped=True, n_splits=integer(rng, 3, 40)),
     "rotation": lambda rng: draw_splits(rng, resampling="rotation"),
     "rotation, groups": lambda rng: draw_splits(rng, grouped=True, resampling="rotation"),
-    "outer thirds": lambda rng: draw_outer(rng, "third"),
-    "outer halves": lambda rng: draw_outer(rng, "half"),
-    "outer thirds, groups": lambda rng: draw_outer(rng, "third", grouped=True),
     "held out": draw_held_out,
     "held out, groups": lambda rng: draw_held_out(rng, grouped=True),
     "order of enumerated splits": lambda rng: draw_orders(rng, rows=FEW, n_splits=500),

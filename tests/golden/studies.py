@@ -52,11 +52,10 @@ STUDIES = {
     "equal fold sizes": Golden(PLAIN.replace(k=None, n_splits=3, report_k=()), cloud(24)),
     "rotation": Golden(PLAIN.replace(resampling="rotation"), cloud(60)),
     "holdout with three claims": Golden(
-        PLAIN.replace(certify="holdout", claim=("random", "vote", "member:2")),
+        PLAIN.replace(certify="holdout", holdout_share=0.33, claim=("random", "vote", "member:2")),
         cloud(90),
         ("auto", "refit", "full"),
     ),
-    "nested": Golden(PLAIN.replace(certify="nested", outer_splits=2, k=(3, 5)), cloud(60)),
     "fits that do not converge": Golden(PLAIN.replace(max_iter=5), cloud(60)),
     "four classes": Golden(PLAIN.replace(class_weight="balanced"), clouds(96, 4)),
     "a failed split": Golden(PLAIN, cloud(50), lost=(4, 2)),
@@ -73,24 +72,15 @@ STUDIES = {
         ("auto", "refit", "full"),
     ),
     "costs": Golden(SMALL.replace(criterion="cost", costs={"yes": 3, "no": 1}), lattice(60)),
-    "mean error, nested halves, recalls": Golden(
-        SMALL.replace(
-            criterion="mean_error",
-            certify="nested",
-            outer_splits=3,
-            outer_share="half",
-            claim=("random", "recall"),
-        ),
-        clouds(90, 3),
-    ),
     "Stevens' bound": Golden(SMALL.replace(bound="stevens"), cloud(50)),
     "the safe bound": Golden(SMALL.replace(bound="safe", delta=0.1, seed=2**70), cloud(50)),
-    "groups": Golden(SMALL.replace(certify="holdout", claim="vote"), visits(120), ("auto", "refit", "full")),
-    "groups, nested": Golden(
-        SMALL.replace(certify="nested", outer_splits=2, criterion="mean_error"), visits(90)
+    "groups": Golden(
+        SMALL.replace(certify="holdout", holdout_share=0.33, claim="vote"),
+        visits(120),
+        ("auto", "refit", "full"),
     ),
     "landmarks, three classes": Golden(
-        SMALL.replace(certify="holdout", class_weight="balanced"),
+        SMALL.replace(certify="holdout", holdout_share=0.33, class_weight="balanced"),
         clouds(90, 3),
         newer={"learner": "svm_nystroem", "landmarks": 12},
     ),
@@ -158,11 +148,7 @@ def describe(result: Result) -> Values:
             "constants": certificate.constants,
             "class_rows": certificate.class_rows,
             "baselines": [[b["on"], b["predicted"], b["errors"], b["rows"]] for b in certificate.baselines],
-            "errors": [
-                [list(member.errors) for member in ensemble.members]
-                for ensemble in (result.ensemble, result.nested)
-                if ensemble is not None
-            ],
+            "errors": [[list(member.errors) for member in result.ensemble.members]],
         }
     )
 

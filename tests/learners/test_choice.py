@@ -219,7 +219,6 @@ def test_memory_is_that_of_one_learner_at_a_time() -> None:
 
 
 def test_models_of_several_learners_share_a_table() -> None:
-    """As those of a nested ensemble do, whose splits may select different learners."""
     every = models()
     mixed = [every[i] for i in (12, 0, 7, 3, 11, 8)]
     table = to_arrow(ensemble(mixed), CHOICE, TASK)

@@ -57,7 +57,6 @@ def test_what_may_be_quoted_comes_first_with_its_sentence_once() -> None:
         (HELD, blobs(200, shift=2.0)),
         (HELD, noise(120)),
         (HELD, noise(120, classes=7)),
-        (OCCAM.replace(certify="nested", outer_splits=3), blobs(90, shift=3.0)),
         (HELD.replace(claim="vote,sensitivity,specificity"), blobs(200, shift=2.0)),
         (OCCAM, Task.of(*(np.repeat(part, 2, axis=0) for part in (blobs(60).X, blobs(60).y)))),
     ],
@@ -89,7 +88,7 @@ def test_the_next_commands_trust_the_packages_that_the_run_needed() -> None:
 
 def test_a_hold_out_is_advised_with_what_it_would_prove() -> None:
     result = make(OCCAM, blobs(300, shift=2.0))
-    (bound,) = re.search(r"--certify auto: about ([\d.]+) %", unwrap(result.summary())).groups()
+    (bound,) = re.search(r"--certify holdout: about ([\d.]+) %", unwrap(result.summary())).groups()
     expected = clopper_pearson(int(np.ceil(result.error * 150)), 150, 0.05)
     assert bound == at_most(float(expected)).removesuffix(" %")
     assert float(expected) < result.proven
@@ -149,7 +148,7 @@ def test_where_nothing_can_be_quoted_of_numbers_or_groups_there_is_a_next_step()
     assert "none of these: another --learner, or other columns" in unwrap(make(HELD, groups).summary())
 
 
-WORTHLESS = {"occam": OCCAM, "nested": OCCAM.replace(certify="nested", outer_splits=3), "holdout": HELD}
+WORTHLESS = {"occam": OCCAM, "holdout": HELD}
 
 
 @pytest.mark.parametrize("grouped", [False, True], ids=["rows", "groups"])
@@ -165,7 +164,7 @@ def test_whatever_cannot_be_quoted_there_is_a_next_step(study: Study, grouped: b
 def test_a_hold_out_of_groups_is_advised_where_it_would_prove_more() -> None:
     rows = blobs(600, shift=2.0)
     shown = unwrap(make(OCCAM, Task.of(rows.X, rows.y, groups=np.arange(600) // 2)).summary())
-    advised = r"none of these: --certify auto: about [\d.]+ %, with \d+ of 300 groups held out"
+    advised = r"none of these: --certify holdout: about [\d.]+ %, with \d+ of 300 groups held out"
     assert re.search(advised, shown), shown
 
 
@@ -232,17 +231,9 @@ def test_a_claim_at_a_cut_off_says_so_where_the_first_claim_is_about_none() -> N
         assert re.search(r"% with cut-off -?[\d.]+", proven) if said else "cut-off" not in proven
 
 
-def test_a_claim_about_fewer_members_is_not_listed_as_one_about_all() -> None:
-    study = OCCAM.replace(certify="nested", outer_splits=3, claim="random,sensitivity,specificity")
-    claims = (result := make(study, blobs(150, shift=2.5))).certificate.claims
-    assert any(claim["quantity"] == "sensitivity" and claim["splits"] for claim in claims)  # best prefix
-    (proven,) = re.findall(r"proven (.*?) by class", unwrap(result.summary()))
-    assert [proven.count(name) for name in ("sensitivity", "specificity")] == [1, 1]
-
-
 def test_many_cautions_are_counted_where_there_is_no_room() -> None:
     doubled = noise(60)
-    study = OCCAM.replace(C=(1e-6,), learner="svm", certify="nested", outer_splits=3)
+    study = OCCAM.replace(C=(1e-6,), learner="svm")
     result = make(study, Task.of(np.repeat(doubled.X, 2, axis=0), np.repeat(doubled.y > 0, 2)))
     brief, whole = result.summary(), result.summary(details=True)
     assert len(result.certificate.list_cautions()) > 2

@@ -167,10 +167,9 @@ def test_facts_about_rows_held_out_and_repeated() -> None:
     assert "criterion 'balanced'" in balance
 
 
-def test_facts_about_a_nested_ensemble_and_balanced_rows() -> None:
-    study = TREES.replace(certify="nested", outer_splits=2, balance="down")
+def test_facts_about_balanced_rows() -> None:
+    study = TREES.replace(balance="down")
     run = Stored(run_job(Job(study, blobs(60)), SERIAL), "0" * 64)
-    assert "The nested ensemble has 2 members of its own." in tell(run, "model")
     assert tell(run, "balance")[0] == "Training rows were balanced: down."
 
 

@@ -70,13 +70,6 @@ def test_a_bound_not_below_the_baseline_is_no_number_to_quote(tmp_path: Path) ->
     assert "The number to quote" not in text_of(make_page(tmp_path / "run"))
 
 
-def test_the_command_applies_the_rule_that_the_number_is_about(tmp_path: Path) -> None:
-    result = certify(tmp_path, 4.0, rows=150, certify="nested", outer_splits=2)
-    found = open_run(result)
-    assert found.state == "quote"
-    assert found.advice.command == "predict RUN_FOLDER NEW_ROWS.csv --nested"
-
-
 def test_groups_are_advised_to_be_more(tmp_path: Path) -> None:
     task = blobs(60, shift=1.0)
     groups = np.arange(60) // 4  # too few to hold some out
@@ -176,7 +169,6 @@ def test_of_many_classes_some_are_named(tmp_path: Path) -> None:
     [
         ({}, "pays for the selection"),
         ({"certify": "holdout"}, "that nothing used before"),
-        ({"certify": "nested", "outer_splits": 2}, "inside outer splits"),
         ({"resampling": "rotation"}, "cut into k parts"),
     ],
 )
@@ -190,6 +182,6 @@ def test_the_method_is_three_sentences(options: dict[str, Any], words: str, tmp_
     assert len(method) == 3
     assert any(words in sentence for sentence in method)
     kept = {name for name, _ in describe_models(result)}
-    extra = {"holdout": {"refit", "full"}, "nested": {"nested"}}
+    extra = {"holdout": {"refit", "full"}}
     assert kept == {"F*"} | extra.get(str(options.get("certify")), set())
     assert all(sentence.endswith(".") for sentence in method)

@@ -186,7 +186,7 @@ def test_what_is_proven_takes_the_first_place(finished: Path) -> None:
     other = {
         "quantity": "error",
         "label": None,
-        "certification": "nested",
+        "certification": "holdout",
         "classifier": "random",
         "splits": (),
         "bound": 0.3,
@@ -203,7 +203,7 @@ def test_what_is_proven_takes_the_first_place(finished: Path) -> None:
         "23.04 % wrong on new rows, at most; proven, by occam; all members: 3 of 20 scored rows wrong It "
         "holds & it" in text
     )
-    assert "nested, random 30.00 % 50.00 % 0.1 Another <claim>." in text
+    assert "holdout, random 30.00 % 50.00 % 0.1 Another <claim>." in text
 
 
 def test_the_baseline_is_next_to_the_number_to_quote(finished: Path) -> None:

@@ -39,7 +39,6 @@ CERTIFICATIONS: tuple[dict[str, Any], ...] = (
     {},
     {"certify": "holdout"},
     {"certify": "holdout", "claim": "vote"},
-    {"certify": "nested", "outer_splits": 2},
 )
 RNG = np.random.default_rng(0)
 Y = RNG.integers(0, 2, 200).astype(np.int32)

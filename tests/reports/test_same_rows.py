@@ -21,7 +21,6 @@ from ckcv_ray.study import ERROR
 
 SMALL: dict[str, Any] = {"k": (3,), "n_splits": 3, "C": (1.0,), "gamma": (0.1,)}
 HELD: dict[str, Any] = {**SMALL, "certify": "holdout"}
-NESTED: dict[str, Any] = {**SMALL, "certify": "nested", "outer_splits": 3}
 RECALLS = "sensitivity,specificity"
 
 
@@ -52,9 +51,6 @@ STUDIES: dict[str, tuple[dict[str, Any], Task]] = {
         {**HELD, "claim": RECALLS, "require": "specificity>=0.8", "positive": "ash"},
         overlap(300),
     ),
-    "nested": (NESTED, overlap(120)),
-    "nested of three": (NESTED, overlap(120, classes=3)),
-    "nested of groups": (NESTED, overlap(120, groups=True)),
 }
 COUNTS = re.compile(r"'(\w+)' (\d+) of (\d+)")
 

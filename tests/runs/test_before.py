@@ -1,6 +1,5 @@
 """A run says which of its rows were judged, or seen, by finished runs in the same parent folder."""
 
-import json
 import os
 from pathlib import Path
 from typing import Any
@@ -9,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from conftest import blobs
-from stores import BUCKET, NESTED, MemoryBucket
+from stores import BUCKET, MemoryBucket
 
 from ckcv_ray import Execution, Job, Result, Study, Task, load_run
 from ckcv_ray.errors import UnreachableError
@@ -215,12 +214,6 @@ def test_an_earlier_run_is_not_changed_and_needs_no_module(tmp_path: Path) -> No
     result = run(tmp_path / "second", HELD.replace(seed=2))
     assert {file: file.read_bytes() for file in (tmp_path / "first").rglob("*") if file.is_file()} == contents
     assert list(result.execution["before"]["passed_over"]) == ["foreign"]
-
-
-def test_selections_inside_a_run_do_not_look_for_each_other(tmp_path: Path) -> None:
-    run(tmp_path / "nested", NESTED, blobs(40))
-    for file in (tmp_path / "nested" / "nested").glob("*/execution.json"):
-        assert "before" not in json.loads(file.read_text())
 
 
 def test_a_prefix_of_a_store_is_a_parent_folder(memory: Any) -> None:

@@ -254,23 +254,6 @@ def test_the_best_of_a_reported_k_names_its_own_learner(out: Path) -> None:
         assert row["setting"] == CHOICE.space.setting(best["path"], best["step"])
 
 
-def test_a_nested_ensemble_may_mix_learners(tmp_path: Path) -> None:
-    found = set()
-    for seed in range(6):
-        study = STUDY.replace(certify="nested", outer_splits=4, k=(3,))
-        result = solved(study, table(seed), tmp_path / str(seed))
-        assert result.nested is not None
-        labels = {member.model.learner for member in result.nested.members}
-        assert verify(tmp_path / str(seed)).differences == []
-        X = result.task.X[:5]
-        assert np.array_equal(
-            result.predict(X, by="nested:vote"),
-            load_run(tmp_path / str(seed)).predict(X, by="nested:vote"),
-        )
-        found.add(len(labels))
-    assert max(found) > 1
-
-
 def test_holdout_refits_the_winner(tmp_path: Path) -> None:
     result = solved(STUDY.replace(certify="holdout"), table(1), tmp_path / "run")
     assert result.models.refit is not None

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from forgery import SERIAL, STUDY, TASK
-from stores import BUCKET, NESTED, RUN, list_keys, read_all, results
+from stores import BUCKET, RUN, list_keys, read_all, results
 
 from ckcv_ray import load_run
 from ckcv_ray.errors import InputError, StoreError, UnreachableError
@@ -35,14 +35,14 @@ def test_a_copy_is_the_run_and_comes_back(memory: Any, run: Path, tmp_path: Path
     assert not (tmp_path / "back" / ".lock").exists()
 
 
-def test_a_nested_run_and_an_unfinished_one_are_copied(memory: Any, tmp_path: Path) -> None:
-    run_job(Job(NESTED, TASK, tmp_path / "run"), SERIAL)
+def test_a_finished_run_and_an_unfinished_one_are_copied(memory: Any, tmp_path: Path) -> None:
+    run_job(Job(STUDY, TASK, tmp_path / "run"), SERIAL)
     copy_run(tmp_path / "run", RUN)
     assert verify(RUN).ok
     RunFolder(tmp_path / "run").reopen()
     copy_run(tmp_path / "run", RUN)
     assert not RunFolder(RUN).finished
-    run_job(Job(NESTED, TASK, RUN), SERIAL)
+    run_job(Job(STUDY, TASK, RUN), SERIAL)
     assert results(RUN) == results(tmp_path / "run")
 
 
@@ -141,16 +141,8 @@ def test_a_folder_on_a_disk_is_cleaned(run: Path) -> None:
     assert RunFolder(run).clean() == []
 
 
-def test_inner_runs_are_cleaned_too(memory: Any) -> None:
-    run_job(Job(NESTED, TASK, RUN), SERIAL)
-    name = "nested/outer-001/files/study.json/000001-0123456789abcdef"
-    obstore.put(memory, f"runs/x/{name}", b"left")
-    assert RunFolder(RUN).clean() == [name]
-    assert verify(RUN).ok
-
-
 def test_runs_in_a_bucket_are_listed(memory: Any) -> None:
-    run_job(Job(NESTED, TASK, RUN), SERIAL)
+    run_job(Job(STUDY, TASK, RUN), SERIAL)
     run_job(Job(STUDY, TASK, f"s3://{BUCKET}/other"), SERIAL)
     for place in (f"s3://{BUCKET}", f"s3://{BUCKET}/runs", RUN):
         listed = {entry.folder: entry for entry in list_runs(place)}

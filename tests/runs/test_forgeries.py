@@ -100,16 +100,11 @@ def held(learner: Study, **options: object) -> Study:
     return learner.replace(certify="holdout", holdout_share=0.5, **options)
 
 
-def nested(learner: Study, **options: object) -> Study:
-    return learner.replace(certify="nested", outer_splits=2, **options)
-
-
 class Kind(NamedTuple):
     """A kind of study, and of claim."""
 
     study: Study
     task: Task
-    grows: bool = False
 
 
 KINDS = {
@@ -119,12 +114,6 @@ KINDS = {
     "three classes": Kind(TREE, numbers(3)),
     "several learners": Kind(TREES, numbers()),
     "several learners, encoded": Kind(TREES, words()),
-    "nested": Kind(nested(TREE), numbers()),
-    "nested, grown": Kind(nested(TREE), numbers(), grows=True),
-    "nested, groups": Kind(nested(TREE), visits()),
-    "nested, groups one by one": Kind(nested(TREE, outer_share="half"), visits()),
-    "nested, recall": Kind(nested(TREE, claim=("recall",)), numbers(3)),
-    "nested, auc": Kind(nested(TREE, claim=("auc",)), numbers()),
     "holdout, refit": Kind(held(TREE), numbers()),
     "holdout, vote": Kind(held(TREE, claim=("vote",)), numbers()),
     "holdout, random": Kind(held(TREE, claim=("random",)), numbers()),
@@ -139,14 +128,13 @@ KINDS = {
     "holdout, better": Kind(held(TREES, claim=("refit", *AGAINST)), numbers()),
     "holdout, better, groups": Kind(held(TREES, claim=("refit", *AGAINST)), visits()),
     "svm": Kind(SVM, numbers()),
-    "svm, nested": Kind(nested(SVM), numbers()),
     "svm, holdout": Kind(held(SVM), numbers()),
     "svm, holdout, vote": Kind(held(SVM, claim=("vote",)), numbers()),
 }
 
-CERTIFIED = [name for name in KINDS if "holdout" in name or "nested" in name]
+CERTIFIED = [name for name in KINDS if "holdout" in name]
 UNLOGGED = [name for name in CERTIFIED if name != "svm, holdout, vote"]  # whose models are all logged
-UNCHANGED = [(name, "") for name in ("plain", "nested", "holdout, refit", "svm")]
+UNCHANGED = [(name, "") for name in ("plain", "holdout, refit", "svm")]
 
 
 @pytest.fixture(scope="module")
@@ -158,8 +146,6 @@ def honest(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, Path], Pa
         whole, kind = made / name, KINDS[name]
         if not whole.exists():
             run_job(Job(kind.study, kind.task, whole), SERIAL)
-            if kind.grows:
-                run_job(Job(kind.study.replace(outer_splits=3), kind.task, whole), SERIAL)
         return Path(shutil.copytree(whole, to / "run"))
 
     return copy
@@ -225,7 +211,7 @@ def test_models_that_no_log_speaks_of_are_found(name: str, honest: Honest, tmp_p
     true = load_run(out).certificate.claims.claims
     forge(out, ANOTHER, logged=False)
     assert load_run(out).certificate.claims.first["bound"] < true[0]["bound"] - 0.05
-    for refit in (0.0, 1.0) if name in ("holdout, vote", "nested", "svm, holdout") else (0.0,):
+    for refit in (0.0, 1.0) if name in ("holdout, vote", "svm, holdout") else (0.0,):
         found = verify(out, refit=refit, execution=SERIAL)
         assert not found.ok
         assert any("fitted again, it classifies" in sentence for sentence in found.unverified)
@@ -432,9 +418,7 @@ def test_a_fit_that_fails_here_is_not_verified(
     honest: Honest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In the folder nothing is wrong, and nothing of it can be compared: this is no verification."""
-    plain, held_out, inside = (
-        honest(name, tmp_path / name) for name in ("plain", "holdout, refit", "nested")
-    )
+    plain, held_out = (honest(name, tmp_path / name) for name in ("plain", "holdout, refit"))
 
     def no_room(*_: object) -> None:
         raise MemoryError("no room")
@@ -445,7 +429,6 @@ def test_a_fit_that_fails_here_is_not_verified(
     assert (found.differences, found.ok) == ([], False)
     assert found.unverified == [f"model of split {i} {messages}" for i in range(3)]
     assert f"the models refit and full {messages}" in verify(held_out).unverified
-    assert f"the nested models {messages}" in verify(inside).unverified
     assert any("could not be computed again here" in s for s in verify(plain, 1.0, None, SERIAL).unverified)
 
 

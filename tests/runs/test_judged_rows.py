@@ -15,7 +15,6 @@ from pyarrow import parquet
 
 from ckcv_ray import Execution, Job, Result, Study, Task, load_run
 from ckcv_ray.core.draws import order_held_out
-from ckcv_ray.core.schedule import Stage
 from ckcv_ray.errors import StoreError
 from ckcv_ray.records import judged
 from ckcv_ray.records.judged import JUDGED_ROWS, describe_judged
@@ -29,14 +28,13 @@ TASK = blobs(60, shift=0.7)
 GROUPS = np.repeat(np.arange(20), 3)
 SMALL = Study.paper(learner="svm,tree", C=(1.0,), gamma=(1.0,), k=(3,), n_splits=3)
 HELD = SMALL.replace(certify="holdout", holdout_share=0.5, claim="refit,random,better:svm,better:tree")
-NESTED = SMALL.replace(certify="nested", outer_splits=2)
 Made = Callable[[str], Path]
 
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
     """Make a run once."""
-    root, studies = tmp_path_factory.mktemp("judged"), {"held": HELD, "nested": NESTED, "occam": SMALL}
+    root, studies = tmp_path_factory.mktemp("judged"), {"held": HELD, "occam": SMALL}
 
     def make(name: str) -> Path:
         out = root / name
@@ -86,9 +84,8 @@ def test_every_claimed_rule_judges_the_rows_held_out(name: str, made: Made) -> N
 
 
 def test_judged_rows_are_there_whatever_the_models_are_read_from(made: Made) -> None:
-    for name in ("held", "nested"):
-        plain, pickled = load_run(made(name)), load_run(made(name), allow_pickle=True)
-        assert pickled.finished.judged.equals(plain.finished.judged)
+    plain, pickled = load_run(made("held")), load_run(made("held"), allow_pickle=True)
+    assert pickled.finished.judged.equals(plain.finished.judged)
 
 
 def test_scores_are_stored_where_the_learner_has_them(made: Made) -> None:
@@ -99,18 +96,6 @@ def test_scores_are_stored_where_the_learner_has_them(made: Made) -> None:
     y = np.where(TASK.X[:, 0] > 0, 2, TASK.y)
     several = run_job(Job(HELD.replace(claim="refit"), Task.of(TASK.X, y)), SERIAL)
     assert several.finished.judged["score"].null_count == len(several.finished.judged)
-
-
-def test_the_members_of_outer_splits_judge_their_estimate_sets(made: Made) -> None:
-    result = load_run(made("nested"))
-    table, outer = take(result, "nested"), result.problem.outer
-    order = outer.order(outer.sizes[0]).tolist()
-    for member in result.models.nested.members:
-        here = table["split"] == member.split
-        np.testing.assert_array_equal(table["row"][here], outer.rows(Stage.REFIT, 0, member.split)[1])
-        wrong = np.bincount(table["label"][here], table["loss"][here], 2)
-        assert tuple(wrong) == member.errors
-        assert set(table["order"][here]) == {order.index(member.split)}
 
 
 def test_what_the_run_counts_judges_nothing_and_unlabelled_rows_need_the_refit(made: Made) -> None:
@@ -129,7 +114,7 @@ def test_more_rows_than_a_file_may_have_are_not_stored(
     assert verify(tmp_path / "run").ok
 
 
-@pytest.mark.parametrize("name", ["held", "nested", "groups"])
+@pytest.mark.parametrize("name", ["held", "groups"])
 def test_it_is_verified_and_described(name: str, made: Made) -> None:
     found = verify(made(name))
     assert found.ok

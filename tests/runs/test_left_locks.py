@@ -33,7 +33,6 @@ CALLS[sys.argv[1]](Path(sys.argv[3]))
 """
 CALLS = {
     "run": lambda out: run(STUDY, X, Y, out, SERIAL),
-    "nested": lambda out: run(STUDY.replace(certify="nested", outer_splits=2), X, Y, out, SERIAL),
     "evaluate": lambda out: evaluate(X, Y, out, SERIAL, learner="tree"),
 }
 
@@ -44,23 +43,13 @@ def files(folder: Path) -> list[str]:
     return sorted(name for name in found if not name.startswith("log/") and "/log/" not in name)
 
 
-@pytest.mark.parametrize(
-    ("call", "last"),
-    [
-        ("run", "."),
-        ("evaluate", "."),
-        ("nested", "."),
-        ("nested", "nested/outer-000"),
-    ],
-)
-def test_the_same_call_removes_the_lock_of_a_process_that_was_killed_late(
-    tmp_path: Path, call: str, last: str
-) -> None:
+@pytest.mark.parametrize("call", CALLS)
+def test_the_same_call_removes_the_lock_of_a_process_that_was_killed_late(tmp_path: Path, call: str) -> None:
     killed, plain = tmp_path / "killed", tmp_path / "plain"
     program = KILLED.format(here=str(Path(__file__).parent))
-    done = subprocess.run([sys.executable, "-c", program, call, str(killed / last), str(killed)])
+    done = subprocess.run([sys.executable, "-c", program, call, str(killed)])
     assert done.returncode == -9
-    assert (killed / last / ".lock").exists()
+    assert (killed / ".lock").exists()
     CALLS[call](killed)
     CALLS[call](plain)
     assert not list(killed.rglob(".lock"))

@@ -23,7 +23,6 @@ SMALL = Study.paper(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0), k=(3, 4, 5), n_splits=
 KINDS = {
     "occam": SMALL,
     "holdout": SMALL.replace(certify="holdout", claim="random,vote"),
-    "nested": SMALL.replace(certify="nested", outer_splits=2),
     "rotation": SMALL.replace(resampling="rotation", report_k=4),
 }
 
@@ -52,7 +51,7 @@ def test_a_result_is_read_back_whole(study: Study, tmp_path: Path) -> None:
         assert found.study == made.study
         assert found.execution == json.loads(json.dumps(made.execution))
         assert found.problem.sizes == made.problem.sizes
-        for a, b in ((found.ensemble, made.ensemble), (found.nested, made.nested)):
+        for a, b in ((found.ensemble, made.ensemble), (found.models.refit, made.models.refit)):
             assert (a is None) == (b is None)
             for one, other in zip(a.members if a else (), b.members if b else (), strict=True):
                 assert (one.k, one.split, one.errors) == (other.k, other.split, other.errors)
@@ -114,7 +113,7 @@ def test_a_run_is_found_by_its_study_in_any_form_that_asks_the_same(out: Path) -
             blobs(60),
             "resampling: requested rotation, in the folder complete",
         ),
-        (SMALL.replace(certify="nested"), blobs(60), "(certify: requested nested, in the folder occam)"),
+        (SMALL.replace(certify="holdout"), blobs(60), "(certify: requested holdout, in the folder occam)"),
         (SMALL, blobs(60, seed=1), "data: another table"),
         (SMALL, Task.of(blobs(60).X, blobs(60).y), "data: another table"),  # other labels
     ],

@@ -134,10 +134,9 @@ def test_the_criteria_do_select_different_candidates() -> None:
 
 
 @pytest.mark.parametrize("criterion", CRITERIA)
-@pytest.mark.parametrize("certify", ["occam", "holdout", "nested"])
+@pytest.mark.parametrize("certify", ["occam", "holdout"])
 def test_a_stop_changes_nothing_and_the_run_is_verified(criterion: str, certify: str, tmp_path: Path) -> None:
-    more = {"outer_splits": 2} if certify == "nested" else {}
-    study, task = SMALL.replace(criterion=criterion, certify=certify, report_k=(5,), **more), clinic(90)
+    study, task = SMALL.replace(criterion=criterion, certify=certify, report_k=(5,)), clinic(90)
     result = run(study, task)
     stops = iter([False] * 4)
     with pytest.raises(KeyboardInterrupt):

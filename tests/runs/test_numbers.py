@@ -26,7 +26,7 @@ from ckcv_ray.runs.watch import watch
 from ckcv_ray.study import Problem
 from ckcv_ray.tables.roles import Roles
 from ckcv_ray.tables.task import Task, make_test_rows
-from jobs.check_certificate import check
+from jobs.check_certificate import main as check_certificate
 
 SERIAL = Execution("serial")
 N = 120
@@ -39,7 +39,6 @@ RIDGE = Study.of(learner="ridge", alpha=(0.1, 1.0, 10.0), **BASE)
 CERTIFIED = {
     "occam": RIDGE.replace(certify="occam"),
     "holdout": RIDGE.replace(certify="holdout", holdout_share=0.5, claim="refit,random,member:1,within:0.8"),
-    "nested": RIDGE.replace(certify="nested", outer_splits=2),
 }
 UNTIDY = pa.table(
     {
@@ -315,8 +314,6 @@ def test_every_rule_but_the_majority_predicts(held):
     assert np.isnan(single.score).all()
     with pytest.raises(InputError, match="by=vote is a majority of classes"):
         result.predict(X[:5], by="vote")
-    with pytest.raises(InputError, match="by=nested:vote is a majority of classes"):
-        result.predict(X[:5], by="nested:vote")
 
 
 def test_what_is_for_classes_refuses_a_run_of_numbers(held, tmp_path):
@@ -336,7 +333,7 @@ def test_what_is_for_classes_refuses_a_run_of_numbers(held, tmp_path):
 
 
 def test_the_independent_check_says_that_it_knows_no_numbers(held, capsys):
-    assert check(Path(held)) == 2
+    assert check_certificate(held) == 2
     assert "it predicts numbers, whose claims are not recomputed here" in capsys.readouterr().out
 
 
@@ -399,14 +396,10 @@ def test_subgroups_of_numbers_are_shown_without_words_of_classes(tmp_path):
         assert words not in page + screen
 
 
-def test_the_first_screen_and_the_page_name_the_very_rule_that_is_quoted(of_groups, tmp_path):
-    """After nested that is not the default of ``ckcv predict``, which is a member of F*."""
+def test_the_first_screen_says_how_to_predict_by_what_is_quoted(of_groups, tmp_path):
     result = load_run(of_groups)
     first = result.certificate.claims.first
     page = unescape(Path(report(of_groups, tmp_path / "report.html")).read_text(encoding="utf-8"))
     screen = result.summary(folder="runs/x")
     assert "ckcv predict runs/x" in screen or first["certification"] == "occam"  # which proves nothing here
-    nested = first["certification"] == "nested"
-    assert ("ckcv predict runs/x --nested NEW.csv" in screen) == nested
-    assert ("NEW_ROWS.csv --nested" in page) == nested
     assert "each group counted once. A bound" in page

@@ -32,7 +32,7 @@ def result() -> Result:
 
 @pytest.mark.parametrize(
     "study",
-    [SMALL, SMALL.replace(certify="holdout", claim="vote"), SMALL.replace(certify="nested", outer_splits=2)],
+    [SMALL, SMALL.replace(certify="holdout", claim="vote")],
     ids=lambda study: study.certification.name,
 )
 def test_what_is_proven_is_the_bound_of_the_claim_to_quote(study: Study) -> None:

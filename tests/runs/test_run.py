@@ -97,15 +97,6 @@ def test_a_scaled_run_has_no_distances_in_common(measured: list[tuple]) -> None:
     assert measured == []
 
 
-def test_each_selection_of_a_nested_run_is_a_problem_of_its_own(
-    hashed: list[tuple], posed: list[tuple]
-) -> None:
-    """F*'s and three inner ones; the outer splits are those of the first problem."""
-    run_job(Job(SMALL.replace(certify="nested", outer_splits=3), blobs(60)), SERIAL)
-    assert len(posed) == 4
-    assert len(hashed) == len({id(task) for (task,) in hashed}) == 4
-
-
 def test_a_finished_run_is_recognised_without_another_hash_or_distance(
     tmp_path: Path, hashed: list[tuple], measured: list[tuple], posed: list[tuple]
 ) -> None:

@@ -26,7 +26,6 @@ CERTIFIED_STUDY = Study.paper(**GRID, k=(3, 4, 5), n_splits=4)
 STUDIES = {
     "race": CERTIFIED_STUDY,
     "exhaustive": CERTIFIED_STUDY.replace(exhaustive=True, report_k=5),
-    "nested": CERTIFIED_STUDY.replace(certify="nested", outer_splits=2),
     "holdout": CERTIFIED_STUDY.replace(certify="holdout"),
     "kfold": Study.without_certification(
         "kfold:5", learner="svm", **GRID, refit="best", save_predictions=True
@@ -110,9 +109,9 @@ def test_a_finished_run_in_shards_is_verified(tmp_path):
 
 def test_the_plan_depends_on_study_data_and_number_alone(tmp_path):
     for name in ("one", "two"):
-        divide("nested", tmp_path / name)
+        divide("race", tmp_path / name)
     compute_shard(tmp_path / "two", 1, None, never)
-    divide("nested", tmp_path / "two")  # repeated
+    divide("race", tmp_path / "two")  # repeated
     plans = {(tmp_path / name / "shards.json").read_bytes() for name in ("one", "two")}
     assert len(plans) == 1
 
@@ -151,20 +150,6 @@ def test_what_was_computed_before_is_not_computed_again(expected, tmp_path):
     assert {name: (out / "log" / name).read_bytes() for name in before} == before
     run_work(job, SERIAL)
     assert list_content(out) == expected("race")
-
-
-def test_a_finished_inner_run_is_left_alone(expected, tmp_path):
-    out = tmp_path / "run"
-    divide("nested", out)
-    inner = check("nested", None).problem.inner(0)
-    run_work(check("nested", None)._replace(problem=inner, folder=str(out / "nested" / "outer-000")), SERIAL)
-    files = list_content(out / "nested" / "outer-000")
-    job = divide("nested", out)
-    compute_all(out)
-    assert find_states(out).complete
-    run_work(job, SERIAL)
-    assert list_content(out) == expected("nested")
-    assert list_content(out / "nested" / "outer-000") == files
 
 
 @pytest.mark.parametrize("how", ["deleted", "cut", "locked"])

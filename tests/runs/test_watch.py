@@ -35,7 +35,6 @@ SMALL = Study.paper(C=(1.0,), gamma=(0.1,), k=(3,), n_splits=3)
 STUDIES = {
     "holdout": (SMALL.replace(certify="holdout", claim="refit,recall"), TASK),
     "occam": (SMALL, TASK),
-    "nested": (SMALL.replace(certify="nested", outer_splits=3), TASK),
     "recalls": (SMALL.replace(certify="holdout", claim="recall"), TASK),
     "groups": (SMALL.replace(certify="holdout", claim="refit"), GROUPED),
     "two groups": (SMALL.replace(certify="holdout", claim="refit"), replace(GROUPED, grouping=PAIRS)),
@@ -183,7 +182,7 @@ def test_the_shares_of_delta_add_up_and_limits_are_those_of_the_certificate(
 
 @pytest.mark.parametrize(
     ("name", "by"),
-    [("occam", "auto"), ("occam", "vote"), ("nested", "nested"), ("nested", "nested:best_prefix")],
+    [("occam", "auto"), ("occam", "vote"), ("occam", "best_prefix")],
 )
 def test_what_is_watched_is_the_claim_of_the_rule(runs: Callable[..., Path], name: str, by: str) -> None:
     run = runs(name)
@@ -337,7 +336,7 @@ def test_what_a_stream_watches_is_fixed_with_its_first_rows(runs: Callable[..., 
     with pytest.raises(InputError, match=r"delta=0\.05: .* has delta=0\.01"):
         watch(run, delta=0.05)
     with pytest.raises(InputError, match=r"delta=2 is outside \(0, 1\)"):
-        watch(runs("nested"), delta=2)
+        watch(runs("holdout"), delta=2)
 
 
 def test_a_group_counts_once_by_its_share_of_wrong_rows(runs: Callable[..., Path]) -> None:

@@ -21,7 +21,6 @@ RULES = [
     (make_result, {}, "best_prefix"),
     (make_result, {"certify": "holdout"}, "auto"),
     (make_result, {"certify": "holdout", "claim": "random"}, "auto"),
-    (make_result, {"certify": "nested", "outer_splits": 2}, "nested"),
     (make_result, {"learner": "svm,tree"}, "auto"),
     (make_model, {}, "auto"),
     (make_model, {"learner": "ridge"}, "auto"),
@@ -81,7 +80,6 @@ def test_probabilities_are_those_of_the_model_that_decides() -> None:
         (Service(make_result()), True),
         (Service(make_result(certify="holdout"), "auto"), True),
         (Service(make_model()), True),
-        (Service(make_result(certify="nested", outer_splits=2), "nested"), True),
         (VOTE, False),  # which has shares
         (Service(make_result("svm")), False),
         (Service(make_model("ridge")), False),

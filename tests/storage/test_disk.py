@@ -27,7 +27,6 @@ GRIDS: dict[str, Any] = {"C": (0.1, 1.0), "gamma": (0.1, 1.0), "k": (3,), "n_spl
 STUDIES = {
     "occam": Study.paper(**GRIDS),
     "holdout": Study.paper(**GRIDS, certify="holdout", holdout_share=0.5),
-    "nested": Study.paper(**GRIDS, certify="nested", outer_splits=1),
 }
 TASK = blobs(24)
 APART = ("execution.json", "manifest.json", "part-")
@@ -103,7 +102,6 @@ def error_of(run: Callable[[], object]) -> str | None:
 
 FULL = [
     *(pytest.param(certify, True, id=f"{certify}, for good") for certify in STUDIES),
-    pytest.param("nested", False, id="nested, for a moment"),
     *(pytest.param(c, False, id=f"{c}, for a moment") for c in ("occam", "holdout")),
 ]
 
@@ -115,7 +113,7 @@ def test_wherever_the_disk_is_full_the_same_run_mends_it(
     study = STUDIES[certify]
     run(study, tmp_path / "whole")
     whole = lasting_files(tmp_path / "whole")
-    step, failed = every * {"occam": 1, "holdout": 3, "nested": 7}[certify], 0
+    step, failed = every * {"occam": 1, "holdout": 3}[certify], 0
     for refused in count(1, step):
         out = tmp_path / str(refused)
         disk.fill(refused, lasting)
@@ -127,34 +125,6 @@ def test_wherever_the_disk_is_full_the_same_run_mends_it(
         disk.free()
         assert unfinished_names(out) == []
         run(study, out)
-        assert lasting_files(out) == whole, refused
-        assert verify(out).differences == []
-        shutil.rmtree(out)
-    assert failed >= 50 // step
-
-
-@pytest.mark.parametrize(
-    "lasting",
-    [pytest.param(True, id="for good"), pytest.param(False, id="for a moment")],
-)
-def test_wherever_the_disk_is_full_while_outer_splits_are_added(
-    tmp_path: Path, disk: Disk, lasting: bool, every: int
-) -> None:
-    few, many = STUDIES["nested"], STUDIES["nested"].replace(outer_splits=2)
-    run(many, tmp_path / "whole")
-    run(few, tmp_path / "few")
-    whole, failed, step = lasting_files(tmp_path / "whole"), 0, 3 * every
-    for refused in count(1, step):
-        out = tmp_path / str(refused)
-        shutil.copytree(tmp_path / "few", out)
-        disk.fill(refused, lasting)
-        messages = error_of(partial(run, many, out))
-        failed += messages is not None
-        if disk.done < refused:
-            break
-        disk.free()
-        assert unfinished_names(out) == []
-        run(many, out)
         assert lasting_files(out) == whole, refused
         assert verify(out).differences == []
         shutil.rmtree(out)
@@ -273,14 +243,14 @@ def test_a_folder_is_let_go_though_it_cannot_be_cleared(
 
 def test_a_folder_that_is_refused_is_let_go(tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
-    inner = tmp_path / "run" / "nested"
-    inner.parent.mkdir()
-    inner.symlink_to(tmp_path / "elsewhere")
+    log = tmp_path / "run" / "log"
+    log.parent.mkdir()
+    log.symlink_to(tmp_path / "elsewhere")
     refused = RunFolder(tmp_path / "run")
     with pytest.raises(StoreError, match="is a link"):
         refused.acquire()
     assert not refused.files.lock.held
-    inner.unlink()
+    log.unlink()
     again = RunFolder(tmp_path / "run")
     again.acquire()
     again.release()

@@ -127,22 +127,6 @@ def test_a_folder_of_runs_is_no_run(run: Path) -> None:
     assert {file: file.read_bytes() for file in run.rglob("*") if file.is_file()} == before
 
 
-def test_what_an_inner_run_is_writing_is_left_alone_by_the_outer_one(tmp_path: Path) -> None:
-    """Its recorder may be replaced, and lock the folder again, while inner runs are under way."""
-    outer = RunFolder(tmp_path / "run")
-    outer.acquire()
-    outer.release()
-    left = tmp_path / "run" / "log" / ".part-000000.parquet-0.tmp"
-    writing = tmp_path / "run" / "nested" / "outer-000" / "log" / ".part-000000.parquet-0.tmp"
-    writing.parent.mkdir(parents=True)
-    for file in (left, writing):
-        file.touch()
-    outer.acquire()
-    assert (left.exists(), writing.exists()) == (False, True)
-    outer.inner(0).acquire()
-    assert not writing.exists()
-
-
 def test_a_run_killed_as_it_began_goes_on(tmp_path: Path, run: Path) -> None:
     (tmp_path / "begun").mkdir()
     shutil.copy(run / "data.parquet", tmp_path / "begun")

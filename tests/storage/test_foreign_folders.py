@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from conftest import blobs
 from forgery import DATA, LOG, MODELS, NAMES, SERIAL, STUDY, TASK, reseal
 from pyarrow import parquet
 
@@ -386,13 +385,3 @@ def test_a_study_of_more_evaluations_than_memory_is_not_played_back(
     monkeypatch.setattr(archive, "MOST_EVALUATIONS", Problem.of(STUDY, TASK).n_evaluations - 1)
     with pytest.raises(StoreError, match=r"its study has 24 evaluations: at most 23 can be read"):
         archive.replay(whole)
-
-
-def test_an_inner_run_that_is_the_run_itself_is_seen_at_once(tmp_path: Path) -> None:
-    """And not followed for ever."""
-    out = tmp_path / "run"
-    run_job(Job(STUDY.replace(certify="nested", outer_splits=2), blobs(40), out), SERIAL)
-    shutil.rmtree(out / "nested" / "outer-000")
-    (out / "nested" / "outer-000").symlink_to(out)
-    messages = verify(out).differences
-    assert any("nested/outer-000 is a link" in sentence for sentence in messages)

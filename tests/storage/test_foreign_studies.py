@@ -134,10 +134,6 @@ PARTS: dict[str, tuple[Change, str]] = {
         lambda s: s.update(resampling={"name": "bootstrap"}),
         "certify=occam requires resampling complete or rotation, not bootstrap",
     ),
-    "parts that do not go together": (
-        lambda s: s.update(resampling={"name": "rotation"}, certify={"name": "nested"}),
-        "certify=nested requires resampling complete, not rotation",
-    ),
     "costs below 0": (part("learner", C=[-1.0]), "C=-1.0 is not allowed"),
     "a cost that is none": (part("learner", C=[float("nan")]), "C=nan is not allowed"),
     "costs in lists": (part("learner", C=[[0.1, 1.0]]), "C=[0.1, 1.0] is not a number"),

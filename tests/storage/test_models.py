@@ -81,13 +81,11 @@ def test_models_of_an_earlier_winner_do_not_stay(run: Path) -> None:
 
 
 def test_they_are_read_as_they_were_written(tmp_path: Path) -> None:
-    study = STUDY.replace(certify="nested", outer_splits=2)
+    study = STUDY.replace(certify="holdout", holdout_share=0.33)
     result = run_job(Job(study, blobs(40), tmp_path / "run"), SERIAL)
     read = models.read_models(LocalFiles(tmp_path / "run"), result.problem, result.k)
-    ensemble, nested = read.best, read.nested
-    assert nested is not None
-    assert result.nested is not None
-    for kept, made in ((ensemble, result.ensemble), (nested, result.nested)):
+    for name in ("best", "refit", "full"):
+        kept, made = getattr(read, name), getattr(result.models, name)
         for mine, theirs in zip(kept.members, made.members, strict=True):
             assert (mine.k, mine.split, mine.errors) == (theirs.k, theirs.split, theirs.errors)
             assert mine.n_estimate == theirs.n_estimate

@@ -12,7 +12,6 @@ import pyarrow as pa
 import pytest
 from forgery import STUDY, TASK, run_in
 from stores import (
-    NESTED,
     RUN,
     CarelessBucket,
     FailingBucket,
@@ -164,14 +163,6 @@ def test_a_run_has_the_bytes_that_it_has_on_a_disk(place: str, whole: Path) -> N
     before = read_all(place)
     run_job(Job(STUDY, TASK, place), SERIAL)
     assert read_all(place) == before
-
-
-def test_nested_runs_have_the_bytes_that_they_have_on_a_disk(memory: Any, tmp_path: Path) -> None:
-    for address in (RUN, str(tmp_path / "run")):
-        run_job(Job(NESTED, TASK, address), SERIAL)
-    assert results(RUN) == results(tmp_path / "run")
-    assert RunFolder(RUN).list_begun_splits() == [0, 1]
-    assert verify(RUN).ok
 
 
 @pytest.mark.parametrize("step", [7, 1])
@@ -409,13 +400,6 @@ def test_late_listings_hide_nothing(memory: Any) -> None:
     second.write("b", b"2")
     second.lock.release()
     assert open_files(RUN).list() == ["a", "b"]
-
-
-def test_late_listings_hide_no_nested_run(memory: Any, tmp_path: Path) -> None:
-    late = LateBucket(open_files(RUN).bucket.address, memory)  # type: ignore[attr-defined]
-    run_job(Job(NESTED, TASK, RUN), SERIAL)
-    assert RunFolder(ObjectFiles(late)).list_begun_splits() == [0, 1]
-    assert ObjectFiles(late).tree() == open_files(RUN).tree()
 
 
 def test_a_reader_follows_a_writer_that_replaces_files(memory: Any) -> None:

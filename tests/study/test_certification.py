@@ -14,22 +14,19 @@ from ckcv_ray.core.draws import Draws, hold_out
 from ckcv_ray.engine.forecast import plan_problem
 from ckcv_ray.errors import InputError
 from ckcv_ray.runs.run import run_job
-from ckcv_ray.study import SLOTS, Holdout, Nested, Occam, Problem, Study, find_member
-from ckcv_ray.study.certification import Suited
+from ckcv_ray.study import SLOTS, Holdout, Occam, Problem, Study, find_member
 from ckcv_ray.tables.task import Task
 
 repeatable = settings(derandomize=True, deadline=None, max_examples=limit_examples(60))
 
 
 def test_what_each_goes_with_is_known_to_a_study():
-    for certification in (Occam, Holdout, Nested):
+    for certification in (Occam, Holdout):
         assert SLOTS["certify"][certification.name] is certification
         assert certification.resamplings <= set(SLOTS["resampling"])
         assert certification.criteria <= set(SLOTS["criterion"])
         assert certification.resamplings
         assert certification.criteria
-    assert SLOTS["certify"]["auto"] is Suited
-    assert Nested.resamplings == {"complete"}
 
 
 # Rows held out
@@ -42,18 +39,6 @@ def test_holdout_holds_out_its_share_and_the_others_nothing(n, share, seed):
     assert len(held) == int(share * n)
     assert np.array_equal(held, hold_out(n, share, Draws(seed)))
     assert Occam().draw_held_out(n, Draws(seed)) is None
-    assert Nested().draw_held_out(n, Draws(seed)) is None
-
-
-@given(st.integers(6, 10_000))
-@repeatable
-def test_an_inner_run_has_two_thirds_of_the_rows_or_half(n):
-    shares = ("third", "half", "three_fifths")
-    (third,), (half,), (larger,) = (Nested(outer_share=share).outer.fold_sizes(n) for share in shares)
-    assert (larger.n_select, larger.n_train) == (3 * n // 5, n - 3 * n // 5)
-    assert (third.n_select, half.n_select) == (n // 3, n // 2)
-    assert 2 * n <= 3 * third.n_train <= 2 * n + 2
-    assert n <= 2 * half.n_train <= n + 1
 
 
 @pytest.mark.parametrize("share", [0, 1, -0.1, 1.5, nan, inf, "1.3", "most", "", True, None])
@@ -71,16 +56,16 @@ def test_auto_holds_out_half_of_few_rows_and_a_third_of_many(n, share):
 
 
 def test_auto_by_default_changes_at_401_rows():
-    assert Suited().canonical(20) == Suited().canonical(400) == Holdout(0.5)
-    assert Suited().canonical(401) == Holdout(0.33)
-    assert Suited(claim=("vote", "auc")).canonical(60) == Holdout(0.5, ("vote", "auc"))
+    assert Holdout() == Holdout("auto")
+    assert Holdout().canonical(20) == Holdout().canonical(400) == Holdout(0.5)
+    assert Holdout().canonical(401) == Holdout(0.33)
+    assert Holdout(claim=("vote", "auc")).canonical(60) == Holdout(0.5, ("vote", "auc"))
 
 
 @pytest.mark.parametrize(("n", "share"), [(19, "auto"), (30, 0.33), (99, 0.1)])
-@pytest.mark.parametrize("certify", ["auto", "holdout"])
-def test_too_few_to_hold_out_is_refused_with_what_they_could_prove_and_what_to_do(certify, n, share):
+def test_too_few_to_hold_out_is_refused_with_what_they_could_prove_and_what_to_do(n, share):
     with pytest.raises(InputError) as refused:
-        Problem.of(Study.of(certify=certify, holdout_share=share), blobs(n))
+        Problem.of(Study.of(holdout_share=share), blobs(n))
     words = str(refused.value)
     assert words.startswith(f"9 rows of {n} held out would prove an error of at most 29 in 100 if none")
     for part in (
@@ -118,21 +103,6 @@ def test_a_class_that_is_held_out_whole_is_never_predicted_and_a_caution(learner
     for asked in ({"claim": "refit,recall"}, {"claim": "auc"}):
         if classes == 2 or "recall" in str(asked):
             assert plan_problem(Problem.of(study.replace(**asked), other)).evaluations > 0
-
-
-@pytest.mark.parametrize("splits", [0, -1, 1.5, "3", True, None, 1_000_001])
-def test_outer_splits_are_counted_from_1(splits):
-    with pytest.raises(InputError, match=r"^outer_splits="):
-        Nested(splits)
-    assert Nested(1).outer_splits == 1
-
-
-@pytest.mark.parametrize("share", ["quarter", "Half", "", 0.5, 2, None, True])
-def test_an_outer_share_is_one_of_three(share):
-    messages = r"^outer_share=.* is not known: choose from third, half, three_fifths(; did you mean half\?)?$"
-    with pytest.raises(InputError, match=messages):
-        Nested(outer_share=share)
-    assert Nested() == Nested(5, "third")
 
 
 # Claims

@@ -68,20 +68,6 @@ def test_whole_groups_are_held_out() -> None:
     assert problem.for_workers().task.groups is problem.task.groups
 
 
-def test_outer_and_inner_splits_are_made_of_whole_groups() -> None:
-    problem = Problem.of(Study.paper(certify="nested", outer_splits=4, **GRIDS), TASK)
-    for number in range(4):
-        train, estimate = problem.outer.rows(Stage.REFIT, 0, number)
-        assert len(groups_in(estimate)) == 20 // 3
-        assert problem.inner_sizes == problem.inner(number).sizes
-        assert not groups_in(train) & groups_in(estimate)
-        inner = problem.inner(number)
-        assert inner.task.n_units == 20 - 20 // 3
-        for part in inner.split(0, 0):
-            inside = groups_in(part, inner.task)
-            assert len(groups_in(train[part])) == len(inside)  # no group is divided
-
-
 def test_k_goes_up_to_the_number_of_groups() -> None:
     problem = Problem.of(Study.paper(resampling="rotation", **GRIDS), TASK)
     assert [size.k for size in problem.sizes] == list(range(3, 21))
@@ -89,8 +75,6 @@ def test_k_goes_up_to_the_number_of_groups() -> None:
     for options, named in (({"k": 21}, "k=21"), ({"report_k": 21}, "report_k=21")):
         with pytest.raises(InputError, match=f"{named} is outside 3..20: there are 20 groups to learn from"):
             Problem.of(Study.paper(**options, **GRIDS), TASK)
-    with pytest.raises(InputError, match=r"selecting inside 14 of the 20 groups .*k=15 is outside 3..14"):
-        Problem.of(Study.paper(k=15, certify="nested", **GRIDS), TASK)
 
 
 @pytest.mark.parametrize("bound", ["stevens", "safe", "catoni"])
@@ -106,11 +90,10 @@ def test_a_criterion_for_rows_is_refused(criterion: dict[str, str]) -> None:
         Problem.of(Study.paper(**criterion), TASK)
 
 
-@pytest.mark.parametrize("certify", ["holdout", "nested"])
 @pytest.mark.parametrize("claim", ["sensitivity", "recall", "auc"])
-def test_a_claim_by_class_is_refused(certify: str, claim: str) -> None:
+def test_a_claim_by_class_is_refused(claim: str) -> None:
     with pytest.raises(InputError, match=f"claim={claim} counts rows .* leave it out, or --group"):
-        Problem.of(Study.paper(certify=certify, claim=claim, **GRIDS), TASK)
+        Problem.of(Study.paper(certify="holdout", claim=claim, **GRIDS), TASK)
 
 
 def test_a_cut_off_is_refused_by_the_name_of_its_option() -> None:

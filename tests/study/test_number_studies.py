@@ -63,7 +63,6 @@ def test_the_study_of_a_file_is_the_study():
         (TASK, {"certify": "holdout", "claim": "auc"}, "claim=auc is about classes"),
         (TASK, {"certify": "holdout", "claim": "refit,recall"}, "claim=recall is about classes"),
         (TASK, {"certify": "holdout", "claim": "ppv:0.1"}, "claim=ppv:0.1 is about classes"),
-        (TASK, {"certify": "nested", "claim": "auc"}, "claim=auc is about classes"),
         (
             TASK,
             {"certify": "holdout", "require": "sensitivity>=0.9"},
@@ -82,7 +81,7 @@ def test_the_study_of_a_file_is_the_study():
         (
             TASK,
             {"certify": "holdout", "claim": "within:0.99"},
-            "claim=within:0.99 takes 299 held-out rows at least, and 29 are held out: hold out more",
+            "claim=within:0.99 takes 299 held-out rows at least, and 45 are held out: hold out more",
         ),
         (CLASSES, {"learner": "forest"}, "criterion clipped is for numbers: choose criterion"),
         (
@@ -118,9 +117,9 @@ def test_a_share_of_rows_is_between_0_and_1(claim):
         Study.of(learner="ridge", clip=5, certify="holdout", claim=claim)
 
 
-def test_a_share_of_rows_needs_one_model_and_rows_held_out():
-    with pytest.raises(InputError, match=r"claim='within:0.9' takes rows held out"):
-        Study.of(learner="ridge", clip=5, certify="nested", claim="within:0.9")
+def test_a_share_of_rows_needs_rows_held_out():
+    with pytest.raises(InputError, match=r"claim='within:0.9' requires certify holdout, not occam"):
+        Study.of(learner="ridge", clip=5, certify="occam", claim="within:0.9")
 
 
 @pytest.mark.parametrize(
@@ -207,9 +206,3 @@ def test_names_of_quantities_of_numbers_are_canonical():
     assert not is_of_numbers("error")
     assert is_quantity("within:0.9")
     assert not is_quantity("clipped:5")
-
-
-def test_outer_splits_of_numbers_are_never_refused():
-    problem = make_problem(certify="nested", outer_splits=2)
-    assert problem.refused is None
-    assert len(problem.inner(0).task.y) == problem.n_inner

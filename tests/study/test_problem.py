@@ -141,11 +141,6 @@ def test_a_claim_on_a_member_that_some_size_lacks_is_refused():
         Problem.of(Study.paper(**asked, resampling="rotation", claim="member:3"), blobs(30))
 
 
-def test_what_does_not_go_with_the_rows_of_an_inner_selection_is_told_so():
-    with pytest.raises(InputError, match=r"selecting inside 40 of the 60 rows \(nested\): k=41 is outside 3"):
-        Problem.of(Study.paper(k=tuple(range(3, 51)), certify="nested"), blobs(60))
-
-
 @pytest.mark.parametrize("wrong", [None, "study", Study, {}])
 def test_a_problem_is_of_a_study_and_a_task(wrong):
     with pytest.raises(InputError, match=r"^study=.*is not a Study"):
@@ -191,10 +186,6 @@ def test_a_fit_costs_what_the_learner_says_of_its_rows():
     assert [problem.cost(Stage.SELECT, j) for j in (0, 1)] == [10.0**2, 24.0**2]
     for stage in (Stage.ESTIMATE, Stage.REFIT):
         assert [problem.cost(stage, j) for j in (0, 1)] == [20.0**2, 27.0**2]
-    assert (problem.inner_share, problem.inner_sizes) == (0.0, ())
-    for share, rows in (("third", 20), ("half", 15), ("three_fifths", 12)):
-        nested = Problem.of(Study.paper(certify="nested", outer_share=share, k=(3, 10)), blobs(30))
-        assert nested.inner_share == pytest.approx((rows / 30) ** 2)
 
 
 def test_a_candidate_is_named_by_its_setting_and_its_smallest_k():
@@ -238,37 +229,6 @@ def test_without_a_holdout_all_rows_are_learned_from():
     assert problem.task is problem.all_rows
     assert problem.held is None
     assert problem.take_held_rows() is None
-
-
-@pytest.mark.parametrize(("share", "estimated"), [("third", 20), ("half", 30), ("three_fifths", 36)])
-def test_inner_selections_see_all_rows_but_their_estimate_set(share, estimated):
-    study = Study.paper(certify="nested", outer_splits=4, k=(3, 5), n_splits=7, report_k=(5,), seed=2)
-    study, task = study.replace(outer_share=share), blobs(60)
-    problem = Problem.of(study, task)
-    assert problem.outer.resampling == study.outer
-    assert problem.resampling == study.resampling
-    assert [size.n_splits for size in problem.outer.sizes] == [4]
-    for number in range(4):
-        inner = problem.inner(number)
-        split = problem.outer.split(0, number)
-        seen = sorted([*split.train, *split.select])
-        assert np.array_equal(inner.task.X, task.X[seen])
-        assert inner.study == study.inner()
-        assert not set(seen) & set(split.estimate.tolist())
-        assert (len(split.estimate), len(seen)) == (estimated, 60 - estimated)
-        assert (problem.n_inner, problem.inner_sizes) == (inner.task.n, inner.sizes)
-
-
-@pytest.mark.parametrize(("share", "possible"), [("third", 15), ("half", 20), ("three_fifths", 20)])
-def test_fewer_outer_splits_are_drawn_than_there_are_estimate_sets(share, possible):
-    study, task = Study.paper(certify="nested", outer_share=share, outer_splits=possible - 1), blobs(6)
-    assert study.outer.fold_sizes(6)[0].n_splits == possible - 1
-    study.outer.check(6)
-    messages = rf"^outer_splits={possible}: 6 rows have only {possible} different .* at most {possible - 1}$"
-    with pytest.raises(InputError, match=messages):
-        Problem.of(study.replace(outer_splits=possible), task)
-    with pytest.raises(InputError, match=rf"at most {possible - 1}$"):
-        Problem.of(study.replace(outer_splits=1000), task)
 
 
 def test_another_study_on_the_same_rows_certifies_nothing():

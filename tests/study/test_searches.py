@@ -4,7 +4,7 @@ import re
 
 import numpy as np
 import pytest
-from conftest import blobs, limit_examples
+from conftest import limit_examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -12,7 +12,7 @@ from ckcv_ray import InputError, Study, Task
 from ckcv_ray.core.criteria import Balanced
 from ckcv_ray.core.options import options
 from ckcv_ray.core.resampling.complete import Complete, Rotation, choose_k
-from ckcv_ray.study import Auto, Budget, Holdout, Occam, Problem, Race
+from ckcv_ray.study import Auto, Budget, Holdout, Problem, Race
 from ckcv_ray.study.search import EFFORT_PER_SETTING, EFFORT_PER_SPLIT, RACE_WORK
 
 repeatable = settings(derandomize=True, deadline=None, max_examples=limit_examples(100))
@@ -85,7 +85,7 @@ def test_where_auto_is_the_published_algorithm_the_run_id_is_too(asked):
 def test_rows_that_are_held_out_do_not_count_among_those_to_learn_from():
     """1,900 rows leave 1,273 to learn from, of which every k is taken; 2,000 leave 1,340."""
     few, many = (Problem.of(Study.of(**QUICK), make_task(n)) for n in (1_900, 2_000))
-    assert few.study.certification == many.study.certification == Holdout()
+    assert few.study.certification == many.study.certification == Holdout(0.33)
     assert few.study == Study.paper(**QUICK, certify="holdout").replace(**few.study.options())
     assert few.study.resampling == Complete()
     n, n_settings = many.task.n_units, many.n_settings
@@ -134,12 +134,3 @@ def test_a_reported_k_outside_the_ladder_is_refused():
             Problem.of(study, task)
         inside = Problem.of(study.replace(report_k=(3, ladder[-1])), task)
         assert len(inside.own) == 2
-
-
-def test_a_nested_study_selects_inside_with_the_folds_and_the_kind_of_search_of_all_rows():
-    study = Study.of(**QUICK, certify="nested", outer_splits=2)
-    problem = Problem.of(study, blobs(1_400))
-    inner = problem.inner(0)
-    assert inner.study.resampling == problem.study.resampling
-    assert type(inner.study.search) is type(problem.study.search)
-    assert inner.study.certification == Occam()

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from ckcv_ray import KFold, NestedSplits, Task, assess, plan, run
 from ckcv_ray.core.criteria import MeanBound
 from ckcv_ray.core.options import options
-from ckcv_ray.core.resampling.complete import Complete, Outer, Rotation
+from ckcv_ray.core.resampling.complete import Complete, Rotation
 from ckcv_ray.errors import CKCVError, InputError
 from ckcv_ray.learners import LEARNERS, register
 from ckcv_ray.learners.svm import learner as svm
@@ -30,7 +30,6 @@ from ckcv_ray.study import (
     Execution,
     Holdout,
     Inner,
-    Nested,
     Occam,
     Race,
     Study,
@@ -76,7 +75,7 @@ PERTURBED: dict[str, Any] = {
     "bound": "safe",
     "costs": "a=3,b=0",
     "clip": 5.0,
-    "certify": "nested",
+    "certify": "holdout",
     "holdout_share": 0.2,
     "claim": ("vote",),
     "positive": "sick",
@@ -85,8 +84,6 @@ PERTURBED: dict[str, Any] = {
     "accept": ("error<=0.3",),
     "subgroups": ("sex", "age:3"),
     "answer": "error<=0.05",
-    "outer_splits": 7,
-    "outer_share": "half",
     "holdout_bound": "stevens",
     "first_uniform": True,
     "seed": 1,
@@ -94,6 +91,7 @@ PERTURBED: dict[str, Any] = {
     "exhaustive": True,
 }
 OF_PART = {
+    "certify": {"seed": 9},
     "holdout_share": {"certify": "holdout"},
     "claim": {"certify": "holdout"},
     "positive": {"certify": "holdout", "claim": "sensitivity"},
@@ -107,10 +105,8 @@ OF_PART = {
     "accept": {"certify": "holdout"},
     "subgroups": {"certify": "holdout"},
     "answer": {"certify": "holdout", "answer": "error<=0.1"},
-    "outer_splits": {"certify": "nested"},
-    "outer_share": {"certify": "nested"},
     "holdout_bound": {"certify": "holdout"},
-    "first_uniform": {"certify": "nested"},
+    "first_uniform": {"certify": "occam"},
     "alpha": {"learner": "ridge"},
     "landmarks": {"learner": "svm_nystroem"},
     "effort": {"search": "budget"},
@@ -124,10 +120,7 @@ OF_PART = {
     "sample": {"learner": "forest"},
     "estimator": {"learner": "sklearn.naive_bayes:GaussianNB"},
 }
-GROWING = {
-    "outer_splits",
-    "effort",
-}  # may be raised in an existing run folder, and have no part in the run_id
+GROWING = {"effort"}  # may be raised in an existing run folder, and have no part in the run_id
 FIXED = [name for name in PERTURBED if name not in GROWING]
 COMBINATIONS = [
     (resampling, certify)
@@ -185,7 +178,7 @@ costs = st.dictionaries(labels, st.floats(0, 1e9), min_size=1, max_size=5).filte
 )
 efforts = st.none() | st.integers(1, 10**9)
 of_holdout = {
-    "holdout_share": st.floats(0.01, 0.99) | st.sampled_from(["auto", "bound"]),
+    "holdout_share": st.floats(0.01, 0.99) | st.just("auto"),
     "claim": st.lists(claims, min_size=1, max_size=4, unique=True).map(tuple),
     "condition": st.sampled_from(  # a cut-off, or which rows are answered: not both
         [
@@ -218,12 +211,6 @@ OWN = {  # options that one part of a slot has
     "clipped": {"clip": st.one_of(st.none(), st.floats(1e-9, 1e9))},
     "occam": {"accept": st.sampled_from([(), ("error<=0.1",)]), "first_uniform": st.booleans()},
     "holdout": of_holdout,
-    "nested": {
-        "outer_splits": st.integers(1, 100),
-        "outer_share": st.sampled_from(["third", "half", "three_fifths"]),
-        "first_uniform": st.booleans(),
-        "claim": st.sampled_from([("random",), ("recall", "auc"), ("random", "sensitivity")]),
-    },
 }
 
 
@@ -233,8 +220,7 @@ def studies_of(
     """Studies of these parts, with any options."""
     parts = {"resampling": resampling, "certify": certify, "criterion": criterion, "search": search}
     chosen = {slot: st.just(name) for slot, name in parts.items()}
-    certified = of_holdout if certify == "auto" else OWN[certify]
-    options_of_parts = OWN[resampling] | certified | OWN[criterion] | OWN[search]
+    options_of_parts = OWN[resampling] | OWN[certify] | OWN[criterion] | OWN[search]
     return st.builds(build_study, **chosen, **COMMON, **options_of_parts)
 
 
@@ -359,7 +345,6 @@ def test_studies_and_executions_are_frozen():
         (Study().resampling, "k"),
         (Study().criterion, "delta"),
         (Holdout(), "claim"),
-        (Nested(), "outer_splits"),
         (Execution(), "workers"),
     ):
         with pytest.raises(FrozenInstanceError):
@@ -386,10 +371,10 @@ def test_json_holds_every_part_and_option(resampling, certify, search):
     """A race, the first search there was, has its options beside the parts and not in one."""
     recalls = {"claim": "sensitivity,specificity", "positive": "sick", "accept": "specificity>=0.1"}
     of_rows = recalls | {"require": "ppv>=0.3", "prevalence": 0.02, "subgroups": "sex"}
-    claimed = {"occam": {"accept": "error<=0.5"}, "nested": recalls}.get(certify, of_rows)  # not defaults
+    claimed = of_rows if certify == "holdout" else {"accept": "error<=0.5"}  # not defaults
     excluded = {"answer"} if claimed is of_rows else set()  # require and answer exclude each other
     parts = {"resampling": resampling, "certify": certify, "search": search}
-    closer = {"holdout_bound": "stevens"} if certify in ("auto", "holdout") else {"first_uniform": True}
+    closer = {"holdout_bound": "stevens"} if certify == "holdout" else {"first_uniform": True}
     study = Study.paper(**parts, class_weight="balanced", **claimed, **closer)
     messages = study.to_json()
     if search == "race":
@@ -497,7 +482,7 @@ MISPLACED = [
     ),
     (
         {"certify": "occam", "holdout_share": 0.2},
-        "holdout_share=0.2 requires certify auto or holdout, not occam",
+        "holdout_share=0.2 requires certify holdout, not occam",
     ),
     ({"search": "race", "effort": 9}, "effort=9 requires search auto or budget, not race"),
     ({"search": "budget", "exhaustive": True}, "exhaustive=True requires search auto or race, not budget"),
@@ -505,16 +490,6 @@ MISPLACED = [
     (
         {"search": "auto", "effort": 9, "exhaustive": True},
         "exhaustive computes everything, and effort=9 limits it: leave one of them out",
-    ),
-    (
-        {"certify": "nested", "claim": "vote"},
-        "claim='vote' is not known for nested: choose from random, sensitivity, specificity, recall, auc, "
-        "ppv, npv, net_benefit",
-    ),
-    ({"certify": "occam", "outer_splits": 3}, "outer_splits=3 requires certify nested, not occam"),
-    (
-        {"certify": "nested", "resampling": "rotation"},
-        "certify=nested requires resampling complete, not rotation",
     ),
 ]
 
@@ -525,11 +500,6 @@ def test_what_does_not_go_with_the_parts_chosen_names_both(asked, messages):
         with pytest.raises(InputError) as refused:
             make(**asked)
         assert str(refused.value) == messages
-
-
-def test_parts_that_do_not_go_together_name_both():
-    with pytest.raises(InputError, match="certify=nested requires resampling complete, not rotation"):
-        Study(resampling=Rotation(), certification=Nested())
 
 
 @pytest.mark.usefixtures("other_parts")
@@ -606,18 +576,10 @@ def test_replacing_a_part_keeps_the_options_that_the_new_one_has():
     assert rotation.replace(resampling="complete").resampling == Complete((3, 4), 20)
     assert study.replace(certify="occam").certification == Occam()
     assert study.replace(certify="occam").replace(certify="holdout").certification == Holdout()
-    assert study.replace(certify="nested", outer_splits=2).certification == Nested(2)
 
 
 def test_what_a_study_says_of_its_parts():
     assert Study.paper(delta=0.25).delta == 0.25
-    assert Study().outer_splits is None
-    nested = Study.paper(certify="nested", outer_splits=2, report_k=(3,), C=(1,), n_splits=9)
-    assert nested.outer_splits == 2
-    assert nested.inner() == Study.paper(C=(1,), n_splits=9)
-    assert nested.outer == Outer(3, 2)
-    assert nested.replace(outer_share="half").outer == Outer(2, 2)
-    assert Study().outer is None
 
 
 # Files

@@ -41,7 +41,7 @@ def test_three_classes_are_sorted_and_numbered_in_that_order(kind):
     assert task.classes == tuple(sorted(labels))
     assert task.y.tolist() == [sorted(labels).index(labels[i % 3]) for i in range(12)]
     assert task.y.dtype == np.int32
-    assert (task.n, task.n_classes, task.kind, task.rarest_class_rows) == (12, 3, Kind.MULTICLASS, 4)
+    assert (task.n, task.n_classes, task.kind) == (12, 3, Kind.MULTICLASS)
     assert task.labelled(task.y).tolist() == [labels[i % 3] for i in range(12)]
 
 
@@ -59,7 +59,6 @@ def test_any_number_of_classes(drawn):
     task = Task.of(np.arange(len(values))[:, None], values)
     assert task.classes == tuple(sorted(set(values)))
     assert [task.classes[number] for number in task.y] == values
-    assert task.rarest_class_rows == min(values.count(label) for label in set(values))
 
 
 @pytest.mark.parametrize("kind", LABELS)

@@ -1,12 +1,11 @@
-"""Complete k-fold cross validation, the conventional rotation, and the outer splits of a certification.
+"""Complete k-fold cross validation, and the conventional rotation.
 
 Complete k-fold cross validation draws, for each k, disjoint sets MS (select) and EE (estimate) of
 m = floor(n / k) rows each, and trains on the other n - 2m (TR). There are n! / ((n - 2m)! m! m!) such
 splits. If that is no more than the number requested, all are used, in lexicographic order; otherwise
 they are drawn at random, each from its own seed, so that any worker can redraw any split.
 
-``Rotation`` is the conventional k-fold cross validation with which Algorithm 1 is compared. The outer splits
-of a nested certification (``Outer``) have an estimate set and no select set.
+``Rotation`` is the conventional k-fold cross validation with which Algorithm 1 is compared.
 
 Reference: Anguita et al., ESANN 2012, Algorithm 1 and section 4.
 """
@@ -178,59 +177,6 @@ class Rotation(CertifiableFolds):
         return split_rotation(units.n, size.k, number, draws)
 
 
-@dataclass(frozen=True)
-class Outer(Resampling):
-    """Outer splits of a nested certification: an estimate set, and all other rows, in which to select.
-
-    They are always drawn at random, each from its own seed, so that the first of many are those of few. Each
-    estimate set of ``1 / parts`` of the rows is that of the complete split of ``parts`` folds with the same
-    number.
-
-    Attributes:
-        parts: number of equal parts that the rows are divided into: 3 for thirds, 2 for halves.
-        n_splits: number of splits.
-        taken: how many of these parts an estimate set has: ``taken / parts`` of the rows, rounded down.
-    """
-
-    name: ClassVar[str] = "outer"
-    undrawn: ClassVar[str] = ""
-
-    parts: int
-    n_splits: int
-    taken: int = 1
-
-    def check(self, n: int, unit: str = "row") -> None:
-        """Raise InputError unless n rows have more estimate sets than there are splits.
-
-        Otherwise one could as well take each set once, and then adding splits would change those there are.
-        """
-        m = self.taken * n // self.parts
-        possible = _count_subsets(n, min(m, n - m), self.n_splits + 1)
-        if self.n_splits >= possible:
-            raise InputError(
-                f"outer_splits={self.n_splits}: {n} {unit}s have only {possible} different outer estimate "
-                f"sets (of {m} {unit}s), and fewer than these can be drawn: at most {possible - 1}"
-            )
-
-    def count_splits(self, n: int) -> int:
-        """Return ``n_splits``."""
-        return self.n_splits
-
-    def fold_sizes(self, n: int) -> tuple[FoldSize, ...]:
-        """Return the only fold size; its training sets are all rows outside the estimate sets."""
-        m = self.taken * n // self.parts
-        return (FoldSize(self.parts, self.parts, m, n - m, self.n_splits),)
-
-    def split(self, units: Units, size: FoldSize, number: int, draws: Draws) -> Split:
-        """Draw a split, whose select set is empty."""
-        roles = _draw_roles(units.n, size.n_select, number, draws)
-        return Split.score(units.n, np.flatnonzero(roles == 2))
-
-    def order(self, size: FoldSize, draws: Draws) -> Index:
-        """Return the splits as they are numbered: they are drawn independently."""
-        return np.arange(size.n_splits)
-
-
 def _list_every_k(n: int) -> list[int]:
     """Return the smallest and the largest k of 3 .. n for each value of floor(n / k), in ascending order.
 
@@ -309,10 +255,10 @@ def split_rotation(n: int, k: int, number: int, draws: Draws) -> Split:
 
 
 def _draw_roles(n: int, m: int, number: int, draws: Draws) -> NDArray[np.int8]:
-    """Draw which of n rows are in TR (0), MS (1) and EE (2), of m rows each, MS of fewer if need be."""
+    """Draw which of n rows are in TR (0), MS (1) and EE (2), of m rows each."""
     order = draws.at(m, number).make_generator().permutation(n)
-    role, first = np.zeros(n, dtype=np.int8), min(m, n - m)
-    role[order[:first]], role[order[first : first + m]] = 1, 2
+    role = np.zeros(n, dtype=np.int8)
+    role[order[:m]], role[order[m : 2 * m]] = 1, 2
     return role
 
 

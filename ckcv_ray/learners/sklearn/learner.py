@@ -354,12 +354,6 @@ class NeighborsLearner(ScaledLearner):
             return self
         return replace(self, param={**param, "n_neighbors": numbers})
 
-    def on_part(self, task: Task) -> Self:
-        """Return the learner with the same numbers of neighbours, given as such where few rows lack some."""
-        if self.canonical(task) == self:
-            return self
-        return replace(self, param={**(self.param or {}), "n_neighbors": self.all_values["n_neighbors"]})
-
 
 @dataclass(frozen=True)
 class AnyEstimator(WeightedLearner):

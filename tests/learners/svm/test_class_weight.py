@@ -437,8 +437,7 @@ def test_a_run_is_verified_with_its_weights(class_weight, tmp_path):
         k=(3, 5),
         n_splits=3,
         class_weight=class_weight,
-        certify="nested",
-        outer_splits=2,
+        certify="holdout",
     )
     result = run_job(Job(study, labelled(n=90), tmp_path / "run"), Execution("serial"))
     assert result.study.learner.class_weight == class_weight

@@ -439,9 +439,8 @@ def test_balanced_weights_whose_product_with_c_vanishes_are_refused_on_the_task(
 # Runs
 
 
-@pytest.mark.parametrize("certify", ["holdout", "nested", "occam"])
+@pytest.mark.parametrize("certify", ["holdout", "occam"])
 def test_a_run_of_three_classes_is_verified_with_refits(certify, tmp_path):
-    options = {"outer_splits": 2} if certify == "nested" else {}
     study = Study.paper(
         C=(0.1, 1.0, 10.0),
         gamma=(0.1, 1.0),
@@ -450,7 +449,6 @@ def test_a_run_of_three_classes_is_verified_with_refits(certify, tmp_path):
         class_weight={"0": 2},
         certify=certify,
         criterion="balanced",
-        **options,
     )
     result = run_job(Job(study, clouds(90, 3, 13), tmp_path / "run"), Execution("serial"))
     assert len(result.certificate.sample.labels) == 3
