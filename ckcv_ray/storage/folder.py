@@ -21,7 +21,6 @@ locked.
     scores.json             of ``ckcv evaluate``: their summary
     manifest.json           SHA-256 of every file above, written last
     stream.jsonl            of ``ckcv watch``: live rows with labels (``stream``), listed there
-    signatures.json         who signed which manifest, and when (``signatures``), not in the manifest
     uses.json               which judged rows it was compared on (``uses``), not in the manifest
     report.html             can be regenerated at any time, not in the manifest
 """
@@ -55,7 +54,6 @@ from ckcv_ray.storage.object_files import NESTED_FOLDERS, name_nested
 from ckcv_ray.storage.pages import REPORT
 from ckcv_ray.storage.places import open_files
 from ckcv_ray.storage.shards import ShardFolder
-from ckcv_ray.storage.signatures import SIGNATURES
 from ckcv_ray.storage.stream import STREAM, ListedStream, Stream, read_stream
 from ckcv_ray.storage.uses import SHA256, USES
 from ckcv_ray.study import CERTIFIED, SCORED, Candidate, Occam, Problem, Study
@@ -79,7 +77,7 @@ QUESTION = "question"  # about a column that looks like groups, which may not be
 LONGEST_QUESTION = 600  # characters: a folder may be a stranger's
 INNER_NAME = re.compile(r"outer-([0-9]{3,9})")
 TEMPORARY = re.compile(
-    r"\.((study|execution|certificate|manifest|scores|signatures|uses|shards)\.json|"
+    r"\.((study|execution|certificate|manifest|scores|uses|shards)\.json|"
     r"(data|unlabelled|candidates|models|nested|refit|full|references|judged|splits|scores|settings|predictions|"
     r"part-\d+)\.parquet|"
     r"model-\d+\.pkl|report\.html|stream\.jsonl)-\w+\.tmp"
@@ -700,7 +698,7 @@ class RunFolder:
 
         What a run could not have written, such as a pipe, is left out.
         """
-        later = (REPORT, SIGNATURES, STREAM, USES)
+        later = (REPORT, STREAM, USES)
         excluded, begun = {MANIFEST, LOCK, *later}, tuple(f".{name}-" for name in later)
         every = (name for name in self.files.tree() if not name.endswith(f"/{LOCK}"))  # of shards that ended
         return [name for name in every if name not in excluded and not name.startswith(begun)]
