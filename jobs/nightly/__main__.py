@@ -127,13 +127,8 @@ def server_job() -> list[str]:
 
     It is apart since it allows older versions of other packages only.
     """
-    options = [
-        "--quiet",
-        "--disable-pip-version-check",
-        "--upgrade",
-        "--target",
-        str(ROOT / "build" / "moto"),
-    ]
+    place = ROOT / "build" / "moto"
+    options = ["--quiet", "--disable-pip-version-check", "--upgrade", "--target", str(place)]
     return [sys.executable, "-m", "pip", "install", *options, *MOTO]
 
 
