@@ -12,6 +12,13 @@ REMOVED: dict[str, str] = {  # commands as "ckcv x", options "--x", values "opti
     "Nested": "write Holdout(0.5), which proves as much with one selection",
     "certify=auto": "it is what --certify holdout does, the default: leave it out",
     "holdout_share=bound": "write the share itself: --holdout-share 0.6 for up to 400 rows, 0.5 for more",
+    "ckcv new": "ckcv plan TABLE --write-study mine.toml writes a study file",
+    "ckcv serve": "the guide Recipes answers rows over HTTP with a few lines around load_run(...).predict",
+    "--pdf": "open the HTML report in a browser, and print it",
+    "--sign": "sign the manifest of the run folder with ssh-keygen -Y sign -n ckcv manifest.json",
+    "out=.docx": "write a form with --out form.md, then pandoc form.md -o form.docx",
+    "to=onnx": "export to skops, and convert the file with skl2onnx, as the guide Recipes does",
+    "integrations": "log a result with a few lines of MLflow, as the guide Recipes does",
 }
 
 

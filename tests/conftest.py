@@ -96,7 +96,6 @@ PROCESSES = frozenset(  # folders and files whose tests start processes, compile
 SLOW = PROCESSES | frozenset(  # and those of whole runs, or that check a property at length: not for --quick
     [
         "golden",
-        "integrations",
         "reports",
         "runs",
         "test_answering",

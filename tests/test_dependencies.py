@@ -50,10 +50,9 @@ WANTED = [
     ),
 ]
 EXTRAS = PROJECT["project"]["optional-dependencies"]
-OF_NIGHTS = ("boosting", "docx", "mlflow", "onnx", "serve", "smote")
+OF_NIGHTS = ("boosting", "smote")
 NIGHTLY = {Requirement(wanted).name for name in OF_NIGHTS for wanted in EXTRAS[name]}
-PDF = {Requirement(wanted).name for wanted in EXTRAS["pdf"]}
-FREE = (NIGHTLY - {"aiohttp", "lightgbm", "ray"}) | PDF  # which only tests of the night need, or none
+FREE = NIGHTLY - {"lightgbm"}  # which only tests of the night need
 
 
 def test_what_is_said_to_be_installed_is_in_the_clone_and_quoted() -> None:

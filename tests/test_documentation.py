@@ -347,7 +347,7 @@ def test_a_page_imports_what_is_public(page: Path) -> None:
     included = [(page.parent / file).resolve() for file in INCLUDED.findall(page.read_text())]
     texts = [block.text for block in blocks(page) if block.language in RUN]
     texts += [file.read_text() for file in included if not file.is_relative_to(ROOT / "ckcv_ray")]
-    public = {"ckcv_ray", "ckcv_ray.extend", "ckcv_ray.integrations.mlflow"}
+    public = {"ckcv_ray", "ckcv_ray.extend"}
     if page.parent.name == "theory":
         public |= {f"ckcv_ray.core.bounds.{module}" for module in ("betting", "binomial")}
     assert {name for text in texts for name in IMPORTED.findall(text)} <= public

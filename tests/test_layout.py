@@ -31,8 +31,6 @@ ORDER = [
     "reports",
     "runs",
     "estimator",
-    "serving",
-    "integrations",  # with other packages, such as MLflow
     "cli",
     "__main__",
     "extend",  # what authors of learners, measures and resamplings import
@@ -48,7 +46,7 @@ NEVER = {  # besides what the order says
 }
 DEEPEST_CHAIN = 36  # modules, each of which imports the next: a smaller number is better, and replaces this
 PRINTS = {"cli"}
-KNOW_RAY = {"engine.ray_backend", "engine.ray_cluster", "engine.metrics", "serving.ray_serve"}
+KNOW_RAY = {"engine.ray_backend", "engine.ray_cluster", "engine.metrics"}
 UNPICKLE = {"learners.ensemble", "learners.svm.machine_code"}  # models on request; compiled code of our own
 FORBIDDEN_IN_CORE = {"pathlib", "os", "io", "pyarrow", "ray"}
 

@@ -10,6 +10,13 @@ from ckcv_ray.removed import REMOVED
 
 TABLE = "x,y\n" + "\n".join(f"{i},{'ab'[i % 3 == 0]}" for i in range(40)) + "\n"
 
+COMMANDS = (
+    ["run", "t.csv", "--target", "y"],
+    ["evaluate", "t.csv", "--target", "y"],
+    ["report", "r", "--for", "tripod-ai"],
+    ["export", "r", "--out", "x"],
+)
+
 
 @pytest.mark.parametrize("name", REMOVED)
 def test_what_was_removed_says_what_to_write_instead(
@@ -26,14 +33,11 @@ def answer(name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Mo
             getattr(ckcv_ray, name)
         return str(error.value)
     option, _, value = name.partition("=")
+    value = f"form{value}" if option == "out" else value
     words = [f"--{option.replace('_', '-')}", value] if value else [name]
-    for command in (
-        [name.split()[1:]]
-        if name.startswith("ckcv ")
-        else (["run"], ["evaluate"], ["report", "r"], ["export", "r"])
-    ):
-        line = [*command, *([] if name.startswith("ckcv ") else ["t.csv", "--target", "y", *words])]
-        monkeypatch.setattr("sys.argv", ["ckcv", *line])
+    of_command = name.startswith("ckcv ")
+    for command in [name.split()[1:]] if of_command else COMMANDS:
+        monkeypatch.setattr("sys.argv", ["ckcv", *command, *([] if of_command else words)])
         with pytest.raises(SystemExit) as end:
             cli.main()
         said = capsys.readouterr().err

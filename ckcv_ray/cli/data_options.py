@@ -194,7 +194,7 @@ class Chosen(NamedTuple):
     asked: DeclaredTypes
     reading: Reading
 
-    def task(self, numbers: bool = False, allow_singletons: bool = False) -> Task:
+    def task(self, numbers: bool, allow_singletons: bool = False) -> Task:
         """Return the task of these columns, and say how many rows are left out; see ``Task.from_table``.
 
         Raises:
@@ -251,24 +251,6 @@ def choose_columns(
     columns = read_columns(source, reading)
     roles = Roles(target, _names(features), _names(drop), group, weight=weight, id=row_id)
     return Chosen(columns, roles, source, asked, reading)
-
-
-class ChosenTable(NamedTuple):
-    """A task, the test rows that came with it, and how its file was read."""
-
-    task: Task
-    test: pa.Table | None
-    reading: Reading
-
-
-@with_options(chosen=choose_columns)
-def read_chosen(chosen: Chosen) -> ChosenTable:
-    """Read a task from options.
-
-    Raises:
-        InputError: the data cannot be read or learned from.
-    """
-    return ChosenTable(chosen.task(), chosen.columns.test, chosen.reading)
 
 
 class Data(NamedTuple):

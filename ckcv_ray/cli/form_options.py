@@ -33,7 +33,7 @@ class FormOptions(NamedTuple):
             raise InputError(f"{named[0]} is about a form: name its guideline, such as --for tripod-ai")
         if self.guideline is not None and out is None and self.template is None:
             raise InputError(
-                f"for={self.guideline!r} needs --out, the form to write: a name ending in .md, .html or .docx"
+                f"for={self.guideline!r} needs --out, the form to write: a name ending in .md or .html"
             )
 
 

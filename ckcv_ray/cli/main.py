@@ -34,10 +34,6 @@ COMMANDS = {  # by name: the module that has it (and its function if it is calle
     ),
     "copy": ("copy", "Copy a run to another place, a disk or an object store, and check every digest."),
     "clean": ("clean", "Remove from a run folder what a run that was killed left and no run reads."),
-    "new": (
-        "new",
-        "Write a study file for a table, with every option that matters, its default and what it means.",
-    ),
     "verify": (
         "verify",
         "Check a finished run, and report what was recomputed and what was taken on trust.",
@@ -68,10 +64,9 @@ COMMANDS = {  # by name: the module that has it (and its function if it is calle
     ),
     "shard": ("shards:shard", "Compute one shard of a study that ckcv submit has divided."),
     "gather": ("shards:gather", "Join the shards of a study: select, refit, certify, and show the result."),
-    "serve": ("serve", "Answer rows over HTTP on this machine, with what is proven of each prediction."),
     "report": (
         "report",
-        "Write an HTML report of a finished run, or the form of a reporting guideline; sign the run.",
+        "Write an HTML report of a finished run, or the form of a reporting guideline.",
     ),
 }
 
@@ -107,7 +102,6 @@ Selects the hyperparameters of a classifier (C and gamma of an SVM) and the numb
 minimising an upper bound on the error. The result is F*, an ensemble of classifiers, and a certificate: what
 is proven about its error on new rows. Everything is kept in a run folder.
 
-    ckcv new patients.csv --target outcome
     ckcv plan patients.csv --target outcome
     ckcv run patients.csv --target outcome
     ckcv predict patients_run new.csv
@@ -115,7 +109,6 @@ is proven about its error on new rows. Everything is kept in a run folder.
     ckcv verify patients_run
     ckcv compare patients_run patients_run_2 --rows judged.csv
     ckcv report patients_run
-    ckcv serve patients_run
     ckcv evaluate patients.csv --target outcome --learner forest
     ckcv submit patients.csv --target outcome --shards 50 --to slurm
 

@@ -39,7 +39,7 @@ def describe_reading(problem: Problem) -> list[str]:
     return [*list_row_numbers(task), *words]
 
 
-def describe_columns(task: Task, held: int = 0) -> list[str]:
+def describe_columns(task: Task, held: int) -> list[str]:
     """Return the columns of a table as they are understood; of a named set or a very large table nothing.
 
     Args:

@@ -17,14 +17,12 @@ class PageOptions(NamedTuple):
         title, author: of the report; "" if they are not said.
         purpose: text file that says what the model is for.
         short: whether it is one page.
-        pdf: PDF file to write as well.
     """
 
     title: str
     author: str
     purpose: Path | None
     short: bool
-    pdf: Path | None
 
     def check(self, guideline: str | None) -> None:
         """Raise InputError if something is asked of the page, and a form is to be written instead."""
@@ -50,16 +48,9 @@ def make_page_options(
             "--short", "Make one page: the number, its conditions, the rows and the performance.", PAGE_PANEL
         ),
     ] = False,
-    pdf: Annotated[
-        Path | None,
-        make_option(
-            "PDF file to write as well, such as patients.pdf. Needs WeasyPrint, of the extra pdf.",
-            panel=PAGE_PANEL,
-        ),
-    ] = None,
 ) -> PageOptions:
     """Make what is asked of the page from options."""
-    return PageOptions(title, author, purpose, short, pdf)
+    return PageOptions(title, author, purpose, short)
 
 
 def read_purpose(file: Path | None) -> str:

@@ -20,21 +20,10 @@ def report(
     form: FormOptions,
     out: Annotated[
         Path | None,
-        make_option("File to write: HTML; with --for .md, .html or .docx.", "report.html in the folder"),
-    ] = None,
-    signer: Annotated[
-        str | None,
-        typer.Option(
-            "--sign",
-            metavar="NAME",
-            help="Store this name, the date and the digest of the manifest in signatures.json, next to the "
-            "manifest; ckcv verify says whether the manifest has changed since. It is no cryptographic "
-            "signature: anybody who can write to the folder can write any name.",
-            show_default=False,
-        ),
+        make_option("File to write: HTML; with --for .md or .html.", "report.html in the folder"),
     ] = None,
 ) -> None:
-    """Write an HTML report of a finished run, or the form of a reporting guideline; sign the run.
+    """Write an HTML report of a finished run, or the form of a reporting guideline.
 
     The report is one file, made from the run folder alone: the number to quote, data, performance, claims,
     figures, time. It loads nothing and contains no script; nothing is unpickled or fitted. A form has the
@@ -42,23 +31,15 @@ def report(
 
         ckcv report runs/patients
         ckcv report runs/patients --author 'Dr. A. Meier' --purpose aim.txt
-        ckcv report runs/patients --short --pdf patients.pdf
+        ckcv report runs/patients --short --out summary.html
         ckcv report runs/patients --for tripod-ai --template answers.toml
         ckcv report runs/patients --for tripod-ai --answers answers.toml --strict
-        ckcv report runs/patients --sign "Jane Doe"
     """
     form.check(out)
     page.check(form.guideline)
-    if signer is not None:
-        _sign(folder, signer)
-    if form.guideline is None:
-        _write(folder, page, out)
-    else:
+    if form.guideline is not None:
         _fill(folder, form.guideline, form, out)
-
-
-def _write(folder: str, page: PageOptions, out: Path | None) -> None:
-    """Write the HTML report, and a PDF if one is asked for."""
+        return
     written = write_report(
         folder,
         out,
@@ -66,18 +47,8 @@ def _write(folder: str, page: PageOptions, out: Path | None) -> None:
         author=page.author,
         purpose=read_purpose(page.purpose),
         short=page.short,
-        pdf=page.pdf,
     )
     say(f"report: {written}")
-    if page.pdf is not None:
-        say(f"pdf: {page.pdf}")
-
-
-def _sign(folder: str, author: str) -> None:
-    from ckcv_ray.runs.sign import sign
-
-    signed = sign(folder, author)
-    say(f"signed: {signed.author!r}, {signed.date}, manifest {signed.manifest[:12]} (not cryptographic)")
 
 
 def _fill(folder: str, guideline: str, form: FormOptions, out: Path | None) -> None:

@@ -4,6 +4,7 @@ import os
 import sys
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
 import typer
@@ -53,11 +54,12 @@ from ckcv_ray.runs.load import COMMAND_NAMES, load, reopen, replay
 from ckcv_ray.runs.result import Result
 from ckcv_ray.runs.run import Job, Work, check_job, compute, find_result
 from ckcv_ray.runs.shards import count_recorded, find_states
+from ckcv_ray.storage.files import write_atomically
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.storage.shards import read_plan
-from ckcv_ray.study import Budget, Execution, Occam, Problem, Race, Study
+from ckcv_ray.study import Budget, Execution, Occam, Problem, Race, Study, format_toml
 from ckcv_ray.tables.repeats import count_repeats
-from ckcv_ray.validation import parse_seconds
+from ckcv_ray.validation import as_path, parse_seconds
 
 HOUR, LONG = 3600.0, 600.0
 MOST_CLAIMS = 6
@@ -157,6 +159,9 @@ def plan(
     study: Study,
     chosen: ChosenData,
     workers: tuple[int, ...],
+    write_study: Annotated[
+        Path | None, make_option("TOML file to write, with every option of the study, for --study.")
+    ] = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Estimate the evaluations, memory and time that a study needs, without running it.
@@ -166,12 +171,15 @@ def plan(
 
         ckcv plan patients.csv --target outcome --learner svm,forest
         ckcv plan twonorm:2000:0 --n-splits 500 --workers 1,16
+        ckcv plan patients.csv --target outcome --write-study mine.toml
     """
     require_supervision(study.learner)
     problem = Problem.of(study, chosen.read(study.predicts_numbers).task)
     for sentence in describe_reading(problem):
         say(sentence)
     _say_cautions(problem)
+    if write_study is not None:
+        _write_study(write_study, study)
     planned = plan_problem(problem, workers)
     lines = [
         *_describe_default(problem, planned.effort),
@@ -191,6 +199,17 @@ def plan(
     if more := len(planned.claims) - len(rarest):
         lines.append(f"and {pluralize(more, 'claim')} more, about classes with no fewer rows (see --json)")
     show(planned.to_json(), "\n".join(lines), as_json)
+
+
+def _write_study(file: Path, study: Study) -> None:
+    """Write a study file, which must not exist: it may have been edited."""
+    if as_path("write_study", file).exists():
+        raise InputError(f"write_study={str(file)!r} exists: name another file, or remove it")
+    try:
+        write_atomically(file, format_toml(study).encode())
+    except OSError as error:
+        raise InputError(f"write_study={str(file)!r} cannot be written: {error.strerror or error}") from None
+    say(f"study file: {file}")
 
 
 def _describe_default(problem: Problem, effort: int | None) -> list[str]:

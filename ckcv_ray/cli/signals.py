@@ -21,6 +21,7 @@ STOP_SIGNAL_NAMES = (
 )  # the last is what schedulers send before they kill
 STOPS = tuple(getattr(signal, name) for name in STOP_SIGNAL_NAMES if hasattr(signal, name))
 MAY_BE_IGNORED = {"SIGHUP", "SIGUSR1"}  # as by nohup
+STOPPING = b"stopping: saving completed work (repeat to stop at once)\n"
 REPEAT_SECONDS = 0.3  # a signal to a group of processes also comes from the one that forwards it
 
 
@@ -30,14 +31,10 @@ class Signals:
     Those that the process was started to ignore, as by nohup, are ignored. An exception raised from a handler
     can surface anywhere, even inside a library that swallows it. So the first signal only sets a flag, which
     the driver reads between batches.
-
-    Args:
-        stopping: what is printed at the first.
     """
 
-    def __init__(self, stopping: str = "stopping: saving completed work") -> None:
+    def __init__(self) -> None:
         self.received: int | None = None
-        self._stopping = f"{stopping} (repeat to stop at once)\n".encode()
         self._received_at = 0.0
 
     def __enter__(self) -> "Signals":
@@ -56,7 +53,7 @@ class Signals:
             return
         self.received, self._received_at = number, monotonic()
         with suppress(OSError):
-            os.write(2, self._stopping)
+            os.write(2, STOPPING)
 
     def stop(self) -> bool:
         """Return whether a signal was received, or the process that supervises this one has ended."""

@@ -196,10 +196,5 @@ def _reachable(execution: Execution) -> str:
     """Return the address, and set the environment that the import of ray reads."""
     address = ray_address(execution)
     if address == "local":
-        stay_on_loopback()
+        os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")  # it listens on loopback alone
     return address
-
-
-def stay_on_loopback() -> None:
-    """Let a local Ray listen on loopback alone: call this before ray is imported, which reads it."""
-    os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")

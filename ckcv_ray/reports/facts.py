@@ -25,7 +25,6 @@ from ckcv_ray.reports.summary import (
     name_judged,
 )
 from ckcv_ray.reports.values import ResultValues
-from ckcv_ray.storage.signatures import Signature
 from ckcv_ray.study import Candidate, describe_setting
 
 MOST_COLUMNS = 40  # that are named
@@ -38,12 +37,10 @@ class Stored(NamedTuple):
     Attributes:
         result: its winner, claims and models.
         manifest: SHA-256 of its manifest.
-        signatures: of the run, the oldest first.
     """
 
     result: ResultValues
     manifest: str
-    signatures: tuple[Signature, ...] = ()
 
     @property
     def certificate(self) -> Certificate:
@@ -325,10 +322,6 @@ def _tell_test(run: Stored) -> Iterator[str]:
         yield f"On {test['rows']:,} separate test rows F* errs on {rate}; no claim covers this."
 
 
-def _tell_signatures(run: Stored) -> Iterator[str]:
-    yield from (f"The run was {signature.describe(run.manifest)}." for signature in run.signatures)
-
-
 FACTS: dict[str, Callable[[Stored], Iterator[str]]] = {
     "target": _tell_target,
     "shares": _tell_shares,
@@ -360,7 +353,6 @@ FACTS: dict[str, Callable[[Stored], Iterator[str]]] = {
     "origin": _tell_origin,
     "source": _tell_source,
     "test": _tell_test,
-    "signatures": _tell_signatures,
 }
 
 

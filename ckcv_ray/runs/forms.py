@@ -4,6 +4,7 @@ from os import PathLike
 from pathlib import Path
 
 from ckcv_ray.errors import InputError
+from ckcv_ray.removed import explain_removed
 from ckcv_ray.reports.answers import ANSWER_SUFFIXES, parse_answers, write_template
 from ckcv_ray.reports.facts import Stored
 from ckcv_ray.reports.form_pages import FORM_WRITERS
@@ -12,7 +13,6 @@ from ckcv_ray.runs.load import load
 from ckcv_ray.storage.files import check_regular
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.storage.pages import check_form, write_form, write_new
-from ckcv_ray.storage.signatures import read_signatures
 from ckcv_ray.study import CERTIFIED
 from ckcv_ray.validation import as_path, quote
 
@@ -28,12 +28,12 @@ def fill_form(folder: FilePath, name: str, out: FilePath, answers: FilePath | No
     Args:
         folder: run folder.
         name: of the guideline: "tripod-ai", "annex-iv", "stard-ai", "ts-4213" or "model-card".
-        out: file to write; its suffix tells the format: .md, .html or .docx.
+        out: file to write; its suffix tells the format: .md or .html.
         answers: file with answers to items, .toml or .md; see ``write_answers``.
 
     Raises:
-        InputError: there is no such guideline, format or item, the answers cannot be read, python-docx is not
-            installed, or ``out`` cannot be written or exists and is no form.
+        InputError: there is no such guideline, format or item, the answers cannot be read, or ``out``
+            cannot be written or exists and is no form.
         StoreError: the folder holds no finished run with a certification, or it is damaged.
     """
     form, suffix = read_form(name), check_suffix("out", out, tuple(FORM_WRITERS))
@@ -47,7 +47,7 @@ def fill_form(folder: FilePath, name: str, out: FilePath, answers: FilePath | No
             f"{str(folder)!r} predicts numbers, and these forms are about classifiers: ckcv report describes "
             "it"
         )
-    stored = Stored(result, run.manifest_digest(), read_signatures(run.files))
+    stored = Stored(result, run.manifest_digest())
     filled = fill_items(form, stored, given)
     write_form(run.files, FORM_WRITERS[suffix](filled), out)
     return filled
@@ -91,5 +91,7 @@ def check_suffix(option: str, file: FilePath, allowed: tuple[str, ...]) -> str:
     """
     suffix = Path(file).suffix.lower()
     if suffix not in allowed:
+        if gone := explain_removed(f"{option}={suffix}"):
+            raise InputError(gone)
         raise InputError(f"{option}={quote(str(file))}: the name has to end in {' or '.join(allowed)}")
     return suffix

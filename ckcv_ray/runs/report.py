@@ -6,12 +6,11 @@ import pyarrow as pa
 
 from ckcv_ray.records.held_out import HELD_OUT, list_held_out_columns
 from ckcv_ray.reports.about import NOTHING_SAID, About
-from ckcv_ray.reports.pdf import check_pdf, make_pdf
 from ckcv_ray.runs.load import load, replay
 from ckcv_ray.runs.result import Result
 from ckcv_ray.storage import formats
 from ckcv_ray.storage.folder import MANIFEST, RunFolder
-from ckcv_ray.storage.pages import check_pdf_path, check_report, write_pdf, write_report
+from ckcv_ray.storage.pages import check_report, write_report
 
 
 def report(
@@ -22,7 +21,6 @@ def report(
     author: str = "",
     purpose: str = "",
     short: bool = False,
-    pdf: str | PathLike[str] | None = None,
 ) -> str:
     """Write an HTML report of a finished run, or of the scores of a procedure; return its path.
 
@@ -36,25 +34,18 @@ def report(
         author: who answers for the report.
         purpose: what the model is for, paragraphs with empty lines between them.
         short: make a single page: the number, its conditions, the rows and the performance.
-        pdf: PDF file to write as well, outside the run folder. This needs WeasyPrint.
 
     Raises:
         StoreError: the folder holds no finished run, or it is damaged.
-        InputError: the report cannot be written, or would replace a file that is no report; a text is too
-            long; or a PDF is asked for, and WeasyPrint is not installed.
+        InputError: the report cannot be written, or would replace a file that is no report, or a text is too
+            long.
     """
     run = RunFolder(folder)
     about = About(title, author, purpose, short)
     about.check()
     run.require()
     check_report(run.files, out)
-    check_pdf_path(run.files, pdf)
-    if pdf is not None:
-        check_pdf()
-    page = make_page(folder, about=about)
-    if pdf is not None:
-        write_pdf(run.files, make_pdf(page), pdf)
-    return write_report(run.files, page, out)
+    return write_report(run.files, make_page(folder, about=about), out)
 
 
 def make_page(out: str | PathLike[str], result: Result | None = None, about: About = NOTHING_SAID) -> str:

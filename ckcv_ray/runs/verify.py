@@ -42,7 +42,6 @@ from ckcv_ray.storage import models
 from ckcv_ray.storage.environment import changes, environment
 from ckcv_ray.storage.folder import CERTIFICATE, MANIFEST, Finished, RunFolder
 from ckcv_ray.storage.pages import REPORT, report_intact
-from ckcv_ray.storage.signatures import SIGNATURES, read_signatures
 from ckcv_ray.storage.stream import STREAM, read_stream
 from ckcv_ray.study import Candidate, Execution, Problem
 from ckcv_ray.tables.task import Task, TestRows, check_test_rows, make_test_rows, read
@@ -115,7 +114,6 @@ def _verify(
     with note_errors(result, *([InputError] if given else [])):  # which is about what was given
         result.differences.extend(map(plain, _check_digests(folder)))
         result.recomputed.append(f"the SHA-256 of {pluralize(len(folder.names()), 'file')}")
-        _note_signatures(folder, result)
         _note_stream(folder, result)
         problem = folder.problem()
         result.differences.extend(_check_salt(problem.all_rows, table, result))
@@ -147,25 +145,6 @@ def _check_salt(task: Task, table: str | PathLike[str] | None, result: Verificat
         f"data.parquet: the salt is not that of {named}, so that its draws are not those of this table: "
         "a cell or a name differs, or rows are more or fewer"
     )
-
-
-def _note_signatures(folder: RunFolder, result: Verification) -> None:
-    """Note who signed, and whether the manifest is still the one that was signed.
-
-    A signature of another manifest is no difference: a run may have grown since, and was not signed again.
-    """
-    try:
-        signatures, manifest = read_signatures(folder.files), folder.manifest_digest()
-    except StoreError as error:  # nothing else rests on it
-        result.differences.append(plain(str(error)))
-        return
-    for signature in signatures:
-        if signature.manifest == manifest:
-            result.recomputed.append(plain(signature.describe(manifest)))
-        else:
-            result.notes.append(plain(signature.describe(manifest)))
-    if signatures:
-        result.trusted.append(f"names and dates in {SIGNATURES}, which anybody who can write there can write")
 
 
 def _note_stream(folder: RunFolder, result: Verification) -> None:

@@ -20,7 +20,6 @@ locked.
     scores.json             of ``ckcv evaluate``: their summary
     manifest.json           SHA-256 of every file above, written last
     stream.jsonl            of ``ckcv watch``: live rows with labels (``stream``), listed there
-    signatures.json         who signed which manifest, and when (``signatures``), not in the manifest
     uses.json               which judged rows it was compared on (``uses``), not in the manifest
     report.html             can be regenerated at any time, not in the manifest
 """
@@ -53,7 +52,6 @@ from ckcv_ray.storage.locks import LOCK, unwritable
 from ckcv_ray.storage.pages import REPORT
 from ckcv_ray.storage.places import open_files
 from ckcv_ray.storage.shards import ShardFolder
-from ckcv_ray.storage.signatures import SIGNATURES
 from ckcv_ray.storage.stream import STREAM, ListedStream, Stream, read_stream
 from ckcv_ray.storage.uses import SHA256, USES
 from ckcv_ray.study import CERTIFIED, SCORED, Candidate, Occam, Problem, Study
@@ -76,7 +74,7 @@ OPTIONAL_ROLES = ("group", "weight")  # of columns of the table
 QUESTION = "question"  # about a column that looks like groups, which may not be stored itself
 LONGEST_QUESTION = 600  # characters: a folder may be a stranger's
 TEMPORARY = re.compile(
-    r"\.((study|execution|certificate|manifest|scores|signatures|uses|shards)\.json|"
+    r"\.((study|execution|certificate|manifest|scores|uses|shards)\.json|"
     r"(data|unlabelled|candidates|models|refit|full|references|judged|splits|scores|settings|predictions|"
     r"part-\d+)\.parquet|"
     r"model-\d+\.pkl|report\.html|stream\.jsonl)-\w+\.tmp"
@@ -652,7 +650,7 @@ class RunFolder:
 
         What a run could not have written, such as a pipe, is left out.
         """
-        later = (REPORT, SIGNATURES, STREAM, USES)
+        later = (REPORT, STREAM, USES)
         excluded, begun = {MANIFEST, LOCK, *later}, tuple(f".{name}-" for name in later)
         every = (name for name in self.files.tree() if not name.endswith(f"/{LOCK}"))  # of shards that ended
         return [name for name in every if name not in excluded and not name.startswith(begun)]

@@ -47,6 +47,7 @@ from ckcv_ray.study.study import MOST_SEED as MOST_SEED
 from ckcv_ray.study.study import SCORED as SCORED
 from ckcv_ray.study.study import Study as Study
 from ckcv_ray.study.study import check_kind as check_kind
+from ckcv_ray.study.study import format_toml as format_toml
 from ckcv_ray.study.study import list_options as list_options
 from ckcv_ray.study.study import read_toml as read_toml
 from ckcv_ray.study.study import run_id as run_id

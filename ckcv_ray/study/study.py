@@ -532,6 +532,22 @@ def read_toml(path: str | Path) -> dict[str, Any]:
         raise InputError(f"cannot read the study file {str(path)!r}: {error}") from None
 
 
+def format_toml(study: Study) -> str:
+    """Return every option of a study with a certification that has a value, as a file for ``read_toml``."""
+    given = {name: value for name, value in study.options().items() if value not in (None, (), "")}
+    given.setdefault("k", "3:n")  # every k, while a file without it has "auto"
+    names = {name: name if name.isidentifier() else _to_toml(name) for name in given}  # as of "svm.C"
+    return "".join(f"{names[name]} = {_to_toml(value)}\n" for name, value in given.items())
+
+
+def _to_toml(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return f"{{{', '.join(f'{_to_toml(name)} = {_to_toml(inside)}' for name, inside in value.items())}}}"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_to_toml, value))}]"
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, bool | str) else repr(value)
+
+
 def _parse_toml(text: str) -> dict[str, Any]:
     try:
         return tomllib.loads(text)

@@ -30,7 +30,7 @@ FLOOR = re.compile(r"(?P<name>[\w.-]+)(?:\[[\w,-]+\])?>=(?P<version>[\w.]+)(?:,.
 SPLITS = ("--k", "3,4", "--n-splits", "3")
 LEARNERS = {"svm": ("--C", "1,10", "--gamma", "0.1"), "tree": ("--learner", "tree")}
 TABLES = ("t.csv", "t.xlsx")
-COMMANDS = ("run", "verify", "report", "predict", "evaluate", "serve")
+COMMANDS = ("run", "verify", "report", "predict", "evaluate")
 TO_XLSX = """
 import csv, openpyxl
 book = openpyxl.Workbook()

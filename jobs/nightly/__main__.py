@@ -41,9 +41,9 @@ from jobs.nightly.page import compared, headline, limit, pace
 from jobs.nightly.verdict import Verdict
 
 ROOT = Path(__file__).resolve().parents[2]
-EXTRAS = ("boosting", "docx", "mlflow", "onnx", "serve", "smote")  # which tests of the night need
-BUILD = ROOT / "build"
-SERVERS = {"mlflow": ["mlflow>=3.5"], "moto": ["moto[s3]>=5.2", "flask>=3.1.1", "flask-cors>=6.0.1"]}
+EXTRAS = ("boosting", "smote")  # which tests of the night need
+RECIPES = ("mlflow-skinny>=3.5", "onnxruntime>=1.22", "skl2onnx>=1.19")  # and those of docs/guides/recipes.md
+MOTO = ("moto[s3]>=5.2", "flask>=3.1.1", "flask-cors>=6.0.1")
 
 
 def commit_here() -> str:
@@ -118,17 +118,18 @@ def libraries_job() -> list[str]:
     """Return the command that installs the libraries that only tests of the night need."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     wanted = [text for extra in EXTRAS for text in project["optional-dependencies"][extra]]
-    return [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *wanted]
+    options = ["--quiet", "--disable-pip-version-check"]
+    return [sys.executable, "-m", "pip", "install", *options, *wanted, *RECIPES]
 
 
-def server_job(name: str) -> list[str]:
-    """Return the command that installs a server for tests in a folder of its own.
+def server_job() -> list[str]:
+    """Return the command that installs moto, a server that speaks S3, in a folder of its own.
 
-    It is apart since it allows older versions of other packages only. "mlflow" is the tracking server of
-    MLflow, "moto" one that speaks S3.
+    It is apart since it allows older versions of other packages only.
     """
-    options = ["--quiet", "--disable-pip-version-check", "--upgrade", "--target", str(BUILD / name)]
-    return [sys.executable, "-m", "pip", "install", *options, *SERVERS[name]]
+    place = ROOT / "build" / "moto"
+    options = ["--quiet", "--disable-pip-version-check", "--upgrade", "--target", str(place)]
+    return [sys.executable, "-m", "pip", "install", *options, *MOTO]
 
 
 def tests_job() -> list[str]:
@@ -247,7 +248,7 @@ def main(
     file = str(files.path(PAGE))
     print(json.dumps(to_json(verdict, file)) if as_json else text(verdict, file))
     others = [hostile_job(hostile)] if hostile else []
-    others += ([libraries_job(), *map(server_job, SERVERS), tests_job()] if tests else []) + (
+    others += ([libraries_job(), server_job(), tests_job()] if tests else []) + (
         weekly_jobs(name) if weekly else []
     )
     failed = run_jobs(others)

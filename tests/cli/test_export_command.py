@@ -1,17 +1,14 @@
 """Command export: one model as a file that predicts what the model predicts."""
 
-import sys
-import warnings
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
 import skops.io
 from command import Command
+from sklearn.dummy import DummyClassifier
 
-from ckcv_ray import InputError, RunError, load_run
+from ckcv_ray import RunError, load_run
 from ckcv_ray.learners.conversion import convert_model
 from ckcv_ray.runs import export as exporting
 from ckcv_ray.runs.load import load
@@ -107,8 +104,7 @@ def test_what_is_no_single_model_or_is_encoded_is_refused(ckcv: Command, cases: 
         (("drawn", "--out", "x", "--refit"), "this run has no model refit"),
         (("drawn", "--out", "x", "--member", "99"), "--member 99 is above 2"),
         (("drawn", "--out", "x", "--full", "--refit"), "refit and full exclude each other"),
-        (("drawn", "--out", "x", "--to", "onx"), "did you mean onnx?"),
-        (("drawn", "--out", "x", "--to", "pmml"), "needs Java"),
+        (("drawn", "--out", "x", "--to", "skop"), "did you mean skops?"),
         (("drawn", "--out", "there.skops", "--member", "0"), "'there.skops' exists: name another file"),
         (("drawn", "--out", "no/x", "--member", "0"), "'no/x' cannot be written"),
         (("encoded", "--out", "x"), "columns are encoded (categories, dates or gaps)"),
@@ -120,83 +116,14 @@ def test_what_is_no_single_model_or_is_encoded_is_refused(ckcv: Command, cases: 
     assert not (cases / "x").exists()
 
 
-def test_without_the_packages_onnx_says_what_to_install(
-    ckcv: Command, cases: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "onnxruntime", None)
-    assert ckcv("run", "cases.csv", *STUDY, *SVM, "--certify", "holdout", "--out", "held")[0] == 0
-    code, _, messages = ckcv("export", "held", "--to", "onnx", "--out", "x")
-    assert code == 2
-    assert "--to onnx needs onnxruntime, which is not installed: pip install" in messages
-
-
 def test_a_file_that_predicts_otherwise_is_not_written(
     ckcv: Command, cases: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert ckcv("run", "cases.csv", *STUDY, *SVM, "--certify", "holdout", "--out", "held")[0] == 0
-    wrong: Any = lambda estimator: (b"x", lambda rows: 1 - estimator.predict(rows))  # noqa: E731
-    monkeypatch.setattr(exporting, "_write_skops", wrong)
+    wrong = DummyClassifier(strategy="constant", constant=2).fit(np.zeros((1, 2)), [2])
+    monkeypatch.setattr(exporting, "convert_model", lambda model: wrong)
     with pytest.raises(
         RunError, match=r"not written: the file predicts as the model for 0.00 % of the rows only"
     ):
-        exporting.export(load("held"), "skops", cases / "x")
+        exporting.export(load("held"), cases / "x")
     assert not (cases / "x").exists()
-    with pytest.raises(InputError, match="to='odd' is not known"):
-        exporting.export(load("held"), "odd", cases / "x")
-
-
-def test_a_file_of_onnx_is_compared_by_its_runtime_in_single_precision(
-    ckcv: Command, cases: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """By stand-ins for both packages, which only nights have."""
-    written: list[Any] = []
-
-    class Session:
-        def __init__(self, content: bytes, providers: list[str]) -> None:
-            assert content == b"model"
-
-        def get_inputs(self) -> list[SimpleNamespace]:
-            return [SimpleNamespace(name="X")]
-
-        def run(self, names: None, given: dict[str, Any]) -> list[Any]:
-            assert given["X"].dtype == np.float32
-            return [written[-1].predict(given["X"].astype(float))]
-
-    def to_onnx(estimator: Any, rows: Any) -> SimpleNamespace:
-        written.append(estimator)
-        if len(written) > 1:
-            raise RuntimeError("no converter\nis known")
-        return SimpleNamespace(SerializeToString=lambda: b"model")
-
-    monkeypatch.setitem(sys.modules, "onnxruntime", SimpleNamespace(InferenceSession=Session))
-    monkeypatch.setitem(sys.modules, "skl2onnx", SimpleNamespace(to_onnx=to_onnx))
-    assert ckcv("run", "cases.csv", *STUDY, *SVM, "--certify", "holdout", "--out", "held")[0] == 0
-    code, _, messages = ckcv("export", "held", "--to", "onnx", "--out", "model.onnx")
-    assert (code, (cases / "model.onnx").read_bytes()) == (0, b"model")
-    assert "as the model: 100.00 % of 10,000 rows" in messages
-    code, _, messages = ckcv("export", "held", "--to", "onnx", "--out", "other.onnx")
-    assert code == 2
-    assert messages == "ckcv: skl2onnx cannot write Pipeline: export to skops: no converter\n"
-
-
-@pytest.mark.parametrize("learner", ["svm", "linear", "forest", "tree"])
-def test_a_file_of_onnx_predicts_what_the_model_predicts(ckcv: Command, cases: Path, learner: str) -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        runtime = pytest.importorskip("onnxruntime")
-        pytest.importorskip("skl2onnx")
-    grid = SVM if learner == "svm" else ()
-    assert (
-        ckcv(
-            "run", "cases.csv", *STUDY, "--learner", learner, *grid, "--certify", "holdout", "--out", "held"
-        )[0]
-        == 0
-    )
-    code, _, messages = ckcv("export", "held", "--to", "onnx", "--out", "model.onnx")
-    assert code == 0, messages
-    assert any(f"as the model: {share}" in messages for share in ("100.00 %", "99.9"))
-    session = runtime.InferenceSession(str(cases / "model.onnx"))
-    result = load_run("held")
-    X = result.task.X.astype(np.float32)
-    labels = session.run(None, {session.get_inputs()[0].name: X})[0]
-    assert np.mean(labels == result.classify(X.astype(float), result.rule()).label) > 0.98

@@ -23,7 +23,7 @@ from ckcv_ray.core.options import Option, options
 from ckcv_ray.learners.svm import learner as svm
 from ckcv_ray.study import SLOTS, list_parts
 from ckcv_ray.study.options import FIELD_NAMES
-from ckcv_ray.study.study import list_options
+from ckcv_ray.study.study import format_toml, list_options
 
 TODAY = [
     "C", "gamma", "k", "n-splits", "delta", "seed", "resampling", "scale", "report-k", "solver", "tolerance",
@@ -268,6 +268,8 @@ def test_every_option_is_heard_on_the_command_line_and_in_a_file(
         lines += [f'{needed} = "{value}"'] if needed else []
         (tmp_path / "study.toml").write_text("\n".join(lines))
         assert studied("--study", tmp_path / "study.toml") == study
+    (tmp_path / "study.toml").write_text(format_toml(study))
+    assert studied("--study", tmp_path / "study.toml") == study
     if slot:
         assert getattr(study, FIELD_NAMES.get(slot, slot)).name == part
 
@@ -335,6 +337,44 @@ def test_paper_gives_the_defaults_of_the_published_algorithm_and_other_options_g
     (tmp_path / "study.toml").write_text("paper = 1\n")
     with pytest.raises(InputError, match=r"line 1: paper=1 is not true or false"):
         make_study(tmp_path / "study.toml")
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {},
+        {"learner": "svm,linear,forest", "C": "1,2"},
+        {"learner": "all"},
+        {"learner": "a,b", "a.learner": "tree", "b.learner": "tree", "a.param": {"max_depth": [1, 2]}},
+        {"learner": "sklearn.svm:SVC", "param": ["kernel=poly,rbf", "C=loguniform:0.1:10"], "sample": 3},
+        {"criterion": 'cost:"ill"=5,wéll=1'},
+        {"resampling": "rotation", "seed": "random"},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("make", [Study.of, Study.paper])
+def test_a_study_file_that_is_written_gives_the_study(
+    make: Callable[..., Study], given: dict[str, Any], tmp_path: Path
+) -> None:
+    study = make(**given)
+    (tmp_path / "mine.toml").write_text(format_toml(study), encoding="utf-8")
+    assert make_study(tmp_path / "mine.toml") == study
+
+
+def test_plan_writes_a_study_file_and_replaces_none(ckcv: Command, patients: Path, tmp_path: Path) -> None:
+    file = tmp_path / "mine.toml"
+    words = ("plan", patients, "--target", "outcome", "--k", "3,4", "--write-study")
+    code, _, messages = ckcv(*words, file)
+    assert (code, f"study file: {file}" in messages) == (0, True)
+    assert make_study(file) == Study.of(k=(3, 4))
+    file.write_text("seed = 3\n")
+    code, shown, messages = ckcv(*words, file)
+    assert (code, shown) == (2, "")
+    assert messages.endswith(f"ckcv: --write-study {str(file)!r} exists: name another file, or remove it\n")
+    assert file.read_text() == "seed = 3\n"
+    code, _, messages = ckcv(*words, tmp_path / "none" / "mine.toml")
+    assert code == 2
+    assert "mine.toml' cannot be written: No such file or directory" in messages
 
 
 MISPLACED = [

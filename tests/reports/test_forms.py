@@ -1,14 +1,10 @@
 """Forms of guidelines: every item is filled from the run or left to a person; none claims conformity."""
 
-import io
 import re
-import sys
 import tomllib
-import zipfile
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -21,11 +17,10 @@ from test_page import FORBIDDEN, HOSTILE, Page
 from ckcv_ray import InputError, StoreError, Study, evaluate, load_run
 from ckcv_ray.reports.answers import parse_answers, write_template
 from ckcv_ray.reports.facts import FACTS, Stored, tell
-from ckcv_ray.reports.form_pages import FORM_WRITERS, escape_markdown, write_docx, write_html, write_markdown
+from ckcv_ray.reports.form_pages import FORM_WRITERS, escape_markdown, write_html, write_markdown
 from ckcv_ray.reports.forms import GUIDELINES, NO_CONFORMITY, FilledForm, fill_items, read_form
 from ckcv_ray.runs.forms import fill_form, write_answers
 from ckcv_ray.runs.run import Job, run_job
-from ckcv_ray.runs.sign import sign
 from ckcv_ray.study import Execution
 from ckcv_ray.tables.roles import Roles
 from ckcv_ray.tables.task import Task
@@ -119,7 +114,6 @@ def test_every_fact_is_sentences_of_the_stored_run_alone(stored: Stored) -> None
     for name in FACTS:
         for sentence in tell(stored, name):
             assert sentence.endswith((".", ":"))
-    assert tell(stored, "signatures") == ()
     first = stored.certificate.claims.first["statement"]
     assert tell(stored, "first_claim") == (first,)
     assert first in tell(stored, "claims")
@@ -203,32 +197,6 @@ def test_facts_that_depend_on_the_course_of_the_run(stored: Stored) -> None:
 # Pages
 
 
-def make_docx(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Stand in for python-docx, where it is not installed; return what is written."""
-    written: list[str] = []
-
-    class Document:
-        def __init__(self) -> None:
-            self.core_properties = SimpleNamespace()
-            written.clear()
-
-        def add_heading(self, text: str, level: int) -> None:
-            written.append(text)
-
-        def add_paragraph(self, text: str = "") -> Any:
-            written.append(text)
-            return SimpleNamespace(add_run=lambda text: written.append(text) or SimpleNamespace())
-
-        def save(self, stream: io.BytesIO) -> None:
-            with zipfile.ZipFile(stream, "w") as archive:
-                archive.writestr("word/document.xml", "\n".join(written))
-
-    module = ModuleType("docx")
-    module.Document = Document  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "docx", module)
-    return written
-
-
 @pytest.fixture(scope="module")
 def filled(stored: Stored) -> FilledForm:
     return fill_items(
@@ -271,7 +239,7 @@ def test_answers_are_shown_and_close_items(filled: FilledForm) -> None:
 
 def test_a_fact_with_nothing_to_say_leaves_an_item_empty(stored: Stored) -> None:
     form = read_form("tripod-ai")
-    item = replace(form.item[0], facts=("signatures",), ask="")
+    item = replace(form.item[0], facts=("learners",), ask="")
     (found,) = fill_items(replace(form, item=(item,)), stored, {}).items
     assert found.state == "the run has nothing to say here"
 
@@ -283,34 +251,6 @@ def test_names_in_the_data_are_no_markup() -> None:
     assert not FORBIDDEN & set(Page(page).tags)
     assert "<script" not in page
     assert not re.search(r"(?<!\\)<", write_markdown(filled).decode())
-
-
-def test_a_word_document_has_every_item(filled: FilledForm, monkeypatch: pytest.MonkeyPatch) -> None:
-    written = make_docx(monkeypatch)
-    document = write_docx(filled)
-    with zipfile.ZipFile(io.BytesIO(document)) as archive:
-        assert {info.date_time for info in archive.infolist()} == {(1980, 1, 1, 0, 0, 0)}
-    assert NO_CONFORMITY in written
-    for item in filled.items:
-        assert f"{item.item.number}: {item.item.text}" in written
-        assert set(item.found) <= set(written)
-        assert set(item.answer) <= set(written)
-    assert "For a person to fill:" in written
-
-
-def test_the_word_document_of_python_docx_can_be_read(filled: FilledForm) -> None:
-    docx = pytest.importorskip("docx")
-    document = write_docx(filled)
-    assert document == write_docx(filled)
-    text = [paragraph.text for paragraph in docx.Document(io.BytesIO(document)).paragraphs]
-    assert NO_CONFORMITY in text
-    assert "A *title*." in text
-
-
-def test_a_word_document_needs_python_docx(filled: FilledForm, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "docx", None)
-    with pytest.raises(InputError, match=r"needs python-docx: pip install python-docx, or write \.md or"):
-        write_docx(filled)
 
 
 # Answers
@@ -362,10 +302,7 @@ def test_an_answer_to_no_item_is_refused(stored: Stored) -> None:
 # Files
 
 
-def test_a_form_is_written_and_written_again_and_nothing_else(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    make_docx(monkeypatch)
+def test_a_form_is_written_and_written_again_and_nothing_else(folder: Path, tmp_path: Path) -> None:
     before = snapshot(folder)
     for suffix in FORM_WRITERS:
         out = tmp_path / f"form{suffix}"
@@ -389,14 +326,6 @@ def test_answers_come_from_a_file(folder: Path, tmp_path: Path) -> None:
     assert "<p>None.</p>" in (tmp_path / "card.html").read_text()
     with pytest.raises(InputError, match=r"template=.*exists, and is not replaced: choose another name"):
         write_answers(folder, "model-card", path)
-
-
-def test_signatures_are_in_the_form(folder: Path, tmp_path: Path) -> None:
-    filled = fill_form(folder, "annex-iv", tmp_path / "before.md")
-    assert "was signed by" not in str(filled)
-    sign(folder, "Jane Doe")
-    fill_form(folder, "annex-iv", tmp_path / "after.md")
-    assert "The run was signed by 'Jane Doe'" in (tmp_path / "after.md").read_text()
 
 
 @pytest.mark.parametrize(
@@ -476,20 +405,6 @@ def test_strict_fails_until_a_person_has_answered(
     assert not Path("report.html").exists()
 
 
-def test_signing_by_command_writes_the_report_as_well(tmp_path: Path, ckcv: Any) -> None:
-    run_job(Job(SMALL, blobs(60), tmp_path / "run"), SERIAL)
-    code, _, messages = ckcv(
-        "report", tmp_path / "run", "--sign", "Jane Doe", "--out", tmp_path / "page.html"
-    )
-    assert code == 0
-    assert "signed: 'Jane Doe', 20" in messages
-    assert "(not cryptographic)" in messages
-    assert (tmp_path / "page.html").exists()
-    code, answer, _ = ckcv("verify", tmp_path / "run")
-    assert code == 0
-    assert "signed by 'Jane Doe'" in answer
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -497,7 +412,6 @@ def test_signing_by_command_writes_the_report_as_well(tmp_path: Path, ckcv: Any)
         (("--strict",), "strict is about a form: name its guideline, such as --for tripod-ai"),
         (("--answers", "a.md"), "answers is about a form"),
         (("--template", "a.md"), "template is about a form"),
-        (("--sign", " "), "expected the name of who signs"),
     ],
 )
 def test_options_that_do_not_go_together_are_refused(

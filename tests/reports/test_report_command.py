@@ -1,8 +1,6 @@
-"""What a person says of a report, one page, and a PDF: the options of ckcv report."""
+"""What a person says of a report, and one page: the options of ckcv report."""
 
-import os
 import sys
-import types
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +13,9 @@ from ckcv_ray import Execution, Study, evaluate, load_run, report
 from ckcv_ray.cli import main as cli
 from ckcv_ray.errors import InputError
 from ckcv_ray.reports import data as data_section
-from ckcv_ray.reports import pdf as making
 from ckcv_ray.reports.data import describe_data
 from ckcv_ray.runs.report import make_page
 from ckcv_ray.runs.run import Job, run_job
-from ckcv_ray.storage.pages import is_pdf
 
 SERIAL = Execution("serial")
 GRID: dict[str, Any] = {"C": (0.1, 1.0), "gamma": (0.1,), "k": (3, 4), "n_splits": 3}
@@ -37,25 +33,6 @@ def ckcv(monkeypatch: pytest.MonkeyPatch, *words: object) -> int:
     with pytest.raises(SystemExit) as end:
         cli.main()
     return int(end.value.code or 0)
-
-
-class FakeHTML:
-    """Stands for WeasyPrint's document: a PDF that holds its page, and asks for an address first."""
-
-    def __init__(self, string: str, url_fetcher: Any) -> None:
-        self.string, self.fetch = string, url_fetcher
-
-    def write_pdf(self) -> bytes:
-        with pytest.raises(ValueError, match="loads nothing"):
-            self.fetch("https://example.org")
-        return b"%PDF-1.7\n" + self.string.encode()
-
-
-@pytest.fixture
-def weasyprint(monkeypatch: pytest.MonkeyPatch) -> None:
-    module = types.ModuleType("weasyprint")
-    module.HTML = FakeHTML  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "weasyprint", module)
 
 
 def test_what_a_person_says_stands_on_the_page_as_text(
@@ -134,7 +111,7 @@ def test_a_short_report_has_the_number_and_its_conditions_and_no_search(
     assert len(short) < len(long) / 4
 
 
-@pytest.mark.parametrize("words", [("--short",), ("--title", "A"), ("--pdf", "a.pdf")], ids=lambda w: w[0])
+@pytest.mark.parametrize("words", [("--short",), ("--title", "A")], ids=lambda w: w[0])
 def test_options_of_the_page_are_not_for_forms(
     words: tuple[str, ...],
     finished: Path,
@@ -154,41 +131,6 @@ def test_a_short_report_of_scores(tmp_path: Path) -> None:
     short = Path(report(tmp_path / "run", tmp_path / "s.html", short=True)).read_text()
     assert "An estimate, not a bound" in short
     assert "Assumptions" not in short
-
-
-@pytest.mark.usefixtures("weasyprint")
-def test_a_pdf_is_written_and_replaced_and_nothing_else_is(
-    finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    file = tmp_path / "a.pdf"
-    for words in (("--short",), ()):
-        assert ckcv(monkeypatch, "report", finished, "--pdf", file, *words) == 0
-        assert f"pdf: {file}" in "".join(capfd.readouterr().err.splitlines())
-        assert is_pdf(file)
-    assert file.read_bytes()[9:].startswith(b"<!DOCTYPE html>")
-    file.write_bytes(b"%PDF-1.7 of another program")
-    assert not is_pdf(file)
-    with pytest.raises(InputError, match="is not a PDF as ckcv wrote it"):
-        report(finished, pdf=file)
-    with pytest.raises(InputError, match="is in the run folder, which holds no PDF"):
-        report(finished, pdf=finished / "a.pdf")
-    assert not is_pdf(tmp_path)
-
-
-def test_without_weasyprint_the_extra_is_named(
-    finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "weasyprint", None)
-    before = sorted(finished.iterdir())
-    with pytest.raises(InputError, match=r"pip install .*\.\[pdf\]"):
-        report(finished, pdf=tmp_path / "a.pdf")
-    assert sorted(finished.iterdir()) == before
-    assert not (tmp_path / "a.pdf").exists()
-
-
-@pytest.mark.skipif("CKCV_PDF" not in os.environ, reason="WeasyPrint is looked for where CKCV_PDF is set")
-def test_a_real_pdf_has_pages(finished: Path) -> None:
-    assert making.make_pdf(make_page(finished)).startswith(b"%PDF-")
 
 
 def test_data_are_described_column_by_column(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

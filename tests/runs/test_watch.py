@@ -19,7 +19,6 @@ from ckcv_ray.claims.live import ALARM, HOLDS, UNCERTIFIED, UNKNOWN
 from ckcv_ray.core.bounds.sequential import limit_at_all_times, make_prior
 from ckcv_ray.runs.listing import list_runs
 from ckcv_ray.runs.run import run_job
-from ckcv_ray.runs.sign import sign
 from ckcv_ray.runs.watch import LiveColumns, list_watched
 from ckcv_ray.storage import stream as streams
 from ckcv_ray.storage.folder import RunFolder
@@ -384,15 +383,6 @@ def test_a_run_that_is_computed_again_keeps_its_stream(runs: Callable[..., Path]
     run_job(Job(study, task, run), SERIAL)
     assert watch(run).rows == 20
     assert verify(run).ok
-
-
-def test_signatures_stay_those_of_the_run(runs: Callable[..., Path]) -> None:
-    run = runs()
-    before = sign(run, "Jane Doe").manifest
-    watch(run, rows(20, 0.1))
-    assert sign(run, "John Doe").manifest == before
-    said = [line for line in verify(run).recomputed if "the manifest is the one that was signed" in line]
-    assert len(said) == 2
 
 
 def edit(line: int, old: str, new: str) -> Callable[[list[str]], list[str]]:

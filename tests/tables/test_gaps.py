@@ -14,7 +14,6 @@ from ckcv_ray.errors import InputError
 from ckcv_ray.runs.compare import compare
 from ckcv_ray.runs.run import run_job
 from ckcv_ray.runs.watch import watch
-from ckcv_ray.serving.answers import Service
 from ckcv_ray.study import Study
 from ckcv_ray.tables.columns.types import ColumnKind, DeclaredTypes
 from ckcv_ray.tables.readers.files import read_file
@@ -161,7 +160,5 @@ def test_later_tables_are_read_as_the_one_that_was_learned_from(tmp_path: Path) 
     loaded = load_run(run)
     assert loaded.predict(new, by="full").tolist() == labels
     assert loaded.task.find_labelled(new).all()
-    served = Service(loaded, "full").predict({"rows": [{"x": 0, "country": "NA"}, {"x": 0, "country": "DE"}]})
-    assert [row["prediction"] for row in served["predictions"]] == ["NA", "no"]
     assert [found["units"] for found in watch(run, new).to_json()["findings"]] == [40, 10, 20, 10]
     assert compare(run, new, predictions="prediction").to_json()["rows"] == 40

@@ -1,1 +1,0 @@
-"""Results handed to other packages, each of which is an extra and imported when it is used."""
