@@ -4,6 +4,13 @@ The command line, studies in files and Python answer with these sentences.
 """
 
 REMOVED: dict[str, str] = {  # commands as "ckcv x", options "--x", values "option=x", and names of Python
+    "ckcv submit": "--workers divides the work among processes, --address among nodes of a Ray cluster",
+    "ckcv shard": "ckcv run computes the whole study, and resumes it where a job was stopped",
+    "ckcv gather": "ckcv run resumes a study, and shows its result as soon as everything is computed",
+    "--shards": "--workers divides the work among processes, --address among nodes of a Ray cluster",
+    "--to": "--backend says what computes: this process or Ray",
+    "--slurm": "sbatch docs/guides/slurm.sbatch runs a study on Ray in an allocation of Slurm",
+    "--call-sbatch": "sbatch docs/guides/slurm.sbatch runs a study on Ray in an allocation of Slurm",
 }
 
 

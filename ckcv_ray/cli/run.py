@@ -53,9 +53,8 @@ from ckcv_ray.reports.progress_line import duration
 from ckcv_ray.runs.load import COMMAND_NAMES, load, reopen, replay
 from ckcv_ray.runs.result import Result
 from ckcv_ray.runs.run import Job, Work, check_job, compute, find_result
-from ckcv_ray.runs.shards import count_recorded, find_states
 from ckcv_ray.storage.folder import RunFolder
-from ckcv_ray.storage.shards import read_plan
+from ckcv_ray.storage.log import Log
 from ckcv_ray.study import Budget, Execution, Occam, Problem, Race, Study
 from ckcv_ray.tables.repeats import count_repeats
 from ckcv_ray.validation import parse_seconds
@@ -263,8 +262,6 @@ def _describe_unfinished(folder: RunFolder, queue: RaceQueue | FullQueue) -> tup
     counts = {name: getattr(at, name) for name in ("planned", "computed", "dropped", "failed")}
     command = f"ckcv {COMMAND_NAMES[problem.study.kind]} command"
     state = f"resume it with the same {command}, unless it is running on another machine"
-    if read_plan(folder.files, problem.run_id) is not None:
-        state = f"{find_states(str(folder)).describe()}; once all are computed, ckcv gather finishes it"
     if folder.files.lock.busy:
         state = "it is running"
     done = f"is not finished: {at.computed:,} of {at.planned:,} evaluations computed"
@@ -394,9 +391,15 @@ def _say_what_is_there(folder: RunFolder, out: str, problem: Problem) -> None:
     used = problem.outer_splits
     if folder.finished and folder.outer_splits() < used:
         say(f"{out} has {pluralize(folder.outer_splits(), 'outer split')}: adding splits up to {used}")
-    elif recorded := count_recorded(problem, out):
+    elif recorded := _count_recorded(folder, problem):
         say(f"resuming: {out} holds {pluralize(recorded, 'record')} of this study")
     say_environment(out)
+
+
+def _count_recorded(folder: RunFolder, problem: Problem) -> int:
+    """Return how many evaluations the logs of a run and of its inner selections hold, or that failed."""
+    every = (folder, *map(folder.inner, range(problem.outer_splits)))
+    return sum(Log(each.files, problem).count_rows() for each in every)
 
 
 def _say_cautions(problem: Problem) -> None:

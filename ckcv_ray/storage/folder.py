@@ -8,7 +8,6 @@ locked.
     data.parquet            the table of the study
     unlabelled.parquet      rows without labels, if there are any
     log/                    append-only records (``log``)
-    shards.json             how the work was divided, if it was (``shards``)
     candidates.parquet      one row for each fold size and setting (``records.candidates``)
     ensemble/               models (``models``)
     judged.parquet          rows that certify, as each claimed rule judges them (``records.judged``)
@@ -54,7 +53,6 @@ from ckcv_ray.storage.locks import LOCK, unwritable
 from ckcv_ray.storage.object_files import NESTED_FOLDERS, name_nested
 from ckcv_ray.storage.pages import REPORT
 from ckcv_ray.storage.places import open_files
-from ckcv_ray.storage.shards import ShardFolder
 from ckcv_ray.storage.signatures import SIGNATURES
 from ckcv_ray.storage.stream import STREAM, ListedStream, Stream, read_stream
 from ckcv_ray.storage.uses import SHA256, USES
@@ -79,7 +77,7 @@ QUESTION = "question"  # about a column that looks like groups, which may not be
 LONGEST_QUESTION = 600  # characters: a folder may be a stranger's
 INNER_NAME = re.compile(r"outer-([0-9]{3,9})")
 TEMPORARY = re.compile(
-    r"\.((study|execution|certificate|manifest|scores|signatures|uses|shards)\.json|"
+    r"\.((study|execution|certificate|manifest|scores|signatures|uses)\.json|"
     r"(data|unlabelled|candidates|models|nested|refit|full|references|judged|splits|scores|settings|predictions|"
     r"part-\d+)\.parquet|"
     r"model-\d+\.pkl|report\.html|stream\.jsonl)-\w+\.tmp"
@@ -430,8 +428,6 @@ class RunFolder:
     def _remove_inner_locks(self) -> None:
         for outer in range(self.outer_splits()):  # inner runs lock their folders only while this one is
             self.inner(outer).remove_left_lock()
-        for number in log.list_shard_numbers(self.files):
-            ShardFolder(self.files, number).remove_left_lock()
 
     def clean(self) -> list[str]:
         """Remove what killed processes left here and in the folders of inner selections; return its names.
@@ -702,8 +698,7 @@ class RunFolder:
         """
         later = (REPORT, SIGNATURES, STREAM, USES)
         excluded, begun = {MANIFEST, LOCK, *later}, tuple(f".{name}-" for name in later)
-        every = (name for name in self.files.tree() if not name.endswith(f"/{LOCK}"))  # of shards that ended
-        return [name for name in every if name not in excluded and not name.startswith(begun)]
+        return [name for name in self.files.tree() if name not in excluded and not name.startswith(begun)]
 
     def sha256(self, name: str) -> str:
         """Return the SHA-256 of a file of the folder.
