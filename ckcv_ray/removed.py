@@ -8,7 +8,6 @@ REMOVED: dict[str, str] = {  # commands as "ckcv x", options "--x", values "opti
     "ckcv shard": "ckcv run computes the whole study, and resumes it where a job was stopped",
     "ckcv gather": "ckcv run resumes a study, and shows its result as soon as everything is computed",
     "--shards": "--workers divides the work among processes, --address among nodes of a Ray cluster",
-    "--to": "--backend says what computes: this process or Ray",
     "--slurm": "sbatch docs/guides/slurm.sbatch runs a study on Ray in an allocation of Slurm",
     "--call-sbatch": "sbatch docs/guides/slurm.sbatch runs a study on Ray in an allocation of Slurm",
 }
