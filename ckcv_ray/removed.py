@@ -19,6 +19,12 @@ REMOVED: dict[str, str] = {  # commands as "ckcv x", options "--x", values "opti
     "out=.docx": "write a form with --out form.md, then pandoc form.md -o form.docx",
     "to=onnx": "export to skops, and convert the file with skl2onnx, as the guide Recipes does",
     "integrations": "log a result with a few lines of MLflow, as the guide Recipes does",
+    "ckcv submit": "--workers divides the work among processes, --address among nodes of a Ray cluster",
+    "ckcv shard": "ckcv run computes the whole study, and resumes it where a job was stopped",
+    "ckcv gather": "ckcv run resumes a study, and shows its result as soon as everything is computed",
+    "--shards": "--workers divides the work among processes, --address among nodes of a Ray cluster",
+    "--slurm": "sbatch docs/guides/slurm.sbatch runs a study on Ray in an allocation of Slurm",
+    "--call-sbatch": "sbatch docs/guides/slurm.sbatch runs a study on Ray in an allocation of Slurm",
 }
 
 

@@ -23,6 +23,7 @@ from blocks import RUN, Block, read_blocks
 from conftest import Ran, blobs, is_night
 from pyarrow import csv, parquet
 from ray.scripts.scripts import cli as ray_cli
+from ray.scripts.symmetric_run import curate_and_validate_ray_start_args
 from typer.core import TyperCommand
 
 import ckcv_ray
@@ -240,25 +241,15 @@ SRUN = """#!/usr/bin/env bash
 while [[ $1 == --* ]]; do shift; done
 exec "$@"
 """
-SLURM = {
-    "SLURM_CPUS_PER_TASK": "32",
-    "SLURM_JOB_ID": "123456",
-    "SLURM_JOB_NODELIST": "node[1-4]",
-    "SLURM_JOB_NUM_NODES": "4",
-}
+SLURM = {"SLURM_CPUS_PER_TASK": "32", "SLURM_JOB_ID": "123456", "SLURM_JOB_NUM_NODES": "4"}
 
 
-def test_the_options_of_the_slurm_script_are_known(
+def test_the_options_of_the_slurm_scripts_are_known(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Run it with programs that stand in for Slurm's and write down what ckcv and ray are called with."""
-    programs = {
-        "ckcv": STANDS_IN,
-        "ray": STANDS_IN,
-        "srun": SRUN,
-        "scontrol": "#!/usr/bin/env bash\nprintf 'node%d\\n' 1 2 3 4\n",
-        "hostname": "#!/usr/bin/env bash\necho 10.0.0.1\n",
-    }
+    """Run them with programs that stand in for others and write down what they are called with."""
+    programs = {"python": STANDS_IN, "ray": STANDS_IN, "srun": SRUN}
+    programs["hostname"] = "#!/usr/bin/env bash\necho 10.0.0.1\n"
     (tmp_path / "bin").mkdir()
     (tmp_path / "commands").mkdir()
     for program, text in programs.items():
@@ -267,18 +258,21 @@ def test_the_options_of_the_slurm_script_are_known(
     variables = {"HOME": tmp_path, "CKCV_ENVIRONMENT": tmp_path, "COMMANDS": tmp_path / "commands"}
     for variable, value in (variables | SLURM).items():
         monkeypatch.setenv(variable, str(value))
-    script = ROOT / "docs" / "guides" / "slurm.sbatch"
-    shell(f"bash -n {script}", tmp_path)
-    shell(f"source {script}\nwait", tmp_path)  # wait: the Ray nodes start in the background
+    for script in ("slurm.sbatch", "slurm_short.sbatch"):
+        shell(f"bash {ROOT}/docs/guides/{script} twonorm:60:0 --out run", tmp_path)
     called = [file.read_text().splitlines() for file in (tmp_path / "commands").iterdir()]
-    assert sorted(words[:2] for words in called) == [
-        ["ckcv", "run"],
+    token, cluster, study = sorted(called, key=lambda words: ("python" in words, words))
+    at = cluster.index("--")
+    options = curate_and_validate_ray_start_args(cluster[2:at])
+    commands = [token, study, cluster[at + 1 :], cluster[: at + 1], ["ray", "start", *options]]
+    assert [words[:2] for words in commands] == [
         ["ray", "get-auth-token"],
+        ["python", "jobs/run_study.py"],
+        ["ckcv", "run"],
+        ["ray", "symmetric-run"],
         ["ray", "start"],
-        ["ray", "start"],
-        ["ray", "status"],
     ]
-    for words in called:
+    for words in commands:
         code = parsed(words, monkeypatch)
         assert not code, f"{' '.join(words)}\n{capsys.readouterr()}"
 

@@ -50,7 +50,6 @@ COMMANDS = {
     "compare",
     "evaluate",
     "export",
-    "gather",
     "plan",
     "predict",
     "report",

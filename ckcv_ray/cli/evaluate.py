@@ -5,7 +5,6 @@ from typing import Annotated
 from ckcv_ray.claims.rare_classes import describe_rare_classes
 from ckcv_ray.cli.data_options import Chosen, choose_columns
 from ckcv_ray.cli.display import Display
-from ckcv_ray.cli.division import Sharding, make_sharding, submit_work
 from ckcv_ray.cli.notes import say_columns, say_environment, show_result
 from ckcv_ray.cli.options import JsonFlag, OutFolder, choose_folder, flag, make_execution, with_options
 from ckcv_ray.cli.output import console, say
@@ -13,17 +12,16 @@ from ckcv_ray.cli.signals import say_what_is_saved
 from ckcv_ray.cli.study_options import make_procedure
 from ckcv_ray.cli.supervise import require_supervision
 from ckcv_ray.runs.load import is_finished
-from ckcv_ray.runs.run import Job, assess, check_job
+from ckcv_ray.runs.run import assess
 from ckcv_ray.storage.folder import RunFolder
-from ckcv_ray.study import SCORED, Execution, Problem, Study
+from ckcv_ray.study import Execution, Problem, Study
 
 
-@with_options(execution=make_execution, sharding=make_sharding, study=make_procedure, chosen=choose_columns)
+@with_options(execution=make_execution, study=make_procedure, chosen=choose_columns)
 def evaluate(
     study: Study,
     chosen: Chosen,
     execution: Execution,
-    sharding: Sharding,
     out: OutFolder = None,
     retry_failed: Annotated[
         bool, flag("--retry-failed", "Compute again what failed in a finished run.", "Execution")
@@ -38,8 +36,7 @@ def evaluate(
     With --refit best the best setting of all is fitted on all rows, for ckcv predict.
     Learners of numbers (ridge, forest_regressor and others) predict a column of numbers.
 
-    Run the same command again to resume an interrupted run, or to print the scores of a finished one. With
-    --shards it is divided for a batch system, as a study is by ckcv submit.
+    Run the same command again to resume an interrupted run, or to print the scores of a finished one.
 
         ckcv evaluate patients.csv --target outcome --learner forest
         ckcv evaluate patients.csv --target outcome --resampling loo --out runs/loo
@@ -51,10 +48,6 @@ def evaluate(
     task = chosen.task(study.predicts_numbers, allow_singletons=True)
     problem = Problem.of(study, task)
     folder = out or choose_folder(task.source, "scores", problem.run_id)
-    if sharding.shards is not None:
-        work = check_job(Job(study, task, folder), SCORED)
-        submit_work(work, folder, sharding, execution.workers, as_json)
-        return
     is_finished(problem, RunFolder(folder))  # refuses a folder of something else before columns are shown
     say_environment(folder)
     say_columns(problem)

@@ -3,8 +3,8 @@
 Results go to standard output, messages to standard error. Exit codes: 0 done; 1 verification found
 differences, or a run could not finish; 2 bad input; 3 finished with failed evaluations; 4 the run folder is
 damaged or belongs to something else; 5 proven not to hold: a condition (--accept), a watched stream, a
-comparison; 6 not yet proven, not verified here, or shards are missing; 129, 130, 138 and 143 interrupted by
-SIGHUP, Ctrl-C, SIGUSR1 and SIGTERM.
+comparison; 6 not yet proven, or not verified here; 129, 130, 138 and 143 interrupted by SIGHUP, Ctrl-C,
+SIGUSR1 and SIGTERM.
 """
 
 import gc
@@ -58,12 +58,6 @@ COMMANDS = {  # by name: the module that has it (and its function if it is calle
         "evaluate",
         "Score learners by a usual procedure of cross validation, without a certificate.",
     ),
-    "submit": (
-        "shards:submit",
-        "Divide a study into shards for a batch system such as Slurm, or for processes of this machine.",
-    ),
-    "shard": ("shards:shard", "Compute one shard of a study that ckcv submit has divided."),
-    "gather": ("shards:gather", "Join the shards of a study: select, refit, certify, and show the result."),
     "report": (
         "report",
         "Write an HTML report of a finished run, or the form of a reporting guideline.",
@@ -110,14 +104,13 @@ is proven about its error on new rows. Everything is kept in a run folder.
     ckcv compare patients_run patients_run_2 --rows judged.csv
     ckcv report patients_run
     ckcv evaluate patients.csv --target outcome --learner forest
-    ckcv submit patients.csv --target outcome --shards 50 --to slurm
 
 Run any command with --help to see its options.
 
 Exit codes: 0 done; 1 verification found differences, or a run could not finish; 2 bad input; 3 finished
 with failed evaluations; 4 the run folder is damaged or belongs to something else; 5 proven not to hold: a
-condition (--accept), a watched stream, a comparison; 6 not yet proven, not verified here, or shards are
-missing; 129, 130, 138, 143 interrupted.
+condition (--accept), a watched stream, a comparison; 6 not yet proven, or not verified here; 129, 130,
+138, 143 interrupted.
 """,
 )
 

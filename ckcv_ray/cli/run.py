@@ -53,10 +53,9 @@ from ckcv_ray.reports.progress_line import duration
 from ckcv_ray.runs.load import COMMAND_NAMES, load, reopen, replay
 from ckcv_ray.runs.result import Result
 from ckcv_ray.runs.run import Job, Work, check_job, compute, find_result
-from ckcv_ray.runs.shards import count_recorded, find_states
 from ckcv_ray.storage.files import write_atomically
 from ckcv_ray.storage.folder import RunFolder
-from ckcv_ray.storage.shards import read_plan
+from ckcv_ray.storage.log import Log
 from ckcv_ray.study import Budget, Execution, Occam, Problem, Race, Study, format_toml
 from ckcv_ray.tables.repeats import count_repeats
 from ckcv_ray.validation import as_path, parse_seconds
@@ -281,8 +280,6 @@ def _describe_unfinished(folder: RunFolder, queue: RaceQueue | FullQueue) -> tup
     counts = {name: getattr(at, name) for name in ("planned", "computed", "dropped", "failed")}
     command = f"ckcv {COMMAND_NAMES[problem.study.kind]} command"
     state = f"resume it with the same {command}, unless it is running on another machine"
-    if read_plan(folder.files, problem.run_id) is not None:
-        state = f"{find_states(str(folder)).describe()}; once all are computed, ckcv gather finishes it"
     if folder.files.lock.busy:
         state = "it is running"
     done = f"is not finished: {at.computed:,} of {at.planned:,} evaluations computed"
@@ -409,7 +406,7 @@ def _allow_effort(
 
 def _say_what_is_there(folder: RunFolder, out: str, problem: Problem) -> None:
     """Say what of a run is in its folder, and whether it was made in another environment."""
-    if recorded := count_recorded(problem, out):
+    if recorded := Log(folder.files, problem).count_rows():
         say(f"resuming: {out} holds {pluralize(recorded, 'record')} of this study")
     say_environment(out)
 

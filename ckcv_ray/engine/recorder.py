@@ -15,7 +15,7 @@ from ckcv_ray.core.selection import Leader
 from ckcv_ray.engine.batches import Batch
 from ckcv_ray.engine.full import FullQueue, Scores
 from ckcv_ray.engine.progress import Progress
-from ckcv_ray.engine.queue import Queue, Supply
+from ckcv_ray.engine.queue import Supply
 from ckcv_ray.engine.queues import make_queue
 from ckcv_ray.engine.race import RaceQueue
 from ckcv_ray.errors import StoreError
@@ -69,55 +69,7 @@ class Conclusion(NamedTuple):
     metadata: Metadata
 
 
-class BaseRecorder(Supply):
-    """A queue, and the log that it writes what is new to.
-
-    Args:
-        queue: says what to compute.
-        log: to write; None keeps everything in memory.
-    """
-
-    def __init__(self, queue: Queue, log: Log | None) -> None:
-        self.queue = queue
-        self._log = log
-        self._unsaved: list[tuple[Records, tuple[Failure, ...]]] = []
-        self._opened_at = self._saved_at = monotonic()
-
-    def plan(self, workers: int, least: float = 0.0) -> Batch:
-        """Return the next batch of units; see ``Queue``."""
-        return self.queue.plan(workers, least)
-
-    def progress(self) -> Progress:
-        """Return the progress of the queue."""
-        return self.queue.progress()
-
-    def keep(self, records: Records, failures: tuple[Failure, ...]) -> None:
-        """Keep what is new; it is written to the log from time to time.
-
-        Raises:
-            RunError: the folder cannot be written.
-        """
-        self._unsaved.append((records, failures))
-        now = monotonic()
-        if now - self._saved_at > max(FLUSH_SECONDS, FLUSH_SHARE * (now - self._opened_at)):
-            self.flush()
-
-    def flush(self) -> None:
-        """Write the records added since the last write."""
-        if self._log is not None and self._unsaved:
-            records = np.concatenate([records for records, _ in self._unsaved])
-            failures = [failure for _, failed in self._unsaved for failure in failed]
-            if len(records) or failures:
-                self._reopen()
-                self._log.append(records, failures)
-        self._unsaved = []
-        self._saved_at = monotonic()
-
-    def _reopen(self) -> None:
-        """Prepare the folder for a change of the log."""
-
-
-class Recorder(BaseRecorder, Generic[RunQueue]):
+class Recorder(Supply, Generic[RunQueue]):
     """Records of one run, in its queue and in its folder.
 
     Args:
@@ -125,13 +77,14 @@ class Recorder(BaseRecorder, Generic[RunQueue]):
         out: run folder to write; None keeps everything in memory.
     """
 
-    queue: RunQueue
-
     def __init__(self, queue: RunQueue, out: FolderPath | None = None) -> None:
         register_instance(queue.problem.learner)  # else an actor could not read the folder's study
+        self.queue = queue
         self.problem: Problem = queue.problem
         self.folder = RunFolder(out) if out is not None else None
-        super().__init__(queue, Log(self.folder.files, self.problem) if self.folder else None)
+        self._log = Log(self.folder.files, self.problem) if self.folder else None
+        self._unsaved: list[tuple[Records, tuple[Failure, ...]]] = []
+        self._opened_at = self._saved_at = monotonic()
         self._before: dict[str, Any] = dict.fromkeys(COSTS, 0)
         self._working, self._solving, self._peak = 0.0, 0.0, 0
         self._damaged: list[str] = []
@@ -156,6 +109,10 @@ class Recorder(BaseRecorder, Generic[RunQueue]):
             self.folder.begin(self.problem)
         self._opened = True
 
+    def plan(self, workers: int, least: float = 0.0) -> Batch:
+        """Return the next batch of units; see ``RaceQueue`` and ``FullQueue``."""
+        return self.queue.plan(workers, least)
+
     def add(self, outcome: Outcome) -> None:
         """Add the outcome of a batch; records are written to the log from time to time.
 
@@ -167,7 +124,10 @@ class Recorder(BaseRecorder, Generic[RunQueue]):
         self._working += outcome.seconds
         self._solving += outcome.solving
         self._peak = max(self._peak, outcome.peak)
-        self.keep(new, outcome.failures)
+        self._unsaved.append((new, outcome.failures))
+        now = monotonic()
+        if now - self._saved_at > max(FLUSH_SECONDS, FLUSH_SHARE * (now - self._opened_at)):
+            self.flush()
 
     def add_trial(self, outcome: Outcome) -> None:
         """Add the outcome of a trial that ran before this session; its seconds count as the run's."""
@@ -231,6 +191,17 @@ class Recorder(BaseRecorder, Generic[RunQueue]):
     def records(self) -> Records:
         """Return the records of all evaluations."""
         return self.queue.ledger.records()
+
+    def flush(self) -> None:
+        """Write the records added since the last write."""
+        if self._log is not None and self._unsaved:
+            records = np.concatenate([records for records, _ in self._unsaved])
+            failures = [failure for _, failed in self._unsaved for failure in failed]
+            if len(records) or failures:
+                self._reopen()
+                self._log.append(records, failures)
+        self._unsaved = []
+        self._saved_at = monotonic()
 
     def prepare_results(
         self: "Recorder[RaceQueue]", table: pa.Table, models: Models, judged: pa.Table | None = None

@@ -63,11 +63,9 @@ class Files(ABC):
 
     Attributes:
         lock: who may write.
-        leaves_locks: whether a writer that is killed leaves a lock, which the next one removes.
     """
 
     lock: WriteLock
-    leaves_locks = False
 
     @abstractmethod
     def __str__(self) -> str:
@@ -207,8 +205,6 @@ class LocalFiles(Files):
     Args:
         root: the folder; it is not accessed until a method needs it.
     """
-
-    leaves_locks = True
 
     def __init__(self, root: Path) -> None:
         self.root = root

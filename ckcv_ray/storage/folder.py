@@ -8,7 +8,6 @@ locked.
     data.parquet            the table of the study
     unlabelled.parquet      rows without labels, if there are any
     log/                    append-only records (``log``)
-    shards.json             how the work was divided, if it was (``shards``)
     candidates.parquet      one row for each fold size and setting (``records.candidates``)
     ensemble/               models (``models``)
     judged.parquet          rows that certify, as each claimed rule judges them (``records.judged``)
@@ -51,7 +50,6 @@ from ckcv_ray.storage.identity import STUDY, Identity, make_identity, read_ident
 from ckcv_ray.storage.locks import LOCK, unwritable
 from ckcv_ray.storage.pages import REPORT
 from ckcv_ray.storage.places import open_files
-from ckcv_ray.storage.shards import ShardFolder
 from ckcv_ray.storage.stream import STREAM, ListedStream, Stream, read_stream
 from ckcv_ray.storage.uses import SHA256, USES
 from ckcv_ray.study import CERTIFIED, SCORED, Candidate, Occam, Problem, Study
@@ -74,7 +72,7 @@ OPTIONAL_ROLES = ("group", "weight")  # of columns of the table
 QUESTION = "question"  # about a column that looks like groups, which may not be stored itself
 LONGEST_QUESTION = 600  # characters: a folder may be a stranger's
 TEMPORARY = re.compile(
-    r"\.((study|execution|certificate|manifest|scores|uses|shards)\.json|"
+    r"\.((study|execution|certificate|manifest|scores|uses)\.json|"
     r"(data|unlabelled|candidates|models|refit|full|references|judged|splits|scores|settings|predictions|"
     r"part-\d+)\.parquet|"
     r"model-\d+\.pkl|report\.html|stream\.jsonl)-\w+\.tmp"
@@ -379,12 +377,9 @@ class RunFolder:
         self.release()
 
     def _remove_temporary(self) -> None:
-        """Remove what a killed process left in the locked folder, and in those of shards."""
+        """Remove what a killed process left in the locked folder."""
         for name in filter(_is_temporary, self._run_files()):
             self.files.delete(name)
-        if self.files.leaves_locks:
-            for number in log.list_shard_numbers(self.files):
-                ShardFolder(self.files, number).remove_left_lock()
 
     def clean(self) -> list[str]:
         """Remove what killed processes left here; return its names.
@@ -652,8 +647,7 @@ class RunFolder:
         """
         later = (REPORT, STREAM, USES)
         excluded, begun = {MANIFEST, LOCK, *later}, tuple(f".{name}-" for name in later)
-        every = (name for name in self.files.tree() if not name.endswith(f"/{LOCK}"))  # of shards that ended
-        return [name for name in every if name not in excluded and not name.startswith(begun)]
+        return [name for name in self.files.tree() if name not in excluded and not name.startswith(begun)]
 
     def sha256(self, name: str) -> str:
         """Return the SHA-256 of a file of the folder.

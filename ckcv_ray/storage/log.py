@@ -1,10 +1,8 @@
 """The log of a run: records of evaluations and failures, appended in parts.
 
     log/part-*.parquet      one row, with its position, for each evaluation that was computed or failed
-    log/shard-*/            the same of each shard, of a run that is divided among processes (``shards``)
 
-Parts are written once and never changed. Small ones are joined when there are many. Each log has one writer:
-that of the run never writes to the log of a shard, and reads all of them.
+Parts are written once and never changed. Small ones are joined when there are many.
 """
 
 import re
@@ -27,8 +25,7 @@ from ckcv_ray.study import Problem
 from ckcv_ray.tables.readers.limits import MOST_CELLS
 
 LOG = "log/"
-PART = re.compile(r"(?:.*/)?part-([0-9]+)\.parquet")
-SHARD = re.compile(r"shard-([0-9]{5})")  # the folder of a shard, in that of the log
+PART = re.compile(r"log/part-([0-9]+)\.parquet")
 STAGES = ("select", "estimate")
 FAILED_STATUS = "failed"
 FAILURES = "failures"  # metadata of a part: how many of its rows are failures
@@ -53,31 +50,19 @@ def list_columns(n_totals: int, kind: type[Any] = np.int32) -> pa.Schema:
     )
 
 
-def name_shard(number: int) -> str:
-    """Return the name of the folder of a shard's log in a run folder."""
-    return f"{LOG}shard-{number:05d}"
-
-
-def list_shard_numbers(files: Files) -> list[int]:
-    """Return the numbers of the shards that have a log in a run folder, ascending."""
-    return [int(found[1]) for found in map(SHARD.fullmatch, files.folders(LOG.rstrip("/"))) if found]
-
-
 class Log:
     """The log of one problem's run.
 
     No part, and no join of small parts, has more rows than can be read back.
 
     Args:
-        files: of the run folder, or of the folder of a shard.
+        files: of the run folder.
         problem: what is solved.
-        place: what the names of its parts begin with: "" in the folder of a shard.
     """
 
-    def __init__(self, files: Files, problem: Problem, place: str = LOG) -> None:
+    def __init__(self, files: Files, problem: Problem) -> None:
         self.files = files
         self.problem = problem
-        self.place = place
         self.n_totals = problem.n_totals
         self.schema = list_columns(self.n_totals, problem.total_type)
         self._most_rows = min(MOST_PART_ROWS, MOST_CELLS // MOST_SMALL_PARTS // len(self.schema))
@@ -90,7 +75,7 @@ class Log:
         self._compact()
 
     def read(self, damaged: list[str] | None = None) -> Iterator[tuple[Records, list[Failure]]]:
-        """Yield records and failures, part by part: its own, then those of the shards.
+        """Yield records and failures, part by part.
 
         Args:
             damaged: if given, parts that cannot be read are renamed and listed here, instead of raising.
@@ -98,15 +83,6 @@ class Log:
         Raises:
             StoreError: a part is damaged, or not this run's.
         """
-        yield from self.read_own(damaged)
-        for name, shard in self.list_shards():
-            broken: list[str] | None = None if damaged is None else []
-            yield from shard.read_own(broken)
-            if damaged is not None:
-                damaged += [f"{name}/{part}" for part in broken or ()]
-
-    def read_own(self, damaged: list[str] | None = None) -> Iterator[tuple[Records, list[Failure]]]:
-        """Yield the records and failures of its own parts; see ``read``."""
         parts = self.parts()
         self.files.prefetch(parts)
         for part in parts:
@@ -116,7 +92,7 @@ class Log:
                     contents = self.from_arrow(rows)
             except StoreError:
                 if self.files.is_gone(part):  # joined with others by a run in progress
-                    yield from self.read_own(damaged)
+                    yield from self.read(damaged)
                     return
                 if damaged is None:
                     raise
@@ -126,22 +102,16 @@ class Log:
             else:
                 yield contents
 
-    def list_shards(self) -> list[tuple[str, "Log"]]:
-        """Return the logs of shards, in order, each after the name of its folder; a shard has none."""
-        names = map(name_shard, list_shard_numbers(self.files) if self.place else [])
-        return [(name, Log(self.files.inside(name), self.problem, place="")) for name in names]
-
     def count_rows(self) -> int:
-        """Return the number of rows of all parts, those of the shards included, without reading them.
+        """Return the number of rows of all parts, without reading them.
 
         Parts that are damaged, or are joined meanwhile, count as none.
         """
-        logs = [self, *(shard for _, shard in self.list_shards())]
-        return sum(log._count(part) for log in logs for part in log.parts())
+        return sum(map(self._count, self.parts()))
 
     def parts(self) -> list[str]:
-        """Return the names of its own parts, in order; a copy under another name is not a part."""
-        return [name for name in self.files.list(f"{self.place}part-") if PART.fullmatch(name)]
+        """Return the names of the parts, in order; a copy under another name is not a part."""
+        return [name for name in self.files.list(f"{LOG}part-") if PART.fullmatch(name)]
 
     def from_arrow(self, rows: pa.Table) -> tuple[Records, list[Failure]]:
         """Return the records and failures of a part.
@@ -257,7 +227,7 @@ class Log:
 
     def _next_part(self) -> str:
         numbers = [int(match[1]) for part in self.parts() if (match := PART.fullmatch(part))]
-        return f"{self.place}part-{max(numbers, default=-1) + 1:06d}.parquet"
+        return f"{LOG}part-{max(numbers, default=-1) + 1:06d}.parquet"
 
     def _write(self, part: str, rows: pa.Table) -> None:
         failures = len(rows) - rows["traceback"].null_count
