@@ -4,6 +4,7 @@ The command line, studies in files and Python answer with these sentences.
 """
 
 REMOVED: dict[str, str] = {  # commands as "ckcv x", options "--x", values "option=x", and names of Python
+    "balance=smote": "score a pipeline of imblearn with SMOTE in it, as the guide for scikit-learn shows",
 }
 
 

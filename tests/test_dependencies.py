@@ -50,7 +50,7 @@ WANTED = [
     ),
 ]
 EXTRAS = PROJECT["project"]["optional-dependencies"]
-OF_NIGHTS = ("boosting", "docx", "mlflow", "onnx", "serve", "smote")
+OF_NIGHTS = ("boosting", "docx", "imblearn", "mlflow", "onnx", "serve")
 NIGHTLY = {Requirement(wanted).name for name in OF_NIGHTS for wanted in EXTRAS[name]}
 PDF = {Requirement(wanted).name for wanted in EXTRAS["pdf"]}
 FREE = (NIGHTLY - {"aiohttp", "lightgbm", "ray"}) | PDF  # which only tests of the night need, or none

@@ -137,11 +137,6 @@ def canonicalize_scored(study: Study, task: Task) -> tuple[Study, tuple[Score, .
 
 def _check_balance_stored(study: Study) -> None:
     """Raise InputError if models of balanced training rows cannot be stored."""
-    if study.balancing is Balance.SMOTE:
-        raise InputError(
-            "balance=smote makes rows that are not in the table, and a stored model is checked against its "
-            "rows: choose balance=up or down, or ckcv evaluate, which stores no models"
-        )
     for label, learner in study.learner.by_label.items():
         if study.balancing is Balance.UP and not learner.stores_repeats:
             raise InputError(
@@ -295,11 +290,6 @@ def _check_columns(study: Study, task: Task) -> None:
     found = _selects_columns(study, task)
     if not any(found) or task.schema.plain:
         return
-    if study.balancing is Balance.SMOTE:
-        raise InputError(
-            "balance=smote makes rows of numbers, and the learner selects columns by name, as the table has "
-            "them, with categories or gaps: choose balance=up or down"
-        )
     for option, value in list_given(study.encoding):
         if all(found):
             raise InputError(
@@ -339,11 +329,6 @@ def _check_weights(study: Study, task: Task) -> None:
     """Raise InputError if rows have weights, and a learner does not use them."""
     if not task.weighting.given:
         return
-    if study.balancing is Balance.SMOTE:
-        raise InputError(
-            f"balance={study.balancing} makes rows, and column {task.weight!r} has no weights for them: "
-            "choose balance=up or down, or leave out the weights"
-        )
     for label, learner in study.learner.by_label.items():
         if not learner.weighs_rows:
             raise InputError(

@@ -41,7 +41,7 @@ from jobs.nightly.page import compared, headline, limit, pace
 from jobs.nightly.verdict import Verdict
 
 ROOT = Path(__file__).resolve().parents[2]
-EXTRAS = ("boosting", "docx", "mlflow", "onnx", "serve", "smote")  # which tests of the night need
+EXTRAS = ("boosting", "docx", "imblearn", "mlflow", "onnx", "serve")  # which tests of the night need
 BUILD = ROOT / "build"
 SERVERS = {"mlflow": ["mlflow>=3.5"], "moto": ["moto[s3]>=5.2", "flask>=3.1.1", "flask-cors>=6.0.1"]}
 
