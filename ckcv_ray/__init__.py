@@ -16,7 +16,7 @@ _NAMES = {  # by module; below once more for type checkers, and tests/test_publi
     "core.resampling.drawn": "Bootstrap Bootstrap632 Bootstrap632Plus LearningCurve OptimismBootstrap "
     "PairedSubsampling SingleSplit Subsampling",
     "core.resampling.given": "Splits",
-    "core.resampling.kfold": "DrawnFolds ForwardSplits KFold LeaveOneOut LeavePOut NestedSplits "
+    "core.resampling.kfold": "DrawnFolds ForwardSplits KFold LeaveOneOut NestedSplits "
     "PairedFolds RepeatedKFold",
     "tables.task": "Task TestRows read_task",
     "engine.forecast": "Plan plan",
@@ -60,7 +60,6 @@ if TYPE_CHECKING:
     from ckcv_ray.core.resampling.kfold import ForwardSplits as ForwardSplits
     from ckcv_ray.core.resampling.kfold import KFold as KFold
     from ckcv_ray.core.resampling.kfold import LeaveOneOut as LeaveOneOut
-    from ckcv_ray.core.resampling.kfold import LeavePOut as LeavePOut
     from ckcv_ray.core.resampling.kfold import NestedSplits as NestedSplits
     from ckcv_ray.core.resampling.kfold import PairedFolds as PairedFolds
     from ckcv_ray.core.resampling.kfold import RepeatedKFold as RepeatedKFold

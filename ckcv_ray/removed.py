@@ -5,6 +5,9 @@ The command line, studies in files and Python answer with these sentences.
 
 REMOVED: dict[str, str] = {  # commands as "ckcv x", options "--x", values "option=x", and names of Python
     "balance=smote": "score a pipeline of imblearn with SMOTE in it, as the guide for scikit-learn shows",
+    "resampling=lpo": "give scikit-learn's LeavePOut as the resampling, from Python",
+    "resampling=drawn_rows": "choose drawn_folds",
+    "LeavePOut": "give the one of scikit-learn as the resampling",
 }
 
 

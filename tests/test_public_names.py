@@ -106,7 +106,6 @@ parts = [
     ckcv_ray.RepeatedKFold(3, 2),
     ckcv_ray.DrawnFolds(3),
     ckcv_ray.LeaveOneOut(),
-    ckcv_ray.LeavePOut(1),
     ckcv_ray.Subsampling(3, 0.25),
     ckcv_ray.ForwardSplits(2),
     ckcv_ray.Bootstrap(3),

@@ -431,7 +431,7 @@ def _summarize_scores(result: ResultValues) -> Iterator[str]:
     splits = pluralize(int(result.counted.sum()), "split")
     resampling, how = result.study.resampling, result.study.balance
     balanced = "" if how == Balance.NONE else f"; training rows are balanced by class ({how})"
-    yield f"{resampling.first_word}: {splits} of {pluralize(result.task.n, 'row')}{balanced}"
+    yield f"{resampling.name}: {splits} of {pluralize(result.task.n, 'row')}{balanced}"
     tested = bounded = False
     for score in result.scores:
         yield from _tabulate_score(result, score)

@@ -698,7 +698,7 @@ def _check_strata(study: Study, task: Task) -> None:
         return
     if task.grouped and not study.resampling.stratifies_groups:
         raise InputError(
-            f"stratify keeps groups whole in kfold and repeated_kfold, not in {study.resampling.first_word}: "
+            f"stratify keeps groups whole in kfold and repeated_kfold, not in {study.resampling.name}: "
             "choose one of these, or leave out stratify or the groups"
         )
     if task.kind is Kind.REGRESSION:

@@ -683,7 +683,7 @@ def _check_interval(study: Study) -> None:
             f"select={EACH}, or without a selection"
         )
     outer = getattr(study.resampling, "outer", study.resampling)
-    check_interval(study.interval, outer.first_word, study.measure_names)
+    check_interval(study.interval, outer.name, study.measure_names)
     if study.interval == BBC:
         _check_bbc(study)
 

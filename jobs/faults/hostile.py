@@ -251,7 +251,6 @@ def put_sizes(rng: np.random.Generator, folder: Path, place: Path) -> None:
             }
         },
         {"resampling": {"name": "repeated_kfold", "folds": 3, "repeats": HUGE, "stratify": False}},
-        {"resampling": {"name": "lpo", "p": 17}},
         {"resampling": {"name": "bootstrap", "times": HUGE}},
         {"resampling": {"name": "learning_curve", "sizes": HUGE, "times": HUGE, "share": 0.25}},
         {"certify": {"name": "nested", "outer_splits": HUGE, "outer_share": "third", "claim": ["random"]}},

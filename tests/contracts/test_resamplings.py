@@ -2,7 +2,6 @@
 
 from collections import Counter
 from itertools import combinations, pairwise
-from math import comb
 
 import numpy as np
 import pytest
@@ -11,7 +10,6 @@ from hypothesis import strategies as st
 from rolling_origin import RollingOrigin
 from scipy.stats import chisquare
 from sklearn.model_selection import LeaveOneOut as SklearnLeaveOneOut
-from sklearn.model_selection import LeavePOut as SklearnLeavePOut
 from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold, TimeSeriesSplit
 
 from ckcv_ray import Execution, Study, evaluate, load_scores
@@ -31,11 +29,9 @@ from ckcv_ray.core.resampling.drawn import (
 from ckcv_ray.core.resampling.given import Splits
 from ckcv_ray.core.resampling.kfold import (
     DrawnFolds,
-    DrawnRows,
     ForwardSplits,
     KFold,
     LeaveOneOut,
-    LeavePOut,
     NestedSplits,
     PairedFolds,
     RepeatedKFold,
@@ -52,11 +48,9 @@ EVERY = [
     RepeatedKFold(4, 3),
     RepeatedKFold(3, 2, stratify=True),
     DrawnFolds(5),
-    DrawnRows(5),
     ForwardSplits(4),
     ForwardSplits(2, gap=1),
     LeaveOneOut(),
-    LeavePOut(2),
     Subsampling(20, 0.25),
     Subsampling(7, 0.4, stratify=True),
     Bootstrap(10),
@@ -71,7 +65,6 @@ EVERY = [
     RollingOrigin(4),
 ]
 PARTITIONS = [one for one in EVERY if isinstance(one, KFold | LeaveOneOut | DrawnFolds)]
-REPEATS = (DrawnRows, Bootstrap)  # that may have a row twice
 FITTED_ON = (Bootstrap632, OptimismBootstrap)  # that score rows that were fitted on as well
 FORWARD = (ForwardSplits, RollingOrigin)
 
@@ -100,8 +93,8 @@ def test_every_split_fits_on_some_rows_and_scores_others(resampling, n, seed):
         for rows in (train, estimate):
             assert 0 <= rows.min() <= rows.max() < n
             assert np.all(np.diff(rows) >= 0)
-            assert isinstance(resampling, REPEATS) or np.all(np.diff(rows) > 0)
-        if not isinstance(resampling, (*REPEATS, *FORWARD, LearningCurve, PairedSubsampling, PairedFolds)):
+            assert isinstance(resampling, Bootstrap) or np.all(np.diff(rows) > 0)
+        if not isinstance(resampling, (Bootstrap, *FORWARD, LearningCurve, PairedSubsampling, PairedFolds)):
             assert len(train) + len(estimate) == n
 
 
@@ -113,7 +106,7 @@ def test_a_split_depends_on_its_number_and_the_seed_alone(resampling):
     for one, other in zip(forwards, reversed(backwards), strict=True):
         assert all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
     others = splits(resampling, 30, 4, strata)
-    fixed = isinstance(resampling, (LeaveOneOut, LeavePOut, *FORWARD))
+    fixed = isinstance(resampling, (LeaveOneOut, *FORWARD))
     same = all(
         np.array_equal(a.train, b.train) and np.array_equal(a.estimate, b.estimate)
         for a, b in zip(forwards, others, strict=True)
@@ -158,10 +151,8 @@ SMALL = [
     RepeatedKFold(3, 2),
     RepeatedKFold(3, 2, stratify=True),
     DrawnFolds(3),
-    DrawnRows(3),
     ForwardSplits(2),
     LeaveOneOut(),
-    LeavePOut(2),
     Subsampling(2, 0.25),
     Subsampling(2, 0.4, stratify=True),
     Bootstrap(2),
@@ -255,12 +246,10 @@ def test_stratified_samples_share_every_class(n, share, seed):
 
 
 def test_leaving_out_is_that_of_scikit_learn():
-    for ours, theirs in ((LeaveOneOut(), SklearnLeaveOneOut()), (LeavePOut(3), SklearnLeavePOut(3))):
-        found, expected = splits(ours, 9), list(theirs.split(np.zeros(9)))
-        for one, (train, score) in zip(found, expected, strict=True):
-            assert np.array_equal(one.train, train)
-            assert np.array_equal(one.estimate, score)
-    assert [tuple(one.estimate) for one in splits(LeavePOut(2), 7)] == list(combinations(range(7), 2))
+    found, expected = splits(LeaveOneOut(), 9), list(SklearnLeaveOneOut().split(np.zeros(9)))
+    for one, (train, score) in zip(found, expected, strict=True):
+        assert np.array_equal(one.train, train)
+        assert np.array_equal(one.estimate, score)
 
 
 def test_repetitions_differ_and_each_is_a_partition():
@@ -279,10 +268,6 @@ def test_a_bootstrap_fits_on_as_many_rows_and_scores_those_left():
     assert abs(np.mean(rates) - (1 - 1 / 200) ** 200) < 0.01
 
 
-def test_folds_of_drawn_rows_are_of_one_size():
-    assert {len(one.estimate) for one in splits(DrawnRows(5), 33)} == {6}
-
-
 @given(n=st.integers(10, 200), folds=st.integers(2, 6), seed=st.integers(0, 99))
 def test_the_fold_of_each_row_is_drawn_by_itself(n, folds, seed):
     found = splits(DrawnFolds(folds), n, seed)
@@ -292,19 +277,6 @@ def test_the_fold_of_each_row_is_drawn_by_itself(n, folds, seed):
     for number, one in enumerate(found):
         assert [drawn[row] for row in one.estimate] == [number] * drawn.count(number)
         assert len(one.train) == n - drawn.count(number)
-
-
-def test_drawn_folds_of_an_older_folder_keep_their_meaning(tmp_path):
-    """The name in files is that of folds whose rows are drawn; text names those whose numbers are."""
-    X, y, serial = np.random.default_rng(1).normal(size=(30, 2)), np.arange(30) % 2, Execution("serial")
-    scores = evaluate(X, y, tmp_path / "old", serial, learner="naive_bayes", resampling=DrawnRows(4))
-    study = scores.problem.study
-    assert study.to_json()["resampling"] == {"name": "drawn_folds", "folds": 4}
-    assert Study.from_json(study.to_json()).resampling == DrawnRows(4) == parse_resampling("drawn_rows:4")
-    assert load_scores(tmp_path / "old").problem.study.resampling == DrawnRows(4)
-    new = Study.without_certification("drawn_folds:4")
-    assert new.to_json()["resampling"] == {"name": "drawn_fold_numbers", "folds": 4}
-    assert Study.from_json(new.to_json()).resampling == DrawnFolds(4)
 
 
 @given(n=st.integers(4, 120), times=st.integers(1, 9), gap=st.integers(0, 9))
@@ -440,7 +412,6 @@ def test_terms_of_an_estimate_are_of_a_score_as_a_whole(resampling):
         ("optimism:50", OptimismBootstrap(50)),
         ("repeated_kfold:10x5", RepeatedKFold(10, 5)),
         ("loo", LeaveOneOut()),
-        ("lpo:2", LeavePOut(2)),
         ("holdout:0.3", SingleSplit(0.3)),
         ("subsampling:100:0.25", Subsampling(100, 0.25)),
         ("bootstrap:50", Bootstrap(50)),
@@ -475,7 +446,6 @@ def test_the_forms_that_are_named_can_be_read():
         ("repeated_kfold:10xlast", "'last' is no number"),
         ("time:5:-1", "gap=-1"),
         ("time:0", "times=0"),
-        ("drawn_fold_numbers:5", "is not known"),
         ("nested:5:3:2", "more values than nested takes"),
         ("kfold:1", "folds=1"),
         ("kfold:ten", "'ten' is no number"),
@@ -500,15 +470,12 @@ def test_text_that_names_no_resampling_is_refused(text, messages):
         (RepeatedKFold(20, 2), 12, "more folds than the 12 units"),
         (DrawnFolds(20), 12, "more folds than the 12 units"),
         (DrawnFolds(12), 13, "drawn_folds:12 of 13 units leaves a fold empty nearly always"),
-        (DrawnRows(20), 12, "drawn_rows:20 has more folds than the 12 units"),
         (ForwardSplits(12), 12, "leaves nothing to fit on in its first split, or nothing to score, of 12"),
         (ForwardSplits(5, gap=2), 12, "or for a smaller gap"),
         (SingleSplit(0.99), 12, "no rows to fit on"),
         (SingleSplit(0.0), 12, "none to score"),
         (Subsampling(3, 0.95), 12, "no rows to fit on"),
         (PairedSubsampling(2, 2, 0.5), 12, "scores all 6 rows of a half of 12"),
-        (LeavePOut(12), 12, "p is at most 11"),
-        (LeavePOut(10), 60, f"{comb(60, 10):,} splits of 60 units: at most 100,000"),
     ],
 )
 def test_too_few_units_are_refused(resampling, n, messages):

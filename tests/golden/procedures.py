@@ -9,7 +9,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
-import places
 from exact import BITS, Values, digest, digest_files, digest_log, exact
 from pyarrow import parquet
 from samples import Sample, cloud, clouds, lattice, patients, prices, visits, wards
@@ -143,8 +142,7 @@ PROCEDURES = {
         },
     ),
     "one row left out": Golden(lattice(24), {**BAYES, "resampling": "loo"}),
-    "two rows left out": Golden(lattice(9), {**BAYES, "resampling": "lpo:2"}),
-    "drawn folds": Golden(cloud(30), {**BAYES, "resampling": places.make_drawn_rows(4)}),
+    "drawn folds": Golden(cloud(30), {**BAYES, "resampling": "drawn_folds:4"}),
     "a holdout": Golden(cloud(30), {**BAYES, "resampling": "holdout:0.4", "stratify": True}),
     "a forest": Golden(
         cloud(30),

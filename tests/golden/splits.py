@@ -17,7 +17,6 @@ from ckcv_ray import (
     KFold,
     LearningCurve,
     LeaveOneOut,
-    LeavePOut,
     NestedSplits,
     RepeatedKFold,
     SingleSplit,
@@ -149,8 +148,7 @@ KINDS: dict[str, Callable[[Rng], Rows]] = {
     "folds, groups": lambda rng: draw_scored(rng, KFold(integer(rng, 2, 9)), grouped=True),
     "repeated folds": lambda rng: draw_scored(rng, RepeatedKFold(integer(rng, 2, 9), 4)),
     "repeated folds, stratified": lambda rng: draw_scored(rng, RepeatedKFold(integer(rng, 2, 9), 4, True)),
-    "drawn folds": lambda rng: draw_scored(rng, places.make_drawn_rows(integer(rng, 2, 9))),
-    "drawn fold numbers": lambda rng: draw_scored(rng, f"drawn_folds:{integer(rng, 2, 9)}"),
+    "drawn folds": lambda rng: draw_scored(rng, f"drawn_folds:{integer(rng, 2, 9)}"),
     "folds, stratified groups": lambda rng: draw_scored(
         rng, KFold(integer(rng, 2, 9), stratify=True), grouped=True
     ),
@@ -158,7 +156,6 @@ KINDS: dict[str, Callable[[Rng], Rows]] = {
     "the .632 bootstrap": lambda rng: draw_scored(rng, "bootstrap632:12"),
     "the optimism bootstrap": lambda rng: draw_scored(rng, "optimism:9"),
     "one left out": lambda rng: draw_scored(rng, LeaveOneOut()),
-    "some left out": lambda rng: draw_scored(rng, LeavePOut(integer(rng, 2, 3)), rows=(8, 14)),
     "sub-sampling": lambda rng: draw_scored(rng, Subsampling(30, share(rng))),
     "sub-sampling, stratified": lambda rng: draw_scored(rng, Subsampling(30, share(rng), stratify=True)),
     "bootstrap": lambda rng: draw_scored(rng, Bootstrap(30)),

@@ -218,8 +218,8 @@ def test_a_pipeline_with_smote_is_scored_as_the_guide_shows(tmp_path, monkeypatc
     blocks = read_blocks(Path(__file__).parents[2] / "docs" / "guides" / "scikit_learn.md")
     (recipe,) = (block.text for block in blocks if "SMOTE()" in block.text)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(spec, "_trusted", {spec.LIBRARY})
     exec(recipe, scored := {})
     assert scored["result"].complete
+    monkeypatch.setattr(spec, "_trusted", {spec.LIBRARY})  # as another process, which made no object of it
     assert "importing imblearn runs its code" in ckcv("report", "runs/smote")[2]
     assert ckcv("--trust", "imblearn", "report", "runs/smote")[0] == 0

@@ -44,7 +44,6 @@ RESAMPLINGS = [
     "repeated_kfold:4x2",
     "kfold:3:last",
     "drawn_folds:4",
-    "drawn_rows:4",
     "time:3:2",
     "subsampling:6:0.25",
     "bootstrap:6",
@@ -323,7 +322,6 @@ def test_pooled_figures_and_bounds_come_from_all_rows():
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        ({"resampling": "drawn_rows:5"}, "twice"),
         ({"resampling": "bootstrap632:5"}, "rows that they fit on"),
         ({"resampling": "optimism:5"}, "rows that they fit on"),
         ({"resampling": "time:3"}, "order of the table"),

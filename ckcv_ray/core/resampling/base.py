@@ -26,7 +26,6 @@ EMPTY: Index = np.empty(0, dtype=np.intp)
 NOT_DRAWN = "the rows that a split scores are not drawn at random by the seed"
 BY_POSITION = "the order of the table says which rows a split scores, and not a draw by the seed"
 FIXED_BY_CLASS = "parts have fixed numbers of each class"
-TWICE = "a row may be scored twice in a split"
 FITTED_ON = "some splits score rows that they fit on"
 
 
@@ -128,8 +127,7 @@ class Resampling(ABC):
     A new one has ``count_splits`` and ``split``, and states what differs from this class.
 
     Attributes:
-        name: its name in files, and the first word of its text unless ``called`` is another.
-        called: the first word of its text; "" for its name.
+        name: its name in files, and the first word of its text.
         in_text, separator: the fields whose values may follow in its text, as in repeated_kfold:10x5, and
             what separates them.
         words: the words that may end its text, and the fields that each sets.
@@ -144,7 +142,6 @@ class Resampling(ABC):
     """
 
     name: ClassVar[str]
-    called: ClassVar[str] = ""
     in_text: ClassVar[tuple[str, ...]] = ()
     separator: ClassVar[str] = ":"
     words: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
@@ -167,12 +164,7 @@ class Resampling(ABC):
         parts = [f"{value:g}" if isinstance(value, float) else str(value) for value in values]
         for word, fields in self.words.items():
             parts += [word] * all(getattr(self, name) == value for name, value in fields.items())
-        return f"{self.first_word}:{self.separator.join(parts)}" if parts else self.first_word
-
-    @property
-    def first_word(self) -> str:
-        """The first word of its text, by which people know it."""
-        return self.called or self.name
+        return f"{self.name}:{self.separator.join(parts)}" if parts else self.name
 
     @abstractmethod
     def count_splits(self, n: int) -> int:

@@ -1,9 +1,8 @@
-"""Resamplings whose splits take turns: folds, sets of rows that are left out, and folds inside folds."""
+"""Resamplings whose splits take turns: folds, single rows that are left out, and folds inside folds."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from math import comb
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,7 +17,6 @@ from ckcv_ray.core.resampling.base import (
     FIXED_BY_CLASS,
     FOLDS,
     STRATIFY,
-    TWICE,
     FoldSize,
     Further,
     Resampling,
@@ -30,7 +28,6 @@ from ckcv_ray.core.resampling.base import (
 from ckcv_ray.errors import InputError
 from ckcv_ray.validation import MOST, check_choice, integer
 
-MOST_LEFT_OUT = 100_000  # splits of leave-p-out
 MOST_NESTED = 10_000
 MOST_PAIRED = 1_000  # folds, each of which is left out with each other one
 REMAINDERS = ("spread", "last")
@@ -151,8 +148,7 @@ class DrawnFolds(Folds):
         folds: their number, 2 .. n.
     """
 
-    name: ClassVar[str] = "drawn_fold_numbers"
-    called: ClassVar[str] = "drawn_folds"
+    name: ClassVar[str] = "drawn_folds"
     in_text: ClassVar[tuple[str, ...]] = ("folds",)
     undrawn: ClassVar[str] = ""
 
@@ -173,35 +169,6 @@ class DrawnFolds(Folds):
         while not np.bincount(fold := rng.integers(self.folds, size=units.n), minlength=self.folds).all():
             pass
         return Split.score(units.n, np.flatnonzero(fold == number))
-
-
-@dataclass(frozen=True)
-class DrawnRows(Folds):
-    """Folds drawn row by row with replacement, of floor(n / k) rows each: ``DrawnFolds`` of earlier versions.
-
-    A fold may hold a row twice, and two folds the same row: the rows of the other folds that are not in the
-    scored one are fitted on.
-
-    Attributes:
-        folds: their number, 2 .. n.
-    """
-
-    name: ClassVar[str] = "drawn_folds"
-    called: ClassVar[str] = "drawn_rows"
-    in_text: ClassVar[tuple[str, ...]] = ("folds",)
-    undrawn: ClassVar[str] = TWICE
-
-    folds: int = option(10, FOLDS)
-
-    def split(self, units: Units, size: FoldSize, number: int, draws: Draws) -> Split:
-        """Return the split that scores fold ``number``."""
-        rng, n = draws.make_generator(0), units.n
-        while True:
-            drawn = rng.integers(n, size=(self.folds, n // self.folds))
-            rest = [np.delete(drawn, fold, axis=0).ravel() for fold in range(self.folds)]
-            parts = [rows[~np.isin(rows, fold)] for rows, fold in zip(rest, drawn, strict=True)]
-            if all(map(len, parts)):  # of few rows, a fold may hold all that others have
-                return Split(np.sort(parts[number]), EMPTY, np.sort(drawn[number]))
 
 
 @dataclass(frozen=True)
@@ -277,41 +244,6 @@ class LeaveOneOut(Resampling):
     def split(self, units: Units, size: FoldSize, number: int, draws: Draws) -> Split:
         """Return the split that scores row ``number``."""
         return Split.score(units.n, np.array([number]))
-
-
-@dataclass(frozen=True)
-class LeavePOut(Resampling):
-    """Each set of p rows is scored once, in lexicographic order.
-
-    Attributes:
-        p: number of rows to leave out.
-    """
-
-    name: ClassVar[str] = "lpo"
-    in_text: ClassVar[tuple[str, ...]] = ("p",)
-    undrawn: ClassVar[str] = BY_POSITION
-
-    p: int = option(2, Option(check_n_splits, "Number of rows to leave out.", int, "2"))
-
-    def count_splits(self, n: int) -> int:
-        """Return the number of sets of p of n rows."""
-        count = comb(n, self.p) if self.p < n else 0
-        if not 0 < count <= MOST_LEFT_OUT:
-            raise InputError(
-                f"{self} has {count:,} splits of {n} units: at most {MOST_LEFT_OUT:,} can be enumerated, and "
-                f"p is at most {n - 1}; sub-sampling draws some of them"
-            )
-        return count
-
-    def split(self, units: Units, size: FoldSize, number: int, draws: Draws) -> Split:
-        """Return the split that scores the set of this number."""
-        left_out, row, rank = [], 0, number
-        for wanted in range(self.p - 1, -1, -1):
-            while rank >= (count := comb(units.n - row - 1, wanted)):
-                rank, row = rank - count, row + 1
-            left_out.append(row)
-            row += 1
-        return Split.score(units.n, np.array(left_out))
 
 
 def _check_drawn(name: str, part: Any) -> Resampling:
