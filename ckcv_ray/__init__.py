@@ -14,10 +14,9 @@ _NAMES = {  # by module; below once more for type checkers, and tests/test_publi
     "core.criteria": "Balanced MeanBound MeanCost MeanError",
     "core.resampling.complete": "Complete Rotation",
     "core.resampling.drawn": "Bootstrap Bootstrap632 Bootstrap632Plus LearningCurve OptimismBootstrap "
-    "PairedSubsampling SingleSplit Subsampling",
+    "SingleSplit Subsampling",
     "core.resampling.given": "Splits",
-    "core.resampling.kfold": "DrawnFolds ForwardSplits KFold LeaveOneOut NestedSplits "
-    "PairedFolds RepeatedKFold",
+    "core.resampling.kfold": "DrawnFolds ForwardSplits KFold LeaveOneOut NestedSplits RepeatedKFold",
     "tables.task": "Task TestRows read_task",
     "engine.forecast": "Plan plan",
     "engine.progress": "Progress",
@@ -52,7 +51,6 @@ if TYPE_CHECKING:
     from ckcv_ray.core.resampling.drawn import Bootstrap632Plus as Bootstrap632Plus
     from ckcv_ray.core.resampling.drawn import LearningCurve as LearningCurve
     from ckcv_ray.core.resampling.drawn import OptimismBootstrap as OptimismBootstrap
-    from ckcv_ray.core.resampling.drawn import PairedSubsampling as PairedSubsampling
     from ckcv_ray.core.resampling.drawn import SingleSplit as SingleSplit
     from ckcv_ray.core.resampling.drawn import Subsampling as Subsampling
     from ckcv_ray.core.resampling.given import Splits as Splits
@@ -61,7 +59,6 @@ if TYPE_CHECKING:
     from ckcv_ray.core.resampling.kfold import KFold as KFold
     from ckcv_ray.core.resampling.kfold import LeaveOneOut as LeaveOneOut
     from ckcv_ray.core.resampling.kfold import NestedSplits as NestedSplits
-    from ckcv_ray.core.resampling.kfold import PairedFolds as PairedFolds
     from ckcv_ray.core.resampling.kfold import RepeatedKFold as RepeatedKFold
     from ckcv_ray.engine.forecast import Plan as Plan
     from ckcv_ray.engine.forecast import plan as plan

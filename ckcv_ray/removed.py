@@ -7,6 +7,13 @@ REMOVED: dict[str, str] = {  # commands as "ckcv x", options "--x", values "opti
     "balance=smote": "score a pipeline of imblearn with SMOTE in it, as the guide for scikit-learn shows",
     "resampling=lpo": "give scikit-learn's LeavePOut as the resampling, from Python",
     "resampling=drawn_rows": "choose drawn_folds",
+    "resampling=paired_folds": "choose repeated_kfold, with interval=corrected_t",
+    "resampling=paired_subsampling": "choose subsampling, with interval=corrected_t",
+    "interval=conservative_z": "choose corrected_t, with subsampling or kfold",
+    "interval=nested_cv": "choose corrected_t, with repeated_kfold",
+    "interval=wald": "choose clopper_pearson for a single split, or corrected_t for folds",
+    "PairedFolds": "choose RepeatedKFold, with interval=corrected_t",
+    "PairedSubsampling": "choose Subsampling, with interval=corrected_t",
     "LeavePOut": "give the one of scikit-learn as the resampling",
 }
 

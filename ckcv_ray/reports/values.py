@@ -19,7 +19,7 @@ from ckcv_ray.core.arrays import Index, Values
 from ckcv_ray.core.bounds.comparison import Compared, compare_scores
 from ckcv_ray.core.draws import BEST_OF_ROWS, Draws
 from ckcv_ray.core.intervals import BBC, INTERVALS, Limits, Scored, compute_interval, correct_best
-from ckcv_ray.core.resampling.base import Further, Term
+from ckcv_ray.core.resampling.base import Term
 from ckcv_ray.core.resampling.drawn import LearningCurve
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.core.scores import Score
@@ -397,7 +397,7 @@ class ResultValues:
         return np.array([nan if np.isnan(row).any() else bound(row, SCORE_DELTA) for row in sums])
 
     def interval(self, entry: Entry, score: Score, name: str = "") -> Limits:
-        """Return an approximate 95 % interval around the mean of a score, or its pooled share: not proven.
+        """Return a 95 % interval around the mean of a score, which is approximate but for a single split.
 
         Args:
             entry, score: what it is of.
@@ -414,9 +414,9 @@ class ResultValues:
             check_interval_on(replace(self.study, interval=name, measures=(measure,)), self.task)
         if INTERVALS[name].choosing:
             return self._corrected[score.name] if entry is self._best else Limits(nan, nan)
-        fitted, scored = self.rows[self.counted].sum(axis=0)
+        fitted, scored = self.rows.sum(axis=0)
         values, ratio = self.of_splits(entry, score), float(scored / fitted)
-        return compute_interval(name, Scored(values, self._sums(entry, score), self.counted, ratio))
+        return compute_interval(name, Scored(values, self._sums(entry, score), ratio))
 
     @property
     def _best(self) -> Entry | None:
@@ -449,8 +449,8 @@ class ResultValues:
         if len(known) < 2 or not self.one_each or self.n_splits < 2 or len(self.terms) > 1:
             return []
         best = self.entries[min(known)[1]]
-        fitted, scored = self.rows[self.counted].sum(axis=0)
-        values = {i: self.of_splits(self.entries[i], score)[self.counted] for _, i in known}
+        fitted, scored = self.rows.sum(axis=0)
+        values = {i: self.of_splits(self.entries[i], score) for _, i in known}
         lowest = values[min(known)[1]]
         return [
             (self.entries[i], best, compare_scores(values[i], lowest, float(scored / fitted)))
@@ -498,7 +498,7 @@ class ResultValues:
         """
         resampling, means = self.study.resampling, [estimate(totals[term.splits]) for term in self.terms]
         first, *rest = (term.factor * mean for term, mean in zip(self.terms, means, strict=True))
-        if resampling.further is not Further.NO_INFORMATION:
+        if not resampling.corrected:
             return sum(rest, first)
         last = self.problem.columns[score.name].stop - 1
         without = _average(totals[self.terms[-1].splits], last)

@@ -21,7 +21,7 @@ from ckcv_ray.core.criteria import GROUPED, Criterion, MeanBound, for_groups
 from ckcv_ray.core.draws import Draws
 from ckcv_ray.core.intervals import CORRECTED_T, INTERVALS
 from ckcv_ray.core.measures import Kind
-from ckcv_ray.core.resampling.base import FoldSize, Further
+from ckcv_ray.core.resampling.base import FoldSize
 from ckcv_ray.core.resampling.complete import CertifiableFolds, Outer, check_folds
 from ckcv_ray.core.row_scores import extend_score, list_row_means
 from ckcv_ray.core.scores import Output, Score, make_score
@@ -113,7 +113,7 @@ def canonicalize_scored(study: Study, task: Task) -> tuple[Study, tuple[Score, .
         _check_outputs(study, score)
     _check_no_information(study, scores, task.kind)
     outer = getattr(study.resampling, "outer", study.resampling)
-    scores = tuple(extend_score(score, outer.further) for score in scores)
+    scores = tuple(map(extend_score, scores)) if outer.corrected else scores
     check_interval_on(study, task)
     _check_strata(study, task)
     _check_permutations(study, task)
@@ -656,7 +656,7 @@ def _check_outputs(study: Study, score: Score) -> None:
 
 def _check_no_information(study: Study, scores: Sequence[Score], kind: Kind) -> None:
     """Raise InputError if an estimate needs the values of rows, and a score is no mean of them."""
-    if study.resampling.further is not Further.NO_INFORMATION:
+    if not study.resampling.corrected:
         return
     if unfit := [score.name for score in scores if score.rows is None]:
         raise InputError(
@@ -686,8 +686,7 @@ def check_interval_on(study: Study, task: Task) -> None:
         )
     if study.interval != CORRECTED_T:
         return
-    splits = np.arange(study.resampling.count_splits(task.n_units))
-    if np.sum(study.resampling.counts(splits)) < 2:
+    if study.resampling.count_splits(task.n_units) < 2:
         raise InputError(
             f"interval={study.interval} requires two splits or more, and {study.resampling} has one: raise it"
         )

@@ -67,8 +67,6 @@ RESAMPLINGS = (
     "bootstrap632plus:3",
     "optimism:2",
     "learning_curve:3:2:0.25",
-    "paired_subsampling:2:2:0.2",
-    "paired_folds:3x2",
     "nested_halves:3",
     "nested:3:2",
 )

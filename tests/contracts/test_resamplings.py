@@ -22,7 +22,6 @@ from ckcv_ray.core.resampling.drawn import (
     Bootstrap632Plus,
     LearningCurve,
     OptimismBootstrap,
-    PairedSubsampling,
     SingleSplit,
     Subsampling,
 )
@@ -33,7 +32,6 @@ from ckcv_ray.core.resampling.kfold import (
     KFold,
     LeaveOneOut,
     NestedSplits,
-    PairedFolds,
     RepeatedKFold,
 )
 from ckcv_ray.core.resampling.parse import FORMS, parse_resampling, register_resampling
@@ -58,8 +56,6 @@ EVERY = [
     Bootstrap632Plus(5),
     OptimismBootstrap(4),
     LearningCurve(4, 3),
-    PairedSubsampling(3, 2),
-    PairedFolds(3, 2),
     parse_resampling("nested_halves:4"),
     parse_resampling("nested:3:4"),
     RollingOrigin(4),
@@ -94,7 +90,7 @@ def test_every_split_fits_on_some_rows_and_scores_others(resampling, n, seed):
             assert 0 <= rows.min() <= rows.max() < n
             assert np.all(np.diff(rows) >= 0)
             assert isinstance(resampling, Bootstrap) or np.all(np.diff(rows) > 0)
-        if not isinstance(resampling, (Bootstrap, *FORWARD, LearningCurve, PairedSubsampling, PairedFolds)):
+        if not isinstance(resampling, (Bootstrap, *FORWARD, LearningCurve)):
             assert len(train) + len(estimate) == n
 
 
@@ -160,8 +156,6 @@ SMALL = [
     Bootstrap632Plus(2),
     OptimismBootstrap(2),
     LearningCurve(2, 2),
-    PairedSubsampling(2, 2),
-    PairedFolds(3, 2),
     parse_resampling("nested_halves:3"),
     NestedSplits(LeaveOneOut(), KFold(2)),
     NestedSplits(KFold(3), KFold(2, remainder="last")),
@@ -356,21 +350,6 @@ def test_stratified_groups_balance_classes_better_than_chance():
     assert max(balanced) < min(drawn)
 
 
-def test_pairs_of_folds_are_left_out_together_and_one_of_them_is_scored():
-    paired, plain = splits(PairedFolds(4, 2), 30, 3), splits(RepeatedKFold(4, 2), 30, 3)
-    for one, expected in zip(paired, plain, strict=False):
-        assert all(np.array_equal(a, b) for a, b in zip(one, expected, strict=True))
-    folds, rest = [set(one.estimate.tolist()) for one in plain], iter(paired[8:])
-    for shuffle in (folds[:4], folds[4:]):
-        for left_out in shuffle:
-            for scored in shuffle:
-                if scored is not left_out:
-                    one = next(rest)
-                    assert set(one.estimate.tolist()) == scored
-                    assert set(one.train.tolist()) == set(range(30)) - scored - left_out
-    assert next(rest, None) is None
-
-
 def test_estimates_of_the_bootstrap_fit_on_its_draws():
     plain, both, optimism = (splits(kind(6), 20, 3) for kind in (Bootstrap, Bootstrap632, OptimismBootstrap))
     every = list(range(20))
@@ -416,8 +395,6 @@ def test_terms_of_an_estimate_are_of_a_score_as_a_whole(resampling):
         ("subsampling:100:0.25", Subsampling(100, 0.25)),
         ("bootstrap:50", Bootstrap(50)),
         ("learning_curve:3:4:0.5", LearningCurve(3, 4, 0.5)),
-        ("paired_subsampling:15:10:0.1", PairedSubsampling(15, 10, 0.1)),
-        ("paired_folds:5x10", PairedFolds(5, 10)),
         ("drawn_folds:5", DrawnFolds(5)),
         ("nested_halves:5", NestedSplits(KFold(5), SingleSplit(0.5))),
         ("nested:5:3", NestedSplits(KFold(5), KFold(3))),
@@ -475,7 +452,6 @@ def test_text_that_names_no_resampling_is_refused(text, messages):
         (SingleSplit(0.99), 12, "no rows to fit on"),
         (SingleSplit(0.0), 12, "none to score"),
         (Subsampling(3, 0.95), 12, "no rows to fit on"),
-        (PairedSubsampling(2, 2, 0.5), 12, "scores all 6 rows of a half of 12"),
     ],
 )
 def test_too_few_units_are_refused(resampling, n, messages):
@@ -538,23 +514,3 @@ def test_a_learning_curve_scores_the_same_rows_after_fits_to_fewer(n, sizes):
 def test_a_learning_curve_needs_a_row_for_each_size():
     with pytest.raises(InputError, match="ask for fewer"):
         LearningCurve(10, 1, 0.5).count_splits(12)
-
-
-@given(n=st.integers(8, 40), times=st.integers(1, 4), pairs=st.integers(1, 3), seed=st.integers(0, 2**32))
-def test_pairs_of_halves_have_no_row_in_common(n, times, pairs, seed):
-    resampling = PairedSubsampling(times, pairs, 0.1)
-    drawn = splits(resampling, n, seed)
-    plain = splits(Subsampling(times, 0.1), n, seed)
-    assert all(map(np.array_equal, sum(drawn[:times], ()), sum(plain, ())))
-    assert resampling.counts(np.arange(len(drawn))).tolist() == [True] * times + [False] * (2 * pairs * times)
-    assert len({len(one.estimate) for one in drawn}) == 1
-    for pair in range(pairs):
-        first = times * (1 + 2 * pair)
-        halves = [drawn[first + half * times : first + (half + 1) * times] for half in (0, 1)]
-        a, b = ({*np.concatenate([*one.train, *one.estimate])} for one in (_join(half) for half in halves))
-        assert not a & b
-        assert len(a) == len(b) == n // 2
-
-
-def _join(drawn):
-    return Split(*([getattr(one, name) for one in drawn] for name in ("train", "select", "estimate")))

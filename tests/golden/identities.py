@@ -130,11 +130,7 @@ IDENTITIES = {
     "sub-sampling": procedure(resampling="subsampling:20:0.2"),
     "bootstrap": procedure(resampling="bootstrap:30"),
     "a learning curve": procedure(resampling="learning_curve:4:6:0.3"),
-    "pairs of folds, with an interval": procedure(resampling="paired_folds:4x2", interval="nested_cv"),
     "the best of several, with an interval": procedure(interval="bbc", save_predictions=True),
-    "pairs of halves, with an interval": procedure(
-        resampling="paired_subsampling:4:3:0.2", interval="conservative_z"
-    ),
     "splits that were given": procedure(
         resampling=Splits.of([(range(24), range(24, 48)), (range(24, 48), range(24))], N)
     ),

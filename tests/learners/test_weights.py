@@ -189,5 +189,3 @@ def test_the_svm_refuses_weights() -> None:
         InputError, match=r"learner svm does not use weights of rows: choose from svm_nystroem"
     ):
         Problem.of(Study.of(k=3), TASKS["two classes"])
-
-

@@ -8,7 +8,6 @@ select set is empty, and what is fitted on ``train`` is scored on ``estimate``.
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from enum import StrEnum
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -97,18 +96,6 @@ class FoldSize(NamedTuple):
         return self.k_first <= k <= self.k_last
 
 
-class Further(StrEnum):
-    """A further sum of every score that is a mean over rows, which an estimate or an interval is made of.
-
-    Members: none; the score without information, if targets had nothing to do with outputs; the sum of the
-    squares of the rows.
-    """
-
-    NONE = ""
-    NO_INFORMATION = "no information"
-    SQUARES = "squares"
-
-
 class Term(NamedTuple):
     """One term of an estimate that combines splits.
 
@@ -137,7 +124,8 @@ class Resampling(ABC):
         inner: the resampling inside each training set, in which settings are selected; None without one.
         names_rows: whether its splits are of the rows of one table, which groups cannot replace.
         undrawn: why the units that a split scores are not drawn at random by the seed; "" if they are.
-        further: a sum that its scores have besides their own.
+        corrected: whether ``correct`` adds something to an estimate, for which scores have one more sum: what
+            they would be without information, if targets had nothing to do with outputs.
         note: a sentence on how its figures are to be read; "" if there is nothing to say.
     """
 
@@ -148,7 +136,7 @@ class Resampling(ABC):
     selects: ClassVar[bool] = False
     names_rows: ClassVar[bool] = False
     undrawn: ClassVar[str] = NOT_DRAWN
-    further: ClassVar[Further] = Further.NONE
+    corrected: ClassVar[bool] = False
     note: ClassVar[str] = ""
 
     k: tuple[int, ...] | str | None = ()
@@ -200,7 +188,7 @@ class Resampling(ABC):
         return self
 
     def counts(self, numbers: Index) -> NDArray[np.bool_]:
-        """Return which splits have a part in means over splits; others only show what fewer rows would do."""
+        """Return which splits have a part in means over splits; others have a term of their own."""
         return np.ones(len(numbers), np.bool_)
 
     def terms(self, numbers: Index) -> tuple[Term, ...]:
@@ -212,7 +200,7 @@ class Resampling(ABC):
 
         Args:
             means: of each term.
-            no_information: of the last term, by ``Further.NO_INFORMATION``.
+            no_information: the score without information on the splits of the last term.
         """
         return 0.0
 

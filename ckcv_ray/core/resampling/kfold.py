@@ -6,7 +6,6 @@ from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ckcv_ray.core.arrays import Index
 from ckcv_ray.core.draws import Draws
@@ -18,7 +17,6 @@ from ckcv_ray.core.resampling.base import (
     FOLDS,
     STRATIFY,
     FoldSize,
-    Further,
     Resampling,
     Split,
     Units,
@@ -29,7 +27,6 @@ from ckcv_ray.errors import InputError
 from ckcv_ray.validation import MOST, check_choice, integer
 
 MOST_NESTED = 10_000
-MOST_PAIRED = 1_000  # folds, each of which is left out with each other one
 REMAINDERS = ("spread", "last")
 MOST_EMPTY = 3.0  # folds expected to be empty, up to which folds are drawn until none is
 
@@ -302,67 +299,6 @@ class NestedSplits(Resampling):
     def split(self, units: Units, size: FoldSize, number: int, draws: Draws) -> Split:
         """Return an outer split."""
         return self.outer.split(units, size, number, draws)
-
-    def counts(self, numbers: Index) -> NDArray[np.bool_]:
-        """Return which outer splits have a part in means."""
-        return self.outer.counts(numbers)
-
-
-@dataclass(frozen=True)
-class PairedFolds(Folds):
-    """Repeated k-fold cross validation, and its folds scored without another one: for ``nested_cv``.
-
-    The first ``folds`` * ``repeats`` splits are those of ``RepeatedKFold`` and have a part in means. Then for
-    each shuffle, and each fold that is left out, every other fold is scored by what is fitted on the rest:
-    how far their mean is from the score of the fold left out says how much a mean varies. Bates, Hastie,
-    Tibshirani, "Cross-validation: what does it estimate and how well does it do it?", Journal of the American
-    Statistical Association 119 (2024), algorithm 1.
-
-    Attributes:
-        folds: their number, 3 or more.
-        repeats: number of shuffles.
-    """
-
-    name: ClassVar[str] = "paired_folds"
-    in_text: ClassVar[tuple[str, ...]] = ("folds", "repeats")
-    separator: ClassVar[str] = "x"
-    undrawn: ClassVar[str] = ""
-    further: ClassVar[Further] = Further.SQUARES
-
-    folds: int = option(
-        5,
-        Option(
-            lambda name, value: integer(name, value, least=3, most=MOST_PAIRED), "Number of folds.", int, "5"
-        ),
-    )
-    repeats: int = option(10, Option(check_n_splits, "Number of repetitions.", int, "10"))
-
-    def count_splits(self, n: int) -> int:
-        """Return folds * folds * repeats."""
-        if 2 * self.folds > n:
-            raise InputError(
-                f"resampling={self} has folds of a single one of the {n} units, which cannot vary: "
-                "choose fewer"
-            )
-        return self.folds * self.folds * self.repeats
-
-    def split(self, units: Units, size: FoldSize, number: int, draws: Draws) -> Split:
-        """Return a split; of one shuffle those without the same other fold follow each other."""
-        plain = RepeatedKFold(self.folds, self.repeats)
-        if number < plain.folds * plain.repeats:
-            return plain.split(units, size, number, draws)
-        repeat, place = divmod(number - self.folds * self.repeats, self.folds * (self.folds - 1))
-        left_out, fold = divmod(place, self.folds - 1)
-        without, scored = (
-            plain.split(units, size, repeat * self.folds + chosen, draws).estimate
-            for chosen in (left_out, fold + (fold >= left_out))
-        )
-        rest = np.setdiff1d(np.arange(units.n), np.concatenate([without, scored]))
-        return Split(rest, EMPTY, scored)
-
-    def counts(self, numbers: Index) -> NDArray[np.bool_]:
-        """Return which splits leave out the fold that they score alone."""
-        return np.asarray(numbers < self.folds * self.repeats)
 
 
 @lru_cache(maxsize=16)

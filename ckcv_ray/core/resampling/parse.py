@@ -14,7 +14,6 @@ from ckcv_ray.core.resampling.drawn import (
     Bootstrap632Plus,
     LearningCurve,
     OptimismBootstrap,
-    PairedSubsampling,
     SingleSplit,
     Subsampling,
 )
@@ -25,7 +24,6 @@ from ckcv_ray.core.resampling.kfold import (
     KFold,
     LeaveOneOut,
     NestedSplits,
-    PairedFolds,
     RepeatedKFold,
 )
 from ckcv_ray.errors import InputError
@@ -49,8 +47,6 @@ RESAMPLINGS: dict[str, Any] = {
         Bootstrap632Plus,
         OptimismBootstrap,
         LearningCurve,
-        PairedSubsampling,
-        PairedFolds,
         NestedSplits,
         Splits,
     )
@@ -63,7 +59,7 @@ NESTED: dict[str, Callable[..., NestedSplits]] = {
 FORMS = (
     "holdout:0.3, kfold:10, kfold:4:last, repeated_kfold:10x5, drawn_folds:10, time:5, time:5:2, loo, "
     "subsampling:50:0.25, bootstrap:50, bootstrap632:50, bootstrap632plus:50, "
-    "optimism:50, learning_curve:5:20:0.25, paired_subsampling:15:10:0.1, paired_folds:5x10, "
+    "optimism:50, learning_curve:5:20:0.25, "
     "nested_halves:5, nested:5:3"
 )
 
