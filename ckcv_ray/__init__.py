@@ -13,7 +13,7 @@ _NAMES = {  # by module; below once more for type checkers, and tests/test_publi
     "core.bounds.binomial": "clopper_pearson",
     "core.criteria": "Balanced MeanBound MeanCost MeanError",
     "core.resampling.complete": "Complete Rotation",
-    "core.resampling.drawn": "Bootstrap Bootstrap632 Bootstrap632Plus LearningCurve OptimismBootstrap "
+    "core.resampling.drawn": "Bootstrap Bootstrap632 Bootstrap632Plus OptimismBootstrap "
     "SingleSplit Subsampling",
     "core.resampling.given": "Splits",
     "core.resampling.kfold": "DrawnFolds ForwardSplits KFold LeaveOneOut NestedSplits RepeatedKFold",
@@ -49,7 +49,6 @@ if TYPE_CHECKING:
     from ckcv_ray.core.resampling.drawn import Bootstrap as Bootstrap
     from ckcv_ray.core.resampling.drawn import Bootstrap632 as Bootstrap632
     from ckcv_ray.core.resampling.drawn import Bootstrap632Plus as Bootstrap632Plus
-    from ckcv_ray.core.resampling.drawn import LearningCurve as LearningCurve
     from ckcv_ray.core.resampling.drawn import OptimismBootstrap as OptimismBootstrap
     from ckcv_ray.core.resampling.drawn import SingleSplit as SingleSplit
     from ckcv_ray.core.resampling.drawn import Subsampling as Subsampling

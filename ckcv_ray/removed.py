@@ -7,6 +7,8 @@ REMOVED: dict[str, str] = {  # commands as "ckcv x", options "--x", values "opti
     "balance=smote": "score a pipeline of imblearn with SMOTE in it, as the guide for scikit-learn shows",
     "resampling=lpo": "give scikit-learn's LeavePOut as the resampling, from Python",
     "resampling=drawn_rows": "choose drawn_folds",
+    "resampling=learning_curve": "give splits of growing size from Python, as the guide to evaluate shows",
+    "LearningCurve": "give splits of growing size as the resampling, as the guide to evaluate shows",
     "resampling=paired_folds": "choose repeated_kfold, with interval=corrected_t",
     "resampling=paired_subsampling": "choose subsampling, with interval=corrected_t",
     "interval=conservative_z": "choose corrected_t, with subsampling or kfold",

@@ -112,7 +112,6 @@ parts = [
     ckcv_ray.Bootstrap632(3),
     ckcv_ray.Bootstrap632Plus(3),
     ckcv_ray.OptimismBootstrap(3),
-    ckcv_ray.LearningCurve(3, 2),
     ckcv_ray.Splits.of([([0, 1, 2, 3, 4, 5], [6, 7])], len(task.y)),
 ]
 for part in parts:

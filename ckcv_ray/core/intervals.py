@@ -122,7 +122,7 @@ INTERVALS = {
     for interval in (
         Interval(
             CORRECTED_T,
-            ("subsampling", "kfold", "repeated_kfold", "learning_curve"),
+            ("subsampling", "kfold", "repeated_kfold"),
             (),
             _correct_t,
             "corrected t around the mean (Nadeau, Bengio 2003), for models fitted to as many rows",

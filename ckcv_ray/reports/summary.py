@@ -470,7 +470,7 @@ def _summarize_scores(result: ResultValues) -> Iterator[str]:
 
 
 def _tabulate_score(result: ResultValues, score: Score) -> Iterator[str]:
-    """Yield a line for each entry with the figures of a score, and one for each learning curve."""
+    """Yield a line for each entry with the figures of a score, and one for each permutation test."""
     width = max(len(entry.name) for entry in result.entries)
     yield f"\n{describe_score(result, score)}"
     heading = f"  approximate {format_level(MISS)}" if result.study.interval else ""
@@ -483,10 +483,6 @@ def _tabulate_score(result: ResultValues, score: Score) -> Iterator[str]:
     for entry in result.entries:
         if (test := result.test_by_permutations(entry, score)) is not None:
             yield f"  {entry.name}: {describe_permutations(test)}"
-    for entry in result.entries:
-        if curve := result.learning_curve(entry, score):
-            points = ", ".join(f"{size} {mean:.4f}" for size, mean, _ in curve)
-            yield f"  {entry.name} by rows fitted on: {points}"
 
 
 def _list_shown(result: ResultValues, score: Score) -> list[Entry]:

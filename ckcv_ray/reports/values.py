@@ -20,7 +20,6 @@ from ckcv_ray.core.bounds.comparison import Compared, compare_scores
 from ckcv_ray.core.draws import BEST_OF_ROWS, Draws
 from ckcv_ray.core.intervals import BBC, INTERVALS, Limits, Scored, compute_interval, correct_best
 from ckcv_ray.core.resampling.base import Term
-from ckcv_ray.core.resampling.drawn import LearningCurve
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.core.scores import Score
 from ckcv_ray.core.simplest import choose_setting
@@ -474,19 +473,6 @@ class ResultValues:
         as_good, undefined = int(np.sum(score.loss * means <= score.loss * mean)), int(np.isnan(means).sum())
         p = nan if np.isnan(mean) else (1 + as_good + undefined) / (1 + n)
         return PermutationTest(p, as_good, undefined, n)
-
-    def learning_curve(self, entry: Entry, score: Score) -> list[tuple[int, float, float]]:
-        """Return numbers of rows fitted on, ascending, with mean and standard deviation over their splits.
-
-        Empty unless the splits are of a ``LearningCurve``; nan where a score is not complete.
-        """
-        divided = getattr(self.study.resampling, "outer", self.study.resampling)
-        if self.counted.all() or not isinstance(divided, LearningCurve):
-            return []
-        values, fitted = self.of_splits(entry, score), self.rows[:, 0]
-        sizes = int(np.argmax(self.counted[1:])) + 1 if self.counted[1:].any() else len(values)
-        of_size = ((round(fitted[i::sizes].mean()), values[i::sizes]) for i in reversed(range(sizes)))
-        return [(size, float(part.mean()), _deviation(part)) for size, part in of_size]
 
     def _estimate(self, score: Score, totals: Values, estimate: Callable[[Values], float]) -> float:
         """Return the weighted sum of what is estimated on the splits of each term, as the study corrects it.

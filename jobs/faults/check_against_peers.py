@@ -66,7 +66,6 @@ RESAMPLINGS = (
     "bootstrap632:3",
     "bootstrap632plus:3",
     "optimism:2",
-    "learning_curve:3:2:0.25",
     "nested_halves:3",
     "nested:3:2",
 )

@@ -1,7 +1,7 @@
 """What every resampling promises: a line in ``EVERY`` is all that a new one needs."""
 
 from collections import Counter
-from itertools import combinations, pairwise
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -20,7 +20,6 @@ from ckcv_ray.core.resampling.drawn import (
     Bootstrap,
     Bootstrap632,
     Bootstrap632Plus,
-    LearningCurve,
     OptimismBootstrap,
     SingleSplit,
     Subsampling,
@@ -55,7 +54,6 @@ EVERY = [
     Bootstrap632(5),
     Bootstrap632Plus(5),
     OptimismBootstrap(4),
-    LearningCurve(4, 3),
     parse_resampling("nested_halves:4"),
     parse_resampling("nested:3:4"),
     RollingOrigin(4),
@@ -90,7 +88,7 @@ def test_every_split_fits_on_some_rows_and_scores_others(resampling, n, seed):
             assert 0 <= rows.min() <= rows.max() < n
             assert np.all(np.diff(rows) >= 0)
             assert isinstance(resampling, Bootstrap) or np.all(np.diff(rows) > 0)
-        if not isinstance(resampling, (Bootstrap, *FORWARD, LearningCurve)):
+        if not isinstance(resampling, (Bootstrap, *FORWARD)):
             assert len(train) + len(estimate) == n
 
 
@@ -155,7 +153,6 @@ SMALL = [
     Bootstrap632(2),
     Bootstrap632Plus(2),
     OptimismBootstrap(2),
-    LearningCurve(2, 2),
     parse_resampling("nested_halves:3"),
     NestedSplits(LeaveOneOut(), KFold(2)),
     NestedSplits(KFold(3), KFold(2, remainder="last")),
@@ -394,7 +391,6 @@ def test_terms_of_an_estimate_are_of_a_score_as_a_whole(resampling):
         ("holdout:0.3", SingleSplit(0.3)),
         ("subsampling:100:0.25", Subsampling(100, 0.25)),
         ("bootstrap:50", Bootstrap(50)),
-        ("learning_curve:3:4:0.5", LearningCurve(3, 4, 0.5)),
         ("drawn_folds:5", DrawnFolds(5)),
         ("nested_halves:5", NestedSplits(KFold(5), SingleSplit(0.5))),
         ("nested:5:3", NestedSplits(KFold(5), KFold(3))),
@@ -494,23 +490,3 @@ def test_resamplings_are_values():
             isinstance(one, NestedSplits)
             or type(one)(**{name: getattr(one, name) for name in declared}) == one
         )
-
-
-@given(n=st.integers(12, 80), sizes=st.integers(2, 6))
-def test_a_learning_curve_scores_the_same_rows_after_fits_to_fewer(n, sizes):
-    resampling = LearningCurve(sizes, 2, 0.25)
-    found = splits(resampling, n)
-    counts = resampling.counts(np.arange(len(found)))
-    for time in range(2):
-        part = found[time * sizes : (time + 1) * sizes]
-        assert counts[time * sizes : (time + 1) * sizes].tolist() == [True] + [False] * (sizes - 1)
-        assert len(part[0].train) + len(part[0].estimate) == n
-        for more, fewer in pairwise(part):
-            assert np.array_equal(more.estimate, fewer.estimate)
-            assert set(fewer.train) < set(more.train)
-    assert not np.array_equal(found[0].estimate, found[sizes].estimate)
-
-
-def test_a_learning_curve_needs_a_row_for_each_size():
-    with pytest.raises(InputError, match="ask for fewer"):
-        LearningCurve(10, 1, 0.5).count_splits(12)

@@ -129,7 +129,6 @@ IDENTITIES = {
     "one row left out": procedure(resampling="loo"),
     "sub-sampling": procedure(resampling="subsampling:20:0.2"),
     "bootstrap": procedure(resampling="bootstrap:30"),
-    "a learning curve": procedure(resampling="learning_curve:4:6:0.3"),
     "the best of several, with an interval": procedure(interval="bbc", save_predictions=True),
     "splits that were given": procedure(
         resampling=Splits.of([(range(24), range(24, 48)), (range(24, 48), range(24))], N)

@@ -15,7 +15,6 @@ from samples import generator
 from ckcv_ray import (
     Bootstrap,
     KFold,
-    LearningCurve,
     LeaveOneOut,
     NestedSplits,
     RepeatedKFold,
@@ -160,7 +159,6 @@ KINDS: dict[str, Callable[[Rng], Rows]] = {
     "sub-sampling, stratified": lambda rng: draw_scored(rng, Subsampling(30, share(rng), stratify=True)),
     "bootstrap": lambda rng: draw_scored(rng, Bootstrap(30)),
     "bootstrap, groups": lambda rng: draw_scored(rng, Bootstrap(30), grouped=True),
-    "learning curve": lambda rng: draw_scored(rng, LearningCurve(integer(rng, 2, 6), 5, share(rng))),
     "nested folds": lambda rng: draw_nested(rng, KFold(integer(rng, 2, 5)), KFold(integer(rng, 2, 5))),
     "nested, stratified": lambda rng: draw_nested(
         rng, KFold(3, stratify=True), SingleSplit(0.5, stratify=True)

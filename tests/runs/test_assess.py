@@ -387,25 +387,6 @@ def first_bound(resampling, seed):
     return result.bounds(result.entries[0], result.scores[0])[0]
 
 
-def test_a_learning_curve_is_that_of_fits_to_fewer_rows():
-    options = {"learner": "naive_bayes", "measure": "accuracy", "execution": SERIAL}
-    result = evaluate(X, Y, resampling="learning_curve:4:6:0.3", **options)
-    (entry,), (score,) = result.entries, result.scores
-    splits = pairs(result.problem.study)
-    found = cross_validate(GaussianNB(), X, Y, cv=splits, scoring="accuracy")["test_score"]
-    assert np.array_equal(result.of_splits(entry, score), found)
-    figures = result.figures(entry, score)
-    assert figures.mean == found[::4].mean()
-    assert figures.pooled == pytest.approx(found[::4].mean())
-    sizes, means, deviations = zip(*result.learning_curve(entry, score), strict=True)
-    assert list(sizes) == [len(train) for train, _ in reversed(splits[:4])]
-    assert means == pytest.approx([found[i::4].mean() for i in (3, 2, 1, 0)])
-    assert deviations == pytest.approx([found[i::4].std(ddof=1) for i in (3, 2, 1, 0)])
-    assert f"{sizes[0]} {means[0]:.4f}" in result.summary(details=True)
-    plain = evaluate(X, Y, resampling="kfold:4", **options)
-    assert plain.learning_curve(plain.entries[0], plain.scores[0]) == []
-
-
 def test_bounds_of_a_setting_selected_inside_each_split_and_of_accuracy():
     options = {"resampling": "nested:3:3", "select_by": "zero_one", "select": "each"}
     result = evaluate(X, Y, learner="naive_bayes", measure="zero_one,accuracy", execution=SERIAL, **options)

@@ -240,12 +240,9 @@ def check_n_splits(name: str, value: Any) -> int:
     return integer(name, value, least=1, most=MOST_SPLITS)
 
 
-def check_parts(name: str, value: Any) -> int:
-    """Return a number of folds, or of sizes; raise InputError unless there are two or more."""
-    return integer(name, value, least=2, most=MOST_SPLITS)
-
-
-FOLDS = Option(check_parts, "Number of folds.", int, "10")
+FOLDS = Option(
+    lambda name, value: integer(name, value, least=2, most=MOST_SPLITS), "Number of folds.", int, "10"
+)
 STRATIFY = Option(boolean, "Give each part the same share of every class.", bool, omit_default=True)
 
 

@@ -22,7 +22,6 @@ from ckcv_ray.core.resampling.base import (
     Units,
     arrange,
     check_n_splits,
-    check_parts,
 )
 from ckcv_ray.errors import InputError
 from ckcv_ray.validation import proportion
@@ -102,45 +101,6 @@ class Subsampling(Sample):
     times: int = option(100, TIMES)
     share: float = option(0.25, SHARE)
     stratify: bool = option(False, STRATIFY)
-
-
-@dataclass(frozen=True)
-class LearningCurve(Sample):
-    """Repeated sub-sampling, and the same rows scored after fits to fewer and fewer of the others.
-
-    Of ``sizes`` splits that follow each other the first fits on all other rows, and each next one on fewer of
-    them by a share 1 / ``sizes``. Only the first has a part in means over splits.
-
-    Attributes:
-        sizes: numbers of rows to fit on.
-        times: how often the rows to score are drawn.
-        share: of the rows to score, as of ``SingleSplit``.
-    """
-
-    name: ClassVar[str] = "learning_curve"
-    in_text: ClassVar[tuple[str, ...]] = ("sizes", "times", "share")
-
-    sizes: int = option(5, Option(check_parts, "Numbers of rows to fit on.", int, "5"))
-    times: int = option(20, TIMES)
-    share: float = option(0.25, SHARE)
-
-    def count_splits(self, n: int) -> int:
-        """Return ``sizes`` * ``times``."""
-        if n - self.count_scored(n) < self.sizes:
-            raise InputError(f"resampling={self} has more sizes than there are rows to fit on: ask for fewer")
-        return self.sizes * self.times
-
-    def split(self, units: Units, size: FoldSize, number: int, draws: Draws) -> Split:
-        """Return a split."""
-        time, left_out = divmod(number, self.sizes)
-        order = draws.make_generator(time).permutation(units.n)
-        scored = self.count_scored(units.n)
-        fitted = ceil((units.n - scored) * (self.sizes - left_out) / self.sizes)
-        return Split(np.sort(order[scored : scored + fitted]), EMPTY, np.sort(order[:scored]))
-
-    def counts(self, numbers: Index) -> NDArray[np.bool_]:
-        """Return which splits fit on all rows that they do not score."""
-        return np.asarray(numbers % self.sizes == 0)
 
 
 @dataclass(frozen=True)

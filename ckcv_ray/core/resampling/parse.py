@@ -12,7 +12,6 @@ from ckcv_ray.core.resampling.drawn import (
     Bootstrap,
     Bootstrap632,
     Bootstrap632Plus,
-    LearningCurve,
     OptimismBootstrap,
     SingleSplit,
     Subsampling,
@@ -46,7 +45,6 @@ RESAMPLINGS: dict[str, Any] = {
         Bootstrap632,
         Bootstrap632Plus,
         OptimismBootstrap,
-        LearningCurve,
         NestedSplits,
         Splits,
     )
@@ -59,8 +57,7 @@ NESTED: dict[str, Callable[..., NestedSplits]] = {
 FORMS = (
     "holdout:0.3, kfold:10, kfold:4:last, repeated_kfold:10x5, drawn_folds:10, time:5, time:5:2, loo, "
     "subsampling:50:0.25, bootstrap:50, bootstrap632:50, bootstrap632plus:50, "
-    "optimism:50, learning_curve:5:20:0.25, "
-    "nested_halves:5, nested:5:3"
+    "optimism:50, nested_halves:5, nested:5:3"
 )
 
 
