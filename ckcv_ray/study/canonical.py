@@ -394,8 +394,8 @@ def _check_for_groups(criterion: Criterion, certification: Certification) -> Non
         )
     if isinstance(criterion, MeanBound) and criterion.bound != MeanBound.bound:
         raise InputError(
-            f"bound={criterion.bound!r} is for counts of rows: with groups, L_EE is computed with the bound "
-            "that is minimised (on the mean share of a group's rows that are wrong); leave --bound out"
+            f"bound={criterion.bound!r} is for counts of rows: with groups, L_EE is what is minimised, on "
+            "the estimate sets; leave --bound out"
         )
 
 
