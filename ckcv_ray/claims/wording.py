@@ -275,10 +275,10 @@ def figure(criterion: Criterion, l_ee: float, n_splits: int, grouped: bool = Fal
     match criterion:
         case MeanClippedError():
             return (
-                f"On the estimate sets the mean over {n_splits} splits of Clopper-Pearson's {level} formula "
-                f"at the total error{', each group counted once,' if grouped else ','} of which at most "
-                f"{format_number(criterion.limit)} counts, is {round_bound(criterion.limit * l_ee)}. It is "
-                "what was minimised on the select sets: no bound, and not proven."
+                f"On the estimate sets the mean error{', each group counted once,' if grouped else ','} of "
+                f"which at most {format_number(criterion.limit)} counts, is with a {level} margin "
+                f"{round_bound(criterion.limit * l_ee)} on average over {n_splits} splits. It is what was "
+                "minimised on the select sets: no bound, and not proven."
             )
         case Balanced():
             return (
