@@ -13,11 +13,10 @@ _NAMES = {  # by module; below once more for type checkers, and tests/test_publi
     "core.bounds.binomial": "clopper_pearson",
     "core.criteria": "Balanced MeanBound MeanCost MeanError",
     "core.resampling.complete": "Complete Rotation",
-    "core.resampling.drawn": "Bootstrap Bootstrap632 Bootstrap632Plus LearningCurve OptimismBootstrap "
-    "PairedSubsampling SingleSplit Subsampling",
+    "core.resampling.drawn": "Bootstrap Bootstrap632 Bootstrap632Plus OptimismBootstrap "
+    "SingleSplit Subsampling",
     "core.resampling.given": "Splits",
-    "core.resampling.kfold": "DrawnFolds ForwardSplits KFold LeaveOneOut LeavePOut NestedSplits "
-    "PairedFolds RepeatedKFold",
+    "core.resampling.kfold": "DrawnFolds ForwardSplits KFold LeaveOneOut NestedSplits RepeatedKFold",
     "tables.task": "Task TestRows read_task",
     "engine.forecast": "Plan plan",
     "engine.progress": "Progress",
@@ -50,9 +49,7 @@ if TYPE_CHECKING:
     from ckcv_ray.core.resampling.drawn import Bootstrap as Bootstrap
     from ckcv_ray.core.resampling.drawn import Bootstrap632 as Bootstrap632
     from ckcv_ray.core.resampling.drawn import Bootstrap632Plus as Bootstrap632Plus
-    from ckcv_ray.core.resampling.drawn import LearningCurve as LearningCurve
     from ckcv_ray.core.resampling.drawn import OptimismBootstrap as OptimismBootstrap
-    from ckcv_ray.core.resampling.drawn import PairedSubsampling as PairedSubsampling
     from ckcv_ray.core.resampling.drawn import SingleSplit as SingleSplit
     from ckcv_ray.core.resampling.drawn import Subsampling as Subsampling
     from ckcv_ray.core.resampling.given import Splits as Splits
@@ -60,9 +57,7 @@ if TYPE_CHECKING:
     from ckcv_ray.core.resampling.kfold import ForwardSplits as ForwardSplits
     from ckcv_ray.core.resampling.kfold import KFold as KFold
     from ckcv_ray.core.resampling.kfold import LeaveOneOut as LeaveOneOut
-    from ckcv_ray.core.resampling.kfold import LeavePOut as LeavePOut
     from ckcv_ray.core.resampling.kfold import NestedSplits as NestedSplits
-    from ckcv_ray.core.resampling.kfold import PairedFolds as PairedFolds
     from ckcv_ray.core.resampling.kfold import RepeatedKFold as RepeatedKFold
     from ckcv_ray.engine.forecast import Plan as Plan
     from ckcv_ray.engine.forecast import plan as plan

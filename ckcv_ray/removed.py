@@ -25,6 +25,19 @@ REMOVED: dict[str, str] = {  # commands as "ckcv x", options "--x", values "opti
     "--shards": "--workers divides the work among processes, --address among nodes of a Ray cluster",
     "--slurm": "sbatch docs/guides/slurm.sbatch runs a study on Ray in an allocation of Slurm",
     "--call-sbatch": "sbatch docs/guides/slurm.sbatch runs a study on Ray in an allocation of Slurm",
+    "balance=smote": "score a pipeline of imblearn with SMOTE in it, as the guide for scikit-learn shows",
+    "resampling=lpo": "give scikit-learn's LeavePOut as the resampling, from Python",
+    "resampling=drawn_rows": "choose drawn_folds",
+    "resampling=learning_curve": "give splits of growing size from Python, as the guide to evaluate shows",
+    "LearningCurve": "give splits of growing size as the resampling, as the guide to evaluate shows",
+    "resampling=paired_folds": "choose repeated_kfold, with interval=corrected_t",
+    "resampling=paired_subsampling": "choose subsampling, with interval=corrected_t",
+    "interval=conservative_z": "choose corrected_t, with subsampling or kfold",
+    "interval=nested_cv": "choose corrected_t, with repeated_kfold",
+    "interval=wald": "choose clopper_pearson for a single split, or corrected_t for folds",
+    "PairedFolds": "choose RepeatedKFold, with interval=corrected_t",
+    "PairedSubsampling": "choose Subsampling, with interval=corrected_t",
+    "LeavePOut": "give the one of scikit-learn as the resampling",
 }
 
 

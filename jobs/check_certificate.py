@@ -54,10 +54,10 @@ class Check(Run):
             sizes = [self.count_classes(k, i, of_ee) for i in range(len(totals))]
             pairs = (zip(*both, strict=True) for both in zip(totals, sizes, strict=True))
             values = [float(np.mean([bounds.tabulate(n, d)[x] for x, n in split])) for split in pairs]
-        elif (name == "cost" and of_ee) or bound in ("safe", "catoni"):
-            values = [bounds.bound_mean(losses, m, d, name == "cost", bound == "catoni")]
+        elif bound in ("safe", "catoni"):
+            values = [bounds.bound_mean(losses, m, d, False, bound == "catoni")]
         elif name == "cost" or self.grouped:
-            values = [bounds.bound_mean([loss], m, d, True) for loss in losses]
+            values = [bounds.value_loss(loss, m, d) for loss in losses]
         elif bound == "stevens" or m > bounds.MOST:
             v = [self.draw(m, i, 1).uniform() if bound == "stevens" else 1.0 for i in range(len(losses))]
             values = bounds.bound_count(losses, m, d, v).tolist()

@@ -48,6 +48,23 @@ def bound_count(x: Any, m: Any, delta: float, v: Any = 1.0) -> Array:
     return np.where((m == 0) | ((x == m) & (v == 1)), 1.0, high)
 
 
+def value_loss(x: float, m: int, delta: float) -> float:
+    """Return the p with I_p(x + 1, m - x) = 1 - delta, by bisection: U(x; m) at a total loss of x.
+
+    The integral is the hypergeometric series of I_q(m - x, x + 1) at q = 1 - p, whose terms are positive.
+    """
+    if x >= m:
+        return 1.0
+    left, n, (low, high) = m - x, np.arange(200 * m), (0.0, 1.0)
+    scale = lgamma(m + 1) - lgamma(x + 1) - lgamma(left + 1)
+    for _ in range(52):
+        p = (low + high) / 2
+        terms = np.cumprod((m + 1 + n) / (left + 1 + n) * (1 - p))
+        F = exp(scale + left * log(1 - p) + (x + 1) * log(p)) * (1 + float(terms.sum()))
+        low, high = (p, high) if delta < F else (low, p)
+    return high
+
+
 @cache
 def tabulate(m: int, delta: float) -> Array:
     """Return U(0; m), .. U(m; m)."""

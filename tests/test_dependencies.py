@@ -50,7 +50,7 @@ WANTED = [
     ),
 ]
 EXTRAS = PROJECT["project"]["optional-dependencies"]
-OF_NIGHTS = ("boosting", "smote")
+OF_NIGHTS = ("boosting", "imblearn")
 NIGHTLY = {Requirement(wanted).name for name in OF_NIGHTS for wanted in EXTRAS[name]}
 FREE = NIGHTLY - {"lightgbm"}  # which only tests of the night need
 

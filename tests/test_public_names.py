@@ -104,16 +104,12 @@ parts = [
     ckcv_ray.RepeatedKFold(3, 2),
     ckcv_ray.DrawnFolds(3),
     ckcv_ray.LeaveOneOut(),
-    ckcv_ray.LeavePOut(1),
     ckcv_ray.Subsampling(3, 0.25),
     ckcv_ray.ForwardSplits(2),
     ckcv_ray.Bootstrap(3),
     ckcv_ray.Bootstrap632(3),
     ckcv_ray.Bootstrap632Plus(3),
-    ckcv_ray.PairedFolds(3, 1),
     ckcv_ray.OptimismBootstrap(3),
-    ckcv_ray.LearningCurve(3, 2),
-    ckcv_ray.PairedSubsampling(2, 2),
     ckcv_ray.Splits.of([([0, 1, 2, 3, 4, 5], [6, 7])], len(task.y)),
 ]
 for part in parts:

@@ -139,7 +139,7 @@ class Winner(CertificatePart):
             the number of groups in these sets.
         criterion: what was minimised: "error", "balanced", "cost" or "mean_error", of numbers "clipped";
             every claim is about the error.
-        bound, delta: the bound that l_ee is computed with ("loss" with groups, "none" for a mean
+        bound, delta: what l_ee is computed with ("loss" where losses are no counts, "none" for a mean
             error), and the delta of the study.
         l_ms, l_ee: the criterion on the select and estimate sets; for "error" the paper's means.
         search: what the search left open; absent in the file of a race, which leaves nothing open.

@@ -50,7 +50,7 @@ BOUND_NAMES = {
     "stevens": "Stevens",
     "safe": "averaging-safe Clopper-Pearson",
     "catoni": "Catoni",
-    "loss": "averaging-safe or Catoni",
+    "loss": "Clopper-Pearson's formula",
 }
 LOSS_NAMES = {
     "safe": "averaging-safe Clopper-Pearson interpolated between counts",

@@ -18,7 +18,16 @@ from ckcv_ray.claims.claim import (
 )
 from ckcv_ray.claims.percent import at_least, at_most, format_level, format_number, round_bound
 from ckcv_ray.core.by_label import parse_numbers_by_label
-from ckcv_ray.core.criteria import Balanced, Criterion, MeanClippedError, MeanCost, MeanError, MeanGroupError
+from ckcv_ray.core.criteria import (
+    Balanced,
+    Criterion,
+    MeanBound,
+    MeanClippedError,
+    MeanCost,
+    MeanError,
+    MeanGroupError,
+    MeanShare,
+)
 from ckcv_ray.errors import cut, cut_list
 from ckcv_ray.study import ERROR, is_of_numbers, parse_within
 
@@ -83,10 +92,11 @@ def show_least(least: float, clip: float | None) -> str:
 
 MINIMISED = {  # what the criterion is, on the select sets
     "error": "mean {} bound on the select sets (minimised)",
+    "groups": "mean share of a group's wrong rows with a {} margin, on the select sets (minimised; no bound)",
     "balanced": "mean of the classes' {} bounds on the select sets (minimised)",
-    "cost": "mean {} bound on the cost, in % of the largest, on the select sets (minimised)",
+    "cost": "mean cost with a {} margin, in % of the largest, on the select sets (minimised; no bound)",
     "mean_error": "mean error on the select sets (minimised; no bound)",
-    "clipped": "mean {} bound on the mean error, in % of the clip, on the select sets (minimised)",
+    "clipped": "mean error with a {} margin, in % of the clip, on the select sets (minimised; no bound)",
 }
 L_EE_IS = {
     "error": {
@@ -94,17 +104,23 @@ L_EE_IS = {
         "stevens": "mean randomised bound (Stevens) on the estimate sets",
         "safe": "averaging-safe bound on the estimate sets",
         "catoni": "Catoni's bound on the estimate sets",
-        "loss": "the same mean on the estimate sets (the paper's figure, for groups)",
+        "loss": "the same mean on the estimate sets (the paper's figure, for groups; no bound)",
     },
     "balanced": {"clopper_pearson": "the same mean on the estimate sets; no bound on the error"},
-    "cost": {"loss": "bound on the mean cost on the estimate sets; no bound on the error"},
+    "cost": {"loss": "the same mean on the estimate sets; no bound"},
     "mean_error": {"none": "mean error on the estimate sets; no bound"},
-    "clipped": {"loss": "the same mean on the estimate sets; not proven after selection"},
+    "clipped": {"loss": "the same mean on the estimate sets; no bound"},
 }
 ABOUT_ERROR = (
     "What is proven below is about the error rate; it holds whatever criterion selected the candidate."
 )
 MOST_COSTS = 6
+
+
+def say_minimised(criterion: str, bound: str, delta: float) -> str:
+    """Return what a criterion is, on the select sets; ``bound`` says what L_EE is computed with."""
+    grouped = criterion == MeanBound.name and bound == MeanShare.bound
+    return MINIMISED["groups" if grouped else criterion].format(format_level(delta))
 
 
 def equal_rows(repeats: int, rows: int, grouped: bool = False) -> str:
@@ -216,11 +232,10 @@ def figure(criterion: Criterion, l_ee: float, n_splits: int, grouped: bool = Fal
     match criterion:
         case MeanClippedError():
             return (
-                f"On the estimate sets the mean over {n_splits} splits of {level} bounds on the mean error"
-                f"{', each group counted once,' if grouped else ','} of which at most "
-                f"{format_number(criterion.limit)} counts, is "
-                f"{round_bound(criterion.limit * l_ee)}. It is what was minimised on the select sets: it is "
-                "not proven after selection on the same data."
+                f"On the estimate sets the mean error{', each group counted once,' if grouped else ','} of "
+                f"which at most {format_number(criterion.limit)} counts, is with a {level} margin "
+                f"{round_bound(criterion.limit * l_ee)} on average over {n_splits} splits. It is what was "
+                "minimised on the select sets: no bound, and not proven."
             )
         case Balanced():
             return (
@@ -230,9 +245,10 @@ def figure(criterion: Criterion, l_ee: float, n_splits: int, grouped: bool = Fal
             )
         case MeanCost():
             return (
-                f"{percent}: the {level} bound on the mean cost of a decision over {n_splits} splits, in "
-                f"percent of the largest cost ({list_costs(criterion)}): not a bound on the error rate. "
-                f"{AVERAGE} {ABOUT_ERROR}"
+                f"{percent}: the mean over {n_splits} splits of Clopper-Pearson's {level} formula at the "
+                f"total cost of the decisions, in percent of the largest cost ({list_costs(criterion)}). It "
+                "is what was minimised, measured on the estimate sets: not a bound on the error rate, nor on "
+                f"the cost, and not proven. {ABOUT_ERROR}"
             )
         case MeanError():
             return f"{percent}: {_mean_error('wrong rows', n_splits)}"
@@ -268,9 +284,9 @@ def _paper_figure(bound: str, delta: float, l_ee: float, n_splits: int) -> str:
             SINGLE,
         ),
         "loss": (
-            f"the paper's figure for groups, the mean over {n_splits} splits of {level} bounds on the share "
-            "of a new group's rows that are wrong",
-            SINGLE,
+            f"the paper's figure for groups, the mean over {n_splits} splits of Clopper-Pearson's {level} "
+            "formula at the sum of the groups' shares of wrong rows",
+            "It is what was minimised, measured on the estimate sets: no bound, and not proven.",
         ),
     }.get(bound, (f"the {level} {name} bound on the mean over {n_splits} splits", AVERAGE))
     return f"L_EE = {at_most(l_ee)}: {definition}. {proven}"

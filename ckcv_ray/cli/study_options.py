@@ -131,8 +131,8 @@ def make_procedure(
     interval: Annotated[
         str | None,
         make_option(
-            "An approximate 95 % interval around every mean score, which is not proven: corrected_t, "
-            "conservative_z, wald, nested_cv or bbc, each for some resamplings.",
+            "A 95 % interval around every mean score: corrected_t or bbc, which are approximate and not "
+            "proven, or clopper_pearson, of a single split; each for some resamplings.",
             "none",
             "Procedure",
         ),

@@ -5,10 +5,13 @@ Clopper-Pearson bound, the value of a split is
 
     error       U(sum of x_c; m), the paper's
     balanced    the mean over the classes of U(x_c; m_c), where U(0; 0) = 1
-    cost        a bound on the mean of w_c over the rows, 0 for a correct row: w_c is the cost of a wrong
-                decision on class c, divided by the largest (``core.bounds.losses``)
+    cost        U(sum of w_c x_c; m): w_c is the cost of a wrong decision on class c, divided by the largest
     mean_error  (sum of x_c) / m itself, which is no bound; its mean is the usual figure of cross validation
-    clipped     of numbers to predict: a bound on the mean of min(|error|, clip) / clip over the rows
+    clipped     of numbers to predict: U(sum of min(|error|, clip) / clip over the rows; m)
+
+With groups m counts groups, and ``error`` is U(sum over groups of the share of wrong rows; m). At a total
+that is no count U is Clopper-Pearson's formula all the same, and no bound: it is minimised, and claimed of
+nothing.
 
 Reference: Anguita et al., ESANN 2012, Algorithm 1 (the mean of Clopper-Pearson bounds).
 """
@@ -34,7 +37,7 @@ from ckcv_ray.core.bounds.binomial import (
     clopper_pearson,
     report_bound,
 )
-from ckcv_ray.core.bounds.losses import ONE, mean_loss_bound, split_bounds
+from ckcv_ray.core.bounds.losses import ONE
 from ckcv_ray.core.by_label import canonicalize, of_classes, parse_numbers_by_label, some_labels, to_text
 from ckcv_ray.core.draws import Draws, draw_randomisers
 from ckcv_ray.core.measures import ZERO_ONE, ClippedErrors, GroupShares, Measure
@@ -103,11 +106,11 @@ class Criterion(ABC):
 
 
 class SplitBound(Criterion):
-    """The base of a mean over the splits of one bound each, a function of the total loss of the split."""
+    """The base of a mean over the splits of U at the total loss of each, ascending."""
 
-    @abstractmethod
     def table(self, units: int) -> Values:
-        """Return the values at total losses 0, 1, ... units, ascending, (units + 1,)."""
+        """Return U(0; units), U(1; units), ... U(units; units)."""
+        return _table(units, self.delta)
 
     def least(self, units: int) -> float:
         """Return the first value of the table."""
@@ -154,10 +157,6 @@ class MeanBound(SplitBound):
                 f"smallest k has {most_units}: use catoni"
             )
 
-    def table(self, units: int) -> Values:
-        """Return U(0; units), U(1; units), ... U(units; units)."""
-        return _table(units, self.delta)
-
     def value(self, totals: NDArray[np.integer[Any]], units: int) -> Values:
         """Return U(errors; units), counting the errors of all classes together."""
         return np.asarray(self.table(units)[np.sum(totals, axis=-1)])
@@ -170,14 +169,11 @@ class MeanBound(SplitBound):
 
 
 @dataclass(frozen=True)
-class MeanLossBound(SplitBound):
-    """The form of ``MeanBound`` for groups: the mean over the splits of bounds on the mean loss of a group.
-
-    The loss is the share of a group's rows that are wrong. Clopper-Pearson does not hold for it; the bounds
-    of ``core.bounds.losses`` do, and are what is minimised and what L_EE is computed with.
+class MeanShare(SplitBound):
+    """The form of ``MeanBound`` for groups: the loss of a group is the share of its rows that are wrong.
 
     Attributes:
-        delta: failure probability of each bound.
+        delta: that of U.
     """
 
     name = MeanBound.name
@@ -186,25 +182,21 @@ class MeanLossBound(SplitBound):
 
     delta: float
 
-    def table(self, units: int) -> Values:
-        """Return the bounds at losses of 0, 1, ... groups."""
-        return _loss_table(units, self.delta)
-
     def value(self, totals: NDArray[np.integer[Any]], units: int) -> Values:
-        """Return the bounds for totals (..., columns), of which the last is the sum of the groups' losses."""
-        return split_bounds(np.asarray(totals)[..., -1], units, self.delta)
+        """Return U for totals (..., columns), of which the last is the sum of the units' losses."""
+        return _value_losses(np.asarray(totals)[..., -1], units, self.delta)
 
 
 @dataclass(frozen=True)
-class MeanClippedError(MeanLossBound):
-    """The mean over the splits of bounds on the mean absolute error of numbers, as a share of a clip.
+class MeanClippedError(MeanShare):
+    """The mean over the splits of U at the total absolute error of numbers, each as a share of a clip.
 
     A larger error counts as the clip: without one a row that is very far off could outweigh all others.
 
     Attributes:
         clip: the error from which on a prediction is as wrong as any other, positive, in units of the target;
             it has to be named.
-        delta: failure probability of each bound, in (0, 1).
+        delta: that of U, in (0, 1).
 
     Raises:
         InputError: a field has the wrong type or is out of range.
@@ -284,13 +276,13 @@ class Balanced(Criterion):
 
 @dataclass(frozen=True)
 class MeanCost(SplitBound):
-    """The mean over the splits of bounds on the cost of a decision, as a share of the largest cost.
+    """The mean over the splits of U at the total cost of the decisions, each as a share of the largest cost.
 
     Attributes:
         costs: the cost of a wrong decision on a row of each class, as canonical text (``core.by_label``);
             given as text or as a mapping, such as {"sick": 10, "healthy": 1}. A cost may be 0: such errors
             do not count.
-        delta: failure probability of each bound, in (0, 1).
+        delta: that of U, in (0, 1).
         weights: each class's cost in units of 1 / ``ONE`` of the largest, rounded up; set by ``on``.
 
     Raises:
@@ -322,22 +314,10 @@ class MeanCost(SplitBound):
         spelled = to_text(dict(zip(map(str, classes), costs, strict=True)))
         return replace(self, costs=spelled, weights=weights)
 
-    def table(self, units: int) -> Values:
-        """Return the bounds at the cost of 0, 1, ... of the costliest errors."""
-        return _loss_table(units, self.delta)
-
     def value(self, totals: NDArray[np.integer[Any]], units: int) -> Values:
-        """Return the bounds on the mean cost of ``units`` rows, given errors by class (..., n_classes)."""
-        return split_bounds(self._losses(totals), units, self.delta)
-
-    def compute_l_ee(self, totals: ArrayLike, units: int, draws: Draws) -> float:
-        """Return L_EE: the bound on the mean cost over all estimate sets."""
-        return mean_loss_bound(self._losses(totals).tolist(), units, self.delta)
-
-    def _losses(self, totals: ArrayLike) -> NDArray[np.int64]:
-        """Return the total loss in units of 1 / ``ONE``, given wrong rows by class (..., n_classes)."""
-        losses: NDArray[np.int64] = np.asarray(totals, np.int64) @ np.array(self.weights, np.int64)
-        return losses
+        """Return U at the cost of the decisions on ``units`` rows, given errors by class (..., n_classes)."""
+        losses = np.asarray(totals, np.int64) @ np.array(self.weights, np.int64)
+        return _value_losses(losses, units, self.delta)
 
 
 class MeanLoss(Criterion):
@@ -389,7 +369,7 @@ class MeanGroupError(MeanLoss):
     """
 
     name = MeanError.name
-    measure = MeanLossBound.measure
+    measure = MeanShare.measure
 
     delta: float
 
@@ -399,7 +379,7 @@ class MeanGroupError(MeanLoss):
 
 
 GROUPED: dict[type[Criterion], Callable[[float], Criterion]] = {
-    MeanBound: MeanLossBound,
+    MeanBound: MeanShare,
     MeanError: MeanGroupError,
 }
 
@@ -432,9 +412,11 @@ def _mean_of_classes(bounds: Values) -> Values:
     return np.asarray(total / bounds.shape[-1])
 
 
-@lru_cache(maxsize=4096)
-def _loss_table(units: int, delta: float) -> Values:
-    return split_bounds(np.arange(units + 1) * ONE, units, delta)
+def _value_losses(losses: NDArray[np.integer[Any]], units: int, delta: float) -> Values:
+    """Return U at total losses in units of 1 / ``ONE``, of their shape: ascending, at counts ``_table``."""
+    totals = losses / ONE
+    inside = scipy.special.betainccinv(totals + 1.0, np.maximum(units - totals, 1 / ONE), delta)
+    return np.where(totals < units, inside, 1.0)
 
 
 @lru_cache(maxsize=4096)

@@ -1,6 +1,6 @@
-"""Scores that are means over rows, with further sums for some estimates and intervals."""
+"""Scores that are means over rows, with a further sum for an estimate that is corrected by it."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -8,7 +8,6 @@ import numpy as np
 
 from ckcv_ray.core.arrays import Values
 from ckcv_ray.core.measures import Kind
-from ckcv_ray.core.resampling.base import Further
 from ckcv_ray.core.scores import OWN, Outputs, Score
 
 RowScores = Callable[[Any, Outputs], Values]
@@ -31,26 +30,14 @@ def compute_no_information(rows: RowScores, y: Any, outputs: Outputs) -> float:
     return float(np.average(means, weights=counts))
 
 
-def sum_squares(rows: RowScores, y: Any, outputs: Outputs) -> float:
-    """Return the sum of the squared values of the rows, which gives their variance."""
-    return float(np.sum(rows(y, outputs) ** 2))
-
-
-FURTHER: Mapping[Further, Callable[[RowScores, Any, Outputs], float]] = {
-    Further.NO_INFORMATION: compute_no_information,
-    Further.SQUARES: sum_squares,
-}
-
-
-def extend_score(score: Score, further: Further) -> Score:
-    """Return a score with one more sum, its last; itself if it is no mean over rows, or none is asked for."""
+def extend_score(score: Score) -> Score:
+    """Return a score with one more sum, that without information; itself if it is no mean over rows."""
     rows, sums, bound = score.rows, score.sums, score.bound
-    if further is Further.NONE or rows is None or sums is None:
+    if rows is None or sums is None:
         return score
-    compute = FURTHER[further]
 
     def extend(y: Any, outputs: Outputs, n_classes: int) -> Sequence[float]:
-        return *sums(y, outputs, n_classes), compute(rows, y, outputs)
+        return *sums(y, outputs, n_classes), compute_no_information(rows, y, outputs)
 
     return replace(
         score,

@@ -7,24 +7,21 @@ Draws depend on the numbers of the training rows alone, as all that is random in
 every machine.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 from math import ceil
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from ckcv_ray.core.arrays import Classes, Index
-from ckcv_ray.errors import InputError
 from ckcv_ray.learners.base import Block, Checked, Learner, Trainer, WrappedLearner
 from ckcv_ray.learners.choice import Choice
-from ckcv_ray.learners.seeds import draw_seeds, make_seed_sequence
+from ckcv_ray.learners.seeds import make_seed_sequence
 from ckcv_ray.tables.task import Task
 
 KEY = 1  # of the draws, apart from those of the learner
-SMOTE_NEIGHBOURS = 5  # of SMOTE, as in imbalanced-learn and in the paper
-PACKAGE = "imbalanced-learn"
 
 
 class Balance(StrEnum):
@@ -33,7 +30,6 @@ class Balance(StrEnum):
     NONE = "none"
     UP = "up"
     DOWN = "down"
-    SMOTE = "smote"
 
 
 def balance(learner: Learner, how: Balance, task: Task) -> Learner:
@@ -80,51 +76,6 @@ def draw_balanced(y: Classes, train: Index, how: Balance) -> Index:
     return np.sort(np.concatenate(parts))
 
 
-def make_smote_rows(task: Task, train: Index) -> tuple[Task, Index]:
-    """Make rows of rarer classes between near ones: SMOTE of imbalanced-learn, to the size of the largest.
-
-    Chawla, Bowyer, Hall, Kegelmeyer, "SMOTE: Synthetic Minority Over-sampling Technique", JAIR 16, 2002. A
-    class with fewer than 6 training rows has as many neighbours as there are.
-
-    Returns:
-        The task with the new rows after its own, and the numbers of all training rows.
-
-    Raises:
-        InputError: a class has a single training row, or imbalanced-learn is not installed.
-    """
-    smote, counts = import_smote(), np.bincount(task.y[train])
-    rarest = int(counts[counts > 0].min())
-    if np.count_nonzero(counts) < 2:
-        return task, train
-    if rarest < 2:
-        raise InputError(
-            "balance=smote makes rows between two of a class, and a class has a single training row in this "
-            "split: choose balance=up"
-        )
-    (seed,) = draw_seeds(make_seed_sequence(train, KEY), 1)
-    sampler = smote(k_neighbors=min(SMOTE_NEIGHBOURS, rarest - 1), random_state=seed % 2**32)
-    X, y = (made[len(train) :] for made in sampler.fit_resample(task.X[train], task.y[train]))
-    origins = np.append(np.arange(task.n), np.full(len(y), train[0]))  # fits do not ask for groups
-    extended = task.take_part(origins)
-    rows = np.append(train, np.arange(task.n, extended.n))
-    return replace(extended, X=np.concatenate([task.X, X]), y=np.append(task.y, y)), rows
-
-
-def import_smote() -> Any:
-    """Return the class of SMOTE.
-
-    Raises:
-        InputError: imbalanced-learn is not installed.
-    """
-    try:
-        from imblearn.over_sampling import SMOTE
-    except ImportError:
-        raise InputError(
-            f"balance=smote needs {PACKAGE}: pip install {PACKAGE}, or choose balance=up"
-        ) from None
-    return SMOTE
-
-
 @dataclass(frozen=True)
 class BalancedLearner(WrappedLearner):
     """A learner whose training rows are balanced first, in every split.
@@ -143,29 +94,20 @@ class BalancedLearner(WrappedLearner):
         return BalancedTrainer(self)
 
 
-class SharedTask(NamedTuple):
-    """A task, and what the splits of the learner share; None if each split has rows of its own."""
-
-    task: Task
-    shared: Any
-
-
 class BalancedTrainer(Trainer):
     """Balances the training rows of each split, and fits the learner to them."""
 
     def __init__(self, balanced: BalancedLearner) -> None:
         self.how, self.factor, self.inner = balanced.how, balanced.share, balanced.learner.trainer
 
-    def share(self, task: Task) -> SharedTask:
-        """Compute what the learner's splits share."""
-        return SharedTask(task, None if self.how is Balance.SMOTE else self.inner.share(task))
+    def share(self, task: Task) -> tuple[Classes, Any]:
+        """Return the classes, and what the learner's splits share."""
+        return task.y, self.inner.share(task)
 
-    def prepare(self, shared: SharedTask, train: Index, score: Index) -> Block:
+    def prepare(self, shared: tuple[Classes, Any], train: Index, score: Index) -> Block:
         """Balance the training rows, and prepare the learner on them; the rows to score are as they are."""
-        if self.how is Balance.SMOTE:
-            task, rows = make_smote_rows(shared.task, train)
-            return self.inner.prepare(self.inner.share(task), rows, score)
-        return self.inner.prepare(shared.shared, draw_balanced(shared.task.y, train, self.how), score)
+        y, of_learner = shared
+        return self.inner.prepare(of_learner, draw_balanced(y, train, self.how), score)
 
     def cost(self, n_train: int) -> float:
         """Return the relative cost of a fit to as many rows as there are after balancing, about."""

@@ -3,7 +3,7 @@
 from typing import Any
 
 from ckcv_ray.claims.percent import format_level
-from ckcv_ray.claims.wording import MINIMISED
+from ckcv_ray.claims.wording import say_minimised
 from ckcv_ray.core.resampling.complete import Rotation
 from ckcv_ray.errors import pluralize
 from ckcv_ray.reports.values import ResultValues
@@ -30,7 +30,7 @@ def _describe_selection(result: ResultValues) -> list[str]:
         divided = f"the {unit} were shuffled and cut into k parts, which in turn were"
     refit = ", and one more model was fitted on all rows that were not held out" if sample.n_held else ""
     members = pluralize(len(result.ensemble.members), "model")
-    minimised = MINIMISED[winner.criterion].format(format_level(winner.delta)).partition(" (")[0]
+    minimised = say_minimised(winner.criterion, winner.bound, winner.delta).partition(" (")[0]
     return [
         f"For every candidate, a setting of the learner with a number of folds k, {divided} a part to "
         "learn from, a part to select by and a part to estimate on.",

@@ -9,9 +9,9 @@ from typing import NamedTuple
 import numpy as np
 
 from ckcv_ray.claims.certificate import Certificate
-from ckcv_ray.claims.percent import at_most, format_level, nearest
+from ckcv_ray.claims.percent import at_most, nearest
 from ckcv_ray.claims.weighted import describe_weights
-from ckcv_ray.claims.wording import L_EE_IS, MINIMISED
+from ckcv_ray.claims.wording import L_EE_IS, say_minimised
 from ckcv_ray.errors import pluralize
 from ckcv_ray.learners.class_weight import EQUALLY
 from ckcv_ray.reports.answer import list_cautions, make_answer, name_search
@@ -169,7 +169,7 @@ def _tell_resampling(run: Stored) -> Iterator[str]:
 
 def _tell_selection(run: Stored) -> Iterator[str]:
     winner = run.certificate.winner
-    minimised = MINIMISED[winner.criterion].format(format_level(winner.delta)).partition(" (minimised")[0]
+    minimised = say_minimised(winner.criterion, winner.bound, winner.delta).partition(" (minimised")[0]
     yield f"Minimised was the {minimised}."
     yield f"Search: {name_search(run.result)}."
 

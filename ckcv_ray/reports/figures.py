@@ -107,7 +107,7 @@ class Span(NamedTuple):
 
 
 class Curve(NamedTuple):
-    """A score over a hyperparameter, or over numbers of rows.
+    """A score over a hyperparameter.
 
     Attributes:
         parameter, score: their names.
@@ -229,30 +229,6 @@ def draw_strips(rows: Sequence[Values], names: Sequence[str], score: str, label:
         axes.set_yticks(range(len(shown)), list(map(shorten_name, names[: len(shown)])), parse_math=False)
         axes.set_ylim(len(shown) - 0.4, -0.6)
         axes.set_xlabel(f"{score} of one split", parse_math=False)
-        return inline_svg(figure, label)
-
-
-def draw_curves(curves: Sequence[tuple[str, Curve]], label: str) -> str:
-    """Draw scores against numbers of rows: a line for each of the first curves, with its name."""
-    with new_figure("curves", (WIDTH, 2.7)) as figure:
-        axes = figure.add_subplot()
-        shown = curves[:MOST_CURVES]
-        for number, (_, curve) in enumerate(shown):
-            axes.errorbar(
-                curve.x,
-                curve.mean,
-                curve.deviation,
-                fmt=f"{MARKERS[number]}-",
-                color=LINES[number],
-                markersize=4,
-                lw=1.2,
-                elinewidth=0.6,
-                label=f"line {number}",
-            )
-        if len(shown) > 1:
-            _name_lines(axes, [name for name, _ in shown])
-        axes.set_xlabel("rows fitted on")
-        axes.set_ylabel(curves[0][1].score, parse_math=False)
         return inline_svg(figure, label)
 
 

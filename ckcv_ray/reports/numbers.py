@@ -15,14 +15,14 @@ def list_figures(c: Certificate) -> list[tuple[str, str]]:
     assert sample.numbers is not None
     clip, level = sample.numbers["clip"], format_level(winner.delta)
     shown = format_number(clip)
-    bounds = f"mean of {level} bounds on the mean error, of which at most {shown} counts"
+    bounds = f"mean error, of which at most {shown} counts, with a {level} margin"
     units, groups = "rows" if sample.groups is None else "groups", sample.groups
     of_groups = "" if groups is None else f" of {groups['held']:,} groups"
     held = f"{sample.n_held:,} rows{of_groups}, not used before the end" if sample.n_held else "none"
     return [
         ("best", str(Candidate(winner.setting, winner.k))),
         ("selected by", f"{round_bound(clip * winner.l_ms)}, {bounds}, on the select sets (minimised)"),
-        ("estimated", f"{round_bound(clip * winner.l_ee)}, the same on the estimate sets; not proven"),
+        ("estimated", f"{round_bound(clip * winner.l_ee)}, the same on the estimate sets; no bound"),
         (
             "mean error",
             f"{format_number(clip * counts.error)} on the estimate sets (an estimate, not a bound)",

@@ -17,7 +17,6 @@ from ckcv_ray.reports.figures import (
     MOST_STRIPS,
     Curve,
     HeatMap,
-    draw_curves,
     draw_heat_map,
     draw_strips,
     draw_validation,
@@ -76,24 +75,12 @@ def _describe_score(result: ResultValues, score: Score, settings: Sequence[Setti
 
 
 def _draw_pictures(result: ResultValues, score: Score, values: Sequence[Values]) -> Iterator[Picture]:
-    """Yield the figures of a score of single splits, and over numbers of rows."""
+    """Yield the figure of a score of single splits."""
     names = name_entries(result)
     if result.n_splits > 1:
         known = [splits[result.counted] for splits in values]
         finite = [splits[~np.isnan(splits)] for splits in known]
         yield _draw_strips(finite, names, score.name, _explain_names(result))
-    if learning := _make_learning_curves(result, score, names):
-        rows = [row for name, curve in learning for row in _list_points(curve, name)]
-        yield Picture(
-            "By number of rows",
-            draw_curves(
-                learning, f"{score.name} over numbers of rows. Values are in the table below the figure."
-            ),
-            "Mean over splits after fits to fewer rows, and a standard deviation. The figures above are "
-            "of the largest number of rows.",
-            ("line", "rows", "mean", "sd"),
-            rows,
-        )
 
 
 def _draw_validations(settings: Sequence[SettingScores], score: Score, inner: bool) -> Iterator[Picture]:
@@ -175,10 +162,10 @@ def _draw_strips(known: Sequence[Values], names: Sequence[str], score: str, expl
     )
 
 
-def _list_points(curve: Curve, *before: str) -> list[tuple[str, ...]]:
+def _list_points(curve: Curve) -> list[tuple[str, ...]]:
     """Return the points of a curve as rows of a table."""
     points = zip(curve.x.tolist(), curve.mean.tolist(), curve.deviation.tolist(), strict=True)
-    return [(*before, f"{x:g}", f"{mean:.4f}", f"{deviation:.4f}") for x, mean, deviation in points]
+    return [(f"{x:g}", f"{mean:.4f}", f"{deviation:.4f}") for x, mean, deviation in points]
 
 
 def name_entries(result: ResultValues) -> list[str]:
@@ -205,19 +192,6 @@ def _list_permutations(result: ResultValues, score: Score) -> list[tuple[str, st
     """Return the name of each entry and its permutation test as text, if there are any."""
     tests = [(entry.name, result.test_by_permutations(entry, score)) for entry in result.entries]
     return [(name, describe_permutations(test)) for name, test in tests if test is not None]
-
-
-def _make_learning_curves(
-    result: ResultValues, score: Score, names: Sequence[str]
-) -> list[tuple[str, Curve]]:
-    """Return the learning curve of each entry, after its name."""
-    found = []
-    for name, entry in zip(names, result.entries, strict=True):
-        points = np.array(result.learning_curve(entry, score)).reshape(-1, 3)
-        x, mean, deviation = points[~np.isnan(points).any(axis=1)].T
-        if len(x):
-            found.append((name, Curve("rows", score.name, x, mean, deviation)))
-    return found
 
 
 def _list_inner(result: ResultValues, settings: Sequence[SettingScores]) -> list[dict[str, Any]]:

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from ckcv_ray.claims.baseline import select_baseline
 from ckcv_ray.claims.certificate import Certificate, ModelCounts, Winner
 from ckcv_ray.claims.percent import at_most, format_level
-from ckcv_ray.claims.wording import L_EE_IS, MINIMISED
-from ckcv_ray.core.criteria import MeanBound, MeanCost, MeanError
+from ckcv_ray.claims.wording import L_EE_IS, say_minimised
+from ckcv_ray.core.criteria import MeanBound, MeanError
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.core.selection import ABSENT, Leader
 from ckcv_ray.engine.race import RaceQueue
@@ -34,9 +34,9 @@ MOST_PAGE_COLUMNS = 30  # of a confusion matrix; of more classes, as many mistak
 DOTS = {  # what is drawn for each split
     "error": "the {} Clopper-Pearson bound",
     "balanced": "the mean of the classes' {} Clopper-Pearson bounds",
-    "cost": "the {} bound on the cost of a decision, in % of the largest cost,",
+    "cost": "Clopper-Pearson's {} formula at the cost of the decisions, in % of the largest cost,",
     "mean_error": "the share of wrong rows",
-    "groups": "the {} bound on the share of a new group's wrong rows",
+    "groups": "Clopper-Pearson's {} formula at the groups' shares of wrong rows",
 }
 
 
@@ -79,7 +79,7 @@ def describe_run(result: ResultValues, queue: RaceQueue) -> dict[str, Any]:
         "error_is": ERROR_IS,
         "baselines": [(baseline, describe_baseline(sample, baseline)) for baseline in sample.baselines],
         "shares": describe_shares(sample),
-        "l_ms_is": MINIMISED[winner.criterion].format(format_level(winner.delta)),
+        "l_ms_is": say_minimised(winner.criterion, winner.bound, winner.delta),
         "l_ee_is": L_EE_IS[winner.criterion][winner.bound],
         "dot": _describe_dot(certificate),
         "mean_is": _describe_mean(winner),
@@ -270,8 +270,6 @@ def _describe_mean(winner: Winner) -> str:
     """Say what the mean of the single splits' values on the estimate sets is."""
     if winner.criterion == MeanError.name:
         return "L_EE"
-    if winner.criterion == MeanCost.name:
-        return "the same mean on the estimate sets, not L_EE, which bounds the mean cost"
     if winner.bound in ("clopper_pearson", "loss"):
         return "L_EE"
     return "what L_EE would be with Clopper-Pearson"
@@ -286,7 +284,9 @@ def _describe_dot(certificate: Certificate) -> str:
 
 def _name_value(winner: Winner) -> str:
     """Return a word for the criterion's value of one split."""
-    return "error rate" if winner.criterion == MeanError.name else "bound"
+    if winner.criterion == MeanError.name:
+        return "error rate"
+    return "value" if winner.bound == "loss" else "bound"
 
 
 def name_landscape(at: Landscape) -> str:

@@ -21,7 +21,7 @@ from ckcv_ray.claims.confusion import list_mistakes
 from ckcv_ray.claims.intervals import describe_intervals
 from ckcv_ray.claims.percent import at_least, at_most, format_level, nearest, round_bound
 from ckcv_ray.claims.weighted import describe_weights
-from ckcv_ray.claims.wording import L_EE_IS, MINIMISED, PROVISIONAL, equal_rows
+from ckcv_ray.claims.wording import L_EE_IS, PROVISIONAL, equal_rows, say_minimised
 from ckcv_ray.core.criteria import MeanBound
 from ckcv_ray.core.intervals import INTERVALS, MISS
 from ckcv_ray.core.options import get_values
@@ -112,7 +112,7 @@ def _summarize_run(result: ResultValues) -> Iterator[str]:
 def _describe_winner(result: ResultValues) -> list[str]:
     problem, c = result.problem, result.certificate
     winner, sample, groups = c.winner, c.sample, c.sample.groups
-    level, labels, criterion = format_level(winner.delta), sample.labels, winner.criterion
+    labels, criterion = sample.labels, winner.criterion
     classes = f"classes {labels[0]!r} and {labels[1]!r}" if len(labels) == 2 else f"{len(labels)} classes"
     held_out = f" (and {sample.n_held} held out)" if sample.n_held else ""
     features, units = pluralize(len(problem.task.features), "feature"), "rows"
@@ -125,7 +125,7 @@ def _describe_winner(result: ResultValues) -> list[str]:
         f"run {c.origin.run_id}: {problem.task.n} rows{held_out}, {features}, {classes}",
         f"classes        {describe_shares(sample)}",
         f"best           {Candidate(winner.setting, winner.k)}   ({sizes}; {winner.n_splits} splits)",
-        _format_line("L_MS", at_most(winner.l_ms), MINIMISED[criterion].format(level)),
+        _format_line("L_MS", at_most(winner.l_ms), say_minimised(criterion, winner.bound, winner.delta)),
         _format_line("L_EE", at_most(winner.l_ee), L_EE_IS[criterion][winner.bound]),
         _format_line("error", nearest(c.counts.error), ERROR_IS),
         *(_describe_claim(claim, criterion, select_baseline(claim, sample.baselines)) for claim in c.claims),
@@ -428,7 +428,7 @@ def _summarize_scores(result: ResultValues) -> Iterator[str]:
     splits = pluralize(int(result.counted.sum()), "split")
     resampling, how = result.study.resampling, result.study.balance
     balanced = "" if how == Balance.NONE else f"; training rows are balanced by class ({how})"
-    yield f"{resampling.first_word}: {splits} of {pluralize(result.task.n, 'row')}{balanced}"
+    yield f"{resampling.name}: {splits} of {pluralize(result.task.n, 'row')}{balanced}"
     tested = bounded = False
     for score in result.scores:
         yield from _tabulate_score(result, score)
@@ -467,7 +467,7 @@ def _summarize_scores(result: ResultValues) -> Iterator[str]:
 
 
 def _tabulate_score(result: ResultValues, score: Score) -> Iterator[str]:
-    """Yield a line for each entry with the figures of a score, and one for each learning curve."""
+    """Yield a line for each entry with the figures of a score, and one for each permutation test."""
     width = max(len(entry.name) for entry in result.entries)
     yield f"\n{describe_score(result, score)}"
     heading = f"  approximate {format_level(MISS)}" if result.study.interval else ""
@@ -480,10 +480,6 @@ def _tabulate_score(result: ResultValues, score: Score) -> Iterator[str]:
     for entry in result.entries:
         if (test := result.test_by_permutations(entry, score)) is not None:
             yield f"  {entry.name}: {describe_permutations(test)}"
-    for entry in result.entries:
-        if curve := result.learning_curve(entry, score):
-            points = ", ".join(f"{size} {mean:.4f}" for size, mean, _ in curve)
-            yield f"  {entry.name} by rows fitted on: {points}"
 
 
 def _list_shown(result: ResultValues, score: Score) -> list[Entry]:

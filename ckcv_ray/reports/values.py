@@ -19,8 +19,7 @@ from ckcv_ray.core.arrays import Index, Values
 from ckcv_ray.core.bounds.comparison import Compared, compare_scores
 from ckcv_ray.core.draws import BEST_OF_ROWS, Draws
 from ckcv_ray.core.intervals import BBC, INTERVALS, Limits, Scored, compute_interval, correct_best
-from ckcv_ray.core.resampling.base import Further, Term
-from ckcv_ray.core.resampling.drawn import LearningCurve
+from ckcv_ray.core.resampling.base import Term
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.core.scores import Score
 from ckcv_ray.core.simplest import choose_setting
@@ -392,7 +391,7 @@ class ResultValues:
         return np.array([nan if np.isnan(row).any() else bound(row, SCORE_DELTA) for row in sums])
 
     def interval(self, entry: Entry, score: Score, name: str = "") -> Limits:
-        """Return an approximate 95 % interval around the mean of a score, or its pooled share: not proven.
+        """Return a 95 % interval around the mean of a score, which is approximate but for a single split.
 
         Args:
             entry, score: what it is of.
@@ -409,9 +408,9 @@ class ResultValues:
             check_interval_on(replace(self.study, interval=name, measures=(measure,)), self.task)
         if INTERVALS[name].choosing:
             return self._corrected[score.name] if entry is self._best else Limits(nan, nan)
-        fitted, scored = self.rows[self.counted].sum(axis=0)
+        fitted, scored = self.rows.sum(axis=0)
         values, ratio = self.of_splits(entry, score), float(scored / fitted)
-        return compute_interval(name, Scored(values, self._sums(entry, score), self.counted, ratio))
+        return compute_interval(name, Scored(values, self._sums(entry, score), ratio))
 
     @property
     def _best(self) -> Entry | None:
@@ -444,8 +443,8 @@ class ResultValues:
         if len(known) < 2 or not self.one_each or self.n_splits < 2 or len(self.terms) > 1:
             return []
         best = self.entries[min(known)[1]]
-        fitted, scored = self.rows[self.counted].sum(axis=0)
-        values = {i: self.of_splits(self.entries[i], score)[self.counted] for _, i in known}
+        fitted, scored = self.rows.sum(axis=0)
+        values = {i: self.of_splits(self.entries[i], score) for _, i in known}
         lowest = values[min(known)[1]]
         return [
             (self.entries[i], best, compare_scores(values[i], lowest, float(scored / fitted)))
@@ -470,19 +469,6 @@ class ResultValues:
         p = nan if np.isnan(mean) else (1 + as_good + undefined) / (1 + n)
         return PermutationTest(p, as_good, undefined, n)
 
-    def learning_curve(self, entry: Entry, score: Score) -> list[tuple[int, float, float]]:
-        """Return numbers of rows fitted on, ascending, with mean and standard deviation over their splits.
-
-        Empty unless the splits are of a ``LearningCurve``; nan where a score is not complete.
-        """
-        divided = getattr(self.study.resampling, "outer", self.study.resampling)
-        if self.counted.all() or not isinstance(divided, LearningCurve):
-            return []
-        values, fitted = self.of_splits(entry, score), self.rows[:, 0]
-        sizes = int(np.argmax(self.counted[1:])) + 1 if self.counted[1:].any() else len(values)
-        of_size = ((round(fitted[i::sizes].mean()), values[i::sizes]) for i in reversed(range(sizes)))
-        return [(size, float(part.mean()), _deviation(part)) for size, part in of_size]
-
     def _estimate(self, score: Score, totals: Values, estimate: Callable[[Values], float]) -> float:
         """Return the weighted sum of what is estimated on the splits of each term, as the study corrects it.
 
@@ -493,7 +479,7 @@ class ResultValues:
         """
         resampling, means = self.study.resampling, [estimate(totals[term.splits]) for term in self.terms]
         first, *rest = (term.factor * mean for term, mean in zip(self.terms, means, strict=True))
-        if resampling.further is not Further.NO_INFORMATION:
+        if not resampling.corrected:
             return sum(rest, first)
         last = self.problem.columns[score.name].stop - 1
         without = _average(totals[self.terms[-1].splits], last)

@@ -21,7 +21,7 @@ from ckcv_ray.core.criteria import GROUPED, Criterion, MeanBound, for_groups
 from ckcv_ray.core.draws import Draws
 from ckcv_ray.core.intervals import CORRECTED_T, INTERVALS
 from ckcv_ray.core.measures import Kind
-from ckcv_ray.core.resampling.base import FoldSize, Further
+from ckcv_ray.core.resampling.base import FoldSize
 from ckcv_ray.core.resampling.complete import CertifiableFolds, check_folds
 from ckcv_ray.core.row_scores import extend_score, list_row_means
 from ckcv_ray.core.scores import Output, Score, make_score
@@ -111,7 +111,7 @@ def canonicalize_scored(study: Study, task: Task) -> tuple[Study, tuple[Score, .
         _check_outputs(study, score)
     _check_no_information(study, scores, task.kind)
     outer = getattr(study.resampling, "outer", study.resampling)
-    scores = tuple(extend_score(score, outer.further) for score in scores)
+    scores = tuple(map(extend_score, scores)) if outer.corrected else scores
     check_interval_on(study, task)
     _check_strata(study, task)
     _check_permutations(study, task)
@@ -135,11 +135,6 @@ def canonicalize_scored(study: Study, task: Task) -> tuple[Study, tuple[Score, .
 
 def _check_balance_stored(study: Study) -> None:
     """Raise InputError if models of balanced training rows cannot be stored."""
-    if study.balancing is Balance.SMOTE:
-        raise InputError(
-            "balance=smote makes rows that are not in the table, and a stored model is checked against its "
-            "rows: choose balance=up or down, or ckcv evaluate, which stores no models"
-        )
     for label, learner in study.learner.by_label.items():
         if study.balancing is Balance.UP and not learner.stores_repeats:
             raise InputError(
@@ -288,11 +283,6 @@ def _check_columns(study: Study, task: Task) -> None:
     found = _selects_columns(study, task)
     if not any(found) or task.schema.plain:
         return
-    if study.balancing is Balance.SMOTE:
-        raise InputError(
-            "balance=smote makes rows of numbers, and the learner selects columns by name, as the table has "
-            "them, with categories or gaps: choose balance=up or down"
-        )
     for option, value in list_given(study.encoding):
         if all(found):
             raise InputError(
@@ -332,11 +322,6 @@ def _check_weights(study: Study, task: Task) -> None:
     """Raise InputError if rows have weights, and a learner does not use them."""
     if not task.weighting.given:
         return
-    if study.balancing is Balance.SMOTE:
-        raise InputError(
-            f"balance={study.balancing} makes rows, and column {task.weight!r} has no weights for them: "
-            "choose balance=up or down, or leave out the weights"
-        )
     for label, learner in study.learner.by_label.items():
         if not learner.weighs_rows:
             raise InputError(
@@ -402,8 +387,8 @@ def _check_for_groups(criterion: Criterion, certification: Certification) -> Non
         )
     if isinstance(criterion, MeanBound) and criterion.bound != MeanBound.bound:
         raise InputError(
-            f"bound={criterion.bound!r} is for counts of rows: with groups, L_EE is computed with the bound "
-            "that is minimised (on the mean share of a group's rows that are wrong); leave --bound out"
+            f"bound={criterion.bound!r} is for counts of rows: with groups, L_EE is what is minimised, on "
+            "the estimate sets; leave --bound out"
         )
 
 
@@ -655,7 +640,7 @@ def _check_outputs(study: Study, score: Score) -> None:
 
 def _check_no_information(study: Study, scores: Sequence[Score], kind: Kind) -> None:
     """Raise InputError if an estimate needs the values of rows, and a score is no mean of them."""
-    if study.resampling.further is not Further.NO_INFORMATION:
+    if not study.resampling.corrected:
         return
     if unfit := [score.name for score in scores if score.rows is None]:
         raise InputError(
@@ -685,8 +670,7 @@ def check_interval_on(study: Study, task: Task) -> None:
         )
     if study.interval != CORRECTED_T:
         return
-    splits = np.arange(study.resampling.count_splits(task.n_units))
-    if np.sum(study.resampling.counts(splits)) < 2:
+    if study.resampling.count_splits(task.n_units) < 2:
         raise InputError(
             f"interval={study.interval} requires two splits or more, and {study.resampling} has one: raise it"
         )
@@ -697,7 +681,7 @@ def _check_strata(study: Study, task: Task) -> None:
         return
     if task.grouped and not study.resampling.stratifies_groups:
         raise InputError(
-            f"stratify keeps groups whole in kfold and repeated_kfold, not in {study.resampling.first_word}: "
+            f"stratify keeps groups whole in kfold and repeated_kfold, not in {study.resampling.name}: "
             "choose one of these, or leave out stratify or the groups"
         )
     if task.kind is Kind.REGRESSION:

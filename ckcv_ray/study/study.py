@@ -35,7 +35,7 @@ from ckcv_ray.core.scores import check_score_name
 from ckcv_ray.core.simplest import BEST_MEAN
 from ckcv_ray.errors import InputError, cut
 from ckcv_ray.learners import DEFAULT, Learner
-from ckcv_ray.learners.balance import Balance, import_smote
+from ckcv_ray.learners.balance import Balance
 from ckcv_ray.learners.encoding.encoding import RARE, Categories, Encoding, Gaps
 from ckcv_ray.study.certification import Certification, Occam
 from ckcv_ray.study.options import (
@@ -109,7 +109,7 @@ class Study:
             the learner.
         fill: what fills gaps in numbers and dates: "median", "mean" or "most_frequent".
         rare: share of the training rows below which categories are joined.
-        balance: how classes are made equal in size among training rows: "none", "up", "down" or "smote".
+        balance: how classes are made equal in size among training rows: "none", "up" or "down".
         measures: what is computed on every split, names of scores and functions; none with a certification.
         permutations: how many times the targets are permuted to test the scores; 0 with a certification.
         interval: name of the approximate interval around mean scores; "" for none.
@@ -168,7 +168,7 @@ class Study:
         Balance.NONE,
         Option(
             lambda name, value: Balance(check_choice(name, value, Balance)),
-            "How classes are made equal in fits: none, up, down, or in ckcv evaluate smote.",
+            "How classes are made equal in fits: none, up or down.",
             default_text="none",
             panel="Columns",
             omit_default=True,
@@ -579,8 +579,7 @@ def _make_learner(asked: Mapping[str, Any], earlier: Mapping[str, Any]) -> dict[
     """Return the learner and the encoding that options ask for, as fields of a study.
 
     Raises:
-        InputError: an option is unknown, out of range, or one of a study's other parts, or needs a package
-            that is not installed.
+        InputError: an option is unknown, out of range, or one of a study's other parts.
     """
     parts = [part for slot in SLOTS if slot != SEVERAL for part in SLOTS[slot].values()]
     misplaced = {name for part in parts for name in options(part)}
@@ -589,8 +588,6 @@ def _make_learner(asked: Mapping[str, Any], earlier: Mapping[str, Any]) -> dict[
         if name in misplaced:
             raise InputError(f"{name} is an option of ckcv run, and not of a procedure: leave it out")
     made = assemble(asked, earlier, list_options())
-    if made.get(BALANCE) == Balance.SMOTE:
-        import_smote()
     return {name: made[name] for name in (SEVERAL, *ENCODING, BALANCE) if name in made}
 
 
@@ -688,7 +685,7 @@ def _check_interval(study: Study) -> None:
             f"select={EACH}, or without a selection"
         )
     outer = getattr(study.resampling, "outer", study.resampling)
-    check_interval(study.interval, outer.first_word, study.measure_names)
+    check_interval(study.interval, outer.name, study.measure_names)
     if study.interval == BBC:
         _check_bbc(study)
 

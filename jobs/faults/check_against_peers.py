@@ -66,13 +66,9 @@ RESAMPLINGS = (
     "bootstrap632:3",
     "bootstrap632plus:3",
     "optimism:2",
-    "learning_curve:3:2:0.25",
-    "paired_subsampling:2:2:0.2",
-    "paired_folds:3x2",
     "nested_halves:3",
     "nested:3:2",
 )
-OF_FEW = ("lpo:2",)  # of 16 rows it has 120 splits
 OF_GROUPS = ("holdout:0.3", "kfold:5", "repeated_kfold:3x2", "loo", "subsampling:4:0.25", "bootstrap:4")
 OF_WEIGHTS = ("kfold:5", "subsampling:4:0.25")
 STRATIFIED = frozenset(
@@ -191,10 +187,8 @@ def list_tables() -> Iterator[Table]:
 
 
 def vary(table: Table) -> Iterator[Table]:
-    """Generate a table and what is made of it: few of its rows, groups of rows, and rows with weights."""
+    """Generate a table and what is made of it: groups of rows, and rows with weights."""
     yield table
-    few = np.sort(np.argsort(table.y, kind="stable")[:: len(table.y) // 16])  # each class as often as in all
-    yield table._replace(name=f"{table.name}, few", X=table.X[few], y=table.y[few], resamplings=OF_FEW)
     n, rng = len(table.y), np.random.default_rng(np.random.SeedSequence(8))
     groups = rng.integers(n // 4, size=n)
     yield table._replace(name=f"{table.name}, groups", resamplings=OF_GROUPS, groups=groups)

@@ -251,9 +251,7 @@ def put_sizes(rng: np.random.Generator, folder: Path, place: Path) -> None:
             }
         },
         {"resampling": {"name": "repeated_kfold", "folds": 3, "repeats": HUGE, "stratify": False}},
-        {"resampling": {"name": "lpo", "p": 17}},
         {"resampling": {"name": "bootstrap", "times": HUGE}},
-        {"resampling": {"name": "learning_curve", "sizes": HUGE, "times": HUGE, "share": 0.25}},
         {"certify": {"name": "holdout", "holdout_share": 1e-300}},
         {"report_k": list(range(3, 36))},
         {"seed": 10**38},

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from claimed import run
 from conftest import blobs
+from scipy.stats import beta
 
 from ckcv_ray import Result, Study, Task
 from ckcv_ray.claims.baseline import compute_baselines
@@ -19,7 +20,7 @@ from ckcv_ray.claims.proofs import weight
 from ckcv_ray.claims.rules import Rule
 from ckcv_ray.core.bounds.betting import bound_by_optimised_bet
 from ckcv_ray.core.bounds.binomial import clopper_pearson
-from ckcv_ray.core.bounds.losses import ONE, best_loss_prefix, bound_loss_claim, split_bounds
+from ckcv_ray.core.bounds.losses import ONE, best_loss_prefix, bound_loss_claim
 from ckcv_ray.core.measures import GroupShares
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.study import Problem
@@ -70,7 +71,8 @@ def test_occam_is_the_bound_on_the_losses_at_its_share_of_delta(
     assert best["bound"] == best_loss_prefix(ordered, size.n_select, level).bound
     assert result.certificate.sample.groups is not None
     assert result.certificate.sample.groups["losses"] == tuple(one / ONE for one in losses)
-    assert result.l_ee == pytest.approx(split_bounds(np.array(losses), size.n_select, 0.05).mean(), rel=1e-12)
+    values = [beta.ppf(0.95, one / ONE + 1, size.n_select - one / ONE) for one in losses]
+    assert result.l_ee == pytest.approx(np.mean(values), rel=1e-9)
     assert result.error == pytest.approx(sum(losses) / ONE / len(losses) / size.n_select)
     n = problem.task.n_units
     assert (size.n_select, size.n_train) == (n // result.k, n - 2 * (n // result.k))

@@ -1,8 +1,7 @@
 """What every resampling promises: a line in ``EVERY`` is all that a new one needs."""
 
 from collections import Counter
-from itertools import combinations, pairwise
-from math import comb
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -11,7 +10,6 @@ from hypothesis import strategies as st
 from rolling_origin import RollingOrigin
 from scipy.stats import chisquare
 from sklearn.model_selection import LeaveOneOut as SklearnLeaveOneOut
-from sklearn.model_selection import LeavePOut as SklearnLeavePOut
 from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold, TimeSeriesSplit
 
 from ckcv_ray import Execution, Study, evaluate, load_scores
@@ -22,22 +20,17 @@ from ckcv_ray.core.resampling.drawn import (
     Bootstrap,
     Bootstrap632,
     Bootstrap632Plus,
-    LearningCurve,
     OptimismBootstrap,
-    PairedSubsampling,
     SingleSplit,
     Subsampling,
 )
 from ckcv_ray.core.resampling.given import Splits
 from ckcv_ray.core.resampling.kfold import (
     DrawnFolds,
-    DrawnRows,
     ForwardSplits,
     KFold,
     LeaveOneOut,
-    LeavePOut,
     NestedSplits,
-    PairedFolds,
     RepeatedKFold,
 )
 from ckcv_ray.core.resampling.parse import FORMS, parse_resampling, register_resampling
@@ -52,26 +45,20 @@ EVERY = [
     RepeatedKFold(4, 3),
     RepeatedKFold(3, 2, stratify=True),
     DrawnFolds(5),
-    DrawnRows(5),
     ForwardSplits(4),
     ForwardSplits(2, gap=1),
     LeaveOneOut(),
-    LeavePOut(2),
     Subsampling(20, 0.25),
     Subsampling(7, 0.4, stratify=True),
     Bootstrap(10),
     Bootstrap632(5),
     Bootstrap632Plus(5),
     OptimismBootstrap(4),
-    LearningCurve(4, 3),
-    PairedSubsampling(3, 2),
-    PairedFolds(3, 2),
     parse_resampling("nested_halves:4"),
     parse_resampling("nested:3:4"),
     RollingOrigin(4),
 ]
 PARTITIONS = [one for one in EVERY if isinstance(one, KFold | LeaveOneOut | DrawnFolds)]
-REPEATS = (DrawnRows, Bootstrap)  # that may have a row twice
 FITTED_ON = (Bootstrap632, OptimismBootstrap)  # that score rows that were fitted on as well
 FORWARD = (ForwardSplits, RollingOrigin)
 
@@ -100,8 +87,8 @@ def test_every_split_fits_on_some_rows_and_scores_others(resampling, n, seed):
         for rows in (train, estimate):
             assert 0 <= rows.min() <= rows.max() < n
             assert np.all(np.diff(rows) >= 0)
-            assert isinstance(resampling, REPEATS) or np.all(np.diff(rows) > 0)
-        if not isinstance(resampling, (*REPEATS, *FORWARD, LearningCurve, PairedSubsampling, PairedFolds)):
+            assert isinstance(resampling, Bootstrap) or np.all(np.diff(rows) > 0)
+        if not isinstance(resampling, (Bootstrap, *FORWARD)):
             assert len(train) + len(estimate) == n
 
 
@@ -113,7 +100,7 @@ def test_a_split_depends_on_its_number_and_the_seed_alone(resampling):
     for one, other in zip(forwards, reversed(backwards), strict=True):
         assert all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
     others = splits(resampling, 30, 4, strata)
-    fixed = isinstance(resampling, (LeaveOneOut, LeavePOut, *FORWARD))
+    fixed = isinstance(resampling, (LeaveOneOut, *FORWARD))
     same = all(
         np.array_equal(a.train, b.train) and np.array_equal(a.estimate, b.estimate)
         for a, b in zip(forwards, others, strict=True)
@@ -158,19 +145,14 @@ SMALL = [
     RepeatedKFold(3, 2),
     RepeatedKFold(3, 2, stratify=True),
     DrawnFolds(3),
-    DrawnRows(3),
     ForwardSplits(2),
     LeaveOneOut(),
-    LeavePOut(2),
     Subsampling(2, 0.25),
     Subsampling(2, 0.4, stratify=True),
     Bootstrap(2),
     Bootstrap632(2),
     Bootstrap632Plus(2),
     OptimismBootstrap(2),
-    LearningCurve(2, 2),
-    PairedSubsampling(2, 2),
-    PairedFolds(3, 2),
     parse_resampling("nested_halves:3"),
     NestedSplits(LeaveOneOut(), KFold(2)),
     NestedSplits(KFold(3), KFold(2, remainder="last")),
@@ -255,12 +237,10 @@ def test_stratified_samples_share_every_class(n, share, seed):
 
 
 def test_leaving_out_is_that_of_scikit_learn():
-    for ours, theirs in ((LeaveOneOut(), SklearnLeaveOneOut()), (LeavePOut(3), SklearnLeavePOut(3))):
-        found, expected = splits(ours, 9), list(theirs.split(np.zeros(9)))
-        for one, (train, score) in zip(found, expected, strict=True):
-            assert np.array_equal(one.train, train)
-            assert np.array_equal(one.estimate, score)
-    assert [tuple(one.estimate) for one in splits(LeavePOut(2), 7)] == list(combinations(range(7), 2))
+    found, expected = splits(LeaveOneOut(), 9), list(SklearnLeaveOneOut().split(np.zeros(9)))
+    for one, (train, score) in zip(found, expected, strict=True):
+        assert np.array_equal(one.train, train)
+        assert np.array_equal(one.estimate, score)
 
 
 def test_repetitions_differ_and_each_is_a_partition():
@@ -279,10 +259,6 @@ def test_a_bootstrap_fits_on_as_many_rows_and_scores_those_left():
     assert abs(np.mean(rates) - (1 - 1 / 200) ** 200) < 0.01
 
 
-def test_folds_of_drawn_rows_are_of_one_size():
-    assert {len(one.estimate) for one in splits(DrawnRows(5), 33)} == {6}
-
-
 @given(n=st.integers(10, 200), folds=st.integers(2, 6), seed=st.integers(0, 99))
 def test_the_fold_of_each_row_is_drawn_by_itself(n, folds, seed):
     found = splits(DrawnFolds(folds), n, seed)
@@ -292,19 +268,6 @@ def test_the_fold_of_each_row_is_drawn_by_itself(n, folds, seed):
     for number, one in enumerate(found):
         assert [drawn[row] for row in one.estimate] == [number] * drawn.count(number)
         assert len(one.train) == n - drawn.count(number)
-
-
-def test_drawn_folds_of_an_older_folder_keep_their_meaning(tmp_path):
-    """The name in files is that of folds whose rows are drawn; text names those whose numbers are."""
-    X, y, serial = np.random.default_rng(1).normal(size=(30, 2)), np.arange(30) % 2, Execution("serial")
-    scores = evaluate(X, y, tmp_path / "old", serial, learner="naive_bayes", resampling=DrawnRows(4))
-    study = scores.problem.study
-    assert study.to_json()["resampling"] == {"name": "drawn_folds", "folds": 4}
-    assert Study.from_json(study.to_json()).resampling == DrawnRows(4) == parse_resampling("drawn_rows:4")
-    assert load_scores(tmp_path / "old").problem.study.resampling == DrawnRows(4)
-    new = Study.without_certification("drawn_folds:4")
-    assert new.to_json()["resampling"] == {"name": "drawn_fold_numbers", "folds": 4}
-    assert Study.from_json(new.to_json()).resampling == DrawnFolds(4)
 
 
 @given(n=st.integers(4, 120), times=st.integers(1, 9), gap=st.integers(0, 9))
@@ -384,21 +347,6 @@ def test_stratified_groups_balance_classes_better_than_chance():
     assert max(balanced) < min(drawn)
 
 
-def test_pairs_of_folds_are_left_out_together_and_one_of_them_is_scored():
-    paired, plain = splits(PairedFolds(4, 2), 30, 3), splits(RepeatedKFold(4, 2), 30, 3)
-    for one, expected in zip(paired, plain, strict=False):
-        assert all(np.array_equal(a, b) for a, b in zip(one, expected, strict=True))
-    folds, rest = [set(one.estimate.tolist()) for one in plain], iter(paired[8:])
-    for shuffle in (folds[:4], folds[4:]):
-        for left_out in shuffle:
-            for scored in shuffle:
-                if scored is not left_out:
-                    one = next(rest)
-                    assert set(one.estimate.tolist()) == scored
-                    assert set(one.train.tolist()) == set(range(30)) - scored - left_out
-    assert next(rest, None) is None
-
-
 def test_estimates_of_the_bootstrap_fit_on_its_draws():
     plain, both, optimism = (splits(kind(6), 20, 3) for kind in (Bootstrap, Bootstrap632, OptimismBootstrap))
     every = list(range(20))
@@ -440,13 +388,9 @@ def test_terms_of_an_estimate_are_of_a_score_as_a_whole(resampling):
         ("optimism:50", OptimismBootstrap(50)),
         ("repeated_kfold:10x5", RepeatedKFold(10, 5)),
         ("loo", LeaveOneOut()),
-        ("lpo:2", LeavePOut(2)),
         ("holdout:0.3", SingleSplit(0.3)),
         ("subsampling:100:0.25", Subsampling(100, 0.25)),
         ("bootstrap:50", Bootstrap(50)),
-        ("learning_curve:3:4:0.5", LearningCurve(3, 4, 0.5)),
-        ("paired_subsampling:15:10:0.1", PairedSubsampling(15, 10, 0.1)),
-        ("paired_folds:5x10", PairedFolds(5, 10)),
         ("drawn_folds:5", DrawnFolds(5)),
         ("nested_halves:5", NestedSplits(KFold(5), SingleSplit(0.5))),
         ("nested:5:3", NestedSplits(KFold(5), KFold(3))),
@@ -475,7 +419,6 @@ def test_the_forms_that_are_named_can_be_read():
         ("repeated_kfold:10xlast", "'last' is no number"),
         ("time:5:-1", "gap=-1"),
         ("time:0", "times=0"),
-        ("drawn_fold_numbers:5", "is not known"),
         ("nested:5:3:2", "more values than nested takes"),
         ("kfold:1", "folds=1"),
         ("kfold:ten", "'ten' is no number"),
@@ -500,15 +443,11 @@ def test_text_that_names_no_resampling_is_refused(text, messages):
         (RepeatedKFold(20, 2), 12, "more folds than the 12 units"),
         (DrawnFolds(20), 12, "more folds than the 12 units"),
         (DrawnFolds(12), 13, "drawn_folds:12 of 13 units leaves a fold empty nearly always"),
-        (DrawnRows(20), 12, "drawn_rows:20 has more folds than the 12 units"),
         (ForwardSplits(12), 12, "leaves nothing to fit on in its first split, or nothing to score, of 12"),
         (ForwardSplits(5, gap=2), 12, "or for a smaller gap"),
         (SingleSplit(0.99), 12, "no rows to fit on"),
         (SingleSplit(0.0), 12, "none to score"),
         (Subsampling(3, 0.95), 12, "no rows to fit on"),
-        (PairedSubsampling(2, 2, 0.5), 12, "scores all 6 rows of a half of 12"),
-        (LeavePOut(12), 12, "p is at most 11"),
-        (LeavePOut(10), 60, f"{comb(60, 10):,} splits of 60 units: at most 100,000"),
     ],
 )
 def test_too_few_units_are_refused(resampling, n, messages):
@@ -551,43 +490,3 @@ def test_resamplings_are_values():
             isinstance(one, NestedSplits)
             or type(one)(**{name: getattr(one, name) for name in declared}) == one
         )
-
-
-@given(n=st.integers(12, 80), sizes=st.integers(2, 6))
-def test_a_learning_curve_scores_the_same_rows_after_fits_to_fewer(n, sizes):
-    resampling = LearningCurve(sizes, 2, 0.25)
-    found = splits(resampling, n)
-    counts = resampling.counts(np.arange(len(found)))
-    for time in range(2):
-        part = found[time * sizes : (time + 1) * sizes]
-        assert counts[time * sizes : (time + 1) * sizes].tolist() == [True] + [False] * (sizes - 1)
-        assert len(part[0].train) + len(part[0].estimate) == n
-        for more, fewer in pairwise(part):
-            assert np.array_equal(more.estimate, fewer.estimate)
-            assert set(fewer.train) < set(more.train)
-    assert not np.array_equal(found[0].estimate, found[sizes].estimate)
-
-
-def test_a_learning_curve_needs_a_row_for_each_size():
-    with pytest.raises(InputError, match="ask for fewer"):
-        LearningCurve(10, 1, 0.5).count_splits(12)
-
-
-@given(n=st.integers(8, 40), times=st.integers(1, 4), pairs=st.integers(1, 3), seed=st.integers(0, 2**32))
-def test_pairs_of_halves_have_no_row_in_common(n, times, pairs, seed):
-    resampling = PairedSubsampling(times, pairs, 0.1)
-    drawn = splits(resampling, n, seed)
-    plain = splits(Subsampling(times, 0.1), n, seed)
-    assert all(map(np.array_equal, sum(drawn[:times], ()), sum(plain, ())))
-    assert resampling.counts(np.arange(len(drawn))).tolist() == [True] * times + [False] * (2 * pairs * times)
-    assert len({len(one.estimate) for one in drawn}) == 1
-    for pair in range(pairs):
-        first = times * (1 + 2 * pair)
-        halves = [drawn[first + half * times : first + (half + 1) * times] for half in (0, 1)]
-        a, b = ({*np.concatenate([*one.train, *one.estimate])} for one in (_join(half) for half in halves))
-        assert not a & b
-        assert len(a) == len(b) == n // 2
-
-
-def _join(drawn):
-    return Split(*([getattr(one, name) for one in drawn] for name in ("train", "select", "estimate")))

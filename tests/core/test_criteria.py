@@ -8,6 +8,7 @@ import pytest
 from conftest import limit_examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import beta
 
 from ckcv_ray.core.bounds.binomial import (
     BOUNDS,
@@ -16,7 +17,7 @@ from ckcv_ray.core.bounds.binomial import (
     clopper_pearson,
     report_bound,
 )
-from ckcv_ray.core.bounds.losses import ONE, concave_table, loss_method, mean_loss_bound, split_bounds
+from ckcv_ray.core.bounds.losses import ONE
 from ckcv_ray.core.by_label import parse_numbers_by_label
 from ckcv_ray.core.criteria import (
     Balanced,
@@ -24,7 +25,7 @@ from ckcv_ray.core.criteria import (
     MeanCost,
     MeanError,
     MeanGroupError,
-    MeanLossBound,
+    MeanShare,
     for_groups,
 )
 from ckcv_ray.core.draws import Draws, draw_randomisers
@@ -237,28 +238,32 @@ def test_weights_are_shares_of_the_largest_cost_rounded_up():
     assert criterion.weights == (ceil(ONE * Fraction(3, 10)), ONE, 0)
 
 
+def value_losses(losses, m, delta):
+    """Clopper-Pearson's formula at total losses."""
+    totals = np.asarray(losses) / ONE
+    return [float(beta.ppf(1 - delta, x + 1, m - x)) if x < m else 1.0 for x in totals.tolist()]
+
+
 @pytest.mark.slow
 @given(units, deltas, st.integers(0, 10), st.integers(0, 10))
 @repeatable
-def test_cost_is_the_bound_on_the_total_loss(m, delta, a, b):
+def test_cost_is_the_formula_at_the_total_loss(m, delta, a, b):
     if not a + b:
         return
     criterion = MeanCost({"a": a, "b": b}, delta).on(("a", "b"))
     wrong = np.array([[0, 0], [m // 3, m // 2], [m, 0], [0, m]])
     losses = wrong @ np.array(criterion.weights)
     values = criterion.value(wrong, m)
-    assert values.tolist() == split_bounds(losses, m, delta).tolist()
+    assert values == pytest.approx(value_losses(losses, m, delta), rel=1e-9)
     assert values[0] == criterion.least(m) <= values.min()
-    assert criterion.compute_l_ee(wrong, m, Draws(0)) == mean_loss_bound(losses.tolist(), m, delta)
+    assert criterion.compute_l_ee(wrong, m, Draws(0)) == fsum(values) / len(values)
 
 
-def test_equal_costs_bound_the_error():
-    """With a loss of 1 for each error the total is a count, of which A is the averaging-safe bound."""
+def test_equal_costs_are_the_error():
+    """With a loss of 1 for each error the total is a count."""
     criterion, m = MeanCost({"a": 2, "b": 2}).on(("a", "b")), 40
-    assert loss_method(m, 0.05) == "safe"
-    for x in range(m + 1):
-        value = criterion.value(np.array([x, 0]), m).item()
-        assert value == pytest.approx(min(1, float(concave_table(m, 0.05)[x])), abs=1e-8)
+    values = criterion.value(np.column_stack([np.arange(m + 1), np.zeros(m + 1, int)]), m)
+    assert values.tolist() == MeanBound().table(m).tolist()
 
 
 @pytest.mark.parametrize(
@@ -311,35 +316,35 @@ GROUP_SIZES = [1, 2, 7, 33, 133, 6_000]
 
 
 @pytest.mark.parametrize("m", GROUP_SIZES)
-def test_with_groups_a_value_is_the_bound_on_the_loss_whatever_the_counts(m):
-    criterion, losses = MeanLossBound(0.05), np.linspace(0, m * ONE, 50).astype(np.int64)
+def test_with_groups_a_value_is_the_formula_at_the_loss_whatever_the_counts(m):
+    criterion, losses = MeanShare(0.05), np.linspace(0, m * ONE, 50).astype(np.int64)
     totals = np.column_stack([np.arange(50), np.zeros(50, np.int64), losses])
     values = criterion.value(totals, m)
-    assert values.tolist() == split_bounds(losses, m, 0.05).tolist()
+    assert values == pytest.approx(value_losses(losses, m, 0.05), rel=1e-9)
     assert np.all(np.diff(values) >= 0)
     assert criterion.least(m) == values[0] == values.min() > 0
 
 
 @pytest.mark.parametrize("m", GROUP_SIZES[:-1])
 def test_with_groups_no_split_is_below_the_least(m):
-    criterion = MeanLossBound(0.05)
+    criterion = MeanShare(0.05)
     smallest = criterion.value(np.array([[0, 0, 1], [1, 0, ONE // 1000]]), m)
     assert np.all(smallest >= criterion.least(m))
 
 
 @pytest.mark.parametrize("m", GROUP_SIZES[:-1])
 def test_with_groups_what_carries_over_to_as_many_groups_is_the_same(m):
-    criterion = MeanLossBound(0.05)
-    values = np.unique(split_bounds(np.arange(m + 1) * ONE, m, 0.05))
+    criterion = MeanShare(0.05)
+    values = np.unique(criterion.table(m))
     below = values[values < 1]
     assert criterion.transfer(below, m, m) == pytest.approx(below, rel=1e-9)
     assert np.all(criterion.transfer(below, m, 4 * m) <= below + 1e-12)
 
 
-def test_with_groups_the_papers_figure_is_the_mean_of_the_bounds():
-    criterion, losses = MeanLossBound(0.05), np.array([0, 3 * ONE, ONE // 3])
+def test_with_groups_the_papers_figure_is_the_mean_of_the_values():
+    criterion, losses = MeanShare(0.05), np.array([0, 3 * ONE, ONE // 3])
     totals = np.column_stack([[9, 9, 9], losses])
-    assert criterion.compute_l_ee(totals, 40, Draws(0)) == fsum(split_bounds(losses, 40, 0.05)) / 3
+    assert criterion.compute_l_ee(totals, 40, Draws(0)) == fsum(criterion.value(totals, 40)) / 3
     assert (criterion.bound, criterion.name) == ("loss", MeanBound.name)
 
 
@@ -379,7 +384,7 @@ def test_with_groups_a_mean_error_is_that_of_the_groups_whatever_the_counts(m):
 
 
 def test_two_criteria_have_a_form_for_groups():
-    assert for_groups(MeanBound(0.1)) == MeanLossBound(0.1)
+    assert for_groups(MeanBound(0.1)) == MeanShare(0.1)
     assert for_groups(MeanError(0.1)) == MeanGroupError(0.1)
     assert for_groups(Balanced()) is None
     assert for_groups(MeanCost({"a": 1, "b": 2})) is None

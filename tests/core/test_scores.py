@@ -18,7 +18,6 @@ from sklearn.svm import SVC, LinearSVC
 
 from ckcv_ray import Execution, evaluate
 from ckcv_ray.core.measures import Kind
-from ckcv_ray.core.resampling.base import Further
 from ckcv_ray.core.row_scores import extend_score, list_row_means
 from ckcv_ray.core.scores import CLASSES, NUMBERS, OWN, PROBABILITY, RANK, VALUE, Outputs, make_score
 from ckcv_ray.errors import InputError
@@ -254,26 +253,23 @@ def test_a_mean_over_rows_is_that_of_its_rows_of_numbers(n, seed):
 
 
 def check_rows(score, y, given_outputs, n_classes):
-    """The values of rows give the score, and its further sums, which change nothing else."""
+    """The values of rows give the score, and its further sum, which changes nothing else."""
     rows = score.rows(y, given_outputs)
     assert rows.shape == y.shape
     assert rows.mean() == pytest.approx(score.of(y, given_outputs), rel=1e-12, abs=1e-15)
     sums = score.sums(y, given_outputs, n_classes)
-    for further in Further:
-        extended = extend_score(score, further)
-        found = np.array([extended.sums(y, given_outputs, n_classes)] * 2)
-        assert extended.width(n_classes) == 1 + found.shape[1]
-        assert found[0, : len(sums)].tolist() == list(sums)
-        assert extended.pooled(found) == pytest.approx(score.pooled(np.array([sums])), rel=1e-12)
-        if score.bound is not None:
-            assert extended.bound(found[0], 0.05) == score.bound(np.array(sums), 0.05)
+    extended = extend_score(score)
+    found = np.array([extended.sums(y, given_outputs, n_classes)] * 2)
+    assert extended.width(n_classes) == 1 + found.shape[1]
+    assert found[0, : len(sums)].tolist() == list(sums)
+    assert extended.pooled(found) == pytest.approx(score.pooled(np.array([sums])), rel=1e-12)
+    if score.bound is not None:
+        assert extended.bound(found[0], 0.05) == score.bound(np.array(sums), 0.05)
     pairs = [score.of(np.full(len(y), target), given_outputs) for target in y]
-    without, squares = (extend_score(score, further).sums for further in [*Further][1:])
-    assert without(y, given_outputs, n_classes)[-1] == pytest.approx(np.mean(pairs), rel=1e-9, abs=1e-15)
-    assert squares(y, given_outputs, n_classes)[-1] == pytest.approx(np.sum(rows**2), rel=1e-12)
+    assert found[0, -1] == pytest.approx(np.mean(pairs), rel=1e-9, abs=1e-15)
 
 
 def test_a_score_that_is_no_mean_over_rows_has_no_further_sums():
     for score in OWN:
         if score.rows is None:
-            assert extend_score(score, Further.SQUARES) is score
+            assert extend_score(score) is score

@@ -117,23 +117,16 @@ IDENTITIES = {
     "stratified": procedure(resampling="kfold:4", stratify=True, seed=2**62),
     "holdout of rows": procedure(resampling="holdout:0.4"),
     "repeated k folds": procedure(resampling="repeated_kfold:4x3"),
-    "drawn folds": procedure(resampling=places.make_drawn_rows(6)),
-    "drawn fold numbers": procedure(resampling="drawn_folds:6"),
+    "drawn folds": procedure(resampling="drawn_folds:6"),
     "forward in time": procedure(resampling="time:4"),
     "forward in time, with a gap": procedure(resampling="time:4:2"),
     "the .632 bootstrap": procedure(resampling="bootstrap632:30"),
     "the .632+ bootstrap": procedure(resampling="bootstrap632plus:30"),
     "the optimism bootstrap": procedure(resampling="optimism:30"),
     "one row left out": procedure(resampling="loo"),
-    "two rows left out": procedure(resampling="lpo:2"),
     "sub-sampling": procedure(resampling="subsampling:20:0.2"),
     "bootstrap": procedure(resampling="bootstrap:30"),
-    "a learning curve": procedure(resampling="learning_curve:4:6:0.3"),
-    "pairs of folds, with an interval": procedure(resampling="paired_folds:4x2", interval="nested_cv"),
     "the best of several, with an interval": procedure(interval="bbc", save_predictions=True),
-    "pairs of halves, with an interval": procedure(
-        resampling="paired_subsampling:4:3:0.2", interval="conservative_z"
-    ),
     "splits that were given": procedure(
         resampling=Splits.of([(range(24), range(24, 48)), (range(24, 48), range(24))], N)
     ),

@@ -41,11 +41,6 @@ def make_procedure(**options: Any) -> Any:
     return find("ckcv_ray:Study.without_certification", "ckcv_ray:Procedure.of")(**options)
 
 
-def make_drawn_rows(folds: int) -> Any:
-    """Return folds whose rows are drawn with replacement."""
-    return find("ckcv_ray.core.resampling.kfold:DrawnRows", "ckcv_ray:DrawnFolds")(folds)
-
-
 def make_problem(study: Any, task: Any, certified: bool) -> Any:
     """Return a study on a task, checked; ``certified`` says whether it is for ``run``, and not ``evaluate``.
 

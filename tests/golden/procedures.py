@@ -9,7 +9,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
-import places
 from exact import BITS, Values, digest, digest_files, digest_log, exact
 from pyarrow import parquet
 from samples import Sample, cloud, clouds, lattice, patients, prices, visits, wards
@@ -134,17 +133,16 @@ PROCEDURES = {
             "measure": "zero_one,log_loss",
         },
     ),
-    "a learning curve, fits of few rows fail": Golden(
+    "splits that were given, fits of few rows fail": Golden(
         cloud(30),
         {
             "learner": "sklearn.neighbors:KNeighborsClassifier",
             "param": {"n_neighbors": [3, 9]},
-            "resampling": "learning_curve:4:2:0.5",
+            "resampling": [(range(size), range(15, 30)) for size in (5, 10, 15)],
         },
     ),
     "one row left out": Golden(lattice(24), {**BAYES, "resampling": "loo"}),
-    "two rows left out": Golden(lattice(9), {**BAYES, "resampling": "lpo:2"}),
-    "drawn folds": Golden(cloud(30), {**BAYES, "resampling": places.make_drawn_rows(4)}),
+    "drawn folds": Golden(cloud(30), {**BAYES, "resampling": "drawn_folds:4"}),
     "a holdout": Golden(cloud(30), {**BAYES, "resampling": "holdout:0.4", "stratify": True}),
     "a forest": Golden(
         cloud(30),

@@ -60,9 +60,8 @@ STUDIES = {
     ),
     "holdout of rows": Golden(False, cloud(30), {**BAYES, "resampling": "holdout:0.3"}),
     "sub-sampling": Golden(False, cloud(30), {**BAYES, "resampling": "subsampling:5:0.3"}),
-    "drawn folds": Golden(False, cloud(30), {**BAYES, "resampling": places.make_drawn_rows(4)}),
+    "drawn folds": Golden(False, cloud(30), {**BAYES, "resampling": "drawn_folds:4"}),
     "bootstrap": Golden(False, cloud(30), {**BAYES, "resampling": "bootstrap:5"}),
-    "a learning curve": Golden(False, cloud(30), {**BAYES, "resampling": "learning_curve:3:4:0.3"}),
     "one row left out": Golden(False, cloud(12), {**BAYES, "resampling": "loo"}),
     "nested, a new setting in each split": Golden(
         False,

@@ -15,9 +15,7 @@ from samples import generator
 from ckcv_ray import (
     Bootstrap,
     KFold,
-    LearningCurve,
     LeaveOneOut,
-    LeavePOut,
     NestedSplits,
     RepeatedKFold,
     SingleSplit,
@@ -139,8 +137,7 @@ KINDS: dict[str, Callable[[Rng], Rows]] = {
     "folds, groups": lambda rng: draw_scored(rng, KFold(integer(rng, 2, 9)), grouped=True),
     "repeated folds": lambda rng: draw_scored(rng, RepeatedKFold(integer(rng, 2, 9), 4)),
     "repeated folds, stratified": lambda rng: draw_scored(rng, RepeatedKFold(integer(rng, 2, 9), 4, True)),
-    "drawn folds": lambda rng: draw_scored(rng, places.make_drawn_rows(integer(rng, 2, 9))),
-    "drawn fold numbers": lambda rng: draw_scored(rng, f"drawn_folds:{integer(rng, 2, 9)}"),
+    "drawn folds": lambda rng: draw_scored(rng, f"drawn_folds:{integer(rng, 2, 9)}"),
     "folds, stratified groups": lambda rng: draw_scored(
         rng, KFold(integer(rng, 2, 9), stratify=True), grouped=True
     ),
@@ -148,12 +145,10 @@ KINDS: dict[str, Callable[[Rng], Rows]] = {
     "the .632 bootstrap": lambda rng: draw_scored(rng, "bootstrap632:12"),
     "the optimism bootstrap": lambda rng: draw_scored(rng, "optimism:9"),
     "one left out": lambda rng: draw_scored(rng, LeaveOneOut()),
-    "some left out": lambda rng: draw_scored(rng, LeavePOut(integer(rng, 2, 3)), rows=(8, 14)),
     "sub-sampling": lambda rng: draw_scored(rng, Subsampling(30, share(rng))),
     "sub-sampling, stratified": lambda rng: draw_scored(rng, Subsampling(30, share(rng), stratify=True)),
     "bootstrap": lambda rng: draw_scored(rng, Bootstrap(30)),
     "bootstrap, groups": lambda rng: draw_scored(rng, Bootstrap(30), grouped=True),
-    "learning curve": lambda rng: draw_scored(rng, LearningCurve(integer(rng, 2, 6), 5, share(rng))),
     "nested folds": lambda rng: draw_nested(rng, KFold(integer(rng, 2, 5)), KFold(integer(rng, 2, 5))),
     "nested, stratified": lambda rng: draw_nested(
         rng, KFold(3, stratify=True), SingleSplit(0.5, stratify=True)

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 from samples import cloud, clouds, lattice, visits
+from scipy.stats import beta
 from studies import SERIAL, SMALL, STUDIES
 
 from ckcv_ray import evaluate, run
@@ -403,6 +404,9 @@ def test_the_tables_that_may_be_averaged_are_those_of_the_package(m: int, delta:
     units = [t * losses.ONE for t in totals]
     mine = independent_bounds.bound_mean(totals, m, delta, shares=True)
     assert mine == pytest.approx(losses.mean_loss_bound(units, m, delta), rel=1e-10)
+    for total in (*totals, m / 7, m - 0.25):
+        value = beta.ppf(1 - delta, total + 1, m - total)
+        assert independent_bounds.value_loss(total, m, delta) == pytest.approx(value, rel=1e-9)
     mine = independent_bounds.bound_mean(totals[:1], m, delta, shares=True, u=0.3)
     assert mine == pytest.approx(losses.bound_loss_claim(units[:1], m, delta, 0.3), rel=1e-10)
 

@@ -84,7 +84,7 @@ def test_the_studies_are_what_they_are_called() -> None:
     assert kept("studies")["a failed split"]["provisional"]
     claims = kept("studies")["holdout with three claims"]["claims"]
     assert [claim[1] for claim in claims] == ["keyed", "vote", "member:2", "random", "random"]
-    assert kept("procedures")["a learning curve, fits of few rows fail"]["splits without a score"]
+    assert kept("procedures")["splits that were given, fits of few rows fail"]["splits without a score"]
 
 
 def test_every_part_of_a_study_has_an_identity() -> None:

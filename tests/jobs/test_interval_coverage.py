@@ -14,8 +14,8 @@ from jobs.paper.sources import Setting
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     few = (
-        Procedure("holdout:0.3", ("wald",), 0.7),
-        Procedure("kfold:10", ("wald", "corrected_t"), 0.9),
+        Procedure("holdout:0.3", ("clopper_pearson",), 0.7),
+        Procedure("kfold:10", ("corrected_t",), 0.9),
         Procedure("kfold:5", ("bbc",), 0.9, (1e-9, 100.0)),
     )
     monkeypatch.setattr(interval_coverage, "PROCEDURES", few)
@@ -35,7 +35,7 @@ def test_a_run_depends_on_its_setting_and_number_alone() -> None:
 
 
 def test_misses_are_of_the_mean_and_of_the_model() -> None:
-    name = "holdout:0.3 wald"
+    name = "holdout:0.3 clopper_pearson"
     errors = [{0.7: 0.2, 0.9: 0.2, 1.0: 0.1}, {0.7: 0.4, 0.9: 0.4, 1.0: 0.35}]  # means of 0.3
     limits = [Limits(0.25, 0.35), Limits(0.31, 0.36)]
     runs = [
@@ -44,7 +44,7 @@ def test_misses_are_of_the_mean_and_of_the_model() -> None:
     ]
     found = summarize(runs)
     assert found[name] == pytest.approx({"mean": 50.0, "model": 50.0, "width": 7.5})
-    assert found["kfold:10 wald"] == pytest.approx({"mean": 0.0, "model": 0.0, "width": 100.0})
+    assert found["kfold:10 corrected_t"] == pytest.approx({"mean": 0.0, "model": 0.0, "width": 100.0})
 
 
 def test_settings_are_told_apart(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

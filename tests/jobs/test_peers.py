@@ -28,7 +28,7 @@ def test_rows_in_groups_rows_with_weights_and_a_small_probability():
     for name, resampling in {
         "groups": "kfold:5",
         "weights": "kfold:5",
-        table.name: "paired_folds:3x2",
+        table.name: "repeated_kfold:3x2",
     }.items():
         version = versions[name]
         learner = next(learner for learner in version.learners if isinstance(learner, GaussianNB))

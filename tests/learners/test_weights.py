@@ -1,7 +1,6 @@
 """Weights of rows in fits: those of scikit-learn on the same splits, exact paths included."""
 
 import warnings
-from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -190,10 +189,3 @@ def test_the_svm_refuses_weights() -> None:
         InputError, match=r"learner svm does not use weights of rows: choose from svm_nystroem"
     ):
         Problem.of(Study.of(k=3), TASKS["two classes"])
-
-
-def test_rows_that_are_made_have_no_weights() -> None:
-    """Checked by the parts of a study, so that imbalanced-learn is not needed."""
-    study = replace(Study.without_certification(learner="linear", balance="up"), balance="smote")
-    with pytest.raises(InputError, match="balance=smote makes rows"):
-        Problem.of(study, TASKS["two classes"])

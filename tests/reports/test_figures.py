@@ -191,8 +191,6 @@ def test_lines_have_names_that_are_no_formula_and_fit() -> None:
     shown = [figures.shorten_name(name) for name in names]
     assert set(shown) <= set(drawn)
     assert max(map(len, shown)) <= figures.MOST_NAME
-    curve = figures.Curve("rows", "accuracy", np.array([10.0, 20.0]), np.array([0.1, 0.2]), np.zeros(2))
-    assert "_hidden" not in words(figures.draw_curves([("_hidden", curve)], "label")), "one needs no name"
-    assert {"_hidden", "$x$"} <= set(
-        words(figures.draw_curves([("_hidden", curve), ("$x$", curve)], "label"))
-    )
+    curve = figures.Curve("C", "accuracy", np.array([10.0, 20.0]), np.array([0.1, 0.2]), np.zeros(2))
+    assert "_hidden" not in words(figures.draw_validation([curve], ["_hidden"], "label")), "one needs no name"
+    assert {"_hidden", "$x$"} <= set(words(figures.draw_validation([curve] * 2, ["_hidden", "$x$"], "label")))

@@ -97,10 +97,3 @@ def test_the_report_is_a_file_of_the_folder(tmp_path: Path) -> None:
     path = report(tmp_path / "run")
     assert Path(path).read_text().startswith("<!DOCTYPE html>")
     assert verify(tmp_path / "run").differences == []
-
-
-def test_a_learning_curve_has_a_line_for_each_learner(tmp_path):
-    evaluate(X, Y, tmp_path / "a", SERIAL, learner="tree,naive_bayes", resampling="learning_curve:3:4")
-    page = make_page(tmp_path / "a")
-    assert "rows fitted on" in page
-    assert "Mean over splits after fits to fewer rows" in page

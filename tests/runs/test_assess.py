@@ -44,7 +44,6 @@ RESAMPLINGS = [
     "repeated_kfold:4x2",
     "kfold:3:last",
     "drawn_folds:4",
-    "drawn_rows:4",
     "time:3:2",
     "subsampling:6:0.25",
     "bootstrap:6",
@@ -323,7 +322,6 @@ def test_pooled_figures_and_bounds_come_from_all_rows():
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        ({"resampling": "drawn_rows:5"}, "twice"),
         ({"resampling": "bootstrap632:5"}, "rows that they fit on"),
         ({"resampling": "optimism:5"}, "rows that they fit on"),
         ({"resampling": "time:3"}, "order of the table"),
@@ -387,25 +385,6 @@ def first_bound(resampling, seed):
     options = {"learner": "tree", "measure": "zero_one", "seed": seed, "execution": SERIAL}
     result = evaluate(x[:, None], y, resampling=resampling, **options)
     return result.bounds(result.entries[0], result.scores[0])[0]
-
-
-def test_a_learning_curve_is_that_of_fits_to_fewer_rows():
-    options = {"learner": "naive_bayes", "measure": "accuracy", "execution": SERIAL}
-    result = evaluate(X, Y, resampling="learning_curve:4:6:0.3", **options)
-    (entry,), (score,) = result.entries, result.scores
-    splits = pairs(result.problem.study)
-    found = cross_validate(GaussianNB(), X, Y, cv=splits, scoring="accuracy")["test_score"]
-    assert np.array_equal(result.of_splits(entry, score), found)
-    figures = result.figures(entry, score)
-    assert figures.mean == found[::4].mean()
-    assert figures.pooled == pytest.approx(found[::4].mean())
-    sizes, means, deviations = zip(*result.learning_curve(entry, score), strict=True)
-    assert list(sizes) == [len(train) for train, _ in reversed(splits[:4])]
-    assert means == pytest.approx([found[i::4].mean() for i in (3, 2, 1, 0)])
-    assert deviations == pytest.approx([found[i::4].std(ddof=1) for i in (3, 2, 1, 0)])
-    assert f"{sizes[0]} {means[0]:.4f}" in result.summary(details=True)
-    plain = evaluate(X, Y, resampling="kfold:4", **options)
-    assert plain.learning_curve(plain.entries[0], plain.scores[0]) == []
 
 
 def test_bounds_of_a_setting_selected_inside_each_split_and_of_accuracy():

@@ -83,17 +83,6 @@ def test_the_order_of_splits_has_no_part_in_a_comparison():
     assert tests[0] == pytest.approx(tests[1])
 
 
-def test_a_learning_curve_of_groups_has_a_point_for_each_size():
-    groups = np.repeat(np.arange(40), np.random.default_rng(1).integers(4, 20, 40))[:200]
-    result = evaluate(
-        X, Y, learner="tree", resampling="learning_curve:3:6:0.25", groups=groups, execution=SERIAL
-    )
-    curve = result.learning_curve(result.entries[0], result.scores[0])
-    values = result.of_splits(result.entries[0], result.scores[0])
-    assert [mean for _, mean, _ in curve] == pytest.approx([values[i::3].mean() for i in (2, 1, 0)])
-    assert [size for size, _, _ in curve] == sorted(size for size, _, _ in curve)
-
-
 def test_rows_that_repeat_and_columns_that_look_like_groups_are_pointed_out():
     result = evaluate(np.tile(X[:30], (3, 1)), np.tile(Y[:30], 3), learner="tree", resampling="holdout:0.3",
                       execution=SERIAL)  # fmt: skip

@@ -194,7 +194,6 @@ def test_an_estimate_that_combines_splits_has_no_deviation_and_no_test(resamplin
             found = result.figures(entry, one)
             assert isnan(found.deviation)
             assert isnan(found.error)
-            assert result.learning_curve(entry, one) == []
     assert result.complete
     assert result.summary_json()["entries"][0]["scores"]["zero_one"]["deviation"] is None
     assert not result.compare_entries(result.scores[0])

@@ -2,7 +2,6 @@
 
 import json
 from math import isnan, sqrt
-from statistics import NormalDist
 
 import numpy as np
 import pyarrow as pa
@@ -10,10 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import parquet
-from scipy.stats import t
-from sklearn.base import clone
+from scipy.stats import beta, t
 from sklearn.datasets import load_breast_cancer, load_diabetes
-from sklearn.linear_model import Ridge
 from sklearn.metrics import accuracy_score
 from sklearn.model_selection import KFold
 from sklearn.naive_bayes import GaussianNB
@@ -32,10 +29,8 @@ from ckcv_ray.study.problem import OUTER
 
 SERIAL = Execution("serial")
 X, Y = (part[:120] for part in load_breast_cancer(return_X_y=True))
-Z = NormalDist().inv_cdf(0.975)
-EPS = np.finfo(float).eps
-FROM_SPLITS = ("corrected_t", "conservative_z", "wald")  # that are around the mean of splits
 BAYES = {"learner": GaussianNB(), "execution": SERIAL}
+EXACT = {"interval": "clopper_pearson", "resampling": "holdout:0.3"}
 
 
 def accuracies(result):
@@ -61,105 +56,15 @@ def test_corrected_t_is_that_of_nadeau_and_bengio(resampling):
     assert interval(result) == pytest.approx((found.mean() - reach, found.mean() + reach), rel=1e-12)
 
 
-def test_conservative_z_is_that_of_nadeau_and_bengio():
-    J, M = 4, 3
-    options = {"resampling": f"paired_subsampling:{J}:{M}:0.1", "interval": "conservative_z"}
-    result = evaluate(X, Y, measure="accuracy", **options, **BAYES)
-    found, _ = accuracies(result)
-    squares = []
-    for pair in range(M):
-        first = J * (1 + 2 * pair)
-        squares.append((found[first : first + J].mean() - found[first + J : first + 2 * J].mean()) ** 2)
-    mean, reach = found[:J].mean(), Z * sqrt(sum(squares) / (2 * M))
-    assert interval(result) == pytest.approx((mean - reach, mean + reach), rel=1e-12)
-    assert result.figures(result.entries[0], result.scores[0]).mean == pytest.approx(mean)
-    assert "rows fitted on" not in result.summary(details=True)
-
-
-@pytest.mark.parametrize("resampling", ["holdout:0.3", "kfold:7", "loo"])
-def test_wald_is_of_all_scored_rows(resampling):
-    result = evaluate(X, Y, resampling=resampling, measure="accuracy,zero_one", interval="wald", **BAYES)
-    found, sizes = accuracies(result)
-    rows = [n for _, n in sizes]
-    share = float(found @ rows / sum(rows))
-    reach = Z * sqrt(share * (1 - share) / sum(rows))
-    assert interval(result) == pytest.approx((share - reach, share + reach), rel=1e-12)
-    low, high = result.interval(result.entries[0], result.scores[1])
-    assert (1 - high, 1 - low) == pytest.approx(interval(result), rel=1e-12)
-
-
-def losses(result, score, table=(X, Y), learner=None):
-    """The loss of every row that a split scores, by a model of scikit-learn."""
-    inputs, targets = table
-    found = []
-    for split in range(result.n_splits):
-        train, rows = result.problem.rows(Stage.SELECT, OUTER, split)
-        model = clone(learner or GaussianNB()).fit(inputs[train], targets[train])
-        if score == "log_loss":
-            shares = model.predict_proba(inputs[rows])[np.arange(len(rows)), targets[rows]]
-            found.append(-np.log(np.clip(shares, EPS, 1 - EPS)))
-        elif score == "squared":
-            found.append((targets[rows] - model.predict(inputs[rows])) ** 2)
-        else:
-            found.append((model.predict(inputs[rows]) != targets[rows]).astype(float))
-    return found
-
-
-def nest(found, K, R):
-    """The interval of Bates, Hastie, Tibshirani from the losses of each split, row by row."""
-    outer, inner = found[: K * R], found[K * R :]
-    a, b = [], []
-    for number, e_out in enumerate(outer):
-        e_in = np.concatenate(inner[number * (K - 1) : (number + 1) * (K - 1)])
-        a.append((e_in.mean() - e_out.mean()) ** 2)
-        b.append(e_out.var(ddof=1) / len(e_out))
-    every_in, every_out = np.concatenate(inner), np.concatenate(outer)
-    se = every_in.std(ddof=1) / sqrt(len(every_out) / R)
-    mse = (K - 1) / K * (np.mean(a) - np.mean(b))
-    s = min(max(sqrt(max(mse, 0)), se), se * sqrt(K))
-    centre = every_in.mean() - (1 + (K - 2) / K) * (every_in.mean() - every_out.mean())
-    return centre - Z * s, centre + Z * s
-
-
-@pytest.mark.parametrize(("K", "R", "seed"), [(3, 2, 0), (5, 3, 1), (4, 1, 2)])
-@pytest.mark.parametrize("measure", ["zero_one", "log_loss"])
-def test_nested_cv_is_that_of_bates_hastie_and_tibshirani(K, R, seed, measure):
-    options = {"resampling": f"paired_folds:{K}x{R}", "interval": "nested_cv", "seed": seed}
-    result = evaluate(X, Y, measure=measure, **options, **BAYES)
-    found = losses(result, measure)
-    assert interval(result) == pytest.approx(nest(found, K, R), rel=1e-9)
-    mean = np.mean([one.mean() for one in found[: K * R]])
-    assert result.figures(result.entries[0], result.scores[0]).mean == pytest.approx(mean, rel=1e-9)
-    assert "nested cross validation (Bates" in result.summary()
-
-
-def test_nested_cv_is_for_numbers_and_needs_not_be_asked_for():
-    inputs, values = (part[:90] for part in load_diabetes(return_X_y=True))
-    ridge, options = Ridge(), {"resampling": "paired_folds:4x2", "execution": SERIAL}
-    result = evaluate(inputs, values, learner=ridge, measure="squared,rmse", **options)
-    expected = nest(losses(result, "squared", (inputs, values), ridge), 4, 2)
-    assert interval(result, "nested_cv") == pytest.approx(expected, rel=1e-8)
-    with pytest.raises(InputError, match=r"is for means over rows, measure .*, not rmse"):
-        result.interval(result.entries[0], result.scores[1], "nested_cv")
-    accurate = evaluate(X, Y, measure="accuracy,zero_one", resampling="paired_folds:3x2", **BAYES)
-    low, high = interval(accurate, "nested_cv")
-    wrong = accurate.interval(accurate.entries[0], accurate.scores[1], "nested_cv")
+def test_a_single_split_has_the_exact_interval_of_its_rows():
+    options = {"resampling": "holdout:0.3", "interval": "clopper_pearson", **BAYES}
+    result = evaluate(X, Y, measure="accuracy,zero_one", **options)
+    (found,), ((_, rows),) = accuracies(result)
+    right = round(found * rows)
+    low, high = beta.ppf(0.025, right, rows - right + 1), beta.ppf(0.975, right + 1, rows - right)
+    assert interval(result) == pytest.approx((low, high), rel=1e-12)
+    wrong = result.interval(result.entries[0], result.scores[1])
     assert wrong == pytest.approx((1 - high, 1 - low), rel=1e-12)
-
-
-@given(seed=st.integers(0, 2**32), K=st.integers(3, 6), R=st.integers(1, 3))
-def test_nested_cv_keeps_within_what_independent_and_equal_folds_would_give(seed, K, R):
-    """Whatever the losses; the error is at least that of n independent rows, and sqrt(K) times it at most."""
-    rng = np.random.default_rng(seed)
-    rows = rng.integers(2, 9, K * K * R).astype(float)
-    wrong = rng.integers(0, rows + 1).astype(float)
-    counted = np.arange(K * K * R) < K * R
-    sums = np.column_stack([wrong, rows, wrong])
-    low, high = compute_interval("nested_cv", Scored(wrong / rows, sums, counted, 0.25))
-    inner, n = ~counted, rows[counted].sum() / R
-    share = wrong[inner].sum() / rows[inner].sum()
-    se = sqrt(share * (1 - share) / n * rows[inner].sum() / (rows[inner].sum() - 1))
-    assert se * (1 - 1e-9) <= (high - low) / (2 * Z) <= se * sqrt(K) * (1 + 1e-9)
 
 
 NEAR = {"learner": "neighbors", "param": {"n_neighbors": [1, 3, 9, 27]}, "execution": SERIAL}
@@ -220,7 +125,7 @@ def test_bbc_of_lines_that_fail_is_of_the_others_and_of_none_if_all_do():
 
 
 def test_a_single_line_has_no_bbc():
-    found = Scored(np.array([0.1, 0.2]), np.array([[1.0, 10.0], [2.0, 10.0]]), np.array([True, True]), 1.0)
+    found = Scored(np.array([0.1, 0.2]), np.array([[1.0, 10.0], [2.0, 10.0]]), 1.0)
     assert all(map(isnan, compute_interval("bbc", found)))
 
 
@@ -275,19 +180,18 @@ def test_predictions_of_other_rows_or_too_many_are_refused(tmp_path, monkeypatch
         evaluate(X, Y, tmp_path / "other", **NEAR, **ASKED)
 
 
-@pytest.mark.parametrize("name", FROM_SPLITS)
+@pytest.mark.parametrize(("name", "splits"), [("corrected_t", 4), ("clopper_pearson", 1)])
 @given(seed=st.integers(0, 2**32))
-def test_an_interval_follows_the_scale_of_the_score_and_needs_every_split(name, seed):
+def test_an_interval_follows_the_scale_of_the_score_and_needs_every_split(name, splits, seed):
     rng = np.random.default_rng(seed)
-    counted = np.repeat([True, False], [4, 16])
-    rows = np.full(20, 10.0)
-    wrong = rng.integers(0, 11, 20).astype(float)
-    found = Scored(wrong / rows, np.column_stack([wrong, rows]), counted, 0.25)
+    rows = np.full(splits, 10.0)
+    wrong = rng.integers(0, 11, splits).astype(float)
+    found = Scored(wrong / rows, np.column_stack([wrong, rows]), 0.25)
     other = found._replace(values=1 - found.values, sums=np.column_stack([rows - wrong, rows]))
     low, high = compute_interval(name, found)
     assert compute_interval(name, other) == pytest.approx((1 - high, 1 - low), abs=1e-12)
-    assert low <= found.values[counted].mean() <= high
-    incomplete = found._replace(values=np.where(np.arange(20) == 19, np.nan, found.values))
+    assert low <= found.values.mean() <= high
+    incomplete = found._replace(values=np.append(found.values[1:], np.nan))
     assert all(map(isnan, compute_interval(name, incomplete)))
 
 
@@ -320,21 +224,18 @@ def test_an_interval_is_shown_as_approximate_wherever_it_is(tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"interval": "t"}, "interval='t': expected corrected_t, conservative_z, wald, nested_cv, bbc"),
-        ({"interval": "nested_cv"}, "resampling paired_folds, not kfold"),
-        ({"resampling": "paired_folds:61x2"}, "folds of a single one of the 120 units"),
+        ({"interval": "t"}, "interval='t' is not known: choose from corrected_t, clopper_pearson, bbc"),
         ({"interval": 3}, "interval"),
-        ({"interval": "wald", "measure": "auc"}, "measure zero_one or accuracy, not auc"),
-        ({"interval": "wald", "resampling": "bootstrap:3"}, "resampling holdout, kfold, loo, not bootstrap"),
-        ({"interval": "corrected_t", "resampling": "loo"}, "not loo: choose one of them, or interval=wald"),
+        ({**EXACT, "measure": "auc"}, "measure zero_one or accuracy, not auc"),
+        ({"interval": "clopper_pearson"}, "is for resampling holdout, not kfold"),
+        ({"interval": "corrected_t", "resampling": "loo"}, "not loo: choose one of them, or interval=bbc"),
         ({"interval": "corrected_t", "resampling": KFold(3)}, "not given"),
         ({"interval": "corrected_t", "resampling": "subsampling:1:0.3"}, "requires two splits or more"),
-        ({"interval": "conservative_z"}, "resampling paired_subsampling, not kfold"),
         (
             {"interval": "corrected_t", "resampling": "nested:3:2", "select_by": "accuracy"},
             "with select=each, or without a selection",
         ),
-        ({"interval": "wald", "groups": np.arange(120) // 2}, "rows of a group are not"),
+        ({**EXACT, "groups": np.arange(120) // 2}, "rows of a group are not"),
     ],
 )
 def test_an_interval_that_does_not_fit_is_refused(options, message):
@@ -343,11 +244,11 @@ def test_an_interval_that_does_not_fit_is_refused(options, message):
 
 
 def test_an_interval_that_was_not_asked_for_is_refused_alike():
-    result = evaluate(X, Y, resampling="kfold:3", measure="auc", **BAYES)
+    result = evaluate(X, Y, resampling="holdout:0.3", measure="auc", **BAYES)
     with pytest.raises(InputError, match="this study has no interval: name one"):
         interval(result)
     with pytest.raises(InputError, match="not auc"):
-        interval(result, "wald")
+        interval(result, "clopper_pearson")
 
 
 def test_scores_that_mislead_are_named():

@@ -26,7 +26,7 @@ from functools import lru_cache
 from math import fsum
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ckcv_ray.core.bounds.betting import bound_mean_by_betting
 from ckcv_ray.core.bounds.binomial import (
@@ -88,17 +88,6 @@ def concave_majorant(table: Bounds) -> Bounds:
             corners.pop()
         corners.append(x)
     return np.maximum(table, np.interp(np.arange(m + 1), corners, table[corners]))
-
-
-def split_bounds(totals: NDArray[np.integer], m: int, delta: float) -> Bounds:
-    """Return the bound of each total of m losses, at most 1, of the shape of ``totals``.
-
-    The mean over splits is a criterion; what may be claimed is ``mean_loss_bound``.
-    """
-    if loss_method(m, delta) == "safe":
-        return np.minimum(1.0, _interpolate(totals, m, delta))
-    losses = np.asarray(totals) / ONE
-    return np.array([catoni(min(1.0, loss / m), m, delta) for loss in losses.flat]).reshape(losses.shape)
 
 
 def mean_loss_bound(totals: Sequence[int], m: int, delta: float) -> float:

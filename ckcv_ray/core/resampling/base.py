@@ -8,7 +8,6 @@ select set is empty, and what is fitted on ``train`` is scored on ``estimate``.
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from enum import StrEnum
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -26,7 +25,6 @@ EMPTY: Index = np.empty(0, dtype=np.intp)
 NOT_DRAWN = "the rows that a split scores are not drawn at random by the seed"
 BY_POSITION = "the order of the table says which rows a split scores, and not a draw by the seed"
 FIXED_BY_CLASS = "parts have fixed numbers of each class"
-TWICE = "a row may be scored twice in a split"
 FITTED_ON = "some splits score rows that they fit on"
 
 
@@ -98,18 +96,6 @@ class FoldSize(NamedTuple):
         return self.k_first <= k <= self.k_last
 
 
-class Further(StrEnum):
-    """A further sum of every score that is a mean over rows, which an estimate or an interval is made of.
-
-    Members: none; the score without information, if targets had nothing to do with outputs; the sum of the
-    squares of the rows.
-    """
-
-    NONE = ""
-    NO_INFORMATION = "no information"
-    SQUARES = "squares"
-
-
 class Term(NamedTuple):
     """One term of an estimate that combines splits.
 
@@ -128,8 +114,7 @@ class Resampling(ABC):
     A new one has ``count_splits`` and ``split``, and states what differs from this class.
 
     Attributes:
-        name: its name in files, and the first word of its text unless ``called`` is another.
-        called: the first word of its text; "" for its name.
+        name: its name in files, and the first word of its text.
         in_text, separator: the fields whose values may follow in its text, as in repeated_kfold:10x5, and
             what separates them.
         words: the words that may end its text, and the fields that each sets.
@@ -139,19 +124,19 @@ class Resampling(ABC):
         inner: the resampling inside each training set, in which settings are selected; None without one.
         names_rows: whether its splits are of the rows of one table, which groups cannot replace.
         undrawn: why the units that a split scores are not drawn at random by the seed; "" if they are.
-        further: a sum that its scores have besides their own.
+        corrected: whether ``correct`` adds something to an estimate, for which scores have one more sum: what
+            they would be without information, if targets had nothing to do with outputs.
         note: a sentence on how its figures are to be read; "" if there is nothing to say.
     """
 
     name: ClassVar[str]
-    called: ClassVar[str] = ""
     in_text: ClassVar[tuple[str, ...]] = ()
     separator: ClassVar[str] = ":"
     words: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
     selects: ClassVar[bool] = False
     names_rows: ClassVar[bool] = False
     undrawn: ClassVar[str] = NOT_DRAWN
-    further: ClassVar[Further] = Further.NONE
+    corrected: ClassVar[bool] = False
     note: ClassVar[str] = ""
 
     k: tuple[int, ...] | str | None = ()
@@ -167,12 +152,7 @@ class Resampling(ABC):
         parts = [f"{value:g}" if isinstance(value, float) else str(value) for value in values]
         for word, fields in self.words.items():
             parts += [word] * all(getattr(self, name) == value for name, value in fields.items())
-        return f"{self.first_word}:{self.separator.join(parts)}" if parts else self.first_word
-
-    @property
-    def first_word(self) -> str:
-        """The first word of its text, by which people know it."""
-        return self.called or self.name
+        return f"{self.name}:{self.separator.join(parts)}" if parts else self.name
 
     @abstractmethod
     def count_splits(self, n: int) -> int:
@@ -208,7 +188,7 @@ class Resampling(ABC):
         return self
 
     def counts(self, numbers: Index) -> NDArray[np.bool_]:
-        """Return which splits have a part in means over splits; others only show what fewer rows would do."""
+        """Return which splits have a part in means over splits; others have a term of their own."""
         return np.ones(len(numbers), np.bool_)
 
     def terms(self, numbers: Index) -> tuple[Term, ...]:
@@ -220,7 +200,7 @@ class Resampling(ABC):
 
         Args:
             means: of each term.
-            no_information: of the last term, by ``Further.NO_INFORMATION``.
+            no_information: the score without information on the splits of the last term.
         """
         return 0.0
 
@@ -260,12 +240,9 @@ def check_n_splits(name: str, value: Any) -> int:
     return integer(name, value, least=1, most=MOST_SPLITS)
 
 
-def check_parts(name: str, value: Any) -> int:
-    """Return a number of folds, or of sizes; raise InputError unless there are two or more."""
-    return integer(name, value, least=2, most=MOST_SPLITS)
-
-
-FOLDS = Option(check_parts, "Number of folds.", int, "10")
+FOLDS = Option(
+    lambda name, value: integer(name, value, least=2, most=MOST_SPLITS), "Number of folds.", int, "10"
+)
 STRATIFY = Option(boolean, "Give each part the same share of every class.", bool, omit_default=True)
 
 

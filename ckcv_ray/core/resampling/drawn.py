@@ -16,14 +16,12 @@ from ckcv_ray.core.resampling.base import (
     FITTED_ON,
     STRATIFY,
     FoldSize,
-    Further,
     Resampling,
     Split,
     Term,
     Units,
     arrange,
     check_n_splits,
-    check_parts,
 )
 from ckcv_ray.errors import InputError
 from ckcv_ray.validation import proportion
@@ -103,92 +101,6 @@ class Subsampling(Sample):
     times: int = option(100, TIMES)
     share: float = option(0.25, SHARE)
     stratify: bool = option(False, STRATIFY)
-
-
-@dataclass(frozen=True)
-class LearningCurve(Sample):
-    """Repeated sub-sampling, and the same rows scored after fits to fewer and fewer of the others.
-
-    Of ``sizes`` splits that follow each other the first fits on all other rows, and each next one on fewer of
-    them by a share 1 / ``sizes``. Only the first has a part in means over splits.
-
-    Attributes:
-        sizes: numbers of rows to fit on.
-        times: how often the rows to score are drawn.
-        share: of the rows to score, as of ``SingleSplit``.
-    """
-
-    name: ClassVar[str] = "learning_curve"
-    in_text: ClassVar[tuple[str, ...]] = ("sizes", "times", "share")
-
-    sizes: int = option(5, Option(check_parts, "Numbers of rows to fit on.", int, "5"))
-    times: int = option(20, TIMES)
-    share: float = option(0.25, SHARE)
-
-    def count_splits(self, n: int) -> int:
-        """Return ``sizes`` * ``times``."""
-        if n - self.count_scored(n) < self.sizes:
-            raise InputError(f"resampling={self} has more sizes than there are rows to fit on: ask for fewer")
-        return self.sizes * self.times
-
-    def split(self, units: Units, size: FoldSize, number: int, draws: Draws) -> Split:
-        """Return a split."""
-        time, left_out = divmod(number, self.sizes)
-        order = draws.make_generator(time).permutation(units.n)
-        scored = self.count_scored(units.n)
-        fitted = ceil((units.n - scored) * (self.sizes - left_out) / self.sizes)
-        return Split(np.sort(order[scored : scored + fitted]), EMPTY, np.sort(order[:scored]))
-
-    def counts(self, numbers: Index) -> NDArray[np.bool_]:
-        """Return which splits fit on all rows that they do not score."""
-        return np.asarray(numbers % self.sizes == 0)
-
-
-@dataclass(frozen=True)
-class PairedSubsampling(Sample):
-    """Sub-sampling, and the same inside disjoint halves of the rows: for the conservative Z interval.
-
-    The first ``times`` splits are those of ``Subsampling`` and have a part in means. For each pair the rows
-    are halved at random, and ``times`` splits inside each half score as many rows after fits to the half's
-    other rows: how far two halves differ says how much a mean varies. Nadeau, Bengio (Machine Learning 52,
-    2003), section 4.2, where J = 15, M = 10 and a tenth of the rows is scored.
-
-    Attributes:
-        times: number of splits of all rows, and of each half.
-        pairs: how often the rows are halved.
-        share: of all rows to score, as of ``SingleSplit``, less than half.
-    """
-
-    name: ClassVar[str] = "paired_subsampling"
-    in_text: ClassVar[tuple[str, ...]] = ("times", "pairs", "share")
-
-    times: int = option(15, Option(check_n_splits, "Number of splits.", int, "15"))
-    pairs: int = option(10, Option(check_n_splits, "Number of pairs of halves.", int, "10"))
-    share: float = option(0.1, SHARE)
-
-    def count_splits(self, n: int) -> int:
-        """Return ``times`` * (1 + 2 * ``pairs``)."""
-        if self.count_scored(n) >= n // 2:
-            raise InputError(
-                f"resampling={self} scores all {n // 2} rows of a half of {n}: choose a smaller share"
-            )
-        return self.times * (1 + 2 * self.pairs)
-
-    def split(self, units: Units, size: FoldSize, number: int, draws: Draws) -> Split:
-        """Return a split; those of one pair follow each other, half by half."""
-        if number < self.times:
-            return super().split(units, size, number, draws)
-        pair, place = divmod(number - self.times, 2 * self.times)
-        inside, half = draws.inside(pair), units.n // 2
-        first = place // self.times * half
-        rows = inside.make_generator().permutation(units.n)[first : first + half]
-        rows = inside.make_generator(place).permutation(rows)
-        scored = self.count_scored(units.n)
-        return Split(np.sort(rows[scored:]), EMPTY, np.sort(rows[:scored]))
-
-    def counts(self, numbers: Index) -> NDArray[np.bool_]:
-        """Return which splits are of all rows."""
-        return np.asarray(numbers < self.times)
 
 
 @dataclass(frozen=True)
@@ -281,7 +193,7 @@ class Bootstrap632Plus(Bootstrap632):
     """
 
     name: ClassVar[str] = "bootstrap632plus"
-    further: ClassVar[Further] = Further.NO_INFORMATION
+    corrected: ClassVar[bool] = True
     note: ClassVar[str] = (
         "The mean is the .632+ estimate: the .632 estimate (0.632 of the mean over draws on the rows not "
         "drawn, and 0.368 of the score of the model of all rows on these rows, the last split), corrected by "

@@ -1,13 +1,11 @@
-"""Resamplings whose splits take turns: folds, sets of rows that are left out, and folds inside folds."""
+"""Resamplings whose splits take turns: folds, single rows that are left out, and folds inside folds."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from math import comb
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ckcv_ray.core.arrays import Index
 from ckcv_ray.core.draws import Draws
@@ -18,9 +16,7 @@ from ckcv_ray.core.resampling.base import (
     FIXED_BY_CLASS,
     FOLDS,
     STRATIFY,
-    TWICE,
     FoldSize,
-    Further,
     Resampling,
     Split,
     Units,
@@ -30,9 +26,7 @@ from ckcv_ray.core.resampling.base import (
 from ckcv_ray.errors import InputError
 from ckcv_ray.validation import MOST, check_choice, integer
 
-MOST_LEFT_OUT = 100_000  # splits of leave-p-out
 MOST_NESTED = 10_000
-MOST_PAIRED = 1_000  # folds, each of which is left out with each other one
 REMAINDERS = ("spread", "last")
 MOST_EMPTY = 3.0  # folds expected to be empty, up to which folds are drawn until none is
 
@@ -151,8 +145,7 @@ class DrawnFolds(Folds):
         folds: their number, 2 .. n.
     """
 
-    name: ClassVar[str] = "drawn_fold_numbers"
-    called: ClassVar[str] = "drawn_folds"
+    name: ClassVar[str] = "drawn_folds"
     in_text: ClassVar[tuple[str, ...]] = ("folds",)
     undrawn: ClassVar[str] = ""
 
@@ -173,35 +166,6 @@ class DrawnFolds(Folds):
         while not np.bincount(fold := rng.integers(self.folds, size=units.n), minlength=self.folds).all():
             pass
         return Split.score(units.n, np.flatnonzero(fold == number))
-
-
-@dataclass(frozen=True)
-class DrawnRows(Folds):
-    """Folds drawn row by row with replacement, of floor(n / k) rows each: ``DrawnFolds`` of earlier versions.
-
-    A fold may hold a row twice, and two folds the same row: the rows of the other folds that are not in the
-    scored one are fitted on.
-
-    Attributes:
-        folds: their number, 2 .. n.
-    """
-
-    name: ClassVar[str] = "drawn_folds"
-    called: ClassVar[str] = "drawn_rows"
-    in_text: ClassVar[tuple[str, ...]] = ("folds",)
-    undrawn: ClassVar[str] = TWICE
-
-    folds: int = option(10, FOLDS)
-
-    def split(self, units: Units, size: FoldSize, number: int, draws: Draws) -> Split:
-        """Return the split that scores fold ``number``."""
-        rng, n = draws.make_generator(0), units.n
-        while True:
-            drawn = rng.integers(n, size=(self.folds, n // self.folds))
-            rest = [np.delete(drawn, fold, axis=0).ravel() for fold in range(self.folds)]
-            parts = [rows[~np.isin(rows, fold)] for rows, fold in zip(rest, drawn, strict=True)]
-            if all(map(len, parts)):  # of few rows, a fold may hold all that others have
-                return Split(np.sort(parts[number]), EMPTY, np.sort(drawn[number]))
 
 
 @dataclass(frozen=True)
@@ -279,41 +243,6 @@ class LeaveOneOut(Resampling):
         return Split.score(units.n, np.array([number]))
 
 
-@dataclass(frozen=True)
-class LeavePOut(Resampling):
-    """Each set of p rows is scored once, in lexicographic order.
-
-    Attributes:
-        p: number of rows to leave out.
-    """
-
-    name: ClassVar[str] = "lpo"
-    in_text: ClassVar[tuple[str, ...]] = ("p",)
-    undrawn: ClassVar[str] = BY_POSITION
-
-    p: int = option(2, Option(check_n_splits, "Number of rows to leave out.", int, "2"))
-
-    def count_splits(self, n: int) -> int:
-        """Return the number of sets of p of n rows."""
-        count = comb(n, self.p) if self.p < n else 0
-        if not 0 < count <= MOST_LEFT_OUT:
-            raise InputError(
-                f"{self} has {count:,} splits of {n} units: at most {MOST_LEFT_OUT:,} can be enumerated, and "
-                f"p is at most {n - 1}; sub-sampling draws some of them"
-            )
-        return count
-
-    def split(self, units: Units, size: FoldSize, number: int, draws: Draws) -> Split:
-        """Return the split that scores the set of this number."""
-        left_out, row, rank = [], 0, number
-        for wanted in range(self.p - 1, -1, -1):
-            while rank >= (count := comb(units.n - row - 1, wanted)):
-                rank, row = rank - count, row + 1
-            left_out.append(row)
-            row += 1
-        return Split.score(units.n, np.array(left_out))
-
-
 def _check_drawn(name: str, part: Any) -> Resampling:
     if not isinstance(part, Resampling) or part.selects or part.names_rows or part.inner is not None:
         raise InputError(
@@ -370,67 +299,6 @@ class NestedSplits(Resampling):
     def split(self, units: Units, size: FoldSize, number: int, draws: Draws) -> Split:
         """Return an outer split."""
         return self.outer.split(units, size, number, draws)
-
-    def counts(self, numbers: Index) -> NDArray[np.bool_]:
-        """Return which outer splits have a part in means."""
-        return self.outer.counts(numbers)
-
-
-@dataclass(frozen=True)
-class PairedFolds(Folds):
-    """Repeated k-fold cross validation, and its folds scored without another one: for ``nested_cv``.
-
-    The first ``folds`` * ``repeats`` splits are those of ``RepeatedKFold`` and have a part in means. Then for
-    each shuffle, and each fold that is left out, every other fold is scored by what is fitted on the rest:
-    how far their mean is from the score of the fold left out says how much a mean varies. Bates, Hastie,
-    Tibshirani, "Cross-validation: what does it estimate and how well does it do it?", Journal of the American
-    Statistical Association 119 (2024), algorithm 1.
-
-    Attributes:
-        folds: their number, 3 or more.
-        repeats: number of shuffles.
-    """
-
-    name: ClassVar[str] = "paired_folds"
-    in_text: ClassVar[tuple[str, ...]] = ("folds", "repeats")
-    separator: ClassVar[str] = "x"
-    undrawn: ClassVar[str] = ""
-    further: ClassVar[Further] = Further.SQUARES
-
-    folds: int = option(
-        5,
-        Option(
-            lambda name, value: integer(name, value, least=3, most=MOST_PAIRED), "Number of folds.", int, "5"
-        ),
-    )
-    repeats: int = option(10, Option(check_n_splits, "Number of repetitions.", int, "10"))
-
-    def count_splits(self, n: int) -> int:
-        """Return folds * folds * repeats."""
-        if 2 * self.folds > n:
-            raise InputError(
-                f"resampling={self} has folds of a single one of the {n} units, which cannot vary: "
-                "choose fewer"
-            )
-        return self.folds * self.folds * self.repeats
-
-    def split(self, units: Units, size: FoldSize, number: int, draws: Draws) -> Split:
-        """Return a split; of one shuffle those without the same other fold follow each other."""
-        plain = RepeatedKFold(self.folds, self.repeats)
-        if number < plain.folds * plain.repeats:
-            return plain.split(units, size, number, draws)
-        repeat, place = divmod(number - self.folds * self.repeats, self.folds * (self.folds - 1))
-        left_out, fold = divmod(place, self.folds - 1)
-        without, scored = (
-            plain.split(units, size, repeat * self.folds + chosen, draws).estimate
-            for chosen in (left_out, fold + (fold >= left_out))
-        )
-        rest = np.setdiff1d(np.arange(units.n), np.concatenate([without, scored]))
-        return Split(rest, EMPTY, scored)
-
-    def counts(self, numbers: Index) -> NDArray[np.bool_]:
-        """Return which splits leave out the fold that they score alone."""
-        return np.asarray(numbers < self.folds * self.repeats)
 
 
 @lru_cache(maxsize=16)

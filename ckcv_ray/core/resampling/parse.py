@@ -12,22 +12,17 @@ from ckcv_ray.core.resampling.drawn import (
     Bootstrap,
     Bootstrap632,
     Bootstrap632Plus,
-    LearningCurve,
     OptimismBootstrap,
-    PairedSubsampling,
     SingleSplit,
     Subsampling,
 )
 from ckcv_ray.core.resampling.given import Splits
 from ckcv_ray.core.resampling.kfold import (
     DrawnFolds,
-    DrawnRows,
     ForwardSplits,
     KFold,
     LeaveOneOut,
-    LeavePOut,
     NestedSplits,
-    PairedFolds,
     RepeatedKFold,
 )
 from ckcv_ray.errors import InputError
@@ -43,18 +38,13 @@ RESAMPLINGS: dict[str, Any] = {
         KFold,
         RepeatedKFold,
         DrawnFolds,
-        DrawnRows,
         ForwardSplits,
         LeaveOneOut,
-        LeavePOut,
         Subsampling,
         Bootstrap,
         Bootstrap632,
         Bootstrap632Plus,
         OptimismBootstrap,
-        LearningCurve,
-        PairedSubsampling,
-        PairedFolds,
         NestedSplits,
         Splits,
     )
@@ -65,10 +55,9 @@ NESTED: dict[str, Callable[..., NestedSplits]] = {
     "nested": lambda outer=5, inner=5: NestedSplits(KFold(outer), KFold(inner)),
 }
 FORMS = (
-    "holdout:0.3, kfold:10, kfold:4:last, repeated_kfold:10x5, drawn_folds:10, time:5, time:5:2, loo, lpo:2, "
+    "holdout:0.3, kfold:10, kfold:4:last, repeated_kfold:10x5, drawn_folds:10, time:5, time:5:2, loo, "
     "subsampling:50:0.25, bootstrap:50, bootstrap632:50, bootstrap632plus:50, "
-    "optimism:50, learning_curve:5:20:0.25, paired_subsampling:15:10:0.1, paired_folds:5x10, "
-    "nested_halves:5, nested:5:3"
+    "optimism:50, nested_halves:5, nested:5:3"
 )
 
 
@@ -88,15 +77,14 @@ def parse_resampling(text: str) -> Resampling:
         InputError: it names none, or a value is out of range.
     """
     name, _, rest = text.strip().partition(":") if isinstance(text, str) else ("", "", "")
-    known = {kind.called or kind.name: kind for kind in RESAMPLINGS.values()}
-    kind = known.get(name)
+    kind = RESAMPLINGS.get(name)
     make: Any = NESTED.get(name, kind)
     if make is None or make is Splits:
         if gone := explain_removed_option("resampling", name):
             raise InputError(gone)
         raise InputError(
             f"resampling={quote(text)} is not known: expected {FORMS}; with a certification "
-            f"{', '.join(CERTIFIABLE)}{suggest(name, known)}"
+            f"{', '.join(CERTIFIABLE)}{suggest(name, RESAMPLINGS)}"
         )
     words = rest.split(kind.separator if kind else ":") if rest else []
     fields = kind.words.get(words[-1], {}) if kind and words else {}
@@ -127,7 +115,7 @@ def add_strata(resampling: Resampling) -> Resampling:
         return NestedSplits(add_strata(resampling.outer), add_strata(resampling.inner))
     if "stratify" not in options(resampling):
         able = [name for name, kind in RESAMPLINGS.items() if "stratify" in options(kind)]
-        raise InputError(f"stratify is for {', '.join(able)}, not {resampling.first_word}: leave it out")
+        raise InputError(f"stratify is for {', '.join(able)}, not {resampling.name}: leave it out")
     if isinstance(resampling, KFold) and resampling.remainder == "last":
         raise InputError(
             "stratify deals rows to the folds in turn, so no fold takes the rest: leave it out, or choose "

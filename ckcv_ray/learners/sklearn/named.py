@@ -48,7 +48,7 @@ class Boosting(WeightedLearner):
 
 @dataclass(frozen=True)
 class Forest(WeightedLearner):
-    """A random forest; a path over the number of trees."""
+    """A random forest."""
 
     name = "forest"
     trees: ClassVar[bool] = True
@@ -62,7 +62,7 @@ class Forest(WeightedLearner):
 
 @dataclass(frozen=True)
 class ExtraTrees(WeightedLearner):
-    """A forest of extremely randomised trees; a path over the number of trees."""
+    """A forest of extremely randomised trees."""
 
     name = "extra_trees"
     trees: ClassVar[bool] = True

@@ -19,7 +19,6 @@ from ckcv_ray.core.measures import Measure
 from ckcv_ray.learners.base import Setting
 from ckcv_ray.learners.ensemble import judge
 from ckcv_ray.learners.sklearn import model as models
-from ckcv_ray.learners.sklearn.growth import growth
 from ckcv_ray.learners.sklearn.libraries import CATBOOST, LIBRARIES, LIGHTGBM, XGBOOST, shares_rounds
 from ckcv_ray.learners.sklearn.model import FittedEstimator
 from ckcv_ray.learners.sklearn.packing import last_step
@@ -119,9 +118,8 @@ class Rounds(EstimatorPath):
     @classmethod
     def applies(cls, estimator: Any) -> bool:
         """Return whether no rows are set aside to stop early."""
-        return super().applies(estimator) and _is_plain(
-            last_step(estimator), early_stopping=False, warm_start=False
-        )
+        last = last_step(estimator)
+        return super().applies(estimator) and last.early_stopping is False and last.warm_start is False
 
     @property
     def n_iter(self) -> NDArray[np.int64]:
@@ -188,38 +186,6 @@ class CatBoostRounds(LibraryRounds):
 
     package = CATBOOST
     parameter = LIBRARIES[CATBOOST].rounds
-
-
-class Trees(EstimatorPath):
-    """Trees of a forest: the first trees of a large forest are a small forest."""
-
-    parameter = "n_estimators"
-    estimators = (
-        "sklearn.ensemble._forest:RandomForestClassifier",
-        "sklearn.ensemble._forest:ExtraTreesClassifier",
-    )
-
-    @classmethod
-    def applies(cls, estimator: Any) -> bool:
-        """Return whether each fit starts afresh."""
-        return super().applies(estimator) and _is_plain(last_step(estimator), warm_start=False)
-
-    def labels(self) -> Classes:
-        """Return the labels of the first trees: shares are added in order and divided, as the forest does."""
-        sizes = [setting["n_estimators"] for setting in self.settings]
-        fit = self.split.fit({**self.settings[-1], "n_estimators": 1})
-        grown = growth(fit.last, fit.X, self.split.y)
-        if grown is None:
-            fit = self.split.fit(self.settings[-1])
-        forest = fit.last
-        X = forest._validate_X_predict(self.split.transform(fit))
-        trees = (member.tree_ for member in forest.estimators_) if grown is None else grown.trees(sizes[-1])
-        sums, found = np.zeros((X.shape[0], len(forest.classes_))), []
-        for count, tree in enumerate(trees, start=1):
-            sums += tree.predict(X)[:, : len(forest.classes_)]
-            if count in sizes:
-                found.append(forest.classes_[np.argmax(sums / count, axis=1)])
-        return np.array(found).astype(np.int32)
 
 
 class Neighbours(EstimatorPath):
@@ -334,7 +300,7 @@ class Smoothing(EstimatorPath):
 
 
 SHARING: tuple[type[EstimatorPath], ...] = (
-    *(Rounds, Trees, Neighbours, Pruning, Smoothing),
+    *(Rounds, Neighbours, Pruning, Smoothing),
     *(XGBoostRounds, LightGBMRounds, CatBoostRounds),
 )
 
@@ -370,11 +336,6 @@ def _choose_class(decision: Rows) -> Classes:
     """Return the class, by position, of decisions (rows,) or (rows, classes)."""
     number: Classes = (decision > 0).astype(int) if decision.ndim == 1 else np.argmax(decision, axis=1)
     return number
-
-
-def _is_plain(estimator: Any, **params: Any) -> bool:
-    """Return whether the estimator has these values of parameters."""
-    return all(getattr(estimator, name) is value for name, value in params.items())
 
 
 def _count_votes(nearest: Nearest, counts: Sequence[int]) -> NDArray[np.int64]:

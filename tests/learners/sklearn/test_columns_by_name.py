@@ -29,7 +29,7 @@ from ckcv_ray.learners.sklearn.split import fit_model
 from ckcv_ray.runs.load import load_run, load_scores
 from ckcv_ray.runs.run import run_job
 from ckcv_ray.runs.verify import verify
-from ckcv_ray.study.problem import OUTER, Problem
+from ckcv_ray.study.problem import OUTER
 from ckcv_ray.tables.columns.schema import Schema
 from ckcv_ray.tables.columns.types import Column, ColumnKind
 from ckcv_ray.tables.task import Task
@@ -293,13 +293,6 @@ def test_scales_are_of_the_estimator() -> None:
         InputError, match="scale=standard has no effect: the estimator selects columns by name"
     ):
         evaluate(GAPS, Y, learner=learner, scale="standard", execution=SERIAL)
-
-
-def test_rows_between_categories_are_not_made() -> None:
-    learner = make_pipeline(select(), GaussianNB())
-    study = replace(Study.without_certification(learner=learner, balance="up"), balance="smote")
-    with pytest.raises(InputError, match="balance=smote makes rows of numbers"):
-        Problem.of(study, Task.of(TABLE, Y))
 
 
 def test_balanced_rows_are_as_they_are() -> None:

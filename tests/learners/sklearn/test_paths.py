@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_iris, make_classification
-from sklearn.ensemble import RandomForestClassifier
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import KBinsDiscretizer
@@ -18,7 +17,7 @@ from ckcv_ray.core.measures import ZERO_ONE
 from ckcv_ray.core.threads import one_thread
 from ckcv_ray.learners.seeds import draw_seeds, make_seed_sequence
 from ckcv_ray.learners.sklearn.learner import AnyEstimator, EstimatorLearner
-from ckcv_ray.learners.sklearn.named import NAMED, Boosting, ExtraTrees, Forest, NaiveBayes, Neighbors, Tree
+from ckcv_ray.learners.sklearn.named import NAMED, Boosting, Forest, NaiveBayes, Neighbors, Tree
 from ckcv_ray.learners.sklearn.paths import Plain
 from ckcv_ray.learners.sklearn.spec import complete_names
 from ckcv_ray.tables.task import Task
@@ -41,19 +40,6 @@ TASKS = {
 LEARNERS = {
     "boosting": Boosting({"learning_rate": (0.1, 0.5), "max_iter": (1, 3, 10, 25), "min_samples_leaf": 5}),
     "boosting of few columns": Boosting({"max_features": 0.5, "max_iter": (2, 9), "max_leaf_nodes": 4}),
-    "forest": Forest(
-        {"max_features": ("sqrt", 0.5), "min_samples_leaf": (1, 4), "n_estimators": (1, 2, 7, 20)}
-    ),
-    "forest of rows drawn": Forest({"max_samples": 0.5, "n_estimators": (3, 11), "min_samples_leaf": 1}),
-    "forest without drawing": Forest({"bootstrap": False, "n_estimators": (2, 5), "criterion": "entropy"}),
-    "forest of low trees": Forest({"max_depth": (1, 3), "min_samples_split": 9, "n_estimators": (2, 5)}),
-    "forest that weighs each draw": Forest({"class_weight": "balanced_subsample", "n_estimators": (2, 5)}),
-    "forest of few leaves": Forest({"max_leaf_nodes": (3, 8), "n_estimators": (2, 5)}),
-    "forest that is pruned": Forest({"ccp_alpha": 0.01, "n_estimators": (2, 5)}),
-    "forest of shares": Forest({"min_samples_leaf": 0.05, "n_estimators": (2, 5)}),
-    "forest of equal leaves": Forest({"min_weight_fraction_leaf": 0.1, "n_estimators": (2, 5)}),
-    "extra trees that are drawn": ExtraTrees({"bootstrap": True, "n_estimators": (1, 2, 7)}),
-    "extra trees": ExtraTrees({"min_samples_leaf": (1, 4), "n_estimators": (1, 2, 7, 20)}),
     "neighbors": Neighbors({"n_neighbors": (1, 2, 3, 4, 5, 9, 20, 40), "p": (1, 2)}),
     "neighbors by brute force": Neighbors({"n_neighbors": (1, 2, 5, 9), "algorithm": "brute"}),
     "tree": Tree(),
@@ -64,7 +50,6 @@ LEARNERS = {
         )
         for last, param in (
             (KNeighborsClassifier(), {"n_neighbors": (1, 3, 9)}),
-            (RandomForestClassifier(), {"n_estimators": (2, 5)}),
             (DecisionTreeClassifier(), {"ccp_alpha": (0.0, 0.02)}),
         )
     },
@@ -105,8 +90,6 @@ def test_labels_are_those_of_separate_fits(name: str, data: str) -> None:
 def test_a_search_space_has_a_path_where_the_guide_says_so(learner: type[EstimatorLearner]) -> None:
     shared = {
         "boosting": "max_iter",
-        "forest": "n_estimators",
-        "extra_trees": "n_estimators",
         "neighbors": "n_neighbors",
         "tree": "ccp_alpha",
         "naive_bayes": "var_smoothing",
@@ -115,15 +98,9 @@ def test_a_search_space_has_a_path_where_the_guide_says_so(learner: type[Estimat
     assert max(learner().space.lengths) > 1 or learner.name not in shared
 
 
-@pytest.mark.parametrize(
-    "learner",
-    [
-        Boosting({"early_stopping": True, "n_iter_no_change": 1, "tol": 1.0, "max_iter": (3, 30)}),
-        Forest({"warm_start": True, "n_estimators": (2, 4), "max_features": 0.5}),
-    ],
-)
-def test_what_could_differ_is_fitted_separately(learner: EstimatorLearner) -> None:
+def test_what_could_differ_is_fitted_separately() -> None:
     """An option among the values is not an option of the estimator: it is looked at too."""
+    learner = Boosting({"early_stopping": True, "n_iter_no_change": 1, "tol": 1.0, "max_iter": (3, 30)})
     task = TASKS["two classes"]
     train, score = np.arange(80), np.arange(80, 160)
     block = learner.trainer.prepare(learner.trainer.share(task), train, score)
