@@ -41,7 +41,7 @@ from jobs.nightly.page import compared, headline, limit, pace
 from jobs.nightly.verdict import Verdict
 
 ROOT = Path(__file__).resolve().parents[2]
-EXTRAS = ("boostingimblearn", "")  # which tests of the night need
+EXTRAS = ("boosting", "imblearn")  # which tests of the night need
 RECIPES = ("mlflow-skinny>=3.5", "onnxruntime>=1.22", "skl2onnx>=1.19")  # and those of docs/guides/recipes.md
 MOTO = ("moto[s3]>=5.2", "flask>=3.1.1", "flask-cors>=6.0.1")
 
