@@ -12,10 +12,6 @@ too.
 With ``holdout_bound="stevens"`` the bound on these counts is that of Stevens, by the positions of the wrong
 rows or pairs in the order of the draw (``core.bounds.positions``): given the labels, the orders within the
 classes are drawn independently of each other, and so is the order of the pairs.
-
-``claim_nested``: given the labels and the outer splits, a member's wrong rows of class c in its outer
-estimate set are Bin(m_ic, risk on P_c). Their number m_ic varies with the split (``unequal_sizes``), and one
-slope serves all of them: that of the size to expect from n and the class totals. Each class has d / K.
 """
 
 from collections.abc import Iterator, Sequence
@@ -29,38 +25,25 @@ from ckcv_ray.claims.claim import (
     MAY_MISS,
     NOTHING,
     ONE_SOURCE,
-    RANDOM,
     RANDOM_SPLITS,
     Claim,
-    format_splits,
     make_claim,
     name_quantity,
     state_claim,
 )
 from ckcv_ray.claims.cut_offs import ChosenCutOff
-from ckcv_ray.claims.judge import Judge
 from ckcv_ray.claims.percent import at_least, format_level
-from ckcv_ray.claims.rules import Rule, prefix
+from ckcv_ray.claims.rules import Rule
 from ckcv_ray.core.arrays import Classes, Index
-from ckcv_ray.core.bounds.binomial import (
-    average_terms,
-    clopper_pearson,
-    compute_credit,
-    fewest_rows,
-    smallest_mean,
-)
+from ckcv_ray.core.bounds.binomial import clopper_pearson, fewest_rows
 from ckcv_ray.core.bounds.positions import bound_in_order
-from ckcv_ray.core.bounds.unequal_sizes import bound_terms, slope
-from ckcv_ray.core.draws import Draws, draw_first, draw_pairs, order_held_out
-from ckcv_ray.errors import pluralize
-from ckcv_ray.learners.ensemble import Ensemble, Prediction, class_sizes
+from ckcv_ray.core.draws import Draws, draw_pairs, order_held_out
+from ckcv_ray.learners.ensemble import Prediction, class_sizes
 from ckcv_ray.study import (
     AUC,
     BY_CLASS,
-    OF_TWO,
     Holdout,
     Nested,
-    Occam,
     Predictive,
     Problem,
     parse_predictive,
@@ -93,13 +76,6 @@ class PlannedClaim(NamedTuple):
     def count_rows(self, sizes: Sequence[int]) -> int:
         """Return the rows of its class, given those of each class; for auc those of the rarer class."""
         return min(sizes) if self.name == AUC else sizes[self.number]
-
-
-class SplitCounts(NamedTuple):
-    """Wrong rows and all rows of a class, or wrong pairs and all pairs; one number for each split."""
-
-    wrong: Sequence[int]
-    units: Sequence[int]
 
 
 def quantities(problem: Problem, name: str) -> list[PlannedClaim]:
@@ -161,18 +137,6 @@ def order_held_rows(problem: Problem) -> Index:
     if certification.holdout_bound != "stevens":
         return np.arange(len(held))
     return np.searchsorted(held, order_held_out(problem.all_rows.n, len(held), problem.draws))
-
-
-def get_u(problem: Problem) -> float:
-    """Return the U on the first split (``binomial.best_prefix``) of a problem; 1 if there is none."""
-    certification = problem.study.certification
-    first = isinstance(certification, Occam | Nested) and certification.first_uniform
-    return draw_first(problem.draws) if first else 1.0
-
-
-def describe_u(u: float) -> str:
-    """Return a clause about the U on the first split; "" if there is none."""
-    return "" if u == 1 else f", U = {u:.3f} drawn for the first split alone"
 
 
 def claim_held_out(
@@ -292,82 +256,10 @@ def explain_predictive(predictive: Predictive, label: Label) -> str:
     }[predictive.name]
 
 
-def claim_nested(
-    judge: Judge, ensemble: Ensemble, name: str, length: int | None, copies: int = 0
-) -> Iterator[Claim]:
-    """Yield the claims that a name stands for, for members of the nested ensemble.
-
-    Args:
-        judge: of a problem with a nested certification.
-        ensemble: the nested ensemble.
-        name: one of the quantities in the study's claims.
-        length: of the prefix that all claims of the run are read at; None for the best one of the first.
-        copies: rows that are not counted.
-    """
-    problem = judge.problem
-    if (predictive := parse_predictive(name)) is not None:
-        sensitivities = list(claim_nested(judge, ensemble, OF_TWO[0], length, copies))
-        length = length or max(len(claim["splits"]) for claim in sensitivities) or len(ensemble.members)
-        specificities = claim_nested(judge, ensemble, OF_TWO[1], length, copies)
-        for sensitivity, specificity in zip(sensitivities, specificities, strict=True):
-            rule = Rule(RANDOM.name, splits=sensitivity["splits"], nested=True)
-            yield claim_predictive(problem, rule, predictive, sensitivity, specificity)
-        return
-    order = problem.outer.order(problem.outer.sizes[0])
-    for quantity in quantities(problem, name):
-        counts = _count_nested(judge, ensemble, quantity, order)
-        kept = [leave_out(*each, copies) for each in zip(*counts, strict=True)]
-        wrong, units = [count for count, _ in kept], [left for _, left in kept]
-        typical = typical_units(problem, quantity)
-        terms = bound_terms(wrong, units, typical, quantity.delta)
-        credit = compute_credit(get_u(problem), slope(typical, quantity.delta))
-        length = length or smallest_mean(terms, credit)
-        for first in dict.fromkeys((len(terms), length)):
-            bound = average_terms(terms[:first], credit)
-            yield _claim_averaged(problem, quantity, counts, bound, prefix(order, first))
-
-
-def describe_selection(splits: str, problem: Problem) -> str:
-    """Return a clause that says in which outer splits ("3 outer splits") the selection is repeated."""
-    before = "" if problem.refused is None else ", all before one with too few rows of a class to learn from"
-    return f"selection repeated from scratch in each of {splits}{before}"
-
-
 def typical_units(problem: Problem, quantity: PlannedClaim) -> int:
     """Return the rows of a class, or the pairs, to expect in an outer estimate set, from the class totals."""
     rows = quantity.count_rows(class_sizes(problem.task.y, problem.task.n_classes))
     return round(float(rows) * problem.outer.sizes[0].n_select / problem.task.n)
-
-
-def _claim_averaged(
-    problem: Problem, quantity: PlannedClaim, counts: SplitCounts, bound: float, splits: tuple[int, ...]
-) -> Claim:
-    """Return the claim for the members of the first splits, or of all if none are named."""
-    n_splits = len(counts.units)
-    length = len(splits) or n_splits
-    rule = Rule(RANDOM.name, splits=splits, nested=True)
-    who = rule.classifier("pair" if quantity.name == AUC else "pattern")
-    units = sum(counts.units[:length])
-    of = "pairs" if quantity.name == AUC else f"rows of class {quantity.label!r}"
-    method = (
-        f"nested: {describe_selection(pluralize(n_splits, 'outer split'), problem)}, "
-        f"{BOUND_NAMES['safe']}, {format_splits(length, n_splits)}, on average "
-        f"{units / length:.1f} {of}{describe_u(get_u(problem))}{quantity.jointly}"
-    )
-    says = _phrase_quantity(problem, quantity, who, bound)
-    sentence = state_claim(RANDOM_SPLITS, quantity.delta, says, method)
-    return make_claim(
-        quantity=quantity.name,
-        label=quantity.label,
-        certification=Nested.name,
-        classifier=Nested.name,
-        splits=splits,
-        bound=bound,
-        errors=sum(counts.wrong[:length]),
-        rows=units,
-        delta=quantity.delta,
-        statement=sentence if units else _explain_lack(quantity, who, "rows in the outer estimate sets"),
-    )
 
 
 def _explain_lack(quantity: PlannedClaim, who: str, rows: str) -> str:
@@ -394,20 +286,6 @@ def _phrase_quantity(problem: Problem, quantity: PlannedClaim, who: str, bound: 
         f"of a new pattern of class {high!r} is larger than that of one of class {low!r} (a tie counts as "
         "an error), whatever the shares of the classes"
     )
-
-
-def _count_nested(judge: Judge, ensemble: Ensemble, quantity: PlannedClaim, order: Index) -> SplitCounts:
-    """Return the counts of each outer split, in the given order."""
-    members = [ensemble.members[i] for i in order]
-    if quantity.name != AUC:
-        errors = [member.errors[quantity.number] for member in members]
-        return SplitCounts(errors, [member.n_estimate[quantity.number] for member in members])
-    y, draws = judge.problem.task.y, judge.problem.draws
-    pairs = []
-    for number in order.tolist():
-        rows, score = judge.find_estimate_rows(number, True), judge.predict_estimate(number, True).score
-        pairs.append(_wrong_pairs(y[rows], score, draws, number))
-    return SplitCounts([int(np.sum(wrong)) for wrong in pairs], list(map(len, pairs)))
 
 
 def _wrong_pairs(y: Classes, score: NDArray[np.float64], draws: Draws, number: int) -> NDArray[np.bool_]:

@@ -4,13 +4,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
 from ckcv_ray.claims.rules import Rule
-from ckcv_ray.core.arrays import Index
-from ckcv_ray.core.draws import order_within
-from ckcv_ray.core.schedule import Stage
 from ckcv_ray.learners.choice import LABEL
 from ckcv_ray.learners.ensemble import Ensemble, Member, Models, Prediction
 from ckcv_ray.study import Problem, find_reference
@@ -73,40 +67,10 @@ class Judge:
             self._by_reference[name] = Ensemble((member,)).alone(self.held.X)
         return self._by_reference[name]
 
-    def find_estimate_rows(self, number: int, nested: bool) -> Index:
-        """Return the rows of the estimate set of a split of F*, or if ``nested`` of an outer split."""
-        if nested:
-            return self.problem.outer.rows(Stage.REFIT, 0, number)[1]
-        size = self.problem.find_size(self.models.best.members[0].k)
-        return self.problem.rows(Stage.REFIT, self.problem.sizes.index(size), number)[1]
-
-    def predict_estimate(self, number: int, nested: bool) -> Prediction:
-        """Return what the member of a split of F*, or of an outer split, makes of its estimate set."""
-        if (number, nested) not in self._by_split:
-            ensemble = self.models.nested if nested else self.models.best
-            assert ensemble is not None
-            alone, rows = Ensemble((ensemble.members[number],)), self.find_estimate_rows(number, nested)
-            self._by_split[number, nested] = alone.alone(self.problem.task.X[rows])
-        return self._by_split[number, nested]
-
-    def measure_units(self, number: int, nested: bool) -> NDArray[np.int64]:
-        """Return the losses of a split's units in units of 1 / ``ONE``, in the order drawn within it, (m,).
-
-        They are those of whole groups, or of numbers that are predicted.
-        """
-        problem, rows = self.problem, self.find_estimate_rows(number, nested)
-        y, predicted = problem.task.y[rows], self.predict_estimate(number, nested).label
-        losses = problem.make_loss_measure(problem.task.groups[rows]).measure_losses(y, predicted)
-        return losses[order_within(len(losses), problem.draws, number)]
-
     @cached_property
     def _by_rule(self) -> dict[Rule, Prediction]:
         return {}
 
     @cached_property
     def _by_reference(self) -> dict[str, Prediction]:
-        return {}
-
-    @cached_property
-    def _by_split(self) -> dict[tuple[int, bool], Prediction]:
         return {}

@@ -32,7 +32,7 @@ from ckcv_ray.study.quantities import (
 )
 from ckcv_ray.tables.subgroups import parse_subgroups
 from ckcv_ray.tables.target import Label
-from ckcv_ray.validation import boolean, check_choice, expect, number, quote, sequence
+from ckcv_ray.validation import check_choice, expect, number, quote, sequence
 
 MOST_DIGITS = 18
 OUTER_PARTS = {"third": (1, 3), "half": (1, 2), "three_fifths": (3, 5)}  # of an outer estimate set
@@ -51,7 +51,7 @@ class Certification:
     Attributes:
         name: short name.
         resamplings, criteria: names of the resamplings and criteria it is proven for.
-        claim: what is certified in addition to the occam bound.
+        claim: what is certified.
         positive: label of the class that sensitivity and the ROC curve are of; None for the second, sorted.
         accept: conditions on what is proven, without which the result is not accepted.
         require: the condition that the cut-off of scores is chosen for; "" for the learner's own cut-off.
@@ -182,13 +182,6 @@ ACCEPT = Option(
     panel="Certificate",
     omit_default=True,
 )
-FIRST_UNIFORM = Option(
-    boolean,
-    "Lower the bound of the first split alone by a number drawn.",
-    bool,
-    panel="Certificate",
-    omit_default=True,
-)
 
 
 @dataclass(frozen=True)
@@ -197,16 +190,11 @@ class Occam(Certification):
 
     Attributes:
         accept: conditions such as "error<=0.2" on what is proven, without which the result is not accepted.
-        first_uniform: whether a number U, drawn from the seed, lowers the bound of the first split alone.
-
-    Raises:
-        InputError: first_uniform is not true or false.
     """
 
     name: ClassVar[str] = "occam"
 
     accept: tuple[str, ...] = option((), ACCEPT)
-    first_uniform: bool = option(False, FIRST_UNIFORM)
 
 
 def _share(name: str, value: Any) -> float | str:
@@ -539,7 +527,6 @@ class Nested(Certification):
         claim: what is certified of a member drawn for each row: "random" (its error), and the quantities of
             ``Holdout``; delta is shared likewise.
         positive, accept: as for ``Holdout``.
-        first_uniform: as for ``Occam``.
 
     Raises:
         InputError: a field has the wrong type or is out of range.
@@ -580,7 +567,6 @@ class Nested(Certification):
     )
     positive: str | None = option(None, POSITIVE)
     accept: tuple[str, ...] = option((), ACCEPT)
-    first_uniform: bool = option(False, FIRST_UNIFORM)
 
     @property
     def outer(self) -> Outer:

@@ -145,12 +145,6 @@ class Complete(CertifiableFolds):
         """Return a split; see ``split_complete``."""
         return split_complete(units.n, size.k, number, self.n_splits, draws)
 
-    def order(self, size: FoldSize, draws: Draws) -> Index:
-        """Return the splits as they are numbered, or shuffled if they were enumerated."""
-        n = size.n_train + 2 * size.n_select
-        enumerated = is_enumerated(n, size.k, self.n_splits)
-        return super().order(size, draws) if enumerated else np.arange(size.n_splits)
-
 
 @dataclass(frozen=True)
 class Rotation(CertifiableFolds):
