@@ -4,8 +4,8 @@
 
 Every computation is numpy's, here and in ``independent_*``; pyarrow reads the Parquet files. Recomputed are
 the criterion of every candidate, L_MS and L_EE, the bounds by class, and of every claim counts, delta, bound
-and gate; splits and held-out rows are drawn again, also of the runs inside a nested one. Printed are a table,
-what was taken as stored, and what is not known. Exit codes: 0 all agree to 1e-9; 1 one differs; 2 not known.
+and gate; splits and held-out rows are drawn again. Printed are a table, what was taken as
+stored, and what is not known. Exit codes: 0 all agree to 1e-9; 1 one differs; 2 not known.
 """
 
 import re
@@ -24,7 +24,7 @@ from jobs import independent_betting as betting
 from jobs import independent_bounds as bounds
 from jobs import independent_claims as claims
 from jobs import independent_judged as judged
-from jobs.independent_run import OUTER_K, Run
+from jobs.independent_run import Run
 
 ONE = 1 << 32  # a group's loss of 1
 OF_CLASS = claims.OF_CLASS
@@ -38,7 +38,6 @@ class Check(Run):
     def compute_value(self, totals: list[list[int]], k: int, of_ee: bool) -> float:
         """Return the criterion over splits of k folds from their totals, on select sets or as L_EE."""
         m, name, d, losses = self.n // k, self.criterion["name"], self.delta, list[Any](map(sum, totals))
-        bound = self.criterion.get("bound", "") * (of_ee and not self.grouped)
         if self.grouped:
             losses = [split[-1] / ONE for split in totals]
         if name == "cost":
@@ -54,13 +53,12 @@ class Check(Run):
             sizes = [self.count_classes(k, i, of_ee) for i in range(len(totals))]
             pairs = (zip(*both, strict=True) for both in zip(totals, sizes, strict=True))
             values = [float(np.mean([bounds.tabulate(n, d)[x] for x, n in split])) for split in pairs]
-        elif (name == "cost" and of_ee) or bound in ("safe", "catoni"):
-            values = [bounds.bound_mean(losses, m, d, name == "cost", bound == "catoni")]
+        elif name == "cost" and of_ee:
+            values = [bounds.bound_mean(losses, m, d)]
         elif name == "cost" or self.grouped:
-            values = [bounds.bound_mean([loss], m, d, True) for loss in losses]
-        elif bound == "stevens" or m > bounds.MOST:
-            v = [self.draw(m, i, 1).uniform() if bound == "stevens" else 1.0 for i in range(len(losses))]
-            values = bounds.bound_count(losses, m, d, v).tolist()
+            values = [bounds.bound_mean([loss], m, d) for loss in losses]
+        elif m > bounds.MOST:
+            values = bounds.bound_count(losses, m, d).tolist()
         else:
             values = bounds.tabulate(m, d)[losses].tolist()
         return fsum(values) / len(values)
@@ -121,45 +119,17 @@ class Check(Run):
         if quantity.startswith("better:"):
             return [*self.compare_learners(claim, delta, copies), delta]
         number = self.labels.index(claim["label"]) if quantity in OF_CLASS else None
-        of_splits, version = kind != "holdout", self.certificate.get("claims_version", 0)
-        if (self.grouped or of_splits) and version < 2 + (self.grouped and of_splits):
-            raise NotImplementedError("bounds of an earlier version of the package")
         if kind == "holdout":
             delta = delta if number is None else delta / jointly
             return [*self.bound_held_out(claim, number, delta, copies), delta]
-        if kind not in ("occam", "nested") or not (number is not None or quantity in ("error", "auc")):
+        if kind != "occam" or quantity != "error":
             raise NotImplementedError(f"{quantity} by {kind}")
-        models, order = self.models["nested" if kind == "nested" else "models"], range(self.n)
-        if kind == "nested":
-            level, k = delta, OUTER_K[self.certify["outer_share"]]
-            drawn = [self.count_classes(k, i, True) for i in range(len(models))]
-            self.compare("rows by outer split and class", [model["n_estimate"] for model in models], drawn)
-        else:
-            delta, level, k = self.delta, self.delta * self.share_delta(), self.winner["k_first"]
-            if self.count_splits(k)[1]:
-                order = self.draw(0, 0, 5).permutation(len(models)).tolist()
-        m, chosen = self.n // k, claim["splits"] or range(len(models))
-        u = self.draw(0, 0, 10).uniform() if self.certify.get("first_uniform") else 1
-        if set(chosen) != set(order[: len(chosen)]):
-            return ["not about the first splits", None, None, None]
-        own = slice(None) if number is None else slice(number, number + 1)
-        counts = [(sum(models[i]["errors"][own]), sum(models[i]["n_estimate"][own])) for i in chosen]
-        if quantity == "auc":
-            counts = judged.count_pairs(self.judged["nested"], chosen, self.draw)
-            rarest = float(np.bincount(self.y).min())
-            bound = self.bound_unequal(counts, copies, delta, round(rarest * m / len(self.y)), u)
-        elif number is None and self.grouped and not copies and betting.is_closer(m, level):
-            found = self.judged["nested" if kind == "nested" else "random"]
-            units = [judged.measure_units(found, i, self.draw) for i in chosen]
-            bound = betting.bound_splits(units, level, u)
-        elif number is None:
-            losses = [models[i]["loss"] / ONE if self.grouped else sum(models[i]["errors"]) for i in chosen]
-            losses, m = [min(loss, m - copies) for loss in losses], m - copies
-            bound = bounds.bound_mean(losses, m, level, self.grouped, u=u)
-        else:
-            delta, typical = delta / jointly, round(float(np.sum(self.y == number)) * m / len(self.y))
-            bound = self.bound_unequal(counts, copies, delta, typical, u)
-        return [bound, sum(x for x, _ in counts), sum(rows for _, rows in counts), delta]
+        models, m = self.models["models"], self.n // self.winner["k_first"] - copies
+        losses = [model["loss"] / ONE if self.grouped else sum(model["errors"]) for model in models]
+        level = self.delta * self.share_delta()
+        bound = bounds.bound_safe([min(loss, m) for loss in losses], m, level, self.grouped)
+        wrong, rows = (sum(sum(model[name]) for model in models) for name in ("errors", "n_estimate"))
+        return [bound, wrong, rows, self.delta]
 
     def share_delta(self) -> float:
         """Return the winner's share of delta by occam, from the candidates, whose number the study has."""
@@ -236,12 +206,6 @@ class Check(Run):
         order = np.searchsorted(np.sort(self.drawn), self.drawn)
         return judged.compare_constants(claim, found, self.all_y, self.all_units, self.held, order)
 
-    def bound_unequal(self, counts: Any, copies: int, delta: float, typical: int, u: float) -> float:
-        """Return the bound from counts of splits that differ in size, of which one has a typical size."""
-        left = [(x, max(0, rows - copies)) for x, rows in counts]
-        tables = [(*bounds.tabulate_claim(rows, delta, typical), min(x, rows)) for x, rows in left]
-        return bounds.average([A[x] for A, _, x in tables], u, tables[0][1])
-
     def judge(self, rule: str) -> Any:
         """Return the held-out rows as a rule judges them: as stored, else by machines; None if by neither."""
         if rule in self.judged:
@@ -252,8 +216,8 @@ class Check(Run):
     def check_claims(self) -> None:
         """Compare every claim, and the bound of the first if rows that are equal have one origin."""
         for claim in (stored := self.certificate)["claims"]:
-            words = [claim[name] for name in ("certification", "classifier", "quantity", "label", "splits")]
-            name = " ".join(str(word) for word in words if word not in (None, []))
+            words = [claim[name] for name in ("certification", "classifier", "quantity", "label")]
+            name = " ".join(str(word) for word in words if word is not None)
             with self.note_unknown(name):
                 values = (claim[part] for part in ("bound", "errors", "rows", "delta"))
                 self.compare(name, list(values), self.bound_claim(claim, 0))

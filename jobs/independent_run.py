@@ -6,7 +6,6 @@ Nothing here is shared with the package.
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from fractions import Fraction
 from math import comb
 from pathlib import Path
 from typing import Any
@@ -15,9 +14,6 @@ import numpy as np
 from pyarrow import parquet
 
 from jobs import independent_judged as judged
-
-OUTER_K: dict[str, Any] = {"third": 3, "half": 2, "three_fifths": Fraction(5, 3)}  # rows / estimated ones
-OF_SPLITS = {"nested": "nested", "random": "models"}  # what judges estimate sets, and where its models are
 
 
 class Run:
@@ -105,12 +101,9 @@ class Run:
         return judged.judge(self.models[stem], X[~self.held], X[self.held], rule)
 
     def check_judged(self) -> None:
-        """Compare judged rows with those held out, with what machines say, and with counts of models."""
+        """Compare judged rows with those held out, and with what machines say."""
         rows, y, units = np.flatnonzero(self.held), self.all_y[self.held], self.all_units[self.held]
         for name, stored in self.judged.items():
-            if name in OF_SPLITS:
-                self.check_judged_splits(name, stored)
-                continue
             order = np.argsort(self.drawn)[np.searchsorted(np.sort(self.drawn), units)]
             expected = {"row": rows, "unit": units, "order": order, "label": y}
             expected |= {"weight": self.weights[self.held]} if "weight" in stored else {}
@@ -118,16 +111,3 @@ class Run:
             for column, values in expected.items():
                 if values is not None:
                     self.compare(f"judged rows, {column} by {name}", stored[column].tolist(), values.tolist())
-
-    def check_judged_splits(self, name: str, stored: Any) -> None:
-        """Compare judged rows with the estimate sets, drawn again, and with counts of models."""
-        models, nested = self.models[OF_SPLITS[name]], name == "nested"
-        wrong = np.bincount(stored["split"], stored["loss"]).tolist()
-        self.compare(f"judged rows wrong, {name}", wrong, [float(sum(x["errors"])) for x in models])
-        k, learned = OUTER_K[self.certify["outer_share"]] if nested else self.winner["k_first"], ~self.held
-        for i in range(len(models) * self.grouped):
-            rows = np.flatnonzero(learned)[self.find_rows(k, i, True)]
-            units, place = np.unique(self.all_units[rows], return_inverse=True)
-            order = np.argsort(self.draw(0, 0, 13, i).permutation(len(units)))[place]
-            drawn = [values.tolist() for values in (rows, self.all_units[rows], order, self.all_y[rows])]
-            self.compare(f"judged rows of split {i}, {name}", judged.list_split(stored, i), drawn)

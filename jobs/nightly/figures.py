@@ -36,7 +36,7 @@ T = TypeVar("T")
 Key = tuple[str, str, str]
 SMALL: dict[str, Any] = {"C": (0.1, 1.0, 10.0), "gamma": (0.01, 0.1), "k": (3, 4, 5), "n_splits": 4}
 NESTED = {"certify": "nested", "outer_splits": 3, "k": (3, 4, 5, 10)}
-HOLDOUT = {"certify": "holdout", "bound": "stevens"}
+HOLDOUT = {"certify": "holdout", "holdout_bound": "stevens"}
 
 
 class Role(StrEnum):

@@ -1,18 +1,14 @@
 """One learning set: every certification of it, and the true error of what each claim is about."""
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ckcv_ray import Execution, InputError, Job, Result, Study, Task
-from ckcv_ray.claims.claim import Claim
 from ckcv_ray.claims.held_out import holdout, make_claimed_rule, make_rule
 from ckcv_ray.claims.judge import Judge
-from ckcv_ray.claims.proofs import outer
 from ckcv_ray.core.threads import one_thread
-from ckcv_ray.engine.nested import fit_nested_ensemble, inner_problems
 from ckcv_ray.learners.ensemble import Ensemble, Models
 from ckcv_ray.runs.run import run_job
 from ckcv_ray.study import Problem
@@ -20,11 +16,6 @@ from jobs.paper.sources import SOURCES, Fresh, Matrix, Setting
 
 SERIAL = Execution("serial")
 STUDY = Study.paper(C="log:-2:4:5", gamma="log:-4:1:5", k=(3, 4, 5, 6, 8, 10), n_splits=20, scale="none")
-NESTED = {
-    "nested 10 third": {"certify": "nested", "outer_splits": 10, "outer_share": "third"},
-    "nested 12 half": {"certify": "nested", "outer_splits": 12, "outer_share": "half"},
-    "nested 12 three fifths": {"certify": "nested", "outer_splits": 12, "outer_share": "three_fifths"},
-}
 HALF = {"certify": "holdout", "holdout_share": 0.5}
 L_EE, OCCAM = "l_ee", "occam"
 RANDOM, REFIT, STEVENS = "holdout third random", "holdout half refit", "holdout half refit Stevens"
@@ -32,7 +23,6 @@ OF_CLASS = {"holdout half sensitivity": 1, "holdout half specificity": 0}  # and
 BOTH = "holdout half by class"
 CUT = {"holdout half cut-off sensitivity": 1, "holdout half cut-off specificity": 0}
 CUT_BOTH, REQUIRED = "holdout half cut-off both", "sensitivity>=0.8"
-ALL, BEST, UNIFORM = "all", "best prefix", "best prefix, U"
 
 
 class Measured(NamedTuple):
@@ -48,7 +38,7 @@ def trial(
 ) -> dict[str, tuple[float, float]]:
     """Return bound and truth of every claim on learning set ``run`` of a setting.
 
-    With an effort, candidates are compared within a budget, also inside each outer split. ``only`` names the
+    With an effort, candidates are compared within a budget. ``only`` names the
     parts that are computed, all of them if none is named.
 
     Claims are left out whose study is refused since a part of the rows lacks a class.
@@ -76,19 +66,7 @@ def paper(study: Study, task: Task, fresh: Fresh) -> Iterator[Measured]:
     result = run_job(Job(study, task), SERIAL)
     risks = misses(result.ensemble, task, fresh).sum(axis=1)
     yield Measured(L_EE, result.l_ee, float(risks.mean()))
-    yield from prefixes(OCCAM, result.certificate.claims.claims, risks)
-
-
-def nested(name: str, options: dict[str, Any], study: Study, task: Task, fresh: Fresh) -> Iterator[Measured]:
-    """Measure a nested certification, without selecting F* again, of which its claims do not speak."""
-    problem = Problem.of(study.replace(**options), task)
-    inner = [run_job(Job(one.study, one.task), SERIAL) for one in inner_problems(problem)]
-    ensemble = fit_nested_ensemble(problem, [one.setting for one in inner])
-    risks = misses(ensemble, task, fresh).sum(axis=1)
-    yield from prefixes(name, list(outer(Judge(problem, Models(ensemble, ensemble)))), risks)
-    closer = Problem.of(study.replace(**options, first_uniform=True), task)
-    *_, (_, bound, truth) = prefixes(name, list(outer(Judge(closer, Models(ensemble, ensemble)))), risks)
-    yield Measured(f"{name} {UNIFORM}", bound, truth)
+    yield Measured(OCCAM, result.proven, float(risks.mean()))
 
 
 def third(study: Study, task: Task, fresh: Fresh) -> Iterator[Measured]:
@@ -150,13 +128,6 @@ def cut_off(study: Study, task: Task, models: Models, fresh: Fresh) -> Iterator[
     yield max(each, key=lambda one: one.truth - one.bound)._replace(claim=CUT_BOTH)
 
 
-def prefixes(name: str, claims: list[Claim] | tuple[Claim, ...], risks: Matrix) -> Iterator[Measured]:
-    """Compare the claims about all members, which is the first, and about the best prefix, the last."""
-    for kind, claim in ((ALL, claims[0]), (BEST, claims[-1])):
-        splits = list(claim["splits"]) or slice(None)
-        yield Measured(f"{name} {kind}", claim["bound"], float(risks[splits].mean()))
-
-
 def keyed_risk(result: Result, fresh: Fresh) -> float:
     """Return the risk of drawing a member by a hash of the row.
 
@@ -198,17 +169,11 @@ def decisions(models: list[Any], learned: Matrix, X: Matrix) -> Matrix:
     return positive
 
 
-CLAIMS = (
-    L_EE,
-    *(f"{OCCAM} {kind}" for kind in (ALL, BEST)),
-    *(f"{name} {kind}" for name in NESTED for kind in (ALL, BEST, UNIFORM)),
-    *(RANDOM, REFIT, STEVENS, *OF_CLASS, BOTH, *CUT, CUT_BOTH),
-)
+CLAIMS = (*(L_EE, OCCAM, RANDOM, REFIT, STEVENS, *OF_CLASS, BOTH, *CUT, CUT_BOTH),)
 BY_CLASS = (*OF_CLASS, BOTH, *CUT, CUT_BOTH)
 Part = Callable[[Study, Task, Fresh], Iterator[Measured]]
 PARTS: dict[str, Part] = {
     "paper": paper,
-    **{name: partial(nested, name, options) for name, options in NESTED.items()},
     "holdout third": third,
     "holdout half": half,
 }

@@ -17,9 +17,7 @@ from ckcv_ray.claims.claim import limit
 from ckcv_ray.claims.percent import at_least
 from ckcv_ray.claims.rules import Rule
 from ckcv_ray.core.bounds.binomial import clopper_pearson
-from ckcv_ray.core.bounds.unequal_sizes import bound_terms
 from ckcv_ray.core.draws import Draws, draw_pairs
-from ckcv_ray.core.schedule import Stage
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.ensemble import Prediction
 from ckcv_ray.runs.load import load_run
@@ -300,83 +298,6 @@ def test_verify_notices_a_recall_that_was_touched_up(tmp_path):
         assert old in text
         file.write_text(text.replace(old, new))
         assert any("claims.0" in sentence for sentence in verify(tmp_path / "run").differences)
-
-
-# Nested
-
-
-def nested_run(claim: str, **options):
-    return run(NESTED.replace(claim=claim, k=(3, 4), **options), blobs(60))
-
-
-def test_nested_claims_are_the_means_for_rows_of_a_class_in_each_outer_set():
-    result = nested_run("random,sensitivity,auc")
-    members, problem = result.nested.members, result.problem
-    made = {
-        (c["quantity"], len(c["splits"])): c for c in result.certificate.claims if c["classifier"] == "nested"
-    }
-    total = int(np.sum(problem.task.y == 1))
-    typical = round(total * 20 / 60)
-    counts = [m.errors[1] for m in members], [m.n_estimate[1] for m in members]
-    terms = bound_terms(*counts, typical, 0.05 / 3)
-    assert made["sensitivity", 0]["bound"] == pytest.approx(min(1, np.mean(terms)), rel=1e-12)
-    wrong, pairs = [], []
-    for i, member in enumerate(members):
-        _, rows = problem.outer.rows(Stage.REFIT, 0, i)
-        low, high = draw_pairs(problem.task.y[rows], problem.draws, i)
-        score = member.model.predict(problem.task.X[rows]).score
-        wrong.append(int(np.sum(score[high] <= score[low])))
-        pairs.append(len(low))
-    rarer = min(total, 60 - total)
-    terms = bound_terms(wrong, pairs, round(rarer * 20 / 60), 0.05 / 3)
-    assert made["auc", 0]["bound"] == pytest.approx(min(1, np.mean(terms)), rel=1e-12)
-    assert "drawn independently for each pair is at least" in made["auc", 0]["statement"]
-    assert made["error", 0]["delta"] == 0.05 / 3
-
-
-@pytest.mark.parametrize("claim", ["random,recall,auc", "recall,random", "auc,sensitivity"])
-def test_all_nested_claims_are_read_at_the_best_prefix_of_the_first(claim):
-    result = nested_run(claim, outer_splits=5, seed=3)
-    made = [c for c in result.certificate.claims if c["certification"] == "nested"]
-    closest = result.rule(by="nested:best_prefix")
-    assert made[0]["splits"] == result.rule(by="nested").splits == ()
-    assert {c["splits"] for c in made} == {closest.splits, ()}
-    each = [[c["splits"] for c in made if (c["quantity"], c["label"]) == key] for key in quantities(made)]
-    assert all(one == each[0] for one in each)
-    first = [c["bound"] for c in made if (c["quantity"], c["label"]) == quantities(made)[0]]
-    assert first[-1] == min(first)
-    for rule in (result.rule(by="nested"), closest):
-        messages = result.claim_for(rule)
-        for one in made:
-            if one["splits"] == rule.splits and one["quantity"] != "error":
-                assert limit(one) in messages
-
-
-def quantities(claims) -> list[tuple[str, object]]:
-    return list(dict.fromkeys((c["quantity"], c["label"]) for c in claims))
-
-
-def test_the_prefix_of_another_first_claim_differs():
-    """So it is the first claim that decides: the two orders below lead to different prefixes."""
-    for seed in range(20):
-        one, other = (nested_run(c, outer_splits=4, seed=seed) for c in ("random,recall", "recall,random"))
-        lengths = [len(r.certificate.claims.claims[1]["splits"]) for r in (one, other)]
-        if lengths[0] != lengths[1]:
-            bounds = [
-                {c["splits"]: c["bound"] for c in r.certificate.claims if c["quantity"] == "error"}
-                for r in (one, other)
-            ]
-            assert bounds[0][()] == pytest.approx(bounds[1][()])
-            return
-    raise AssertionError("no seed was found")
-
-
-def test_a_run_of_nested_as_it_was_is_what_it_was():
-    """The claim random alone gets all of delta."""
-    plain, named = nested_run("random"), run(NESTED.replace(k=(3, 4)), blobs(60))
-    assert plain.certificate == named.certificate
-    assert plain.certificate.claims.first["delta"] == 0.05
-    assert {c["delta"] for c in nested_run("recall").certificate.claims.claims[:2]} == {0.025}
 
 
 # Nothing to claim, and what is refused

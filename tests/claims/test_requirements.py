@@ -10,7 +10,7 @@ from conftest import blobs
 
 from ckcv_ray import Study, Task, plan
 from ckcv_ray.claims.requirements import WANTED, fewest_rows, fewest_rows_averaged, requirements
-from ckcv_ray.core.bounds.binomial import clopper_pearson, safe
+from ckcv_ray.core.bounds.binomial import clopper_pearson, safe_table
 from ckcv_ray.study import Problem
 
 
@@ -36,7 +36,7 @@ def test_the_fewest_rows_are_enough_and_one_less_is_not(at_least, misses, delta)
 @pytest.mark.parametrize("delta", [0.05, 0.0125])
 def test_the_fewest_rows_of_every_split_are_enough_and_one_less_is_not(delta):
     m = fewest_rows_averaged(0.2, delta)
-    assert safe(0, m, delta) <= 0.2 < safe(0, m - 1, delta)
+    assert safe_table(m, delta)[0] <= 0.2 < safe_table(m - 1, delta)[0]
 
 
 def test_sensitivity_of_twelve_frauds_in_six_hundred_rows():

@@ -83,8 +83,6 @@ STUDIES = {
         ),
         clouds(90, 3),
     ),
-    "Stevens' bound": Golden(SMALL.replace(bound="stevens"), cloud(50)),
-    "the safe bound": Golden(SMALL.replace(bound="safe", delta=0.1, seed=2**70), cloud(50)),
     "groups": Golden(SMALL.replace(certify="holdout", claim="vote"), visits(120), ("auto", "refit", "full")),
     "groups, nested": Golden(
         SMALL.replace(certify="nested", outer_splits=2, criterion="mean_error"), visits(90)

@@ -14,7 +14,7 @@ from ckcv_ray.runs.run import run_job
 from jobs.paper import bound_coverage, trials
 from jobs.paper.bound_coverage import cell, chosen, main, rejected, stored
 from jobs.paper.sources import SOURCES, Fresh, Setting
-from jobs.paper.trials import BOTH, BY_CLASS, CLAIMS, NESTED, OF_CLASS, REFIT, STEVENS, STUDY, trial
+from jobs.paper.trials import BOTH, BY_CLASS, CLAIMS, OF_CLASS, REFIT, STEVENS, STUDY, trial
 
 EIGHT = Setting("eight", 60)
 SERIAL = Execution("serial")
@@ -87,23 +87,6 @@ def test_truths_are_those_of_the_models_predictions(setting: Setting) -> None:
     assert missed.sum(axis=1) == pytest.approx(wrong, abs=2e-4)
     positive = fresh.weight[:, 1]
     assert missed[:, 1] == pytest.approx([positive[label == 0].sum() for label in labels], abs=2e-4)
-
-
-@pytest.mark.parametrize("name", NESTED)
-def test_a_nested_certification_is_that_of_the_study(name: str) -> None:
-    """Leaving out the selection of F* does not change what nested claims."""
-    task, fresh = drawn(EIGHT)
-    measured = {one.claim: one.bound for one in trials.nested(name, NESTED[name], SMALL, task, fresh)}
-    claims = run_job(Job(SMALL.replace(**NESTED[name]), task), SERIAL).certificate.claims.claims
-    bounds = [claim["bound"] for claim in claims if claim["certification"] == "nested"]
-    closer = SMALL.replace(**NESTED[name], first_uniform=True)
-    *_, last = (
-        claim["bound"]
-        for claim in run_job(Job(closer, task), SERIAL).certificate.claims
-        if claim["certification"] == "nested"
-    )
-    expected = {"all": bounds[0], "best prefix": bounds[-1], "best prefix, U": last}
-    assert measured == {f"{name} {kind}": bound for kind, bound in expected.items()}
 
 
 def test_one_model_and_its_recalls_are_those_of_their_studies() -> None:
@@ -243,7 +226,7 @@ def test_a_process_measures_every_claim() -> None:
 def test_parts_are_named_and_stored_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert bound_coverage.parts("") == ()
     assert bound_coverage.parts("holdout half, paper") == ("holdout half", "paper")
-    with pytest.raises(typer.BadParameter, match="'half' is none of paper, nested 10 third"):
+    with pytest.raises(typer.BadParameter, match="'half' is none of paper, holdout third"):
         bound_coverage.parts("half")
     run = bound_coverage.timed(EIGHT, 0, 0, ("holdout half",))
     assert set(run["claims"]) == {REFIT, STEVENS, *BY_CLASS} - FEW
