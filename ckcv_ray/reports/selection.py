@@ -268,13 +268,9 @@ def _list_mistakes(certificate: Certificate) -> list[dict[str, Any]]:
 
 def _describe_mean(winner: Winner) -> str:
     """Say what the mean of the single splits' values on the estimate sets is."""
-    if winner.criterion == MeanError.name:
-        return "L_EE"
     if winner.criterion == MeanCost.name:
         return "the same mean on the estimate sets, not L_EE, which bounds the mean cost"
-    if winner.bound in ("clopper_pearson", "loss"):
-        return "L_EE"
-    return "what L_EE would be with Clopper-Pearson"
+    return "L_EE"
 
 
 def _describe_dot(certificate: Certificate) -> str:

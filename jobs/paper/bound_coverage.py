@@ -10,7 +10,7 @@ The numbers of a run depend on its setting and its number alone. Runs are append
 finish, one line of JSON each; those already there are not repeated. Files of several machines or settings can
 be concatenated.
 
-    python jobs/paper/bound_coverage.py --runs 500 --picture docs/results/coverage.svg
+    python jobs/paper/bound_coverage.py --runs 500 --picture coverage.svg
     python jobs/paper/bound_coverage.py --settings ringnorm:200,eight:200 --runs 20 --json
     python jobs/paper/bound_coverage.py --settings ringnorm:200,eight:200 --effort 500
     python jobs/paper/bound_coverage.py --only "holdout third,holdout half" --runs 20

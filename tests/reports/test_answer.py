@@ -232,14 +232,6 @@ def test_a_claim_at_a_cut_off_says_so_where_the_first_claim_is_about_none() -> N
         assert re.search(r"% with cut-off -?[\d.]+", proven) if said else "cut-off" not in proven
 
 
-def test_a_claim_about_fewer_members_is_not_listed_as_one_about_all() -> None:
-    study = OCCAM.replace(certify="nested", outer_splits=3, claim="random,sensitivity,specificity")
-    claims = (result := make(study, blobs(150, shift=2.5))).certificate.claims
-    assert any(claim["quantity"] == "sensitivity" and claim["splits"] for claim in claims)  # best prefix
-    (proven,) = re.findall(r"proven (.*?) by class", unwrap(result.summary()))
-    assert [proven.count(name) for name in ("sensitivity", "specificity")] == [1, 1]
-
-
 def test_many_cautions_are_counted_where_there_is_no_room() -> None:
     doubled = noise(60)
     study = OCCAM.replace(C=(1e-6,), learner="svm", certify="nested", outer_splits=3)

@@ -15,7 +15,6 @@ from pyarrow import parquet
 
 from ckcv_ray import Execution, Job, Result, Study, Task, load_run
 from ckcv_ray.core.draws import order_held_out
-from ckcv_ray.core.schedule import Stage
 from ckcv_ray.errors import StoreError
 from ckcv_ray.records import judged
 from ckcv_ray.records.judged import JUDGED_ROWS, describe_judged
@@ -99,18 +98,6 @@ def test_scores_are_stored_where_the_learner_has_them(made: Made) -> None:
     y = np.where(TASK.X[:, 0] > 0, 2, TASK.y)
     several = run_job(Job(HELD.replace(claim="refit"), Task.of(TASK.X, y)), SERIAL)
     assert several.finished.judged["score"].null_count == len(several.finished.judged)
-
-
-def test_the_members_of_outer_splits_judge_their_estimate_sets(made: Made) -> None:
-    result = load_run(made("nested"))
-    table, outer = take(result, "nested"), result.problem.outer
-    order = outer.order(outer.sizes[0]).tolist()
-    for member in result.models.nested.members:
-        here = table["split"] == member.split
-        np.testing.assert_array_equal(table["row"][here], outer.rows(Stage.REFIT, 0, member.split)[1])
-        wrong = np.bincount(table["label"][here], table["loss"][here], 2)
-        assert tuple(wrong) == member.errors
-        assert set(table["order"][here]) == {order.index(member.split)}
 
 
 def test_what_the_run_counts_judges_nothing_and_unlabelled_rows_need_the_refit(made: Made) -> None:

@@ -18,7 +18,6 @@ VOTE = Service(make_result(), "vote")
 RULES = [
     (make_result, {}, "auto"),
     (make_result, {}, "vote"),
-    (make_result, {}, "best_prefix"),
     (make_result, {"certify": "holdout"}, "auto"),
     (make_result, {"certify": "holdout", "claim": "random"}, "auto"),
     (make_result, {"certify": "nested", "outer_splits": 2}, "nested"),
@@ -107,11 +106,10 @@ def test_what_rows_need_and_what_voids_the_claim_is_described() -> None:
 
 def test_the_bound_of_a_rule_is_that_of_its_sentence() -> None:
     result = make_result()
-    drawn, best = result.certificate.claims.claims[:2]
+    (drawn,) = result.certificate.claims
     assert result.bound_for(result.rule()) == drawn["bound"]
-    assert result.bound_for(result.rule("best_prefix")) == best["bound"]
     assert result.bound_for(result.rule("vote")) == min(1.0, 2 * drawn["bound"])
-    assert result.bound_for(Rule("member:1")) is None or best["splits"] == (1,)
+    assert result.bound_for(Rule("member:1")) is None
     held = make_result(certify="holdout")
     assert held.bound_for(held.rule("refit")) == held.proven
     assert held.bound_for(held.rule("full")) is None

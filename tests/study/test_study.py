@@ -73,7 +73,6 @@ PERTURBED: dict[str, Any] = {
     "n_splits": 21,
     "criterion": "another",
     "delta": 0.1,
-    "bound": "safe",
     "costs": "a=3,b=0",
     "clip": 5.0,
     "certify": "nested",
@@ -88,7 +87,6 @@ PERTURBED: dict[str, Any] = {
     "outer_splits": 7,
     "outer_share": "half",
     "holdout_bound": "stevens",
-    "first_uniform": True,
     "seed": 1,
     "report_k": (3,),
     "exhaustive": True,
@@ -110,7 +108,6 @@ OF_PART = {
     "outer_splits": {"certify": "nested"},
     "outer_share": {"certify": "nested"},
     "holdout_bound": {"certify": "holdout"},
-    "first_uniform": {"certify": "nested"},
     "alpha": {"learner": "ridge"},
     "landmarks": {"learner": "svm_nystroem"},
     "effort": {"search": "budget"},
@@ -211,17 +208,16 @@ OWN = {  # options that one part of a slot has
     "auto": {"effort": efforts},
     "complete": {"n_splits": st.integers(1, 10_000)},
     "rotation": {},
-    "error": {"bound": st.sampled_from(["clopper_pearson", "stevens", "safe", "catoni"])},
+    "error": {},
     "balanced": {},
     "cost": {"costs": costs},
     "mean_error": {},
     "clipped": {"clip": st.one_of(st.none(), st.floats(1e-9, 1e9))},
-    "occam": {"accept": st.sampled_from([(), ("error<=0.1",)]), "first_uniform": st.booleans()},
+    "occam": {"accept": st.sampled_from([(), ("error<=0.1",)])},
     "holdout": of_holdout,
     "nested": {
         "outer_splits": st.integers(1, 100),
         "outer_share": st.sampled_from(["third", "half", "three_fifths"]),
-        "first_uniform": st.booleans(),
         "claim": st.sampled_from([("random",), ("recall", "auc"), ("random", "sensitivity")]),
     },
 }
@@ -309,7 +305,7 @@ def test_the_run_id_is_the_sha256_of_canonical_json():
     study = Study.paper(C=(1, 10), gamma=(0.5,), k=(4, 3), delta=0.1, seed=7, scale="none", report_k=(3,))
     text = (
         '{"data":"d","study":{"certify":{"name":"occam"},'
-        '"criterion":{"bound":"clopper_pearson","delta":0.1,"name":"error"},"exhaustive":false,'
+        '"criterion":{"delta":0.1,"name":"error"},"exhaustive":false,'
         '"learner":{"C":[1.0,10.0],"gamma":[0.5],"max_iter":10000000,"name":"svm","scale":"none",'
         '"solver":"newton","tolerance":0.001},"report_k":[3],'
         '"resampling":{"k":[3,4],"n_splits":20,"name":"complete"},"seed":7}}'
@@ -389,7 +385,7 @@ def test_json_holds_every_part_and_option(resampling, certify, search):
     claimed = {"occam": {"accept": "error<=0.5"}, "nested": recalls}.get(certify, of_rows)  # not defaults
     excluded = {"answer"} if claimed is of_rows else set()  # require and answer exclude each other
     parts = {"resampling": resampling, "certify": certify, "search": search}
-    closer = {"holdout_bound": "stevens"} if certify in ("auto", "holdout") else {"first_uniform": True}
+    closer = {"holdout_bound": "stevens"} if certify in ("auto", "holdout") else {}
     study = Study.paper(**parts, class_weight="balanced", **claimed, **closer)
     messages = study.to_json()
     if search == "race":
@@ -773,7 +769,6 @@ def test_counts_have_a_least_value(name, value, least):
 
 
 CHOICES = {
-    "bound": ("clopper_pearson", "stevens", "safe", "catoni"),
     "scale": ("standard", "none"),
     "solver": ("newton",),
     **{slot: tuple(list_parts(slot)) for slot in SLOTS},
