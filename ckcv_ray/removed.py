@@ -6,6 +6,7 @@ The command line, studies in files and Python answer with these sentences.
 REMOVED: dict[str, str] = {  # commands as "ckcv x", options "--x", values "option=x", and names of Python
     "--best-prefix": "write --all-members, which the claim of F* is about.",
     "--bound": "leave it out; L_EE is the mean of Clopper-Pearson bounds, as in the paper.",
+    "by=best_prefix": "write by='random', which the claim of F* is about.",
     "--first-uniform": "leave it out; --certify holdout has closer bounds.",
 }
 

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 import ckcv_ray
+from ckcv_ray.claims.rules import parse_rule
 from ckcv_ray.cli import main as cli
 from ckcv_ray.removed import REMOVED
 
@@ -26,6 +27,10 @@ def answer(name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Mo
             getattr(ckcv_ray, name)
         return str(error.value)
     option, _, value = name.partition("=")
+    if option == "by":
+        with pytest.raises(ckcv_ray.InputError) as error:
+            parse_rule(value)
+        return str(error.value)
     words = [f"--{option.replace('_', '-')}", value] if value else [name]
     for command in (
         [name.split()[1:]]
