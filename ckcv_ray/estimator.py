@@ -396,17 +396,11 @@ def _values(given: Any) -> Any:
 
 def _find_bound(result: Result, rule: str) -> float:
     """Return the bound that is proven for the error of a rule; nan if none is."""
-    claims = [claim for claim in result.certificate.claims if claim["quantity"] == ERROR]
-    of_held = [claim for claim in claims if claim["certification"] == Holdout.name]
-    held = [claim["bound"] for claim in of_held if claim["classifier"] == rule]
-    if held:
-        return float(held[0])
-    every = [
-        claim["bound"] for claim in claims if claim["classifier"] == "random" and not claim.get("splits")
-    ]
-    if not every or rule == "refit":
-        return nan
-    return min(1.0, 2.0 * every[0]) if rule == "vote" else float(every[0])
+    errors = [claim for claim in result.certificate.claims if claim["quantity"] == ERROR]
+    bounds = {claim["classifier"]: claim["bound"] for claim in errors}
+    if rule == "vote" and rule not in bounds and "random" in bounds:
+        return min(1.0, 2.0 * bounds["random"])
+    return float(bounds.get(rule, nan))
 
 
 def _cv_results(result: Result) -> dict[str, Any]:

@@ -38,6 +38,10 @@ REMOVED: dict[str, str] = {  # commands as "ckcv x", options "--x", values "opti
     "PairedFolds": "choose RepeatedKFold, with interval=corrected_t",
     "PairedSubsampling": "choose Subsampling, with interval=corrected_t",
     "LeavePOut": "give the one of scikit-learn as the resampling",
+    "--best-prefix": "write --all-members, which the claim of F* is about.",
+    "--bound": "leave it out; L_EE is the mean of Clopper-Pearson bounds, as in the paper.",
+    "by=best_prefix": "write by='random', which the claim of F* is about.",
+    "--first-uniform": "leave it out; --certify holdout has closer bounds.",
 }
 
 

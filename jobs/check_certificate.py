@@ -24,7 +24,7 @@ from jobs import independent_betting as betting
 from jobs import independent_bounds as bounds
 from jobs import independent_claims as claims
 from jobs import independent_judged as judged
-from jobs.independent_run import OF_SPLITS, Run
+from jobs.independent_run import Run
 
 ONE = 1 << 32  # a group's loss of 1
 OF_CLASS = claims.OF_CLASS
@@ -38,7 +38,6 @@ class Check(Run):
     def compute_value(self, totals: list[list[int]], k: int, of_ee: bool) -> float:
         """Return the criterion over splits of k folds from their totals, on select sets or as L_EE."""
         m, name, d, losses = self.n // k, self.criterion["name"], self.delta, list[Any](map(sum, totals))
-        bound = self.criterion.get("bound", "") * (of_ee and not self.grouped)
         if self.grouped:
             losses = [split[-1] / ONE for split in totals]
         if name == "cost":
@@ -54,13 +53,10 @@ class Check(Run):
             sizes = [self.count_classes(k, i, of_ee) for i in range(len(totals))]
             pairs = (zip(*both, strict=True) for both in zip(totals, sizes, strict=True))
             values = [float(np.mean([bounds.tabulate(n, d)[x] for x, n in split])) for split in pairs]
-        elif bound in ("safe", "catoni"):
-            values = [bounds.bound_mean(losses, m, d, False, bound == "catoni")]
         elif name == "cost" or self.grouped:
             values = [bounds.value_loss(loss, m, d) for loss in losses]
-        elif bound == "stevens" or m > bounds.MOST:
-            v = [self.draw(m, i, 1).uniform() if bound == "stevens" else 1.0 for i in range(len(losses))]
-            values = bounds.bound_count(losses, m, d, v).tolist()
+        elif m > bounds.MOST:
+            values = bounds.bound_count(losses, m, d).tolist()
         else:
             values = bounds.tabulate(m, d)[losses].tolist()
         return fsum(values) / len(values)
@@ -121,31 +117,17 @@ class Check(Run):
         if quantity.startswith("better:"):
             return [*self.compare_learners(claim, delta, copies), delta]
         number = self.labels.index(claim["label"]) if quantity in OF_CLASS else None
-        of_splits, version = kind != "holdout", self.certificate.get("claims_version", 0)
-        if (self.grouped or of_splits) and version < 2 + (self.grouped and of_splits):
-            raise NotImplementedError("bounds of an earlier version of the package")
         if kind == "holdout":
             delta = delta if number is None else delta / jointly
             return [*self.bound_held_out(claim, number, delta, copies), delta]
         if kind != "occam" or quantity != "error":
             raise NotImplementedError(f"{quantity} by {kind}")
-        models, order, k = self.models["models"], range(self.n), self.winner["k_first"]
+        models, m = self.models["models"], self.n // self.winner["k_first"] - copies
+        losses = [model["loss"] / ONE if self.grouped else sum(model["errors"]) for model in models]
         level = self.delta * self.share_delta()
-        if self.count_splits(k)[1]:
-            order = self.draw(0, 0, 5).permutation(len(models)).tolist()
-        m, chosen = self.n // k, claim["splits"] or range(len(models))
-        u = self.draw(0, 0, 10).uniform() if self.certify.get("first_uniform") else 1
-        if set(chosen) != set(order[: len(chosen)]):
-            return ["not about the first splits", None, None, None]
-        counts = [(sum(models[i]["errors"]), sum(models[i]["n_estimate"])) for i in chosen]
-        if self.grouped and not copies and betting.is_closer(m, level):
-            units = [judged.measure_units(self.judged[OF_SPLITS], i, self.draw) for i in chosen]
-            bound = betting.bound_splits(units, level, u)
-        else:
-            losses = [models[i]["loss"] / ONE if self.grouped else sum(models[i]["errors"]) for i in chosen]
-            losses, m = [min(loss, m - copies) for loss in losses], m - copies
-            bound = bounds.bound_mean(losses, m, level, self.grouped, u=u)
-        return [bound, sum(x for x, _ in counts), sum(rows for _, rows in counts), self.delta]
+        bound = bounds.bound_safe([min(loss, m) for loss in losses], m, level, self.grouped)
+        wrong, rows = (sum(sum(model[name]) for model in models) for name in ("errors", "n_estimate"))
+        return [bound, wrong, rows, self.delta]
 
     def share_delta(self) -> float:
         """Return the winner's share of delta by occam, from the candidates, whose number the study has."""
@@ -232,8 +214,8 @@ class Check(Run):
     def check_claims(self) -> None:
         """Compare every claim, and the bound of the first if rows that are equal have one origin."""
         for claim in (stored := self.certificate)["claims"]:
-            words = [claim[name] for name in ("certification", "classifier", "quantity", "label", "splits")]
-            name = " ".join(str(word) for word in words if word not in (None, []))
+            words = [claim[name] for name in ("certification", "classifier", "quantity", "label")]
+            name = " ".join(str(word) for word in words if word is not None)
             with self.note_unknown(name):
                 values = (claim[part] for part in ("bound", "errors", "rows", "delta"))
                 self.compare(name, list(values), self.bound_claim(claim, 0))

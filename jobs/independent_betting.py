@@ -5,17 +5,12 @@ p, and p is too large if the wealth grows beyond 1 / delta (docs/theory/bounds.m
 here is shared with the package.
 """
 
-from functools import cache
 from math import fsum, log, sqrt
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from jobs import independent_bounds as bounds
-
-TYPICAL = [0.2, 0.0]  # losses, again and again, that decide whether betting is closer
-MOST = 100_000  # losses of a split that are bet on
 FEW = 30  # held-out units that one stake is put on
 Array = NDArray[Any]
 
@@ -71,56 +66,3 @@ def bet(losses: Array, delta: float, shares: Any = None) -> float:
         wins = np.max(np.cumsum(np.log1p(stakes * (p - losses)))) > log(1 / delta)
         low, high = (low, p) if wins else (p, high)
     return max(high, fsum(np.multiply(a, losses)) / fsum(a))
-
-
-@cache
-def is_closer(m: int, delta: float) -> bool:
-    """Return whether splits of m losses are bet on: not very many, and closer for losses of typical size."""
-    return m <= MOST and bound_splits([np.resize(TYPICAL, m)], delta) < bounds.bound_mean(
-        [m / 10], m, delta, True, u=1.0
-    )
-
-
-def bound_splits(splits: list[Array], delta: float, u: float = 1.0) -> float:
-    """Return the largest mean of p_i at which the mean of the wealths of splits is 1 / delta in the end.
-
-    There all wealths have the same slope. Its logarithm is found by bisection, and so is each p_i for it.
-
-    Args:
-        splits: losses of each, in [0, 1], in the order drawn.
-        delta: probability that the bound fails.
-        u: the U on the first split: a single one may win U / delta alone.
-    """
-    x = np.array(splits)
-    stakes = np.array([list_stakes(losses, [1.0] * len(losses), delta) for losses in x])
-    most, ends = (u if len(x) == 1 else 1.0) / delta, np.ones(len(x))
-
-    def grow(p: Array) -> tuple[Array, Array]:
-        """Return the logarithms of the wealths at p, and those of their slopes."""
-        factors = 1 + stakes * (p[:, None] - x)
-        logs = np.sum(np.log(factors), axis=1)
-        return logs, logs + np.log(np.sum(stakes / factors, axis=1))
-
-    def find(slope: float) -> Array:
-        """Return where the wealths have a slope, or the end that is closer."""
-        low, high = 0 * ends, ends
-        for _ in range(50):
-            p = (low + high) / 2
-            above = grow(p)[1] > slope
-            low, high = np.where(above, low, p), np.where(above, p, high)
-        return high
-
-    if np.mean(np.exp(grow(ends)[0])) <= most:
-        return 1.0
-    low, high = float(grow(ends * 1e-12)[1].min()), float(grow(ends)[1].max())
-    if len(x) == 1:
-        low, high = 0.0, 1.0
-        for _ in range(50):
-            p = (low + high) / 2
-            low, high = (low, p) if grow(p * ends)[0][0] > log(most) else (p, high)
-        return max(high, float(np.mean(x)))
-    for _ in range(60):
-        slope = (low + high) / 2
-        wins = np.mean(np.exp(grow(find(slope))[0])) > most
-        low, high = (low, slope) if wins else (slope, high)
-    return max(float(np.mean(find(high))), float(np.mean(x)))

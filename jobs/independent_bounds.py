@@ -5,22 +5,20 @@ A(x; m), which may be averaged over splits, is made from U at the largest level 
 
     E max(0, 1 - lam (A(X) - p)) <= delta,    X ~ Bin(m, p), for some lam > 0 and every p
 
-(docs/theory/bounds.md has the proofs); of a claim it is lowered, count by count, as far as this allows.
-Nothing here is shared with the package, whose bounds come from scipy.
+(docs/theory/bounds.md has the proofs). Nothing here is shared with the package, whose bounds come from scipy.
 """
 
 from bisect import bisect_left
 from collections.abc import Iterable
 from fractions import Fraction
 from functools import cache
-from math import comb, exp, fsum, inf, ldexp, lgamma, log, log2, pi, sqrt
+from math import comb, exp, fsum, ldexp, lgamma, log, log2, pi, sqrt
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 MOST = 5_000  # the largest m that A is made for
-UNIT = 2.0**20  # a lowered bound is a multiple of 1 / UNIT
 Array = NDArray[Any]
 log_factorial = np.vectorize(lambda n: lgamma(n + 1), otypes=[float])
 
@@ -72,13 +70,12 @@ def tabulate(m: int, delta: float) -> Array:
 
 
 @cache
-def find_level(m: int, delta: float, given: float | None = None) -> tuple[Array, float] | None:
-    """Return A(.; m) of the largest level, from delta / 100, that is safe, and its lam; None if none is.
+def find_table(m: int, delta: float) -> Array | None:
+    """Return A(.; m) of the largest level, from delta / 100, that is safe; None if none is.
 
     Args:
         m: rows of each split.
         delta: probability that the mean of such bounds is below the mean risk.
-        given: lam; None for the best one.
     """
     x, points = np.arange(m + 1), list_points(m)
 
@@ -87,18 +84,18 @@ def find_level(m: int, delta: float, given: float | None = None) -> tuple[Array,
         """Return A at a level, and the lam with the least expectation at its worst point; it is convex."""
         A = x / m + np.maximum.accumulate(tabulate(m, level) - x / m)
         low, high = log(1e-3), log(1 / level + 10 * (m + 1))
-        for _ in range(24 * (given is None)):
+        for _ in range(24):
             middle = (low + high) / 2
             rises = expect(A, exp(middle), points, at_points)[1] >= 0
             low, high = (low, middle) if rises else (middle, high)
-        return A, given or exp(high)
+        return A, exp(high)
 
     at_points, first = weigh(m, points), max(0, int(-log2(delta)) - 1)
     grid = [ldexp(i, -11 - e) for e in range(first, first + 10) for i in range(2048, 1024, -1)]
     levels = [level for level in grid if max(delta / 100, 1e-100) < level <= delta]
     likely = bisect_left(levels, True, key=lambda level: is_safe(*make_table(level), delta, 0))
     return next(
-        (make_table(level) for level in levels[likely:] if is_safe(*make_table(level), delta, 8)), None
+        (make_table(level)[0] for level in levels[likely:] if is_safe(*make_table(level), delta, 8)), None
     )
 
 
@@ -128,61 +125,10 @@ def is_safe(A: Array, lam: float, delta: float, rounds: int) -> bool:
     m, p = len(A) - 1, list_points(len(A) - 1)
     peak = float((G := expect(A, lam, p, weigh(m, p))[0]).max())
     for past in range(rounds):
-        tops = np.argsort(G)[-40 if past or m > 200 else 0 :]  # a lowered table has many peaks
+        tops = np.argsort(G)[-40 if past or m > 200 else 0 :]
         p = np.unique(np.linspace(p[np.maximum(tops - 1, 0)], p[np.minimum(tops + 1, len(p) - 1)], 9))
         peak = max(peak, float((G := expect(A, lam, p, weigh(m, p))[0]).max()))
     return peak <= delta * (1 - 1e-9 * (rounds > 0))
-
-
-def lower(A: Array, lam: float, delta: float) -> Array:
-    """Lower A(0), A(1), .. in turn, as far as A stays safe on the points, less a margin that makes it so."""
-    m, p = len(A) - 1, list_points(len(A) - 1)
-    weights = weigh(m, p)
-    for margin in (-13, -11, -9, -7) if m <= 200 else ():
-        table, most = np.ceil(A * UNIT) / UNIT, delta * (1 - 2.0**margin)
-        total = expect(table, lam, p, weights)[0]
-        for x in range(m + 1):
-            others = total - weights[:, x] * np.maximum(0, 1 - lam * (table[x] - p))
-            some = weights[:, x] > most * 2.0**-20
-            found = p[some] + (1 - (most - others[some]) / weights[some, x]) / lam
-            least = np.max(found, initial=1 + 1 / lam if table[x] > 1 else 0.0)
-            table[x] = min(table[x], max(np.ceil(least * UNIT) / UNIT, table[x - 1] if x else 0.0))
-            total = others + weights[:, x] * np.maximum(0, 1 - lam * (table[x] - p))
-        if is_safe(table, lam, delta, 8):
-            return table
-    return A
-
-
-@cache
-def tabulate_safe(m: int, delta: float) -> Array:
-    """Return A(.; m), or 1 if no level is safe."""
-    return (find_level(m, delta) or [np.ones(m + 1)])[0]
-
-
-@cache
-def tabulate_claim(m: int, delta: float, typical: int | None = None) -> tuple[Array, float]:
-    """Return A(.; m) for a claim, lowered, and its lam; with a typical size, for sets that differ in size.
-
-    These share the lam of the typical size, to three digits. Of many rows the table is that of fewer, made
-    concave and interpolated; where no level is safe with this lam, the bound is 1 + (1 - delta) / lam.
-    """
-    if typical is None:
-        A, lam = find_level(m, delta) or (np.ones(m + 1), inf)
-        return (lower(A, lam, delta) if lam < inf else A), lam
-    fewer, size = (
-        n if n <= 512 else min(n >> (s := n.bit_length() - 6) << s, MOST) for n in (m, max(1, typical))
-    )
-    lam = float(f"{(find_level(size, delta) or [0, 5 * sqrt(size)])[1]:.3g}")
-    if fewer < m:
-        A = cover(tabulate_claim(fewer, delta, typical)[0])
-        return np.interp(np.arange(m + 1) * fewer / m, np.arange(fewer + 1), A), lam
-    found = find_level(m, delta, lam) if m else None
-    return lower(found[0], lam, delta) if found else np.full(m + 1, 1 + (1 - delta) / lam), lam
-
-
-def average(terms: Any, u: float, lam: float) -> float:
-    """Return the mean of the bounds of splits, of a single one less (1 - u) / lam; limited to 0 .. 1."""
-    return min(1.0, max(0.0, fsum(terms) / len(terms) - (1 - u) / lam * (len(terms) == 1)))
 
 
 def rank(wrong: Array) -> float:
@@ -200,30 +146,34 @@ def cover(table: Array) -> Array:
     return np.maximum(table, np.interp(x, at, table[at]))
 
 
-def bound_mean(
-    losses: Any, m: int, delta: float, shares: bool, catoni: bool = False, u: float | None = None
-) -> float:
-    """Return the bound on the mean risk from the losses of splits of m rows or groups: from A, or Catoni's.
+def bound_safe(losses: Any, m: int, delta: float, shares: bool) -> float:
+    """Return the bound on the mean risk from A; 1 where there is none.
 
     Args:
         losses: wrong rows of each split; with ``shares`` sums of losses in [0, 1].
         m: rows, or groups, of each split.
         delta: probability that the bound fails.
-        shares: see above; which of the two bounds is used then depends on m and delta alone.
-        catoni: whether Catoni's is wanted.
-        u: of a claim, the U on the first split, or 1; None for a criterion.
+        shares: see above.
     """
-    if m < 1:  # nothing is left that is independent
+    A = find_table(m, delta) if 1 <= m <= MOST else None
+    if A is None:
         return 1.0
-    lam, rate = sqrt(20 * log(1 / delta) / m), min(1.0, fsum(losses) / (m * len(losses)))
-    bounds = [(1 - exp(-lam * r - log(1 / delta) / m)) / (1 - exp(-lam)) for r in (rate, 0.1)]
-    if catoni or m > MOST or (shares and not find_level(m, delta)):
-        return min(1.0, bounds[0])
-    A, lam = (tabulate_safe(m, delta), inf) if u is None else tabulate_claim(m, delta)
     A = cover(A) if shares else A
-    if shares and np.interp(0.1 * m, np.arange(m + 1), A) > min(1.0, bounds[1]):
-        return min(1.0, bounds[0])
-    return average(np.interp(losses, np.arange(m + 1), A), 1.0 if u is None else u, lam)
+    return min(1.0, fsum(np.interp(losses, np.arange(m + 1), A)) / len(losses))
+
+
+def bound_mean(losses: Any, m: int, delta: float) -> float:
+    """Return the bound of a criterion on the mean of losses in [0, 1], from A or Catoni's.
+
+    Which of the two is used depends on m and delta alone: the smaller one at a mean loss of 0.1.
+    """
+    lam, rate = sqrt(20 * log(1 / delta) / m), min(1.0, fsum(losses) / (m * len(losses)))
+    catoni, typical = (
+        min(1.0, (1 - exp(-lam * r - log(1 / delta) / m)) / (1 - exp(-lam))) for r in (rate, 0.1)
+    )
+    if m > MOST or find_table(m, delta) is None or bound_safe([0.1 * m], m, delta, True) > typical:
+        return catoni
+    return bound_safe(losses, m, delta, True)
 
 
 def share_delta(ks: Iterable[int], k: int, settings: int) -> float:

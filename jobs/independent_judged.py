@@ -4,7 +4,6 @@ Judged rows are those that certify, as each rule that is claimed judges them. No
 package.
 """
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,6 @@ from pyarrow import parquet
 from jobs import independent_betting as betting
 from jobs import independent_bounds as bounds
 
-ONE = 1 << 32  # a group's loss of 1
 Array = NDArray[Any]
 Judged = dict[str, Array]
 
@@ -60,19 +58,6 @@ def average_groups(values: Array, units: Array) -> Array:
     """Return the mean of each unit's rows, by ascending number of the unit."""
     number = np.unique(units, return_inverse=True)[1]
     return np.asarray(np.bincount(number, values) / np.bincount(number))
-
-
-def measure_units(judged: Judged, split: int, draw: Callable[..., np.random.Generator]) -> Array:
-    """Return the losses of the groups of a split, in the order drawn within it."""
-    part = take(judged, judged["split"] == split)
-    losses = np.ceil(average_groups(part["loss"], part["unit"]) * ONE) / ONE
-    return np.asarray(losses[draw(0, 0, 13, split).permutation(len(losses))])
-
-
-def list_split(judged: Judged, split: int) -> list[list[Any]]:
-    """Return the rows, groups, orders and labels of a split."""
-    part = take(judged, judged["split"] == split)
-    return [part[name].tolist() for name in ("row", "unit", "order", "label")]
 
 
 def count_answered(claim: dict[str, Any], judged: Judged | None, y: Array) -> tuple[int, int]:

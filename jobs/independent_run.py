@@ -15,8 +15,6 @@ from pyarrow import parquet
 
 from jobs import independent_judged as judged
 
-OF_SPLITS = "random"  # what judges estimate sets
-
 
 class Run:
     """What a folder stores, what is drawn again from it, and the figures that were compared."""
@@ -103,12 +101,9 @@ class Run:
         return judged.judge(self.models[stem], X[~self.held], X[self.held], rule)
 
     def check_judged(self) -> None:
-        """Compare judged rows with those held out, with what machines say, and with counts of models."""
+        """Compare judged rows with those held out, and with what machines say."""
         rows, y, units = np.flatnonzero(self.held), self.all_y[self.held], self.all_units[self.held]
         for name, stored in self.judged.items():
-            if name == OF_SPLITS:
-                self.check_judged_splits(stored)
-                continue
             order = np.argsort(self.drawn)[np.searchsorted(np.sort(self.drawn), units)]
             expected = {"row": rows, "unit": units, "order": order, "label": y}
             expected |= {"weight": self.weights[self.held]} if "weight" in stored else {}
@@ -116,15 +111,3 @@ class Run:
             for column, values in expected.items():
                 if values is not None:
                     self.compare(f"judged rows, {column} by {name}", stored[column].tolist(), values.tolist())
-
-    def check_judged_splits(self, stored: Any) -> None:
-        """Compare judged rows with the estimate sets, drawn again, and with counts of models."""
-        models, k, learned = self.models["models"], self.winner["k_first"], ~self.held
-        wrong = np.bincount(stored["split"], stored["loss"]).tolist()
-        self.compare(f"judged rows wrong, {OF_SPLITS}", wrong, [float(sum(x["errors"])) for x in models])
-        for i in range(len(models) * self.grouped):
-            rows = np.flatnonzero(learned)[self.find_rows(k, i, True)]
-            units, place = np.unique(self.all_units[rows], return_inverse=True)
-            order = np.argsort(self.draw(0, 0, 13, i).permutation(len(units)))[place]
-            drawn = [values.tolist() for values in (rows, self.all_units[rows], order, self.all_y[rows])]
-            self.compare(f"judged rows of split {i}, {OF_SPLITS}", judged.list_split(stored, i), drawn)

@@ -85,8 +85,6 @@ CASES = {
     "iterations beyond int32": study("max_iter=2147483648 is above 2147483647", max_iter=2**31),
     "iterations of 5001 digits": study("max_iter", "above 2147483647", max_iter=DIGITS),
     # choices
-    "bound unknown": study("bound='hoeffding'", "clopper_pearson, stevens, safe, catoni", bound="hoeffding"),
-    "bound a list": study("bound=['safe'] is not known", "clopper_pearson", bound=["safe"]),
     "solver an array": study("solver=array", "choose from newton", solver=np.array(["newton"])),
     "scale true": study("scale=True is not known", "standard, none", scale=True),
     "weights misspelt": study("class_weight='balance'", "equal, balanced, or LABEL=", class_weight="balance"),
@@ -159,10 +157,6 @@ CASES = {
     "bound of held rows without any": study(
         "holdout_bound='stevens' requires certify holdout, not occam", holdout_bound="stevens"
     ),
-    "U of held rows": study(
-        "first_uniform=True requires certify occam, not holdout", **HOLDOUT, first_uniform=True
-    ),
-    "U a number": study("first_uniform=0.3", certify="occam", first_uniform=0.3),
     # changed options
     "replaced by one misspelt": replaced("unknown option 'n_split' of a study", "n_splits", n_split=5),
     "replaced by what does not go": replaced("effort=3 requires search", search="race", effort=3),

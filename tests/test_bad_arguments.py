@@ -283,7 +283,6 @@ CASES = BAD_STUDIES | {
     "a flag for vote": predicts(X, "vote=True is by='vote' now", vote=True),
     "a flag for a member": predicts(X, "member=0 is by='member:0' now", member=0),
     "a flag for all members": predicts(X, "all_members=True is by='random' now", all_members=True),
-    "a flag for the best prefix": predicts(X, "best_prefix=True is by='best_prefix' now", best_prefix=True),
     "a flag for refit": predicts(X, "refit=True is by='refit' now", refit=True),
     "a flag for full": predicts(X, "full=True is by='full' now", full=True),
     "a flag that is off": predicts(X, "vote=False is left out now", vote=False),

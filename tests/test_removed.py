@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 import ckcv_ray
+from ckcv_ray.claims.rules import parse_rule
 from ckcv_ray.cli import main as cli
 from ckcv_ray.removed import REMOVED
 
@@ -34,6 +35,10 @@ def answer(name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Mo
         return str(error.value)
     option, _, value = name.partition("=")
     value = f"form{value}" if option == "out" else value
+    if option == "by":
+        with pytest.raises(ckcv_ray.InputError) as error:
+            parse_rule(value)
+        return str(error.value)
     words = [f"--{option.replace('_', '-')}", value] if value else [name]
     of_command = name.startswith("ckcv ")
     for command in [name.split()[1:]] if of_command else COMMANDS:

@@ -18,7 +18,6 @@ from typing import NamedTuple
 import pytest
 
 from ckcv_ray import Study
-from ckcv_ray.claims.proofs import PROOFS
 from ckcv_ray.core.resampling.complete import LEAST_K
 from ckcv_ray.learners.svm.learner import GaussianSVM
 from ckcv_ray.study.certification import LEAST_HELD_OUT, MOST_HALVED_ROWS, THIRD
@@ -272,11 +271,6 @@ FACTS = [
         r"less than (\d+) rows or groups would be held out",
         lambda: (str(LEAST_HELD_OUT),),
         1,
-    ),
-    Fact(
-        "certifications",
-        r"(\w+) (?:certifications make|kinds of) claims",
-        lambda: (WORDS[len(PROOFS)].capitalize(),),
     ),
     Fact("golden values", r"results of (\d+) small studies and (\d+) procedures", golden_values, 1),
     Fact("the check", r"in about (\d+) minutes", the_check, 3),

@@ -66,5 +66,5 @@ def _scale(claim: Claim) -> float:
     return claim["bound"] if clip is None else clip * claim["bound"]
 
 
-def _find_rule(claim: Claim) -> tuple[str, str, tuple[int, ...]]:
-    return claim["certification"], claim["classifier"], tuple(claim["splits"])
+def _find_rule(claim: Claim) -> tuple[str, str]:
+    return claim["certification"], claim["classifier"]

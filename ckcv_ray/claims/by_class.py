@@ -34,18 +34,14 @@ from ckcv_ray.claims.cut_offs import ChosenCutOff
 from ckcv_ray.claims.percent import at_least, format_level
 from ckcv_ray.claims.rules import Rule
 from ckcv_ray.core.arrays import Index
-from ckcv_ray.core.bounds.binomial import (
-    clopper_pearson,
-    fewest_rows,
-)
+from ckcv_ray.core.bounds.binomial import clopper_pearson, fewest_rows
 from ckcv_ray.core.bounds.positions import bound_in_order
-from ckcv_ray.core.draws import draw_first, draw_pairs, order_held_out
+from ckcv_ray.core.draws import draw_pairs, order_held_out
 from ckcv_ray.learners.ensemble import Prediction
 from ckcv_ray.study import (
     AUC,
     BY_CLASS,
     Holdout,
-    Occam,
     Predictive,
     Problem,
     parse_predictive,
@@ -139,18 +135,6 @@ def order_held_rows(problem: Problem) -> Index:
     if certification.holdout_bound != "stevens":
         return np.arange(len(held))
     return np.searchsorted(held, order_held_out(problem.all_rows.n, len(held), problem.draws))
-
-
-def get_u(problem: Problem) -> float:
-    """Return the U on the first split (``binomial.best_prefix``) of a problem; 1 if there is none."""
-    certification = problem.study.certification
-    first = isinstance(certification, Occam) and certification.first_uniform
-    return draw_first(problem.draws) if first else 1.0
-
-
-def describe_u(u: float) -> str:
-    """Return a clause about the U on the first split; "" if there is none."""
-    return "" if u == 1 else f", U = {u:.3f} drawn for the first split alone"
 
 
 def claim_held_out(

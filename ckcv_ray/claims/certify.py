@@ -6,8 +6,6 @@ from typing import NamedTuple
 
 from ckcv_ray.claims.baseline import compute_baselines, find_scored_constants
 from ckcv_ray.claims.certificate import (
-    VERSION_OF_COUNTS,
-    VERSION_OF_LOSSES,
     Certificate,
     Claims,
     ClassCounts,
@@ -67,9 +65,7 @@ def certify(
     without = _prove_without_copies(judge, candidate.k, claims, repeats)
     groups = _count_groups(problem, models.best)
     certificate = Certificate(
-        origin=Origin(
-            problem.run_id, problem.study.certify, *problem.draws[:2], digests, find_claims_version(problem)
-        ),
+        origin=Origin(problem.run_id, problem.study.certify, *problem.draws[:2], digests),
         winner=_describe_winner(problem, candidate, l_ms, models.best, provisional, search),
         sample=_describe_sample(problem, models.best, repeats.rows, groups),
         counts=_count_models(problem, candidate.k, models, groups),
@@ -90,11 +86,6 @@ def certify(
         *_describe_unlabelled(problem, claims, without.full),
     )
     return replace(certificate, wording=replace(certificate.wording, statements=sentences))
-
-
-def find_claims_version(problem: Problem) -> int:
-    """Return the version of the bounds of claims that a problem has."""
-    return VERSION_OF_LOSSES if problem.has_losses else VERSION_OF_COUNTS
 
 
 def _claim_subgroups(judge: Judge) -> tuple[SubgroupClaim, ...] | None:
@@ -128,7 +119,7 @@ def _describe_winner(
         bound=criterion.bound,
         delta=problem.study.delta,
         l_ms=l_ms,
-        l_ee=criterion.compute_l_ee(totals, units, problem.draws),
+        l_ee=criterion.compute_l_ee(totals, units),
         search=search,
     )
 

@@ -21,7 +21,6 @@ from ckcv_ray.claims.percent import (
 )
 from ckcv_ray.claims.rules import ONE_MODEL, Rule
 from ckcv_ray.core.bounds.betting import MOST_OPTIMISED
-from ckcv_ray.errors import pluralize
 from ckcv_ray.study import (
     ERROR,
     Argument,
@@ -48,14 +47,6 @@ RANDOM = Rule("random")
 BOUND_NAMES = {
     "clopper_pearson": "Clopper-Pearson",
     "stevens": "Stevens",
-    "safe": "averaging-safe Clopper-Pearson",
-    "catoni": "Catoni",
-    "loss": "Clopper-Pearson's formula",
-}
-LOSS_NAMES = {
-    "safe": "averaging-safe Clopper-Pearson interpolated between counts",
-    "catoni": "Catoni",
-    "betting": "betting on the groups in the order drawn",
 }
 MOST_OF_LABEL = 60
 
@@ -122,12 +113,11 @@ class Claim(TypedDict):
             class, a new pattern of this class; for auc, that a new pair of patterns is not in order. For
             "within:0.9" in units of the target, 0 or more, and ``UNPROVEN`` if nothing is proven.
         errors, rows: what was counted for it: wrong rows and all rows, by class those of this class, for auc
-            pairs, summed over the estimate sets of the members it is about; at a cut-off that was chosen for
+            pairs, summed over the estimate sets of all members; at a cut-off that was chosen for
             this class, the rows that it may miss; of a comparison the rows that the classifier alone has
             wrong, and those that one of the two alone has; for "within:0.9" those further off; None for
             "full", which has learned from every row, for what follows from other claims, and for a mean error
             of numbers.
-        splits: the splits whose members it is about, ascending; empty if it is about all of them.
         delta: probability, over data and splits, with which the bound may fail.
         statement: the claim in words.
         cut_off: the cut-off of the scores from which on a row is classified as positive, if one was chosen;
@@ -143,7 +133,6 @@ class Claim(TypedDict):
     label: Label | None
     certification: str
     classifier: str
-    splits: tuple[int, ...]
     bound: float
     errors: int | None
     rows: int | None
@@ -282,7 +271,7 @@ def explain_lack_of_cut_off(claims: Iterable[Claim], required: str) -> str:
 
 def describe_counts(claim: Claim) -> str:
     """Say whose errors were counted for a claim, and how many: "this model: 0 of 139 rows wrong"."""
-    rule, splits = claim["classifier"], claim["splits"]
+    rule = claim["classifier"]
     if (clip := parse_clipped(claim["quantity"])) is not None:
         return f"measured: {format_number(clip * claim.get('measured', 0.0))} on average"
     if claim["errors"] is None or claim["rows"] is None:
@@ -299,10 +288,8 @@ def describe_counts(claim: Claim) -> str:
     if quantity.of_numbers:
         return f"measured: {claim['errors']:,} of {claim['rows']:,} {of}"
     who = {"vote": "the vote", "keyed": "the members drawn"}.get(rule, "all members")
-    if len(splits) == 1 or rule in ONE_MODEL or rule.startswith("member:"):
+    if rule in ONE_MODEL or rule.startswith("member:"):
         who = "this model"
-    elif splits:
-        who = "these members"
     by_weight = f", {nearest(claim['measured'])} by weight" if "measured" in claim else ""
     return f"{who}: {claim['errors']:,} of {claim['rows']:,} {of}{by_weight}"
 
@@ -313,26 +300,13 @@ def covers(claim: Claim, rule: Rule) -> bool:
         return False
     drawn = claim["classifier"] == RANDOM.name
     if rule.name == RANDOM.name:
-        return drawn and claim["splits"] == rule.splits
-    if drawn and len(claim["splits"]) == 1:
-        return rule.name == f"member:{claim['splits'][0]}"
+        return drawn
     return claim["classifier"] == rule.name
 
 
 def share_rule(claim: Claim, first: Claim) -> bool:
     """Return whether two claims are about one rule: figures of two stand together only if that is said."""
-    parts = ((each["classifier"], tuple(each["splits"]), each.get("cut_off")) for each in (claim, first))
-    return len(set(parts)) == 1
-
-
-def is_about_all_members(claim: Claim) -> bool:
-    """Return whether a claim is about the error of a member drawn from all of F*."""
-    return (claim["classifier"], claim["splits"]) == (RANDOM.name, ()) and is_error(claim["quantity"])
-
-
-def find_claim_of_all_members(claims: Iterable[Claim]) -> Claim:
-    """Return the claim about the error of a member drawn from all of F*, which every certificate has."""
-    return next(filter(is_about_all_members, claims))
+    return len({(each["classifier"], each.get("cut_off")) for each in (claim, first)}) == 1
 
 
 @dataclass(frozen=True)
@@ -346,7 +320,6 @@ class Grounds:
         method: how the bound was obtained.
         certification: what produced it.
         given: what it assumes.
-        splits: see ``Claim``.
     """
 
     rule: str
@@ -355,7 +328,6 @@ class Grounds:
     method: str
     certification: str = Holdout.name
     given: str = ONE_SOURCE
-    splits: tuple[int, ...] = ()
 
     def state(self, says: str) -> str:
         """Return the sentence of a claim that says this."""
@@ -381,7 +353,6 @@ def claim_error(grounds: Grounds, bound: float, seen: tuple[int, int] | None, gr
         quantity=ERROR,
         certification=grounds.certification,
         classifier=grounds.rule,
-        splits=grounds.splits,
         bound=bound,
         errors=errors,
         rows=rows,
@@ -399,7 +370,6 @@ def make_claim(
     statement: str,
     certification: str = Holdout.name,
     label: Label | None = None,
-    splits: tuple[int, ...] = (),
     errors: int | None = None,
     rows: int | None = None,
 ) -> Claim:
@@ -407,14 +377,13 @@ def make_claim(
 
     Args:
         quantity, classifier, bound, delta, statement: see ``Claim``, as for all others.
-        certification, label, splits, errors, rows: see ``Claim``.
+        certification, label, errors, rows: see ``Claim``.
     """
     return Claim(
         quantity=quantity,
         label=label,
         certification=certification,
         classifier=classifier,
-        splits=splits,
         bound=bound,
         errors=errors,
         rows=rows,
@@ -427,9 +396,3 @@ def state_claim(given: str, delta: float, says: str, method: str) -> str:
     """Return the sentence of a claim: what it assumes, its delta, what it says, and how it was obtained."""
     level = format_level(delta)
     return f"{given}, with probability at least {level} over data and splits, {says} ({method})."
-
-
-def format_splits(length: int, n_splits: int) -> str:
-    """Format how many splits a bound is over: "best prefix: 3 of 20 splits", or "20 splits"."""
-    every = pluralize(n_splits, "split")
-    return f"best prefix: {length} of {every}" if length < n_splits else every

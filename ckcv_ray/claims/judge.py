@@ -4,13 +4,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
 from ckcv_ray.claims.rules import Rule
-from ckcv_ray.core.arrays import Index
-from ckcv_ray.core.draws import order_within
-from ckcv_ray.core.schedule import Stage
 from ckcv_ray.learners.choice import LABEL
 from ckcv_ray.learners.ensemble import Ensemble, Member, Models, Prediction
 from ckcv_ray.study import Problem, find_reference
@@ -73,36 +67,10 @@ class Judge:
             self._by_reference[name] = Ensemble((member,)).alone(self.held.X)
         return self._by_reference[name]
 
-    def find_estimate_rows(self, number: int) -> Index:
-        """Return the rows of the estimate set of a split of F*."""
-        size = self.problem.find_size(self.models.best.members[0].k)
-        return self.problem.rows(Stage.REFIT, self.problem.sizes.index(size), number)[1]
-
-    def predict_estimate(self, number: int) -> Prediction:
-        """Return what the member of a split of F* makes of its estimate set."""
-        if number not in self._by_split:
-            alone, rows = Ensemble((self.models.best.members[number],)), self.find_estimate_rows(number)
-            self._by_split[number] = alone.alone(self.problem.task.X[rows])
-        return self._by_split[number]
-
-    def measure_units(self, number: int) -> NDArray[np.int64]:
-        """Return the losses of a split's units in units of 1 / ``ONE``, in the order drawn within it, (m,).
-
-        They are those of whole groups, or of numbers that are predicted.
-        """
-        problem, rows = self.problem, self.find_estimate_rows(number)
-        y, predicted = problem.task.y[rows], self.predict_estimate(number).label
-        losses = problem.make_loss_measure(problem.task.groups[rows]).measure_losses(y, predicted)
-        return losses[order_within(len(losses), problem.draws, number)]
-
     @cached_property
     def _by_rule(self) -> dict[Rule, Prediction]:
         return {}
 
     @cached_property
     def _by_reference(self) -> dict[str, Prediction]:
-        return {}
-
-    @cached_property
-    def _by_split(self) -> dict[int, Prediction]:
         return {}

@@ -6,18 +6,15 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ckcv_ray.claims.claim import RANDOM
 from ckcv_ray.claims.held_out import make_judge
 from ckcv_ray.claims.judge import Judge
-from ckcv_ray.claims.proofs import is_winner_bet_on
 from ckcv_ray.claims.rules import Rule
 from ckcv_ray.core.arrays import Classes, Values
 from ckcv_ray.core.bounds.losses import ONE
-from ckcv_ray.core.draws import order_within
 from ckcv_ray.core.measures import ClippedErrors
 from ckcv_ray.core.scores import Output
 from ckcv_ray.learners.ensemble import Ensemble
-from ckcv_ray.records.judged import OF_NO_SPLIT, count_judged, make_judged_schema
+from ckcv_ray.records.judged import count_judged, make_judged_schema
 from ckcv_ray.study import Problem, find_reference
 
 
@@ -27,13 +24,9 @@ def tabulate_judged(judge: Judge) -> pa.Table | None:
     Args:
         judge: the problem that was solved, and the models of the run.
     """
-    problem = judge.problem
-    certified, parts = count_judged(problem, of_winner=False), list[pa.Table]()
-    if certified:
-        parts += _judge_held_out(judge)
-    if count_judged(problem) > certified and is_winner_bet_on(judge):
-        parts += _judge_estimate_sets(judge)
-    return pa.concat_tables(parts).combine_chunks() if parts else None
+    if not count_judged(judge.problem):
+        return None
+    return pa.concat_tables(_judge_held_out(judge)).combine_chunks()
 
 
 def _judge_held_out(judge: Judge) -> Iterator[pa.Table]:
@@ -54,26 +47,8 @@ def _judge_held_out(judge: Judge) -> Iterator[pa.Table]:
     order = [places[number] for number in unit.tolist()]
     for name, predicted, ensemble in judges:
         score = predicted.score if _has_scores(problem, ensemble) else None
-        same = {"classifier": name, "split": OF_NO_SPLIT, "row": problem.held, "unit": unit, "order": order}
+        same = {"classifier": name, "row": problem.held, "unit": unit, "order": order}
         yield _tabulate(problem, same, held.y, predicted.label, score)
-
-
-def _judge_estimate_sets(judge: Judge) -> Iterator[pa.Table]:
-    """Yield the rows of each estimate set of F*, as its split's member judges them.
-
-    The order is that of the units within the set, whose losses count one by one.
-    """
-    problem = judge.problem
-    every, held = problem.all_rows, np.empty(0, np.intp) if problem.held is None else problem.held
-    learned = np.setdiff1d(np.arange(every.n), held)
-    for i, member in enumerate(judge.models.best.members):
-        rows, predicted = learned[judge.find_estimate_rows(i)], judge.predict_estimate(i)
-        score = predicted.score if _has_scores(problem, Ensemble((member,))) else None
-        units = every.groups[rows]
-        number, place = np.unique(units, return_inverse=True)
-        order = np.argsort(order_within(len(number), problem.draws, i))[place]
-        same = {"classifier": RANDOM.name, "split": i, "row": rows, "unit": units, "order": order}
-        yield _tabulate(problem, same, every.y[rows], predicted.label, score)
 
 
 def _tabulate(

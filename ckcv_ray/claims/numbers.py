@@ -15,13 +15,10 @@ Of rows that have the same origin one counts, and it is not known which: those o
 out.
 """
 
-from collections.abc import Mapping
-
 import numpy as np
 
 from ckcv_ray.claims.claim import (
     GROUPS_OF_ONE_SOURCE,
-    LOSS_NAMES,
     NOTHING,
     ONE_SOURCE,
     UNPROVEN,
@@ -39,12 +36,6 @@ from ckcv_ray.core.bounds.betting import bound_losses
 from ckcv_ray.core.bounds.binomial import bound_table
 from ckcv_ray.core.bounds.losses import ONE
 from ckcv_ray.study import name_clipped, parse_within
-
-NUMBER_METHODS = {
-    "safe": "averaging-safe bound on losses",
-    "catoni": "Catoni's bound",
-    "betting": "betting on the rows in the order drawn",
-}
 
 
 def claim_numbers(judge: Judge, rule: Rule, name: str, copies: int = 0) -> Claim:
@@ -79,11 +70,6 @@ def claim_numbers(judge: Judge, rule: Rule, name: str, copies: int = 0) -> Claim
     return claim_clipped(grounds, bound, measured, clip, grouped)
 
 
-def name_loss_methods(grouped: bool) -> Mapping[str, str]:
-    """Return the name of each method that bounds the mean error of numbers, of groups if there are any."""
-    return {**NUMBER_METHODS, "betting": LOSS_NAMES["betting"]} if grouped else NUMBER_METHODS
-
-
 def claim_clipped(
     grounds: Grounds, bound: float, measured: float, clip: float, grouped: bool = False
 ) -> Claim:
@@ -105,7 +91,6 @@ def claim_clipped(
         quantity=name_clipped(clip),
         certification=grounds.certification,
         classifier=grounds.rule,
-        splits=grounds.splits,
         bound=bound,
         delta=grounds.delta,
         statement=grounds.state(says),

@@ -1,67 +1,46 @@
-"""What is proven after selection, from counts of errors: occam, holdout.
+"""What is proven after selection, from counts of errors: occam, or from rows held out.
 
-``occam``, always computed, from the counts behind l_ee: each candidate t = (path, step, k) gets the share
-pi(t) = 1 / (learners) * 1 / (settings of its learner) * w(k) / (sum of w over the study's fold sizes) of
-delta, where w(k) = 1 / ((k - 2)(k - 1)) and each fold size is represented by its smallest k. The shares
-depend only on the study and the number of rows and sum to at most 1 over all candidates, so the
-averaging-safe bound at level delta * pi(t) holds for whichever candidate was selected. ``holdout``: nothing
-has used the held-out rows, so the errors on them are binomial.
+``occam``, from the counts behind l_ee: each candidate t = (path, step, k) gets the share pi(t) = 1 /
+(learners) * 1 / (settings of its learner) * w(k) / (sum of w over the study's fold sizes) of delta, where
+w(k) = 1 / ((k - 2)(k - 1)) and each fold size is represented by its smallest k. The shares depend only on the
+study and the number of rows and sum to at most 1 over all candidates, so the averaging-safe bound at level
+delta * pi(t) holds for whichever candidate was selected, and however its splits depend on each other.
+``holdout``: nothing has used the held-out rows, so the errors on them are binomial.
 
 With groups of related rows the units are groups, and what is bounded is the mean loss of a new group: the
 share of its rows that are wrong. Sums of such losses take the place of counts, and the bounds of
-``core.bounds.losses`` that of Clopper-Pearson; the proofs are the same. Where their number and delta say that
-it is closer, the bound is by betting on the losses one by one, in an order drawn within each split.
-
-The bounds over the first splits of an exchangeable order hold together (``binomial.best_prefix``): occam
-claims the one about all members first, and then the smallest, about the members of its splits.
+``core.bounds.losses`` and betting that of Clopper-Pearson; the proofs are the same.
 
 If rows repeat because they have the same origin, the ``Copies`` are not new: every claim holds again with as
 many fewer independent units in each set (see the theory page, "Repeated rows").
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
-from functools import partial
-from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ckcv_ray.claims import by_class
 from ckcv_ray.claims.claim import (
-    BOUND_NAMES,
-    LOSS_NAMES,
     RANDOM,
     RANDOM_SPLITS,
     RANDOM_SPLITS_OF_GROUPS,
     Claim,
     Grounds,
     claim_error,
-    format_splits,
 )
 from ckcv_ray.claims.held_out import holdout
 from ckcv_ray.claims.judge import NO_COPIES, Copies, Judge
-from ckcv_ray.claims.numbers import claim_clipped, name_loss_methods
-from ckcv_ray.claims.rules import prefix
-from ckcv_ray.core.arrays import Index
-from ckcv_ray.core.bounds.betting import bound_mean_by_betting, find_betting_prefix
-from ckcv_ray.core.bounds.binomial import MOST_CHECKED, Prefix, best_prefix, bound_claim
-from ckcv_ray.core.bounds.losses import (
-    ONE,
-    best_loss_prefix,
-    bound_loss_claim,
-    choose_split_method,
-    loss_method,
-)
+from ckcv_ray.claims.numbers import claim_clipped
+from ckcv_ray.core.bounds.binomial import MOST_CHECKED
+from ckcv_ray.core.bounds.losses import ONE, average_safe
+from ckcv_ray.errors import pluralize
 from ckcv_ray.learners.ensemble import Ensemble, GroupMember
 from ckcv_ray.study import Holdout, Occam, Problem
 
-SplitLosses: TypeAlias = Callable[[int], NDArray[np.int64]]
-
 
 def prove(judge: Judge, k: int, copies: Copies = NO_COPIES) -> list[Claim]:
-    """Return the proven claims: those of the certification first, and always that of occam.
+    """Return the proven claims.
 
     Args:
         judge: the problem that was solved, and the models of the run.
@@ -69,10 +48,10 @@ def prove(judge: Judge, k: int, copies: Copies = NO_COPIES) -> list[Claim]:
         copies: units that are not counted as independent.
     """
     problem, best = judge.problem, judge.models.best
-    certified = PROOFS[problem.study.certify](judge, copies)
+    if isinstance(problem.study.certification, Holdout):
+        return list(holdout(judge, copies))
     learner, _ = problem.find_learner(problem.learner.codec.setting(best.members[0].model))
-    counts = count_wrong_rows(best)
-    return [*certified, *occam(problem, k, count_losses(best), learner, counts, copies, judge.measure_units)]
+    return [occam(problem, k, count_losses(best), learner, count_wrong_rows(best), copies)]
 
 
 def occam(
@@ -82,153 +61,39 @@ def occam(
     learner: int = 0,
     counts: Sequence[tuple[int, int]] | None = None,
     copies: Copies = NO_COPIES,
-    units: SplitLosses | None = None,
-) -> Iterator[Claim]:
-    """Yield the claims for F*, from the losses on the estimate sets of the winner's splits.
+) -> Claim:
+    """Return the claim for a random member of F*, from the losses on the estimate sets of its splits.
 
     Args:
         problem: the problem that was solved.
         k, copies: as for ``prove``.
-        losses: see ``Averaged``.
+        losses: of each split's estimate set: the number of wrong rows; with groups or numbers, the sum of the
+            losses in units of 1 / ``ONE``.
         learner: position of the winner's learner among those that are compared.
-        counts, units: see ``Averaged``.
+        counts: wrong rows and all rows of each split's estimate set; None if they are the losses.
     """
-    size, delta = problem.find_size(k), problem.study.delta
+    size, grouped = problem.find_size(k), problem.task.grouped
+    m, unit = size.n_select - copies.units, ONE if problem.has_losses else 1
+    bound, name = 1.0, "no bound"  # if no unit is left that is independent, or there are too many
+    if 1 <= m <= MOST_CHECKED:
+        level = float(problem.study.delta * weight(problem, k, learner))
+        bound = average_safe(np.minimum(losses, m * unit) / unit, m, level)
+        name = "averaging-safe Clopper-Pearson"
+        name += " interpolated between counts" if problem.has_losses else ""
     method = f"occam over {problem.settings_per_learner[learner]} x k candidates"
     if len(problem.learners) > 1:
         method += f" of {list(problem.learners)[learner]}, one of {len(problem.learners)} learners"
-    level = compute_level(problem, k, learner)
-    grouped = problem.task.grouped
-    order, u = problem.order(size), by_class.get_u(problem)
-    averaged = Averaged(losses, order, size.n_select, grouped, counts, copies.units, u, problem.clip, units)
-    yield from averaged.claims(Occam.name, RANDOM.name, level, delta, method)
-
-
-class Averaged(NamedTuple):
-    """Claims from bounds that may be averaged over splits.
-
-    Attributes:
-        losses: of each split's estimate set: the number of wrong rows; with groups or numbers, the sum of
-            the losses in units of 1 / ``ONE``.
-        order: the splits in an exchangeable order.
-        m: rows, or groups, in each estimate set.
-        grouped: whether the task has groups.
-        counts: wrong rows and all rows of each split's estimate set; None if they are the losses, of m rows.
-        copies: units that are not counted as independent.
-        u: the U on the first split (``binomial.best_prefix``); 1 for none.
-        clip: the largest error of numbers that counts; None with classes.
-        units: what measures the losses of a split's units one by one, in units of 1 / ``ONE`` and in the
-            order drawn; None if they are not known. They are not asked for but where their sums are losses.
-    """
-
-    losses: Sequence[int]
-    order: Index
-    m: int
-    grouped: bool = False
-    counts: Sequence[tuple[int, int]] | None = None
-    copies: int = 0
-    u: float = 1.0
-    clip: float | None = None
-    units: SplitLosses | None = None
-
-    @property
-    def has_losses(self) -> bool:
-        """Whether the losses are sums of shares, and not counts of rows."""
-        return self.grouped or self.clip is not None
-
-    def claims(
-        self,
-        certification: str,
-        classifier: str,
-        level: float,
-        delta: float,
-        method: str,
-        length: int | None = None,
-    ) -> Iterator[Claim]:
-        """Yield the claim for all members, and the one for those of a prefix.
-
-        Both hold on one event, of probability at least 1 - delta.
-
-        Args:
-            certification, classifier, delta: as in ``Claim``.
-            level: the share of delta that the bound is computed with.
-            method: where the losses come from.
-            length: of the prefix; None for the best one.
-        """
-        first, every, name = self._bounds(level, length)
-        given = RANDOM_SPLITS_OF_GROUPS if self.grouped else RANDOM_SPLITS
-        m = f"m = {self.m}{' groups' if self.grouped else ''}"
-        rule = RANDOM
-        for bound, length in dict.fromkeys((every, first)):  # one claim if the prefix is all splits
-            splits = prefix(self.order, length)
-            rule = replace(rule, splits=splits)
-            how = f"{method}, {name}, {format_splits(length, len(self.losses))}, {m}"
-            if self.clip is not None:
-                how += by_class.describe_u(self.u)
-                who = rule.classifier(each="row")
-                grounds = Grounds(classifier, who, delta, how, certification, given, splits)
-                yield claim_clipped(grounds, bound, self._measure(length), self.clip, self.grouped)
-                continue
-            seen = self._count(length)
-            how += f", {seen[0]} of {seen[1]} scored rows wrong{by_class.describe_u(self.u)}"
-            grounds = Grounds(classifier, rule.classifier(), delta, how, certification, given, splits)
-            yield claim_error(grounds, bound, seen, self.grouped)
-
-    def _measure(self, length: int) -> float:
-        """Return the mean loss on the estimate sets of the first splits."""
-        total: int = sum(self.losses[i] for i in self.order[:length])
-        return total / (ONE * self.m * length)
-
-    def _count(self, length: int) -> tuple[int, int]:
-        """Return the wrong rows and all rows of the first splits."""
-        counts = self.counts or [(loss, self.m) for loss in self.losses]
-        wrong, rows = zip(*(counts[i] for i in self.order[:length]), strict=True)
-        return sum(wrong), sum(rows)
-
-    def _is_bet_on(self, level: float) -> bool:
-        """Return whether the bound is by betting: not of copies, as it is not known which units they are."""
-        known = self.has_losses and not self.copies
-        return known and choose_split_method(self.m, level) == "betting"
-
-    def _bounds(self, level: float, length: int | None) -> tuple[Prefix, Prefix, str]:
-        """Return the bounds over a prefix (by default the best) and all splits, and their method's name."""
-        m = self.m - self.copies
-        if m < 1:  # nothing is left that is independent
-            return Prefix(1.0, length or len(self.losses)), Prefix(1.0, len(self.losses)), "no bound"
-        most = m * ONE if self.has_losses else m
-        losses: Any = [min(self.losses[i], most) for i in self.order]
-        bound: Callable[[Any], float]
-        names = LOSS_NAMES if self.clip is None else name_loss_methods(self.grouped)
-        if self.units is not None and self._is_bet_on(level):
-            losses = np.array([self.units(i) for i in self.order]) / ONE
-            name, best = names["betting"], find_betting_prefix(losses, level, self.u)
-            bound = partial(bound_mean_by_betting, delta=level, u=self.u)
-        elif self.has_losses:
-            name = names[loss_method(m, level, claimed=True)]
-            bound = partial(bound_loss_claim, m=m, delta=level, u=self.u)
-            best = best_loss_prefix(losses, m, level, self.u)
-        else:
-            method = "safe" if m <= MOST_CHECKED else "catoni"
-            name, best = BOUND_NAMES[method], best_prefix(method, losses, m, level, self.u)
-            bound = partial(bound_claim, method, m=m, delta=level, u=self.u)
-        first = best if length is None else Prefix(bound(losses[:length]), length)
-        return first, Prefix(bound(losses), len(losses)), name
-
-
-def compute_level(problem: Problem, k: int, learner: int = 0) -> float:
-    """Compute the share of delta that the bound of a candidate is computed with; arguments of ``weight``."""
-    return float(problem.study.delta * weight(problem, k, learner))
-
-
-def is_winner_bet_on(judge: Judge) -> bool:
-    """Return whether the claims for F* are by betting, on the losses of its members one by one."""
-    problem, first = judge.problem, judge.models.best.members[0]
-    if not problem.has_losses:
-        return False
-    size = problem.find_size(first.k)
-    learner, _ = problem.find_learner(problem.learner.codec.setting(first.model))
-    level = compute_level(problem, size.k, learner)
-    return choose_split_method(size.n_select, level) == "betting"
+    m_is = f"m = {size.n_select}{' groups' if grouped else ''}"
+    method += f", {name}, {pluralize(len(losses), 'split')}, {m_is}"
+    who = RANDOM.classifier("pattern" if problem.clip is None else "row")
+    given = RANDOM_SPLITS_OF_GROUPS if grouped else RANDOM_SPLITS
+    grounds = Grounds(RANDOM.name, who, problem.study.delta, method, Occam.name, given)
+    if problem.clip is not None:
+        measured = sum(losses) / (ONE * size.n_select * len(losses))
+        return claim_clipped(grounds, bound, measured, problem.clip, grouped)
+    wrong, rows = map(sum, zip(*counts or [(loss, size.n_select) for loss in losses], strict=True))
+    seen = replace(grounds, method=f"{method}, {wrong} of {rows} scored rows wrong")
+    return claim_error(seen, bound, (wrong, rows), grouped)
 
 
 def weight(problem: Problem, k: int, learner: int = 0) -> Fraction:
@@ -254,14 +119,3 @@ def count_losses(ensemble: Ensemble) -> list[int]:
 def count_wrong_rows(ensemble: Ensemble) -> list[tuple[int, int]]:
     """Return the wrong rows and all rows of each member's estimate set."""
     return [(sum(member.errors), sum(member.n_estimate)) for member in ensemble.members]
-
-
-def _claim_nothing_more(judge: Judge, copies: Copies) -> Iterator[Claim]:
-    """Yield nothing: the claim of occam is made for every study."""
-    return iter(())
-
-
-PROOFS: dict[str, Callable[[Judge, Copies], Iterator[Claim]]] = {
-    Occam.name: _claim_nothing_more,
-    Holdout.name: holdout,
-}

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ckcv_ray.claims.cut_offs import CutOff, round_scores
-from ckcv_ray.core.arrays import Index, Values
+from ckcv_ray.core.arrays import Values
 from ckcv_ray.core.scores import Output
 from ckcv_ray.learners.ensemble import Ensemble, Models, Prediction
 from ckcv_ray.study import find_member
@@ -23,11 +23,6 @@ ONE_MODEL = {  # rules of one model, which belongs to no split
 }
 
 
-def prefix(order: Index, length: int) -> tuple[int, ...]:
-    """Return the first splits of an order, ascending, as ``Rule.splits``: empty if they are all of them."""
-    return tuple(sorted(order[:length].tolist())) if length < len(order) else ()
-
-
 @dataclass(frozen=True)
 class Rule:
     """A way to classify rows.
@@ -36,16 +31,14 @@ class Rule:
         name: "keyed" (a member chosen by a hash of the row), "random" (a member drawn independently for each
             row), "vote" (the majority), "member:7" (the member of split 7), "refit" (one model, fitted on all
             rows that were not held out) or "full" (one model, fitted on all rows). As parsed it may also be
-            "auto" or "best_prefix": the claims of a result decide what these are (``Result.rule``).
+            "auto": the claims of a result decide what it is (``Result.rule``).
         seed: key of the hash, or seed of the draws; the other rules ignore it.
-        splits: for "random", the splits whose members are drawn from; empty for all of them.
         repeats: for "random", whether the seed was given, so that every call with it repeats the draws.
         cut_off: the cut-off of the scores, of two classes; None for the learner's own.
     """
 
     name: str
     seed: int = 0
-    splits: tuple[int, ...] = ()
     repeats: bool = False
     cut_off: CutOff | None = None
 
@@ -64,7 +57,7 @@ class Rule:
             case "keyed":
                 return ensemble.draw_by_key(X, self.seed)
             case "random":
-                return ensemble.random(X, self.seed, self.splits)
+                return ensemble.random(X, self.seed)
             case "vote":
                 return ensemble.vote(X)
         split = find_member(self.name)
@@ -105,30 +98,18 @@ class Rule:
             case "keyed":
                 return "the member of F* that ckcv predict draws for it (by a hash of its values)"
             case "random":
-                return self._describe_draw(each)
+                return f"a member of F* drawn independently for each {each}"
             case "vote":
                 return "the majority vote of F*"
             case "refit" | "full":
                 return ONE_MODEL[self.name]
         return f"the member of F* fitted on split {find_member(self.name)}"
 
-    def _describe_draw(self, each: str) -> str:
-        """Return a phrase that names a member drawn from ``splits``."""
-        if len(self.splits) == 1:
-            return f"the member of F* fitted on split {self.splits[0]}"
-        which = "a member of F*"
-        if self.splits and self.splits == tuple(range(len(self.splits))):
-            which = f"one of the first {len(self.splits)} members of F*"
-        elif self.splits:
-            which = f"one of the members of F* fitted on splits {', '.join(map(str, self.splits))},"
-        return f"{which} drawn independently for each {each}"
-
 
 BY = {  # the values of ``by``, and what they name; for the member of one split, see ``parse_rule``
     "auto": Rule("auto"),
     "vote": Rule("vote"),
     "random": Rule("random"),
-    "best_prefix": Rule("best_prefix"),
     "refit": Rule("refit"),
     "full": Rule("full"),
 }

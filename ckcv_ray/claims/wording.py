@@ -8,11 +8,10 @@ selection on the same data, and the sentences here say so.
 from collections.abc import Sequence
 
 from ckcv_ray.claims.claim import (
-    BOUND_NAMES,
     MOST_OF_LABEL,
+    RANDOM,
     UNPROVEN,
     Claim,
-    find_claim_of_all_members,
     limit,
     state_limit,
 )
@@ -29,7 +28,7 @@ from ckcv_ray.core.criteria import (
     MeanShare,
 )
 from ckcv_ray.errors import cut, cut_list
-from ckcv_ray.study import ERROR, is_of_numbers, parse_within
+from ckcv_ray.study import ERROR, parse_within
 
 ASSUMPTIONS = (
     "The rows are independent examples from one source, and new patterns come from that same source.",
@@ -101,9 +100,6 @@ MINIMISED = {  # what the criterion is, on the select sets
 L_EE_IS = {
     "error": {
         "clopper_pearson": "the same mean on the estimate sets (the paper's figure)",
-        "stevens": "mean randomised bound (Stevens) on the estimate sets",
-        "safe": "averaging-safe bound on the estimate sets",
-        "catoni": "Catoni's bound on the estimate sets",
         "loss": "the same mean on the estimate sets (the paper's figure, for groups; no bound)",
     },
     "balanced": {"clopper_pearson": "the same mean on the estimate sets; no bound on the error"},
@@ -206,17 +202,9 @@ def _instead(claim: Claim, without: float) -> str:
 
 def statements(first: str, claims: list[Claim]) -> tuple[str, ...]:
     """Return ``first``, what L_EE is, then every claim, and what follows for the majority vote."""
-    proven = [claim["statement"] for claim in claims]
-    if any(is_of_numbers(claim["quantity"]) for claim in claims) or any(
-        claim["classifier"] == "vote" and claim["quantity"] == ERROR for claim in claims
-    ):
-        return (first, *proven)
-    random = find_claim_of_all_members(claims)
-    return (
-        first,
-        *proven,
-        _vote(random["certification"], random["bound"]),
-    )
+    errors = {claim["classifier"]: claim for claim in claims if claim["quantity"] == ERROR}
+    follows = [_vote(errors[RANDOM.name])] if RANDOM.name in errors and "vote" not in errors else []
+    return (first, *(claim["statement"] for claim in claims), *follows)
 
 
 def figure(criterion: Criterion, l_ee: float, n_splits: int, grouped: bool = False) -> str:
@@ -273,29 +261,21 @@ def list_costs(criterion: MeanCost) -> str:
 
 
 def _paper_figure(bound: str, delta: float, l_ee: float, n_splits: int) -> str:
-    level, name = format_level(delta), BOUND_NAMES[bound]
-    definition, proven = {
+    level = format_level(delta)
+    definition = {
         "clopper_pearson": (
-            f"the paper's figure, the mean over {n_splits} splits of {level} {name} bounds",
-            SINGLE,
-        ),
-        "stevens": (
-            f"the mean over {n_splits} splits of {level} {name} bounds, which are randomised",
-            SINGLE,
+            f"the paper's figure, the mean over {n_splits} splits of {level} Clopper-Pearson bounds"
         ),
         "loss": (
             f"the paper's figure for groups, the mean over {n_splits} splits of Clopper-Pearson's {level} "
             "formula at the sum of the groups' shares of wrong rows",
             "It is what was minimised, measured on the estimate sets: no bound, and not proven.",
         ),
-    }.get(bound, (f"the {level} {name} bound on the mean over {n_splits} splits", AVERAGE))
-    return f"L_EE = {at_most(l_ee)}: {definition}. {proven}"
+    }[bound]
+    return f"L_EE = {at_most(l_ee)}: {definition}. {SINGLE}"
 
 
-def _vote(certification: str, bound: float) -> str:
+def _vote(claim: Claim) -> str:
     """Return the sentence that says what a claim for a random member proves for the majority vote."""
-    doubled = at_most(2 * bound) if bound < 0.5 else "100 %, which says nothing"
-    return (
-        f"By majority vote instead of a random member, what is proven is twice the {certification} bound "
-        f"for all members: {doubled}."
-    )
+    doubled = at_most(2 * claim["bound"]) if claim["bound"] < 0.5 else "100 %, which says nothing"
+    return f"By majority vote instead of a random member, what is proven is twice this bound: {doubled}."

@@ -72,14 +72,6 @@ def choose_rule(
             "Draw among all members of F*, as the paper does, whatever the first claim is about.",
         ),
     ] = False,
-    best_prefix: Annotated[
-        bool,
-        flag(
-            "--best-prefix",
-            "Draw only among the members that the closest claim about drawn members names: those of the best "
-            "prefix.",
-        ),
-    ] = False,
     refit: Annotated[
         bool,
         flag(
@@ -115,7 +107,6 @@ def choose_rule(
         "refit": "refit" if refit else None,
         "full": "full" if full else None,
         "all_members": "random" if all_members else None,
-        "best_prefix": "best_prefix" if best_prefix else None,
     }
     chosen = {name: by for name, by in given.items() if by is not None}
     if len(chosen) > 1:
@@ -325,7 +316,7 @@ def _flag(result: Result, table: Table, rule: Rule, predicted: Prediction) -> ND
 
 def _say_proven(result: Result, rule: Rule, marks: Marks) -> None:
     """Say whether members are drawn, what is proven for a rule, and of rows that are marked."""
-    if _draws_members(rule) and not rule.repeats:
+    if rule.name == "random" and not rule.repeats:
         same = "" if result.task.has_numbers else "; --vote gives the same in every call"
         say(f"drawn: a member for each row, others in every call{same}")
     say(result.claim_for(rule))
@@ -360,13 +351,8 @@ def _say_conditions(result: Result, rule: Rule) -> None:
     certificate = result.certificate
     for sentence in [*certificate.describe_constants(), *certificate.describe_repeats()]:
         say(sentence)
-    if _draws_members(rule):
+    if rule.name == "random":
         say(f"--seed {rule.seed} repeats these draws")
-
-
-def _draws_members(rule: Rule) -> bool:
-    """Return whether a rule draws a member for each row: of one member nothing is drawn."""
-    return rule.name == "random" and len(rule.splits) != 1
 
 
 def _say_calibration(result: Result) -> None:

@@ -30,20 +30,16 @@ from numpy.typing import ArrayLike, NDArray
 
 from ckcv_ray.core.arrays import Values
 from ckcv_ray.core.bounds.binomial import (
-    BOUNDS,
-    MOST_CHECKED,
     bound_table,
     check_delta,
     clopper_pearson,
-    report_bound,
 )
 from ckcv_ray.core.bounds.losses import ONE
 from ckcv_ray.core.by_label import canonicalize, of_classes, parse_numbers_by_label, some_labels, to_text
-from ckcv_ray.core.draws import Draws, draw_randomisers
 from ckcv_ray.core.measures import ZERO_ONE, ClippedErrors, GroupShares, Measure
 from ckcv_ray.core.options import Option, check_options, option
 from ckcv_ray.errors import InputError, cut
-from ckcv_ray.validation import check_choice, number
+from ckcv_ray.validation import number
 
 LEAST_STUDY_DELTA = 1e-12  # the occam bound gives a candidate as little as 1e-22 of it
 FINEST = 1 << 52  # whole numbers up to it, divided by it, are exact
@@ -70,8 +66,8 @@ class Criterion(ABC):
     name: ClassVar[str]
     measure: ClassVar[Measure] = ZERO_ONE
     by_class: ClassVar[bool] = False
+    bound: ClassVar[str]
     delta: float
-    bound: str
 
     def __post_init__(self) -> None:
         check_options(self)
@@ -83,9 +79,6 @@ class Criterion(ABC):
             InputError: it does not apply to these classes.
         """
         return self
-
-    def check(self, most_units: int) -> None:  # noqa: B027 (most criteria have nothing to refuse)
-        """Raise InputError if sets of ``most_units`` are too large for it; here no set is."""
 
     @abstractmethod
     def value(self, totals: NDArray[np.integer[Any]], units: Any) -> Values:
@@ -99,7 +92,7 @@ class Criterion(ABC):
     def transfer(self, values: Values, units: Any, target_units: Any) -> Values:
         """Return the values expected on ``others``, given those on ``units``, each of all splits."""
 
-    def compute_l_ee(self, totals: ArrayLike, units: Any, draws: Draws) -> float:
+    def compute_l_ee(self, totals: ArrayLike, units: Any) -> float:
         """Return L_EE, here the mean value, from totals (splits, columns) on estimate sets of ``units``."""
         values = self.value(np.asarray(totals), units)
         return fsum(values) / len(values)  # rounded once: the same in any order
@@ -130,42 +123,19 @@ class MeanBound(SplitBound):
 
     Attributes:
         delta: failure probability of each bound, in (0, 1).
-        bound: bound that L_EE is computed with; the minimised bound is always Clopper-Pearson.
 
     Raises:
         InputError: a field has the wrong type or is out of range.
     """
 
     name = "error"
+    bound = "clopper_pearson"
 
     delta: float = option(0.05, DELTA)
-    bound: str = option(
-        "clopper_pearson",
-        Option(
-            lambda name, value: check_choice(name, value, BOUNDS),
-            "Bound of L_EE: clopper_pearson, stevens, safe or catoni.",
-            default_text="clopper_pearson",
-            panel="Certificate",
-        ),
-    )
-
-    def check(self, most_units: int) -> None:
-        """Raise InputError if the averaging-safe bound is requested for more rows than are checked."""
-        if self.bound == "safe" and most_units > MOST_CHECKED:
-            raise InputError(
-                f"bound='safe' is checked for at most {MOST_CHECKED} rows in an estimate set, and the "
-                f"smallest k has {most_units}: use catoni"
-            )
 
     def value(self, totals: NDArray[np.integer[Any]], units: int) -> Values:
         """Return U(errors; units), counting the errors of all classes together."""
         return np.asarray(self.table(units)[np.sum(totals, axis=-1)])
-
-    def compute_l_ee(self, totals: ArrayLike, units: int, draws: Draws) -> float:
-        """Return L_EE: the chosen bound over the errors on the estimate sets."""
-        errors: list[int] = np.sum(totals, axis=-1).tolist()
-        randomisers = draw_randomisers(units, len(errors), draws) if self.bound == "stevens" else ()
-        return report_bound(self.bound, errors, units, self.delta, randomisers)
 
 
 @dataclass(frozen=True)

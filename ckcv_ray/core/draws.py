@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 
 from ckcv_ray.core.arrays import Index
 
-HELD_OUT, MEMBERS, ORDER, PAIRS, PART = (0, 0, 2), (0, 0, 3), (0, 0, 5), (0, 0, 6), (0, 0, 7)
-PERMUTATIONS, BEST_OF_ROWS, FIRST_SPLIT = (0, 0, 8), (0, 0, 9), (0, 0, 10)
+HELD_OUT, MEMBERS, PAIRS, PART = (0, 0, 2), (0, 0, 3), (0, 0, 6), (0, 0, 7)
+PERMUTATIONS, BEST_OF_ROWS = (0, 0, 8), (0, 0, 9)
 JUDGED = (0, 0, 12)  # order of judged rows on which runs are compared
-WITHIN_SPLIT = (0, 0, 13)  # order of the units within the estimate set of each split
 SURVEYED = (0, 0, 14)  # folds in which columns are tried, before a run, for whether they give the target away
 SPLITS = (0, 1)
 
@@ -61,20 +60,6 @@ def order_held_out(n: int, held: int, draws: Draws) -> Index:
     return draws.at(*HELD_OUT).make_generator().permutation(n)[:held]
 
 
-def order_within(m: int, draws: Draws, number: int) -> Index:
-    """Draw an order of the m units of a split's estimate set: their positions, by ascending number, (m,).
-
-    It is independent of all data and of how the rows are divided, and drawn for each split by itself, so that
-    splits with their orders are exchangeable if the splits are.
-    """
-    return draws.at(*WITHIN_SPLIT).make_generator(number).permutation(m)
-
-
-def draw_first(draws: Draws) -> float:
-    """Draw the U on the first split, uniform on [0, 1); nothing else is drawn with its key."""
-    return float(draws.at(*FIRST_SPLIT).make_generator().uniform())
-
-
 def seed_members(seed: int) -> np.random.Generator:
     """Return the generator of the members that a seed draws; it goes on from one call to the next."""
     return Draws(seed).at(*MEMBERS).make_generator()
@@ -109,8 +94,3 @@ def permute_within(groups: Index | None, n: int, rng: np.random.Generator) -> In
     order = np.empty(n, np.intp)
     order[by_group] = shuffled[np.argsort(groups[shuffled], kind="stable")]
     return order
-
-
-def draw_randomisers(m: int, n_splits: int, draws: Draws) -> list[float]:
-    """Draw Stevens' v for each split with folds of m rows, the same for all settings."""
-    return [draws.at(m, number, 1).make_generator().uniform() for number in range(n_splits)]

@@ -5,7 +5,7 @@ A prediction for one row does not depend on the others. If a model is undecided,
 
 import hashlib
 import pickle
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -124,18 +124,16 @@ class Ensemble:
         rows = unify_zeros(X)  # one value is one sequence of bytes: all zeros, all gaps
         return self._by(X, np.array([_draw(row, key, len(self.members)) for row in rows], dtype=np.int64))
 
-    def random(self, X: Rows, seed: int | np.random.Generator, splits: Sequence[int] = ()) -> Prediction:
+    def random(self, X: Rows, seed: int | np.random.Generator) -> Prediction:
         """Classify each row with a member drawn for it independently, as the paper and the mean risk assume.
 
         Args:
             X: rows (rows, d).
             seed: a seed, which draws the same members at each call, so that rows given one by one all meet
                 one member; or a generator (``core.draws.seed_members``), which goes on.
-            splits: limits the draws to the members of these splits.
         """
-        among = np.array(splits or range(len(self.members)))
         draws = seed if isinstance(seed, np.random.Generator) else seed_members(seed)
-        return self._by(X, among[draw_members(len(among), len(X), draws)])
+        return self._by(X, draw_members(len(self.members), len(X), draws))
 
     def vote(self, X: Rows) -> Prediction:
         """Classify each row by majority vote; a tie goes to the first class, and the score is the mean.

@@ -264,7 +264,7 @@ def _verdict(problem: Problem, selection: Selection, j: int, estimates: Totals |
     if estimated := _select_estimates(estimates, j, judge, problem.study.exhaustive):
         units = problem.units(Stage.ESTIMATE, j)
         for (p, s), totals in estimated.items():
-            verdict.l_ee[p, s] = problem.criterion.compute_l_ee(totals, units, problem.draws)
+            verdict.l_ee[p, s] = problem.criterion.compute_l_ee(totals, units)
     leader = selection.leaders[j]
     if leader is not None and separate:
         verdict.state[leader.path, leader.step] = "reported"

@@ -1,8 +1,7 @@
 """The table of judged rows: what a certification counts, row by row, which every claim from it follows from.
 
 They are the rows held out, judged by each rule that is claimed and by each model that the winner is compared
-with. Where claims for F* are
-by betting on losses one by one, those of its estimate sets are among them.
+with.
 """
 
 import numpy as np
@@ -13,7 +12,6 @@ from ckcv_ray.study import Holdout, Problem
 from ckcv_ray.tables.readers.limits import MOST_TABLE_ROWS
 
 JUDGED_ROWS = "judged.parquet"
-OF_NO_SPLIT = -1
 
 
 def make_judged_schema(problem: Problem) -> pa.Schema:
@@ -26,7 +24,6 @@ def make_judged_schema(problem: Problem) -> pa.Schema:
     return pa.schema(
         [
             ("classifier", pa.string()),
-            ("split", pa.int32()),
             ("row", pa.int64()),
             ("unit", pa.int64()),
             ("order", pa.int64()),
@@ -39,22 +36,13 @@ def make_judged_schema(problem: Problem) -> pa.Schema:
     )
 
 
-def count_judged(problem: Problem, of_winner: bool = True) -> int:
-    """Return the largest number of judged rows that a study can have; 0 if nothing is judged, or too much.
-
-    Args:
-        problem: the problem that is solved.
-        of_winner: whether those of the winner's splits count, if they are not too many.
-    """
-    certification, most = problem.study.certification, 0
-    if isinstance(certification, Holdout) and problem.held is not None:
-        rules = len(certification.claim) + (problem.all_rows.unlabelled is not None)
-        most = len(problem.held) * rules
-    most = most if most <= MOST_TABLE_ROWS else 0
-    if not (of_winner and problem.has_losses):
-        return most
-    every = most + max(size.n_splits * problem.most_rows_in(size.n_select) for size in problem.sizes)
-    return every if every <= MOST_TABLE_ROWS else most
+def count_judged(problem: Problem) -> int:
+    """Return the largest number of judged rows that a study can have; 0 if nothing is judged, or too much."""
+    certification = problem.study.certification
+    if not isinstance(certification, Holdout) or problem.held is None:
+        return 0
+    most = len(problem.held) * (len(certification.claim) + (problem.all_rows.unlabelled is not None))
+    return most if most <= MOST_TABLE_ROWS else 0
 
 
 def check_judged(table: pa.Table, problem: Problem) -> pa.Table:

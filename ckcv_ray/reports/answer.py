@@ -37,7 +37,7 @@ from ckcv_ray.claims.rare_classes import name_classes
 from ckcv_ray.claims.weighted import describe_weights
 from ckcv_ray.claims.wording import L_EE_IS, PROVISIONAL, show_least
 from ckcv_ray.core.bounds.binomial import clopper_pearson
-from ckcv_ray.core.bounds.losses import ONE, bound_loss_claim
+from ckcv_ray.core.bounds.losses import ONE, mean_loss_bound
 from ckcv_ray.errors import cut, cut_list, plain, pluralize
 from ckcv_ray.learners.sklearn.spec import list_foreign
 from ckcv_ray.reports.numbers import describe_measured, describe_verdict
@@ -378,7 +378,7 @@ def _describe_baseline(c: Certificate, baseline: Baseline) -> str:
 
 
 def _describe_other_claims(c: Certificate) -> str:
-    """Say what is proven besides of what the first claim is about, not of fewer splits; "" if nothing is."""
+    """Say what is proven besides of what the first claim is about; "" if nothing is."""
     first = c.claims.first
     proven = [
         f"{quantity(claim)} {state_limit(claim)}{_name_cut_off(claim, first)}"
@@ -389,7 +389,7 @@ def _describe_other_claims(c: Certificate) -> str:
         and claim is not first
         and not claims_nothing(claim)
         and (claim["bound"] < 1 or is_of_numbers(claim["quantity"]))  # a recall of at least 0 % is nothing
-        and (claim["classifier"], claim["splits"]) == (first["classifier"], first["splits"])
+        and claim["classifier"] == first["classifier"]
     ]
     shown = [cut(text, 2 * LINE_WIDTH) for text in proven]
     ends = np.cumsum([len(text) for text in shown])
@@ -524,7 +524,7 @@ def _advise_losses(result: ResultValues, first: Claim, baseline: Baseline) -> It
         yield "another --learner, or other columns: as measured, this is not better than a constant"
         return
     if not sample.n_held and (held := _count_held_out(units)):
-        bound = bound_loss_claim([ceil(error * held * ONE)], held, first["delta"])
+        bound = mean_loss_bound([ceil(error * held * ONE)], held, first["delta"])
         of = f"with {held:,} of {units:,} {name} held out"
         if bound < min(first["bound"], baseline["error"]):
             yield f"--certify holdout: about {show(bound)}, {of}"

@@ -175,8 +175,7 @@ def _varies(values: list[Any]) -> bool:
 
 
 def _name_claim(claim: Any) -> str:
-    prefix = f", first {len(claim['splits'])}" if claim["splits"] else ""
-    return f"{claim['certification']}: {claim['classifier']}{prefix}"
+    return f"{claim['certification']}: {claim['classifier']}"
 
 
 def _make_axes(axes: Axes | None) -> Axes:

@@ -268,11 +268,7 @@ def _list_mistakes(certificate: Certificate) -> list[dict[str, Any]]:
 
 def _describe_mean(winner: Winner) -> str:
     """Say what the mean of the single splits' values on the estimate sets is."""
-    if winner.criterion == MeanError.name:
-        return "L_EE"
-    if winner.bound in ("clopper_pearson", "loss"):
-        return "L_EE"
-    return "what L_EE would be with Clopper-Pearson"
+    return "L_EE"
 
 
 def _describe_dot(certificate: Certificate) -> str:

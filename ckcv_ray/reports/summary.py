@@ -12,7 +12,6 @@ from ckcv_ray.claims.certificate import Certificate, Sample
 from ckcv_ray.claims.claim import (
     Claim,
     describe_counts,
-    find_claim_of_all_members,
     limit,
     name_side,
     quantity,
@@ -167,11 +166,10 @@ def _describe_numbers(result: ResultValues) -> Iterator[str]:
     )
     yield from (f"{name:<14} {text}" for name, text in list_figures(c))
     for claim in c.claims:
-        prefix = f", best prefix of {pluralize(len(claim['splits']), 'split')}" if claim["splits"] else ""
         level = format_level(claim["delta"])
         yield (
             f"{'proven':<14} {limit(claim)}, {quantity(claim)} at most; {claim['certification']}, "
-            f"{claim['classifier']}{prefix} ({describe_counts(claim)}): with probability {level}, selection "
+            f"{claim['classifier']} ({describe_counts(claim)}): with probability {level}, selection "
             "included"
         )
     yield from _list_subgroups(c)
@@ -205,14 +203,13 @@ def _describe_held_out(c: Certificate) -> list[str]:
     sample, groups = c.sample, c.sample.groups
     errors = [claim for claim in c.claims if claim["quantity"] == ERROR]
     first = next(claim for claim in errors if claim["classifier"] != "full")  # full has learned from them
-    every = find_claim_of_all_members(c.claims)
     if not sample.n_held or first["certification"] != Holdout.name:
         return []
     of_groups = f" ({groups['held']} of {groups['count']} groups)" if groups is not None else ""
     rows = f"{sample.n_held} of {sample.n_rows} rows{of_groups}"
     return [
         f"held out       {rows}, which {first['classifier']} has not learned from, prove "
-        f"{at_most(first['bound'])}; occam, which needs none, proves {at_most(every['bound'])} for F*",
+        f"{at_most(first['bound'])}",
     ]
 
 
@@ -330,9 +327,8 @@ def _describe_claim(claim: Claim, criterion: str, baseline: Baseline) -> str:
     """Return a claim as one line, which says what it bounds if that is not what was minimised."""
     about = "" if criterion == MeanBound.name else "the error, "
     level = format_level(claim["delta"])
-    prefix = f", best prefix of {pluralize(len(claim['splits']), 'split')}" if claim["splits"] else ""
     seen = f" ({describe_counts(claim)})" if describe_counts(claim) else ""
-    source = f"{claim['certification']}, {claim['classifier']}{prefix}{seen}"
+    source = f"{claim['certification']}, {claim['classifier']}{seen}"
     if claim["quantity"] != ERROR:
         what = f"{quantity(claim)} {name_side(claim)}; {source}: with probability {level}, selection included"
         return _format_line("proven", limit(claim), what)

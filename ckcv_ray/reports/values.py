@@ -235,7 +235,7 @@ class ResultValues:
         """
         first, sample = self.certificate.claims.first, self.certificate.sample
         if sample.numbers is None and sample.groups is not None and (rows := self._claimed_rows) is not None:
-            units = np.unique([rows["split"], rows["unit"]], axis=1, return_inverse=True)[1]
+            units = np.unique(rows["unit"], return_inverse=True)[1]
             return float(np.mean(np.bincount(units, rows["loss"]) / np.bincount(units)))
         if sample.numbers is not None or sample.groups is not None or not first["rows"]:
             return first.get("measured", self.error)

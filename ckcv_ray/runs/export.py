@@ -75,16 +75,15 @@ def _find_model(result: Result, rule: Rule) -> Any:
     if result.full is not None:
         return result.full.members[0].model
     members = rule.ensemble(result.models).members
-    splits = rule.splits if rule.name == "random" else ()
     if rule.name.startswith("member:"):
-        splits = (int(rule.name.partition(":")[2]),)
-    if rule.name in ("refit", "full"):
-        splits = (0,)
-    if len(splits) != 1:
+        member = members[int(rule.name.partition(":")[2])]
+    elif rule.name in ("refit", "full"):
+        (member,) = members
+    else:
         raise InputError(
             f"{rule.classifier()} is no single model: choose --member 0, or, after --certify holdout, --refit"
         )
-    return members[splits[0]].model
+    return member.model
 
 
 def _draw_rows(X: Rows) -> Rows:

@@ -45,11 +45,10 @@ FLAGS = {  # of earlier versions: the value of ``by`` that each is now
     "vote": "vote",
     "member": "member:{}",
     "all_members": "random",
-    "best_prefix": "best_prefix",
     "refit": "refit",
     "full": "full",
 }
-DRAWING = ("auto", "random", "best_prefix")  # rules that draw members
+DRAWING = ("auto", "random")  # rules that draw members
 if TYPE_CHECKING:
     from ckcv_ray.reports.plots import Plots
 
@@ -140,7 +139,6 @@ class Result(ResultValues):
             by: "auto", after a holdout certification the rule of its first claim; otherwise, and with a seed,
                 "random".
                 "random", a member drawn independently for each row from all members of F*, as the paper does.
-                "best_prefix", the same from the members alone that the closest claim is about.
                 "vote", the majority of F*.
                 "member:7", the model of split 7.
                 "refit", the model fitted on all rows that were not held out.
@@ -175,8 +173,7 @@ class Result(ResultValues):
         if rule.name == "auto" and seed is None and first["certification"] == Holdout.name:
             return make_claimed_rule(self.problem, first)
         drawn = randbits(63) if seed is None else integer("seed", seed, least=0, most=MOST_SEED)
-        splits = self._list_drawn_claims()[-1]["splits"] if rule.name == "best_prefix" else ()
-        return Rule("random", drawn, splits, repeats=seed is not None)
+        return Rule("random", drawn, repeats=seed is not None)
 
     @property
     def flag_rule(self) -> Rule | None:
@@ -294,7 +291,7 @@ class Result(ResultValues):
             return f"by {self._name(rule)}: nothing is proven for it; {describe_kept(self)}"
         covering = [claim for claim in self.certificate.claims if covers(claim, rule)]
         quantities = [claim for claim in covering if not is_error(claim["quantity"])]
-        condition = REPEATED if rule.repeats and covering and len(rule.splits) != 1 else ""
+        condition = REPEATED if rule.repeats and covering else ""
         return self._error_for(rule, covering) + "".join(map(_also_proven, quantities)) + condition
 
     def _name(self, rule: Rule) -> str:
@@ -499,7 +496,7 @@ class Result(ResultValues):
         return self.certificate.sample.labels[baseline["predicted"]]
 
     def _list_drawn_claims(self) -> list[Claim]:
-        """Return the claims for a member drawn independently, that for all members first."""
+        """Return the claims for a member drawn independently."""
         return [claim for claim in self.certificate.claims if claim["classifier"] == "random"]
 
     def _proven(self, of: str, claim: Claim, factor: int = 1) -> str:

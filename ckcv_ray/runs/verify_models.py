@@ -280,12 +280,10 @@ def _show_error(error: Exception) -> str:
 
 
 def _identify(claim: Claim) -> tuple[Any, ...]:
-    """Return what a claim is about, but for which splits are in its prefix."""
-    of = (claim[name] for name in ("certification", "classifier", "quantity", "label"))
-    return (*of, bool(claim["splits"]))
+    """Return what a claim is about."""
+    return tuple(claim[name] for name in ("certification", "classifier", "quantity", "label"))
 
 
 def _name_claim(claim: Claim) -> str:
     quantity = claim["quantity"] if claim["label"] is None else f"{claim['quantity']} of {claim['label']!r}"
-    prefix = ", best prefix" if claim["splits"] else ""
-    return f"the bound of {claim['certification']}, {claim['classifier']}{prefix}, on the {quantity}"
+    return f"the bound of {claim['certification']}, {claim['classifier']}, on the {quantity}"

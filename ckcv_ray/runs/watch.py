@@ -211,9 +211,7 @@ def _name_watchable(result: Result) -> str:
     """Return the start of a sentence with the rules that can be watched; "" if there is none."""
     claims = () if result.finished is None else result.certificate.claims.claims
     rules = dict.fromkeys(
-        claim["classifier"]
-        for claim in claims
-        if claim["quantity"] == ERROR and claim["bound"] < 1 and not claim["splits"]
+        claim["classifier"] for claim in claims if claim["quantity"] == ERROR and claim["bound"] < 1
     )
     return f"choose a rule whose error is ({', '.join(rules)}), or " if rules else ""
 
@@ -258,7 +256,7 @@ def _make_prior(result: Result, claim: Claim | None, number: int | None) -> Prio
     if number is not None:
         wrong, rows = counts.by_class[number]["errors"], counts.by_class[number]["rows"]
     if claim is not None and claim["rows"] is not None and claim["errors"] is not None:
-        wrong, rows, sets = claim["errors"], claim["rows"], len(claim["splits"]) or sets
+        wrong, rows = claim["errors"], claim["rows"]
         if claim["certification"] == Holdout.name:
             sets = 1
     units = rows / sets

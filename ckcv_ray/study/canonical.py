@@ -17,7 +17,7 @@ from ckcv_ray.core.arrays import Index
 from ckcv_ray.core.bounds.betting import bound_losses
 from ckcv_ray.core.bounds.binomial import clopper_pearson, fewest_rows
 from ckcv_ray.core.by_label import find_class
-from ckcv_ray.core.criteria import GROUPED, Criterion, MeanBound, for_groups
+from ckcv_ray.core.criteria import GROUPED, Criterion, for_groups
 from ckcv_ray.core.draws import Draws
 from ckcv_ray.core.intervals import CORRECTED_T, INTERVALS
 from ckcv_ray.core.measures import Kind
@@ -385,11 +385,6 @@ def _check_for_groups(criterion: Criterion, certification: Certification) -> Non
             f"criterion={criterion.name} is not defined for groups of rows: choose criterion {defined}, or "
             "leave out --group"
         )
-    if isinstance(criterion, MeanBound) and criterion.bound != MeanBound.bound:
-        raise InputError(
-            f"bound={criterion.bound!r} is for counts of rows: with groups, L_EE is what is minimised, on "
-            "the estimate sets; leave --bound out"
-        )
 
 
 def _check_claims(certification: Certification, learner: Learner, task: Task) -> Certification:
@@ -584,7 +579,6 @@ def _resolve_search(study: Study, n: int) -> Study:
 
 
 def _check_sizes(study: Study, sizes: tuple[FoldSize, ...]) -> None:
-    study.criterion.check(sizes[0].n_select)
     fewest = min(size.n_splits for size in sizes)
     for claim in study.certification.claim if study.certification is not None else ():
         if find_member(claim) >= fewest:

@@ -31,7 +31,7 @@ from ckcv_ray.study.quantities import (
 )
 from ckcv_ray.tables.subgroups import parse_subgroups
 from ckcv_ray.tables.target import Label
-from ckcv_ray.validation import boolean, check_choice, expect, number, quote, sequence
+from ckcv_ray.validation import check_choice, expect, number, quote, sequence
 
 MOST_DIGITS = 18
 HOLDOUT_BOUNDS = ("clopper_pearson", "stevens")
@@ -48,7 +48,7 @@ class Certification:
     Attributes:
         name: short name.
         resamplings, criteria: names of the resamplings and criteria it is proven for.
-        claim: what is certified in addition to the occam bound.
+        claim: what is certified.
         positive: label of the class that sensitivity and the ROC curve are of; None for the second, sorted.
         accept: conditions on what is proven, without which the result is not accepted.
         require: the condition that the cut-off of scores is chosen for; "" for the learner's own cut-off.
@@ -174,13 +174,6 @@ ACCEPT = Option(
     panel="Certificate",
     omit_default=True,
 )
-FIRST_UNIFORM = Option(
-    boolean,
-    "Lower the bound of the first split alone by a number drawn.",
-    bool,
-    panel="Certificate",
-    omit_default=True,
-)
 
 
 @dataclass(frozen=True)
@@ -189,16 +182,11 @@ class Occam(Certification):
 
     Attributes:
         accept: conditions such as "error<=0.2" on what is proven, without which the result is not accepted.
-        first_uniform: whether a number U, drawn from the seed, lowers the bound of the first split alone.
-
-    Raises:
-        InputError: first_uniform is not true or false.
     """
 
     name: ClassVar[str] = "occam"
 
     accept: tuple[str, ...] = option((), ACCEPT)
-    first_uniform: bool = option(False, FIRST_UNIFORM)
 
 
 def _share(name: str, value: Any) -> float | str:

@@ -324,10 +324,6 @@ class Problem:
         """Return the rows of split ``number`` of the fold size at position ``size``."""
         return Split(*map(self.task.grouping.repeat_rows, self._divide(size, number)))
 
-    def order(self, size: FoldSize) -> Index:
-        """Return the numbers of all splits of a fold size in an order that is exchangeable given the data."""
-        return self.study.resampling.order(size, self.draws)
-
     def rows(self, stage: Stage, size: int, number: int) -> tuple[Index, Index]:
         """Return the training rows and the scored rows of a split."""
         if (found := self.find_permutation(size, number)) is not None:

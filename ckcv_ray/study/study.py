@@ -103,7 +103,7 @@ class Study:
         learner: what is fitted, with its search space; several learners are compared on the same splits.
         resampling: how rows are divided.
         search: what is computed, and by what one selects.
-        certification: what produces claims in addition to the occam bound; None if nothing is certified.
+        certification: what produces claims; None if nothing is certified.
         seed: seed of the splits, non-negative; "random" draws one.
         encode: how categories become numbers: "onehot", "ordinal", "target", or "auto" for what suits
             the learner.

@@ -38,7 +38,6 @@ FIELDS: dict[str, Any] = {
     "k": "3:8",
     "n_splits": 3,
     "delta": 0.05,
-    "bound": "safe",
     "seed": 1,
     "scale": "none",
     "solver": "newton",

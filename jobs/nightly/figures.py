@@ -35,7 +35,7 @@ AT_FIRST = ", at first"
 T = TypeVar("T")
 Key = tuple[str, str, str]
 SMALL: dict[str, Any] = {"C": (0.1, 1.0, 10.0), "gamma": (0.01, 0.1), "k": (3, 4, 5), "n_splits": 4}
-HOLDOUT = {"certify": "holdout", "holdout_share": 0.33, "bound": "stevens"}
+HOLDOUT = {"certify": "holdout", "holdout_share": 0.33, "holdout_bound": "stevens"}
 
 
 class Role(StrEnum):

@@ -6,9 +6,6 @@ studies whose labels nothing predicts, so that all classifiers err equally often
 Errors by weight are of rows drawn with known weights and chances of an error, some of which weigh much and
 rarely occur; the bound is compared with one that knows the mean of the weights.
 
-Splits that depend on each other share units, models that learned from them, or are made to break a bound: the
-bound over all of them, and that over the best prefix, are to hold together.
-
 Losses of groups are drawn from laws whose mean is known, some of them made to break a bound; the bound by
 betting is compared with the one that the total of the losses decides. Pairs of classifiers are drawn with
 known differences: a proof of "better" where both err equally often is false, one of "not worse" where the
@@ -32,7 +29,7 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 import typer
-from scipy.stats import beta, binomtest, norm
+from scipy.stats import binomtest, norm
 
 from ckcv_ray import Execution, Study, clopper_pearson, run
 from ckcv_ray.claims.better import PairedCounts
@@ -40,10 +37,9 @@ from ckcv_ray.claims.claim import is_proven_better
 from ckcv_ray.claims.cut_offs import choose_cut_off
 from ckcv_ray.claims.predictive_values import ValueTests, count_cut_offs, fix_cut_offs
 from ckcv_ray.core.arrays import Values
-from ckcv_ray.core.bounds.betting import bound_losses, bound_mean_by_betting, find_betting_prefix
+from ckcv_ray.core.bounds.betting import bound_losses
 from ckcv_ray.core.bounds.losses import (
     ONE,
-    best_loss_prefix,
     mean_loss_bound,
 )
 from ckcv_ray.core.bounds.paired import judge_differences
@@ -52,7 +48,6 @@ from ckcv_ray.study import Condition, Predictive
 LEVEL, DELTA = 0.01, 0.05
 MARGIN = 0.03
 SIZES = (20, 66, 400)
-N_SPLITS = 12
 LEAST = {"ppv": 0.3, "npv": 0.998}  # required at a prevalence of 2 %
 Draw = Callable[[np.random.Generator, int], Values]
 
@@ -93,13 +88,6 @@ class WeightedLaw(NamedTuple):
         """Return the weights of m rows, and which are wrong, as 0 and 1."""
         kinds = rng.choice(len(self.chances), m, p=self.chances)
         return np.array(self.weights)[kinds], (rng.random(m) < np.array(self.errors)[kinds]).astype(float)
-
-
-class Splits(NamedTuple):
-    """Losses of the units of splits, (splits, m), in exchangeable order, and the mean of each split."""
-
-    losses: Values
-    means: Values
 
 
 class Cell(NamedTuple):
@@ -184,78 +172,6 @@ def measure_losses(name: str, m: int, runs: int) -> Cell:
     totals = [mean_loss_bound([int(losses.sum())], m, DELTA) for losses in drawn]
     figures = {"mean bound": float(np.mean(bounds)), "from totals": float(np.mean(totals))}
     return Cell(f"losses: {name}, m = {m}", sum(b < law.mean for b in bounds), runs, DELTA, figures)
-
-
-def draw_independent(rng: np.random.Generator, m: int) -> Splits:
-    """Return splits that are independent, each with a mean of its own: what depends on the split alone."""
-    means = rng.uniform(0.02, 0.25, N_SPLITS)
-    return Splits(rng.beta(5 * means[:, None], 5 * (1 - means[:, None]), (N_SPLITS, m)), means)
-
-
-def draw_shared(rng: np.random.Generator, m: int) -> Splits:
-    """Return splits of 2 m units, on each of which a model loses the same, whatever it has learned from."""
-    units = LOSSES["shares .12, deviation .12"].draw(rng, 2 * m)
-    losses = np.array([rng.permutation(units)[:m] for _ in range(N_SPLITS)])
-    return Splits(losses, np.full(N_SPLITS, 0.12))
-
-
-def draw_learned(rng: np.random.Generator, m: int) -> Splits:
-    """Return splits of 2 m numbers: a model is the median of the half learned from, a loss its distance."""
-    a, b = 0.3, 1.0
-    values = rng.beta(a, b, 2 * m)
-    orders = np.array([rng.permutation(2 * m) for _ in range(N_SPLITS)])
-    median = np.median(values[orders[:, m:]], axis=1)
-    above, weighted = 1 - 2 * beta.cdf(median, a, b), 1 - 2 * beta.cdf(median, a + 1, b)
-    means = a / (a + b) * weighted - median * above
-    return Splits(np.abs(values[orders[:, :m]] - median[:, None]), means)
-
-
-def draw_hostile(rng: np.random.Generator, m: int) -> Splits:
-    """Return splits of the same units: if these lose little, the model of a random one loses all."""
-    units = LOSSES["shares .12, deviation .12"].draw(rng, m)
-    losses, means = np.array([rng.permutation(units) for _ in range(N_SPLITS)]), np.full(N_SPLITS, 0.12)
-    if units.mean() < 0.12 - 0.12 / np.sqrt(m):
-        at = int(rng.integers(N_SPLITS))
-        losses[at], means[at] = 1.0, 1.0
-    return Splits(losses, means)
-
-
-def draw_mirrored(rng: np.random.Generator, m: int) -> Splits:
-    """Return splits in pairs: where the model of one loses, that of the other does not."""
-    wrong = rng.random((N_SPLITS // 2, m)) < 0.5
-    losses = rng.permutation(np.concatenate([wrong, ~wrong]))
-    return Splits(0.3 * losses, np.full(N_SPLITS, 0.15))
-
-
-SPLIT_LAWS: dict[str, Callable[[np.random.Generator, int], Splits]] = {
-    "independent": draw_independent,
-    "shared units": draw_shared,
-    "medians of the other half": draw_learned,
-    "one loses all if others lose little": draw_hostile,
-    "mirrored": draw_mirrored,
-}
-
-
-def measure_splits(name: str, m: int, runs: int) -> Iterator[Cell]:
-    """Yield how often the bound over all splits, and that of the best prefix, is below the mean it is about.
-
-    Both hold on one event, which fails where either does.
-    """
-    rng, bounds, totals = np.random.default_rng([m, list(SPLIT_LAWS).index(name), 13]), [], []
-    every = best = either = 0
-    for _ in range(runs):
-        losses, means = SPLIT_LAWS[name](rng, m)
-        bound, prefix = bound_mean_by_betting(losses, DELTA), find_betting_prefix(losses, DELTA)
-        fails = bool(bound < means.mean()), bool(prefix.bound < means[: prefix.length].mean())
-        every, best, either = every + fails[0], best + fails[1], either + any(fails)
-        bounds.append((bound, prefix.bound))
-        sums = [int(total) for total in np.ceil(losses * ONE).sum(axis=1)]
-        totals.append(best_loss_prefix(sums, m, DELTA).bound)
-    of_all, of_best = np.mean(bounds, axis=0).tolist()
-    figures = {"mean bound": of_all, "false": every / runs}
-    yield Cell(f"splits, all: {name}, m = {m}", every, runs, DELTA, figures)
-    figures = {"mean bound": of_best, "from totals": float(np.mean(totals)), "false": best / runs}
-    yield Cell(f"splits, either: {name}, m = {m}", either, runs, DELTA, figures)
 
 
 def measure_differences(name: str, n: int, margin: float | None, runs: int) -> Cell:
@@ -356,7 +272,6 @@ def measure_values(name: str, decimals: int | None, runs: int) -> Cell:
 def measure(runs: int, studies: int) -> list[Cell]:
     """Return every cell."""
     cells = [measure_losses(name, m, runs) for name in LOSSES for m in SIZES]
-    cells += [cell for name in SPLIT_LAWS for m in SIZES[:2] for cell in measure_splits(name, m, runs)]
     cells += [measure_weighted(name, m, runs) for name in WEIGHTED for m in SIZES]
     cells += [cell for decimals in (None, 1) for cell in measure_cut_offs(decimals, runs)]
     cells += [measure_values(name, decimals, runs) for name in LEAST for decimals in (None, 1)]

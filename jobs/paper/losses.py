@@ -40,7 +40,6 @@ import typer
 from ckcv_ray import Execution, InputError, Job, Result, Study, TestRows, read_task
 from ckcv_ray.core.arrays import Values
 from ckcv_ray.core.bounds.binomial import clopper_pearson, stevens
-from ckcv_ray.core.draws import draw_randomisers
 from ckcv_ray.learners.ensemble import Ensemble
 from ckcv_ray.learners.svm.problem import make_signs
 from ckcv_ray.runs.run import run_job
@@ -91,7 +90,7 @@ def mean_bounds(result: Result) -> dict[str, float]:
     delta, z = result.study.delta, estimate_margins(result)
     errors = np.array([sum(member.errors) for member in result.ensemble.members])
     members, m = z.shape
-    v = draw_randomisers(m, members, result.problem.draws)
+    v = [result.problem.draws.at(m, i, 1).make_generator().uniform() for i in range(members)]
     counts = (clopper_pearson(errors, m, delta), stevens(errors, m, v, delta))
     means = {column.key: float(np.mean(bounds)) for column, bounds in zip(COUNTS, counts, strict=True)}
     for column in (*SOFT, *RANDOM):

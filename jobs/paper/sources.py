@@ -6,8 +6,8 @@ noise            labels by the toss of a coin
 eight            one feature with eight values, each with its own share of labels
 rare             2 % of the rows are positive
 constant         labels that are negative but for a rate just above what 66 rows without an error exclude
-flipped_*        labels that a feature gives but for a rate just above what a certificate without an error
-                 excludes at 200 rows: refit, and bounds that may be averaged of a third and half of the rows
+flipped_refit    labels that a feature gives but for a rate just above what a certificate without an error
+                 excludes at 200 rows
 tripled          every row three times
 visits           subjects with five visits each, nearly equal, with one label: related rows
 grouped          the same, with the subjects named as groups
@@ -24,7 +24,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ckcv_ray import clopper_pearson
-from ckcv_ray.core.bounds.binomial import tabulate_claim
 from ckcv_ray.tables.named import GENERATORS, GeneratedSample
 
 FRESH_ROWS = 20_000
@@ -187,8 +186,6 @@ UNSORTED: Mapping[str, Source] = {
     ),
     "constant": listed((ABOVE * clopper_pearson(0, 66, DELTA),) * 8, rare=True),
     "flipped_refit": flipped(ABOVE * clopper_pearson(0, 100, DELTA)),
-    "flipped_third": flipped(ABOVE * float(tabulate_claim(66, DELTA).A[0])),
-    "flipped_half": flipped(ABOVE * float(tabulate_claim(100, DELTA).A[0])),
     "tripled": Source(tripled, partial(sample, crescents), holds="none"),
     "visits": sampled(visits)._replace(holds="none"),
     "grouped": sampled(visits)._replace(draw=grouped),
@@ -221,7 +218,7 @@ GENERATED = tuple(
 HOSTILE = tuple(
     Setting(name, n)
     for name, n in {
-        "noise": 200, "eight": 200, "rare": 400, "constant": 200, "flipped_refit": 200, "flipped_third": 200,
-        "flipped_half": 200, "tripled": 60, "visits": 300, "grouped": 300, "shifted": 200,
+        "noise": 200, "eight": 200, "rare": 400, "constant": 200, "flipped_refit": 200,
+        "tripled": 60, "visits": 300, "grouped": 300, "shifted": 200,
     }.items()
 )  # fmt: skip

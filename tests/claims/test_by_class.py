@@ -295,10 +295,6 @@ def test_verify_notices_a_recall_that_was_touched_up(tmp_path):
         assert any("claims.0" in sentence for sentence in verify(tmp_path / "run").differences)
 
 
-def quantities(claims) -> list[tuple[str, object]]:
-    return list(dict.fromkeys((c["quantity"], c["label"]) for c in claims))
-
-
 # Nothing to claim, and what is refused
 
 

@@ -13,7 +13,7 @@ from ckcv_ray.claims.judge import Judge
 from ckcv_ray.errors import InputError
 from ckcv_ray.runs.load import load_run
 from ckcv_ray.runs.verify import verify
-from ckcv_ray.study import Candidate, Problem, Study
+from ckcv_ray.study import Candidate, Study
 
 
 @pytest.mark.slow
@@ -124,7 +124,6 @@ def from_held_out(content: dict) -> dict:
         (lambda c: {"refit_constant": 2}, "refit_constant: the class number 2 is outside 0..1"),
         (lambda c: {"protocol": "paper"}, "^protocol: a certificate has no such field"),
         (lambda c: {"k": "3"}, "^k: "),
-        (lambda c: {"claims_version": 4}, "claims_version: 4 is not known, only 2 and 3 are"),
     ],
 )
 def test_a_certificate_that_contradicts_itself_is_refused(finished, changed, messages):
@@ -139,8 +138,7 @@ def test_the_file_has_each_field_of_each_part_once_and_the_first_claim_again():
     assert len(set(names)) == len(names)
     assert {*names, "proven"} == set(FIELDS)
     values = certificate.to_json()
-    absent = set(OPTIONAL) - {"claims_version"}
-    assert list(values) == [name for name in FIELDS if name not in absent]
+    assert list(values) == [name for name in FIELDS if name not in OPTIONAL]
     assert values["proven"] == values["claims"][0] == certificate.claims.first
     values["setting"].clear()  # a copy
     assert certificate.winner.setting
@@ -171,7 +169,6 @@ def test_a_certificate_without_one_of_its_fields_is_refused(finished, name):
         ({"certify": "holdout", "claim": ("member:-1",)}, "or member:0"),
         ({"resampling": "rotation", "n_splits": 5}, "n_splits=5 requires resampling complete, not rot"),
         ({"certify": "luck"}, "choose from holdout, occam"),
-        ({"bound": "mid-p"}, "choose from clopper_pearson, stevens, safe, catoni"),
     ],
 )
 def test_a_study_refuses_what_it_cannot_certify(options, messages):
@@ -201,9 +198,3 @@ def test_a_member_there_will_not_be_is_refused(study):
 def test_k_is_judged_by_the_rows_left():
     with pytest.raises(InputError, match=r"k=42 is outside 3..41: there are 41 rows to learn from"):
         run(SMALL.replace(certify="holdout", k=(3, 42)), blobs(60))
-
-
-def test_the_safe_bound_is_refused_before_the_run_where_it_is_not_checked():
-    with pytest.raises(InputError, match="use catoni"):
-        Problem.of(Study.paper(bound="safe"), blobs(20_000))
-    assert Problem.of(Study.paper(bound="safe", k=5), blobs(20_000)).sizes[0].n_select == 4_000

@@ -1,24 +1,22 @@
-"""Claims that are closer by choice: more rows that certify, positions, and U on the first split."""
+"""Claims that are closer by choice: more rows that certify, and positions."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from claimed import SMALL
 from conftest import blobs
-from forgery import rewrite_json
 
 from ckcv_ray import Execution, Job, Study, Task, load_run, verify
-from ckcv_ray.claims.by_class import describe_u, get_u, order_held_rows
-from ckcv_ray.core.bounds.binomial import average_terms, clopper_pearson, stevens
+from ckcv_ray.claims.by_class import order_held_rows
+from ckcv_ray.core.bounds.binomial import clopper_pearson, stevens
 from ckcv_ray.core.bounds.positions import rank_positions
-from ckcv_ray.core.draws import Draws, draw_first, draw_pairs, order_held_out
+from ckcv_ray.core.draws import draw_pairs, order_held_out
 from ckcv_ray.errors import InputError
 from ckcv_ray.runs.result import Result
 from ckcv_ray.runs.run import run_job
 from ckcv_ray.study import Problem
-from ckcv_ray.study.certification import Holdout, Occam
+from ckcv_ray.study.certification import Holdout
 from ckcv_ray.tables.repeats import find_repeats
 
 SERIAL = Execution("serial")
@@ -96,33 +94,6 @@ def test_with_groups_positions_are_refused():
         Problem.of(STEVENS, Task.of(ROWS.X, ROWS.labelled(ROWS.y), groups=groups))
 
 
-# U on the first split
-
-
-def test_u_lowers_the_prefix_of_one_split_of_f_star():
-    plain, closer = run(ONE), run(ONE.replace(first_uniform=True))
-    first, *prefix = closer.certificate.claims
-    assert first["bound"] == plain.certificate.claims.first["bound"]
-    if prefix and len(prefix[0]["splits"]) == 1:
-        assert prefix[0]["bound"] < plain.certificate.claims.claims[-1]["bound"]
-    assert plain.study.to_json()["certify"] == {"name": "occam"}
-
-
-def test_u_is_drawn_once_from_a_key_of_its_own():
-    problem = Problem.of(ONE.replace(first_uniform=True), ROWS)
-    assert get_u(problem) == draw_first(problem.draws)
-    assert get_u(replace(problem, study=ONE)) == 1.0
-    assert (describe_u(1.0), describe_u(0.25)) == ("", ", U = 0.250 drawn for the first split alone")
-    drawn = [draw_first(Draws(seed)) for seed in range(500)]
-    assert len(set(drawn)) == 500
-    assert 0.45 < np.mean(drawn) < 0.55
-
-
-def test_whether_u_is_drawn_is_true_or_false():
-    with pytest.raises(InputError, match="first_uniform"):
-        Occam(first_uniform="often")
-
-
 # Shares
 
 
@@ -134,38 +105,7 @@ def test_a_bound_of_held_out_rows_has_a_name():
 # Folders
 
 
-@pytest.mark.parametrize("study", [STEVENS, ONE.replace(first_uniform=True)])
-def test_a_folder_with_closer_claims_verifies(study, tmp_path):
-    result = run(study, out=tmp_path / "run")
+def test_a_folder_with_closer_claims_verifies(tmp_path):
+    result = run(STEVENS, out=tmp_path / "run")
     assert verify(tmp_path / "run").differences == []
     assert load_run(tmp_path / "run").certificate == result.certificate
-
-
-def make_earlier(values):
-    """Return a certificate as it was before bounds were lowered: without a version, and larger."""
-    del values["claims_version"]
-    for claim in (*values["claims"], values["proven"]):
-        claim["bound"] = min(1.0, claim["bound"] + 0.01)
-    return values | {"bound_without_copies": values["proven"]["bound"]}
-
-
-def test_a_folder_of_an_earlier_version_is_read_and_its_claims_are_refused_in_one_sentence(tmp_path):
-    out = tmp_path / "run"
-    result = run(ONE, out=out)
-    rewrite_json(out, "certificate.json", make_earlier)
-    assert load_run(out).certificate.claims.first["bound"] > result.certificate.claims.first["bound"]
-    (difference,) = verify(out).differences
-    assert difference.startswith("certificate.json: its claims are of an earlier version of this package")
-    assert difference.endswith("or run the study again in another folder")
-
-
-def test_claims_of_an_earlier_version_that_are_the_same_verify(tmp_path):
-    """As where sets are too large for a table to be lowered."""
-    out = tmp_path / "run"
-    run(ONE, out=out)
-    rewrite_json(out, "certificate.json", lambda values: values.pop("claims_version") and values)
-    assert verify(out).differences == []
-
-
-def test_averaged_terms_are_limited():
-    assert average_terms([1.2, 1.4]) == 1.0

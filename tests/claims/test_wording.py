@@ -8,13 +8,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from claimed import SMALL, run
-from conftest import blobs, unwrap
+from conftest import unwrap
 
 from ckcv_ray import Study, load_run
 from ckcv_ray.claims.percent import at_most
 from ckcv_ray.claims.proofs import weight
 from ckcv_ray.claims.wording import describe_held_share
-from ckcv_ray.core.bounds.binomial import catoni, clopper_pearson, safe, stevens, tabulate_claim
+from ckcv_ray.core.bounds.binomial import clopper_pearson, safe_table
 from ckcv_ray.runs.report import report
 from ckcv_ray.runs.verify import verify
 from ckcv_ray.tables.columns.types import DeclaredTypes
@@ -69,31 +69,6 @@ def test_rows_that_differ_in_the_label_alone_are_no_repeats():
     assert "equal another row" not in run(SMALL, Task.of(X, y)).summary()
 
 
-# The figure l_ee
-
-
-def test_l_ee_is_the_mean_of_the_bound_asked_for_and_what_is_minimised_is_not():
-    task = blobs(60)
-    plain = run(SMALL, task)
-    errors, m = np.array(plain.certificate.counts.errors), plain.certificate.winner.n_select
-    keys = [(m, i, 1) for i in range(5)]
-    words = np.frombuffer(bytes.fromhex(task.salt) + bytes(16), "<u4").tolist()
-    v = [np.random.default_rng(np.random.SeedSequence(words, spawn_key=key)).uniform() for key in keys]
-    expected = {
-        "clopper_pearson": np.mean(clopper_pearson(errors, m)),
-        "stevens": np.mean(stevens(errors, m, v)),
-        "safe": min(1.0, np.mean(safe(errors, m))),
-        "catoni": catoni(errors.mean() / m, m),
-    }
-    for bound, value in expected.items():
-        result = run(SMALL.replace(bound=bound), task)
-        assert (result.setting, result.k, result.l_ms) == (plain.setting, plain.k, plain.l_ms)
-        assert result.l_ee == pytest.approx(value, rel=1e-12)
-        assert result.candidates["l_ee"].drop_null().to_pylist() == [result.l_ee]
-        assert ("paper's figure" in result.summary(details=True)) == (bound == "clopper_pearson")
-        assert "not proven" in result.certificate.wording.statements[0]
-
-
 # What is left if rows that repeat have the same origin
 
 
@@ -143,7 +118,7 @@ def test_the_bound_without_copies_is_that_of_as_many_fewer_rows():
     assert result.certificate.claims.bound_without_copies == expected
     plain = run(ONE, Task.of(*noisy(120, 6))).certificate
     level = float(Fraction(0.05) * weight(result.problem, 3))
-    expected = np.mean(tabulate_claim(plain.winner.n_select - 6, level).A[list(plain.counts.errors)])
+    expected = np.mean(safe_table(plain.winner.n_select - 6, level)[list(plain.counts.errors)])
     assert plain.claims.bound_without_copies == pytest.approx(expected, rel=1e-12)
 
 

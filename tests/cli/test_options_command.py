@@ -28,17 +28,17 @@ from ckcv_ray.study.study import format_toml, list_options
 TODAY = [
     "C", "gamma", "k", "n-splits", "delta", "seed", "resampling", "scale", "report-k", "solver", "tolerance",
     "max-iter", "class-weight", "param", "sample",
-    "bound", "certify", "holdout-share", "claim", "holdout-bound",
-    "first-uniform", "exhaustive", "search", "effort", "keep", "survivors", "least-splits", "spare", "paper",
+    "certify", "holdout-share", "claim", "holdout-bound",
+    "exhaustive", "search", "effort", "keep", "survivors", "least-splits", "spare", "paper",
     "study", "costs", "positive", "encode", "fill", "rare", "balance", "landmarks",
     "require", "accept", "subgroups", "answer", "prevalence", "clip",
 ]  # fmt: skip
 OTHER = {  # of every option a value that is not its default, as a word of the command line
     "class_weight": "ill=2,well=3",
     "C": "1,10", "gamma": "log:-1:1:3", "scale": "none", "solver": "another", "tolerance": "0.01",
-    "max_iter": "77", "k": "3:5", "n_splits": "7", "delta": "0.1", "bound": "safe", "holdout_share": "0.25",
+    "max_iter": "77", "k": "3:5", "n_splits": "7", "delta": "0.1", "holdout_share": "0.25",
     "claim": "vote,member:1", "seed": "5",
-    "holdout_bound": "stevens", "first_uniform": "true",
+    "holdout_bound": "stevens",
     "report_k": "3,4", "exhaustive": "true", "costs": "sick=10,healthy=1",
     "positive": "sick", "param": "C=0.5,2", "sample": "2",
     "encode": "ordinal", "fill": "mean", "rare": "0.05", "balance": "down", "landmarks": "50",

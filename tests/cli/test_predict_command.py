@@ -137,30 +137,9 @@ def test_predict_by_one_member(ckcv: Command, patients: Path, tmp_path: Path) ->
         assert (code, wrong in messages) == (2, True)
 
 
-def test_predict_draws_among_all_members_and_on_request_among_those_of_the_closest_claim(
-    ckcv: Command, patients: Path, tmp_path: Path
-) -> None:
-    grids = ("--C", "1", "--gamma", "0.1", "--k", 3, "--n-splits", 9, "--backend", "serial")
-    certified = ("--certify", "occam", "--seed", 1)
-    named = (patients, "--target", "outcome", "--out", tmp_path / "run")
-    assert ckcv("run", *named, *grids, *certified)[0] == 0
-    every, first = load_run(tmp_path / "run").certificate.claims
-    assert 1 < len(first["splits"]) < 9
-    _, shown, text = ckcv("predict", tmp_path / "run", patients, "--seed", 1, "--best-prefix")
-    assert set(csv.read_csv(io.BytesIO(shown.encode()))["member"].to_pylist()) <= set(first["splits"])
-    assert f"by one of the first {len(first['splits'])} members of F* drawn independently" in text
-    assert f"at most {at_most(first['bound'])} of the time" in text
-    assert re.search(
-        r"\(occam; .* wrong\); always predicting '\w+' is wrong on [\d.]+ % of the learning rows", text
-    )
-    _, shown, text = ckcv("predict", tmp_path / "run", patients, "--seed", 1)
-    assert not set(csv.read_csv(io.BytesIO(shown.encode()))["member"].to_pylist()) <= set(first["splits"])
-    assert f"at most {at_most(every['bound'])} of the time" in text
-
-
 def test_options_that_choose_a_rule_are_one_value_of_by_or_exclude_each_other() -> None:
     flags = {"vote": "vote", "member": "member:3", "refit": "refit", "full": "full"}
-    flags |= {"all_members": "random", "best_prefix": "best_prefix"}
+    flags |= {"all_members": "random"}
     nothing = dict.fromkeys(flags, False) | {"member": None, "seed": None}
     assert choose_rule(**nothing) == ("auto", None)
     assert choose_rule(**nothing | {"seed": 5}) == ("auto", 5)

@@ -13,18 +13,13 @@ from scipy import optimize, stats
 from ckcv_ray.core.bounds.averaging import satisfies
 from ckcv_ray.core.bounds.binomial import (
     MOST_CHECKED,
-    best_prefix,
-    bound_claim,
     bound_table,
     catoni,
     check_delta,
     clopper_pearson,
-    report_bound,
-    safe,
     safe_level,
     safe_table,
     stevens,
-    tabulate_claim,
 )
 from ckcv_ray.errors import CKCVError, InputError
 
@@ -447,18 +442,17 @@ def test_averaged_clopper_pearson_fails_too_often_and_the_safe_bound_does_not():
 @given(pairs, st.sampled_from([0.05, 0.01, 1e-4]))
 @repeatable
 def test_safe_bound_is_above_clopper_pearson_and_rises_faster_than_the_rate(pair, delta):
-    x, m = pair
+    _, m = pair
     A = safe_table(m, delta)
     assert (clopper_pearson(np.arange(m + 1), m, delta) - 1e-12 <= A).all()
     assert (np.diff(A) >= 1 / m - 1e-12).all() or (A == 1).all()
-    assert safe(x, m, delta) == A[x]
 
 
 def test_safe_bound_refuses_what_it_has_not_checked():
     with pytest.raises(InputError, match=f"outside 1..{MOST_CHECKED}"):
-        safe(1, MOST_CHECKED + 1)
+        safe_table(MOST_CHECKED + 1, 0.05)
     with pytest.raises(InputError, match="outside"):
-        safe(0, 0)
+        safe_table(0, 0.05)
 
 
 # Catoni
@@ -482,38 +476,3 @@ def test_catonis_moment_and_coverage(m):
 def test_catoni_refuses(arguments):
     with pytest.raises(InputError):
         catoni(*arguments)
-
-
-# The figure reported
-
-
-def test_reported_bound_by_name():
-    errors, m = (3, 0, 7), 40
-    assert report_bound("clopper_pearson", errors, m, 0.05) == fsum(clopper_pearson(list(errors), m)) / 3
-    assert report_bound("safe", errors, m, 0.05) == fsum(safe(list(errors), m)) / 3
-    assert report_bound("safe", (40, 40), m, 0.05) == 1.0 < safe(40, m)
-    assert report_bound("catoni", errors, m, 0.05) == catoni(10 / 120, m)
-    v = (0.2, 0.9, 0.5)
-    assert report_bound("stevens", errors, m, 0.05, v) == fsum(stevens(list(errors), m, v)) / 3
-    assert report_bound("stevens", errors, m, 0.05, (1.0,) * 3) == pytest.approx(
-        report_bound("clopper_pearson", errors, m, 0.05), rel=1e-12
-    )
-
-
-# best prefix
-
-
-@repeatable
-@given(st.lists(st.integers(0, 12), min_size=1, max_size=30), st.sampled_from(["safe", "catoni"]))
-def test_the_best_prefix_is_the_smallest_of_all_and_the_longest_of_equals(errors, name):
-    best = best_prefix(name, errors, 12, 0.05)
-    every = [bound_claim(name, errors[:t], 12, 0.05) for t in range(1, len(errors) + 1)]
-    assert best.bound == every[best.length - 1]
-    assert best.bound <= min(every) * (1 + 1e-12)
-    exact = [Fraction(sum(map(Fraction, terms(name, errors[:t], 12)))) / t for t in range(1, len(errors) + 1)]
-    assert exact[best.length - 1] == min(exact)
-    assert all(value > min(exact) for value in exact[best.length :])
-
-
-def terms(name, errors, m):
-    return errors if name == "catoni" else tabulate_claim(m, 0.05).A[errors].tolist()

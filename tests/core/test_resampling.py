@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from ckcv_ray.core.bounds.binomial import clopper_pearson
-from ckcv_ray.core.draws import Draws, draw_members, draw_randomisers, hold_out, seed_members
+from ckcv_ray.core.draws import Draws, draw_members, hold_out, seed_members
 from ckcv_ray.core.resampling.base import FoldSize, Split, Units
 from ckcv_ray.core.resampling.complete import (
     Complete,
@@ -214,12 +214,6 @@ def test_held_out_rows_members_and_draws_are_uniform():
     )
     assert stats.chisquare(counts).pvalue > 1e-4
     assert stats.chisquare(np.bincount(draw_members(7, 7000, seed_members(3)), minlength=7)).pvalue > 1e-4
-    assert stats.kstest(draw_randomisers(40, 1000, Draws(3)), "uniform").pvalue > 1e-4
-    assert (
-        draw_randomisers(40, 5, Draws(3))
-        == draw_randomisers(40, 9, Draws(3))[:5]
-        != draw_randomisers(41, 5, Draws(3))
-    )
 
 
 # Fold sizes

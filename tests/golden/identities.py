@@ -63,9 +63,6 @@ IDENTITIES = {
     "balanced": study(criterion="balanced", delta=0.01),
     "costs": study(criterion="cost:1=10,0=2.5"),
     "mean error": study(criterion="mean_error"),
-    "Stevens' bound": study(bound="stevens"),
-    "the safe bound": study(bound="safe", k=(4, 8)),
-    "Catoni's bound": study(bound="catoni"),
     "reported k, exhaustive, a long seed": study(report_k="5,10", exhaustive=True, seed=2**100 + 1),
     # searches
     "a budget": study(search="budget", spare="unused"),

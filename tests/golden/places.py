@@ -77,11 +77,6 @@ def draw_held_out(problem: Any) -> Any:
     return problem.held
 
 
-def draw_order(problem: Any, size: int) -> Any:
-    """Return the numbers of the splits of a fold size in an order that is exchangeable."""
-    return problem.order(problem.sizes[size])
-
-
 def make_draws(seed: int) -> Any:
     """Return the source of draws of a seed alone."""
     return find("ckcv_ray.core.draws:Draws")(seed)

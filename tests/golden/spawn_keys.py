@@ -39,7 +39,6 @@ STUDIES = {
     "complete": Golden(True, cloud(30), {**SVM, "k": (3, 5, 10)}),
     "complete, every split enumerated": Golden(True, cloud(8), {**SVM, "k": (8,), "n_splits": 60}),
     "rotation": Golden(True, cloud(30), {**GRID, "k": (3, 5), "resampling": "rotation"}),
-    "Stevens' bound": Golden(True, cloud(30), {**SVM, "k": (3,), "bound": "stevens"}),
     "holdout, every claim": Golden(
         True,
         cloud(60),

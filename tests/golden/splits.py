@@ -74,13 +74,6 @@ def draw_held_out(rng: Rng, **options: Any) -> Rows:
         yield from places.draw_rows(problem, "estimate", 0, 0)
 
 
-def draw_orders(rng: Rng, **options: Any) -> Rows:
-    """Yield orders of splits."""
-    problem = make_study(rng, **options)
-    for _ in range(SPLITS):
-        yield places.draw_order(problem, integer(rng, 0, len(problem.sizes) - 1))
-
-
 def draw_pairs(rng: Rng) -> Rows:
     """Yield pairs of rows of two classes."""
     y = rng.integers(0, 2, size=integer(rng, 10, 90))
@@ -124,8 +117,6 @@ KINDS: dict[str, Callable[[Rng], Rows]] = {
     "rotation, groups": lambda rng: draw_splits(rng, grouped=True, resampling="rotation"),
     "held out": draw_held_out,
     "held out, groups": lambda rng: draw_held_out(rng, grouped=True),
-    "order of enumerated splits": lambda rng: draw_orders(rng, rows=FEW, n_splits=500),
-    "order of a rotation": lambda rng: draw_orders(rng, resampling="rotation"),
     "pairs of rows": draw_pairs,
     "randomisers": draw_randomisers,
     "members": draw_members,

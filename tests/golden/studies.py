@@ -72,8 +72,6 @@ STUDIES = {
         ("auto", "refit", "full"),
     ),
     "costs": Golden(SMALL.replace(criterion="cost", costs={"yes": 3, "no": 1}), lattice(60)),
-    "Stevens' bound": Golden(SMALL.replace(bound="stevens"), cloud(50)),
-    "the safe bound": Golden(SMALL.replace(bound="safe", delta=0.1, seed=2**70), cloud(50)),
     "groups": Golden(
         SMALL.replace(certify="holdout", holdout_share=0.33, claim="vote"),
         visits(120),

@@ -305,7 +305,7 @@ def test_of_several_widths_that_of_most_rows_is_the_interval():
 
 def test_every_rule_but_the_majority_predicts(held):
     result = load_run(held)
-    for by in ("auto", "refit", "full", "member:1", "random", "best_prefix"):
+    for by in ("auto", "refit", "full", "member:1", "random"):
         assert result.predict(X[:5], by=by).shape == (5,)
     assert result.claim_for(result.rule("full")).endswith("nothing is proven for it")
     single = result.predictions(X[:5], result.rule("member:1"))

@@ -181,7 +181,7 @@ def test_the_shares_of_delta_add_up_and_limits_are_those_of_the_certificate(
 
 @pytest.mark.parametrize(
     ("name", "by"),
-    [("occam", "auto"), ("occam", "vote"), ("occam", "best_prefix")],
+    [("occam", "auto"), ("occam", "vote")],
 )
 def test_what_is_watched_is_the_claim_of_the_rule(runs: Callable[..., Path], name: str, by: str) -> None:
     run = runs(name)

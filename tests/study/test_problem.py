@@ -124,14 +124,6 @@ def test_several_kinds_are_all_named(monkeypatch):
         Problem.of(Study(), blobs(30))
 
 
-def test_the_safe_bound_is_refused_on_larger_sets_than_are_checked(monkeypatch):
-    study = Study.paper(bound="safe", k=(3, 4))
-    monkeypatch.setattr("ckcv_ray.core.criteria.MOST_CHECKED", 10)
-    assert Problem.of(study, blobs(30)).sizes[0].n_select == 10
-    with pytest.raises(InputError, match="smallest k has 11: use catoni"):
-        Problem.of(study, blobs(33))
-
-
 def test_a_claim_on_a_member_that_some_size_lacks_is_refused():
     asked = {"certify": "holdout", "holdout_share": 0.5, "k": (3, 4)}
     assert Problem.of(Study.paper(**asked, n_splits=5, claim="member:4"), blobs(30)).held is not None

@@ -72,7 +72,6 @@ PERTURBED: dict[str, Any] = {
     "n_splits": 21,
     "criterion": "another",
     "delta": 0.1,
-    "bound": "safe",
     "costs": "a=3,b=0",
     "clip": 5.0,
     "certify": "holdout",
@@ -85,7 +84,6 @@ PERTURBED: dict[str, Any] = {
     "subgroups": ("sex", "age:3"),
     "answer": "error<=0.05",
     "holdout_bound": "stevens",
-    "first_uniform": True,
     "seed": 1,
     "report_k": (3,),
     "exhaustive": True,
@@ -106,7 +104,6 @@ OF_PART = {
     "subgroups": {"certify": "holdout"},
     "answer": {"certify": "holdout", "answer": "error<=0.1"},
     "holdout_bound": {"certify": "holdout"},
-    "first_uniform": {"certify": "occam"},
     "alpha": {"learner": "ridge"},
     "landmarks": {"learner": "svm_nystroem"},
     "effort": {"search": "budget"},
@@ -204,12 +201,12 @@ OWN = {  # options that one part of a slot has
     "auto": {"effort": efforts},
     "complete": {"n_splits": st.integers(1, 10_000)},
     "rotation": {},
-    "error": {"bound": st.sampled_from(["clopper_pearson", "stevens", "safe", "catoni"])},
+    "error": {},
     "balanced": {},
     "cost": {"costs": costs},
     "mean_error": {},
     "clipped": {"clip": st.one_of(st.none(), st.floats(1e-9, 1e9))},
-    "occam": {"accept": st.sampled_from([(), ("error<=0.1",)]), "first_uniform": st.booleans()},
+    "occam": {"accept": st.sampled_from([(), ("error<=0.1",)])},
     "holdout": of_holdout,
 }
 
@@ -295,7 +292,7 @@ def test_the_run_id_is_the_sha256_of_canonical_json():
     study = Study.paper(C=(1, 10), gamma=(0.5,), k=(4, 3), delta=0.1, seed=7, scale="none", report_k=(3,))
     text = (
         '{"data":"d","study":{"certify":{"name":"occam"},'
-        '"criterion":{"bound":"clopper_pearson","delta":0.1,"name":"error"},"exhaustive":false,'
+        '"criterion":{"delta":0.1,"name":"error"},"exhaustive":false,'
         '"learner":{"C":[1.0,10.0],"gamma":[0.5],"max_iter":10000000,"name":"svm","scale":"none",'
         '"solver":"newton","tolerance":0.001},"report_k":[3],'
         '"resampling":{"k":[3,4],"n_splits":20,"name":"complete"},"seed":7}}'
@@ -374,7 +371,7 @@ def test_json_holds_every_part_and_option(resampling, certify, search):
     claimed = of_rows if certify == "holdout" else {"accept": "error<=0.5"}  # not defaults
     excluded = {"answer"} if claimed is of_rows else set()  # require and answer exclude each other
     parts = {"resampling": resampling, "certify": certify, "search": search}
-    closer = {"holdout_bound": "stevens"} if certify == "holdout" else {"first_uniform": True}
+    closer = {"holdout_bound": "stevens"} if certify == "holdout" else {}
     study = Study.paper(**parts, class_weight="balanced", **claimed, **closer)
     messages = study.to_json()
     if search == "race":
@@ -735,7 +732,6 @@ def test_counts_have_a_least_value(name, value, least):
 
 
 CHOICES = {
-    "bound": ("clopper_pearson", "stevens", "safe", "catoni"),
     "scale": ("standard", "none"),
     "solver": ("newton",),
     **{slot: tuple(list_parts(slot)) for slot in SLOTS},

@@ -23,25 +23,12 @@ p. The best lam for a level is found by bisection on the sign of a derivative, o
 on delta; proofs are attempted from the largest level that passes on these points. The result is the largest
 level with a proof, so a smaller delta never has a larger level. Levels have eleven significant bits and are
 the same on every machine.
-
-The same search for a given lam serves sets of different sizes, which may be averaged if they share it.
-
-Nothing but the condition is used of A, so any ascending table that meets it is a bound that may be averaged.
-``lower_table`` keeps lam and lowers A(0), A(1), .. in this order, each as far as the condition allows and not
-below the one before. With the others fixed, G(p) <= delta is
-
-    A(x) >= p + (1 - (delta - rest(p)) / b(x; m, p)) / lam,    rest(p) = G(p) - b(x; m, p) h(x, p),
-
-so on the points p no search is needed; ``satisfies`` proves the table for all p. A bound above 1 is lowered
-to 1 + 1 / lam at most, where h is 0: only p near 1 limit it there. Values are multiples of ``FINENESS``, so
-that the table is the same on every machine.
 """
 
 from bisect import bisect_left
 from collections.abc import Callable
-from functools import cache, lru_cache
+from functools import cache
 from math import ceil, exp, frexp, ldexp, log, log2, pi, sqrt
-from typing import NamedTuple
 
 import numpy as np
 import scipy
@@ -54,58 +41,30 @@ EXPECTATION_ROUNDING = 1e-9  # far above the rounding error of the expectations 
 TINY = 1e-300  # replaces 0 in logarithms; a zero weight becomes at most m times this
 ENTRIES = 1_000_000  # weights that the proof keeps in memory at a time
 HALVINGS = 24  # bisection steps on log lam
-MOST_LOWERED = 200  # rows up to which tables are lowered: above, it gains less than a tenth of a point
-FINENESS = 2.0**-20  # lowered bounds are multiples of it
-MARGINS = (2.0**-13, 2.0**-11, 2.0**-9, 2.0**-7)  # shares of delta left for what happens between the points
-NEGLIGIBLE = 2.0**-20  # weight, as a share of delta, below which a count is not limited at a point
 Array = NDArray[np.float64]
 
 
-class Level(NamedTuple):
-    """A level whose table is safe, and the slope lam that proves it."""
-
-    level: float
-    lam: float
-
-
-class Grid(NamedTuple):
-    """The points of the search, and the binomial weights of all counts at them.
-
-    Attributes:
-        points: p, ascending, shape (n,).
-        weights: b(x; m, p), shape (n, m + 1).
-        by_count: the same transposed, so that the weights of a count are contiguous.
-    """
-
-    points: Array
-    weights: Array
-    by_count: Array
-
-
-def largest_level(
-    table: Callable[[float], Array], delta: float, least: float, lam: float | None = None
-) -> Level | None:
+def largest_level(table: Callable[[float], Array], delta: float, least: float) -> float | None:
     """Find the largest level, from max(delta / ``WIDEST``, least) to delta, whose table is safe.
 
     Args:
         table: A(.; m) computed from bounds at a level: ascending, shape (m + 1,), larger for smaller levels.
         delta: allowed probability that the mean of such bounds is below the mean risk.
         least: smallest level for which ``table`` may be called.
-        lam: slope, positive; None for the best one.
 
     Returns:
-        The level to 1 part in ``LEVEL_STEPS``, and its slope; None if there is none.
+        The level to 1 part in ``LEVEL_STEPS``; None if there is none.
     """
-    grid = _make_grid(len(table(delta)) - 1)
-    sums = _accumulate(grid.by_count.copy())
+    m = len(table(delta)) - 1
+    points = _search_points(m)
+    by_count = np.ascontiguousarray(_weights(m, points).T)  # the weights of a count are contiguous
+    sums = _accumulate(by_count.copy())
 
     @cache
     def best_slope(step: int) -> tuple[float, float]:
         A = table(_level(step))
-        moments = _accumulate(grid.by_count * A[:, None])
-        if lam is not None:
-            return lam, _worst(A, lam, grid.points, sums, moments)[0]
-        return _best_slope(A, _level(step), grid.points, sums, moments)
+        moments = _accumulate(by_count * A[:, None])
+        return _best_slope(A, _level(step), points, sums, moments)
 
     def is_promising(step: int) -> bool:
         return best_slope(step)[1] <= delta
@@ -123,7 +82,7 @@ def largest_level(
         near = min(max(near, first), last)
     near = min(_first(is_promising, near, first, last), last)
     step = _first(is_proven, near, first, last)
-    return None if step > last else Level(_level(step), best_slope(step)[0])
+    return None if step > last else _level(step)
 
 
 def satisfies(A: Array, lam: float, delta: float) -> bool:
@@ -156,40 +115,6 @@ def satisfies(A: Array, lam: float, delta: float) -> bool:
         middle = (low + high) / 2
         low, high = np.stack([low, middle], axis=1).ravel(), np.stack([middle, high], axis=1).ravel()
     return True
-
-
-def lower_table(A: Array, lam: float, delta: float) -> Array:
-    """Lower a table that ``satisfies`` the condition, as far as it still does; see the module docstring.
-
-    Args:
-        A: a bound for every count, ascending, shape (m + 1,).
-        lam: slope, positive.
-        delta: as for ``satisfies``.
-
-    Returns:
-        A table that satisfies the condition with the same lam, nowhere more than ``FINENESS`` above A; A
-        itself if m is above ``MOST_LOWERED``, or none is found.
-    """
-    m = len(A) - 1
-    if m > MOST_LOWERED:
-        return A
-    grid, table = _make_grid(m), np.ceil(A / FINENESS) * FINENESS
-    G = np.vecdot(grid.weights, _terms(table, lam, grid.points))
-    lowered = (_lower_on_points(table, G, lam, delta * (1 - margin), grid) for margin in MARGINS)
-    return next((table for table in lowered if satisfies(table, lam, delta)), A)
-
-
-def _lower_on_points(A: Array, G: Array, lam: float, allowed: float, grid: Grid) -> Array:
-    """Lower each A(x) in turn as far as G <= ``allowed`` on the grid; ``G`` is that of A itself."""
-    table, G, p = A.copy(), G.copy(), grid.points
-    for x, weight in enumerate(grid.by_count):
-        above = np.maximum(0.0, 1 - lam * (table[x] - p))
-        i = np.flatnonzero(weight > NEGLIGIBLE * allowed)
-        least = p[i] + (1 - (allowed - G[i]) / weight[i] - above[i]) / lam
-        floor = float(least.max(initial=1 + 1 / lam if table[x] > 1 else 0.0))
-        table[x] = min(table[x], max(ceil(floor / FINENESS) * FINENESS, table[x - 1] if x else 0.0))
-        G += weight * (np.maximum(0.0, 1 - lam * (table[x] - p)) - above)
-    return table
 
 
 def _bound_expectation(A: Array, lam: float, low: Array, high: Array, lost: float) -> tuple[Array, Array]:
@@ -234,13 +159,6 @@ def _accumulate(rows: Array) -> Array:
     for i in range(1, len(rows)):  # four times as fast as cumsum, with the same bits
         rows[i] += rows[i - 1]
     return rows
-
-
-@lru_cache(maxsize=1)  # a search for a level is followed by lowering its table
-def _make_grid(m: int) -> Grid:
-    points = _search_points(m)
-    weights = _weights(m, points)
-    return Grid(points, weights, np.ascontiguousarray(weights.T))
 
 
 def _search_points(m: int) -> Array:

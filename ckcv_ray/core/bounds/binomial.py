@@ -21,24 +21,21 @@ its value at the mean of the A(X_i) - L_i is at most the mean of its values ther
 most delta, and Markov's inequality completes the proof (the step to the mean follows Blum, Kalai, Langford,
 COLT 1999). ``safe_level`` finds the largest delta' that satisfies the condition for the best lam, checked for
 all p (``averaging``): at delta = 0.05, delta / 1.41 for m = 10 and delta / 2.10 for m = 133. A may
-exceed 1: it is averaged first, then limited to 1. The proof uses nothing of A but this condition, so a claim
-(``tabulate_claim``) uses the table lowered as far as the condition allows; criteria use A as it is.
+exceed 1: it is averaged first, then limited to 1.
 
 Catoni (2007): R <= (1 - exp(-lam r - ln(1/delta)/m)) / (1 - exp(-lam)) for the mean error rate r, since
 E exp(-lam X) = (1 - p (1 - exp(-lam)))^m; lam is fixed in advance as sqrt(2 ln(1/delta) / (m p0)), p0 = 0.1.
 """
 
-from collections.abc import Sequence
-from fractions import Fraction
 from functools import lru_cache, partial
-from math import exp, fsum, inf, log, sqrt
-from typing import Any, NamedTuple
+from math import exp, log, sqrt
+from typing import Any
 
 import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
-from ckcv_ray.core.bounds.averaging import Level, largest_level, lower_table
+from ckcv_ray.core.bounds.averaging import largest_level
 from ckcv_ray.core.search import find_first
 from ckcv_ray.errors import InputError
 from ckcv_ray.validation import as_array, number
@@ -47,7 +44,6 @@ LEAST_DELTA = 1e-100  # below this, scipy's inverse beta function returns nan or
 TYPICAL_RATE = 0.1  # p0 of Catoni's lam
 MOST_ROWS = 1 << 24  # that a bound is looked for in
 MOST_CHECKED = 5_000  # largest m for which the condition on A is checked
-BOUNDS = ("clopper_pearson", "stevens", "safe", "catoni")
 Bounds = NDArray[np.float64]
 
 
@@ -131,22 +127,6 @@ def stevens(errors: ArrayLike, m: ArrayLike, v: ArrayLike, delta: float = 0.05) 
     return bound if bound.ndim else float(bound)
 
 
-def safe(errors: ArrayLike, m: int, delta: float = 0.05) -> Any:
-    """Compute the averaging-safe bound A of the module docstring, elementwise; may exceed 1.
-
-    Args:
-        errors: integers, 0 <= errors <= m, any shape.
-        m: rows, 1 .. ``MOST_CHECKED``.
-        delta: allowed probability that the mean of such bounds is below the mean risk.
-
-    Raises:
-        InputError: as for ``clopper_pearson``, or m is outside its range.
-    """
-    _check_counts(errors, m, delta)
-    bound = safe_table(int(m), delta)[np.asarray(errors)]
-    return bound if bound.ndim else float(bound)
-
-
 @lru_cache(maxsize=256)
 def safe_table(m: int, delta: float) -> Bounds:
     """Return A for every count: element x is A(x; m), shape (m + 1,); the array is cached: do not modify it.
@@ -154,51 +134,20 @@ def safe_table(m: int, delta: float) -> Bounds:
     If no level is found, as for a few rows and a tiny delta, all elements are 1, which is always valid.
     """
     level = safe_level(m, delta)
-    return safe_at(m, level) if level else np.ones(m + 1)
+    return _safe_at(m, level) if level else np.ones(m + 1)
 
 
-class ClaimTable(NamedTuple):
-    """Bounds that may be averaged, and the slope lam that proves it; ``inf`` for bounds that are always 1.
-
-    Attributes:
-        A: the bound for every count, ascending, shape (m + 1,); cached: do not modify it.
-        lam: slope, positive.
-    """
-
-    A: Bounds
-    lam: float
-
-
-@lru_cache(maxsize=256)
-def tabulate_claim(m: int, delta: float) -> ClaimTable:
-    """Return the table for claims: A, lowered as far as the condition allows (``averaging.lower_table``).
-
-    Raises:
-        InputError: as for ``safe_level``.
-    """
-    found = _find_level(m, delta)
-    if found is None:
-        return ClaimTable(safe_table(m, delta), inf)
-    return ClaimTable(lower_table(safe_table(m, delta), found.lam, delta), found.lam)
-
-
+@lru_cache(maxsize=1024)
 def safe_level(m: int, delta: float) -> float | None:
     """Find the largest level, to 1 part in 1000, at which A(.; m) satisfies the condition; None if none.
 
     Raises:
         InputError: m is outside 1 .. ``MOST_CHECKED``, or delta outside (0, 1).
     """
-    found = _find_level(m, delta)
-    return found.level if found else None
-
-
-@lru_cache(maxsize=1024)
-def _find_level(m: int, delta: float) -> Level | None:
-    """Find the level of ``safe_level``, and its slope."""
     check_delta(delta)
     if not 1 <= m <= MOST_CHECKED:
         raise InputError(f"m={m} is outside 1..{MOST_CHECKED}, the range checked for the safe bound")
-    return largest_level(partial(safe_at, m), delta, LEAST_DELTA)
+    return largest_level(partial(_safe_at, m), delta, LEAST_DELTA)
 
 
 def catoni(rate: float, m: int, delta: float = 0.05) -> float:
@@ -219,101 +168,6 @@ def catoni(rate: float, m: int, delta: float = 0.05) -> float:
     return min(1.0, (1 - exp(-lam * rate - log(1 / delta) / m)) / (1 - exp(-lam)))
 
 
-def report_bound(name: str, errors: Sequence[int], m: int, delta: float, v: Sequence[float] = ()) -> float:
-    """Compute the value reported for one candidate: the bound ``name`` over its splits, at most 1.
-
-    Args:
-        name: one of ``BOUNDS``.
-        errors: wrong rows in each split, out of m.
-        m: rows in each split, at least 1.
-        delta: level of each bound; for safe and catoni, of the mean.
-        v: for stevens, one draw for each split.
-    """
-    if name == "catoni":
-        return catoni(fsum(errors) / (m * len(errors)), m, delta)
-    counts = np.asarray(errors)
-    bounds = {
-        "clopper_pearson": lambda: clopper_pearson(counts, m, delta),
-        "stevens": lambda: stevens(counts, m, v, delta),
-        "safe": lambda: safe(counts, m, delta),
-    }[name]()
-    return min(1.0, fsum(bounds) / len(counts))
-
-
-class Prefix(NamedTuple):
-    """The first ``length`` splits of an exchangeable order, and the bound on their models' mean risk."""
-
-    bound: float
-    length: int
-
-
-def bound_claim(name: str, errors: Sequence[int], m: int, delta: float, u: float = 1.0) -> float:
-    """Compute the bound of a claim over the first splits of an exchangeable order, at most 1.
-
-    Args:
-        name, errors, m, delta: as for ``best_prefix``.
-        u: as for ``best_prefix``; it lowers the bound of a single split.
-    """
-    if name == "catoni":
-        return report_bound(name, errors, m, delta)
-    table = tabulate_claim(m, delta)
-    return average_terms(table.A[np.asarray(errors)].tolist(), compute_credit(u, table.lam))
-
-
-def best_prefix(name: str, errors: Sequence[int], m: int, delta: float, u: float = 1.0) -> Prefix:
-    """Find the prefix of exchangeable splits with the smallest bound; the longest of equals.
-
-    With Z_i = max(0, 1 - lam (A(X_i) - L_i)), E Z_i <= delta and the Z_i exchangeable, Markov's inequality
-    holds for all running means of Z at once (Ramdas, Manole 2023), and by convexity, with probability
-    1 - delta, the bounds of all prefixes hold together. Likewise for Catoni's bound, with
-    Z_i = exp(-lam X_i) / (1 - L_i (1 - exp(-lam)))^m, whose logarithm is convex in L_i.
-
-    A uniform U that is independent of data and splits makes more of the first one: the means of Z over t, t -
-    1, .. 2 splits are a reverse martingale, which the event Z_1 >= U continues, so
-
-        P(Z_1 >= U or a mean of Z_1 .. Z_t is at least 1) <= E Z_1 <= delta,
-
-    and off this event L_1 < A(X_1) - (1 - U) / lam.
-
-    Args:
-        name: "safe" or "catoni".
-        errors: wrong rows in each split, out of m, in an exchangeable order.
-        m: rows in each split, at least 1.
-        delta: probability that any of the bounds fails.
-        u: U; 1 for none. Catoni's bound makes no use of it.
-    """
-    if name == "catoni":
-        length = smallest_mean(errors)
-    else:
-        table = tabulate_claim(m, delta)
-        length = smallest_mean(table.A[np.asarray(errors)].tolist(), compute_credit(u, table.lam))
-    return Prefix(bound_claim(name, errors[:length], m, delta, u), length)
-
-
-def compute_credit(u: float, lam: float) -> float:
-    """Compute by how much U lowers the bound of the first split alone; see ``best_prefix``."""
-    return (1 - u) / lam
-
-
-def average_terms(terms: Sequence[float], credit: float = 0.0) -> float:
-    """Return the mean of the bounds of splits, less ``credit`` if there is one split; limited to 0 .. 1."""
-    return min(1.0, max(0.0, fsum(terms) / len(terms) - credit * (len(terms) == 1)))
-
-
-def smallest_mean(terms: Sequence[float], credit: float = 0.0) -> int:
-    """Return the length of the prefix with the smallest mean, the longest of equals.
-
-    ``credit`` is subtracted from the first term where it stands alone.
-    """
-    best, length, total = Fraction(0), 0, Fraction(0)
-    for t, term in enumerate(terms, start=1):
-        total += Fraction(term)  # exact: rounded means of equal terms differ with their number
-        mean = total / t if length else total - Fraction(credit)
-        if not length or mean <= best:
-            best, length = mean, t
-    return length
-
-
 def bound_table(m: int, delta: float) -> Bounds:
     """Return the Clopper-Pearson bound for every count: element x is U(x; m), shape (m + 1,)."""
     return np.asarray(clopper_pearson(np.arange(m + 1), m, delta))
@@ -326,7 +180,7 @@ def check_delta(delta: float) -> None:
         raise InputError(f"delta={delta!r} is {reason}: it is a failure probability, for example 0.05")
 
 
-def safe_at(m: int, level: float) -> Bounds:
+def _safe_at(m: int, level: float) -> Bounds:
     """Compute A(.; m) from Clopper-Pearson bounds at a level, shape (m + 1,)."""
     rate = np.arange(m + 1) / m
     return np.asarray(rate + np.maximum.accumulate(bound_table(m, level) - rate))

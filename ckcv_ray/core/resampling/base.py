@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ckcv_ray.core.arrays import Index
-from ckcv_ray.core.draws import ORDER, Draws
+from ckcv_ray.core.draws import Draws
 from ckcv_ray.core.options import Option, check_options, get_values, options_to_json
 from ckcv_ray.validation import boolean, integer
 
@@ -174,10 +174,6 @@ class Resampling(ABC):
         size = FoldSize(0, 0, 0, 0, self.count_splits(n))
         first = self.split(Units(n, np.zeros(n, np.intp)), size, 0, Draws(0))
         return (size._replace(n_select=len(first.estimate), n_train=len(first.train)),)
-
-    def order(self, size: FoldSize, draws: Draws) -> Index:
-        """Return the numbers of all splits in an order that is exchangeable given the data: shuffled."""
-        return np.asarray(draws.at(*ORDER).make_generator().permutation(size.n_splits))
 
     def canonical(self, n: int, unit: str = "row") -> Self:
         """Return the canonical form for n units, rows or groups, the same for all equivalent resamplings.

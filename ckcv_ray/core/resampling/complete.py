@@ -19,7 +19,6 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ckcv_ray.core.arrays import Index
 from ckcv_ray.core.draws import Draws
 from ckcv_ray.core.options import Option, option
 from ckcv_ray.core.resampling.base import FoldSize, Resampling, Split, Units, check_n_splits
@@ -143,12 +142,6 @@ class Complete(CertifiableFolds):
     def split(self, units: Units, size: FoldSize, number: int, draws: Draws) -> Split:
         """Return a split; see ``split_complete``."""
         return split_complete(units.n, size.k, number, self.n_splits, draws)
-
-    def order(self, size: FoldSize, draws: Draws) -> Index:
-        """Return the splits as they are numbered, or shuffled if they were enumerated."""
-        n = size.n_train + 2 * size.n_select
-        enumerated = is_enumerated(n, size.k, self.n_splits)
-        return super().order(size, draws) if enumerated else np.arange(size.n_splits)
 
 
 @dataclass(frozen=True)
