@@ -169,7 +169,7 @@ def describe_guesses(claims: Sequence[Claim], labels: Sequence[Label]) -> list[s
     A guess has an AUC of one half, and recalls that add up to 1 whatever the shares it guesses with; one
     recall alone is reached by always predicting its class.
     """
-    statements, recalls = list[str](), dict[tuple[str, str, tuple[int, ...]], list[Claim]]()
+    statements, recalls = list[str](), dict[tuple[str, str], list[Claim]]()
     for claim in claims:
         name, value = claim["quantity"], 1 - claim["bound"]
         if name == AUC and value <= 0.5:
@@ -180,8 +180,7 @@ def describe_guesses(claims: Sequence[Claim], labels: Sequence[Label]) -> list[s
         elif claims_nothing(claim):
             continue
         elif name in BY_CLASS:
-            of = claim["certification"], claim["classifier"], claim["splits"]
-            recalls.setdefault(of, []).append(claim)
+            recalls.setdefault((claim["certification"], claim["classifier"]), []).append(claim)
         elif name == ANSWERED_ERROR:
             statements.append(
                 "That the rows answered are wrong less often than by always predicting any one class is not "

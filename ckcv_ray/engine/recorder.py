@@ -40,7 +40,7 @@ FLUSH_SECONDS = 2.0
 FLUSH_SHARE = 0.01
 COSTS = ("seconds", "fits", "worker_seconds", "solver_seconds")
 
-RunQueue = TypeVar("RunQueue", RaceQueue, FullQueue)
+RunQueue = TypeVar("RunQueue", bound=RaceQueue | FullQueue)
 
 
 class Decision(NamedTuple):

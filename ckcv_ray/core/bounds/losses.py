@@ -79,7 +79,7 @@ def average_safe(losses: ArrayLike, m: int, delta: float) -> float:
     """
     if m > MOST_CHECKED:
         return 1.0
-    terms = np.interp(losses, np.arange(m + 1), concave_table(m, delta)).tolist()
+    terms = np.interp(np.asarray(losses, float), np.arange(m + 1), concave_table(m, delta)).tolist()
     return min(1.0, fsum(terms) / len(terms))
 
 
