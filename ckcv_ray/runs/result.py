@@ -36,7 +36,7 @@ from ckcv_ray.reports.card import make_card
 from ckcv_ray.reports.settings import SettingScores, describe_settings, rank_settings, summarize_inner
 from ckcv_ray.reports.summary import describe_edges, describe_kept, summarize
 from ckcv_ray.reports.values import Entry, ResultValues, format_setting, to_number
-from ckcv_ray.study import ANSWERED_ERROR, ERROR, MOST_SEED, Holdout, find_member, is_error, parse_within
+from ckcv_ray.study import ANSWERED_ERROR, MOST_SEED, Holdout, find_member, is_error, parse_within
 from ckcv_ray.tables.target import Label, Rows
 from ckcv_ray.tables.task import make_rows
 from ckcv_ray.validation import integer, quote
@@ -340,32 +340,6 @@ class Result(ResultValues):
         hint = f"; ckcv run --certify holdout --claim {rule.name} would prove a bound"
         return f"by {of}: nothing is proven for it alone{'' if rule.nested else hint}"
 
-    def refer(self, rows: Rows, rule: Rule) -> NDArray[np.bool_]:
-        """Return for rows of numbers whether to refer each to a person: the model fitted on all rows differs.
-
-        ``claim_for_referral`` says what is proven of the others.
-
-        Raises:
-            InputError: no row was held out, or nothing is proven for the predictions of the rule.
-        """
-        self._claim_of_referral(rule)
-        return np.asarray(self.classify(rows, rule).label != self.classify(rows, Rule("full")).label)
-
-    def claim_for_referral(self, rule: Rule) -> str:
-        """Return one sentence that says what is proven of the rows that are not referred.
-
-        Raises:
-            InputError: as for ``referred``.
-        """
-        claim, of = self._claim_of_referral(rule), "of all patterns"
-        if self.certificate.sample.groups is not None:
-            of = "of a new group's rows, on average,"
-        return (
-            f"referred: rows that {Rule('full').classifier()} classifies otherwise; at most "
-            f"{at_most(claim['bound'])} {of} are wrong and not referred, with probability "
-            f"{format_level(claim['delta'])} ({claim['certification']})"
-        )
-
     def to_json(self) -> dict[str, Any]:
         """Return the result as JSON values; what is not known is null."""
         if self.finished is not None:
@@ -527,27 +501,6 @@ class Result(ResultValues):
             f"({claim['certification']}{how}); "
             f"{comparison(claim, select_baseline(claim, sample.baselines), sample.labels)}"
         )
-
-    def _claim_of_referral(self, rule: Rule) -> Claim:
-        if self.task.has_numbers:
-            raise InputError(
-                "rows are referred where two models predict different classes, and this run predicts "
-                "numbers: leave it out"
-            )
-        if self.models.full is None:
-            raise InputError(
-                "referring rows needs the model fitted on all rows and a certified one: this run was made "
-                "without --certify holdout"
-            )
-        errors = [claim for claim in self.certificate.claims if claim["quantity"] == ERROR]
-        covering = [claim for claim in errors if covers(claim, rule)]
-        if not covering or rule.name == "full":
-            raise InputError(
-                f"rows are referred where the model fitted on all rows differs from a rule whose error is "
-                f"certified, which that of {rule.classifier()} is not: predict by the rule of a claim about "
-                "the error, such as --claim refit"
-            )
-        return covering[0]
 
     def _check_full(self, rule: Rule, seed: int | None) -> Rule:
         """Return the rule of the model fitted on all rows, the only one without a certification."""

@@ -1,4 +1,4 @@
-"""The model fitted on all rows: what unlabelled rows prove of it, and the rows to refer to a person."""
+"""The model fitted on all rows, and what unlabelled rows prove of it."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +15,6 @@ from ckcv_ray import run as run_arrays
 from ckcv_ray.claims.certify import certify
 from ckcv_ray.claims.judge import Judge
 from ckcv_ray.claims.judged_rows import tabulate_judged
-from ckcv_ray.claims.rules import Rule
 from ckcv_ray.core.bounds.binomial import clopper_pearson
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.errors import InputError, StoreError
@@ -141,44 +140,6 @@ def halved(problem: Problem, model: SVMModel, train: np.ndarray) -> SVMModel:
     return replace(half, offset=float(describe(outputs, y, b, half.C, 0, Status.CONVERGED, weights).offset))
 
 
-def test_rows_are_referred_where_the_two_models_differ() -> None:
-    result = run_job(Job(HELD, blobs(60, shift=0.7)), SERIAL)
-    X = blobs(400, seed=3, shift=0.7).X
-    rule = result.rule()
-    referred = result.refer(X, rule)
-    differ = result.predict(X) != result.predict(X, by="full")
-    assert np.array_equal(referred, differ)
-    assert referred.any()
-    said = result.claim_for_referral(rule)
-    assert "of all patterns are wrong and not referred" in said
-
-
-def test_a_fixed_classifier_errs_and_is_not_referred_at_most_as_often_as_it_errs() -> None:
-    result = run_job(Job(HELD, blobs(60, shift=0.7)), SERIAL)
-    fresh = blobs(20_000, seed=4, shift=0.7)
-    wrong = result.predictions(fresh.X, result.rule()).label != fresh.y
-    assert np.mean(wrong & ~result.refer(fresh.X, result.rule())) <= np.mean(wrong)
-
-
-@pytest.mark.parametrize(
-    ("by", "said"),
-    [
-        ("full", "that of the model fitted on all rows is not"),
-        ("member:1", "that of the member of .* is not"),
-    ],
-)
-def test_only_a_certified_rule_refers(by: str, said: str) -> None:
-    result = run_job(Job(HELD, blobs(60)), SERIAL)
-    with pytest.raises(InputError, match=said):
-        result.refer(blobs(10).X, result.rule(by))
-
-
-def test_without_held_out_rows_nothing_is_referred() -> None:
-    result = run_job(Job(SMALL, blobs(60)), SERIAL)
-    with pytest.raises(InputError, match="without --certify holdout"):
-        result.refer(blobs(10).X, Rule("random"))
-
-
 def test_unlabelled_rows_without_a_holdout_are_refused() -> None:
     with pytest.raises(InputError, match=r"300 unlabelled rows.*--certify holdout"):
         run_job(Job(SMALL, task()), SERIAL)
@@ -242,18 +203,8 @@ def test_arrays_and_the_command_line_take_them(tmp_path: Path, ckcv) -> None:
     csv.write_csv(features, tmp_path / "new.csv")
     options = "--k 3,4 --n-splits 3 --C 1 --gamma 0.1 --certify holdout --backend serial"
     out = tmp_path / "run"
-    code, printed, _ = ckcv(
+    code, _, _ = ckcv(
         *f"run {tmp_path}/rows.csv {options} --unlabelled {tmp_path}/new.csv --out {out}".split()
     )
     assert code == 0
     assert "holdout, full" in ckcv(*f"status {out} --details".split())[1]
-    code, printed, said = ckcv(*f"predict {out} {tmp_path}/new.csv --refer".split())
-    assert code == 0
-    assert printed.splitlines()[0].endswith('"referred"')
-    assert "wrong and not referred" in said
-    code, _, said = ckcv(*f"predict {out} {tmp_path}/rows.csv --refer".split())
-    made = load_run(out)
-    rows = made.problem.all_rows
-    missed = (made.predictions(rows.X, made.rule()).label != rows.y) & ~made.refer(rows.X, made.rule())
-    assert code == 0
-    assert f"wrong and not referred: {missed.sum()} of 60 rows" in said

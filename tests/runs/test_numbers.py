@@ -325,8 +325,6 @@ def test_what_is_for_classes_refuses_a_run_of_numbers(held, tmp_path):
         watch(held, table)
     with pytest.raises(InputError, match="predicts numbers: what is compared are classes"):
         compare(held, table, predictions="target")
-    with pytest.raises(InputError, match="this run predicts numbers: leave it out"):
-        result.refer(X, result.rule())
     with pytest.raises(InputError, match="these forms are about classifiers"):
         fill_form(held, "model-card", tmp_path / "card.md")
     with pytest.raises(InputError, match="test rows are for classes"):
