@@ -4,6 +4,7 @@ The command line, studies in files and Python answer with these sentences.
 """
 
 REMOVED: dict[str, str] = {  # commands as "ckcv x", options "--x", values "option=x", and names of Python
+    "--unlabelled": "leave it out: nothing is proven of the model fitted on all rows",
     "--refer": 'write ckcv run --answer "error<=0.05": predict then says which rows it is confident of',
 }
 

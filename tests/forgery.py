@@ -282,16 +282,12 @@ def forged_models(problem: Problem, models: Models, logged: bool) -> Models:
         splits = [problem.outer.rows(Stage.REFIT, 0, m.split) for m in models.nested.members]
         outer = zip(models.nested.members, splits, strict=True)
         nested = Ensemble(tuple(forged_member(m, problem, *split) for m, split in outer))
-    if held is None or models.refit is None or models.full is None:
+    if held is None or models.refit is None:
         return Models(best, nested)
-    (refit,), (full,) = models.refit.members, models.full.members
+    (refit,) = models.refit.members
     model = forged_model(refit.model, task, np.arange(task.n), held.X, held.y)
     one = Ensemble((with_model(refit, model, problem, held),))
-    if (others := problem.all_rows.unlabelled) is None:
-        return Models(best, nested, one, models.full, models.references)
-    every = problem.all_rows
-    agreeing = forged_model(full.model, every, np.arange(every.n), others, model.predict(others).label)
-    return Models(best, nested, one, Ensemble((replace(full, model=agreeing),)))
+    return Models(best, nested, one, models.full, models.references)
 
 
 def forged_member(

@@ -43,7 +43,7 @@ from ckcv_ray.claims.claim import (
     format_splits,
 )
 from ckcv_ray.claims.held_out import holdout
-from ckcv_ray.claims.judge import NO_COPIES, Copies, Judge
+from ckcv_ray.claims.judge import Judge
 from ckcv_ray.claims.numbers import claim_clipped, name_loss_methods
 from ckcv_ray.claims.rules import Rule, prefix
 from ckcv_ray.core.arrays import Index
@@ -62,7 +62,7 @@ from ckcv_ray.study import Holdout, Nested, Occam, Problem, is_quantity
 SplitLosses: TypeAlias = Callable[[int], NDArray[np.int64]]
 
 
-def prove(judge: Judge, k: int, copies: Copies = NO_COPIES) -> list[Claim]:
+def prove(judge: Judge, k: int, copies: int = 0) -> list[Claim]:
     """Return the proven claims: those of the certification first, and always that of occam.
 
     Args:
@@ -84,7 +84,7 @@ def occam(
     losses: Sequence[int],
     learner: int = 0,
     counts: Sequence[tuple[int, int]] | None = None,
-    copies: Copies = NO_COPIES,
+    copies: int = 0,
     units: SplitLosses | None = None,
 ) -> Iterator[Claim]:
     """Yield the claims for F*, from the losses on the estimate sets of the winner's splits.
@@ -103,11 +103,11 @@ def occam(
     level = compute_level(problem, k, learner)
     grouped = problem.task.grouped
     order, u = problem.order(size), by_class.get_u(problem)
-    averaged = Averaged(losses, order, size.n_select, grouped, counts, copies.units, u, problem.clip, units)
+    averaged = Averaged(losses, order, size.n_select, grouped, counts, copies, u, problem.clip, units)
     yield from averaged.claims(Occam.name, RANDOM.name, level, delta, method)
 
 
-def outer(judge: Judge, copies: Copies = NO_COPIES) -> Iterator[Claim]:
+def outer(judge: Judge, copies: int = 0) -> Iterator[Claim]:
     """Yield the claims for the nested ensemble, from its members' errors on the outer splits.
 
     All are about all members, and about those of one prefix of the splits: the best one for the first name.
@@ -121,9 +121,9 @@ def outer(judge: Judge, copies: Copies = NO_COPIES) -> Iterator[Claim]:
     length: int | None = None
     for name in certification.claim:
         if is_quantity(name):
-            claims = list(by_class.claim_nested(judge, nested, name, length, copies.units))
+            claims = list(by_class.claim_nested(judge, nested, name, length, copies))
         else:
-            claims = list(_claim_outer_errors(judge, nested, length, copies.units))
+            claims = list(_claim_outer_errors(judge, nested, length, copies))
         yield from claims
         length = length or max(len(claim["splits"]) for claim in claims) or n_splits
 
@@ -293,12 +293,12 @@ def count_wrong_rows(ensemble: Ensemble) -> list[tuple[int, int]]:
     return [(sum(member.errors), sum(member.n_estimate)) for member in ensemble.members]
 
 
-def _claim_nothing_more(judge: Judge, copies: Copies) -> Iterator[Claim]:
+def _claim_nothing_more(judge: Judge, copies: int) -> Iterator[Claim]:
     """Yield nothing: the claim of occam is made for every study."""
     return iter(())
 
 
-PROOFS: dict[str, Callable[[Judge, Copies], Iterator[Claim]]] = {
+PROOFS: dict[str, Callable[[Judge, int], Iterator[Claim]]] = {
     Occam.name: _claim_nothing_more,
     Holdout.name: holdout,
     Nested.name: outer,

@@ -86,8 +86,7 @@ def choose_rule(
         bool,
         flag(
             "--full",
-            "Use the model fitted on all rows, those held out included. What is proven is the claim full, "
-            "which needs unlabelled rows.",
+            "Use the model fitted on all rows, those held out included. Nothing is proven of this model.",
         ),
     ] = False,
     seed: Annotated[

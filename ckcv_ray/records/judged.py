@@ -48,8 +48,7 @@ def count_judged(problem: Problem, of_winner: bool = True) -> int:
     """
     certification, most = problem.study.certification, 0
     if isinstance(certification, Holdout) and problem.held is not None:
-        rules = len(certification.claim) + (problem.all_rows.unlabelled is not None)
-        most = len(problem.held) * rules
+        most = len(problem.held) * len(certification.claim)
     elif isinstance(certification, Nested):
         (size,) = certification.outer.fold_sizes(problem.task.n_units)  # no split is drawn to open a folder
         most = size.n_splits * problem.most_rows_in(size.n_select)

@@ -54,6 +54,7 @@ DRAWING = ("auto", "random", "best_prefix")  # rules that draw members
 if TYPE_CHECKING:
     from ckcv_ray.reports.plots import Plots
 
+OF_FULL = "nothing is proven of this model; the bound is of the one that did not see the held-out rows"
 REPEATED = "; this is about one call with a seed: other calls with it repeat its draws"
 
 
@@ -332,11 +333,10 @@ class Result(ResultValues):
             return self._proven(of, *found)
         if covering:
             return f"by {of}"
+        if rule.name == "full":
+            return f"by {of}: {OF_FULL}"
         if rule.cut_off is None and self.flag_rule is not None:
             return f"by {of}: nothing is proven for its own cut-off of scores; column flag has the one chosen"
-        if rule.name == "full":
-            hint = "" if self.task.has_numbers else "; ckcv run --unlabelled FILE would prove a bound"
-            return f"by {of}: nothing is proven for it{hint}"
         hint = f"; ckcv run --certify holdout --claim {rule.name} would prove a bound"
         return f"by {of}: nothing is proven for it alone{'' if rule.nested else hint}"
 

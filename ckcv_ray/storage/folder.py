@@ -6,7 +6,6 @@ locked.
     study.json              the study, the digest of the data, the run_id
     execution.json          environment, backend, counts, seconds: what depends on the run
     data.parquet            the table of the study
-    unlabelled.parquet      rows without labels, if there are any
     log/                    append-only records (``log``)
     shards.json             how the work was divided, if it was (``shards``)
     candidates.parquet      one row for each fold size and setting (``records.candidates``)
@@ -67,7 +66,7 @@ from ckcv_ray.tables.roles import Roles
 from ckcv_ray.tables.task import Provenance, Task
 from ckcv_ray.validation import quote, read_as
 
-DATA, UNLABELLED, EXECUTION = "data.parquet", "unlabelled.parquet", "execution.json"
+DATA, EXECUTION = "data.parquet", "execution.json"
 CANDIDATES = "candidates.parquet"
 CERTIFICATE, MANIFEST = "certificate.json", "manifest.json"
 SCORES, SETTINGS, SUMMARY = "scores.parquet", "settings.parquet", "scores.json"
@@ -80,7 +79,7 @@ LONGEST_QUESTION = 600  # characters: a folder may be a stranger's
 INNER_NAME = re.compile(r"outer-([0-9]{3,9})")
 TEMPORARY = re.compile(
     r"\.((study|execution|certificate|manifest|scores|signatures|uses|shards)\.json|"
-    r"(data|unlabelled|candidates|models|nested|refit|full|references|judged|splits|scores|settings|predictions|"
+    r"(data|candidates|models|nested|refit|full|references|judged|splits|scores|settings|predictions|"
     r"part-\d+)\.parquet|"
     r"model-\d+\.pkl|report\.html|stream\.jsonl)-\w+\.tmp"
 )
@@ -316,10 +315,6 @@ class RunFolder:
                 raise ValueError(f"salt={quote(named['salt'])} is not 64 hexadecimal digits")
             provenance = read_as(Provenance, json.loads(named["provenance"]))
             task = Task.restore(columns, roles, schema, question, named["salt"], provenance)
-        if self.files.exists(UNLABELLED):
-            unlabelled = formats.read_table(self.files, UNLABELLED, identity.run_id, None, values=MOST_VALUES)
-            with formats.guard_reading(self.files, UNLABELLED):
-                task = task.with_unlabelled(unlabelled, stored=True)
         with formats.guard_reading(self.files, DATA):
             if identity.data_digest not in _digests(identity.study, task):
                 raise StoreError(f"{self.files.path(DATA)} is not the data of this run: its digest differs")
@@ -364,8 +359,6 @@ class RunFolder:
     def check_room(self, problem: Problem) -> None:
         """Raise InputError if the table, or that of the results, is larger than what can be read back."""
         rows, columns = problem.all_rows.X.shape
-        if problem.all_rows.unlabelled is not None:
-            rows = max(rows, len(problem.all_rows.unlabelled))
         every = problem.all_rows
         besides = 1 + every.grouped + every.weighting.given  # the target, the groups and the weights
         if rows > MOST_TABLE_ROWS or rows * (columns + besides) > MOST_VALUES:
@@ -470,9 +463,6 @@ class RunFolder:
         if every.question:
             named[QUESTION] = every.question
         contents = {DATA: formats.make_table(every.coded_columns(), problem.run_id, named)}
-        if every.unlabelled is not None:
-            unlabelled = every.as_coded_columns(every.unlabelled)
-            contents[UNLABELLED] = formats.make_table(unlabelled, problem.run_id, {})
         if isinstance(problem.study.resampling, Splits):
             sets = [(split.train, split.estimate) for split in problem.study.resampling.sets]
             contents[splits.FILE] = splits.make_splits(sets, problem.run_id)

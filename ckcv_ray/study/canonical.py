@@ -73,7 +73,6 @@ def canonicalize_certified(study: Study, task: Task) -> tuple[Study, Index | Non
     _check_balance_stored(study)
     assert study.certification is not None
     certification = _check_claims(study.certification, study.learner, task).canonical(task.n_units)
-    _check_unlabelled(certification, task)
     if task.grouped:
         _check_for_groups(study.criterion, certification)
     study = replace(study, certification=certification)
@@ -212,15 +211,7 @@ def recode_table(table: Task, learned: Task) -> Task:
     if table.schema == learned.schema and learned.fills is None:
         return table
     X = np.ascontiguousarray(learned.recode(table.X, table))
-    unlabelled = None if table.unlabelled is None else learned.recode(table.unlabelled, table)
-    return replace(
-        learned,
-        X=X,
-        y=table.y,
-        grouping=table.grouping,
-        weighting=table.weighting,
-        unlabelled=unlabelled,
-    )
+    return replace(learned, X=X, y=table.y, grouping=table.grouping, weighting=table.weighting)
 
 
 def identify_data(table: Task, learned: Task) -> str:
@@ -568,21 +559,6 @@ def _check_references(study: Study) -> None:
                 f"{claim} needs the best setting of {label}, which a search within a budget may leave open: "
                 "choose search=race, or leave the claim out"
             )
-
-
-def _check_unlabelled(certification: Certification, task: Task) -> None:
-    if task.unlabelled is None:
-        return
-    if not isinstance(certification, Holdout):
-        raise InputError(
-            f"there are {pluralize(len(task.unlabelled), 'unlabelled row')}, which certify the model on all "
-            "rows together with rows held out: add --certify holdout, or leave out --unlabelled"
-        )
-    if task.grouped:
-        raise InputError(
-            "unlabelled rows count as independent of each other, which rows of groups are not: leave out "
-            "--unlabelled, or --group"
-        )
 
 
 def _with_folds(study: Study, n: int, unit: str) -> Study:

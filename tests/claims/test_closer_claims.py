@@ -82,16 +82,6 @@ def test_copies_have_no_known_positions_so_they_are_counted_by_clopper_pearson()
     assert certificate.claims.bound_without_copies == without > first["bound"]
 
 
-def test_the_model_on_all_rows_keeps_clopper_pearson():
-    others = blobs(200, seed=9, shift=0.7).columns().drop_columns(["y"])
-    full = next(
-        claim
-        for claim in run(STEVENS, ROWS.with_unlabelled(others)).certificate.claims
-        if claim["classifier"] == "full"
-    )
-    assert "Clopper-Pearson for both (the order of unlabelled rows is not drawn)" in full["statement"]
-
-
 def test_with_groups_positions_are_refused():
     groups = np.repeat(np.arange(30), 3)
     with pytest.raises(InputError, match=r"^holdout_bound=stevens is for rows that are right or wrong"):

@@ -99,7 +99,7 @@ def test_one_model_needs_rows_held_out_and_draws_nothing() -> None:
     for by in ("refit", "full", "vote", "member:0"):
         with pytest.raises(InputError, match=f"seed and {by} exclude each other"):
             held.rule(by, seed=1)
-    assert "nothing is proven for it" in held.claim_for(held.rule(by="full"))
+    assert "nothing is proven of this model" in held.claim_for(held.rule(by="full"))
 
 
 def test_a_value_of_by_names_one_rule_and_nothing_else_does() -> None:

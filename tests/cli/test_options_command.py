@@ -161,7 +161,6 @@ def test_the_options_of_today_are_all_there(parameters: dict[str, Any]) -> None:
         "features",
         "drop",
         "test",
-        "unlabelled",
         "group",
         "weight",
         "categorical",

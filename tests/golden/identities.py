@@ -54,7 +54,6 @@ IDENTITIES = {
         claim="vote,random,member:3,sensitivity,specificity",
         positive=0,
     ),
-    "holdout, unlabelled rows": study("unlabelled rows", certify="holdout", claim="refit,auc"),
     "nested": study(certify="nested"),
     "nested, half, more splits": study(
         certify="nested", outer_splits=7, outer_share="half", claim="random,recall"
@@ -188,9 +187,6 @@ def make_task(table: str) -> Task:
             return Task.of(X, y, groups=[f"patient {i // 3}" for i in range(N)])
         case "numbers":
             return Task.of(X, X @ [2.0, -1.0] + y, numbers=True)
-        case "unlabelled rows":
-            task = Task.of(X, y)
-            return task.with_unlabelled(task.as_columns(X[:9] + 1.0))
         case "categories, gaps, dates":
             return Task.of(untidy(X, y), np.where(y == 1, "ill", "well"))
     return Task.of(X, y)

@@ -45,7 +45,6 @@ WEIGHTED = places.make_study(
 MORE = {  # what no golden study has: repeated rows of groups, claims by class within groups of rows
     "repeats in groups": (ONE_SETTING.replace(certify="nested", outer_splits=2), visits(90)),
     "catoni": (ONE_SETTING.replace(bound="catoni"), lattice(60)),
-    "unlabelled": (ONE_SETTING.replace(certify="holdout"), lattice(120)),
     "AUC of nested": (
         ONE_SETTING.replace(certify="nested", outer_splits=2, claim=("random", "auc")),
         lattice(90),
@@ -127,10 +126,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Folder:
             if name in MORE:
                 study, sample = MORE[name]
                 X = np.round(sample.X) if sample.groups is not None else sample.X
-                more = {"unlabelled": X[:40] + 0.5} if name == "unlabelled" else {}
-                if name.startswith("weighted"):
-                    more["sample_weight"] = np.resize([0.5, 3.0, 1.0], len(X))
-                run(study, X, sample.y, out, SERIAL, groups=sample.groups, **more)
+                weights = np.resize([0.5, 3.0, 1.0], len(X)) if name.startswith("weighted") else None
+                run(study, X, sample.y, out, SERIAL, groups=sample.groups, sample_weight=weights)
             else:
                 study, sample, _, lost, newer = STUDIES[name]
                 if lost is None:
@@ -161,7 +158,6 @@ def test_every_figure_of_a_golden_study_is_computed_again(
 OTHERS = [
     "repeats in groups",
     "catoni",
-    "unlabelled",
     "answered",
     "weighted",
     "weighted, repeats",

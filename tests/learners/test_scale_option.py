@@ -113,10 +113,8 @@ def test_a_run_is_stored_verified_and_says_it(scale: str, task: Task, tmp_path: 
     result = run_job(Job(study, task, tmp_path / "run"), SERIAL)
     assert verify(tmp_path / "run").ok
     loaded = load_run(tmp_path / "run")
-    assert (
-        loaded.predict(task.as_columns(task.X), by="vote").tolist()
-        == result.predict(task.as_columns(task.X), by="vote").tolist()
-    )
+    columns = task.columns()
+    assert loaded.predict(columns, by="vote").tolist() == result.predict(columns, by="vote").tolist()
     scaled = scale == "standard" or (scale == "if_encoded" and task is HOLED)
     said = "are standardised in each split for" if scaled else "as they are; --scale standard"
     assert summarize(loaded, details=True).count("scaling        numbers ") == 1

@@ -113,11 +113,8 @@ def test_the_members_of_outer_splits_judge_their_estimate_sets(made: Made) -> No
         assert set(table["order"][here]) == {order.index(member.split)}
 
 
-def test_what_the_run_counts_judges_nothing_and_unlabelled_rows_need_the_refit(made: Made) -> None:
+def test_what_the_run_counts_judges_nothing(made: Made) -> None:
     assert load_run(made("occam")).finished.judged is None
-    task = TASK.with_unlabelled(TASK.as_columns(TASK.X + 0.5))
-    result = run_job(Job(HELD.replace(claim="vote"), task), SERIAL)
-    assert set(result.finished.judged["classifier"].to_pylist()) == {"vote", "refit"}
 
 
 def test_more_rows_than_a_file_may_have_are_not_stored(

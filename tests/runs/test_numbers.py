@@ -308,7 +308,7 @@ def test_every_rule_but_the_majority_predicts(held):
     result = load_run(held)
     for by in ("auto", "refit", "full", "member:1", "random", "best_prefix"):
         assert result.predict(X[:5], by=by).shape == (5,)
-    assert result.claim_for(result.rule("full")).endswith("nothing is proven for it")
+    assert result.claim_for(result.rule("full")).endswith("that did not see the held-out rows")
     single = result.predictions(X[:5], result.rule("member:1"))
     assert single.label.tolist() == predict_numbers(result.ensemble.members[1].model, X[:5]).tolist()
     assert np.isnan(single.share).all()

@@ -73,11 +73,6 @@ def test_the_study_of_a_file_is_the_study():
         (TASK, {"certify": "holdout", "accept": "error<=0.1"}, "accept=error<=0.1 is about rows that are"),
         (GROUPED, {"certify": "holdout", "subgroups": "x0"}, "subgroups=x0 counts rows of a subgroup as"),
         (TASK, {"certify": "holdout", "holdout_bound": "stevens"}, "holdout_bound=stevens is for rows"),
-        (
-            TASK.with_unlabelled(TASK.as_columns(X[:9] + 1)),
-            {"certify": "holdout"},
-            "unlabelled counts rows that two models classify otherwise",
-        ),
         (TASK, {"balance": "up"}, "balance=up is for classes"),
         (
             TASK,
