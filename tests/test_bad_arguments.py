@@ -167,7 +167,6 @@ CASES = BAD_STUDIES | {
     "k beyond the rows": runs("k=9 is outside 3..8", "there are 8 rows to learn from", study=TOO_MANY),
     "k beyond the rows left": held("k=13 is outside 3..12", "12 rows to learn from", share=0.5, k=13),
     "report_k not computed": runs("report_k=4 is not among k=3", "add it to k", study=AND_FOUR),
-    "member beyond the splits": held("member:0 to member:1", share=0.5, claim=["member:2"]),
     "nearly all held out": held("21 of 24 rows held out leave 3", "hold out 18 at most", share=0.9),
     "none held out": held("0 rows of 24 held out", "hold out at least 10", share=0.01),
     # arrays

@@ -208,7 +208,7 @@ CASES = {
         "--claim better:tree needs the best setting of tree, which a search within a budget may leave open",
         source="many.csv",
     ),
-    "claim of 5001 digits": run(f"--certify holdout --claim member:{'9' * 5001}", "--claim 'member:999"),
+    "claim of 5001 digits": run(f"--certify holdout --claim {'9' * 5001}", "--claim '999"),
     # rows to test on
     "missing test file": run("--test nowhere.csv", "there is no file 'nowhere.csv'"),
     "test without target": run(["--test", "test without target.csv"], "no column 'y' with the labels"),

@@ -299,7 +299,7 @@ def describe_counts(claim: Claim) -> str:
     if quantity.of_numbers:
         return f"measured: {claim['errors']:,} of {claim['rows']:,} {of}"
     who = {"vote": "the vote", "keyed": "the members drawn"}.get(rule, "all members")
-    if len(splits) == 1 or rule in ONE_MODEL or rule.startswith("member:"):
+    if len(splits) == 1 or rule in ONE_MODEL:
         who = "this model"
     elif splits:
         who = "these members"

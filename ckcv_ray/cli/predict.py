@@ -55,7 +55,7 @@ def choose_rule(
     ] = False,
     member: Annotated[
         int | None,
-        make_option("Classify with one member of F*, that of split N. What is proven is the claim member:N."),
+        make_option("Classify with one member of F*, that of split N: nothing is proven of it alone."),
     ] = None,
     nested: Annotated[
         bool, flag("--nested", "Use the ensemble certified by --certify nested instead of F*.")

@@ -24,7 +24,7 @@ from ckcv_ray.claims.claim import (
 )
 from ckcv_ray.claims.held_out import make_claimed_rule
 from ckcv_ray.claims.percent import at_most, format_level, format_number
-from ckcv_ray.claims.rules import BY, ONE_MODEL, Rule, parse_rule
+from ckcv_ray.claims.rules import BY, ONE_MODEL, Rule, find_member, parse_rule
 from ckcv_ray.core.arrays import Values
 from ckcv_ray.core.intervals import LEVEL
 from ckcv_ray.core.scores import Output, Score
@@ -36,7 +36,7 @@ from ckcv_ray.reports.card import make_card
 from ckcv_ray.reports.settings import SettingScores, describe_settings, rank_settings, summarize_inner
 from ckcv_ray.reports.summary import describe_edges, describe_kept, summarize
 from ckcv_ray.reports.values import Entry, ResultValues, format_setting, to_number
-from ckcv_ray.study import ANSWERED_ERROR, MOST_SEED, Holdout, find_member, is_error, parse_within
+from ckcv_ray.study import ANSWERED_ERROR, MOST_SEED, Holdout, is_error, parse_within
 from ckcv_ray.tables.target import Label, Rows
 from ckcv_ray.tables.task import make_rows
 from ckcv_ray.validation import integer, quote
@@ -338,7 +338,8 @@ class Result(ResultValues):
         if rule.cut_off is None and self.flag_rule is not None:
             return f"by {of}: nothing is proven for its own cut-off of scores; column flag has the one chosen"
         hint = f"; ckcv run --certify holdout --claim {rule.name} would prove a bound"
-        return f"by {of}: nothing is proven for it alone{'' if rule.nested else hint}"
+        is_member = rule.nested or find_member(rule.name) >= 0
+        return f"by {of}: nothing is proven for it alone{'' if is_member else hint}"
 
     def to_json(self) -> dict[str, Any]:
         """Return the result as JSON values; what is not known is null."""

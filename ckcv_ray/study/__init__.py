@@ -4,7 +4,6 @@ from ckcv_ray.study.certification import Holdout as Holdout
 from ckcv_ray.study.certification import Nested as Nested
 from ckcv_ray.study.certification import Occam as Occam
 from ckcv_ray.study.certification import choose_judge as choose_judge
-from ckcv_ray.study.certification import find_member as find_member
 from ckcv_ray.study.conditions import Condition as Condition
 from ckcv_ray.study.execution import Execution as Execution
 from ckcv_ray.study.options import SLOTS as SLOTS

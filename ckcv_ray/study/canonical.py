@@ -34,7 +34,7 @@ from ckcv_ray.learners.class_weight import NAME as WEIGHTS
 from ckcv_ray.learners.encoding.encoder import expand_dates
 from ckcv_ray.learners.encoding.encoding import Categories, Encoding
 from ckcv_ray.learners.encoding.learner import settle_scaling
-from ckcv_ray.study.certification import LEAST_HELD_OUT, Certification, Holdout, find_member
+from ckcv_ray.study.certification import LEAST_HELD_OUT, Certification, Holdout
 from ckcv_ray.study.numbers import check_numbers, check_within
 from ckcv_ray.study.options import list_parts
 from ckcv_ray.study.quantities import (
@@ -583,10 +583,6 @@ def _resolve_search(study: Study, n: int) -> Study:
 
 def _check_sizes(study: Study, sizes: tuple[FoldSize, ...]) -> None:
     study.criterion.check(sizes[0].n_select)
-    fewest = min(size.n_splits for size in sizes)
-    for claim in study.certification.claim if study.certification is not None else ():
-        if find_member(claim) >= fewest:
-            raise InputError(f"claim={claim!r} is outside member:0 to member:{fewest - 1}")
 
 
 def _check_outer(study: Study, outer: Outer, n: int, unit: str) -> None:

@@ -14,6 +14,7 @@ from ckcv_ray.core.options import Option, check_options, get_values, option, opt
 from ckcv_ray.core.resampling.base import check_n_splits
 from ckcv_ray.core.resampling.complete import Outer
 from ckcv_ray.errors import InputError
+from ckcv_ray.removed import explain_removed_option
 from ckcv_ray.study.conditions import Condition, parse_condition, parse_conditions
 from ckcv_ray.study.quantities import (
     ANSWERED,
@@ -34,7 +35,6 @@ from ckcv_ray.tables.subgroups import parse_subgroups
 from ckcv_ray.tables.target import Label
 from ckcv_ray.validation import boolean, check_choice, expect, number, quote, sequence
 
-MOST_DIGITS = 18
 OUTER_PARTS = {"third": (1, 3), "half": (1, 2), "three_fifths": (3, 5)}  # of an outer estimate set
 HOLDOUT_BOUNDS = ("clopper_pearson", "stevens")
 CLAIMS = ("refit", "random", "vote")
@@ -233,12 +233,10 @@ def _claims(name: str, value: Any) -> tuple[str, ...]:
                 f"{name}={claim!r}: of groups of rows error and recalls are proven jointly, by their column: "
                 f"claim {asked}, and add subgroups={column}"
             )
-        if claim not in CLAIMS and not is_quantity(claim) and find_member(claim) < 0:
+        if claim not in CLAIMS and not is_quantity(claim):
             known = (*CLAIMS, *(quantity.form for quantity in QUANTITIES))
-            raise InputError(
-                f"{name}={claim!r} is not known: choose from {', '.join(known)}, or member:0 for the member "
-                "of split 0"
-            )
+            gone = explain_removed_option(name, claim)
+            raise InputError(gone or f"{name}={claim!r} is not known: choose from {', '.join(known)}")
     return claims
 
 
@@ -347,7 +345,7 @@ def choose_judge(claims: tuple[str, ...]) -> str:
 
 CLAIM_HELP = (
     "What is certified; several as a,b share delta. Errors of refit (one model), random (a member per row), "
-    "vote, member:7; sensitivity, specificity, recall, auc; at a prevalence ppv:0.02, npv:0.02, "
+    "vote; sensitivity, specificity, recall, auc; at a prevalence ppv:0.02, npv:0.02, "
     "net_benefit:0.02:0.1; better:svm; weighted_error:4; of numbers within:0.9."
 )
 CLAIM_SHOWN = "refit; for nested random"
@@ -370,7 +368,7 @@ class Holdout(Certification):
             of more.
         claim: what these rows certify. Rules, by their error: "refit" (one model at the selected setting,
             fitted on all other rows), "random" (the member of F* that ``predict`` draws for a row, by a hash
-            of its values keyed with the seed), "vote" (the majority), "member:7" (the member of split 7).
+            of its values keyed with the seed), "vote" (the majority).
             Quantities of the first rule named, or of "refit": "sensitivity", "specificity" (two classes),
             "recall" (of every class), "auc" (two classes); where the positive class has a stated share,
             "ppv:0.02", "npv:0.02", "net_benefit:0.02:0.1" (with the probability from which on a row is worth
@@ -587,10 +585,3 @@ class Nested(Certification):
         """How rows are divided into outer splits."""
         taken, parts = OUTER_PARTS[self.outer_share]
         return Outer(parts, self.outer_splits, taken)
-
-
-def find_member(claim: str) -> int:
-    """Return the split whose member ``claim`` is about; -1 if it is about none."""
-    kind, _, digits = claim.partition(":")
-    known = kind == "member" and digits.isascii() and digits.isdigit() and len(digits) <= MOST_DIGITS
-    return int(digits) if known else -1

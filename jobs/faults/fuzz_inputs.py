@@ -53,7 +53,7 @@ FIELDS: dict[str, Any] = {
 CERTIFICATIONS: list[dict[str, Any]] = [
     {},
     {"certify": "occam"},
-    {"certify": "holdout", "holdout_share": 0.3, "claim": ["vote", "member:1"]},
+    {"certify": "holdout", "holdout_share": 0.3, "claim": ["vote", "random"]},
     {"certify": "nested", "outer_splits": 2},
     {"criterion": "balanced"},
     {"criterion": "mean_error"},

@@ -174,7 +174,7 @@ def of_linear(**options: str | float) -> Study:
     return Study.paper(learner="linear", n_splits=3, k=(3,), certify="holdout", holdout_share=0.5, **options)
 
 
-@pytest.mark.parametrize("claim", ["refit", "vote", "member:1", "refit,sensitivity", "answered_error"])
+@pytest.mark.parametrize("claim", ["refit", "vote", "refit,sensitivity", "answered_error"])
 def test_a_run_answers_what_it_has_proven_and_verifies_it(task, tmp_path, claim):
     asked = study(answer="error<=0.1", claim=claim, accept="answered_share>=0.3,answered_error<=0.1")
     result = run(asked, task, tmp_path / "run")

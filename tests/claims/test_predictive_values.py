@@ -205,7 +205,7 @@ def study(**options: str | float | None) -> Study:
     [
         ("ppv>=0.3", "refit"),
         ("npv>=0.99", "vote,npv:0.05,net_benefit:0.05:0.1"),
-        ("npv>=0.99", "member:1,ppv:0.05"),
+        ("npv>=0.99", "vote,ppv:0.05"),
     ],
 )
 def test_a_run_chooses_applies_and_verifies_its_cut_off(task, tmp_path, require, claim, capsys):

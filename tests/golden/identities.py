@@ -51,7 +51,7 @@ IDENTITIES = {
     "holdout, auto share, several claims": study(
         certify="holdout",
         holdout_share="auto",
-        claim="vote,random,member:3,sensitivity,specificity",
+        claim="vote,random,sensitivity,specificity",
         positive=0,
     ),
     "nested": study(certify="nested"),

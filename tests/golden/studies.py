@@ -52,7 +52,7 @@ STUDIES = {
     "equal fold sizes": Golden(PLAIN.replace(k=None, n_splits=3, report_k=()), cloud(24)),
     "rotation": Golden(PLAIN.replace(resampling="rotation"), cloud(60)),
     "holdout with three claims": Golden(
-        PLAIN.replace(certify="holdout", claim=("random", "vote", "member:2")),
+        PLAIN.replace(certify="holdout", claim=("random", "vote", "refit")),
         cloud(90),
         ("auto", "refit", "full"),
     ),

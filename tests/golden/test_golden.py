@@ -83,7 +83,7 @@ def test_values_that_are_lacking_or_cannot_be_observed_are_differences(
 def test_the_studies_are_what_they_are_called() -> None:
     assert kept("studies")["a failed split"]["provisional"]
     claims = kept("studies")["holdout with three claims"]["claims"]
-    assert [claim[1] for claim in claims] == ["keyed", "vote", "member:2", "random", "random"]
+    assert [claim[1] for claim in claims] == ["keyed", "vote", "refit", "random", "random"]
     assert len(kept("studies")["nested"]["errors"]) == 2
     assert kept("procedures")["a learning curve, fits of few rows fail"]["splits without a score"]
 

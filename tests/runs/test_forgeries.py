@@ -122,7 +122,6 @@ KINDS = {
     "holdout, refit": Kind(held(TREE), numbers()),
     "holdout, vote": Kind(held(TREE, claim=("vote",)), numbers()),
     "holdout, random": Kind(held(TREE, claim=("random",)), numbers()),
-    "holdout, member": Kind(held(TREE, claim=("member:1",)), numbers()),
     "holdout, groups": Kind(held(TREE), visits()),
     "holdout, encoded": Kind(held(TREE), words()),
     "holdout, by class": Kind(held(TREE, claim=("sensitivity", "specificity")), numbers()),

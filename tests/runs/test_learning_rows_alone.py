@@ -33,7 +33,7 @@ STUDIES = {
 }
 CERTIFIED = [
     {"certify": "holdout"},
-    {"certify": "holdout", "holdout_share": 0.33, "claim": "vote,random,member:1,refit"},
+    {"certify": "holdout", "holdout_share": 0.33, "claim": "vote,random,refit"},
 ]
 
 

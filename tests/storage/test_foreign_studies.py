@@ -199,10 +199,6 @@ BESIDE: dict[str, tuple[Change, str]] = {
         lambda s: s.update(certify={"name": "holdout", "holdout_share": 0.99, "claim": ["random"]}),
         "study.json is damaged: 23 of 24 rows held out leave 1",
     ),
-    "a member that there is none of": (
-        lambda s: s.update(certify={"name": "holdout", "holdout_share": 0.5, "claim": ["member:7"]}),
-        "study.json is damaged: claim='member:7' is outside member:0 to member:2",
-    ),
 }
 
 

@@ -132,15 +132,6 @@ def test_the_safe_bound_is_refused_on_larger_sets_than_are_checked(monkeypatch):
         Problem.of(study, blobs(33))
 
 
-def test_a_claim_on_a_member_that_some_size_lacks_is_refused():
-    asked = {"certify": "holdout", "holdout_share": 0.5, "k": (3, 4)}
-    assert Problem.of(Study.paper(**asked, n_splits=5, claim="member:4"), blobs(30)).held is not None
-    with pytest.raises(InputError, match="claim='member:5' is outside member:0 to member:4"):
-        Problem.of(Study.paper(**asked, n_splits=5, claim=("vote", "member:5")), blobs(30))
-    with pytest.raises(InputError, match="claim='member:3' is outside member:0 to member:2"):
-        Problem.of(Study.paper(**asked, resampling="rotation", claim="member:3"), blobs(30))
-
-
 def test_what_does_not_go_with_the_rows_of_an_inner_selection_is_told_so():
     with pytest.raises(InputError, match=r"selecting inside 40 of the 60 rows \(nested\): k=41 is outside 3"):
         Problem.of(Study.paper(k=tuple(range(3, 51)), certify="nested"), blobs(60))
