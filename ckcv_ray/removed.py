@@ -5,6 +5,8 @@ The command line, studies in files and Python answer with these sentences.
 
 REMOVED: dict[str, str] = {  # commands as "ckcv x", options "--x", values "option=x", and names of Python
     "claim=member": "claim refit, vote or random, or claim nothing and predict --member 7",
+    "--spare": "leave it out: what early rounds of a budget do not need is used",
+    "Assessed": "write Result",
     "--unlabelled": "leave it out: nothing is proven of the model fitted on all rows",
     "--refer": 'write ckcv run --answer "error<=0.05": predict then says which rows it is confident of',
 }

@@ -121,9 +121,6 @@ class Check(Run):
         if quantity.startswith("better:"):
             return [*self.compare_learners(claim, delta, copies), delta]
         number = self.labels.index(claim["label"]) if quantity in OF_CLASS else None
-        of_splits, version = kind != "holdout", self.certificate.get("claims_version", 0)
-        if (self.grouped or of_splits) and version < 2 + (self.grouped and of_splits):
-            raise NotImplementedError("bounds of an earlier version of the package")
         if kind == "holdout":
             delta = delta if number is None else delta / jointly
             return [*self.bound_held_out(claim, number, delta, copies), delta]

@@ -21,7 +21,7 @@ Judged = dict[str, Array]
 
 
 def read_judged(folder: Path) -> dict[str, Judged]:
-    """Return the columns of judged rows, by what judged them; none in a folder of an earlier version."""
+    """Return the columns of judged rows, by what judged them; none if the folder has none."""
     if not (folder / "judged.parquet").exists():
         return {}
     table = parquet.read_table(folder / "judged.parquet")

@@ -51,8 +51,6 @@ from ckcv_ray.tables.target import Label
 from ckcv_ray.validation import STRICT, check_fraction, check_part, check_probability, read_as
 
 P = TypeVar("P", bound="CertificatePart")
-VERSION_OF_COUNTS = 2  # of the bounds of claims: since 2, tables that may be averaged are lowered
-VERSION_OF_LOSSES = 3  # since 3, those of losses of splits may be by betting, which changed no others
 
 
 class ClassCounts(TypedDict):
@@ -112,8 +110,6 @@ class Origin(CertificatePart):
         certification: name of the study's certification.
         seed, salt: what all draws are made with: see ``core.draws``.
         digests: SHA-256 of the data and of the files with candidates and models.
-        claims_version: version of the bounds of the claims; absent in the file of a run before version 2. It
-            is 3 with groups or numbers, and 2 of counts.
     """
 
     run_id: str
@@ -121,14 +117,6 @@ class Origin(CertificatePart):
     seed: int
     salt: str
     digests: dict[str, str]
-    claims_version: int | None = None
-
-    def check(self) -> None:
-        """Raise ValueError if the bounds are those of a version that is not known here."""
-        known = VERSION_OF_COUNTS, VERSION_OF_LOSSES
-        if self.claims_version not in (None, *known):
-            names = " and ".join(map(str, known))
-            raise ValueError(f"claims_version: {self.claims_version} is not known, only {names} are")
 
 
 @dataclass(frozen=True)
@@ -393,7 +381,6 @@ OPTIONAL = (
     "refused",
     "search",
     "subgroups",
-    "claims_version",
     "numbers",
     "giveaways",
 )  # absent where None
@@ -483,7 +470,6 @@ class Certificate:
         if unknown := sorted(values.keys() - set(FIELDS)):
             raise ValueError(f"{unknown[0]}: a certificate has no such field")
         _check_printable(values)
-        certificate.origin.check()
         certificate.winner.check()
         certificate.sample.check()
         certificate.counts.check(certificate.winner, certificate.sample)

@@ -5,8 +5,6 @@ from math import fsum
 
 from ckcv_ray.claims.baseline import compute_baselines, find_scored_constants
 from ckcv_ray.claims.certificate import (
-    VERSION_OF_COUNTS,
-    VERSION_OF_LOSSES,
     Certificate,
     Claims,
     ClassCounts,
@@ -66,9 +64,7 @@ def certify(
     without = _prove_without_copies(judge, candidate.k, claims, repeats)
     groups = _count_groups(problem, models.best)
     certificate = Certificate(
-        origin=Origin(
-            problem.run_id, problem.study.certify, *problem.draws[:2], digests, find_claims_version(problem)
-        ),
+        origin=Origin(problem.run_id, problem.study.certify, *problem.draws[:2], digests),
         winner=_describe_winner(problem, candidate, l_ms, models.best, provisional, search),
         sample=_describe_sample(problem, models.best, repeats.rows, groups),
         counts=_count_models(problem, candidate.k, models, groups),
@@ -88,11 +84,6 @@ def certify(
         *certificate.list_cautions(),
     )
     return replace(certificate, wording=replace(certificate.wording, statements=sentences))
-
-
-def find_claims_version(problem: Problem) -> int:
-    """Return the version of the bounds of claims that a problem has."""
-    return VERSION_OF_LOSSES if problem.has_losses else VERSION_OF_COUNTS
 
 
 def _claim_subgroups(judge: Judge) -> tuple[SubgroupClaim, ...] | None:

@@ -24,7 +24,7 @@ from ckcv_ray.claims.claim import (
 )
 from ckcv_ray.claims.held_out import make_claimed_rule
 from ckcv_ray.claims.percent import at_most, format_level, format_number
-from ckcv_ray.claims.rules import BY, ONE_MODEL, Rule, find_member, parse_rule
+from ckcv_ray.claims.rules import ONE_MODEL, Rule, find_member, parse_rule
 from ckcv_ray.core.arrays import Values
 from ckcv_ray.core.intervals import LEVEL
 from ckcv_ray.core.scores import Output, Score
@@ -39,17 +39,8 @@ from ckcv_ray.reports.values import Entry, ResultValues, format_setting, to_numb
 from ckcv_ray.study import ANSWERED_ERROR, MOST_SEED, Holdout, is_error, parse_within
 from ckcv_ray.tables.target import Label, Rows
 from ckcv_ray.tables.task import make_rows
-from ckcv_ray.validation import integer, quote
+from ckcv_ray.validation import integer
 
-FLAGS = {  # of earlier versions: the value of ``by`` that each is now
-    "vote": "vote",
-    "nested": "nested",
-    "member": "member:{}",
-    "all_members": "random",
-    "best_prefix": "best_prefix",
-    "refit": "refit",
-    "full": "full",
-}
 DRAWING = ("auto", "random", "best_prefix")  # rules that draw members
 if TYPE_CHECKING:
     from ckcv_ray.reports.plots import Plots
@@ -125,7 +116,7 @@ class Result(ResultValues):
         """Return one sentence for each grid, a list of numbers, that has the winner on its edge."""
         return describe_edges(self.problem, self.setting)
 
-    def predict(self, X: ArrayLike, by: str = "auto", seed: int | None = None, **flags: Any) -> NDArray[Any]:
+    def predict(self, X: ArrayLike, by: str = "auto", seed: int | None = None) -> NDArray[Any]:
         """Predict the original labels of X [rows, d], or numbers, by the rule that ``rule`` returns.
 
         A data frame is matched by column names.
@@ -133,9 +124,9 @@ class Result(ResultValues):
         Raises:
             InputError: X has other columns, or numbers that are not finite; or as ``rule``.
         """
-        return self.task.labelled(self.predictions(X, self.rule(by, seed, **flags)).label)
+        return self.task.labelled(self.predictions(X, self.rule(by, seed)).label)
 
-    def rule(self, by: str = "auto", seed: int | None = None, **flags: Any) -> Rule:
+    def rule(self, by: str = "auto", seed: int | None = None) -> Rule:
         """Return how rows are classified: by the rule of the first claim, unless another is requested.
 
         Args:
@@ -153,13 +144,11 @@ class Result(ResultValues):
             seed: for repeating a call that draws members: every call with it draws the same members, so rows
                 given one by one would all meet one of them, and what is proven of independent draws is about
                 one call. None draws afresh.
-            flags: those of earlier versions, which are refused with the value of ``by`` that each is now.
 
         Raises:
             InputError: the seed is not an integer of 0 or more, or the rule draws nothing; ``by`` names no
                 rule, there is no nested ensemble, no such member, or no row was held out.
         """
-        _refuse_flags(flags)
         rule = parse_rule(by)
         if self.finished is None:
             return self._check_full(rule, seed)
@@ -521,27 +510,6 @@ class Result(ResultValues):
         if self.nested is None:
             raise InputError("this run has no nested ensemble: it was made without --certify nested")
         return self.nested
-
-
-Assessed = Result  # the name of earlier versions for the result of ``evaluate``
-
-
-def _refuse_flags(flags: dict[str, Any]) -> None:
-    """Raise InputError if there are any, with the value of ``by`` that each is now.
-
-    Raises:
-        TypeError: one is not in ``FLAGS``.
-    """
-    if unknown := [name for name in flags if name not in FLAGS]:
-        raise TypeError(f"unexpected keyword argument {unknown[0]!r}: there are by and seed")
-    if flags:
-        now = []
-        for name, value in flags.items():
-            by = f"by={FLAGS[name].format(quote(value))!r}"
-            now.append(
-                f"{name}={quote(value)} is {'left out' if value is None or value is False else by} now"
-            )
-        raise InputError(f"{'; '.join(now)} (the values of by are {', '.join(BY)}, member:0 and so on)")
 
 
 def _also_proven(claim: Claim) -> str:

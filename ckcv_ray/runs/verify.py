@@ -11,7 +11,7 @@ import hashlib
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
-from itertools import chain, islice
+from itertools import islice
 from math import isclose
 from operator import attrgetter
 from os import PathLike
@@ -20,8 +20,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ckcv_ray.claims.certificate import VERSION_OF_COUNTS
-from ckcv_ray.claims.certify import certify, find_claims_version
+from ckcv_ray.claims.certify import certify
 from ckcv_ray.claims.judge import Judge
 from ckcv_ray.core.selection import Leader
 from ckcv_ray.engine.backend import session
@@ -53,8 +52,6 @@ from ckcv_ray.validation import number
 
 SUM_TOLERANCE = 1e-9
 MOST_SHOWN = 240
-BEFORE_LOWERING = "bounds that are averaged were lowered"  # what earlier versions of claims did not have yet
-BEFORE_BETTING = "losses of splits were bounded by betting"
 
 Test: TypeAlias = pa.Table | TestRows | None
 
@@ -413,24 +410,11 @@ def _check_certificate(
             f"certificate.json: it cannot be made again, a model raises {type(error).__name__}: {error}"
         )
         return
-    computed = expected.to_json()
-    stored_version = finished.certificate.origin.claims_version or 0
-    version = find_claims_version(problem)
-    earlier = stored_version < version
-    stored = finished.certificate.to_json() | ({"claims_version": version} if earlier else {})
-    names = dict.fromkeys((*computed, *stored))
-    found = [islice(_json_differences(name, stored.get(name), computed.get(name)), 1) for name in names]
-    differences = list(chain.from_iterable(found))
-    if earlier and differences:
-        lacking = BEFORE_BETTING if stored_version >= VERSION_OF_COUNTS else BEFORE_LOWERING
-        yield (
-            f"certificate.json: its claims are of an earlier version of this package, before {lacking}: "
-            "verify it with that version, or run the study again in another folder"
-        )
-        return
-    for where, old, new in differences:
-        was, again = (cut(repr(value), MOST_SHOWN) for value in (old, new))
-        yield f"certificate.json: {where} is {was}, computed again it is {again}"
+    computed, stored = expected.to_json(), finished.certificate.to_json()
+    for name in dict.fromkeys((*computed, *stored)):
+        for where, old, new in islice(_json_differences(name, stored.get(name), computed.get(name)), 1):
+            was, again = (cut(repr(value), MOST_SHOWN) for value in (old, new))
+            yield f"certificate.json: {where} is {was}, computed again it is {again}"
 
 
 def _json_differences(name: str, a: Any, b: Any) -> Iterator[tuple[str, Any, Any]]:

@@ -100,7 +100,7 @@ class Finished(NamedTuple):
         candidates: their table.
         models: those of the run.
         certificate: the certificate.
-        judged: the judged rows; None if the certification judges none, or an earlier version wrote the run.
+        judged: the judged rows; None if the certification judges none.
     """
 
     candidates: pa.Table
@@ -294,11 +294,6 @@ class RunFolder:
             StoreError, f"{self.files.path(STUDY)} is damaged"
         ):  # or missing, during a repair
             problem = Problem.of(study, task)
-            if problem.data_digest != identity.data_digest:
-                raise StoreError(
-                    f"{str(self)!r} was made by an earlier version, by which rows held out had a part in how "
-                    "columns are understood: run the study again in another folder"
-                )
             if problem.run_id != identity.run_id:
                 raise ValueError("its study is not in the canonical form for its data")
         return problem
@@ -316,7 +311,7 @@ class RunFolder:
             provenance = read_as(Provenance, json.loads(named["provenance"]))
             task = Task.restore(columns, roles, schema, question, named["salt"], provenance)
         with formats.guard_reading(self.files, DATA):
-            if identity.data_digest not in _digests(identity.study, task):
+            if identity.data_digest != _digest(identity.study, task):
                 raise StoreError(f"{self.files.path(DATA)} is not the data of this run: its digest differs")
         return task
 
@@ -762,14 +757,9 @@ def _list_stream(stream: Stream | None) -> dict[str, Any]:
     return {} if stream is None else {STREAM: asdict(ListedStream(len(stream.rows), stream.head))}
 
 
-def _digests(study: Study, task: Task) -> Iterator[str]:
-    """Yield the digests that the data of a run may have: by the whole table, and by its learning rows.
-
-    See ``Problem.data_digest``.
-    """
-    yield task.digest
-    if not task.schema.plain:
-        yield identify_data(task, divide(study, task)[1])
+def _digest(study: Study, task: Task) -> str:
+    """Return the digest of the data of a run; see ``Problem.data_digest``."""
+    return task.digest if task.schema.plain else identify_data(task, divide(study, task)[1])
 
 
 def _is_temporary(name: str) -> bool:

@@ -36,7 +36,6 @@ from ckcv_ray.study.quantities import parse_largest_weight as parse_largest_weig
 from ckcv_ray.study.quantities import parse_predictive as parse_predictive
 from ckcv_ray.study.quantities import parse_quantity as parse_quantity
 from ckcv_ray.study.quantities import parse_within as parse_within
-from ckcv_ray.study.search import USED as USED
 from ckcv_ray.study.search import All as All
 from ckcv_ray.study.search import Auto as Auto
 from ckcv_ray.study.search import Budget as Budget

@@ -215,10 +215,7 @@ def recode_table(table: Task, learned: Task) -> Task:
 
 
 def identify_data(table: Task, learned: Task) -> str:
-    """Return the SHA-256 of a table, and of how its learning rows are understood if that is otherwise.
-
-    Until the learning rows alone decided that, the table did: what was computed then has another digest.
-    """
+    """Return the SHA-256 of a table, and of how its learning rows are understood if that is otherwise."""
     if table.schema == learned.schema:
         return table.digest
     columns = [] if learned.schema.plain else [[column.name, column.levels] for column in learned.schema]

@@ -180,14 +180,12 @@ ACCEPT = Option(
     parse_conditions,
     "What must be proven, such as specificity>=0.6; else exit code 5.",
     panel="Certificate",
-    omit_default=True,
 )
 FIRST_UNIFORM = Option(
     boolean,
     "Lower the bound of the first split alone by a number drawn.",
     bool,
     panel="Certificate",
-    omit_default=True,
 )
 
 
@@ -354,7 +352,6 @@ POSITIVE = Option(
     "Label of the class that sensitivity, ROC and figures are of.",
     default_text="the second in sorted order",
     panel="Certificate",
-    omit_default=True,
 )
 
 
@@ -432,7 +429,6 @@ class Holdout(Certification):
             _require,
             "Cut-off by sensitivity>=0.9, specificity, ppv or npv, proven.",
             panel="Certificate",
-            omit_default=True,
         ),
     )
     prevalence: float | None = option(
@@ -442,7 +438,6 @@ class Holdout(Certification):
             "Share of the positive class at which ppv or npv is required.",
             float,
             panel="Certificate",
-            omit_default=True,
         ),
     )
     accept: tuple[str, ...] = option((), ACCEPT)
@@ -452,7 +447,6 @@ class Holdout(Certification):
             parse_subgroups,
             "Columns whose groups are certified too: sex,age:4 (in 4 bins).",
             panel="Certificate",
-            omit_default=True,
         ),
     )
     holdout_bound: str = option(
@@ -462,7 +456,6 @@ class Holdout(Certification):
             "Bound from held-out rows: clopper_pearson, or stevens (closer, by their order of draw).",
             default_text=HOLDOUT_BOUNDS[0],
             panel="Certificate",
-            omit_default=True,
         ),
     )
     answer: str = option(
@@ -471,7 +464,6 @@ class Holdout(Certification):
             _answer,
             "Answer only confident rows, with error<=0.05 proven for them.",
             panel="Certificate",
-            omit_default=True,
         ),
     )
 
@@ -573,7 +565,6 @@ class Nested(Certification):
             CLAIM_HELP,
             default_text=CLAIM_SHOWN,
             panel="Certificate",
-            omit_default=True,
         ),
     )
     positive: str | None = option(None, POSITIVE)

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from claimed import SMALL
 from conftest import blobs
-from forgery import rewrite_json
 
 from ckcv_ray import Execution, Job, Study, Task, load_run, verify
 from ckcv_ray.claims.by_class import describe_u, get_u, order_held_rows
@@ -163,32 +162,6 @@ def test_a_folder_with_closer_claims_verifies(study, tmp_path):
     result = run(study, out=tmp_path / "run")
     assert verify(tmp_path / "run").differences == []
     assert load_run(tmp_path / "run").certificate == result.certificate
-
-
-def make_earlier(values):
-    """Return a certificate as it was before bounds were lowered: without a version, and larger."""
-    del values["claims_version"]
-    for claim in (*values["claims"], values["proven"]):
-        claim["bound"] = min(1.0, claim["bound"] + 0.01)
-    return values | {"bound_without_copies": values["proven"]["bound"]}
-
-
-def test_a_folder_of_an_earlier_version_is_read_and_its_claims_are_refused_in_one_sentence(tmp_path):
-    out = tmp_path / "run"
-    result = run(ONE, out=out)
-    rewrite_json(out, "certificate.json", make_earlier)
-    assert load_run(out).certificate.claims.first["bound"] > result.certificate.claims.first["bound"]
-    (difference,) = verify(out).differences
-    assert difference.startswith("certificate.json: its claims are of an earlier version of this package")
-    assert difference.endswith("or run the study again in another folder")
-
-
-def test_claims_of_an_earlier_version_that_are_the_same_verify(tmp_path):
-    """As where sets are too large for a table to be lowered."""
-    out = tmp_path / "run"
-    run(ONE, out=out)
-    rewrite_json(out, "certificate.json", lambda values: values.pop("claims_version") and values)
-    assert verify(out).differences == []
 
 
 def test_averaged_terms_are_limited():

@@ -1,6 +1,5 @@
-"""Claims of nested and occam by betting on the units of splits: losses, order, forgeries, older folders."""
+"""Claims of nested and occam by betting on the units of splits: losses, order, forgeries."""
 
-import hashlib
 import json
 import shutil
 from collections.abc import Callable
@@ -120,12 +119,10 @@ def test_a_folder_verifies_and_is_read_again(name: str, made: Made) -> None:
     assert found.ok, found
     certificate = load_run(made(name)).certificate
     assert Certificate.from_json(json.loads(json.dumps(certificate.to_json()))) == certificate
-    assert certificate.origin.claims_version == 3
 
 
-def test_counts_keep_the_version_of_their_claims_and_judge_no_row_of_f_star() -> None:
+def test_counts_judge_no_row_of_f_star() -> None:
     result = run(TREE, Task.of(X, Y))
-    assert result.certificate.origin.claims_version == 2
     assert result.finished.judged is None
 
 
@@ -264,54 +261,3 @@ def test_a_bound_that_is_lowered_is_found(folder: Path) -> None:
 
     rewrite_json(folder, CERTIFICATE, lower)
     assert any("bound is" in found for found in verify(folder).differences)
-
-
-# Folders of earlier versions
-
-
-def make_earlier(out: Path, result: Result) -> None:
-    """Make a folder as an earlier version wrote it: no rows of F*, and the order of splits."""
-    outer = result.problem.outer
-    places = np.argsort(outer.order(outer.sizes[0]))
-
-    def leave_out(table: pa.Table) -> pa.Table:
-        table = table.filter(pa.array([name != "random" for name in table["classifier"].to_pylist()]))
-        order = pa.array([int(places[i]) for i in table["split"].to_pylist()], pa.int64())
-        return table.set_column(table.column_names.index("order"), table.schema.field("order"), order)
-
-    rewrite(out, JUDGED_ROWS, leave_out)
-    digests = {JUDGED_ROWS: hashlib.sha256((out / JUDGED_ROWS).read_bytes()).hexdigest()}
-    version = {"claims_version": 2}
-    rewrite_json(out, CERTIFICATE, lambda values: values | version | {"digests": values["digests"] | digests})
-
-
-def test_a_folder_of_before_is_read_and_its_claims_are_refused_in_one_sentence(folder: Path) -> None:
-    def raise_bounds(values: dict[str, Any]) -> dict[str, Any]:
-        for claim in (*values["claims"], values["proven"]):
-            claim["bound"] = min(1.0, claim["bound"] + 0.02)
-        return values | {"bound_without_copies": values["proven"]["bound"]}
-
-    make_earlier(folder, load_run(folder))
-    rewrite_json(folder, CERTIFICATE, raise_bounds)
-    assert load_run(folder).certificate.origin.claims_version == 2
-    (difference,) = verify(folder).differences
-    assert (
-        "of an earlier version of this package, before losses of splits were bounded by betting" in difference
-    )
-    assert difference.endswith("verify it with that version, or run the study again in another folder")
-
-
-def test_a_folder_of_before_whose_claims_are_the_same_keeps_its_meaning(tmp_path: Path) -> None:
-    """Few groups, whose bounds the totals still decide; what else is judged is compared as ever."""
-    out = tmp_path / "run"
-    result = run(TREE.replace(delta=1e-3, **NESTED), Task.of(X, Y, groups=FEW), out)
-    make_earlier(out, result)
-    assert verify(out).differences == []
-    rewrite(out, JUDGED_ROWS, column("loss", lambda values: [1 - values[0], *values[1:]]))
-    assert any("loss of judged row 0" in found for found in verify(out).differences)
-    held = tmp_path / "held"
-    run(TREE.replace(delta=1e-3, certify="holdout", holdout_share=0.5), Task.of(X, Y, groups=FEW), held)
-    rewrite_json(held, CERTIFICATE, lambda values: values | {"claims_version": 2})
-    assert verify(held).differences == []
-    rewrite(held, JUDGED_ROWS, column("order", lambda values: [1 + values[0], *values[1:]]))
-    assert any("order of judged row 0" in found for found in verify(held).differences)

@@ -29,7 +29,7 @@ TODAY = [
     "C", "gamma", "k", "n-splits", "delta", "seed", "resampling", "scale", "report-k", "solver", "tolerance",
     "max-iter", "class-weight", "param", "sample",
     "bound", "certify", "holdout-share", "claim", "outer-splits", "outer-share", "holdout-bound",
-    "first-uniform", "exhaustive", "search", "effort", "keep", "survivors", "least-splits", "spare", "paper",
+    "first-uniform", "exhaustive", "search", "effort", "keep", "survivors", "least-splits", "paper",
     "study", "costs", "positive", "encode", "fill", "rare", "balance", "landmarks",
     "require", "accept", "subgroups", "answer", "prevalence", "clip",
 ]  # fmt: skip
@@ -42,7 +42,7 @@ OTHER = {  # of every option a value that is not its default, as a word of the c
     "report_k": "3,4", "exhaustive": "true", "costs": "sick=10,healthy=1",
     "positive": "sick", "param": "C=0.5,2", "sample": "2",
     "encode": "ordinal", "fill": "mean", "rare": "0.05", "balance": "down", "landmarks": "50",
-    "effort": "5000", "keep": "0.5", "survivors": "3", "least_splits": "3", "spare": "unused",
+    "effort": "5000", "keep": "0.5", "survivors": "3", "least_splits": "3",
     "require": "sensitivity>=0.9", "accept": "error<=0.1", "subgroups": "sex,age:3", "answer": "error<=0.2",
     "prevalence": "0.02",
     "clip": "2.5",

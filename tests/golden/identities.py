@@ -69,9 +69,9 @@ IDENTITIES = {
     "Catoni's bound": study(bound="catoni"),
     "reported k, exhaustive, a long seed": study(report_k="5,10", exhaustive=True, seed=2**100 + 1),
     # searches
-    "a budget": study(search="budget", spare="unused"),
+    "a budget": study(search="budget"),
     "a budget, every option": study(
-        search="budget", effort=2000, keep=0.5, survivors=3, least_splits=2, report_k=(3,), spare="unused"
+        search="budget", effort=2000, keep=0.5, survivors=3, least_splits=2, report_k=(3,)
     ),
     "a budget of today": study(search="budget"),
     # learners

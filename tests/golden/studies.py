@@ -94,21 +94,11 @@ STUDIES = {
         clouds(90, 3),
         newer={"learner": "svm_nystroem", "landmarks": 12},
     ),
-    "a budget": Golden(
-        PLAIN, cloud(80), newer={"search": "budget", "effort": 200, "least_splits": 3, "spare": "unused"}
-    ),
+    "a budget": Golden(PLAIN, cloud(80), newer={"search": "budget", "effort": 200, "least_splits": 3}),
     "a budget, on parts of the rows first": Golden(
         SMALL.replace(certify="holdout"),
         cloud(1400),
         ("auto", "refit", "full"),
-        newer={
-            **{"search": "budget", "effort": 60, "keep": 0.5, "survivors": 2, "least_splits": 4},
-            "spare": "unused",
-        },
-    ),
-    "a budget of which some is left for what was left out earlier": Golden(
-        SMALL.replace(certify="holdout"),
-        cloud(1400),
         newer={"search": "budget", "effort": 60, "keep": 0.5, "survivors": 2, "least_splits": 4},
     ),
     "a budget that pays for everything": Golden(

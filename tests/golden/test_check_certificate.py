@@ -284,7 +284,6 @@ def test_held_out_rows_are_judged_by_the_stored_machines(
 def test_groups_held_out_from_another_learner_are_not_known(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Of an earlier version, which stored no judged rows."""
     study = places.make_study(learner="constant", k=(3,), n_splits=2, certify="holdout")
     X, y, groups = visits(120)
     run(study, X, y, tmp_path / "run", SERIAL, groups=groups)
@@ -295,7 +294,7 @@ def test_groups_held_out_from_another_learner_are_not_known(
 
 
 @pytest.mark.parametrize("name", ["positions of pairs", "holdout with three claims", "answered"])
-def test_a_folder_of_an_earlier_version_is_checked_from_stored_counts(
+def test_a_folder_without_judged_rows_is_checked_from_stored_counts(
     name: str, folder: Folder, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = shutil.copytree(folder(name), tmp_path / "run")
@@ -346,19 +345,6 @@ def test_a_forged_judgement_of_a_split_differs(
     assert all(f"judged rows of split 0, {name}" in said for name in ("nested", "random"))
     rewrite(out / "judged.parquet", lambda rows: rows[at].update({column: abs(1 - rows[at][column])}))
     assert check(out, capsys)[0] == 1
-
-
-def test_bounds_of_splits_of_an_earlier_version_are_not_known(
-    folder: Folder, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    out = shutil.copytree(folder("betting, rows held out"), tmp_path / "run")
-    file = out / "certificate.json"
-    file.write_text(json.dumps(json.loads(file.read_text()) | {"claims_version": 2}))
-    code, said = check(out, capsys)
-    assert (code, said.count("bounds of an earlier version of the package")) == (
-        2,
-        said.count("occam random"),
-    )
 
 
 def test_an_evaluation_that_the_log_lacks_is_not_known(

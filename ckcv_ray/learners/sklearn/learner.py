@@ -70,14 +70,12 @@ PARAM = Option(
     list[str],
     "the learner's own",
     "Other learners",
-    omit_default=True,
 )
 SAMPLE = Option(
     _sample,
     "Number of settings to draw at random, such as 60.",
     int,
     panel="Other learners",
-    omit_default=True,
 )
 NONE, STANDARD, IF_ENCODED = "none", "standard", "if_encoded"
 SCALING = {NONE: False, STANDARD: True, IF_ENCODED: None}
@@ -86,7 +84,6 @@ OWN_SCALE = Option(
     "Scaling of the numbers that the estimator is given: none; standard (fitted on each split's training "
     "rows alone); or if_encoded, standard in tables with gaps, categories or dates, and else none.",
     default_text=NONE,
-    before=IF_ENCODED,
 )
 ESTIMATOR = Option(as_spec, "Class of the estimator, such as sklearn.ensemble:RandomForestClassifier.")
 
