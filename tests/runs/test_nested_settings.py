@@ -113,13 +113,13 @@ def test_the_numbers_of_neighbours_are_those_of_the_whole_table_at_every_size() 
 
 
 def test_runs_that_were_right_keep_their_names() -> None:
-    """On many rows the default is not written out: neither for the run, nor for those inside it."""
+    """On many rows the default is not made explicit: neither for the run, nor for those inside it."""
     for n, written in ((300, False), (100, True)):
         study = Study.paper(learner="neighbors", k=(K,), certify="nested")
         problem = Problem.of(study, blobs(n))
-        assert "param" not in problem.study.to_json()["learner"]
+        assert problem.study.learner.param is None
         inner = problem.inner(0)
-        assert ("param" in inner.study.to_json()["learner"]) == written
+        assert (inner.study.learner.param is not None) == written
         again = Problem.of(Study.from_json(inner.study.to_json()), inner.task)
         assert (again.run_id, again.study) == (inner.run_id, inner.study)
 

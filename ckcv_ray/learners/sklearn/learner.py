@@ -397,8 +397,8 @@ class AnyEstimator(WeightedLearner):
         return SCALING[self.scale]
 
     def on_unscaled(self) -> Self:
-        """Return the form that says no more about scales than is needed where the table does not matter."""
-        return replace(self, scale=IF_ENCODED) if self.scale == NONE else self
+        """Return the form that scales nothing, on a table of which no encoder scales numbers."""
+        return replace(self, scale=NONE) if self.scale == IF_ENCODED else self
 
     @property
     def storable(self) -> bool:
