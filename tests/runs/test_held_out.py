@@ -141,7 +141,7 @@ def test_changed_predictions_are_a_difference(column: str, tmp_path: Path) -> No
 
 
 def test_without_it_nothing_is_kept(tmp_path: Path) -> None:
-    result = evaluate(IRIS, SPECIES, learner="tree", out=tmp_path / "scores", execution=SERIAL)
+    evaluate(IRIS, SPECIES, learner="tree", out=tmp_path / "scores", execution=SERIAL)
     assert not (tmp_path / "scores" / HELD_OUT).exists()
 
 
