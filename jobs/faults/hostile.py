@@ -256,7 +256,7 @@ def put_sizes(rng: np.random.Generator, folder: Path, place: Path) -> None:
         {"resampling": {"name": "learning_curve", "sizes": HUGE, "times": HUGE, "share": 0.25}},
         {"certify": {"name": "nested", "outer_splits": HUGE, "outer_share": "third", "claim": ["random"]}},
         {"certify": {"name": "holdout", "holdout_share": 1e-300}},
-        {"report_k": list(range(3, 36))},
+        {"search": {"name": "race", "report_k": list(range(3, 36)), "exhaustive": False}},
         {"seed": 10**38},
         {"learner": {"name": "choice", "learners": [content[kind]["learner"]] * 2000}},
     ]
