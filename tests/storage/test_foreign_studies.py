@@ -148,7 +148,7 @@ PARTS: dict[str, tuple[Change, str]] = {
     "a seed that is true": (lambda s: s.update(seed=True), "seed=True is not a whole number"),
     "a seed without end": (lambda s: s.update(seed=10**4000), "the maximum"),
     "splits in half": (part("resampling", n_splits=1.5), "n_splits=1.5 is not a whole number"),
-    "exhaustive in words": (lambda s: s["search"].update(exhaustive="yes"), "exhaustive='yes' is not true or false"),
+    "exhaustive in words": (part("search", exhaustive="yes"), "exhaustive='yes' is not true or false"),
 }
 
 
