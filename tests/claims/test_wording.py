@@ -19,7 +19,6 @@ from ckcv_ray.tables.columns.types import DeclaredTypes
 from ckcv_ray.tables.repeats import (
     Repeats,
     count_known,
-    count_new,
     count_repeated,
     count_repeats,
     find_repeats,
@@ -192,7 +191,6 @@ def test_a_column_that_numbers_the_rows_hides_no_repeats(name):
     new[:, 3] = [70, 71, 72]
     assert count_known(new, task) == 3
     assert count_repeated(np.concatenate([new, np.add(new[:1], [0, 0, 0, 5])]), task) == 2
-    assert count_new(np.concatenate([new, np.add(new[:1], [1, 0, 0, 5])]), task) == 1
 
 
 @pytest.mark.parametrize("name", ["dose", "id"])
