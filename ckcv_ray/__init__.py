@@ -28,7 +28,7 @@ _NAMES = {  # by module; below once more for type checkers, and tests/test_publi
     "learners.svm.learner": "GaussianSVM",
     "runs.load": "load_run load_scores",
     "runs.report": "report",
-    "runs.result": "Assessed Result",
+    "runs.result": "Result",
     "runs.run": "Job assess evaluate run run_many",
     "runs.verification": "Verification",
     "runs.verify": "verify",
@@ -75,7 +75,6 @@ if TYPE_CHECKING:
     from ckcv_ray.runs.load import load_run as load_run
     from ckcv_ray.runs.load import load_scores as load_scores
     from ckcv_ray.runs.report import report as report
-    from ckcv_ray.runs.result import Assessed as Assessed
     from ckcv_ray.runs.result import Result as Result
     from ckcv_ray.runs.run import Job as Job
     from ckcv_ray.runs.run import assess as assess

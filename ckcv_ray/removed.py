@@ -42,6 +42,11 @@ REMOVED: dict[str, str] = {  # commands as "ckcv x", options "--x", values "opti
     "--bound": "leave it out; L_EE is the mean of Clopper-Pearson bounds, as in the paper.",
     "by=best_prefix": "write by='random', which the claim of F* is about.",
     "--first-uniform": "leave it out; --certify holdout has closer bounds.",
+    "claim=member": "claim refit, vote or random, or claim nothing and predict --member 7",
+    "--spare": "leave it out: what early rounds of a budget do not need is used",
+    "Assessed": "write Result",
+    "--unlabelled": "leave it out: nothing is proven of the model fitted on all rows",
+    "--refer": 'write ckcv run --answer "error<=0.05": predict then says which rows it is confident of',
 }
 
 

@@ -155,9 +155,6 @@ class Check(Run):
     def bound_held_out(self, claim: Claim, number: int | None, delta: float, copies: int) -> list[Any]:
         """Return the bound, the wrong rows and the rows of a claim from held-out rows."""
         y, rule, quantity = self.all_y[self.held], claim["classifier"], claim["quantity"]
-        if rule == "full":
-            self.notes["taken as stored: the four counts in the sentence about the model on all rows"] = False
-            return [claims.bound_full(claim["statement"], delta), None, None]
         of_scores = quantity == "auc" or "cut_off" in claim
         found: Any = self.judged.get(rule) if of_scores else self.judge(rule)
         order = np.searchsorted(np.sort(self.drawn), self.drawn)

@@ -106,13 +106,7 @@ def find_recalls(claims: list[dict[str, Any]], claim: dict[str, Any]) -> list[di
 def is_guarded(claim: dict[str, Any]) -> bool:
     """Return whether a claim has to be of a rule that is proven better than every constant."""
     of_error = claim["quantity"].split(":")[0] in ("error", "weighted_error")
-    return of_error and claim["certification"] == "holdout" and claim["classifier"] != "full"
-
-
-def bound_full(statement: str, delta: float) -> float:
-    """Return the bound for the model on all rows, from the four counts in the sentence of its claim."""
-    x, m, apart, among = map(int, re.findall(r"\d+", statement.partition("holdout: ")[2])[:4])
-    return min(1.0, float(bound_count(x, m, 0.8 * delta) + bound_count(apart, among, 0.2 * delta)))
+    return of_error and claim["certification"] == "holdout"
 
 
 def bound_subgroups(parts: list[dict[str, Any]], columns: list[str], delta: float) -> list[float | None]:

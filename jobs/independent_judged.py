@@ -19,7 +19,7 @@ Judged = dict[str, Array]
 
 
 def read_judged(folder: Path) -> dict[str, Judged]:
-    """Return the columns of judged rows, by what judged them; none in a folder of an earlier version."""
+    """Return the columns of judged rows, by what judged them; none if the folder has none."""
     if not (folder / "judged.parquet").exists():
         return {}
     table = parquet.read_table(folder / "judged.parquet")
@@ -72,11 +72,11 @@ def count_answered(claim: dict[str, Any], judged: Judged | None, y: Array) -> tu
 
 def judge(models: list[dict[str, Any]], learned: Array, rows: Array, rule: str) -> Array | None:
     """Return the classes that machines of two classes give rows by a rule; None if it is none of theirs."""
-    if rule not in ("refit", "vote") and not rule.startswith("member:"):
+    if rule not in ("refit", "vote"):
         return None
     labels = classify_rows(models, learned, rows)
     votes = [np.sum(labels == c, axis=0) for c in (0, 1)]
-    return np.asarray(np.argmax(votes, 0) if rule == "vote" else labels[int(rule.partition(":")[2] or 0)])
+    return np.asarray(np.argmax(votes, 0) if rule == "vote" else labels[0])
 
 
 def classify_rows(models: list[dict[str, Any]], learned: Array, rows: Array) -> Array:

@@ -202,7 +202,6 @@ UNCOUNTED = PROCESSES | frozenset(
         "test_paper_loop",
         "test_paths",
         "test_permutations",
-        "test_plain_english",
         "test_positions",
         "test_refit_best",
         "test_regression",

@@ -276,16 +276,12 @@ def forged_models(problem: Problem, models: Models, logged: bool) -> Models:
     if logged or (held is not None and not svms(models)):
         members = ((member, rows(problem, member)) for member in best.members)
         best = Ensemble(tuple(forged_member(m, problem, *at, held, logged) for m, at in members))
-    if held is None or models.refit is None or models.full is None:
+    if held is None or models.refit is None:
         return Models(best)
-    (refit,), (full,) = models.refit.members, models.full.members
+    (refit,) = models.refit.members
     model = forged_model(refit.model, task, np.arange(task.n), held.X, held.y)
     one = Ensemble((with_model(refit, model, problem, held),))
-    if (others := problem.all_rows.unlabelled) is None:
-        return Models(best, one, models.full, models.references)
-    every = problem.all_rows
-    agreeing = forged_model(full.model, every, np.arange(every.n), others, model.predict(others).label)
-    return Models(best, one, Ensemble((replace(full, model=agreeing),)))
+    return Models(best, one, models.full, models.references)
 
 
 def forged_member(

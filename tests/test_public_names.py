@@ -114,7 +114,7 @@ parts = [
 ]
 for part in parts:
     scores = ckcv_ray.evaluate(*columns, execution=serial, resampling=part, learner="tree")
-    assert isinstance(scores, ckcv_ray.Assessed) and scores.complete
+    assert isinstance(scores, ckcv_ray.Result) and scores.complete
     assert scores.problem.study.search == ckcv_ray.All()
 inner = ckcv_ray.NestedSplits(ckcv_ray.KFold(3), ckcv_ray.SingleSplit(0.5))
 procedure = ckcv_ray.Study.without_certification(inner, "accuracy", select_by="accuracy", learner="tree")

@@ -292,18 +292,6 @@ def test_the_default_study_takes_as_long_as_is_told() -> None:
     assert 15 < float(most) <= 20
 
 
-def test_the_first_page_does_not_say_that_there_is_one_learner() -> None:
-    """It once said that the hyperparameters are those of the Gaussian support vector machine."""
-    text = texts()["README.md"]
-    assert "hyperparameters of a classifier" in text
-    assert re.search(r"Gaussian support vector machine, any of scikit-learn, or the best of several", text)
-
-
-@pytest.mark.parametrize("words", [r"only (?:a|the) Gaussian", r"hyperparameters of a Gaussian"])
-def test_the_learner_is_not_limited_in_words(words: str) -> None:
-    assert list(mentions(f"({words})")) == []
-
-
 def test_the_share_held_out_and_the_least_rows_are_as_told() -> None:
     assert pytest.approx(1 / 3, abs=0.01) == THIRD
     assert all("a third" in texts()[one] for one in ("README.md", "docs/guides/which_number.md"))

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from math import fsum
-from typing import NamedTuple
 
 from ckcv_ray.claims.baseline import compute_baselines, find_scored_constants
 from ckcv_ray.claims.certificate import (
@@ -20,7 +19,7 @@ from ckcv_ray.claims.certificate import (
 from ckcv_ray.claims.claim import Claim
 from ckcv_ray.claims.confusion import count_confusion
 from ckcv_ray.claims.held_out import make_judge
-from ckcv_ray.claims.judge import Copies, Judge
+from ckcv_ray.claims.judge import Judge
 from ckcv_ray.claims.proofs import count_losses, prove
 from ckcv_ray.claims.subgroups import SubgroupClaim, claim_subgroups
 from ckcv_ray.claims.weighted import describe_weights
@@ -29,7 +28,6 @@ from ckcv_ray.claims.wording import (
     ASSUMPTIONS_OF_GROUPS,
     PROVISIONAL,
     describe_search,
-    describe_unlabelled,
     figure,
     list_not_covered,
     statements,
@@ -40,7 +38,7 @@ from ckcv_ray.core.schedule import Stage
 from ckcv_ray.learners.ensemble import Ensemble, Models, class_sizes
 from ckcv_ray.records.candidates import Searched
 from ckcv_ray.study import Candidate, Problem
-from ckcv_ray.tables.repeats import Repeats, count_known, count_new, count_repeated, find_repeats
+from ckcv_ray.tables.repeats import Repeats, find_repeats
 from ckcv_ray.tables.survey import find_giveaways
 
 
@@ -69,7 +67,7 @@ def certify(
         winner=_describe_winner(problem, candidate, l_ms, models.best, provisional, search),
         sample=_describe_sample(problem, models.best, repeats.rows, groups),
         counts=_count_models(problem, candidate.k, models, groups),
-        claims=Claims(tuple(claims), without.first, _claim_subgroups(judge)),
+        claims=Claims(tuple(claims), without, _claim_subgroups(judge)),
         wording=Wording(
             statements=(),
             assumptions=ASSUMPTIONS if groups is None else ASSUMPTIONS_OF_GROUPS,
@@ -83,7 +81,6 @@ def certify(
         *filter(None, [describe_weights(problem)]),
         *([PROVISIONAL] if provisional else []),
         *certificate.list_cautions(),
-        *_describe_unlabelled(problem, claims, without.full),
     )
     return replace(certificate, wording=replace(certificate.wording, statements=sentences))
 
@@ -187,33 +184,7 @@ def _count_class(ensemble: Ensemble, number: int, delta: float | None) -> ClassC
     return ClassCounts(errors=sum(errors), rows=sum(sizes), bound=bound)
 
 
-class BoundsWithoutCopies(NamedTuple):
-    """Bounds if rows that are equal have the same origin, and one of each is counted: never below their own.
-
-    Attributes:
-        first: of the first claim.
-        full: of the claim for the model fitted on all rows; 1 if there is none.
-    """
-
-    first: float
-    full: float
-
-
-def _prove_without_copies(judge: Judge, k: int, claims: list[Claim], repeats: Repeats) -> BoundsWithoutCopies:
-    problem = judge.problem
-    task, unlabelled = problem.all_rows, problem.all_rows.unlabelled
-    known = 0 if unlabelled is None else len(unlabelled) - count_new(unlabelled, task)
-    copies = Copies(repeats.copies, known)
-    again = prove(judge, k, copies) if any(copies) else claims
-    full = [claim["bound"] for claim in (*claims, *again) if claim["classifier"] == "full"]
-    return BoundsWithoutCopies(max(claims[0]["bound"], again[0]["bound"]), max(full, default=1.0))
-
-
-def _describe_unlabelled(problem: Problem, claims: list[Claim], without: float) -> list[str]:
-    """Return sentences about unlabelled rows, if there are any; ``without`` is as for the wording's."""
-    unlabelled, task = problem.all_rows.unlabelled, problem.all_rows
-    if unlabelled is None:
-        return []
-    full = next(claim for claim in claims if claim["classifier"] == "full")
-    known, repeated = count_known(unlabelled, task), count_repeated(unlabelled, task)
-    return describe_unlabelled(len(unlabelled), known, repeated, full, without)
+def _prove_without_copies(judge: Judge, k: int, claims: list[Claim], repeats: Repeats) -> float:
+    """Return the bound of the first claim if equal rows have one origin: never below its own."""
+    again = prove(judge, k, repeats.copies) if repeats.copies else claims
+    return max(claims[0]["bound"], again[0]["bound"])

@@ -107,17 +107,15 @@ class Claim(TypedDict):
             50; or "within:0.9", how far off nine in ten new rows are at most.
         label: label of the class that it is about; None for error, auc and comparisons.
         certification: "occam" or "holdout".
-        classifier: the rule applied ("refit", "full", "keyed", "random", "vote" or "member:7", see
-            ``rules.Rule``).
+        classifier: the rule applied ("refit", "keyed", "random" or "vote", see ``rules.Rule``).
         bound: upper bound on its risk, in [0, 1]: on the probability that a new pattern is misclassified; by
             class, a new pattern of this class; for auc, that a new pair of patterns is not in order. For
             "within:0.9" in units of the target, 0 or more, and ``UNPROVEN`` if nothing is proven.
         errors, rows: what was counted for it: wrong rows and all rows, by class those of this class, for auc
             pairs, summed over the estimate sets of all members; at a cut-off that was chosen for
             this class, the rows that it may miss; of a comparison the rows that the classifier alone has
-            wrong, and those that one of the two alone has; for "within:0.9" those further off; None for
-            "full", which has learned from every row, for what follows from other claims, and for a mean error
-            of numbers.
+            wrong, and those that one of the two alone has; for "within:0.9" those further off; None for what
+            follows from other claims, and for a mean error of numbers.
         delta: probability, over data and splits, with which the bound may fail.
         statement: the claim in words.
         cut_off: the cut-off of the scores from which on a row is classified as positive, if one was chosen;
@@ -126,7 +124,7 @@ class Claim(TypedDict):
             absent otherwise.
         measured: of a mean error of numbers that of the rows counted, as a share of the clip; of a weighted
             error that of the rows counted; absent otherwise.
-        gate: of an error that rows held out bound; absent otherwise, and for the model fitted on all rows.
+        gate: of an error that rows held out bound; absent otherwise.
     """
 
     quantity: str
@@ -147,7 +145,7 @@ class Claim(TypedDict):
 def is_guarded(claim: Claim) -> bool:
     """Return whether a claim may be quoted only if its rule is proven better than every constant."""
     of_error = is_error(claim["quantity"]) or parse_largest_weight(claim["quantity"]) is not None
-    return of_error and claim["certification"] == Holdout.name and claim["classifier"] != "full"
+    return of_error and claim["certification"] == Holdout.name
 
 
 def check_claim(name: str, claim: Claim, labels: Sequence[Label]) -> None:
@@ -288,7 +286,7 @@ def describe_counts(claim: Claim) -> str:
     if quantity.of_numbers:
         return f"measured: {claim['errors']:,} of {claim['rows']:,} {of}"
     who = {"vote": "the vote", "keyed": "the members drawn"}.get(rule, "all members")
-    if rule in ONE_MODEL or rule.startswith("member:"):
+    if rule in ONE_MODEL:
         who = "this model"
     by_weight = f", {nearest(claim['measured'])} by weight" if "measured" in claim else ""
     return f"{who}: {claim['errors']:,} of {claim['rows']:,} {of}{by_weight}"
@@ -334,13 +332,13 @@ class Grounds:
         return state_claim(self.given, self.delta, says, self.method)
 
 
-def claim_error(grounds: Grounds, bound: float, seen: tuple[int, int] | None, grouped: bool = False) -> Claim:
+def claim_error(grounds: Grounds, bound: float, seen: tuple[int, int], grouped: bool = False) -> Claim:
     """Return a claim about an error, with its sentence.
 
     Args:
         grounds: what it is about, and what it rests on.
         bound: the bound.
-        seen: wrong rows and all rows that were counted for it; None if it has none of its own.
+        seen: wrong rows and all rows that were counted for it.
         grouped: whether it is about the rows of a new group, and not about a new pattern.
     """
     who = grounds.who
@@ -348,7 +346,7 @@ def claim_error(grounds: Grounds, bound: float, seen: tuple[int, int] | None, gr
     if grouped:
         share = f"on average at most {at_most(bound)} are misclassified"
         says = f"of a new group's rows, each classified by {who}, {share}"
-    errors, rows = seen or (None, None)
+    errors, rows = seen
     return make_claim(
         quantity=ERROR,
         certification=grounds.certification,

@@ -1,4 +1,4 @@
-"""What rows held out prove: of rules, of quantities of a rule, and of the model that was fitted on all rows.
+"""What rows held out prove: of rules, and of quantities of a rule.
 
 Nothing has used the rows held out, so the errors of a rule on them are binomial. With groups of related rows
 the units are groups, and what is bounded is the mean loss of a new group: its share of wrong rows.
@@ -23,14 +23,13 @@ from ckcv_ray.claims.claim import (
     name_loss_bound,
 )
 from ckcv_ray.claims.cut_offs import CutOff, choose_cut_off
-from ckcv_ray.claims.judge import NO_COPIES, Copies, Judge
+from ckcv_ray.claims.judge import Judge
 from ckcv_ray.claims.numbers import claim_numbers
 from ckcv_ray.claims.predictive_values import claim_value
 from ckcv_ray.claims.rules import Rule
 from ckcv_ray.claims.weighted import claim_weighted
 from ckcv_ray.core.arrays import Classes, Index
 from ckcv_ray.core.bounds.betting import bound_losses
-from ckcv_ray.core.bounds.binomial import clopper_pearson
 from ckcv_ray.core.bounds.losses import ONE
 from ckcv_ray.core.measures import GroupShares
 from ckcv_ray.learners.ensemble import Prediction
@@ -47,10 +46,8 @@ from ckcv_ray.study import (
     parse_predictive,
 )
 
-DIFFERING = 0.2  # share of delta for the rows on which two models differ, which are many and rarely differ
 
-
-def holdout(judge: Judge, copies: Copies = NO_COPIES) -> Iterator[Claim]:
+def holdout(judge: Judge, copies: int = 0) -> Iterator[Claim]:
     """Yield a claim for each classifier and quantity requested, from rows that nothing used.
 
     delta is shared equally (``Certification.n_shares``); quantities are those of the first classifier
@@ -58,41 +55,39 @@ def holdout(judge: Judge, copies: Copies = NO_COPIES) -> Iterator[Claim]:
     """
     for claim in _claim_all(judge, copies):
         rule = make_rule(judge.problem.study, claim["classifier"])
-        yield add_gate(judge, rule, claim, copies.units) if is_guarded(claim) else claim
+        yield add_gate(judge, rule, claim, copies) if is_guarded(claim) else claim
 
 
-def _claim_all(judge: Judge, copies: Copies) -> Iterator[Claim]:
+def _claim_all(judge: Judge, copies: int) -> Iterator[Claim]:
     """Yield the claims of ``holdout``, without gates."""
     problem, study, held = judge.problem, judge.problem.study, judge.held
     assert isinstance(study.certification, Holdout)
     requested = study.certification.claim
     delta = study.delta / study.certification.n_shares
-    answer = cache(lambda rule: claim_answered(judge, rule, copies.units))
+    answer = cache(lambda rule: claim_answered(judge, rule, copies))
     of_value = problem.required is not None and parse_predictive(problem.required.name) is not None
-    choose = cache(lambda rule: claim_value(judge, rule, copies.units))
+    choose = cache(lambda rule: claim_value(judge, rule, copies))
     for name in requested:
         rule = make_judge(study, name)
         if problem.clip is not None:
-            yield claim_numbers(judge, rule, name, copies.units)
+            yield claim_numbers(judge, rule, name, copies)
             continue
         predicted = judge.predict(rule)
         if name in ANSWERED:
             yield answer(rule)[name]
         elif find_reference(name):
-            yield claim_better(judge, rule, name, copies.units)
+            yield claim_better(judge, rule, name, copies)
         elif parse_largest_weight(name) is not None:
-            yield claim_weighted(judge, rule, name, copies.units)
+            yield claim_weighted(judge, rule, name, copies)
         elif is_quantity(name):
             chosen = choose(rule) if of_value else {}
-            yield from _claim_quantity(problem, rule, name, predicted, copies.units, chosen)
+            yield from _claim_quantity(problem, rule, name, predicted, copies, chosen)
         elif problem.task.grouped:
             measure, order = GroupShares(held.units), problem.order_held_units()
-            yield claim_group_loss(rule, measure, predicted.label, held.y, delta, order, copies.units)
+            yield claim_group_loss(rule, measure, predicted.label, held.y, delta, order, copies)
         else:
             wrong = (predicted.label != held.y)[by_class.order_held_rows(problem)]
-            yield _claim_error(problem, rule, wrong, delta, copies.units)
-    if problem.every_row.unlabelled is not None:
-        yield _claim_full(judge, delta, copies)
+            yield _claim_error(problem, rule, wrong, delta, copies)
 
 
 def _claim_quantity(
@@ -158,34 +153,6 @@ def _claim_error(problem: Problem, rule: Rule, wrong: NDArray[np.bool_], delta: 
     seen = int(np.sum(wrong)), len(wrong)
     method = f"holdout: {seen[0]} of {seen[1]} previously unused rows wrong, {name}"
     return claim_error(Grounds(rule.name, rule.classifier(), delta, method), bound, seen)
-
-
-def _claim_full(judge: Judge, delta: float, copies: Copies) -> Claim:
-    """Return the claim for the model fitted on all rows, from how often it differs from the refit.
-
-    It errs where the refit errs, which is counted on the held-out rows, or where the two differ;
-    both are bounded, at shares of delta. It has no count of its own: it has learned from every row. Both
-    bounds are Clopper-Pearson, whatever ``holdout_bound``: the order of unlabelled rows is not drawn.
-    """
-    problem, models = judge.problem, judge.models
-    unlabelled, certification = problem.every_row.unlabelled, problem.study.certification
-    assert unlabelled is not None
-    assert isinstance(certification, Holdout)
-    by_positions = certification.holdout_bound != Holdout.holdout_bound
-    reason = " (the order of unlabelled rows is not drawn)" if by_positions else ""
-    refit, full = Rule("refit"), Rule("full")
-    wrong, rows = int(np.sum(judge.predict(refit).label != judge.held.y)), len(judge.held.y)
-    otherwise = full.predict(models, unlabelled).label != refit.predict(models, unlabelled).label
-    differ, among = int(np.sum(otherwise)), len(unlabelled)
-    erring = clopper_pearson(*by_class.leave_out(wrong, rows, copies.units), (1 - DIFFERING) * delta)
-    apart = by_class.leave_out(differ, among, copies.unlabelled)
-    differing = clopper_pearson(*apart, DIFFERING * delta)
-    method = (
-        f"holdout: {wrong} of {rows} previously unused rows wrong by {refit.classifier()}, and {differ} of "
-        f"{among} unlabelled rows classified otherwise, Clopper-Pearson for both{reason}"
-    )
-    bound = min(1.0, erring + differing)
-    return claim_error(Grounds(full.name, full.classifier(), delta, method), bound, None)
 
 
 def make_rule(study: Study, classifier: str) -> Rule:

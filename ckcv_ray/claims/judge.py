@@ -2,29 +2,12 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
 
 from ckcv_ray.claims.rules import Rule
 from ckcv_ray.learners.choice import LABEL
 from ckcv_ray.learners.ensemble import Ensemble, Member, Models, Prediction
 from ckcv_ray.study import Problem, find_reference
 from ckcv_ray.tables.task import TestRows
-
-
-class Copies(NamedTuple):
-    """How many units are not independent if those that repeat have the same origin.
-
-    Attributes:
-        units: rows, or groups, that are left out to keep one of each origin: of the full table, or where
-            some are held out of these.
-        unlabelled: unlabelled rows that are left out to keep one of each, and none of the table.
-    """
-
-    units: int = 0
-    unlabelled: int = 0
-
-
-NO_COPIES = Copies()
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,6 @@ import pyarrow as pa
 
 from ckcv_ray.claims.held_out import make_judge
 from ckcv_ray.claims.judge import Judge
-from ckcv_ray.claims.rules import Rule
 from ckcv_ray.core.arrays import Classes, Values
 from ckcv_ray.core.bounds.losses import ONE
 from ckcv_ray.core.measures import ClippedErrors
@@ -36,8 +35,6 @@ def _judge_held_out(judge: Judge) -> Iterator[pa.Table]:
     assert problem.held is not None
     assert certification is not None
     rules = dict.fromkeys(make_judge(study, name) for name in certification.claim)
-    if problem.all_rows.unlabelled is not None:
-        rules |= {Rule("refit"): None}
     judges = [(rule.name, judge.predict(rule), rule.ensemble(models)) for rule in rules]
     for name in filter(find_reference, certification.claim):
         if (member := judge.find_reference_model(name)) is not None:

@@ -30,7 +30,7 @@ from ckcv_ray.claims.claim import (
     claim_error,
 )
 from ckcv_ray.claims.held_out import holdout
-from ckcv_ray.claims.judge import NO_COPIES, Copies, Judge
+from ckcv_ray.claims.judge import Judge
 from ckcv_ray.claims.numbers import claim_clipped
 from ckcv_ray.core.bounds.binomial import MOST_CHECKED
 from ckcv_ray.core.bounds.losses import ONE, average_safe
@@ -39,7 +39,7 @@ from ckcv_ray.learners.ensemble import Ensemble, GroupMember
 from ckcv_ray.study import Holdout, Occam, Problem
 
 
-def prove(judge: Judge, k: int, copies: Copies = NO_COPIES) -> list[Claim]:
+def prove(judge: Judge, k: int, copies: int = 0) -> list[Claim]:
     """Return the proven claims.
 
     Args:
@@ -60,7 +60,7 @@ def occam(
     losses: Sequence[int],
     learner: int = 0,
     counts: Sequence[tuple[int, int]] | None = None,
-    copies: Copies = NO_COPIES,
+    copies: int = 0,
 ) -> Claim:
     """Return the claim for a random member of F*, from the losses on the estimate sets of its splits.
 
@@ -73,7 +73,7 @@ def occam(
         counts: wrong rows and all rows of each split's estimate set; None if they are the losses.
     """
     size, grouped = problem.find_size(k), problem.task.grouped
-    m, unit = size.n_select - copies.units, ONE if problem.has_losses else 1
+    m, unit = size.n_select - copies, ONE if problem.has_losses else 1
     bound, name = 1.0, "no bound"  # if no unit is left that is independent, or there are too many
     if 1 <= m <= MOST_CHECKED:
         level = float(problem.study.delta * weight(problem, k, learner))

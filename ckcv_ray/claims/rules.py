@@ -13,14 +13,21 @@ from ckcv_ray.claims.cut_offs import CutOff, round_scores
 from ckcv_ray.core.arrays import Values
 from ckcv_ray.core.scores import Output
 from ckcv_ray.learners.ensemble import Ensemble, Models, Prediction
-from ckcv_ray.study import find_member
 from ckcv_ray.tables.target import Rows
 from ckcv_ray.validation import check_choice
 
+MOST_DIGITS = 18
 ONE_MODEL = {  # rules of one model, which belongs to no split
     "refit": "the model fitted on all rows that were not held out",
     "full": "the model fitted on all rows",
 }
+
+
+def find_member(rule: str) -> int:
+    """Return the split whose member a rule such as "member:7" is; -1 if it is none."""
+    kind, _, digits = rule.partition(":")
+    known = kind == "member" and digits.isascii() and digits.isdigit() and len(digits) <= MOST_DIGITS
+    return int(digits) if known else -1
 
 
 @dataclass(frozen=True)

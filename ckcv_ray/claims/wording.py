@@ -142,30 +142,6 @@ def describe_repeats(repeats: int, rows: int, grouped: bool, first: Claim, witho
     return [f"{equal_rows(repeats, rows, grouped)}: {says}."] if repeats else []
 
 
-def describe_unlabelled(rows: int, known: int, repeated: int, full: Claim, without: float) -> list[str]:
-    """Return a sentence for each reason why unlabelled rows may not be new examples.
-
-    Args:
-        rows: unlabelled rows.
-        known: how many of them equal a row of the table.
-        repeated: how many equal another of them.
-        full: the claim for the model fitted on all rows.
-        without: its bound from the others alone, and one of each that repeat.
-    """
-    then = "nothing is proven for the model fitted on all rows"
-    if without < 1:
-        then = f"the claim for the model fitted on all rows is {_instead(full, without)}"
-    of_known = (
-        f"{known:,} of {rows:,} unlabelled rows equal a row of the table in every feature that does not "
-        f"number the rows: if they are the same examples, {then}."
-    )
-    of_repeated = (
-        f"{repeated:,} of {rows:,} unlabelled rows equal another unlabelled row in every feature that does "
-        f"not number the rows: if they have the same origin, {then}."
-    )
-    return [*([of_known] if known else []), *([of_repeated] if repeated else [])]
-
-
 def list_not_covered(grouped: bool, has_numbers: bool) -> tuple[str, ...]:
     """Return what the claims do not cover, of a task with groups or without, of numbers or of classes."""
     if not grouped:

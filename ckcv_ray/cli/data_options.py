@@ -261,11 +261,10 @@ class Data(NamedTuple):
 
 
 class ChosenData(NamedTuple):
-    """Columns that were read, and where test rows and rows without labels are; None for none."""
+    """Columns that were read, and where test rows are; None for none."""
 
     chosen: Chosen
     test: str | None
-    unlabelled: str | None
 
     def read(self, numbers: bool) -> Data:
         """Return the task and the test rows; whether numbers are predicted is for the study to say.
@@ -274,10 +273,6 @@ class ChosenData(NamedTuple):
             InputError: the data cannot be read or learned from.
         """
         task, rows, reading = self.chosen.task(numbers), self.chosen.columns.test, self.chosen.reading
-        if self.unlabelled:
-            rows_without = _read_unlabelled(self.unlabelled, reading, task)
-            task = task.with_unlabelled(rows_without)
-            _say_unseen(task, rows_without)
         if self.test:
             columns = read_columns(self.test, reading.adapt(self.test))
             rows = columns.learn if columns.test is None else columns.test
@@ -299,30 +294,13 @@ def choose_data(
             check=check_source,
         ),
     ] = None,
-    unlabelled: Annotated[
-        str | None,
-        make_option(
-            "Rows without labels: with --certify holdout they certify the model on all rows. Of the data "
-            "itself, those left out.",
-            panel="Certificate",
-            check=check_source,
-        ),
-    ] = None,
 ) -> ChosenData:
     """Collect what is said of the data.
 
     Raises:
         InputError: they cannot be read.
     """
-    return ChosenData(chosen, test, unlabelled)
-
-
-def _read_unlabelled(source: str, reading: Reading, task: Task) -> pa.Table:
-    """Read rows without labels; of the file of the task itself those that it left out."""
-    columns = read_columns(source, reading.adapt(source)).learn
-    if is_named(source) or Path(source).resolve() != Path(task.source).resolve():
-        return columns
-    return columns.filter(pa.array(~task.find_labelled(columns)))
+    return ChosenData(chosen, test)
 
 
 def _say_unseen(task: Task, rows: pa.Table) -> None:

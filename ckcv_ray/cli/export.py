@@ -41,6 +41,8 @@ def export(
     result = load(folder)
     exported = export_model(result, out, *chosen)
     say(f"{exported.by}: {out}, in the format {to}")
+    if full:
+        say(result.claim_for(result.rule("full")))
     say(f"as the model: {nearest(exported.share)} of {CHECKED_ROWS:,} rows like those of the table")
     say(f"columns, in this order: {plain(', '.join(result.task.features))}")
     if exported.labels:

@@ -42,14 +42,6 @@ AllowPickle = Annotated[
         "manifest. Unpickling can run any code: use it only for runs of your own.",
     ),
 ]
-Refer = Annotated[
-    bool,
-    flag(
-        "--refer",
-        "Mark the rows to refer to a person, on which the certified model and the one fitted on all rows "
-        "differ, in a column referred, and say what is proven of the others.",
-    ),
-]
 
 
 def choose_rule(
@@ -63,7 +55,7 @@ def choose_rule(
     ] = False,
     member: Annotated[
         int | None,
-        make_option("Classify with one member of F*, that of split N. What is proven is the claim member:N."),
+        make_option("Classify with one member of F*, that of split N: nothing is proven of it alone."),
     ] = None,
     all_members: Annotated[
         bool,
@@ -83,8 +75,7 @@ def choose_rule(
         bool,
         flag(
             "--full",
-            "Use the model fitted on all rows, those held out included. What is proven is the claim full, "
-            "which needs unlabelled rows.",
+            "Use the model fitted on all rows, those held out included. Nothing is proven of this model.",
         ),
     ] = False,
     seed: Annotated[
@@ -181,7 +172,6 @@ def predict(
         bool, flag("--strict", "Refuse the whole file if a row cannot be judged, instead of marking it.")
     ] = False,
     allow_pickle: AllowPickle = False,
-    refer: Refer = False,
 ) -> None:
     """Classify rows, or predict numbers, with what a finished run or evaluation has fitted.
 
@@ -193,7 +183,6 @@ def predict(
 
         ckcv predict runs/patients new.csv
         ckcv predict runs/patients new.csv --vote --out predictions.csv
-        ckcv predict runs/certified new.csv --refer --out predictions.csv
 
     DATA may be - for CSV on standard input.
 
@@ -202,17 +191,16 @@ def predict(
     share (of F* that agrees; empty for a model of no split), of a run with --claim within:0.9 low and high
     (the prediction less and plus what nine in ten new rows are off at most), where a cut-off was chosen flag
     (whether the score reaches it), of a run with --answer answered (whether its confidence is that of the
-    rows that something is proven of), with --refer referred (true or false), and with --probabilities a
-    column probability_LABEL for each class. In CSV, control characters in labels are escaped: a newline
-    becomes a backslash and an n, and backslashes are then doubled. Of a named set with test rows, only those
-    are classified.
+    rows that something is proven of), and with --probabilities a column probability_LABEL for each class. In
+    CSV, control characters in labels are escaped: a newline becomes a backslash and an n, and backslashes are
+    then doubled. Of a named set with test rows, only those are classified.
     """
     output.check(RunFolder(folder), source)
     result = load_run(folder, True) if allow_pickle else load(folder)
     table, rule = _read_table(result.task, source, reading, thousands, keep, strict), result.rule(*choice)
     predicted = result.classify(table.X, rule)
     shares = result.probabilities(table.X, rule, predicted) if output.probabilities else None
-    marks = _mark_rows(result, table, rule, predicted, refer)
+    marks = _mark_rows(result, table, rule, predicted)
     ends = _find_ends(result, rule, predicted, keep)
     labels = _write_labels(result.task, predicted.label, output.is_csv)
     output.write(_tabulate(result.task, table, labels, predicted, shares, marks, ends), RunFolder(folder))
@@ -293,16 +281,11 @@ def _find_ends(result: Result, rule: Rule, predicted: Prediction, keep: str | No
     return dict(zip(ENDS, (predicted.label - claim["bound"], predicted.label + claim["bound"]), strict=True))
 
 
-def _mark_rows(result: Result, table: Table, rule: Rule, predicted: Prediction, refer: bool) -> Marks:
-    """Return which rows are marked in each column.
-
-    Raises:
-        InputError: rows are to be referred, and nothing is proven for the predictions of the rule.
-    """
+def _mark_rows(result: Result, table: Table, rule: Rule, predicted: Prediction) -> Marks:
+    """Return which rows are marked in each column."""
     return {
         "flag": _flag(result, table, rule, predicted),
         "answered": result.mark_answered(table.X) if rule == result.answer_rule else None,
-        "referred": result.refer(table.X, rule) if refer else None,
     }
 
 
@@ -328,8 +311,6 @@ def _say_proven(result: Result, rule: Rule, marks: Marks) -> None:
         say(f"no column answered: it is about the predictions by {answering.classifier()}")
     if (answered := marks["answered"]) is not None:
         say(f"{int(answered.sum())} of {len(answered)} rows answered")
-    if (referred := marks["referred"]) is not None:
-        say(f"{int(referred.sum())} of {len(referred)} rows {result.claim_for_referral(rule)}")
 
 
 def _say_rows(table: Table, task: Task) -> None:
@@ -395,9 +376,6 @@ def _say_error_rate(result: Result, table: Table, rule: Rule, predicted: NDArray
     if (answered := marks["answered"]) is not None:
         of_answered, rows = int(np.sum((y != predicted) & answered)), int(np.sum(answered))
         say(f"wrong and answered: {of_answered} of {rows} rows ({nearest(of_answered / max(1, rows))})")
-    if (referred := marks["referred"]) is not None:
-        kept = int(np.sum((y != predicted) & ~referred))
-        say(f"wrong and not referred: {kept} of {len(y)} rows ({nearest(kept / max(1, len(y)))})")
     caveat = _describe_known(X, learned)
     return say(f"error rate: {wrong} of {len(y)} rows ({nearest(wrong / max(1, len(y)))}){caveat}")
 

@@ -16,7 +16,7 @@ from ckcv_ray.tables.named import is_named
 from ckcv_ray.tables.target import is_text
 
 PROBABILITY = "probability_"  # begins the name of the column of a class
-WRITTEN = ("row", "prediction", "member", "score", "share", "flag", "answered", "referred")
+WRITTEN = ("row", "prediction", "member", "score", "share", "flag", "answered")
 PREDICTIONS = "a file of predictions"
 LONGEST_HEADER = 1 << 16
 CSV = csv.WriteOptions(quoting_style="needed")

@@ -24,8 +24,6 @@ class Option:
         default_text: the default as shown on the command line.
         single_default: the same for a learner that is not selected from several settings, if it is another.
         panel: heading that groups the option in ``--help``.
-        omit_default: whether JSON leaves the default out: a study without the option keeps its run_id.
-        before: what a file without the option means, if that is not the default: JSON leaves this value out.
         may_grow: whether the value may be raised in an existing run folder: it has no part in the run_id.
         hidden: whether ``--help`` leaves it out: there is only one value.
     """
@@ -35,11 +33,9 @@ class Option:
     kind: type = str
     default_text: str | None = None
     panel: str = "Study"
-    omit_default: bool = False
     may_grow: bool = False
     single_default: str | None = None
     hidden: bool = False
-    before: Any = None
 
 
 def option(default: Any, option: Option) -> Any:
@@ -91,25 +87,8 @@ def register_part(kind: type[Any], registry: dict[str, Any]) -> type[Any]:
 
 
 def options_to_json(part: Any, fixed: bool = False) -> dict[str, Any]:
-    """Return a part's options as JSON values, without those that are left out at their default."""
-    omitted: dict[str, Any] = {  # a list that is not empty was always written, and run_ids depend on it
-        name: declaration.default if declaration.default != () else []
-        for name, declaration in options(part).items()
-        if declaration.metadata["option"].omit_default
-    } | list_earlier(part)
-    listed = as_json(get_values(part, fixed))
-    return {name: v for name, v in listed.items() if name not in omitted or v != omitted[name]}
-
-
-def list_earlier(part: Any) -> dict[str, Any]:
-    """Return the value that a file without it means of each option of a part that is newer than files."""
-    declared = {name: declaration.metadata["option"] for name, declaration in options(part).items()}
-    return {name: option.before for name, option in declared.items() if option.before is not None}
-
-
-def as_json(given: dict[str, Any]) -> dict[str, Any]:
-    """Return values of options by name as JSON: tuples as lists, parts as their name and options."""
-    return {name: _json(value) for name, value in given.items()}
+    """Return a part's options as JSON values: tuples as lists, parts as their name and options."""
+    return {name: _json(value) for name, value in get_values(part, fixed).items()}
 
 
 def thin(part: Part, most: int) -> Part:

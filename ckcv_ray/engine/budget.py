@@ -27,7 +27,7 @@ from ckcv_ray.engine.batches import Batch
 from ckcv_ray.engine.progress import Progress
 from ckcv_ray.engine.race import RaceQueue
 from ckcv_ray.records.record import Failure, Outcome, Records
-from ckcv_ray.study import USED, Budget, Problem
+from ckcv_ray.study import Budget, Problem
 
 ANCHOR_SPLITS = 1 / 5  # share of the splits in the round that compares fold sizes
 UNITS_PER_ROUND = 32  # about as many parts as a round is divided into, to keep several workers busy
@@ -63,7 +63,7 @@ class BudgetQueue(RaceQueue):
         n_paths = len(self.exists)
         self.wanted: list[Lengths] = [np.zeros((fold.n_splits, n_paths), np.intp) for fold in problem.folds]
         self.judged: Values = np.full(self.exists.shape, inf)
-        if self.search.spare == USED and self.left >= problem.n_evaluations:
+        if self.left >= problem.n_evaluations:
             self.begin_race(self.plan_everything())
         else:
             self.begin_round(self.plan_screen())
@@ -191,11 +191,9 @@ class BudgetQueue(RaceQueue):
     def list_parts(self) -> tuple[int, ...]:
         """Return the positions at which settings can be compared, all rows of a split first.
 
-        Of its parts those on which no setting failed that takes part; in folders of before, all.
+        Of its parts those on which no setting failed that takes part.
         """
         positions = self.problem.screen_positions
-        if self.search.spare != USED:
-            return positions
         too_small = {
             failure.size
             for failure in self.noted.values()
@@ -207,10 +205,7 @@ class BudgetQueue(RaceQueue):
 
     def failures(self) -> list[Failure]:
         """Return the paths that failed, but for those on parts of the rows, which exclude nothing."""
-        failures = super().failures()
-        if self.search.spare != USED:
-            return failures
-        return [failure for failure in failures if failure.size < len(self.problem.sizes)]
+        return [failure for failure in super().failures() if failure.size < len(self.problem.sizes)]
 
     def begin_race(self, last: Round) -> None:
         """Begin the last round, in which its candidates race: those that can no longer win are dropped."""
@@ -277,7 +272,7 @@ class BudgetQueue(RaceQueue):
         """
         problem = self.problem
         n_splits = [size.n_splits for size in problem.sizes]
-        out = np.isfinite(self.judged) & ~np.isfinite(self.settings) & (self.search.spare == USED)
+        out = np.isfinite(self.judged) & ~np.isfinite(self.settings)
         late = [
             np.where(out, self.transfer(np.where(out, self.judged, 1.0), problem.screened, j), inf)
             for j in range(len(problem.sizes))

@@ -91,11 +91,9 @@ class Choice(Learner):
     name: ClassVar[str] = "choice"
 
     learners: tuple[Learner, ...] = option((), Option(_learners, "Learners to choose from."))
-    labels: tuple[str, ...] | None = option(
-        None, Option(_labels, "What the learners are called.", omit_default=True)
-    )
+    labels: tuple[str, ...] | None = option(None, Option(_labels, "What the learners are called."))
     most_rows: tuple[int, ...] | None = option(
-        None, Option(_most_rows, "Number of rows up to which each is compared.", omit_default=True)
+        None, Option(_most_rows, "Number of rows up to which each is compared.")
     )
 
     def __post_init__(self) -> None:

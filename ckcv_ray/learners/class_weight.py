@@ -35,7 +35,6 @@ CLASS_WEIGHT = Option(
     "Weights of the classes in fits: equal, balanced (by their numbers of rows), or sick=10,well=1.",
     default_text=EQUALLY,
     panel="Columns",
-    omit_default=True,
 )
 
 

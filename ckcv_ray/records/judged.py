@@ -41,7 +41,7 @@ def count_judged(problem: Problem) -> int:
     certification = problem.study.certification
     if not isinstance(certification, Holdout) or problem.held is None:
         return 0
-    most = len(problem.held) * (len(certification.claim) + (problem.all_rows.unlabelled is not None))
+    most = len(problem.held) * len(certification.claim)
     return most if most <= MOST_TABLE_ROWS else 0
 
 

@@ -152,9 +152,8 @@ def _fill(values: dict[str, Any]) -> str:
 
 def _list_heading(result: ResultValues, about: About) -> list[str]:
     """List date, author, run and version for the head of the page."""
-    finished = result.execution.get("finished")
     return [
-        f"finished {finished}" if finished else "date not recorded",
+        f"finished {result.execution['finished']}",
         f"author: {about.author}" if about.author else "author not named",
         f"{'procedure' if result.finished is None else 'run'} {result.run_id}",
         f"ckcv_ray {result.execution.get('package', 'of unknown version')}",

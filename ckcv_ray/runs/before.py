@@ -119,7 +119,7 @@ def _find_rows(name: str, folder: RunFolder, problem: Problem, hashes: ColumnHas
         "folder": name,
         "command": "evaluate" if there.scored else "run",
         "run_id": table.run_id,
-        "at": execution["before"]["at"] if "before" in execution else execution.get("finished", ""),
+        "at": execution["before"]["at"] if "before" in execution else execution["finished"],
         "judged": was_judged,
         "rows": int(known.sum()),
         "twins": bool(counts[counts > 1].sum() > MOST_TWINS * len(rows)),

@@ -57,8 +57,9 @@ def is_finished(problem: Problem, folder: RunFolder) -> bool:
     differences = problem.study.differences(identity.study)
     if identity.data_digest not in (problem.data_digest, problem.all_rows.digest):
         differences.append("data: another table, or other columns or groups of it")
-    reason = "; ".join(differences) or "another version of this package wrote it"
-    raise StoreError(f"{str(folder)!r} holds another {problem.study.kind} ({reason}): choose another --out")
+    raise StoreError(
+        f"{str(folder)!r} holds another {problem.study.kind} ({'; '.join(differences)}): choose another --out"
+    )
 
 
 def reopen(problem: Problem, out: AnyPath) -> None:

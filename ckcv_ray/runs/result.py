@@ -24,7 +24,7 @@ from ckcv_ray.claims.claim import (
 )
 from ckcv_ray.claims.held_out import make_claimed_rule
 from ckcv_ray.claims.percent import at_most, format_level, format_number
-from ckcv_ray.claims.rules import BY, ONE_MODEL, Rule, parse_rule
+from ckcv_ray.claims.rules import ONE_MODEL, Rule, find_member, parse_rule
 from ckcv_ray.core.arrays import Values
 from ckcv_ray.core.intervals import LEVEL
 from ckcv_ray.core.scores import Output, Score
@@ -36,22 +36,16 @@ from ckcv_ray.reports.card import make_card
 from ckcv_ray.reports.settings import SettingScores, describe_settings, rank_settings, summarize_inner
 from ckcv_ray.reports.summary import describe_edges, describe_kept, summarize
 from ckcv_ray.reports.values import Entry, ResultValues, format_setting, to_number
-from ckcv_ray.study import ANSWERED_ERROR, ERROR, MOST_SEED, Holdout, find_member, is_error, parse_within
+from ckcv_ray.study import ANSWERED_ERROR, MOST_SEED, Holdout, is_error, parse_within
 from ckcv_ray.tables.target import Label, Rows
 from ckcv_ray.tables.task import make_rows
-from ckcv_ray.validation import integer, quote
+from ckcv_ray.validation import integer
 
-FLAGS = {  # of earlier versions: the value of ``by`` that each is now
-    "vote": "vote",
-    "member": "member:{}",
-    "all_members": "random",
-    "refit": "refit",
-    "full": "full",
-}
 DRAWING = ("auto", "random")  # rules that draw members
 if TYPE_CHECKING:
     from ckcv_ray.reports.plots import Plots
 
+OF_FULL = "nothing is proven of this model; the bound is of the one that did not see the held-out rows"
 REPEATED = "; this is about one call with a seed: other calls with it repeat its draws"
 
 
@@ -122,7 +116,7 @@ class Result(ResultValues):
         """Return one sentence for each grid, a list of numbers, that has the winner on its edge."""
         return describe_edges(self.problem, self.setting)
 
-    def predict(self, X: ArrayLike, by: str = "auto", seed: int | None = None, **flags: Any) -> NDArray[Any]:
+    def predict(self, X: ArrayLike, by: str = "auto", seed: int | None = None) -> NDArray[Any]:
         """Predict the original labels of X [rows, d], or numbers, by the rule that ``rule`` returns.
 
         A data frame is matched by column names.
@@ -130,9 +124,9 @@ class Result(ResultValues):
         Raises:
             InputError: X has other columns, or numbers that are not finite; or as ``rule``.
         """
-        return self.task.labelled(self.predictions(X, self.rule(by, seed, **flags)).label)
+        return self.task.labelled(self.predictions(X, self.rule(by, seed)).label)
 
-    def rule(self, by: str = "auto", seed: int | None = None, **flags: Any) -> Rule:
+    def rule(self, by: str = "auto", seed: int | None = None) -> Rule:
         """Return how rows are classified: by the rule of the first claim, unless another is requested.
 
         Args:
@@ -146,13 +140,11 @@ class Result(ResultValues):
             seed: for repeating a call that draws members: every call with it draws the same members, so rows
                 given one by one would all meet one of them, and what is proven of independent draws is about
                 one call. None draws afresh.
-            flags: those of earlier versions, which are refused with the value of ``by`` that each is now.
 
         Raises:
             InputError: the seed is not an integer of 0 or more, or the rule draws nothing; ``by`` names no
                 rule, there is no such member, or no row was held out.
         """
-        _refuse_flags(flags)
         rule = parse_rule(by)
         if self.finished is None:
             return self._check_full(rule, seed)
@@ -324,39 +316,13 @@ class Result(ResultValues):
             return self._proven(of, *found)
         if covering:
             return f"by {of}"
+        if rule.name == "full":
+            return f"by {of}: {OF_FULL}"
         if rule.cut_off is None and self.flag_rule is not None:
             return f"by {of}: nothing is proven for its own cut-off of scores; column flag has the one chosen"
-        if rule.name == "full":
-            hint = "" if self.task.has_numbers else "; ckcv run --unlabelled FILE would prove a bound"
-            return f"by {of}: nothing is proven for it{hint}"
         hint = f"; ckcv run --certify holdout --claim {rule.name} would prove a bound"
-        return f"by {of}: nothing is proven for it alone{hint}"
-
-    def refer(self, rows: Rows, rule: Rule) -> NDArray[np.bool_]:
-        """Return for rows of numbers whether to refer each to a person: the model fitted on all rows differs.
-
-        ``claim_for_referral`` says what is proven of the others.
-
-        Raises:
-            InputError: no row was held out, or nothing is proven for the predictions of the rule.
-        """
-        self._claim_of_referral(rule)
-        return np.asarray(self.classify(rows, rule).label != self.classify(rows, Rule("full")).label)
-
-    def claim_for_referral(self, rule: Rule) -> str:
-        """Return one sentence that says what is proven of the rows that are not referred.
-
-        Raises:
-            InputError: as for ``referred``.
-        """
-        claim, of = self._claim_of_referral(rule), "of all patterns"
-        if self.certificate.sample.groups is not None:
-            of = "of a new group's rows, on average,"
-        return (
-            f"referred: rows that {Rule('full').classifier()} classifies otherwise; at most "
-            f"{at_most(claim['bound'])} {of} are wrong and not referred, with probability "
-            f"{format_level(claim['delta'])} ({claim['certification']})"
-        )
+        is_member = find_member(rule.name) >= 0
+        return f"by {of}: nothing is proven for it alone{'' if is_member else hint}"
 
     def to_json(self) -> dict[str, Any]:
         """Return the result as JSON values; what is not known is null."""
@@ -519,27 +485,6 @@ class Result(ResultValues):
             f"{comparison(claim, select_baseline(claim, sample.baselines), sample.labels)}"
         )
 
-    def _claim_of_referral(self, rule: Rule) -> Claim:
-        if self.task.has_numbers:
-            raise InputError(
-                "rows are referred where two models predict different classes, and this run predicts "
-                "numbers: leave it out"
-            )
-        if self.models.full is None:
-            raise InputError(
-                "referring rows needs the model fitted on all rows and a certified one: this run was made "
-                "without --certify holdout"
-            )
-        errors = [claim for claim in self.certificate.claims if claim["quantity"] == ERROR]
-        covering = [claim for claim in errors if covers(claim, rule)]
-        if not covering or rule.name == "full":
-            raise InputError(
-                f"rows are referred where the model fitted on all rows differs from a rule whose error is "
-                f"certified, which that of {rule.classifier()} is not: predict by the rule of a claim about "
-                "the error, such as --claim refit"
-            )
-        return covering[0]
-
     def _check_full(self, rule: Rule, seed: int | None) -> Rule:
         """Return the rule of the model fitted on all rows, the only one without a certification."""
         if self.full is None:
@@ -551,27 +496,6 @@ class Result(ResultValues):
             asked = rule.name if seed is None else f"seed={seed}"
             raise InputError(f"{asked} is for an ensemble, and this study has one model: leave it out")
         return Rule("full")
-
-
-Assessed = Result  # the name of earlier versions for the result of ``evaluate``
-
-
-def _refuse_flags(flags: dict[str, Any]) -> None:
-    """Raise InputError if there are any, with the value of ``by`` that each is now.
-
-    Raises:
-        TypeError: one is not in ``FLAGS``.
-    """
-    if unknown := [name for name in flags if name not in FLAGS]:
-        raise TypeError(f"unexpected keyword argument {unknown[0]!r}: there are by and seed")
-    if flags:
-        now = []
-        for name, value in flags.items():
-            by = f"by={FLAGS[name].format(quote(value))!r}"
-            now.append(
-                f"{name}={quote(value)} is {'left out' if value is None or value is False else by} now"
-            )
-        raise InputError(f"{'; '.join(now)} (the values of by are {', '.join(BY)}, member:0 and so on)")
 
 
 def _also_proven(claim: Claim) -> str:

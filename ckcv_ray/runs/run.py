@@ -27,7 +27,7 @@ from ckcv_ray.runs.result import Result
 from ckcv_ray.storage.folder import FolderPath, RunFolder
 from ckcv_ray.storage.places import locate
 from ckcv_ray.study import CERTIFIED, SCORED, Budget, Execution, Problem, Study, check_kind
-from ckcv_ray.tables.readers.frames import make_columns, read_rows
+from ckcv_ray.tables.readers.frames import read_rows
 from ckcv_ray.tables.task import Task, TestRows, check_test_rows
 from ckcv_ray.validation import expect
 
@@ -97,7 +97,6 @@ def run(
     execution: Execution | None = None,
     listen: Listener | None = None,
     groups: ArrayLike | None = None,
-    unlabelled: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
 ) -> Result:
     """Select among the learner's settings and k, bound the error, and return the ensemble F*.
@@ -114,8 +113,6 @@ def run(
             notebook, and nothing elsewhere.
         groups: the group of each row (n,), text or whole numbers, if rows belong together, such as the visits
             of one patient; bounds are then about a new group's rows.
-        unlabelled: rows without labels (rows, d), for a holdout certification: they certify the model fitted
-            on all rows.
         sample_weight: what each row weighs in fits (n,), positive; bounds are about unweighted rows,
             but that on the weighted error (``claim="weighted_error:4"``).
 
@@ -126,8 +123,6 @@ def run(
     """
     check_kind(study, CERTIFIED)
     task = Task.of(X, y, groups=groups, numbers=study.predicts_numbers, sample_weight=sample_weight)
-    if unlabelled is not None:
-        task = task.with_unlabelled(make_columns(unlabelled, task.features))
     with watch_run(listen) as watched:
         return run_job(Job(study, task, out, listen=watched), execution)
 

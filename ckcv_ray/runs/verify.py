@@ -10,7 +10,7 @@ is used for words alone: no line of it lowers a check.
 import hashlib
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from itertools import chain, islice
+from itertools import islice
 from math import isclose
 from operator import attrgetter
 from os import PathLike
@@ -342,12 +342,10 @@ def _check_certificate(
         )
         return
     computed, stored = expected.to_json(), finished.certificate.to_json()
-    names = dict.fromkeys((*computed, *stored))
-    found = [islice(_json_differences(name, stored.get(name), computed.get(name)), 1) for name in names]
-    differences = list(chain.from_iterable(found))
-    for where, old, new in differences:
-        was, again = (cut(repr(value), MOST_SHOWN) for value in (old, new))
-        yield f"certificate.json: {where} is {was}, computed again it is {again}"
+    for name in dict.fromkeys((*computed, *stored)):
+        for where, old, new in islice(_json_differences(name, stored.get(name), computed.get(name)), 1):
+            was, again = (cut(repr(value), MOST_SHOWN) for value in (old, new))
+            yield f"certificate.json: {where} is {was}, computed again it is {again}"
 
 
 def _json_differences(name: str, a: Any, b: Any) -> Iterator[tuple[str, Any, Any]]:

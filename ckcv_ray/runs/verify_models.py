@@ -176,8 +176,6 @@ class ModelChecks:
         if self.problem.learner.codec.same(stored.model, computed.model):
             return
         X = self.problem.every_row.X
-        if (unlabelled := self.problem.every_row.unlabelled) is not None:
-            X = np.concatenate([X, unlabelled])
         try:
             difference = describe_difference(self.problem, stored.model, computed.model, X)
         except Exception as error:  # of a stranger's model, of any kind

@@ -98,9 +98,8 @@ def _check_held_out(folder: RunFolder, stored: Result, result: Verification) -> 
     if first != len(table):
         yield f"{HELD_OUT} has {len(table) - first:,} rows that no split scores"
     result.recomputed.append(f"{pluralize(checked, 'score')} from the predictions in {HELD_OUT}")
-    if folder.files.exists(splits.FILE):  # earlier versions kept those alone that were given
-        drawn = [problem.rows(Stage.SELECT, OUTER, i) for i in range(problem.sizes[OUTER].n_splits)]
-        splits.read_splits(folder.files, Splits.of(drawn, problem.task.n), problem.run_id, problem.task.n)
+    drawn = [problem.rows(Stage.SELECT, OUTER, i) for i in range(problem.sizes[OUTER].n_splits)]
+    splits.read_splits(folder.files, Splits.of(drawn, problem.task.n), problem.run_id, problem.task.n)
 
 
 def _compare_columns(part: pa.Table, held: HeldOut, problem: Problem) -> Iterator[str]:
@@ -162,15 +161,10 @@ def _compare_files(folder: RunFolder, result: Result) -> Iterator[str]:
     """Yield which of the two files with results are not what follows from the log."""
     if not formats.read_table(folder.files, SCORES, result.run_id, None).equals(result.table()):
         yield f"{SCORES} does not follow from the log"
-    if folder.files.exists(SETTINGS):  # earlier versions wrote none
-        table = formats.read_table(folder.files, SETTINGS, result.run_id, SETTING_COLUMNS)
-        if not table.equals(tabulate_settings(result.settings)):
-            yield f"{SETTINGS} does not follow from the log"
-    summary = result.summary_json()
-    costs = {name: result.execution.get(name) for name in ("fits", "seconds")}  # of earlier versions
-    if formats.read_json(folder.files, SUMMARY) not in [
-        json.loads(json.dumps(content)) for content in (summary, summary | costs)
-    ]:
+    table = formats.read_table(folder.files, SETTINGS, result.run_id, SETTING_COLUMNS)
+    if not table.equals(tabulate_settings(result.settings)):
+        yield f"{SETTINGS} does not follow from the log"
+    if formats.read_json(folder.files, SUMMARY) != json.loads(json.dumps(result.summary_json())):
         yield f"{SUMMARY} does not follow from the log"
 
 

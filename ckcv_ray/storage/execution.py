@@ -90,9 +90,9 @@ class Tested(MeasuredRates):
 
 
 class FinalMetadata(Metadata):
-    """Metadata of a finished run; ``finished`` is the day, in UTC, which earlier versions did not write."""
+    """Metadata of a finished run; ``finished`` is the day, in UTC."""
 
-    finished: NotRequired[str]
+    finished: str
     package: str
     backend: str
     workers: int

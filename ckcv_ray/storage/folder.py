@@ -6,7 +6,6 @@ locked.
     study.json              the study, the digest of the data, the run_id
     execution.json          environment, backend, counts, seconds: what depends on the run
     data.parquet            the table of the study
-    unlabelled.parquet      rows without labels, if there are any
     log/                    append-only records (``log``)
     candidates.parquet      one row for each fold size and setting (``records.candidates``)
     ensemble/               models (``models``)
@@ -61,7 +60,7 @@ from ckcv_ray.tables.roles import Roles
 from ckcv_ray.tables.task import Provenance, Task
 from ckcv_ray.validation import quote, read_as
 
-DATA, UNLABELLED, EXECUTION = "data.parquet", "unlabelled.parquet", "execution.json"
+DATA, EXECUTION = "data.parquet", "execution.json"
 CANDIDATES = "candidates.parquet"
 CERTIFICATE, MANIFEST = "certificate.json", "manifest.json"
 SCORES, SETTINGS, SUMMARY = "scores.parquet", "settings.parquet", "scores.json"
@@ -73,7 +72,7 @@ QUESTION = "question"  # about a column that looks like groups, which may not be
 LONGEST_QUESTION = 600  # characters: a folder may be a stranger's
 TEMPORARY = re.compile(
     r"\.((study|execution|certificate|manifest|scores|uses)\.json|"
-    r"(data|unlabelled|candidates|models|refit|full|references|judged|splits|scores|settings|predictions|"
+    r"(data|candidates|models|refit|full|references|judged|splits|scores|settings|predictions|"
     r"part-\d+)\.parquet|"
     r"model-\d+\.pkl|report\.html|stream\.jsonl)-\w+\.tmp"
 )
@@ -94,7 +93,7 @@ class Finished(NamedTuple):
         candidates: their table.
         models: those of the run.
         certificate: the certificate.
-        judged: the judged rows; None if the certification judges none, or an earlier version wrote the run.
+        judged: the judged rows; None if the certification judges none.
     """
 
     candidates: pa.Table
@@ -251,11 +250,6 @@ class RunFolder:
             StoreError, f"{self.files.path(STUDY)} is damaged"
         ):  # or missing, during a repair
             problem = Problem.of(study, task)
-            if problem.data_digest != identity.data_digest:
-                raise StoreError(
-                    f"{str(self)!r} was made by an earlier version, by which rows held out had a part in how "
-                    "columns are understood: run the study again in another folder"
-                )
             if problem.run_id != identity.run_id:
                 raise ValueError("its study is not in the canonical form for its data")
         return problem
@@ -272,12 +266,8 @@ class RunFolder:
                 raise ValueError(f"salt={quote(named['salt'])} is not 64 hexadecimal digits")
             provenance = read_as(Provenance, json.loads(named["provenance"]))
             task = Task.restore(columns, roles, schema, question, named["salt"], provenance)
-        if self.files.exists(UNLABELLED):
-            unlabelled = formats.read_table(self.files, UNLABELLED, identity.run_id, None, values=MOST_VALUES)
-            with formats.guard_reading(self.files, UNLABELLED):
-                task = task.with_unlabelled(unlabelled, stored=True)
         with formats.guard_reading(self.files, DATA):
-            if identity.data_digest not in _digests(identity.study, task):
+            if identity.data_digest != _digest(identity.study, task):
                 raise StoreError(f"{self.files.path(DATA)} is not the data of this run: its digest differs")
         return task
 
@@ -320,8 +310,6 @@ class RunFolder:
     def check_room(self, problem: Problem) -> None:
         """Raise InputError if the table, or that of the results, is larger than what can be read back."""
         rows, columns = problem.all_rows.X.shape
-        if problem.all_rows.unlabelled is not None:
-            rows = max(rows, len(problem.all_rows.unlabelled))
         every = problem.all_rows
         besides = 1 + every.grouped + every.weighting.given  # the target, the groups and the weights
         if rows > MOST_TABLE_ROWS or rows * (columns + besides) > MOST_VALUES:
@@ -415,9 +403,6 @@ class RunFolder:
         if every.question:
             named[QUESTION] = every.question
         contents = {DATA: formats.make_table(every.coded_columns(), problem.run_id, named)}
-        if every.unlabelled is not None:
-            unlabelled = every.as_coded_columns(every.unlabelled)
-            contents[UNLABELLED] = formats.make_table(unlabelled, problem.run_id, {})
         if isinstance(problem.study.resampling, Splits):
             sets = [(split.train, split.estimate) for split in problem.study.resampling.sets]
             contents[splits.FILE] = splits.make_splits(sets, problem.run_id)
@@ -716,14 +701,11 @@ def _list_stream(stream: Stream | None) -> dict[str, Any]:
     return {} if stream is None else {STREAM: asdict(ListedStream(len(stream.rows), stream.head))}
 
 
-def _digests(study: Study, task: Task) -> Iterator[str]:
-    """Yield the digests that the data of a run may have: by the whole table, and by its learning rows.
-
-    See ``Problem.data_digest``.
-    """
-    yield task.digest
-    if not task.schema.plain:
-        yield identify_data(task, divide(study, task)[1])
+def _digest(study: Study, task: Task) -> str:
+    """Return the digest of the data of a run; see ``Problem.data_digest``."""
+    if study.certification is None or task.schema.plain:
+        return task.digest
+    return identify_data(task, divide(study, task)[1])
 
 
 def _is_temporary(name: str) -> bool:

@@ -44,7 +44,11 @@ def read_identity(files: Files) -> Identity:
     content = formats.read_json(files, STUDY)
     with formats.guard_reading(files, STUDY):
         if type(content["schema"]) is not int or content["schema"] != formats.SCHEMA_VERSION:
-            raise StoreError(_of_another_version(f"{files.path(STUDY)}", content["schema"]))
+            raise StoreError(
+                f"{files.path(STUDY)}: schema {content['schema']!r}, and this version reads "
+                f"{formats.SCHEMA_VERSION}: read it with ckcv_ray {quote(content.get('package'))}, by which "
+                "it was made, or run the study again in another folder"
+            )
         described = content[SCORED if SCORED in content else CERTIFIED]
         if unknown := [name for name in _learners_in(described) if name not in LEARNERS]:
             raise LackingError(
@@ -92,13 +96,6 @@ def _first_difference(content: Any, written: Any, name: str = "") -> str:
     elif json.dumps(content) != json.dumps(written):
         return f": {name.rstrip('.')} is {quote(content)}, not {quote(written)}"
     return next(filter(None, (_first_difference(a, b, f"{key}.") for key, a, b in pairs)), "")
-
-
-def _of_another_version(file: str, schema: object) -> str:
-    return (
-        f"{file}: schema {schema!r}; this version reads {formats.SCHEMA_VERSION}. The run was made by "
-        "another version of this package: read it with that version, or run the study again in another folder"
-    )
 
 
 def _learners_in(study: Any) -> list[str]:

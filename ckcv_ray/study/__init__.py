@@ -3,7 +3,6 @@
 from ckcv_ray.study.certification import Holdout as Holdout
 from ckcv_ray.study.certification import Occam as Occam
 from ckcv_ray.study.certification import choose_judge as choose_judge
-from ckcv_ray.study.certification import find_member as find_member
 from ckcv_ray.study.conditions import Condition as Condition
 from ckcv_ray.study.execution import Execution as Execution
 from ckcv_ray.study.options import SLOTS as SLOTS
@@ -36,7 +35,6 @@ from ckcv_ray.study.quantities import parse_largest_weight as parse_largest_weig
 from ckcv_ray.study.quantities import parse_predictive as parse_predictive
 from ckcv_ray.study.quantities import parse_quantity as parse_quantity
 from ckcv_ray.study.quantities import parse_within as parse_within
-from ckcv_ray.study.search import USED as USED
 from ckcv_ray.study.search import All as All
 from ckcv_ray.study.search import Auto as Auto
 from ckcv_ray.study.search import Budget as Budget

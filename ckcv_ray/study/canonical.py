@@ -21,7 +21,6 @@ from ckcv_ray.core.criteria import GROUPED, Criterion, for_groups
 from ckcv_ray.core.draws import Draws
 from ckcv_ray.core.intervals import CORRECTED_T, INTERVALS
 from ckcv_ray.core.measures import Kind
-from ckcv_ray.core.resampling.base import FoldSize
 from ckcv_ray.core.resampling.complete import CertifiableFolds, check_folds
 from ckcv_ray.core.row_scores import extend_score, list_row_means
 from ckcv_ray.core.scores import Output, Score, make_score
@@ -34,7 +33,7 @@ from ckcv_ray.learners.class_weight import NAME as WEIGHTS
 from ckcv_ray.learners.encoding.encoder import expand_dates
 from ckcv_ray.learners.encoding.encoding import Categories, Encoding
 from ckcv_ray.learners.encoding.learner import settle_scaling
-from ckcv_ray.study.certification import LEAST_HELD_OUT, Certification, Holdout, find_member
+from ckcv_ray.study.certification import LEAST_HELD_OUT, Certification, Holdout
 from ckcv_ray.study.numbers import check_numbers, check_within
 from ckcv_ray.study.options import list_parts
 from ckcv_ray.study.quantities import (
@@ -73,7 +72,6 @@ def canonicalize_certified(study: Study, task: Task) -> tuple[Study, Index | Non
     _check_balance_stored(study)
     assert study.certification is not None
     certification = _check_claims(study.certification, study.learner, task).canonical(task.n_units)
-    _check_unlabelled(certification, task)
     if task.grouped:
         _check_for_groups(study.criterion, certification)
     study = replace(study, certification=certification)
@@ -90,7 +88,6 @@ def canonicalize_certified(study: Study, task: Task) -> tuple[Study, Index | Non
     study = _with_folds(study, learned.n_units, task.unit)
     study = _resolve_search(study, learned.n_units)
     _check_references(study)
-    _check_sizes(study, study.resampling.fold_sizes(learned.n_units))
     return study, held, learned
 
 
@@ -200,22 +197,11 @@ def recode_table(table: Task, learned: Task) -> Task:
     if table.schema == learned.schema and learned.fills is None:
         return table
     X = np.ascontiguousarray(learned.recode(table.X, table))
-    unlabelled = None if table.unlabelled is None else learned.recode(table.unlabelled, table)
-    return replace(
-        learned,
-        X=X,
-        y=table.y,
-        grouping=table.grouping,
-        weighting=table.weighting,
-        unlabelled=unlabelled,
-    )
+    return replace(learned, X=X, y=table.y, grouping=table.grouping, weighting=table.weighting)
 
 
 def identify_data(table: Task, learned: Task) -> str:
-    """Return the SHA-256 of a table, and of how its learning rows are understood if that is otherwise.
-
-    Until the learning rows alone decided that, the table did: what was computed then has another digest.
-    """
+    """Return the SHA-256 of a table, and of how its learning rows are understood if that is otherwise."""
     if table.schema == learned.schema:
         return table.digest
     columns = [] if learned.schema.plain else [[column.name, column.levels] for column in learned.schema]
@@ -543,21 +529,6 @@ def _check_references(study: Study) -> None:
             )
 
 
-def _check_unlabelled(certification: Certification, task: Task) -> None:
-    if task.unlabelled is None:
-        return
-    if not isinstance(certification, Holdout):
-        raise InputError(
-            f"there are {pluralize(len(task.unlabelled), 'unlabelled row')}, which certify the model on all "
-            "rows together with rows held out: add --certify holdout, or leave out --unlabelled"
-        )
-    if task.grouped:
-        raise InputError(
-            "unlabelled rows count as independent of each other, which rows of groups are not: leave out "
-            "--unlabelled, or --group"
-        )
-
-
 def _with_folds(study: Study, n: int, unit: str) -> Study:
     """Return the canonical form of a study for n learning rows, or groups of them."""
     check_folds("report_k", study.report_k, n, unit)
@@ -576,13 +547,6 @@ def _resolve_search(study: Study, n: int) -> Study:
     sizes = study.resampling.fold_sizes(n)
     settings, n_splits = sum(study.learner.space.lengths), max(size.n_splits for size in sizes)
     return replace(study, search=study.selecting.resolve(n, settings, len(sizes), n_splits))
-
-
-def _check_sizes(study: Study, sizes: tuple[FoldSize, ...]) -> None:
-    fewest = min(size.n_splits for size in sizes)
-    for claim in study.certification.claim if study.certification is not None else ():
-        if find_member(claim) >= fewest:
-            raise InputError(f"claim={claim!r} is outside member:0 to member:{fewest - 1}")
 
 
 def _check_learner(study: Study, task: Task) -> None:

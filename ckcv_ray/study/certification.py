@@ -33,7 +33,6 @@ from ckcv_ray.tables.subgroups import parse_subgroups
 from ckcv_ray.tables.target import Label
 from ckcv_ray.validation import check_choice, expect, number, quote, sequence
 
-MOST_DIGITS = 18
 HOLDOUT_BOUNDS = ("clopper_pearson", "stevens")
 CLAIMS = ("refit", "random", "vote")
 QUANTITIES = tuple(quantity for quantity in DECLARED if not quantity.is_error)
@@ -172,7 +171,6 @@ ACCEPT = Option(
     parse_conditions,
     "What must be proven, such as specificity>=0.6; else exit code 5.",
     panel="Certificate",
-    omit_default=True,
 )
 
 
@@ -215,12 +213,10 @@ def _claims(name: str, value: Any) -> tuple[str, ...]:
                 f"{name}={claim!r}: of groups of rows error and recalls are proven jointly, by their column: "
                 f"claim {asked}, and add subgroups={column}"
             )
-        if claim not in CLAIMS and not is_quantity(claim) and find_member(claim) < 0:
+        if claim not in CLAIMS and not is_quantity(claim):
             known = (*CLAIMS, *(quantity.form for quantity in QUANTITIES))
-            raise InputError(
-                f"{name}={claim!r} is not known: choose from {', '.join(known)}, or member:0 for the member "
-                "of split 0"
-            )
+            gone = explain_removed_option(name, claim)
+            raise InputError(gone or f"{name}={claim!r} is not known: choose from {', '.join(known)}")
     return claims
 
 
@@ -313,7 +309,7 @@ def choose_judge(claims: tuple[str, ...]) -> str:
 
 CLAIM_HELP = (
     "What is certified; several as a,b share delta. Errors of refit (one model), random (a member per row), "
-    "vote, member:7; sensitivity, specificity, recall, auc; at a prevalence ppv:0.02, npv:0.02, "
+    "vote; sensitivity, specificity, recall, auc; at a prevalence ppv:0.02, npv:0.02, "
     "net_benefit:0.02:0.1; better:svm; weighted_error:4; of numbers within:0.9."
 )
 
@@ -326,7 +322,7 @@ class Holdout(Certification):
         holdout_share: that share, in (0, 1); "auto": half of up to 400 rows, or groups, and a third of more.
         claim: what these rows certify. Rules, by their error: "refit" (one model at the selected setting,
             fitted on all other rows), "random" (the member of F* that ``predict`` draws for a row, by a hash
-            of its values keyed with the seed), "vote" (the majority), "member:7" (the member of split 7).
+            of its values keyed with the seed), "vote" (the majority).
             Quantities of the first rule named, or of "refit": "sensitivity", "specificity" (two classes),
             "recall" (of every class), "auc" (two classes); where the positive class has a stated share,
             "ppv:0.02", "npv:0.02", "net_benefit:0.02:0.1" (with the probability from which on a row is worth
@@ -399,7 +395,6 @@ class Holdout(Certification):
             _require,
             "Cut-off by sensitivity>=0.9, specificity, ppv or npv, proven.",
             panel="Certificate",
-            omit_default=True,
         ),
     )
     prevalence: float | None = option(
@@ -409,7 +404,6 @@ class Holdout(Certification):
             "Share of the positive class at which ppv or npv is required.",
             float,
             panel="Certificate",
-            omit_default=True,
         ),
     )
     accept: tuple[str, ...] = option((), ACCEPT)
@@ -419,7 +413,6 @@ class Holdout(Certification):
             parse_subgroups,
             "Columns whose groups are certified too: sex,age:4 (in 4 bins).",
             panel="Certificate",
-            omit_default=True,
         ),
     )
     holdout_bound: str = option(
@@ -429,7 +422,6 @@ class Holdout(Certification):
             "Bound from held-out rows: clopper_pearson, or stevens (closer, by their order of draw).",
             default_text=HOLDOUT_BOUNDS[0],
             panel="Certificate",
-            omit_default=True,
         ),
     )
     answer: str = option(
@@ -438,7 +430,6 @@ class Holdout(Certification):
             _answer,
             "Answer only confident rows, with error<=0.05 proven for them.",
             panel="Certificate",
-            omit_default=True,
         ),
     )
 
@@ -477,10 +468,3 @@ class Holdout(Certification):
         share = self.canonical(n).holdout_share
         assert isinstance(share, float)
         return hold_out(n, share, draws)
-
-
-def find_member(claim: str) -> int:
-    """Return the split whose member ``claim`` is about; -1 if it is about none."""
-    kind, _, digits = claim.partition(":")
-    known = kind == "member" and digits.isascii() and digits.isdigit() and len(digits) <= MOST_DIGITS
-    return int(digits) if known else -1

@@ -62,5 +62,3 @@ def _list_unfit(certification: Certification, task: Task) -> Iterator[tuple[str,
             yield f"accept={condition}", "is about rows that are right or wrong"
     if isinstance(certification, Holdout) and certification.holdout_bound != Holdout.holdout_bound:
         yield f"holdout_bound={certification.holdout_bound}", "is for rows that are right or wrong"
-    if task.unlabelled is not None:
-        yield "unlabelled", "counts rows that two models classify otherwise"

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ckcv_ray.core.criteria import Balanced, MeanBound, MeanClippedError, MeanCost, MeanError
-from ckcv_ray.core.options import get_values, list_earlier, options
+from ckcv_ray.core.options import get_values, options
 from ckcv_ray.core.resampling.kfold import NestedSplits
 from ckcv_ray.core.resampling.parse import CERTIFIABLE, RESAMPLINGS, parse_resampling
 from ckcv_ray.errors import InputError
@@ -51,7 +51,7 @@ def read_part(slot: str, content: Any) -> Any:
         given["learners"] = [read_part(slot, learner) for learner in listed]
     if part is NestedSplits:
         given = {name: read_part(slot, inside) for name, inside in given.items()}
-    return part(**(list_earlier(part) | given))
+    return part(**given)
 
 
 def check_known_part(slot: str, part: Any) -> None:

@@ -35,7 +35,7 @@ from ckcv_ray.study.canonical import (
 )
 from ckcv_ray.study.certification import Occam
 from ckcv_ray.study.conditions import Condition
-from ckcv_ray.study.search import USED, Budget, Selecting
+from ckcv_ray.study.search import Budget, Selecting
 from ckcv_ray.study.study import Study, run_id
 from ckcv_ray.tables.grouping import Groups
 from ckcv_ray.tables.task import Task, TestRows
@@ -394,7 +394,7 @@ class Problem:
         screens = len(count_kept(self.n_settings, search.keep, search.survivors))
         weights, splits = weigh_rounds(screens), max(size.n_splits for size in self.sizes)
         least = ceil(sum(weights) * max(self.n_settings * ratio / weights[0], splits / weights[-1]))
-        return min(least, self.n_evaluations) if search.spare == USED else least
+        return min(least, self.n_evaluations)
 
     def check_effort(self) -> None:
         """Raise InputError if a budget is below the least that selects one candidate, and say how much is."""

@@ -16,7 +16,7 @@ from ckcv_ray.core.criteria import Criterion, MeanBound
 from ckcv_ray.core.options import Option, check_options, option
 from ckcv_ray.core.simplest import check_choose
 from ckcv_ray.errors import InputError
-from ckcv_ray.validation import MOST, boolean, check_choice, folds, integer, number
+from ckcv_ray.validation import MOST, boolean, folds, integer, number
 
 ONE, EACH = "one", "each"
 RACE_WORK = 2.3e13  # units^3 times candidates, up to which "auto" races: 1,300 units, 143 settings, all k
@@ -53,9 +53,6 @@ def _check_keep(name: str, value: Any) -> float:
     if not 0.0 < share < 1.0:
         raise InputError(f"{name}={share!r} is outside (0, 1): 0.33 keeps a third in each round")
     return share
-
-
-USED, UNUSED = "used", "unused"
 
 
 @dataclass(frozen=True)
@@ -100,9 +97,6 @@ class Budget:
         keep: share of the settings that each early round keeps, in (0, 1).
         survivors: number of settings at which the early rounds end.
         least_splits: number of splits below which an early round takes fewer rows instead.
-        spare: what becomes of effort that the candidates which are left do not need: "used" for those that
-            were left out earlier, and for the exact race at once if it pays for everything, or "unused", as
-            in folders of before.
     """
 
     name: ClassVar[str] = "budget"
@@ -134,17 +128,6 @@ class Budget:
             int,
             "5",
             "Search",
-        ),
-    )
-    spare: str = option(
-        USED,
-        Option(
-            lambda name, value: check_choice(name, value, (USED, UNUSED)),
-            "Effort that rounds do not need: used, or unused.",
-            default_text=USED,
-            panel="Search",
-            hidden=True,
-            before=UNUSED,
         ),
     )
 

@@ -70,16 +70,10 @@ MOST_SEED, MOST_SEED_OF_SCORES = 2**128 - 1, 2**63 - 1
 MOST_TOML_BYTES = 1 << 24
 LONGEST_SHOWN = 200
 ENCODING, BALANCE = ("encode", "fill", "rare"), "balance"
-ASKED: dict[str, Any] = {  # of a study without a certification: its JSON has what differs from these values
-    "choose": "",
-    BALANCE: Balance.NONE,
-    "permutations": 0,
-    "interval": "",
-    "save_predictions": False,
-}
-OF_SCORES = (  # what the JSON of a study without a certification may hold
-    *("learner", "resampling", "measures", "functions", "select_by", "select", "seed"),
-    *(*ENCODING, *ASKED),
+ASKED = ("seed", *ENCODING, "choose", BALANCE, "permutations", "interval", "save_predictions")
+OF_SCORES = (  # what the JSON of a study without a certification holds
+    *("learner", "resampling", "measures", "functions", "select_by", "select"),
+    *ASKED,
 )
 MOST_PERMUTATIONS = 1_000_000
 
@@ -139,7 +133,6 @@ class Study:
             "How categories become numbers: onehot, ordinal, target or auto.",
             default_text="auto",
             panel="Columns",
-            omit_default=True,
         ),
     )
     fill: str = option(
@@ -149,7 +142,6 @@ class Study:
             "What fills gaps: median, mean or most_frequent.",
             default_text="median",
             panel="Columns",
-            omit_default=True,
         ),
     )
     rare: float = option(
@@ -160,7 +152,6 @@ class Study:
             float,
             "0.01",
             panel="Columns",
-            omit_default=True,
         ),
     )
 
@@ -171,7 +162,6 @@ class Study:
             "How classes are made equal in fits: none, up or down.",
             default_text="none",
             panel="Columns",
-            omit_default=True,
         ),
     )
 
@@ -337,15 +327,7 @@ class Study:
         """
         if isinstance(self.search, Selecting):
             parts = {slot: describe_part(part, fixed) for slot, part in self.parts.items()}
-            if isinstance(self.search, Race):  # the first search there was
-                del parts["search"]
-                return (
-                    parts
-                    | {"seed": self.seed}
-                    | options_to_json(self.search, fixed)
-                    | options_to_json(self, fixed)
-                )
-            return parts | {"seed": self.seed} | options_to_json(self, fixed)
+            return parts | options_to_json(self, fixed)
         return {
             "learner": describe_part(self.learner, fixed),
             "resampling": describe_part(self.resampling),
@@ -355,13 +337,8 @@ class Study:
             ],
             "select_by": self.select_by,
             "select": EACH if self.selects_each else ONE,
-            **{name: getattr(self, name) for name in ("seed", *ENCODING)},
-            **{name: value for name, value in self._asked.items() if value != ASKED[name]},
+            **{name: getattr(self, name) for name in ASKED},
         }
-
-    @property
-    def _asked(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in ASKED}
 
     @property
     def encoding(self) -> Encoding:
@@ -383,22 +360,16 @@ class Study:
         expect("study", content, Mapping, "a mapping of a study's parts and options, as to_json returns it")
         if "measures" in content:
             return cls._read_scored(content)
-        content = dict(content)
-        known = {*list_options()}
-        if "search" not in content:
-            race = {name: content.pop(name) for name in options(Race) if name in content}
-            content["search"] = {"name": Race.name, **race}
-            known |= {*options(Race)}
         parts = {FIELD_NAMES.get(slot, slot): read_part(slot, content.get(slot)) for slot in SLOTS}
         rest = {name: value for name, value in content.items() if name not in SLOTS}
-        check_names("a study", rest, known)
+        check_names("a study", rest, list_options())
         return cls(**_set_criterion(parts | rest))
 
     @classmethod
     def _read_scored(cls, content: Mapping[str, Any]) -> "Study":
         """Make a study without a certification from JSON values."""
         check_names("a procedure", content, OF_SCORES)
-        given: dict[str, Any] = dict.fromkeys(OF_SCORES) | ASKED | dict(content)
+        given: dict[str, Any] = dict.fromkeys(OF_SCORES) | dict(content)
         measures = sequence("measures", given["measures"], least=1, kind="names of measures")
         resampling = read_part("resampling", given["resampling"])
         described = sequence("functions", given["functions"] or (), least=0)
@@ -412,7 +383,7 @@ class Study:
             _make_search(given["select_by"], given["select"], resampling, given["choose"]),
             certification=None,
             measures=tuple(functions.get(name, name) for name in names),
-            **{name: given[name] for name in ("seed", *ENCODING, *ASKED) if name != "choose"},
+            **{name: given[name] for name in ASKED if name != "choose"},
         )
 
     def differences(self, stored: "Study") -> list[str]:
@@ -422,8 +393,7 @@ class Study:
         may grow are no difference.
         """
         if self.certification is None:
-            ours, theirs = (study._asked | study.to_json() for study in (self, stored))
-            show = _short_json
+            ours, theirs, show = self.to_json(), stored.to_json(), _short_json
         else:
             ours, theirs, show = self.options(fixed=True), stored.options(fixed=True), _short
         return [

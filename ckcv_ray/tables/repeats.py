@@ -106,12 +106,6 @@ def count_repeated(X: Rows, task: Task) -> int:
     return int(counts[counts > 1].sum())
 
 
-def count_new(X: Rows, task: Task) -> int:
-    """Count the different rows of X [rows, d] that are not among the learning rows."""
-    columns = _select_compared(task)
-    return len(_number_rows(X[~find_known(X, task)][:, columns])[1]) if columns.any() else len(X)
-
-
 def numbers_rows(x: NDArray[np.float64], column: Column) -> bool:
     """Return whether a column numbers or names the rows: every value differs, and says nothing about its row.
 

@@ -108,7 +108,6 @@ class Task:
         target: name of the label column.
         grouping: which rows belong together.
         source: where the rows came from, for display.
-        unlabelled: rows without labels, (rows, d), which only certify; None if there are none.
         fills: what stands for a gap in each column, (d,), where these rows have none, and others of their
             table may; nan where a gap stays one. None where a row with a gap cannot be judged, or where the
             learner knows gaps in every column.
@@ -127,7 +126,6 @@ class Task:
     target: str
     grouping: Grouping
     source: str = ""
-    unlabelled: Rows | None = None
     fills: tuple[float, ...] | None = None
     weighting: Weighting = UNWEIGHTED
     row_numbers: tuple[str, ...] = ()
@@ -388,30 +386,11 @@ class Task:
         """Return the task on some of its rows, however few there are of a class."""
         X = np.ascontiguousarray(self.X[chosen])
         grouping, weighting = self.grouping.part(chosen), self.weighting.part(chosen)
-        return replace(self, X=X, y=self.y[chosen], grouping=grouping, weighting=weighting, unlabelled=None)
+        return replace(self, X=X, y=self.y[chosen], grouping=grouping, weighting=weighting)
 
     def with_numbers(self, X: Rows, names: Iterable[str]) -> "Task":
         """Return the task with plain numbers X [n, d] as its inputs, such as an encoder makes."""
-        return replace(self, X=X, schema=Schema.of_numbers(names), unlabelled=None)
-
-    def with_unlabelled(self, columns: pa.Table, stored: bool = False) -> "Task":
-        """Return the task with rows without labels; their columns are matched by name.
-
-        They may be ``stored``, as ``as_coded_columns`` returned them.
-
-        Raises:
-            InputError: there are none, a feature is missing, or some of them have labels.
-        """
-        columns = join_copies(columns)
-        if self.target in columns.column_names and self.find_labelled(columns).any():
-            raise InputError(
-                f"the unlabelled rows have the column {self.target!r} of the labels: rows with labels are "
-                "learned from, so add them to the data, or leave out that column"
-            )
-        if not columns.num_rows:
-            raise InputError("there are no unlabelled rows")
-        reader = replace(self, schema=self.schema.as_stored) if stored else self
-        return replace(self, unlabelled=reader.rows_from(columns))
+        return replace(self, X=X, schema=Schema.of_numbers(names))
 
     def find_labelled(self, columns: pa.Table) -> NDArray[np.bool_]:
         """Return which rows of a table have a label.
@@ -469,7 +448,9 @@ class Task:
 
     def coded_columns(self) -> pa.Table:
         """Return the same as ``columns``, with categories and labels as dictionaries: each is held once."""
-        columns = self.as_coded_columns(self.X)
+        columns = from_matrix(self.X, None, list(self.features))
+        if not self.schema.plain:
+            columns = pa.table({c.name: format_column(self.X[:, i], c) for i, c in enumerate(self.schema)})
         labels = pa.array(self.y)
         if not self.has_numbers:
             labels = pa.DictionaryArray.from_arrays(labels, pa.array(self.classes))
@@ -478,16 +459,6 @@ class Task:
         if self.weighting.given:
             columns = columns.append_column(self.weight, pa.array(self.weighting.named))
         return columns
-
-    def as_columns(self, X: Rows) -> pa.Table:
-        """Return rows X [rows, d] as the columns that they were read from."""
-        return decode_columns(self.as_coded_columns(X))
-
-    def as_coded_columns(self, X: Rows) -> pa.Table:
-        """Return the same as ``as_columns``, with categories as dictionaries."""
-        if self.schema.plain:
-            return from_matrix(X, None, list(self.features))
-        return pa.table({column.name: format_column(X[:, i], column) for i, column in enumerate(self.schema)})
 
 
 @dataclass(frozen=True)
@@ -788,8 +759,6 @@ def _digest(task: Task) -> str:
         content.update(np.ascontiguousarray(task.groups, dtype="<i4").data)
     if task.weighting.named is not None:
         content.update(np.ascontiguousarray(task.weighting.named, dtype="<f8").data)
-    if task.unlabelled is not None:
-        content.update(_bytes(task.unlabelled))
     return content.hexdigest()
 
 

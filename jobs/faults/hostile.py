@@ -253,7 +253,7 @@ def put_sizes(rng: np.random.Generator, folder: Path, place: Path) -> None:
         {"resampling": {"name": "repeated_kfold", "folds": 3, "repeats": HUGE, "stratify": False}},
         {"resampling": {"name": "bootstrap", "times": HUGE}},
         {"certify": {"name": "holdout", "holdout_share": 1e-300}},
-        {"report_k": list(range(3, 36))},
+        {"search": {"name": "race", "report_k": list(range(3, 36)), "exhaustive": False}},
         {"seed": 10**38},
         {"learner": {"name": "choice", "learners": [content[kind]["learner"]] * 2000}},
     ]

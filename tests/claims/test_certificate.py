@@ -165,8 +165,6 @@ def test_a_certificate_without_one_of_its_fields_is_refused(finished, name):
             {"certify": "holdout", "claim": ("best",)},
             "recall, auc, ppv:0.02, npv:0.02, net_benefit:0.02:0.1, better:svm, weighted_error:4,",
         ),
-        ({"certify": "holdout", "claim": ("member:x",)}, "or member:0"),
-        ({"certify": "holdout", "claim": ("member:-1",)}, "or member:0"),
         ({"resampling": "rotation", "n_splits": 5}, "n_splits=5 requires resampling complete, not rot"),
         ({"certify": "luck"}, "choose from holdout, occam"),
     ],
@@ -181,18 +179,6 @@ def test_a_study_refuses_what_it_cannot_certify(options, messages):
 def test_a_share_that_holds_out_or_leaves_too_little_is_refused(share, refused):
     with pytest.raises(InputError, match=refused):
         run(SMALL.replace(certify="holdout", holdout_share=share), blobs(60))
-
-
-@pytest.mark.parametrize(
-    "study",
-    [
-        Study.paper(certify="holdout", claim=("member:20",)),
-        Study.paper(certify="holdout", claim=("member:3",), resampling="rotation", k=(3, 5)),
-    ],
-)
-def test_a_member_there_will_not_be_is_refused(study):
-    with pytest.raises(InputError, match="outside member:0 to member:"):
-        run(study, blobs(60))
 
 
 def test_k_is_judged_by_the_rows_left():

@@ -64,7 +64,6 @@ def test_only_the_bound_changes_and_the_default_is_as_before():
     one, other = plain.certificate.claims.first, closer.certificate.claims.first
     assert (one["errors"], one["rows"]) == (other["errors"], other["rows"])
     assert one["bound"] == clopper_pearson(one["errors"], one["rows"], 0.05)
-    assert "holdout_bound" not in plain.study.to_json()["certify"]
     np.testing.assert_array_equal(order_held_rows(plain.problem), np.arange(54))
 
 
@@ -76,16 +75,6 @@ def test_copies_have_no_known_positions_so_they_are_counted_by_clopper_pearson()
     first = certificate.claims.first
     without = clopper_pearson(first["errors"], first["rows"] - old, 0.05)
     assert certificate.claims.bound_without_copies == without > first["bound"]
-
-
-def test_the_model_on_all_rows_keeps_clopper_pearson():
-    others = blobs(200, seed=9, shift=0.7).columns().drop_columns(["y"])
-    full = next(
-        claim
-        for claim in run(STEVENS, ROWS.with_unlabelled(others)).certificate.claims
-        if claim["classifier"] == "full"
-    )
-    assert "Clopper-Pearson for both (the order of unlabelled rows is not drawn)" in full["statement"]
 
 
 def test_with_groups_positions_are_refused():

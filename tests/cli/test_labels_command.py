@@ -55,17 +55,6 @@ def test_new_rows_are_read_in_every_form(ckcv: Command, table: Path, tmp_path: P
     assert ckcv("verify", run, "--test", new)[0] == 0
 
 
-def test_rows_left_out_certify_the_model_on_all_rows(ckcv: Command, table: Path, tmp_path: Path) -> None:
-    asked = ("run", table, "--out", tmp_path / "run", "--labels", "join", "--certify", "holdout", *ONCE)
-    code, _, said = ckcv(*asked, "--drop-unlabelled", "--unlabelled", table)
-    assert code == 0, said
-    assert (tmp_path / "run" / "unlabelled.parquet").exists()
-    other = tmp_path / "other.csv"
-    other.write_text(table.read_text())
-    code, _, said = ckcv(*asked, "--drop-unlabelled", "--unlabelled", other)
-    assert (code, "the unlabelled rows have the column 'y' of the labels" in said) == (2, True)
-
-
 def test_words_taken_for_gaps_are_said_and_may_be_kept(ckcv: Command, tmp_path: Path) -> None:
     """A country, NA, and cells that are empty; an answer, none; later rows are read alike without a word."""
     table, run = tmp_path / "table.csv", tmp_path / "run"

@@ -55,7 +55,7 @@ STUDY = Study.paper(
 )
 CERTIFIED = {
     "occam": STUDY,
-    "holdout": STUDY.replace(certify="holdout", claim=("random", "vote", "member:1")),
+    "holdout": STUDY.replace(certify="holdout", claim=("random", "vote", "refit")),
     "rotation": STUDY.replace(resampling="rotation"),
 }
 EVERYTHING = STUDY.replace(exhaustive=True)  # so that the number of fits is known
@@ -198,10 +198,10 @@ def test_the_certified_classifier_is_the_one_that_predicts(tmp_path: Path) -> No
     assert [claim["classifier"] for claim in (keyed, vote, one, occam)] == [
         "keyed",
         "vote",
-        "member:1",
+        "refit",
         "random",
     ]
-    for claim, by in ((keyed, "auto"), (vote, "vote"), (one, "member:1")):
+    for claim, by in ((keyed, "auto"), (vote, "vote"), (one, "refit")):
         wrong = int(np.sum(result.predict(held.X, by) != TASK.labelled(held.y)))
         assert claim["bound"] == clopper_pearson(wrong, len(held.y), 0.05 / 3)
 

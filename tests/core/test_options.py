@@ -1,7 +1,7 @@
 """Options: fields that are declared once, checked when a part is made, and described for files."""
 
 import json
-from dataclasses import FrozenInstanceError, dataclass, field, replace
+from dataclasses import FrozenInstanceError, dataclass, field
 from typing import ClassVar
 
 import numpy as np
@@ -66,16 +66,6 @@ def test_a_part_is_described_in_json_by_its_name_and_options_alone():
     read = json.loads(json.dumps(describe_part(part), allow_nan=False))
     assert read.pop("name") == "part"
     assert get_values(Part(**read)) == get_values(part)
-
-
-def test_json_leaves_out_the_default_of_an_option_that_says_so():
-    @dataclass(frozen=True)
-    class Grown(Part):
-        depth: int | None = option(None, replace(SIZE, check=lambda name, value: value, omit_default=True))
-
-    assert describe_part(Grown()) == describe_part(Part())
-    assert describe_part(Grown(depth=2)) == describe_part(Part()) | {"depth": 2}
-    assert get_values(Grown())["depth"] is None
 
 
 def test_a_part_stays_frozen():

@@ -51,11 +51,8 @@ IDENTITIES = {
     "holdout, auto share, several claims": study(
         certify="holdout",
         holdout_share="auto",
-        claim="vote,random,member:3,sensitivity,specificity",
+        claim="vote,random,sensitivity,specificity",
         positive=0,
-    ),
-    "holdout, unlabelled rows": study(
-        "unlabelled rows", certify="holdout", holdout_share=0.33, claim="refit,auc"
     ),
     # resamplings, criteria
     "rotation": study(resampling="rotation", k="3,5,10"),
@@ -65,9 +62,9 @@ IDENTITIES = {
     "mean error": study(criterion="mean_error"),
     "reported k, exhaustive, a long seed": study(report_k="5,10", exhaustive=True, seed=2**100 + 1),
     # searches
-    "a budget": study(search="budget", spare="unused"),
+    "a budget": study(search="budget"),
     "a budget, every option": study(
-        search="budget", effort=2000, keep=0.5, survivors=3, least_splits=2, report_k=(3,), spare="unused"
+        search="budget", effort=2000, keep=0.5, survivors=3, least_splits=2, report_k=(3,)
     ),
     "a budget of today": study(search="budget"),
     # learners
@@ -175,9 +172,6 @@ def make_task(table: str) -> Task:
             return Task.of(X, y, groups=[f"patient {i // 3}" for i in range(N)])
         case "numbers":
             return Task.of(X, X @ [2.0, -1.0] + y, numbers=True)
-        case "unlabelled rows":
-            task = Task.of(X, y)
-            return task.with_unlabelled(task.as_columns(X[:9] + 1.0))
         case "categories, gaps, dates":
             return Task.of(untidy(X, y), np.where(y == 1, "ill", "well"))
     return Task.of(X, y)

@@ -52,7 +52,7 @@ STUDIES = {
     "equal fold sizes": Golden(PLAIN.replace(k=None, n_splits=3, report_k=()), cloud(24)),
     "rotation": Golden(PLAIN.replace(resampling="rotation"), cloud(60)),
     "holdout with three claims": Golden(
-        PLAIN.replace(certify="holdout", holdout_share=0.33, claim=("random", "vote", "member:2")),
+        PLAIN.replace(certify="holdout", holdout_share=0.33, claim=("random", "vote", "refit")),
         cloud(90),
         ("auto", "refit", "full"),
     ),
@@ -82,21 +82,11 @@ STUDIES = {
         clouds(90, 3),
         newer={"learner": "svm_nystroem", "landmarks": 12},
     ),
-    "a budget": Golden(
-        PLAIN, cloud(80), newer={"search": "budget", "effort": 200, "least_splits": 3, "spare": "unused"}
-    ),
+    "a budget": Golden(PLAIN, cloud(80), newer={"search": "budget", "effort": 200, "least_splits": 3}),
     "a budget, on parts of the rows first": Golden(
         SMALL.replace(certify="holdout"),
         cloud(1400),
         ("auto", "refit", "full"),
-        newer={
-            **{"search": "budget", "effort": 60, "keep": 0.5, "survivors": 2, "least_splits": 4},
-            "spare": "unused",
-        },
-    ),
-    "a budget of which some is left for what was left out earlier": Golden(
-        SMALL.replace(certify="holdout"),
-        cloud(1400),
         newer={"search": "budget", "effort": 60, "keep": 0.5, "survivors": 2, "least_splits": 4},
     ),
     "a budget that pays for everything": Golden(

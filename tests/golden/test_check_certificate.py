@@ -44,7 +44,6 @@ WEIGHTED = places.make_study(
     learner="linear", k=(3,), n_splits=3, certify="holdout", claim="weighted_error:3,refit"
 )
 MORE = {  # what no golden study has: repeated rows of groups, claims by class within groups of rows
-    "unlabelled": (ONE_SETTING.replace(certify="holdout"), lattice(120)),
     "answered": (
         places.make_study(learner="linear", k=(3,), n_splits=3, certify="holdout", answer="error<=0.3"),
         lattice(240),
@@ -105,10 +104,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Folder:
             if name in MORE:
                 study, sample = MORE[name]
                 X = np.round(sample.X) if sample.groups is not None else sample.X
-                more = {"unlabelled": X[:40] + 0.5} if name == "unlabelled" else {}
-                if name.startswith("weighted"):
-                    more["sample_weight"] = np.resize([0.5, 3.0, 1.0], len(X))
-                run(study, X, sample.y, out, SERIAL, groups=sample.groups, **more)
+                weights = np.resize([0.5, 3.0, 1.0], len(X)) if name.startswith("weighted") else None
+                run(study, X, sample.y, out, SERIAL, groups=sample.groups, sample_weight=weights)
             else:
                 study, sample, _, lost, newer = STUDIES[name]
                 if lost is None:
@@ -137,7 +134,6 @@ def test_every_figure_of_a_golden_study_is_computed_again(
 
 
 OTHERS = [
-    "unlabelled",
     "answered",
     "weighted",
     "weighted, repeats",
@@ -257,7 +253,6 @@ def test_held_out_rows_are_judged_by_the_stored_machines(
 def test_groups_held_out_from_another_learner_are_not_known(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Of an earlier version, which stored no judged rows."""
     study = places.make_study(learner="constant", k=(3,), n_splits=2, certify="holdout")
     X, y, groups = visits(120)
     run(study, X, y, tmp_path / "run", SERIAL, groups=groups)
@@ -268,7 +263,7 @@ def test_groups_held_out_from_another_learner_are_not_known(
 
 
 @pytest.mark.parametrize("name", ["positions of pairs", "holdout with three claims", "answered"])
-def test_a_folder_of_an_earlier_version_is_checked_from_stored_counts(
+def test_a_folder_without_judged_rows_is_checked_from_stored_counts(
     name: str, folder: Folder, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = shutil.copytree(folder(name), tmp_path / "run")

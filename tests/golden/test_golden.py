@@ -83,17 +83,16 @@ def test_values_that_are_lacking_or_cannot_be_observed_are_differences(
 def test_the_studies_are_what_they_are_called() -> None:
     assert kept("studies")["a failed split"]["provisional"]
     claims = kept("studies")["holdout with three claims"]["claims"]
-    assert [claim[1] for claim in claims] == ["keyed", "vote", "member:2", "random", "random"]
+    assert [claim[1] for claim in claims] == ["keyed", "vote", "refit", "random", "random"]
     assert kept("procedures")["splits that were given, fits of few rows fail"]["splits without a score"]
 
 
 def test_every_part_of_a_study_has_an_identity() -> None:
     hashed = [json.loads(values["hashed"]) for values in kept("identities").values()]
     studies = [content["study"] for content in hashed if "study" in content]
-    race = {"name": "race"}  # its options are beside the parts
     for slot, parts in SLOTS.items():
         if slot != "learner":  # auto is stored as what it stands for
-            assert {study.get(slot, race)["name"] for study in studies} == set(parts) - {"auto"}
+            assert {study[slot]["name"] for study in studies} == set(parts) - {"auto"}
     procedures = [content["procedure"] for content in hashed if "procedure" in content]
     ours = {name for name, kind in RESAMPLINGS.items() if kind.__module__.startswith("ckcv_ray.")}
     assert {one["resampling"]["name"] for one in procedures} == ours - set(SLOTS["resampling"])

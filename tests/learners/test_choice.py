@@ -149,7 +149,6 @@ def test_labels_that_are_the_names_change_nothing() -> None:
     named = Choice((SVM, CENTROID), ("svm", "centroid"))
     assert named == Choice((SVM, CENTROID))
     assert named.labels is None
-    assert "labels" not in Study(learner=named).to_json()["learner"]
 
 
 def test_one_class_can_be_named_twice_by_labels() -> None:

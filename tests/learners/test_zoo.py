@@ -49,7 +49,7 @@ def test_it_is_written_read_and_changed_like_any_study() -> None:
 def test_what_a_folder_holds_names_the_learners() -> None:
     canonical = Problem.of(STUDY, task(60)).study
     assert canonical.options()["learner"] == ",".join(ZOO)
-    assert "most_rows" not in canonical.to_json()["learner"]
+    assert canonical.learner.most_rows is None
 
 
 def test_the_simplest_of_equals_wins() -> None:

@@ -90,12 +90,6 @@ def visits() -> Task:
     )
 
 
-def with_others() -> Task:
-    """A table with rows without labels."""
-    task = numbers()
-    return task.with_unlabelled(task.as_columns(RNG.normal(size=(60, 3))))
-
-
 def held(learner: Study, **options: object) -> Study:
     return learner.replace(certify="holdout", holdout_share=0.5, **options)
 
@@ -117,10 +111,8 @@ KINDS = {
     "holdout, refit": Kind(held(TREE), numbers()),
     "holdout, vote": Kind(held(TREE, claim=("vote",)), numbers()),
     "holdout, random": Kind(held(TREE, claim=("random",)), numbers()),
-    "holdout, member": Kind(held(TREE, claim=("member:1",)), numbers()),
     "holdout, groups": Kind(held(TREE), visits()),
     "holdout, encoded": Kind(held(TREE), words()),
-    "holdout, full": Kind(held(TREE), with_others()),
     "holdout, by class": Kind(held(TREE, claim=("sensitivity", "specificity")), numbers()),
     "holdout, recall": Kind(held(TREE, claim=("recall",)), numbers(3)),
     "holdout, auc": Kind(held(TREE, claim=("auc",)), numbers()),

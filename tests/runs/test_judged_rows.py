@@ -98,11 +98,8 @@ def test_scores_are_stored_where_the_learner_has_them(made: Made) -> None:
     assert several.finished.judged["score"].null_count == len(several.finished.judged)
 
 
-def test_what_the_run_counts_judges_nothing_and_unlabelled_rows_need_the_refit(made: Made) -> None:
+def test_what_the_run_counts_judges_nothing(made: Made) -> None:
     assert load_run(made("occam")).finished.judged is None
-    task = TASK.with_unlabelled(TASK.as_columns(TASK.X + 0.5))
-    result = run_job(Job(HELD.replace(claim="vote"), task), SERIAL)
-    assert set(result.finished.judged["classifier"].to_pylist()) == {"vote", "refit"}
 
 
 def test_more_rows_than_a_file_may_have_are_not_stored(

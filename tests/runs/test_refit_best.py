@@ -105,9 +105,8 @@ def test_a_folder_without_its_model_is_repaired(tmp_path: Path) -> None:
     assert score("tree", tmp_path / "scores").predict(IRIS).shape == SPECIES.shape
 
 
-def test_without_it_no_model_is_kept_and_the_study_has_its_earlier_name(tmp_path: Path) -> None:
+def test_without_it_no_model_is_kept(tmp_path: Path) -> None:
     result = score(refit=None, out=tmp_path / "scores")
-    assert "choose" not in result.study.to_json()
     assert not list((tmp_path / "scores").glob("ensemble/*"))
     with pytest.raises(InputError, match="--refit best"):
         result.predict(IRIS)

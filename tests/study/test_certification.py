@@ -14,7 +14,7 @@ from ckcv_ray.core.draws import Draws, hold_out
 from ckcv_ray.engine.forecast import plan_problem
 from ckcv_ray.errors import InputError
 from ckcv_ray.runs.run import run_job
-from ckcv_ray.study import SLOTS, Holdout, Occam, Problem, Study, find_member
+from ckcv_ray.study import SLOTS, Holdout, Occam, Problem, Study
 from ckcv_ray.tables.task import Task
 
 repeatable = settings(derandomize=True, deadline=None, max_examples=limit_examples(60))
@@ -113,9 +113,8 @@ def test_a_class_that_is_held_out_whole_is_never_predicted_and_a_caution(learner
     [
         ("random", ("random",)),
         ("vote,random", ("vote", "random")),
-        (["vote", "vote", "member:3"], ("vote", "member:3")),
+        (["vote", "vote", "refit"], ("vote", "refit")),
         ((), ("refit",)),
-        (["member:0", "member:17"], ("member:0", "member:17")),
     ],
 )
 def test_claims_are_names_in_their_order_each_once(asked, claims):
@@ -125,7 +124,7 @@ def test_claims_are_names_in_their_order_each_once(asked, claims):
 
 @pytest.mark.parametrize(
     "claim",
-    ["best", "member", "member:", "member:-1", "member:x", "Vote", "", " vote", "member:" + "9" * 19, "full"],
+    ["best", "Vote", "", " vote", "9" * 19, "full"],
 )
 def test_a_claim_that_is_not_known_is_answered_with_those_that_are(claim):
     for asked in (claim, [claim], ["vote", claim]):
@@ -139,16 +138,3 @@ def test_a_claim_that_is_not_known_is_answered_with_those_that_are(claim):
 def test_claims_are_text(claim):
     with pytest.raises(InputError, match=r"^claim="):
         Holdout(claim=claim)
-
-
-@given(st.integers(0, 10**18 - 1))
-@repeatable
-def test_a_claim_on_a_member_names_its_split(split):
-    assert find_member(f"member:{split}") == split
-
-
-@pytest.mark.parametrize(
-    "claim", ["refit", "random", "vote", "member:", "member:-1", "member:²", "members:1"]
-)
-def test_other_claims_name_no_split(claim):
-    assert find_member(claim) == -1

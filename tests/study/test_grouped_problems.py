@@ -1,7 +1,6 @@
 """A task with groups: whole groups in every part of every split, fold sizes and costs in groups."""
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from conftest import blobs
 
@@ -99,14 +98,6 @@ def test_a_claim_by_class_is_refused(claim: str) -> None:
 def test_a_cut_off_is_refused_by_the_name_of_its_option() -> None:
     with pytest.raises(InputError, match=r"^require=sensitivity>=0.8 counts .* leave it out, or --group"):
         Problem.of(Study.paper(certify="holdout", require="sensitivity>=0.8", **GRIDS), TASK)
-
-
-def test_unlabelled_rows_are_refused() -> None:
-    task = TASK.with_unlabelled(pa.table({"x0": [0.0, 1.0], "x1": [0.0, 1.0]}))
-    with pytest.raises(
-        InputError, match=r"unlabelled rows count as independent .* leave out --unlabelled, or --group"
-    ):
-        Problem.of(Study.paper(certify="holdout", **GRIDS), task)
 
 
 def test_holding_out_too_many_groups_is_refused() -> None:

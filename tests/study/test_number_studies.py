@@ -72,11 +72,6 @@ def test_the_study_of_a_file_is_the_study():
         (TASK, {"certify": "holdout", "accept": "error<=0.1"}, "accept=error<=0.1 is about rows that are"),
         (GROUPED, {"certify": "holdout", "subgroups": "x0"}, "subgroups=x0 counts rows of a subgroup as"),
         (TASK, {"certify": "holdout", "holdout_bound": "stevens"}, "holdout_bound=stevens is for rows"),
-        (
-            TASK.with_unlabelled(TASK.as_columns(X[:9] + 1)),
-            {"certify": "holdout"},
-            "unlabelled counts rows that two models classify otherwise",
-        ),
         (TASK, {"balance": "up"}, "balance=up is for classes"),
         (
             TASK,
@@ -187,7 +182,7 @@ def test_as_many_rows_as_a_share_takes_are_enough():
 
 
 def test_every_claim_about_numbers_has_an_equal_share_of_delta():
-    shares = {"refit": 1, "within:0.9": 1, "refit,within:0.9": 2, "refit,member:0,within:0.5,within:0.9": 4}
+    shares = {"refit": 1, "within:0.9": 1, "refit,within:0.9": 2, "refit,random,within:0.5,within:0.9": 4}
     for claim, count in shares.items():
         study = Study.of(learner="ridge", clip=5, certify="holdout", claim=claim)
         assert study.certification.n_shares == count

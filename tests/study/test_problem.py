@@ -124,15 +124,6 @@ def test_several_kinds_are_all_named(monkeypatch):
         Problem.of(Study(), blobs(30))
 
 
-def test_a_claim_on_a_member_that_some_size_lacks_is_refused():
-    asked = {"certify": "holdout", "holdout_share": 0.5, "k": (3, 4)}
-    assert Problem.of(Study.paper(**asked, n_splits=5, claim="member:4"), blobs(30)).held is not None
-    with pytest.raises(InputError, match="claim='member:5' is outside member:0 to member:4"):
-        Problem.of(Study.paper(**asked, n_splits=5, claim=("vote", "member:5")), blobs(30))
-    with pytest.raises(InputError, match="claim='member:3' is outside member:0 to member:2"):
-        Problem.of(Study.paper(**asked, resampling="rotation", claim="member:3"), blobs(30))
-
-
 @pytest.mark.parametrize("wrong", [None, "study", Study, {}])
 def test_a_problem_is_of_a_study_and_a_task(wrong):
     with pytest.raises(InputError, match=r"^study=.*is not a Study"):

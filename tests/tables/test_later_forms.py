@@ -107,7 +107,7 @@ def test_a_number_without_its_unit_is_refused_with_the_cure_and_not_in_a_run_fol
     unit: str, tmp_path: Path
 ) -> None:
     columns = write(tmp_path / "a.csv", [f"{x:.3f}{unit}" for x in EIGHTHS])
-    task = Task.from_table(columns, Roles("y")).with_unlabelled(columns.drop_columns(["y"]))
+    task = Task.from_table(columns, Roles("y"))
     result = run_job(
         Job(Study.of(learner="tree", k=(3,), n_splits=3), task, tmp_path / "run"), Execution("serial")
     )

@@ -200,17 +200,3 @@ def test_rows_with_nan_are_left_out_with_their_groups_and_weights() -> None:
     assert task.weighting.named is not None
     assert task.weighting.named.tolist() == [1, 2, 4, 5, 6, 7, 8, 9, 10]
     assert len(task.groups) == 9
-
-
-def test_rows_left_out_may_be_the_unlabelled_ones(tmp_path: Path) -> None:
-    labels = ["yes", "no", ""] * 8
-    columns = read(write(tmp_path, labels)).learn
-    task = Task.from_table(columns, Roles("y"), DeclaredTypes(drop_unlabelled=True))
-    with pytest.raises(InputError, match="the unlabelled rows have the column 'y' of the labels"):
-        task.with_unlabelled(columns)
-    rest = columns.filter(pa.array(~task.find_labelled(columns)))
-    unlabelled = task.with_unlabelled(rest).unlabelled
-    assert unlabelled is not None
-    assert unlabelled[:, 0].tolist() == [i / 2 for i in range(2, 24, 3)]
-    with pytest.raises(InputError, match="there are no unlabelled rows"):
-        task.with_unlabelled(rest.slice(0, 0))

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ckcv_ray.core.arrays import Index
 from ckcv_ray.core.draws import Draws
-from ckcv_ray.core.options import Option, check_options, get_values, options_to_json
+from ckcv_ray.core.options import Option, check_options
 from ckcv_ray.validation import boolean, integer
 
 MOST_SPLITS = 1_000_000
@@ -147,8 +147,7 @@ class Resampling(ABC):
 
     def __str__(self) -> str:
         """Return it as text such as kfold:10, without what has no place there."""
-        omitted = get_values(self).keys() - options_to_json(self).keys()
-        values = [getattr(self, name) for name in self.in_text if name not in omitted]
+        values = [value for name in self.in_text if (value := getattr(self, name)) != 0]  # a gap of 0 is none
         parts = [f"{value:g}" if isinstance(value, float) else str(value) for value in values]
         for word, fields in self.words.items():
             parts += [word] * all(getattr(self, name) == value for name, value in fields.items())
@@ -239,7 +238,7 @@ def check_n_splits(name: str, value: Any) -> int:
 FOLDS = Option(
     lambda name, value: integer(name, value, least=2, most=MOST_SPLITS), "Number of folds.", int, "10"
 )
-STRATIFY = Option(boolean, "Give each part the same share of every class.", bool, omit_default=True)
+STRATIFY = Option(boolean, "Give each part the same share of every class.", bool)
 
 
 def arrange(units: Units, stratify: bool, rng: np.random.Generator) -> Index:

@@ -67,7 +67,6 @@ class KFold(Folds):
         Option(
             lambda name, value: check_choice(name, value, REMAINDERS),
             "Where the rows go that are left over by folds of one size: spread over the first, or last.",
-            omit_default=True,
         ),
     )
     stratify: bool = option(False, STRATIFY)
@@ -196,7 +195,6 @@ class ForwardSplits(Resampling):
             "Rows between those that are fitted on and those that are scored.",
             int,
             "0",
-            omit_default=True,
         ),
     )
 

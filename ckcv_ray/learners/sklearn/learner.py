@@ -70,14 +70,12 @@ PARAM = Option(
     list[str],
     "the learner's own",
     "Other learners",
-    omit_default=True,
 )
 SAMPLE = Option(
     _sample,
     "Number of settings to draw at random, such as 60.",
     int,
     panel="Other learners",
-    omit_default=True,
 )
 NONE, STANDARD, IF_ENCODED = "none", "standard", "if_encoded"
 SCALING = {NONE: False, STANDARD: True, IF_ENCODED: None}
@@ -86,7 +84,6 @@ OWN_SCALE = Option(
     "Scaling of the numbers that the estimator is given: none; standard (fitted on each split's training "
     "rows alone); or if_encoded, standard in tables with gaps, categories or dates, and else none.",
     default_text=NONE,
-    before=IF_ENCODED,
 )
 ESTIMATOR = Option(as_spec, "Class of the estimator, such as sklearn.ensemble:RandomForestClassifier.")
 
@@ -394,8 +391,8 @@ class AnyEstimator(WeightedLearner):
         return SCALING[self.scale]
 
     def on_unscaled(self) -> Self:
-        """Return the form that says no more about scales than is needed where the table does not matter."""
-        return replace(self, scale=IF_ENCODED) if self.scale == NONE else self
+        """Return the form that scales nothing, on a table of which no encoder scales numbers."""
+        return replace(self, scale=NONE) if self.scale == IF_ENCODED else self
 
     @property
     def storable(self) -> bool:

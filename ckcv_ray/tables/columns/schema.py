@@ -92,12 +92,7 @@ class Schema:
 
     def to_json(self) -> list[dict[str, Any]]:
         """Return how the columns are understood as JSON values, which ``from_json`` reads."""
-        written = [asdict(column) for column in self]
-        for content in written:
-            for name in ("short_decimals", "zoned"):
-                if not content[name]:
-                    del content[name]
-        return written
+        return [asdict(column) for column in self]
 
     @classmethod
     def learn(cls, columns: pa.Table, names: Sequence[str], types: DeclaredTypes) -> tuple["Schema", Values]:

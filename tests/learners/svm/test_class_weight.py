@@ -292,14 +292,6 @@ def test_none_is_equal_weights():
     assert weights("equal", ("no", "yes"), np.array([1, -1])) == EQUAL
 
 
-def test_a_study_without_weights_is_written_as_before_there_were_any():
-    assert "class_weight" not in Study().to_json()["learner"]
-    assert Study.from_json(Study().to_json()) == Study()
-    assert (
-        Study(learner=GaussianSVM(class_weight="balanced")).to_json()["learner"]["class_weight"] == "balanced"
-    )
-
-
 def labelled(seed=0, n=60):
     """Two clouds of rows, of which a sixth are sick."""
     rng = np.random.default_rng(seed)
