@@ -386,7 +386,6 @@ class Holdout(Certification):
             "Label of the class that sensitivity, ROC and figures are of.",
             default_text="the second in sorted order",
             panel="Certificate",
-            omit_default=True,
         ),
     )
     require: str = option(
