@@ -40,7 +40,11 @@ from ckcv_ray.study import Study
 from ckcv_ray.tables.task import Task
 
 pytest.register_assert_rewrite("learner_contract")
-pytest_plugins = ["forgery", "stores"]  # fixtures: a finished run and copies of it; object stores
+pytest_plugins = [
+    "finished",
+    "forgery",
+    "stores",
+]  # fixtures: finished runs and copies of them; object stores
 FOLDER = Path(__file__).parent
 DAY_EXAMPLES = 15  # of a property of hypothesis, by day
 Ran = tuple[int, str, str]
@@ -420,7 +424,7 @@ def patients(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def finished(ckcv: Callable[..., Ran], patients: Path, tmp_path: Path) -> Path:
+def patients_run(ckcv: Callable[..., Ran], patients: Path, tmp_path: Path) -> Path:
     """A finished run on the patients."""
     grids = ("--C", "0.1,1,10", "--gamma", "0.1,1", "--n-splits", "4")
     code, _, _ = ckcv("run", patients, "--target", "outcome", "--out", tmp_path / "run", *grids)

@@ -360,14 +360,14 @@ def test_the_reference_names_every_public_thing() -> None:
         assert re.search(rf"auto(function|class|exception):: {name}\b", page), name
 
 
-def test_the_reference_names_every_file_column_and_key(finished: Path) -> None:
+def test_the_reference_names_every_file_column_and_key(patients_run: Path) -> None:
     """Those of JSON that have a type are documented from it."""
     page = (ROOT / "docs" / "reference" / "files.md").read_text()
-    columns = {name for file in finished.rglob("*.parquet") for name in parquet.read_schema(file).names}
-    keys = set(json.loads((finished / "study.json").read_text()))
-    for name in columns - set(load_run(finished).task.features) - {"outcome"} | keys:
+    columns = {name for file in patients_run.rglob("*.parquet") for name in parquet.read_schema(file).names}
+    keys = set(json.loads((patients_run / "study.json").read_text()))
+    for name in columns - set(load_run(patients_run).task.features) - {"outcome"} | keys:
         assert f"`{name}`" in page, name
-    for file in finished.iterdir():
+    for file in patients_run.iterdir():
         assert file.name in page, file.name
 
 

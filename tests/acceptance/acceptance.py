@@ -50,15 +50,34 @@ Observed = dict[str, Any]
 
 def observe(name: str) -> Observed:
     """Run the lines of a case in a folder of its own, and return what is seen of it."""
-    lines = CONTINUED.sub(" --", CASES[name]).strip().splitlines()
+    lines = list_lines(name)
     with TemporaryDirectory(prefix="ckcv-") as folder, _standing_in(Path(folder)):
-        for word in {word for line in lines for word in [*line.split(), "tumours.csv"]}:
-            if word.endswith((".csv", ".tsv", ".parquet")):
-                write_table(word, Path(folder))
-        seen = {f"{i + 1}: {line.strip()}": _run(line) for i, line in enumerate(lines)}
+        write_tables(lines)
+        seen = {f"{i + 1}: {line}": _run(line) for i, line in enumerate(lines)}
         return seen | {
             str(study.parent): _read_folder(study.parent) for study in sorted(Path().glob("*/study.json"))
         }
+
+
+def make_folders(name: str, folder: Path) -> None:
+    """Run the lines of a case that make run folders in a folder, with their tables beside them."""
+    lines = [line for line in list_lines(name) if line.startswith(("run ", "evaluate "))]
+    with _standing_in(folder):
+        write_tables(lines)
+        for line in lines:
+            _run(line)
+
+
+def list_lines(name: str) -> list[str]:
+    """Return the lines of a case."""
+    return [line.strip() for line in CONTINUED.sub(" --", CASES[name]).strip().splitlines()]
+
+
+def write_tables(lines: list[str]) -> None:
+    """Write the tables that lines name, and the one that calls read, in the working directory."""
+    for word in {word for line in lines for word in [*line.split(), "tumours.csv"]}:
+        if word.endswith((".csv", ".tsv", ".parquet")):
+            write_table(word, Path())
 
 
 @contextmanager

@@ -53,11 +53,11 @@ def begins(label: str) -> bool:
     return label[0] in "=+-@\t\r"
 
 
-def test_numbers_are_no_formulas(ckcv: Command, finished: Path, patients: Path, tmp_path: Path) -> None:
+def test_numbers_are_no_formulas(ckcv: Command, patients_run: Path, patients: Path, tmp_path: Path) -> None:
     """A score below zero begins with a minus, and stays a number."""
-    words = ("predict", finished, patients, "--seed", 1)
+    words = ("predict", patients_run, patients, "--seed", 1)
     assert ckcv(*words, "--csv-safe") == ckcv(*words)
-    code, _, messages = ckcv("predict", finished, patients, "--csv-safe", "--out", tmp_path / "p.parquet")
+    code, _, messages = ckcv("predict", patients_run, patients, "--csv-safe", "--out", tmp_path / "p.parquet")
     assert (code, "csv_safe" in messages) == (2, True)
 
 

@@ -21,12 +21,12 @@ from ckcv_ray.errors import InputError
 
 
 def test_predict_matches_columns_by_name(
-    ckcv: Command, finished: Path, patients: Path, tmp_path: Path
+    ckcv: Command, patients_run: Path, patients: Path, tmp_path: Path
 ) -> None:
     columns = csv.read_csv(patients)
     mixed = columns.select(["outcome", "dose, mg", "age"]).append_column("extra", pa.array(["?"] * 40))
     csv.write_csv(mixed, tmp_path / "mixed.csv")
-    code, shown, messages = ckcv("predict", finished, tmp_path / "mixed.csv", "--all-members")
+    code, shown, messages = ckcv("predict", patients_run, tmp_path / "mixed.csv", "--all-members")
     assert code == 0
     assert "error rate" in messages
     rows = list(reader(shown.splitlines()))
@@ -34,20 +34,20 @@ def test_predict_matches_columns_by_name(
     assert [row[0] for row in rows[1:]] == [str(i) for i in range(1, 41)]
     assert {row[1] for row in rows[1:]} <= {"well", "ill"}
     (seed,) = re.findall(r"--seed (\d+) repeats these draws", messages)
-    assert shown == ckcv("predict", finished, patients, "--seed", seed, "--all-members")[1]
+    assert shown == ckcv("predict", patients_run, patients, "--seed", seed, "--all-members")[1]
     wrong = sum(row[1] != label.as_py() for row, label in zip(rows[1:], columns["outcome"], strict=True))
     assert f"{wrong} of 40" in messages
 
 
 def test_predict_does_not_depend_on_order_or_batch(
-    ckcv: Command, finished: Path, patients: Path, tmp_path: Path
+    ckcv: Command, patients_run: Path, patients: Path, tmp_path: Path
 ) -> None:
     columns = csv.read_csv(patients)
-    _, whole, _ = ckcv("predict", finished, patients, "--vote")
+    _, whole, _ = ckcv("predict", patients_run, patients, "--vote")
     by_row = [line.split(",", 1)[1] for line in whole.splitlines()[1:]]
     for rows in ([5, 3, 38], [0], list(range(39, -1, -1))):
         csv.write_csv(columns.take(rows), tmp_path / "part.csv")
-        _, part, _ = ckcv("predict", finished, tmp_path / "part.csv", "--vote")
+        _, part, _ = ckcv("predict", patients_run, tmp_path / "part.csv", "--vote")
         assert [line.split(",", 1)[1] for line in part.splitlines()[1:]] == [by_row[i] for i in rows]
 
 
@@ -62,17 +62,17 @@ class Bomb:
 
 
 def test_pickles_are_opened_on_request_alone_and_if_they_are_ours(
-    ckcv: Command, finished: Path, patients: Path, tmp_path: Path
+    ckcv: Command, patients_run: Path, patients: Path, tmp_path: Path
 ) -> None:
-    plain = ckcv("predict", finished, patients, "--seed", 1)
-    assert ckcv("predict", finished, patients, "--seed", 1, "--allow-pickle") == plain
-    (finished / "ensemble" / "model-00001.pkl").write_bytes(pickle.dumps(Bomb(tmp_path / "exploded")))
-    for words in (("predict", finished, patients), ("report", finished), ("status", finished)):
+    plain = ckcv("predict", patients_run, patients, "--seed", 1)
+    assert ckcv("predict", patients_run, patients, "--seed", 1, "--allow-pickle") == plain
+    (patients_run / "ensemble" / "model-00001.pkl").write_bytes(pickle.dumps(Bomb(tmp_path / "exploded")))
+    for words in (("predict", patients_run, patients), ("report", patients_run), ("status", patients_run)):
         code, shown, messages = ckcv(*words)
         assert (code, shown) == (4, "")
         assert "model-00001.pkl is missing or does not match the manifest" in messages.replace("\n", "")
-    assert ckcv("verify", finished)[0] == 1
-    code, shown, messages = ckcv("predict", finished, patients, "--allow-pickle")
+    assert ckcv("verify", patients_run)[0] == 1
+    code, shown, messages = ckcv("predict", patients_run, patients, "--allow-pickle")
     assert (code, shown) == (4, "")
     assert "model-00001.pkl is missing or does not match the manifest" in messages.replace("\n", "")
     assert not (tmp_path / "exploded").exists()
@@ -82,35 +82,37 @@ def test_pickles_are_opened_on_request_alone_and_if_they_are_ours(
     "name", ["data.parquet", "log/part-000000.parquet", "predictions.csv", "../run/a.csv"]
 )
 def test_predictions_are_never_written_into_a_run(
-    ckcv: Command, finished: Path, patients: Path, name: str
+    ckcv: Command, patients_run: Path, patients: Path, name: str
 ) -> None:
-    code, shown, messages = ckcv("predict", finished, patients, "--out", finished / name)
+    code, shown, messages = ckcv("predict", patients_run, patients, "--out", patients_run / name)
     assert (code, shown) == (2, "")
     assert "is in the run folder" in messages.replace("\n", "")
-    assert ckcv("verify", finished)[0] == 0
+    assert ckcv("verify", patients_run)[0] == 0
 
 
-def test_predictions_never_replace_what_is_predicted(ckcv: Command, finished: Path, patients: Path) -> None:
+def test_predictions_never_replace_what_is_predicted(
+    ckcv: Command, patients_run: Path, patients: Path
+) -> None:
     before = patients.read_bytes()
-    code, _, messages = ckcv("predict", finished, patients, "--out", patients)
+    code, _, messages = ckcv("predict", patients_run, patients, "--out", patients)
     assert (code, "is the file to predict" in messages.replace("\n", " ")) == (2, True)
     assert patients.read_bytes() == before
 
 
-def test_rows_that_were_learned_from_are_told(ckcv: Command, finished: Path, tmp_path: Path) -> None:
-    problem = load_run(finished).problem
-    every = parquet.read_table(finished / "data.parquet")
+def test_rows_that_were_learned_from_are_told(ckcv: Command, patients_run: Path, tmp_path: Path) -> None:
+    problem = load_run(patients_run).problem
+    every = parquet.read_table(patients_run / "data.parquet")
     learned = every.take(np.delete(np.arange(len(every)), problem.held))
-    _, _, messages = ckcv("predict", finished, finished / "data.parquet")
+    _, _, messages = ckcv("predict", patients_run, patients_run / "data.parquet")
     assert f"; {len(learned)} of them are learning rows, and say little" in messages
     name = next(name for name in learned.column_names if pa.types.is_floating(learned[name].type))
     at = learned.column_names.index(name)
     shifted = learned.set_column(at, name, pc.add(learned[name], 0.001))
     parquet.write_table(pa.concat_tables([shifted, learned.slice(0, 5)]), tmp_path / "new.parquet")
-    _, _, messages = ckcv("predict", finished, tmp_path / "new.parquet")
+    _, _, messages = ckcv("predict", patients_run, tmp_path / "new.parquet")
     assert "; 5 of them are learning rows" in messages
     parquet.write_table(shifted, tmp_path / "new.parquet")
-    _, _, messages = ckcv("predict", finished, tmp_path / "new.parquet")
+    _, _, messages = ckcv("predict", patients_run, tmp_path / "new.parquet")
     assert "error rate" in messages
     assert "of them are learning rows" not in messages
 
@@ -146,8 +148,10 @@ def test_options_that_choose_a_rule_are_one_value_of_by_or_exclude_each_other() 
         choose_rule(**nothing | {"member": -1})
 
 
-def test_predict_by_vote_into_a_file(ckcv: Command, finished: Path, patients: Path, tmp_path: Path) -> None:
-    code, shown, messages = ckcv("predict", finished, patients, "--vote", "--out", tmp_path / "p.parquet")
+def test_predict_by_vote_into_a_file(
+    ckcv: Command, patients_run: Path, patients: Path, tmp_path: Path
+) -> None:
+    code, shown, messages = ckcv("predict", patients_run, patients, "--vote", "--out", tmp_path / "p.parquet")
     table = parquet.read_table(tmp_path / "p.parquet")
     assert (code, shown) == (0, "")
     assert "proven to be wrong at most" in messages
@@ -177,14 +181,14 @@ except SystemExit as end:
 
 @pytest.mark.parametrize("suffix", ["csv", "feather", "parquet"])
 def test_a_prediction_that_ends_early_leaves_no_thread_that_reads_ahead(
-    finished: Path, suffix: str, tmp_path: Path
+    patients_run: Path, suffix: str, tmp_path: Path
 ) -> None:
     """Such a thread asks for the interpreter while that shuts down, which aborts the process (134)."""
     file = tmp_path / f"new.{suffix}"
     columns = pa.table({"other": np.arange(1000.0), "word": ["a", "b"] * 500})
     write = {"csv": csv.write_csv, "parquet": parquet.write_table, "feather": feather.write_feather}
     write[suffix](columns, str(file))
-    command = [sys.executable, "-c", THREADS, "predict", str(finished), str(file)]
+    command = [sys.executable, "-c", THREADS, "predict", str(patients_run), str(file)]
     done = subprocess.run(command, capture_output=True, text=True)
     *message, left = done.stderr.splitlines()
     assert "the columns are other, word" in message[0]
@@ -196,24 +200,24 @@ def test_a_prediction_that_ends_early_leaves_no_thread_that_reads_ahead(
 
 @pytest.mark.parametrize("name", ["p.csv", "p.parquet"])
 def test_predictions_replace_predictions_alone(
-    ckcv: Command, finished: Path, patients: Path, tmp_path: Path, name: str
+    ckcv: Command, patients_run: Path, patients: Path, tmp_path: Path, name: str
 ) -> None:
     out = tmp_path / name
     for more in ((), ("--vote",), ("--keep", "age")):
-        assert ckcv("predict", finished, patients, "--out", out, *more)[0] == 0
+        assert ckcv("predict", patients_run, patients, "--out", out, *more)[0] == 0
     for other in (b"", b"row,age\n1,2\n", patients.read_bytes(), b"\xff" * 9):
         out.write_bytes(other)
-        code, _, messages = ckcv("predict", finished, patients, "--out", out)
+        code, _, messages = ckcv("predict", patients_run, patients, "--out", out)
         said = "exists, and is not a file of predictions as ckcv wrote it"
         assert (code, said in messages.replace("\n", " ")) == (2, True)
         assert out.read_bytes() == other
 
 
-def test_a_report_replaces_reports_alone(ckcv: Command, finished: Path, tmp_path: Path) -> None:
+def test_a_report_replaces_reports_alone(ckcv: Command, patients_run: Path, tmp_path: Path) -> None:
     out = tmp_path / "mine.html"
-    assert ckcv("report", finished, "--out", out)[0] == ckcv("report", finished, "--out", out)[0] == 0
+    assert ckcv("report", patients_run, "--out", out)[0] == ckcv("report", patients_run, "--out", out)[0] == 0
     for other in (b"", b"<html>notes</html>", out.read_bytes().replace(b"<body", b"<body class='mine'", 1)):
         out.write_bytes(other)
-        code, _, messages = ckcv("report", finished, "--out", out)
+        code, _, messages = ckcv("report", patients_run, "--out", out)
         assert (code, "is not a report as ckcv wrote it" in messages.replace("\n", " ")) == (2, True)
         assert out.read_bytes() == other

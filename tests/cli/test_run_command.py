@@ -72,9 +72,9 @@ def test_json_is_one_object_and_agrees_with_status(ckcv: Command, patients: Path
 
 
 def test_another_study_in_the_folder_is_refused_by_name(
-    ckcv: Command, finished: Path, patients: Path
+    ckcv: Command, patients_run: Path, patients: Path
 ) -> None:
-    words = ("run", patients, "--target", "outcome", "--out", finished, *SMALL)
+    words = ("run", patients, "--target", "outcome", "--out", patients_run, *SMALL)
     code, shown, messages = ckcv(*words, "--seed", 1, "--delta", "0.1")
     assert (code, shown) == (4, "")
     assert "seed: requested 1, in the folder 0" in messages
@@ -178,7 +178,11 @@ folder.release()
 
 @pytest.mark.parametrize("written", [(), ("data.parquet",), ("data.parquet", ".study.json-0.tmp")], ids=len)
 def test_a_run_that_begins_is_starting(
-    ckcv: Command, finished: Path, tmp_path: Path, written: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+    ckcv: Command,
+    patients_run: Path,
+    tmp_path: Path,
+    written: tuple[str, ...],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     out = tmp_path / "begins"
     command = [sys.executable, "-c", HOLD, str(out)]
@@ -186,7 +190,7 @@ def test_a_run_that_begins_is_starting(
         assert holder.stdout is not None
         assert holder.stdout.readline() == "held\n"
         for name in written:
-            (out / name).write_bytes((finished / "data.parquet").read_bytes())
+            (out / name).write_bytes((patients_run / "data.parquet").read_bytes())
         code, shown, messages = ckcv("status", out)
         assert (code, shown, messages) == (0, "a run is starting: nothing has been computed yet\n", "")
         code, shown, _ = ckcv("status", out, "--json")
@@ -196,22 +200,24 @@ def test_a_run_that_begins_is_starting(
     assert ckcv("status", out)[0] == 4
 
 
-def test_status_never_takes_the_lock(ckcv: Command, finished: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (finished / "manifest.json").unlink()
-    (finished / ".lock").touch()  # of a run that was killed
+def test_status_never_takes_the_lock(
+    ckcv: Command, patients_run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (patients_run / "manifest.json").unlink()
+    (patients_run / ".lock").touch()  # of a run that was killed
 
     def refuse(*args: object) -> None:
         raise AssertionError("the lock was taken")
 
     for name in ("flock", "lockf"):
         monkeypatch.setattr(fcntl, name, refuse)
-    code, shown, _ = ckcv("status", finished)
+    code, shown, _ = ckcv("status", patients_run)
     assert code == 0
     assert "resume it with the same ckcv run command" in shown
     monkeypatch.undo()
-    with FileLock(finished / ".lock"):
+    with FileLock(patients_run / ".lock"):
         monkeypatch.setattr(fcntl, "flock", refuse)
-        assert "it is running" in ckcv("status", finished)[1]
+        assert "it is running" in ckcv("status", patients_run)[1]
         monkeypatch.undo()
 
 

@@ -11,58 +11,58 @@ from command import Command
 from ckcv_ray import Verification, load_run
 
 
-def test_verify_agrees_then_sees_any_changed_byte(ckcv: Command, finished: Path) -> None:
-    code, shown, _ = ckcv("verify", finished, "--json")
+def test_verify_agrees_then_sees_any_changed_byte(ckcv: Command, patients_run: Path) -> None:
+    code, shown, _ = ckcv("verify", patients_run, "--json")
     assert code == 0
     found = json.loads(shown)
-    assert (found["run_id"], found["ok"], found["differences"]) == (load_run(finished).run_id, True, [])
+    assert (found["run_id"], found["ok"], found["differences"]) == (load_run(patients_run).run_id, True, [])
     assert any("--refit" in sentence for sentence in found["trusted"])
     on_trust = (
         f"nothing contradicts the files; taken on trust: the results of {found['unchecked']:,} evaluations"
     )
     assert found["verdict"] == f"{on_trust} (--refit)"
-    first = ckcv("verify", finished)[1].splitlines()[0]
+    first = ckcv("verify", patients_run)[1].splitlines()[0]
     assert first == f"run {found['run_id']}: {found['verdict']}"
-    for file in [file for file in finished.rglob("*") if file.is_file()]:
+    for file in [file for file in patients_run.rglob("*") if file.is_file()]:
         content = bytearray(file.read_bytes())
         content[len(content) // 2] ^= 1
         original = file.read_bytes()
         file.write_bytes(content)
-        code, shown, _ = ckcv("verify", finished)
+        code, shown, _ = ckcv("verify", patients_run)
         assert code == 1, file
         assert shown.strip()
         file.write_bytes(original)
-    assert ckcv("verify", finished)[0] == 0
+    assert ckcv("verify", patients_run)[0] == 0
 
 
 @pytest.mark.parametrize("words", [("--refit",), ("--refit", "1"), ("--json", "--refit", "--workers", "1")])
-def test_verify_computes_again_on_request(ckcv: Command, finished: Path, words: tuple[str, ...]) -> None:
-    code, shown, _ = ckcv("verify", finished, *words, "--backend", "serial")
+def test_verify_computes_again_on_request(ckcv: Command, patients_run: Path, words: tuple[str, ...]) -> None:
+    code, shown, _ = ckcv("verify", patients_run, *words, "--backend", "serial")
     assert (code, "fitted again" in shown) == (0, True)
     assert "the other" not in shown
     assert "every figure follows from the data" in shown
     assert "--refit" not in shown
 
 
-def test_verify_computes_a_share_again(ckcv: Command, finished: Path) -> None:
-    code, shown, _ = ckcv("verify", finished, "--refit", "0.1", "--backend", "serial")
+def test_verify_computes_a_share_again(ckcv: Command, patients_run: Path) -> None:
+    code, shown, _ = ckcv("verify", patients_run, "--refit", "0.1", "--backend", "serial")
     assert (code, "taken on trust: the other" in shown) == (0, True)
     assert "every figure" not in shown
-    code, _, messages = ckcv("verify", finished, "--refit", "7")
+    code, _, messages = ckcv("verify", patients_run, "--refit", "7")
     assert (code, "--refit 7 is outside 0..1" in messages) == (2, True)
 
 
-def test_verify_says_its_cost_first_and_stops_at_a_limit(ckcv: Command, finished: Path) -> None:
-    code, _, messages = ckcv("verify", finished)
+def test_verify_says_its_cost_first_and_stops_at_a_limit(ckcv: Command, patients_run: Path) -> None:
+    code, _, messages = ckcv("verify", patients_run)
     assert code == 0
     assert "to verify: at most " in messages.replace("\n", " ")
     assert "limit 3,600 s (--limit)" in messages.replace("\n", " ")
-    code, shown, _ = ckcv("verify", finished, "--refit", "--backend", "serial", "--limit", "1e-6")
+    code, shown, _ = ckcv("verify", patients_run, "--refit", "--backend", "serial", "--limit", "1e-6")
     assert code == 6
     assert shown.startswith("not verified: it ")
     assert "(--limit)" in shown
     for limit in ("0", "-1", "nan", "inf"):
-        code, _, messages = ckcv("verify", finished, "--limit", limit)
+        code, _, messages = ckcv("verify", patients_run, "--limit", limit)
         assert (code, "is not a number of seconds above 0" in messages) == (2, True)
 
 
@@ -78,24 +78,24 @@ main()
 """
 
 
-def test_a_fit_that_goes_on_past_the_limit_ends_the_verification(finished: Path) -> None:
-    command = [sys.executable, "-c", HANGS, "verify", str(finished), "--limit", "2"]
+def test_a_fit_that_goes_on_past_the_limit_ends_the_verification(patients_run: Path) -> None:
+    command = [sys.executable, "-c", HANGS, "verify", str(patients_run), "--limit", "2"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout) == (6, "")
     assert "not verified: a fit did not end in 2 s, the limit: allow more with --limit" in done.stderr
 
 
 def test_what_could_not_be_computed_is_not_verified(
-    ckcv: Command, finished: Path, monkeypatch: pytest.MonkeyPatch
+    ckcv: Command, patients_run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing differs, and the run is not verified all the same: the exit code is 6, and it says why."""
     found = Verification(recomputed=["the rest"], unverified=["its models: no package xgboost is here"])
     monkeypatch.setattr("ckcv_ray.cli.verify.verify_folder", lambda *_: found)
-    code, shown, _ = ckcv("verify", finished)
+    code, shown, _ = ckcv("verify", patients_run)
     assert code == 6
     assert shown.splitlines()[0] == "not verified: its models: no package xgboost is here"
     assert "every figure" not in shown
-    code, shown, _ = ckcv("verify", finished, "--json")
+    code, shown, _ = ckcv("verify", patients_run, "--json")
     assert code == 6
     content = json.loads(shown)
     assert (content["ok"], content["differences"], content["unverified"]) == (False, [], found.unverified)

@@ -218,7 +218,7 @@ def test_a_first_claim_that_is_no_error(claim: str, said: str) -> None:
     c = make(HELD.replace(claim=f"refit,{claim}"), blobs(200, shift=2.0)).certificate
     (other,) = [one for one in c.claims if one["quantity"] == claim]
     changed = replace(c, claims=replace(c.claims, claims=(other, *c.claims.claims)))
-    shown = unwrap(replace(result, finished=result.finished._replace(certificate=changed)).summary())
+    shown = unwrap(replace(result, patients_run=result.finished._replace(certificate=changed)).summary())
     assert f"{said} is at least" in shown
     assert re.search(r"measured [\d.]+ % \(\d+ of [\d,]+ (pairs in order|held-out rows right)\)", shown)
 
@@ -243,11 +243,11 @@ def test_many_cautions_are_counted_where_there_is_no_room() -> None:
         assert caution in unwrap(whole)
 
 
-def test_the_command_shows_details_on_request(ckcv: Callable[..., Any], finished: Path) -> None:
-    code, brief, _ = ckcv("status", finished)
+def test_the_command_shows_details_on_request(ckcv: Callable[..., Any], patients_run: Path) -> None:
+    code, brief, _ = ckcv("status", patients_run)
     assert (code, "L_MS" in brief) == (0, False)
-    code, whole, _ = ckcv("status", finished, "--details")
+    code, whole, _ = ckcv("status", patients_run, "--details")
     assert code == 0
     assert whole.startswith(brief.splitlines()[0])
     assert all(word in whole for word in ("L_MS", "L_EE", "evaluations", "fits"))
-    assert load_run(finished).summary(folder=str(finished)) == brief.removesuffix("\n")
+    assert load_run(patients_run).summary(folder=str(patients_run)) == brief.removesuffix("\n")
