@@ -196,7 +196,6 @@ UNCOUNTED = PROCESSES | frozenset(
         "test_learning_rows_alone",
         "test_live",
         "test_minimised",
-        "test_names",
         "test_net_benefit",
         "test_newton",
         "test_notebooks",
