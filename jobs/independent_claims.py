@@ -99,7 +99,7 @@ def predict(name: str, sensitivity: float, specificity: float) -> float:
 def find_recalls(claims: list[dict[str, Any]], claim: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the claims about sensitivity and specificity of the rule of a claim."""
     recalls = [each for each in claims if each["quantity"] in ("sensitivity", "specificity")]
-    pair = [each for each in recalls if all(each[name] == claim[name] for name in ("classifier", "splits"))]
+    pair = [each for each in recalls if each["classifier"] == claim["classifier"]]
     return sorted(pair, key=lambda each: str(each["quantity"]))
 
 

@@ -88,6 +88,7 @@ def test_what_is_no_row_is_refused_over_http(server: str, body: bytes) -> None:
 
 def test_a_run_is_logged_to_mlflow(patients: Result, monkeypatch: pytest.MonkeyPatch) -> None:
     mlflow = pytest.importorskip("mlflow")
+    monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
     monkeypatch.setenv("MLFLOW_TRACKING_URI", Path("tracked").absolute().as_uri())
     run_script("mlflow")
     (logged,) = mlflow.search_runs(output_format="list")

@@ -191,7 +191,7 @@ def describe_guesses(claims: Sequence[Claim], labels: Sequence[Label]) -> list[s
                 f"A {quantity(claim)} of at least {at_least(value)} says nothing beyond a constant, which "
                 f"reaches {nearest(predictive.by_constants)}."
             )
-    for (certification, *_), made in recalls.items():
+    for (certification, _), made in recalls.items():
         proven = fsum(1 - claim["bound"] for claim in made)
         if len(made) < len(labels):
             statements += [
@@ -281,7 +281,7 @@ def describe_constants(
     if scored is None:
         return statements
     known = sum(number is not None for number in constants)
-    statements += _describe_scored(scored["members"], "F*", known, labels)
+    statements += _describe_scored(scored["members"], known, labels)
     if refit is None and scored["refit"] is not None:
         statements.append(
             f"The model refit predicts {_quote(labels[scored['refit']])} for every held-out row: on rows "
@@ -290,16 +290,14 @@ def describe_constants(
     return statements
 
 
-def _describe_scored(
-    constants: Sequence[int | None], ensemble: str, known: int, labels: Sequence[Label]
-) -> list[str]:
+def _describe_scored(constants: Sequence[int | None], known: int, labels: Sequence[Label]) -> list[str]:
     """Return a list of one sentence if most members are constants on the rows they were scored on."""
     members = Counter(number for number in constants if number is not None)
     if members.total() <= known or 2 * members.total() < len(constants):
         return []
     each = ", ".join(f"{_quote(labels[number])}: {members[number]:,}" for number in sorted(members))
     return [
-        f"{members.total():,} of {len(constants):,} members of {ensemble} predict a single class for every "
+        f"{members.total():,} of {len(constants):,} members of F* predict a single class for every "
         f"row they were scored on ({each}): on rows that they have not learned from, these look like "
         "constants."
     ]

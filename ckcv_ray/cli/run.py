@@ -159,7 +159,8 @@ def plan(
     chosen: ChosenData,
     workers: tuple[int, ...],
     write_study: Annotated[
-        Path | None, make_option("TOML file to write, with every option of the study, for --study.")
+        Path | None,
+        make_option("TOML file to write, with every option of the study, for --study.", panel="Study"),
     ] = None,
     as_json: JsonFlag = False,
 ) -> None:

@@ -10,8 +10,8 @@ Clopper-Pearson bound, the value of a split is
     clipped     of numbers to predict: U(sum of min(|error|, clip) / clip over the rows; m)
 
 With groups m counts groups, and ``error`` is U(sum over groups of the share of wrong rows; m). At a total
-that is no count U is Clopper-Pearson's formula all the same, and no bound: it is minimised, and claimed of
-nothing.
+that is no count U is Clopper-Pearson's formula all the same, and no bound: it is minimised, and nothing is
+claimed of it.
 
 Reference: Anguita et al., ESANN 2012, Algorithm 1 (the mean of Clopper-Pearson bounds).
 """

@@ -72,6 +72,7 @@ class Interval:
         limits: takes what a study recorded of a score.
         about: a phrase that says what it is.
         choosing: whether it is of the best line alone, and allows for its being chosen.
+        exact: whether it is proven for a line that was named before its score was seen.
     """
 
     name: str
@@ -80,6 +81,7 @@ class Interval:
     limits: Callable[[Scored], Limits]
     about: str
     choosing: bool = False
+    exact: bool = False
 
 
 def _correct_t(found: Scored) -> Limits:
@@ -133,6 +135,7 @@ INTERVALS = {
             SHARES,
             _bound_share,
             "Clopper-Pearson around the share of the scored rows, exact where rows are independent",
+            exact=True,
         ),
         Interval(
             BBC,

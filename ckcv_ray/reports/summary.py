@@ -505,10 +505,15 @@ def _format_interval(result: ResultValues, entry: Entry, score: Score) -> str:
 
 
 def describe_interval(result: ResultValues) -> str:
-    """Say what the approximate intervals are, if the study has any."""
+    """Say what the intervals are, if the study has any."""
     if not result.study.interval:
         return ""
     interval = INTERVALS[result.study.interval]
+    if interval.exact:
+        return (
+            f"{format_level(MISS)} intervals: {interval.about}, and for a line that was named before its score "
+            "was seen."
+        )
     best = "" if interval.choosing else ", and do for the best of several lines"
     return (
         f"Approximate {format_level(MISS)} intervals: {interval.about}. They may fail more often than that "

@@ -204,7 +204,7 @@ def test_held_out_claims_count_the_rows_of_each_class():
         assert made[name]["label"] == task.classes[number]
         assert made[name]["classifier"] == "vote"
         assert f"{wrong} of {rows.sum()} previously unused rows of class" in made[name]["statement"]
-    low, high = draw_pairs(held.y, Draws(0))
+    low, high = draw_pairs(held.y, result.problem.draws)
     wrong = int(np.sum(votes.score[high] <= votes.score[low]))
     assert made["auc"]["bound"] == clopper_pearson(wrong, len(low), 0.05 / 3)
     assert made["auc"]["label"] is None

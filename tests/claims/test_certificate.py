@@ -182,5 +182,5 @@ def test_a_share_that_holds_out_or_leaves_too_little_is_refused(share, refused):
 
 
 def test_k_is_judged_by_the_rows_left():
-    with pytest.raises(InputError, match=r"k=42 is outside 3..41: there are 41 rows to learn from"):
+    with pytest.raises(InputError, match=r"k=42 is outside 3..30: there are 30 rows to learn from"):
         run(SMALL.replace(certify="holdout", k=(3, 42)), blobs(60))

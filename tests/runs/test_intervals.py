@@ -65,6 +65,8 @@ def test_a_single_split_has_the_exact_interval_of_its_rows():
     assert interval(result) == pytest.approx((low, high), rel=1e-12)
     wrong = result.interval(result.entries[0], result.scores[1])
     assert wrong == pytest.approx((1 - high, 1 - low), rel=1e-12)
+    assert "Clopper-Pearson around the share of the scored rows, exact" in " ".join(result.summary().split())
+    assert "They may fail more often" not in result.summary()
 
 
 NEAR = {"learner": "neighbors", "param": {"n_neighbors": [1, 3, 9, 27]}, "execution": SERIAL}
