@@ -511,8 +511,8 @@ def describe_interval(result: ResultValues) -> str:
     interval = INTERVALS[result.study.interval]
     if interval.exact:
         return (
-            f"{format_level(MISS)} intervals: {interval.about}, and for a line that was named before its score "
-            "was seen."
+            f"{format_level(MISS)} intervals: {interval.about}, and for a line that was named before its "
+            "score was seen."
         )
     best = "" if interval.choosing else ", and do for the best of several lines"
     return (
