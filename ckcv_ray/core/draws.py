@@ -80,7 +80,7 @@ def draw_pairs(y: NDArray[np.integer[Any]], draws: Draws) -> tuple[Index, Index]
     Returns:
         Positions of the rows of class 0, and of those of class 1, each (pairs,).
     """
-    rng = draws.at(*PAIRS).make_generator()
+    rng = draws.at(*PAIRS).make_generator(0)
     first, second = (rng.permutation(np.flatnonzero(y == c)) for c in (0, 1))
     pairs = min(len(first), len(second))
     return first[:pairs], second[:pairs]
