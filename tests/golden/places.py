@@ -87,12 +87,6 @@ def draw_pairs(y: Any, seed: int) -> Any:
     return find("ckcv_ray.core.draws:draw_pairs", "ckcv_ray.core.resampling:draw_pairs")(y, make_draws(seed))
 
 
-def draw_randomisers(m: int, n_splits: int, seed: int) -> Any:
-    """Return Stevens' v for each split."""
-    places = "ckcv_ray.core.draws:draw_randomisers", "ckcv_ray.core.resampling:randomisers"
-    return find(*places)(m, n_splits, make_draws(seed))
-
-
 def draw_members(n_members: int, rows: int, seed: int) -> Any:
     """Return the member of an ensemble that classifies each row."""
     draws = find("ckcv_ray.core.draws:seed_members", "ckcv_ray.core.resampling:member_draws")(seed)

@@ -81,11 +81,6 @@ def draw_pairs(rng: Rng) -> Rows:
         yield from places.draw_pairs(y, integer(rng, 0, 2**40))
 
 
-def draw_randomisers(rng: Rng) -> Rows:
-    """Yield Stevens' v."""
-    yield np.array(places.draw_randomisers(integer(rng, 1, 90), SPLITS, integer(rng, 0, 2**40)))
-
-
 def draw_members(rng: Rng) -> Rows:
     """Yield members that classify rows."""
     yield places.draw_members(integer(rng, 2, 90), SPLITS, integer(rng, 0, 2**40))
@@ -118,7 +113,6 @@ KINDS: dict[str, Callable[[Rng], Rows]] = {
     "held out": draw_held_out,
     "held out, groups": lambda rng: draw_held_out(rng, grouped=True),
     "pairs of rows": draw_pairs,
-    "randomisers": draw_randomisers,
     "members": draw_members,
     "single": lambda rng: draw_scored(rng, SingleSplit(share(rng))),
     "single, stratified": lambda rng: draw_scored(rng, SingleSplit(share(rng), stratify=True)),
