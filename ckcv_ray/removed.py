@@ -55,7 +55,7 @@ def explain_removed(*names: str) -> str:
     return next((f"{name} was removed: {REMOVED[name]}" for name in names if name in REMOVED), "")
 
 
-def explain_removed_option(name: str, value: object = None) -> str:
+def explain_removed_option(name: object, value: object = None) -> str:
     """Return the sentence about an option, or its value (the first word of it); "" if neither was removed."""
     of_value = [f"{name}={value.partition(':')[0]}"] if isinstance(value, str) else []
-    return explain_removed(f"--{name.replace('_', '-')}", *of_value)
+    return explain_removed(f"--{name}".replace("_", "-"), *of_value)

@@ -49,7 +49,7 @@ def bound_answered(
 
 def name_required(certify: dict[str, Any]) -> str:
     """Return the name of the predictive value that a cut-off was chosen for; "" if none was."""
-    if "prevalence" not in certify:
+    if certify.get("prevalence") is None:
         return ""
     return f"{certify['require'].partition('>=')[0]}:{certify['prevalence']:.12g}"
 

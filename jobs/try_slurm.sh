@@ -17,12 +17,12 @@ packages=(slurmd slurmctld slurm-client slurm-wlm-basic-plugins libmunge2 libhwl
 say() { printf '%-18s %s\n' "$1" "$2"; }
 die() { say FAILED "$1" >&2; tail -n 5 "$scratch"/*.log >&2 || true; exit 1; }
 quietly() { "$@" &> "$scratch/log" || { cat "$scratch/log" >&2; die "$*"; }; }
-until_true() {  # waits at most five minutes for a command to succeed: Slurm begins a requeued job after two
-    for _ in {1..600}; do "$@" &> "$scratch/log" && return; sleep 0.5; done
+until_true() {  # waits at most ten minutes for a command to succeed: Slurm begins a requeued job after two
+    for _ in {1..1200}; do "$@" &> "$scratch/log" && return; sleep 0.5; done
     die "waited for: $*"
 }
 is_idle() { sinfo -h -o %T | grep -qx idle; }
-is_empty() { [ -z "$(squeue -h)" ]; }
+is_empty() { local jobs; jobs=$(squeue -h) && [ -z "$jobs" ]; }
 is_at_work() { compgen -G "$scratch/$1/log/part-*.parquet"; }
 resumes() { say "$2" "$(grep -o 'resuming: .* holds .*' "$scratch/ckcv-$1.log" | sed "s|$scratch/||")"; }
 same() {
@@ -36,7 +36,7 @@ outside() {
     [ "$(id -u)" = 0 ] || { echo "root is needed, to start slurmd" >&2; exit 1; }
     scratch=$(mktemp -d /var/tmp/ckcvXXXXXX)
     trap 'rm -rf "$scratch"' EXIT
-    mkdir -p "$scratch"/{deb,bin,state,spool,tmp,home}
+    mkdir -p "$scratch"/{deb,bin,state,spool,tmp,work,home}
     (cd "$scratch/deb" && quietly apt-get download "${packages[@]}")
     for package in "$scratch"/deb/*.deb; do dpkg -x "$package" "$scratch/deb"; done
     CKCV_ENVIRONMENT=$(dirname "$(dirname "$(command -v python)")")
@@ -88,7 +88,7 @@ submit() {  # the name of a script, the run folder, and options that are more
 
 inside() {
     scratch=$CKCV_SCRATCH
-    mount --bind "$scratch/tmp" /tmp
+    mount -t overlay overlay -o "lowerdir=/tmp,upperdir=$scratch/tmp,workdir=$scratch/work" /tmp
     ip link set lo up
     ip address add 192.0.2.1/32 dev lo  # with loopback addresses alone Slurm resolves nothing
     hostname localhost

@@ -261,12 +261,13 @@ def test_the_options_of_the_slurm_scripts_are_known(
     for script in ("slurm.sbatch", "slurm_short.sbatch"):
         shell(f"bash {ROOT}/docs/guides/{script} twonorm:60:0 --out run", tmp_path)
     called = [file.read_text().splitlines() for file in (tmp_path / "commands").iterdir()]
-    token, cluster, study = sorted(called, key=lambda words: ("python" in words, words))
+    token, stop, cluster, study = sorted(called, key=lambda words: (words[0] == "python", words))
     at = cluster.index("--")
     options = curate_and_validate_ray_start_args(cluster[2:at])
-    commands = [token, study, cluster[at + 1 :], cluster[: at + 1], ["ray", "start", *options]]
+    commands = [token, stop, study, cluster[at + 1 :], cluster[: at + 1], ["ray", "start", *options]]
     assert [words[:2] for words in commands] == [
         ["ray", "get-auth-token"],
+        ["ray", "stop"],
         ["python", "jobs/run_study.py"],
         ["ckcv", "run"],
         ["ray", "symmetric-run"],

@@ -156,8 +156,7 @@ def test_rows_are_ranked_as_by_the_plain_model_fitted_on_the_same_rows(name):
 def test_the_bound_is_about_the_rule(certify, rule, applied, iris):
     X, y = iris
     one = small(certify=certify, rule=rule, k=(3,)).fit(X, y)
-    claims = one.result_.certificate.claims
-    occam = next(c["bound"] for c in claims if c["certification"] == "occam" and not c["splits"])
+    occam = one.result_.proven
     expected = {"vote": min(1.0, 2 * occam), "random": occam}
     if (held := one.result_.problem.take_held_rows()) is not None:
         wrong = int(np.sum(one.predict(held.X) != one.classes_[held.y]))

@@ -79,7 +79,10 @@ def occam(
         level = float(problem.study.delta * weight(problem, k, learner))
         bound = average_safe(np.minimum(losses, m * unit) / unit, m, level)
         name = "averaging-safe Clopper-Pearson"
-        name += " interpolated between counts" if problem.has_losses else ""
+        if problem.clip is not None:
+            name = "averaging-safe bound on losses"
+        elif grouped:
+            name += " interpolated between counts"
     method = f"occam over {problem.settings_per_learner[learner]} x k candidates"
     if len(problem.learners) > 1:
         method += f" of {list(problem.learners)[learner]}, one of {len(problem.learners)} learners"

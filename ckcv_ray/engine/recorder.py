@@ -79,7 +79,7 @@ class Recorder(Supply, Generic[RunQueue]):
 
     def __init__(self, queue: RunQueue, out: FolderPath | None = None) -> None:
         register_instance(queue.problem.learner)  # else an actor could not read the folder's study
-        self.queue = queue
+        self.queue: RunQueue = queue
         self.problem: Problem = queue.problem
         self.folder = RunFolder(out) if out is not None else None
         self._log = Log(self.folder.files, self.problem) if self.folder else None

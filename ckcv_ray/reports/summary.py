@@ -208,8 +208,8 @@ def _describe_held_out(c: Certificate) -> list[str]:
     of_groups = f" ({groups['held']} of {groups['count']} groups)" if groups is not None else ""
     rows = f"{sample.n_held} of {sample.n_rows} rows{of_groups}"
     return [
-        f"held out       {rows}, which {first['classifier']} has not learned from, prove "
-        f"{at_most(first['bound'])}",
+        f"held out       {rows}, which {errors[0]['classifier']} has not learned from, prove "
+        f"{at_most(errors[0]['bound'])}",
     ]
 
 

@@ -65,7 +65,7 @@ def check_known_part(slot: str, part: Any) -> None:
 def check_names(of: str, given: Iterable[Any], known: Iterable[str]) -> None:
     """Raise InputError if an option is not one of a part or of a study."""
     if unknown := [name for name in given if name not in known]:
-        if gone := explain_removed_option(unknown[0]):
+        if gone := explain_removed_option(str(unknown[0])):
             raise InputError(gone)
         raise InputError(
             f"unknown option {quote(unknown[0])} of {of}: the options are {', '.join(sorted(known))}"

@@ -125,13 +125,11 @@ def test_a_baseline_on_held_out_rows_is_that_of_the_commoner_class_of_the_learni
 def test_a_claim_is_compared_with_the_baseline_of_the_same_rows() -> None:
     result = held_out(seed=3)
     learning, held = result.certificate.sample.baselines
-    first, *_, last = result.certificate.claims
+    (first,) = result.certificate.claims
     assert select_baseline(first, (learning, held)) == held
-    assert select_baseline(last, (learning, held)) == learning
+    assert select_baseline(first | {"certification": "occam"}, (learning, held)) == learning
     assert result.baseline == held["error"] > learning["error"]
     assert f"wrong on {nearest(held['error'])} of the held-out rows" in result.claim_for(result.rule())
-    drawn = result.claim_for(result.rule(by="random"))
-    assert f"wrong on {nearest(learning['error'])} of the learning rows" in drawn
     lines = result.summary(details=True).splitlines()
     shown = [line for line in lines if line.startswith("baseline       ")]
     assert [line.endswith("held-out rows)") for line in shown] == [False, True]
@@ -260,13 +258,12 @@ def test_a_result_of_memory_and_the_one_loaded_say_the_same(constant: Path) -> N
     assert verify(constant).differences == []
 
 
-def of_quantity(quantity: str, bound: float, splits: tuple[int, ...] = ()) -> Claim:
+def of_quantity(quantity: str, bound: float) -> Claim:
     return Claim(
         quantity=quantity,
         label=None,
         certification="holdout",
         classifier="refit",
-        splits=splits,
         bound=bound,
         errors=None,
         rows=None,
@@ -285,8 +282,6 @@ def test_quantities_that_a_guess_reaches_are_named() -> None:
     (said,) = describe_guesses(recalls, two)
     assert "add up to 95.00 %" in said
     assert describe_guesses([recalls[0], of_quantity("specificity", 0.3)], two) == []
-    others = [recalls[0], of_quantity("specificity", 0.45, (0,))]  # of other members: each is alone
-    assert all("is reached by always predicting" in said for said in describe_guesses(others, two))
     assert describe_guesses([of_quantity("error", 0.9)], two) == []
 
 

@@ -22,8 +22,7 @@ def test_a_divided_run_is_stored_loaded_and_verified(tmp_path):
     result = run(study, task, out=tmp_path / "run")
     again = load_run(tmp_path / "run")
     assert again.certificate == result.certificate == run(study, task, out=tmp_path / "run").certificate
-    assert again.task.n == 41
-    assert len(again.problem.take_held_rows().y) == 19
+    assert again.task.n == len(again.problem.take_held_rows().y) == 30
     assert again.problem.all_rows.digest == task.digest
     assert verify(tmp_path / "run").differences == []
 

@@ -158,10 +158,9 @@ def test_every_constant_has_to_be_beaten_and_the_hardest_is_named(
 
 
 def test_a_gate_is_of_each_rule_at_the_level_of_its_own_claim(results: dict[str, Result]) -> None:
-    refit, vote, *others = results["classes"].certificate.claims
+    refit, vote = results["classes"].certificate.claims
     assert refit["delta"] == vote["delta"] == 0.025
     assert refit["gate"].keys() == vote["gate"].keys()
-    assert not any("gate" in claim for claim in others)
 
 
 @pytest.mark.parametrize("name", STUDIES)

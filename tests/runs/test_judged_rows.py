@@ -73,7 +73,6 @@ def test_every_claimed_rule_judges_the_rows_held_out(name: str, made: Made) -> N
         assert table["order"].tolist() == [drawn.index(unit) for unit in groups[rows]]
         np.testing.assert_array_equal(table["label"], problem.all_rows.y[rows])
         np.testing.assert_array_equal(table["loss"], table["predicted"] != table["label"])
-        assert set(table["split"]) == {-1}
         (claim,) = [c for c in claims if (c["classifier"], c["quantity"]) == (classifier, "error")]
         assert claim["errors"] == table["loss"].sum(), rule
     winner = result.setting["learner"]
@@ -129,7 +128,7 @@ def test_it_is_verified_and_described(name: str, made: Made) -> None:
 # Forgeries
 
 
-@pytest.mark.parametrize("name", ["split", "row", "unit", "order", "label", "predicted", "score", "loss"])
+@pytest.mark.parametrize("name", ["row", "unit", "order", "label", "predicted", "score", "loss"])
 def test_a_forged_cell_is_found(name: str, held: Path) -> None:
     value = parquet.read_table(held / JUDGED_ROWS)[name][0].as_py()
     forged = 1 - value if name in ("label", "predicted", "loss") else (value or 0) + 1

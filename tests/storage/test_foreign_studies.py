@@ -18,6 +18,7 @@ from forgery import SERIAL, STUDY, TASK, reseal
 from pyarrow import parquet
 
 from ckcv_ray import Job, Study, load_run
+from ckcv_ray.core.options import describe_part
 from ckcv_ray.engine import recorder
 from ckcv_ray.errors import InputError, RunError, StoreError
 from ckcv_ray.runs.load import replay
@@ -25,7 +26,7 @@ from ckcv_ray.runs.report import make_page
 from ckcv_ray.runs.run import run_job
 from ckcv_ray.runs.verify import verify
 from ckcv_ray.storage.folder import RunFolder
-from ckcv_ray.study import run_id
+from ckcv_ray.study import Holdout, run_id
 from ckcv_ray.version import VERSION
 
 ESC = "\x1b[2J\x1b]0;owned\x07"
@@ -193,7 +194,7 @@ BESIDE: dict[str, tuple[Change, str]] = {
         "study.json is damaged: report_k=5 is not among k",
     ),
     "all rows held out": (
-        lambda s: s.update(certify={"name": "holdout", "holdout_share": 0.99, "claim": ["random"]}),
+        lambda s: s.update(certify=describe_part(Holdout(holdout_share=0.99))),
         "study.json is damaged: 23 of 24 rows held out leave 1",
     ),
 }

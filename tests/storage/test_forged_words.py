@@ -17,7 +17,6 @@ CLAIM = {
     "label": None,
     "certification": "occam",
     "classifier": "random",
-    "splits": (),
     "bound": 0.5,
     "errors": 1,
     "rows": 9,
