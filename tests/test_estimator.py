@@ -150,7 +150,6 @@ def test_rows_are_ranked_as_by_the_plain_model_fitted_on_the_same_rows(name):
         ("holdout", "auto", "refit"),
         ("holdout", "vote", "held vote"),
         ("holdout", "refit", "refit"),
-        ("holdout", "random", "random"),
     ],
 )
 def test_the_bound_is_about_the_rule(certify, rule, applied, iris):

@@ -202,8 +202,7 @@ def _describe_held_out(c: Certificate) -> list[str]:
     """Say what holding out rows costs and brings."""
     sample, groups = c.sample, c.sample.groups
     errors = [claim for claim in c.claims if claim["quantity"] == ERROR]
-    first = errors[0]
-    if not sample.n_held or first["certification"] != Holdout.name:
+    if not sample.n_held or not errors:
         return []
     of_groups = f" ({groups['held']} of {groups['count']} groups)" if groups is not None else ""
     rows = f"{sample.n_held} of {sample.n_rows} rows{of_groups}"
