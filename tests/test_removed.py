@@ -50,3 +50,10 @@ def answer(name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Mo
             assert end.value.code == 2
             return said
     return said
+
+
+def test_the_changelog_tells_the_same() -> None:
+    changes = (Path(__file__).parents[1] / "CHANGELOG.md").read_text().partition("### Removed\n")[2]
+    assert [line for line in changes.splitlines() if line.startswith("* ")] == [
+        f"* `{name}`: {instead}." for name, instead in REMOVED.items()
+    ]

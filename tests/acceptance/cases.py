@@ -211,6 +211,20 @@ CASES: dict[str, str] = {
         evaluate tumours.csv --target kind --measure none --out r
         predict absent new.csv
         """,
+    "what was removed": """
+        submit tumours.csv --target kind
+        serve r
+        new tumours.csv
+        run tumours.csv --target kind --certify nested --out r
+        run tumours.csv --target kind --outer-splits 3 --out r
+        run tumours.csv --target kind --unlabelled new.csv --out r
+        run tumours.csv --target kind --claim member:2 --out r
+        run tumours.csv --target kind --bound stevens --out r
+        evaluate tumours.csv --target kind --resampling lpo:2 --out s
+        evaluate tumours.csv --target kind --interval nested_cv --out s
+        evaluate tumours.csv --target kind --balance smote --out s
+        predict r new.csv --refer
+        """,
     "from Python": "python classify\n python run_and_load\n python run_several",
     "on Ray": "python run_on_ray",
     "killed and resumed": "python kill_and_resume",
@@ -222,6 +236,6 @@ BY_DAY = frozenset(
         *("the default", "the published algorithm", "three classes", "groups", "text, dates and gaps"),
         *("labels of two forms", "what is claimed of two classes", "required", "answered", "subgroups"),
         *("numbers", "evaluated by kfold:5", "evaluated by nested:3:3", "the best is fitted", "compared"),
-        *("watched", "a damaged folder", "forms", "refusals", "from Python"),
+        *("watched", "a damaged folder", "forms", "refusals", "what was removed", "from Python"),
     )
 )
