@@ -107,7 +107,7 @@ class Claim(TypedDict):
             50; or "within:0.9", how far off nine in ten new rows are at most.
         label: label of the class that it is about; None for error, auc and comparisons.
         certification: "occam" or "holdout".
-        classifier: the rule applied ("refit", "keyed", "random" or "vote", see ``rules.Rule``).
+        classifier: the rule applied ("refit", "vote" or "random", see ``rules.Rule``).
         bound: upper bound on its risk, in [0, 1]: on the probability that a new pattern is misclassified; by
             class, a new pattern of this class; for auc, that a new pair of patterns is not in order. For
             "within:0.9" in units of the target, 0 or more, and ``UNPROVEN`` if nothing is proven.
@@ -285,7 +285,7 @@ def describe_counts(claim: Claim) -> str:
         of = f"scored rows of {claim['label']!r} wrong"
     if quantity.of_numbers:
         return f"measured: {claim['errors']:,} of {claim['rows']:,} {of}"
-    who = {"vote": "the vote", "keyed": "the members drawn"}.get(rule, "all members")
+    who = "the vote" if rule == "vote" else "all members"
     if rule in ONE_MODEL:
         who = "this model"
     by_weight = f", {nearest(claim['measured'])} by weight" if "measured" in claim else ""

@@ -54,7 +54,7 @@ def holdout(judge: Judge, copies: int = 0) -> Iterator[Claim]:
     requested. A claim about an error has its gate.
     """
     for claim in _claim_all(judge, copies):
-        rule = make_rule(judge.problem.study, claim["classifier"])
+        rule = Rule(claim["classifier"])
         yield add_gate(judge, rule, claim, copies) if is_guarded(claim) else claim
 
 
@@ -155,21 +155,15 @@ def _claim_error(problem: Problem, rule: Rule, wrong: NDArray[np.bool_], delta: 
     return claim_error(Grounds(rule.name, rule.classifier(), delta, method), bound, seen)
 
 
-def make_rule(study: Study, classifier: str) -> Rule:
-    """Return the rule that a claim from held-out rows is about; the study fixes the key of a keyed draw."""
-    return Rule(classifier, study.seed if classifier == "keyed" else 0)
-
-
 def make_judge(study: Study, name: str) -> Rule:
     """Return the rule that a claim by this name is about: of a quantity, the first rule that is named."""
     assert study.certification is not None
-    judge = choose_judge(study.certification.claim) if is_quantity(name) else name
-    return make_rule(study, "keyed" if judge == "random" else judge)
+    return Rule(choose_judge(study.certification.claim) if is_quantity(name) else name)
 
 
 def make_claimed_rule(problem: Problem, claim: Claim) -> Rule:
     """Return the rule that a claim from held-out rows is about, with the cut-off that was chosen for it."""
-    rule = make_rule(problem.study, claim["classifier"])
+    rule = Rule(claim["classifier"])
     if "cut_off" not in claim:
         return rule
     return replace(rule, cut_off=CutOff(claim["cut_off"], problem.positive))

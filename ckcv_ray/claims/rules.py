@@ -1,8 +1,6 @@
 """How an ensemble classifies rows, and how claims name it: the rule applied is the rule that is claimed.
 
-A draw by a hash of the row with a fixed key always gives equal rows the same member. That is one classifier,
-x -> f_h(x)(x), whose risk is not the members' mean risk; held-out rows classified by the same rule bound it.
-The mean risk is that of a member drawn independently for each pattern (the vote errs at most twice as often).
+The mean risk is that of a member drawn independently for each pattern; the vote errs at most twice as often.
 """
 
 from dataclasses import dataclass, replace
@@ -35,11 +33,11 @@ class Rule:
     """A way to classify rows.
 
     Attributes:
-        name: "keyed" (a member chosen by a hash of the row), "random" (a member drawn independently for each
-            row), "vote" (the majority), "member:7" (the member of split 7), "refit" (one model, fitted on all
-            rows that were not held out) or "full" (one model, fitted on all rows). As parsed it may also be
-            "auto": the claims of a result decide what it is (``Result.rule``).
-        seed: key of the hash, or seed of the draws; the other rules ignore it.
+        name: "random" (a member drawn independently for each row), "vote" (the majority), "member:7" (the
+            member of split 7), "refit" (one model, fitted on all rows that were not held out) or "full" (one
+            model, fitted on all rows). As parsed it may also be "auto": the claims of a result decide what it
+            is (``Result.rule``).
+        seed: of the draws of "random"; the other rules ignore it.
         repeats: for "random", whether the seed was given, so that every call with it repeats the draws.
         cut_off: the cut-off of the scores, of two classes; None for the learner's own.
     """
@@ -61,8 +59,6 @@ class Rule:
         match self.name:
             case "refit" | "full":
                 return ensemble.alone(X)
-            case "keyed":
-                return ensemble.draw_by_key(X, self.seed)
             case "random":
                 return ensemble.random(X, self.seed)
             case "vote":
@@ -102,8 +98,6 @@ class Rule:
         if self.cut_off is not None:
             return f"{replace(self, cut_off=None).classifier(each)} with cut-off {self.cut_off.value:.6g}"
         match self.name:
-            case "keyed":
-                return "the member of F* that ckcv predict draws for it (by a hash of its values)"
             case "random":
                 return f"a member of F* drawn independently for each {each}"
             case "vote":

@@ -3,7 +3,6 @@
 A prediction for one row does not depend on the others. If a model is undecided, the first class is predicted.
 """
 
-import hashlib
 import pickle
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -20,7 +19,7 @@ from ckcv_ray.core.measures import Measure
 from ckcv_ray.core.scores import Output
 from ckcv_ray.errors import RunError
 from ckcv_ray.learners.base import Learner, Model
-from ckcv_ray.tables.target import Rows, unify_zeros
+from ckcv_ray.tables.target import Rows
 from ckcv_ray.tables.task import Task
 
 PICKLE_PROTOCOL = 5
@@ -114,15 +113,6 @@ class Ensemble:
             check_predicted(member, outcome.label)
         labels = np.maximum(np.array([outcome.label for outcome in predicted]), 0)
         return labels, np.array([outcome.score for outcome in predicted])
-
-    def draw_by_key(self, X: Rows, key: int = 0) -> Prediction:
-        """Classify each row with the member selected by a keyed hash of the row's values.
-
-        Neither the order of the rows nor how they are divided into batches changes the result. Equal rows get
-        the same member, so this is a single fixed classifier.
-        """
-        rows = unify_zeros(X)  # one value is one sequence of bytes: all zeros, all gaps
-        return self._by(X, np.array([_draw(row, key, len(self.members)) for row in rows], dtype=np.int64))
 
     def random(self, X: Rows, seed: int | np.random.Generator) -> Prediction:
         """Classify each row with a member drawn for it independently, as the paper and the mean risk assume.
@@ -365,9 +355,3 @@ def _majority(labels: Classes) -> tuple[Classes, NDArray[np.float64]]:
     votes = np.stack([np.sum(labels == c, axis=0) for c in range(labels.max(initial=0) + 1)])
     label = np.argmax(votes, axis=0).astype(np.int32)
     return label, np.max(votes, axis=0) / len(labels)
-
-
-def _draw(row: Rows, seed: int, n_members: int) -> int:
-    key = hashlib.sha256(str(seed).encode()).digest()
-    values = np.ascontiguousarray(row, dtype="<f8").tobytes()
-    return int.from_bytes(hashlib.blake2b(values, key=key, digest_size=16).digest(), "little") % n_members

@@ -34,7 +34,7 @@ from ckcv_ray.tables.target import Label
 from ckcv_ray.validation import check_choice, expect, number, quote, sequence
 
 HOLDOUT_BOUNDS = ("clopper_pearson", "stevens")
-CLAIMS = ("refit", "random", "vote")
+CLAIMS = ("refit", "vote")
 QUANTITIES = tuple(quantity for quantity in DECLARED if not quantity.is_error)
 MOST_HALVED_ROWS = 400  # up to here, auto holds out half of the rows
 AUTO, HALF, THIRD = "auto", 0.5, 0.33
@@ -308,7 +308,7 @@ def choose_judge(claims: tuple[str, ...]) -> str:
 
 
 CLAIM_HELP = (
-    "What is certified; several as a,b share delta. Errors of refit (one model), random (a member per row), "
+    "What is certified; several as a,b share delta. Errors of refit (one model), "
     "vote; sensitivity, specificity, recall, auc; at a prevalence ppv:0.02, npv:0.02, "
     "net_benefit:0.02:0.1; better:svm; weighted_error:4; of numbers within:0.9."
 )
@@ -321,8 +321,7 @@ class Holdout(Certification):
     Attributes:
         holdout_share: that share, in (0, 1); "auto": half of up to 400 rows, or groups, and a third of more.
         claim: what these rows certify. Rules, by their error: "refit" (one model at the selected setting,
-            fitted on all other rows), "random" (the member of F* that ``predict`` draws for a row, by a hash
-            of its values keyed with the seed), "vote" (the majority).
+            fitted on all other rows), "vote" (the majority of F*).
             Quantities of the first rule named, or of "refit": "sensitivity", "specificity" (two classes),
             "recall" (of every class), "auc" (two classes); where the positive class has a stated share,
             "ppv:0.02", "npv:0.02", "net_benefit:0.02:0.1" (with the probability from which on a row is worth
@@ -439,22 +438,6 @@ class Holdout(Certification):
                 f"answer={self.answer} is about the learner's own cut-off of scores, and require="
                 f"{self.require} chooses another one on the same rows: leave one of them out"
             )
-        for asked, needed in (
-            (f"answer={self.answer}" if self.answer else "", "confidence"),
-            (f"require={self.require}" if self.require else "", "score"),
-        ):
-            if asked and choose_judge(self.claim) == "random":
-                raise InputError(
-                    f"{asked} needs one {needed} for all rows, and random draws a member for each: name "
-                    "another rule first, such as vote, or none"
-                )
-        for claim in self.claim:
-            quantity = find_quantity(claim)
-            if quantity is not None and quantity.ranks and choose_judge(self.claim) == "random":
-                raise InputError(
-                    f"claim={claim} needs one score for all rows, and random draws a member for each: name "
-                    f"another rule first, such as vote,{claim}, or none"
-                )
 
     def canonical(self, n: int) -> Self:
         """Return it with the share that "auto" stands for."""
