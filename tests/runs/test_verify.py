@@ -77,19 +77,6 @@ def test_models_of_another_cost_are_seen(tmp_path: Path) -> None:
     assert any("it violates the KKT conditions" in sentence for sentence in verify(out).differences)
 
 
-def test_models_of_another_setting_are_seen(tmp_path: Path) -> None:
-    """Sound machines of their training rows, but not at the winner's setting."""
-    out = tmp_path / "run"
-    run_small(SMALL, out)
-    problem, _ = stored(out)
-    leader = position(out)
-    other = fitted(problem, leader._replace(step=(leader.step + 1) % 3))
-    rewrite_run(out, with_errors_of(other, leader), other)
-    messages = [sentence for sentence in verify(out).differences if "fitted at C = " in sentence]
-    assert len(messages) == 5
-    assert all("the winner is C = " in sentence for sentence in messages)
-
-
 def test_models_of_another_split_are_seen(tmp_path: Path) -> None:
     """A support vector of one is a row that the other must not have seen."""
     out = tmp_path / "run"
@@ -240,15 +227,6 @@ def test_models_of_a_study_with_a_wide_tolerance_are_fitted_again(tmp_path: Path
     rewrite_run(out, with_errors_of(forged, position(out)), forged)
     messages = verify(out).differences
     assert any("fitted again, it classifies" in sentence for sentence in messages)
-
-
-def test_a_model_that_is_compared_twice_is_named_once(tmp_path: Path) -> None:
-    """Models at costs where rounding decides: the check leaves them open, and so does a share of a refit."""
-    run_small(SMALL.replace(C=1e13, gamma=1e-4), tmp_path / "run")
-    found = verify(tmp_path / "run", refit=0.9, execution=SERIAL)
-    assert found.ok
-    assert any("(5 fitted again, equal in every bit)" in messages for messages in found.recomputed)
-    assert len(found.trusted) == len(set(found.trusted))
 
 
 def test_a_forged_test_error_is_trusted_aloud_and_measured_again(tmp_path: Path) -> None:

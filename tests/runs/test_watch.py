@@ -129,18 +129,6 @@ def test_a_batch_that_is_sorted_says_what_it_says_in_any_order(
     assert found["labels"] == found["drawn"] == found["predictions"]
 
 
-def test_a_run_that_claims_recalls_alone_is_watched_by_class(runs: Callable[..., Path]) -> None:
-    run = runs("recalls")
-    error, *of_class = watch(run, rows(400, 0.6)).findings
-    assert error.state == UNCERTIFIED
-    assert [finding.state for finding in of_class] == [ALARM] * 2
-
-
-def test_what_is_assumed_of_the_rows_is_said_with_every_answer(runs: Callable[..., Path]) -> None:
-    said = watch(runs()).summary()
-    assert "Each batch, the rows of one call, must be a fair sample" in said
-
-
 def test_a_short_stream_says_how_many_more_labels_it_takes(runs: Callable[..., Path]) -> None:
     found = watch(runs(), rows(10, 0.0))
     error = found.findings[0]
@@ -299,31 +287,6 @@ def test_columns_may_have_other_names(runs: Callable[..., Path]) -> None:
     assert watch(runs(), table, LiveColumns("patient", "answer", "outcome")).rows == 5
 
 
-def test_a_group_may_be_named_by_several_columns(runs: Callable[..., Path]) -> None:
-    run, id_ = runs("two groups"), LiveColumns("row")
-    table = rows(8, 0.0).rename_columns(["row", "prediction", TASK.target])
-    table = table.append_column("id", pa.array([1, 1, 2, 2] * 2))
-    with pytest.raises(InputError, match="there is no column 'center' with the groups"):
-        watch(run, table, id_)
-    table = table.append_column("center", pa.array(list("aaaabb,,")))
-    found = watch(run, table, id_)
-    assert (found.rows, found.findings[0].units) == (8, 4)
-    table = table.set_column(0, "row", [[f"q{i}" for i in range(8)]])
-    with pytest.raises(InputError, match="group 'a,1' is in the stream already"):
-        watch(run, table, id_)
-
-
-def test_columns_of_one_name_are_joined_if_they_are_identical(runs: Callable[..., Path]) -> None:
-    run, table = runs(), rows(5, 0.0, **{TASK.features[0]: [0.1] * 5})
-    for name in table.column_names:
-        different = table.append_column(name, pa.array([f"{i}" for i in range(5)]))
-        if name != TASK.features[0]:  # which nobody asks for, as the others are not there
-            with pytest.raises(InputError, match=f"two columns are named '{name}', and differ"):
-                watch(run, different)
-        table = table.append_column(name, table[name])
-    assert watch(run, table).rows == 5
-
-
 def test_what_a_stream_watches_is_fixed_with_its_first_rows(runs: Callable[..., Path]) -> None:
     run = runs("occam")
     found = watch(run, rows(5, 0.0), by="vote", delta=0.01)
@@ -374,15 +337,6 @@ def test_a_watched_run_is_verified_listed_loaded_and_finished(runs: Callable[...
     assert run_job(Job(study, task, run), SERIAL).run_id == load_run(run).run_id
     listed = json.loads((run / "manifest.json").read_text())[STREAM]
     assert listed == {"rows": 20, "head": watch(run).head}
-
-
-def test_a_run_that_is_computed_again_keeps_its_stream(runs: Callable[..., Path]) -> None:
-    run, (study, task) = runs(), STUDIES["holdout"]
-    watch(run, rows(20, 0.1))
-    (run / "certificate.json").write_text("{}")
-    run_job(Job(study, task, run), SERIAL)
-    assert watch(run).rows == 20
-    assert verify(run).ok
 
 
 def edit(line: int, old: str, new: str) -> Callable[[list[str]], list[str]]:
@@ -445,13 +399,6 @@ def test_a_stream_that_is_missing_or_not_listed_is_a_difference(runs: Callable[.
     assert verify(run).ok
 
 
-def test_another_file_cannot_be_listed_as_growing(runs: Callable[..., Path]) -> None:
-    run = runs()
-    manifest = json.loads((run / "manifest.json").read_text()) | {"certificate.json": "growing"}
-    (run / "manifest.json").write_text(json.dumps(manifest, indent=2) + "\n")
-    assert any("certificate.json does not match the manifest" in line for line in verify(run).differences)
-
-
 def test_the_stream_of_another_run_or_certificate_is_refused(
     runs: Callable[..., Path], tmp_path: Path
 ) -> None:
@@ -512,14 +459,6 @@ def test_a_stream_that_could_not_have_been_written_is_refused(runs: Callable[...
     watch(run, rows(4, 0.0))
     rewrite(run, change, line)
     with pytest.raises(StoreError, match=words):
-        watch(run)
-
-
-def test_a_stream_whose_rows_have_groups_and_the_run_none_is_refused(runs: Callable[..., Path]) -> None:
-    run = runs()
-    watch(run, rows(1, 0.0).slice(0, 0))
-    rewrite(run, lambda header: header | {"grouped": True})
-    with pytest.raises(StoreError, match="its rows have groups, or none, and those of the run differ"):
         watch(run)
 
 
