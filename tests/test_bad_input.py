@@ -470,19 +470,8 @@ def test_rows_that_cannot_be_classified(ckcv, finished, inputs, tmp_path, name):
     refused(ckcv, Case(["predict", str(finished), *words], (messages,)), finished, inputs, tmp_path)
 
 
-def test_a_seed_of_any_length_is_used_or_refused(ckcv, finished):
-    code, out, error = ckcv(["predict", str(finished), "good.csv", "--seed", HUGE * 3])
-    assert code in (0, 2)
-    assert bool(out) == (code == 0)
-    assert code == 0 or "seed" in error
-
-
 @pytest.mark.parametrize("data", ["nan.csv", "text.csv", "inf.csv", "blank.csv"])
 def test_predict_does_not_advise_options_it_does_not_have(ckcv, finished, data):
     error = refused(ckcv, Case(["predict", str(finished), data, "--strict"], ("column 'b'",)))
     assert "--drop" not in error
     assert "--features" not in error
-
-
-def test_there_are_cases_enough():
-    assert len(CASES) + len(PREDICT) + len(FOREIGN) >= 40

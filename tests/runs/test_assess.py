@@ -31,6 +31,7 @@ from ckcv_ray.learners.sklearn.split import fit_model
 from ckcv_ray.runs.load import load_run, load_scores, replay
 from ckcv_ray.runs.report import make_page
 from ckcv_ray.runs.run import Work, assess, evaluate, run_work
+from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.study import Problem, Study
 from ckcv_ray.study.problem import INNER, OUTER
 from ckcv_ray.study.search import All
@@ -223,6 +224,19 @@ def test_a_finished_procedure_is_read_and_not_computed_again(tmp_path, monkeypat
         evaluate(X[:-1], Y[:-1], tmp_path / "run", SERIAL, **STUDIES["plain"])
     with pytest.raises(StoreError, match="holds the scores of a procedure"):
         load_run(tmp_path / "run")
+
+
+def test_a_damaged_file_is_noticed_and_repaired(tmp_path):
+    first = evaluate(X, Y, tmp_path / "run", SERIAL, **STUDIES["plain"])
+    for name in ("data.parquet", "study.json", "scores.parquet", "scores.json", "execution.json"):
+        file = tmp_path / "run" / name
+        content = file.read_bytes()
+        file.write_bytes(content[:-7])
+        with pytest.raises(StoreError):
+            load_scores(tmp_path / "run")
+        again = evaluate(X, Y, tmp_path / "run", SERIAL, **STUDIES["plain"])
+        assert same(again, first)
+        assert not RunFolder(tmp_path / "run").list_differing()
 
 
 def test_splits_that_were_given_are_kept(tmp_path):

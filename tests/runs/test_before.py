@@ -78,6 +78,15 @@ def test_what_was_found_is_in_the_report_and_in_json_and_stays_when_the_folder_m
     assert "were judged before, by run" in Path(report(tmp_path / "first" / "moved")).read_text()
 
 
+def test_the_certificate_knows_nothing_of_other_folders(tmp_path: Path) -> None:
+    run(tmp_path / "several" / "first")
+    run(tmp_path / "several" / "second", HELD.replace(seed=1))
+    run(tmp_path / "alone" / "second", HELD.replace(seed=1))
+    for name in ("certificate.json", "study.json", "data.parquet", "judged.parquet"):
+        (several, alone) = (tmp_path / place / "second" / name for place in ("several", "alone"))
+        assert several.read_bytes() == alone.read_bytes()
+
+
 def test_the_same_study_is_no_other_one(tmp_path: Path) -> None:
     run(tmp_path / "first")
     assert find(run(tmp_path / "again")) == []

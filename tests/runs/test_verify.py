@@ -77,6 +77,19 @@ def test_models_of_another_cost_are_seen(tmp_path: Path) -> None:
     assert any("it violates the KKT conditions" in sentence for sentence in verify(out).differences)
 
 
+def test_models_of_another_setting_are_seen(tmp_path: Path) -> None:
+    """Sound machines of their training rows, but not at the winner's setting."""
+    out = tmp_path / "run"
+    run_small(SMALL, out)
+    problem, _ = stored(out)
+    leader = position(out)
+    other = fitted(problem, leader._replace(step=(leader.step + 1) % 3))
+    rewrite_run(out, with_errors_of(other, leader), other)
+    messages = [sentence for sentence in verify(out).differences if "fitted at C = " in sentence]
+    assert len(messages) == 5
+    assert all("the winner is C = " in sentence for sentence in messages)
+
+
 def test_models_of_another_split_are_seen(tmp_path: Path) -> None:
     """A support vector of one is a row that the other must not have seen."""
     out = tmp_path / "run"

@@ -129,6 +129,13 @@ def test_a_batch_that_is_sorted_says_what_it_says_in_any_order(
     assert found["labels"] == found["drawn"] == found["predictions"]
 
 
+def test_a_run_that_claims_recalls_alone_is_watched_by_class(runs: Callable[..., Path]) -> None:
+    run = runs("recalls")
+    error, *of_class = watch(run, rows(400, 0.6)).findings
+    assert error.state == UNCERTIFIED
+    assert [finding.state for finding in of_class] == [ALARM] * 2
+
+
 def test_a_short_stream_says_how_many_more_labels_it_takes(runs: Callable[..., Path]) -> None:
     found = watch(runs(), rows(10, 0.0))
     error = found.findings[0]
@@ -287,6 +294,20 @@ def test_columns_may_have_other_names(runs: Callable[..., Path]) -> None:
     assert watch(runs(), table, LiveColumns("patient", "answer", "outcome")).rows == 5
 
 
+def test_a_group_may_be_named_by_several_columns(runs: Callable[..., Path]) -> None:
+    run, id_ = runs("two groups"), LiveColumns("row")
+    table = rows(8, 0.0).rename_columns(["row", "prediction", TASK.target])
+    table = table.append_column("id", pa.array([1, 1, 2, 2] * 2))
+    with pytest.raises(InputError, match="there is no column 'center' with the groups"):
+        watch(run, table, id_)
+    table = table.append_column("center", pa.array(list("aaaabb,,")))
+    found = watch(run, table, id_)
+    assert (found.rows, found.findings[0].units) == (8, 4)
+    table = table.set_column(0, "row", [[f"q{i}" for i in range(8)]])
+    with pytest.raises(InputError, match="group 'a,1' is in the stream already"):
+        watch(run, table, id_)
+
+
 def test_what_a_stream_watches_is_fixed_with_its_first_rows(runs: Callable[..., Path]) -> None:
     run = runs("occam")
     found = watch(run, rows(5, 0.0), by="vote", delta=0.01)
@@ -337,6 +358,15 @@ def test_a_watched_run_is_verified_listed_loaded_and_finished(runs: Callable[...
     assert run_job(Job(study, task, run), SERIAL).run_id == load_run(run).run_id
     listed = json.loads((run / "manifest.json").read_text())[STREAM]
     assert listed == {"rows": 20, "head": watch(run).head}
+
+
+def test_a_run_that_is_computed_again_keeps_its_stream(runs: Callable[..., Path]) -> None:
+    run, (study, task) = runs(), STUDIES["holdout"]
+    watch(run, rows(20, 0.1))
+    (run / "certificate.json").write_text("{}")
+    run_job(Job(study, task, run), SERIAL)
+    assert watch(run).rows == 20
+    assert verify(run).ok
 
 
 def edit(line: int, old: str, new: str) -> Callable[[list[str]], list[str]]:
