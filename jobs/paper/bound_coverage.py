@@ -10,7 +10,7 @@ The numbers of a run depend on its setting and its number alone. Runs are append
 finish, one line of JSON each; those already there are not repeated. Files of several machines or settings can
 be concatenated.
 
-    python jobs/paper/bound_coverage.py --runs 500 --picture coverage.svg
+    python jobs/paper/bound_coverage.py --runs 500
     python jobs/paper/bound_coverage.py --settings ringnorm:200,eight:200 --runs 20 --json
     python jobs/paper/bound_coverage.py --settings ringnorm:200,eight:200 --effort 500
     python jobs/paper/bound_coverage.py --only "holdout third,holdout half" --runs 20
@@ -35,7 +35,6 @@ import typer
 from scipy.stats import binomtest
 
 from ckcv_ray import clopper_pearson
-from jobs.paper.coverage_picture import picture
 from jobs.paper.sources import DELTA, GENERATED, HOSTILE, SOURCES, Setting
 from jobs.paper.trials import BY_CLASS, CLAIMS, CUT, L_EE, OF_CLASS, PARTS, trial
 
@@ -59,13 +58,6 @@ COLUMNS = {  # two lines above the column of each claim
     "holdout half cut-off sensitivity": ("cut-off", "sensitivity"),
     "holdout half cut-off specificity": ("cut-off", "specificity"),
     "holdout half cut-off both": ("cut-off", "both"),
-}
-DRAWN = {  # claims of the picture, and what it calls them
-    L_EE: "L_EE (not proven)",
-    "occam": "occam, random member",
-    "holdout third random": "holdout, third, random member",
-    "holdout half refit": "holdout, half, one model",
-    "holdout half by class": "holdout, half, by class (closest of two)",
 }
 
 
@@ -274,7 +266,6 @@ def main(
     effort: Annotated[int, typer.Option(help="Search within a budget of this effort; 0 to race.")] = 0,
     only: Annotated[str, typer.Option(help=f"Parts to measure, of: {', '.join(PARTS)}. All of them.")] = "",
     out: Annotated[Path | None, typer.Option(help="File of finished runs, continued.")] = None,
-    picture_file: Annotated[Path | None, typer.Option("--picture", help="SVG file to draw.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Print, for each setting and claim, how often the bound fails and how loose it is."""
@@ -287,8 +278,6 @@ def main(
     summaries = {one: summary(rows) for one, rows in by_setting.items()}
     seconds = {str(one): sum(row["seconds"] for row in rows) / len(rows) for one, rows in by_setting.items()}
     failures = rejected(summaries)
-    if picture_file is not None:
-        picture(summaries, DRAWN, picture_file)
     if as_json:
         named = {str(one): cells for one, cells in summaries.items()}
         refused = [[str(one), claim] for one, claim in failures]
