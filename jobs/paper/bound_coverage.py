@@ -139,6 +139,7 @@ def cell(claim: str, pairs: list[tuple[float, float]], n_runs: int) -> Cell:
     """
     bound, truth = (100 * sum(values) / len(pairs) for values in zip(*pairs, strict=True))
     failures = sum(true > above + ROUNDING for above, true in pairs)
+    delta = DELTA / 2 if claim in (*OF_CLASS, *CUT) else DELTA  # the two recalls share it
     return {
         "bound": bound,
         "truth": truth,
@@ -147,13 +148,8 @@ def cell(claim: str, pairs: list[tuple[float, float]], n_runs: int) -> Cell:
         "runs": n_runs,
         "made": len(pairs),
         "at_most": 100 * clopper_pearson(failures, n_runs, 0.05),
-        "p": float(binomtest(failures, n_runs, delta_of(claim), alternative="greater").pvalue),
+        "p": float(binomtest(failures, n_runs, delta, alternative="greater").pvalue),
     }
-
-
-def delta_of(claim: str) -> float:
-    """Return the delta of a claim: sensitivity and specificity share theirs."""
-    return DELTA / 2 if claim in (*OF_CLASS, *CUT) else DELTA
 
 
 def summary(runs: list[Run]) -> dict[str, Cell]:

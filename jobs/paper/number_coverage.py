@@ -25,7 +25,7 @@ import typer
 from numpy.typing import NDArray
 from scipy.stats import binomtest
 
-from ckcv_ray import Execution, Result, Study, run
+from ckcv_ray import Execution, Study, run
 from ckcv_ray.claims.claim import Claim
 from ckcv_ray.core.arrays import Values
 from ckcv_ray.learners.ensemble import predict_numbers
@@ -125,7 +125,9 @@ def check_claims(noise: str, seed: int, certify: str, in_order: bool = False) ->
     weights = 1 / np.bincount(new.groups)[new.groups]
     found: dict[str, Checked] = {}
     for claim in result.certificate.claims:
-        errors = _predict_errors(result, claim, new)
+        ensemble = result.models.refit if claim["classifier"] == "refit" else result.models.best
+        assert ensemble is not None
+        errors = np.abs(np.array([predict_numbers(one.model, new.X) for one in ensemble.members]) - new.y)
         if (share := parse_within(claim["quantity"])) is not None:
             within = float(np.mean(errors <= claim["bound"]))
             found["within"] = Checked(claim, within, within < share)
@@ -134,13 +136,6 @@ def check_claims(noise: str, seed: int, certify: str, in_order: bool = False) ->
             truth = float(np.average(clipped, weights=weights)) / CLIP
             found[certify] = Checked(claim, truth, truth > claim["bound"])
     return found
-
-
-def _predict_errors(result: Result, claim: Claim, new: Table) -> Values:
-    """Return the absolute errors of the models that a claim is about, (models, rows)."""
-    ensemble = result.models.refit if claim["classifier"] == "refit" else result.models.best
-    assert ensemble is not None
-    return np.abs(np.array([predict_numbers(one.model, new.X) for one in ensemble.members]) - new.y)
 
 
 def measure_noise(noise: str, runs: int, in_order: bool = False) -> list[Cell]:
