@@ -27,13 +27,7 @@ def test_a_realization_missing_from_the_archive_is_drawn_from_its_pool(ida: Path
     assert len(drawn.columns.test) == len(held.columns.test) == 75
     assert drawn.columns.learn.equals(again.columns.learn)
     assert not drawn.columns.learn.equals(other.columns.learn)
-    pools = [
-        sorted(
-            map(tuple, np.concatenate([np.column_stack(list(t.to_pydict().values())) for t in one.columns]))
-        )
-        for one in (held, drawn)
-    ]
-    np.testing.assert_array_equal(*pools)
+    np.testing.assert_array_equal(pool(held), pool(drawn))
 
 
 def test_without_an_archive_the_reason_is_reported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
