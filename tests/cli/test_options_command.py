@@ -145,8 +145,6 @@ def test_every_part_can_be_chosen_on_the_command_line(parameters: dict[str, Any]
             for name in [*choices][1:]:
                 assert name in parameters[slot].help
 
-        ("write_study",)
-
 
 @pytest.mark.parametrize("command", ["run", "plan"])
 def test_help_shows_every_option_with_its_help(
