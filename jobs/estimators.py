@@ -216,11 +216,6 @@ def list_nodes(schema: Any) -> Iterator[dict[str, Any]]:
             yield from list_nodes(one)
 
 
-def is_useful(kind: type[Any]) -> bool:
-    """Return whether a class predicts classes or numbers, or transforms rows for one that does."""
-    return hasattr(kind, "transform") or issubclass(kind, ClassifierMixin | RegressorMixin)
-
-
 def make_state() -> dict[str, Any]:
     """Return parts, types and loaders, from fits."""
     estimators, refused = list_estimators(), list_refused()
@@ -228,7 +223,8 @@ def make_state() -> dict[str, Any]:
     parts, kinds = dict[str, list[str]](), set[str]()
     others = {f"numpy.{name}" for name in SCALARS} | {f"builtins.{name}" for name in ("bool", "float", "int")}
     for path, kind in estimators.items():
-        if path in refused or not is_useful(kind):
+        predicts = issubclass(kind, ClassifierMixin | RegressorMixin)
+        if path in refused or not (predicts or hasattr(kind, "transform")):
             continue
         types, loaders = list_types(kind)
         inside = {by_name[name] for name in types if name in by_name} - {path} - GIVEN

@@ -162,20 +162,6 @@ def bound_safe(losses: Any, m: int, delta: float, shares: bool) -> float:
     return min(1.0, fsum(np.interp(losses, np.arange(m + 1), A)) / len(losses))
 
 
-def bound_mean(losses: Any, m: int, delta: float) -> float:
-    """Return the bound of a criterion on the mean of losses in [0, 1], from A or Catoni's.
-
-    Which of the two is used depends on m and delta alone: the smaller one at a mean loss of 0.1.
-    """
-    lam, rate = sqrt(20 * log(1 / delta) / m), min(1.0, fsum(losses) / (m * len(losses)))
-    catoni, typical = (
-        min(1.0, (1 - exp(-lam * r - log(1 / delta) / m)) / (1 - exp(-lam))) for r in (rate, 0.1)
-    )
-    if m > MOST or find_table(m, delta) is None or bound_safe([0.1 * m], m, delta, True) > typical:
-        return catoni
-    return bound_safe(losses, m, delta, True)
-
-
 def share_delta(ks: Iterable[int], k: int, settings: int) -> float:
     """Return the share of delta of a candidate by occam: 1 / settings, and of the numbers of folds that of k.
 

@@ -1,7 +1,7 @@
 """What a certificate claims besides errors, written a second time for ``jobs/check_certificate.py``.
 
-Recalls, what follows from them, subgroups, rows that are answered, and the model on all rows: their shares of
-delta and their bounds, from counts. Nothing here is shared with the package.
+Recalls, what follows from them, subgroups, and rows that are answered: their shares of delta and their
+bounds, from counts. Nothing here is shared with the package.
 """
 
 import re

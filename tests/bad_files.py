@@ -36,10 +36,8 @@ FILES = {
     "groups of one.csv": csv_text(header="a,b,id,y", b=[f"{i}.5,{i}" for i in range(8)]),
     "numbered.csv": csv_text(y=["1", "2"] * 4),
     "other.csv": csv_text(a=[f"{i + 1}" for i in range(8)]),
-    "missing value.csv": csv_text(b=swapped(B, row3="")),
     "nan.csv": csv_text(b=swapped(B, row5="nan")),
     "inf.csv": csv_text(b=swapped(B, row4="inf")),
-    "minus inf.csv": csv_text(a=swapped(A, row8="-inf")),
     "text.csv": csv_text(b=swapped(B, row2="tall")),
     "blank.csv": csv_text(b=[""] * 8),
     "one class.csv": csv_text(y=["yes"] * 8),
@@ -58,7 +56,6 @@ FILES = {
     "table.doc": csv_text(),
     "broken.parquet": "PAR1 and no more",
     "broken.npz": "no archive",
-    "empty.npz": "",
     "broken.svmlight": "yes 1:0.5\n",
     "test without target.csv": csv_text(y=None, header="a,b"),
     "test without a.csv": csv_text(a=None, header="b,y"),
@@ -70,7 +67,6 @@ FILES = {
     "unknown.toml": "cost = [1]",
     "wrong.toml": "n_splits = '20'",
     "scalar.toml": "C = true",
-    "huge.toml": f"C = [1{'0' * 400}]",
     "k.toml": "k = [3, 99]",
 }
 
@@ -82,14 +78,8 @@ def write_all(folder):
     X = np.arange(16.0).reshape(8, 2)
     y = np.array([0, 1] * 4)
     np.savez(folder / "no y.npz", X=X)
-    np.savez(folder / "unfit.npz", X=X, y=y[:7])
-    np.savez(folder / "nan.npz", X=np.where(X == 3, np.nan, X), y=y)
     np.savez(folder / "half.npz", X=X, y=y)
     (folder / "half.npz").write_bytes((folder / "half.npz").read_bytes()[:200])
-    with (folder / "array.npz").open("wb") as stream:
-        np.save(stream, X)
-    b = [1.0, 2, 3, 4, float("nan"), 6, 7, 8]
-    parquet.write_table(pa.table({"b": b, "y": y}), folder / "nan.parquet")
     parquet.write_table(
         pa.table({"b": y, "y": [float("-inf"), float("inf")] * 4}), folder / "infinite labels.parquet"
     )

@@ -372,12 +372,3 @@ def test_bad_arguments_are_refused(place, name):
     for part in case.messages:
         assert part in str(refused.value)
     assert snapshot(place) == before
-
-
-def test_bad_input_has_two_hundred_cases():
-    from test_bad_input import CASES as AT_THE_COMMAND_LINE
-    from test_bad_input import DAMAGES, FOREIGN, PREDICT
-
-    tables = (CASES, AT_THE_COMMAND_LINE, PREDICT, FOREIGN, DAMAGES)
-    assert sum(map(len, tables)) >= 200
-    assert len({case.call for case in CASES.values()}) == len(CASES) >= 80

@@ -59,16 +59,12 @@ CASES = {
     "ragged rows": run("", "Expected 3 columns, got 2", source="ragged.csv"),
     "broken parquet": run("", "cannot read 'broken.parquet' as parquet", source="broken.parquet"),
     "broken npz": run("", "cannot read 'broken.npz' as npz", source="broken.npz"),
-    "empty npz": run("", "cannot read 'empty.npz' as npz", source="empty.npz"),
     "half an npz": run("", "cannot read 'half.npz' as npz", source="half.npz"),
-    "array in an npz": run("", "'array.npz'", source="array.npz"),
     "npz without y": run("", "none of target, y, label, class is the target", source="no y.npz"),
-    "npz that does not fit": run("", "X has shape (8, 2) and y (7,)", source="unfit.npz"),
     "broken svmlight": run("", "cannot read 'broken.svmlight' as svmlight", source="broken.svmlight"),
     # named sets
     "unknown set of sklearn": run("", "sklearn:boston is not known", source="sklearn:boston"),
     "generator without seed": run("", "does not name a set", "twonorm:n:seed", source="twonorm:99"),
-    "generator of words": run("", "'many' is not a whole number", source="waveform:many:0"),
     "five generated rows": run("", "outside 6..10000000", source="ringnorm:5:0"),
     # columns
     "target not there": run("--target outcome", "no column 'outcome' for the target", "a, b, y"),
@@ -91,7 +87,6 @@ CASES = {
     "unknown filling": run("--fill zero", "--fill 'zero' is not known: choose from median, mean"),
     "rare beyond 1": run("--rare 1", "--rare 1.0 is not a share: expected a number from 0 to below 1"),
     "infinity": run("", "column 'b' has inf in row 4", *WAY_OUT, source="inf.csv"),
-    "minus infinity": run("", "column 'a' has -inf in row 8", "--drop a", source="minus inf.csv"),
     # groups
     "group not there": run("--group c", "there is no column 'c' for the groups: the columns are a, b, y"),
     "group of the target": run("--group y", "column 'y' is the target", "--group"),
@@ -108,9 +103,6 @@ CASES = {
         "--group id --k 9 --certify occam",
         "--k 9 is outside 3..8: there are 8 groups to learn from",
         source="groups.csv",
-    ),
-    "report_k above the groups": run(
-        "--group id --report-k 9 --certify occam", "there are 8 groups", source="groups.csv"
     ),
     "bound for rows": run("--group id --bound safe", "leave --bound out", source="groups.csv"),
     # labels and rows
@@ -130,63 +122,34 @@ CASES = {
     "header alone": run("", "the table has 0 rows", source="header.csv"),
     # k
     "k of 2": run("--k 2,3 --certify occam", "--k 2 is outside 3..8: there are 8 rows to learn from"),
-    "k of n + 1": run("--k 3,9 --certify occam", "--k 9 is outside 3..8: there are 8 rows to learn from"),
-    "k of 0": run("--k 0 --certify occam", "--k 0 is outside 3..8"),
     "range beyond n": run("--k 3:12 --certify occam", "--k 9 is outside 3..8"),
     "negative k": run("--k=-3", "-3 is below 0"),
     "k of words": run("--k three", "--k 'three': expected whole numbers", "3:n"),
-    "half a k": run("--k 3.5", "--k '3.5': expected whole numbers"),
-    "no k": run(["--k", ""], "--k '': expected whole numbers"),
-    "backward range": run("--k 8:3", "--k '8:3'"),
-    "open range": run("--k 3:", "--k '3:'"),
-    "endless range": run("--k 3:99999999", "--k '3:99999999'"),
-    "report_k outside": run("--report-k 9 --certify occam", "--report-k 9 is outside 3..8"),
     "report_k not computed": run(
         "--k 3,4 --report-k 5 --certify occam", "--report-k 5 is not among --k 3,4", "add it to k"
     ),
-    "report_k of words": run("--report-k all", "--report-k 'all'"),
     # C and gamma
     "C of 0": run("--C 0,1", "--C 0.0 is not allowed", "positive and finite"),
-    "negative C": run("--C=-1", "--C -1.0 is not allowed"),
-    "infinite C": run("--C 1,inf", "--C inf is not allowed"),
-    "C beyond float64": run("--C 1e999", "--C inf is not allowed"),
-    "C not a number": run("--C nan", "--C nan is not allowed"),
-    "no C": run(["--C", ""], "--C '': expected numbers like 0.1,1,10", "log:-2:4:13"),
     "C of words": run("--C much", "--C 'much': expected numbers"),
-    "gap in C": run("--C 1,,10", "--C '1,,10': expected numbers"),
-    "semicolons in C": run("--C 1;10", "--C '1;10': expected numbers"),
-    "gamma of 0": run("--gamma 0", "--gamma 0.0 is not allowed"),
-    "negative gamma": run("--gamma 1,-2", "--gamma -2.0 is not allowed"),
     "svm_nystroem with more landmarks than rows": run(
         "--learner svm_nystroem --k 3 --certify occam",
         "--landmarks 500 (the default): they are drawn",
         "give at most",
     ),
-    "short log": run("--gamma log:-2:4", "--gamma 'log:-2:4': expected numbers", "log:-2:4:13"),
-    "log of no values": run("--gamma log:-2:4:0", "--gamma 'log:-2:4:0'"),
-    "log beyond float64": run("--gamma log:0:400:5", "--gamma 'log:0:400:5'"),
     # the rest of the study
     "delta of 0": run("--delta 0", "--delta 0.0 is outside (0, 1)", "for example 0.05"),
-    "delta of 1": run("--delta 1", "--delta 1.0 is outside (0, 1)"),
-    "negative delta": run("--delta=-0.1", "--delta -0.1 is outside (0, 1)"),
-    "delta in percent": run("--delta 5", "--delta 5.0 is outside (0, 1)"),
-    "delta not a number": run("--delta nan", "--delta nan is outside (0, 1)"),
     "no splits": run("--n-splits 0", "--n-splits 0 is below 1"),
-    "fewer than no splits": run("--n-splits=-20", "--n-splits -20 is below 1"),
     "more splits than memory": run(f"--n-splits {HUGE}", "--n-splits"),
     "negative seed": run("--seed=-1", "--seed -1 is below 0"),
     "unknown scaling": run("--scale minmax", "'minmax' is not known", "standard, none"),
     "unknown solver": run("--solver magic", "--solver 'magic' is not known: choose from newton"),
-    "solver of the benchmarks": run("--solver libsvm", "--solver 'libsvm' is not known: choose from newton"),
     "tolerance of 0": run("--tolerance 0", "--tolerance 0.0 is outside (0, 1)"),
-    "no iterations": run("--max-iter 0", "--max-iter 0 is below 1"),
     "iterations beyond int64": run(f"--max-iter {HUGE}", "--max-iter"),
     "missing study file": run("--study nowhere.toml", "study file 'nowhere.toml'"),
     "broken study file": run("--study broken.toml", "study file 'broken.toml'", "Unclosed array"),
     "unknown field": run("--study unknown.toml", "'unknown.toml', line 1: unknown option 'cost'", "n_splits"),
     "wrong type": run("--study wrong.toml", "--n-splits '20' is not a whole number"),
     "number for a list": run("--study scalar.toml", "--C True is not a sequence", "list of numbers"),
-    "number beyond float64": run("--study huge.toml", "C"),
     "k of the study file": run("--study k.toml --certify occam", "--k 99 is outside 3..8"),
     # execution
     "unknown backend": run("--backend dask", "--backend 'dask' is not known", "auto, ray, serial"),
@@ -228,15 +191,11 @@ CASES = {
     "long study file": run(f"--study {LONG}", "File name too long"),
     "status of a long name": Case(f"status {LONG}", (f"out='{LONG}'", "File name too long"), 4),
     "status of very many folders": Case(f"status {'a/' * 2045}", ("File name too long",), 4),
-    "verify of a long name": Case(f"verify {LONG}", ("File name too long",), 4),
-    "report of a long name": Case(f"report {LONG}", ("File name too long",), 4),
     # what the parser refuses
     "no source": Case("run --out OUT", ("Missing argument",), usage=True),
     "unknown option": usage("--gama 1", "No such option: --gama", "--gamma"),
     "unknown command": Case("rum good.csv", ("No such command 'rum'",), usage=True),
     "splits of words": usage("--n-splits many", "--n-splits", "integer"),
-    "half a split": usage("--n-splits 2.5", "--n-splits", "integer"),
-    "delta of words": usage("--delta small", "--delta", "number"),
     "workers of words": usage("--workers all", "--workers", "integer"),
     "option without value": usage("--C", "--C"),
     "predict without data": Case("predict nowhere", ("Missing argument 'DATA'",), usage=True),
@@ -470,19 +429,8 @@ def test_rows_that_cannot_be_classified(ckcv, finished, inputs, tmp_path, name):
     refused(ckcv, Case(["predict", str(finished), *words], (messages,)), finished, inputs, tmp_path)
 
 
-def test_a_seed_of_any_length_is_used_or_refused(ckcv, finished):
-    code, out, error = ckcv(["predict", str(finished), "good.csv", "--seed", HUGE * 3])
-    assert code in (0, 2)
-    assert bool(out) == (code == 0)
-    assert code == 0 or "seed" in error
-
-
 @pytest.mark.parametrize("data", ["nan.csv", "text.csv", "inf.csv", "blank.csv"])
 def test_predict_does_not_advise_options_it_does_not_have(ckcv, finished, data):
     error = refused(ckcv, Case(["predict", str(finished), data, "--strict"], ("column 'b'",)))
     assert "--drop" not in error
     assert "--features" not in error
-
-
-def test_there_are_cases_enough():
-    assert len(CASES) + len(PREDICT) + len(FOREIGN) >= 40

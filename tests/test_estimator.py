@@ -8,7 +8,6 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from sklearn.base import clone
 from sklearn.compose import make_column_transformer
 from sklearn.datasets import load_breast_cancer, load_iris, make_classification, make_moons
 from sklearn.exceptions import NotFittedError
@@ -212,30 +211,12 @@ def test_a_fitted_one_is_saved_as_a_run(tmp_path, iris, fitted):
     assert again.execution["evaluations"]["computed"] == fitted.result_.execution["evaluations"]["computed"]
 
 
-def test_it_may_be_copied_and_pickled(iris, fitted):
-    X, _ = iris
-    again = pickle.loads(pickle.dumps(fitted))
-    assert np.array_equal(again.predict(X), fitted.predict(X))
-    assert clone(fitted).get_params() == fitted.get_params()
-
-
 def test_it_works_where_estimators_do(iris):
     X, y = iris
     piped = make_pipeline(StandardScaler(), small(k=(3,), n_splits=3))
     assert cross_val_score(piped, X, y, cv=3).min() > 0.85
     importance = permutation_importance(piped.fit(X, y), X, y, n_repeats=2, random_state=0)
     assert importance.importances_mean.argmax() in (2, 3)
-
-
-def test_an_estimator_or_several_learners_are_selected(iris):
-    X, y = iris
-    pipeline = make_pipeline(StandardScaler(), LogisticRegression())
-    one = CKCVClassifier(learner=pipeline, params={"C": (0.1, 10.0)}, k=(3,), n_splits=4).fit(X, y)
-    assert one.score(X, y) > 0.9
-    several = CKCVClassifier(learner="linear,naive_bayes", k=(3,), n_splits=4).fit(X, y)
-    assert several.best_params_["learner"] in ("linear", "naive_bayes")
-    listed = CKCVClassifier(learner=["linear", "naive_bayes"], k=(3,), n_splits=4).fit(X, y)
-    assert listed.best_params_ == several.best_params_
 
 
 def test_tables_with_words_and_gaps_are_taken_by_name():
@@ -383,21 +364,6 @@ def fitted_draws(fitted, X):
     one = copy.deepcopy(fitted)
     parts = [X[:1], X[1:2], X[2:9], X[9:9], X[9:]]
     return np.concatenate([one.predict(part) for part in parts if len(part)])
-
-
-def test_draws_go_on_from_call_to_call_and_begin_with_fit(drawing):
-    fitted, X, _ = drawing
-    one = copy.deepcopy(fitted)
-    first, second = one.predict(X), one.predict(X)
-    assert not np.array_equal(first, second)
-    middle = pickle.loads(pickle.dumps(one))
-    assert np.array_equal(middle.predict(X), one.predict(X))  # a copy goes on where its original was
-    assert np.array_equal(first, fitted.result_.predict(X, by="random", seed=0))
-    again = clone(fitted).set_params(rule="vote").fit(X[:40], np.arange(40) % 2)
-    assert np.array_equal(again.predict(X), again.predict(X))
-    free = copy.deepcopy(fitted).set_params(random_state=None)
-    free.fit(X[:36], np.arange(36) % 2)
-    assert not np.array_equal(free.predict(X), pickle.loads(pickle.dumps(free)).predict(X))
 
 
 @pytest.fixture(scope="module")

@@ -54,10 +54,6 @@ def test_a_notebook_imports_what_is_public(path: Path) -> None:
     assert set(re.findall(r"\b(?:from|import) (ckcv_ray\b[\w.]*)", code)) <= PUBLIC
 
 
-def test_there_are_two() -> None:
-    assert len(NOTEBOOKS) == 2
-
-
 def make_cell(source: str, **more: object) -> dict[str, object]:
     return CODE | {"source": source} | more
 

@@ -140,14 +140,6 @@ def test_parse_folds_refuses_and_shows_the_forms(text):
     assert all(form in messages for form in ("3,4,5,10", "3:20", "3:n"))
 
 
-def test_report_k_cannot_be_all_and_the_message_does_not_offer_it():
-    with pytest.raises(InputError) as refused:
-        parse_folds("3:n", "report_k")
-    messages = str(refused.value)
-    assert messages.startswith("report_k='3:n'")
-    assert "3:n for all" not in messages
-
-
 @pytest.mark.parametrize(
     ("text", "seconds"),
     [("90s", 90.0), ("10m", 600.0), ("1.5h", 5400.0), ("1d", 86_400.0), ("0.5s", 0.5), (" 2h", 7200.0)],

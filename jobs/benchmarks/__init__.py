@@ -1,1 +1,1 @@
-"""Time and memory of the solver, Algorithm 1, complete runs and plans."""
+"""Time of the solver, Algorithm 1, complete runs and plans."""

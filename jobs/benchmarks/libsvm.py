@@ -12,6 +12,8 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.svm import SVC
 
 from ckcv_ray.learners.base import Status
 from ckcv_ray.learners.svm.kernels import Complement, complement_product
@@ -85,10 +87,7 @@ def _path(
 
 
 def _train(inputs: Matrix, y: Vector, weights: Weights, **options: Any) -> Any:
-    """Fit an SVC; scikit-learn is imported here, so that ``memory`` measures our solver without it."""
-    from sklearn.exceptions import ConvergenceWarning
-    from sklearn.svm import SVC
-
+    """Fit an SVC."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the status reports it
         return SVC(class_weight={-1.0: weights.negative, 1.0: weights.positive}, **options).fit(inputs, y)

@@ -45,7 +45,7 @@ from ckcv_ray.study import Problem, Study
 from ckcv_ray.study.problem import OUTER
 from ckcv_ray.tables.task import Task
 
-LEARNERS = ("naive_bayes", "tree", "linear", "neighbors", "boosting", "forest")
+LEARNERS = ("boosting", "forest", "neighbors", "tree", "naive_bayes", "linear")
 RESAMPLINGS = ("kfold:10", "repeated_kfold:10x5", "subsampling:50:0.25")
 KNOWN = {learner.name: learner for learner in NAMED}
 ALLOWED = 1.1

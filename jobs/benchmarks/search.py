@@ -63,7 +63,6 @@ from ckcv_ray.learners.sklearn.spec import complete_names, list_packages, trust
 from ckcv_ray.runs.run import check_job, never, run_work
 from ckcv_ray.study import Problem
 from ckcv_ray.tables.task import Task
-from jobs.benchmarks import procedures as usual
 
 LEARNERS = ("boosting", "forest", "neighbors", "tree", "naive_bayes", "linear")
 DATA = ("breast_cancer", "made_up")
@@ -83,21 +82,15 @@ class Search(NamedTuple):
     problem: Problem
     grid: GridSearchCV
 
-    def job(self) -> Job:
-        """Return the whole run."""
-        return Job(self.problem.study, self.problem.task)
-
-
-def made_up(n: int = 2000, d: int = 20) -> Task:
-    """Return a task of two classes, each of some clusters, with a tenth of the labels drawn at random."""
-    X, y = make_classification(n, d, n_informative=8, n_clusters_per_class=3, flip_y=0.1, random_state=0)
-    return Task.of(X, y)
-
 
 def load(name: str) -> Task:
-    """Return the made-up task, or a data set of scikit-learn or of any source."""
+    """Return a data set of scikit-learn or of any source, or one that is made up.
+
+    That one has two classes, each of some clusters, and a tenth of the labels drawn at random.
+    """
     if name == "made_up":
-        return made_up()
+        options = {"n_clusters_per_class": 3, "flip_y": 0.1, "random_state": 0}
+        return Task.of(*make_classification(2000, 20, n_informative=8, **options))
     return read_task(name if ":" in name or "." in name else f"sklearn:{name}")[0]
 
 
@@ -172,7 +165,9 @@ def pools(workers: int) -> Iterator[dict[str, Callable[[Search], Any]]]:
         searches: dict[str, Callable[[Search], Any]] = {
             "loky": partial(others, "loky"),
             "ours": lambda search: select(search, opened),
-            "whole": lambda search: run_work(check_job(search.job()), Execution(), opened),
+            "whole": lambda search: run_work(
+                check_job(Job(search.problem.study, search.problem.task)), Execution(), opened
+            ),
             LAST: partial(others, "ray"),
         }
         yield searches
@@ -256,17 +251,11 @@ def main(
     workers: Annotated[int, typer.Option(min=1, help="Worker processes.")] = 2,
     repeats: Annotated[int, typer.Option(min=1, help="Searches of each kind.")] = 1,
     only_serial: Annotated[bool, typer.Option("--serial", help="Compare in one process only.")] = False,
-    procedures: Annotated[
-        bool, typer.Option("--procedures", help="Time the procedures of ckcv evaluate instead of searches.")
-    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Print one line for each search, and geometric means; exit with 1 if a result differs."""
     if unknown := set(learners.split(",")) - set(KNOWN):
         raise typer.BadParameter(f"{min(unknown)} is not one of {', '.join(KNOWN)}")
-    if procedures:
-        usual.main(learners, repeats=repeats, workers=workers, as_json=as_json)
-        return
     for package in list_packages({name: KNOWN[name].spec for name in learners.split(",")}):
         trust(package)
     tasks = {name: load(name) for name in data.split(",")}

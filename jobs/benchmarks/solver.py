@@ -6,7 +6,6 @@ a run calls it: distances, kernel, gather, fits, scores. Decisions are compared 
 1e-6, where |f| exceeds sqrt(2 gap) + KKT violation of both solutions together (what the tolerances allow).
 
     python jobs/benchmarks/solver.py --sets banana,german --repeats 5
-    python jobs/benchmarks/solver.py --data digits --repeats 3     # several classes: see ``several_classes``
 """
 
 import sys
@@ -42,7 +41,7 @@ from ckcv_ray.learners.svm.problem import Signs, make_signs
 from ckcv_ray.learners.svm.scaling import fit_scaling, standard
 from ckcv_ray.learners.svm.solvers import SOLVERS
 from ckcv_ray.study import Problem
-from jobs.benchmarks import libsvm, several_classes
+from jobs.benchmarks import libsvm
 from jobs.benchmarks.baselines import reach
 from jobs.benchmarks.turns import Clock, in_one_step, take_turns
 
@@ -237,18 +236,12 @@ def main(
     ),
     repeats: Annotated[int, typer.Option(min=1, help="Rounds; medians are printed.")] = 5,
     scaling: Annotated[str, typer.Option(help="none or standard.")] = "none",
-    data: Annotated[
-        str, typer.Option(help="Instead of --sets, sets of several classes: digits,wine,FILE.csv.")
-    ] = "",
     first: Annotated[
         bool, typer.Option("--first/--no-first", help="Time the first call too, which compiles the solver.")
     ] = True,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Print one line for each set, and the geometric means of the ratios."""
-    if data:
-        _several_classes(data, repeats, as_json)
-        return
     if first:
         cold, _, warm = first_call(fresh=True), first_call(fresh=False), first_call(fresh=False)
         print(
@@ -270,20 +263,6 @@ def main(
         if as_json
         else "  ".join(f"{k} {v:.1f}" for k, v in means.items())
     )
-
-
-def _several_classes(data: str, repeats: int, as_json: bool) -> None:
-    """Print one line for each set of several classes and each k."""
-    results: dict[str, dict[str, Any]] = {}
-    with one_thread():
-        for name in data.split(","):
-            for k in several_classes.K_FOLDS:
-                case = f"{name} k={k}"
-                results[case] = several_classes.bench(name, k, repeats)
-                if not as_json:
-                    print(several_classes.line(case, results[case]), flush=True)
-    if as_json:
-        print(json.dumps({"data": results}))
 
 
 if __name__ == "__main__":

@@ -54,19 +54,23 @@ from jobs.faults.fuzz_inputs import SHAPED, cases, run_case
 from jobs.faults.fuzz_parts import Case
 from jobs.faults.fuzz_readers import SCRATCH, Fault
 
-READERS = (*SHAPED, "run", "scores")
 TURN_SECONDS = 10.0
 STUDY = Study.paper(C=(0.1, 1.0), gamma=(0.1, 1.0), k=(3, 4), n_splits=3)
-RUNS: dict[str, dict[str, Any]] = {
-    "occam": {"report_k": (3,)},
-    "holdout": {"certify": "holdout", "claim": ("random", "vote")},
-    "rotation": {"resampling": "rotation"},
-}
-PROCEDURES: dict[str, dict[str, Any]] = {
-    "nested": {"learner": "tree", "resampling": "nested:2:2", "select_by": "log_loss", "measure": "accuracy"},
-    "numbers": {"learner": "ridge,mean", "resampling": "holdout:0.3", "measure": "rmse,clipped:1"},
-    "given": {"learner": "naive_bayes", "resampling": KFold(3), "measure": "auc"},
-}
+BASES: dict[str, dict[str, dict[str, Any]]] = {
+    "run": {
+        "occam": {"report_k": (3,)},
+        "holdout": {"certify": "holdout", "claim": ("random", "vote")},
+        "rotation": {"resampling": "rotation"},
+    },
+    "scores": {
+        "nested": {
+            "learner": "tree", "resampling": "nested:2:2", "select_by": "log_loss", "measure": "accuracy"
+        },
+        "numbers": {"learner": "ridge,mean", "resampling": "holdout:0.3", "measure": "rmse,clipped:1"},
+        "given": {"learner": "naive_bayes", "resampling": KFold(3), "measure": "auc"},
+    },
+}  # fmt: skip
+READERS = (*SHAPED, *BASES)
 console = Console(stderr=True)
 
 
@@ -170,36 +174,28 @@ class Fuzzer:
                 self.shrunk.add(target)
 
 
-def finished_runs(folder: Path) -> dict[str, dict[str, bytes]]:
-    """Make small runs of every certification and resampling; return their files."""
+def make_bases(reader: str, folder: Path) -> dict[str, dict[str, bytes]]:
+    """Make small runs of every certification and resampling, or scores of procedures; return their files."""
     y = np.arange(24) % 2
     inputs = np.random.default_rng(0).normal(size=(24, 2)) + y[:, None]
-    for name, options in RUNS.items():
-        study, labels = STUDY.replace(**options), np.array(["no", "yes"])[y]
-        run(study, inputs, labels, folder / name, Execution("serial"))
-    return {name: _files(folder / name) for name in RUNS}
-
-
-def finished_procedures(folder: Path) -> dict[str, dict[str, bytes]]:
-    """Make the scores of small procedures; return their files."""
-    y = np.arange(24) % 2
-    inputs = np.random.default_rng(0).normal(size=(24, 2)) + y[:, None]
-    for name, options in PROCEDURES.items():
-        target = inputs.sum(axis=1) if name == "numbers" else y
-        evaluate(inputs, target, folder / name, Execution("serial"), **options)
-    return {name: _files(folder / name) for name in PROCEDURES}
-
-
-def _files(folder: Path) -> dict[str, bytes]:
-    files = (file for file in folder.rglob("*") if file.is_file())
-    return {file.relative_to(folder).as_posix(): file.read_bytes() for file in files}
+    for name, options in BASES[reader].items():
+        if reader == "run":
+            study, labels = STUDY.replace(**options), np.array(["no", "yes"])[y]
+            run(study, inputs, labels, folder / name, Execution("serial"))
+        else:
+            target = inputs.sum(axis=1) if name == "numbers" else y
+            evaluate(inputs, target, folder / name, Execution("serial"), **options)
+    bases: dict[str, dict[str, bytes]] = {name: {} for name in BASES[reader]}
+    for name, files in bases.items():
+        for file in (file for file in (folder / name).rglob("*") if file.is_file()):
+            files[file.relative_to(folder / name).as_posix()] = file.read_bytes()
+    return bases
 
 
 def fuzz(fuzzer: Fuzzer, readers: list[str], seed: int, seconds: float) -> None:
     """Give readers turns until the time is up, at least one each; full turns start with a malicious file."""
     start, turn = time.monotonic(), min(TURN_SECONDS, seconds / len(readers))
-    makers = {"run": finished_runs, "scores": finished_procedures}
-    bases = {name: make(fuzzer.scratch / name) for name, make in makers.items() if name in readers}
+    bases = {name: make_bases(name, fuzzer.scratch / name) for name in BASES if name in readers}
     malicious = {reader: hostile(reader, bases.get(reader, {})) for reader in readers}
     number = 0
     while number < len(readers) or time.monotonic() - start < seconds:

@@ -173,11 +173,6 @@ def run_case(draw: DrawFn, runs: dict[str, dict[str, bytes]]) -> Case:
     return Case(changed, base, sealed=draw(st.booleans()))
 
 
-def one_file(name: str, content: SearchStrategy[bytes]) -> SearchStrategy[Case]:
-    """Return cases of a single file."""
-    return content.map(lambda written: Case({name: written}))
-
-
 SVMLIGHT = b"".join(b"%+d 1:%g 3:%g # row\n" % (sign, *row) for sign, row in zip(SIGNS, X, strict=True))
 SHAPED: dict[str, tuple[str, SearchStrategy[bytes]]] = {
     "csv": ("input.csv", csv_text()),
@@ -199,4 +194,4 @@ def cases(reader: str) -> SearchStrategy[Case]:
     content = shaped | damaged(shaped)
     if reader == "mat":
         content = content | damaged(shaped).map(compressed_mat)
-    return one_file(name, content)
+    return content.map(lambda written: Case({name: written}))

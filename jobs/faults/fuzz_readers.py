@@ -6,7 +6,7 @@ import tempfile
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -147,19 +147,13 @@ def read_words(calls: Calls, folder: Path) -> None:
             use_study({name: text})
 
 
-def read_run(calls: Calls, folder: Path) -> None:
-    """Call status, predict, verify and report on a run."""
+def read_run(calls: Calls, folder: Path, use: Callable[[Path], object]) -> None:
+    """Call status, what uses its result, verify and report on a folder."""
     with calls.allowed():
         replay(folder).progress()
         environment_changes(folder)
     with calls.allowed():
-        result = load_run(folder)
-        json.dumps(result.to_json(), allow_nan=False)
-        result.summary()
-        rows = np.zeros((3, len(result.task.features)))
-        for by in ("auto", "vote"):
-            result.predict(rows, by)
-            result.claim_for(result.rule(by))
+        use(folder)
     with calls.allowed():
         for difference in verify(folder).differences:
             calls.judge(difference)
@@ -167,21 +161,23 @@ def read_run(calls: Calls, folder: Path) -> None:
         make_page(folder)
 
 
-def read_scores(calls: Calls, folder: Path) -> None:
-    """Call status, verify and report on the scores of a procedure."""
-    with calls.allowed():
-        replay(folder).progress()
-        environment_changes(folder)
-    with calls.allowed():
-        result = load_scores(folder)
-        json.dumps(result.to_json(), allow_nan=False)
-        result.summary()
-        result.to_frame()
-    with calls.allowed():
-        for difference in verify(folder).differences:
-            calls.judge(difference)
-    with calls.allowed():
-        make_page(folder)
+def use_run(folder: Path) -> None:
+    """Load a run, and predict by it."""
+    result = load_run(folder)
+    json.dumps(result.to_json(), allow_nan=False)
+    result.summary()
+    rows = np.zeros((3, len(result.task.features)))
+    for by in ("auto", "vote"):
+        result.predict(rows, by)
+        result.claim_for(result.rule(by))
+
+
+def use_scores(folder: Path) -> None:
+    """Load the scores of a procedure."""
+    result = load_scores(folder)
+    json.dumps(result.to_json(), allow_nan=False)
+    result.summary()
+    result.to_frame()
 
 
 CALLS: dict[str, Callable[[Calls, Path], None]] = {
@@ -189,6 +185,6 @@ CALLS: dict[str, Callable[[Calls, Path], None]] = {
     **dict.fromkeys(("ida", "mat"), read_ida),
     "toml": read_study,
     "words": read_words,
-    "run": read_run,
-    "scores": read_scores,
+    "run": partial(read_run, use=use_run),
+    "scores": partial(read_run, use=use_scores),
 }

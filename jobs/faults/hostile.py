@@ -242,14 +242,7 @@ def put_sizes(rng: np.random.Generator, folder: Path, place: Path) -> None:
         {"resampling": {"name": "complete", "k": None, "n_splits": HUGE}},
         {"resampling": {"name": "complete", "k": [3], "n_splits": HUGE}},
         {"resampling": {"name": "complete", "k": [3], "n_splits": 1 << 20}},
-        {
-            "resampling": {
-                "name": "kfold",
-                "folds": HUGE,
-                "remainder": "spread",
-                "stratify": False,
-            }
-        },
+        {"resampling": {"name": "kfold", "folds": HUGE, "remainder": "spread", "stratify": False}},
         {"resampling": {"name": "repeated_kfold", "folds": 3, "repeats": HUGE, "stratify": False}},
         {"resampling": {"name": "bootstrap", "times": HUGE}},
         {"certify": {"name": "holdout", "holdout_share": 1e-300}},
@@ -366,33 +359,13 @@ def forge(honest: Path, folder: Path, place: Path, seed: int) -> None:
 
 # In the process that reads
 
-WRITES = (
-    "os.mkdir",
-    "os.remove",
-    "os.rename",
-    "os.rmdir",
-    "os.link",
-    "os.symlink",
-    "os.truncate",
-    "tempfile.",
+WATCHED = (
+    *("os.mkdir", "os.remove", "os.rename", "os.rmdir", "os.link", "os.symlink", "os.truncate", "tempfile."),
+    *("exec", "code.", "import", "pickle.", "subprocess.", "os.system", "os.exec", "os.fork"),
+    *("os.posix_spawn", "socket.", "urllib.", "http.", "ctypes.", "shutil.", "os.kill", "os.putenv", "mmap."),
 )
-RUNS = (
-    "exec",
-    "code.",
-    "import",
-    "pickle.",
-    "subprocess.",
-    "os.system",
-    "os.exec",
-    "os.fork",
-    "os.posix_spawn",
-)
-REACHES = ("socket.", "urllib.", "http.", "ctypes.", "shutil.", "os.kill", "os.putenv", "mmap.")
 DISTRIBUTIONS = "scipy.stats._distn_infrastructure"  # it executes a text of its own for each distribution
 SYSTEM = ("/proc/locks", "/proc/self/", "/sys/")
-
-
-WATCHED = (*WRITES, *RUNS, *REACHES)
 
 
 class Guard:
@@ -429,16 +402,8 @@ def list_readers(folder: Path) -> list[Callable[[], object]]:
         result = load_run(folder)
         return result.summary(), result.to_json(), result.predict(rows)
 
-    scores = [
-        lambda: load_scores(folder).summary(),
-        lambda: make_page(folder),
-        lambda: replay(folder),
-    ]
-    return (
-        scores
-        if folder.name.startswith("scores")
-        else [classify, lambda: make_page(folder), lambda: replay(folder)]
-    )
+    first = (lambda: load_scores(folder).summary()) if folder.name.startswith("scores") else classify
+    return [first, lambda: make_page(folder), lambda: replay(folder)]
 
 
 def read_all(honest: list[Path], folders: list[Path]) -> Iterator[str]:

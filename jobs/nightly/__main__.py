@@ -109,11 +109,6 @@ def weekly_jobs(name: str) -> list[list[str]]:
     return [floors, [*floors, "--newest"]] if sunday else []
 
 
-def hostile_job(folders: int) -> list[str]:
-    """Return the command that reads run folders made to attack their reader."""
-    return [sys.executable, str(ROOT / "jobs" / "faults" / "hostile.py"), "--folders", str(folders)]
-
-
 def libraries_job() -> list[str]:
     """Return the command that installs the libraries that only tests of the night need."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -247,7 +242,8 @@ def main(
             History(files).copy(LocalFiles(copy))
     file = str(files.path(PAGE))
     print(json.dumps(to_json(verdict, file)) if as_json else text(verdict, file))
-    others = [hostile_job(hostile)] if hostile else []
+    attacks = [sys.executable, str(ROOT / "jobs" / "faults" / "hostile.py"), "--folders", str(hostile)]
+    others = [attacks] if hostile else []
     others += ([libraries_job(), server_job(), tests_job()] if tests else []) + (
         weekly_jobs(name) if weekly else []
     )

@@ -10,10 +10,8 @@ The numbers of a run depend on its setting and its number alone. Runs are append
 finish, one line of JSON each; those already there are not repeated. Files of several machines or settings can
 be concatenated.
 
-    python jobs/paper/bound_coverage.py --runs 500 --picture coverage.svg
+    python jobs/paper/bound_coverage.py --runs 500
     python jobs/paper/bound_coverage.py --settings ringnorm:200,eight:200 --runs 20 --json
-    python jobs/paper/bound_coverage.py --settings ringnorm:200,eight:200 --effort 500
-    python jobs/paper/bound_coverage.py --only "holdout third,holdout half" --runs 20
 """
 
 import sys
@@ -23,7 +21,7 @@ if __name__ == "__main__":  # import from the repository, not from this folder
     sys.path[0] = str(Path(__file__).resolve().parents[2])
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from itertools import product
 from multiprocessing import get_context
@@ -35,9 +33,8 @@ import typer
 from scipy.stats import binomtest
 
 from ckcv_ray import clopper_pearson
-from jobs.paper.coverage_picture import picture
 from jobs.paper.sources import DELTA, GENERATED, HOSTILE, SOURCES, Setting
-from jobs.paper.trials import BY_CLASS, CLAIMS, CUT, L_EE, OF_CLASS, PARTS, trial
+from jobs.paper.trials import BY_CLASS, CLAIMS, CUT, L_EE, OF_CLASS, trial
 
 LEVEL = 0.01
 ROUNDING = 1e-12  # of a truth, a sum of many weights
@@ -60,13 +57,6 @@ COLUMNS = {  # two lines above the column of each claim
     "holdout half cut-off specificity": ("cut-off", "specificity"),
     "holdout half cut-off both": ("cut-off", "both"),
 }
-DRAWN = {  # claims of the picture, and what it calls them
-    L_EE: "L_EE (not proven)",
-    "occam": "occam, random member",
-    "holdout third random": "holdout, third, random member",
-    "holdout half refit": "holdout, half, one model",
-    "holdout half by class": "holdout, half, by class (closest of two)",
-}
 
 
 def chosen(text: str) -> list[Setting]:
@@ -80,44 +70,33 @@ def chosen(text: str) -> list[Setting]:
     return settings
 
 
-def parts(text: str) -> tuple[str, ...]:
-    """Read the names of parts, such as "paper,holdout half"; none for all of them."""
-    names = tuple(part.strip() for part in text.split(",") if part.strip())
-    if unknown := [name for name in names if name not in PARTS]:
-        raise typer.BadParameter(f"{unknown[0]!r} is none of {', '.join(PARTS)}")
-    return names
-
-
-def stored(file: Path | None, effort: int = 0, only: Sequence[str] = ()) -> Runs:
-    """Read the runs of an effort and of these parts in a file, leaving out lines that were not finished."""
+def stored(file: Path | None) -> Runs:
+    """Read the runs in a file, leaving out lines that were not finished."""
     runs: Runs = {}
     for line in file.read_text().splitlines() if file is not None and file.exists() else ():
         try:
             run = json.loads(line)
         except ValueError:
             continue
-        made = run.get("effort", 0), run.get("only", []), run.get("version", 1)
-        if made == (effort, list(only), VERSION):
+        if run.get("version") == VERSION:
             runs[run["setting"], run["run"]] = run
     return runs
 
 
-def timed(setting: Setting, run: int, effort: int = 0, only: Sequence[str] = ()) -> Run:
+def timed(setting: Setting, run: int) -> Run:
     """Compute a run, and its seconds of computing, whatever else the machine does."""
     start = process_time()
-    claims = trial(setting, run, effort, only)
-    named = {"setting": str(setting), "run": run, "effort": effort, "only": list(only), "version": VERSION}
-    return {**named, "seconds": process_time() - start, "claims": claims}
+    claims = trial(setting, run)
+    seconds = process_time() - start
+    return {"setting": str(setting), "run": run, "version": VERSION, "seconds": seconds, "claims": claims}
 
 
-def computed(
-    missing: list[tuple[Setting, int]], workers: int, effort: int = 0, only: Sequence[str] = ()
-) -> Iterator[Run]:
+def computed(missing: list[tuple[Setting, int]], workers: int) -> Iterator[Run]:
     """Yield runs as they finish, computed in ``workers`` processes, and report the progress."""
     start = shown = perf_counter()
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
         try:
-            futures = [pool.submit(timed, *one, effort, only) for one in missing]
+            futures = [pool.submit(timed, *one) for one in missing]
             for done, future in enumerate(as_completed(futures), start=1):
                 yield future.result()
                 now = perf_counter()
@@ -129,19 +108,12 @@ def computed(
             pool.shutdown(cancel_futures=True)
 
 
-def collected(
-    settings: list[Setting],
-    numbers: range,
-    workers: int,
-    out: Path | None,
-    effort: int,
-    only: Sequence[str] = (),
-) -> Runs:
+def collected(settings: list[Setting], numbers: range, workers: int, out: Path | None) -> Runs:
     """Return all runs, computing and storing those that the file lacks.
 
     Run 0 of every setting comes first, then run 1, so that the time spent shows the time left.
     """
-    runs = stored(out, effort, only)
+    runs = stored(out)
     missing = [(one, i) for i, one in product(numbers, settings) if (str(one), i) not in runs]
     if not missing:
         return runs
@@ -149,7 +121,7 @@ def collected(
         out.parent.mkdir(parents=True, exist_ok=True)
         with out.open("a") as file:
             file.write("\n" if out.stat().st_size else "")  # an unfinished last line stays apart
-    for run in computed(missing, workers, effort, only):
+    for run in computed(missing, workers):
         runs[run["setting"], run["run"]] = run
         if out is not None:
             with out.open("a") as file:
@@ -167,6 +139,7 @@ def cell(claim: str, pairs: list[tuple[float, float]], n_runs: int) -> Cell:
     """
     bound, truth = (100 * sum(values) / len(pairs) for values in zip(*pairs, strict=True))
     failures = sum(true > above + ROUNDING for above, true in pairs)
+    delta = DELTA / 2 if claim in (*OF_CLASS, *CUT) else DELTA  # the two recalls share it
     return {
         "bound": bound,
         "truth": truth,
@@ -175,13 +148,8 @@ def cell(claim: str, pairs: list[tuple[float, float]], n_runs: int) -> Cell:
         "runs": n_runs,
         "made": len(pairs),
         "at_most": 100 * clopper_pearson(failures, n_runs, 0.05),
-        "p": float(binomtest(failures, n_runs, delta_of(claim), alternative="greater").pvalue),
+        "p": float(binomtest(failures, n_runs, delta, alternative="greater").pvalue),
     }
-
-
-def delta_of(claim: str) -> float:
-    """Return the delta of a claim: sensitivity and specificity share theirs."""
-    return DELTA / 2 if claim in (*OF_CLASS, *CUT) else DELTA
 
 
 def summary(runs: list[Run]) -> dict[str, Cell]:
@@ -271,24 +239,19 @@ def main(
     first: Annotated[
         int, typer.Option(min=0, help="Number of the first one; those before are left out.")
     ] = 0,
-    effort: Annotated[int, typer.Option(help="Search within a budget of this effort; 0 to race.")] = 0,
-    only: Annotated[str, typer.Option(help=f"Parts to measure, of: {', '.join(PARTS)}. All of them.")] = "",
     out: Annotated[Path | None, typer.Option(help="File of finished runs, continued.")] = None,
-    picture_file: Annotated[Path | None, typer.Option("--picture", help="SVG file to draw.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Print, for each setting and claim, how often the bound fails and how loose it is."""
-    asked, wanted = chosen(settings), parts(only)
+    asked = chosen(settings)
     if first >= runs:
         raise typer.BadParameter(f"--first {first}: the number of the last run is {runs - 1}")
     numbers = range(first, runs)
-    done = collected(asked, numbers, workers, out, effort, wanted)
+    done = collected(asked, numbers, workers, out)
     by_setting = {one: [done[str(one), i] for i in numbers] for one in asked}
     summaries = {one: summary(rows) for one, rows in by_setting.items()}
     seconds = {str(one): sum(row["seconds"] for row in rows) / len(rows) for one, rows in by_setting.items()}
     failures = rejected(summaries)
-    if picture_file is not None:
-        picture(summaries, DRAWN, picture_file)
     if as_json:
         named = {str(one): cells for one, cells in summaries.items()}
         refused = [[str(one), claim] for one, claim in failures]

@@ -7,7 +7,6 @@ clip counts, and the share of rows within the claimed distance. No cell may be f
 than its delta: a one-sided exact binomial test at level 0.01 divided by the number of cells.
 
     python jobs/paper/number_coverage.py --runs 200
-    python jobs/paper/number_coverage.py --runs 200 --sorted
 """
 
 import sys
@@ -25,7 +24,7 @@ import typer
 from numpy.typing import NDArray
 from scipy.stats import binomtest
 
-from ckcv_ray import Execution, Result, Study, run
+from ckcv_ray import Execution, Study, run
 from ckcv_ray.claims.claim import Claim
 from ckcv_ray.core.arrays import Values
 from ckcv_ray.learners.ensemble import predict_numbers
@@ -94,20 +93,16 @@ def draw_table(noise: str, units: int, rng: np.random.Generator) -> Table:
     return Table(X, y + rng.standard_t(2.5, units)[groups] if grouped else y, groups)
 
 
-def check_claims(noise: str, seed: int, certify: str, in_order: bool = False) -> dict[str, Checked]:
+def check_claims(noise: str, seed: int, certify: str) -> dict[str, Checked]:
     """Run one study, and return its claims by name with the truth for each.
 
     Args:
         noise: of the numbers.
         seed: of the table, and of the study.
         certify: "holdout" or "occam".
-        in_order: whether the table is sorted by its numbers, and the study's seed is 0.
     """
     rng = np.random.default_rng([seed, list(NOISES).index(noise)])
     table, grouped = draw_table(noise, ROWS, rng), noise == GROUPS
-    if in_order:
-        order = np.argsort(table.y)
-        table = Table(table.X[order], table.y[order], table.groups[order])
     asked = {"holdout_share": 0.5, "claim": ("refit", *(() if grouped else (f"within:{SHARE}",)))}
     study = Study.of(
         learner="ridge",
@@ -115,7 +110,7 @@ def check_claims(noise: str, seed: int, certify: str, in_order: bool = False) ->
         clip=CLIP,
         k=(3,),
         n_splits=3,
-        seed=0 if in_order else seed,
+        seed=seed,
         certify=certify,
         **(asked if certify == "holdout" else {}),
     )
@@ -125,7 +120,9 @@ def check_claims(noise: str, seed: int, certify: str, in_order: bool = False) ->
     weights = 1 / np.bincount(new.groups)[new.groups]
     found: dict[str, Checked] = {}
     for claim in result.certificate.claims:
-        errors = _predict_errors(result, claim, new)
+        ensemble = result.models.refit if claim["classifier"] == "refit" else result.models.best
+        assert ensemble is not None
+        errors = np.abs(np.array([predict_numbers(one.model, new.X) for one in ensemble.members]) - new.y)
         if (share := parse_within(claim["quantity"])) is not None:
             within = float(np.mean(errors <= claim["bound"]))
             found["within"] = Checked(claim, within, within < share)
@@ -136,19 +133,12 @@ def check_claims(noise: str, seed: int, certify: str, in_order: bool = False) ->
     return found
 
 
-def _predict_errors(result: Result, claim: Claim, new: Table) -> Values:
-    """Return the absolute errors of the models that a claim is about, (models, rows)."""
-    ensemble = result.models.refit if claim["classifier"] == "refit" else result.models.best
-    assert ensemble is not None
-    return np.abs(np.array([predict_numbers(one.model, new.X) for one in ensemble.members]) - new.y)
-
-
-def measure_noise(noise: str, runs: int, in_order: bool = False) -> list[Cell]:
+def measure_noise(noise: str, runs: int) -> list[Cell]:
     """Return the cells of one kind of noise."""
     found: dict[str, list[Checked]] = {}
     for seed in range(runs):
         for certify in ("holdout", "occam"):
-            for name, checked in check_claims(noise, seed, certify, in_order).items():
+            for name, checked in check_claims(noise, seed, certify).items():
                 found.setdefault(name, []).append(checked)
     return [
         Cell(
@@ -165,13 +155,10 @@ def measure_noise(noise: str, runs: int, in_order: bool = False) -> list[Cell]:
 
 def main(
     runs: Annotated[int, typer.Option(min=1, help="Tables of each kind of noise.")] = 200,
-    in_order: Annotated[
-        bool, typer.Option("--sorted", help="Sort tables by their numbers; all draws are with seed 0.")
-    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Measure every kind of noise; end with code 1 if a claim is false significantly too often."""
-    cells = [cell for noise in NOISES for cell in measure_noise(noise, runs, in_order)]
+    cells = [cell for noise in NOISES for cell in measure_noise(noise, runs)]
     failing = [cell.name for cell in cells if cell.fails(LEVEL / len(cells))]
     if as_json:
         print(json.dumps({"cells": [cell._asdict() for cell in cells], "failing": failing}))

@@ -1,18 +1,17 @@
 """Scatter plot of the bounds of Table 1 against the test errors, ours and the paper's."""
 
 from collections.abc import Sequence
-from io import BytesIO
 from typing import NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from ckcv_ray.core.arrays import Values
 from ckcv_ray.reports.figures import L_MS, as_svg, new_figure, round_ticks
-from jobs.paper.labelling import LEAST_SHOWN, PAPER, name_points
 
 SET_SIZE = (7.2, 5.6)
+PAPER, LEAST_SHOWN = "#808080", 1e-3
+LEADER = {"arrowstyle": "-", "color": PAPER, "linewidth": 0.4, "shrinkA": 0, "shrinkB": 3}
 
 
 class SetErrors(NamedTuple):
@@ -31,18 +30,11 @@ class SetErrors(NamedTuple):
     paper_test: float
 
 
-class Picture(NamedTuple):
-    """One figure as SVG and as PNG, dark on white."""
-
-    svg: str
-    png: bytes
-
-
-def bounds_against_errors(rows: Sequence[SetErrors]) -> Picture:
-    """Plot mean L_EE against mean test error of every set, with one standard deviation on either side.
+def bounds_against_errors(rows: Sequence[SetErrors]) -> str:
+    """Plot mean L_EE against mean test error of every set as SVG, with one standard deviation on either side.
 
     Hollow marks are the paper's, joined to ours by thin lines. On the diagonal, bound and error are equal.
-    Axes are logarithmic if every mean is above 0.
+    Names stand beside the axes, by L_EE. Axes are logarithmic if every mean is above 0.
     """
     with new_figure("sets", SET_SIZE) as figure:
         axes = figure.add_subplot()
@@ -51,7 +43,6 @@ def bounds_against_errors(rows: Sequence[SetErrors]) -> Picture:
             for name in ("test", "l_ee", "test_sd", "l_ee_sd", "paper_test", "paper_l_ee")
         )
         ours, paper = np.stack([test, l_ee], axis=1), np.stack([paper_test, paper_l_ee], axis=1)
-        spread = np.stack([test_sd, l_ee_sd], axis=1)
         for pair in zip(ours, paper, strict=True):
             axes.plot(*np.transpose(pair), "-", color=PAPER, linewidth=0.7, zorder=1)
         axes.plot(*paper.T, "o", color=PAPER, markerfacecolor="white", markersize=5, label="the paper's")
@@ -59,19 +50,16 @@ def bounds_against_errors(rows: Sequence[SetErrors]) -> Picture:
             test, l_ee, l_ee_sd, test_sd,
             fmt="o", color=L_MS, markersize=5, elinewidth=0.9, label="ours, mean ± sd",
         )  # fmt: skip
-        _scale_alike(axes, np.vstack([ours, paper]), ours + spread)
+        _scale_alike(axes, np.vstack([ours, paper]), ours + np.stack([test_sd, l_ee_sd], axis=1))
+        for at, i in zip(np.linspace(0.02, 0.98, len(rows)), np.argsort(l_ee), strict=True):
+            axes.annotate(
+                rows[i].name, ours[i], (1.04, at), textcoords="axes fraction",
+                va="center", fontsize=8, parse_math=False, arrowprops=LEADER,
+            )  # fmt: skip
         axes.set_xlabel("test error of F*, in %")
         axes.set_ylabel("L_EE, in %")
-        axes.legend(loc="lower right")
-        figure.draw_without_rendering()  # names are placed in pixels, which are fixed from here on
-        name_points(axes, [row.name for row in rows], ours, spread, paper)
-        return Picture(as_svg(figure, "white"), _png(figure))
-
-
-def _png(figure: Figure) -> bytes:
-    buffer = BytesIO()
-    figure.savefig(buffer, format="png", metadata={"Software": None}, facecolor="white", dpi=200)
-    return buffer.getvalue()
+        axes.legend(loc="upper left")
+        return as_svg(figure, "white")
 
 
 def _scale_alike(axes: Axes, means: Values, highest: Values) -> None:

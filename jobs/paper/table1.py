@@ -307,15 +307,14 @@ def explained(rows: list[dict[str, Any]], parts: list[Part]) -> list[str]:
 
 
 def draw(rows: list[dict[str, Any]], file: Path) -> None:
-    """Draw L_EE against the test error of every set, ours and the paper's, as SVG and PNG."""
+    """Draw L_EE against the test error of every set, ours and the paper's, as SVG."""
 
     def errors(name: str, group: list[dict[str, Any]]) -> SetErrors:
         ours = [value / 100 for column in ("l_ee", "test") for value in summary(group, column)]
         return SetErrors(name, *np.nan_to_num(ours).tolist(), *(PAPER[name][i][0] / 100 for i in (1, 2)))
 
     picture = bounds_against_errors([errors(name, group) for name, group in by_set(rows).items()])
-    file.with_suffix(".svg").write_text(picture.svg, encoding="utf-8")
-    file.with_suffix(".png").write_bytes(picture.png)
+    file.write_text(picture, encoding="utf-8")
 
 
 def main(
@@ -345,7 +344,7 @@ def main(
     (out / f"table1{suffix}.md").write_text(text + "\n", encoding="utf-8")
     parquet.write_table(pa.Table.from_pylist(rows), out / f"table1{suffix}.parquet")
     if not conventional:
-        draw(rows, out / "table1")
+        draw(rows, out / "table1.svg")
     if as_json:
         groups = by_set(rows).items()
         means = {name: {c: listed(summary(group, c)) for c in columns} for name, group in groups}

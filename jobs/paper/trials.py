@@ -1,6 +1,6 @@
 """One learning set: every certification of it, and the true error of what each claim is about."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,25 +33,17 @@ class Measured(NamedTuple):
     truth: float
 
 
-def trial(
-    setting: Setting, run: int, effort: int = 0, only: Sequence[str] = ()
-) -> dict[str, tuple[float, float]]:
+def trial(setting: Setting, run: int) -> dict[str, tuple[float, float]]:
     """Return bound and truth of every claim on learning set ``run`` of a setting.
-
-    With an effort, candidates are compared within a budget. ``only`` names the
-    parts that are computed, all of them if none is named.
 
     Claims are left out whose study is refused since a part of the rows lacks a class.
     """
     source, rng = SOURCES[setting.source], setting.generator(run)
-    seed = int(rng.integers(2**32))
-    study = STUDY.replace(seed=seed if source.seed is None else source.seed)
-    if effort:
-        study = study.replace(search="budget", effort=effort)
+    study = STUDY.replace(seed=int(rng.integers(2**32)))
     rows, fresh = source.draw(setting.n, rng), source.fresh(rng)
     measured: dict[str, tuple[float, float]] = {}
     with one_thread():
-        for part in [PARTS[name] for name in only or PARTS]:
+        for part in (paper, third, half):
             try:
                 task = Task.of(rows.X, rows.y, groups=rows.groups)
                 measured |= {claim: (bound, truth) for claim, bound, truth in part(study, task, fresh)}
@@ -169,11 +161,5 @@ def decisions(models: list[Any], learned: Matrix, X: Matrix) -> Matrix:
     return positive
 
 
-CLAIMS = (*(L_EE, OCCAM, RANDOM, REFIT, STEVENS, *OF_CLASS, BOTH, *CUT, CUT_BOTH),)
 BY_CLASS = (*OF_CLASS, BOTH, *CUT, CUT_BOTH)
-Part = Callable[[Study, Task, Fresh], Iterator[Measured]]
-PARTS: dict[str, Part] = {
-    "paper": paper,
-    "holdout third": third,
-    "holdout half": half,
-}
+CLAIMS = (L_EE, OCCAM, RANDOM, REFIT, STEVENS, *BY_CLASS)

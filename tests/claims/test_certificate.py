@@ -107,7 +107,7 @@ def from_held_out(content: dict) -> dict:
         (lambda c: baseline(c, error=-0.1), "baselines.0.error: -0.1 is outside 0..1"),
         (lambda c: baseline(c, predicted=2), "baselines.0.predicted: the class number 2 is outside 0..1"),
         (lambda c: from_held_out(c), "one is from held-out rows, but no row was held out"),
-        (lambda c: {"claims": []}, "none is for the error of a random member"),
+        (lambda c: {"claims": []}, "claims: there are none"),
         (lambda c: {"proven": c["proven"] | {"delta": 0.5}}, "proven is not the first claim"),
         (
             lambda c: {"proven": c["proven"] | {"errors": float(c["proven"]["errors"])}},

@@ -235,7 +235,7 @@ def test_several_classes_have_no_cut_off():
 def test_a_cut_off_cannot_be_exported(task, tmp_path):
     result = run(study(require="sensitivity>=0.8"), task, tmp_path / "run")
     with pytest.raises(InputError, match="a cut-off of the model's scores, which the file would lack"):
-        export(result, "skops", tmp_path / "model.skops")
+        export(result, tmp_path / "model.skops")
 
 
 def test_a_quantity_of_which_nothing_is_proven_is_not_quoted():

@@ -127,9 +127,9 @@ def test_occam_holds_for_the_random_member_of_members_fixed_beforehand():
 
 def test_what_is_held_out_is_touched_by_nothing():
     """Other inputs and labels in the held-out rows: the same candidate, l_ee and ensemble; other claims."""
-    study = SMALL.replace(certify="holdout", claim=("random", "vote", "refit"))
+    study = SMALL.replace(certify="holdout", holdout_share=0.33, claim=("random", "vote", "refit"))
     task = blobs(60)
-    held = hold_out(60, study.certification.holdout_share, Draws(study.seed, task.salt))
+    held = hold_out(60, 0.33, Draws(study.seed, task.salt))
     X, y = task.X.copy(), task.y.copy()
     X[held], y[held] = X[held][::-1], 1 - y[held]
     one, other = run(study, task), run(study, changed(task, y, X))
@@ -155,10 +155,10 @@ def test_the_rest_is_a_study_of_the_rows_left():
 
 
 def test_claims_count_errors_on_the_held_out_rows_and_share_delta():
-    study = SMALL.replace(certify="holdout", claim=("vote", "random", "refit"))
+    study = SMALL.replace(certify="holdout", holdout_share=0.33, claim=("vote", "random", "refit"))
     task = blobs(60)
     result = run(study, task)
-    held = hold_out(60, study.certification.holdout_share, Draws(study.seed, task.salt))
+    held = hold_out(60, 0.33, Draws(study.seed, task.salt))
     X, y = task.X[held], task.y[held]
     votes = np.array([member.model.predict(X).label for member in result.ensemble.members])
     wrong = {

@@ -122,7 +122,7 @@ def test_the_bound_without_copies_is_that_of_as_many_fewer_rows():
 
 @pytest.mark.slow
 def test_the_bound_without_copies_holds_for_labels_that_cannot_be_learned():
-    """Copies of a third of the rows: a classifier that knows its rows by heart is right about their copies.
+    """Copies of half of the rows: a classifier that knows its rows by heart is right about their copies.
 
     The true error is 1/2. The claim as it stands fails almost always, that without copies as often as it may.
     """
@@ -131,10 +131,10 @@ def test_the_bound_without_copies_holds_for_labels_that_cannot_be_learned():
     for seed in range(60):
         rng = np.random.default_rng(np.random.SeedSequence(4, spawn_key=(seed,)))
         X, y = rng.normal(size=(120, 3)), rng.permutation(np.arange(120) % 2)
-        c = run(by_heart, Task.of(np.concatenate([X, X[:40]]), np.concatenate([y, y[:40]]))).certificate
+        c = run(by_heart, Task.of(np.concatenate([X, X[:60]]), np.concatenate([y, y[:60]]))).certificate
         failed += c.claims.first["bound"] < 0.5
         without += c.claims.bound_without_copies < 0.5
-    assert failed > 30
+    assert failed > 40
     assert without <= 8  # P(Bin(60, 0.05) > 8) < 0.004
 
 

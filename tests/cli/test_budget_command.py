@@ -120,21 +120,6 @@ def test_a_run_within_a_time_and_what_reads_its_folder(
         assert read_effort(out) == effort
 
 
-def test_a_small_effort_says_how_many_candidates_it_left_open(
-    ckcv: Command, words: tuple[object, ...], tmp_path: Path
-) -> None:
-    code, shown, messages = ckcv(
-        *words, "--search", "budget", "--effort", "400", "--certify", "occam", "--details"
-    )
-    assert code == 0, messages
-    searched = load_run(tmp_path / "run").certificate.to_json()["search"]
-    assert 0 < searched["not_excluded"] < 126
-    first, line = [line for line in shown.splitlines() if line.startswith("search ")]
-    assert str(searched["not_excluded"]) in line
-    assert first.startswith(f"search    budget, effort 400: {searched['not_excluded']} of 126 candidates")
-    assert ckcv("verify", tmp_path / "run", "--refit", "--backend", "serial")[0] == 0
-
-
 def test_a_plan_names_efforts_that_may_be_pasted(ckcv: Command, patients: Path) -> None:
     words = ("plan", patients, "--target", "outcome", *QUICK[: QUICK.index("--backend")])
     code, shown, messages = ckcv(*words, "--effort", 400)

@@ -44,29 +44,6 @@ def test_rows_are_flagged_by_the_cut_off_that_was_proven(ckcv: Command, table: P
     assert [line["flag"] for line in own] == [line["flag"] for line in lines]
 
 
-def test_a_condition_that_is_not_met_ends_with_5(ckcv: Command, table: Path, tmp_path: Path) -> None:
-    asked = ("run", table, "--target", "state", "--out", tmp_path / "run", *ONCE)
-    code, printed, _ = ckcv(*asked, "--accept", "error<=0.0001")
-    assert code == 5
-    assert printed.startswith("NOT ACCEPTED: error<=0.0001: proven error at most ")
-    assert ckcv(*asked, "--accept", "error<=0.0001")[0] == 5  # the finished run is shown again
-    code, _, said = ckcv(*asked, "--accept", "error>=0.1")
-    assert code == 2
-    assert "is that it is at most a value: write error<=0.1" in said
-
-
-def test_subgroups_are_named_before_the_run(ckcv: Command, table: Path, tmp_path: Path) -> None:
-    asked = ("run", table, "--target", "state", "--out", tmp_path / "run", *ONCE, "--details")
-    code, printed, _ = ckcv(*asked, "--subgroups", "sex,marker:3")
-    assert code == 0
-    assert "subgroups at most " in printed
-    assert "  sex = f, error: " in printed
-    assert "  sex = m, recall of well: " in printed
-    assert " <= marker < " in printed
-    code, _, said = ckcv(*asked, "--subgroups", "state")
-    assert (code, "'state' is the target: name one that new rows have as well" in said) == (2, True)
-
-
 CONDITIONS = {
     ("--require", "sensitivty>=0.9"): "is not known: choose from sensitivity, specificity, ppv, npv",
     ("--require", "sensitivity>=0.8,specificity>=0.5"): "a cut-off is chosen for one condition",
@@ -136,21 +113,3 @@ def test_a_claim_is_listed_whole_or_counted(ckcv: Command, table: Path, tmp_path
     *listed, rest = proven.split("; ")
     assert re.fullmatch(r"\d more: --details", rest)
     assert all(re.search(r" at least -?[\d.]+ %$", claim) for claim in listed)
-
-
-def test_a_small_subgroup_is_shown_with_what_was_measured(ckcv: Command, table: Path, tmp_path: Path) -> None:
-    lines = table.read_text().splitlines()
-    few = [line.replace(",f,", ",x,") if i % 20 == 1 else line for i, line in enumerate(lines)]
-    table.write_text("\n".join(few) + "\n")
-    asked = ("run", table, "--target", "state", "--out", tmp_path / "run", *ONCE, "--subgroups", "sex")
-    code, shown, _ = ckcv(*asked, "--details")
-    assert code == 0
-    assert re.search(r"sex = x, error:  [\d.]+ % of \d rows?, proven nothing: takes 10 rows", shown)
-
-
-def test_a_plan_says_how_many_rows_have_to_be_answered(ckcv: Command, table: Path) -> None:
-    code, shown, _ = ckcv("plan", table, "--target", "state", *OPTIONS, "--answer", "error<=0.1")
-    assert code == 0
-    assert "takes 42 held-out rows that are answered, and none of them wrong; 120 are held out" in shown
-    assert "certified by   holdout: 120 of 240 rows held out" in shown
-    assert "selection      exact race, 2 fold sizes from 3 to 5" in shown

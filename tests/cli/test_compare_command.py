@@ -119,9 +119,3 @@ def test_uses_that_are_spent_end_with_2(ckcv: Command, place: Path, tmp_path: Pa
     code, shown, said = ckcv("compare", place / "old", place / "new", *ledger)
     assert (code, shown) == (2, "")
     assert "--uses 1: 1 use of these rows, or of rows linked with them, counted" in said.replace("\n", " ")
-
-
-def test_rows_may_come_from_standard_input(place: Path) -> None:
-    line = f'cat {place / "judged.csv"} | "$@"'
-    done = shell(line, "compare", place / "new", place / "old", "--rows", "-", "--uses", "2")
-    assert done.returncode == 0, done.stderr

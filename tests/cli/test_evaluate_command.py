@@ -27,43 +27,6 @@ def test_scores_are_printed_kept_and_shown_again(ckcv: Command, tmp_path: Path) 
     assert parquet.read_table(tmp_path / "run" / "scores.parquet").num_rows == 8
 
 
-def test_what_selects_is_named(ckcv: Command, tmp_path: Path) -> None:
-    asked = (
-        "twonorm:60:0",
-        "--out",
-        tmp_path / "run",
-        "--C",
-        "1,10",
-        "--gamma",
-        "0.1",
-        "--backend",
-        "serial",
-    )
-    code, printed, said = ckcv(
-        "evaluate", *asked, "--resampling", "nested:3:3", "--select-by", "auc", "--stratify"
-    )
-    assert code == 0, said
-    assert "nested: 3 splits of 60 rows" in printed
-    code, _, said = ckcv("evaluate", *asked, "--resampling", "nested:3:3", "--stratify")
-    assert (code, 'select_by: requested "zero_one", in the folder "auc"' in said) == (4, True), said
-
-
-def test_a_single_row_balanced_classes_and_permutations(ckcv: Command, tmp_path: Path) -> None:
-    table, run = tmp_path / "rows.csv", tmp_path / "run"
-    labels = ["a"] * 12 + ["b"] * 7 + ["c"]
-    table.write_text("x,z,label\n" + "".join(f"{i}.5,{i * i % 7}.1,{c}\n" for i, c in enumerate(labels)))
-    asked = (table, "--learner", "tree", "--resampling", "kfold:4", "--backend", "serial", "--out", run)
-    code, printed, said = ckcv("evaluate", *asked, "--balance", "up", "--permutations", "9", "--json")
-    assert code == 0, said
-    scores = json.loads(printed)
-    assert scores["procedure"]["balance"] == "up"
-    assert scores["entries"][0]["scores"]["zero_one"]["permutations"]["n"] == 9
-    code, _, said = ckcv("run", table, "--out", tmp_path / "other")
-    assert (code, "class 'c' has 1 row" in said) == (2, True)
-    printed = ckcv("status", run)[1]
-    assert "kfold: 4 splits of 20 rows; training rows are balanced by class (up)" in printed
-
-
 def test_other_commands_say_what_the_folder_holds(ckcv: Command, tmp_path: Path) -> None:
     run = tmp_path / "run"
     assert ckcv("evaluate", "sklearn:iris", "--out", run, *ONCE)[0] == 0
@@ -76,28 +39,6 @@ def test_other_commands_say_what_the_folder_holds(ckcv: Command, tmp_path: Path)
     assert ckcv("run", "sklearn:iris", "--out", other, *few)[0] == 0
     code, _, said = ckcv("evaluate", "sklearn:iris", "--out", other, *ONCE)
     assert (code, "holds a study of ckcv run" in said) == (4, True)
-
-
-def test_scores_are_verified(ckcv: Command, tmp_path: Path) -> None:
-    run = tmp_path / "run"
-    assert ckcv("evaluate", "sklearn:iris", "--out", run, *ONCE)[0] == 0
-    code, printed, _ = ckcv("verify", run)
-    assert (code, "taken on trust: the scores of every split" in printed) == (0, True)
-    code, printed, _ = ckcv("verify", run, "--refit", "--backend", "serial")
-    assert (code, "recomputed: every score, from the data" in printed) == (0, True), printed
-    code, printed, _ = ckcv("verify", run, "--refit", "0.5", "--backend", "serial")
-    assert (code, "of the splits" in printed) == (0, True), printed
-    (run / "scores.parquet").unlink()
-    code, _, said = ckcv("evaluate", "sklearn:iris", "--out", run, *ONCE)
-    assert (code, "scores.parquet was damaged or missing" in said) == (0, True), said
-    part = next((run / "log").glob("part-*.parquet"))
-    table = parquet.read_table(part)
-    wrong = table.set_column(table.schema.get_field_index("total_0"), "total_0", [[0.25] * table.num_rows])
-    parquet.write_table(wrong.replace_schema_metadata(table.schema.metadata), part)
-    code, printed, _ = ckcv("verify", run)
-    assert (code, "does not match the manifest" in printed) == (1, True)
-    code, printed, _ = ckcv("verify", run, "--refit", "--backend", "serial")
-    assert (code, "computed again, is 0.0526316; the log has 0.25" in printed) == (1, True), printed
 
 
 def test_failures_have_their_own_exit_code(ckcv: Command, tmp_path: Path) -> None:

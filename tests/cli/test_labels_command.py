@@ -22,24 +22,6 @@ def table(tmp_path: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize("command", ["run", "evaluate"])
-def test_both_are_asked_about_and_answered(ckcv: Command, command: str, table: Path, tmp_path: Path) -> None:
-    options = ONCE if command == "run" else ("--learner", "tree")
-    asked = (command, table, "--out", tmp_path / "run", *options)
-    code, _, said = ckcv(*asked)
-    assert code == 2
-    assert "'Yes' (20 rows) and 'YES' (10 rows), which differ in case alone: say --labels join" in said
-    code, _, said = ckcv(*asked, "--labels", "join")
-    assert code == 2
-    assert "in row 10: fix them, or leave these rows out with --drop-unlabelled" in said
-    code, _, said = ckcv(*asked, "--labels", "both")
-    assert (code, "choose from join, apart" in said) == (2, True)
-    code, printed, said = ckcv(*asked, "--labels", "join", "--drop-unlabelled")
-    assert code == 0
-    assert "rows without 'y' left out: 6 of 60 rows (10 %); 54 are learned from" in said
-    assert "54 rows" in printed
-
-
 def test_new_rows_are_read_in_every_form(ckcv: Command, table: Path, tmp_path: Path) -> None:
     run = tmp_path / "run"
     asked = ("run", table, "--out", run, "--labels", "join", "--drop-unlabelled", *ONCE)

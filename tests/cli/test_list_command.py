@@ -3,14 +3,12 @@
 import json
 import os
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from command import RUN, Command
 from filelock import FileLock
 
 from ckcv_ray import InputError
-from ckcv_ray.runs import listing
 from ckcv_ray.runs.listing import list_runs
 from ckcv_ray.storage.locks import LOCK
 
@@ -61,11 +59,6 @@ def test_the_table_has_a_line_for_each_and_says_what_is_wrong(ckcv: Command, run
     assert sum("  ckcv run  " in line for line in lines) == 3
     assert "4 run folders" in lines
     assert lines[-1].startswith(f"{runs / 'damaged'}: ")
-
-
-def test_where_nothing_can_be_quoted_the_list_says_so(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(listing, "make_answer", lambda result: SimpleNamespace(sentence=""))
-    assert [run.result for run in list_runs(runs / "good")] == ["nothing can be quoted"]
 
 
 def test_what_was_written_last_comes_first(runs: Path) -> None:

@@ -1,6 +1,5 @@
 """The commands on a column of numbers: run, plan, predict, status, verify, report; and what they refuse."""
 
-import json
 from csv import reader
 from pathlib import Path
 
@@ -36,20 +35,6 @@ def sold(ckcv: Command, houses: Path, tmp_path: Path) -> Path:
     return out
 
 
-def test_run_says_how_far_off_predictions_are(ckcv: Command, houses: Path, sold: Path) -> None:
-    again = ("run", houses, *OPTIONS, *HELD, "--drop", "low", "--out", sold, "--backend", "serial")
-    code, shown, _ = ckcv(*again, "--details")
-    assert code == 0
-    assert "new rows are off by at most" in " ".join(shown.split())
-    assert "error of 80 % of new rows at most" in " ".join(shown.split())
-    content = json.loads(ckcv("status", sold, "--json")[1])
-    assert content["proven"]["quantity"] == "clipped:5"
-    assert isinstance(content["baseline"]["predicted"], float)
-    assert (content["classes"], content["confusion"]) == ([], [])
-    assert ckcv("verify", sold)[0] == 0
-    assert ckcv("report", sold)[0] == 0
-
-
 def test_predict_writes_the_interval(ckcv: Command, houses: Path, sold: Path) -> None:
     code, shown, said = ckcv("predict", sold, houses)
     assert code == 0
@@ -65,17 +50,6 @@ def test_predict_writes_the_interval(ckcv: Command, houses: Path, sold: Path) ->
     assert f"on {N} rows; {known} of them are learning rows, and say little about new ones" in said
 
 
-def test_no_majority_is_named_where_members_of_numbers_are_drawn(
-    ckcv: Command, houses: Path, sold: Path, tmp_path: Path
-) -> None:
-    new = tmp_path / "new.csv"
-    new.write_text("size,age,price\n0.12345,0.5,21\n0.54321,-0.5,22\n")
-    code, _, said = ckcv("predict", sold, new, "--all-members")
-    assert code == 0
-    assert said.startswith("drawn: a member for each row, others in every call\n")
-    assert said.endswith("on 2 rows\n")  # and none of them was learned from
-
-
 def test_predict_writes_no_interval_for_another_rule(ckcv: Command, houses: Path, sold: Path) -> None:
     code, shown, said = ckcv("predict", sold, houses, "--all-members", "--keep", "low")
     assert code == 0
@@ -87,30 +61,3 @@ def test_a_column_that_is_written_is_not_kept(ckcv: Command, houses: Path, sold:
     code, _, said = ckcv("predict", sold, houses, "--keep", "low")
     assert code == 2
     assert "--keep 'low' is a column that is written anyway" in said
-
-
-def test_plan_takes_the_options_of_numbers(ckcv: Command, houses: Path) -> None:
-    code, shown, _ = ckcv("plan", houses, *OPTIONS, "--workers", "1")
-    assert code == 0
-    assert "evaluations in" in shown
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        (("--target", "price"), "choose a learner of numbers such as ridge, in ckcv run with --clip"),
-        (("--target", "price", "--learner", "ridge"), "such as --clip 50, by what errors cost"),
-        ((*OPTIONS, "--clip", "0"), "--clip 0.0 is not allowed"),
-        (
-            (*OPTIONS, "--group", "low", "--certify", "holdout", "--claim", "within:0.5"),
-            "counts rows as independent, which rows of groups are not",
-        ),
-        ((*OPTIONS, "--certify", "holdout", "--claim", "within:0.99"), "takes 299 held-out rows at least"),
-    ],
-)
-def test_what_is_missing_is_named(
-    ckcv: Command, houses: Path, tmp_path: Path, options: tuple[str, ...], words: str
-) -> None:
-    code, _, said = ckcv("run", houses, *options, "--out", tmp_path / "run", "--backend", "serial")
-    assert code == 2
-    assert words in " ".join(said.split())

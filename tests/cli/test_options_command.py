@@ -25,14 +25,6 @@ from ckcv_ray.study import SLOTS, list_parts
 from ckcv_ray.study.options import FIELD_NAMES
 from ckcv_ray.study.study import format_toml, list_options
 
-TODAY = [
-    "C", "gamma", "k", "n-splits", "delta", "seed", "resampling", "scale", "report-k", "solver", "tolerance",
-    "max-iter", "class-weight", "param", "sample",
-    "certify", "holdout-share", "claim", "holdout-bound",
-    "exhaustive", "search", "effort", "keep", "survivors", "least-splits", "paper",
-    "study", "costs", "positive", "encode", "fill", "rare", "balance", "landmarks",
-    "require", "accept", "subgroups", "answer", "prevalence", "clip",
-]  # fmt: skip
 OTHER = {  # of every option a value that is not its default, as a word of the command line
     "class_weight": "ill=2,well=3",
     "C": "1,10", "gamma": "log:-1:1:3", "scale": "none", "solver": "another", "tolerance": "0.01",
@@ -154,33 +146,6 @@ def test_every_part_can_be_chosen_on_the_command_line(parameters: dict[str, Any]
                 assert name in parameters[slot].help
 
 
-def test_the_options_of_today_are_all_there(parameters: dict[str, Any]) -> None:
-    own = {
-        "out",
-        "target",
-        "features",
-        "drop",
-        "test",
-        "group",
-        "weight",
-        "categorical",
-        "numeric",
-        "date",
-        "thousands",
-        "row_id",
-        "separator",
-        "sheet",
-        "write_study",
-        "backend",
-        "workers",
-        "address",
-        "fit_timeout",
-    }
-    own |= {"retry_failed", "resume_until_done", "budget", "yes", "as_json", "details"}
-    own |= {"labels", "drop_unlabelled", "keep_values", "skip_rows", "encoding"}
-    assert {dashed(name) for name in parameters if name not in own} - {"learner", "criterion"} == set(TODAY)
-
-
 @pytest.mark.parametrize("command", ["run", "plan"])
 def test_help_shows_every_option_with_its_help(
     command: str, ckcv: Command, monkeypatch: pytest.MonkeyPatch
@@ -295,25 +260,12 @@ def test_a_study_file_takes_the_names_of_the_command_line_and_no_others(tmp_path
     known = str(messages.value).partition("the options are ")[2].partition(";")[0].split(", ")
     strange = {name for part in list_parts("learner").values() for name in options(part)} - set(OTHER)
     assert sorted(known) == sorted({*OTHER, *SLOTS, *strange})
-    assert {name.replace("-", "_") for name in TODAY} - set(known) == {"study", "paper"}
 
 
 def test_a_study_file_may_not_say_a_thing_twice(tmp_path: Path) -> None:
     (tmp_path / "study.toml").write_text("n-splits = 3\nn_splits = 4\n")
     with pytest.raises(InputError, match="two of n-splits, n_splits are the same option"):
         make_study(tmp_path / "study.toml")
-
-
-def test_lists_in_a_study_file_are_lists_or_text(tmp_path: Path) -> None:
-    lists = (
-        'C = [0.1, 1, 10]\ngamma = [1]\nk = [3, 4]\nreport-k = [4]\ncertify = "holdout"\nclaim = ["vote"]\n'
-    )
-    text = 'C = "log:-1:1:3"\ngamma = "1"\nk = "3,4"\nreport-k = "4"\ncertify = "holdout"\nclaim = "vote"\n'
-    found = []
-    for content in (lists, text):
-        (tmp_path / "study.toml").write_text(content)
-        found.append(make_study(tmp_path / "study.toml"))
-    assert found[0] == found[1]
 
 
 def test_a_study_file_gives_way_to_options(studied: Studied, tmp_path: Path) -> None:
@@ -405,28 +357,6 @@ def test_an_option_of_another_part_is_refused_by_naming_both(
         assert messages == f"ckcv: {where}{option} requires {slot} {allowed}, not {other}{hint}\n"
         assert (code, shown) == (2, "")
     assert not (tmp_path / "run").exists()
-
-
-def test_there_are_misplaced_options() -> None:
-    found = {(other, name) for _, other, name in MISPLACED}
-    assert {
-        ("rotation", "n_splits"),
-        ("occam", "holdout_share"),
-        ("occam", "claim"),
-        ("holdout", "first_uniform"),
-    } <= found
-
-
-def test_parts_that_do_not_go_together_are_refused_by_naming_both(
-    ckcv: Command, patients: Path, tmp_path: Path
-) -> None:
-    words = ("run", patients, "--target", "outcome", "--out", tmp_path / "run")
-    code, shown, messages = ckcv(*words, "--resampling", "kfold:10")
-    assert (code, shown) == (2, "")
-    assert messages == (
-        "ckcv: --certify holdout requires resampling complete or rotation, not kfold, which ckcv evaluate "
-        "has, without a certification\n"
-    )
 
 
 BUILT_IN = [name for name, part in list_offered("learner").items() if part.__module__.startswith("ckcv_ray.")]

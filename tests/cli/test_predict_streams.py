@@ -75,12 +75,6 @@ def test_probabilities_are_those_of_what_decided(ckcv: Command, linear: Path, ru
     np.testing.assert_allclose(columns, expected)
 
 
-def test_without_probabilities_the_columns_are_those_that_they_were(ckcv: Command, linear: Path) -> None:
-    assert read(ckcv("predict", linear, "cases.csv", "--vote")[1]).column_names == [
-        *("row", "prediction", "member", "score", "share")
-    ]
-
-
 def test_a_learner_without_probabilities_is_refused(ckcv: Command, cases: Path) -> None:
     words = ("--target", "outcome", "--drop", "patient", "--C", "1", "--gamma", "0.1", *STUDY)
     assert ckcv("run", "cases.csv", *words, "--out", "svm")[0] == 0
@@ -92,22 +86,6 @@ def test_a_learner_without_probabilities_is_refused(ckcv: Command, cases: Path) 
     )
     code, _, messages = ckcv("predict", "svm", "cases.csv", "--probabilities", "--keep", "probability_x")
     assert code == 2
-
-
-def test_of_several_learners_the_selected_one_gives_the_probabilities(ckcv: Command, cases: Path) -> None:
-    words = ("--target", "outcome", "--drop", "patient", "--learner", "constant,tree", *STUDY)
-    assert ckcv("run", "cases.csv", *words, "--out", "both")[0] == 0
-    _, shown, messages = ckcv("predict", "both", "cases.csv", "--probabilities")
-    assert "probability_ill" in shown
-    assert load_run("both").learner.name in messages
-
-
-def test_a_model_of_evaluate_gives_probabilities(ckcv: Command, cases: Path) -> None:
-    words = ("--target", "outcome", "--drop", "patient", "--learner", "tree", "--refit", "best")
-    assert ckcv("evaluate", "cases.csv", *words, "--out", "scores")[0] == 0
-    code, shown, _ = ckcv("predict", "scores", "cases.csv", "--probabilities")
-    assert code == 0
-    assert read(shown).column_names[-1] == "probability_well"
 
 
 @pytest.mark.parametrize(
@@ -146,30 +124,3 @@ def test_what_is_wrong_with_standard_input_is_said_of_it(
         assert (code, shown) == (2, "")
         assert "standard input" in messages
         assert "/tmp" not in messages
-
-
-def test_after_hold_out_every_call_gives_the_same(ckcv: Command, cases: Path) -> None:
-    words = (
-        "--target",
-        "outcome",
-        "--drop",
-        "patient",
-        "--learner",
-        "linear",
-        "--certify",
-        "holdout",
-        *STUDY,
-    )
-    assert ckcv("run", "cases.csv", *words, "--out", "held")[0] == 0
-    first, second = (ckcv("predict", "held", "cases.csv") for _ in range(2))
-    assert first == second
-    assert not first[2].startswith("drawn")
-
-
-def test_where_members_are_drawn_afresh_the_first_line_says_so_and_names_the_vote(
-    ckcv: Command, linear: Path
-) -> None:
-    first, *_ = ckcv("predict", linear, "cases.csv")[2].splitlines()
-    assert first == "drawn: a member for each row, others in every call; --vote gives the same in every call"
-    for words in (("--seed", "1"), ("--vote",), ("--member", "0")):
-        assert not ckcv("predict", linear, "cases.csv", *words)[2].startswith("drawn")

@@ -23,23 +23,6 @@ from ckcv_ray.records.record import Outcome, record_type
 from ckcv_ray.study import Execution, Problem, Study
 
 
-def test_run_prints_a_summary_and_a_folder(ckcv: Command, patients: Path, tmp_path: Path) -> None:
-    out = tmp_path / "runs" / "mine"
-    code, shown, messages = ckcv(
-        "run", patients, "--target", "outcome", "--out", out, "--report-k", "5", "--details", *SMALL
-    )
-    assert code == 0
-    for part in ("best           C = ", "L_MS", "L_EE", "'ill' predicted as 'well'", "k = 5", "not proven"):
-        assert part in shown
-    assert "estimated time: " in messages
-    assert str(out) in messages
-    assert sorted(file.name for file in out.iterdir()) == [
-        "candidates.parquet", "certificate.json", "data.parquet", "ensemble",
-        "execution.json", "judged.parquet", "log", "manifest.json", "study.json",
-    ]  # fmt: skip
-    assert not [file for file in out.rglob("*") if file.name.endswith((".tmp", ".lock"))]
-
-
 def test_json_is_one_object_and_agrees_with_status(ckcv: Command, patients: Path, tmp_path: Path) -> None:
     words = ("run", patients, "--target", "outcome", "--out", tmp_path / "run", "--report-k", "5", *SMALL)
     code, shown, _ = ckcv(*words, "--json")
@@ -69,16 +52,6 @@ def test_json_is_one_object_and_agrees_with_status(ckcv: Command, patients: Path
     code, again, messages = ckcv(*words, "--json")
     assert json.loads(again) == ran
     assert "finished" in messages
-
-
-def test_another_study_in_the_folder_is_refused_by_name(
-    ckcv: Command, patients_run: Path, patients: Path
-) -> None:
-    words = ("run", patients, "--target", "outcome", "--out", patients_run, *SMALL)
-    code, shown, messages = ckcv(*words, "--seed", 1, "--delta", "0.1")
-    assert (code, shown) == (4, "")
-    assert "seed: requested 1, in the folder 0" in messages
-    assert "delta: requested 0.1, in the folder 0.05" in messages
 
 
 def test_the_empty_name_is_no_folder(ckcv: Command, patients: Path) -> None:
@@ -246,17 +219,3 @@ def test_a_plan_says_how_many_rows_a_claim_needs(ckcv, patients):
     assert "  at least 80 %: not before 17 held-out rows of class 'ill', and those without a miss" in printed
     _, plain, _ = ckcv("plan", patients, *options)
     assert "recall" not in plain
-
-
-def test_claims_by_class_are_printed_as_lower_bounds(ckcv, patients, tmp_path):
-    options = ("--target", "outcome", "--k", "3", "--C", "1", "--gamma", "1")
-    claim = ("--certify", "holdout", "--claim", "auc,sensitivity", "--positive", "ill")
-    code, printed, _ = ckcv("run", patients, *options, *claim, "--out", tmp_path / "run", "--details")
-    assert code == 0
-    assert "sensitivity (recall of 'ill') at least; holdout, refit (this model: " in printed
-    assert "of 'ill' wrong): with probability 97.5 %" in printed
-    _, _, messages = ckcv("predict", tmp_path / "run", patients)
-    assert "; AUC at least " in messages
-    assert "; sensitivity (recall of 'ill') at least " in messages
-    refit = (*claim[:3], "refit", "--positive", "ill", "--out", tmp_path / "refit")
-    assert ckcv("run", patients, *options, *refit)[0] == 0

@@ -87,20 +87,6 @@ def test_rows_that_cannot_be_judged_are_marked(ckcv: Command, table: Path, tmp_p
     assert "'old' in row 1" in said
 
 
-def test_a_column_may_be_said_to_be_something_else(ckcv: Command, tmp_path: Path) -> None:
-    rows = "\n".join(f"{i % 3 + 1},{'x' if i == 4 else i},{'ab'[i % 2]}" for i in range(24))
-    (tmp_path / "table.csv").write_text(f"ward;dose;outcome\n{rows.replace(',', ';')}\n")
-    asked = (tmp_path / "table.csv", "--target", "outcome", "--out", tmp_path / "run", *ONCE)
-    code, _, said = ckcv("run", *asked)
-    assert (code, "say --numeric dose" in said) == (2, True)
-    code, _, said = ckcv("run", *asked, "--numeric", "dose", "--categorical", "ward", "--separator", ";")
-    assert code == 0
-    assert [line.split()[:3] for line in said.splitlines()[1:3]] == [
-        ["ward", "category", "0"],
-        ["dose", "number", "0"],  # row 4 is held out
-    ]
-
-
 def test_a_separator_is_for_every_text_table_of_a_run(ckcv: Command, tmp_path: Path) -> None:
     """Test rows may lie in a text table too, or in a file of another format."""
     rows = [(f"{i % 5 + i / 10:.1f},{i * 7 % 11}", "ab"[i % 2]) for i in range(24)]

@@ -35,15 +35,6 @@ def test_verify_agrees_then_sees_any_changed_byte(ckcv: Command, patients_run: P
     assert ckcv("verify", patients_run)[0] == 0
 
 
-@pytest.mark.parametrize("words", [("--refit",), ("--refit", "1"), ("--json", "--refit", "--workers", "1")])
-def test_verify_computes_again_on_request(ckcv: Command, patients_run: Path, words: tuple[str, ...]) -> None:
-    code, shown, _ = ckcv("verify", patients_run, *words, "--backend", "serial")
-    assert (code, "fitted again" in shown) == (0, True)
-    assert "the other" not in shown
-    assert "every figure follows from the data" in shown
-    assert "--refit" not in shown
-
-
 def test_verify_computes_a_share_again(ckcv: Command, patients_run: Path) -> None:
     code, shown, _ = ckcv("verify", patients_run, "--refit", "0.1", "--backend", "serial")
     assert (code, "taken on trust: the other" in shown) == (0, True)

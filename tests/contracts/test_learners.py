@@ -62,28 +62,8 @@ class TestGaussianSVMOfThreeClasses(LearnerContract):
     task = clouds(30, 3)
 
 
-class TestGaussianSVMOfThreeClassesAndSharedDistances(ShortContract):
-    learner = GaussianSVM(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0), scale="none")
-    task = clouds(30, 3)
-
-
-class TestGaussianSVMOfFourBalancedClasses(ShortContract):
-    learner = GaussianSVM(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0), class_weight="balanced")
-    task = clouds(36, 4)
-
-
-class TestGaussianSVMOfThreeWeightedClasses(ShortContract):
-    learner = GaussianSVM(C=(0.1, 1.0), gamma=(0.1, 1.0), class_weight={1: 7, 0: 0.5})
-    task = clouds(30, 3)
-
-
 class TestNystroemSVM(LearnerContract):
     learner = NystroemSVM(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0), landmarks=6)
-    task = clouds(30, 2)
-
-
-class TestNystroemSVMOfBalancedClasses(ShortContract):
-    learner = NystroemSVM(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0), landmarks=6, class_weight="balanced")
     task = clouds(30, 2)
 
 

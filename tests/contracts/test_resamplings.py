@@ -14,7 +14,6 @@ from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold, TimeS
 
 from ckcv_ray import Execution, Study, evaluate, load_scores
 from ckcv_ray.core.draws import Draws
-from ckcv_ray.core.options import options
 from ckcv_ray.core.resampling.base import BY_POSITION, EMPTY, NOT_DRAWN, Resampling, Split, Units
 from ckcv_ray.core.resampling.drawn import (
     Bootstrap,
@@ -206,15 +205,6 @@ def test_a_name_is_of_one_resampling():
         register_resampling(Other)
 
 
-def test_folds_of_which_the_last_takes_the_remainder_learn_every_class_of_a_sorted_table():
-    """They are cut after a shuffle: in the order of a table sorted by class, a fold has one of its own."""
-    y = np.arange(32) // 8
-    found = splits(parse_resampling("kfold:4:last"), 32, seed=1)
-    assert [len(one.estimate) for one in found] == [8, 8, 8, 8]
-    assert all(set(y[one.train]) == {0, 1, 2, 3} for one in found)
-    assert [len(one.estimate) for one in splits(parse_resampling("kfold:4:last"), 30)] == [7, 7, 7, 9]
-
-
 @given(n=st.integers(12, 120), folds=st.integers(2, 5), seed=st.integers(0, 99))
 def test_stratified_folds_share_every_class(n, folds, seed):
     strata = labels(n, seed)
@@ -320,31 +310,6 @@ def test_stratified_groups_are_those_of_scikit_learn(seed):
     for number, (_, score) in enumerate(expected):
         found = resampling.split(units, size, number, Draws(seed))
         assert np.array_equal(np.flatnonzero(np.isin(group, found.estimate)), score)
-
-
-@given(n=st.integers(30, 90), folds=st.integers(2, 7), classes=st.integers(2, 4), seed=st.integers(0, 999))
-def test_stratified_groups_stay_whole_and_no_fold_is_empty(n, folds, classes, seed):
-    groups = folds + seed % 20
-    _, _, units = grouped(n, groups, classes, seed)
-    (size,) = KFold(folds).fold_sizes(groups)
-    every = [KFold(folds, stratify=True).split(units, size, i, Draws(seed)) for i in range(folds)]
-    assert sorted(np.concatenate([one.estimate for one in every])) == list(range(groups))
-    assert all(len(one.estimate) for one in every)
-    inside = units.take(every[0].train)
-    assert np.array_equal(inside.class_rows, units.class_rows[every[0].train])
-
-
-def test_stratified_groups_balance_classes_better_than_chance():
-    def spread(resampling, units, seed):
-        (size,) = resampling.fold_sizes(units.n)
-        every = [resampling.split(units, size, i, Draws(seed)).estimate for i in range(5)]
-        return np.std([units.class_rows[part].sum(axis=0) for part in every], axis=0).mean()
-
-    cases = [(grouped(200, 40, 3, seed)[2], seed) for seed in range(10)]
-    balanced, drawn = (
-        [spread(KFold(5, stratify=flag), units, seed) for units, seed in cases] for flag in (True, False)
-    )
-    assert max(balanced) < min(drawn)
 
 
 def test_estimates_of_the_bootstrap_fit_on_its_draws():
@@ -480,13 +445,3 @@ def test_given_splits_are_taken_as_they_are():
 def test_splits_that_somebody_made_are_checked(pairs, messages):
     with pytest.raises(InputError, match=messages):
         Splits.of(pairs, 12)
-
-
-def test_resamplings_are_values():
-    for one in EVERY:
-        assert hash(one) == hash(one)
-        declared = options(one)
-        assert (
-            isinstance(one, NestedSplits)
-            or type(one)(**{name: getattr(one, name) for name in declared}) == one
-        )

@@ -27,7 +27,6 @@ from ckcv_ray import (
     Study,
     Task,
     load_run,
-    report,
     run,
     verify,
 )
@@ -127,99 +126,6 @@ def test_the_certificate_counts_every_class(finished: Path) -> None:
     assert result.certificate.counts.errors == tuple(wrong.sum(axis=1))
 
 
-def test_the_recall_of_every_class_is_claimed(tmp_path: Path) -> None:
-    result = make_run(tmp_path / "run", CERTIFIED["holdout"].replace(claim="recall"))
-    made = [claim for claim in result.certificate.claims if claim["certification"] == "holdout"]
-    assert [claim["label"] for claim in made] == ["blue", "green", "red"]
-    assert all(claim["delta"] == pytest.approx(0.05 / 3, rel=1e-12) for claim in made)
-    assert all("jointly for the 3 classes with probability at least 95 %" in one["statement"] for one in made)
-    assert verify(tmp_path / "run").differences == []
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (
-            {"certify": "holdout", "claim": "sensitivity"},
-            "is for two classes, and the target .* has 3: claim recall",
-        ),
-        ({"certify": "holdout", "claim": "auc"}, "is for two classes, and the target .* has 3: leave it out"),
-    ],
-)
-def test_claims_for_two_classes_are_refused_for_three(options: dict[str, str], message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        Problem.of(STUDY.replace(**options), TASK)
-
-
-def test_the_auc_is_refused_for_scores_that_do_not_rank() -> None:
-    two = np.flatnonzero(TASK.y < 2)
-    task = Task.of(TASK.X[two], TASK.labelled(TASK.y[two]))
-    with pytest.raises(InputError, match="claim=auc needs scores that order the rows, and learner centroid"):
-        Problem.of(STUDY.replace(certify="holdout", claim="auc"), task)
-
-
-def test_shares_and_baselines_are_those_of_three_classes(finished: Path) -> None:
-    """The commoner class is the commonest of the learning rows; a baseline is counted on each set of rows."""
-    result = load_run(finished)
-    problem, certificate = result.problem, result.certificate
-    assert certificate.sample.class_rows == (30, 30, 30)
-    assert "'blue' 33.33 %, 'green' 33.33 %, 'red' 33.33 %" in result.summary(details=True)
-    commoner = int(np.argmax(np.bincount(problem.task.y)))
-    held = problem.take_held_rows()
-    for baseline, y in zip(
-        certificate.sample.baselines, [problem.task.y, *([] if held is None else [held.y])], strict=True
-    ):
-        wrong = sum(number != commoner for number in y.tolist())
-        assert (baseline["predicted"], baseline["errors"], baseline["rows"]) == (commoner, wrong, len(y))
-        assert baseline["error"] == wrong / len(y)
-    assert result.baseline == certificate.sample.baselines[-1]["error"]  # of the rows that certify
-    assert not certificate.counts.constant
-
-
-def test_every_rule_predicts_original_labels(finished: Path) -> None:
-    result, X = load_run(finished), TASK.X[:20]
-    labels = np.array([m.model.predict(X).label for m in result.ensemble.members])
-    votes = np.stack([np.sum(labels == c, axis=0) for c in range(3)])
-    named = np.array(result.certificate.sample.labels)
-    assert np.array_equal(result.predict(X, by="vote"), named[np.argmax(votes, axis=0)])
-    for i in range(len(labels)):
-        assert np.array_equal(result.predict(X, by=f"member:{i}"), named[labels[i]])
-    drawn = result.predictions(X, result.rule(seed=5))
-    assert np.array_equal(drawn.label, labels[drawn.member, np.arange(20)])
-    assert np.array_equal(result.predict(X, seed=5), named[drawn.label])
-    assert set(result.predict(X)) <= set(NAMES)
-
-
-def test_the_certified_classifier_is_the_one_that_predicts(tmp_path: Path) -> None:
-    result = make_run(tmp_path / "run", CERTIFIED["holdout"])
-    held = result.problem.take_held_rows()
-    assert held is not None
-    keyed, vote, one = result.certificate.claims
-    assert [claim["classifier"] for claim in (keyed, vote, one)] == ["keyed", "vote", "refit"]
-    for claim, by in ((keyed, "auto"), (vote, "vote"), (one, "refit")):
-        wrong = int(np.sum(result.predict(held.X, by) != TASK.labelled(held.y)))
-        assert claim["bound"] == clopper_pearson(wrong, len(held.y), 0.05 / 3)
-
-
-def test_the_report_names_three_classes_and_this_learner(finished: Path) -> None:
-    page = Path(report(finished)).read_text()
-    for word in (*NAMES, "metric", "shrinkage", "centroid"):
-        assert word in page
-    assert "gamma" not in page
-    assert ">predicted<" not in page  # only two classes have an error of one kind
-    assert verify(finished).differences == []
-    assert "3 classes" in load_run(finished).summary(details=True)
-
-
-def test_a_class_may_be_too_rare_for_every_training_set(tmp_path: Path) -> None:
-    out = tmp_path / "run"
-    result = make_run(out, STUDY.replace(k=(3,), report_k=(), n_splits=20, seed=9), task=colours(60, rare=3))
-    known = {tuple(member.model.classes.tolist()) for member in result.ensemble.members}
-    assert len(known) > 1
-    assert any(0 in member.n_estimate for member in result.ensemble.members)
-    assert verify(out, refit=1.0, execution=SERIAL).differences == []
-
-
 # killed
 
 
@@ -294,11 +200,6 @@ def forged(out: Path, change: Callable[[Centroids], Centroids], which: int = 0) 
     reseal(out, Ensemble(tuple(members)))
 
 
-def test_a_run_resealed_without_changes_passes_verify(out: Path) -> None:
-    reseal(out)
-    assert verify(out, refit=1.0, execution=SERIAL).differences == []
-
-
 def test_a_model_moved_a_little_is_found(out: Path) -> None:
     """So little that it makes the same errors."""
     forged(out, lambda model: replace(model, centres=model.centres * (1 + 1e-6)))
@@ -306,19 +207,6 @@ def test_a_model_moved_a_little_is_found(out: Path) -> None:
     assert difference.startswith(
         "model of split 0: fitted again, it predicts all 90 rows alike, but its content"
     )
-
-
-def test_a_model_of_another_setting_is_found(out: Path) -> None:
-    for strange in (2.0, 7.0):
-        forged(out, lambda model, strange=strange: replace(model, shrinkage=strange))
-        differences = "\n".join(verify(out).differences)
-        assert f"model of split 0: fitted at metric = pooled, shrinkage = {strange:g}" in differences
-
-
-def test_a_model_of_another_split_is_found(out: Path) -> None:
-    other = load_run(out).ensemble.members[1].model
-    forged(out, lambda model: other)
-    assert any(s.startswith("model of split 0: fitted again, it ") for s in verify(out).differences)
 
 
 def test_errors_that_a_model_does_not_make_are_found(out: Path) -> None:
@@ -329,21 +217,6 @@ def test_errors_that_a_model_does_not_make_are_found(out: Path) -> None:
     differences = "\n".join(verify(out).differences)
     assert f"makes {first.errors} errors on its estimate set, not those recorded" in differences
     assert "its errors are not those in the log" in differences
-
-
-def test_counts_forged_in_the_log_are_found_by_a_refit(out: Path) -> None:
-    result = load_run(out)
-    size = next(j for j, size in enumerate(result.problem.sizes) if size.holds(result.k))
-
-    def flatter(records: np.ndarray) -> None:
-        for record in records:
-            at = record["size"], record["path"], record["step"]
-            if not record["estimate"] and at == (size, *result.position):
-                record["totals"] = 0
-
-    reseal(out, edit=flatter)
-    assert verify(out).differences == []
-    assert verify(out, refit=1.0, execution=SERIAL).differences != []
 
 
 def test_a_model_that_predicts_an_unknown_class_far_away_is_refused(out: Path) -> None:
@@ -387,12 +260,6 @@ def test_a_learner_that_could_but_does_not_declare_it_is_refused(monkeypatch: py
     monkeypatch.setitem(LEARNERS, "two", Two)
     with pytest.raises(InputError, match=r"has 3 classes \(blue, green, red\), and learner two is for two"):
         run(Study.paper(learner="two", k=(3,)), TASK.X, TASK.labelled(TASK.y))
-
-
-def test_a_run_of_an_unknown_learner_is_refused(out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(LEARNERS, "centroid")
-    with pytest.raises(StoreError, match=r"learner 'centroid' is not known here: import the module"):
-        load_run(out)
 
 
 # on a cluster, on the command line
@@ -506,16 +373,3 @@ def test_a_name_that_is_taken_is_refused() -> None:
     with pytest.raises(InputError, match="the name 'svm' is already used by GaussianSVM"):
         register(Other)
     assert LEARNERS["svm"] is GaussianSVM
-
-
-def test_groups_of_rows(tmp_path: Path) -> None:
-    """A learner knows nothing of groups, and its models are judged by them."""
-    rng = np.random.default_rng(np.random.SeedSequence(9))
-    groups, y = rng.permutation(np.repeat(np.arange(20), 3)), rng.integers(3, size=60)
-    X = rng.normal(size=(60, 2)) + np.eye(3)[y][:, :2]
-    study = STUDY.replace(k=(3, 5), report_k=(), certify="holdout", holdout_share=0.5)
-    result = run(study, X, NAMES[y], tmp_path, SERIAL, groups=groups)
-    assert [side["bound"] for side in result.certificate.counts.by_class] == [None] * 3
-    assert result.certificate.sample.groups is not None
-    assert (result.certificate.sample.groups["count"], result.certificate.sample.groups["held"]) == (20, 10)
-    assert verify(tmp_path, refit=1.0, execution=SERIAL).differences == []

@@ -191,7 +191,7 @@ def test_weights_are_shares_of_the_largest_cost_rounded_up():
 def value_losses(losses, m, delta):
     """Clopper-Pearson's formula at total losses."""
     totals = np.asarray(losses) / ONE
-    return [float(beta.ppf(1 - delta, x + 1, m - x)) if x < m else 1.0 for x in totals.tolist()]
+    return [float(beta.isf(delta, x + 1, m - x)) if x < m else 1.0 for x in totals.tolist()]
 
 
 @pytest.mark.slow

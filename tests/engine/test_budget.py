@@ -16,9 +16,7 @@ from ckcv_ray.engine import forecast, trial
 from ckcv_ray.engine.budget import BudgetQueue
 from ckcv_ray.engine.evaluate import evaluate, make_failures, share
 from ckcv_ray.engine.forecast import (
-    PLANNED_SHARE,
     estimate,
-    expect_everything,
     expect_rounds,
     fit_effort,
 )
@@ -28,7 +26,7 @@ from ckcv_ray.records.record import Outcome, Records
 from ckcv_ray.runs.load import load, replay
 from ckcv_ray.runs.run import run_job
 from ckcv_ray.runs.verify import verify
-from ckcv_ray.study import Budget, Problem, Study
+from ckcv_ray.study import Problem, Study
 
 SERIAL = Execution("serial")
 GRIDS: dict[str, Any] = {
@@ -266,19 +264,6 @@ def test_a_budget_that_is_none_is_refused(options: dict[str, Any], message: str)
         Problem.of(STUDY.replace(**options), blobs(60))
 
 
-def test_a_time_becomes_an_effort_that_grows_with_it_and_with_workers() -> None:
-    problem = Problem.of(STUDY, blobs(60))
-    expected = estimate(problem)
-    least = expect_everything(problem, expected) / 2 / PLANNED_SHARE
-    efforts = [
-        fit_effort(problem, expected, seconds, workers)
-        for seconds, workers in ((least, 1), (2 * least, 1), (least, 2))
-    ]
-    assert 0 < efforts[0] < efforts[1] == efforts[2]
-    assert isinstance(problem.with_effort(efforts[0]).study.search, Budget)
-    assert problem.with_effort(efforts[0]).run_id == problem.run_id
-
-
 @pytest.mark.parametrize(("name", "workers"), [("plain", 1), ("screens", 3), ("learners", 1)])
 def test_the_time_that_is_said_to_be_needed_is_just_enough(name: str, workers: int) -> None:
     study, n = CASES[name]
@@ -288,15 +273,6 @@ def test_the_time_that_is_said_to_be_needed_is_just_enough(name: str, workers: i
     assert fit_effort(problem, expected, 1.001 * needed, workers) >= least
     assert fit_effort(problem, expected, 0.98 * needed, workers) < least
     assert fit_effort(problem, expected, 1e-9, workers) == 1
-
-
-def test_the_time_of_everything_does_not_depend_on_the_effort_and_pays_for_every_evaluation() -> None:
-    problem = Problem.of(STUDY, blobs(60))
-    expected = estimate(problem)
-    seconds = expect_everything(problem, expected)
-    assert seconds == expect_everything(problem.with_effort(10_000), expected)
-    assert fit_effort(problem, expected, seconds / 10, 1) < problem.n_evaluations
-    assert fit_effort(problem, expected, 10 * seconds, 1) == problem.n_evaluations
 
 
 @pytest.mark.parametrize("name", ["plain", "by class", "learners"])
@@ -311,22 +287,6 @@ def test_an_effort_that_pays_for_everything_is_the_exact_race(name: str) -> None
     assert (found.setting, found.k, found.l_ms, found.l_ee) == (race.setting, race.k, race.l_ms, race.l_ee)
     assert found.search is not None
     assert (found.search["not_excluded"], found.search["least"]) == (0, None)
-
-
-def test_more_effort_leaves_less_open_until_nothing_is() -> None:
-    problem = Problem.of(STUDY, blobs(60, shift=0.6))
-    everything, wanted, left_open = problem.n_evaluations, [], []
-    for effort in (everything // 3, everything // 2, 3 * everything // 4, everything):
-        queue = BudgetQueue(problem.with_effort(effort))
-        finish(queue)
-        wanted.append(queue.progress().planned)
-        searched = summarize_search(queue.candidates(), queue.problem)
-        assert searched is not None
-        left_open.append(searched["not_excluded"])
-    assert wanted == sorted(set(wanted))
-    assert wanted[-2] > everything / 2
-    assert left_open == sorted(left_open, reverse=True)
-    assert left_open[-1] == 0
 
 
 class Clock:
@@ -406,16 +366,6 @@ def test_a_search_is_expected_to_take_what_its_few_good_settings_cost(keep_time:
     assert seconds / 2 < expected.rounds(effort) < 2 * seconds
     mean = expected.rates.seconds_for(effort * problem.mean_cost)
     assert mean > 2 * seconds
-
-
-def test_the_time_of_rounds_grows_with_effort_up_to_that_of_everything() -> None:
-    problem = Problem.of(LEARNERS, blobs(80, shift=0.6))
-    rounds = estimate(problem).rounds
-    assert rounds is not None
-    times = [rounds(effort) for effort in range(0, 2 * problem.n_evaluations, 50)]
-    assert times[0] == 0.0
-    assert np.all(np.diff(times) >= 0)
-    assert rounds.evaluations[-1] == problem.n_evaluations
 
 
 @pytest.mark.slow

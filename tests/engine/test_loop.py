@@ -63,13 +63,6 @@ def test_what_arrived_is_added_when_it_is_stopped(crowd: Crowd) -> None:
     assert len(recorder.records()) == recorder.queue.fits > 0
 
 
-def test_after_its_seconds_nothing_is_submitted_and_what_arrives_is_added(crowd: Crowd) -> None:
-    recorder = make_recorder(PROBLEM)
-    assert loop.work(crowd, recorder, None, lambda: False, seconds=0.0) == 0
-    assert len(recorder.records()) == 0
-    assert not recorder.queue.complete()
-
-
 @pytest.mark.parametrize(("cost", "apart"), [(0.001, 0.1), (0.5, 25.0)])
 def test_reports_take_at_most_a_fiftieth_of_the_time(
     crowd: Crowd, cost: float, apart: float, monkeypatch: pytest.MonkeyPatch

@@ -9,8 +9,7 @@ from doubles import FIRE
 
 from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.engine.evaluate import Inputs, evaluate, make_failures, share
-from ckcv_ray.engine.race import RaceQueue, describe_failures
-from ckcv_ray.records.record import Outcome
+from ckcv_ray.engine.race import RaceQueue
 from ckcv_ray.study import Problem, Study
 
 STUDY = Study.paper(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0), k=(3, 4), n_splits=4, report_k=(4,))
@@ -93,13 +92,6 @@ def test_failures_of_one_path_are_joined_in_any_order(problem: Problem, inputs: 
     assert queue.failures() == []
 
 
-def test_what_failed_first_is_told_with_its_place(problem: Problem) -> None:
-    assert describe_failures([], problem) == "no failure was recorded"
-    failures = make_failures([Unit(Stage.SELECT, 1, 2, EVERY)], problem.n_totals, FIRE).failures
-    where = "C = 0.1, gamma = 0.1, k = 4, split 2"
-    assert describe_failures(failures, problem) == f"2 paths failed, the first at {where}:\n{FIRE}"
-
-
 def test_an_exhaustive_run_is_not_complete_before_its_estimates(exhaustive: Problem) -> None:
     inputs = share(exhaustive)
     queue = RaceQueue(exhaustive)
@@ -125,25 +117,3 @@ def test_estimates_that_failed_are_not_waited_for(exhaustive: Problem) -> None:
     assert not queue.complete()
     queue.add(make_failures([units[-1]._replace(paths=((1, 3),))], exhaustive.n_totals, FIRE))
     assert queue.complete()
-
-
-def test_refits_are_held_or_known_to_have_failed(problem: Problem, inputs: Inputs) -> None:
-    queue = RaceQueue(problem)
-    for _ in race(queue, inputs):
-        pass
-    leaders = queue.leaders()
-    assert queue.selection.winner() == leaders[0]
-    assert {problem.sizes[leader.size].k for leader in leaders} >= {4}
-    leader = leaders[0]
-    refits = [Unit(Stage.REFIT, leader.size, i, ((leader.path, leader.step + 1),)) for i in range(4)]
-    outcome: Outcome = evaluate(refits[:3], inputs)
-    assert [member.split for member in outcome.members] == [0, 1, 2]
-    queue.add(outcome)
-    assert not queue.holds_refits(leader)
-    assert not queue.knows_refits(leader)
-    queue.add(make_failures(refits[3:], problem.n_totals, FIRE))
-    assert not queue.holds_refits(leader)
-    assert queue.knows_refits(leader)
-    queue.add(evaluate(refits[3:], inputs))
-    assert queue.holds_refits(leader)
-    assert queue.failures() == []

@@ -26,12 +26,6 @@ def test_a_batch_that_was_not_measured_is_divided_by_cost() -> None:
     assert rates.seconds.tolist() == [3.0, 6.0]
 
 
-def test_a_single_learner_has_the_whole_time() -> None:
-    rates = Rates()
-    rates.add(3.0, np.array([6.0]), by_learner=(2.5,))
-    assert (rates.seconds.tolist(), rates.per_cost.tolist()) == ([3.0], [0.5])
-
-
 def test_time_is_unknown_only_for_work_of_a_learner_without_a_rate() -> None:
     rates = Rates(2)
     assert rates.seconds_for(np.zeros(2)) == 0.0

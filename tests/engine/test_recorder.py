@@ -336,17 +336,6 @@ def test_fits_of_a_session_that_was_killed_count(tmp_path: Path, problem: Proble
     second.close()
 
 
-def test_opened_twice_it_is_open_once(tmp_path: Path, problem: Problem) -> None:
-    recorder = make_recorder(problem, tmp_path / "run")
-    recorder.open()
-    recorder.open()
-    recorder.close()
-    assert not (tmp_path / "run" / ".lock").exists()
-    other = make_recorder(problem, tmp_path / "run")
-    other.open()
-    other.close()
-
-
 def test_results_are_written_by_none_but_the_one_that_concluded_them(
     tmp_path: Path, problem: Problem
 ) -> None:

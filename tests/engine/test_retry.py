@@ -2,7 +2,6 @@
 
 from collections import deque
 
-import pytest
 from conftest import blobs
 from doubles import run_with
 from hypothesis import given
@@ -91,11 +90,3 @@ def test_a_run_survives_a_split_that_kills_and_names_it():
     assert set(lost) <= {(1, 4)}
     if not result.certificate.winner.provisional:
         assert (result.setting, result.k) == (whole.setting, whole.k)
-
-
-@pytest.mark.parametrize("attempts", [1, 2, 5])
-def test_the_limit_is_kept(attempts):
-    batch, lost = Batch((Unit(Stage.SELECT, 0, 0, ((0, 1),)),)), 1
-    while others := replacements(batch, attempts):
-        (batch,), lost = others, lost + 1
-    assert lost == attempts

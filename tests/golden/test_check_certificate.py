@@ -282,7 +282,8 @@ def test_a_forged_judgement_differs(
 ) -> None:
     name = "weighted" if column == "weight" else "better, groups"
     out = shutil.copytree(folder(name), tmp_path / "run")
-    rewrite(out / "judged.parquet", lambda rows: rows[0].update({column: 1 - rows[0][column]}))
+    other = {"weight": 4}.get(column, 1)  # no row has half of it, which would stay
+    rewrite(out / "judged.parquet", lambda rows: rows[0].update({column: other - rows[0][column]}))
     assert check(out, capsys)[0] == 1
 
 

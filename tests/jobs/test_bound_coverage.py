@@ -2,7 +2,6 @@
 
 import json
 from pathlib import Path
-from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -182,19 +181,16 @@ def test_refused_studies_are_runs_without_a_failure() -> None:
 
 
 def test_the_job(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its JSON, its file, which is continued, and its picture and tables."""
-    monkeypatch.setattr(
-        bound_coverage,
-        "computed",
-        lambda missing, workers, effort, only: (bound_coverage.timed(*one) for one in missing),
-    )
-    out, svg = tmp_path / "runs.jsonl", tmp_path / "coverage.svg"
-    common = {"workers": 1, "out": out, "picture_file": None}
+    """Its JSON, its file, which is continued, and its tables."""
+    in_this_process = lambda missing, workers: (bound_coverage.timed(*one) for one in missing)  # noqa: E731
+    monkeypatch.setattr(bound_coverage, "computed", in_this_process)
+    out = tmp_path / "runs.jsonl"
+    common = {"workers": 1, "out": out}
     main(settings="eight:60", runs=1, as_json=False, **common)
     with out.open("a") as file:
         file.write('{"setting": "eight:60", "run": 1, "sec')  # a process that was killed
     capsys.readouterr()
-    main(settings="eight:60,grouped:200", runs=2, as_json=True, **common | {"picture_file": svg})
+    main(settings="eight:60,grouped:200", runs=2, as_json=True, **common)
     printed = json.loads(capsys.readouterr().out)
     assert list(printed["settings"]) == ["eight:60", "grouped:200"]
     assert set(printed["settings"]["eight:60"]) == set(CLAIMS) - FEW
@@ -204,7 +200,6 @@ def test_the_job(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch
             assert 0 <= one["failures"] <= one["runs"] == 2
     assert sorted(stored(out)) == [("eight:60", 0), ("eight:60", 1), ("grouped:200", 0), ("grouped:200", 1)]
     assert {c: tuple(v) for c, v in stored(out)["eight:60", 1]["claims"].items()} == trial(EIGHT, 1)
-    assert ElementTree.parse(svg).getroot().tag.endswith("svg")
 
     def nothing_left(*_: object) -> None:
         raise AssertionError("a stored run is computed again")
@@ -223,17 +218,14 @@ def test_a_process_measures_every_claim() -> None:
     assert run["seconds"] > 0
 
 
-def test_parts_are_named_and_stored_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert bound_coverage.parts("") == ()
-    assert bound_coverage.parts("holdout half, paper") == ("holdout half", "paper")
-    with pytest.raises(typer.BadParameter, match="'half' is none of paper, holdout third"):
-        bound_coverage.parts("half")
-    run = bound_coverage.timed(EIGHT, 0, 0, ("holdout half",))
-    assert set(run["claims"]) == {REFIT, STEVENS, *BY_CLASS} - FEW
+def test_runs_of_other_bounds_are_not_continued(tmp_path: Path) -> None:
     out = tmp_path / "runs.jsonl"
-    out.write_text(json.dumps(run) + "\n" + json.dumps(run | {"version": 1, "run": 1}) + "\n")
-    assert list(stored(out, 0, ("holdout half",))) == [(str(EIGHT), 0)]
-    assert stored(out) == {}
+    runs = [{"setting": str(EIGHT), "run": i, "version": bound_coverage.VERSION - i} for i in range(2)]
+    out.write_text("".join(json.dumps(run) + "\n" for run in runs))
+    assert list(stored(out)) == [(str(EIGHT), 0)]
+
+
+def test_means_are_over_the_generated_data_with_200_and_400_rows() -> None:
     cell = {"bound": 2.0, "truth": 1.0, "slack": 1.0}
     tables = list(bound_coverage.averages({one: {REFIT: cell} for one in bound_coverage.GENERATED}))
     assert len(tables) == 2

@@ -1,10 +1,7 @@
 """Worked examples on their real data: the numbers of scikit-learn on the same splits, or of theory."""
 
-import subprocess
-import sys
 import warnings
 from itertools import product
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,8 +16,6 @@ from sklearn.preprocessing import StandardScaler
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.study.problem import INNER, OUTER
 from jobs.studies import bias_variance, forest, network, regression, selection, tuned_k
-
-ROOT = Path(__file__).resolve().parents[2]
 
 
 def pairs(result, size=OUTER):
@@ -172,25 +167,3 @@ def test_k_is_tuned_for_a_forest_and_for_an_svm(learner):
     assert (proven["certification"], proven["classifier"]) == ("holdout", "refit")
     assert 0 < proven["bound"] < 0.2
     assert result.problem.study.learner.name == learner
-
-
-# The commands
-
-
-@pytest.mark.parametrize(
-    ("study", "options", "said"),
-    [
-        ("regression", ["--rows", "40"], "kfold: 10 splits of 40 rows"),
-        ("bias_variance", ["--n", "8", "--d", "1", "--sets", "2"], "deviation"),
-        ("network", ["--rows", "30"], "fitted to all 30 rows"),
-        ("forest", ["--trees", "2", "--backend", "serial"], "repeated_kfold:10x5"),
-    ],
-)
-def test_a_study_is_a_command(study, options, said, tmp_path):
-    if study == "bias_variance":
-        options = [*options, "--picture", str(tmp_path / "a.svg")]
-    command = [sys.executable, "-W", "error", str(ROOT / "jobs" / "studies" / f"{study}.py"), *options]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert said in done.stdout
-    assert study != "bias_variance" or "<svg" in (tmp_path / "a.svg").read_text()

@@ -27,13 +27,7 @@ def test_a_realization_missing_from_the_archive_is_drawn_from_its_pool(ida: Path
     assert len(drawn.columns.test) == len(held.columns.test) == 75
     assert drawn.columns.learn.equals(again.columns.learn)
     assert not drawn.columns.learn.equals(other.columns.learn)
-    pools = [
-        sorted(
-            map(tuple, np.concatenate([np.column_stack(list(t.to_pydict().values())) for t in one.columns]))
-        )
-        for one in (held, drawn)
-    ]
-    np.testing.assert_array_equal(*pools)
+    np.testing.assert_array_equal(pool(held), pool(drawn))
 
 
 def test_without_an_archive_the_reason_is_reported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -92,18 +86,15 @@ def test_conclusions_are_counted_on_the_rows() -> None:
 
 
 def test_a_figure_is_drawn(tmp_path: Path) -> None:
-    table1.draw([row("heart", 1), row("titanic", 1), row("titanic", 2, l_ee=30.0)], tmp_path / "table1")
+    table1.draw([row("heart", 1), row("titanic", 1), row("titanic", 2, l_ee=30.0)], tmp_path / "table1.svg")
     assert (tmp_path / "table1.svg").read_text().startswith("<")
-    assert (tmp_path / "table1.png").read_bytes()[1:4] == b"PNG"
 
 
 def test_bounds_against_errors_names_every_set() -> None:
     rows = [SetErrors(f"set {i}", 0.06 + i / 500, 0.01, 0.03 + i / 500, 0.005, 0.06, 0.03) for i in range(13)]
     first, again = bounds_against_errors(rows), bounds_against_errors(rows)
     assert first == again
-    assert first.png.startswith(b"\x89PNG")
     for row in rows:
-        assert f">{row.name}<" in first.svg
-    assert "$x_1$ <&amp;" in bounds_against_errors([rows[0]._replace(name="$x_1$ <&", test=0.0)]).svg.replace(
-        "&lt;", "<"
-    )
+        assert f">{row.name}<" in first
+    drawn = bounds_against_errors([rows[0]._replace(name="$x_1$ <&", test=0.0)])
+    assert "$x_1$ <&amp;" in drawn.replace("&lt;", "<")

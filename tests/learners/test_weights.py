@@ -24,7 +24,7 @@ from ckcv_ray.learners import LEARNERS
 from ckcv_ray.learners.nystroem.learner import NystroemSVM
 from ckcv_ray.learners.seeds import draw_seeds, make_seed_sequence
 from ckcv_ray.learners.sklearn.learner import AnyEstimator
-from ckcv_ray.learners.sklearn.named import Boosting, ExtraTrees, Forest, NaiveBayes, Tree
+from ckcv_ray.learners.sklearn.named import Boosting, NaiveBayes, Tree
 from ckcv_ray.learners.sklearn.paths import Plain
 from ckcv_ray.learners.sklearn.spec import complete_names
 from ckcv_ray.study import Problem
@@ -41,11 +41,8 @@ TASKS = {
 }
 PATHS = {
     "boosting": Boosting({"learning_rate": (0.1, 0.5), "max_iter": (1, 3, 10, 25), "min_samples_leaf": 5}),
-    "forest": Forest({"max_features": (0.5,), "min_samples_leaf": (1, 4), "n_estimators": (1, 2, 7, 20)}),
-    "forest without drawing": Forest({"bootstrap": False, "n_estimators": (2, 5), "criterion": "entropy"}),
-    "forest of classes": Forest({"n_estimators": (2, 5)}, class_weight="balanced"),
-    "extra trees": ExtraTrees({"min_samples_leaf": (1, 4), "n_estimators": (1, 2, 7, 20)}),
     "tree": Tree(),
+    "tree of classes": Tree(class_weight="balanced"),
     "naive Bayes": NaiveBayes(),
 }
 

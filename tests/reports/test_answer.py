@@ -105,15 +105,6 @@ def test_no_number_of_rows_is_advised_to_reach_a_constant() -> None:
     assert "with 480 rows: about" in make(HELD, Task.of(X, (X[:, 0] > 0).astype(int))).summary()
 
 
-def test_of_groups_it_speaks_of_groups_and_guesses_nothing() -> None:
-    rows = blobs(200, shift=3.0)
-    result = make(HELD, Task.of(rows.X, rows.y, groups=np.arange(200) // 2))
-    shown = unwrap(result.summary())
-    assert "of a new group's rows are wrong on average" in shown
-    assert "200 rows in 100 groups" in shown
-    assert "mean over groups" in shown
-
-
 def draw_numbers(n: int, spread: float, grouped: bool) -> Task:
     """Rows of a linear function with noise, two of each group if there are groups."""
     rng = np.random.default_rng(3)
@@ -137,17 +128,6 @@ def test_of_numbers_and_groups_more_units_are_advised_with_about_what_they_prove
     assert float(found[1]) < 3 * result.proven
 
 
-def test_where_nothing_can_be_quoted_of_numbers_or_groups_there_is_a_next_step() -> None:
-    study = Study.of(learner="ridge", clip=3, certify="holdout", k=(3,), n_splits=3, seed=2)
-    weak, none = (run_job(Job(study, draw_numbers(120, s, False)), Execution("serial")) for s in (1.6, 50.0))
-    shown = unwrap(weak.summary())
-    assert shown.startswith("Nothing can be quoted yet"), shown
-    assert "next on new rows, none of these: more of them, better columns" in shown
-    assert "none of these: another --learner, or other columns: as measured" in unwrap(none.summary())
-    groups = Task.of(noise(160).X, noise(160).labelled(noise(160).y), groups=np.arange(160) // 2)
-    assert "none of these: another --learner, or other columns" in unwrap(make(HELD, groups).summary())
-
-
 WORTHLESS = {"occam": OCCAM, "holdout": HELD}
 
 
@@ -159,13 +139,6 @@ def test_whatever_cannot_be_quoted_there_is_a_next_step(study: Study, grouped: b
     shown = unwrap(make(study, Task.of(task.X, task.labelled(task.y), groups=units)).summary())
     assert shown.startswith("Nothing"), shown
     assert " next " in shown, shown
-
-
-def test_a_hold_out_of_groups_is_advised_where_it_would_prove_more() -> None:
-    rows = blobs(600, shift=2.0)
-    shown = unwrap(make(OCCAM, Task.of(rows.X, rows.y, groups=np.arange(600) // 2)).summary())
-    advised = r"none of these: --certify holdout: about [\d.]+ %, with \d+ of 300 groups held out"
-    assert re.search(advised, shown), shown
 
 
 def test_a_question_is_answered_before_a_bound_is_quoted(tmp_path: Path) -> None:
@@ -197,50 +170,12 @@ def test_the_question_of_a_stranger_s_folder_is_cut(tmp_path: Path) -> None:
     assert "<b>why" not in Path(report(tmp_path / "run", tmp_path / "page.html")).read_text(encoding="utf-8")
 
 
-def test_claims_by_class_are_not_advised_where_there_are_some() -> None:
-    task = noise(150)
-    assert "--criterion balanced" in make(HELD, task).summary()
-    assert "--criterion balanced" not in make(HELD.replace(claim="refit,sensitivity"), task).summary()
-
-
-def test_other_claims_about_the_same_model_are_listed() -> None:
-    result = make(HELD.replace(claim="refit,auc,sensitivity"), blobs(200, shift=2.0))
-    shown = unwrap(result.summary())
-    assert re.search(
-        r"proven sensitivity \(recall of \d\) at least [\d.]+ %; AUC at least|proven AUC at least .* sensit",
-        shown,
-    )
-
-
-@pytest.mark.parametrize(("claim", "said"), [("sensitivity", "sensitivity (recall of 1)"), ("auc", "AUC")])
-def test_a_first_claim_that_is_no_error(claim: str, said: str) -> None:
-    result = make(HELD, blobs(200, shift=2.0))
-    c = make(HELD.replace(claim=f"refit,{claim}"), blobs(200, shift=2.0)).certificate
-    (other,) = [one for one in c.claims if one["quantity"] == claim]
-    changed = replace(c, claims=replace(c.claims, claims=(other, *c.claims.claims)))
-    shown = unwrap(replace(result, patients_run=result.finished._replace(certificate=changed)).summary())
-    assert f"{said} is at least" in shown
-    assert re.search(r"measured [\d.]+ % \(\d+ of [\d,]+ (pairs in order|held-out rows right)\)", shown)
-
-
 def test_a_claim_at_a_cut_off_says_so_where_the_first_claim_is_about_none() -> None:
     required = HELD.replace(require="sensitivity>=0.5")
     for claim, said in (("refit,sensitivity", True), ("sensitivity,refit", False)):
         shown = unwrap(make(required.replace(claim=claim), blobs(200, shift=2.0)).summary())
         (proven,) = re.findall(r"proven (.*?) by class", shown)
         assert re.search(r"% with cut-off -?[\d.]+", proven) if said else "cut-off" not in proven
-
-
-def test_many_cautions_are_counted_where_there_is_no_room() -> None:
-    doubled = noise(60)
-    study = OCCAM.replace(C=(1e-6,), learner="svm")
-    result = make(study, Task.of(np.repeat(doubled.X, 2, axis=0), np.repeat(doubled.y > 0, 2)))
-    brief, whole = result.summary(), result.summary(details=True)
-    assert len(result.certificate.list_cautions()) > 2
-    assert re.search(r"CAUTION +\d cautions? more: summary\(details=True\)", brief)
-    assert "more: summary" not in whole
-    for caution in result.certificate.list_cautions():
-        assert caution in unwrap(whole)
 
 
 def test_the_command_shows_details_on_request(ckcv: Callable[..., Any], patients_run: Path) -> None:

@@ -68,37 +68,6 @@ def test_axes_are_named_and_no_name_is_a_formula_or_markup() -> None:
     assert 'aria-label="&quot;&lt;label&gt;&quot;"' in drawn
 
 
-@pytest.mark.parametrize("count", [1, 2, 7, 8, 13, 40])
-def test_ticks_are_thinned_to_what_has_room(count: int) -> None:
-    steps = Axis("C", tuple(f"value {i}" for i in range(count)))
-    shape = 2, count
-    at = AT._replace(
-        steps=steps, value=np.full(shape, 0.2), splits=np.full(shape, 5), failed=np.zeros(shape, np.bool_),
-        left_open=np.zeros(shape, np.bool_), best=(0, 0),
-    )  # fmt: skip
-    shown = [word for word in words(figures.draw_landscape(at, "label")) if word.startswith("value")]
-    assert shown == list(steps.values)[:: -(-count // figures.TICKS)]
-    assert 1 <= len(shown) <= figures.TICKS
-
-
-def test_wide_ranges_of_k_are_drawn_in_logarithms() -> None:
-    wide = figures.draw_folds([WINNER, BEATEN._replace(first=400, last=400)], "wide")
-    assert ">100<" in wide
-    assert ">100<" not in figures.draw_folds([WINNER, BEATEN], "narrow")
-
-
-def test_what_stands_against_k_is_named() -> None:
-    failed = BEATEN._replace(first=9, last=9, state="failed")
-    legend = {"lower bound of L_MS (beaten)", "L_MS", "L_EE", "winner"}
-    assert legend <= set(words(figures.draw_folds([WINNER, BEATEN], "label")))
-    named = words(figures.draw_folds([WINNER, BEATEN, failed], "label"))
-    assert legend | {"lower bound (failed)"} <= set(named)
-    assert "lower bound (open)" not in named
-    left_open = BEATEN._replace(first=9, last=9, state="open")
-    named = words(figures.draw_folds([WINNER, BEATEN, left_open], "label"))
-    assert legend | {"lower bound (open)"} <= set(named)
-
-
 def test_an_open_candidate_is_a_diamond_and_takes_no_colour_from_the_others() -> None:
     value, left_open = AT.value.copy(), AT.left_open.copy()
     value[1, 0], left_open[1, 0] = 0.001, True
@@ -111,20 +80,6 @@ def test_an_open_candidate_is_a_diamond_and_takes_no_colour_from_the_others() ->
     assert squares(without) == squares(drawn)
     colours = [re.findall(r"fill: (#\w+)", svg) for svg in (drawn, without)]
     assert colours[0] == colours[1]
-
-
-def test_means_of_the_single_splits_are_written() -> None:
-    shown = words(figures.draw_spread([0.1, 0.2, 0.2], [0.3, 0.3, 0.4], "label"))
-    assert {"L_MS 16.67 %", "L_EE 33.34 %"} <= set(shown)
-
-
-def test_equal_bounds_lie_side_by_side() -> None:
-    x, offset = figures._stack(np.array([2.0, 1.0, 2.0, 2.0]))
-    assert x.tolist() == [1.0, 2.0, 2.0, 2.0]
-    assert offset.tolist() == pytest.approx([0.0, -0.1, 0.0, 0.1])
-    _, crowded = figures._stack(np.ones(50))
-    assert crowded.min() == pytest.approx(-0.3)
-    assert crowded.max() == pytest.approx(0.3)
 
 
 @pytest.mark.parametrize("draw", ["landscape", "folds", "spread"])
@@ -170,18 +125,6 @@ def test_an_axis_is_named_by_all_that_differs_together() -> None:
     steps, paths = axes(*grid)
     assert paths == Axis("rule, share", ("a, 0.5", "a, 1", "b, 0.5", "b, 1"))
     assert (steps, steps.absent) == (Axis(STEP, ("1",), True), True)
-
-
-@pytest.mark.parametrize(("first", "last"), [(5, 5), (3, 5), (3, 10), (3, 24)])
-def test_ticks_of_k_are_whole_numbers(first: int, last: int) -> None:
-    spans = [
-        WINNER._replace(first=first, last=first),
-        *[BEATEN._replace(first=last, last=last)] * (last > first),
-    ]
-    drawn = words(figures.draw_folds(spans, "label"))
-    ticks = drawn[: drawn.index("k")]
-    assert ticks[0] == str(first)
-    assert all(tick.isdigit() and first <= int(tick) <= last for tick in ticks)
 
 
 def test_lines_have_names_that_are_no_formula_and_fit() -> None:

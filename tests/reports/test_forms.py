@@ -3,7 +3,6 @@
 import re
 import tomllib
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -56,10 +55,6 @@ def untidy(n: int = 60, label: str = "ill", column: str = "ward") -> Task:
     return Task.from_table(pa.table(columns), Roles("y", group="patient", weight="weight"))
 
 
-def say(study: Study, task: Task, name: str) -> str:
-    return " ".join(tell(Stored(run_job(Job(study, task), SERIAL), "0" * 64), name))
-
-
 # The tables of items
 
 
@@ -98,15 +93,6 @@ def test_every_fact_is_asked_for() -> None:
     assert asked == FACTS.keys()
 
 
-def test_what_was_not_read_is_said() -> None:
-    assert "was not read for this form" in read_form("ts-4213").note
-
-
-def test_an_unknown_guideline_is_refused() -> None:
-    with pytest.raises(InputError, match=r"for='tripod' is not known.*tripod-ai"):
-        read_form("tripod")
-
-
 # Facts
 
 
@@ -135,17 +121,7 @@ def test_facts_about_an_untidy_table() -> None:
     assert "Learner constant: 1 setting; strategy in {most_frequent}." in facts["learner"]
 
 
-def test_facts_about_plain_rows(stored: Stored) -> None:
-    assert tell(stored, "gaps") == ("No value is missing in the 60 rows.",)
-    assert tell(stored, "repeats") == (
-        "No row equals another in every column that does not number the rows.",
-    )
-    assert "taken as independent" in tell(stored, "groups")[0]
-    assert tell(stored, "weights") == ("All rows weigh the same.",)
-    assert "taken as they are" in tell(stored, "encoding")[0]
-    assert tell(stored, "learners") == ()
-    assert tell(stored, "test") == ("The run was measured on no separate test rows.",)
-    assert "C in {1.0, 10.0}" in tell(stored, "learner")[0]
+# Pages
 
 
 def test_facts_about_rows_held_out_and_repeated() -> None:
@@ -159,42 +135,6 @@ def test_facts_about_rows_held_out_and_repeated() -> None:
     balance = " ".join(tell(run, "balance"))
     assert "Classes were weighted: balanced." in balance
     assert "criterion 'balanced'" in balance
-
-
-def test_facts_about_balanced_rows() -> None:
-    study = TREES.replace(balance="down")
-    run = Stored(run_job(Job(study, blobs(60)), SERIAL), "0" * 64)
-    assert tell(run, "balance")[0] == "Training rows were balanced: down."
-
-
-def test_long_lists_are_cut(stored: Stored) -> None:
-    rng = np.random.default_rng(0)
-    gaps = {f"column_{i}": pa.array(rng.normal(size=300), mask=rng.random(300) < 0.3) for i in range(45)}
-    task = Task.from_table(pa.table(gaps | {"y": np.arange(300) % 24}), Roles("y"))
-    study = Study.paper(learner="constant", k=tuple(range(3, 60)), n_splits=1)
-    run = Stored(run_job(Job(study, task), SERIAL), "0" * 64)
-    assert "'column_39' (number), and 5 more." in tell(run, "columns")[0]
-    assert tell(run, "gaps")[0].endswith(", and 5 more columns.")
-    assert tell(run, "target")[0].endswith(" and 4 more.")
-    assert not any("Confusion" in sentence for sentence in tell(run, "classes"))
-    assert ", ..." in tell(run, "resampling")[1]
-    wide = SMALL.replace(C=tuple(range(1, 30)), k=(3,), n_splits=1)
-    assert ", ...}" in say(wide, blobs(30), "learner")
-
-
-def test_facts_that_depend_on_the_course_of_the_run(stored: Stored) -> None:
-    certificate = stored.certificate
-    provisional = replace(certificate, winner=replace(certificate.winner, provisional=True))
-    finished = stored.result.finished._replace(certificate=provisional)
-    test = {"rows": 20, "error": 0.25, "vote_error": 0.2, "digest": "", "reported": {}}
-    execution = stored.result.execution | {"not_converged": 3, "test": test}
-    run = stored._replace(result=replace(stored.result, execution=execution, finished=finished))
-    assert "The result is provisional: a better candidate might have been missed." in tell(run, "failures")
-    assert "3 fits were stopped at their limit of iterations." in tell(run, "failures")
-    assert tell(run, "test") == ("On 20 separate test rows F* errs on 25.00 %; no claim covers this.",)
-
-
-# Pages
 
 
 @pytest.fixture(scope="module")
@@ -235,13 +175,6 @@ def test_answers_are_shown_and_close_items(filled: FilledForm) -> None:
     assert "<p>A *title*.</p>" in page
     assert "&lt;b&gt;" in page
     assert "\\<b\\>" in markdown
-
-
-def test_a_fact_with_nothing_to_say_leaves_an_item_empty(stored: Stored) -> None:
-    form = read_form("tripod-ai")
-    item = replace(form.item[0], facts=("learners",), ask="")
-    (found,) = fill_items(replace(form, item=(item,)), stored, {}).items
-    assert found.state == "the run has nothing to say here"
 
 
 def test_names_in_the_data_are_no_markup() -> None:

@@ -1,6 +1,5 @@
 """The decision curve: what is measured of it, what is proven, and what is drawn."""
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,6 @@ from ckcv_ray.reports.judged import judge_rows
 from ckcv_ray.reports.measured import describe_performance
 from ckcv_ray.reports.net_benefit import BY_BEST, BY_PROBABILITY, trace_net_benefit
 from ckcv_ray.reports.performance import Judged
-from ckcv_ray.runs.report import report
 from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.study import Predictive
 
@@ -89,17 +87,6 @@ def test_without_claims_the_share_is_that_of_the_rows_and_nothing_is_proven() ->
     assert several.cut_off == ""
 
 
-def test_the_positive_class_is_that_of_the_study() -> None:
-    result = make("sensitivity,specificity", "svm", positive=str(blobs(240).classes[0]))
-    judged = judge_rows(result)
-    found = trace_net_benefit(result, judged)
-    assert found is not None
-    assert found.by_cut_off is not None
-    assert found.prevalence == np.mean(judged.y == 0)
-    assert found.by_rule[0] == pytest.approx(found.prevalence * find_recalls(judged, 0)[0])
-    assert np.all(found.by_cut_off >= found.by_rule - 1e-12)
-
-
 def test_a_claim_at_another_cut_off_is_no_point_of_this_rule() -> None:
     result = make("refit,net_benefit:0.02:0.1", require="sensitivity>=0.8")
     found = trace_net_benefit(result, judge_rows(result))
@@ -125,27 +112,6 @@ def test_what_is_not_proven_is_no_point() -> None:
     assert found.prevalence == 0.1
 
 
-def test_the_page_says_what_is_measured_and_what_is_proven(result: Result, tmp_path: Path) -> None:
-    picture = next(
-        p for p in describe_performance(result, judge_rows(result))["pictures"] if "Decision" in p.title
-    )
-    assert "All curves are measured." in picture.caption
-    assert "The points are proven" in picture.caption
-    assert "converted from the share of the class in these rows" in picture.caption
-    assert [row[-1][:9] for row in picture.rows[-2:]] == ["at least ", "at least "]
-    assert "flag all rows" in picture.svg
-    silent = judge_rows(result)._replace(probability=None, rank=None)
-    without = next(p for p in describe_performance(result, silent)["pictures"] if "Decision" in p.title)
-    assert without.heads[2] == "–"
-    one = make("refit", "svm")
-    best = next(p for p in describe_performance(one, judge_rows(one))["pictures"] if "Decision" in p.title)
-    assert "chosen on the rows it is measured on, so its curve is too good" in best.caption
-    assert "Nothing in it is proven: a claim such as net_benefit:0." in best.caption
-    run_job(Job(result.study, blobs(240, shift=2.0), tmp_path / "run"), SERIAL)
-    page = Path(report(tmp_path / "run")).read_text()
-    assert "<h3>Decision curve</h3>" in page
-
-
 def test_several_classes_or_rows_of_one_have_none(result: Result) -> None:
     judged = judge_rows(result)
     one = judged._replace(y=np.zeros_like(judged.y))
@@ -156,23 +122,3 @@ def test_several_classes_or_rows_of_one_have_none(result: Result) -> None:
     several = run(Study.paper(k=(3,), n_splits=2, C=(1.0,), gamma=(0.1,)), three.X, np.arange(150) % 3)
     with pytest.raises(InputError, match="no decision curve of this result: it takes two classes"):
         several.plot.decision_curve()
-
-
-def test_the_table_has_intervals_of_what_is_measured(result: Result) -> None:
-    found = describe_performance(result, judge_rows(result))
-    assert all(" % to " in measure.interval for measure in found["measures"])
-    assert " % to " in found["interval"]
-    assert "exact 95 % intervals" in found["intervals"]
-    chosen = make("sensitivity,specificity", require="sensitivity>=0.8")
-    found = describe_performance(chosen, judge_rows(chosen))
-    assert [bool(measure.interval) for measure in found["measures"]] == [False, True, False, False]
-    assert found["interval"] == ""
-    three = blobs(150)
-    study = Study.paper(k=(3,), n_splits=2, C=(1.0,), gamma=(0.1,), certify="holdout")
-    several = run(study, three.X, np.arange(150) % 3)
-    found = describe_performance(several, judge_rows(several))
-    assert all(" % to " in line["interval"] for line in found["by_class"])
-    scored = run(Study.paper(k=(3,), n_splits=2, C=(1.0,), gamma=(0.1,)), three.X, three.y)
-    found = describe_performance(scored, judge_rows(scored))
-    assert found["intervals"] == ""
-    assert all(measure.interval == "" for measure in found["measures"])

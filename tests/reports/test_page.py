@@ -7,7 +7,6 @@ import re
 import shutil
 import subprocess
 import sys
-from dataclasses import replace
 from functools import cache
 from html import escape
 from html.parser import HTMLParser
@@ -15,30 +14,26 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pytest
 from conftest import blobs
 from matplotlib.image import imread
 
 from ckcv_ray import load_run
-from ckcv_ray.claims.percent import at_least, at_most, nearest
+from ckcv_ray.claims.percent import at_most
 from ckcv_ray.cli import main as cli
 from ckcv_ray.engine.backend import SERIAL as IN_PROCESS
 from ckcv_ray.engine.backend import SerialBackend
 from ckcv_ray.engine.evaluate import evaluate, make_failures
 from ckcv_ray.errors import InputError, StoreError
-from ckcv_ray.records.candidates import OF_SIZE
 from ckcv_ray.records.record import Outcome
 from ckcv_ray.reports import figures
 from ckcv_ray.reports.page import flatten
-from ckcv_ray.reports.selection import list_spans
-from ckcv_ray.reports.summary import describe_baseline, describe_shares
 from ckcv_ray.runs.report import make_page
 from ckcv_ray.runs.run import Job, check_job, run_job, run_work
 from ckcv_ray.runs.verify import verify
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.storage.pages import write_report
-from ckcv_ray.study import Execution, Problem, Study
+from ckcv_ray.study import Execution, Study
 from ckcv_ray.tables.roles import Roles
 from ckcv_ray.tables.task import Task, TestRows
 
@@ -127,39 +122,6 @@ def test_every_figure_of_the_summary_is_on_the_page(finished: Path) -> None:
     assert RunFolder(finished).sha256("manifest.json") in shown.text
 
 
-@pytest.fixture(scope="module")
-def budgeted(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A search within a budget that leaves candidates open, some of them at the winner's k."""
-    out = tmp_path_factory.mktemp("budget") / "run"
-    grids = {"C": (0.1, 1.0, 10.0, 100.0), "gamma": (0.01, 0.1, 1.0), "k": (3, 4, 5, 7), "n_splits": 6}
-    study = Study.paper(**grids, search="budget", effort=150, survivors=3, least_splits=3)
-    run_job(Job(study, blobs(60, shift=0.6), out), SERIAL)
-    return out
-
-
-def test_a_search_within_a_budget_says_what_it_left_open(budgeted: Path, finished: Path) -> None:
-    result, shown = load_run(budgeted), Page(show_once(budgeted))
-    search = result.certificate.winner.search
-    assert search is not None
-    left, least = search["not_excluded"], search["least"]
-    assert left > 0
-    assert least is not None
-    line = f"budget, effort 150: {left:,} of {search['candidates']:,} candidates were not excluded"
-    assert shown.text.count(line) == 2, "next to the winner, and with the cost"
-    assert f"the smallest L_MS that any of them could still have is {at_least(least)}" in shown.text
-    rows = result.candidates.filter(pc.equal(result.candidates["k_first"], result.k))
-    here = pc.sum(pc.equal(rows["state"], "open")).as_py()
-    assert here > 0
-    assert shown.text.count("open, ≥") == here
-    assert any(f"{here} were not excluded" in label for label in shown.labels)
-    assert "An empty diamond is an open candidate" in shown.text
-    assert "an empty diamond where a candidate is open" in shown.text
-    plain = Page(show_once(finished)).text
-    assert plain.count("race: the best of") == 2
-    assert "diamond" not in plain
-    assert "within a budget" not in plain
-
-
 def test_the_number_to_quote_comes_first_and_is_the_proven_one(finished: Path) -> None:
     text, proven = Page(show_once(finished)).text, load_run(finished).certificate.claims.first
     number = f"{at_most(proven['bound'])} wrong on new rows, at most; proven, by occam"
@@ -167,56 +129,6 @@ def test_the_number_to_quote_comes_first_and_is_the_proven_one(finished: Path) -
     assert text.index(number) < text.index("Claims and assumptions")
     assert "not proven for the average member" in text
     assert "Provisional" not in text
-
-
-def test_what_is_proven_takes_the_first_place(finished: Path) -> None:
-    result = load_run(finished)
-    claim = {
-        "quantity": "error",
-        "label": None,
-        "certification": "occam",
-        "classifier": "random",
-        "splits": (),
-        "errors": 3,
-        "rows": 20,
-        "bound": 0.2304,
-        "delta": 0.05,
-        "statement": "It holds & it is proven.",
-    }
-    other = {
-        "quantity": "error",
-        "label": None,
-        "certification": "holdout",
-        "classifier": "random",
-        "splits": (),
-        "bound": 0.3,
-        "errors": None,
-        "rows": None,
-        "delta": 0.1,
-        "statement": "Another <claim>.",
-    }
-    claims = replace(result.certificate.claims, claims=(claim, other))
-    assert result.finished is not None
-    certified = result.finished._replace(certificate=replace(result.certificate, claims=claims))
-    text = Page(make_page(finished, replace(result, finished=certified))).text
-    assert (
-        "23.04 % wrong on new rows, at most; proven, by occam; all members: 3 of 20 scored rows wrong It "
-        "holds & it" in text
-    )
-    assert "holdout, random 30.00 % 50.00 % 0.1 Another <claim>." in text
-
-
-def test_the_baseline_is_next_to_the_number_to_quote(finished: Path) -> None:
-    """The figures of the summary, before the first section."""
-    text, result = Page(show_once(finished)).text, load_run(finished)
-    top = text[: text.index("What was asked, and the method")]
-    (baseline,) = result.certificate.sample.baselines
-    for sentence in (
-        f"error {nearest(result.error)}, mean error of the members on their estimate sets (an estimate, not",
-        f"baseline {nearest(baseline['error'])}, {describe_baseline(result.certificate.sample, baseline)}",
-        f"classes {describe_shares(result.certificate.sample)}",
-    ):
-        assert sentence in top
 
 
 class Failing(SerialBackend):
@@ -256,12 +168,6 @@ def test_the_page_is_a_function_of_the_folder(finished: Path, monkeypatch: pytes
     assert str(finished) not in first
     assert verify(finished).differences == []
     assert "report.html" not in RunFolder(finished).names()
-
-
-def test_a_report_left_half_written_does_not_spoil_a_run(finished: Path) -> None:
-    (finished / ".report.html-abc.tmp").write_text("half")
-    assert verify(finished).differences == []
-    (finished / ".report.html-abc.tmp").unlink()
 
 
 @pytest.mark.parametrize("which", ["finished", "hostile"])
@@ -309,15 +215,6 @@ def test_an_unfinished_run_has_no_page(tmp_path: Path, monkeypatch: pytest.Monke
     assert ckcv(monkeypatch, "report", tmp_path / "nowhere") == 4
 
 
-def test_the_page_goes_where_it_is_told(
-    finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    assert ckcv(monkeypatch, "report", finished, "--out", tmp_path / "mine.html") == 0
-    assert f"report: {tmp_path / 'mine.html'}" in capfd.readouterr().err.replace("\n", "")
-    assert unsealed(tmp_path / "mine.html") == make_page(finished)
-    assert [file.name for file in tmp_path.iterdir()] == ["mine.html"]
-
-
 @pytest.mark.parametrize("name", ["no/such/folder.html", ".", "certificate.json", "ensemble/new.html"])
 def test_a_page_never_replaces_anything_of_a_run(name: str, finished: Path) -> None:
     before = {file: file.read_bytes() for file in finished.rglob("*") if file.is_file()}
@@ -335,15 +232,6 @@ def test_a_log_that_leads_elsewhere_is_not_drawn(tmp_path: Path) -> None:
     (tmp_path / "run" / "manifest.json").write_text(json.dumps(digests, indent=2) + "\n")
     with pytest.raises(StoreError, match="does not lead to"):
         make_page(tmp_path / "run")
-
-
-def test_neighbouring_k_of_one_fate_are_drawn_together(finished: Path) -> None:
-    spans = list_spans(load_run(finished).per_k())
-    assert [(span.first, span.last) for span in spans] == [(3, 3), (4, 4), (5, 5), (20, 20), (21, 21)]
-    problem = Problem.of(Study.paper(k=range(11, 21), n_splits=2), blobs(60))
-    beaten = {"state": "beaten", "lower_bound": 0.5, "setting": None, "l_ms": None, "l_ee": None}
-    rows = [{name: getattr(size, name) for name in OF_SIZE} | beaten for size in problem.sizes]
-    assert [(s.first, s.last) for s in list_spans(rows)] == [(11, 12), (13, 15), (16, 20)]
 
 
 def test_options_are_flat_and_none_is_a_dash() -> None:

@@ -10,14 +10,12 @@ import pytest
 from conftest import blobs
 from sklearn import metrics
 
-from ckcv_ray import Execution, Study, evaluate, run
+from ckcv_ray import Execution, Study, evaluate
 from ckcv_ray.core.scores import Outputs
 from ckcv_ray.errors import StoreError
 from ckcv_ray.reports import judged as judging
 from ckcv_ray.reports import performance
-from ckcv_ray.reports.data import describe_data
 from ckcv_ray.reports.judged import judge_rows, read_judged
-from ckcv_ray.reports.measured import describe_performance
 from ckcv_ray.reports.performance import (
     Judged,
     JudgedPart,
@@ -63,14 +61,6 @@ def test_the_rows_of_the_first_claim_are_judged_as_it_counts_them(
     assert found.probability is None
 
 
-def test_groups_are_judged_too(tmp_path: Path) -> None:
-    task = blobs(60)
-    result = run(Study.paper(**GRID), task.X, task.y, tmp_path / "run", SERIAL, groups=np.arange(60) // 3)
-    first = result.certificate.claims.first
-    assert int(np.sum(judge_rows(result).label != judge_rows(result).y)) == first["errors"]
-    assert "groups" in dict(describe_data(result)["facts"])
-
-
 def test_of_many_rows_a_sample_is_judged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     result = run_job(Job(Study.paper(**GRID), blobs(60), tmp_path / "run"), SERIAL)
     monkeypatch.setattr(judging, "MOST_JUDGED", 20)
@@ -108,18 +98,6 @@ def test_a_model_that_cannot_classify_is_a_damaged_folder(outputs: Outputs | Non
     part = JudgedPart(predict, np.zeros((2, 1)), np.zeros(2, np.int32))
     with pytest.raises(StoreError, match="see ckcv verify"):
         predict_part(part, part.X, 2)
-
-
-def test_models_that_give_classes_alone_are_asked_for_these() -> None:
-    class Silent:
-        def predict_outputs(self, X: Any, needs: Any) -> Outputs:
-            return Outputs(probability=np.ones((len(X), 1)))
-
-        def predict(self, X: Any) -> Any:
-            return Outputs(label=np.zeros(len(X), np.int32))
-
-    predict: Any = judging._ask(Silent(), frozenset())  # type: ignore[arg-type]
-    assert predict(np.zeros((3, 1))).label.tolist() == [0, 0, 0]
 
 
 def test_classes_are_measured_as_scikit_learn_does() -> None:
@@ -236,17 +214,6 @@ def test_stored_predictions_of_numbers_are_drawn(tmp_path: Path) -> None:
     assert "sensitivity" not in page[page.index("<body") :]
 
 
-def test_without_predictions_a_sentence_says_why_there_is_no_figure(tmp_path: Path) -> None:
-    task = blobs(40)
-    result = evaluate(task.X, task.y, tmp_path / "run", SERIAL, learner="tree")
-    assert "The folder keeps no predictions by row: ckcv evaluate --save-predictions" in make_page(
-        tmp_path / "run"
-    )
-    empty = pa.table({"learner": pa.array([], pa.string()), "setting": pa.array([], pa.string())})
-    assert read_judged(result, empty) is None
-    assert read_judged(result, None) is None
-
-
 def test_stored_predictions_of_no_class_are_refused(tmp_path: Path) -> None:
     task = blobs(40)
     result = evaluate(task.X, task.y, tmp_path / "run", SERIAL, learner="tree", save_predictions=True)
@@ -259,41 +226,6 @@ def test_stored_predictions_of_no_class_are_refused(tmp_path: Path) -> None:
     forged = table.set_column(number, table.schema.field(number), pa.array([7] * len(table), pa.int32()))
     with pytest.raises(StoreError, match="no class of the table"):
         read_judged(result, forged)
-
-
-def test_figures_that_are_missing_have_a_sentence(tmp_path: Path) -> None:
-    task = blobs(60)
-    result = run_job(Job(Study.paper(**GRID), task, tmp_path / "run"), SERIAL)
-    silent = make_judged(rank=None, probability=None)
-    found = {shown.title: shown for shown in describe_performance(result, silent)["pictures"]}
-    assert [title for title, shown in found.items() if shown.svg] == ["Decision curve"]
-    assert "classes and no scores" in found["ROC curve"].caption
-    assert "no scores that order rows" in found["Distribution of scores by class"].caption
-    one_class = make_judged(classifier=Y.astype(np.intp))
-    found = {shown.title: shown for shown in describe_performance(result, one_class)["pictures"]}
-    assert "no model judged rows of both classes" in found["ROC curve"].caption
-    part = JudgedPart(lambda rows: Outputs(np.zeros(len(rows), np.int32)), np.zeros((200, 10**5)), Y)
-    crowded = describe_performance(result, make_judged(parts=(part,)))["pictures"]
-    assert "there are too many columns" in crowded[-1].caption
-
-
-def test_what_is_claimed_of_a_class_stands_next_to_what_is_measured(tmp_path: Path) -> None:
-    study = Study.paper(**GRID, certify="holdout", claim="sensitivity,refit")
-    result = run_job(Job(study, blobs(80, shift=2.0), tmp_path / "run"), SERIAL)
-    measures = describe_performance(result, judge_rows(result))["measures"]
-    assert measures[0].proven.startswith("at least ")
-    assert [measure.proven for measure in measures[1:]] == ["", "", ""]
-
-
-def test_several_classes_have_a_table_each(tmp_path: Path) -> None:
-    y = np.arange(90) % 3
-    X = np.random.default_rng(1).normal(size=(90, 2)) + 2 * y[:, None]
-    study = Study.paper(learner="naive_bayes", k=(3,), n_splits=2)
-    result = run(study, X, y, tmp_path / "run", SERIAL)
-    found = describe_performance(result, judge_rows(result))
-    assert [line["label"] for line in found["by_class"]] == [0, 1, 2]
-    assert "none for more than two classes" in found["pictures"][0].caption
-    assert "the predicted class" in found["pictures"][1].caption
 
 
 @pytest.mark.parametrize("learner", ["linear", "tree", "neighbors", "naive_bayes", "forest"])

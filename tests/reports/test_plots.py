@@ -6,7 +6,7 @@ import pytest
 from conftest import blobs
 from matplotlib.figure import Figure
 
-from ckcv_ray import InputError, Result, Study, evaluate, run
+from ckcv_ray import InputError, Result, Study, run
 from ckcv_ray.study import ERROR
 
 matplotlib.use("agg")
@@ -65,10 +65,3 @@ def test_what_cannot_be_drawn_is_refused_with_the_reason(svm: Result) -> None:
         several.plot.scores()
     with pytest.raises(InputError, match="no surface of this result: its settings differ in no parameter"):
         several.plot.surface()
-
-
-def test_an_evaluation_has_none_of_them() -> None:
-    scored = evaluate(ROWS.X, ROWS.y, learner="linear", resampling="kfold:3")
-    for name in ("bounds", "surface", "roc", "calibration", "decision_curve", "scores"):
-        with pytest.raises(InputError, match="this is an evaluation"):
-            getattr(scored.plot, name)()

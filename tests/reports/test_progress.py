@@ -9,11 +9,11 @@ import pytest
 from conftest import blobs
 from matplotlib import pyplot
 
-from ckcv_ray import CKCVClassifier, Execution, InputError, Study, evaluate, run
+from ckcv_ray import CKCVClassifier, Execution, Study, evaluate, run
 from ckcv_ray.engine.progress import Progress
 from ckcv_ray.reports import notebook, plots
 from ckcv_ray.reports.notebook import NotebookLine, is_notebook, watch_run
-from ckcv_ray.reports.progress_line import describe_progress, duration
+from ckcv_ray.reports.progress_line import describe_progress
 from ckcv_ray.study import Candidate
 
 ROWS = blobs(60, shift=2.0)
@@ -72,13 +72,6 @@ def test_a_moment_of_a_run_in_words() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("seconds", "messages"), [(0, "0 s"), (89, "89 s"), (91, "2 min"), (5400, "1.5 h"), (259_200, "3.0 days")]
-)
-def test_seconds_as_people_say_them(seconds: float, messages: str) -> None:
-    assert duration(seconds) == messages
-
-
 def compute(verb: str) -> None:
     if verb == "run":
         run(Study.of(**SMALL), ROWS.X, ROWS.y, execution=Execution("serial"))
@@ -101,12 +94,6 @@ def test_a_notebook_shows_one_line_that_says_how_the_run_ended(verb: str, output
         assert 0 <= done <= planned
 
 
-def test_two_runs_have_a_line_each(outputs: list[Shown]) -> None:
-    compute("evaluate")
-    compute("evaluate")
-    assert {one.output for one in outputs} == {0, 1}
-
-
 def test_a_run_that_stops_says_so(outputs: list[Shown]) -> None:
     def stop() -> None:
         with watch_run(None) as listen:
@@ -124,26 +111,6 @@ def test_names_from_the_data_are_text(outputs: list[Shown]) -> None:
     line(BEGUN._replace(best=(Candidate({"<script>": 1}, 3), 0.1)))
     assert "<script>" not in outputs[0].content["text/html"]
     assert "&lt;script&gt;" in outputs[0].content["text/html"]
-
-
-def test_a_run_that_ends_within_a_second_shows_nothing(
-    outputs: list[Shown], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(notebook, "FIRST_SECONDS", 3600.0)
-    compute("evaluate")
-    assert outputs == []
-
-
-def test_the_line_is_updated_at_most_every_half_second(
-    outputs: list[Shown], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    clock = iter([0.0, 0.0, 0.4, 0.5, 0.9])
-    monkeypatch.setattr(notebook, "monotonic", lambda: next(clock))
-    monkeypatch.setattr(notebook, "UPDATE_SECONDS", 0.5)
-    line = NotebookLine()
-    for _ in range(4):
-        line(BEGUN)
-    assert len(outputs) == 2
 
 
 def test_a_listener_that_was_given_is_called_instead(outputs: list[Shown]) -> None:
@@ -181,9 +148,3 @@ def test_a_plot_is_one_of_pyplot_in_a_notebook_alone(inside: bool, monkeypatch: 
     assert result.plot.bounds().has_data()
     assert (pyplot.get_fignums() != before) == inside
     pyplot.close("all")
-
-
-def test_an_error_before_the_run_shows_nothing(outputs: list[Shown]) -> None:
-    with pytest.raises(InputError):
-        CKCVClassifier(k=2).fit(ROWS.X, ROWS.y)
-    assert outputs == []

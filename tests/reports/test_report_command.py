@@ -49,11 +49,6 @@ def test_what_a_person_says_stands_on_the_page_as_text(
     assert page.count('class="purpose"') == 2
 
 
-def test_the_date_is_that_of_the_run(finished: Path) -> None:
-    execution = load_run(finished).execution
-    assert f"finished {execution['finished']}" in make_page(finished)
-
-
 @pytest.mark.parametrize(
     ("said", "words"),
     [
@@ -111,20 +106,6 @@ def test_a_short_report_has_the_number_and_its_conditions_and_no_search(
     assert len(short) < len(long) / 4
 
 
-@pytest.mark.parametrize("words", [("--short",), ("--title", "A")], ids=lambda w: w[0])
-def test_options_of_the_page_are_not_for_forms(
-    words: tuple[str, ...],
-    finished: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capfd: pytest.CaptureFixture[str],
-) -> None:
-    form = ("--for", "tripod-ai", "--out", tmp_path / "form.md")
-    assert ckcv(monkeypatch, "report", finished, *form, *words) == 2
-    assert f"{words[0][2:]} is about the HTML report" in " ".join(capfd.readouterr().err.split())
-    assert not (tmp_path / "form.md").exists()
-
-
 def test_a_short_report_of_scores(tmp_path: Path) -> None:
     task = blobs(40)
     evaluate(task.X, task.y, tmp_path / "run", SERIAL, learner="tree")
@@ -159,9 +140,3 @@ def test_data_are_described_column_by_column(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(data_section, "MOST_DESCRIBED", 1)
     assert describe_data(result)["more_columns"] == ["ward", "admitted", "dose"]
     assert "Names of 3 more columns" in make_page(tmp_path / "run", result)
-
-
-def test_dates_outside_the_calendar_are_numbers() -> None:
-    assert data_section._format_date(0.0) == "1970-01-01"
-    assert data_section._format_date(1e18).endswith(" ms")
-    assert data_section._find_typical(np.array([]), None) == ""  # type: ignore[arg-type]

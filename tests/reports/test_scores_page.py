@@ -8,8 +8,7 @@ import pyarrow as pa
 import pytest
 from sklearn.datasets import load_iris
 
-from ckcv_ray import Execution, evaluate, load_scores, report, verify
-from ckcv_ray.errors import StoreError
+from ckcv_ray import Execution, evaluate, load_scores
 from ckcv_ray.runs.report import make_page
 
 SERIAL = Execution("serial")
@@ -56,19 +55,6 @@ def test_a_curve_is_drawn_over_a_parameter_and_a_heat_map_over_two(tmp_path: Pat
     assert "over max_depth and min_samples_leaf" in page
 
 
-@pytest.mark.slow
-def test_lines_with_long_names_are_named_by_values(tmp_path: Path) -> None:
-    grid = {"max_depth": (1, 2, 3, 4), "min_samples_leaf": (1, 2, 3), "min_samples_split": (2, 3, 4)}
-    evaluate(X, Y, tmp_path / "run", SERIAL, learner="tree", param=grid, resampling="kfold:3")
-    page = make_page(tmp_path / "run")
-    assert re.search(r">[123], [234]</text>", page)
-    assert (
-        "Lines are named by min_samples_leaf, min_samples_split. 3 lines with worse means not drawn." in page
-    )
-    assert "at the best values of the others" in page
-    assert page.count("splits 0 to 2") == 2, "the scores and the bounds of many lines are rows"
-
-
 def test_what_was_selected_and_what_failed_is_listed(tmp_path: Path) -> None:
     options = {"resampling": "nested_halves:3", "select_by": "accuracy", "select": "each"}
     result = evaluate(X, Y, tmp_path / "run", SERIAL, learner="neighbors", **options)
@@ -88,12 +74,3 @@ def test_names_are_no_markup(tmp_path: Path) -> None:
     labels = np.where(rng.random(40) < 0.5, name, "b")
     evaluate(table, labels, tmp_path / "run", SERIAL, learner="tree")
     assert "<script" not in make_page(tmp_path / "run")
-
-
-def test_the_report_is_a_file_of_the_folder(tmp_path: Path) -> None:
-    with pytest.raises(StoreError, match="holds no run"):
-        report(tmp_path / "run")
-    evaluate(X, Y, tmp_path / "run", SERIAL, learner="tree")
-    path = report(tmp_path / "run")
-    assert Path(path).read_text().startswith("<!DOCTYPE html>")
-    assert verify(tmp_path / "run").differences == []

@@ -477,16 +477,6 @@ def test_what_cannot_be_evaluated_is_refused(options, messages):
         evaluate(X, Y, execution=SERIAL, **options)
 
 
-def test_a_procedure_is_read_back_from_json():
-    for text, more in (("kfold:5", {}), ("nested_halves:3", {"select_by": "auc"}), ("bootstrap:7", {})):
-        procedure = Study.without_certification(text, "accuracy,auc", learner="linear,svm", seed=7, **more)
-        again = Study.from_json(json.loads(json.dumps(procedure.to_json())))
-        assert again == procedure
-        assert again.differences(procedure) == []
-    other = Study.without_certification(NestedSplits(KFold(3), KFold(4, stratify=True)), select_by="f1")
-    assert Study.from_json(other.to_json()) == other
-
-
 def test_learners_are_fitted_at_their_usual_settings():
     forest = evaluate(X, Y, resampling="holdout:0.3", execution=SERIAL, learner="forest")
     defaults = clone(RandomForestClassifier()).get_params()
@@ -541,24 +531,6 @@ def test_a_function_may_measure_and_select(tmp_path):
         evaluate(X, Y, tmp_path / "run", SERIAL, **other)
 
 
-def test_a_function_sees_the_original_labels():
-    seen = []
-
-    def spy(y, predicted):
-        seen.append((set(y.tolist()), set(predicted.tolist())))
-        return 0.0
-
-    evaluate(
-        X,
-        np.where(Y == 1, "ill", "well"),
-        resampling="holdout:0.3",
-        measure=spy,
-        execution=SERIAL,
-        learner="tree",
-    )
-    assert seen == [({"ill", "well"}, {"ill", "well"})]
-
-
 @pytest.mark.parametrize(
     ("function", "messages"),
     [(words, "returned 'bad': expected a number"), (two, "expected a number"), (broken, "KeyError")],
@@ -599,13 +571,6 @@ def test_the_backend_is_chosen_by_what_is_left(seconds, ray_session, monkeypatch
     assert same(result, evaluate(X, Y, execution=SERIAL, **options))
     assert result.execution["backend"] == ("serial" if seconds else "ray")
     assert seen[-1].computed == 4
-
-
-def test_a_score_that_is_never_defined_did_not_fail():
-    result = evaluate(X, Y, resampling="loo", measure="auc", execution=SERIAL, learner="naive_bayes")
-    (figures,) = (result.figures(result.entries[0], score) for score in result.scores)
-    assert (figures.missing, figures.undefined) == (0, len(Y))
-    assert result.execution["failures"] == []
 
 
 @pytest.mark.parametrize("part", [NestedSplits(KFold(3), KFold(3)), Splits.of([([0], [1])], 2), "kfold:3"])

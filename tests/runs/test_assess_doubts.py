@@ -1,11 +1,9 @@
 """What makes usual figures untrue: scores that are not defined, rows that repeat, functions that change."""
 
-import json
-
 import numpy as np
 import pyarrow as pa
 import pytest
-from sklearn.datasets import load_breast_cancer, load_iris
+from sklearn.datasets import load_breast_cancer
 from sklearn.metrics import accuracy_score
 from sklearn.model_selection import GroupKFold, KFold, LeaveOneGroupOut, TimeSeriesSplit, cross_validate
 from sklearn.naive_bayes import GaussianNB
@@ -24,22 +22,6 @@ X, Y = (part[:200] for part in load_breast_cancer(return_X_y=True))
 def splits_of(result, learner, score):
     table = result.to_frame()
     return table[table["learner"] == learner][score].to_numpy()
-
-
-def test_a_score_that_is_not_defined_leaves_the_others_alone():
-    inputs, labels = load_iris(return_X_y=True)
-    result = evaluate(
-        inputs,
-        labels,
-        learner="naive_bayes",
-        resampling=KFold(3),
-        measure=["accuracy", "roc_auc_ovr"],
-        execution=SERIAL,
-    )
-    assert splits_of(result, "naive_bayes", "accuracy").tolist() == [0, 0, 0]
-    assert all(value is None or value != value for value in splits_of(result, "naive_bayes", "roc_auc_ovr"))
-    assert not result.failures
-    assert "incomplete: 3 not defined" in result.summary(details=True)
 
 
 @pytest.mark.parametrize("measure", ["auc", "roc_auc", "average_precision"])
@@ -133,14 +115,6 @@ def wrong_share(y, predicted):
     return float(np.mean(y != predicted))
 
 
-def test_an_infinite_score_is_not_defined(tmp_path):
-    result = evaluate(
-        X, Y, tmp_path / "a", SERIAL, learner="tree", resampling="kfold:3", measure=["accuracy", infinite]
-    )
-    assert "incomplete: 3 not defined" in result.summary(details=True)
-    json.dumps(result.to_json(), allow_nan=False)
-
-
 def test_scores_by_functions_cannot_be_verified(tmp_path):
     options = {"learner": "tree", "resampling": "kfold:3", "execution": SERIAL}
     evaluate(X, Y, tmp_path / "a", measure=[wrong_share, "accuracy"], **options)
@@ -148,14 +122,6 @@ def test_scores_by_functions_cannot_be_verified(tmp_path):
     assert not found.differences
     assert found.unverified == ["the scores by wrong_share: the folder does not keep functions"]
     assert not found.ok
-
-
-def test_the_class_that_a_score_is_about_is_named():
-    result = evaluate(
-        X, np.where(Y == 1, "well", "sick"), learner="tree", measure="recall,accuracy", execution=SERIAL
-    )
-    assert "recall (of 'well'; larger is better)" in result.summary(details=True)
-    assert "accuracy (larger is better)" in result.summary(details=True)
 
 
 class Own:
@@ -198,11 +164,6 @@ def test_names_of_scikit_learn_are_translated(name, own):
         evaluate(X, Y, learner="tree", **{name: 3})
 
 
-def test_a_measure_is_text_or_a_function():
-    with pytest.raises(InputError, match="expected names"):
-        evaluate(X, Y, learner="tree", measure=5)
-
-
 def test_an_estimator_that_only_names_classes_has_no_auc():
     from sklearn.linear_model import RidgeClassifier
     from sklearn.neighbors import NearestCentroid
@@ -220,12 +181,6 @@ def test_numbers_to_predict_may_be_large_or_written_in_another_way():
     assert Task.of(X[:40], texts, numbers=True).y.tolist() == [i + 0.5 for i in range(40)]
     with pytest.raises(InputError, match="has 'high' in row 40, which is no number"):
         Task.of(X[:40], [*texts[:39], "high"], numbers=True)
-
-
-def test_small_figures_are_shown():
-    result = evaluate(X, 1e-7 * X[:, 0], learner="ridge,mean", resampling="kfold:3", execution=SERIAL)
-    lines = [line for line in result.summary(details=True).splitlines() if line.startswith("  mean")]
-    assert all("e-07" in line for line in lines[:1])
 
 
 def test_a_parameter_is_given_once():

@@ -15,7 +15,6 @@ from ckcv_ray.errors import UnreachableError
 from ckcv_ray.runs import before
 from ckcv_ray.runs.report import report
 from ckcv_ray.runs.run import assess, run_job
-from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.study import Problem
 from ckcv_ray.tables.readers.objects import Bucket
 
@@ -140,26 +139,6 @@ def test_other_values_labels_and_names_are_not_recognised(tmp_path: Path, other:
     assert "unread" not in say(result)
 
 
-def test_a_table_is_read_only_where_names_are_shared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    run(tmp_path / "other", task=OTHERS["names"])
-    read: list[str] = []
-    monkeypatch.setattr(RunFolder, "problem", lambda self, _: read.append(str(self)))
-    before.find_before(Problem.of(HELD, TASK), str(tmp_path / "new"))
-    assert read == []
-    run(tmp_path / "same", HELD.replace(seed=1))
-    with pytest.raises(AttributeError):  # by then it was read
-        before.find_before(Problem.of(HELD, TASK), str(tmp_path / "new"))
-    assert read == [str(tmp_path / "same")]
-
-
-def test_where_rows_are_often_equal_the_sentence_says_so(tmp_path: Path) -> None:
-    X = np.random.default_rng(0).integers(0, 3, size=(80, 2))
-    task = Task.of(X, LABELS)
-    run(tmp_path / "first", task=task)
-    result = run(tmp_path / "second", HELD.replace(seed=1), task)
-    assert "Rows equal to some of these 40 rows were judged before, by run " in say(result)
-
-
 def test_a_folder_that_cannot_be_read_is_passed_over_and_named(tmp_path: Path) -> None:
     run(tmp_path / "first")
     run(tmp_path / "broken", HELD.replace(seed=1))
@@ -196,13 +175,6 @@ def test_the_first_to_judge_is_named_whichever_folder_was_written_last(tmp_path:
     run(tmp_path / "a", HELD.replace(seed=1))
     os.utime(tmp_path / "a" / "manifest.json", (1e9, 1e9))
     assert f"Quote {first.run_id}." in say(run(tmp_path / "m", HELD.replace(seed=2)))
-
-
-def test_of_a_run_that_is_repaired_later_ones_are_no_earlier_ones(tmp_path: Path) -> None:
-    run(tmp_path / "first")
-    run(tmp_path / "second", HELD.replace(seed=1))
-    (tmp_path / "first" / "certificate.json").unlink()
-    assert find(run(tmp_path / "first")) == []
 
 
 def test_an_earlier_run_is_not_changed_and_needs_no_module(tmp_path: Path) -> None:

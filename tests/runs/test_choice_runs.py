@@ -10,22 +10,20 @@ import pyarrow.compute as pc
 import pytest
 from decision_stump import DecisionStump
 from failing_learner import Failing
-from learner_contract import Unruly, clouds
+from learner_contract import clouds
 from nearest_centroid import NearestCentroid
 
 from ckcv_ray import Execution, Result, Study, Task, load_run, report, verify
 from ckcv_ray.claims.proofs import occam, weight
 from ckcv_ray.core.bounds.binomial import safe_table
 from ckcv_ray.engine import forecast
-from ckcv_ray.engine.backend import SERIAL, SerialBackend
 from ckcv_ray.engine.evaluate import evaluate, share
 from ckcv_ray.engine.race import RaceQueue
-from ckcv_ray.errors import RunError, StoreError
+from ckcv_ray.errors import StoreError
 from ckcv_ray.learners import Choice
 from ckcv_ray.learners.svm.learner import GaussianSVM
 from ckcv_ray.records.record import Outcome
-from ckcv_ray.runs.load import replay
-from ckcv_ray.runs.run import Job, check_job, run_job, run_work
+from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.study import Problem
 
@@ -103,15 +101,6 @@ def test_of_equal_learners_the_one_named_first_wins_whatever_its_step() -> None:
     assert (other.setting, other.position) == (result.setting, (0, 0))
 
 
-def test_any_order_of_arrival_gives_the_same_table_of_learners(tmp_path: Path) -> None:
-    job = Job(STUDY, table(1))
-    tables = [
-        run_work(check_job(job), opened=SERIAL._replace(backend=backend)).per_learner()
-        for backend in (SerialBackend, Unruly)
-    ]
-    assert tables[0] == tables[1]
-
-
 def test_exhaustive_knows_the_best_candidate_of_every_learner() -> None:
     task = table(1)
     whole, short = solved(STUDY.replace(exhaustive=True), task), solved(STUDY, task)
@@ -185,12 +174,6 @@ def test_a_learner_that_always_fails_leaves_the_others_intact(place: int, tmp_pa
     assert "no fit at all" in Path(report(tmp_path / "run")).read_text()
 
 
-def test_learners_that_all_fail_are_an_error() -> None:
-    failing = Choice((Failing((1.0,)), Failing((2.0,))), ("one", "two"))
-    with pytest.raises(RunError, match=r"no candidate could be completed: .* the first at learner = one"):
-        solved(STUDY.with_learner(failing), table(1))
-
-
 # files
 
 
@@ -212,38 +195,6 @@ def test_the_table_of_candidates_has_the_columns_of_every_learner(out: Path) -> 
                 assert row[name] == value
 
 
-def test_numbers_of_several_learners_share_a_column_of_numbers() -> None:
-    svms = Choice((SVM, GaussianSVM(C=(3.0,), gamma=(1.0,))), ("many", "one"))
-    candidates = solved(STUDY.with_learner(svms), table(1)).candidates
-    assert str(candidates.schema.field("C").type) == "double"
-    assert candidates["C"].null_count == 0
-
-
-def test_a_run_is_loaded_verified_and_reported(out: Path) -> None:
-    result = load_run(out)
-    assert result.study.learner == CHOICE
-    assert result.certificate.winner.setting["learner"] == result.setting["learner"]
-    assert verify(out).differences == []
-    assert verify(out, refit=1.0, execution=SERIALLY).differences == []
-    report(out)
-    page = (out / "report.html").read_text()
-    for row in result.per_learner():
-        assert f"<dt><bdi>{row['learner']}</bdi></dt>" in page
-    X = result.task.X[:10]
-    assert np.array_equal(result.predict(X, seed=1), load_run(out, allow_pickle=True).predict(X, seed=1))
-
-
-def test_the_summary_and_the_json_have_a_line_for_each_learner(out: Path) -> None:
-    result = load_run(out)
-    lines = [line for line in result.summary(details=True).splitlines() if line.startswith("learner ")]
-    assert [line.split(":")[0].split()[1] for line in lines] == ["svm", "centroid", "stump"]
-    assert json.loads(json.dumps(result.to_json()))["per_learner"] == result.per_learner()
-    alone = solved(STUDY.with_learner(SVM), table(1))
-    assert not [line for line in alone.summary().splitlines() if line.startswith("learner ")]
-    (row,) = alone.per_learner()
-    assert (row["learner"], row["l_ms"], row["setting"]) == ("svm", alone.l_ms, alone.setting)
-
-
 def test_the_best_of_a_reported_k_names_its_own_learner(out: Path) -> None:
     result = load_run(out)
     shown = [row for row in result.per_k() if row["setting"] is not None]
@@ -252,32 +203,6 @@ def test_the_best_of_a_reported_k_names_its_own_learner(out: Path) -> None:
         rows = result.candidates.filter(pc.equal(result.candidates["k_first"], row["k_first"])).to_pylist()
         (best,) = (one for one in rows if one["state"] in ("winner", "reported"))
         assert row["setting"] == CHOICE.space.setting(best["path"], best["step"])
-
-
-def test_holdout_refits_the_winner(tmp_path: Path) -> None:
-    result = solved(STUDY.replace(certify="holdout"), table(1), tmp_path / "run")
-    assert result.models.refit is not None
-    assert result.models.refit.members[0].model.learner == result.setting["learner"]
-    assert verify(tmp_path / "run", refit=1.0, execution=SERIALLY).differences == []
-
-
-def test_an_interrupted_run_continues(tmp_path: Path) -> None:
-    class Once(SerialBackend):
-        batches = 0
-
-        def wait(self) -> Any:
-            self.batches += 1
-            if self.batches > 4:
-                raise KeyboardInterrupt
-            return super().wait()
-
-    job = Job(STUDY, table(1), tmp_path / "run")
-    with pytest.raises(KeyboardInterrupt):
-        run_work(check_job(job), opened=SERIAL._replace(backend=Once))
-    assert replay(tmp_path / "run").progress().computed > 0
-    resumed, fresh = solved(STUDY, table(1), tmp_path / "run"), solved(STUDY, table(1))
-    assert resumed.candidates.equals(fresh.candidates)
-    assert resumed.certificate.claims == fresh.certificate.claims
 
 
 def test_a_study_with_an_unknown_learner_says_which(tmp_path: Path) -> None:

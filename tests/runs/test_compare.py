@@ -175,20 +175,6 @@ def test_members_are_drawn_by_the_seed_of_the_study_so_that_an_answer_repeats(ru
     assert second.counted.repeated
 
 
-def test_a_model_of_a_scored_study_can_be_compared(runs: Path) -> None:
-    found = compare(runs / "scored", JUDGED, runs / "old")
-    assert found.run.by == "by the model fitted on all rows"
-    assert found.answer == BETTER
-
-
-def test_the_answer_is_valid_json(runs: Path) -> None:
-    content = json.loads(json.dumps(compare(runs / "new", JUDGED, runs / "old").to_json(), allow_nan=False))
-    assert content["answer"] == BETTER
-    assert content["delta_of_each_statement"] == 0.025
-    assert content["use"]["number"] == 1
-    assert (content["low"], content["high"], content["no_worse"]) == (None, None, None)
-
-
 # Cautions
 
 

@@ -204,24 +204,6 @@ def test_an_estimate_that_combines_splits_has_no_deviation_and_no_test(resamplin
     assert verify(tmp_path / "run", refit=1, execution=SERIAL).ok
 
 
-@pytest.mark.parametrize("resampling", ["bootstrap632:3", "bootstrap632plus:3", "optimism:3"])
-def test_permutations_are_estimated_alike(resampling):
-    options = {"learner": "naive_bayes", "measure": "zero_one", "execution": SERIAL, "permutations": 9}
-    result = evaluate(X, Y, resampling=resampling, **options)
-    (entry,), (one,) = result.entries, result.scores
-    test, mean = result.test_by_permutations(entry, one), result.figures(entry, one).mean
-    column = result.problem.columns["zero_one"].start
-    means, gammas = [], result.computed.permuted[:, 3, 0, 0, -1]
-    for totals in result.computed.permuted[:, :, 0, 0, column]:
-        if resampling == "bootstrap632plus:3":
-            means.append(correct(totals[3], totals[:3].mean(), gammas[len(means)]))
-        elif resampling == "optimism:3":
-            means.append(totals[6] - (totals[3:6] - totals[:3]).mean())
-        else:
-            means.append(0.368 * totals[3] + 0.632 * totals[:3].mean())
-    assert test.as_good == sum(value <= mean for value in means) == 0
-
-
 def test_the_setting_with_the_best_estimate_is_kept():
     options = {"learner": "neighbors", "param": {"n_neighbors": [1, 9, 60]}, "measure": "zero_one"}
     result = evaluate(X, Y, resampling="bootstrap632:6", refit="best", execution=SERIAL, **options)
@@ -233,14 +215,6 @@ def test_the_setting_with_the_best_estimate_is_kept():
         evaluate(
             X, Y, resampling="bootstrap632:6", refit="best", choose="one_se", execution=SERIAL, **options
         )
-
-
-def test_an_interval_that_an_estimate_has_not_is_refused_by_the_name_that_was_given():
-    for resampling in ("bootstrap632:3", "optimism:3", "time:3", "drawn_folds:3"):
-        with pytest.raises(InputError, match=f"interval=corrected_t is for .*, not {resampling[:-2]}:"):
-            evaluate(
-                X, Y, learner="naive_bayes", resampling=resampling, interval="corrected_t", execution=SERIAL
-            )
 
 
 def test_an_estimate_is_incomplete_if_any_of_its_splits_is():

@@ -354,13 +354,6 @@ def test_splits_said_to_have_failed_are_tried_again(tmp_path: Path) -> None:
     assert any("the log has no scores; computed again there are some" in sentence for sentence in found)
 
 
-def test_a_log_without_some_scores_is_a_difference(tmp_path: Path) -> None:
-    out = tmp_path / "run"
-    evaluate(X, RNG.permutation(np.arange(N) % 2), out, SERIAL, **SCORED["folds"])
-    rewrite_scores(out, keep=lambda records: records[(records["path"] > 0) | (records["split"] > 0)])
-    assert "the log lacks evaluations" in " ".join(verify(out).differences)
-
-
 def own_loss(y: np.ndarray, predicted: np.ndarray) -> float:
     return 0.0
 

@@ -1,6 +1,5 @@
 """Runs on groups of related rows: the harm without groups, and one result however it is computed."""
 
-from io import BytesIO
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -8,10 +7,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from conftest import blobs, unwrap
-from pyarrow import csv, parquet
+from conftest import blobs
+from pyarrow import parquet
 
-from ckcv_ray import Execution, Job, StoreError, Study, Task, load_run, plan, run, verify
+from ckcv_ray import Execution, Job, StoreError, Study, Task, load_run, run, verify
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.engine import batches
 from ckcv_ray.engine.evaluate import share
@@ -41,15 +40,6 @@ def content(folder: Path) -> dict[str, bytes]:
     pickles = [file.relative_to(folder).as_posix() for file in sorted(folder.glob("ensemble/*.pkl"))]
     tables = [file.relative_to(folder).as_posix() for file in sorted(folder.glob("ensemble/*.parquet"))]
     return {name: (folder / name).read_bytes() for name in (*SAME, *tables, *pickles)}
-
-
-def test_the_report_counts_the_groups_of_its_rows(tmp_path: Path) -> None:
-    result = run_job(Job(STUDIES["holdout"], TASK, tmp_path / "run"), SERIAL)
-    groups = result.certificate.sample.groups
-    assert groups is not None
-    left = groups["count"] - groups["held"]
-    messages = " ".join(make_page(tmp_path / "run", result).split())
-    assert f"{result.task.n} rows of {left} groups by" in messages
 
 
 def test_a_mean_error_is_that_of_the_groups(tmp_path: Path) -> None:
@@ -215,99 +205,4 @@ def test_training_sets_of_one_class_are_fitted() -> None:
     assert result.certificate.winner.provisional is False
 
 
-def test_a_plan_takes_groups() -> None:
-    X, y = TASK.X, TASK.labelled(TASK.y)
-    grouped, plain = plan(SMALL, X, y, groups=GROUPS), plan(SMALL, X, y)
-    assert grouped.evaluations == plain.evaluations == 3 * 4 * 6
-    every = SMALL.replace(k=None, report_k=())
-    assert plan(every, X, y, groups=GROUPS).sizes < plan(every, X, y).sizes
-
-
 # The command line
-
-
-@pytest.fixture
-def table(tmp_path: Path) -> Path:
-    names = pa.array(np.where(TASK.y == 1, "well", "ill"))
-    columns = {"age": TASK.X[:, 0], "dose": TASK.X[:, 1], "patient": [f"P-{g}" for g in GROUPS]}
-    csv.write_csv(pa.table(columns | {"outcome": names}), tmp_path / "visits.csv")
-    return tmp_path / "visits.csv"
-
-
-GRID = ("--C", "1,10", "--gamma", "0.1", "--k", "3,4", "--n-splits", "3", "--backend", "serial")
-
-
-OCCAM = ("--certify", "occam")
-
-
-def test_the_command_line_takes_groups(ckcv: Any, table: Path, tmp_path: Path) -> None:
-    asked = (
-        "run",
-        table,
-        "--target",
-        "outcome",
-        "--group",
-        "patient",
-        "--out",
-        tmp_path / "run",
-        *GRID,
-        *OCCAM,
-    )
-    code, printed, said = ckcv(*asked)
-    assert (code, "Traceback" in said) == (0, False)
-    assert f"{N} rows in 24 groups, 2 columns" in unwrap(printed)
-    assert (
-        f"{N} rows in 24 groups by 'patient', 2 features" in ckcv("status", tmp_path / "run", "--details")[1]
-    )
-    assert "QUESTION" not in printed
-    assert "P-0" not in "".join(file.read_text("latin-1") for file in (tmp_path / "run").rglob("*.*"))
-    assert ckcv(*asked)[0] == 0
-    assert ckcv("verify", tmp_path / "run", "--refit", "--backend", "serial")[0] == 0
-    assert ckcv("status", tmp_path / "run")[1] == ckcv(*asked)[1]
-    assert ckcv("report", tmp_path / "run")[0] == 0
-    page = (tmp_path / "run/report.html").read_text()
-    assert "of 24 groups by patient" in page
-    assert "by patient (" in page, "with their sizes, among the facts about the table"
-    assert "groups in a fold" in page
-    code, predicted, said = ckcv("predict", tmp_path / "run", table, "--seed", 1)
-    assert (code, len(predicted.splitlines())) == (0, N + 1)
-    assert "that of a new group's rows on average at most" in said
-    code, planned, _ = ckcv("plan", table, "--target", "outcome", "--group", "patient", *GRID[:-2], *OCCAM)
-    assert (code, "12 evaluations in 6 splits of 2 fold sizes" in planned) == (0, True)
-
-
-def test_a_column_that_looks_like_groups_is_asked_about_and_not_learned_from(
-    ckcv: Any, table: Path, tmp_path: Path
-) -> None:
-    """The folder keeps the question, and its data are otherwise those of a table without the column."""
-    asked = ("--target", "outcome", *GRID)
-    code, printed, _ = ckcv("run", table, "--out", tmp_path / "learned", *asked)
-    assert (code, "say --group patient" in unwrap(printed)) == (0, True)
-    code, printed, _ = ckcv("run", table, "--drop", "patient", "--out", tmp_path / "run", *asked)
-    assert code == 0
-    assert unwrap(printed).count("QUESTION column 'patient' repeats: 24 values in") == 1
-    columns = csv.read_csv(table).drop_columns(["patient"])
-    csv.write_csv(columns, tmp_path / "without.csv")
-    code, again, _ = ckcv("run", tmp_path / "without.csv", "--out", tmp_path / "again", *asked)
-    assert (code, "QUESTION" in again) == (0, False)
-    same, asking = content(tmp_path / "again"), content(tmp_path / "run")
-    data = [parquet.read_table(BytesIO(files.pop("data.parquet"))) for files in (same, asking)]
-    assert same.keys() == asking.keys()
-    assert data[0].equals(data[1])
-    metadata = [dict(table.schema.metadata) for table in data]
-    assert b"'patient' repeats: 24 values in" in metadata[1].pop(b"question")
-    of_salt = (b"salt", b"run_id")  # in which a dropped column has a part
-    metadata = [{key: value for key, value in one.items() if key not in of_salt} for one in metadata]
-    assert metadata[0] == metadata[1]
-    for command in ("status", "report"):
-        assert ckcv(command, tmp_path / "run")[0] == 0
-    assert "QUESTION column 'patient' repeats" in unwrap(ckcv("status", tmp_path / "run")[1])
-
-
-def test_an_unfinished_run_says_how_many_groups_it_has(
-    ckcv: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(batches, "BATCH_SECONDS", 0.0)
-    stopped(Job(SMALL, TASK, tmp_path), 3)
-    code, printed, _ = ckcv("status", tmp_path, "--json")
-    assert (code, '"groups": 24, "question": null' in printed) == (0, True)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from forgery import column, reseal, rewrite
+from forgery import column, rewrite
 from pyarrow import parquet
 from sklearn.datasets import load_diabetes, load_iris
 from sklearn.linear_model import LinearRegression, LogisticRegression
@@ -119,13 +119,6 @@ def test_splits_that_are_kept_with_predictions_are_those_that_are_drawn(name: st
     assert any(FILE in line for line in verify(tmp_path / "scores").differences)
 
 
-def test_a_folder_of_before_keeps_no_splits_that_are_drawn(tmp_path: Path) -> None:
-    keep(tmp_path / "scores", learner="naive_bayes", resampling="kfold:3", measure="accuracy")
-    (tmp_path / "scores" / FILE).unlink()
-    reseal(tmp_path / "scores")
-    assert verify(tmp_path / "scores").differences == []
-
-
 @pytest.mark.parametrize("column", ["prediction", "row", "probability"])
 def test_changed_predictions_are_a_difference(column: str, tmp_path: Path) -> None:
     out = tmp_path / "scores"
@@ -138,11 +131,6 @@ def test_changed_predictions_are_a_difference(column: str, tmp_path: Path) -> No
     formats.write_table(folder.files, HELD_OUT, changed, result.run_id, {"labels": "[0, 1, 2]"})
     folder.write_manifest(folder.execution())
     assert any(HELD_OUT in line for line in verify(out).differences)
-
-
-def test_without_it_nothing_is_kept(tmp_path: Path) -> None:
-    evaluate(IRIS, SPECIES, learner="tree", out=tmp_path / "scores", execution=SERIAL)
-    assert not (tmp_path / "scores" / HELD_OUT).exists()
 
 
 def test_what_cannot_be_kept_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -277,8 +277,3 @@ def test_an_infinite_score_is_said_to_count_as_not_defined():
     result = evaluate(X, Y, resampling="kfold:3", measure=infinite, **BAYES)
     assert "incomplete: 3 not defined" in result.summary(details=True)
     assert "infinite on a split counts as not defined" in result.summary(details=True)
-
-
-def test_an_auc_of_rows_of_one_class_is_not_called_infinite():
-    said = evaluate(X, Y, resampling="loo", measure="auc", **BAYES).summary(details=True)
-    assert "not defined on a split, such as AUC where all rows scored are of one class, has no mean" in said

@@ -3,7 +3,6 @@
 import json
 import shutil
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +20,7 @@ from ckcv_ray.records.judged import JUDGED_ROWS, describe_judged
 from ckcv_ray.runs.report import report
 from ckcv_ray.runs.run import run_job
 from ckcv_ray.runs.verify import verify
-from ckcv_ray.storage.folder import CERTIFICATE, RunFolder, make_results
+from ckcv_ray.storage.folder import CERTIFICATE
 
 SERIAL = Execution("serial")
 TASK = blobs(60, shift=0.7)
@@ -197,16 +196,3 @@ def test_judged_rows_that_were_removed_with_their_digest_are_a_difference(held: 
     (removed,) = verify(held).differences
     assert removed == f"{JUDGED_ROWS} has 0 judged rows, computed again there are {before:,}"
     assert "judged         " not in load_run(held).summary(details=True)
-
-
-def test_written_without_them_a_folder_forgets_earlier_ones(held: Path) -> None:
-    folder = RunFolder(held)
-    problem = folder.problem()
-    finished = folder.results(problem)
-    execution = folder.execution()
-    folder.reopen()
-    folder.acquire()
-    results = make_results(problem, finished.candidates, replace(finished.models, references=None))
-    folder.write_end(finished.certificate, execution, results)
-    folder.release()
-    assert not {JUDGED_ROWS, "ensemble/references.parquet"} & {*folder.manifest(), *folder.names()}

@@ -145,30 +145,6 @@ def test_a_winner_that_cannot_be_refitted_on_every_split_is_no_result(
     assert not result.certificate.winner.provisional
 
 
-def test_a_reported_candidate_that_cannot_be_refitted_is_left_without_its_figure(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """The result is the winner's; of the other the mean over its select sets is known, and no more."""
-    plain = run_job(Job(SMALL, blobs(60)), Execution("serial"))
-    (k, *_) = {3, 4, 5} - {plain.k}
-
-    def broken(unit: Unit, inputs: evaluate.Inputs) -> bool:
-        return unit.stage is Stage.REFIT and inputs.problem.sizes[unit.size].k == k and unit.split == 0
-
-    breaking(monkeypatch, broken)
-    test = TestRows(*(blobs(40, seed=3).X, blobs(40, seed=3).y))
-    result = run_job(Job(SMALL.replace(report_k=(k, plain.k)), blobs(60), test=test), Execution("serial"))
-    assert result.certificate.claims == plain.certificate.claims
-    (row,) = (row for row in result.per_k() if row["k_first"] == k)
-    assert row["state"] == "reported"
-    assert row["l_ms"] is not None
-    assert row["l_ee"] is None
-    assert set(result.execution["test"]["reported"]) == {str(plain.k)}
-    assert f"k = {k}" in result.summary(details=True)
-    assert "L_EE not available" in result.summary(details=True)
-    assert [failure[1:3] for failure in result.execution["failures"]] == [(k, 0)]
-
-
 def test_refits_stop_when_asked(selected: Recorder) -> None:
     backend = SerialBackend()
     backend.start(evaluate.share(selected.problem))

@@ -11,7 +11,7 @@ from sklearn.datasets import load_diabetes
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.linear_model import LinearRegression
 from sklearn.linear_model import Ridge as SklearnRidge
-from sklearn.model_selection import GridSearchCV, GroupKFold, cross_validate
+from sklearn.model_selection import GroupKFold, cross_validate
 from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler, TargetEncoder
@@ -22,7 +22,6 @@ from ckcv_ray.core.measures import Kind
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.core.scores import Outputs, make_score
 from ckcv_ray.errors import InputError
-from ckcv_ray.learners import LEARNERS
 from ckcv_ray.learners.encoding.encoding import Categories, Encoding
 from ckcv_ray.learners.ridge import Ridge
 from ckcv_ray.learners.sklearn import REGRESSORS
@@ -78,34 +77,6 @@ def test_scores_are_those_of_cross_validate(estimator, resampling):
         expected = found[f"test_{THEIRS.get(score.name, score.name)}"]
         sign = 1 if score.greater else -1
         assert np.array_equal(sign * result.of_splits(entry, score), expected), score.name
-
-
-@pytest.mark.slow
-def test_a_nested_selection_is_that_of_grid_search():
-    penalties = (0.1, 1.0, 10.0, 100.0)
-    pipeline = make_pipeline(StandardScaler(), SklearnRidge())
-    result = evaluate(
-        X,
-        Y,
-        learner=pipeline,
-        param={"alpha": penalties},
-        resampling="nested:4:3",
-        select_by="rmse",
-        select="each",
-        measure="rmse",
-        execution=SERIAL,
-    )
-    problem = result.problem
-    (entry,) = result.entries
-    for number, (train, scored) in enumerate(pairs(problem.study)):
-        inner = [problem.rows(Stage.SELECT, 1, i) for i in range(*problem.starts[number : number + 2])]
-        position = {row: i for i, row in enumerate(train.tolist())}
-        cv = [tuple(np.array([position[row] for row in part.tolist()]) for part in one) for one in inner]
-        search = GridSearchCV(
-            pipeline, {"ridge__alpha": penalties}, cv=cv, scoring="neg_root_mean_squared_error"
-        ).fit(X[train], Y[train])
-        assert entry.settings[number] == {"alpha": search.best_params_["ridge__alpha"]}
-        assert result.of_splits(entry, result.scores[0])[number] == -search.score(X[scored], Y[scored])
 
 
 @given(
@@ -192,18 +163,6 @@ def test_the_bound_on_a_clipped_error_holds_with_its_probability(rate):
     assert failures <= 0.05 * runs + 3 * np.sqrt(0.05 * 0.95 * runs)
 
 
-def test_a_single_split_says_what_is_proven():
-    result = evaluate(
-        X, Y, learner="ridge", resampling="holdout:0.5", measure="clipped:150,rmse", execution=SERIAL
-    )
-    (entry,), (clipped, rmse) = result.entries, result.scores
-    (bound,) = result.bounds(entry, clipped)
-    assert result.of_splits(entry, clipped)[0] < bound < 150
-    assert np.isnan(result.bounds(entry, rmse)).all()
-    assert "ridge: at most " in result.summary(details=True)
-    assert result.to_json()["entries"][0]["scores"]["clipped:150"]["bounds"] == [bound]
-
-
 def relative_error(y, predicted):
     return np.mean(np.abs(predicted - y) / (1 + np.abs(y)))
 
@@ -251,14 +210,6 @@ def test_categories_become_means_of_the_numbers():
     assert sorted(row for fold in encoder.folds for row in fold) == train.tolist()
     result = evaluate(table, price, learner="ridge", encode="target", execution=SERIAL)
     assert result.complete
-
-
-def test_groups_stay_whole():
-    groups = np.repeat(np.arange(len(Y) // 2 + 1), 2)[: len(Y)]
-    result = evaluate(X, Y, learner="ridge", groups=groups, resampling="kfold:5", execution=SERIAL)
-    task = Task.of(X, Y, groups=groups, numbers=True)
-    for train, scored in pairs(result.problem.study, task):
-        assert not set(groups[train]) & set(groups[scored])
 
 
 def test_a_splitter_of_scikit_learn_is_taken_as_it_is():
@@ -342,20 +293,6 @@ def test_nothing_is_certified_of_numbers_without_a_clip():
 
     with pytest.raises(InputError, match="choose one of numbers, such as ridge"):
         Problem.of(Study(), TASK)
-
-
-def test_a_fit_that_fails_leaves_its_score_incomplete():
-    result = evaluate(
-        X, Y, learner=KNeighborsRegressor(120), resampling="kfold:5", measure="rmse", execution=SERIAL
-    )
-    assert not result.complete
-    assert "incomplete: 5 failed" in result.summary(details=True)
-
-
-def test_learners_of_numbers_are_registered_under_their_names():
-    for one in (*REGRESSORS, Ridge):
-        assert LEARNERS[one.name] is one
-        assert one().kinds == {Kind.REGRESSION}
 
 
 @given(st.floats(1e-9, 1e9))

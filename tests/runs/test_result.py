@@ -3,14 +3,12 @@
 import html
 import re
 import sys
-from dataclasses import replace
 
 import numpy as np
 import pytest
 from conftest import blobs, unwrap
 
 from ckcv_ray import Execution, InputError, Job, Result, Study, Task, TestRows, evaluate
-from ckcv_ray.claims.percent import at_most
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.runs.run import run_job
 
@@ -65,15 +63,6 @@ def test_the_winner_is_named_by_its_setting_and_its_position(result: Result) -> 
     assert (row["l_ms"], row["l_ee"]) == (result.l_ms, result.l_ee)
 
 
-def test_the_error_on_test_rows_is_the_members_mean() -> None:
-    task, other = blobs(60), blobs(40, seed=3)
-    assert run(task=task).test_error is None
-    result = run(task=task, test=TestRows(other.X, other.y))
-    wrong = [np.mean(m.model.predict(other.X).label != other.y) for m in result.ensemble.members]
-    assert result.test_error == pytest.approx(np.mean(wrong), rel=1e-12)
-    assert f"{100 * result.test_error:.2f} % on 40 rows" in result.summary(details=True)
-
-
 # Tables
 
 
@@ -99,17 +88,6 @@ def test_without_pandas_a_frame_is_refused_with_what_to_do(
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(InputError, match=r"pip install pandas, or use \.table"):
         result.to_frame()
-
-
-def test_with_pandas_a_frame_is_made_of_the_candidates(result: Result) -> None:
-    class Candidates:
-        def to_pandas(self) -> object:
-            return frame
-
-    frame = object()
-    assert result.finished is not None
-    finished = result.finished._replace(candidates=Candidates())
-    assert replace(result, finished=finished).to_frame() is frame
 
 
 def test_a_winner_on_the_edge_of_a_grid_is_pointed_out() -> None:
@@ -153,16 +131,6 @@ def test_a_notebook_shows_the_summary_and_no_markup_of_the_datas() -> None:
     text = unwrap(html.unescape(re.sub(r"<[^>]*>", " ", shown)))
     for line in unwrap(result.summary()).split(". "):
         assert all(word in text for word in line.split())
-
-
-def test_it_is_printed_as_its_summary(result: Result) -> None:
-    assert str(result) == result.summary()
-    assert repr(result).startswith(f"<Result {result.run_id}: error at most {at_most(result.proven)}")
-    for value in (result.l_ms, result.l_ee):
-        assert at_most(value) in result.summary(details=True)
-    assert result.run_id in result.summary(details=True)
-    shown = unwrap(result.summary(details=True))
-    assert all(statement in shown for statement in result.certificate.wording.statements)
 
 
 # Predictions

@@ -9,7 +9,7 @@ import pytest
 from alike import SMALL, STUDIES, same
 from conftest import blobs
 
-from ckcv_ray import Execution, Job, Progress, RunError, Study, TestRows, run
+from ckcv_ray import Execution, Job, Progress, Study, TestRows, run
 from ckcv_ray import run_many as many
 from ckcv_ray.engine import batches, evaluate, forecast
 from ckcv_ray.engine.backend import SERIAL as ONE
@@ -148,20 +148,6 @@ def test_what_a_trial_found_is_not_computed_again(monkeypatch: pytest.MonkeyPatc
 # One run
 
 
-def test_a_folder_changes_nothing_but_where_it_is_kept(tmp_path: Path) -> None:
-    task = blobs(60)
-    inside = run_job(Job(SMALL, task), SERIAL)
-    outside = run_job(Job(SMALL, task, tmp_path / "run"), SERIAL)
-    assert same(inside, outside)
-    assert inside.run_id == outside.run_id
-    assert inside.certificate.origin.digests == {"data": task.digest}
-    assert set(outside.certificate.origin.digests) == {
-        "data",
-        "candidates.parquet",
-        "ensemble/models.parquet",
-    }
-
-
 @pytest.mark.parametrize("after", [1, 4, 20, 30])
 def test_a_run_that_was_stopped_goes_on_where_it_was(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: int
@@ -225,18 +211,6 @@ def test_the_folder_of_a_run_is_where_it_was_when_it_was_asked_for(
     run_work(work, opened=ONE)
     assert (tmp_path / "run" / "manifest.json").exists()
     assert not list((tmp_path / "elsewhere").iterdir())
-
-
-def test_a_run_without_any_complete_candidate_says_what_failed_first(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def broken(*_: object) -> None:
-        raise MemoryError("no room")
-
-    monkeypatch.setattr(evaluate, "_prepare", broken)
-    messages = r"no candidate could be completed: 6 paths failed, the first at C = .*, k = "
-    with pytest.raises(RunError, match=rf"(?s){messages}.*MemoryError: no room"):
-        run_job(Job(SMALL, blobs(60)), SERIAL)
 
 
 def test_every_argument_that_is_an_array_is_left_as_it_was() -> None:

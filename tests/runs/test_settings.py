@@ -11,16 +11,15 @@ import pyarrow as pa
 import pytest
 from forgery import LOG, rewrite
 from pyarrow import parquet
-from sklearn.datasets import load_breast_cancer, load_diabetes
+from sklearn.datasets import load_breast_cancer
 from sklearn.metrics import roc_auc_score
-from sklearn.naive_bayes import GaussianNB
 from sklearn.svm import SVC
 
 from ckcv_ray import Execution, evaluate, load_scores, verify
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.errors import StoreError
 from ckcv_ray.reports.figures import is_geometric
-from ckcv_ray.reports.settings import SETTING_COLUMNS, rank_losses, rank_settings, tabulate_settings
+from ckcv_ray.reports.settings import SETTING_COLUMNS, rank_losses, tabulate_settings
 from ckcv_ray.reports.validation import list_validations
 from ckcv_ray.runs.report import make_page
 from ckcv_ray.storage import formats
@@ -99,38 +98,6 @@ def test_settings_that_fail_have_no_rank_and_come_last(tmp_path: Path) -> None:
     assert verify(out).ok
 
 
-def test_where_all_settings_fail_there_are_no_lines_and_no_pictures(tmp_path: Path) -> None:
-    rows = slice(0, 12)
-    options = {"learner": "neighbors", "param": {"n_neighbors": [9, 10, 11]}, "measure": "zero_one"}
-    result = evaluate(X[rows], Y[rows], tmp_path / "run", SERIAL, resampling="nested:2:2", **options)
-    assert "Inner splits by zero_one" in result.summary()
-    assert list_validations(result.settings, result.scores[0]) == []
-    assert "Validation curve" not in make_page(tmp_path / "run")
-
-
-def test_a_learner_without_settings_is_listed_by_its_name() -> None:
-    result = compute(learner=GaussianNB(), resampling="nested:2:2", measure="zero_one")
-    said = result.summary()[result.summary().index("Inner splits by zero_one") :]
-    assert f"  {result.entries[0].learner}  " in said
-    assert "the best" not in said
-
-
-def test_a_single_inner_split_has_no_deviation() -> None:
-    halves = evaluate(X, Y, None, SERIAL, **FOUR, resampling="nested_halves:2")
-    assert all(np.isfinite(one.places["zero_one"].deviation) for one in halves.settings)
-    single = evaluate(
-        X, Y, None, SERIAL, **FOUR, resampling=_nest(), select_by="zero_one", measure="zero_one"
-    )
-    assert all(np.isnan(one.places["zero_one"].deviation) for one in single.settings)
-    assert "sd" in single.summary()
-
-
-def _nest() -> Any:
-    from ckcv_ray import NestedSplits, SingleSplit
-
-    return NestedSplits(SingleSplit(0.3), SingleSplit(0.5))
-
-
 def test_a_changed_table_of_settings_is_a_difference_and_an_older_folder_without_one_is_none(
     tmp_path: Path,
 ) -> None:
@@ -195,15 +162,6 @@ def test_of_more_parameters_the_best_lines_are_drawn_and_the_heat_map_has_the_be
     )
     assert (plain.parameter, plain.curves) == ("", [])
     assert plain.heat.mean.shape == (2, 2)
-
-
-def test_learners_of_numbers_have_curves_and_an_estimate_that_combines_splits_has_no_band() -> None:
-    A, b = (part[::6] for part in load_diabetes(return_X_y=True))
-    options = {"learner": "ridge,mean", "alpha": (0.1, 1, 10), "measure": "r2"}
-    result = evaluate(A, b, None, SERIAL, resampling="optimism:3", **options)
-    (found,) = list_validations(rank_settings(result), result.scores[0])
-    assert (found.learner, found.parameter) == ("ridge", "alpha")
-    assert not found.curves[0].deviation.any()
 
 
 @pytest.mark.parametrize(

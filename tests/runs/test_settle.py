@@ -61,16 +61,6 @@ def test_a_failed_path_is_recorded_and_the_rest_completes(study: Study, task: Ta
     assert signature(again) == signature(result)
 
 
-def test_what_failed_is_tried_again_on_resume(study: Study, task: Task, tmp_path: Path) -> None:
-    """A batch lost to a broken machine must not decide the result of a run taken up on a sound one."""
-    with pytest.raises(RunError):
-        run_with(Failing(everything), study, task, tmp_path / "run")
-    resumed = run_job(Job(study, task, tmp_path / "run"), SERIAL)
-    assert signature(resumed) == signature(run_job(Job(study, task), SERIAL))
-    assert resumed.execution["failures"] == []
-    assert resumed.execution["evaluations"]["failed"] == 0
-
-
 def test_failures_that_are_provably_beaten_leave_the_certificate_whole(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -99,11 +89,6 @@ def test_failures_that_are_provably_beaten_leave_the_certificate_whole(
 def test_when_everything_fails_the_run_says_why(study: Study, task: Task) -> None:
     with pytest.raises(RunError, match=r"no candidate could be completed(.|\n)*caught fire"):
         run_with(Failing(everything), study, task)
-
-
-def test_when_the_winner_cannot_be_refitted_the_run_says_why(study: Study, task: Task) -> None:
-    with pytest.raises(RunError, match=r"could not be refitted(.|\n)*caught fire"):
-        run_with(Failing(refits), study, task)
 
 
 def test_a_reported_candidate_that_cannot_be_refitted_is_a_failure_that_is_told(

@@ -242,15 +242,6 @@ def test_models_of_a_study_with_a_wide_tolerance_are_fitted_again(tmp_path: Path
     assert any("fitted again, it classifies" in sentence for sentence in messages)
 
 
-def test_a_model_that_is_compared_twice_is_named_once(tmp_path: Path) -> None:
-    """Models at costs where rounding decides: the check leaves them open, and so does a share of a refit."""
-    run_small(SMALL.replace(C=1e13, gamma=1e-4), tmp_path / "run")
-    found = verify(tmp_path / "run", refit=0.9, execution=SERIAL)
-    assert found.ok
-    assert any("(5 fitted again, equal in every bit)" in messages for messages in found.recomputed)
-    assert len(found.trusted) == len(set(found.trusted))
-
-
 def test_a_forged_test_error_is_trusted_aloud_and_measured_again(tmp_path: Path) -> None:
     out, task = tmp_path / "run", blobs(60, seed=2)
     test = blobs(40, seed=3)

@@ -136,11 +136,6 @@ def test_a_run_that_claims_recalls_alone_is_watched_by_class(runs: Callable[...,
     assert [finding.state for finding in of_class] == [ALARM] * 2
 
 
-def test_what_is_assumed_of_the_rows_is_said_with_every_answer(runs: Callable[..., Path]) -> None:
-    said = watch(runs()).summary()
-    assert "Each batch, the rows of one call, must be a fair sample" in said
-
-
 def test_a_short_stream_says_how_many_more_labels_it_takes(runs: Callable[..., Path]) -> None:
     found = watch(runs(), rows(10, 0.0))
     error = found.findings[0]
@@ -313,17 +308,6 @@ def test_a_group_may_be_named_by_several_columns(runs: Callable[..., Path]) -> N
         watch(run, table, id_)
 
 
-def test_columns_of_one_name_are_joined_if_they_are_identical(runs: Callable[..., Path]) -> None:
-    run, table = runs(), rows(5, 0.0, **{TASK.features[0]: [0.1] * 5})
-    for name in table.column_names:
-        different = table.append_column(name, pa.array([f"{i}" for i in range(5)]))
-        if name != TASK.features[0]:  # which nobody asks for, as the others are not there
-            with pytest.raises(InputError, match=f"two columns are named '{name}', and differ"):
-                watch(run, different)
-        table = table.append_column(name, table[name])
-    assert watch(run, table).rows == 5
-
-
 def test_what_a_stream_watches_is_fixed_with_its_first_rows(runs: Callable[..., Path]) -> None:
     run = runs("occam")
     found = watch(run, rows(5, 0.0), by="vote", delta=0.01)
@@ -445,13 +429,6 @@ def test_a_stream_that_is_missing_or_not_listed_is_a_difference(runs: Callable[.
     assert verify(run).ok
 
 
-def test_another_file_cannot_be_listed_as_growing(runs: Callable[..., Path]) -> None:
-    run = runs()
-    manifest = json.loads((run / "manifest.json").read_text()) | {"certificate.json": "growing"}
-    (run / "manifest.json").write_text(json.dumps(manifest, indent=2) + "\n")
-    assert any("certificate.json does not match the manifest" in line for line in verify(run).differences)
-
-
 def test_the_stream_of_another_run_or_certificate_is_refused(
     runs: Callable[..., Path], tmp_path: Path
 ) -> None:
@@ -512,14 +489,6 @@ def test_a_stream_that_could_not_have_been_written_is_refused(runs: Callable[...
     watch(run, rows(4, 0.0))
     rewrite(run, change, line)
     with pytest.raises(StoreError, match=words):
-        watch(run)
-
-
-def test_a_stream_whose_rows_have_groups_and_the_run_none_is_refused(runs: Callable[..., Path]) -> None:
-    run = runs()
-    watch(run, rows(1, 0.0).slice(0, 0))
-    rewrite(run, lambda header: header | {"grouped": True})
-    with pytest.raises(StoreError, match="its rows have groups, or none, and those of the run differ"):
         watch(run)
 
 

@@ -8,7 +8,7 @@ import pytest
 from conftest import blobs, unwrap
 from pyarrow import parquet
 
-from ckcv_ray import CKCVClassifier, Execution, Study, Task, evaluate, load_run, plan, run, verify
+from ckcv_ray import CKCVClassifier, Execution, Study, Task, load_run, plan, run, verify
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.errors import InputError, StoreError
 from ckcv_ray.runs.report import make_page
@@ -60,14 +60,6 @@ def test_stored_weights_are_those_of_the_run(tmp_path: Path) -> None:
     parquet.write_table(doubled.replace_schema_metadata(table.schema.metadata), file)
     with pytest.raises(StoreError):
         load_run(tmp_path)
-
-
-def test_scores_say_that_they_are_of_unweighted_rows(tmp_path: Path) -> None:
-    options = {"learner": "linear", "measure": "accuracy", "resampling": "kfold:3"}
-    result = evaluate(ROWS.X, ROWS.y, tmp_path, sample_weight=WEIGHTS, **options)
-    assert str(result).count(SENTENCE) == 1
-    assert "Rows are weighted by" in make_page(tmp_path, result)
-    assert SENTENCE not in str(evaluate(ROWS.X, ROWS.y, **options))
 
 
 def test_the_estimator_and_the_plan_take_weights() -> None:

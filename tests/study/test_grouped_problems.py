@@ -76,12 +76,6 @@ def test_k_goes_up_to_the_number_of_groups() -> None:
             Problem.of(Study.paper(**options, **GRIDS), TASK)
 
 
-@pytest.mark.parametrize("bound", ["stevens", "safe", "catoni"])
-def test_a_bound_for_counts_of_rows_is_refused(bound: str) -> None:
-    with pytest.raises(InputError, match=f"bound='{bound}' is for counts of rows: .* leave --bound out"):
-        Problem.of(Study.paper(bound=bound), TASK)
-
-
 @pytest.mark.parametrize("criterion", [{"criterion": "balanced"}, {"criterion": "cost", "costs": "-1=1,1=2"}])
 def test_a_criterion_for_rows_is_refused(criterion: dict[str, str]) -> None:
     name = criterion["criterion"]
