@@ -413,7 +413,6 @@ def test_there_are_misplaced_options() -> None:
         ("rotation", "n_splits"),
         ("occam", "holdout_share"),
         ("occam", "claim"),
-        ("holdout", "first_uniform"),
     } <= found
 
 

@@ -93,8 +93,8 @@ def test_rows_held_out_are_not_shared() -> None:
     study = Study.paper(C=(1.0,), gamma=(1.0,), k=(3,), certify="holdout")
     inputs = worker.share(Problem.of(study, blobs(60)))
     assert inputs.problem.held is None
-    assert inputs.problem.all_rows.n == inputs.problem.task.n == 60 - 19
-    assert len(inputs.shared.task.X) == 60 - 19
+    assert inputs.problem.all_rows.n == inputs.problem.task.n == 30
+    assert len(inputs.shared.task.X) == 30
 
 
 def test_a_solver_that_raises_is_data_not_a_crash(

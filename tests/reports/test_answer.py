@@ -218,7 +218,7 @@ def test_a_first_claim_that_is_no_error(claim: str, said: str) -> None:
     c = make(HELD.replace(claim=f"refit,{claim}"), blobs(200, shift=2.0)).certificate
     (other,) = [one for one in c.claims if one["quantity"] == claim]
     changed = replace(c, claims=replace(c.claims, claims=(other, *c.claims.claims)))
-    shown = unwrap(replace(result, patients_run=result.finished._replace(certificate=changed)).summary())
+    shown = unwrap(replace(result, finished=result.finished._replace(certificate=changed)).summary())
     assert f"{said} is at least" in shown
     assert re.search(r"measured [\d.]+ % \(\d+ of [\d,]+ (pairs in order|held-out rows right)\)", shown)
 
