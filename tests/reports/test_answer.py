@@ -234,7 +234,8 @@ def test_a_claim_at_a_cut_off_says_so_where_the_first_claim_is_about_none() -> N
 def test_many_cautions_are_counted_where_there_is_no_room() -> None:
     doubled = noise(60)
     study = OCCAM.replace(C=(1e-6,), learner="svm")
-    result = make(study, Task.of(np.repeat(doubled.X, 2, axis=0), np.repeat(doubled.y > 0, 2)))
+    named = np.array(["no recurrence within five years", "recurrence within five years"])[doubled.y]
+    result = make(study, Task.of(np.repeat(doubled.X, 2, axis=0), np.repeat(named, 2)))
     brief, whole = result.summary(), result.summary(details=True)
     assert len(result.certificate.list_cautions()) > 2
     assert re.search(r"CAUTION +\d cautions? more: summary\(details=True\)", brief)

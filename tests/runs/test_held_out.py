@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from forgery import column, reseal, rewrite
+from forgery import column, rewrite
 from pyarrow import parquet
 from sklearn.datasets import load_diabetes, load_iris
 from sklearn.linear_model import LinearRegression, LogisticRegression
@@ -117,13 +117,6 @@ def test_splits_that_are_kept_with_predictions_are_those_that_are_drawn(name: st
     assert verify(tmp_path / "scores").differences == []
     rewrite(tmp_path / "scores", FILE, column(name, lambda values: [*values[-1:], *values[1:]]))
     assert any(FILE in line for line in verify(tmp_path / "scores").differences)
-
-
-def test_a_folder_of_before_keeps_no_splits_that_are_drawn(tmp_path: Path) -> None:
-    keep(tmp_path / "scores", learner="naive_bayes", resampling="kfold:3", measure="accuracy")
-    (tmp_path / "scores" / FILE).unlink()
-    reseal(tmp_path / "scores")
-    assert verify(tmp_path / "scores").differences == []
 
 
 @pytest.mark.parametrize("column", ["prediction", "row", "probability"])
