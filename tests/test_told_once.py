@@ -185,6 +185,7 @@ FACTS = [
         "occam against L_EE",
         r"([\d.]+) to ([\d.]+) times (?:L_EE, for all members|as high)",
         range_of_occam,
+        1,
     ),
     Fact(
         "failures of L_EE",

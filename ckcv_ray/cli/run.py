@@ -136,7 +136,7 @@ def run(
     command resumes an interrupted run, and prints the result of a finished one.
 
         ckcv run patients.csv --target outcome
-        ckcv run patients.csv --target outcome --claim sensitivity,specificity --out runs/certified
+        ckcv run patients.csv --target outcome --claim sensitivity,specificity
         ckcv run houses.csv --target price --learner ridge --clip 50
     """
     if resume_until_done:
