@@ -299,7 +299,6 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
         return np.asarray(self._count_votes(X) @ (-1.0, 1.0))
 
     def _ask_refitted(self, needed: Output, X: Any) -> Values:
-        """Return the probabilities or scores of the refitted model."""
         rows, refit = self._rows(X), self._fitted.models.refit
         assert refit is not None
         found: Outputs = refit.members[0].model.predict_outputs(rows, frozenset({needed}))
@@ -361,7 +360,6 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
         return X, labels
 
     def _rows(self, X: Any) -> Rows:
-        """Return rows to classify as the numbers that the models are given."""
         check_is_fitted(self)
         return make_rows(self._validate(X, reset=False), self.result_.task)
 
@@ -374,7 +372,6 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
 
 
 def _check_labels(labels: NDArray[Any]) -> None:
-    """Raise InputError unless objects are labels that can be sorted."""
     empty = [i for i, label in enumerate(labels) if label is None or str(label != label) != "False"]  # NA too
     if empty:
         raise InputError(f"y has no label in {len(empty)} rows, the first at position {empty[0]}: drop them")
@@ -404,7 +401,6 @@ def _find_bound(result: Result, rule: str) -> float:
 
 
 def _cv_results(result: Result) -> dict[str, Any]:
-    """Return the candidates as GridSearchCV does."""
     assert result.records is not None
     problem = result.problem
     settings = problem.learner.space.settings()

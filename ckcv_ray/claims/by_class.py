@@ -269,7 +269,6 @@ def phrase_recall(quantity: PlannedClaim, who: str, bound: float) -> str:
 
 
 def _phrase_quantity(problem: Problem, quantity: PlannedClaim, who: str, bound: float) -> str:
-    """Return what is proven of a quantity, as a clause."""
     if quantity.name != AUC:
         return phrase_recall(quantity, who, bound)
     high, low = (problem.task.classes[number] for number in (problem.positive, 1 - problem.positive))

@@ -146,7 +146,6 @@ def _count_numbers(problem: Problem, ensemble: Ensemble) -> NumberCounts | None:
 
 
 def _count_groups(problem: Problem, ensemble: Ensemble) -> GroupCounts | None:
-    """Return the groups of a problem, with the losses of F* in units of groups."""
     task = problem.all_rows
     if task.group is None:
         return None

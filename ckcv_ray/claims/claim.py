@@ -185,7 +185,6 @@ def check_claim(name: str, claim: Claim, labels: Sequence[Label]) -> None:
 
 
 def _check_gate(name: str, gate: Gate, n_classes: int) -> None:
-    """Raise ValueError if the numbers of a gate cannot be."""
     if not 0 <= gate["predicted"] < max(1, n_classes) or min(gate["lost"], gate["won"]) < 0:
         raise ValueError(f"{name}: {gate['predicted']} is no class, or a count is negative")
     check_fraction(f"{name}.bound", gate["bound"])

@@ -169,7 +169,6 @@ def claim_value(judge: Judge, rule: Rule, copies: int = 0) -> dict[str, Claim]:
 
 
 def _claim_required(problem: Problem, rule: Rule, tests: ValueTests, copies: int) -> Claim:
-    """Return the claim about the value, which has no counts of its own."""
     return make_claim(
         quantity=str(tests.predictive),
         label=problem.task.classes[problem.positive],
@@ -217,7 +216,6 @@ def _test_cut_offs(judge: Judge, score: Values) -> ValueTests:
 
 
 def _find_required(problem: Problem) -> tuple[Condition, Predictive]:
-    """Return the condition on a predictive value that a study has, and the value."""
     condition = problem.required
     assert condition is not None
     predictive = parse_predictive(condition.name)
@@ -252,7 +250,6 @@ def _make_cut_off(value: float, right: int, positive: int) -> CutOff:
 
 
 def _state_value(problem: Problem, rule: Rule, tests: ValueTests) -> str:
-    """Return the sentence of the claim about the value."""
     label, second = (problem.task.classes[number] for number in (problem.positive, 1 - problem.positive))
     phrase = name_quantity(str(tests.predictive), None)
     says = (

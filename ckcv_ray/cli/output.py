@@ -79,7 +79,6 @@ def _send_to_stderr() -> None:
 
 
 def _flush_compiled() -> None:
-    """Write out what compiled code has in its buffers."""
     import ctypes
 
     ctypes.CDLL(None).fflush(None)

@@ -298,7 +298,6 @@ def _flag(result: Result, table: Table, rule: Rule, predicted: Prediction) -> ND
 
 
 def _say_proven(result: Result, rule: Rule, marks: Marks) -> None:
-    """Say whether members are drawn, what is proven for a rule, and of rows that are marked."""
     if rule.name == "random" and not rule.repeats:
         same = "" if result.task.has_numbers else "; --vote gives the same in every call"
         say(f"drawn: a member for each row, others in every call{same}")
@@ -314,7 +313,6 @@ def _say_proven(result: Result, rule: Rule, marks: Marks) -> None:
 
 
 def _say_rows(table: Table, task: Task) -> None:
-    """Name the columns that are ignored, and say which rows are strange."""
     names = table.columns.column_names
     used = {*task.features, task.target, table.keep, *find_groups(task.group, names), task.weight}
     if ignored := [name for name in names if name not in used]:
@@ -337,7 +335,6 @@ def _say_conditions(result: Result, rule: Rule) -> None:
 
 
 def _say_calibration(result: Result) -> None:
-    """Say whose probabilities were written, and whether they are calibrated."""
     learner = result.learner
     calibrated = CALIBRATED in str(getattr(learner, "spec", ""))
     how = "calibrated inside each fit" if calibrated else "not calibrated"
@@ -345,7 +342,6 @@ def _say_calibration(result: Result) -> None:
 
 
 def _find_kept(columns: pa.Table, name: str) -> pa.ChunkedArray:
-    """Return the column to be written as well."""
     check_column(name, columns.column_names, " to keep")
     if name in WRITTEN or name.startswith(PROBABILITY):
         raise InputError(f"keep={quote(name)} {WRITTEN_ANYWAY}")

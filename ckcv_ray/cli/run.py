@@ -276,7 +276,6 @@ def status(folder: Folder, details: DetailsFlag = False, as_json: JsonFlag = Fal
 
 
 def _describe_unfinished(folder: RunFolder, queue: RaceQueue | FullQueue) -> tuple[dict[str, Any], str]:
-    """Return the progress of an unfinished run, as JSON values and as text."""
     at, problem = queue.progress(), queue.problem
     counts = {name: getattr(at, name) for name in ("planned", "computed", "dropped", "failed")}
     command = f"ckcv {COMMAND_NAMES[problem.study.kind]} command"
@@ -406,7 +405,6 @@ def _allow_effort(
 
 
 def _say_what_is_there(folder: RunFolder, out: str, problem: Problem) -> None:
-    """Say what of a run is in its folder, and whether it was made in another environment."""
     if recorded := Log(folder.files, problem).count_rows():
         say(f"resuming: {out} holds {pluralize(recorded, 'record')} of this study")
     say_environment(out)

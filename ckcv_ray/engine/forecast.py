@@ -130,7 +130,6 @@ def expect_everything(problem: Problem, expected: Estimate) -> float:
 
 
 def _expect_selection(problem: Problem, expected: Estimate) -> float:
-    """Return the seconds of all evaluations of the selection on one worker."""
     if expected.rounds is not None:
         return float(expected.rounds.seconds[-1])
     return expected.rates.seconds_for(_work(problem))

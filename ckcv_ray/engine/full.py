@@ -159,7 +159,6 @@ class FullQueue(ListQueue):
                 yield Unit(Stage.SELECT, size, split, paths)
 
     def _list_wanted(self, size: int, split: int) -> list[tuple[int, int]]:
-        """Return the paths to compute on a split, and how many steps of each."""
         if not self._selects or size == INNER:
             return list(enumerate(self.problem.learner.space.lengths))
         lengths: dict[int, int] = {}

@@ -120,7 +120,6 @@ def preserve_state(seed: int) -> Iterator[None]:
 
 
 def _working_directory() -> str | None:
-    """Return the working directory; None if it was removed."""
     with suppress(OSError):
         return os.getcwd()
     return None

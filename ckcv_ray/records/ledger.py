@@ -175,14 +175,12 @@ class Ledger:
         return rows
 
     def _values(self, records: Records) -> Kept:
-        """Return totals, iterations and status of each record."""
         values = np.empty((len(records), self.n_totals + 2), self._type)
         values[:, :-2] = records["totals"]
         values[:, -2], values[:, -1] = records["n_iter"], records["status"]
         return values
 
     def _statuses(self, failure: Failure) -> Kept:
-        """Return the statuses held for the steps of a failure."""
         steps = slice(failure.first, failure.stop)
         return self._steps(failure.estimate, failure.size, failure.split, failure.path, steps)
 
@@ -223,7 +221,6 @@ class Ledger:
 
 
 def _stages(places: Positions) -> Iterator[tuple[bool, Index]]:
-    """Yield each stage that records are of, and the numbers of its records."""
     for estimate in (False, True):
         if len(here := np.flatnonzero(places.estimate == estimate)):
             yield estimate, here

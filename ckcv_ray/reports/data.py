@@ -62,7 +62,6 @@ def describe_data(result: ResultValues) -> dict[str, Any]:
 
 
 def _list_facts(result: ResultValues, task: Task) -> list[tuple[str, str]]:
-    """Return facts about the table by name."""
     held = 0 if result.problem.held is None else task.n - result.task.n
     divided = f": {result.task.n:,} to learn from, {held:,} held out" if held else ""
     kinds = [column.kind for column in task.schema.columns]
@@ -121,7 +120,6 @@ def _describe_repeats(result: ResultValues) -> str:
 
 
 def _list_classes(task: Task) -> list[ClassRows]:
-    """Return the rows of each class and their share; nothing where numbers are predicted."""
     if task.has_numbers:
         return []
     rows = np.bincount(task.y, minlength=task.n_classes).tolist()
@@ -129,7 +127,6 @@ def _list_classes(task: Task) -> list[ClassRows]:
 
 
 def _describe_column(x: Values, column: Column) -> ColumnFacts:
-    """Return what is known of a column (n,)."""
     known = x[~np.isnan(x)]
     missing, distinct = len(x) - len(known), len(np.unique(known))
     return ColumnFacts(

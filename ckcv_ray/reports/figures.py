@@ -367,7 +367,6 @@ def _draw_low(axes: Axes, spans: Sequence[Span], marker: str, colour: str, label
 
 
 def _draw_ring(axes: Axes, winner: Span) -> None:
-    """Draw a ring around the winner's L_MS."""
     at = [winner.first], [100 * (winner.l_ms or 0.0)]
     axes.plot(*at, "o", color=MARK, markerfacecolor="none", markersize=12, markeredgewidth=2, label="winner")
 

@@ -177,7 +177,6 @@ def _name_number(certificate: Certificate, worthless: bool) -> str:
 
 
 def _describe_rows(result: ResultValues) -> str:
-    """Say what is predicted, from which rows."""
     table, task = result.problem.all_rows, result.task
     held = table.n - task.n
     of_groups = f" of {task.n_units:,} groups by {table.group}" if table.grouped else ""

@@ -128,7 +128,6 @@ def page(
 
 
 def _list_contents(result: ResultValues) -> list[tuple[str, str]]:
-    """Return the sections of a page: its places and their headings."""
     certified = result.finished is not None
     left_out = NOT_OF_NUMBERS if certified and result.task.has_numbers else ()
     return [part for part in CONTENTS[certified] if part[0] not in left_out]
@@ -169,7 +168,6 @@ def _close(result: ResultValues) -> str:
 
 
 def _list_costs(execution: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return what a run took, by name."""
     counts = execution["evaluations"]
     computed = f"{counts['computed']:,} ({nearest(counts['computed'] / counts['planned'])})"
     return [
@@ -199,7 +197,6 @@ def _group_failures(failures: Sequence[Failure], problem: Problem) -> list[tuple
 
 
 def _list_options(result: ResultValues) -> list[tuple[str, str]]:
-    """Format the options of a study with a certification, grids in full."""
     values = result.study.options()
     values |= {"k": values["k"] or f"3:{result.task.n_units} (all)"}
     return [(name, _format_option(value)) for name, value in values.items()]
@@ -212,7 +209,6 @@ def _format_option(value: Any) -> str:
 
 
 def _format_plain(value: Any) -> str:
-    """Format a value of an option: yes, no, and a dash where it is not set."""
     if value is None or value == "":
         return NOT_SET
     return ("no", "yes")[value] if isinstance(value, bool) else str(value)

@@ -162,7 +162,6 @@ class Plots(NamedTuple):
         return judge_rows(self.result)
 
     def _list_candidates(self) -> list[dict[str, Any]]:
-        """Return the candidates of the winner's learner at its k."""
         k, learner = self.result.k, self.result.setting.get("learner")
         rows = self.result.candidates.to_pylist()
         here = [row for row in rows if row["k_first"] <= k <= row["k_last"]]

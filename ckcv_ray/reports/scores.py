@@ -54,7 +54,6 @@ def describe_scores(result: ResultValues) -> dict[str, Any]:
 
 
 def _describe_score(result: ResultValues, score: Score, settings: Sequence[SettingScores]) -> dict[str, Any]:
-    """Return what the page shows of one score."""
     study = result.study
     values = [result.of_splits(entry, score) for entry in result.entries]
     return {
@@ -75,7 +74,6 @@ def _describe_score(result: ResultValues, score: Score, settings: Sequence[Setti
 
 
 def _draw_pictures(result: ResultValues, score: Score, values: Sequence[Values]) -> Iterator[Picture]:
-    """Yield the figure of a score of single splits."""
     names = name_entries(result)
     if result.n_splits > 1:
         known = [splits[result.counted] for splits in values]
@@ -94,7 +92,6 @@ def _draw_validations(settings: Sequence[SettingScores], score: Score, inner: bo
 
 
 def _draw_curves(found: Validation, score: Score, splits: str) -> Picture:
-    """Draw a validation curve."""
     of = f"{score.name} of {found.learner} over {found.parameter}: {found.best}"
     more = f" {pluralize(found.left_out, 'line')} with worse means not drawn." if found.left_out else ""
     names, parameters = list(found.lines), PARAMETERS.findall(found.lines[0])
@@ -118,7 +115,6 @@ def _draw_curves(found: Validation, score: Score, splits: str) -> Picture:
 
 
 def _draw_heat(found: Validation, heat: HeatMap, splits: str) -> Picture:
-    """Draw a score over two hyperparameters."""
     of = f"{heat.score} of {found.learner} over {heat.x.name} and {heat.y.name}"
     joined = ", at the best values of the others" if found.joined else ""
     rows = [
@@ -135,7 +131,6 @@ def _draw_heat(found: Validation, heat: HeatMap, splits: str) -> Picture:
 
 
 def _explain_names(result: ResultValues) -> str:
-    """Say which hyperparameters the names of lines give, if any."""
     if result.one_each:
         return ""
     differing = list_differing([dict(entry.settings[0] or {}) for entry in result.entries])
@@ -163,7 +158,6 @@ def _draw_strips(known: Sequence[Values], names: Sequence[str], score: str, expl
 
 
 def _list_points(curve: Curve) -> list[tuple[str, ...]]:
-    """Return the points of a curve as rows of a table."""
     points = zip(curve.x.tolist(), curve.mean.tolist(), curve.deviation.tolist(), strict=True)
     return [(f"{x:g}", f"{mean:.4f}", f"{deviation:.4f}") for x, mean, deviation in points]
 
@@ -189,7 +183,6 @@ def list_differing(settings: Sequence[dict[str, Any]]) -> list[str]:
 
 
 def _list_permutations(result: ResultValues, score: Score) -> list[tuple[str, str]]:
-    """Return the name of each entry and its permutation test as text, if there are any."""
     tests = [(entry.name, result.test_by_permutations(entry, score)) for entry in result.entries]
     return [(name, describe_permutations(test)) for name, test in tests if test is not None]
 
@@ -207,18 +200,15 @@ def _list_inner(result: ResultValues, settings: Sequence[SettingScores]) -> list
 
 
 def _format_bounds(result: ResultValues, entry: Entry, score: Score) -> list[str]:
-    """Return the bound for each split's model as text."""
     bounds = _list_known(result.bounds(entry, score))
     return ["–" if bound is None else round_bound(bound, up=not score.greater) for bound in bounds]
 
 
 def _list_known(values: NDArray[np.float64]) -> list[float | None]:
-    """Return values of which nan are None."""
     return [None if value != value else value for value in values.tolist()]
 
 
 def _list_selected(result: ResultValues) -> list[tuple[str, list[str]]]:
-    """Return for each entry whose settings were selected what was selected on each split."""
     if result.chosen is None:
         return []
     return [(entry.learner, result.list_settings(entry)) for entry in result.entries]

@@ -171,7 +171,6 @@ def list_spans(rows: Sequence[dict[str, Any]]) -> list[Span]:
 
 
 def _list_splits(result: ResultValues, queue: RaceQueue, leader: Leader) -> list[OneSplit]:
-    """Return the winner's errors and bounds on each split."""
     fold, certificate = queue.selection.sizes[leader.size], result.certificate
     at = [(False, leader.size, split, leader.path, leader.step) for split in range(fold.n_splits)]
     n_classes = len(certificate.sample.labels)
@@ -272,7 +271,6 @@ def _describe_mean(winner: Winner) -> str:
 
 
 def _describe_dot(certificate: Certificate) -> str:
-    """Say what is drawn for each split."""
     winner = certificate.winner
     grouped = certificate.sample.groups is not None and winner.criterion == MeanBound.name
     return DOTS["groups" if grouped else winner.criterion].format(format_level(winner.delta))

@@ -87,7 +87,6 @@ def describe_edges(problem: Problem, setting: Setting) -> list[str]:
 
 
 def _summarize_run(result: ResultValues) -> Iterator[str]:
-    """Yield the lines about a study with a certification."""
     problem, certificate, per_learner = result.problem, result.certificate, result.per_learner()
     if certificate.sample.numbers is None:
         yield from _describe_winner(result)
@@ -140,7 +139,6 @@ def _describe_winner(result: ResultValues) -> list[str]:
 
 
 def _list_subgroups(c: Certificate) -> Iterator[str]:
-    """Yield a line for each figure of a subgroup."""
     of = "of" if c.sample.numbers is None else "on"  # a share of rows, or a mean over them
     for line in list_subgroups(c):
         rows = pluralize(line.rows, "row")
@@ -194,7 +192,6 @@ def describe_baseline(sample: Sample, baseline: Baseline) -> str:
 
 
 def _format_line(name: str, percent: str, what: str) -> str:
-    """Return a line with a percentage."""
     return f"{name:<14}{percent:>9}   {what}"
 
 
@@ -224,7 +221,6 @@ def _describe_certified_share(problem: Problem) -> list[str]:
 
 
 def _name_mistake(labels: Sequence[Label], number: int) -> str:
-    """Name the kind of error made on a class."""
     if len(labels) == 2:
         return f"{labels[number]!r} predicted as {labels[1 - number]!r}"
     return f"{labels[number]!r} predicted as another class"
@@ -264,7 +260,6 @@ def name_judged(result: ResultValues) -> str:
 
 
 def _show_confusion(labels: Sequence[Label], counts: NDArray[np.int64]) -> Iterator[str]:
-    """Yield the confusion matrix of several classes."""
     shown = [cut(repr(label), MOST_LABEL) for label in labels]
     width = max(9, *(len(label) + 1 for label in shown))
     undecided = bool(counts[:, -1].any())
@@ -419,7 +414,6 @@ def describe_kept(result: ResultValues) -> str:
 
 
 def _summarize_scores(result: ResultValues) -> Iterator[str]:
-    """Yield the lines about the scores of a study without a certification."""
     splits = pluralize(int(result.counted.sum()), "split")
     resampling, how = result.study.resampling, result.study.balance
     balanced = "" if how == Balance.NONE else f"; training rows are balanced by class ({how})"
@@ -496,7 +490,6 @@ def describe_permutations(test: PermutationTest) -> str:
 
 
 def _format_interval(result: ResultValues, entry: Entry, score: Score) -> str:
-    """Return the approximate interval of a score as a last column, if the study has one."""
     if not result.study.interval:
         return ""
     low, high = result.interval(entry, score)
@@ -521,7 +514,6 @@ def describe_interval(result: ResultValues) -> str:
 
 
 def _describe_bounds(result: ResultValues, score: Score) -> Iterator[str]:
-    """Yield what is proven of the models of a single split."""
     word = "at least" if score.greater else "at most"
     for entry in result.entries:
         (bound,) = result.bounds(entry, score)

@@ -526,7 +526,6 @@ class ResultValues:
         return Entry(learner, name, positions, totals, known, settings)
 
     def _sums(self, entry: Entry, score: Score) -> Values:
-        """Return the sums of a score on each split, (n_splits, sums)."""
         return entry.totals[:, self.problem.columns[score.name]][:, 1:]
 
 

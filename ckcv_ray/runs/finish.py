@@ -174,7 +174,6 @@ def _predict_held_out(
 def _refit_leaders(
     problem: Problem, backend: Backend, recorder: Recorder[RaceQueue], listen: Listener | None, stop: Stop
 ) -> Refitted:
-    """Return the winner, the ensembles of all leaders, and what follows from the records."""
     while True:
         decision = recorder.decision()
         if decision is not None:
@@ -232,7 +231,6 @@ def _write_results(
 def _describe_execution(
     problem: Problem, backend: str, workers: int, test: dict[str, Any] | None = None
 ) -> dict[str, Any]:
-    """Return where, when and on what a run was computed; ``test`` has its errors on test rows."""
     return {
         "finished": datetime.now(UTC).date().isoformat(),
         "package": VERSION,

@@ -310,7 +310,6 @@ class Result(ResultValues):
         return (drawn[0], 2) if rule.name == "vote" and drawn else None
 
     def _error_for(self, rule: Rule, covering: list[Claim]) -> str:
-        """Say what is proven for the error of a rule, given the claims about it."""
         of = self._name(rule)
         if (found := self._find_error_claim(rule)) is not None:
             return self._proven(of, *found)
@@ -372,7 +371,6 @@ class Result(ResultValues):
         return make_card(self)
 
     def _describe_winner(self) -> dict[str, Any]:
-        """Return the outcome of a study with a certification as JSON values."""
         certificate, execution = self.certificate, self.execution
         sample, first = certificate.sample, certificate.claims.first
         return {
@@ -455,7 +453,6 @@ class Result(ResultValues):
 
     @property
     def _predicted_by_constant(self) -> Label | float:
-        """The label, or the number, that the baseline always predicts."""
         baseline = self._baseline
         if self.task.has_numbers:
             return baseline.get("value", 0.0)

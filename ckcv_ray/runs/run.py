@@ -324,7 +324,6 @@ def _run_concurrently(works: Iterable[Work], opened: Session) -> Iterator[Result
 
 
 def _run(job: Work, opened: Session) -> Result:
-    """Compute what is left of a job, and finish it."""
     problem, expected = job.problem, job.expected
     inputs = expected.inputs if expected is not None else share(problem)
     with (  # the backend comes first: if the data are too large for it, nothing is written

@@ -278,7 +278,6 @@ def _show_error(error: Exception) -> str:
 
 
 def _identify(claim: Claim) -> tuple[Any, ...]:
-    """Return what a claim is about."""
     return tuple(claim[name] for name in ("certification", "classifier", "quantity", "label"))
 
 

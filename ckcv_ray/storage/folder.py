@@ -560,7 +560,6 @@ class RunFolder:
         return Finished(table, fitted, certificate, self._read_judged(problem))
 
     def _read_judged(self, problem: Problem) -> pa.Table | None:
-        """Return the judged rows; None if there are none."""
         if not self.files.exists(JUDGED_ROWS):
             return None
         most = count_judged(problem)
@@ -697,7 +696,6 @@ def hash_content(content: Content) -> str:
 
 
 def _list_stream(stream: Stream | None) -> dict[str, Any]:
-    """Return the line of the manifest for a stream, if there is one."""
     return {} if stream is None else {STREAM: asdict(ListedStream(len(stream.rows), stream.head))}
 
 

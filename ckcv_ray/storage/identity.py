@@ -99,12 +99,10 @@ def _first_difference(content: Any, written: Any, name: str = "") -> str:
 
 
 def _learners_in(study: Any) -> list[str]:
-    """Return the names of the learners in the JSON of a study, as far as there are any."""
     return [name for learner in _describe_learners(study) if isinstance(name := learner.get("name"), str)]
 
 
 def _packages_in(study: Any) -> list[str]:
-    """Return the packages that the estimators in the JSON of a study are of, named or by a short name."""
     named = [learner.get("estimator") for learner in _describe_learners(study)]
     named += [getattr(LEARNERS.get(name), "spec", None) for name in _learners_in(study)]
     return [package for estimator in named for package in list_packages(estimator)]

@@ -226,7 +226,6 @@ class Lease:
             self._renewed = began
 
     def _end_beating(self, epoch: int) -> None:
-        """Write the last heartbeat, that of an end."""
         with self._writing:
             self._stopped.set()
             with suppress(UnreachableError):  # then the next one waits

@@ -216,7 +216,6 @@ def _open_lines(lines: Sequence[str]) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _describe_row(row: LiveRow, grouped: bool) -> dict[str, Any]:
-    """Return a row as a JSON object."""
     values = dict(zip(KEYS, row, strict=True))
     return values if grouped else {key: value for key, value in values.items() if key != "group"}
 

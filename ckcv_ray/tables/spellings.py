@@ -127,7 +127,6 @@ def _describe_ways(several: list[RowCounts], noun: str) -> str:
 
 
 def _compare(texts: list[str]) -> str:
-    """Say what is different between labels that may be one class."""
     if len({text.casefold() for text in texts}) == 1:
         return "differ in case alone"
     if len({"".join(text.split()) for text in texts}) == 1:

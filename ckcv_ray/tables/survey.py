@@ -78,7 +78,6 @@ def _one(x: Values, column: Column, note: str) -> Surveyed:
 
 
 def _count_distinct(x: Values) -> int:
-    """Return the number of different values of x (rows,), without gaps."""
     ordered = np.sort(x)
     return int(np.count_nonzero(ordered[1:] != ordered[:-1])) + min(1, len(x))
 

@@ -66,7 +66,6 @@ def check_classes(
 
 
 def _perhaps_numbers(classes: Sequence[Label]) -> str:
-    """Return what to do if the labels are numbers to predict."""
     if any(isinstance(label, bool) or _find_number(label) is None for label in classes):
         return ""
     return "; to predict numbers, choose a learner of numbers such as ridge, in ckcv run with --clip"
@@ -268,7 +267,6 @@ def sort_labels(labels: Iterable[Label]) -> tuple[Label, ...]:
 
 
 def _find_number(label: Label) -> float | None:
-    """Return the number that a label is, or is written in a text; None if it is none."""
     if not isinstance(label, str):
         return float(label)
     _, is_one, number = canonical_text(label).partition("number ")

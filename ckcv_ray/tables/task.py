@@ -621,7 +621,6 @@ def _from_table(
 
 
 def _check_labelled(column: pa.ChunkedArray, target: str, kept: Collection[str]) -> None:
-    """Raise InputError if a label is a gap."""
     labelled = rows_with_label(column, target, kept=kept)
     if not labelled.all():
         said, keeping = GapWords.of(column, target, ~labelled).describe_labels()
@@ -734,7 +733,6 @@ def check_test_rows(test: TestRows | None, task: Task) -> TestRows | None:
 
 
 def _check_classes(task: Task) -> None:
-    """Raise InputError if there are test rows, and numbers are predicted."""
     if task.has_numbers:
         raise InputError(
             f"test rows are for classes, and the target {task.target!r} has numbers: leave them out, and see "

@@ -187,7 +187,6 @@ def _read_column(content: Any, column: Column, n_folds: int) -> Numbers | Levels
 
 
 def _list_values(read: Numbers | Levels | Means) -> Iterator[tuple[float, ...]]:
-    """Yield what is said of each level."""
     match read:
         case Levels():
             yield read.value
@@ -237,7 +236,6 @@ def find_gap_columns(schema: Schema) -> list[bool]:
 
 
 def _split_dates(milliseconds: Any) -> list[Any]:
-    """Return ``PARTS`` of dates, nan for gaps."""
     gap = np.isnan(milliseconds)
     stamps = np.where(gap, 0.0, milliseconds).astype(np.int64).astype("datetime64[ms]")
     days, months, years = (stamps.astype(f"datetime64[{unit}]") for unit in "DMY")

@@ -157,7 +157,6 @@ def draws_globally(value: Any) -> bool:
 
 @cache
 def _load() -> dict[str, Any]:
-    """Import the functions."""
     found = {}
     for name in FUNCTIONS:
         module, _, attribute = name.partition(":")
@@ -178,7 +177,6 @@ def _list_kinds(selector: Any) -> list[str]:
 
 
 def _find_kinds(given: Any) -> list[ColumnKind] | None:
-    """Return the kinds that dtypes stand for; None if none are given."""
     if given is None:
         return None
     listed = given if isinstance(given, list | tuple) else [given]

@@ -181,7 +181,6 @@ def _write_distribution(name: str, distribution: Any) -> str:
 
 
 def _split(text: str) -> list[str]:
-    """Split at commas outside brackets."""
     parts, depth = [""], 0
     for letter in text:
         depth += (letter == "[") - (letter == "]")

@@ -126,7 +126,6 @@ def as_spec(name: str, value: Any) -> Spec:
 
 
 def _predicts(estimator: Any) -> bool:
-    """Return whether an estimator is a classifier or a regressor."""
     from sklearn.base import is_classifier, is_regressor
 
     return bool(is_classifier(estimator) or is_regressor(estimator))
@@ -241,7 +240,6 @@ def find_path(name: str, kind: type) -> str:
 
 
 def _to_json(name: str, value: Any) -> Any:
-    """Return a parameter's value as JSON."""
     if value is None or isinstance(value, bool | int | str):
         return value
     if (described := describe_value(value)) is not None:

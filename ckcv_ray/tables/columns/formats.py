@@ -222,7 +222,6 @@ def split_amount(text: str) -> Amount | None:
 
 
 def _list_amounts(texts: Iterable[str]) -> list[Amount]:
-    """Return the amounts that all texts are; none if some are not, or where only some have a unit."""
     amounts = list[Amount]()
     for text in texts:
         amount = split_amount(text) or (Amount("", text, False) if PLAIN.match(text) else None)
@@ -279,7 +278,6 @@ def is_doubtful(text: str, form: str) -> bool:
 
 
 def _split_number(text: str) -> str:
-    """Return the number of an amount without its unit; other text as it is."""
     amount = split_amount(text)
     return text if amount is None else amount.number
 

@@ -225,7 +225,6 @@ def _is_text(cell: Any) -> bool:
 
 
 def _has_numbers(cells: Iterable[str | None]) -> bool:
-    """Return whether the texts that are no gaps are numbers, and there are any."""
     texts = drop_gaps({None if cell is None else cell.strip() for cell in cells})
     try:
         form, bad = form_of_numbers(texts, "") if texts else ("", [])
