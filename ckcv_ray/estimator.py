@@ -415,7 +415,11 @@ def _cv_results(result: Result) -> dict[str, Any]:
     errors = selected["totals"][:, : problem.task.n_classes].sum(axis=1)
     scores[selected["split"], position] = 1.0 - errors / _rows_scored(problem, selected)
     ks = np.repeat([size.k for size in problem.sizes], of_size)
-    params = {name: _mask(np.tile(values, len(problem.sizes))) for name, values in settings.items()}
+    tiled = {name: np.tile(values, len(problem.sizes)) for name, values in settings.items()}
+    params = {  # of a learner that lacks the parameter None, masked
+        name: np.ma.MaskedArray(values, mask=[value is None for value in values.tolist()])
+        for name, values in tiled.items()
+    }
     listed = [
         {
             **{name: values.data[i] for name, values in params.items() if not np.ma.getmaskarray(values)[i]},
@@ -438,11 +442,6 @@ def _cv_results(result: Result) -> dict[str, Any]:
         "std_test_score": spread,
         "rank_test_score": rank,
     }
-
-
-def _mask(values: NDArray[Any]) -> np.ma.MaskedArray[Any, Any]:
-    """Return values, those that are None (of a learner that lacks the parameter) masked."""
-    return np.ma.MaskedArray(values, mask=[value is None for value in values.tolist()])
 
 
 def _rows_scored(problem: Problem, selected: Records) -> NDArray[np.intp]:

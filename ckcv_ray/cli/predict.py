@@ -200,7 +200,8 @@ def predict(
     table, rule = _read_table(result.task, source, reading, thousands, keep, strict), result.rule(*choice)
     predicted = result.classify(table.X, rule)
     shares = result.probabilities(table.X, rule, predicted) if output.probabilities else None
-    marks = _mark_rows(result, table, rule, predicted)
+    answered = result.mark_answered(table.X) if rule == result.answer_rule else None
+    marks: Marks = {"flag": _flag(result, table, rule, predicted), "answered": answered}
     ends = _find_ends(result, rule, predicted, keep)
     labels = _write_labels(result.task, predicted.label, output.is_csv)
     output.write(_tabulate(result.task, table, labels, predicted, shares, marks, ends), RunFolder(folder))
@@ -279,14 +280,6 @@ def _find_ends(result: Result, rule: Rule, predicted: Prediction, keep: str | No
     if keep in ENDS:
         raise InputError(f"keep={quote(keep)} {WRITTEN_ANYWAY}")
     return dict(zip(ENDS, (predicted.label - claim["bound"], predicted.label + claim["bound"]), strict=True))
-
-
-def _mark_rows(result: Result, table: Table, rule: Rule, predicted: Prediction) -> Marks:
-    """Return which rows are marked in each column."""
-    return {
-        "flag": _flag(result, table, rule, predicted),
-        "answered": result.mark_answered(table.X) if rule == result.answer_rule else None,
-    }
 
 
 def _flag(result: Result, table: Table, rule: Rule, predicted: Prediction) -> NDArray[np.bool_] | None:

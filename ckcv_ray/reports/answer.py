@@ -138,7 +138,10 @@ def make_answer(result: ResultValues) -> Answer:
         ("proven", "" if asked else _describe_other_claims(c)),
         ("by class", _describe_classes(result)),
         ("answered", _describe_answered(c)),
-        ("compared", _describe_comparisons(c)),
+        (
+            "compared",
+            "; ".join(describe_comparison(claim) for claim in c.claims if find_reference(claim["quantity"])),
+        ),
         ("subgroups", f"{worst}{OWN_CUT_OFF if chosen else ''}" if worst else ""),
         ("model", _describe_model(result)),
         ("search", name_search(result) if c.winner.search is not None else ""),
@@ -413,10 +416,6 @@ def _describe_answered(c: Certificate) -> str:
         f"{limit(share)} of new rows or more, with {state_limit(error)} of them wrong; measured: "
         f"{error['rows']:,} of {share['rows']:,} held-out rows, {error['errors']:,} of them wrong"
     )
-
-
-def _describe_comparisons(c: Certificate) -> str:
-    return "; ".join(describe_comparison(claim) for claim in c.claims if find_reference(claim["quantity"]))
 
 
 def _describe_classes(result: ResultValues) -> str:

@@ -251,19 +251,15 @@ def draw_validation(curves: Sequence[Curve], lines: Sequence[str], label: str) -
                 label=f"line {number}",
             )
         if len(curves) > 1:
-            _name_lines(axes, lines)
+            # names are not given as labels, where a first "_" would hide them
+            for text, name in zip(axes.legend(loc="best").get_texts(), lines, strict=False):
+                text.set_parse_math(False)
+                text.set_text(shorten_name(name))
         if is_geometric(np.unique(np.concatenate([curve.x for curve in curves]))):
             axes.set_xscale("log")
         axes.set_xlabel(shorten_name(curves[0].parameter), parse_math=False)
         axes.set_ylabel(curves[0].score, parse_math=False)
         return inline_svg(figure, label)
-
-
-def _name_lines(axes: Axes, names: Sequence[str]) -> None:
-    """Add a legend; names are not given as labels, where a first "_" would hide them."""
-    for text, name in zip(axes.legend(loc="best").get_texts(), names, strict=False):
-        text.set_parse_math(False)
-        text.set_text(shorten_name(name))
 
 
 def is_geometric(values: Values) -> bool:

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from ckcv_ray.claims.held_out import make_claimed_rule
 from ckcv_ray.claims.rules import ONE_MODEL
-from ckcv_ray.core.arrays import Classes, Values
+from ckcv_ray.core.arrays import Values
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.core.scores import LABEL, PROBABILITY, RANK, VALUE, Output, Outputs
 from ckcv_ray.errors import StoreError, pluralize
@@ -66,7 +66,9 @@ def read_judged(result: ResultValues, held_out: pa.Table | None) -> Judged | Non
     outputs, splits = read_outputs(rows), rows["split"].to_numpy()
     values, truth = outputs.value, rows["truth"].to_numpy()
     if outputs.label is not None:
-        _check_classes(np.concatenate([outputs.label, truth]), result.task.n_classes)
+        label = np.concatenate([outputs.label, truth])
+        if label.min(initial=0) < -1 or label.max(initial=0) >= result.task.n_classes:
+            raise StoreError(f"the stored predictions name what is no class of the table: see {SEE}")
     of = f"{pluralize(len(truth), 'prediction')} for the rows that {pluralize(result.n_splits, 'split')} "
     ranked = outputs.probability is not None and result.task.n_classes == 2
     return Judged(
@@ -77,12 +79,6 @@ def read_judged(result: ResultValues, held_out: pa.Table | None) -> Judged | Non
         np.unique(splits, return_inverse=True)[1],
         f"{of}{'score' if result.n_splits > 1 else 'scores'}, by {entry.name}",
     )
-
-
-def _check_classes(label: Classes, n_classes: int) -> None:
-    """Raise StoreError if stored predictions name a class that does not exist."""
-    if label.min(initial=0) < -1 or label.max(initial=0) >= n_classes:
-        raise StoreError(f"the stored predictions name what is no class of the table: see {SEE}")
 
 
 def _select_rows(held_out: pa.Table, entry: Entry) -> pa.Table:

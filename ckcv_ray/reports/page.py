@@ -94,8 +94,14 @@ def page(
         "task": problem.task,
         "about": about,
         "title": make_title(result, about),
-        "heading": _list_heading(result, about),
-        "closing": _close(result),
+        "heading": [
+            f"finished {result.execution['finished']}",
+            f"author: {about.author}" if about.author else "author not named",
+            f"{'procedure' if result.finished is None else 'run'} {result.run_id}",
+            f"ckcv_ray {result.execution.get('package', 'of unknown version')}",
+        ],
+        "closing": f"Made by ckcv report from the files of run {result.run_id} alone; this page loads "
+        "nothing and runs no script. It claims no conformity with any standard or law.",
         "opening": open_run(result) if certified else open_scores(result, list_doubts(result)),
         "question": describe_question(result),
         "method": describe_method(result),
@@ -147,24 +153,6 @@ def _describe_sections(
 def _fill(values: dict[str, Any]) -> str:
     filled: str = _load_template().render(values)
     return filled
-
-
-def _list_heading(result: ResultValues, about: About) -> list[str]:
-    """List date, author, run and version for the head of the page."""
-    return [
-        f"finished {result.execution['finished']}",
-        f"author: {about.author}" if about.author else "author not named",
-        f"{'procedure' if result.finished is None else 'run'} {result.run_id}",
-        f"ckcv_ray {result.execution.get('package', 'of unknown version')}",
-    ]
-
-
-def _close(result: ResultValues) -> str:
-    """Return the last line of the page: what it is made from, and that it loads nothing."""
-    return (
-        f"Made by ckcv report from the files of run {result.run_id} alone; this page loads nothing and "
-        "runs no script. It claims no conformity with any standard or law."
-    )
 
 
 def _list_costs(execution: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -41,7 +41,7 @@ class Plots(NamedTuple):
         axes, certificate = _make_axes(axes), self.result.certificate
         claims = [claim for claim in certificate.claims if is_error(claim["quantity"])]
         of_numbers = certificate.sample.numbers is not None
-        names = [_name_claim(claim) for claim in claims]
+        names = [f"{claim['certification']}: {claim['classifier']}" for claim in claims]
         axes.barh(range(len(claims)), [100 * claim["bound"] for claim in claims], 0.6, color=L_MS, alpha=0.8)
         baseline = select_baseline(certificate.claims.first, certificate.sample.baselines)
         for value, name, colour in (
@@ -171,10 +171,6 @@ class Plots(NamedTuple):
 def _varies(values: list[Any]) -> bool:
     """Return whether the values of a parameter are numbers, and not all the same."""
     return len(set(values)) > 1 and all(isinstance(value, int | float) for value in values)
-
-
-def _name_claim(claim: Any) -> str:
-    return f"{claim['certification']}: {claim['classifier']}"
 
 
 def _make_axes(axes: Axes | None) -> Axes:

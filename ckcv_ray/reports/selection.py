@@ -82,7 +82,7 @@ def describe_run(result: ResultValues, queue: RaceQueue) -> dict[str, Any]:
         "l_ms_is": say_minimised(winner.criterion, winner.bound, winner.delta),
         "l_ee_is": L_EE_IS[winner.criterion][winner.bound],
         "dot": _describe_dot(certificate),
-        "mean_is": _describe_mean(winner),
+        "mean_is": "L_EE",
         "split_value": _name_value(winner),
         "at": at,
         "over": name_landscape(at),
@@ -263,11 +263,6 @@ def _list_mistakes(certificate: Certificate) -> list[dict[str, Any]]:
         }
         for mistake in certificate.counts.list_mistakes()[:MOST_PAGE_COLUMNS]
     ]
-
-
-def _describe_mean(winner: Winner) -> str:
-    """Say what the mean of the single splits' values on the estimate sets is."""
-    return "L_EE"
 
 
 def _describe_dot(certificate: Certificate) -> str:

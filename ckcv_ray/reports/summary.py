@@ -429,7 +429,8 @@ def _summarize_scores(result: ResultValues) -> Iterator[str]:
             tested = True
             yield (
                 f"  {entry.name} - {best.name}: {_format_number(test.difference, '+')}, 95 % interval "
-                f"{_format_number(test.low, '+')} to {_format_number(test.high, '+')}, {_format_p(test.p)}"
+                f"{_format_number(test.low, '+')} to {_format_number(test.high, '+')}, "
+                f"{f'p {test.p:.3f}' if not test.p < 0.0005 else 'p < 0.001'}"
             )
     if resampling.note:
         yield f"\n{resampling.note}"
@@ -531,11 +532,6 @@ def _format_figures(found: Figures) -> str:
     pooled = nan if found.pooled is None else found.pooled
     figures = found.mean, found.deviation, found.error, pooled
     return "  ".join(_format_number(figure) if figure == figure else " " * 9 for figure in figures)
-
-
-def _format_p(p: float) -> str:
-    """Format a p-value, which is never 0."""
-    return f"p {p:.3f}" if not p < 0.0005 else "p < 0.001"
 
 
 def _format_number(value: float, layout: str = "9") -> str:

@@ -306,7 +306,7 @@ class Result(ResultValues):
         covering = [claim for claim in errors if covers(claim, rule)]
         if covering:
             return covering[0], 1
-        drawn = [claim for claim in self._list_drawn_claims() if is_error(claim["quantity"])]
+        drawn = [claim for claim in errors if claim["classifier"] == "random"]
         return (drawn[0], 2) if rule.name == "vote" and drawn else None
 
     def _error_for(self, rule: Rule, covering: list[Claim]) -> str:
@@ -457,10 +457,6 @@ class Result(ResultValues):
         if self.task.has_numbers:
             return baseline.get("value", 0.0)
         return self.certificate.sample.labels[baseline["predicted"]]
-
-    def _list_drawn_claims(self) -> list[Claim]:
-        """Return the claims for a member drawn independently."""
-        return [claim for claim in self.certificate.claims if claim["classifier"] == "random"]
 
     def _proven(self, of: str, claim: Claim, factor: int = 1) -> str:
         """Say what a claim proves for predictions whose risk is at most ``factor`` times its own."""

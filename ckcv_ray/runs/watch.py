@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ckcv_ray.claims.claim import Claim, covers
 from ckcv_ray.claims.live import ALARM, Finding, Watched, describe_level, judge_losses, share_delta
@@ -296,7 +296,9 @@ def read_live_rows(
     check_column(columns.identifier, names, " with the names of the rows (--id)")
     check_column(target, names, " with the true labels (--label)")
     known = rows_with_label(table[target], target, kept=kept)
-    notes = list(_note_unlabelled(known))
+    notes = []
+    if left := int(np.sum(~known)):
+        notes = [f"{pluralize(left, 'row')} without a label: not counted; append them when they have one"]
     table = table.filter(pa.array(known))
     identifiers = _read_names(table, columns.identifier)
     _check_identifiers(identifiers, before)
@@ -322,11 +324,6 @@ def _read_labels(table: pa.Table, target: str, classes: tuple[Label, ...]) -> Cl
             "class, make a new run: every row of it is wrong, whatever was predicted, and without these rows "
             "the error looks smaller than it is"
         ) from None
-
-
-def _note_unlabelled(known: NDArray[np.bool_]) -> Iterator[str]:
-    if left := int(np.sum(~known)):
-        yield f"{pluralize(left, 'row')} without a label: not counted; append them when they have one"
 
 
 def _read_names(table: pa.Table, column: str) -> list[str]:

@@ -340,7 +340,8 @@ class RunFolder:
             self.files.make_folders(*FOLDERS)
             self.files.lock.acquire()
             try:
-                self._remove_temporary()
+                for name in filter(_is_temporary, self._run_files()):  # what a killed process left
+                    self.files.delete(name)
             except BaseException:
                 self.files.lock.release()
                 raise
@@ -363,11 +364,6 @@ class RunFolder:
         except CKCVError:  # nothing depends on it: the result is complete without
             return
         self.release()
-
-    def _remove_temporary(self) -> None:
-        """Remove what a killed process left in the locked folder."""
-        for name in filter(_is_temporary, self._run_files()):
-            self.files.delete(name)
 
     def clean(self) -> list[str]:
         """Remove what killed processes left here; return its names.

@@ -59,7 +59,10 @@ def read_labels(columns: pa.Table, target: str, answer: str = "") -> pa.ChunkedA
     if answer == APART:
         return columns.column(target)
     if not answer:
-        raise InputError(_ask(target, several))
+        raise InputError(
+            f"the target {target!r} has {_describe_ways(several, 'label')}: say --labels join if they are "
+            "one class, --labels apart if each is one of its own, or write them alike"
+        )
     called = {name: min(ways, key=lambda text: (-ways[text], text)) for name, ways in counts.items()}
     names = list(called.values())
     position = {name: i for i, name in enumerate(called)}
@@ -106,14 +109,6 @@ def describe_spellings(categories: tuple[str, ...], rows: list[int]) -> str:
             counts[fold_text(text)][text] = count
     several = [ways for ways in counts.values() if len(ways) > 1]
     return f"has {_describe_ways(several, 'value')}: write them alike if they are one" if several else ""
-
-
-def _ask(target: str, several: list[RowCounts]) -> str:
-    """Ask whether labels that are written in several ways are one class."""
-    return (
-        f"the target {target!r} has {_describe_ways(several, 'label')}: say --labels join if they are one "
-        "class, --labels apart if each is one of its own, or write them alike"
-    )
 
 
 def _describe_ways(several: list[RowCounts], noun: str) -> str:
