@@ -203,11 +203,15 @@ def predict(
     answered = result.mark_answered(table.X) if rule == result.answer_rule else None
     marks: Marks = {"flag": _flag(result, table, rule, predicted), "answered": answered}
     ends = _find_ends(result, rule, predicted, keep)
-    labels = _write_labels(result.task, predicted.label, output.is_csv)
+    labels = result.task.labelled(predicted.label)
+    if output.is_csv and not result.task.has_numbers and labels.dtype.kind in "bf":
+        labels = labels.astype(str)  # True and 1.0, where Arrow would write true and 1
     output.write(_tabulate(result.task, table, labels, predicted, shares, marks, ends), RunFolder(folder))
     _say_proven(result, rule, marks)
     if output.probabilities:
-        _say_calibration(result)
+        calibrated = CALIBRATED in str(getattr(result.learner, "spec", ""))
+        how = "calibrated inside each fit" if calibrated else "not calibrated"
+        say(f"probabilities: as {result.learner.name} gives them, {how}; nothing is proven of them")
     _say_rows(table, result.task)
     _say_conditions(result, rule)
     _say_error_rate(result, table, rule, predicted.label, marks)
@@ -230,12 +234,6 @@ def _read_table(
         rows.check()
     judged = np.flatnonzero(~rows.bad)
     return Table(columns, keep, kept, rows, judged, rows.X[judged])
-
-
-def _write_labels(task: Task, predicted: NDArray[Any], in_csv: bool) -> NDArray[Any]:
-    """Return labels as they were learned, in CSV True and 1.0, where Arrow would write true and 1."""
-    labels = task.labelled(predicted)
-    return labels.astype(str) if in_csv and not task.has_numbers and labels.dtype.kind in "bf" else labels
 
 
 def _tabulate(
@@ -325,13 +323,6 @@ def _say_conditions(result: Result, rule: Rule) -> None:
         say(sentence)
     if rule.name == "random":
         say(f"--seed {rule.seed} repeats these draws")
-
-
-def _say_calibration(result: Result) -> None:
-    learner = result.learner
-    calibrated = CALIBRATED in str(getattr(learner, "spec", ""))
-    how = "calibrated inside each fit" if calibrated else "not calibrated"
-    say(f"probabilities: as {learner.name} gives them, {how}; nothing is proven of them")
 
 
 def _find_kept(columns: pa.Table, name: str) -> pa.ChunkedArray:

@@ -92,11 +92,11 @@ class FullQueue(ListQueue):
 
     def failures(self) -> list[Failure]:
         """Return the paths that failed, without those that were computed later."""
-        return [failure for failure in self._failures.values() if self._is_missing(failure)]
-
-    def _is_missing(self, failure: Failure) -> bool:
-        steps = self.statuses(failure.size)[failure.split, failure.path, failure.first : failure.stop]
-        return bool(np.isnan(steps).any())
+        return [
+            lost
+            for lost in self._failures.values()
+            if np.isnan(self.statuses(lost.size)[lost.split, lost.path, lost.first : lost.stop]).any()
+        ]
 
     def progress(self) -> Progress:
         """Return the progress."""

@@ -82,7 +82,9 @@ class Ledger:
             RunError: a record differs from the one held under its key.
         """
         places = self.places(records)
-        rows, given = self._rows(places), self._values(records)
+        rows, given = self._rows(places), np.empty((len(records), self.n_totals + 2), self._type)
+        given[:, :-2] = records["totals"]
+        given[:, -2], given[:, -1] = records["n_iter"], records["status"]
         new = np.zeros(len(records), np.bool_)
         for estimate, here in _stages(places):
             kept = self._stage(estimate)
@@ -92,7 +94,12 @@ class Ledger:
             held = kept[rows[here]]
             if (differs := _unequal(held, given[here])).any():
                 first = int(np.argmax(differs))
-                self._contradiction(records[here[first]], held[first], given[here[first]])
+                record, other = records[here[first]], given[here[first]]
+                key = {name: record[name].item() for name in Positions._fields}
+                raise RunError(
+                    f"two records of {key} differ, {held[first].tolist()} and {other.tolist()} (totals, "
+                    "iterations, status): the computation was not deterministic"
+                )
         return places, new
 
     def records(self) -> Records:
@@ -174,12 +181,6 @@ class Ledger:
         rows: Index = self._first[places.size] + paths * self._most_steps + places.step
         return rows
 
-    def _values(self, records: Records) -> Kept:
-        values = np.empty((len(records), self.n_totals + 2), self._type)
-        values[:, :-2] = records["totals"]
-        values[:, -2], values[:, -1] = records["n_iter"], records["status"]
-        return values
-
     def _statuses(self, failure: Failure) -> Kept:
         steps = slice(failure.first, failure.stop)
         return self._steps(failure.estimate, failure.size, failure.split, failure.path, steps)
@@ -211,13 +212,6 @@ class Ledger:
         held = kept[places]
         some["totals"], some["n_iter"], some["status"] = held[:, :-2], held[:, -2], held[:, -1]
         return some
-
-    def _contradiction(self, record: Any, held: Kept, given: Kept) -> None:
-        key = {name: record[name].item() for name in Positions._fields}
-        raise RunError(
-            f"two records of {key} differ, {held.tolist()} and {given.tolist()} (totals, iterations, "
-            "status): the computation was not deterministic"
-        )
 
 
 def _stages(places: Positions) -> Iterator[tuple[bool, Index]]:

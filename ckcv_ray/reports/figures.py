@@ -179,7 +179,11 @@ def draw_folds(spans: Sequence[Span], label: str) -> str:
             pairs = ((span.first, getattr(span, name)) for span in known)
             values = [(k, 100 * value) for k, value in pairs if value is not None]
             axes.plot(*zip(*values, strict=True), marker, color=colour, markersize=6, label=name.upper())
-        _draw_ring(axes, next(span for span in spans if span.state == "winner"))
+        best = next(span for span in spans if span.state == "winner")
+        at = [best.first], [100 * (best.l_ms or 0.0)]
+        axes.plot(
+            *at, "o", color=MARK, markerfacecolor="none", markersize=12, markeredgewidth=2, label="winner"
+        )
         _fold_axis(axes, spans[0].first, spans[-1].last)
         axes.set_ylabel("%")
         axes.margins(y=0.12)
@@ -360,11 +364,6 @@ def _draw_low(axes: Axes, spans: Sequence[Span], marker: str, colour: str, label
     low, first = [100 * (span.lower_bound or 0.0) for span in spans], [span.first for span in spans]
     axes.hlines(low, first, [span.last for span in spans], color=colour, linewidth=0.8)
     axes.plot(first, low, marker, color=colour, markerfacecolor="none", markersize=5, label=label)
-
-
-def _draw_ring(axes: Axes, winner: Span) -> None:
-    at = [winner.first], [100 * (winner.l_ms or 0.0)]
-    axes.plot(*at, "o", color=MARK, markerfacecolor="none", markersize=12, markeredgewidth=2, label="winner")
 
 
 def _grid_axis(axis: Any, values: Axis) -> None:

@@ -21,7 +21,7 @@ from ckcv_ray.learners.base import Model
 from ckcv_ray.learners.ensemble import Ensemble
 from ckcv_ray.records.held_out import read_outputs
 from ckcv_ray.reports.performance import SEE, Judged, JudgedPart, predict_part, take_labels
-from ckcv_ray.reports.values import Entry, ResultValues, format_setting
+from ckcv_ray.reports.values import ResultValues, format_setting
 from ckcv_ray.study import Holdout
 from ckcv_ray.tables.target import Rows
 
@@ -60,8 +60,12 @@ def read_judged(result: ResultValues, held_out: pa.Table | None) -> Judged | Non
     It is the entry that is kept, or else the first.
     """
     entry = result.kept or result.entries[0]
-    rows = None if held_out is None else _select_rows(held_out, entry)
-    if rows is None or not rows.num_rows:
+    if held_out is None:
+        return None
+    texts = {"" if setting is None else format_setting(setting) for setting in entry.settings}
+    of_setting = pc.is_in(held_out["setting"], pa.array(sorted(texts)))
+    rows = held_out.filter(pc.and_(pc.equal(held_out["learner"], entry.learner), of_setting))
+    if not rows.num_rows:
         return None
     outputs, splits = read_outputs(rows), rows["split"].to_numpy()
     values, truth = outputs.value, rows["truth"].to_numpy()
@@ -79,13 +83,6 @@ def read_judged(result: ResultValues, held_out: pa.Table | None) -> Judged | Non
         np.unique(splits, return_inverse=True)[1],
         f"{of}{'score' if result.n_splits > 1 else 'scores'}, by {entry.name}",
     )
-
-
-def _select_rows(held_out: pa.Table, entry: Entry) -> pa.Table:
-    """Return the stored predictions of an entry: of each split, those at the setting it has there."""
-    texts = {"" if setting is None else format_setting(setting) for setting in entry.settings}
-    of_learner = pc.equal(held_out["learner"], entry.learner)
-    return held_out.filter(pc.and_(of_learner, pc.is_in(held_out["setting"], pa.array(sorted(texts)))))
 
 
 def _list_parts(result: ResultValues) -> tuple[list[JudgedPart], str]:

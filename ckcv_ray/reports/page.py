@@ -115,10 +115,11 @@ def page(
     sections, failures = _describe_sections(result, queue)
     environment = flatten(result.execution.get("environment", {}))
     digests = {"manifest.json": manifest}
+    left_out = NOT_OF_NUMBERS if certified and result.task.has_numbers else ()
     return _fill(
         {
             **values,
-            "contents": _list_contents(result),
+            "contents": [part for part in CONTENTS[certified] if part[0] not in left_out],
             "models": describe_models(result),
             "failures": _group_failures(failures, problem),
             "cost": [
@@ -131,12 +132,6 @@ def page(
             **sections,
         }
     )
-
-
-def _list_contents(result: ResultValues) -> list[tuple[str, str]]:
-    certified = result.finished is not None
-    left_out = NOT_OF_NUMBERS if certified and result.task.has_numbers else ()
-    return [part for part in CONTENTS[certified] if part[0] not in left_out]
 
 
 def _describe_sections(

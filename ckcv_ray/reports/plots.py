@@ -67,7 +67,9 @@ class Plots(NamedTuple):
             InputError: it is an evaluation, or the settings differ in no parameter of numbers.
         """
         self._require_claims("no candidates")
-        winner, rows = self.result.setting, self._list_candidates()
+        k, winner = self.result.k, self.result.setting
+        here = (row for row in self.result.candidates.to_pylist() if row["k_first"] <= k <= row["k_last"])
+        rows = [row for row in here if row.get("learner") == winner.get("learner")]
         names = [name for name in winner if _varies([row.get(name) for row in rows])][:2]
         if not names:
             raise InputError(NO_SUCH.format("surface", "its settings differ in no parameter of numbers"))
@@ -160,12 +162,6 @@ class Plots(NamedTuple):
     def _judge(self) -> Judged:
         self._require_claims("no claims")
         return judge_rows(self.result)
-
-    def _list_candidates(self) -> list[dict[str, Any]]:
-        k, learner = self.result.k, self.result.setting.get("learner")
-        rows = self.result.candidates.to_pylist()
-        here = [row for row in rows if row["k_first"] <= k <= row["k_last"]]
-        return [row for row in here if row.get("learner") == learner]
 
 
 def _varies(values: list[Any]) -> bool:

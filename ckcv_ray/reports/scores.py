@@ -15,7 +15,6 @@ from ckcv_ray.learners.choice import LABEL
 from ckcv_ray.reports.figures import (
     MOST_NAME,
     MOST_STRIPS,
-    Curve,
     HeatMap,
     draw_heat_map,
     draw_strips,
@@ -56,11 +55,12 @@ def describe_scores(result: ResultValues) -> dict[str, Any]:
 def _describe_score(result: ResultValues, score: Score, settings: Sequence[SettingScores]) -> dict[str, Any]:
     study = result.study
     values = [result.of_splits(entry, score) for entry in result.entries]
+    tests = [(entry.name, result.test_by_permutations(entry, score)) for entry in result.entries]
     return {
         "score": score,
         "title": describe_score(result, score),
         "figures": [result.figures(entry, score) for entry in result.entries],
-        "permutations": _list_permutations(result, score),
+        "permutations": [(name, describe_permutations(test)) for name, test in tests if test is not None],
         "intervals": [result.interval(entry, score) for entry in result.entries] if study.interval else [],
         "values": [_list_known(splits) for splits in values],
         "bounds": [_format_bounds(result, entry, score) for entry in result.entries] if score.bound else [],
@@ -99,9 +99,9 @@ def _draw_curves(found: Validation, score: Score, splits: str) -> Picture:
         names = [PARAMETERS.sub("", line) for line in names]
         more = f" Lines are named by {', '.join(parameters)}.{more}"
     rows = [
-        (*([line] if len(found.lines) > 1 else []), *point)
+        (*([line] if len(found.lines) > 1 else []), f"{x:g}", f"{mean:.4f}", f"{deviation:.4f}")
         for line, curve in zip(found.lines, found.curves, strict=True)
-        for point in _list_points(curve)
+        for x, mean, deviation in zip(curve.x, curve.mean, curve.deviation, strict=True)
     ]
     heads = (*(["line"] if len(found.lines) > 1 else []), found.parameter, "mean", "sd")
     return Picture(
@@ -157,11 +157,6 @@ def _draw_strips(known: Sequence[Values], names: Sequence[str], score: str, expl
     )
 
 
-def _list_points(curve: Curve) -> list[tuple[str, ...]]:
-    points = zip(curve.x.tolist(), curve.mean.tolist(), curve.deviation.tolist(), strict=True)
-    return [(f"{x:g}", f"{mean:.4f}", f"{deviation:.4f}") for x, mean, deviation in points]
-
-
 def name_entries(result: ResultValues) -> list[str]:
     """Return a short name for each entry in figures: its learner, and its values of what differs."""
     if result.one_each:
@@ -180,11 +175,6 @@ def list_differing(settings: Sequence[dict[str, Any]]) -> list[str]:
     """Return the hyperparameters in which settings differ, in their order."""
     known = dict.fromkeys(name for setting in settings for name in setting if name != LABEL)
     return [name for name in known if len({str(setting.get(name)) for setting in settings}) > 1]
-
-
-def _list_permutations(result: ResultValues, score: Score) -> list[tuple[str, str]]:
-    tests = [(entry.name, result.test_by_permutations(entry, score)) for entry in result.entries]
-    return [(name, describe_permutations(test)) for name, test in tests if test is not None]
 
 
 def _list_inner(result: ResultValues, settings: Sequence[SettingScores]) -> list[dict[str, Any]]:

@@ -86,7 +86,10 @@ def canonicalize_certified(study: Study, task: Task) -> tuple[Study, Index | Non
     study = study.with_learner(learner)
     study = replace(study, search=replace(study.selecting, criterion=study.criterion.on(task.classes)))
     study = _with_folds(study, learned.n_units, task.unit)
-    study = _resolve_search(study, learned.n_units)
+    sizes = study.resampling.fold_sizes(learned.n_units)
+    settings, n_splits = sum(study.learner.space.lengths), max(size.n_splits for size in sizes)
+    search = study.selecting.resolve(learned.n_units, settings, len(sizes), n_splits)
+    study = replace(study, search=search)
     _check_references(study)
     return study, held, learned
 
@@ -97,7 +100,12 @@ def canonicalize_scored(study: Study, task: Task) -> tuple[Study, tuple[Score, .
     Raises:
         InputError: the learner, a measure or the resampling does not support the task.
     """
-    _check_learner(study, task)
+    for label, learner in study.learner.by_label.items():
+        if task.kind not in learner.kinds:
+            made = ": make the task with numbers=True" if study.predicts_numbers else ""
+            raise InputError(
+                f"learner={label} is not for {task.kind}, which is what {task.target!r} has{made}"
+            )
     _check_weights(study, task)
     _check_columns(study, task)
     _check_balance(study, task)
@@ -534,22 +542,6 @@ def _with_folds(study: Study, n: int, unit: str) -> Study:
             asked = ",".join(map(str, resampling.k))
             raise InputError(f"report_k={k} is not among k={asked}: add it to k to have it computed")
     return replace(study, resampling=resampling)
-
-
-def _resolve_search(study: Study, n: int) -> Study:
-    """Return a study with the search that suits n learning rows, or groups, and its candidates."""
-    sizes = study.resampling.fold_sizes(n)
-    settings, n_splits = sum(study.learner.space.lengths), max(size.n_splits for size in sizes)
-    return replace(study, search=study.selecting.resolve(n, settings, len(sizes), n_splits))
-
-
-def _check_learner(study: Study, task: Task) -> None:
-    for label, learner in study.learner.by_label.items():
-        if task.kind not in learner.kinds:
-            made = ": make the task with numbers=True" if study.predicts_numbers else ""
-            raise InputError(
-                f"learner={label} is not for {task.kind}, which is what {task.target!r} has{made}"
-            )
 
 
 def _check_simplest(study: Study, task: Task) -> None:

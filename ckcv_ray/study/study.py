@@ -284,7 +284,10 @@ class Study:
         if boolean("stratify", stratify):
             drawn = add_strata(drawn)
         measures = _list_measures(measure, made["learner"])
-        _check_names([*measures, select_by], made["learner"].kinds)
+        functions = {measure.name for measure in measures if isinstance(measure, OwnScore)}
+        for name in (*measures, select_by):
+            if isinstance(name, str) and name not in functions:
+                check_score_name(name, made["learner"].kinds)
         if select_by is None and drawn.inner is not None and measures:
             select_by = _name_measures(measures)[0]
         return cls(
@@ -674,13 +677,6 @@ def _check_bbc(study: Study) -> None:
             f"interval={BBC} needs what every setting predicts for every held-out row: add "
             "save_predictions=True (--save-predictions)"
         )
-
-
-def _check_names(measures: Sequence[str | OwnScore | None], kinds: Iterable[Kind]) -> None:
-    functions = {measure.name for measure in measures if isinstance(measure, OwnScore)}
-    for name in measures:
-        if isinstance(name, str) and name not in functions:
-            check_score_name(name, kinds)
 
 
 def _name_measures(measures: Iterable[str | OwnScore]) -> list[str]:
