@@ -346,7 +346,6 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
         raise InputError(f"random_state={self.random_state!r} is not an integer: splits follow from one seed")
 
     def _check_rows(self, X: Any, y: ArrayLike) -> tuple[Any, NDArray[Any]]:
-        """Check the learning rows as scikit-learn does."""
         check_same_order(X, "y", y)
         given = y if y is None else as_array("y", read_rows(y))
         if given is not None and given.dtype == object:
@@ -392,7 +391,6 @@ def _values(given: Any) -> Any:
 
 
 def _find_bound(result: Result, rule: str) -> float:
-    """Return the bound that is proven for the error of a rule; nan if none is."""
     errors = [claim for claim in result.certificate.claims if claim["quantity"] == ERROR]
     bounds = {claim["classifier"]: claim["bound"] for claim in errors}
     if rule == "vote" and rule not in bounds and "random" in bounds:

@@ -255,7 +255,6 @@ def explain_predictive(predictive: Predictive, label: Label) -> str:
 
 
 def _explain_lack(quantity: PlannedClaim, who: str) -> str:
-    """Return the sentence for a quantity whose rows do not occur."""
     of = "of one of the classes" if quantity.name == AUC else f"of class {quantity.label!r}"
     return f"{NOTHING} the {quantity.phrase} of {who}: there are no held-out rows {of}."
 

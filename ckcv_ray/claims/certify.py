@@ -86,7 +86,6 @@ def certify(
 
 
 def _claim_subgroups(judge: Judge) -> tuple[SubgroupClaim, ...] | None:
-    """Return what is claimed of subgroups, of the rule of quantities; None if the study names none."""
     problem, certification = judge.problem, judge.problem.study.certification
     if certification is None or not certification.subgroups:
         return None

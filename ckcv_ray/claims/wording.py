@@ -167,7 +167,6 @@ def describe_held_share(held: int, units: int, unit: str) -> list[str]:
 
 
 def _instead(claim: Claim, without: float) -> str:
-    """Say what a claim is with another bound."""
     instead: Claim = {**claim, "bound": without}
     return f"{state_limit(instead)} instead of {limit(claim)}"
 

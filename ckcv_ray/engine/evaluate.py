@@ -248,7 +248,6 @@ def _fit_path(unit: Unit, inputs: Inputs, prepared: Prepared, path: int, length:
 
 
 def _hold_out(unit: Unit, problem: Problem, prepared: Prepared, path: int, model: Model) -> HeldOut:
-    """Return what a model gives for the rows that its split scores."""
     learner = list(problem.learners.values())[int(problem.learner_of_paths[path])]
     needs = {Output.VALUE} if problem.task.has_numbers else {Output.LABEL}
     needs |= {Output.PROBABILITY} & learner.outputs

@@ -251,7 +251,6 @@ def wall_seconds(work: float, workers: int) -> float:
 
 
 def _work(problem: Problem) -> Costs:
-    """Return the summed cost of the evaluations of the selection for each learner."""
     costs = [problem.compute_cost(size.n_train) * size.n_splits for size in problem.sizes]
     work: Costs = problem.settings_per_learner * np.sum(costs, axis=0)
     return work

@@ -145,7 +145,6 @@ class FullQueue(ListQueue):
         return next(self._list_missing(size), None) is None
 
     def _list_missing(self, size: int) -> Iterator[Unit]:
-        """Generate the units that are neither held nor failed."""
         known = ~np.isnan(self.statuses(size))
         for (of_size, split, path), failure in self._failures.items():
             if of_size == size:

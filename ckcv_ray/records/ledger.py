@@ -176,7 +176,6 @@ class Ledger:
         return sum(int(np.sum(kept[:, -1] == NOT_CONVERGED)) for kept in self._kept.values())
 
     def _rows(self, places: Positions) -> Index:
-        """Return the rows of records in the tables of their stages, (records,)."""
         paths = places.split.astype(np.intp) * len(self.lengths) + places.path
         rows: Index = self._first[places.size] + paths * self._most_steps + places.step
         return rows
@@ -192,7 +191,6 @@ class Ledger:
         return self._view(estimate, size)[split, path, steps, -1]
 
     def _stage(self, estimate: bool) -> Kept:
-        """Return the table of a stage, which is made when it is first needed."""
         if estimate not in self._kept:
             self._kept[estimate] = np.full((self._first[-1], self.n_totals + 2), NO_RECORD, self._type)
         return self._kept[estimate]

@@ -20,7 +20,6 @@ from ckcv_ray.claims.baseline import (
     describe_worthless_bound,
     name_constant,
     says_nothing,
-    select_baseline,
 )
 from ckcv_ray.claims.certificate import Certificate
 from ckcv_ray.claims.claim import (
@@ -107,7 +106,7 @@ class Answer(NamedTuple):
 def make_answer(result: ResultValues) -> Answer:
     """Return what the first screen says of a study with a certification."""
     c = result.certificate
-    first, baseline = c.claims.first, select_baseline(c.claims.first, c.sample.baselines)
+    first, baseline = c.claims.first, c.sample.baseline
     nothing = describe_worthless_bound(first, baseline, c.sample.labels)
     if claims_nothing(first):
         nothing = [first["statement"]]
@@ -138,10 +137,7 @@ def make_answer(result: ResultValues) -> Answer:
         ("proven", "" if asked else _describe_other_claims(c)),
         ("by class", _describe_classes(result)),
         ("answered", _describe_answered(c)),
-        (
-            "compared",
-            "; ".join(describe_comparison(claim) for claim in c.claims if find_reference(claim["quantity"])),
-        ),
+        ("compared", _describe_comparisons(c)),
         ("subgroups", f"{worst}{OWN_CUT_OFF if chosen else ''}" if worst else ""),
         ("model", _describe_model(result)),
         ("search", name_search(result) if c.winner.search is not None else ""),
@@ -416,6 +412,10 @@ def _describe_answered(c: Certificate) -> str:
         f"{limit(share)} of new rows or more, with {state_limit(error)} of them wrong; measured: "
         f"{error['rows']:,} of {share['rows']:,} held-out rows, {error['errors']:,} of them wrong"
     )
+
+
+def _describe_comparisons(c: Certificate) -> str:
+    return "; ".join(describe_comparison(claim) for claim in c.claims if find_reference(claim["quantity"]))
 
 
 def _describe_classes(result: ResultValues) -> str:

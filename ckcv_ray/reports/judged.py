@@ -156,7 +156,6 @@ def _sample(parts: list[JudgedPart], seed: int) -> list[JudgedPart]:
 
 
 def _take_rows(part: JudgedPart, most: int, draws: np.random.Generator) -> JudgedPart:
-    """Return a random sample of a classifier's rows, in their order."""
     rows = np.sort(draws.choice(len(part.y), most, replace=False))
     return part._replace(X=part.X[rows], y=part.y[rows])
 

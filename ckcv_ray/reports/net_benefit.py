@@ -81,6 +81,5 @@ def _trace_by_cut_off(judged: Judged, prevalence: float, worth: Values) -> tuple
 
 
 def _compute_benefits(prevalence: float, worth: Values, sensitivity: Any, specificity: Any) -> Values:
-    """Return net benefits, as ``Predictive.compute`` for arrays."""
     wrong = (1 - prevalence) * (1 - specificity) * worth / (1 - worth)
     return np.asarray(prevalence * sensitivity - wrong)

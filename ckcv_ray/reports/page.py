@@ -94,12 +94,7 @@ def page(
         "task": problem.task,
         "about": about,
         "title": make_title(result, about),
-        "heading": [
-            f"finished {result.execution['finished']}",
-            f"author: {about.author}" if about.author else "author not named",
-            f"{'procedure' if result.finished is None else 'run'} {result.run_id}",
-            f"ckcv_ray {result.execution.get('package', 'of unknown version')}",
-        ],
+        "heading": _list_heading(result, about),
         "closing": f"Made by ckcv report from the files of run {result.run_id} alone; this page loads "
         "nothing and runs no script. It claims no conformity with any standard or law.",
         "opening": open_run(result) if certified else open_scores(result, list_doubts(result)),
@@ -148,6 +143,15 @@ def _describe_sections(
 def _fill(values: dict[str, Any]) -> str:
     filled: str = _load_template().render(values)
     return filled
+
+
+def _list_heading(result: ResultValues, about: About) -> list[str]:
+    return [
+        f"finished {result.execution['finished']}",
+        f"author: {about.author}" if about.author else "author not named",
+        f"{'procedure' if result.finished is None else 'run'} {result.run_id}",
+        f"ckcv_ray {result.execution.get('package', 'of unknown version')}",
+    ]
 
 
 def _list_costs(execution: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -213,7 +217,6 @@ def flatten(values: Any, name: str = "") -> list[tuple[str, str]]:
 
 
 def _format_known(formatted: Callable[[float], str], value: float | None) -> str:
-    """Format a number that may be missing."""
     return "–" if value is None else formatted(value)
 
 

@@ -6,7 +6,6 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from ckcv_ray.claims.baseline import select_baseline
 from ckcv_ray.errors import InputError
 from ckcv_ray.reports.figures import INK, L_EE, L_MS, MARK, shorten_name
 from ckcv_ray.reports.judged import judge_rows
@@ -43,7 +42,7 @@ class Plots(NamedTuple):
         of_numbers = certificate.sample.numbers is not None
         names = [f"{claim['certification']}: {claim['classifier']}" for claim in claims]
         axes.barh(range(len(claims)), [100 * claim["bound"] for claim in claims], 0.6, color=L_MS, alpha=0.8)
-        baseline = select_baseline(certificate.claims.first, certificate.sample.baselines)
+        baseline = certificate.sample.baseline
         for value, name, colour in (
             (baseline["error"], "baseline", INK),
             (certificate.counts.error, "measured (mean of F*)", MARK),
@@ -165,7 +164,6 @@ class Plots(NamedTuple):
 
 
 def _varies(values: list[Any]) -> bool:
-    """Return whether the values of a parameter are numbers, and not all the same."""
     return len(set(values)) > 1 and all(isinstance(value, int | float) for value in values)
 
 

@@ -8,7 +8,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ckcv_ray.claims.baseline import select_baseline
 from ckcv_ray.claims.certificate import Certificate, ModelCounts, Winner
 from ckcv_ray.claims.percent import at_most, format_level
 from ckcv_ray.claims.wording import L_EE_IS, say_minimised
@@ -78,7 +77,7 @@ def describe_run(result: ResultValues, queue: RaceQueue) -> dict[str, Any]:
         "sample": sample,
         "best": Candidate(result.setting, result.k),
         "winner": winner,
-        "claims": [(claim, select_baseline(claim, sample.baselines)) for claim in certificate.claims],
+        "claims": [(claim, sample.baseline) for claim in certificate.claims],
         "remarks": [sentence for sentence in certificate.wording.statements if sentence not in known],
         "units": "rows" if sample.groups is None else "groups",
         "error_is": ERROR_IS,
@@ -253,7 +252,6 @@ def _list_mistakes(certificate: Certificate) -> list[dict[str, Any]]:
 
 
 def _name_value(winner: Winner) -> str:
-    """Return a word for the criterion's value of one split."""
     if winner.criterion == MeanError.name:
         return "error rate"
     return "value" if winner.bound == "loss" else "bound"

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ckcv_ray.claims.baseline import Baseline, name_constant, says_nothing, select_baseline
+from ckcv_ray.claims.baseline import Baseline, name_constant, says_nothing
 from ckcv_ray.claims.certificate import Certificate, Sample
 from ckcv_ray.claims.claim import (
     Claim,
@@ -126,7 +126,7 @@ def _describe_winner(result: ResultValues) -> list[str]:
         _format_line("L_MS", at_most(winner.l_ms), say_minimised(criterion, winner.bound, winner.delta)),
         _format_line("L_EE", at_most(winner.l_ee), L_EE_IS[criterion][winner.bound]),
         _format_line("error", nearest(c.counts.error), ERROR_IS),
-        *(_describe_claim(claim, criterion, select_baseline(claim, sample.baselines)) for claim in c.claims),
+        *(_describe_claim(claim, criterion, sample.baseline) for claim in c.claims),
         *_describe_held_out(c),
         *_describe_certified_share(problem),
         *(
@@ -196,7 +196,6 @@ def _format_line(name: str, percent: str, what: str) -> str:
 
 
 def _describe_held_out(c: Certificate) -> list[str]:
-    """Say what holding out rows costs and brings."""
     sample, groups = c.sample, c.sample.groups
     errors = [claim for claim in c.claims if claim["quantity"] == ERROR]
     if not sample.n_held or not errors:

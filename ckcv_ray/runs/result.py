@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
-from ckcv_ray.claims.baseline import Baseline, comparison, select_baseline
+from ckcv_ray.claims.baseline import comparison
 from ckcv_ray.claims.claim import (
     UNPROVEN,
     Claim,
@@ -74,7 +74,7 @@ class Result(ResultValues):
         claim is from held-out rows, on those, if it is smaller there. A bound that is not below it says
         nothing beyond this constant.
         """
-        return self._baseline["error"]
+        return self.certificate.sample.baseline["error"]
 
     @property
     def test_error(self) -> float | None:
@@ -382,7 +382,7 @@ class Result(ResultValues):
             "l_ee": self.l_ee,
             "error": self.error,
             "proven": first,
-            "baseline": self._baseline | {"predicted": self._predicted_by_constant},
+            "baseline": self.certificate.sample.baseline | {"predicted": self._predicted_by_constant},
             "below_baseline": self.proven < self.baseline if is_error(first["quantity"]) else None,
             "measured": [interval._asdict() for interval in self.intervals] or None,
             "accepted": [decision.to_json() for decision in self.decisions] or None,
@@ -448,12 +448,8 @@ class Result(ResultValues):
         }
 
     @property
-    def _baseline(self) -> Baseline:
-        return select_baseline(self.certificate.claims.first, self.certificate.sample.baselines)
-
-    @property
     def _predicted_by_constant(self) -> Label | float:
-        baseline = self._baseline
+        baseline = self.certificate.sample.baseline
         if self.task.has_numbers:
             return baseline.get("value", 0.0)
         return self.certificate.sample.labels[baseline["predicted"]]
@@ -475,7 +471,7 @@ class Result(ResultValues):
         return (
             f"by {of}: proven {what}, with probability {format_level(claim['delta'])} "
             f"({claim['certification']}{how}); "
-            f"{comparison(claim, select_baseline(claim, sample.baselines), sample.labels)}"
+            f"{comparison(claim, sample.baseline, sample.labels)}"
         )
 
     def _check_full(self, rule: Rule, seed: int | None) -> Rule:

@@ -128,7 +128,6 @@ def _verify(
 
 
 def _check_salt(task: Task, table: str | PathLike[str] | None, result: Verification) -> Iterator[str]:
-    """Yield a difference if the salt is not that of the table that the run read."""
     if table is None:
         result.trusted.append("the salt, a digest of the table that the run read (--table makes it again)")
         return

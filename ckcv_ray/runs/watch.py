@@ -208,7 +208,6 @@ def _make_header(
 
 
 def _name_watchable(result: Result) -> str:
-    """Return the start of a sentence with the rules that can be watched; "" if there is none."""
     claims = () if result.finished is None else result.certificate.claims.claims
     rules = dict.fromkeys(
         claim["classifier"] for claim in claims if claim["quantity"] == ERROR and claim["bound"] < 1
@@ -344,7 +343,6 @@ def _read_names(table: pa.Table, column: str) -> list[str]:
 
 
 def _check_identifiers(identifiers: list[str], before: tuple[LiveRow, ...]) -> None:
-    """Raise InputError if an identifier stands twice, in the table or in the stream."""
     stored = {row.identifier for row in before}
     seen: set[str] = set()
     for identifier in identifiers:

@@ -639,7 +639,6 @@ class RunFolder:
             return self.files.sha256(name)
 
     def _differs(self, name: str, digest: str) -> bool:
-        """Return whether a file does not have this SHA-256, or cannot be read."""
         try:
             return self.sha256(name) != digest
         except StoreError:
@@ -661,7 +660,6 @@ class RunFolder:
         return damaged
 
     def _run_files(self) -> list[str]:
-        """Return the files of this run alone, not those of its shards, which may be in progress."""
         return [name for folder in ("", *FOLDERS) for name in self.files.list(folder)]
 
     def _foreign(self) -> Iterator[str]:
@@ -703,5 +701,4 @@ def _digest(study: Study, task: Task) -> str:
 
 
 def _is_temporary(name: str) -> bool:
-    """Return whether a file has the temporary name of one of a run's files."""
     return TEMPORARY.fullmatch(name.rpartition("/")[2]) is not None

@@ -284,10 +284,7 @@ class Study:
         if boolean("stratify", stratify):
             drawn = add_strata(drawn)
         measures = _list_measures(measure, made["learner"])
-        functions = {measure.name for measure in measures if isinstance(measure, OwnScore)}
-        for name in (*measures, select_by):
-            if isinstance(name, str) and name not in functions:
-                check_score_name(name, made["learner"].kinds)
+        _check_names([*measures, select_by], made["learner"].kinds)
         if select_by is None and drawn.inner is not None and measures:
             select_by = _name_measures(measures)[0]
         return cls(
@@ -681,6 +678,13 @@ def _check_bbc(study: Study) -> None:
 
 def _name_measures(measures: Iterable[str | OwnScore]) -> list[str]:
     return [measure if isinstance(measure, str) else measure.name for measure in measures]
+
+
+def _check_names(measures: Sequence[str | OwnScore | None], kinds: Iterable[Kind]) -> None:
+    functions = {measure.name for measure in measures if isinstance(measure, OwnScore)}
+    for name in measures:
+        if isinstance(name, str) and name not in functions:
+            check_score_name(name, kinds)
 
 
 def _short(value: object) -> str:

@@ -605,12 +605,7 @@ def _from_table(
         if roles.features is None:
             schema, X, numbering = _leave_out_row_numbers(schema, X, asked)
         check_spread(X, list(schema.names), schema.plain)
-        counted = (
-            GapWords.of(written[column.name], column.name, np.isnan(x))
-            for column, x in zip(schema, X.T, strict=True)
-            if column.kind is ColumnKind.CATEGORY
-        )
-        words = tuple(found for found in counted if found.words)
+        words = _count_gap_words(written, schema, X)
     else:
         X = _read(columns, chosen, known)
         schema = known.settle(X)
@@ -628,6 +623,16 @@ def _check_labelled(column: pa.ChunkedArray, target: str, kept: Collection[str])
             f"the target {target!r} has empty cells in {said}, the first in row {np.argmin(labelled) + 1}: "
             f"fix them, or leave these rows out with --drop-unlabelled{keeping}"
         )
+
+
+def _count_gap_words(columns: pa.Table, schema: Schema, X: Rows) -> tuple[GapWords, ...]:
+    """Return the words in columns of categories, as they were written, that became gaps of X."""
+    counted = (
+        GapWords.of(columns[column.name], column.name, np.isnan(x))
+        for column, x in zip(schema, X.T, strict=True)
+        if column.kind is ColumnKind.CATEGORY
+    )
+    return tuple(found for found in counted if found.words)
 
 
 def _leave_out_row_numbers(

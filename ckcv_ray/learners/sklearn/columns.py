@@ -141,7 +141,6 @@ def _find_categories(label: str, spec: Spec, columns: Sequence[Column]) -> Spec 
 
 
 def _find_in(label: str, spec: Spec, seen: Seen) -> tuple[Spec, Seen]:
-    """Return an estimator with positions, and what it makes of what it sees."""
     path, params = spec["class"], spec.get("params", {})
     if path == PIPELINE:
         steps = []
@@ -253,7 +252,6 @@ def _place(selection: Any, names: Sequence[str]) -> Any:
 
 
 def _list_selections(spec: Mapping[str, Any]) -> Iterator[Any]:
-    """Yield what a ColumnTransformer selects; nothing of another estimator."""
     if spec.get("class") == COLUMN_TRANSFORMER:
         yield from (step[2] for step in spec["params"][TRANSFORMERS])
 

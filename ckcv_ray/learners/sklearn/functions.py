@@ -165,7 +165,6 @@ def _load() -> dict[str, Any]:
 
 
 def _list_kinds(selector: Any) -> list[str]:
-    """Return the kinds of columns that a selector of scikit-learn asks for."""
     if selector.pattern is not None:
         raise InputError(
             f"make_column_selector(pattern={quote(selector.pattern)}) cannot be part of a study: name the "

@@ -294,7 +294,6 @@ def _build_value(name: str, value: Any) -> Any:
 
 
 def _is_named(value: list[Any]) -> bool:
-    """Return whether a list begins with a name and what is named: an estimator, or a word in its place."""
     if len(value) < 2 or not isinstance(value[0], str):
         return False
     return "class" in value[1] if isinstance(value[1], Mapping) else value[1] in NO_STEP
