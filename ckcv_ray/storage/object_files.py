@@ -242,7 +242,6 @@ class ObjectFiles(Files):
         return self.journal.files[name]
 
     def _load(self, name: str) -> bytes:
-        """Return the content of a file, if it is what was written."""
         stored = self._find(name)
         if stored.object in self._kept:
             return self._kept[stored.object]
@@ -252,7 +251,6 @@ class ObjectFiles(Files):
         return content
 
     def _fetch(self, name: str) -> bytes:
-        """Return what the object of a file holds."""
         return self._ask_for(name, lambda stored: self.bucket.get(stored.object, stored.bytes))
 
     def _download(self, name: str, file: BinaryIO) -> str:
@@ -311,7 +309,6 @@ class ObjectFiles(Files):
         return digest
 
     def _keep(self, name: str, content: bytes) -> None:
-        """Keep what was read or written in memory, as far as there is room."""
         self._kept[name] = content
         while sum(map(len, self._kept.values())) > MOST_KEPT_BYTES:
             del self._kept[next(iter(self._kept))]
