@@ -56,10 +56,6 @@ class ObjectFiles(Files):
         """Return the address of a file, for messages."""
         return str(self.bucket.address.inside(name))
 
-    def inside(self, name: str) -> "ObjectFiles":
-        """Return the files of a folder in this one, which has its own journal."""
-        return ObjectFiles(self.bucket.inside(name))
-
     def exists(self, name: str = "") -> bool:
         """Return whether anything has that name."""
         if not name:
@@ -89,10 +85,6 @@ class ObjectFiles(Files):
     def tree(self) -> Names:
         """Return the sorted names of all files, at any depth."""
         return sorted(self._refresh())
-
-    def folders(self, name: str) -> Names:
-        """Return the sorted names of the folders in a folder."""
-        return sorted(self.bucket.folders(name))
 
     def list_all(self) -> Iterator[str]:
         """Yield the names of all files, and of objects that no run writes."""
