@@ -299,7 +299,6 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
         return np.asarray(self._count_votes(X) @ (-1.0, 1.0))
 
     def _ask_refitted(self, needed: Output, X: Any) -> Values:
-        """Return the probabilities or scores of the refitted model."""
         rows, refit = self._rows(X), self._fitted.models.refit
         assert refit is not None
         found: Outputs = refit.members[0].model.predict_outputs(rows, frozenset({needed}))
@@ -347,7 +346,6 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
         raise InputError(f"random_state={self.random_state!r} is not an integer: splits follow from one seed")
 
     def _check_rows(self, X: Any, y: ArrayLike) -> tuple[Any, NDArray[Any]]:
-        """Check the learning rows as scikit-learn does."""
         check_same_order(X, "y", y)
         given = y if y is None else as_array("y", read_rows(y))
         if given is not None and given.dtype == object:
@@ -361,7 +359,6 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
         return X, labels
 
     def _rows(self, X: Any) -> Rows:
-        """Return rows to classify as the numbers that the models are given."""
         check_is_fitted(self)
         return make_rows(self._validate(X, reset=False), self.result_.task)
 
@@ -374,7 +371,6 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
 
 
 def _check_labels(labels: NDArray[Any]) -> None:
-    """Raise InputError unless objects are labels that can be sorted."""
     empty = [i for i, label in enumerate(labels) if label is None or str(label != label) != "False"]  # NA too
     if empty:
         raise InputError(f"y has no label in {len(empty)} rows, the first at position {empty[0]}: drop them")
@@ -395,7 +391,6 @@ def _values(given: Any) -> Any:
 
 
 def _find_bound(result: Result, rule: str) -> float:
-    """Return the bound that is proven for the error of a rule; nan if none is."""
     errors = [claim for claim in result.certificate.claims if claim["quantity"] == ERROR]
     bounds = {claim["classifier"]: claim["bound"] for claim in errors}
     if rule == "vote" and rule not in bounds and "random" in bounds:
@@ -404,7 +399,6 @@ def _find_bound(result: Result, rule: str) -> float:
 
 
 def _cv_results(result: Result) -> dict[str, Any]:
-    """Return the candidates as GridSearchCV does."""
     assert result.records is not None
     problem = result.problem
     settings = problem.learner.space.settings()
@@ -419,7 +413,11 @@ def _cv_results(result: Result) -> dict[str, Any]:
     errors = selected["totals"][:, : problem.task.n_classes].sum(axis=1)
     scores[selected["split"], position] = 1.0 - errors / _rows_scored(problem, selected)
     ks = np.repeat([size.k for size in problem.sizes], of_size)
-    params = {name: _mask(np.tile(values, len(problem.sizes))) for name, values in settings.items()}
+    tiled = {name: np.tile(values, len(problem.sizes)) for name, values in settings.items()}
+    params = {  # of a learner that lacks the parameter None, masked
+        name: np.ma.MaskedArray(values, mask=[value is None for value in values.tolist()])
+        for name, values in tiled.items()
+    }
     listed = [
         {
             **{name: values.data[i] for name, values in params.items() if not np.ma.getmaskarray(values)[i]},
@@ -442,11 +440,6 @@ def _cv_results(result: Result) -> dict[str, Any]:
         "std_test_score": spread,
         "rank_test_score": rank,
     }
-
-
-def _mask(values: NDArray[Any]) -> np.ma.MaskedArray[Any, Any]:
-    """Return values, those that are None (of a learner that lacks the parameter) masked."""
-    return np.ma.MaskedArray(values, mask=[value is None for value in values.tolist()])
 
 
 def _rows_scored(problem: Problem, selected: Records) -> NDArray[np.intp]:

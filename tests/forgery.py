@@ -251,8 +251,7 @@ def rewrite_scores(
         execution["environment"]["processor"] = environment
     queue = replay(out)
     result = Result(queue.problem, execution, computed=queue.scores())
-    summary = result.summary_json() | {name: execution[name] for name in ("fits", "seconds")}
-    scored = ScoreFiles(result.table(), tabulate_settings(result.settings), summary)
+    scored = ScoreFiles(result.table(), tabulate_settings(result.settings), result.summary_json())
     folder.write_scores(problem, scored, execution)
     folder.release()
 

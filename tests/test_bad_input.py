@@ -104,7 +104,6 @@ CASES = {
         "--k 9 is outside 3..8: there are 8 groups to learn from",
         source="groups.csv",
     ),
-    "bound for rows": run("--group id --bound safe", "leave --bound out", source="groups.csv"),
     # labels and rows
     "one class": run("", "has 1 class (yes): expected 2", source="one class.csv"),
     "a class for every number": run("--target a --features b", "have 1 row each: each needs", "8 classes"),

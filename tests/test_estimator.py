@@ -154,8 +154,8 @@ def test_rows_are_ranked_as_by_the_plain_model_fitted_on_the_same_rows(name):
 def test_the_bound_is_about_the_rule(certify, rule, applied, iris):
     X, y = iris
     one = small(certify=certify, rule=rule, k=(3,)).fit(X, y)
-    occam = one.result_.proven
-    expected = {"vote": min(1.0, 2 * occam), "random": occam}
+    proven = one.result_.proven
+    expected = {"vote": min(1.0, 2 * proven), "random": proven}
     if (held := one.result_.problem.take_held_rows()) is not None:
         wrong = int(np.sum(one.predict(held.X) != one.classes_[held.y]))
         expected["held vote"] = expected["refit"] = clopper_pearson(wrong, len(held.y), one.delta)

@@ -183,8 +183,9 @@ FACTS = [
     Fact("fresh learning sets", r"([\d,]+) fresh (?:learning|data) sets", learning_sets, 4),
     Fact(
         "occam against L_EE",
-        r"([\d.]+) to ([\d.]+) times (?:L_EE, for all members|as high)",
+        r"([\d.]+) to ([\d.]+) times (?:L_EE|as high)",
         range_of_occam,
+        1,
     ),
     Fact(
         "failures of L_EE",

@@ -47,24 +47,20 @@ def describe_decisions(decisions: Sequence[Acceptance]) -> str:
 
 
 def _decide_one(condition: Condition, claims: Sequence[Claim]) -> Acceptance:
-    about = [claim for claim in claims if _is_about(claim["quantity"], condition.name)]
-    first = [claim for claim in about if _find_rule(claim) == _find_rule(about[0])]  # one of each class
+    about = [
+        claim
+        for claim in claims
+        if claim["quantity"] == condition.name
+        or (condition.name == CLIPPED_ERROR and parse_clipped(claim["quantity"]) is not None)
+    ]
+    first = [claim for claim in about if claim["classifier"] == about[0]["classifier"]]  # one of each class
     allowed = condition.value if not condition.at_least else 1 - condition.value
     met = bool(first) and all(_scale(claim) <= allowed + OF_DECIMALS for claim in first)
     proven = ", ".join(f"{quantity(claim)} {state_limit(claim)}" for claim in first)
     return Acceptance(condition, met, f"proven {proven}" if proven else "nothing is proven of it")
 
 
-def _is_about(quantity: str, name: str) -> bool:
-    """Return whether a quantity is what a condition names: of a mean error of numbers, without its clip."""
-    return quantity == name or (name == CLIPPED_ERROR and parse_clipped(quantity) is not None)
-
-
 def _scale(claim: Claim) -> float:
     """Return the bound of a claim, for a mean error of numbers in units of the target."""
     clip = parse_clipped(claim["quantity"])
     return claim["bound"] if clip is None else clip * claim["bound"]
-
-
-def _find_rule(claim: Claim) -> tuple[str, str]:
-    return claim["certification"], claim["classifier"]

@@ -29,7 +29,7 @@ from ckcv_ray.core.measures import LossMeasure
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.errors import cut, pluralize
 from ckcv_ray.learners.ensemble import Models
-from ckcv_ray.study import ANSWERED_ERROR, AUC, BY_CLASS, Holdout, Problem, is_error, parse_predictive
+from ckcv_ray.study import ANSWERED_ERROR, AUC, BY_CLASS, Problem, is_error, parse_predictive
 from ckcv_ray.tables.grouping import Groups
 from ckcv_ray.tables.target import Label
 from ckcv_ray.validation import check_fraction, check_part
@@ -75,11 +75,6 @@ def compute_baselines(problem: Problem) -> tuple[Baseline, ...]:
     if held is None:
         return (learning,)
     return learning, _count_baseline(HELD_OUT, commonest, held.y, _weigh_rows(held.units))
-
-
-def select_baseline(claim: Claim, among: Sequence[Baseline]) -> Baseline:
-    """Return the baseline that a claim is compared with: that on the rows that the claim rests on."""
-    return among[-1 if claim["certification"] == Holdout.name else 0]
 
 
 def says_nothing(claim: Claim, baseline: Baseline) -> bool:
@@ -151,7 +146,6 @@ def describe_lack_of_gate(claim: Claim, baseline: Baseline) -> list[str]:
 
 
 def _phrase_gate(gate: Gate, claim: Claim, baseline: Baseline, labels: Sequence[Label]) -> tuple[str, str]:
-    """Return what a gate is about, and what was counted, as clauses."""
     lost, won = pluralize(gate["lost"], "row"), f"{gate['won']:,}"
     if "value" in baseline:
         constant = name_constant(baseline, labels)
@@ -169,7 +163,7 @@ def describe_guesses(claims: Sequence[Claim], labels: Sequence[Label]) -> list[s
     A guess has an AUC of one half, and recalls that add up to 1 whatever the shares it guesses with; one
     recall alone is reached by always predicting its class.
     """
-    statements, recalls = list[str](), dict[tuple[str, str], list[Claim]]()
+    statements, recalls = list[str](), dict[str, list[Claim]]()
     for claim in claims:
         name, value = claim["quantity"], 1 - claim["bound"]
         if name == AUC and value <= 0.5:
@@ -180,7 +174,7 @@ def describe_guesses(claims: Sequence[Claim], labels: Sequence[Label]) -> list[s
         elif claims_nothing(claim):
             continue
         elif name in BY_CLASS:
-            recalls.setdefault((claim["certification"], claim["classifier"]), []).append(claim)
+            recalls.setdefault(claim["classifier"], []).append(claim)
         elif name == ANSWERED_ERROR:
             statements.append(
                 "That the rows answered are wrong less often than by always predicting any one class is not "
@@ -191,7 +185,7 @@ def describe_guesses(claims: Sequence[Claim], labels: Sequence[Label]) -> list[s
                 f"A {quantity(claim)} of at least {at_least(value)} says nothing beyond a constant, which "
                 f"reaches {nearest(predictive.by_constants)}."
             )
-    for (certification, _), made in recalls.items():
+    for made in recalls.values():
         proven = fsum(1 - claim["bound"] for claim in made)
         if len(made) < len(labels):
             statements += [
@@ -201,8 +195,8 @@ def describe_guesses(claims: Sequence[Claim], labels: Sequence[Label]) -> list[s
             ]
         elif proven <= 1:
             statements.append(
-                f"The recalls proven by {certification} add up to {at_least(proven)}: together they "
-                "say nothing beyond a guess, whose recalls add up to 100 %."
+                f"The recalls proven by {made[0]['certification']} add up to {at_least(proven)}: together "
+                "they say nothing beyond a guess, whose recalls add up to 100 %."
             )
     return statements
 
@@ -304,7 +298,6 @@ def _describe_scored(constants: Sequence[int | None], known: int, labels: Sequen
 
 
 def _describe_members(constants: Sequence[int | None], labels: Sequence[Label]) -> list[str]:
-    """Return a list of one sentence if members of F* are constants, else none."""
     members = Counter(number for number in constants if number is not None)
     if not members:
         return []

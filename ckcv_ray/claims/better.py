@@ -194,7 +194,6 @@ def _expect_rows(problem: Problem, compared: PairedCounts, delta: float) -> str:
 
 
 def _explain_lack(problem: Problem, models: Models, label: str) -> str:
-    """Return the sentence for a comparison without another model."""
     winner = problem.learner.codec.setting(models.best.members[0].model)[LABEL]
     if winner == label:
         return f"{NOTHING} a comparison with {label}: it is the learner that was selected."

@@ -255,7 +255,6 @@ def explain_predictive(predictive: Predictive, label: Label) -> str:
 
 
 def _explain_lack(quantity: PlannedClaim, who: str) -> str:
-    """Return the sentence for a quantity whose rows do not occur."""
     of = "of one of the classes" if quantity.name == AUC else f"of class {quantity.label!r}"
     return f"{NOTHING} the {quantity.phrase} of {who}: there are no held-out rows {of}."
 
@@ -269,7 +268,6 @@ def phrase_recall(quantity: PlannedClaim, who: str, bound: float) -> str:
 
 
 def _phrase_quantity(problem: Problem, quantity: PlannedClaim, who: str, bound: float) -> str:
-    """Return what is proven of a quantity, as a clause."""
     if quantity.name != AUC:
         return phrase_recall(quantity, who, bound)
     high, low = (problem.task.classes[number] for number in (problem.positive, 1 - problem.positive))

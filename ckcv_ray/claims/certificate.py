@@ -24,7 +24,6 @@ from ckcv_ray.claims.baseline import (
     describe_guesses,
     describe_lack_of_gate,
     describe_worthless_bound,
-    select_baseline,
 )
 from ckcv_ray.claims.claim import Claim, check_claim, is_guarded
 from ckcv_ray.claims.confusion import (
@@ -187,6 +186,11 @@ class Sample(CertificatePart):
     groups: GroupCounts | None = None
     numbers: NumberCounts | None = None
     giveaways: tuple[str, ...] | None = None
+
+    @property
+    def baseline(self) -> Baseline:
+        """The baseline that claims are compared with: that on the rows that they rest on."""
+        return self.baselines[-1]
 
     def check(self) -> None:
         """Raise ValueError if the rows of classes, groups or baselines are not those of one table."""
@@ -477,14 +481,15 @@ class Certificate:
         if sample.groups is not None:
             held, units, unit = sample.groups["held"], sample.groups["count"], "group"
         alone = (first, *filter(is_guarded, self.claims.claims[1:]))
-        bounds = ((claim, select_baseline(claim, sample.baselines)) for claim in alone)
         return [
-            *chain.from_iterable(describe_worthless_bound(*pair, sample.labels) for pair in bounds),
+            *chain.from_iterable(
+                describe_worthless_bound(claim, sample.baseline, sample.labels) for claim in alone
+            ),
             *describe_giveaways(sample.giveaways or ()),
             *describe_guesses(self.claims.claims, sample.labels),
             *self.describe_constants(),
             *describe_held_share(held, units, unit),
-            *describe_lack_of_gate(first, select_baseline(first, sample.baselines)),
+            *describe_lack_of_gate(first, sample.baseline),
             *self.describe_repeats(),
         ]
 

@@ -16,7 +16,6 @@ from ckcv_ray.claims.certificate import (
     Winner,
     Wording,
 )
-from ckcv_ray.claims.claim import Claim
 from ckcv_ray.claims.confusion import count_confusion
 from ckcv_ray.claims.held_out import make_judge
 from ckcv_ray.claims.judge import Judge
@@ -38,7 +37,7 @@ from ckcv_ray.core.schedule import Stage
 from ckcv_ray.learners.ensemble import Ensemble, Models, class_sizes
 from ckcv_ray.records.candidates import Searched
 from ckcv_ray.study import Candidate, Problem
-from ckcv_ray.tables.repeats import Repeats, find_repeats
+from ckcv_ray.tables.repeats import find_repeats
 from ckcv_ray.tables.survey import find_giveaways
 
 
@@ -60,7 +59,8 @@ def certify(
     problem, models = judge.problem, judge.models
     claims = prove(judge, candidate.k)
     repeats = find_repeats(problem.all_rows, problem.held)
-    without = _prove_without_copies(judge, candidate.k, claims, repeats)
+    again = prove(judge, candidate.k, repeats.copies) if repeats.copies else claims
+    without = max(claims[0]["bound"], again[0]["bound"])  # if equal rows have one origin
     groups = _count_groups(problem, models.best)
     certificate = Certificate(
         origin=Origin(problem.run_id, problem.study.certify, *problem.draws[:2], digests),
@@ -86,7 +86,6 @@ def certify(
 
 
 def _claim_subgroups(judge: Judge) -> tuple[SubgroupClaim, ...] | None:
-    """Return what is claimed of subgroups, of the rule of quantities; None if the study names none."""
     problem, certification = judge.problem, judge.problem.study.certification
     if certification is None or not certification.subgroups:
         return None
@@ -146,7 +145,6 @@ def _count_numbers(problem: Problem, ensemble: Ensemble) -> NumberCounts | None:
 
 
 def _count_groups(problem: Problem, ensemble: Ensemble) -> GroupCounts | None:
-    """Return the groups of a problem, with the losses of F* in units of groups."""
     task = problem.all_rows
     if task.group is None:
         return None
@@ -182,9 +180,3 @@ def _count_class(ensemble: Ensemble, number: int, delta: float | None) -> ClassC
     sizes = [member.n_estimate[number] for member in ensemble.members]
     bound = None if delta is None else fsum(clopper_pearson(errors, sizes, delta)) / len(errors)
     return ClassCounts(errors=sum(errors), rows=sum(sizes), bound=bound)
-
-
-def _prove_without_copies(judge: Judge, k: int, claims: list[Claim], repeats: Repeats) -> float:
-    """Return the bound of the first claim if equal rows have one origin: never below its own."""
-    again = prove(judge, k, repeats.copies) if repeats.copies else claims
-    return max(claims[0]["bound"], again[0]["bound"])

@@ -179,17 +179,13 @@ def check_claim(name: str, claim: Claim, labels: Sequence[Label]) -> None:
     if is_guarded(claim) != ("gate" in claim):
         raise ValueError(f"{name}.gate: it is given for an error that rows held out bound, and only there")
     if "gate" in claim:
-        _check_gate(f"{name}.gate", claim["gate"], len(labels))
+        gate = claim["gate"]
+        if not 0 <= gate["predicted"] < max(1, len(labels)) or min(gate["lost"], gate["won"]) < 0:
+            raise ValueError(f"{name}.gate: {gate['predicted']} is no class, or a count is negative")
+        check_fraction(f"{name}.gate.bound", gate["bound"])
+        check_fraction(f"{name}.gate.least", gate["least"])
     if (wrong is None) != (rows is None) or not 0 <= (wrong or 0) <= (rows or 0):
         raise ValueError(f"{name}: {wrong} errors in {rows} rows")
-
-
-def _check_gate(name: str, gate: Gate, n_classes: int) -> None:
-    """Raise ValueError if the numbers of a gate cannot be."""
-    if not 0 <= gate["predicted"] < max(1, n_classes) or min(gate["lost"], gate["won"]) < 0:
-        raise ValueError(f"{name}: {gate['predicted']} is no class, or a count is negative")
-    check_fraction(f"{name}.bound", gate["bound"])
-    check_fraction(f"{name}.least", gate["least"])
 
 
 def limit(claim: Claim) -> str:

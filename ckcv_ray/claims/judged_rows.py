@@ -43,7 +43,9 @@ def _judge_held_out(judge: Judge) -> Iterator[pa.Table]:
     places = dict(zip(np.unique(unit).tolist(), problem.order_held_units().argsort().tolist(), strict=True))
     order = [places[number] for number in unit.tolist()]
     for name, predicted, ensemble in judges:
-        score = predicted.score if _has_scores(problem, ensemble) else None
+        setting = problem.learner.codec.setting(ensemble.members[0].model)
+        ranks = problem.task.n_classes == 2 and Output.RANK in problem.find_learner(setting)[1].outputs
+        score = predicted.score if ranks else None
         same = {"classifier": name, "row": problem.held, "unit": unit, "order": order}
         yield _tabulate(problem, same, held.y, predicted.label, score)
 
@@ -68,9 +70,3 @@ def _tabulate(
     arrays = {name: pa.array(values) for name, values in columns.items()}
     arrays["score"] = pa.nulls(n, pa.float64()) if score is None else pa.array(score)
     return pa.table([arrays[field.name].cast(field.type) for field in schema], schema=schema)
-
-
-def _has_scores(problem: Problem, ensemble: Ensemble) -> bool:
-    """Return whether models give a score that orders rows of two classes."""
-    setting = problem.learner.codec.setting(ensemble.members[0].model)
-    return problem.task.n_classes == 2 and Output.RANK in problem.find_learner(setting)[1].outputs

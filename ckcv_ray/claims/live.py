@@ -112,7 +112,6 @@ class Finding:
         ]
 
     def _judge(self, unit: str) -> str:
-        """Say whether what is certified holds."""
         assert self.watched.bound is not None
         certified = f"certified is at most {at_most(self.watched.bound)}"
         if self.state == ALARM:

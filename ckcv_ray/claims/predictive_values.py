@@ -39,8 +39,7 @@ from ckcv_ray.claims.percent import at_least, format_level, nearest
 from ckcv_ray.claims.rules import Rule
 from ckcv_ray.core.arrays import Classes, Values
 from ckcv_ray.core.bounds.binomial import MOST_ROWS, clopper_pearson
-from ckcv_ray.learners.ensemble import Models
-from ckcv_ray.study import OF_TWO, Condition, Predictive, Problem, parse_predictive
+from ckcv_ray.study import OF_TWO, Predictive, Problem, parse_predictive
 
 N_CUT_OFFS = 10
 N_CONSIDERED = 100  # cut-offs, evenly spaced among the scores of the class
@@ -169,7 +168,6 @@ def claim_value(judge: Judge, rule: Rule, copies: int = 0) -> dict[str, Claim]:
 
 
 def _claim_required(problem: Problem, rule: Rule, tests: ValueTests, copies: int) -> Claim:
-    """Return the claim about the value, which has no counts of its own."""
     return make_claim(
         quantity=str(tests.predictive),
         label=problem.task.classes[problem.positive],
@@ -205,32 +203,23 @@ def _claim_recalls(problem: Problem, rule: Rule, tests: ValueTests, copies: int)
 def _test_cut_offs(judge: Judge, score: Values) -> ValueTests:
     """Return the tests of the value that a study requires, given the scores of the rows held out."""
     problem, held, certification = judge.problem, judge.held, judge.problem.study.certification
+    condition = problem.required
     assert certification is not None
-    condition, predictive = _find_required(problem)
+    assert condition is not None
+    predictive = parse_predictive(condition.name)
+    assert predictive is not None
     delta, positive = problem.study.delta / certification.n_shares / 2, problem.positive
-    unlearned = _collect_unlearned(problem, judge.models)
-    cut_offs = fix_cut_offs(*unlearned, positive, predictive, condition.value, len(held.y), delta)
+    members, task = judge.models.best.members, problem.task
+    sets = [problem.find_estimate_rows(member.k, member.split) for member in members]
+    scores = [member.model.predict(task.X[rows]).score for member, rows in zip(members, sets, strict=True)]
+    classes = np.concatenate([task.y[rows] for rows in sets])
+    cut_offs = fix_cut_offs(
+        np.concatenate(scores), classes, positive, predictive, condition.value, len(held.y), delta
+    )
     positives = int(np.sum(held.y == positive))
     rows = positives, len(held.y) - positives
     counts = count_cut_offs(score, held.y, positive, cut_offs)
     return ValueTests(counts, rows, predictive, condition.value, delta)
-
-
-def _find_required(problem: Problem) -> tuple[Condition, Predictive]:
-    """Return the condition on a predictive value that a study has, and the value."""
-    condition = problem.required
-    assert condition is not None
-    predictive = parse_predictive(condition.name)
-    assert predictive is not None
-    return condition, predictive
-
-
-def _collect_unlearned(problem: Problem, models: Models) -> tuple[Values, Classes]:
-    """Return the scores that each member of F* gives the rows of its estimate set, and their classes."""
-    members, task = models.best.members, problem.task
-    sets = [problem.find_estimate_rows(member.k, member.split) for member in members]
-    scores = [member.model.predict(task.X[rows]).score for member, rows in zip(members, sets, strict=True)]
-    return np.concatenate(scores), np.concatenate([task.y[rows] for rows in sets])
 
 
 def _share_from(ordered: Values, values: Values) -> Values:
@@ -252,7 +241,6 @@ def _make_cut_off(value: float, right: int, positive: int) -> CutOff:
 
 
 def _state_value(problem: Problem, rule: Rule, tests: ValueTests) -> str:
-    """Return the sentence of the claim about the value."""
     label, second = (problem.task.classes[number] for number in (problem.positive, 1 - problem.positive))
     phrase = name_quantity(str(tests.predictive), None)
     says = (

@@ -62,7 +62,6 @@ def name_classes(task: Task, classes: Sequence[int] | Index, counts: Index, unit
 
 
 def _leave_out(task: Task, classes: Sequence[int] | Index) -> str:
-    """Return the advice to leave classes out, if enough others are left to learn."""
     it = "it" if len(classes) == 1 else "them"
     return f"leave {it} out, or " if task.n_classes - len(classes) >= LEAST_CLASSES else ""
 

@@ -249,7 +249,6 @@ def _requirement(problem: Problem, quantity: PlannedClaim) -> Requirement:
 
 
 def _require_value(problem: Problem, predictive: Predictive, least: float) -> Requirement:
-    """Return what a required predictive value needs, in rows of the positive class."""
     task, held = problem.all_rows, problem.held
     assert held is not None
     share, delta = float(np.mean(task.y == problem.positive)), share_recalls(problem)

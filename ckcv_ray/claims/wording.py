@@ -57,10 +57,6 @@ SINGLE = (
     "It would be proven for each individual member if the candidate had been fixed beforehand; it is not "
     "proven for the average member, nor after selection on the same data."
 )
-AVERAGE = (
-    "It would be proven for the average member if the candidate had been fixed beforehand; it is not proven "
-    "after selection on the same data."
-)
 PROVISIONAL = (
     "Provisional: evaluations failed, so a better candidate might have been missed. What is proven still "
     "holds for this one, since it allows for any selection."
@@ -171,7 +167,6 @@ def describe_held_share(held: int, units: int, unit: str) -> list[str]:
 
 
 def _instead(claim: Claim, without: float) -> str:
-    """Say what a claim is with another bound."""
     instead: Claim = {**claim, "bound": without}
     return f"{state_limit(instead)} instead of {limit(claim)}"
 

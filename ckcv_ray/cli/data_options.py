@@ -277,8 +277,8 @@ class ChosenData(NamedTuple):
             columns = read_columns(self.test, reading.adapt(self.test))
             rows = columns.learn if columns.test is None else columns.test
         data = Data(task, make_test_rows(rows, task))
-        if self.test and rows is not None:
-            _say_unseen(task, rows)
+        if self.test and rows is not None and not task.schema.plain and (unseen := task.read(rows).unseen):
+            say(unseen)
         return data
 
 
@@ -301,12 +301,6 @@ def choose_data(
         InputError: they cannot be read.
     """
     return ChosenData(chosen, test)
-
-
-def _say_unseen(task: Task, rows: pa.Table) -> None:
-    """Say whether rows have categories that were never seen."""
-    if not task.schema.plain and (unseen := task.read(rows).unseen):
-        say(unseen)
 
 
 def _names(text: str | None) -> list[str] | None:

@@ -37,7 +37,6 @@ def list_folders(
 
 
 def _tabulate(runs: list[ListedRun], folder: str) -> list[str]:
-    """Return the lines of a table of run folders, and what is wrong with some."""
     if not runs:
         return [f"no run folder in {folder} or below"]
     rows = [HEADINGS, *map(_format_run, runs)]

@@ -185,7 +185,6 @@ def choose_folder(source: str, ending: str, run_id: str) -> str:
 
 
 def _holds(folder: str, run_id: str) -> bool:
-    """Return whether a folder holds a run, finished or not."""
     from ckcv_ray.storage.folder import RunFolder  # which takes long to import
 
     with suppress(StoreError):

@@ -49,7 +49,10 @@ def keep_results_apart() -> Iterator[None]:
     kept = (
         os.fdopen(os.dup(STDOUT), "w", encoding=before.encoding, errors=before.errors) if is_ours else before
     )
-    _send_to_stderr()
+    try:
+        os.dup2(STDERR, STDOUT)
+    except OSError:  # it was closed
+        os.dup2(os.open(os.devnull, os.O_WRONLY), STDOUT)
     sys.stdout = sys.stderr or os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
     _results.append(kept)
     try:
@@ -70,16 +73,7 @@ def _descriptor(stream: TextIO) -> int | None:
     return None
 
 
-def _send_to_stderr() -> None:
-    """Let the descriptor of standard output lead to standard error, or nowhere if that was closed."""
-    try:
-        os.dup2(STDERR, STDOUT)
-    except OSError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), STDOUT)
-
-
 def _flush_compiled() -> None:
-    """Write out what compiled code has in its buffers."""
     import ctypes
 
     ctypes.CDLL(None).fflush(None)

@@ -200,13 +200,18 @@ def predict(
     table, rule = _read_table(result.task, source, reading, thousands, keep, strict), result.rule(*choice)
     predicted = result.classify(table.X, rule)
     shares = result.probabilities(table.X, rule, predicted) if output.probabilities else None
-    marks = _mark_rows(result, table, rule, predicted)
+    answered = result.mark_answered(table.X) if rule == result.answer_rule else None
+    marks: Marks = {"flag": _flag(result, table, rule, predicted), "answered": answered}
     ends = _find_ends(result, rule, predicted, keep)
-    labels = _write_labels(result.task, predicted.label, output.is_csv)
+    labels = result.task.labelled(predicted.label)
+    if output.is_csv and not result.task.has_numbers and labels.dtype.kind in "bf":
+        labels = labels.astype(str)  # True and 1.0, where Arrow would write true and 1
     output.write(_tabulate(result.task, table, labels, predicted, shares, marks, ends), RunFolder(folder))
     _say_proven(result, rule, marks)
     if output.probabilities:
-        _say_calibration(result)
+        calibrated = CALIBRATED in str(getattr(result.learner, "spec", ""))
+        how = "calibrated inside each fit" if calibrated else "not calibrated"
+        say(f"probabilities: as {result.learner.name} gives them, {how}; nothing is proven of them")
     _say_rows(table, result.task)
     _say_conditions(result, rule)
     _say_error_rate(result, table, rule, predicted.label, marks)
@@ -229,12 +234,6 @@ def _read_table(
         rows.check()
     judged = np.flatnonzero(~rows.bad)
     return Table(columns, keep, kept, rows, judged, rows.X[judged])
-
-
-def _write_labels(task: Task, predicted: NDArray[Any], in_csv: bool) -> NDArray[Any]:
-    """Return labels as they were learned, in CSV True and 1.0, where Arrow would write true and 1."""
-    labels = task.labelled(predicted)
-    return labels.astype(str) if in_csv and not task.has_numbers and labels.dtype.kind in "bf" else labels
 
 
 def _tabulate(
@@ -281,14 +280,6 @@ def _find_ends(result: Result, rule: Rule, predicted: Prediction, keep: str | No
     return dict(zip(ENDS, (predicted.label - claim["bound"], predicted.label + claim["bound"]), strict=True))
 
 
-def _mark_rows(result: Result, table: Table, rule: Rule, predicted: Prediction) -> Marks:
-    """Return which rows are marked in each column."""
-    return {
-        "flag": _flag(result, table, rule, predicted),
-        "answered": result.mark_answered(table.X) if rule == result.answer_rule else None,
-    }
-
-
 def _flag(result: Result, table: Table, rule: Rule, predicted: Prediction) -> NDArray[np.bool_] | None:
     """Return which rows are flagged by the cut-off that was chosen; None if none was."""
     if (flagging := result.flag_rule) is None:
@@ -298,7 +289,6 @@ def _flag(result: Result, table: Table, rule: Rule, predicted: Prediction) -> ND
 
 
 def _say_proven(result: Result, rule: Rule, marks: Marks) -> None:
-    """Say whether members are drawn, what is proven for a rule, and of rows that are marked."""
     if rule.name == "random" and not rule.repeats:
         same = "" if result.task.has_numbers else "; --vote gives the same in every call"
         say(f"drawn: a member for each row, others in every call{same}")
@@ -314,7 +304,6 @@ def _say_proven(result: Result, rule: Rule, marks: Marks) -> None:
 
 
 def _say_rows(table: Table, task: Task) -> None:
-    """Name the columns that are ignored, and say which rows are strange."""
     names = table.columns.column_names
     used = {*task.features, task.target, table.keep, *find_groups(task.group, names), task.weight}
     if ignored := [name for name in names if name not in used]:
@@ -336,16 +325,7 @@ def _say_conditions(result: Result, rule: Rule) -> None:
         say(f"--seed {rule.seed} repeats these draws")
 
 
-def _say_calibration(result: Result) -> None:
-    """Say whose probabilities were written, and whether they are calibrated."""
-    learner = result.learner
-    calibrated = CALIBRATED in str(getattr(learner, "spec", ""))
-    how = "calibrated inside each fit" if calibrated else "not calibrated"
-    say(f"probabilities: as {learner.name} gives them, {how}; nothing is proven of them")
-
-
 def _find_kept(columns: pa.Table, name: str) -> pa.ChunkedArray:
-    """Return the column to be written as well."""
     check_column(name, columns.column_names, " to keep")
     if name in WRITTEN or name.startswith(PROBABILITY):
         raise InputError(f"keep={quote(name)} {WRITTEN_ANYWAY}")

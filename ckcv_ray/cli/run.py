@@ -136,7 +136,7 @@ def run(
     command resumes an interrupted run, and prints the result of a finished one.
 
         ckcv run patients.csv --target outcome
-        ckcv run patients.csv --target outcome --claim sensitivity,specificity --out runs/certified
+        ckcv run patients.csv --target outcome --claim sensitivity,specificity
         ckcv run houses.csv --target price --learner ridge --clip 50
     """
     if resume_until_done:
@@ -276,7 +276,6 @@ def status(folder: Folder, details: DetailsFlag = False, as_json: JsonFlag = Fal
 
 
 def _describe_unfinished(folder: RunFolder, queue: RaceQueue | FullQueue) -> tuple[dict[str, Any], str]:
-    """Return the progress of an unfinished run, as JSON values and as text."""
     at, problem = queue.progress(), queue.problem
     counts = {name: getattr(at, name) for name in ("planned", "computed", "dropped", "failed")}
     command = f"ckcv {COMMAND_NAMES[problem.study.kind]} command"
@@ -351,7 +350,9 @@ def _run(work: Work, out: str, execution: Execution, yes: bool, limit: TimeLimit
         say(f"{out} already holds the finished run of this study: showing its result")
         return result
     if folder.files.exists():
-        _say_what_is_there(folder, out, work.problem)
+        if recorded := Log(folder.files, work.problem).count_rows():
+            say(f"resuming: {out} holds {pluralize(recorded, 'record')} of this study")
+        say_environment(out)
     say_columns(work.problem)
     _say_cautions(work.problem)
     with say_what_is_saved(out) as signals:
@@ -403,13 +404,6 @@ def _allow_effort(
         return work, estimate(work.problem)
     say(f"--budget {limit.text} allows an effort of {pluralize(effort, 'evaluation')}")
     return work, replace(expected, seconds=min(everything, limit.seconds * workers))
-
-
-def _say_what_is_there(folder: RunFolder, out: str, problem: Problem) -> None:
-    """Say what of a run is in its folder, and whether it was made in another environment."""
-    if recorded := Log(folder.files, problem).count_rows():
-        say(f"resuming: {out} holds {pluralize(recorded, 'record')} of this study")
-    say_environment(out)
 
 
 def _say_cautions(problem: Problem) -> None:

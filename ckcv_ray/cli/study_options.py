@@ -225,7 +225,6 @@ def _parameters(slots: Iterable[str], of_study: Iterable[str], numbers: bool = F
 
 
 def _study_parameters() -> Iterator[Parameter]:
-    """Generate a parameter for each choice of a part, and for each option of the parts and of a study."""
     yield from _parameters(SLOTS, list_options())
     text = "TOML file with study options; those given here come first."
     yield _parameter("study", Path, make_option(text, None, "Study"))

@@ -168,7 +168,6 @@ def _conclude(end: End) -> int:
 
 
 def _reason(end: End, fit_timeout: float) -> str:
-    """Return in words why a process ended."""
     if end.late:
         return f"it took more than {fit_timeout * end.note.fits:g} seconds (--fit-timeout)"
     if end.code >= 0:

@@ -90,7 +90,6 @@ def verify(
 
 
 def _read_test_rows(source: str | None, reading: Reading) -> pa.Table | None:
-    """Read test rows; None without a source."""
     if source:
         return read_new_rows(source, reading)
     if reading != AS_IT_IS:

@@ -80,7 +80,6 @@ def watch(
 
 
 def _read(source: str | None, reading: Reading) -> pa.Table | None:
-    """Read live rows; None without a source."""
     if source is not None:
         return read_new_rows(source, reading)
     if reading != AS_IT_IS:

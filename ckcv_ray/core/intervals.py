@@ -94,11 +94,6 @@ def _bound_share(found: Scored) -> Limits:
     return Limits(*bound_both_sides(int(part), int(rows), MISS))
 
 
-def _leave_open(found: Scored) -> Limits:
-    """Return no limits: those of BBC are of several lines together (``correct_best``)."""
-    return Limits(nan, nan)
-
-
 def correct_best(losses: Values, values: Values, draws: Draws) -> Limits:
     """Return the BBC interval of what is best among the columns.
 
@@ -141,7 +136,7 @@ INTERVALS = {
             BBC,
             ("kfold", "drawn_folds", "loo"),
             ROW_MEANS,
-            _leave_open,
+            lambda found: Limits(nan, nan),  # they are of several lines together: ``correct_best``
             "BBC (Tsamardinos, Greasidou, Borboudakis 2018) of the line that is best by the first measure, "
             "chosen again in each of 1,000 bootstrap draws of the rows",
             choosing=True,

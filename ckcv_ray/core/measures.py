@@ -36,12 +36,10 @@ class Measure(Protocol):
 
     Attributes:
         kinds: kinds of task it is defined for.
-        bounded: whether the loss of a row is in [0, 1].
     """
 
     name: ClassVar[str]
     kinds: ClassVar[frozenset[Kind]]
-    bounded: ClassVar[bool]
 
     def columns(self, n_classes: int) -> int:
         """Return the number of totals."""
@@ -64,7 +62,6 @@ class ZeroOne:
 
     name: ClassVar[str] = "zero_one"
     kinds: ClassVar[frozenset[Kind]] = frozenset({Kind.BINARY, Kind.MULTICLASS})
-    bounded: ClassVar[bool] = True
 
     def columns(self, n_classes: int) -> int:
         """Return the number of classes."""
@@ -85,8 +82,6 @@ class ByGroup:
     Attributes:
         groups: number of the group of each scored row, (rows,).
     """
-
-    bounded: ClassVar[bool] = True
 
     groups: NDArray[np.intp]
 
@@ -167,7 +162,6 @@ class ClippedErrors(OneTotal):
 
     name: ClassVar[str] = "clipped_errors"
     kinds: ClassVar[frozenset[Kind]] = frozenset({Kind.REGRESSION})
-    bounded: ClassVar[bool] = True
 
     clip: float
 

@@ -123,8 +123,6 @@ def _metric(name: str, select: Callable[[Outputs], Any], **options: Any) -> Call
 
 
 def _probable(name: str) -> Callable[[Any, Outputs], float]:
-    """Return a score of probabilities, of two classes or more."""
-
     def of(y: Any, outputs: Outputs) -> float:
         from sklearn import metrics
 
@@ -401,7 +399,6 @@ def _limit(name: str) -> float:
 
 
 def _find_scorer(name: str, usable: Sequence[str]) -> Any:
-    """Return a scorer of scikit-learn."""
     from sklearn.metrics import get_scorer, get_scorer_names
 
     if name not in get_scorer_names():
@@ -413,7 +410,6 @@ def _find_scorer(name: str, usable: Sequence[str]) -> Any:
 
 
 def _scorer(name: str, kind: Kind, usable: Sequence[str]) -> Score:
-    """Return the score that a scorer of scikit-learn gives."""
     scorer = _find_scorer(name, usable)
     defined = NUMBERS if scorer._score_func.__module__.endswith("._regression") else CLASSES
     if kind not in defined or (kind is Kind.MULTICLASS and name in BY_TWO):

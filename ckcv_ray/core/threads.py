@@ -41,7 +41,6 @@ def end_process_after(seconds: float) -> Iterator[None]:
 
 @cache
 def _controller() -> ThreadpoolController:
-    """Return what limits the libraries that are loaded by now."""
     import scipy.linalg  # noqa: F401 - compiled code calls its BLAS
 
     return ThreadpoolController()

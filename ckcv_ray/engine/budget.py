@@ -122,7 +122,11 @@ class BudgetQueue(RaceQueue):
         before = [np.zeros_like(lengths) for lengths in self.wanted]
         for earlier in self.rounds[:-1]:
             _extend(before, earlier)
-        return [unit for position, lengths in enumerate(before) for unit in _list_units(position, lengths)]
+        return [
+            Unit(Stage.SELECT, position, split, ((path, int(lengths[split, path])),))
+            for position, lengths in enumerate(before)
+            for split, path in np.argwhere(lengths > 0).tolist()
+        ]
 
     def is_wanted(self, position: int) -> Mask:
         """Return which evaluations rounds want, (n_splits, n_paths, n_steps)."""
@@ -341,9 +345,3 @@ def _extend(wanted: list[Lengths], following: Round) -> dict[int, Lengths]:
         added[position] = np.maximum(lengths - here, 0).sum(axis=0)
         np.maximum(here, lengths, out=here)
     return added
-
-
-def _list_units(position: int, wanted: Lengths) -> Iterator[Unit]:
-    """Generate a unit for each split and path of which steps are wanted."""
-    for split, path in np.argwhere(wanted > 0).tolist():
-        yield Unit(Stage.SELECT, position, split, ((path, int(wanted[split, path])),))

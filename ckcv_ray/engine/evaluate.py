@@ -248,7 +248,6 @@ def _fit_path(unit: Unit, inputs: Inputs, prepared: Prepared, path: int, length:
 
 
 def _hold_out(unit: Unit, problem: Problem, prepared: Prepared, path: int, model: Model) -> HeldOut:
-    """Return what a model gives for the rows that its split scores."""
     learner = list(problem.learners.values())[int(problem.learner_of_paths[path])]
     needs = {Output.VALUE} if problem.task.has_numbers else {Output.LABEL}
     needs |= {Output.PROBABILITY} & learner.outputs
@@ -258,7 +257,6 @@ def _hold_out(unit: Unit, problem: Problem, prepared: Prepared, path: int, model
 
 
 def _member(unit: Unit, inputs: Inputs, prepared: Prepared, model: Any) -> Member:
-    """Return a model with its errors on the rows it was not fitted on."""
     problem, task = inputs.problem, inputs.problem.task
     X, y = task.X[prepared.score], task.y[prepared.score]
     totals = judge(model, X, y, prepared.measure, task.n_classes)
@@ -270,7 +268,6 @@ def _failure(unit: Unit, path: int, first: int, stop: int, reason: str) -> Failu
 
 
 def _records(results: Sequence[Evaluated], n_totals: int, kind: type[Any] = np.int32) -> Records:
-    """Collect the records of all paths in one array."""
     paths = np.zeros(len(results), record_type(n_totals, kind))
     if not results:
         return paths

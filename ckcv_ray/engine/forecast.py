@@ -130,7 +130,6 @@ def expect_everything(problem: Problem, expected: Estimate) -> float:
 
 
 def _expect_selection(problem: Problem, expected: Estimate) -> float:
-    """Return the seconds of all evaluations of the selection on one worker."""
     if expected.rounds is not None:
         return float(expected.rounds.seconds[-1])
     return expected.rates.seconds_for(_work(problem))
@@ -252,7 +251,6 @@ def wall_seconds(work: float, workers: int) -> float:
 
 
 def _work(problem: Problem) -> Costs:
-    """Return the summed cost of the evaluations of the selection for each learner."""
     costs = [problem.compute_cost(size.n_train) * size.n_splits for size in problem.sizes]
     work: Costs = problem.settings_per_learner * np.sum(costs, axis=0)
     return work

@@ -92,11 +92,11 @@ class FullQueue(ListQueue):
 
     def failures(self) -> list[Failure]:
         """Return the paths that failed, without those that were computed later."""
-        return [failure for failure in self._failures.values() if self._is_missing(failure)]
-
-    def _is_missing(self, failure: Failure) -> bool:
-        steps = self.statuses(failure.size)[failure.split, failure.path, failure.first : failure.stop]
-        return bool(np.isnan(steps).any())
+        return [
+            lost
+            for lost in self._failures.values()
+            if np.isnan(self.statuses(lost.size)[lost.split, lost.path, lost.first : lost.stop]).any()
+        ]
 
     def progress(self) -> Progress:
         """Return the progress."""
@@ -145,7 +145,6 @@ class FullQueue(ListQueue):
         return next(self._list_missing(size), None) is None
 
     def _list_missing(self, size: int) -> Iterator[Unit]:
-        """Generate the units that are neither held nor failed."""
         known = ~np.isnan(self.statuses(size))
         for (of_size, split, path), failure in self._failures.items():
             if of_size == size:
@@ -159,7 +158,6 @@ class FullQueue(ListQueue):
                 yield Unit(Stage.SELECT, size, split, paths)
 
     def _list_wanted(self, size: int, split: int) -> list[tuple[int, int]]:
-        """Return the paths to compute on a split, and how many steps of each."""
         if not self._selects or size == INNER:
             return list(enumerate(self.problem.learner.space.lengths))
         lengths: dict[int, int] = {}

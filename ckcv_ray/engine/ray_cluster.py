@@ -49,12 +49,14 @@ def _connect(workers: int | None, address: str) -> None:
             "include_dashboard": False,
             "_node_ip_address": LOOPBACK,
         }
-        _require_token()
+        if "RAY_AUTH_MODE" not in os.environ:
+            os.environ["RAY_AUTH_MODE"] = "token"
+            ray._raylet.Config.initialize("")  # read again what Ray read on import
         _secure_token()
     else:
         reach(address)
         options |= {"address": address}
-        if _from_checkout():
+        if not {"site-packages", "dist-packages", "runtime_resources"} & set(PACKAGE.parts):  # a checkout
             options |= {"runtime_env": {"py_modules": [str(PACKAGE)]}}
     try:
         ray.init(**options)
@@ -62,13 +64,6 @@ def _connect(workers: int | None, address: str) -> None:
         raise InputError(f"cannot join or start Ray at address={address!r}: {error}") from None
     if main:
         signal.signal(signal.SIGTERM, handler)
-
-
-def _require_token() -> None:
-    """Make the local Ray require a token, unless RAY_AUTH_MODE is set."""
-    if "RAY_AUTH_MODE" not in os.environ:
-        os.environ["RAY_AUTH_MODE"] = "token"
-        ray._raylet.Config.initialize("")  # read again what Ray read on import
 
 
 def _secure_token() -> None:
@@ -131,8 +126,3 @@ def _remove(folder: str, process: int) -> None:
     """Remove a folder, but not in a forked child of the process that made it."""
     if os.getpid() == process:
         rmtree(folder, ignore_errors=True)
-
-
-def _from_checkout() -> bool:
-    """Return whether the package has to be sent to the nodes: it is neither installed nor in a job's copy."""
-    return not {"site-packages", "dist-packages", "runtime_resources"} & set(PACKAGE.parts)

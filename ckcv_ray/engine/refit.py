@@ -71,7 +71,6 @@ def fit_on_all_rows(problem: Problem, path: int, step: int) -> Ensemble:
 
 
 def _fit_and_score(problem: Problem, winner: Leader, task: Task, scored: TestRows) -> Ensemble:
-    """Return the model fitted on all rows of a task, with its errors on other rows."""
     model = _fit(problem, winner.path, winner.step, task)
     n_classes, k = task.n_classes, problem.sizes[winner.size].k
     totals = judge(model, scored.X, scored.y, problem.measure(scored.units), n_classes)

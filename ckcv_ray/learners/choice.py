@@ -292,7 +292,10 @@ class ChoiceCodec(Codec):
         for label, codec in self.codecs.items():
             chosen, names = pc.equal(table[LABEL], label), codec.columns(task).names
             columns = table.select([f"{label}.{name}" for name in names])
-            _check_empty(columns.filter(pc.invert(chosen)), label)
+            others = columns.filter(pc.invert(chosen))
+            for name in others.column_names:
+                if others[name].null_count != len(others):
+                    raise ValueError(f"{name} has values in rows of other learners than {label}")
             columns = columns.filter(chosen)
             check_filled(columns)
             if label in labels:
@@ -348,9 +351,3 @@ class ChoiceBlock:
             self._prepared = number, block
         fits, label = self._prepared[1].fit(own_path, length), self._trainer.labels[number]
         return WrappedFits(fits, lambda model: ChosenModel(label, model))
-
-
-def _check_empty(rows: pa.Table, label: str) -> None:
-    for name in rows.column_names:
-        if rows[name].null_count != len(rows):
-            raise ValueError(f"{name} has values in rows of other learners than {label}")

@@ -112,7 +112,10 @@ def preserve_state(seed: int) -> Iterator[None]:
         np.random.set_state(numbers)  # noqa: NPY002
         random.setstate(own_numbers)
         _restore_handlers(handlers)
-        _restore_environment(environment)
+        if os.environ != environment:
+            for name in [name for name in os.environ if name not in environment]:
+                del os.environ[name]
+            os.environ.update(environment)
         if folder is not None and _working_directory() != folder:
             os.chdir(folder)
         for name, stream in streams.items():
@@ -120,17 +123,9 @@ def preserve_state(seed: int) -> Iterator[None]:
 
 
 def _working_directory() -> str | None:
-    """Return the working directory; None if it was removed."""
     with suppress(OSError):
         return os.getcwd()
     return None
-
-
-def _restore_environment(environment: dict[str, str]) -> None:
-    if os.environ != environment:
-        for name in [name for name in os.environ if name not in environment]:
-            del os.environ[name]
-        os.environ.update(environment)
 
 
 def _restore_handlers(handlers: dict[Any, Any]) -> None:

@@ -27,7 +27,6 @@ class Scoring:
 
     name: ClassVar[str] = "scores"
     kinds: ClassVar[frozenset[Kind]] = frozenset(Kind)
-    bounded: ClassVar[bool] = False
 
     def __init__(self, scores: Sequence[Score], X: Rows, y: NDArray[Any], n_classes: int) -> None:
         self.scores, self.X, self.y, self.n_classes = scores, X, y, n_classes

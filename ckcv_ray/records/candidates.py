@@ -211,7 +211,6 @@ def _exists(problem: Problem) -> NDArray[np.bool_]:
 
 
 def _keys(problem: Problem) -> dict[str, pa.Array]:
-    """Return the columns that identify the candidate of each row."""
     path, step = np.nonzero(_exists(problem))
     sizes, n = problem.sizes, len(path)
     columns = {"path": pa.array(path), "step": pa.array(step), **_settings(problem)}
@@ -311,7 +310,6 @@ def _select_estimates(
 
 
 def _sort_complete(rows: pa.Table) -> pa.Table:
-    """Return complete candidates of one learner, the best first."""
     return rows.sort_by([(name, "ascending") for name in ("l_ms", "step", "path", "k_first")])
 
 

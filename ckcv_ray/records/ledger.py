@@ -82,7 +82,9 @@ class Ledger:
             RunError: a record differs from the one held under its key.
         """
         places = self.places(records)
-        rows, given = self._rows(places), self._values(records)
+        rows, given = self._rows(places), np.empty((len(records), self.n_totals + 2), self._type)
+        given[:, :-2] = records["totals"]
+        given[:, -2], given[:, -1] = records["n_iter"], records["status"]
         new = np.zeros(len(records), np.bool_)
         for estimate, here in _stages(places):
             kept = self._stage(estimate)
@@ -92,7 +94,12 @@ class Ledger:
             held = kept[rows[here]]
             if (differs := _unequal(held, given[here])).any():
                 first = int(np.argmax(differs))
-                self._contradiction(records[here[first]], held[first], given[here[first]])
+                record, other = records[here[first]], given[here[first]]
+                key = {name: record[name].item() for name in Positions._fields}
+                raise RunError(
+                    f"two records of {key} differ, {held[first].tolist()} and {other.tolist()} (totals, "
+                    "iterations, status): the computation was not deterministic"
+                )
         return places, new
 
     def records(self) -> Records:
@@ -169,20 +176,11 @@ class Ledger:
         return sum(int(np.sum(kept[:, -1] == NOT_CONVERGED)) for kept in self._kept.values())
 
     def _rows(self, places: Positions) -> Index:
-        """Return the rows of records in the tables of their stages, (records,)."""
         paths = places.split.astype(np.intp) * len(self.lengths) + places.path
         rows: Index = self._first[places.size] + paths * self._most_steps + places.step
         return rows
 
-    def _values(self, records: Records) -> Kept:
-        """Return totals, iterations and status of each record."""
-        values = np.empty((len(records), self.n_totals + 2), self._type)
-        values[:, :-2] = records["totals"]
-        values[:, -2], values[:, -1] = records["n_iter"], records["status"]
-        return values
-
     def _statuses(self, failure: Failure) -> Kept:
-        """Return the statuses held for the steps of a failure."""
         steps = slice(failure.first, failure.stop)
         return self._steps(failure.estimate, failure.size, failure.split, failure.path, steps)
 
@@ -193,7 +191,6 @@ class Ledger:
         return self._view(estimate, size)[split, path, steps, -1]
 
     def _stage(self, estimate: bool) -> Kept:
-        """Return the table of a stage, which is made when it is first needed."""
         if estimate not in self._kept:
             self._kept[estimate] = np.full((self._first[-1], self.n_totals + 2), NO_RECORD, self._type)
         return self._kept[estimate]
@@ -214,16 +211,8 @@ class Ledger:
         some["totals"], some["n_iter"], some["status"] = held[:, :-2], held[:, -2], held[:, -1]
         return some
 
-    def _contradiction(self, record: Any, held: Kept, given: Kept) -> None:
-        key = {name: record[name].item() for name in Positions._fields}
-        raise RunError(
-            f"two records of {key} differ, {held.tolist()} and {given.tolist()} (totals, iterations, "
-            "status): the computation was not deterministic"
-        )
-
 
 def _stages(places: Positions) -> Iterator[tuple[bool, Index]]:
-    """Yield each stage that records are of, and the numbers of its records."""
     for estimate in (False, True):
         if len(here := np.flatnonzero(places.estimate == estimate)):
             yield estimate, here

@@ -20,7 +20,6 @@ from ckcv_ray.claims.baseline import (
     describe_worthless_bound,
     name_constant,
     says_nothing,
-    select_baseline,
 )
 from ckcv_ray.claims.certificate import Certificate
 from ckcv_ray.claims.claim import (
@@ -107,7 +106,7 @@ class Answer(NamedTuple):
 def make_answer(result: ResultValues) -> Answer:
     """Return what the first screen says of a study with a certification."""
     c = result.certificate
-    first, baseline = c.claims.first, select_baseline(c.claims.first, c.sample.baselines)
+    first, baseline = c.claims.first, c.sample.baseline
     nothing = describe_worthless_bound(first, baseline, c.sample.labels)
     if claims_nothing(first):
         nothing = [first["statement"]]
@@ -305,7 +304,6 @@ def _list_cautions(cautions: Sequence[str], room: float, command: str) -> list[s
 
 
 def _describe_verdict(c: Certificate, cautions: bool) -> str:
-    """Say what may be quoted."""
     first, quote = c.claims.first, "Quote with CAUTION" if cautions else "May be quoted"
     level = format_level(first["delta"])
     if is_of_numbers(first["quantity"]):
@@ -417,7 +415,6 @@ def _describe_answered(c: Certificate) -> str:
 
 
 def _describe_comparisons(c: Certificate) -> str:
-    """Say of which other learners the winner is proven better; "" if it is compared with none."""
     return "; ".join(describe_comparison(claim) for claim in c.claims if find_reference(claim["quantity"]))
 
 
@@ -448,7 +445,6 @@ def describe_share(part: int, whole: int) -> str:
 
 
 def _describe_model(result: ResultValues) -> str:
-    """Say what was selected, and from what."""
     sample = result.certificate.sample
     held = f", {sample.n_held:,} held out" if sample.n_held else ""
     groups = "" if sample.groups is None else f" in {sample.groups['count']:,} groups"

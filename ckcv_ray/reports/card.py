@@ -24,7 +24,6 @@ def make_card(result: ResultValues) -> str:
 
 @cache
 def _load_template() -> Template:
-    """Return the template, which escapes what comes from the data."""
     loader = PackageLoader("ckcv_ray.reports")
     environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True)
     return environment.get_template("card.html")

@@ -62,7 +62,6 @@ def describe_data(result: ResultValues) -> dict[str, Any]:
 
 
 def _list_facts(result: ResultValues, task: Task) -> list[tuple[str, str]]:
-    """Return facts about the table by name."""
     held = 0 if result.problem.held is None else task.n - result.task.n
     divided = f": {result.task.n:,} to learn from, {held:,} held out" if held else ""
     kinds = [column.kind for column in task.schema.columns]
@@ -75,17 +74,19 @@ def _list_facts(result: ResultValues, task: Task) -> list[tuple[str, str]]:
         )
         if kind in kinds
     ]
+    judged = None if result.finished is None else result.finished.judged
+    repeats = result.repeats.rows if result.finished is None else result.certificate.sample.repeats
     gaps = np.isnan(task.X).sum(axis=0)
     missing = f"{int(gaps.sum()):,} of {task.X.size:,} cells ({nearest(float(gaps.sum()) / task.X.size)})"
     return [
         ("table", task.source or result.execution.get("source") or "arrays"),
         ("rows", f"{task.n:,}{divided}"),
         *_describe_groups(task),
-        *_describe_judged(result),
+        *([] if judged is None else [("judged rows", describe_judged(judged))]),
         ("columns learned from", f"{len(kinds):,} ({', '.join(counted)})"),
         ("target", _describe_target(task)),
         ("gaps", f"{missing}, in {int(np.count_nonzero(gaps)):,} of the columns" if gaps.any() else "none"),
-        ("rows that equal another row", _describe_repeats(result)),
+        ("rows that equal another row", f"{repeats:,}" if repeats else "none"),
         *([("weights in fits", f"by {task.weight}")] if task.weighting.given else []),
     ]
 
@@ -102,26 +103,13 @@ def _describe_groups(task: Task) -> list[tuple[str, str]]:
     ]
 
 
-def _describe_judged(result: ResultValues) -> list[tuple[str, str]]:
-    """Say how many judged rows are stored, and by what they are judged: nothing of what they hold."""
-    judged = None if result.finished is None else result.finished.judged
-    return [] if judged is None else [("judged rows", describe_judged(judged))]
-
-
 def _describe_target(task: Task) -> str:
     if not task.has_numbers:
         return f"{task.target}: {pluralize(task.n_classes, 'class', 'classes')}"
     return f"{task.target}: a number, median (and quartiles) {_describe_numbers(task.y)}"
 
 
-def _describe_repeats(result: ResultValues) -> str:
-    """Say how many rows equal another one, of what a certificate or the learning rows have."""
-    rows = result.repeats.rows if result.finished is None else result.certificate.sample.repeats
-    return f"{rows:,}" if rows else "none"
-
-
 def _list_classes(task: Task) -> list[ClassRows]:
-    """Return the rows of each class and their share; nothing where numbers are predicted."""
     if task.has_numbers:
         return []
     rows = np.bincount(task.y, minlength=task.n_classes).tolist()
@@ -129,7 +117,6 @@ def _list_classes(task: Task) -> list[ClassRows]:
 
 
 def _describe_column(x: Values, column: Column) -> ColumnFacts:
-    """Return what is known of a column (n,)."""
     known = x[~np.isnan(x)]
     missing, distinct = len(x) - len(known), len(np.unique(known))
     return ColumnFacts(

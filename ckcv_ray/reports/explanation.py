@@ -41,7 +41,6 @@ def _describe_selection(result: ResultValues) -> list[str]:
 
 
 def _describe_proof(result: ResultValues) -> str:
-    """Say in a sentence where the first claim comes from."""
     sample, first = result.certificate.sample, result.certificate.claims.first
     level = format_level(first["delta"])
     independent = f"a limit for independent {'rows' if sample.groups is None else 'groups'}"

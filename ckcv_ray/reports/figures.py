@@ -179,7 +179,11 @@ def draw_folds(spans: Sequence[Span], label: str) -> str:
             pairs = ((span.first, getattr(span, name)) for span in known)
             values = [(k, 100 * value) for k, value in pairs if value is not None]
             axes.plot(*zip(*values, strict=True), marker, color=colour, markersize=6, label=name.upper())
-        _draw_ring(axes, next(span for span in spans if span.state == "winner"))
+        best = next(span for span in spans if span.state == "winner")
+        at = [best.first], [100 * (best.l_ms or 0.0)]
+        axes.plot(
+            *at, "o", color=MARK, markerfacecolor="none", markersize=12, markeredgewidth=2, label="winner"
+        )
         _fold_axis(axes, spans[0].first, spans[-1].last)
         axes.set_ylabel("%")
         axes.margins(y=0.12)
@@ -251,19 +255,15 @@ def draw_validation(curves: Sequence[Curve], lines: Sequence[str], label: str) -
                 label=f"line {number}",
             )
         if len(curves) > 1:
-            _name_lines(axes, lines)
+            # names are not given as labels, where a first "_" would hide them
+            for text, name in zip(axes.legend(loc="best").get_texts(), lines, strict=False):
+                text.set_parse_math(False)
+                text.set_text(shorten_name(name))
         if is_geometric(np.unique(np.concatenate([curve.x for curve in curves]))):
             axes.set_xscale("log")
         axes.set_xlabel(shorten_name(curves[0].parameter), parse_math=False)
         axes.set_ylabel(curves[0].score, parse_math=False)
         return inline_svg(figure, label)
-
-
-def _name_lines(axes: Axes, names: Sequence[str]) -> None:
-    """Add a legend; names are not given as labels, where a first "_" would hide them."""
-    for text, name in zip(axes.legend(loc="best").get_texts(), names, strict=False):
-        text.set_parse_math(False)
-        text.set_text(shorten_name(name))
 
 
 def is_geometric(values: Values) -> bool:
@@ -364,12 +364,6 @@ def _draw_low(axes: Axes, spans: Sequence[Span], marker: str, colour: str, label
     low, first = [100 * (span.lower_bound or 0.0) for span in spans], [span.first for span in spans]
     axes.hlines(low, first, [span.last for span in spans], color=colour, linewidth=0.8)
     axes.plot(first, low, marker, color=colour, markerfacecolor="none", markersize=5, label=label)
-
-
-def _draw_ring(axes: Axes, winner: Span) -> None:
-    """Draw a ring around the winner's L_MS."""
-    at = [winner.first], [100 * (winner.l_ms or 0.0)]
-    axes.plot(*at, "o", color=MARK, markerfacecolor="none", markersize=12, markeredgewidth=2, label="winner")
 
 
 def _grid_axis(axis: Any, values: Axis) -> None:

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from ckcv_ray.claims.held_out import make_claimed_rule
 from ckcv_ray.claims.rules import ONE_MODEL
-from ckcv_ray.core.arrays import Classes, Values
+from ckcv_ray.core.arrays import Values
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.core.scores import LABEL, PROBABILITY, RANK, VALUE, Output, Outputs
 from ckcv_ray.errors import StoreError, pluralize
@@ -21,7 +21,7 @@ from ckcv_ray.learners.base import Model
 from ckcv_ray.learners.ensemble import Ensemble
 from ckcv_ray.records.held_out import read_outputs
 from ckcv_ray.reports.performance import SEE, Judged, JudgedPart, predict_part, take_labels
-from ckcv_ray.reports.values import Entry, ResultValues, format_setting
+from ckcv_ray.reports.values import ResultValues, format_setting
 from ckcv_ray.study import Holdout
 from ckcv_ray.tables.target import Rows
 
@@ -60,13 +60,19 @@ def read_judged(result: ResultValues, held_out: pa.Table | None) -> Judged | Non
     It is the entry that is kept, or else the first.
     """
     entry = result.kept or result.entries[0]
-    rows = None if held_out is None else _select_rows(held_out, entry)
-    if rows is None or not rows.num_rows:
+    if held_out is None:
+        return None
+    texts = {"" if setting is None else format_setting(setting) for setting in entry.settings}
+    of_setting = pc.is_in(held_out["setting"], pa.array(sorted(texts)))
+    rows = held_out.filter(pc.and_(pc.equal(held_out["learner"], entry.learner), of_setting))
+    if not rows.num_rows:
         return None
     outputs, splits = read_outputs(rows), rows["split"].to_numpy()
     values, truth = outputs.value, rows["truth"].to_numpy()
     if outputs.label is not None:
-        _check_classes(np.concatenate([outputs.label, truth]), result.task.n_classes)
+        label = np.concatenate([outputs.label, truth])
+        if label.min(initial=0) < -1 or label.max(initial=0) >= result.task.n_classes:
+            raise StoreError(f"the stored predictions name what is no class of the table: see {SEE}")
     of = f"{pluralize(len(truth), 'prediction')} for the rows that {pluralize(result.n_splits, 'split')} "
     ranked = outputs.probability is not None and result.task.n_classes == 2
     return Judged(
@@ -77,19 +83,6 @@ def read_judged(result: ResultValues, held_out: pa.Table | None) -> Judged | Non
         np.unique(splits, return_inverse=True)[1],
         f"{of}{'score' if result.n_splits > 1 else 'scores'}, by {entry.name}",
     )
-
-
-def _check_classes(label: Classes, n_classes: int) -> None:
-    """Raise StoreError if stored predictions name a class that does not exist."""
-    if label.min(initial=0) < -1 or label.max(initial=0) >= n_classes:
-        raise StoreError(f"the stored predictions name what is no class of the table: see {SEE}")
-
-
-def _select_rows(held_out: pa.Table, entry: Entry) -> pa.Table:
-    """Return the stored predictions of an entry: of each split, those at the setting it has there."""
-    texts = {"" if setting is None else format_setting(setting) for setting in entry.settings}
-    of_learner = pc.equal(held_out["learner"], entry.learner)
-    return held_out.filter(pc.and_(of_learner, pc.is_in(held_out["setting"], pa.array(sorted(texts)))))
 
 
 def _list_parts(result: ResultValues) -> tuple[list[JudgedPart], str]:
@@ -163,7 +156,6 @@ def _sample(parts: list[JudgedPart], seed: int) -> list[JudgedPart]:
 
 
 def _take_rows(part: JudgedPart, most: int, draws: np.random.Generator) -> JudgedPart:
-    """Return a random sample of a classifier's rows, in their order."""
     rows = np.sort(draws.choice(len(part.y), most, replace=False))
     return part._replace(X=part.X[rows], y=part.y[rows])
 

@@ -70,7 +70,6 @@ class ClassFigure(NamedTuple):
 
 
 def _list_subgroups(result: ResultValues) -> list[SubgroupLine]:
-    """Return what is proven of subgroups; nothing without a certificate."""
     return list_subgroups(result.certificate) if result.finished is not None else []
 
 
@@ -119,7 +118,6 @@ def describe_performance(result: ResultValues, judged: Judged | None) -> dict[st
 def _list_measures(
     result: ResultValues, classes: Sequence[ClassPerformance], fixed: Collection[str]
 ) -> list[ClassFigure]:
-    """Return the figures of two classes, of the positive one, with what is proven of them."""
     number = result.problem.positive
     label, second = (str(result.task.classes[each]) for each in (number, 1 - number))
     proven = [_find_proven(result, number), _find_proven(result, 1 - number), "", ""]
@@ -157,7 +155,6 @@ def _list_fixed(result: ResultValues) -> frozenset[str]:
 
 
 def _format_interval(result: ResultValues, share: RowShare, fixed: bool) -> str:
-    """Return the exact interval of a share of rows; "" if there is none, or there are no rows."""
     if not fixed or not share.whole:
         return ""
     return format_ends(*bound_both_sides(share.part, share.whole, result.study.delta))
@@ -183,7 +180,6 @@ def _find_proven(result: ResultValues, number: int) -> str:
 def _list_classes(
     result: ResultValues, classes: Sequence[ClassPerformance], fixed: bool
 ) -> list[dict[str, Any]]:
-    """Return the figures of the first of several classes."""
     return [
         {
             "label": result.task.classes[found.number],

@@ -31,7 +31,9 @@ def trace_net_benefit(result: ResultValues, judged: Judged) -> DecisionCurve | N
     recalls = float(np.mean(flagged[is_positive])), float(np.mean(~flagged[~is_positive]))
     claimed = list(_list_claimed(result))
     share = float(np.mean(is_positive))
-    prevalence = next((each.prevalence for each, _ in sorted(claimed, key=_rank_claim)), share)
+    prevalence = next(
+        (each.prevalence for each, _ in sorted(claimed, key=lambda each: each[0].worth is None)), share
+    )
     points = tuple(
         ProvenPoint(each.worth, proven, each.compute(*recalls))
         for each, proven in claimed
@@ -47,11 +49,6 @@ def trace_net_benefit(result: ResultValues, judged: Judged) -> DecisionCurve | N
         _compute_benefits(prevalence, worth, 1.0, 0.0),
         points,
     )
-
-
-def _rank_claim(claimed: tuple[Predictive, float | None]) -> bool:
-    """Return the key that puts net benefits first."""
-    return claimed[0].worth is None
 
 
 def _list_claimed(result: ResultValues) -> Iterator[tuple[Predictive, float | None]]:
@@ -84,6 +81,5 @@ def _trace_by_cut_off(judged: Judged, prevalence: float, worth: Values) -> tuple
 
 
 def _compute_benefits(prevalence: float, worth: Values, sensitivity: Any, specificity: Any) -> Values:
-    """Return net benefits, as ``Predictive.compute`` for arrays."""
     wrong = (1 - prevalence) * (1 - specificity) * worth / (1 - worth)
     return np.asarray(prevalence * sensitivity - wrong)

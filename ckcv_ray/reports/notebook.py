@@ -73,7 +73,6 @@ class NotebookLine:
             self.handle.update(content, raw=True)
 
     def _draw(self, text: str) -> str:
-        """Return a bar and the text as HTML."""
         assert self.last is not None
         done = self.last.computed + self.last.dropped + self.last.failed
         return (

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from ckcv_ray.claims.baseline import describe_error, name_constant, select_baseline
+from ckcv_ray.claims.baseline import describe_error, name_constant
 from ckcv_ray.claims.certificate import Certificate
 from ckcv_ray.claims.claim import Claim, limit
 from ckcv_ray.claims.percent import format_level, format_number, round_bound
@@ -49,7 +49,7 @@ def describe_errors(c: Certificate) -> dict[str, Any]:
     return {
         "certificate": c,
         "figures": list_figures(c),
-        "claims": [(claim, select_baseline(claim, c.sample.baselines)) for claim in c.claims],
+        "claims": [(claim, c.sample.baseline) for claim in c.claims],
         "remarks": [sentence for sentence in c.wording.statements if sentence not in known],
     }
 

@@ -138,7 +138,12 @@ def open_scores(result: ResultValues, doubts: Sequence[str]) -> Opening:
             _describe_rows(result),
             f"Each split fits on some rows and scores others ({result.study.resampling}).",
         ],
-        _list_voids(result, several),
+        [
+            "rows that belong together, such as visits of one patient, in different parts of a split",
+            "scaling or a choice of columns made on the full table before the splits",
+            *(["a choice among many lines by the figure that is quoted"] if several else []),
+            "new rows from another source than these",
+        ],
         ShellCommand(
             "verify RUN_FOLDER",
             ["It recomputes every figure from the log; with --refit it also fits again."],
@@ -177,7 +182,6 @@ def _name_number(certificate: Certificate, worthless: bool) -> str:
 
 
 def _describe_rows(result: ResultValues) -> str:
-    """Say what is predicted, from which rows."""
     table, task = result.problem.all_rows, result.task
     held = table.n - task.n
     of_groups = f" of {task.n_units:,} groups by {table.group}" if table.grouped else ""
@@ -213,16 +217,6 @@ def _advise_run(result: ResultValues, advice: Sequence[str], worthless: bool) ->
         "predict RUN_FOLDER NEW_ROWS.csv",
         [f"It {does} new rows by the very rule that the number is about.", *closer],
     )
-
-
-def _list_voids(result: ResultValues, several: bool) -> list[str]:
-    """List what makes scores too good, or untrue of new rows."""
-    return [
-        "rows that belong together, such as visits of one patient, in different parts of a split",
-        "scaling or a choice of columns made on the full table before the splits",
-        *(["a choice among many lines by the figure that is quoted"] if several else []),
-        "new rows from another source than these",
-    ]
 
 
 def _advise_scores(result: ResultValues, entry: Entry) -> ShellCommand:

@@ -95,7 +95,8 @@ def page(
         "about": about,
         "title": make_title(result, about),
         "heading": _list_heading(result, about),
-        "closing": _close(result),
+        "closing": f"Made by ckcv report from the files of run {result.run_id} alone; this page loads "
+        "nothing and runs no script. It claims no conformity with any standard or law.",
         "opening": open_run(result) if certified else open_scores(result, list_doubts(result)),
         "question": describe_question(result),
         "method": describe_method(result),
@@ -109,10 +110,11 @@ def page(
     sections, failures = _describe_sections(result, queue)
     environment = flatten(result.execution.get("environment", {}))
     digests = {"manifest.json": manifest}
+    left_out = NOT_OF_NUMBERS if certified and result.task.has_numbers else ()
     return _fill(
         {
             **values,
-            "contents": _list_contents(result),
+            "contents": [part for part in CONTENTS[certified] if part[0] not in left_out],
             "models": describe_models(result),
             "failures": _group_failures(failures, problem),
             "cost": [
@@ -125,13 +127,6 @@ def page(
             **sections,
         }
     )
-
-
-def _list_contents(result: ResultValues) -> list[tuple[str, str]]:
-    """Return the sections of a page: its places and their headings."""
-    certified = result.finished is not None
-    left_out = NOT_OF_NUMBERS if certified and result.task.has_numbers else ()
-    return [part for part in CONTENTS[certified] if part[0] not in left_out]
 
 
 def _describe_sections(
@@ -151,7 +146,6 @@ def _fill(values: dict[str, Any]) -> str:
 
 
 def _list_heading(result: ResultValues, about: About) -> list[str]:
-    """List date, author, run and version for the head of the page."""
     return [
         f"finished {result.execution['finished']}",
         f"author: {about.author}" if about.author else "author not named",
@@ -160,16 +154,7 @@ def _list_heading(result: ResultValues, about: About) -> list[str]:
     ]
 
 
-def _close(result: ResultValues) -> str:
-    """Return the last line of the page: what it is made from, and that it loads nothing."""
-    return (
-        f"Made by ckcv report from the files of run {result.run_id} alone; this page loads nothing and "
-        "runs no script. It claims no conformity with any standard or law."
-    )
-
-
 def _list_costs(execution: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return what a run took, by name."""
     counts = execution["evaluations"]
     computed = f"{counts['computed']:,} ({nearest(counts['computed'] / counts['planned'])})"
     return [
@@ -199,7 +184,6 @@ def _group_failures(failures: Sequence[Failure], problem: Problem) -> list[tuple
 
 
 def _list_options(result: ResultValues) -> list[tuple[str, str]]:
-    """Format the options of a study with a certification, grids in full."""
     values = result.study.options()
     values |= {"k": values["k"] or f"3:{result.task.n_units} (all)"}
     return [(name, _format_option(value)) for name, value in values.items()]
@@ -212,7 +196,6 @@ def _format_option(value: Any) -> str:
 
 
 def _format_plain(value: Any) -> str:
-    """Format a value of an option: yes, no, and a dash where it is not set."""
     if value is None or value == "":
         return NOT_SET
     return ("no", "yes")[value] if isinstance(value, bool) else str(value)
@@ -234,7 +217,6 @@ def flatten(values: Any, name: str = "") -> list[tuple[str, str]]:
 
 
 def _format_known(formatted: Callable[[float], str], value: float | None) -> str:
-    """Format a number that may be missing."""
     return "–" if value is None else formatted(value)
 
 

@@ -299,7 +299,6 @@ def calibrate(judged: Judged) -> Calibration | None:
 
 
 def _read_probabilities(judged: Judged) -> tuple[Values, Values]:
-    """Return the probability of each row that is compared, and whether it came true."""
     shares = judged.probability
     assert shares is not None
     if shares.shape[1] == 2:

@@ -6,7 +6,6 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from ckcv_ray.claims.baseline import select_baseline
 from ckcv_ray.errors import InputError
 from ckcv_ray.reports.figures import INK, L_EE, L_MS, MARK, shorten_name
 from ckcv_ray.reports.judged import judge_rows
@@ -41,9 +40,9 @@ class Plots(NamedTuple):
         axes, certificate = _make_axes(axes), self.result.certificate
         claims = [claim for claim in certificate.claims if is_error(claim["quantity"])]
         of_numbers = certificate.sample.numbers is not None
-        names = [_name_claim(claim) for claim in claims]
+        names = [f"{claim['certification']}: {claim['classifier']}" for claim in claims]
         axes.barh(range(len(claims)), [100 * claim["bound"] for claim in claims], 0.6, color=L_MS, alpha=0.8)
-        baseline = select_baseline(certificate.claims.first, certificate.sample.baselines)
+        baseline = certificate.sample.baseline
         for value, name, colour in (
             (baseline["error"], "baseline", INK),
             (certificate.counts.error, "measured (mean of F*)", MARK),
@@ -67,7 +66,9 @@ class Plots(NamedTuple):
             InputError: it is an evaluation, or the settings differ in no parameter of numbers.
         """
         self._require_claims("no candidates")
-        winner, rows = self.result.setting, self._list_candidates()
+        k, winner = self.result.k, self.result.setting
+        here = (row for row in self.result.candidates.to_pylist() if row["k_first"] <= k <= row["k_last"])
+        rows = [row for row in here if row.get("learner") == winner.get("learner")]
         names = [name for name in winner if _varies([row.get(name) for row in rows])][:2]
         if not names:
             raise InputError(NO_SUCH.format("surface", "its settings differ in no parameter of numbers"))
@@ -161,21 +162,9 @@ class Plots(NamedTuple):
         self._require_claims("no claims")
         return judge_rows(self.result)
 
-    def _list_candidates(self) -> list[dict[str, Any]]:
-        """Return the candidates of the winner's learner at its k."""
-        k, learner = self.result.k, self.result.setting.get("learner")
-        rows = self.result.candidates.to_pylist()
-        here = [row for row in rows if row["k_first"] <= k <= row["k_last"]]
-        return [row for row in here if row.get("learner") == learner]
-
 
 def _varies(values: list[Any]) -> bool:
-    """Return whether the values of a parameter are numbers, and not all the same."""
     return len(set(values)) > 1 and all(isinstance(value, int | float) for value in values)
-
-
-def _name_claim(claim: Any) -> str:
-    return f"{claim['certification']}: {claim['classifier']}"
 
 
 def _make_axes(axes: Axes | None) -> Axes:

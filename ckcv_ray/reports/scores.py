@@ -15,7 +15,6 @@ from ckcv_ray.learners.choice import LABEL
 from ckcv_ray.reports.figures import (
     MOST_NAME,
     MOST_STRIPS,
-    Curve,
     HeatMap,
     draw_heat_map,
     draw_strips,
@@ -54,14 +53,14 @@ def describe_scores(result: ResultValues) -> dict[str, Any]:
 
 
 def _describe_score(result: ResultValues, score: Score, settings: Sequence[SettingScores]) -> dict[str, Any]:
-    """Return what the page shows of one score."""
     study = result.study
     values = [result.of_splits(entry, score) for entry in result.entries]
+    tests = [(entry.name, result.test_by_permutations(entry, score)) for entry in result.entries]
     return {
         "score": score,
         "title": describe_score(result, score),
         "figures": [result.figures(entry, score) for entry in result.entries],
-        "permutations": _list_permutations(result, score),
+        "permutations": [(name, describe_permutations(test)) for name, test in tests if test is not None],
         "intervals": [result.interval(entry, score) for entry in result.entries] if study.interval else [],
         "values": [_list_known(splits) for splits in values],
         "bounds": [_format_bounds(result, entry, score) for entry in result.entries] if score.bound else [],
@@ -75,7 +74,6 @@ def _describe_score(result: ResultValues, score: Score, settings: Sequence[Setti
 
 
 def _draw_pictures(result: ResultValues, score: Score, values: Sequence[Values]) -> Iterator[Picture]:
-    """Yield the figure of a score of single splits."""
     names = name_entries(result)
     if result.n_splits > 1:
         known = [splits[result.counted] for splits in values]
@@ -94,7 +92,6 @@ def _draw_validations(settings: Sequence[SettingScores], score: Score, inner: bo
 
 
 def _draw_curves(found: Validation, score: Score, splits: str) -> Picture:
-    """Draw a validation curve."""
     of = f"{score.name} of {found.learner} over {found.parameter}: {found.best}"
     more = f" {pluralize(found.left_out, 'line')} with worse means not drawn." if found.left_out else ""
     names, parameters = list(found.lines), PARAMETERS.findall(found.lines[0])
@@ -102,9 +99,9 @@ def _draw_curves(found: Validation, score: Score, splits: str) -> Picture:
         names = [PARAMETERS.sub("", line) for line in names]
         more = f" Lines are named by {', '.join(parameters)}.{more}"
     rows = [
-        (*([line] if len(found.lines) > 1 else []), *point)
+        (*([line] if len(found.lines) > 1 else []), f"{x:g}", f"{mean:.4f}", f"{deviation:.4f}")
         for line, curve in zip(found.lines, found.curves, strict=True)
-        for point in _list_points(curve)
+        for x, mean, deviation in zip(curve.x, curve.mean, curve.deviation, strict=True)
     ]
     heads = (*(["line"] if len(found.lines) > 1 else []), found.parameter, "mean", "sd")
     return Picture(
@@ -118,7 +115,6 @@ def _draw_curves(found: Validation, score: Score, splits: str) -> Picture:
 
 
 def _draw_heat(found: Validation, heat: HeatMap, splits: str) -> Picture:
-    """Draw a score over two hyperparameters."""
     of = f"{heat.score} of {found.learner} over {heat.x.name} and {heat.y.name}"
     joined = ", at the best values of the others" if found.joined else ""
     rows = [
@@ -135,7 +131,6 @@ def _draw_heat(found: Validation, heat: HeatMap, splits: str) -> Picture:
 
 
 def _explain_names(result: ResultValues) -> str:
-    """Say which hyperparameters the names of lines give, if any."""
     if result.one_each:
         return ""
     differing = list_differing([dict(entry.settings[0] or {}) for entry in result.entries])
@@ -162,12 +157,6 @@ def _draw_strips(known: Sequence[Values], names: Sequence[str], score: str, expl
     )
 
 
-def _list_points(curve: Curve) -> list[tuple[str, ...]]:
-    """Return the points of a curve as rows of a table."""
-    points = zip(curve.x.tolist(), curve.mean.tolist(), curve.deviation.tolist(), strict=True)
-    return [(f"{x:g}", f"{mean:.4f}", f"{deviation:.4f}") for x, mean, deviation in points]
-
-
 def name_entries(result: ResultValues) -> list[str]:
     """Return a short name for each entry in figures: its learner, and its values of what differs."""
     if result.one_each:
@@ -188,12 +177,6 @@ def list_differing(settings: Sequence[dict[str, Any]]) -> list[str]:
     return [name for name in known if len({str(setting.get(name)) for setting in settings}) > 1]
 
 
-def _list_permutations(result: ResultValues, score: Score) -> list[tuple[str, str]]:
-    """Return the name of each entry and its permutation test as text, if there are any."""
-    tests = [(entry.name, result.test_by_permutations(entry, score)) for entry in result.entries]
-    return [(name, describe_permutations(test)) for name, test in tests if test is not None]
-
-
 def _list_inner(result: ResultValues, settings: Sequence[SettingScores]) -> list[dict[str, Any]]:
     """Return the best settings of each score by the inner splits of a nested resampling, if it is row."""
     if result.chosen is None:
@@ -207,18 +190,15 @@ def _list_inner(result: ResultValues, settings: Sequence[SettingScores]) -> list
 
 
 def _format_bounds(result: ResultValues, entry: Entry, score: Score) -> list[str]:
-    """Return the bound for each split's model as text."""
     bounds = _list_known(result.bounds(entry, score))
     return ["–" if bound is None else round_bound(bound, up=not score.greater) for bound in bounds]
 
 
 def _list_known(values: NDArray[np.float64]) -> list[float | None]:
-    """Return values of which nan are None."""
     return [None if value != value else value for value in values.tolist()]
 
 
 def _list_selected(result: ResultValues) -> list[tuple[str, list[str]]]:
-    """Return for each entry whose settings were selected what was selected on each split."""
     if result.chosen is None:
         return []
     return [(entry.learner, result.list_settings(entry)) for entry in result.entries]

@@ -8,7 +8,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ckcv_ray.claims.baseline import select_baseline
 from ckcv_ray.claims.certificate import Certificate, ModelCounts, Winner
 from ckcv_ray.claims.percent import at_most, format_level
 from ckcv_ray.claims.wording import L_EE_IS, say_minimised
@@ -64,25 +63,30 @@ def describe_run(result: ResultValues, queue: RaceQueue) -> dict[str, Any]:
     Raises:
         StoreError: the log does not lead to the certificate's winner.
     """
-    certificate, leader = result.certificate, _find_leader(result, queue)
+    certificate, leader = result.certificate, queue.selection.winner()
+    if leader is None or queue.problem.candidate(leader) != Candidate(result.setting, result.k):
+        raise StoreError("the log does not lead to the certificate's winner: see ckcv verify")
     at, spans = make_landscape(result.candidates, queue, leader), list_spans(result.per_k())
     splits, winner, sample = _list_splits(result, queue, leader), certificate.winner, certificate.sample
+    known, labels = [claim["statement"] for claim in certificate.claims], sample.labels
+    known += certificate.list_cautions()
+    grouped = sample.groups is not None and winner.criterion == MeanBound.name
     return {
         "certificate": certificate,
         "search": name_search(result),
         "sample": sample,
         "best": Candidate(result.setting, result.k),
         "winner": winner,
-        "claims": [(claim, select_baseline(claim, sample.baselines)) for claim in certificate.claims],
-        "remarks": _list_remarks(certificate),
+        "claims": [(claim, sample.baseline) for claim in certificate.claims],
+        "remarks": [sentence for sentence in certificate.wording.statements if sentence not in known],
         "units": "rows" if sample.groups is None else "groups",
         "error_is": ERROR_IS,
         "baselines": [(baseline, describe_baseline(sample, baseline)) for baseline in sample.baselines],
         "shares": describe_shares(sample),
         "l_ms_is": say_minimised(winner.criterion, winner.bound, winner.delta),
         "l_ee_is": L_EE_IS[winner.criterion][winner.bound],
-        "dot": _describe_dot(certificate),
-        "mean_is": _describe_mean(winner),
+        "dot": DOTS["groups" if grouped else winner.criterion].format(format_level(winner.delta)),
+        "mean_is": "L_EE",
         "split_value": _name_value(winner),
         "at": at,
         "over": name_landscape(at),
@@ -90,9 +94,17 @@ def describe_run(result: ResultValues, queue: RaceQueue) -> dict[str, Any]:
         "learners": [(row["learner"], describe_learner(row)) for row in result.per_learner()],
         "splits": splits,
         "landscape": draw_landscape(at, _describe_landscape(result, at)),
-        "folds": draw_folds(spans, _describe_folds(result, spans)),
+        "folds": draw_folds(
+            spans,
+            f"L_MS or its lower bound, and L_EE, against k from {spans[0].first} to {spans[-1].last}. "
+            f"The winner is k = {result.k} with L_MS {at_most(result.l_ms)} and L_EE {at_most(result.l_ee)}. "
+            "All values are in the table below the figure.",
+        ),
         "spread": _draw_spread(result, splits),
-        "classes": _list_classes(certificate),
+        "classes": [
+            {"actual": label, "predicted": labels[1 - number] if len(labels) == 2 else None, **side}
+            for number, (label, side) in enumerate(zip(labels, certificate.counts.by_class, strict=True))
+        ],
         "confusion": _tabulate_confusion(certificate.counts),
         "mistakes": _list_mistakes(certificate),
     }
@@ -171,7 +183,6 @@ def list_spans(rows: Sequence[dict[str, Any]]) -> list[Span]:
 
 
 def _list_splits(result: ResultValues, queue: RaceQueue, leader: Leader) -> list[OneSplit]:
-    """Return the winner's errors and bounds on each split."""
     fold, certificate = queue.selection.sizes[leader.size], result.certificate
     at = [(False, leader.size, split, leader.path, leader.step) for split in range(fold.n_splits)]
     n_classes = len(certificate.sample.labels)
@@ -211,32 +222,6 @@ def shorten_setting(setting: Mapping[str, Any] | None) -> str:
     return ", ".join(f"{name} = {_short(value)}" for name, value in (setting or {}).items())
 
 
-def _find_leader(result: ResultValues, queue: RaceQueue) -> Leader:
-    """Return the winner's position; raise StoreError if the log and the certificate differ on it."""
-    leader = queue.selection.winner()
-    winner = Candidate(result.setting, result.k)
-    if leader is None or queue.problem.candidate(leader) != winner:
-        raise StoreError("the log does not lead to the certificate's winner: see ckcv verify")
-    return leader
-
-
-def _list_remarks(certificate: Certificate) -> list[str]:
-    """List the certificate's sentences that are neither claims nor cautions: what L_EE is, what a "
-    "vote has.
-    """
-    known = [claim["statement"] for claim in certificate.claims] + certificate.list_cautions()
-    return [sentence for sentence in certificate.wording.statements if sentence not in known]
-
-
-def _list_classes(certificate: Certificate) -> list[dict[str, Any]]:
-    """Return the errors of each class, with the label predicted instead if there are two classes."""
-    labels, by_class = certificate.sample.labels, certificate.counts.by_class
-    return [
-        {"actual": label, "predicted": labels[1 - number] if len(labels) == 2 else None, **side}
-        for number, (label, side) in enumerate(zip(labels, by_class, strict=True))
-    ]
-
-
 def _tabulate_confusion(counts: ModelCounts) -> list[list[Share]]:
     """Return the confusion matrix by actual and predicted class, the undecided last if there are any.
 
@@ -266,20 +251,7 @@ def _list_mistakes(certificate: Certificate) -> list[dict[str, Any]]:
     ]
 
 
-def _describe_mean(winner: Winner) -> str:
-    """Say what the mean of the single splits' values on the estimate sets is."""
-    return "L_EE"
-
-
-def _describe_dot(certificate: Certificate) -> str:
-    """Say what is drawn for each split."""
-    winner = certificate.winner
-    grouped = certificate.sample.groups is not None and winner.criterion == MeanBound.name
-    return DOTS["groups" if grouped else winner.criterion].format(format_level(winner.delta))
-
-
 def _name_value(winner: Winner) -> str:
-    """Return a word for the criterion's value of one split."""
     if winner.criterion == MeanError.name:
         return "error rate"
     return "value" if winner.bound == "loss" else "bound"
@@ -301,14 +273,6 @@ def _describe_landscape(result: ResultValues, at: Landscape) -> str:
         f"at {shorten_setting(result.setting)}. {complete} of {int(np.sum(exists))} candidates have "
         f"all {at.n_splits} splits; for the others a lower bound is drawn{more}. All values are in the table "
         "below the figure."
-    )
-
-
-def _describe_folds(result: ResultValues, spans: Sequence[Span]) -> str:
-    return (
-        f"L_MS or its lower bound, and L_EE, against k from {spans[0].first} to {spans[-1].last}. "
-        f"The winner is k = {result.k} with L_MS {at_most(result.l_ms)} and L_EE {at_most(result.l_ee)}. "
-        "All values are in the table below the figure."
     )
 
 

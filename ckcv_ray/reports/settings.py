@@ -145,13 +145,11 @@ def summarize_inner(result: ResultValues) -> Iterator[str]:
 
 
 def _list_positions(result: ResultValues) -> Iterator[tuple[int, int]]:
-    """Yield path and step of every setting."""
     for path, length in enumerate(result.problem.learner.space.lengths):
         yield from ((path, step) for step in range(length))
 
 
 def _list_places(result: ResultValues, score: Score) -> list[Place]:
-    """Return the place of every setting by one score."""
     if result.chosen is None:
         figures = [result.figures(entry, score) for entry in result.entries]
         means = np.array([found.mean for found in figures])

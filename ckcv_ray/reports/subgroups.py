@@ -61,13 +61,11 @@ def describe_worst(certificate: Certificate) -> str:
 
 
 def _limit(claim: SubgroupClaim) -> str:
-    """Return the bound of an error as text."""
     clip = parse_clipped(claim["quantity"])
     return at_most(_read_bound(claim)) if clip is None else round_bound(clip * _read_bound(claim))
 
 
 def _measure(claim: SubgroupClaim) -> str:
-    """Return what was measured as text; "–" without rows."""
     if (clip := parse_clipped(claim["quantity"])) is not None:
         return format_number(clip * claim.get("measured", 0.0))
     right = claim["rows"] - claim["errors"]

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ckcv_ray.claims.baseline import Baseline, name_constant, says_nothing, select_baseline
+from ckcv_ray.claims.baseline import Baseline, name_constant, says_nothing
 from ckcv_ray.claims.certificate import Certificate, Sample
 from ckcv_ray.claims.claim import (
     Claim,
@@ -87,7 +87,6 @@ def describe_edges(problem: Problem, setting: Setting) -> list[str]:
 
 
 def _summarize_run(result: ResultValues) -> Iterator[str]:
-    """Yield the lines about a study with a certification."""
     problem, certificate, per_learner = result.problem, result.certificate, result.per_learner()
     if certificate.sample.numbers is None:
         yield from _describe_winner(result)
@@ -127,7 +126,7 @@ def _describe_winner(result: ResultValues) -> list[str]:
         _format_line("L_MS", at_most(winner.l_ms), say_minimised(criterion, winner.bound, winner.delta)),
         _format_line("L_EE", at_most(winner.l_ee), L_EE_IS[criterion][winner.bound]),
         _format_line("error", nearest(c.counts.error), ERROR_IS),
-        *(_describe_claim(claim, criterion, select_baseline(claim, sample.baselines)) for claim in c.claims),
+        *(_describe_claim(claim, criterion, sample.baseline) for claim in c.claims),
         *_describe_held_out(c),
         *_describe_certified_share(problem),
         *(
@@ -140,7 +139,6 @@ def _describe_winner(result: ResultValues) -> list[str]:
 
 
 def _list_subgroups(c: Certificate) -> Iterator[str]:
-    """Yield a line for each figure of a subgroup."""
     of = "of" if c.sample.numbers is None else "on"  # a share of rows, or a mean over them
     for line in list_subgroups(c):
         rows = pluralize(line.rows, "row")
@@ -194,12 +192,10 @@ def describe_baseline(sample: Sample, baseline: Baseline) -> str:
 
 
 def _format_line(name: str, percent: str, what: str) -> str:
-    """Return a line with a percentage."""
     return f"{name:<14}{percent:>9}   {what}"
 
 
 def _describe_held_out(c: Certificate) -> list[str]:
-    """Say what holding out rows costs and brings."""
     sample, groups = c.sample, c.sample.groups
     errors = [claim for claim in c.claims if claim["quantity"] == ERROR]
     if not sample.n_held or not errors:
@@ -224,7 +220,6 @@ def _describe_certified_share(problem: Problem) -> list[str]:
 
 
 def _name_mistake(labels: Sequence[Label], number: int) -> str:
-    """Name the kind of error made on a class."""
     if len(labels) == 2:
         return f"{labels[number]!r} predicted as {labels[1 - number]!r}"
     return f"{labels[number]!r} predicted as another class"
@@ -264,7 +259,6 @@ def name_judged(result: ResultValues) -> str:
 
 
 def _show_confusion(labels: Sequence[Label], counts: NDArray[np.int64]) -> Iterator[str]:
-    """Yield the confusion matrix of several classes."""
     shown = [cut(repr(label), MOST_LABEL) for label in labels]
     width = max(9, *(len(label) + 1 for label in shown))
     undecided = bool(counts[:, -1].any())
@@ -419,7 +413,6 @@ def describe_kept(result: ResultValues) -> str:
 
 
 def _summarize_scores(result: ResultValues) -> Iterator[str]:
-    """Yield the lines about the scores of a study without a certification."""
     splits = pluralize(int(result.counted.sum()), "split")
     resampling, how = result.study.resampling, result.study.balance
     balanced = "" if how == Balance.NONE else f"; training rows are balanced by class ({how})"
@@ -435,7 +428,8 @@ def _summarize_scores(result: ResultValues) -> Iterator[str]:
             tested = True
             yield (
                 f"  {entry.name} - {best.name}: {_format_number(test.difference, '+')}, 95 % interval "
-                f"{_format_number(test.low, '+')} to {_format_number(test.high, '+')}, {_format_p(test.p)}"
+                f"{_format_number(test.low, '+')} to {_format_number(test.high, '+')}, "
+                f"{f'p {test.p:.3f}' if not test.p < 0.0005 else 'p < 0.001'}"
             )
     if resampling.note:
         yield f"\n{resampling.note}"
@@ -496,7 +490,6 @@ def describe_permutations(test: PermutationTest) -> str:
 
 
 def _format_interval(result: ResultValues, entry: Entry, score: Score) -> str:
-    """Return the approximate interval of a score as a last column, if the study has one."""
     if not result.study.interval:
         return ""
     low, high = result.interval(entry, score)
@@ -521,7 +514,6 @@ def describe_interval(result: ResultValues) -> str:
 
 
 def _describe_bounds(result: ResultValues, score: Score) -> Iterator[str]:
-    """Yield what is proven of the models of a single split."""
     word = "at least" if score.greater else "at most"
     for entry in result.entries:
         (bound,) = result.bounds(entry, score)
@@ -539,11 +531,6 @@ def _format_figures(found: Figures) -> str:
     pooled = nan if found.pooled is None else found.pooled
     figures = found.mean, found.deviation, found.error, pooled
     return "  ".join(_format_number(figure) if figure == figure else " " * 9 for figure in figures)
-
-
-def _format_p(p: float) -> str:
-    """Format a p-value, which is never 0."""
-    return f"p {p:.3f}" if not p < 0.0005 else "p < 0.001"
 
 
 def _format_number(value: float, layout: str = "9") -> str:

@@ -113,7 +113,6 @@ def _draw_lines(
 def _make_heat(
     settings: Sequence[SettingScores], pair: Sequence[tuple[str, list[Any]]], score: Score
 ) -> HeatMap:
-    """Return the best mean at each pair of values of two hyperparameters."""
     (x, xs), (y, ys) = pair
     places = [{repr(value): i for i, value in enumerate(values)} for values in (xs, ys)]
     mean = np.full((len(ys), len(xs)), np.nan)

@@ -353,7 +353,8 @@ class ResultValues:
         undefined, pooled = int(np.sum(np.isnan(values) & ~missing)), None
         complete = not (missing.any() or undefined)
         mean = self._estimate(score, totals, lambda part: _average(part, at.start)) if complete else nan
-        deviation = _deviation(values) if complete and len(terms) == 1 else nan
+        spread = complete and len(terms) == 1 and len(values) > 1
+        deviation = float(values.std(ddof=1)) if spread else nan
         if score.sums is not None:
             sums = slice(at.start + 1, at.stop)
             unknown = np.isnan(totals[used, sums]).any()
@@ -526,7 +527,6 @@ class ResultValues:
         return Entry(learner, name, positions, totals, known, settings)
 
     def _sums(self, entry: Entry, score: Score) -> Values:
-        """Return the sums of a score on each split, (n_splits, sums)."""
         return entry.totals[:, self.problem.columns[score.name]][:, 1:]
 
 
@@ -543,7 +543,3 @@ def to_number(value: Any) -> Any:
 def _average(totals: Values, column: int) -> float:
     """Return the mean of one of the totals of splits, (n_splits, n_totals)."""
     return float(totals[:, column].mean())
-
-
-def _deviation(values: Values) -> float:
-    return float(values.std(ddof=1)) if len(values) > 1 else nan

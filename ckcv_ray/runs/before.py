@@ -138,7 +138,6 @@ def _read_table(address: str, manifest: str) -> _Table:
 
 @lru_cache(maxsize=MOST_LOOKED_AT)
 def _read_rows(address: str, manifest: str) -> _Rows:
-    """Return the rows of a finished run, which its manifest identifies."""
     folder = RunFolder(address)
     problem = folder.problem(folder.require())
     task, every = problem.all_rows, np.arange(problem.all_rows.n)

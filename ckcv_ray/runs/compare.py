@@ -204,7 +204,6 @@ def _read_judged(
 
 
 def _digest_answer(sides: list[Side], question: Question, by: tuple[str, ...]) -> str:
-    """Return the SHA-256 of what decides an answer."""
     predicted = [list(map(str, side.predicted)) for side in sides]
     asked = [question.no_worse, name_groups(by), question.delta, predicted]
     return hashlib.sha256(json.dumps(asked).encode()).hexdigest()

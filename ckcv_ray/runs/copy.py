@@ -63,7 +63,9 @@ def _copy_folder(origin: RunFolder, target: RunFolder) -> tuple[int, int]:
             if name not in names:
                 formats.delete(target.files, name)
         written = {name: _copy_file(origin, target, name, manifest.get(name)) for name in names}
-        _compare(target, {name: digest for name, (digest, _) in written.items()})
+        there = RunFolder(str(target))  # read once more from where they are now
+        if wrong := [name for name, (digest, _) in written.items() if there.sha256(name) != digest]:
+            raise StoreError(f"{target.files.path(wrong[0])} is not what was copied: copy the run again")
         if finished:
             written[MANIFEST] = _copy_file(origin, target, MANIFEST, None)
     finally:
@@ -87,10 +89,3 @@ def _copy_file(origin: RunFolder, target: RunFolder, name: str, expected: str | 
         )
     formats.write(target.files, name, content)
     return digest, len(content)
-
-
-def _compare(target: RunFolder, digests: dict[str, str]) -> None:
-    """Raise StoreError unless the files, read once more from where they are now, have these SHA-256."""
-    there = RunFolder(str(target))
-    if wrong := [name for name, digest in digests.items() if there.sha256(name) != digest]:
-        raise StoreError(f"{target.files.path(wrong[0])} is not what was copied: copy the run again")

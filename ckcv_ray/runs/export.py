@@ -66,7 +66,6 @@ def export(result: Result, out: str | Path, by: str = "auto") -> Exported:
 
 
 def _find_model(result: Result, rule: Rule) -> Any:
-    """Return the single model that a rule classifies with."""
     if rule.cut_off is not None:
         raise InputError(
             "what is proven is about a cut-off of the model's scores, which the file would lack: --refit "

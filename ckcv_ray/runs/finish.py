@@ -174,7 +174,6 @@ def _predict_held_out(
 def _refit_leaders(
     problem: Problem, backend: Backend, recorder: Recorder[RaceQueue], listen: Listener | None, stop: Stop
 ) -> Refitted:
-    """Return the winner, the ensembles of all leaders, and what follows from the records."""
     while True:
         decision = recorder.decision()
         if decision is not None:
@@ -208,7 +207,13 @@ def _write_results(
 ) -> Result | None:
     """Write candidates, models and certificate, and return them, or None if a recorder died meanwhile."""
     table, ensemble = refitted.concluded.candidates, refitted.ensembles[refitted.winner]
-    measured = measure(ensemble, test, _list_reported(problem, refitted.ensembles))
+    reported = {
+        k: found
+        for leader, found in refitted.ensembles.items()
+        for k in problem.study.report_k
+        if problem.sizes[leader.size].holds(k)
+    }
+    measured = measure(ensemble, test, reported)
     about = _describe_execution(problem, backend.name, backend.workers, measured)
     found = {} if before is None else {"before": before}
     execution = {**about, **found, **refitted.concluded.metadata}  # of a run that is repaired the first stays
@@ -232,7 +237,6 @@ def _write_results(
 def _describe_execution(
     problem: Problem, backend: str, workers: int, test: dict[str, Any] | None = None
 ) -> dict[str, Any]:
-    """Return where, when and on what a run was computed; ``test`` has its errors on test rows."""
     return {
         "finished": datetime.now(UTC).date().isoformat(),
         "package": VERSION,
@@ -255,13 +259,3 @@ def measure(
         for k, measured in ensembles.items()
     }
     return {"rows": len(test.y), "digest": test.digest, **rates.pop(""), "reported": rates}
-
-
-def _list_reported(problem: Problem, ensembles: dict[Leader, Ensemble]) -> dict[int, Ensemble]:
-    """Return the ensembles of the best candidates of reported k."""
-    return {
-        k: ensemble
-        for leader, ensemble in ensembles.items()
-        for k in problem.study.report_k
-        if problem.sizes[leader.size].holds(k)
-    }

@@ -55,7 +55,6 @@ def list_runs(place: str | PathLike[str]) -> list[ListedRun]:
 
 
 def _describe_folder(address: str, written: float) -> ListedRun:
-    """Return what is in a run folder; what is wrong with it becomes part of that."""
     folder = RunFolder(address)
     command, target, rows, result = None, None, None, ""
     date, state = datetime.fromtimestamp(written).isoformat(" ", "minutes"), "unfinished"

@@ -264,12 +264,11 @@ def recheck(
 def stub_functions(problem: Problem) -> Problem:
     """Return the problem with functions of the user, which a folder does not keep, giving no value."""
     names = problem.study.functions
-    scores = (replace(score, of=_give_nan) if score.name in names else score for score in problem.scores)
+    scores = (
+        replace(score, of=lambda y, answers: nan) if score.name in names else score
+        for score in problem.scores
+    )
     return replace(problem, scores=tuple(scores)) if names else problem
-
-
-def _give_nan(y: Any, answers: Any) -> float:
-    return nan
 
 
 def merge(units: Iterable[Unit]) -> Iterator[Unit]:

@@ -68,7 +68,6 @@ def make_page(out: str | PathLike[str], result: Result | None = None, about: Abo
 
 
 def _read_held_out(folder: RunFolder, result: Result) -> pa.Table | None:
-    """Return the predictions that a folder keeps; None if its study asks for none."""
     if not result.study.save_predictions:
         return None
     return formats.read_table(folder.files, HELD_OUT, result.run_id, list_held_out_columns(result.problem))

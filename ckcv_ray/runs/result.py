@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
-from ckcv_ray.claims.baseline import Baseline, comparison, select_baseline
+from ckcv_ray.claims.baseline import comparison
 from ckcv_ray.claims.claim import (
     UNPROVEN,
     Claim,
@@ -74,7 +74,7 @@ class Result(ResultValues):
         claim is from held-out rows, on those, if it is smaller there. A bound that is not below it says
         nothing beyond this constant.
         """
-        return self._baseline["error"]
+        return self.certificate.sample.baseline["error"]
 
     @property
     def test_error(self) -> float | None:
@@ -306,11 +306,10 @@ class Result(ResultValues):
         covering = [claim for claim in errors if covers(claim, rule)]
         if covering:
             return covering[0], 1
-        drawn = [claim for claim in self._list_drawn_claims() if is_error(claim["quantity"])]
+        drawn = [claim for claim in errors if claim["classifier"] == "random"]
         return (drawn[0], 2) if rule.name == "vote" and drawn else None
 
     def _error_for(self, rule: Rule, covering: list[Claim]) -> str:
-        """Say what is proven for the error of a rule, given the claims about it."""
         of = self._name(rule)
         if (found := self._find_error_claim(rule)) is not None:
             return self._proven(of, *found)
@@ -372,7 +371,6 @@ class Result(ResultValues):
         return make_card(self)
 
     def _describe_winner(self) -> dict[str, Any]:
-        """Return the outcome of a study with a certification as JSON values."""
         certificate, execution = self.certificate, self.execution
         sample, first = certificate.sample, certificate.claims.first
         return {
@@ -384,7 +382,7 @@ class Result(ResultValues):
             "l_ee": self.l_ee,
             "error": self.error,
             "proven": first,
-            "baseline": self._baseline | {"predicted": self._predicted_by_constant},
+            "baseline": self.certificate.sample.baseline | {"predicted": self._predicted_by_constant},
             "below_baseline": self.proven < self.baseline if is_error(first["quantity"]) else None,
             "measured": [interval._asdict() for interval in self.intervals] or None,
             "accepted": [decision.to_json() for decision in self.decisions] or None,
@@ -450,20 +448,11 @@ class Result(ResultValues):
         }
 
     @property
-    def _baseline(self) -> Baseline:
-        return select_baseline(self.certificate.claims.first, self.certificate.sample.baselines)
-
-    @property
     def _predicted_by_constant(self) -> Label | float:
-        """The label, or the number, that the baseline always predicts."""
-        baseline = self._baseline
+        baseline = self.certificate.sample.baseline
         if self.task.has_numbers:
             return baseline.get("value", 0.0)
         return self.certificate.sample.labels[baseline["predicted"]]
-
-    def _list_drawn_claims(self) -> list[Claim]:
-        """Return the claims for a member drawn independently."""
-        return [claim for claim in self.certificate.claims if claim["classifier"] == "random"]
 
     def _proven(self, of: str, claim: Claim, factor: int = 1) -> str:
         """Say what a claim proves for predictions whose risk is at most ``factor`` times its own."""
@@ -482,7 +471,7 @@ class Result(ResultValues):
         return (
             f"by {of}: proven {what}, with probability {format_level(claim['delta'])} "
             f"({claim['certification']}{how}); "
-            f"{comparison(claim, select_baseline(claim, sample.baselines), sample.labels)}"
+            f"{comparison(claim, sample.baseline, sample.labels)}"
         )
 
     def _check_full(self, rule: Rule, seed: int | None) -> Rule:

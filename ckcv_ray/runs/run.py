@@ -276,7 +276,10 @@ def find_result(work: Work) -> Result | None:
         InputError: it cannot be written.
     """
     result = find_run(work.problem, work.folder)
-    if result is None or _is_measured(result, work.test):
+    if result is None or work.test is None:
+        return result
+    measured = result.execution.get("test")
+    if measured is not None and measured["digest"] == work.test.digest:
         return result
     return replace(result, execution=result.execution | {"test": measure(result.ensemble, work.test, {})})
 
@@ -324,7 +327,6 @@ def _run_concurrently(works: Iterable[Work], opened: Session) -> Iterator[Result
 
 
 def _run(job: Work, opened: Session) -> Result:
-    """Compute what is left of a job, and finish it."""
     problem, expected = job.problem, job.expected
     inputs = expected.inputs if expected is not None else share(problem)
     with (  # the backend comes first: if the data are too large for it, nothing is written
@@ -345,9 +347,3 @@ def _run(job: Work, opened: Session) -> Result:
         before = None if alone else find_before(problem, str(job.folder))
         result = finish(problem, backend, recorder, job.test, job.listen, job.stop, before)
         return replace(result, records=recorder.records()) if job.keep else result
-
-
-def _is_measured(result: Result, test: TestRows | None) -> bool:
-    """Return whether the run already has the error on these test rows, or there are none."""
-    measured = result.execution.get("test")
-    return test is None or (measured is not None and measured["digest"] == test.digest)

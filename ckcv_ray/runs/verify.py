@@ -105,7 +105,6 @@ def verify(
 def _verify(
     folder: RunFolder, refit: Refit, test: Test = None, table: str | PathLike[str] | None = None
 ) -> Verification:
-    """Verify one folder."""
     result = Verification()
     given = test is not None or table is not None
     with note_errors(result, *([InputError] if given else [])):  # which is about what was given
@@ -129,7 +128,6 @@ def _verify(
 
 
 def _check_salt(task: Task, table: str | PathLike[str] | None, result: Verification) -> Iterator[str]:
-    """Yield a difference if the salt is not that of the table that the run read."""
     if table is None:
         result.trusted.append("the salt, a digest of the table that the run read (--table makes it again)")
         return
@@ -168,7 +166,6 @@ def _note_stream(folder: RunFolder, result: Verification) -> None:
 
 
 def _check_digests(folder: RunFolder) -> Iterator[str]:
-    """Yield which files are not those of the manifest."""
     if not folder.manifest_intact():
         yield f"{MANIFEST} is not as the run wrote it"
     manifest, names = folder.manifest(), folder.names()
@@ -240,7 +237,6 @@ def _count_fits(problem: Problem, share: float, fits: int) -> int:
 
 
 def _check_pickles(folder: RunFolder, ensemble: Ensemble, problem: Problem) -> Iterator[str]:
-    """Yield a sentence for each pickle that is not that of a model in Parquet."""
     contents = to_pickles(ensemble, problem.learner, problem.task)
     pickles = {f"{models.ENSEMBLE}{name}": content for name, content in contents.items()}
     stored = models.pickles_in(folder.files)
@@ -253,7 +249,6 @@ def _check_pickles(folder: RunFolder, ensemble: Ensemble, problem: Problem) -> I
 
 
 def _list_recomputed(checks: ModelChecks, count: int) -> Iterator[str]:
-    """Yield what was recomputed of the models; ``count`` is their number in F*."""
     yield "splits, sums, bounds, drops, the winner and the certificate, from the log"
     ones = ("refit", "full", "references")
     names = [name for name in ones if getattr(checks.models, name) is not None]

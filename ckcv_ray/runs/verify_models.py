@@ -86,7 +86,9 @@ class ModelChecks:
         setting, left = problem.learner.space.setting(leader.path, leader.step), list[int]()
         for member in self.models.best.members:
             key = leader.size, member.split, leader.path, leader.step
-            fit = _make_fit(problem, setting, leader.size, member.split, not ledger.is_not_converged(*key))
+            train, score = problem.rows(Stage.REFIT, leader.size, member.split)
+            scored, converged = problem.task.take_test_rows(score), not ledger.is_not_converged(*key)
+            fit = StoredFit(setting, problem.task, train, scored, converged)
             if self._check(BEST, member, fit):
                 left.append(member.split)
             if member.totals != ledger.totals(True, *key):
@@ -268,17 +270,11 @@ class ModelChecks:
         return ensemble.members[split]
 
 
-def _make_fit(problem: Problem, setting: Setting, size: int, split: int, converged: bool) -> StoredFit:
-    train, score = problem.rows(Stage.REFIT, size, split)
-    return StoredFit(setting, problem.task, train, problem.task.take_test_rows(score), converged)
-
-
 def _show_error(error: Exception) -> str:
     return cut(f"{type(error).__name__}: {error}", LONGEST_REASON)
 
 
 def _identify(claim: Claim) -> tuple[Any, ...]:
-    """Return what a claim is about."""
     return tuple(claim[name] for name in ("certification", "classifier", "quantity", "label"))
 
 

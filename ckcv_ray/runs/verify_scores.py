@@ -144,7 +144,6 @@ def _check_full(folder: RunFolder, stored: Result, result: Verification, refit: 
 
 
 def _note_rechecked(again: RecheckQueue, result: Verification, part: float) -> None:
-    """Note which scores were computed again."""
     some = f"the scores of {nearest(part)} of the splits"
     result.recomputed.append("every score, from the data" if part == 1 else some)
     if again.failed:
@@ -158,7 +157,6 @@ def _note_rechecked(again: RecheckQueue, result: Verification, part: float) -> N
 
 
 def _compare_files(folder: RunFolder, result: Result) -> Iterator[str]:
-    """Yield which of the two files with results are not what follows from the log."""
     if not formats.read_table(folder.files, SCORES, result.run_id, None).equals(result.table()):
         yield f"{SCORES} does not follow from the log"
     table = formats.read_table(folder.files, SETTINGS, result.run_id, SETTING_COLUMNS)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ckcv_ray.claims.claim import Claim, covers
 from ckcv_ray.claims.live import ALARM, Finding, Watched, describe_level, judge_losses, share_delta
@@ -208,7 +208,6 @@ def _make_header(
 
 
 def _name_watchable(result: Result) -> str:
-    """Return the start of a sentence with the rules that can be watched; "" if there is none."""
     claims = () if result.finished is None else result.certificate.claims.claims
     rules = dict.fromkeys(
         claim["classifier"] for claim in claims if claim["quantity"] == ERROR and claim["bound"] < 1
@@ -296,7 +295,9 @@ def read_live_rows(
     check_column(columns.identifier, names, " with the names of the rows (--id)")
     check_column(target, names, " with the true labels (--label)")
     known = rows_with_label(table[target], target, kept=kept)
-    notes = list(_note_unlabelled(known))
+    notes = []
+    if left := int(np.sum(~known)):
+        notes = [f"{pluralize(left, 'row')} without a label: not counted; append them when they have one"]
     table = table.filter(pa.array(known))
     identifiers = _read_names(table, columns.identifier)
     _check_identifiers(identifiers, before)
@@ -324,11 +325,6 @@ def _read_labels(table: pa.Table, target: str, classes: tuple[Label, ...]) -> Cl
         ) from None
 
 
-def _note_unlabelled(known: NDArray[np.bool_]) -> Iterator[str]:
-    if left := int(np.sum(~known)):
-        yield f"{pluralize(left, 'row')} without a label: not counted; append them when they have one"
-
-
 def _read_names(table: pa.Table, column: str) -> list[str]:
     """Return a column of names as text.
 
@@ -347,7 +343,6 @@ def _read_names(table: pa.Table, column: str) -> list[str]:
 
 
 def _check_identifiers(identifiers: list[str], before: tuple[LiveRow, ...]) -> None:
-    """Raise InputError if an identifier stands twice, in the table or in the stream."""
     stored = {row.identifier for row in before}
     seen: set[str] = set()
     for identifier in identifiers:

@@ -76,10 +76,6 @@ class Files(ABC):
         """Return the path or the address of a file, for messages."""
 
     @abstractmethod
-    def inside(self, name: str) -> "Files":
-        """Return the files of a folder in this one."""
-
-    @abstractmethod
     def exists(self, name: str = "") -> bool:
         """Return whether anything has that name."""
 
@@ -105,10 +101,6 @@ class Files(ABC):
     @abstractmethod
     def tree(self) -> Names:
         """Return the sorted names of all regular files, at any depth; no link is followed."""
-
-    @abstractmethod
-    def folders(self, name: str) -> Names:
-        """Return the sorted names of the folders in a folder; links to folders count, and are refused."""
 
     @abstractmethod
     def list_all(self) -> Iterator[str]:
@@ -217,10 +209,6 @@ class LocalFiles(Files):
         """Return the path of a file, for messages."""
         return self.root / name
 
-    def inside(self, name: str) -> "LocalFiles":
-        """Return the files of a folder in this one."""
-        return LocalFiles(self.root / name)
-
     def exists(self, name: str = "") -> bool:
         """Return whether anything has that name."""
         return self.path(name).exists()
@@ -249,11 +237,6 @@ class LocalFiles(Files):
     def tree(self) -> Names:
         """Return the sorted names of all regular files, at any depth; no link is followed."""
         return self._regular(self.root.rglob("*"))
-
-    def folders(self, name: str) -> Names:
-        """Return the sorted names of the folders in a folder; links to folders count, and are refused."""
-        self.check_inside(f"{name}/")
-        return sorted(folder.name for folder in self.path(name).glob("*") if folder.is_dir())
 
     def list_all(self) -> Iterator[str]:
         """Yield the names of everything except folders, including pipes and broken links."""

@@ -340,7 +340,8 @@ class RunFolder:
             self.files.make_folders(*FOLDERS)
             self.files.lock.acquire()
             try:
-                self._remove_temporary()
+                for name in filter(_is_temporary, self._run_files()):  # what a killed process left
+                    self.files.delete(name)
             except BaseException:
                 self.files.lock.release()
                 raise
@@ -363,11 +364,6 @@ class RunFolder:
         except CKCVError:  # nothing depends on it: the result is complete without
             return
         self.release()
-
-    def _remove_temporary(self) -> None:
-        """Remove what a killed process left in the locked folder."""
-        for name in filter(_is_temporary, self._run_files()):
-            self.files.delete(name)
 
     def clean(self) -> list[str]:
         """Remove what killed processes left here; return its names.
@@ -560,7 +556,6 @@ class RunFolder:
         return Finished(table, fitted, certificate, self._read_judged(problem))
 
     def _read_judged(self, problem: Problem) -> pa.Table | None:
-        """Return the judged rows; None if there are none."""
         if not self.files.exists(JUDGED_ROWS):
             return None
         most = count_judged(problem)
@@ -644,7 +639,6 @@ class RunFolder:
             return self.files.sha256(name)
 
     def _differs(self, name: str, digest: str) -> bool:
-        """Return whether a file does not have this SHA-256, or cannot be read."""
         try:
             return self.sha256(name) != digest
         except StoreError:
@@ -666,7 +660,6 @@ class RunFolder:
         return damaged
 
     def _run_files(self) -> list[str]:
-        """Return the files of this run alone, not those of its shards, which may be in progress."""
         return [name for folder in ("", *FOLDERS) for name in self.files.list(folder)]
 
     def _foreign(self) -> Iterator[str]:
@@ -697,7 +690,6 @@ def hash_content(content: Content) -> str:
 
 
 def _list_stream(stream: Stream | None) -> dict[str, Any]:
-    """Return the line of the manifest for a stream, if there is one."""
     return {} if stream is None else {STREAM: asdict(ListedStream(len(stream.rows), stream.head))}
 
 
@@ -709,5 +701,4 @@ def _digest(study: Study, task: Task) -> str:
 
 
 def _is_temporary(name: str) -> bool:
-    """Return whether a file has the temporary name of one of a run's files."""
     return TEMPORARY.fullmatch(name.rpartition("/")[2]) is not None

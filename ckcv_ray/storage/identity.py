@@ -56,7 +56,11 @@ def read_identity(files: Files) -> Identity:
                 "registers it"
             )
         trusted = filter(is_trusted, _packages_in(described))  # others are not even looked for
-        if missing := [name for name in trusted if not _is_installed(name)]:
+        if missing := [
+            name
+            for name in trusted  # nothing of a package is run
+            if name.isidentifier() and name not in sys.modules and find_spec(name) is None
+        ]:
             raise LackingError(
                 f"{str(files)!r}: its estimator is of {missing[0]}, which is not installed here"
             )
@@ -99,12 +103,10 @@ def _first_difference(content: Any, written: Any, name: str = "") -> str:
 
 
 def _learners_in(study: Any) -> list[str]:
-    """Return the names of the learners in the JSON of a study, as far as there are any."""
     return [name for learner in _describe_learners(study) if isinstance(name := learner.get("name"), str)]
 
 
 def _packages_in(study: Any) -> list[str]:
-    """Return the packages that the estimators in the JSON of a study are of, named or by a short name."""
     named = [learner.get("estimator") for learner in _describe_learners(study)]
     named += [getattr(LEARNERS.get(name), "spec", None) for name in _learners_in(study)]
     return [package for estimator in named for package in list_packages(estimator)]
@@ -115,8 +117,3 @@ def _describe_learners(study: Any) -> list[dict[str, Any]]:
     compared = learner.get("learners") if isinstance(learner, dict) else None
     listed = [learner, *(compared if isinstance(compared, list) else [])]
     return [learner_json for learner_json in listed if isinstance(learner_json, dict)]
-
-
-def _is_installed(package: str) -> bool:
-    """Return whether a package of this name can be found; nothing of it is run."""
-    return not package.isidentifier() or package in sys.modules or find_spec(package) is not None

@@ -159,7 +159,6 @@ class Journal:
         return cast(Commit | None, after.result())
 
     def _find_listed(self) -> int:
-        """Return the last number that the store lists, which may not be the last: -1 if it lists none."""
         found = (COMMIT.fullmatch(entry.name) for entry in self.bucket.list(COMMITS))
         return max((int(match[1]) for match in found if match), default=-1)
 

@@ -138,7 +138,12 @@ class Lease:
                 f"{str(self.bucket.address)!r} belongs to the process {self._process}, not to its child"
             )
         if monotonic() - self._renewed > USABLE * self._seconds:
-            self._check_last()
+            if self._exists(self.epoch + 1):
+                self.lose()
+                raise RunError(
+                    f"{str(self.bucket.address)!r} was taken over by another run, since this one could not "
+                    "reach the store in time: what was written is kept, and nothing more is written"
+                )
             self._beat(self.epoch)
 
     def check_writer(self) -> None:
@@ -202,14 +207,6 @@ class Lease:
             if now != first or self._exists(epoch + 1):
                 raise self._refuse()
 
-    def _check_last(self) -> None:
-        if self._exists(self.epoch + 1):
-            self.lose()
-            raise RunError(
-                f"{str(self.bucket.address)!r} was taken over by another run, since this one could not reach "
-                "the store in time: what was written is kept, and nothing more is written"
-            )
-
     def _keep_beating(self) -> None:
         while not self._stopped.wait(self._seconds / BEATS):
             with suppress(UnreachableError):  # ``check_held`` decides what that means
@@ -226,7 +223,6 @@ class Lease:
             self._renewed = began
 
     def _end_beating(self, epoch: int) -> None:
-        """Write the last heartbeat, that of an end."""
         with self._writing:
             self._stopped.set()
             with suppress(UnreachableError):  # then the next one waits

@@ -56,10 +56,6 @@ class ObjectFiles(Files):
         """Return the address of a file, for messages."""
         return str(self.bucket.address.inside(name))
 
-    def inside(self, name: str) -> "ObjectFiles":
-        """Return the files of a folder in this one, which has its own journal."""
-        return ObjectFiles(self.bucket.inside(name))
-
     def exists(self, name: str = "") -> bool:
         """Return whether anything has that name."""
         if not name:
@@ -89,10 +85,6 @@ class ObjectFiles(Files):
     def tree(self) -> Names:
         """Return the sorted names of all files, at any depth."""
         return sorted(self._refresh())
-
-    def folders(self, name: str) -> Names:
-        """Return the sorted names of the folders in a folder."""
-        return sorted(self.bucket.folders(name))
 
     def list_all(self) -> Iterator[str]:
         """Yield the names of all files, and of objects that no run writes."""
@@ -242,7 +234,6 @@ class ObjectFiles(Files):
         return self.journal.files[name]
 
     def _load(self, name: str) -> bytes:
-        """Return the content of a file, if it is what was written."""
         stored = self._find(name)
         if stored.object in self._kept:
             return self._kept[stored.object]
@@ -252,7 +243,6 @@ class ObjectFiles(Files):
         return content
 
     def _fetch(self, name: str) -> bytes:
-        """Return what the object of a file holds."""
         return self._ask_for(name, lambda stored: self.bucket.get(stored.object, stored.bytes))
 
     def _download(self, name: str, file: BinaryIO) -> str:
@@ -311,7 +301,6 @@ class ObjectFiles(Files):
         return digest
 
     def _keep(self, name: str, content: bytes) -> None:
-        """Keep what was read or written in memory, as far as there is room."""
         self._kept[name] = content
         while sum(map(len, self._kept.values())) > MOST_KEPT_BYTES:
             del self._kept[next(iter(self._kept))]

@@ -29,20 +29,15 @@ def write_report(files: Files, page: str, out: str | PathLike[str] | None = None
     """
     content = _with_checksum(page.encode())
     if out is None and not isinstance(files, LocalFiles):
-        return _write_inside(files, content)
+        files.lock.acquire()  # on an object store only its writer may write
+        try:
+            files.write(REPORT, content)
+        finally:
+            files.lock.release()
+        return str(files.path(REPORT))
     final = str(files.path(REPORT)) if out is None else str(as_path("out", out))
     write_page(files, final, content, is_written, "a report")
     return final
-
-
-def _write_inside(files: Files, content: bytes) -> str:
-    """Write the report into a folder on an object store, which only its writer may do."""
-    files.lock.acquire()
-    try:
-        files.write(REPORT, content)
-    finally:
-        files.lock.release()
-    return str(files.path(REPORT))
 
 
 def check_report(files: Files, out: str | PathLike[str] | None) -> None:

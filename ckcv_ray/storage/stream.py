@@ -176,7 +176,10 @@ def write_stream(files: Files, name: str, stream: Stream, rows: Sequence[LiveRow
         )
     lines, head = [stream.content], stream.head
     for row in rows:
-        line, head = _seal(_describe_row(row, stream.header.grouped), head)
+        values = dict(zip(KEYS, row, strict=True))
+        if not stream.header.grouped:
+            del values["group"]
+        line, head = _seal(values, head)
         lines.append(line)
     content = b"".join(lines)
     if len(content) > MOST_STREAM_BYTES:
@@ -213,12 +216,6 @@ def _open_lines(lines: Sequence[str]) -> Iterator[tuple[str, dict[str, Any]]]:
             raise ValueError(f"it was edited: line {number} does not continue the chain of digests")
         before = expected
         yield expected, values
-
-
-def _describe_row(row: LiveRow, grouped: bool) -> dict[str, Any]:
-    """Return a row as a JSON object."""
-    values = dict(zip(KEYS, row, strict=True))
-    return values if grouped else {key: value for key, value in values.items() if key != "group"}
 
 
 def _read_row(values: dict[str, Any], grouped: bool) -> LiveRow:

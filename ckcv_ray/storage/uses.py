@@ -150,7 +150,6 @@ def _read_digests(digits: str) -> NDArray[np.uint64]:
 
 
 def _check(use: Use) -> None:
-    """Raise ValueError unless a use is as this module writes one."""
     if datetime.fromisoformat(use.date).tzinfo is None:
         raise ValueError(f"the date {use.date!r} has no time zone")
     check_count("tables", len(use.tables), MOST_TABLES)

@@ -86,7 +86,10 @@ def canonicalize_certified(study: Study, task: Task) -> tuple[Study, Index | Non
     study = study.with_learner(learner)
     study = replace(study, search=replace(study.selecting, criterion=study.criterion.on(task.classes)))
     study = _with_folds(study, learned.n_units, task.unit)
-    study = _resolve_search(study, learned.n_units)
+    sizes = study.resampling.fold_sizes(learned.n_units)
+    settings, n_splits = sum(study.learner.space.lengths), max(size.n_splits for size in sizes)
+    search = study.selecting.resolve(learned.n_units, settings, len(sizes), n_splits)
+    study = replace(study, search=search)
     _check_references(study)
     return study, held, learned
 
@@ -97,7 +100,12 @@ def canonicalize_scored(study: Study, task: Task) -> tuple[Study, tuple[Score, .
     Raises:
         InputError: the learner, a measure or the resampling does not support the task.
     """
-    _check_learner(study, task)
+    for label, learner in study.learner.by_label.items():
+        if task.kind not in learner.kinds:
+            made = ": make the task with numbers=True" if study.predicts_numbers else ""
+            raise InputError(
+                f"learner={label} is not for {task.kind}, which is what {task.target!r} has{made}"
+            )
     _check_weights(study, task)
     _check_columns(study, task)
     _check_balance(study, task)
@@ -131,7 +139,6 @@ def canonicalize_scored(study: Study, task: Task) -> tuple[Study, tuple[Score, .
 
 
 def _check_balance_stored(study: Study) -> None:
-    """Raise InputError if models of balanced training rows cannot be stored."""
     for label, learner in study.learner.by_label.items():
         if study.balancing is Balance.UP and not learner.stores_repeats:
             raise InputError(
@@ -251,7 +258,6 @@ def expand(task: Task) -> Task:
 
 
 def _check_effect(encoding: Encoding, kinds: set[ColumnKind]) -> None:
-    """Raise InputError if an option says how to encode what the table does not have."""
     default, reason = Encoding(), ""
     option, value = "rare", f"{encoding.rare:g}"
     if encoding.rare != default.rare and encoding.categories is Categories.TARGET:
@@ -278,7 +284,6 @@ def _check_columns(study: Study, task: Task) -> None:
 
 
 def _selects_columns(study: Study, task: Task) -> list[bool]:
-    """Return for each learner whether it selects columns of a table by name."""
     return [learner.on_columns(task.schema) is not None for learner in study.learner.by_label.values()]
 
 
@@ -305,7 +310,6 @@ def _check_kind(study: Study, task: Task) -> None:
 
 
 def _check_weights(study: Study, task: Task) -> None:
-    """Raise InputError if rows have weights, and a learner does not use them."""
     if not task.weighting.given:
         return
     for label, learner in study.learner.by_label.items():
@@ -328,7 +332,6 @@ def _list_weighing(kind: Kind) -> list[str]:
 
 
 def _check_balance(study: Study, task: Task) -> None:
-    """Raise InputError if there are no classes to balance, or if they would be weighted as well."""
     if study.balancing is Balance.NONE:
         return
     if task.has_numbers:
@@ -435,7 +438,6 @@ def _check_claims(certification: Certification, learner: Learner, task: Task) ->
 
 
 def _check_weighted_claims(certification: Certification, task: Task) -> None:
-    """Raise InputError if an error by weight is claimed, and rows have none, or one above that stated."""
     for claim in certification.claim:
         if (largest := parse_largest_weight(claim)) is None:
             continue
@@ -542,24 +544,7 @@ def _with_folds(study: Study, n: int, unit: str) -> Study:
     return replace(study, resampling=resampling)
 
 
-def _resolve_search(study: Study, n: int) -> Study:
-    """Return a study with the search that suits n learning rows, or groups, and its candidates."""
-    sizes = study.resampling.fold_sizes(n)
-    settings, n_splits = sum(study.learner.space.lengths), max(size.n_splits for size in sizes)
-    return replace(study, search=study.selecting.resolve(n, settings, len(sizes), n_splits))
-
-
-def _check_learner(study: Study, task: Task) -> None:
-    for label, learner in study.learner.by_label.items():
-        if task.kind not in learner.kinds:
-            made = ": make the task with numbers=True" if study.predicts_numbers else ""
-            raise InputError(
-                f"learner={label} is not for {task.kind}, which is what {task.target!r} has{made}"
-            )
-
-
 def _check_simplest(study: Study, task: Task) -> None:
-    """Raise InputError if the simplest of several settings is wanted, and it is not known which it is."""
     if study.choose in ("", BEST_MEAN):
         return
     resampling = study.resampling
@@ -578,7 +563,6 @@ def _check_simplest(study: Study, task: Task) -> None:
 
 
 def _check_outputs(study: Study, score: Score) -> None:
-    """Raise InputError if a learner does not give what a score is computed from."""
     for label, learner in study.learner.by_label.items():
         if score.needs == Output.PROBABILITY and score.needs not in learner.outputs:
             raise InputError(

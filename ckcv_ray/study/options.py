@@ -136,7 +136,6 @@ def assemble(asked: Mapping[str, Any], earlier: Mapping[str, Any], of_study: Ite
 
 
 def _choose_part(slot: str, asked: Mapping[str, Any], earlier: Mapping[str, Any]) -> Asked:
-    """Return the part that is asked for in a slot other than the learner's."""
     choices = SLOTS[slot]
     choice = asked.get(slot, next(iter(choices)))
     if slot == "resampling":  # also one for no certification, which the study refuses
@@ -178,7 +177,6 @@ def _choose_learners(
 
 
 def _find_label(name: Any) -> Any:
-    """Return the label of a learner: its name, or the class of an estimator."""
     if not _is_estimator(name):
         return name
     return name.rpartition(":")[2] if isinstance(name, str) else type(name).__name__
@@ -303,7 +301,6 @@ def _trust_named(estimator: Any) -> None:
 
 
 def _is_estimator(learner: Any) -> bool:
-    """Return whether a learner is given as an estimator: its class as "module:Class", or an object."""
     if isinstance(learner, str) and "," in learner:
         return False
     return ":" in learner if isinstance(learner, str) else hasattr(learner, "get_params")

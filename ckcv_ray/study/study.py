@@ -367,7 +367,6 @@ class Study:
 
     @classmethod
     def _read_scored(cls, content: Mapping[str, Any]) -> "Study":
-        """Make a study without a certification from JSON values."""
         check_names("a procedure", content, OF_SCORES)
         given: dict[str, Any] = dict.fromkeys(OF_SCORES) | dict(content)
         measures = sequence("measures", given["measures"], least=1, kind="names of measures")
@@ -540,7 +539,6 @@ def list_options() -> dict[str, Field[Any]]:
 
 
 def _set_criterion(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return fields of a study, its criterion in its search."""
     rest = {name: value for name, value in given.items() if name != "criterion"}
     return rest | {"search": replace(given["search"], criterion=given["criterion"])}
 
@@ -588,7 +586,6 @@ def _make_search(select_by: str | None, select: str, resampling: Resampling, cho
 def _list_measures(
     measure: str | Function | Sequence[str | Function] | None, learner: Learner
 ) -> tuple[str | OwnScore, ...]:
-    """Return the measures that names and functions ask for; without any the usual one of a learner."""
     if measure is None:
         measure = "rmse" if Kind.REGRESSION in learner.kinds else "zero_one"
     if isinstance(measure, str):
@@ -679,16 +676,15 @@ def _check_bbc(study: Study) -> None:
         )
 
 
+def _name_measures(measures: Iterable[str | OwnScore]) -> list[str]:
+    return [measure if isinstance(measure, str) else measure.name for measure in measures]
+
+
 def _check_names(measures: Sequence[str | OwnScore | None], kinds: Iterable[Kind]) -> None:
-    """Raise InputError if a name of a measure is unknown, before there is a task to measure on."""
     functions = {measure.name for measure in measures if isinstance(measure, OwnScore)}
     for name in measures:
         if isinstance(name, str) and name not in functions:
             check_score_name(name, kinds)
-
-
-def _name_measures(measures: Iterable[str | OwnScore]) -> list[str]:
-    return [measure if isinstance(measure, str) else measure.name for measure in measures]
 
 
 def _short(value: object) -> str:

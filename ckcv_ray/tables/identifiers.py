@@ -147,7 +147,6 @@ def _read_names(columns: pa.Table, name: str) -> pa.ChunkedArray | None:
 
 
 def _count_rows(column: pa.ChunkedArray | None) -> NDArray[np.intp]:
-    """Return the number of rows of each value of a column; none without a column."""
     if column is None or not len(column):
         return np.zeros(0, np.intp)
     counts = np.bincount(number_values(column))
@@ -155,7 +154,6 @@ def _count_rows(column: pa.ChunkedArray | None) -> NDArray[np.intp]:
 
 
 def _share_repeated(counts: NDArray[np.intp]) -> float:
-    """Return the share of rows whose value occurs again."""
     return float(counts[counts > 1].sum() / counts.sum())
 
 

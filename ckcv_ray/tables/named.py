@@ -88,7 +88,6 @@ def suggest_family(source: str) -> str:
 
 
 def _find_plug_in(family: str) -> Any:
-    """Return the entry point of the plug-in that reads a family of sets; None if there is none."""
     from importlib.metadata import entry_points  # takes 40 ms, and files do not need it
 
     return next(iter(entry_points(group=SOURCE_GROUP, name=family)), None)

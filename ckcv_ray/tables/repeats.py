@@ -122,7 +122,6 @@ def numbers_rows(x: NDArray[np.float64], column: Column) -> bool:
 
 
 def _select_compared(task: Task) -> NDArray[np.bool_]:
-    """Return which columns of a task are compared."""
     numbering = (numbers_rows(task.X[:, i], column) for i, column in enumerate(task.schema))
     return np.array([not numbers for numbers in numbering], dtype=bool)
 
@@ -177,6 +176,5 @@ def _hash_items(items: NDArray[np.void]) -> NDArray[np.uint64]:
 
 
 def _as_items(rows: Rows) -> NDArray[np.void]:
-    """View each row as a single value; two are equal if all their numbers are."""
     items = np.ascontiguousarray(unify_zeros(rows))
     return items.view(np.dtype((np.void, items.itemsize * items.shape[1])))[:, 0]

@@ -59,7 +59,10 @@ def read_labels(columns: pa.Table, target: str, answer: str = "") -> pa.ChunkedA
     if answer == APART:
         return columns.column(target)
     if not answer:
-        raise InputError(_ask(target, several))
+        raise InputError(
+            f"the target {target!r} has {_describe_ways(several, 'label')}: say --labels join if they are "
+            "one class, --labels apart if each is one of its own, or write them alike"
+        )
     called = {name: min(ways, key=lambda text: (-ways[text], text)) for name, ways in counts.items()}
     names = list(called.values())
     position = {name: i for i, name in enumerate(called)}
@@ -108,14 +111,6 @@ def describe_spellings(categories: tuple[str, ...], rows: list[int]) -> str:
     return f"has {_describe_ways(several, 'value')}: write them alike if they are one" if several else ""
 
 
-def _ask(target: str, several: list[RowCounts]) -> str:
-    """Ask whether labels that are written in several ways are one class."""
-    return (
-        f"the target {target!r} has {_describe_ways(several, 'label')}: say --labels join if they are one "
-        "class, --labels apart if each is one of its own, or write them alike"
-    )
-
-
 def _describe_ways(several: list[RowCounts], noun: str) -> str:
     """Say how the first of several is written, and what is different there; the others are counted."""
     ways = sorted(several[0].items(), key=lambda way: (-way[1], way[0]))
@@ -127,7 +122,6 @@ def _describe_ways(several: list[RowCounts], noun: str) -> str:
 
 
 def _compare(texts: list[str]) -> str:
-    """Say what is different between labels that may be one class."""
     if len({text.casefold() for text in texts}) == 1:
         return "differ in case alone"
     if len({"".join(text.split()) for text in texts}) == 1:

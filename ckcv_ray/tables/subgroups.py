@@ -152,7 +152,6 @@ def _cut_apart(levels: Sequence[str]) -> list[str]:
 
 
 def _format_dates(milliseconds: Values) -> list[str]:
-    """Return dates as text, with a time where it is not midnight."""
     stamps = milliseconds.astype(np.int64).astype("datetime64[ms]")
     return [str(np.datetime_as_string(stamp, unit="auto")) for stamp in stamps]
 

@@ -78,7 +78,6 @@ def _one(x: Values, column: Column, note: str) -> Surveyed:
 
 
 def _count_distinct(x: Values) -> int:
-    """Return the number of different values of x (rows,), without gaps."""
     ordered = np.sort(x)
     return int(np.count_nonzero(ordered[1:] != ordered[:-1])) + min(1, len(x))
 
@@ -90,7 +89,7 @@ def _notes(task: Task) -> Iterator[str]:
     for i, column in enumerate(task.schema):
         x = task.X[:, i]
         twin = first.setdefault(unify_zeros(x).tobytes(), column.name)
-        if _is_constant(x):
+        if np.all(x == x[0]) or np.all(np.isnan(x)):
             yield "is the same in every row"
         elif twin != column.name:
             yield f"is a copy of {twin[:60]}"
@@ -105,10 +104,6 @@ def _notes(task: Task) -> Iterator[str]:
             known = x[~np.isnan(x)] if column.levels else x[:0]
             rows = np.bincount(known.astype(np.intp), minlength=len(column.levels)).tolist()
             yield describe_spellings(column.levels, rows)
-
-
-def _is_constant(x: Values) -> bool:
-    return bool(np.all(x == x[0]) or np.all(np.isnan(x)))
 
 
 def _follows(x: Values, y: Values) -> bool:

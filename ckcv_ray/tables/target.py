@@ -66,7 +66,6 @@ def check_classes(
 
 
 def _perhaps_numbers(classes: Sequence[Label]) -> str:
-    """Return what to do if the labels are numbers to predict."""
     if any(isinstance(label, bool) or _find_number(label) is None for label in classes):
         return ""
     return "; to predict numbers, choose a learner of numbers such as ridge, in ckcv run with --clip"
@@ -95,7 +94,9 @@ def _number_labels(values: list[Any], codes: Index, classes: tuple[Label, ...], 
     numbers = np.array([-1 if value is None else number for value, number in zip(values, found, strict=True)])
     if len(codes) and numbers[codes].min() < 0:
         unknown = values[codes[int(np.argmin(numbers[codes]))]]
-        raise InputError(f"column {target!r} holds {unknown!r}: the labels are {_some_labels(classes)}")
+        labels = [repr(label) for label in classes]
+        listed = " and ".join(labels) if len(labels) == 2 else some(labels)
+        raise InputError(f"column {target!r} holds {unknown!r}: the labels are {listed}")
     return np.asarray(numbers[codes], dtype=np.int32)
 
 
@@ -268,7 +269,6 @@ def sort_labels(labels: Iterable[Label]) -> tuple[Label, ...]:
 
 
 def _find_number(label: Label) -> float | None:
-    """Return the number that a label is, or is written in a text; None if it is none."""
     if not isinstance(label, str):
         return float(label)
     _, is_one, number = canonical_text(label).partition("number ")
@@ -401,10 +401,6 @@ def some(names: Any, most: int = 12, of: int = 0) -> str:
     """Join the first names for a message, which may be the first ``of`` more."""
     shown, count = [str(name)[:60] for name in names[:most]], max(of, len(names))
     return ", ".join(shown) + (f", ... ({count} in all)" if count > most else "")
-
-
-def _some_labels(classes: tuple[Label, ...]) -> str:
-    return " and ".join(map(repr, classes)) if len(classes) == 2 else some([repr(label) for label in classes])
 
 
 def unify_zeros(rows: Rows) -> Rows:

@@ -553,13 +553,6 @@ def read_task(
     return task, make_test_rows(columns.test, task)
 
 
-def _check_read(columns: pa.Table, names: Iterable[str | None]) -> None:
-    """Raise InputError if the cells of a column were not read."""
-    for name in names:
-        if name is not None and (held := find_withheld(columns, name)):
-            raise InputError(f"column {name!r} holds {held}, which cannot be read: name another column")
-
-
 def _from_table(
     columns: pa.Table,
     roles: Roles,
@@ -571,7 +564,9 @@ def _from_table(
     columns = join_copies(columns)
     target, chosen = roles.resolve(columns.column_names, index_names(columns))
     groups = find_groups(roles.group, columns.column_names)
-    _check_read(columns, (target, *groups, roles.weight))
+    for name in (target, *groups, roles.weight):
+        if name is not None and (held := find_withheld(columns, name)):
+            raise InputError(f"column {name!r} holds {held}, which cannot be read: name another column")
     kept = check_kept(asked.keep_values)
     if asked.drop_unlabelled:
         labelled = rows_with_label(columns[target], target, roles.numbers, kept)
@@ -621,7 +616,6 @@ def _from_table(
 
 
 def _check_labelled(column: pa.ChunkedArray, target: str, kept: Collection[str]) -> None:
-    """Raise InputError if a label is a gap."""
     labelled = rows_with_label(column, target, kept=kept)
     if not labelled.all():
         said, keeping = GapWords.of(column, target, ~labelled).describe_labels()
@@ -734,7 +728,6 @@ def check_test_rows(test: TestRows | None, task: Task) -> TestRows | None:
 
 
 def _check_classes(task: Task) -> None:
-    """Raise InputError if there are test rows, and numbers are predicted."""
     if task.has_numbers:
         raise InputError(
             f"test rows are for classes, and the target {task.target!r} has numbers: leave them out, and see "
@@ -753,18 +746,13 @@ def _digest(task: Task) -> str:
     if task.provenance.keep_values:
         header.append({"keep_values": task.provenance.keep_values})
     content = hashlib.sha256(json.dumps(header).encode())
-    content.update(_bytes(task.X))
+    content.update(np.ascontiguousarray(unify_zeros(task.X), dtype="<f8").data)
     content.update(np.ascontiguousarray(task.y, dtype="<f8" if task.has_numbers else "<i4").data)
     if task.grouped:
         content.update(np.ascontiguousarray(task.groups, dtype="<i4").data)
     if task.weighting.named is not None:
         content.update(np.ascontiguousarray(task.weighting.named, dtype="<f8").data)
     return content.hexdigest()
-
-
-def _bytes(rows: Rows) -> memoryview:
-    """Return the bytes of rows, the same for all zeros and for all gaps."""
-    return np.ascontiguousarray(unify_zeros(rows), dtype="<f8").data
 
 
 def _read(columns: pa.Table, features: list[str], schema: Schema) -> Rows:

@@ -61,10 +61,11 @@ def test_rows_without_predictions_may_come_from_standard_input(
 ) -> None:
     content = Path("quiet.csv").read_bytes()
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
-    code, shown, messages = ckcv("watch", run, "-", "--id", "patient", "--vote", "--stream", "live.jsonl")
+    code, shown, messages = ckcv("watch", run, "-", "--id", "patient", "--stream", "live.jsonl")
     assert (code, Path("live.jsonl").exists()) == (0, True)
-    assert "by the majority vote of F*" in shown
-    assert "there is no column 'prediction': predicted here, by the majority vote of F*" in messages
+    by = "by the model fitted on all rows that were not held out"
+    assert by in shown
+    assert f"there is no column 'prediction': predicted here, {by}" in messages
 
 
 def test_options_that_cannot_be_met_are_refused_in_a_sentence(ckcv: Command, run: Path) -> None:

@@ -141,10 +141,10 @@ class Cheaper(NearestCentroid):
 
 
 class Shrinks(NearestCentroid):
-    """Has fewer settings on few rows, also where it is known to be for a part of a table."""
+    """Has another canonical form than its canonical form has."""
 
     def canonical(self, task: Task) -> "Shrinks":
-        return replace(self, shrinkage=self.shrinkage[:1]) if task.n < 30 else self
+        return replace(self, shrinkage=tuple(value / 2 for value in self.shrinkage))
 
 
 @dataclass(frozen=True)
@@ -167,7 +167,7 @@ BROKEN = [
     (Trusts, "test_a_model_is_checked_against_its_training_rows"),
     (Blind, "test_models_of_other_rows_differ"),
     (Tight, "test_its_models_have_no_more_values_than_declared"),
-    (Shrinks, "test_its_canonical_form_keeps_its_settings_on_a_part_of_the_rows"),
+    (Shrinks, "test_its_canonical_form_is_canonical"),
     (Cheaper, "test_more_rows_cost_no_less"),
     (Neighbours, "test_its_names_do_not_clash_with_others"),
 ]

@@ -66,7 +66,6 @@ IDENTITIES = {
     "a budget, every option": study(
         search="budget", effort=2000, keep=0.5, survivors=3, least_splits=2, report_k=(3,)
     ),
-    "a budget of today": study(search="budget"),
     # learners
     "every option of the svm": study(
         C="log:-1:2:4",

@@ -29,7 +29,7 @@ def kill(self):
     release(self)
 
 Lock.release = kill
-CALLS[sys.argv[1]](Path(sys.argv[3]))
+CALLS[sys.argv[1]](last)
 """
 CALLS = {
     "run": lambda out: run(STUDY, X, Y, out, SERIAL),

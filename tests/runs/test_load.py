@@ -205,7 +205,7 @@ def test_what_fails_once_is_tried_again_before_rows_are_judged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stage: Stage, search: str
 ) -> None:
     """A run in which units fail at first, as for want of memory, ends as one in which nothing failed."""
-    study = SMALL.replace(certify="holdout", search=search)
+    study = SMALL.replace(certify="holdout", holdout_share=0.3, search=search)
     real, tried = evaluate._prepare, Counter[tuple[int, int]]()
 
     def broken(unit: evaluate.Unit, inputs: evaluate.Inputs) -> evaluate.Prepared:

@@ -174,7 +174,7 @@ def test_a_folder_keeps_them(tmp_path):
     assert found.unchecked == len(found.differences) == len(found.unverified) == 0
     plain = evaluate(X, Y, execution=SERIAL, **{**options, "permutations": 0})
     assert plain.run_id != result.run_id
-    assert "permutations" not in plain.summary_json()["procedure"]
+    assert plain.summary_json()["procedure"]["permutations"] == 0
     assert plain.figures(plain.entries[0], plain.scores[0]) == result.figures(
         result.entries[0], result.scores[0]
     )

@@ -149,7 +149,7 @@ def test_refits_stop_when_asked(selected: Recorder) -> None:
     backend = SerialBackend()
     backend.start(evaluate.share(selected.problem))
     with pytest.raises(KeyboardInterrupt):
-        finish(selected.problem, backend, selected, None, None, None, lambda: True)
+        finish(selected.problem, backend, selected, None, None, lambda: True)
 
 
 # Recorders that die
@@ -192,10 +192,10 @@ def test_a_study_that_is_never_decided_is_an_error_and_no_endless_loop(
     backend.start(evaluate.share(selected.problem))
     monkeypatch.setattr(selected, "decision", lambda: None)
     with pytest.raises(RunError, match="nothing is left to compute: please report this"):
-        finish(selected.problem, backend, selected, None, None, None, never)
+        finish(selected.problem, backend, selected, None, None, never)
     monkeypatch.setattr(selected, "decision", lambda: Decision(None, [], "nothing at all"))
     with pytest.raises(RunError, match="no candidate could be completed: nothing at all"):
-        finish(selected.problem, backend, selected, None, None, None, never)
+        finish(selected.problem, backend, selected, None, None, never)
 
 
 # Test rows

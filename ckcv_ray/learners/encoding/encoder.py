@@ -160,7 +160,10 @@ class Encoder:
             raise ValueError("its encoder does not have columns and folds")
         if not isinstance(content["columns"], list) or len(content["columns"]) != len(columns):
             raise ValueError(f"its encoder is not for {len(columns)} columns")
-        folds = _read_folds(content["folds"], n_rows)
+        folds = tuple(read_as(list[tuple[int, ...]], content["folds"]))
+        rows = [row for fold in folds for row in fold]
+        if len(set(rows)) != len(rows) or not all(0 <= row < n_rows for row in rows):
+            raise ValueError(f"its encoder has folds of rows that are not below {n_rows}, or in two folds")
         pairs = zip(content["columns"], columns, strict=True)
         return cls(tuple(_read_column(*pair, len(folds)) for pair in pairs), schema, folds)
 
@@ -187,7 +190,6 @@ def _read_column(content: Any, column: Column, n_folds: int) -> Numbers | Levels
 
 
 def _list_values(read: Numbers | Levels | Means) -> Iterator[tuple[float, ...]]:
-    """Yield what is said of each level."""
     match read:
         case Levels():
             yield read.value
@@ -195,14 +197,6 @@ def _list_values(read: Numbers | Levels | Means) -> Iterator[tuple[float, ...]]:
             yield from read.of_all
             for fold in read.of_others:
                 yield from fold
-
-
-def _read_folds(content: Any, n_rows: int) -> TargetFolds:
-    folds = tuple(read_as(list[tuple[int, ...]], content))
-    rows = [row for fold in folds for row in fold]
-    if len(set(rows)) != len(rows) or not all(0 <= row < n_rows for row in rows):
-        raise ValueError(f"its encoder has folds of rows that are not below {n_rows}, or in two folds")
-    return folds
 
 
 def expand_dates(X: Rows, schema: Schema) -> Rows:
@@ -237,7 +231,6 @@ def find_gap_columns(schema: Schema) -> list[bool]:
 
 
 def _split_dates(milliseconds: Any) -> list[Any]:
-    """Return ``PARTS`` of dates, nan for gaps."""
     gap = np.isnan(milliseconds)
     stamps = np.where(gap, 0.0, milliseconds).astype(np.int64).astype("datetime64[ms]")
     days, months, years = (stamps.astype(f"datetime64[{unit}]") for unit in "DMY")

@@ -82,7 +82,6 @@ def list_namesakes(path: str) -> list[str]:
 
 @cache
 def _by_name() -> dict[str, list[str]]:
-    """Return the listed classes by name."""
     named: dict[str, list[str]] = {}
     for path in table().parameters:
         named.setdefault(path.partition(":")[2], []).append(path)
@@ -158,7 +157,6 @@ def is_listed(path: str) -> bool:
 
 
 def _steps(spec: EstimatorSpec) -> Iterator[tuple[str, Any]]:
-    """Yield the names of the steps of an estimator, and the steps."""
     parameters = table().parameters.get(str(spec.get("class")), {})
     for key, value in spec.get("params", {}).items():
         if STEPS in (parameters.get(key) or ()) and isinstance(value, list | tuple):
@@ -170,7 +168,6 @@ def _is_step(value: Any) -> bool:
 
 
 def _check(name: str, spec: EstimatorSpec, key: str, value: Any, depth: int) -> None:
-    """Check the value of a parameter of an estimator."""
     path, label = str(spec.get("class")), f"{name}.{key}"
     if not is_listed(path):  # of a package that is trusted: only what is inside is looked at
         for inside in _list_inside(value):

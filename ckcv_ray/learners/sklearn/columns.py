@@ -141,7 +141,6 @@ def _find_categories(label: str, spec: Spec, columns: Sequence[Column]) -> Spec 
 
 
 def _find_in(label: str, spec: Spec, seen: Seen) -> tuple[Spec, Seen]:
-    """Return an estimator with positions, and what it makes of what it sees."""
     path, params = spec["class"], spec.get("params", {})
     if path == PIPELINE:
         steps = []
@@ -196,7 +195,6 @@ def _refuse_categories(label: str, name: str, seen: Seen) -> None:
 
 
 def _find_in_transformers(label: str, spec: Spec, seen: Seen) -> tuple[Spec, Seen]:
-    """Return a ColumnTransformer with positions, and what it makes."""
     params = spec["params"]
     if seen.columns is None:
         _refuse_categories(label, "selecting by position", seen)
@@ -220,14 +218,12 @@ def _find_in_transformers(label: str, spec: Spec, seen: Seen) -> tuple[Spec, See
 
 
 def _find_part(label: str, part: Any, seen: Seen) -> tuple[Any, Seen]:
-    """Return a part, or the word in its place, and what it makes."""
     if isinstance(part, Mapping):
         return _find_in(label, dict(part), seen)
     return part, MADE if part in (NO_STEP[0], None) else seen.pass_on()
 
 
 def _find_positions(label: str, selection: Any, columns: Sequence[Column]) -> Any:
-    """Return the position of a single column, or a list of those of several."""
     names = [column.name for column in columns]
     if isinstance(selection, Mapping) and KINDS in selection:
         return [i for i, column in enumerate(columns) if column.kind in selection[KINDS]]
@@ -256,13 +252,11 @@ def _place(selection: Any, names: Sequence[str]) -> Any:
 
 
 def _list_selections(spec: Mapping[str, Any]) -> Iterator[Any]:
-    """Yield what a ColumnTransformer selects; nothing of another estimator."""
     if spec.get("class") == COLUMN_TRANSFORMER:
         yield from (step[2] for step in spec["params"][TRANSFORMERS])
 
 
 def _list_names(selection: Any) -> list[str]:
-    """Return the names of columns, or the kinds, in a selection."""
     if isinstance(selection, Mapping):
         selection = selection.get(KINDS) or selection.get(SLICE)
     listed = selection if isinstance(selection, list | tuple) else [selection]
@@ -274,7 +268,6 @@ def _take(columns: Sequence[Column], positions: Sequence[int]) -> Seen:
 
 
 def _join(made: Iterable[Seen]) -> Seen:
-    """Return what several parts make together."""
     return Seen(levels=tuple(dict.fromkeys(name for part in made for name in part.categories)))
 
 

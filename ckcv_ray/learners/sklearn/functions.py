@@ -157,7 +157,6 @@ def draws_globally(value: Any) -> bool:
 
 @cache
 def _load() -> dict[str, Any]:
-    """Import the functions."""
     found = {}
     for name in FUNCTIONS:
         module, _, attribute = name.partition(":")
@@ -166,7 +165,6 @@ def _load() -> dict[str, Any]:
 
 
 def _list_kinds(selector: Any) -> list[str]:
-    """Return the kinds of columns that a selector of scikit-learn asks for."""
     if selector.pattern is not None:
         raise InputError(
             f"make_column_selector(pattern={quote(selector.pattern)}) cannot be part of a study: name the "
@@ -178,7 +176,6 @@ def _list_kinds(selector: Any) -> list[str]:
 
 
 def _find_kinds(given: Any) -> list[ColumnKind] | None:
-    """Return the kinds that dtypes stand for; None if none are given."""
     if given is None:
         return None
     listed = given if isinstance(given, list | tuple) else [given]

@@ -309,7 +309,6 @@ class WeightedLearner(EstimatorLearner):
 
     @property
     def _class_weight(self) -> str:
-        """The canonical form of ``class_weight``."""
         assert isinstance(self.class_weight, str)
         return self.class_weight
 

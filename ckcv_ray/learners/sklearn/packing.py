@@ -348,7 +348,6 @@ def _check_nodes(left: Any, right: Any, feature: Any, leaf: Any, n_features: int
 
 
 def _inside(value: Any, seen: set[int], depth: int) -> Iterator[Any]:
-    """Yield an object and everything it holds."""
     if id(value) in seen or isinstance(value, str | bytes | int | float | type(None)):
         return
     if depth > MOST_MODEL_DEPTH:

@@ -333,7 +333,6 @@ class Block(NamedTuple):
 
 
 def _choose_class(decision: Rows) -> Classes:
-    """Return the class, by position, of decisions (rows,) or (rows, classes)."""
     number: Classes = (decision > 0).astype(int) if decision.ndim == 1 else np.argmax(decision, axis=1)
     return number
 

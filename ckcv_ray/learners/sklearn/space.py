@@ -38,7 +38,8 @@ def check_space(name: str, value: Any) -> Values | None:
     if isinstance(value, str):
         value = (value,)
     if not isinstance(value, Mapping):
-        pairs = [_split_pair(name, text) for text in _check_list(name, value)]
+        expect(name, value, Sequence, 'a mapping of lists, such as {"max_features": ["sqrt", 0.5]}')
+        pairs = [_split_pair(name, text) for text in value]
         value = dict(pairs)
         if len(value) < len(pairs):
             twice = next(repeated for repeated in value if sum(key == repeated for key, _ in pairs) > 1)
@@ -100,11 +101,6 @@ def _round_value(value: Any) -> Any:
     if isinstance(value, np.generic):
         value = value.item()
     return float(f"{value:.12g}") if isinstance(value, float) else value
-
-
-def _check_list(name: str, value: Any) -> Iterable[Any]:
-    expect(name, value, Sequence, 'a mapping of lists, such as {"max_features": ["sqrt", 0.5]}')
-    return list(value)
 
 
 def _split_pair(name: str, text: Any) -> tuple[str, str]:
@@ -181,7 +177,6 @@ def _write_distribution(name: str, distribution: Any) -> str:
 
 
 def _split(text: str) -> list[str]:
-    """Split at commas outside brackets."""
     parts, depth = [""], 0
     for letter in text:
         depth += (letter == "[") - (letter == "]")

@@ -63,11 +63,6 @@ def trust(package: str) -> None:
     _trusted.add(package.partition(".")[0])
 
 
-def list_trusted() -> list[str]:
-    """Return the packages that may be imported, for another process of this command to trust as well."""
-    return sorted(_trusted)
-
-
 def check_trusted(name: str, package: str) -> None:
     """Raise UntrustedError unless a package may be imported for what is named."""
     if package not in _trusted:
@@ -126,7 +121,6 @@ def as_spec(name: str, value: Any) -> Spec:
 
 
 def _predicts(estimator: Any) -> bool:
-    """Return whether an estimator is a classifier or a regressor."""
     from sklearn.base import is_classifier, is_regressor
 
     return bool(is_classifier(estimator) or is_regressor(estimator))
@@ -241,7 +235,6 @@ def find_path(name: str, kind: type) -> str:
 
 
 def _to_json(name: str, value: Any) -> Any:
-    """Return a parameter's value as JSON."""
     if value is None or isinstance(value, bool | int | str):
         return value
     if (described := describe_value(value)) is not None:
@@ -290,7 +283,8 @@ def _build_value(name: str, value: Any) -> Any:
     if isinstance(value, list):
         names = value[:1] if _is_named(value) else []
         listed = [*names, *(_build_value(name, item) for item in value[len(names) :])]
-        return tuple(listed) if _is_pair(listed) else listed
+        is_pair = len(listed) >= 2 and isinstance(listed[0], str) and hasattr(listed[1], "get_params")
+        return tuple(listed) if is_pair else listed
     if isinstance(value, Mapping) and not is_form(value):
         return {
             key: [make_value(part) for part in item] if isinstance(item, list) else item
@@ -300,14 +294,9 @@ def _build_value(name: str, value: Any) -> Any:
 
 
 def _is_named(value: list[Any]) -> bool:
-    """Return whether a list begins with a name and what is named: an estimator, or a word in its place."""
     if len(value) < 2 or not isinstance(value[0], str):
         return False
     return "class" in value[1] if isinstance(value[1], Mapping) else value[1] in NO_STEP
-
-
-def _is_pair(listed: list[Any]) -> bool:
-    return len(listed) >= 2 and isinstance(listed[0], str) and hasattr(listed[1], "get_params")
 
 
 def _import_class(name: str, path: Any) -> Any:

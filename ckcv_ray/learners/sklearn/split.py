@@ -128,7 +128,13 @@ class SplitFits:
             X = self.X
             return Fit(estimator, last_step(estimator), self._fit_rows(estimator, X), X, None)
         if template.head not in self._heads:
-            self._heads[template.head] = self._fit_head(estimator[:-1])
+            steps = estimator[:-1]
+            with (
+                models.collect_warnings() as caught,
+                models.guard(self.estimators.foreign, self._global_seed),
+            ):
+                X = steps.fit_transform(self.X, self.y.copy())
+            self._heads[template.head] = Head(steps, X, models.find_status(caught), [])
         head = self._heads[template.head]
         name, last = estimator.steps[-1]
         X = deepcopy(head.X)
@@ -173,11 +179,6 @@ class SplitFits:
     def _global_seed(self) -> int:
         """Seed of the global random numbers that foreign code may draw."""
         return draw_seeds(self.seeds, 1)[0] if self.estimators.foreign else 0
-
-    def _fit_head(self, head: Any) -> Head:
-        with models.collect_warnings() as caught, models.guard(self.estimators.foreign, self._global_seed):
-            X = head.fit_transform(self.X, self.y.copy())
-        return Head(head, X, models.find_status(caught), [])
 
 
 def takes_weights(estimator: Any) -> bool:

@@ -1,7 +1,6 @@
 """The compiled functions with their argument types, in order; ``machine_code`` says why the order matters."""
 
 from threading import get_ident
-from typing import Any
 
 import numpy as np
 from numba import boolean, float32, float64, int8, int32, int64, typeof, types
@@ -24,7 +23,7 @@ def signatures() -> Signatures:
         (kernels._mirror, (M, int64, int64, int64)),
         (kernels._sum_squares, (M, M, P, boolean, M)),
         (kernels.gather, (M, N, N, M)),
-        (kernels.gather, (_make_read_only(M), N, N, M)),
+        (kernels.gather, (types.Array(M.dtype, M.ndim, M.layout, readonly=True), N, N, M)),  # Ray's store
         (kernels._fill, (M, float64, M, SM)),
         (factor._sound, (M, M, int64)),
         (factor.factorise, (M, M, int64)),
@@ -58,8 +57,3 @@ def signatures() -> Signatures:
         (votes._decide, (M, int64, int64, int64, int64, V, float64, V, NM)),
         (votes._add_votes, (M, int64, int64, int64, int64, M, V, int64, int64, V, NM, T, T)),
     ]
-
-
-def _make_read_only(array: Any) -> Any:
-    """Return the type of such an array from Ray's object store, which is read-only."""
-    return types.Array(array.dtype, array.ndim, array.layout, readonly=True)

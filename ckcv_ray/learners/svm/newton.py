@@ -101,7 +101,6 @@ def _free_variables(b: Vector, lo: Vector, hi: Vector, free: RowIndex, most: int
 
 @compile_listed(fastmath=FAST | {"nnan"})
 def _assemble(M: Matrix, free: RowIndex, place: RowIndex, A: Matrix, m: int) -> None:
-    """Fill the upper triangle of A."""
     wide()
     to_root = M[free[m]]
     for p in range(m):

@@ -162,7 +162,11 @@ def form_of_numbers(
         return _form_of_amounts(texts, amounts, name, decimal, thousands), []
     found = {
         "point": [text for text in texts if not POINT.match(text)],
-        "comma": [text for text in texts if not (COMMA.match(text) or _has_decimal_point(text))],
+        "comma": [
+            text
+            for text in texts  # a point, or none, that cannot be one of thousands
+            if not (COMMA.match(text) or (POINT.match(text) and not POINTS.match(text)))
+        ],
         "points": [text for text in texts if not (_has_points(text) or COMMA.match(text))],
         "thousands": [text for text in texts if not (POINT.match(text) or THOUSANDS.match(text))],
     }
@@ -222,7 +226,6 @@ def split_amount(text: str) -> Amount | None:
 
 
 def _list_amounts(texts: Iterable[str]) -> list[Amount]:
-    """Return the amounts that all texts are; none if some are not, or where only some have a unit."""
     amounts = list[Amount]()
     for text in texts:
         amount = split_amount(text) or (Amount("", text, False) if PLAIN.match(text) else None)
@@ -279,7 +282,6 @@ def is_doubtful(text: str, form: str) -> bool:
 
 
 def _split_number(text: str) -> str:
-    """Return the number of an amount without its unit; other text as it is."""
     amount = split_amount(text)
     return text if amount is None else amount.number
 
@@ -289,11 +291,6 @@ def has_thousands(texts: Iterable[str], mark: str) -> bool:
     form = THOUSANDS if mark == "," else POINTS
     written = [text for text in texts if mark and mark in text]
     return bool(written) and all(map(form.match, written))
-
-
-def _has_decimal_point(text: str) -> bool:
-    """Return whether text is a number with a point, or none, that cannot be one of thousands."""
-    return bool(POINT.match(text) and not POINTS.match(text))
 
 
 def _has_points(text: str) -> bool:

@@ -323,7 +323,6 @@ def are_codes(texts: pa.Array) -> bool:
 
 
 def _all_match(texts: pa.Array, pattern: str) -> bool:
-    """Return whether all texts that are no nulls match a pattern."""
     return bool(pc.all(pc.match_substring_regex(texts, pattern)).as_py())
 
 
@@ -358,7 +357,6 @@ def cast_dates(texts: pa.ChunkedArray) -> Values | None:
 
 
 def _cast(texts: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray | None:
-    """Return text as values of a type; None unless Arrow casts all of it."""
     try:
         texts.slice(0, FIRST_ROWS).cast(kind)  # Arrow words a message for every text that it cannot cast
         return texts.cast(kind)
@@ -422,7 +420,6 @@ def take_in_parts(values: pa.Array, codes: pa.Array) -> list[pa.Array]:
 
 
 def _measure(texts: pa.Array, codes: pa.Array) -> NDArray[np.int64]:
-    """Return the bytes of the text of each code, [codes]."""
     lengths = pc.fill_null(pc.take(pc.binary_length(texts), codes), 0)
     return np.asarray(lengths.to_numpy(zero_copy_only=False), np.int64)
 

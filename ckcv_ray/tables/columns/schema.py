@@ -319,7 +319,6 @@ def format_column(values: Values, column: Column) -> pa.Array:
 
 
 def _learn_column(cells: Cells, name: str, asked: ColumnKind | None) -> tuple[Column, Values]:
-    """Decide what a column holds, and return its learning rows as numbers."""
     column = _infer(cells, name, asked)
     numbers, bad = read_cells(cells, replace(column, short_decimals=False))  # none here has three
     if bad.any():  # Arrow takes for a number or a date what is none for us, such as nan(1) and 0000-01-01
@@ -350,7 +349,6 @@ def _are_zoned(cells: Cells, moments: Values, name: str) -> bool:
 
 
 def _infer(cells: Cells, name: str, asked: ColumnKind | None) -> Column:
-    """Decide what a column holds."""
     if cells.declared and not cells.are_dates and asked is None and len(cells.texts[0]) < len(cells.values):
         return _infer_text(cells, name, ColumnKind.CATEGORY)
     lenient = asked is ColumnKind.NUMBER
@@ -469,7 +467,6 @@ def _ask_about_codes(cells: Cells, name: str) -> str:
 
 
 def _sort_odd(text: str, name: str) -> str:
-    """Return what a cell among numbers is; "" if that is not known."""
     if text == name.strip():
         return "header"
     return "error" if SHEET_ERROR.match(text) else "dash" if DASH.match(text) else ""
@@ -522,6 +519,5 @@ def _check_numbers(numbers: Values, name: str) -> None:
 
 
 def _such_as(bad: Sequence[str], distinct: Sequence[str | None], codes: NDArray[Any]) -> str:
-    """Give an example of a text and its row."""
     row = int(np.argmax(codes == distinct.index(bad[0])))
     return f", such as {bad[0][:40]!r} in row {row + 1}"

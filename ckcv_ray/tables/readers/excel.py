@@ -106,7 +106,6 @@ def _read_rows(sheet: Any, path: Path) -> list[Row]:
 
 
 def _make_table(rows: list[list[Any]], path: Path) -> pa.Table:
-    """Return rows as a table, whose columns the first one names."""
     if not rows:
         raise InputError(f"{str(path)!r} has an empty sheet: the first row names the columns")
     width = max(map(len, rows))

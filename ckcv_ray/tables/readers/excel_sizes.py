@@ -81,7 +81,6 @@ class CellCounts:
         self._add_rows(block, self.prefix)
 
     def _add_rows(self, block: bytes, prefix: bytes) -> None:
-        """Count the tags in each row."""
         at = 0
         for tag in re.finditer(rb"<(/?)" + re.escape(prefix) + rb"row(?=[\s/>])" + VALUES + rb">", block):
             self.in_row += block.count(b"<", at, tag.start())

@@ -47,7 +47,6 @@ def read_feather_sizes(file: BinaryIO) -> Iterator[FeatherSizes]:
 
 
 def _measure(file: BinaryIO, end: int, start: int, head: int, body: int) -> FeatherSizes:
-    """Read the head of a batch, and the lengths of its compressed buffers."""
     content = _read(file, start, head, end)
     content = content.removeprefix(CONTINUES)
     message = FeatherTable.root(content[4:])
@@ -122,7 +121,6 @@ class FeatherTable:
         return range(start + 4, stop, width)
 
     def _place(self, field: int) -> int:
-        """Return where a field is, 0 if it is not there."""
         slot = 4 + 2 * field
         offset = self._unpack("H", self.fields + slot) if slot + 2 <= self.width else 0
         return self.at + offset if offset else 0

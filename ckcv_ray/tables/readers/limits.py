@@ -65,7 +65,6 @@ def count_text_bytes(column: pa.ChunkedArray) -> int:
 
 
 def _measure(texts: pa.Array) -> pa.Array:
-    """Return the length of each text in bytes."""
     if not _is_view(texts.type):
         return pc.binary_length(texts)
     if not len(texts):

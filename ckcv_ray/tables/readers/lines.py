@@ -189,7 +189,7 @@ def _find_header(columns: pa.Table) -> tuple[str, str] | None:
     None unless each cell of the row is empty, or a text that no other row has in this column.
     """
     cells = [(column, column[0].as_py()) for column in columns.columns]
-    if not all(_is_text(cell) for _, cell in cells if not _is_gap(cell)):
+    if not all(isinstance(cell, str) and not _has_numbers([cell]) for _, cell in cells if not _is_gap(cell)):
         return None
     texts = [(i, cell) for i, (_, cell) in enumerate(cells) if not _is_gap(cell)]
     numbers = [(i, cell) for i, cell in texts if _has_numbers(cells[i][0].slice(1, MOST_READ).to_pylist())]
@@ -219,13 +219,7 @@ def _is_gap(cell: Any) -> bool:
     return cell is None or (isinstance(cell, str) and cell.strip().lower() in GAPS)
 
 
-def _is_text(cell: Any) -> bool:
-    """Return whether a cell holds text that is no number."""
-    return isinstance(cell, str) and not _has_numbers([cell])
-
-
 def _has_numbers(cells: Iterable[str | None]) -> bool:
-    """Return whether the texts that are no gaps are numbers, and there are any."""
     texts = drop_gaps({None if cell is None else cell.strip() for cell in cells})
     try:
         form, bad = form_of_numbers(texts, "") if texts else ("", [])

@@ -12,7 +12,6 @@ import re
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from copy import copy
 from datetime import datetime, timedelta
 from importlib.util import find_spec
 from typing import Any, BinaryIO, NamedTuple, TypeVar
@@ -155,12 +154,6 @@ class Bucket:
     def __init__(self, address: Address) -> None:
         self.address = address
         self._store: Any = None
-
-    def inside(self, name: str) -> "Bucket":
-        """Return the objects below a name, by the same client."""
-        inner = copy(self)
-        inner.address = self.address.inside(name)
-        return inner
 
     def get(self, name: str, most: int) -> bytes:
         """Return an object of at most ``most`` bytes.

@@ -209,7 +209,6 @@ def _add_abbreviated(data: bytes, encoding: int, most: int) -> int:
 
 
 def _unpack(packed: NDArray[np.uint8], width: int, count: int) -> NDArray[np.int64]:
-    """Return ``count`` numbers of ``width`` bits each."""
     if width > 32:
         raise ValueError("a page has too large numbers")
     bits = np.unpackbits(packed, bitorder="little").reshape(count, width)
@@ -217,7 +216,6 @@ def _unpack(packed: NDArray[np.uint8], width: int, count: int) -> NDArray[np.int
 
 
 def _read_struct(data: bytes, at: int, wanted: Wanted) -> tuple[dict[int, Any], int]:
-    """Return the wanted fields of a structure, and where it ends."""
     found: dict[int, Any] = {}
     number = 0
     while head := data[at]:
@@ -272,7 +270,6 @@ def _read_zigzag(data: bytes, at: int) -> tuple[int, int]:
 
 
 def _skip(data: bytes, at: int, kind: int) -> int:
-    """Return where a value of a kind ends."""
     depth = 0  # of structures; their fields need no numbers to be skipped
     while True:
         if kind in INTEGERS:

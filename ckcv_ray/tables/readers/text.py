@@ -80,7 +80,8 @@ def read_text(
         InputError: it is too large, no text, may be read in several ways, or has rows that seem to be none.
     """
     name = repr(str(path))
-    _check_separator(separator)
+    if separator is not None and (len(separator) != 1 or not separator.isascii() or separator in '\r\n"'):
+        raise InputError(f"separator={separator!r}: expected one character, such as ';' or a tab")
     written, remarks = _utf8(inflate(path, "".join(SEPARATORS).encode(), encoding), name)
     written = _empty_end(written)
     content = leave_out_lines(written, lines, name)
@@ -207,12 +208,6 @@ def _names(content: bytes, options: dict[str, Any]) -> list[str]:
         return list(csv.read_csv(pa.BufferReader(content), **options).column_names)
 
 
-def _check_separator(separator: str | None) -> None:
-    fits = separator is None or (len(separator) == 1 and separator.isascii() and separator not in '\r\n"')
-    if not fits:
-        raise InputError(f"separator={separator!r}: expected one character, such as ';' or a tab")
-
-
 def inflate(path: Path, separators: bytes, encoding: str | None = None) -> bytes:
     """Return the content of a text table; what is too large, or no text, is refused on the way.
 
@@ -230,7 +225,8 @@ def inflate(path: Path, separators: bytes, encoding: str | None = None) -> bytes
     size = rows = cells = columns = 0
     wide = False  # in UTF-16 every other byte is zero
     decoder = None if encoding is None else codecs.getincrementaldecoder(encoding)()
-    with _stream(path) as stream:
+    kind, file = COMPRESSED.get(path.suffix.lower()), pa.OSFile(str(path))
+    with file if kind is None else pa.CompressedInputStream(file, kind) as stream:
         while block := stream.read(LINE_BYTES):
             if not parts and block.startswith(OWN_MARKS):
                 wide, decoder = block.startswith(tuple(UTF16)), None
@@ -270,12 +266,6 @@ def _decode(decoder: codecs.IncrementalDecoder, block: bytes, refusal: str, rows
 
 def _most(separators: bytes, content: bytes) -> int:
     return max(map(content.count, separators))
-
-
-def _stream(path: Path) -> Any:
-    kind = COMPRESSED.get(path.suffix.lower())
-    file = pa.OSFile(str(path))
-    return file if kind is None else pa.CompressedInputStream(file, kind)
 
 
 def _empty_end(content: bytes) -> bytes:
