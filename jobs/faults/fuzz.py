@@ -59,7 +59,7 @@ STUDY = Study.paper(C=(0.1, 1.0), gamma=(0.1, 1.0), k=(3, 4), n_splits=3)
 BASES: dict[str, dict[str, dict[str, Any]]] = {
     "run": {
         "occam": {"report_k": (3,)},
-        "holdout": {"certify": "holdout", "claim": ("random", "vote")},
+        "holdout": {"certify": "holdout", "claim": ("refit", "vote")},
         "rotation": {"resampling": "rotation"},
     },
     "scores": {

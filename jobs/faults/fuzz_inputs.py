@@ -52,7 +52,7 @@ FIELDS: dict[str, Any] = {
 CERTIFICATIONS: list[dict[str, Any]] = [
     {},
     {"certify": "occam"},
-    {"certify": "holdout", "holdout_share": 0.3, "claim": ["vote", "random"]},
+    {"certify": "holdout", "holdout_share": 0.3, "claim": ["vote", "refit"]},
     {"criterion": "balanced"},
     {"criterion": "mean_error"},
     {"criterion": "cost:sick=10,healthy=1"},

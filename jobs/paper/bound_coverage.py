@@ -47,7 +47,6 @@ Summaries = dict[Setting, dict[str, Cell]]
 COLUMNS = {  # two lines above the column of each claim
     L_EE: ("L_EE", "not proven"),
     "occam": ("occam", "F*"),
-    "holdout third random": ("holdout", "third, random"),
     "holdout half refit": ("holdout", "half, refit"),
     "holdout half refit Stevens": ("holdout", "half, Stevens"),
     "holdout half sensitivity": ("holdout half", "sensitivity"),

@@ -5,8 +5,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ckcv_ray import Execution, InputError, Job, Result, Study, Task
-from ckcv_ray.claims.held_out import holdout, make_claimed_rule, make_rule
+from ckcv_ray import Execution, InputError, Job, Study, Task
+from ckcv_ray.claims.held_out import holdout, make_claimed_rule
 from ckcv_ray.claims.judge import Judge
 from ckcv_ray.core.threads import one_thread
 from ckcv_ray.learners.ensemble import Ensemble, Models
@@ -18,7 +18,7 @@ SERIAL = Execution("serial")
 STUDY = Study.paper(C="log:-2:4:5", gamma="log:-4:1:5", k=(3, 4, 5, 6, 8, 10), n_splits=20, scale="none")
 HALF = {"certify": "holdout", "holdout_share": 0.5}
 L_EE, OCCAM = "l_ee", "occam"
-RANDOM, REFIT, STEVENS = "holdout third random", "holdout half refit", "holdout half refit Stevens"
+REFIT, STEVENS = "holdout half refit", "holdout half refit Stevens"
 OF_CLASS = {"holdout half sensitivity": 1, "holdout half specificity": 0}  # and the class it is about
 BOTH = "holdout half by class"
 CUT = {"holdout half cut-off sensitivity": 1, "holdout half cut-off specificity": 0}
@@ -43,7 +43,7 @@ def trial(setting: Setting, run: int) -> dict[str, tuple[float, float]]:
     rows, fresh = source.draw(setting.n, rng), source.fresh(rng)
     measured: dict[str, tuple[float, float]] = {}
     with one_thread():
-        for part in (paper, third, half):
+        for part in (paper, half):
             try:
                 task = Task.of(rows.X, rows.y, groups=rows.groups)
                 measured |= {claim: (bound, truth) for claim, bound, truth in part(study, task, fresh)}
@@ -59,12 +59,6 @@ def paper(study: Study, task: Task, fresh: Fresh) -> Iterator[Measured]:
     risks = misses(result.ensemble, task, fresh).sum(axis=1)
     yield Measured(L_EE, result.l_ee, float(risks.mean()))
     yield Measured(OCCAM, result.proven, float(risks.mean()))
-
-
-def third(study: Study, task: Task, fresh: Fresh) -> Iterator[Measured]:
-    """Measure holdout of a third, for a member drawn by a hash of the row."""
-    result = run_job(Job(study.replace(certify="holdout", holdout_share=0.33, claim="random"), task), SERIAL)
-    yield Measured(RANDOM, result.proven, keyed_risk(result, fresh))
 
 
 def half(study: Study, task: Task, fresh: Fresh) -> Iterator[Measured]:
@@ -120,17 +114,6 @@ def cut_off(study: Study, task: Task, models: Models, fresh: Fresh) -> Iterator[
     yield max(each, key=lambda one: one.truth - one.bound)._replace(claim=CUT_BOTH)
 
 
-def keyed_risk(result: Result, fresh: Fresh) -> float:
-    """Return the risk of drawing a member by a hash of the row.
-
-    If patterns do not repeat, the draws are as good as independent, and their risk is the members' mean risk.
-    """
-    if not fresh.exact:
-        return float(misses(result.ensemble, result.task, fresh).sum(axis=1).mean())
-    label = make_rule(result.study, "keyed").predict(result.models, fresh.X).label
-    return float(fresh.weight[np.arange(len(label)), 1 - label].sum())
-
-
 def misses(ensemble: Ensemble, task: Task, fresh: Fresh) -> Matrix:
     """Return the probability, for each member and class, of a new pattern of it that is misclassified."""
     X = fresh.X if fresh.exact else fresh.X.astype(np.float32)
@@ -162,4 +145,4 @@ def decisions(models: list[Any], learned: Matrix, X: Matrix) -> Matrix:
 
 
 BY_CLASS = (*OF_CLASS, BOTH, *CUT, CUT_BOTH)
-CLAIMS = (L_EE, OCCAM, RANDOM, REFIT, STEVENS, *BY_CLASS)
+CLAIMS = (L_EE, OCCAM, REFIT, STEVENS, *BY_CLASS)

@@ -302,7 +302,6 @@ def test_the_study_says_it():
         ),
         ({"answer": "error<=1"}, r"'1' is no number between 0 and 1"),
         ({"answer": "error"}, r"^answer='error' lacks its value: .* as 'error<=0.05', or write error:0.05"),
-        ({"answer": "error<=0.1", "claim": "random"}, r"needs one confidence for all rows, and random draws"),
         ({"answer": "error<=0.1", "require": "sensitivity>=0.9"}, r"leave one of them out"),
         ({"claim": "answered_error"}, r"nothing says which are: add answer=error<=0.05"),
         ({"accept": "answered_share>=0.5"}, r"is about what is not claimed: add answer=error<=0.05"),

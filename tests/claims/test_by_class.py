@@ -350,9 +350,3 @@ def test_claims_that_contradict_each_other_are_refused(options, messages):
     with pytest.raises(InputError) as refused:
         Holdout(**options)
     assert messages in str(refused.value)
-
-
-def test_auc_needs_a_rule_with_one_score():
-    with pytest.raises(InputError, match="random draws a member for each: name another rule first"):
-        Holdout(claim="random,auc")
-    assert Holdout(claim="vote,auc").claim == ("vote", "auc")

@@ -197,7 +197,6 @@ def test_whether_there_are_enough_positives_depends_on_the_table_alone():
         ({"require": "sensitivity>=1.5"}, r"'1.5' is no number between 0 and 1"),
         ({"require": "sensitivity>=x"}, r"'x' is no number between 0 and 1"),
         ({"require": "speed>=0.5"}, r"speed is not known: choose from sensitivity, spec"),
-        ({"require": "sensitivity>=0.9", "claim": "random"}, r"needs one score for all rows"),
         (
             {"require": "sensitivity>=0.9", "claim": "recall"},
             r"and require=sensitivity>=0.9 is made of sensitivity",

@@ -33,7 +33,7 @@ SMALL = Study.paper(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0), k=(3, 4, 6), n_splits=
 STUDIES = {
     "occam": SMALL,
     "rotation": SMALL.replace(resampling="rotation"),
-    "holdout": SMALL.replace(certify="holdout", holdout_share=0.4, claim=("refit", "random", "vote")),
+    "holdout": SMALL.replace(certify="holdout", holdout_share=0.4, claim=("refit", "vote")),
 }
 
 
@@ -81,12 +81,12 @@ def test_holdout_is_the_bound_on_the_loss_of_the_groups_held_out(results: dict[s
     held = problem.take_held_rows()
     groups = held.groups
     assert len(set(groups.tolist())) == 12
-    for claim, name in zip(certificate.claims, ("refit", "keyed", "vote"), strict=False):
-        predicted = Rule(name, result.study.seed).predict(result.models, held.X).label
+    for claim, name in zip(certificate.claims, ("refit", "vote"), strict=False):
+        predicted = Rule(name).predict(result.models, held.X).label
         losses = GroupShares(groups).measure_losses(held.y, predicted) / ONE
         assert claim["classifier"] == name
-        assert claim["delta"] == 0.05 / 3
-        assert claim["bound"] == bound_by_optimised_bet(losses, 0.05 / 3)
+        assert claim["delta"] == 0.05 / 2
+        assert claim["bound"] == bound_by_optimised_bet(losses, 0.05 / 2)
         assert claim["statement"].endswith("optimised bet on the groups).")
         assert (
             f"{np.sum(predicted != held.y)} of {len(held.y)} rows of 12 previously unused groups wrong"

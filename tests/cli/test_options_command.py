@@ -29,7 +29,7 @@ OTHER = {  # of every option a value that is not its default, as a word of the c
     "class_weight": "ill=2,well=3",
     "C": "1,10", "gamma": "log:-1:1:3", "scale": "none", "solver": "another", "tolerance": "0.01",
     "max_iter": "77", "k": "3:5", "n_splits": "7", "delta": "0.1", "holdout_share": "0.25",
-    "claim": "vote,random", "seed": "5",
+    "claim": "vote,refit", "seed": "5",
     "holdout_bound": "stevens",
     "report_k": "3,4", "exhaustive": "true", "costs": "sick=10,healthy=1",
     "positive": "sick", "param": "C=0.5,2", "sample": "2",

@@ -119,7 +119,7 @@ def test_rows_that_were_learned_from_are_told(ckcv: Command, patients_run: Path,
 
 def test_predict_by_one_member(ckcv: Command, patients: Path, tmp_path: Path) -> None:
     grids = ("--C", "1,10", "--gamma", "0.1,1", "--k", "3,4", "--n-splits", "4", "--backend", "serial")
-    certified = ("--certify", "holdout", "--claim", "random")
+    certified = ("--certify", "holdout", "--claim", "vote")
     named = (patients, "--target", "outcome", "--out", tmp_path / "run")
     assert ckcv("run", *named, *grids, *certified)[0] == 0
     code, shown, messages = ckcv("predict", tmp_path / "run", patients, "--member", 2)

@@ -26,7 +26,7 @@ MIXED = {
         GROUPED,
     ),
     "holdout of groups": (
-        Study.paper(**GRIDS, k=(3, 4), certify="holdout", holdout_share=0.5, claim="refit,random,vote"),
+        Study.paper(**GRIDS, k=(3, 4), certify="holdout", holdout_share=0.5, claim="refit,vote"),
         GROUPED,
     ),
     "rotations, weighted": (

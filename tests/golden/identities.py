@@ -51,7 +51,7 @@ IDENTITIES = {
     "holdout, auto share, several claims": study(
         certify="holdout",
         holdout_share="auto",
-        claim="vote,random,sensitivity,specificity",
+        claim="vote,sensitivity,specificity",
         positive=0,
     ),
     # resamplings, criteria

@@ -47,7 +47,7 @@ STUDIES = {
             "k": (3,),
             "certify": "holdout",
             "holdout_share": 0.33,
-            "claim": "vote,random,sensitivity,auc",
+            "claim": "vote,sensitivity,auc",
         },
     ),
     "three classes": Golden(True, clouds(60, 3), {**SVM, "k": (4,), "criterion": "balanced"}),

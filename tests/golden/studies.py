@@ -51,8 +51,8 @@ STUDIES = {
     "ties": Golden(PLAIN.replace(scale="none"), lattice(60)),
     "equal fold sizes": Golden(PLAIN.replace(k=None, n_splits=3, report_k=()), cloud(24)),
     "rotation": Golden(PLAIN.replace(resampling="rotation"), cloud(60)),
-    "holdout with three claims": Golden(
-        PLAIN.replace(certify="holdout", holdout_share=0.33, claim=("random", "vote", "refit")),
+    "holdout with two claims": Golden(
+        PLAIN.replace(certify="holdout", holdout_share=0.33, claim=("vote", "refit")),
         cloud(90),
         ("auto", "refit", "full"),
     ),

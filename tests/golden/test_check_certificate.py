@@ -203,7 +203,7 @@ FORGERIES: dict[str, Callable[[dict[str, Any]], None]] = {
 
 
 @pytest.mark.parametrize("how", FORGERIES)
-@pytest.mark.parametrize("name", ["plain", "holdout with three claims"])
+@pytest.mark.parametrize("name", ["plain", "holdout with two claims"])
 def test_a_forged_certificate_differs(
     name: str, how: str, folder: Folder, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -262,7 +262,7 @@ def test_groups_held_out_from_another_learner_are_not_known(
     assert (code, "the loss of held-out groups by refit, which is not stored" in said) == (2, True)
 
 
-@pytest.mark.parametrize("name", ["positions of pairs", "holdout with three claims", "answered"])
+@pytest.mark.parametrize("name", ["positions of pairs", "holdout with two claims", "answered"])
 def test_a_folder_without_judged_rows_is_checked_from_stored_counts(
     name: str, folder: Folder, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

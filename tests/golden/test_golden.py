@@ -82,8 +82,8 @@ def test_values_that_are_lacking_or_cannot_be_observed_are_differences(
 
 def test_the_studies_are_what_they_are_called() -> None:
     assert kept("studies")["a failed split"]["provisional"]
-    claims = kept("studies")["holdout with three claims"]["claims"]
-    assert [claim[1] for claim in claims] == ["keyed", "vote", "refit"]
+    claims = kept("studies")["holdout with two claims"]["claims"]
+    assert [claim[1] for claim in claims] == ["vote", "refit"]
     assert kept("procedures")["splits that were given, fits of few rows fail"]["splits without a score"]
 
 
