@@ -21,7 +21,7 @@ ANSWERED = ("answered_error", "answered_share")
 def share_claims(certify: dict[str, Any], n_classes: int, delta: float) -> tuple[int, float]:
     """Return how many recalls are claimed jointly, and the share of delta of each claim, or of them."""
     free = (*PREDICTIVE, *ANSWERED)  # what follows from recalls, and what has a share together
-    asked = [name for name in certify["claim"] if name.split(":")[0] not in free]
+    asked = [name for name in certify.get("claim", ["random"]) if name.split(":")[0] not in free]
     jointly = sum(n_classes if name == "recall" else name in OF_CLASS for name in asked)
     shares = sum(name not in OF_CLASS for name in asked) + (jointly > 0)
     return jointly, delta / (shares + sum(bool(certify.get(name)) for name in ("subgroups", "answer")))

@@ -300,7 +300,7 @@ def test_the_run_id_is_the_sha256_of_canonical_json():
 
 @pytest.mark.slow
 def test_the_run_id_does_not_depend_on_the_hash_seed():
-    asked = {"k": (9, 3, 5), "report_k": (5, 3), "certify": "holdout", "claim": ("vote", "random")}
+    asked = {"k": (9, 3, 5), "report_k": (5, 3), "certify": "holdout", "claim": ("vote", "refit")}
     code = f"from ckcv_ray.study import *; print(run_id(Study.paper(**{asked}), '0' * 64))"
     other = "2" if os.environ.get("PYTHONHASHSEED") == "1" else "1"
     environment = {**os.environ, "PYTHONHASHSEED": other}
@@ -416,7 +416,7 @@ def test_options_in_other_words():
     values = {"C": "log:-2:4:13", "gamma": "log:-4:1:11", "k": "3:n", "report_k": "3,5"}
     assert Study.paper(**values) == Study.paper(report_k=(3, 5))
     assert Study.paper(k="5:7").resampling.k == (5, 6, 7)
-    assert Study.paper(claim="vote,random", certify="holdout").certification.claim == ("vote", "random")
+    assert Study.paper(claim="vote,refit", certify="holdout").certification.claim == ("vote", "refit")
     assert Study.paper() == Study() == Study.paper(learner="svm", certify="occam")
 
 
@@ -537,7 +537,7 @@ def test_options_of_a_study_without_a_certification_are_those_of_its_learner():
 def test_replacing_an_option_keeps_all_others():
     study = Study.paper(C=(1,), k=(3, 4), n_splits=7, certify="holdout", claim="vote", seed=3, report_k=3)
     assert study.replace(delta=0.2).options() == study.options() | {"delta": 0.2}
-    assert study.replace(claim="random").options() == study.options() | {"claim": ("random",)}
+    assert study.replace(claim="refit").options() == study.options() | {"claim": ("refit",)}
 
 
 def test_replacing_a_part_keeps_the_options_that_the_new_one_has():
@@ -575,11 +575,11 @@ def test_a_toml_file_that_cannot_be_read_is_named(tmp_path, content):
 
 def test_a_study_file_may_speak_as_the_command_line_does(tmp_path):
     (tmp_path / "a.toml").write_text(
-        'C = 1\nk = 5\nn-splits = 7\nscale = "none"\ncertify = "holdout"\nclaim = "vote,random"'
+        'C = 1\nk = 5\nn-splits = 7\nscale = "none"\ncertify = "holdout"\nclaim = "vote,refit"'
     )
     found = Study.paper(**read_toml(tmp_path / "a.toml"))
     assert found == Study.paper(
-        C=(1.0,), k=(5,), n_splits=7, scale="none", certify="holdout", claim=("vote", "random")
+        C=(1.0,), k=(5,), n_splits=7, scale="none", certify="holdout", claim=("vote", "refit")
     )
     (tmp_path / "a.toml").write_text("n-splits = 7\nn_splits = 7")
     with pytest.raises(InputError, match="two of n-splits, n_splits are the same option"):
