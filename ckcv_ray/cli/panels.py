@@ -31,12 +31,9 @@ class Command(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse arguments; an option that was removed says what to write instead; see ``TyperCommand``."""
-        try:
-            return super().parse_args(ctx, args)
-        except Exception as error:
-            if gone := explain_removed(getattr(error, "option_name", "")):
-                raise InputError(gone) from None
-            raise
+        if gone := explain_removed(*(word.partition("=")[0] for word in args if word.startswith("--"))):
+            raise InputError(gone)
+        return super().parse_args(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command; see ``TyperCommand``."""

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from ckcv_ray.core.arrays import Values
 from ckcv_ray.errors import write_option
 from ckcv_ray.tables.columns.formats import LOOKS_LIKE_DATE, ColumnError, form_of_numbers
-from ckcv_ray.tables.columns.parse import Cells, decode, infer_column, number_values
+from ckcv_ray.tables.columns.parse import Cells, number_values
 from ckcv_ray.tables.target import LEAST_GROUPS, is_text
 
 ENTITIES = frozenset(
@@ -135,7 +135,7 @@ def _read_names(columns: pa.Table, name: str) -> pa.ChunkedArray | None:
     cells = Cells.of(columns, name)
     if cells.written and cells.numbers is not None and np.any(cells.numbers != np.floor(cells.numbers)):
         return None  # found at once; what all texts are together takes several times as long
-    column = decode(infer_column(columns, name))
+    column = cells.infer()
     kind = column.type
     if not (is_text(kind) or pa.types.is_integer(kind) or pa.types.is_floating(kind)) or column.null_count:
         return None

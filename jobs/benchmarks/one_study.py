@@ -10,12 +10,11 @@ Prints a JSON object.
 import json
 import sys
 from collections.abc import Callable
+from importlib import import_module  # of the package that PYTHONPATH names, whichever this folder belongs to
 from time import perf_counter, process_time
 from typing import Any
 
 import ckcv_ray
-from ckcv_ray.engine.backend import session
-from ckcv_ray.runs.run import run_job
 
 SMALL = "twonorm:60:0", "none", 2
 Timed = tuple[float, list[Any]]  # seconds, and what must be equal for both commits
@@ -25,7 +24,7 @@ def prepare(source: str, scale: str, splits: int, execution: Any) -> Callable[[]
     """Return a call that runs a study."""
     study = ckcv_ray.Study.paper(scale=scale, n_splits=splits)
     job = ckcv_ray.Job(study, ckcv_ray.read_task(source)[0])
-    return lambda: run_job(job, execution)
+    return lambda: import_module("ckcv_ray.runs.run").run_job(job, execution)
 
 
 def time_study(source: str, scale: str, splits: str, backend: str, workers: str = "") -> Timed:
@@ -33,7 +32,7 @@ def time_study(source: str, scale: str, splits: str, backend: str, workers: str 
     execution = ckcv_ray.Execution(backend, int(workers) if workers else None)
     clock = process_time if backend == "serial" else perf_counter
     study = prepare(source, scale, int(splits), execution)
-    with session(execution):
+    with import_module("ckcv_ray.engine.backend").session(execution):
         prepare(*SMALL, execution)()
         start = clock()
         result = study()

@@ -39,7 +39,8 @@ def trial(setting: Setting, run: int) -> dict[str, tuple[float, float]]:
     Claims are left out whose study is refused since a part of the rows lacks a class.
     """
     source, rng = SOURCES[setting.source], setting.generator(run)
-    study = STUDY.replace(seed=int(rng.integers(2**32)))
+    seed = int(rng.integers(2**32))
+    study = STUDY.replace(seed=seed if source.seed is None else source.seed)
     rows, fresh = source.draw(setting.n, rng), source.fresh(rng)
     measured: dict[str, tuple[float, float]] = {}
     with one_thread():

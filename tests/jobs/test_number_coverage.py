@@ -63,11 +63,11 @@ def test_the_exit_code_says_whether_a_claim_fails(
 ) -> None:
     monkeypatch.setattr(number_coverage, "NOISES", {"normal": NOISES["normal"]})
     good = [Cell("fine", 0, 9, 0.05, 0.2, 0.1)]
-    monkeypatch.setattr(number_coverage, "measure_noise", lambda noise, runs: good)
+    monkeypatch.setattr(number_coverage, "measure_noise", lambda noise, runs, in_order: good)
     main(runs=9, as_json=True)
     assert json.loads(capsys.readouterr().out)["failing"] == []
     bad = [*good, Cell("bad", 9, 9, 0.05, 0.1, 0.2)]
-    monkeypatch.setattr(number_coverage, "measure_noise", lambda noise, runs: bad)
+    monkeypatch.setattr(number_coverage, "measure_noise", lambda noise, runs, in_order: bad)
     with pytest.raises(number_coverage.typer.Exit):
         main(runs=9)
     assert "2 cells, 1 false more often" in capsys.readouterr().out

@@ -16,6 +16,7 @@ from plain import digest_learned
 from ckcv_ray import InputError, Job, Study, Task
 from ckcv_ray.errors import LIST_OPTIONS, MOST_OF_NAME, write_option
 from ckcv_ray.runs.run import run_job
+from ckcv_ray.tables.columns import parse
 from ckcv_ray.tables.columns.types import DeclaredTypes
 from ckcv_ray.tables.grouping import Grouping
 from ckcv_ray.tables.identifiers import ask_about_groups, is_row_number
@@ -282,3 +283,23 @@ def test_what_a_refusal_advises_can_be_pasted(values: list[str | None], options:
         Task.from_table(columns, Roles("y"))
     for option in options:
         assert write_option(option, name) in str(refused.value)
+
+
+def test_repeated_text_is_unfolded_once_to_be_looked_at() -> None:
+    """A dictionary of one long text is small in a file, and large twice over where two copies are kept."""
+    text = "x" * 1000
+    codes = pa.array(np.zeros(10_000, np.int8))
+    columns = pa.table({"patient": pa.DictionaryArray.from_arrays(codes, pa.array([text, "y"]))})
+    before = pa.default_memory_pool().bytes_allocated()
+    with pytest.MonkeyPatch.context() as patch:
+        held: list[int] = []
+
+        def take(values: pa.Array, codes: pa.Array) -> list[pa.Array]:
+            held.append((pa.default_memory_pool().bytes_allocated() - before) // len(text) // len(codes))
+            return unfold(values, codes)
+
+        unfold = parse.take_in_parts
+        patch.setattr(parse, "take_in_parts", take)
+        ask_about_groups(columns, ())
+    assert held
+    assert set(held) == {0}

@@ -94,6 +94,14 @@ class Cells:
         """Return the cells of a column of a table, by its name or position."""
         return cls(columns.column(name), decimal_mark(columns), thousands, kept_words(columns))
 
+    def infer(self) -> pa.ChunkedArray:
+        """Return the values; of a text table as what its cells are together, such as whole numbers."""
+        if not self.written or is_text(self.typed.type):
+            return self.values
+        if pa.types.is_null(self.typed.type):
+            return pa.chunked_array([pa.nulls(len(self.values))])
+        return pa.chunked_array([self.typed.take(chunk.indices) for chunk in self.encoded.chunks])
+
     @property
     def comma(self) -> bool:
         """Whether it is of a table with decimal commas."""
@@ -238,11 +246,7 @@ def read_cells(cells: Cells, column: Column) -> Read:
 def infer_column(columns: pa.Table, name: str) -> pa.ChunkedArray:
     """Return a column of a table; of a text table as what its cells are together, such as whole numbers."""
     cells = Cells.of(columns, name)
-    if not cells.written or is_text(cells.typed.type):
-        return columns.column(name)
-    if pa.types.is_null(cells.typed.type):
-        return pa.chunked_array([pa.nulls(len(cells.values))])
-    return pa.chunked_array([cells.typed.take(chunk.indices) for chunk in cells.encoded.chunks])
+    return columns.column(name) if not cells.written or is_text(cells.typed.type) else cells.infer()
 
 
 def find_alike(columns: pa.Table, name: str) -> tuple[str, str] | None:
