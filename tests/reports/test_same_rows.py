@@ -39,7 +39,6 @@ STUDIES: dict[str, tuple[dict[str, Any], Task]] = {
     "groups": ({**SMALL, "certify": "occam"}, overlap(120, groups=True)),
     "refit": (HELD, overlap(200)),
     "vote": ({**HELD, "claim": "vote"}, overlap(200)),
-    "random": ({**HELD, "claim": "random"}, overlap(200)),
     "refit of three": (HELD, overlap(200, classes=3)),
     "refit of groups": (HELD, overlap(240, groups=True)),
     "stevens": ({**HELD, "holdout_bound": "stevens"}, overlap(200)),

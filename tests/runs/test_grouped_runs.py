@@ -29,7 +29,7 @@ SMALL = Study.paper(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0), k=(3, 4, 6), n_splits=
 STUDIES = {
     "occam": SMALL,
     "rotation": SMALL.replace(resampling="rotation"),
-    "holdout": SMALL.replace(certify="holdout", holdout_share=0.5, claim="refit,random,vote"),
+    "holdout": SMALL.replace(certify="holdout", holdout_share=0.5, claim="refit,vote"),
     "mean error": SMALL.replace(criterion="mean_error"),
 }
 SAME = ("study.json", "data.parquet", "candidates.parquet", "certificate.json")

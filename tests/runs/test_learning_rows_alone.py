@@ -31,7 +31,7 @@ STUDIES = {
 }
 CERTIFIED = [
     {"certify": "holdout"},
-    {"certify": "holdout", "holdout_share": 0.33, "claim": "vote,random,refit"},
+    {"certify": "holdout", "holdout_share": 0.33, "claim": "vote,refit"},
 ]
 
 
@@ -137,7 +137,7 @@ def one_gap(n=48):
     return X, gapped, y, held
 
 
-GAPPED = Study.paper(**SMALL, learner="linear", certify="holdout", claim="vote,refit,random")
+GAPPED = Study.paper(**SMALL, learner="linear", certify="holdout", claim="vote,refit")
 
 
 def test_a_gap_in_one_row_held_out_is_filled_and_changes_no_model():

@@ -21,7 +21,7 @@ STUDIES = {
     "reported": SMALL.replace(report_k=(4, 5)),
     "exhaustive": SMALL.replace(exhaustive=True, n_splits=2),
     "rotation": Study.paper(C=(0.1, 1.0), gamma=(0.1, 1.0), k=(3, 5), resampling="rotation"),
-    "holdout": SMALL.replace(certify="holdout", claim=("random", "vote")),
+    "holdout": SMALL.replace(certify="holdout", claim="vote"),
     "not converged": SMALL.replace(max_iter=2),
     "every k": SMALL.replace(k=None, n_splits=3),
     "large costs": SMALL.replace(C=(1e4, 1e6), gamma=(1e-3, 10.0)),
