@@ -12,19 +12,12 @@ PANEL = "Forms"
 
 
 class FormOptions(NamedTuple):
-    """What is asked of a form.
+    """What is asked of a form."""
 
-    Attributes:
-        guideline: its name; None for no form.
-        answers: file with a person's answers.
-        template: file to write for answers, instead of the form.
-        strict: whether items left to a person are a failure.
-    """
-
-    guideline: str | None
-    answers: Path | None
-    template: Path | None
-    strict: bool
+    guideline: str | None  # its name; None for no form
+    answers: Path | None  # file with a person's answers
+    template: Path | None  # file to write for answers, instead of the form
+    strict: bool  # whether items left to a person are a failure
 
     def check(self, out: Path | None) -> None:
         """Raise InputError unless the options go with each other, and with the file to write."""

@@ -11,18 +11,12 @@ PAGE_PANEL = "Page"
 
 
 class PageOptions(NamedTuple):
-    """What is asked of the page.
+    """What is asked of the page."""
 
-    Attributes:
-        title, author: of the report; "" if they are not said.
-        purpose: text file that says what the model is for.
-        short: whether it is one page.
-    """
-
-    title: str
-    author: str
-    purpose: Path | None
-    short: bool
+    title: str  # of the report; "" if it is not said
+    author: str  # "" if it is not said
+    purpose: Path | None  # text file that says what the model is for
+    short: bool  # whether it is one page
 
     def check(self, guideline: str | None) -> None:
         """Raise InputError if something is asked of the page, and a form is to be written instead."""

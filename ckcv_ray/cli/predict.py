@@ -137,21 +137,14 @@ def choose_output(
 
 
 class Table(NamedTuple):
-    """A table to predict.
-
-    Attributes:
-        columns: all of them.
-        keep, kept: name and values of the column to write as well, if there is one.
-        rows: all rows as numbers, and which of them can be judged.
-        judged, X: numbers of the rows that can be judged, and these rows (rows, d).
-    """
+    """A table to predict."""
 
     columns: pa.Table
-    keep: str | None
-    kept: pa.ChunkedArray | None
-    rows: NewRows
-    judged: Index
-    X: Rows
+    keep: str | None  # name of the column to write as well, if there is one
+    kept: pa.ChunkedArray | None  # its values
+    rows: NewRows  # all rows as numbers, and which of them can be judged
+    judged: Index  # numbers of the rows that can be judged
+    X: Rows  # these rows, (rows, d)
 
 
 @with_options(choice=choose_rule, reading=make_reading, output=choose_output)

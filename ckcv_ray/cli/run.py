@@ -312,15 +312,10 @@ def _describe_unfinished(folder: RunFolder, queue: RaceQueue | FullQueue) -> tup
 
 
 class TimeLimit(NamedTuple):
-    """The time that a run may take.
+    """The time that a run may take."""
 
-    Attributes:
-        text: as it was given.
-        seconds: the same in seconds.
-    """
-
-    text: str
-    seconds: float
+    text: str  # as it was given
+    seconds: float  # the same in seconds
 
 
 def limit_time(study: Study, budget: str | None) -> tuple[Study, TimeLimit | None]:

@@ -34,19 +34,12 @@ UNFINISHED = 1
 
 
 class End(NamedTuple):
-    """How a process ended.
+    """How a process ended."""
 
-    Attributes:
-        code: exit code; of a signal its negative number.
-        note: what it did last.
-        signals: those that it was sent by the user.
-        late: whether it was killed since a fit took too long.
-    """
-
-    code: int
-    note: Note
-    signals: tuple[int, ...]
-    late: bool
+    code: int  # exit code; of a signal its negative number
+    note: Note  # what it did last
+    signals: tuple[int, ...]  # those that it was sent by the user
+    late: bool  # whether it was killed since a fit took too long
 
 
 def require_supervision(learner: Learner, fit_timeout: float | None = None) -> None:

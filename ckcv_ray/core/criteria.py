@@ -55,19 +55,13 @@ class Criterion(ABC):
     """A quantity to minimise over candidates: the base of every criterion, a frozen dataclass.
 
     Units are what is scored in a split: the number of rows or groups, the same in all splits of a fold size.
-
-    Attributes:
-        measure: gives the totals from which values are computed.
-        by_class: whether units are the rows of each class in every split, (..., n_classes), instead.
-        delta: failure probability of each bound.
-        bound: name of the bound that L_EE is computed with.
     """
 
     name: ClassVar[str]
-    measure: ClassVar[Measure] = ZERO_ONE
-    by_class: ClassVar[bool] = False
-    bound: ClassVar[str]
-    delta: float
+    measure: ClassVar[Measure] = ZERO_ONE  # gives the totals from which values are computed
+    by_class: ClassVar[bool] = False  # whether units are rows of each class, (..., n_classes)
+    bound: ClassVar[str]  # name of the bound that L_EE is computed with
+    delta: float  # failure probability of each bound
 
     def __post_init__(self) -> None:
         check_options(self)
@@ -140,17 +134,13 @@ class MeanBound(SplitBound):
 
 @dataclass(frozen=True)
 class MeanShare(SplitBound):
-    """The form of ``MeanBound`` for groups: the loss of a group is the share of its rows that are wrong.
-
-    Attributes:
-        delta: that of U.
-    """
+    """The form of ``MeanBound`` for groups: the loss of a group is the share of its rows that are wrong."""
 
     name = MeanBound.name
     measure: ClassVar[Measure] = GroupShares(np.empty(0, dtype=np.intp))
     bound = "loss"
 
-    delta: float
+    delta: float  # that of U
 
     def value(self, totals: NDArray[np.integer[Any]], units: int) -> Values:
         """Return U for totals (..., columns), of which the last is the sum of the units' losses."""
@@ -333,15 +323,12 @@ class MeanError(MeanLoss):
 class MeanGroupError(MeanLoss):
     """The form of ``MeanError`` for groups: the mean over the splits, and in each over the groups, of the
     share of a group's rows that are wrong.
-
-    Attributes:
-        delta: failure probability of what is proven.
     """
 
     name = MeanError.name
     measure = MeanShare.measure
 
-    delta: float
+    delta: float  # failure probability of what is proven
 
     def value(self, totals: NDArray[np.integer[Any]], units: int) -> Values:
         """Return the mean losses for totals (..., columns), of which the last is the sum of the losses."""

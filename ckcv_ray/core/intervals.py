@@ -48,40 +48,24 @@ class Limits(NamedTuple):
 
 
 class Scored(NamedTuple):
-    """What a study recorded of one score.
+    """What a study recorded of one score."""
 
-    Attributes:
-        values: the score of each split, (n_splits,).
-        sums: its sums, (n_splits, n_sums).
-        scored_per_fitted: rows that splits score, for each row that they fit on.
-    """
-
-    values: Values
-    sums: Values
-    scored_per_fitted: float
+    values: Values  # the score of each split, (n_splits,)
+    sums: Values  # its sums, (n_splits, n_sums)
+    scored_per_fitted: float  # rows that splits score, for each row that they fit on
 
 
 @dataclass(frozen=True)
 class Interval:
-    """A kind of interval.
+    """A kind of interval."""
 
-    Attributes:
-        name: its name.
-        resamplings: names of those whose splits it is defined for.
-        scores: names of those it is defined for; empty for all.
-        limits: takes what a study recorded of a score.
-        about: a phrase that says what it is.
-        choosing: whether it is of the best line alone, and allows for its being chosen.
-        exact: whether it is proven for a line that was named before its score was seen.
-    """
-
-    name: str
-    resamplings: Sequence[str]
-    scores: Sequence[str]
-    limits: Callable[[Scored], Limits]
-    about: str
-    choosing: bool = False
-    exact: bool = False
+    name: str  # its name
+    resamplings: Sequence[str]  # names of those whose splits it is defined for
+    scores: Sequence[str]  # names of those it is defined for; empty for all
+    limits: Callable[[Scored], Limits]  # takes what a study recorded of a score
+    about: str  # a phrase that says what it is
+    choosing: bool = False  # whether it is of the best line alone, and allows for its being chosen
+    exact: bool = False  # whether it is proven for a line that was named before its score was seen
 
 
 def _correct_t(found: Scored) -> Limits:

@@ -78,12 +78,9 @@ class ByGroup:
     """The base of the losses of groups.
 
     Each group's loss is rounded up, so that totals are exact in any order and bounds hold for the loss.
-
-    Attributes:
-        groups: number of the group of each scored row, (rows,).
     """
 
-    groups: NDArray[np.intp]
+    groups: NDArray[np.intp]  # number of the group of each scored row, (rows,)
 
     def average(self, losses: NDArray[Any], unit: int = 1) -> NDArray[np.int64]:
         """Return the mean loss of each group's rows in the order of the groups' numbers, (..., groups).
@@ -155,15 +152,12 @@ class ClippedErrors(OneTotal):
     Each row's loss is rounded up to a multiple of ``GRAIN`` of these units: totals are exact in any order,
     bounds hold for the error itself, and the last bits of a prediction hardly ever matter. A prediction that
     is no number counts as the largest error.
-
-    Attributes:
-        clip: the error from which on a prediction is as wrong as any other, positive.
     """
 
     name: ClassVar[str] = "clipped_errors"
     kinds: ClassVar[frozenset[Kind]] = frozenset({Kind.REGRESSION})
 
-    clip: float
+    clip: float  # the error from which on a prediction is as wrong as any other, positive
 
     def measure_losses(self, y: Values, predicted: Values) -> NDArray[np.int64]:
         """Return the loss of each row, 0 .. ``ONE``, of the shape of ``predicted``."""
@@ -175,16 +169,12 @@ class ClippedErrors(OneTotal):
 
 @dataclass(frozen=True, eq=False)
 class GroupErrors(OneTotal, ByGroup):
-    """The sum over groups of the mean of their rows' clipped errors, in units of 1 / ``ONE``.
-
-    Attributes:
-        errors: the errors of rows.
-    """
+    """The sum over groups of the mean of their rows' clipped errors, in units of 1 / ``ONE``."""
 
     name: ClassVar[str] = "group_errors"
     kinds: ClassVar[frozenset[Kind]] = ClippedErrors.kinds
 
-    errors: ClippedErrors
+    errors: ClippedErrors  # the errors of rows
 
     def measure_losses(self, y: Values, predicted: Values) -> NDArray[np.int64]:
         """Return the loss of each group in the order of their numbers, 0 .. ``ONE``, (..., groups)."""

@@ -23,27 +23,17 @@ LAST_WEIGHT = 4.0  # effort of the last round
 
 
 class SplitMean(NamedTuple):
-    """What was computed of the candidates of a fold size.
+    """What was computed of the candidates of a fold size."""
 
-    Attributes:
-        values: mean over the splits that were, 0 without any, (n_paths, n_steps).
-        splits: their number, (n_paths, n_steps).
-    """
-
-    values: Values
-    splits: Index
+    values: Values  # mean over the splits that were, 0 without any, (n_paths, n_steps)
+    splits: Index  # their number, (n_paths, n_steps)
 
 
 class Round(NamedTuple):
-    """What one round computes.
+    """What one round computes."""
 
-    Attributes:
-        lengths: number of first steps of each path, (n_paths,), by position of the fold size.
-        n_splits: number of first splits, by position of the fold size.
-    """
-
-    lengths: dict[int, Lengths]
-    n_splits: dict[int, int]
+    lengths: dict[int, Lengths]  # number of steps of each path, (n_paths,), by position of the fold size
+    n_splits: dict[int, int]  # number of first splits, by position of the fold size
 
 
 def count_kept(settings: int, keep: float, survivors: int) -> list[int]:

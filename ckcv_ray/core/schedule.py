@@ -39,18 +39,12 @@ class Stage(StrEnum):
 
 
 class Unit(NamedTuple):
-    """A unit of work, by position: the paths to compute on one split.
+    """A unit of work, by position: the paths to compute on one split."""
 
-    Attributes:
-        stage: purpose of the work.
-        size, split: fold size and number of the split.
-        paths: (path, length) of each path, whose first ``length`` steps are computed.
-    """
-
-    stage: Stage
-    size: int
+    stage: Stage  # purpose of the work
+    size: int  # position of the fold size
     split: int
-    paths: tuple[tuple[int, int], ...]
+    paths: tuple[tuple[int, int], ...]  # (path, length): its first ``length`` steps are computed
 
     def first(self, length: int) -> int:
         """Return the first step that is scored in a path of this length."""

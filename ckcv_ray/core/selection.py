@@ -55,15 +55,10 @@ class Proof(NamedTuple):
 
 
 class Least(NamedTuple):
-    """The least values of the splits of a fold size.
+    """The least values of the splits of a fold size."""
 
-    Attributes:
-        values: that of each split, (n_splits,).
-        rest: their sum from each split on, up to rounding, (n_splits + 1,).
-    """
-
-    values: list[float]
-    rest: list[float]
+    values: list[float]  # that of each split, (n_splits,)
+    rest: list[float]  # their sum from each split on, up to rounding, (n_splits + 1,)
 
     @classmethod
     def of(cls, least: ArrayLike, n_splits: int) -> "Least":

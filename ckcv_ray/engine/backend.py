@@ -30,19 +30,13 @@ MakeRecorder = Callable[[Problem, FolderPath | None], Recorder[Any]]
 
 
 class Backend(Protocol):
-    """Evaluates batches of units; results may come back in any order.
-
-    Attributes:
-        workers: number of batches evaluated at once; window: number of batches to keep it supplied with.
-        least_seconds: length of a batch below which dispatching it costs more than it is worth.
-        listener: the backend's own callback for progress, called like the ``listen`` of ``run``.
-    """
+    """Evaluates batches of units; results may come back in any order."""
 
     name: str
-    workers: int
-    window: int
-    least_seconds: float
-    listener: Listener | None
+    workers: int  # number of batches evaluated at once
+    window: int  # number of batches to keep it supplied with
+    least_seconds: float  # length of a batch below which dispatching it costs more than it is worth
+    listener: Listener | None  # its own callback for progress, called like the ``listen`` of ``run``
 
     def start(self, inputs: Inputs) -> None:
         """Share the inputs with every worker."""
@@ -93,17 +87,11 @@ class SerialBackend:
 
 
 class Session(NamedTuple):
-    """Factories for what one or several runs need.
+    """Factories for what one or several runs need."""
 
-    Attributes:
-        backend: makes a backend.
-        recorder: makes the recorder of a run, in this process or as an actor.
-        together: number of studies that may be computed at the same time.
-    """
-
-    backend: Callable[[], Backend]
-    recorder: MakeRecorder
-    together: int
+    backend: Callable[[], Backend]  # makes a backend
+    recorder: MakeRecorder  # makes the recorder of a run, in this process or as an actor
+    together: int  # number of studies that may be computed at the same time
 
 
 SERIAL = Session(SerialBackend, make_recorder, 1)

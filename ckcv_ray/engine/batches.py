@@ -16,17 +16,11 @@ OWN_SECONDS = 0.0015  # of driver and recorder for a batch, as jobs/benchmarks/s
 
 
 class Batch(NamedTuple):
-    """Units that are evaluated together.
+    """Units that are evaluated together."""
 
-    Attributes:
-        units: in the order in which to evaluate them; none if there is nothing to do now.
-        seconds: after which no other unit is begun; those left come back with the outcome.
-        lost: how many times the batch was lost.
-    """
-
-    units: tuple[Unit, ...] = ()
-    seconds: float = inf
-    lost: int = 0
+    units: tuple[Unit, ...] = ()  # in the order in which to evaluate them; none if there is nothing to do now
+    seconds: float = inf  # after which no other unit is begun; those left come back with the outcome
+    lost: int = 0  # how many times the batch was lost
 
 
 def batch_seconds(left: float, workers: int, least: float, waiting: float = inf) -> float:

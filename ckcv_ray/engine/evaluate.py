@@ -39,17 +39,11 @@ KIBIBYTE = 1 if sys.platform == "darwin" else 1024  # the unit of ru_maxrss
 
 
 class Inputs(NamedTuple):
-    """Inputs that every worker receives once.
-
-    Attributes:
-        problem: the problem.
-        shared: what its learner shares between splits.
-        fit_timeout: seconds that one fit may take; the process of a longer one ends. None for any time.
-    """
+    """Inputs that every worker receives once."""
 
     problem: Problem
-    shared: Any
-    fit_timeout: float | None = None
+    shared: Any  # what its learner shares between splits
+    fit_timeout: float | None = None  # seconds; the process of a longer fit ends
 
 
 class Evaluated(NamedTuple):

@@ -41,23 +41,14 @@ PLANNED_SHARE = 0.85  # share of a budget that is planned: later fits may take l
 
 @dataclass(frozen=True)
 class Estimate:
-    """Estimate of a run from a short trial on the data.
+    """Estimate of a run from a short trial on the data."""
 
-    Attributes:
-        seconds: seconds of work expected to be left for one worker, drops taken into account.
-        rates: seconds per unit of an evaluation's relative cost.
-        outcome: records of the trial, which the run does not need to recompute.
-        inputs: inputs of the evaluations.
-        processor: share of the trial's time in which it had a processor, in (0, 1].
-        rounds: what a search within a budget takes; None for a race.
-    """
-
-    seconds: float
-    rates: Rates
-    outcome: Outcome
-    inputs: Inputs
-    processor: float = 1.0
-    rounds: RoundSeconds | None = None
+    seconds: float  # seconds of work expected to be left for one worker, drops taken into account
+    rates: Rates  # seconds per unit of an evaluation's relative cost
+    outcome: Outcome  # records of the trial, which the run does not need to recompute
+    inputs: Inputs  # inputs of the evaluations
+    processor: float = 1.0  # share of the trial's time in which it had a processor, in (0, 1]
+    rounds: RoundSeconds | None = None  # what a search within a budget takes; None for a race
 
 
 @dataclass(frozen=True)

@@ -44,29 +44,18 @@ RunQueue = TypeVar("RunQueue", bound=RaceQueue | FullQueue)
 
 
 class Decision(NamedTuple):
-    """Result of the selection, returned in one call since the recorder may die before the next.
+    """Result of the selection, returned in one call since the recorder may die before the next."""
 
-    Attributes:
-        winner: position of the winner; None if no candidate could be completed.
-        leaders: the winner and the leader of each reported fold size, without duplicates.
-        reason: description of the first failure, for the case that there is no winner.
-    """
-
-    winner: Leader | None
-    leaders: list[Leader]
-    reason: str
+    winner: Leader | None  # position of the winner; None if no candidate could be completed
+    leaders: list[Leader]  # the winner and the leader of each reported fold size, without duplicates
+    reason: str  # description of the first failure, for the case that there is no winner
 
 
 class Conclusion(NamedTuple):
-    """Result of the records, returned in one call.
+    """Result of the records, returned in one call."""
 
-    Attributes:
-        candidates: table with the state of each candidate.
-        metadata: cost of the run over all its sessions, and its failures.
-    """
-
-    candidates: pa.Table
-    metadata: Metadata
+    candidates: pa.Table  # table with the state of each candidate
+    metadata: Metadata  # cost of the run over all its sessions, and its failures
 
 
 class Recorder(Supply, Generic[RunQueue]):

@@ -25,18 +25,12 @@ class RoundSeconds:
     """Seconds that the rounds of a search within a budget take on one worker.
 
     A search spends most of its effort on a few settings.
-
-    Attributes:
-        shares: share of the effort that each round has, (n_rounds,).
-        each: seconds of a unit of effort in each round but the last, (n_rounds - 1,).
-        evaluations, seconds: of the last round, if the best 0, 1, 2, ... settings take part in it,
-            (n_settings + 1,).
     """
 
-    shares: Values
-    each: Values
-    evaluations: Values
-    seconds: Values
+    shares: Values  # share of the effort that each round has, (n_rounds,)
+    each: Values  # seconds of a unit of effort in each round but the last, (n_rounds - 1,)
+    evaluations: Values  # of the last round, if the best 0, 1, 2, ... settings take part, (n_settings + 1,)
+    seconds: Values  # the same
 
     def __call__(self, effort: float) -> float:
         """Return the seconds of a search with this effort."""

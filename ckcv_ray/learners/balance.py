@@ -78,15 +78,10 @@ def draw_balanced(y: Classes, train: Index, how: Balance) -> Index:
 
 @dataclass(frozen=True)
 class BalancedLearner(WrappedLearner):
-    """A learner whose training rows are balanced first, in every split.
-
-    Attributes:
-        how: how.
-        share: how many rows it is fitted to, relative to the training rows, about.
-    """
+    """A learner whose training rows are balanced first, in every split."""
 
     how: Balance
-    share: float
+    share: float  # how many rows it is fitted to, relative to the training rows, about
 
     @cached_property
     def trainer(self) -> Trainer:

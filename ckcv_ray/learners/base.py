@@ -417,12 +417,9 @@ class WrappedLearner(Learner):
     """A learner that replaces parts of another one, and hands on the rest.
 
     A study has learners in canonical form, which are wrapped when they are fitted.
-
-    Attributes:
-        learner: the other one.
     """
 
-    learner: Learner
+    learner: Learner  # the other one
 
     @property
     def name(self) -> str:  # type: ignore[override]

@@ -33,20 +33,13 @@ OF_GROUPS = pa.schema([*MEMBER_COLUMNS, ("loss", pa.int64())])
 
 @dataclass(frozen=True)
 class Member:
-    """One model of the ensemble.
-
-    Attributes:
-        k, split: the split it was fitted on.
-        model: the fitted model.
-        errors: misclassified rows of its estimate set, by class.
-        n_estimate: rows of its estimate set, by class.
-    """
+    """One model of the ensemble."""
 
     k: int
-    split: int
+    split: int  # that it was fitted on
     model: Any
-    errors: tuple[int, ...]
-    n_estimate: tuple[int, ...]
+    errors: tuple[int, ...]  # misclassified rows of its estimate set, by class
+    n_estimate: tuple[int, ...]  # rows of its estimate set, by class
 
     @property
     def totals(self) -> tuple[int, ...]:
@@ -56,13 +49,10 @@ class Member:
 
 @dataclass(frozen=True)
 class GroupMember(Member):
-    """One model of the ensemble of a task with groups, or of numbers to predict.
+    """One model of the ensemble of a task with groups, or of numbers to predict."""
 
-    Attributes:
-        loss: sum over the groups of its estimate set of the share of wrong rows, or over its rows of their
-            clipped errors, in units of 2**-32.
-    """
-
+    # sum over the groups of its estimate set of the share of wrong rows, or over its rows of their clipped
+    # errors, in units of 2**-32
     loss: int
 
     @property

@@ -24,23 +24,14 @@ class LostError(RuntimeError):
 
 
 class Note(NamedTuple):
-    """What a supervised process does.
+    """What a supervised process does."""
 
-    Attributes:
-        number: counts the notes.
-        key: of the fit, the same when it is repeated; empty outside of fits.
-        text: the fit in words.
-        fits: number of fits that the time limit is multiplied by.
-        attempts: times that the fit may end the process.
-        done: whether the process has done all that it was asked to.
-    """
-
-    number: int = 0
-    key: str = ""
-    text: str = ""
-    fits: int = 1
-    attempts: int = MOST_LOST
-    done: bool = False
+    number: int = 0  # counts the notes
+    key: str = ""  # of the fit, the same when it is repeated; empty outside of fits
+    text: str = ""  # the fit in words
+    fits: int = 1  # number of fits that the time limit is multiplied by
+    attempts: int = MOST_LOST  # times that the fit may end the process
+    done: bool = False  # whether the process has done all that it was asked to
 
 
 class Watch:

@@ -17,12 +17,7 @@ HELD_OUT = "predictions.parquet"
 
 
 class HeldOut(NamedTuple):
-    """What a model gives for the rows that a split scores, in their order.
-
-    Attributes:
-        path, step, split: its position.
-        outputs: of the model.
-    """
+    """What a model gives for the rows that a split scores, in their order."""
 
     path: int
     step: int

@@ -29,43 +29,27 @@ def record_type(n_totals: int, kind: type[Any] = np.int32) -> np.dtype[np.void]:
 
 
 class Failure(NamedTuple):
-    """The steps of a path that were lost to an exception.
+    """The steps of a path that were lost to an exception."""
 
-    Attributes:
-        estimate: whether they were fitted on TR + MS.
-        size, split, path: position of the path.
-        first, stop: the range of lost steps, without ``stop``.
-        traceback: text of the traceback.
-    """
-
-    estimate: bool
-    size: int
+    estimate: bool  # whether they were fitted on TR + MS
+    size: int  # position of the fold size
     split: int
     path: int
-    first: int
-    stop: int
+    first: int  # of the lost steps
+    stop: int  # the step after them
     traceback: str
 
 
 class Outcome(NamedTuple):
-    """The outcome of a batch of units; the fields after ``members`` are logged and are no part of the result.
+    """The outcome of a batch of units; what follows ``members`` is logged, and is no part of the result."""
 
-    Attributes:
-        records: of ``record_type``; failures: paths that raised; members: models of refit units.
-        seconds: total time; fits: number of fits; solving: seconds spent in fits.
-        peak: peak memory of the process so far, in bytes.
-        by_learner: seconds spent on the paths of each learner; empty if they were not measured.
-        held_out: predictions of refit units, of a study without a certification.
-        left: units that were not evaluated, since the time of the batch was over.
-    """
-
-    records: Records
-    failures: tuple[Failure, ...]
-    members: tuple[Member, ...]
-    seconds: float = 0.0
+    records: Records  # of ``record_type``
+    failures: tuple[Failure, ...]  # paths that raised
+    members: tuple[Member, ...]  # models of refit units
+    seconds: float = 0.0  # total time
     fits: int = 0
-    solving: float = 0.0
-    peak: int = 0
-    by_learner: tuple[float, ...] = ()
-    left: tuple[Any, ...] = ()
-    held_out: tuple[Any, ...] = ()
+    solving: float = 0.0  # seconds spent in fits
+    peak: int = 0  # peak memory of the process so far, in bytes
+    by_learner: tuple[float, ...] = ()  # seconds of each learner; empty if they were not measured
+    left: tuple[Any, ...] = ()  # units that were not evaluated, since the time of the batch was over
+    held_out: tuple[Any, ...] = ()  # predictions of refit units, of a study without a certification

@@ -102,24 +102,17 @@ def compare(
 
 
 class JudgedRows(NamedTuple):
-    """Judged rows that every classifier can classify.
+    """Judged rows that every classifier can classify."""
 
-    Attributes:
-        columns: as they were read.
-        rows: as numbers, for each run.
-        task: of the first run.
-        tables: SHA-256 of the rows with labels, in any order: of all columns, and of those that each run has
-            learned from, and its target.
-        digests: of each row, without its label, of the same columns: one array (rows,) for each.
-        cautions: how many rows were left out.
-    """
-
-    columns: pa.Table
-    rows: list[NDArray[np.float64]]
-    task: Task
+    columns: pa.Table  # as they were read
+    rows: list[NDArray[np.float64]]  # as numbers, for each run
+    task: Task  # of the first run
+    # SHA-256 of the rows with labels, in any order: of all columns, and of those that each run has learned
+    # from, and its target
     tables: list[str]
+    # of each row, without its label, of the same columns: one array (rows,) for each
     digests: list[NDArray[np.uint64]]
-    cautions: list[str]
+    cautions: list[str]  # how many rows were left out
 
     def select(self, rows: NDArray[np.bool_]) -> "JudgedRows":
         """Return some of the rows."""

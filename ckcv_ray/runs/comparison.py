@@ -57,23 +57,14 @@ class Question:
 
 
 class Side(NamedTuple):
-    """One of the two classifiers on the judged rows.
+    """One of the two classifiers on the judged rows."""
 
-    Attributes:
-        name: folder, or column, for display.
-        by: says what classifies.
-        wrong: which rows are wrong, (rows,).
-        predicted: the labels that it gives, (rows,).
-        known: which rows equal one that it has learned from, label aside, (rows,).
-        discrete: whether rows of other examples are often equal, in the columns that it has learned from.
-    """
-
-    name: str
-    by: str
-    wrong: NDArray[np.bool_]
-    predicted: NDArray[Any]
-    known: NDArray[np.bool_]
-    discrete: bool = False
+    name: str  # folder, or column, for display
+    by: str  # says what classifies
+    wrong: NDArray[np.bool_]  # which rows are wrong, (rows,)
+    predicted: NDArray[Any]  # the labels that it gives, (rows,)
+    known: NDArray[np.bool_]  # which rows equal one that it has learned from, label aside, (rows,)
+    discrete: bool = False  # whether rows of other examples are often equal in its columns
 
     def select(self, rows: NDArray[np.bool_]) -> "Side":
         """Return it on some of the rows."""
@@ -82,30 +73,18 @@ class Side(NamedTuple):
 
 @dataclass(frozen=True)
 class Comparison:
-    """What is measured and proven of a run and another classifier.
-
-    Attributes:
-        question: what was asked.
-        run, reference: both on the judged rows.
-        errors: error of each: share of the rows that are wrong; with groups the mean of the groups' shares.
-        units: rows, or groups.
-        verdict: what is proven.
-        expected: units that would about prove what is asked; None if no number is expected to.
-        counted: this use of the rows.
-        left_out: rows that do not count, since a run has learned from their features.
-        cautions: what may void the proof, and which rows were left out.
-    """
+    """What is measured and proven of a run and another classifier."""
 
     question: Question
     run: Side
     reference: Side
-    errors: tuple[float, float]
-    units: int
-    verdict: Judgement
-    expected: int | None
-    counted: Counted
-    left_out: int
-    cautions: tuple[str, ...]
+    errors: tuple[float, float]  # shares of wrong rows; with groups the means of groups' shares
+    units: int  # rows, or groups
+    verdict: Judgement  # what is proven
+    expected: int | None  # units that would about prove what is asked; None if no number is expected to
+    counted: Counted  # this use of the rows
+    left_out: int  # rows that do not count, since a run has learned from their features
+    cautions: tuple[str, ...]  # what may void the proof, and which rows were left out
 
     @property
     def answer(self) -> str:

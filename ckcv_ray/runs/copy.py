@@ -11,19 +11,12 @@ from ckcv_ray.storage.folder import MANIFEST, RunFolder
 
 
 class Copied(NamedTuple):
-    """What was copied.
+    """What was copied."""
 
-    Attributes:
-        run_id: of the run.
-        to: where it is now, too.
-        files: number of files.
-        bytes: their bytes.
-    """
-
-    run_id: str
-    to: str
-    files: int
-    bytes: int
+    run_id: str  # of the run
+    to: str  # where it is now, too
+    files: int  # number of files
+    bytes: int  # their bytes
 
 
 def copy_run(source: str | PathLike[str], to: str | PathLike[str]) -> Copied:

@@ -19,17 +19,11 @@ LEAST_EQUAL = 0.99  # share of rows for which the file has to give what the mode
 
 
 class Exported(NamedTuple):
-    """What was written.
+    """What was written."""
 
-    Attributes:
-        share: of ``CHECKED_ROWS`` rows, those for which the file gives what the model gives.
-        labels: what the class numbers of the file stand for, in order; none where numbers are predicted.
-        by: phrase that names the model.
-    """
-
-    share: float
-    labels: tuple[Any, ...]
-    by: str
+    share: float  # of ``CHECKED_ROWS`` rows, those for which the file gives what the model gives
+    labels: tuple[Any, ...]  # what its class numbers stand for; none where numbers are predicted
+    by: str  # phrase that names the model
 
 
 def export(result: Result, out: str | Path, by: str = "auto") -> Exported:

@@ -36,17 +36,11 @@ from ckcv_ray.version import VERSION
 
 
 class Refitted(NamedTuple):
-    """The selected candidates, refitted, and what follows from the records.
+    """The selected candidates, refitted, and what follows from the records."""
 
-    Attributes:
-        winner: position of the winner.
-        ensembles: those of the winner and of each other leader that could be refitted on every split.
-        concluded: candidates, costs and failures.
-    """
-
-    winner: Leader
-    ensembles: dict[Leader, Ensemble]
-    concluded: Conclusion
+    winner: Leader  # position of the winner
+    ensembles: dict[Leader, Ensemble]  # of each leader that could be refitted on every split
+    concluded: Conclusion  # candidates, costs and failures
 
 
 class RefitQueue(ListQueue):

@@ -15,28 +15,18 @@ from ckcv_ray.storage.places import find_run_folders
 
 
 class ListedRun(NamedTuple):
-    """What is known of a run folder.
+    """What is known of a run folder."""
 
-    Attributes:
-        folder: its path.
-        command: which command made it, "run" or "evaluate"; None if that cannot be read.
-        target: name of the column that is predicted, and
-        rows: number of rows of the table; None if they cannot be read.
-        state: "finished", "provisional" (something failed), "running", "unfinished", "damaged", or
-            "unreadable" where a package that it needs is not here, or its store does not answer.
-        result: what may be quoted, or the scores; "" if nothing is known yet.
-        date: when it was written last, in local time, such as 2026-03-01 12:30.
-        problem: what is wrong with it; "" if nothing is.
-    """
-
-    folder: str
-    command: str | None
-    target: str | None
-    rows: int | None
+    folder: str  # its path
+    command: str | None  # which command made it, "run" or "evaluate"; None if that cannot be read
+    target: str | None  # name of the column that is predicted; None if it cannot be read
+    rows: int | None  # of the table; None if it cannot be read
+    # "finished", "provisional" (something failed), "running", "unfinished", "damaged", or "unreadable" where
+    # a package that it needs is not here, or its store does not answer
     state: str
-    result: str
-    date: str
-    problem: str
+    result: str  # what may be quoted, or the scores; "" if nothing is known yet
+    date: str  # when it was written last, in local time, such as 2026-03-01 12:30
+    problem: str  # what is wrong with it; "" if nothing is
 
 
 def list_runs(place: str | PathLike[str]) -> list[ListedRun]:

@@ -44,17 +44,11 @@ ROUNDING = 1e-9  # relative: other processors round differently
 
 @dataclass(frozen=True)
 class Limit:
-    """How long a verification may take.
+    """How long a verification may take."""
 
-    Attributes:
-        seconds: the limit; it is looked at between fits.
-        say: called with a sentence about the cost before anything is fitted; None if nobody listens.
-        began: when the verification began, on the clock of ``monotonic``.
-    """
-
-    seconds: float = inf
-    say: Callable[[str], object] | None = None
-    began: float = field(default_factory=monotonic)
+    seconds: float = inf  # the limit; it is looked at between fits
+    say: Callable[[str], object] | None = None  # told about the cost before anything is fitted
+    began: float = field(default_factory=monotonic)  # on that clock, in seconds
 
     def announce(self, fits: int, task: Task, execution: Mapping[str, Any]) -> None:
         """Say what is fitted again at most, and compare what it took in the run with the limit.
@@ -88,20 +82,13 @@ class Limit:
 
 @dataclass(frozen=True)
 class Refit:
-    """How much of what a run rests on is computed again, and by which backend.
+    """How much of what a run rests on is computed again, and by which backend."""
 
-    Attributes:
-        share: share of the evaluations, in [0, 1]; below 1 a random sample of them.
-        backend: creates a backend for each run; None if nothing is computed.
-        listen, stop: as for ``run_job``.
-        limit: how long it may take.
-    """
-
-    share: float = 0.0
-    backend: Callable[[], Backend] | None = None
-    listen: Listener | None = None
+    share: float = 0.0  # share of the evaluations, in [0, 1]; below 1 a random sample of them
+    backend: Callable[[], Backend] | None = None  # for each run; None if nothing is computed
+    listen: Listener | None = None  # as for ``run_job``
     stop: Stop = lambda: False
-    limit: Limit = field(default_factory=Limit)
+    limit: Limit = field(default_factory=Limit)  # how long it may take
 
     def is_stopped(self) -> bool:
         """Return whether to stop, as ``stop`` does.

@@ -67,26 +67,16 @@ class Job(NamedTuple):
 
 
 class Work(NamedTuple):
-    """A checked job.
-
-    Attributes:
-        problem: the study on the task.
-        folder: absolute path of the run folder.
-        test, listen: as in a Job.
-        expected: what ``estimate`` returned, if it was already called.
-        stop: called between batches; once it returns True, what is done is kept and the run is interrupted.
-        keep: whether the result is to have the records of all evaluations.
-        records: of evaluations that need not be computed.
-    """
+    """A checked job."""
 
     problem: Problem
-    folder: str | None = None
+    folder: str | None = None  # absolute path of the run folder
     test: TestRows | None = None
     listen: Listener | None = None
-    expected: Estimate | None = None
-    stop: Stop = never
-    keep: bool = False
-    records: Records | None = None
+    expected: Estimate | None = None  # what ``estimate`` returned, if it was already called
+    stop: Stop = never  # asked between batches; True interrupts the run, and keeps what is done
+    keep: bool = False  # whether the result is to have the records of all evaluations
+    records: Records | None = None  # of evaluations that need not be computed
 
 
 def run(

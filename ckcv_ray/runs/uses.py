@@ -16,21 +16,13 @@ SHOWN_DIGITS = 12
 
 
 class Counted(NamedTuple):
-    """A use that was counted.
-
-    Attributes:
-        use: the use.
-        number: of this use among all of the same rows, from 1.
-        repeated: whether the same comparison was made before, which is the same use.
-        places: files that have it.
-        unwritable: folders that cannot be written.
-    """
+    """A use that was counted."""
 
     use: Use
-    number: int
-    repeated: bool
-    places: tuple[str, ...]
-    unwritable: tuple[str, ...]
+    number: int  # of this use among all of the same rows, from 1
+    repeated: bool  # whether the same comparison was made before, which is the same use
+    places: tuple[str, ...]  # files that have it
+    unwritable: tuple[str, ...]  # folders that cannot be written
 
     def describe(self) -> list[str]:
         """Return sentences that say which use it is, and where it is counted."""

@@ -74,19 +74,12 @@ def check_names(of: str, given: Iterable[Any], known: Iterable[str]) -> None:
 
 
 class Asked(NamedTuple):
-    """A part of a study to be made.
+    """A part of a study to be made."""
 
-    Attributes:
-        slot: the option that chooses it.
-        label: of a learner, what it is called; else "".
-        kind: its class.
-        before: the values it keeps from an earlier study.
-    """
-
-    slot: str
-    label: str
-    kind: Any
-    before: dict[str, Any]
+    slot: str  # the option that chooses it
+    label: str  # of a learner, what it is called; else ""
+    kind: Any  # its class
+    before: dict[str, Any]  # the values it keeps from an earlier study
 
     @property
     def names(self) -> dict[str, str]:

@@ -41,41 +41,23 @@ class Argument(Enum):
 
 @dataclass(frozen=True)
 class Quantity:
-    """What can be claimed of a rule.
+    """What can be claimed of a rule."""
 
-    Attributes:
-        name: in the study and in the certificate, before the arguments.
-        phrase: names it for people; "{}" stands for an argument.
-        arguments, takes: its arguments, and what they are, for messages.
-        is_error: whether it is the error of a rule, which is claimed by the name of the rule.
-        of_numbers: whether predicted numbers have it; else predicted classes do.
-        two_classes: whether it takes exactly two classes.
-        by_class: whether it is counted on the rows of one class, given their labels.
-        follows: whether it follows from both recalls, and has no count and no share of delta of its own.
-        at_most: whether it is proven to be at most a value; else at least one.
-        is_mean: whether it is a mean of losses, which is ``measured``.
-        counted: what its ``errors`` are.
-        ranks: whether it needs scores that order the rows.
-        rows_alone: the rows that it counts as independent, which those of groups are not; "" if groups may
-            count.
-        share: the quantities of one ``share`` have one share of delta together; "" for each its own.
-    """
-
-    name: str
-    phrase: str
+    name: str  # in the study and in the certificate, before the arguments
+    phrase: str  # names it for people; "{}" stands for an argument
     arguments: tuple[Argument, ...] = ()
-    takes: str = "no argument"
-    is_error: bool = False
-    of_numbers: bool = False
-    two_classes: bool = False
-    by_class: bool = False
-    follows: bool = False
-    at_most: bool = False
-    is_mean: bool = False
-    counted: str = "scored rows wrong"
-    ranks: bool = False
-    rows_alone: str = "rows"
-    share: str = ""
+    takes: str = "no argument"  # what they are, for messages
+    is_error: bool = False  # whether it is the error of a rule, which is claimed by the name of the rule
+    of_numbers: bool = False  # whether predicted numbers have it; else predicted classes do
+    two_classes: bool = False  # whether it takes exactly two classes
+    by_class: bool = False  # whether it is counted on the rows of one class, given their labels
+    follows: bool = False  # whether it is computed from both recalls, and takes no share of delta
+    at_most: bool = False  # whether it is proven to be at most a value; else at least one
+    is_mean: bool = False  # whether it is a mean of losses, which is ``measured``
+    counted: str = "scored rows wrong"  # what its ``errors`` are
+    ranks: bool = False  # whether it needs scores that order the rows
+    rows_alone: str = "rows"  # which have to be independent, as those of groups are not; "": groups count
+    share: str = ""  # the quantities of one ``share`` have one share of delta together; "" for each its own
 
     @property
     def form(self) -> str:
@@ -187,17 +169,11 @@ class Named(NamedTuple):
 
 
 class Predictive(NamedTuple):
-    """A quantity that follows from sensitivity and specificity where the positive class has a stated share.
+    """A quantity that follows from both recalls where the positive class has a stated share."""
 
-    Attributes:
-        name: that of a quantity that ``follows`` from the recalls.
-        prevalence: share of the positive class, in (0, 1).
-        worth: for net_benefit, the probability from which on a row is worth flagging, in (0, 1); else None.
-    """
-
-    name: str
-    prevalence: float
-    worth: float | None
+    name: str  # that of a quantity that ``follows`` from the recalls
+    prevalence: float  # share of the positive class, in (0, 1)
+    worth: float | None  # for net_benefit, the probability from which on a row is worth flagging
 
     def __str__(self) -> str:
         return ":".join([self.name, *(f"{value:.12g}" for value in self[1:] if value is not None)])

@@ -27,15 +27,11 @@ class Repeats(NamedTuple):
     """Rows that equal another row in every column that is compared, including the label.
 
     With groups, the other row is of another group: rows of one group may be related in any way.
-
-    Attributes:
-        rows: how many there are.
-        copies: how many rows, or groups, are left out to keep one of those that are equal, or that share
-            equal rows. Where some are held out, of these alone: all that equal a learning row, and of others
-            all but one.
     """
 
-    rows: int
+    rows: int  # how many there are
+    # how many rows, or groups, are left out to keep one of those that are equal, or that share equal rows.
+    # Where some are held out, of these alone: all that equal a learning row, and of others all but one
     copies: int
 
 

@@ -22,16 +22,10 @@ USUAL_DIGITS, MOST_DIGITS = 6, 17  # of a number in a name; 17 tell any two apar
 
 
 class Subgroups(NamedTuple):
-    """Groups of rows by the values of a column.
-
-    Attributes:
-        column: its name.
-        bins: for a column of numbers, how many groups of about equal numbers of learning rows; 0 where none
-            was asked for.
-    """
+    """Groups of rows by the values of a column."""
 
     column: str
-    bins: int
+    bins: int  # of numbers, into how many groups of about equal numbers of rows; 0 if not asked for
 
     def __str__(self) -> str:
         return f"{self.column}:{self.bins}" if self.bins else self.column

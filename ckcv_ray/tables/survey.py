@@ -27,21 +27,13 @@ AWAY = "gives the target away: would it be known for a new row?"
 
 
 class Surveyed(NamedTuple):
-    """What is known of a column.
+    """What is known of a column."""
 
-    Attributes:
-        name: of the column.
-        kind: what it holds, in a word.
-        missing: number of gaps.
-        distinct: number of different values.
-        note: what looks like a mistake; "" if nothing does.
-    """
-
-    name: str
-    kind: str
-    missing: int
-    distinct: int
-    note: str
+    name: str  # of the column
+    kind: str  # what it holds, in a word
+    missing: int  # number of gaps
+    distinct: int  # number of different values
+    note: str  # what looks like a mistake; "" if nothing does
 
 
 def list_row_numbers(task: Task) -> list[str]:

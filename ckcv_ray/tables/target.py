@@ -101,17 +101,11 @@ def _number_labels(values: list[Any], codes: Index, classes: tuple[Label, ...], 
 
 
 class GapWords(NamedTuple):
-    """Words in a column that were taken for empty cells.
+    """Words in a column that were taken for empty cells."""
 
-    Attributes:
-        column: its name.
-        rows: in how many rows each word stands; "" is a cell that is empty.
-        n: number of rows of the table.
-    """
-
-    column: str
-    rows: dict[str, int]
-    n: int
+    column: str  # its name
+    rows: dict[str, int]  # in how many rows each word stands; "" is a cell that is empty
+    n: int  # number of rows of the table
 
     @classmethod
     def of(cls, column: pa.ChunkedArray, name: str, taken: NDArray[np.bool_]) -> "GapWords":

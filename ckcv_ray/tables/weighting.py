@@ -22,15 +22,10 @@ WEIGHT_NAMES = ("weight", "sample_weight", "weight_of_row")
 
 @dataclass(frozen=True)
 class Weighting:
-    """What rows weigh in a fit.
+    """What rows weigh in a fit."""
 
-    Attributes:
-        named: the weight of each row, positive, (n,); None if all weigh the same.
-        column: name of the column of weights; None if all weigh the same.
-    """
-
-    named: Values | None = None
-    column: str | None = None
+    named: Values | None = None  # the weight of each row, positive, (n,); None if all weigh the same
+    column: str | None = None  # name of the column of weights; None if all weigh the same
 
     @classmethod
     def read(cls, columns: pa.Table, name: str | None, thousands: str = "") -> "Weighting":

@@ -36,20 +36,13 @@ Differences = NDArray[np.float64]
 
 
 class Judgement(NamedTuple):
-    """What is proven of two classifiers.
+    """What is proven of two classifiers."""
 
-    Attributes:
-        better: whether the first is proven better, or with a margin not worse by more than it.
-        worse: whether it is proven worse, or with a margin worse by more than it.
-        method: "sign", "clopper_pearson" or "betting".
-        low, high: bounds on D, each at the level delta / 2; None by the sign test.
-    """
-
-    better: bool
-    worse: bool
-    method: str
-    low: float | None = None
-    high: float | None = None
+    better: bool  # whether the first is proven better, or with a margin not worse by more than it
+    worse: bool  # whether it is proven worse, or with a margin worse by more than it
+    method: str  # "sign", "clopper_pearson" or "betting"
+    low: float | None = None  # lower bound on D at the level delta / 2; None by the sign test
+    high: float | None = None  # upper bound, likewise
 
 
 def judge_differences(

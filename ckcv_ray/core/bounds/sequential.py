@@ -142,15 +142,10 @@ def _move_outwards(is_covered: Callable[[float], bool], inside: float, outside: 
 
 
 class Alarm(NamedTuple):
-    """The alarm process of one stream, or of several.
+    """The alarm process of one stream, or of several."""
 
-    Attributes:
-        log_evidence: ln M_j at the end of each batch, (..., batches).
-        log_sums: ln (R_j + W_j) of each alternative at the end of the last batch, (..., alternatives).
-    """
-
-    log_evidence: Shares
-    log_sums: Shares
+    log_evidence: Shares  # ln M_j at the end of each batch, (..., batches)
+    log_sums: Shares  # ln (R_j + W_j) of each alternative at the end of the last batch, (..., alternatives)
 
     def find_first(self, delta: float) -> int | None:
         """Return the number of the batch, from 1, at whose end one stream raises an alarm; None if none."""

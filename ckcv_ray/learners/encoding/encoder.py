@@ -26,18 +26,12 @@ TargetFolds = tuple[tuple[int, ...], ...]
 
 @dataclass(frozen=True)
 class Numbers:
-    """What becomes of a column of numbers, x: (x - mean) / scale, and a column of ones where x is missing.
+    """What becomes of a column of numbers, x: (x - mean) / scale, and a column of ones where x is missing."""
 
-    Attributes:
-        fill: stands for a missing x.
-        missing: whether there is a column that says where x is missing: where the training rows had gaps.
-        mean, scale: 0 and 1 for learners that need no scaling.
-    """
-
-    fill: float
-    missing: bool
-    mean: float
-    scale: float
+    fill: float  # stands for a missing x
+    missing: bool  # whether there is a column that says where x is missing: where the training rows had gaps
+    mean: float  # 0 for learners that need no scaling
+    scale: float  # 1 for these
 
     def __post_init__(self) -> None:
         if not self.scale > 0:
@@ -53,16 +47,12 @@ class Numbers:
 
 @dataclass(frozen=True)
 class Levels:
-    """What becomes of a column of categories.
+    """What becomes of a column of categories."""
 
-    Attributes:
-        value: for each level, for one that was never seen, and for a gap, its number; or with ``width`` the
-            position of its column of ones, -1 for none.
-        width: number of such columns; 0 for a number.
-    """
-
+    # for each level, for one that was never seen, and for a gap, its number; or with ``width`` the position
+    # of its column of ones, -1 for none
     value: tuple[float, ...]
-    width: int
+    width: int  # number of such columns; 0 for a number
 
     def __post_init__(self) -> None:
         if self.width and not set(self.value) <= set(range(-1, self.width)):
@@ -83,14 +73,12 @@ class Means:
 
     A training row is given the shares among the training rows of other folds, since it is one of the rows
     that those of all tell of.
-
-    Attributes:
-        of_all: for each class that is counted, its share in each level, in one that was never seen, and where
-            there is a gap.
-        of_others: the same for each fold, of the training rows that are not in it.
     """
 
+    # for each class that is counted, its share in each level, in one that was never seen, and where there is
+    # a gap
     of_all: tuple[tuple[float, ...], ...]
+    # the same for each fold, of the training rows that are not in it
     of_others: tuple[tuple[tuple[float, ...], ...], ...]
 
     def columns(self, x: Values, fold: int | None = None) -> Iterator[Values]:
@@ -101,17 +89,11 @@ class Means:
 
 @dataclass(frozen=True)
 class Encoder:
-    """A fitted encoder.
+    """A fitted encoder."""
 
-    Attributes:
-        fitted: what becomes of each column of rows whose dates are expanded.
-        schema: the columns it was fitted to.
-        folds: numbers of the training rows in each fold of ``Means``; empty if there are none.
-    """
-
-    fitted: tuple[Numbers | Levels | Means, ...]
-    schema: Schema
-    folds: TargetFolds = ()
+    fitted: tuple[Numbers | Levels | Means, ...]  # one for each column, dates expanded
+    schema: Schema  # the columns it was fitted to
+    folds: TargetFolds = ()  # numbers of the training rows in each fold of ``Means``; empty if there are none
 
     def transform(self, X: Rows, fold: int | None = None) -> Rows:
         """Return rows X [rows, d] of a table as numbers without gaps; each depends on itself alone.

@@ -54,21 +54,15 @@ class Gaps(StrEnum):
 
 @dataclass(frozen=True)
 class Encoding:
-    """How columns become numbers, fitted in every split.
+    """How columns become numbers, fitted in every split."""
 
-    Attributes:
-        categories: one column for each category ("onehot"), one number ("ordinal"), the share of each class
-            in it ("target"; of two classes, of the second; of numbers to predict, their mean), or "auto" for
-            what suits the learner.
-        gaps: what fills gaps in numbers and dates. A gap in a category is a category.
-        rare: share of the training rows below which categories are joined.
-        scaled: whether numbers are standardised; None for all encodings but the ordinal one.
-    """
-
+    # one column for each category ("onehot"), one number ("ordinal"), the share of each class in it
+    # ("target"; of two classes, of the second; of numbers to predict, their mean), or "auto" for what suits
+    # the learner
     categories: Categories = Categories.AUTO
-    gaps: Gaps = Gaps.MEDIAN
-    rare: float = RARE
-    scaled: bool | None = None
+    gaps: Gaps = Gaps.MEDIAN  # what fills gaps in numbers and dates. A gap in a category is a category
+    rare: float = RARE  # share of the training rows below which categories are joined
+    scaled: bool | None = None  # whether numbers are standardised; None for all encodings but the ordinal one
 
     def resolve(self, trees: bool, scaled: bool | None = None) -> "Encoding":
         """Return the encoding with ``auto`` replaced: trees split numbers, other learners need columns.

@@ -82,16 +82,10 @@ def describe_scaling(learner: Learner, encoding: Encoding, task: Task) -> list[s
 
 @dataclass(frozen=True)
 class Encoded(WrappedLearner):
-    """A learner whose rows are encoded first, in every split.
+    """A learner whose rows are encoded first, in every split."""
 
-    Attributes:
-        encoding: how columns are encoded.
-        schema: the columns of the table.
-        n_classes: number of classes.
-    """
-
-    encoding: Encoding
-    schema: Schema
+    encoding: Encoding  # how columns are encoded
+    schema: Schema  # the columns of the table
     n_classes: int
 
     @cached_property

@@ -28,17 +28,11 @@ RANK = (
 
 
 class Landmarks(NamedTuple):
-    """Rows by which the kernel is approximated.
+    """Rows by which the kernel is approximated."""
 
-    Attributes:
-        rows: their numbers in the learning set, ascending, (m,).
-        vectors: these rows, unscaled, [m, d].
-        scaling: centre and scale of all inputs, fitted on the training rows.
-    """
-
-    rows: Index
-    vectors: Rows
-    scaling: Scaling
+    rows: Index  # their numbers in the learning set, ascending, (m,)
+    vectors: Rows  # these rows, unscaled, [m, d]
+    scaling: Scaling  # centre and scale of all inputs, fitted on the training rows
 
     def compute_kernel(self, X: Rows, rows: Index, gamma: float) -> Iterator[tuple[slice, Values]]:
         """Yield k(x) of some rows of X [n, d], batch by batch: their place in ``rows``, and k [batch, m].
@@ -92,20 +86,13 @@ class Landmarks(NamedTuple):
 
 @dataclass(frozen=True)
 class NystroemModel(Model):
-    """A fitted SVM, f(x) = sum_j dual_coef_j exp(-gamma |x - l_j|^2) + offset; of many classes one for each.
-
-    Attributes:
-        C, gamma: its hyperparameters.
-        landmarks: the rows l_j.
-        dual_coef: of two classes [1, m], of K [K, m].
-        offset: (1,) or (K,).
-    """
+    """A fitted SVM, f(x) = sum_j dual_coef_j exp(-gamma |x - l_j|^2) + offset; of many classes one each."""
 
     C: float
     gamma: float
-    landmarks: Landmarks
-    dual_coef: Values
-    offset: Values
+    landmarks: Landmarks  # the rows l_j
+    dual_coef: Values  # of two classes [1, m], of K [K, m]
+    offset: Values  # (1,) or (K,)
 
     def predict(self, X: Rows) -> Predicted:
         """Classify every row: of two classes by the sign of f, of more by the largest, first if tied."""

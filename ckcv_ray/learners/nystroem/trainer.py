@@ -42,20 +42,13 @@ CONVERGED, NOT_CONVERGED = STATUSES.index(Status.CONVERGED), STATUSES.index(Stat
 
 @dataclass(frozen=True)
 class NystroemTrainer(Trainer):
-    """What fits the settings of a learner.
+    """What fits the settings of a learner."""
 
-    Attributes:
-        gammas: of the paths; costs: their steps.
-        n_landmarks: number of landmarks.
-        scale: how features are scaled.
-        class_weight: canonical form of the option.
-    """
-
-    gammas: tuple[float, ...]
-    costs: tuple[float, ...]
+    gammas: tuple[float, ...]  # of the paths
+    costs: tuple[float, ...]  # their steps
     n_landmarks: int
-    scale: str
-    class_weight: str
+    scale: str  # how features are scaled
+    class_weight: str  # canonical form of the option
 
     def prepare(self, shared: Task, train: Index, score: Index) -> "NystroemBlock":
         """Draw the landmarks of a split, and fit its scaling.

@@ -34,23 +34,15 @@ EstimatorSpec = Mapping[str, Any]
 
 
 class AllowedTable(NamedTuple):
-    """What is allowed.
+    """What is allowed."""
 
-    Attributes:
-        version: of scikit-learn, of which the table was made.
-        parameters: for each class as "module:Class", what each parameter takes; None for its default alone.
-        refused: classes that are not allowed, and why.
-        parts: for each class, the classes that its fits create besides those they are given.
-        types: names of all other types that fitted estimators hold, as skops writes them.
-        loaders: the kinds of nodes of a skops file that these need.
-    """
-
-    version: str
+    version: str  # of scikit-learn, of which the table was made
+    # for each class as "module:Class", what each parameter takes; None for its default alone
     parameters: dict[str, dict[str, list[str] | None]]
-    refused: dict[str, str]
-    parts: dict[str, list[str]]
-    types: frozenset[str]
-    loaders: frozenset[str]
+    refused: dict[str, str]  # classes that are not allowed, and why
+    parts: dict[str, list[str]]  # for each class, the classes that its fits create by themselves
+    types: frozenset[str]  # names of all other types that fitted estimators hold, as skops writes them
+    loaders: frozenset[str]  # the kinds of nodes of a skops file that these need
 
 
 @cache

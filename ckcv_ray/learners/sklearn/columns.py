@@ -58,15 +58,10 @@ AUTO = "auto"
 
 
 class Seen(NamedTuple):
-    """What a part of an estimator is given.
+    """What a part of an estimator is given."""
 
-    Attributes:
-        columns: columns of the table, each as it is; None if it is what another part makes.
-        levels: names of categories whose numbers are among what another part makes.
-    """
-
-    columns: tuple[Column, ...] | None = None
-    levels: tuple[str, ...] = ()
+    columns: tuple[Column, ...] | None = None  # of the table; None: what another part makes
+    levels: tuple[str, ...] = ()  # names of categories whose numbers are among what another part makes
 
     @property
     def categories(self) -> tuple[str, ...]:

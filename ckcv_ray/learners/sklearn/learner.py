@@ -315,14 +315,11 @@ class WeightedLearner(EstimatorLearner):
 
 @dataclass(frozen=True)
 class ScaledLearner(EstimatorLearner):
-    """A learner whose estimator needs columns of one scale; a subclass names it by ``unscaled``.
-
-    Attributes:
-        scales: whether columns are standardised first. Of a table that is encoded, the encoder has scaled the
-            numbers, and to scale the columns of rare categories and gaps would give these too much weight.
-    """
+    """A learner whose estimator needs columns of one scale; a subclass names it by ``unscaled``."""
 
     unscaled: ClassVar[Spec]
+    # whether columns are standardised first. Of a table that is encoded, the encoder has scaled the numbers,
+    # and to scale the columns of rare categories and gaps would give these too much weight
     scales: bool = True
 
     @property

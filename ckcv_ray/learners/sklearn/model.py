@@ -34,19 +34,12 @@ CONVERGED, NOT_CONVERGED = STATUSES.index(Status.CONVERGED), STATUSES.index(Stat
 
 @dataclass(frozen=True)
 class FittedEstimator(Model):
-    """A fitted estimator.
+    """A fitted estimator."""
 
-    Attributes:
-        setting: the hyperparameters it was fitted at.
-        estimator: fitted on class numbers.
-        n_classes: number of classes of the task; 0 if it predicts numbers.
-        foreign: whether code of another package than scikit-learn is called; see ``guard``.
-    """
-
-    setting: Mapping[str, Any]
-    estimator: Any
-    n_classes: int
-    foreign: bool = field(default=False, compare=False)
+    setting: Mapping[str, Any]  # the hyperparameters it was fitted at
+    estimator: Any  # fitted on class numbers
+    n_classes: int  # of the task; 0 if it predicts numbers
+    foreign: bool = field(default=False, compare=False)  # whether it is not scikit-learn's
 
     def predict(self, X: Rows) -> Predicted:
         """Classify rows, in batches of one size: in another batch sums may be rounded in another way.

@@ -29,15 +29,10 @@ TIE = 1e-12  # of squared distances, relative to the squares of the rows: far ab
 
 
 class EstimatorPath:
-    """The fits of some settings on one split, by ascending value of ``parameter``.
+    """The fits of some settings on one split, by ascending value of ``parameter``."""
 
-    Attributes:
-        parameter: the one whose values share work; None if each setting is fitted by itself.
-        estimators: names of the classes that it knows, by module and name.
-    """
-
-    parameter: ClassVar[str | None] = None
-    estimators: ClassVar[tuple[str, ...]] = ()
+    parameter: ClassVar[str | None] = None  # whose values share work; None if none does
+    estimators: ClassVar[tuple[str, ...]] = ()  # names of the classes that it knows, by module and name
 
     def __init__(self, split: SplitFits, settings: Sequence[Setting]) -> None:
         self.split = split
@@ -136,13 +131,9 @@ class Rounds(EstimatorPath):
 
 
 class LibraryRounds(EstimatorPath):
-    """Rounds of XGBoost, LightGBM or CatBoost, of which predictions may use the first.
+    """Rounds of XGBoost, LightGBM or CatBoost, of which predictions may use the first."""
 
-    Attributes:
-        package: which of them.
-    """
-
-    package: ClassVar[str]
+    package: ClassVar[str]  # which of them
 
     @classmethod
     def applies(cls, estimator: Any) -> bool:
@@ -229,19 +220,12 @@ class Neighbours(EstimatorPath):
 
 
 class Nearest(NamedTuple):
-    """The nearest training rows of each scored row, nearest first, and one more if there is one.
+    """The nearest training rows of each scored row, nearest first, and one more if there is one."""
 
-    Attributes:
-        distance: distances, (scored rows, neighbours).
-        number: class of each, by position in ``classes``, (scored rows, neighbours).
-        tied: whether some row's neighbour is as far away as its next, up to rounding, (neighbours - 1,).
-        classes: classes of the training rows.
-    """
-
-    distance: Rows
-    number: Classes
-    tied: NDArray[np.bool_]
-    classes: NDArray[Any]
+    distance: Rows  # distances, (scored rows, neighbours)
+    number: Classes  # class of each, by position in ``classes``, (scored rows, neighbours)
+    tied: NDArray[np.bool_]  # whether a neighbour may be as far away as the next, (neighbours - 1,)
+    classes: NDArray[Any]  # classes of the training rows
 
     @classmethod
     def find(cls, nearest: Any, X: Rows, count: int) -> "Nearest":

@@ -34,37 +34,22 @@ class Estimators(Protocol):
 
 
 class Head(NamedTuple):
-    """The fitted steps of a pipeline before its last, and what they make of the rows.
-
-    Attributes:
-        pipeline: these steps.
-        X: the training rows as the last step sees them.
-        status: position of the status of their fit.
-        scored: the rows to score as the last step sees them; empty until they are needed.
-    """
+    """The fitted steps of a pipeline before its last, and what they make of the rows."""
 
     pipeline: Any
-    X: Rows
-    status: int
-    scored: list[Rows]
+    X: Rows  # the training rows as the last step sees them
+    status: int  # position of the status of their fit
+    scored: list[Rows]  # the rows to score as the last step sees them; empty until they are needed
 
 
 class Fit(NamedTuple):
-    """A fitted estimator.
+    """A fitted estimator."""
 
-    Attributes:
-        estimator: the whole of it.
-        last: its last step if it is a pipeline, else itself.
-        status: position of its status.
-        X: the training rows as ``last`` sees them.
-        head: the steps before the last, if they are shared.
-    """
-
-    estimator: Any
-    last: Any
-    status: int
-    X: Rows
-    head: Head | None
+    estimator: Any  # the whole of it
+    last: Any  # its last step if it is a pipeline, else itself
+    status: int  # position of its status
+    X: Rows  # the training rows as ``last`` sees them
+    head: Head | None  # the steps before the last, if they are shared
 
 
 class SplitFits:

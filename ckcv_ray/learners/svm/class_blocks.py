@@ -30,20 +30,13 @@ from ckcv_ray.learners.svm.solvers import SOLVERS
 
 
 class DenseClasses(NamedTuple):
-    """Squared distances, and a kernel from the training rows to the scored rows.
+    """Squared distances, and a kernel from the training rows to the scored rows."""
 
-    Attributes:
-        ranges: the training rows of each class.
-        of_class: distances of all training rows from those of each class, [n_train, rows of the class].
-        score_distances, score_kernel: from all training rows to the scored rows, [n_train, >= n_score].
-        n_score: number of scored rows.
-    """
-
-    ranges: Sequence[slice]
-    of_class: Sequence[Matrix]
-    score_distances: Matrix
-    score_kernel: Matrix
-    n_score: int
+    ranges: Sequence[slice]  # the training rows of each class
+    of_class: Sequence[Matrix]  # all training rows from those of a class, [n_train, rows of it]
+    score_distances: Matrix  # from all training rows to the scored rows, [n_train, >= n_score]
+    score_kernel: Matrix  # of the same shape
+    n_score: int  # number of scored rows
 
     def fit(
         self, gamma: float, pair: tuple[int, int], y: Vector, weights: Weights, options: Options

@@ -25,15 +25,10 @@ RowIndex = NDArray[np.int64]
 
 
 class Complement(NamedTuple):
-    """M = 1 - K of n training rows, for the solver.
+    """M = 1 - K of n training rows, for the solver."""
 
-    Attributes:
-        double: float64; its first n columns are M, shape (n, n rounded up to full vectors).
-        single: the same in float32, at least ``LEAST_CURVATURE`` everywhere, padding included.
-    """
-
-    double: Matrix
-    single: Single
+    double: Matrix  # float64; its first n columns are M, shape (n, n rounded up to full vectors)
+    single: Single  # the same in float32, at least ``LEAST_CURVATURE`` everywhere, padding included
 
 
 def compute_distances(A: Matrix, B: Matrix) -> Matrix:

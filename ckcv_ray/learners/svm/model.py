@@ -22,24 +22,15 @@ BLOCK_VALUES = 1 << 22
 
 @dataclass(frozen=True)
 class SVMModel(Model):
-    """A fitted SVM: f(x) = sum_i dual_coef_i K(x_i, x) + offset.
-
-    Attributes:
-        C, gamma: its hyperparameters.
-        scaling: centre and scale of its inputs, fitted on its training rows.
-        support: row numbers of the support vectors in the learning set, ascending.
-        vectors: those rows, unscaled, (n_support, d).
-        dual_coef: y * alpha of each support vector, (n_support,).
-        offset: added to the weighted sum of kernels.
-    """
+    """A fitted SVM: f(x) = sum_i dual_coef_i K(x_i, x) + offset."""
 
     C: float
     gamma: float
-    scaling: Scaling
-    support: NDArray[np.int64]
-    vectors: Rows
-    dual_coef: NDArray[np.float64]
-    offset: float
+    scaling: Scaling  # centre and scale of its inputs, fitted on its training rows
+    support: NDArray[np.int64]  # row numbers of the support vectors in the learning set, ascending
+    vectors: Rows  # those rows, unscaled, (n_support, d)
+    dual_coef: NDArray[np.float64]  # y * alpha of each support vector, (n_support,)
+    offset: float  # added to the weighted sum of kernels
 
     def decision(self, X: Rows) -> NDArray[np.float64]:
         """Return the decision value of every row of X [rows, d], shape (rows,)."""

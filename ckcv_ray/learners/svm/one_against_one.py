@@ -30,28 +30,18 @@ NO_DISTANCES = np.empty((0, 0))
 
 
 class ClassesBlock(NamedTuple):
-    """One prepared split of more than two classes.
+    """One prepared split of more than two classes."""
 
-    Attributes:
-        X, y: all rows of the task, and their class numbers.
-        train: row numbers of the training rows, class by class.
-        ranges: of each class in ``train``.
-        score: row numbers of the scored rows.
-        gammas: of the paths; options: of the solver, with all C.
-        scaling, kernel: of the split.
-        weights: of the classes.
-    """
-
-    X: Rows
-    y: Classes
-    train: Index
-    ranges: Sequence[slice]
-    score: Index
-    gammas: tuple[float, ...]
-    options: Options
+    X: Rows  # all rows of the task
+    y: Classes  # their class numbers
+    train: Index  # row numbers of the training rows, class by class
+    ranges: Sequence[slice]  # of each class in ``train``
+    score: Index  # row numbers of the scored rows
+    gammas: tuple[float, ...]  # of the paths
+    options: Options  # of the solver, with all C
     scaling: Scaling
     kernel: DenseClasses | ClassPoints
-    weights: Vector
+    weights: Vector  # of the classes
 
     def fit(self, path: int, length: int) -> "ClassesFits":
         """Fit the first ``length`` costs at one gamma."""

@@ -28,27 +28,17 @@ class PairwiseSVM(Model):
 
     That of a pair is f(x) = sum_i dual_coef_i K(x_i, x) + offset, positive for the second class. A pair of
     which only one class had training rows is constant, -1 or 1; one without training rows is 0.
-
-    Attributes:
-        C, gamma: its hyperparameters.
-        scaling: centre and scale of its inputs, fitted on its training rows of all classes.
-        n_classes: number of classes.
-        support: row numbers of all support vectors in the learning set, ascending.
-        vectors: those rows, unscaled, (n_support, d).
-        used: for each pair, positions of its support vectors in ``support``, ascending.
-        dual_coef: for each pair, y * alpha of its support vectors, where y is 1 for the second class.
-        offset: of each pair, (n_pairs,).
     """
 
     C: float
     gamma: float
-    scaling: Scaling
+    scaling: Scaling  # centre and scale of its inputs, fitted on its training rows of all classes
     n_classes: int
-    support: Integers
-    vectors: Rows
-    used: tuple[Integers, ...]
-    dual_coef: tuple[Vector, ...]
-    offset: Vector
+    support: Integers  # row numbers of all support vectors in the learning set, ascending
+    vectors: Rows  # those rows, unscaled, (n_support, d)
+    used: tuple[Integers, ...]  # for each pair, positions of its support vectors in ``support``, ascending
+    dual_coef: tuple[Vector, ...]  # for each pair, y * alpha of them; y is 1 for the second class
+    offset: Vector  # of each pair, (n_pairs,)
 
     @classmethod
     def from_pairs(

@@ -48,20 +48,13 @@ LEAST_BUDGET = 16
 
 
 class Workspace(NamedTuple):
-    """Scratch memory for n training rows.
+    """Scratch memory for n training rows."""
 
-    Attributes:
-        state: b, lo, hi, F and an earlier b, [5, n rounded up to lanes].
-        rows: U and V of ``loop.iterate``, [2, n rounded up to lanes].
-        positions: those of changed variables, of free variables, and of the latter's rows in A; [3, n + 1].
-        factors: A and U of ``newton``, [2, most, most]; work: its rows, [WORK_ROWS, most].
-    """
-
-    state: Matrix
-    rows: NDArray[np.float32]
-    positions: RowIndex
-    factors: Matrix
-    work: Matrix
+    state: Matrix  # b, lo, hi, F and an earlier b, [5, n rounded up to lanes]
+    rows: NDArray[np.float32]  # U and V of ``loop.iterate``, [2, n rounded up to lanes]
+    positions: RowIndex  # of changed variables, of free ones, and of these ones' rows in A; [3, n + 1]
+    factors: Matrix  # A and U of ``newton``, [2, most, most]
+    work: Matrix  # its rows, [WORK_ROWS, most]
 
 
 def path(

@@ -67,27 +67,16 @@ class Options(NamedTuple):
 
 @dataclass(frozen=True)
 class Solution:
-    """One fit.
+    """One fit."""
 
-    Attributes:
-        b: signed dual variables y * alpha, shape (n_train,).
-        gradient: Kb - y, shape (n_train,).
-        offset: mean of -gradient over free variables; without any, the middle of the allowed interval.
-        value: the dual objective, 1/2 b'Kb - y'b, at most 0.
-        violation: KKT violation, >= 0.
-        gap: duality gap divided by max(1, primal objective), >= 0 up to rounding.
-        n_iter: iterations of the solver.
-        status: converged or not.
-    """
-
-    b: Vector
-    gradient: Vector
-    offset: float
-    value: float
-    violation: float
-    gap: float
-    n_iter: int
-    status: Status
+    b: Vector  # signed dual variables y * alpha, shape (n_train,)
+    gradient: Vector  # Kb - y, shape (n_train,)
+    offset: float  # mean of -gradient over free variables; without any, the middle of the allowed interval
+    value: float  # the dual objective, 1/2 b'Kb - y'b, at most 0
+    violation: float  # KKT violation, >= 0
+    gap: float  # duality gap divided by max(1, primal objective), >= 0 up to rounding
+    n_iter: int  # iterations of the solver
+    status: Status  # converged or not
 
 
 class Solutions(NamedTuple):

@@ -48,18 +48,12 @@ def may_share(n: int, d: int) -> bool:
 
 @dataclass(frozen=True)
 class SVMTrainer(Trainer):
-    """What fits the settings of a learner.
+    """What fits the settings of a learner."""
 
-    Attributes:
-        gammas: of the paths; options: of the solver, with all C.
-        scale: how features are scaled; see ``learner.GaussianSVM``.
-        class_weight: canonical form of the option.
-    """
-
-    gammas: tuple[float, ...]
-    options: Options
-    scale: str
-    class_weight: str
+    gammas: tuple[float, ...]  # of the paths
+    options: Options  # of the solver, with all C
+    scale: str  # how features are scaled; see ``learner.GaussianSVM``
+    class_weight: str  # canonical form of the option
 
     def share(self, task: Task) -> Shared:
         """Compute what all workers share."""

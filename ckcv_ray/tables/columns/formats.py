@@ -192,17 +192,11 @@ def form_of_numbers(
 
 
 class Amount(NamedTuple):
-    """A number with a unit, or with spaces or apostrophes between thousands.
+    """A number with a unit, or with spaces or apostrophes between thousands."""
 
-    Attributes:
-        unit: such as "%" or "EUR"; "" for none.
-        number: what is left, without these spaces and apostrophes.
-        grouped: whether there were any.
-    """
-
-    unit: str
-    number: str
-    grouped: bool
+    unit: str  # such as "%" or "EUR"; "" for none
+    number: str  # what is left, without these spaces and apostrophes
+    grouped: bool  # whether there were any
 
 
 def split_amount(text: str) -> Amount | None:

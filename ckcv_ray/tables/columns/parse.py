@@ -49,15 +49,10 @@ FIRST_DAY = -62_135_596_800_000  # in milliseconds since 1970: January 1 of the 
 
 
 class Read(NamedTuple):
-    """A column as numbers.
+    """A column as numbers."""
 
-    Attributes:
-        values: (rows,), nan for gaps; a category that was never seen is a level of its own, the last.
-        bad: which rows hold a value of another kind, (rows,).
-    """
-
-    values: Values
-    bad: NDArray[np.bool_]
+    values: Values  # (rows,), nan for gaps; a category that was never seen is a level of its own, the last
+    bad: NDArray[np.bool_]  # which rows hold a value of another kind, (rows,)
 
 
 class Cells:

@@ -70,15 +70,10 @@ def _columns(sheet: Any, path: Path, lines: LinesLeftOut) -> pa.Table:
 
 
 class Row(NamedTuple):
-    """A row of a sheet.
+    """A row of a sheet."""
 
-    Attributes:
-        values: of its cells, without empty ones at the end.
-        formula: name of the first cell with a formula; "" if there is none.
-    """
-
-    values: list[Any]
-    formula: str
+    values: list[Any]  # of its cells, without empty ones at the end
+    formula: str  # name of the first cell with a formula; "" if there is none
 
 
 def _read_rows(sheet: Any, path: Path) -> list[Row]:

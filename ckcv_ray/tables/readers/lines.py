@@ -28,19 +28,12 @@ TOTALS = re.compile(r"(grand |sub-?)?totals?|sums?|mean|average|all|overall", re
 
 @dataclass(frozen=True)
 class LinesLeftOut:
-    """Which lines of a file, or rows of a sheet, are left out.
+    """Which lines of a file, or rows of a sheet, are left out."""
 
-    Attributes:
-        said: how that was said, such as "2,5-7,last"; "" if it was not.
-        ranges: the first and the last line of each range, counted from 1.
-        last: whether the last line that is not blank is left out.
-        complete: whether there are no others that look as if they should be left out.
-    """
-
-    said: str = ""
-    ranges: tuple[tuple[int, int], ...] = ()
-    last: bool = False
-    complete: bool = False
+    said: str = ""  # how that was said, such as "2,5-7,last"; "" if it was not
+    ranges: tuple[tuple[int, int], ...] = ()  # the first and the last line of each range, counted from 1
+    last: bool = False  # whether the last line that is not blank is left out
+    complete: bool = False  # whether there are no others that look as if they should be left out
 
     @classmethod
     def parse(cls, text: str | None) -> "LinesLeftOut":

@@ -47,17 +47,11 @@ AT_ONCE = 8  # requests
 
 
 class Address(NamedTuple):
-    """A place in a store.
+    """A place in a store."""
 
-    Attributes:
-        scheme: "s3", "gs" or "az".
-        bucket: name of the bucket; of the container on Azure.
-        key: the name below it, without a slash at either end; "" for the bucket itself.
-    """
-
-    scheme: str
-    bucket: str
-    key: str
+    scheme: str  # "s3", "gs" or "az"
+    bucket: str  # name of the bucket; of the container on Azure
+    key: str  # the name below it, without a slash at either end; "" for the bucket itself
 
     def __str__(self) -> str:
         return f"{self.scheme}{MARK}{self.bucket}/{self.key}".rstrip("/")

@@ -39,19 +39,12 @@ CODECS = {1: "snappy", 2: "gzip", 4: "brotli", 6: "zstd", 7: "lz4_raw"}
 
 
 class ParquetSizes(NamedTuple):
-    """What a column of a row group expands to.
+    """What a column of a row group expands to."""
 
-    Attributes:
-        position: of the column, counted from 0.
-        values: their number.
-        entries: number of values of its dictionary.
-        size: bytes of its pages, and of text that they abbreviate.
-    """
-
-    position: int
-    values: int
-    entries: int
-    size: int
+    position: int  # of the column, counted from 0
+    values: int  # their number
+    entries: int  # number of values of its dictionary
+    size: int  # bytes of its pages, and of text that they abbreviate
 
 
 def read_parquet_sizes(file: BinaryIO, schema: parquet.ParquetSchema, most: int) -> Iterator[ParquetSizes]:
