@@ -128,20 +128,6 @@ def empty_fits(n_C: int, n: int) -> Solutions:
     )
 
 
-def gather_fits(solutions: Sequence[Solution]) -> Solutions:
-    """Return the same fits as arrays."""
-    return Solutions(
-        b=np.array([s.b for s in solutions]),
-        gradient=np.array([s.gradient for s in solutions]),
-        offset=np.array([s.offset for s in solutions]),
-        value=np.array([s.value for s in solutions]),
-        violation=np.array([s.violation for s in solutions]),
-        gap=np.array([s.gap for s in solutions]),
-        n_iter=np.array([s.n_iter for s in solutions]),
-        converged=np.array([s.status is Status.CONVERGED for s in solutions]),
-    )
-
-
 def describe(
     Kb: Vector, y: Vector, b: Vector, C: float, n_iter: int, status: Status, weights: Weights = EQUAL
 ) -> Solution:
