@@ -18,7 +18,6 @@ package. The decision value is f(x) = sum_i b_i K(x_i, x) + offset. For every of
 bounds how far either objective is from its optimum.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
