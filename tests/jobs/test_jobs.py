@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Iterator
 from importlib.metadata import packages_distributions
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -37,16 +38,21 @@ class Head(NamedTuple):
     environment: dict[str, str]
 
 
-def free_port() -> int:
+def is_free(port: int) -> bool:
     with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+        return probe.connect_ex(("127.0.0.1", port)) != 0
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports below those that the system gives to connections: none takes one before Ray has started."""
+    first = 20_000 + os.getpid() % 10_000
+    return list(islice(filter(is_free, range(first, 32_768)), count))
 
 
 @pytest.fixture(scope="module")
 def head(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Head]:
     """A separate Ray head; all its processes end with the one that runs it."""
-    port, dashboard = free_port(), free_port()
+    port, dashboard, agent = free_ports(3)
     environment = {key: value for key, value in os.environ.items() if not key.startswith("RAY_")}
     environment |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
     environment["PATH"] = f"{Path(sys.executable).parent}:{environment['PATH']}"  # the job says "python"
@@ -56,14 +62,14 @@ def head(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Head]:
             [
                 RAY, "start", "--head", "--block", "--node-ip-address=127.0.0.1", f"--port={port}",
                 "--dashboard-host=127.0.0.1", f"--dashboard-port={dashboard}", "--num-cpus=2",
-                f"--dashboard-agent-listen-port={free_port()}",  # the session's Ray uses the default one
+                f"--dashboard-agent-listen-port={agent}",  # the session's Ray uses the default one
                 f"--temp-dir=/tmp/ckcv{port}", "--disable-usage-stats",
             ],
             env=environment, stdout=output, stderr=output, start_new_session=True,
         )  # fmt: skip
     try:
         jobs = f"http://127.0.0.1:{dashboard}"
-        _wait_for_jobs(jobs, environment, process)
+        _wait_for_jobs(jobs, environment, process, log)
         yield Head(f"127.0.0.1:{port}", jobs, environment)
     finally:
         process.send_signal(signal.SIGTERM)
@@ -81,14 +87,16 @@ def remove(folder: Path) -> None:
     raise AssertionError(f"{folder} cannot be deleted")
 
 
-def _wait_for_jobs(jobs: str, environment: dict[str, str], process: subprocess.Popen[bytes]) -> None:
+def _wait_for_jobs(
+    jobs: str, environment: dict[str, str], process: subprocess.Popen[bytes], log: Path
+) -> None:
     """Wait for the head: it responds some seconds before it can accept a job."""
     trial = [RAY, "job", "submit", "--address", jobs, "--", "true"]
     for _ in range(TRIALS):
         trial_run = subprocess.run(trial, env=environment, capture_output=True, text=True)
         if trial_run.returncode == 0 or process.poll() is not None:
             break
-    assert trial_run.returncode == 0, f"the head accepts no jobs: {trial_run.stdout}{trial_run.stderr}"
+    assert trial_run.returncode == 0, f"no jobs: {trial_run.stdout}{trial_run.stderr}{log.read_text()}"
 
 
 def local(out: Path) -> None:
