@@ -294,7 +294,6 @@ CERTIFIED = [
     {"certify": "holdout", "holdout_share": 0.5},
     {"criterion": "balanced"},
     {"encode": "ordinal", "fill": "mean", "rare": 0.1},
-    {"encode": "target"},
     {"encode": "target", "certify": "holdout", "holdout_share": 0.5},
 ]
 

@@ -110,16 +110,11 @@ def test_parquet_and_back_is_exact_for_any_number_of_classes(tmp_path):
     ids=str,
 )
 def test_a_row_that_is_no_member_is_refused(changed, messages):
-    X = np.zeros((8, D))
-    (row,) = to_arrow(
-        Ensemble((replace(constant(1.0), split=4, n_estimate=(5, 5)),)), SVM, task_of(X)
-    ).to_pylist()
-    assert (
-        from_arrow(pa.Table.from_pylist([row], schema(SVM, task_of(X))), SVM, task_of(X)).members[0].split
-        == 4
-    )
+    task, member = task_of(np.zeros((8, D))), replace(constant(1.0), split=4, n_estimate=(5, 5))
+    (row,) = to_arrow(Ensemble((member,)), SVM, task).to_pylist()
+    assert from_arrow(pa.Table.from_pylist([row], schema(SVM, task)), SVM, task).members[0].split == 4
     with pytest.raises(ValueError, match=messages):
-        from_arrow(pa.Table.from_pylist([row | changed], schema(SVM, task_of(X))), SVM, task_of(X))
+        from_arrow(pa.Table.from_pylist([row | changed], schema(SVM, task)), SVM, task)
 
 
 def test_pickles_stand_alone_and_predict_the_same():
