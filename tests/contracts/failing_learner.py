@@ -1,4 +1,4 @@
-"""A learner of which every fit raises, and one of which every fit of one split does."""
+"""A learner of which every fit raises."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

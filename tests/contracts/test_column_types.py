@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from datetime import date, datetime, timedelta
 from decimal import Context, Decimal
 from functools import cache, partial
-from io import StringIO
 from typing import Any
 from uuid import UUID
 
@@ -99,15 +98,20 @@ def in_unit(unit: str, zone: str | None = None) -> Make:
     return of_series(lambda series: pd.to_datetime(series, utc=zone is not None).dt.as_unit(unit))
 
 
+def alike(library: str, values: str, make: Callable[[Any], Make], *kinds: Any) -> dict[str, tuple[str, Make]]:
+    """Return entries of ``READ`` for types that are made alike, and read as the same values."""
+    return {f"{library} {kind}": (values, make(kind)) for kind in kinds}
+
+
 WHOLE = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
+FLOATS = (pa.float16(), pa.float32(), pa.float64())
+TEXTS = (pa.string(), pa.large_string(), pa.string_view())
 READ: dict[str, tuple[str, Make]] = {  # the values that are read, and what makes a column of them
-    **{f"pandas {kind}": ("whole", of_pandas(kind)) for kind in WHOLE},
-    **{f"pandas {kind}": ("whole with gaps", of_pandas(kind)) for kind in ("Int8", "Int64", "UInt64")},
+    **alike("pandas", "whole", of_pandas, *WHOLE),
+    **alike("pandas", "whole with gaps", of_pandas, "Int8", "Int64", "UInt64"),
     "pandas float16": ("quarters", of_pandas("float16")),
-    "pandas float32": ("quarters with gaps", of_pandas("float32")),
+    **alike("pandas", "quarters with gaps", of_pandas, "float32", "Float32", "Float64"),
     "pandas float64": ("cents with gaps", of_pandas("float64")),
-    "pandas Float32": ("quarters with gaps", of_pandas("Float32")),
-    "pandas Float64": ("quarters with gaps", of_pandas("Float64")),
     "pandas bool": ("truths", of_pandas("bool")),
     "pandas boolean": ("truths with gaps", of_pandas("boolean")),
     "pandas objects of bool": ("truths with gaps", of_pandas(object)),
@@ -120,10 +124,7 @@ READ: dict[str, tuple[str, Make]] = {  # the values that are read, and what make
     "pandas objects of Decimal": ("cents with gaps", of_pandas(object)),
     "pandas objects of date": ("days with gaps", of_pandas(object)),
     "pandas objects of datetime": ("moments with gaps", of_pandas(object)),
-    "pandas str": ("words with gaps", of_pandas("str")),
-    "pandas string[python]": ("words with gaps", of_pandas("string[python]")),
-    "pandas string[pyarrow]": ("words with gaps", of_pandas("string[pyarrow]")),
-    "pandas category of str": ("words with gaps", of_pandas("category")),
+    **alike("pandas", "words with gaps", of_pandas, "str", "string[python]", "string[pyarrow]", "category"),
     "pandas category in order": ("words", of_pandas(pd.CategoricalDtype(WORDS, ordered=True))),
     "pandas category of int": (f"{CATEGORIES}whole with gaps", of_pandas("category")),
     "pandas category of float": (f"{CATEGORIES}quarters", of_pandas("category")),
@@ -133,10 +134,8 @@ READ: dict[str, tuple[str, Make]] = {  # the values that are read, and what make
         "moments",
         of_series(lambda series: pd.to_datetime(series).astype("category")),
     ),
-    **{
-        f"pandas datetime64[{unit}]": ("moments with gaps", in_unit(unit)) for unit in ("s", "ms", "us", "ns")
-    },
-    **{f"pandas datetime64[{unit}, UTC]": ("zoned with gaps", in_unit(unit, "UTC")) for unit in ("s", "ns")},
+    **alike("pandas datetime64 in", "moments with gaps", in_unit, "s", "ms", "us", "ns"),
+    **alike("pandas datetime64 of UTC in", "zoned with gaps", partial(in_unit, zone="UTC"), "s", "ns"),
     "pandas datetime64 of Rome": (
         "zoned",
         of_series(lambda series: pd.to_datetime(series, utc=True).dt.tz_convert("Europe/Rome")),
@@ -156,51 +155,29 @@ READ: dict[str, tuple[str, Make]] = {  # the values that are read, and what make
     "pandas ArrowDtype of date": ("days with gaps", of_pandas(pd.ArrowDtype(pa.date32()))),
     "pandas ArrowDtype of text": ("words with gaps", of_pandas(pd.ArrowDtype(pa.large_string()))),
     "pandas ArrowDtype of time": ("zoned with gaps", of_pandas(pd.ArrowDtype(pa.timestamp("us", "UTC")))),
-    **{f"arrow {kind}": ("whole with gaps", of_arrow(getattr(pa, kind)())) for kind in WHOLE},
-    **{
-        f"arrow {kind}": ("quarters with gaps", of_arrow(kind))
-        for kind in (pa.float16(), pa.float32(), pa.float64())
-    },
+    **alike("arrow", "whole with gaps", of_arrow, *(getattr(pa, kind)() for kind in WHOLE)),
+    **alike("arrow", "quarters with gaps", of_arrow, *FLOATS),
     "arrow bool": ("truths with gaps", of_arrow(pa.bool_())),
-    **{
-        f"arrow {kind}": ("cents with gaps", of_arrow(kind))
-        for kind in (
-            *(pa.decimal32(9, 2), pa.decimal64(18, 3), pa.decimal128(12, 2)),
-            *(pa.decimal128(38, 10), pa.decimal256(76, 40)),
-        )
-    },
-    **{
-        f"arrow {kind}": ("whole with gaps", of_arrow(kind))
-        for kind in (pa.decimal32(9, 0), pa.decimal128(38, 0))
-    },
-    "arrow date32": ("days with gaps", of_arrow(pa.date32())),
-    "arrow date64": ("days with gaps", of_arrow(pa.date64())),
-    **{
-        f"arrow timestamp[{unit}]": ("moments with gaps", of_arrow(pa.timestamp(unit)))
-        for unit in ("s", "ns")
-    },
+    **alike("arrow", "cents with gaps", of_arrow, pa.decimal32(9, 2), pa.decimal64(18, 3)),
+    **alike("arrow", "cents with gaps", of_arrow, pa.decimal128(12, 2), pa.decimal128(38, 10)),
+    **alike("arrow", "cents with gaps", of_arrow, pa.decimal256(76, 40)),
+    **alike("arrow", "whole with gaps", of_arrow, pa.decimal32(9, 0), pa.decimal128(38, 0)),
+    **alike("arrow", "days with gaps", of_arrow, pa.date32(), pa.date64()),
+    **alike("arrow", "moments with gaps", of_arrow, pa.timestamp("s"), pa.timestamp("ns")),
     **{
         f"arrow timestamp of {zone}": ("zoned with gaps", of_arrow(pa.timestamp("us", zone)))
         for zone in ("UTC", "Europe/Rome", "+01:00", "Not/Known")
     },
-    **{
-        f"arrow {kind}": ("words with gaps", of_arrow(kind))
-        for kind in (pa.string(), pa.large_string(), pa.string_view())
-    },
+    **alike("arrow", "words with gaps", of_arrow, *TEXTS),
     **{
         f"arrow dictionary of {kind} by {codes}": ("words with gaps", encode_levels(kind, codes))
-        for kind in (pa.string(), pa.large_string(), pa.string_view())
+        for kind in TEXTS
         for codes in (pa.int8(), pa.uint32())
     },
     "arrow dictionary in order": ("words", encode_levels(pa.string_view(), ordered=True)),
-    **{
-        f"arrow dictionary of {kind}": (f"{CATEGORIES}quarters with gaps", encode_levels(kind))
-        for kind in (pa.float16(), pa.float32(), pa.float64())
-    },
-    **{
-        f"arrow dictionary of {kind}": (f"{CATEGORIES}whole with gaps", encode_levels(kind))
-        for kind in (pa.uint8(), pa.int64(), pa.decimal32(9, 0))
-    },
+    **alike("arrow dictionary of", f"{CATEGORIES}quarters with gaps", encode_levels, *FLOATS),
+    **alike("arrow dictionary of", f"{CATEGORIES}whole with gaps", encode_levels, pa.uint8(), pa.int64()),
+    **alike("arrow dictionary of", f"{CATEGORIES}whole with gaps", encode_levels, pa.decimal32(9, 0)),
     "arrow dictionary of bool": (f"{CATEGORIES}truths with gaps", encode_levels(pa.bool_())),
     "arrow dictionary of decimal": (f"{CATEGORIES}cents with gaps", encode_levels(pa.decimal64(18, 6))),
     "arrow dictionary of date": ("days with gaps", encode_levels(pa.date32())),
@@ -211,22 +188,14 @@ READ: dict[str, tuple[str, Make]] = {  # the values that are read, and what make
     "arrow runs of text": ("words with gaps", encode_runs(pa.string())),
     "arrow runs of bool": ("truths with gaps", encode_runs(pa.bool_())),
     "arrow runs of date": ("days with gaps", encode_runs(pa.date32())),
-    **{
-        f"polars {kind}": ("whole with gaps", of_polars(getattr(pl, kind)))
-        for kind in ("Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64")
-    },
-    "polars Float32": ("quarters with gaps", of_polars(pl.Float32)),
-    "polars Float64": ("quarters with gaps", of_polars(pl.Float64)),
+    **alike("polars", "whole with gaps", of_polars, pl.Int8, pl.Int16, pl.Int32, pl.Int64),
+    **alike("polars", "whole with gaps", of_polars, pl.UInt8, pl.UInt16, pl.UInt32, pl.UInt64),
+    **alike("polars", "quarters with gaps", of_polars, pl.Float32, pl.Float64),
     "polars Decimal": ("cents with gaps", of_polars(pl.Decimal(38, 10))),
     "polars Boolean": ("truths with gaps", of_polars(pl.Boolean)),
-    "polars String": ("words with gaps", of_polars(pl.String)),
-    "polars Categorical": ("words with gaps", of_polars(pl.Categorical)),
-    "polars Enum": ("words with gaps", of_polars(pl.Enum(WORDS))),
+    **alike("polars", "words with gaps", of_polars, pl.String, pl.Categorical, pl.Enum(WORDS)),
     "polars Date": ("days with gaps", of_polars(pl.Date)),
-    **{
-        f"polars Datetime {unit}": ("moments with gaps", of_polars(pl.Datetime(unit)))
-        for unit in ("ms", "us", "ns")
-    },
+    **alike("polars", "moments with gaps", of_polars, *map(pl.Datetime, ("ms", "us", "ns"))),
     "polars Datetime of Rome": ("zoned with gaps", of_polars(pl.Datetime("us", "Europe/Rome"))),
 }
 if hasattr(pl, "Float16"):
@@ -240,6 +209,11 @@ PERIODS = pd.PeriodIndex(VALUES["moments"], freq="h")
 
 def wrap(kind: pa.DataType, values: list[Any]) -> pa.Array:
     return pa.ExtensionArray.from_storage(kind, pa.array(values, kind.storage_type))
+
+
+def of_types(values: list[Any], *kinds: pa.DataType) -> dict[str, tuple[str, pa.Array]]:
+    """Return entries of ``REFUSED`` that Arrow holds as each of the types."""
+    return {f"arrow {kind}": (str(kind), pa.array(values, kind)) for kind in kinds}
 
 
 def unite(join: Callable[..., pa.Array], *offsets: pa.Array) -> pa.Array:
@@ -270,24 +244,13 @@ REFUSED: dict[str, tuple[str, Column]] = {  # the type that is named, and the co
     "pandas category of Period": ("period", pd.Series(PERIODS).astype("category")),
     "pandas category of timedelta": ("duration", pd.Series(SPANS).astype("category")),
     "pandas ArrowDtype of list": ("list", pd.Series(LISTS, dtype=pd.ArrowDtype(pa.list_(pa.int8())))),
-    **{
-        f"arrow {kind}": (str(kind), pa.array(CLOCKS, kind))
-        for kind in (pa.time32("s"), pa.time32("ms"), pa.time64("us"), pa.time64("ns"))
-    },
-    **{f"arrow {kind}": (str(kind), pa.array(SPANS, kind)) for kind in (pa.duration("s"), pa.duration("ns"))},
+    **of_types(CLOCKS, pa.time32("s"), pa.time32("ms"), pa.time64("us"), pa.time64("ns")),
+    **of_types(SPANS, pa.duration("s"), pa.duration("ns")),
     "arrow interval": ("interval", pa.array([pa.MonthDayNano([1, at, 0]) for at in AT])),
-    **{
-        f"arrow {kind}": (str(kind), pa.array(BYTES, kind))
-        for kind in (pa.binary(), pa.large_binary(), pa.binary_view())
-    },
-    "arrow bytes of a width": ("fixed_size_binary[3]", pa.array([text[:3] for text in BYTES], pa.binary(3))),
-    **{
-        f"arrow {kind}": (str(kind), pa.array(LISTS, kind))
-        for kind in (
-            *(pa.list_(pa.int64()), pa.large_list(pa.int8()), pa.list_view(pa.int8())),
-            *(pa.large_list_view(pa.int8()), pa.list_(pa.int8(), 1)),
-        )
-    },
+    **of_types(BYTES, pa.binary(), pa.large_binary(), pa.binary_view()),
+    **of_types([text[:3] for text in BYTES], pa.binary(3)),
+    **of_types(LISTS, pa.list_(pa.int64()), pa.list_(pa.int8(), 1), pa.large_list(pa.int8())),
+    **of_types(LISTS, pa.list_view(pa.int8()), pa.large_list_view(pa.int8())),
     "arrow struct": ("struct<a: int64>", pa.array([{"a": at} for at in AT])),
     "arrow map": ("map<string, int8>", pa.array([[("a", at)] for at in AT], pa.map_(pa.string(), pa.int8()))),
     "arrow null": ("empty", pa.nulls(N)),
@@ -336,12 +299,10 @@ def make_frame(column: Column, name: str = "col") -> Any:
 def learn_csv(values: str, tmp: str) -> Task:
     """Return what is learned from the CSV of some values."""
     texts = ["" if value is None else str(value) for value in VALUES[values.removeprefix(CATEGORIES)]]
-    content = StringIO()
-    content.write("num,col,y\n")
-    content.writelines(f"{a!r},{b},{c}\n" for a, b, c in zip(NUMBERS.tolist(), texts, Y, strict=True))
     file = f"{tmp}/{values}.csv"
     with open(file, "w") as stream:
-        stream.write(content.getvalue())
+        stream.write("num,col,y\n")
+        stream.writelines(f"{a!r},{b},{c}\n" for a, b, c in zip(NUMBERS.tolist(), texts, Y, strict=True))
     categorical = ("col",) if values.startswith(CATEGORIES) else ()
     return Task.from_table(read(file).learn, Roles("y"), DeclaredTypes(categorical=categorical))
 
@@ -353,9 +314,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 def check_same(task: Task, other: Task) -> None:
     assert task.X.tobytes() == other.X.tobytes()
-    assert [(c.name, c.kind, c.levels, c.zoned) for c in task.schema] == [
-        (c.name, c.kind, c.levels, c.zoned) for c in other.schema
-    ]
+    one, two = ([(c.name, c.kind, c.levels, c.zoned) for c in of.schema] for of in (task, other))
+    assert one == two
     assert task.salt == other.salt
 
 
@@ -403,18 +363,16 @@ def find_answer(ask: Callable[[], Any]) -> Any:
 def test_a_column_of_arrow_is_read_in_files_too(name: str, folder: str) -> None:
     of_csv = learn_csv(READ[name][0], folder)
     for suffix, table in list_stored(name, folder):
-        if (
-            suffix and name == "arrow dictionary of halffloat"
-        ):  # which Arrow writes wrong if it has two chunks
+        # Arrow writes it wrong if it has two chunks
+        if suffix and name == "arrow dictionary of halffloat":
             continue
         if suffix == ".feather" and "runs" in name:  # a small file could have very many rows
             with pytest.raises(InputError, match=r"^column 'col' holds run_end_encoded"):
                 Task.from_table(table, Roles("y"))
             continue
         task = Task.from_table(table, Roles("y"))
-        if suffix != ".parquet" or not READ[name][0].startswith(
-            CATEGORIES
-        ):  # which keeps those of text alone
+        # Parquet keeps categories of text alone
+        if suffix != ".parquet" or not READ[name][0].startswith(CATEGORIES):
             check_same(task, of_csv)
         assert task.rows_from(table).tobytes() == task.X.tobytes()
 
@@ -545,10 +503,9 @@ def test_rows_are_the_same_by_every_entrance(X: Callable[[], Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["pandas objects of mixed types", "pandas category of Interval", "polars Int128", "arrow list"]
+    "name", ["pandas objects of mixed types", "pandas category of Interval", "polars Int128", "arrow map"]
 )
 def test_a_refusal_is_the_same_by_every_entrance(name: str) -> None:
-    name = "arrow list<item: int64>" if name == "arrow list" else name
     for way in use(lambda: make_frame(EVERY[name])):
         with pytest.raises(InputError, match=r"^column 'col' holds "):
             way()

@@ -27,11 +27,9 @@ from ckcv_ray import (
     Study,
     Task,
     load_run,
-    run,
     verify,
 )
 from ckcv_ray.core.bounds.binomial import clopper_pearson
-from ckcv_ray.core.measures import Kind
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.engine import loop, recorder
 from ckcv_ray.engine.evaluate import evaluate, share
@@ -249,19 +247,6 @@ def test_a_model_that_cannot_classify_a_row_is_damaged(out: Path, column: str) -
     assert [sentence for sentence in verify(out).differences if "models.parquet is damaged" in sentence]
 
 
-# refused
-
-
-def test_a_learner_that_could_but_does_not_declare_it_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Two(NearestCentroid):
-        name = "two"
-        kinds = frozenset({Kind.BINARY})
-
-    monkeypatch.setitem(LEARNERS, "two", Two)
-    with pytest.raises(InputError, match=r"has 3 classes \(blue, green, red\), and learner two is for two"):
-        run(Study.paper(learner="two", k=(3,)), TASK.X, TASK.labelled(TASK.y))
-
-
 # on a cluster, on the command line
 
 
@@ -344,19 +329,8 @@ def test_the_command_line_knows_an_installed_learner(tmp_path: Path) -> None:
 
 def test_an_installed_learner_that_cannot_be_loaded_is_reported_and_skipped(tmp_path: Path) -> None:
     environment = installed(tmp_path / "site", "no_such_module:Centroid")
-    command = [
-        sys.executable,
-        "-m",
-        "ckcv_ray",
-        "plan",
-        "twonorm:30:0",
-        "--C",
-        "1",
-        "--gamma",
-        "1",
-        "--k",
-        "3",
-    ]
+    options = ["--C", "1", "--gamma", "1", "--k", "3"]
+    command = [sys.executable, "-m", "ckcv_ray", "plan", "twonorm:30:0", *options]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     assert (

@@ -126,7 +126,7 @@ def test_rows_are_encoded_the_same_some_at_a_time(encoding, task, monkeypatch):
     whole = encoder.transform(task.X)
     assert whole.flags.c_contiguous
     monkeypatch.setattr(encoder_module, "PART", 7)
-    for n in (80, 77, 7, 3, 0):
+    for n in (80, 77, 7, 3, 1, 0):
         assert encoder.transform(task.X[:n]).tobytes() == whole[:n].tobytes()
         assert encoder.transform(task.X[:n]).shape == whole[:n].shape
 
@@ -154,12 +154,6 @@ def test_an_encoder_depends_on_its_training_rows_alone(data):
     X[others] = X[data.draw(st.permutations(list(range(40)))), :][: len(others)]
     encoding = data.draw(st.sampled_from(ENCODINGS))
     assert encoding.fit(replace(task, X=X, y=1 - task.y), train).text == encoding.fit(task, train).text
-
-
-def test_a_row_is_encoded_alike_in_any_company(task):
-    encoder = ENCODINGS[0].fit(task, np.arange(40))
-    alone = np.concatenate([encoder.transform(task.X[[i]]) for i in range(task.n)])
-    assert alone.tobytes() == encoder.transform(task.X).tobytes()
 
 
 def test_rows_are_classified_alike_in_parts(task, monkeypatch):
@@ -300,7 +294,6 @@ CERTIFIED = [
     {"certify": "holdout", "holdout_share": 0.5},
     {"criterion": "balanced"},
     {"encode": "ordinal", "fill": "mean", "rare": 0.1},
-    {"encode": "target"},
     {"encode": "target", "certify": "holdout", "holdout_share": 0.5},
 ]
 
@@ -314,9 +307,8 @@ def test_every_certification_runs_on_any_table(options, task, tmp_path):
 
 def test_learners_of_one_study_are_encoded_as_suits_each(task):
     result = run_job(Job(small("linear,tree"), task), SERIAL)
-    made = dict(zip(result.problem.learners, result.problem.learners.values(), strict=True))
-    assert made["linear"].encoding.categories is Categories.ONEHOT
-    assert made["tree"].encoding.categories is Categories.ORDINAL
+    assert result.problem.learners["linear"].encoding.categories is Categories.ONEHOT
+    assert result.problem.learners["tree"].encoding.categories is Categories.ORDINAL
 
 
 @pytest.mark.parametrize("encode", ["auto", "target"])
@@ -356,13 +348,8 @@ def test_damaged_kinds_of_columns_are_a_damaged_folder(task, tmp_path):
     file = tmp_path / "run" / "data.parquet"
     table = parquet.read_table(file)
     sound = json.loads(table.schema.metadata[b"columns"])
-    for change in ({"kind": "colour"}, {"kind": "date"}, {"levels": 3}, {"name": "other"}, {"more": 1}):
-        text = json.dumps([{**sound[0], **change}, *sound[1:]])
-        metadata = {**table.schema.metadata, b"columns": text.encode()}
-        parquet.write_table(table.replace_schema_metadata(metadata), file)
-        with pytest.raises(StoreError, match=r"data\.parquet"):
-            load_run(tmp_path / "run")
-    for text in ("{", "[]", "3"):
+    changes = ({"kind": "colour"}, {"kind": "date"}, {"levels": 3}, {"name": "other"}, {"more": 1})
+    for text in ("{", "[]", "3", *(json.dumps([{**sound[0], **change}, *sound[1:]]) for change in changes)):
         metadata = {**table.schema.metadata, b"columns": text.encode()}
         parquet.write_table(table.replace_schema_metadata(metadata), file)
         with pytest.raises(StoreError, match=r"data\.parquet"):

@@ -9,8 +9,9 @@ import pytest
 from conftest import blobs, limit_examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from machines import bits, make_constant, make_model, task_of
 from pyarrow import parquet
-from scipy.stats import chi2
+from scipy.stats import chisquare
 
 from ckcv_ray.core.draws import seed_members
 from ckcv_ray.core.measures import UNDECIDED, ZERO_ONE
@@ -27,11 +28,6 @@ from ckcv_ray.learners.ensemble import (
     to_arrow,
     to_pickles,
 )
-from ckcv_ray.learners.svm.model import SVMModel
-from ckcv_ray.learners.svm.scaling import Scaling, identity
-from ckcv_ray.tables.columns.schema import Schema
-from ckcv_ray.tables.grouping import Grouping
-from ckcv_ray.tables.task import Task
 
 N, D = 40, 3
 SVM = DEFAULT()
@@ -39,27 +35,8 @@ SVM = DEFAULT()
 seeds = st.integers(0, 2**32 - 1)
 
 
-def task_of(X):
-    """A task on these inputs as they are, checked by nothing."""
-    y = (np.arange(len(X)) % 2).astype(np.int32)
-    schema = Schema.of_numbers(f"x{i}" for i in range(X.shape[1]))
-    return Task(X, y, ("no", "yes"), schema, "y", Grouping(len(y)))
-
-
 def make_member(rng, X, split=0, n_support=None):
-    """A member with weights of no particular machine."""
-    n_support = int(rng.integers(1, len(X))) if n_support is None else n_support
-    support = np.sort(rng.choice(len(X), size=n_support, replace=False)).astype(np.int64)
-    model = SVMModel(
-        C=float(rng.uniform(0.1, 10)),
-        gamma=float(rng.uniform(0.01, 2)),
-        scaling=Scaling(rng.normal(size=X.shape[1]), rng.uniform(0.5, 2, size=X.shape[1])),
-        support=support,
-        vectors=X[support],
-        dual_coef=rng.normal(size=n_support),
-        offset=float(rng.normal()),
-    )
-    errors = (int(rng.integers(5)), int(rng.integers(5)))
+    model, errors = make_model(rng, X, n_support), (int(rng.integers(5)), int(rng.integers(5)))
     return Member(5, split, model, errors, (int(rng.integers(5, 9)), int(rng.integers(5, 9))))
 
 
@@ -69,11 +46,8 @@ def make_ensemble(seed=0, n_members=5, d=D):
     return Ensemble(tuple(make_member(rng, X, i) for i in range(n_members))), X
 
 
-def constant(value, d=D):
-    """A member that gives every row the same decision value."""
-    nothing = np.empty(0)
-    model = SVMModel(1.0, 1.0, identity(d), nothing.astype(np.int64), np.empty((0, d)), nothing, value)
-    return Member(3, 0, model, (0, 0), (1, 1))
+def constant(value):
+    return Member(3, 0, make_constant(value), (0, 0), (1, 1))
 
 
 def constants(*values):
@@ -95,22 +69,6 @@ def saying(*members):
     """An ensemble of members that give rows these of six classes."""
     none = (0,) * 6
     return Ensemble(tuple(Member(3, i, Says(*labels), none, none) for i, labels in enumerate(members)))
-
-
-def bits(value):
-    """Type, shape and every bit of a value, whatever it is made of."""
-    if isinstance(value, (tuple, list)):
-        return [bits(part) for part in value]
-    if isinstance(value, (Member, Ensemble, SVMModel)):
-        return {name: bits(part) for name, part in vars(value).items()}
-    array = np.asarray(value)
-    return type(value).__name__, array.dtype.str, array.shape, np.ascontiguousarray(array).tobytes()
-
-
-def test_bits_tell_zeros_apart():
-    assert bits((0.0, np.zeros(2))) == bits((0.0, np.zeros(2)))
-    assert bits(0.0) != bits(-0.0)
-    assert bits(constant(1.0)) != bits(constant(np.nextafter(1.0, 2.0).item()))
 
 
 # Stored and read back
@@ -152,23 +110,11 @@ def test_parquet_and_back_is_exact_for_any_number_of_classes(tmp_path):
     ids=str,
 )
 def test_a_row_that_is_no_member_is_refused(changed, messages):
-    X = np.zeros((8, D))
-    (row,) = to_arrow(
-        Ensemble((replace(constant(1.0), split=4, n_estimate=(5, 5)),)), SVM, task_of(X)
-    ).to_pylist()
-    assert (
-        from_arrow(pa.Table.from_pylist([row], schema(SVM, task_of(X))), SVM, task_of(X)).members[0].split
-        == 4
-    )
+    task, member = task_of(np.zeros((8, D))), replace(constant(1.0), split=4, n_estimate=(5, 5))
+    (row,) = to_arrow(Ensemble((member,)), SVM, task).to_pylist()
+    assert from_arrow(pa.Table.from_pylist([row], schema(SVM, task)), SVM, task).members[0].split == 4
     with pytest.raises(ValueError, match=messages):
-        from_arrow(pa.Table.from_pylist([row | changed], schema(SVM, task_of(X))), SVM, task_of(X))
-
-
-def test_what_is_read_back_predicts_in_the_same_bits():
-    ensemble, X = make_ensemble(3)
-    again = from_arrow(to_arrow(ensemble, SVM, task_of(X)), SVM, task_of(X))
-    assert bits(again.random(X, 5)) == bits(ensemble.random(X, 5))
-    assert bits(again.vote(X)) == bits(ensemble.vote(X))
+        from_arrow(pa.Table.from_pylist([row | changed], schema(SVM, task)), SVM, task)
 
 
 def test_pickles_stand_alone_and_predict_the_same():
@@ -220,15 +166,6 @@ def test_a_row_alone_is_voted_on_as_among_others(n_members):
     assert_rows_stand_alone(ensemble.vote, X, np.arange(N)[::-1], range(1, N))
 
 
-def test_the_layout_of_the_rows_in_memory_does_not_matter():
-    ensemble, X = make_ensemble(5)
-    whole = ensemble.random(X, 0)
-    wide = np.repeat(X, 2, axis=1)
-    for rows in (np.asfortranarray(X), wide[:, ::2], X[::-1].copy()[::-1]):
-        assert bits(ensemble.random(rows, 0)) == bits(whole)
-        assert bits(ensemble.vote(rows)) == bits(ensemble.vote(X))
-
-
 def test_no_rows_give_no_predictions():
     ensemble, X = make_ensemble(6)
     for prediction in (ensemble.random(X[:0], 0), ensemble.vote(X[:0])):
@@ -275,10 +212,13 @@ def test_a_generator_goes_on_where_a_seed_begins_again():
     assert {ensemble.random(X[i : i + 1], 5).member[0] for i in range(50)} == {whole[0]}
 
 
-def p_value(counts):
-    """Of the counts being drawn evenly, by Pearson's chi-square."""
-    expected = counts.sum() / len(counts)
-    return chi2.sf(((counts - expected) ** 2 / expected).sum(), len(counts) - 1)
+def test_equal_rows_meet_any_member():
+    ensemble, _ = make_ensemble(3, n_members=20)
+    X = np.zeros((400, D))
+    drawn = ensemble.random(X, 5)
+    assert chisquare(np.bincount(drawn.member, minlength=20)).pvalue > 1e-6
+    assert bits(drawn) == bits(ensemble.random(X, 5))
+    assert drawn.member.tolist() != ensemble.random(X, 6).member.tolist()
 
 
 # The vote
@@ -305,35 +245,6 @@ def test_the_majority_decides_and_a_tie_gives_the_first_class(values, label, sha
     assert predicted.member.tolist() == [-1, -1]
     assert predicted.share == pytest.approx([share, share])
     assert predicted.score == pytest.approx([np.mean(values)] * 2)
-
-
-@pytest.mark.parametrize("half", [1, 2, 5, 10, 50])
-def test_every_even_split_of_the_members_gives_the_first_class(half):
-    assert constants(*[1.0] * half, *[-1.0] * half).vote(np.zeros((1, D))).label.tolist() == [0]
-    assert constants(*[1.0] * (half + 1), *[-1.0] * half).vote(np.zeros((1, D))).label.tolist() == [1]
-
-
-# Error rates
-
-
-@settings(max_examples=limit_examples(30), deadline=None)
-@given(seeds)
-def test_error_rates_are_the_members_mean_and_the_votes(seed):
-    ensemble, X = make_ensemble(seed)
-    y = (np.random.default_rng(seed).random(N) < 0.5).astype(np.int32)
-    error, vote_error = ensemble.error_rates(X, y)
-    assert error == pytest.approx(np.mean([np.mean(m.model.predict(X).label != y) for m in ensemble.members]))
-    assert vote_error == pytest.approx(np.mean(ensemble.vote(X).label != y))
-    assert vote_error <= 2 * error + 1e-12
-
-
-def test_equal_rows_meet_any_member():
-    ensemble, _ = make_ensemble(3, n_members=20)
-    X = np.zeros((400, D))
-    drawn = ensemble.random(X, 5)
-    assert p_value(np.bincount(drawn.member, minlength=20)) > 1e-6
-    assert bits(drawn) == bits(ensemble.random(X, 5))
-    assert drawn.member.tolist() != ensemble.random(X, 6).member.tolist()
 
 
 # More than two classes, and models without scores

@@ -78,6 +78,12 @@ SELECTIONS: dict[str, Any] = {
         FeatureUnion([("one", select(FILLED)), ("two", ColumnTransformer([("num", FILLED, ["age"])]))]),
         LogisticRegression(),
     ),
+    "shares of classes": make_pipeline(
+        select(FILLED, TargetEncoder(cv=2, random_state=0)), LogisticRegression()
+    ),
+    "a tree of more columns than the table has": make_pipeline(
+        select(FILLED), DecisionTreeClassifier(max_depth=2, random_state=0)
+    ),
 }
 KIND = ColumnTransformer(
     [
@@ -280,7 +286,7 @@ def test_a_study_names_no_other_kinds(kinds: Any) -> None:
 
 @pytest.mark.parametrize("option", [{"encode": "ordinal"}, {"fill": "mean"}, {"rare": 0.1}])
 def test_options_of_the_encoding_would_have_no_effect(option: dict[str, Any]) -> None:
-    learner = make_pipeline(select(FILLED), LogisticRegression())
+    learner = SELECTIONS["linear"]
     with pytest.raises(InputError, match="has no effect: the learner selects columns by name"):
         evaluate(GAPS, Y, learner=learner, execution=SERIAL, **option)
     several = evaluate(GAPS, Y, learner=[learner, "tree"], resampling="kfold:3", execution=SERIAL, **option)
@@ -288,17 +294,13 @@ def test_options_of_the_encoding_would_have_no_effect(option: dict[str, Any]) ->
 
 
 def test_scales_are_of_the_estimator() -> None:
-    learner = make_pipeline(select(FILLED), LogisticRegression())
-    with pytest.raises(
-        InputError, match="scale=standard has no effect: the estimator selects columns by name"
-    ):
-        evaluate(GAPS, Y, learner=learner, scale="standard", execution=SERIAL)
+    with pytest.raises(InputError, match="scale=standard has no effect: the estimator selects columns by"):
+        evaluate(GAPS, Y, learner=SELECTIONS["linear"], scale="standard", execution=SERIAL)
 
 
 def test_balanced_rows_are_as_they_are() -> None:
-    learner = make_pipeline(select(FILLED), LogisticRegression())
     options: dict[str, Any] = {"resampling": "kfold:3", "balance": "up", "execution": SERIAL, "seed": 2}
-    assert 0.0 < pooled_error(evaluate(GAPS, Y, learner=learner, **options)) < 0.6
+    assert 0.0 < pooled_error(evaluate(GAPS, Y, learner=SELECTIONS["linear"], **options)) < 0.6
 
 
 COLUMNS = (
@@ -356,21 +358,6 @@ def test_numbers_are_predicted_too() -> None:
     assert pooled_error(result) > 0.5
 
 
-def test_shares_of_classes_are_stored(tmp_path: Path) -> None:
-    learner = make_pipeline(select(FILLED, TargetEncoder(cv=2)), LogisticRegression())
-    options: dict[str, Any] = {"resampling": "kfold:3", "refit": "best", "execution": SERIAL}
-    result = evaluate(GAPS, Y, out=tmp_path / "scores", learner=learner, **options)
-    assert np.array_equal(load_scores(tmp_path / "scores").predict(GAPS), result.predict(GAPS))
-
-
-def test_a_tree_may_see_more_columns_than_the_table_has(tmp_path: Path) -> None:
-    learner = make_pipeline(select(FILLED), DecisionTreeClassifier(max_depth=2, random_state=0))
-    options: dict[str, Any] = {"resampling": "kfold:3", "refit": "best", "execution": SERIAL}
-    result = evaluate(GAPS, Y, out=tmp_path / "scores", learner=learner, **options)
-    assert np.array_equal(load_scores(tmp_path / "scores").predict(GAPS), result.predict(GAPS))
-
-
 def test_a_classifier_of_scikit_learn_selects_by_name() -> None:
-    learner = make_pipeline(select(FILLED), LogisticRegression())
-    fitted = CKCVClassifier(learner=learner, k=3, certify="paper", n_splits=3).fit(GAPS, Y)
+    fitted = CKCVClassifier(learner=SELECTIONS["linear"], k=3, certify="paper", n_splits=3).fit(GAPS, Y)
     assert np.mean(fitted.predict(GAPS) != Y) < 0.6

@@ -73,40 +73,40 @@ def test_packing_leaves_the_estimator_as_it_is(learner: Any) -> None:
     assert np.array_equal(quietly(lambda: estimator.predict(X)), before)
 
 
+def rewritten(content: bytes, change: Callable[[str, bytes], bytes]) -> bytes:
+    """The archive with other content of its files, given the name and the content of each."""
+    sink = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(content)) as old, zipfile.ZipFile(sink, "w") as new:
+        for info in old.infolist():
+            new.writestr(info, change(info.filename, old.read(info)))
+    return sink.getvalue()
+
+
+def forged(content: bytes, field: str, value: int | None) -> bytes:
+    """The archive with another first value of a field of a structured array, or without a change."""
+
+    def change(name: str, inside: bytes) -> bytes:
+        loaded = np.load(io.BytesIO(inside)) if name.endswith(".npy") else np.empty(0)
+        if field not in (loaded.dtype.names or ()):
+            return inside
+        array = np.zeros(loaded.shape, loaded.dtype)  # without what is in the padding
+        for column in loaded.dtype.names:
+            array[column] = loaded[column]
+        if value is not None:
+            array[field][0] = value
+        head = io.BytesIO()
+        np.lib.format.write_array_header_1_0(head, np.lib.format.header_data_from_array_1_0(array))
+        return head.getvalue() + array.tobytes()
+
+    return rewritten(content, change)
+
+
 def test_a_pickle_inside_is_refused() -> None:
     class Own(LogisticRegression):
         pass
 
     with pytest.raises(ValueError, match=r"test_packing\.\S*Own, a type that is not known to be harmless"):
         unpack(pack(Own().fit(X, Y)), 5)
-
-
-def forged(content: bytes, change: Callable[[np.ndarray], None], field: str) -> bytes:
-    """The archive with a change to its structured array that has a field of that name."""
-    sink = io.BytesIO()
-    with zipfile.ZipFile(io.BytesIO(content)) as old, zipfile.ZipFile(sink, "w") as new:
-        for info in old.infolist():
-            inside = old.read(info)
-            if info.filename.endswith(".npy"):
-                loaded = np.load(io.BytesIO(inside))
-                if field in (loaded.dtype.names or ()):
-                    array = np.zeros(loaded.shape, loaded.dtype)  # without what is in the padding
-                    for name in loaded.dtype.names:
-                        array[name] = loaded[name]
-                    change(array)
-                    head = io.BytesIO()
-                    header = np.lib.format.header_data_from_array_1_0(array)
-                    np.lib.format.write_array_header_1_0(head, header)
-                    inside = head.getvalue() + array.tobytes()
-            new.writestr(info, inside)
-    return sink.getvalue()
-
-
-def put(field: str, value: int) -> Callable[[np.ndarray], None]:
-    def change(nodes: np.ndarray) -> None:
-        nodes[field][0] = value
-
-    return change
 
 
 TREES = {
@@ -128,49 +128,34 @@ def test_a_tree_that_leaves_its_arrays_is_refused(name: str) -> None:
     learner, field, value = TREES[name]
     small = {"n_estimators": 3} if learner is Forest else {"max_iter": 3} if learner is Boosting else {}
     content = pack(quietly(lambda: learner().build().set_params(**small).fit(X, Y)))
-    assert unpack(forged(content, lambda nodes: None, field), 5) is not None
+    assert unpack(forged(content, field, None), 5) is not None
     with pytest.raises(ValueError, match="a tree "):
-        unpack(forged(content, put(field, value), field), 5)
+        unpack(forged(content, field, value), 5)
 
 
-def change_columns(estimator: Any) -> None:
-    estimator.n_features_in_ = 6
-
-
-def share_tree(estimator: Any) -> None:
-    estimator.tree_ = MinMaxScaler()
-
-
-def change_stage(estimator: Any) -> None:
-    estimator.estimators_[1, 0].n_features_in_ = 6
+def put(**values: Any) -> Callable[[Any], None]:
+    return lambda estimator: vars(estimator).update(values)
 
 
 def drop_columns(estimator: Any) -> None:
     del estimator.n_features_in_
 
 
-def make_categories(estimator: Any) -> None:
-    estimator._preprocessor = MinMaxScaler()
-
-
 def hold_other(estimator: Any) -> None:
     estimator._predictors[0][0] = MinMaxScaler()
 
 
-def change_first_tree(estimator: Any) -> None:
-    estimator.estimators_[0].n_features_in_ = 6
-
-
+MORE_COLUMNS = put(n_features_in_=6)
 SMALL = GradientBoostingClassifier(n_estimators=2)
 HISTOGRAMS = HistGradientBoostingClassifier(max_iter=2)
 COLUMNS = {
-    "a tree of other columns": (DecisionTreeClassifier(), change_columns),
-    "a tree that is none": (DecisionTreeClassifier(), share_tree),
+    "a tree of other columns": (DecisionTreeClassifier(), MORE_COLUMNS),
+    "a tree that is none": (DecisionTreeClassifier(), put(tree_=MinMaxScaler())),
     "a tree without columns": (DecisionTreeClassifier(), drop_columns),
-    "a tree of a forest": (RandomForestClassifier(2), change_first_tree),
-    "a stage of boosting": (SMALL, change_stage),
+    "a tree of a forest": (RandomForestClassifier(2), lambda forest: MORE_COLUMNS(forest.estimators_[0])),
+    "a stage of boosting": (SMALL, lambda boosting: MORE_COLUMNS(boosting.estimators_[1, 0])),
     "histograms of no columns": (HISTOGRAMS, drop_columns),
-    "histograms of categories": (HISTOGRAMS, make_categories),
+    "histograms of categories": (HISTOGRAMS, put(_preprocessor=MinMaxScaler())),
     "no histogram": (HISTOGRAMS, hold_other),
 }
 
@@ -191,14 +176,12 @@ def test_trees_may_be_of_more_columns_than_the_table_in_a_pipeline() -> None:
 
 
 def other_schema(content: bytes, change: Callable[[Any], Any]) -> bytes:
-    sink = io.BytesIO()
-    with zipfile.ZipFile(io.BytesIO(content)) as old, zipfile.ZipFile(sink, "w") as new:
-        for info in old.infolist():
-            inside = old.read(info)
-            if info.filename == "schema.json":
-                inside = json.dumps(change(json.loads(inside)), separators=(",", ":")).encode()
-            new.writestr(info, inside)
-    return sink.getvalue()
+    def rewrite(name: str, inside: bytes) -> bytes:
+        if name != "schema.json":
+            return inside
+        return json.dumps(change(json.loads(inside)), separators=(",", ":")).encode()
+
+    return rewritten(content, rewrite)
 
 
 def renamed(schema: Any) -> Any:

@@ -70,14 +70,6 @@ def test_the_cap_is_kept_and_told():
     assert np.all(fits.violation > 1e-6)
 
 
-def test_an_unconstrained_solution_is_that_of_every_larger_cost():
-    X = np.arange(12.0)[:, None]
-    y = np.where(X[:, 0] < 6, -1.0, 1.0)
-    fits = path_on_points(X, 0.5, y, (1e3, 1e4), 1e-6, PLENTY, block=4)
-    assert np.array_equal(fits.b[0], fits.b[1])
-    assert fits.n_iter[1] == 0
-
-
 @pytest.mark.parametrize("block", [2, 3, 10, 50, 89])
 def test_a_working_set_holds_the_most_violating_pair_and_no_more_rows_than_asked(block):
     rng = np.random.default_rng(0)
