@@ -107,10 +107,6 @@ def test_a_function_that_is_a_score_or_is_called_like_one_is_refused(function):
         evaluate(X, Y, learner="tree", measure=[function], execution=SERIAL)
 
 
-def infinite(y, predicted):
-    return float("inf")
-
-
 def wrong_share(y, predicted):
     return float(np.mean(y != predicted))
 

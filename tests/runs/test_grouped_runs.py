@@ -203,6 +203,3 @@ def test_training_sets_of_one_class_are_fitted() -> None:
     splits = [result.problem.split(0, i).train for i in range(4)]
     assert any(len(set(result.task.y[train])) == 1 for train in splits)
     assert result.certificate.winner.provisional is False
-
-
-# The command line

@@ -6,20 +6,18 @@ from pathlib import Path
 from shutil import copytree
 
 import pytest
+from alike import SMALL
 from conftest import blobs
 from refused import snapshot
 
-from ckcv_ray import Execution, InputError, Job, RunError, StoreError, Study, Task, load_run
+from ckcv_ray import Execution, InputError, Job, StoreError, Study, Task, load_run
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.engine import evaluate
-from ckcv_ray.runs import load
 from ckcv_ray.runs.load import environment_changes, find_run, reopen, replay
-from ckcv_ray.runs.recheck import list_required
 from ckcv_ray.runs.run import run_job
 from ckcv_ray.study import Problem
 
 SERIAL = Execution("serial")
-SMALL = Study.paper(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0), k=(3, 4, 5), n_splits=5)
 KINDS = {
     "occam": SMALL,
     "holdout": SMALL.replace(certify="holdout", claim="vote"),
@@ -142,32 +140,12 @@ def test_the_records_of_a_run_lead_to_what_it_found(finished: Path) -> None:
     assert snapshot(finished) == before
 
 
-def test_more_evaluations_than_are_read_back_are_refused(
-    finished: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(load, "MOST_EVALUATIONS", 3 * 5 * 6 - 1)
-    with pytest.raises(StoreError, match="its study has 90 evaluations: at most 89 can be read"):
-        replay(finished)
-    monkeypatch.setattr(load, "MOST_EVALUATIONS", 3 * 5 * 6)
-    assert replay(finished).is_decided()
-
-
 def test_a_part_of_another_run_is_no_record_of_this_one(out: Path, tmp_path: Path) -> None:
     run_job(Job(SMALL.replace(max_iter=1), blobs(60), tmp_path / "other"), SERIAL)
     (part, *_) = (tmp_path / "other" / "log").iterdir()
     (out / "log" / "part-000009.parquet").write_bytes(part.read_bytes())
     with pytest.raises(StoreError, match="part-000009"):
         replay(out)
-
-
-def test_two_answers_to_one_question_stop_a_run(finished: Path) -> None:
-    queue = replay(finished)
-    unit = list_required(queue, queue.candidates())[0]
-    outcome = evaluate.evaluate([unit], evaluate.share(queue.problem))
-    assert len(queue.add(outcome)) == 0  # the same again
-    outcome.records["n_iter"] += 1
-    with pytest.raises(RunError, match="not deterministic"):
-        queue.add(outcome)
 
 
 # What failed, and where

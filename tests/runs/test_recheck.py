@@ -65,21 +65,6 @@ def test_what_failed_is_tried_again_and_agrees(tmp_path: Path, monkeypatch: pyte
     assert any("the log has none" in messages for messages in again.differences)
 
 
-def test_what_fails_when_it_is_computed_again_is_not_verified(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    run_small(SMALL, tmp_path / "run")
-
-    def broken(unit: Unit, inputs: evaluate.Inputs) -> evaluate.Prepared:
-        raise MemoryError("no room")
-
-    monkeypatch.setattr(evaluate, "_prepare", broken)
-    found = verify(tmp_path / "run", refit=1.0, execution=SERIAL)
-    messages = "could not be computed again here: MemoryError: no room"
-    assert any(messages in sentence for sentence in found.unverified)
-    assert not found.ok
-
-
 def test_training_sets_of_one_class_are_verified(tmp_path: Path) -> None:
     X = np.arange(12.0)[:, None]
     y = np.array([1, 1, *[-1] * 10])

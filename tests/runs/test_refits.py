@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from alike import SMALL
 from conftest import blobs
 
-from ckcv_ray import Execution, Job, RunError, Study, TestRows
+from ckcv_ray import Execution, Job, RunError, TestRows
 from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.engine import evaluate
 from ckcv_ray.engine.backend import SERIAL, SerialBackend
@@ -20,7 +21,6 @@ from ckcv_ray.runs.run import check_job, never, run_job, run_work
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.study import Problem
 
-SMALL = Study.paper(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0), k=(3, 4, 5), n_splits=5)
 Broken = Callable[[Unit, evaluate.Inputs], bool]
 
 

@@ -27,7 +27,6 @@ from ckcv_ray.learners.base import STATUSES, Status
 from ckcv_ray.learners.ensemble import Ensemble, Member
 from ckcv_ray.learners.svm.problem import describe, make_signs
 from ckcv_ray.records.record import Records
-from ckcv_ray.runs.load import environment_changes
 from ckcv_ray.runs.run import run_job
 from ckcv_ray.runs.verify import verify
 from ckcv_ray.storage.folder import RunFolder
@@ -104,28 +103,6 @@ def test_models_of_another_split_are_seen(tmp_path: Path) -> None:
     assert not any("model of split 2" in sentence for sentence in messages)  # which is its own
 
 
-def test_a_forged_selection_is_named_as_trusted_and_seen_by_a_refit(tmp_path: Path) -> None:
-    out = tmp_path / "run"
-    run_small(SMALL.replace(exhaustive=True), out)  # so that the log has estimates for whatever is selected
-    first = position(out)
-
-    def lucky(records: Records) -> None:
-        """The winner made worse on its select sets, and so another one selected."""
-        records["totals"][of(records, first) & ~records["estimate"], 0] += 3
-
-    rewrite_run(out, lucky)
-    assert position(out)[1:] != first[1:]
-    problem, ensemble = stored(out)
-    assert (
-        problem.learner.codec.setting(ensemble.members[0].model) == problem.candidate(position(out)).setting
-    )
-    plain = verify(out)
-    assert plain.differences == []
-    assert any("the error counts in the log: " in sentence for sentence in plain.trusted)
-    again = verify(out, refit=1.0, execution=SERIAL)
-    assert any("select set of split" in sentence for sentence in again.differences)
-
-
 def test_models_called_not_converged_are_fitted_again_and_seen(tmp_path: Path) -> None:
     """The log cannot lower the check of a model by calling its fit not converged."""
     out = tmp_path / "run"
@@ -158,23 +135,6 @@ def offset_of(member: Member, problem: Problem) -> float:
     return describe(Kb, y, b, model.C, 0, Status.CONVERGED).offset
 
 
-def test_a_log_without_the_better_candidates_is_named_and_seen_by_a_refit(tmp_path: Path) -> None:
-    out = tmp_path / "run"
-    run_small(SMALL.replace(exhaustive=True, n_splits=2), out)
-    first = position(out)
-
-    def without(records: Records) -> Records:
-        return records[~of(records, first) | records["estimate"]]
-
-    rewrite_run(out, keep=without, provisional=True)
-    plain = verify(out)
-    assert plain.differences == []
-    assert any("candidates failed (--refit tries them again)" in messages for messages in plain.trusted)
-    assert any(
-        "the log has none" in messages for messages in verify(out, refit=1.0, execution=SERIAL).differences
-    )
-
-
 def test_a_log_that_leads_to_another_winner_is_seen(tmp_path: Path) -> None:
     """Its part sealed, and nothing else: candidates, certificate and models are of the winner before."""
     out, other = tmp_path / "run", tmp_path / "other"
@@ -198,20 +158,6 @@ def test_a_log_that_leads_to_another_winner_is_seen(tmp_path: Path) -> None:
     assert any(
         s.startswith("the log gives the winner ") and "not the certificate's winner" in s for s in messages
     )
-
-
-@pytest.mark.parametrize("refit", [0.0, 1.0])
-def test_an_environment_that_is_said_to_be_another_lowers_no_check(refit: float, tmp_path: Path) -> None:
-    out = tmp_path / "run"
-    run_small(SMALL, out)
-    folder = RunFolder(out)
-    execution = folder.execution()
-    before = verify(out, refit=refit, execution=SERIAL)
-    execution["environment"]["processor"] = "another"
-    rewrite_end(out, folder.results(folder.problem()).certificate, execution)
-    assert environment_changes(out)
-    assert verify(out, refit=refit, execution=SERIAL) == before
-    assert before.ok
 
 
 def rewrite_end(out: Path, certificate: object, execution: dict) -> None:
