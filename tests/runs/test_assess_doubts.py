@@ -19,11 +19,6 @@ SERIAL = Execution("serial")
 X, Y = (part[:200] for part in load_breast_cancer(return_X_y=True))
 
 
-def splits_of(result, learner, score):
-    table = result.to_frame()
-    return table[table["learner"] == learner][score].to_numpy()
-
-
 @pytest.mark.parametrize("measure", ["auc", "roc_auc", "average_precision"])
 @pytest.mark.parametrize("splitter", [TimeSeriesSplit(4), KFold(5)])
 def test_rows_are_ranked_as_scikit_learn_ranks_them(measure, splitter):
@@ -80,9 +75,9 @@ def test_rows_that_repeat_and_columns_that_look_like_groups_are_pointed_out():
     assert "QUESTION: column 'patient' repeats" in asked.summary()
 
 
-def loss_of(value, named=None):
+def loss_of(value):
     def loss(y, predicted):
-        return float(value) if named is None else float(named)
+        return value
 
     return loss
 
@@ -90,7 +85,7 @@ def loss_of(value, named=None):
 def test_a_function_is_known_by_what_it_encloses(tmp_path):
     options = {"learner": "tree", "resampling": "kfold:3", "execution": SERIAL}
     first = evaluate(X, Y, tmp_path / "a", measure=loss_of(0.25), **options)
-    assert splits_of(first, "tree", "loss").tolist() == [0.25] * 3
+    assert first.to_frame()["loss"].tolist() == [0.25] * 3
     with pytest.raises(Exception, match="functions"):
         evaluate(X, Y, tmp_path / "a", measure=loss_of(0.75), **options)
     again = evaluate(X, Y, tmp_path / "a", measure=loss_of(0.25), **options)
