@@ -1,8 +1,13 @@
-"""What the tests of runs share: small studies, the paper's plain loop, and when two results are equal."""
+"""What the tests of runs share.
+
+Small studies, when two results are equal, units that fail, and the paper's plain loop with scikit-learn.
+"""
 
 import math
+from collections.abc import Callable
 
 import numpy as np
+import pytest
 from scipy.stats import beta
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
@@ -10,6 +15,8 @@ from sklearn.svm import SVC
 from ckcv_ray import Result, Study, Task
 from ckcv_ray.core.draws import Draws
 from ckcv_ray.core.resampling.complete import split_complete, split_rotation
+from ckcv_ray.core.schedule import Unit
+from ckcv_ray.engine import evaluate
 
 SMALL = Study.paper(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0), k=(3, 4, 5), n_splits=5)
 STUDIES = [SMALL.replace(seed=seed) for seed in range(6)]
@@ -23,6 +30,18 @@ def same(a: Result, b: Result) -> bool:
         for one, other in zip(a.ensemble.members, b.ensemble.members, strict=True)
     )
     return models and a.certificate.claims == b.certificate.claims and a.candidates.equals(b.candidates)
+
+
+def breaking(monkeypatch: pytest.MonkeyPatch, broken: Callable[[Unit], bool]) -> None:
+    """Have some units raise."""
+    real = evaluate._prepare
+
+    def prepare(unit: Unit, inputs: evaluate.Inputs) -> evaluate.Prepared:
+        if broken(unit):
+            raise MemoryError("no room")
+        return real(unit, inputs)
+
+    monkeypatch.setattr(evaluate, "_prepare", prepare)
 
 
 def upper(errors: float, m: int) -> float:

@@ -45,16 +45,9 @@ def test_dates_that_do_not_ascend_are_a_caution_where_rows_are_taken_in_their_or
 def test_the_order_of_splits_has_no_part_in_a_comparison():
     groups = np.concatenate([np.zeros(5), np.repeat([1, 2, 3], 65)]).astype(int)
     tests = []
+    options = {"learner": "tree,naive_bayes", "resampling": LeaveOneGroupOut(), "measure": "accuracy"}
     for order in (groups, 3 - groups):
-        result = evaluate(
-            X,
-            Y,
-            learner="tree,naive_bayes",
-            resampling=LeaveOneGroupOut(),
-            measure="accuracy",
-            groups=order,
-            execution=SERIAL,
-        )
+        result = evaluate(X, Y, groups=order, execution=SERIAL, **options)
         ((_, _, test),) = result.compare_entries(result.scores[0])
         tests.append(test)
     assert tests[0] == pytest.approx(tests[1])
@@ -66,12 +59,8 @@ def test_rows_that_repeat_and_columns_that_look_like_groups_are_pointed_out():
     assert result.to_json()["repeats"] == 90
     assert "CAUTION: 90 of 90 rows equal another row in every column" in result.summary(details=True)
     table = pa.table({"patient": np.arange(60) // 3, "x": X[:60, 0], "y": Y[:60]})
-    asked = assess(
-        Study.without_certification("holdout:0.3", learner="tree"),
-        Task.from_table(table, Roles("y")),
-        None,
-        SERIAL,
-    )
+    study = Study.without_certification("holdout:0.3", learner="tree")
+    asked = assess(study, Task.from_table(table, Roles("y")), None, SERIAL)
     assert "QUESTION: column 'patient' repeats" in asked.summary()
 
 

@@ -14,16 +14,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 import pytest
-from forgery import (
-    SERIAL,
-    forge,
-    of,
-    position,
-    rewrite_run,
-    rewrite_scores,
-    stored,
-    swap_labels,
-)
+from forgery import SERIAL, forge, of, position, rewrite_run, rewrite_scores, stored, swap_labels
 from sklearn.tree import DecisionTreeClassifier
 
 from ckcv_ray import Job, Study, Task, evaluate, load_run
@@ -172,10 +163,7 @@ def reseal_environment(out: Path) -> None:
     folder.release()
 
 
-@pytest.mark.parametrize(
-    ("name", "environment"),
-    [*((name, ANOTHER) for name in KINDS), *UNCHANGED],
-)
+@pytest.mark.parametrize(("name", "environment"), [*((name, ANOTHER) for name in KINDS), *UNCHANGED])
 def test_models_that_fit_what_certifies_are_found_and_the_true_bound_is_said(
     name: str, environment: str, honest: Honest, tmp_path: Path
 ) -> None:
