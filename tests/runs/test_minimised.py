@@ -95,20 +95,9 @@ def test_the_spelling_and_the_order_of_labels_do_not_matter() -> None:
     assert other.run_id != problems[0].run_id
 
 
-@pytest.mark.parametrize(
-    ("criterion", "messages"),
-    [
-        (
-            "cost:sick=10,ill=1",
-            "costs names 'ill', which is no label of the target: the labels are 'healthy', 'sick'",
-        ),
-        ("cost:sick=10", "no cost is given for 'healthy'"),
-        ("cost", "no cost is given for 'healthy', 'sick'"),
-    ],
-)
-def test_costs_must_name_the_classes_of_the_task(criterion: str, messages: str) -> None:
-    with pytest.raises(InputError, match=messages):
-        Problem.of(SMALL.replace(criterion=criterion), clinic())
+def test_costs_must_name_the_classes_of_the_task() -> None:
+    with pytest.raises(InputError, match="no cost is given for 'healthy'"):
+        Problem.of(SMALL.replace(criterion="cost:sick=10"), clinic())
 
 
 # Damage
