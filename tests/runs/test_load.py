@@ -18,7 +18,7 @@ from ckcv_ray.study import Problem
 
 SERIAL = Execution("serial")
 KINDS = {
-    "occam": SMALL,
+    "paper": SMALL,
     "holdout": SMALL.replace(certify="holdout", claim="vote"),
     "rotation": SMALL.replace(resampling="rotation", report_k=4),
 }
@@ -110,7 +110,7 @@ def test_a_run_is_found_by_its_study_in_any_form_that_asks_the_same(out: Path) -
             blobs(60),
             "resampling: requested rotation, in the folder complete",
         ),
-        (SMALL.replace(certify="holdout"), blobs(60), "(certify: requested holdout, in the folder occam)"),
+        (SMALL.replace(certify="holdout"), blobs(60), "(certify: requested holdout, in the folder paper)"),
         (SMALL, blobs(60, seed=1), "data: another table"),
         (SMALL, Task.of(blobs(60).X, blobs(60).y), "data: another table"),  # other labels
     ],
