@@ -19,11 +19,6 @@ SERIAL = Execution("serial")
 X, Y = (part[:200] for part in load_breast_cancer(return_X_y=True))
 
 
-def splits_of(result, learner, score):
-    table = result.to_frame()
-    return table[table["learner"] == learner][score].to_numpy()
-
-
 @pytest.mark.parametrize("measure", ["auc", "roc_auc", "average_precision"])
 @pytest.mark.parametrize("splitter", [TimeSeriesSplit(4), KFold(5)])
 def test_rows_are_ranked_as_scikit_learn_ranks_them(measure, splitter):
@@ -50,16 +45,9 @@ def test_dates_that_do_not_ascend_are_a_caution_where_rows_are_taken_in_their_or
 def test_the_order_of_splits_has_no_part_in_a_comparison():
     groups = np.concatenate([np.zeros(5), np.repeat([1, 2, 3], 65)]).astype(int)
     tests = []
+    options = {"learner": "tree,naive_bayes", "resampling": LeaveOneGroupOut(), "measure": "accuracy"}
     for order in (groups, 3 - groups):
-        result = evaluate(
-            X,
-            Y,
-            learner="tree,naive_bayes",
-            resampling=LeaveOneGroupOut(),
-            measure="accuracy",
-            groups=order,
-            execution=SERIAL,
-        )
+        result = evaluate(X, Y, groups=order, execution=SERIAL, **options)
         ((_, _, test),) = result.compare_entries(result.scores[0])
         tests.append(test)
     assert tests[0] == pytest.approx(tests[1])
@@ -71,18 +59,14 @@ def test_rows_that_repeat_and_columns_that_look_like_groups_are_pointed_out():
     assert result.to_json()["repeats"] == 90
     assert "CAUTION: 90 of 90 rows equal another row in every column" in result.summary(details=True)
     table = pa.table({"patient": np.arange(60) // 3, "x": X[:60, 0], "y": Y[:60]})
-    asked = assess(
-        Study.without_certification("holdout:0.3", learner="tree"),
-        Task.from_table(table, Roles("y")),
-        None,
-        SERIAL,
-    )
+    study = Study.without_certification("holdout:0.3", learner="tree")
+    asked = assess(study, Task.from_table(table, Roles("y")), None, SERIAL)
     assert "QUESTION: column 'patient' repeats" in asked.summary()
 
 
-def loss_of(value, named=None):
+def loss_of(value):
     def loss(y, predicted):
-        return float(value) if named is None else float(named)
+        return value
 
     return loss
 
@@ -90,7 +74,7 @@ def loss_of(value, named=None):
 def test_a_function_is_known_by_what_it_encloses(tmp_path):
     options = {"learner": "tree", "resampling": "kfold:3", "execution": SERIAL}
     first = evaluate(X, Y, tmp_path / "a", measure=loss_of(0.25), **options)
-    assert splits_of(first, "tree", "loss").tolist() == [0.25] * 3
+    assert first.to_frame()["loss"].tolist() == [0.25] * 3
     with pytest.raises(Exception, match="functions"):
         evaluate(X, Y, tmp_path / "a", measure=loss_of(0.75), **options)
     again = evaluate(X, Y, tmp_path / "a", measure=loss_of(0.25), **options)
@@ -105,10 +89,6 @@ def accuracy(y, predicted):
 def test_a_function_that_is_a_score_or_is_called_like_one_is_refused(function):
     with pytest.raises(InputError, match="a function of yours is a loss"):
         evaluate(X, Y, learner="tree", measure=[function], execution=SERIAL)
-
-
-def infinite(y, predicted):
-    return float("inf")
 
 
 def wrong_share(y, predicted):

@@ -11,6 +11,7 @@ from forgery import SERIAL, STUDY, TASK
 from stores import BUCKET, RUN, list_keys, read_all, results
 
 from ckcv_ray import load_run
+from ckcv_ray.cli.options import check_out
 from ckcv_ray.errors import InputError, StoreError, UnreachableError
 from ckcv_ray.runs.copy import copy_run
 from ckcv_ray.runs.listing import list_runs
@@ -18,6 +19,7 @@ from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.runs.verify import verify
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.storage.object_files import ObjectFiles
+from ckcv_ray.storage.pages import write_report
 from ckcv_ray.storage.places import locate, open_files
 from ckcv_ray.tables.readers.objects import Bucket
 
@@ -169,19 +171,7 @@ def test_a_store_that_does_not_answer_is_listed_as_unreadable(
 def test_every_command_reads_a_run_on_an_object_store(
     memory: Any, ckcv: Callable[..., Ran], tmp_path: Path
 ) -> None:
-    options = (
-        "twonorm:40:0",
-        "--C",
-        "1",
-        "--gamma",
-        "0.1",
-        "--k",
-        "3",
-        "--n-splits",
-        "3",
-        "--backend",
-        "serial",
-    )
+    options = ("twonorm:40:0", "--C", 1, "--gamma", 0.1, "--k", 3, "--n-splits", 3, "--backend", "serial")
     code, out, messages = ckcv("run", *options, "--out", f"{RUN}/")
     assert code == 0, messages
     assert f"run folder: {RUN}\n" in messages
@@ -222,21 +212,13 @@ def test_commands_refuse_bad_addresses(ckcv: Callable[..., Ran], memory: Any, tm
         assert words in messages
         assert "u:p" not in messages
     with pytest.raises(InputError, match="an address such as s3://bucket/runs/x"):
-        open_path_as_out(Path("s3://bucket/x"))
+        check_out(str(Path("s3://bucket/x")))
     assert locate("out", RUN) == RUN
-
-
-def open_path_as_out(path: Path) -> None:
-    from ckcv_ray.cli.options import check_out
-
-    check_out(str(path))
 
 
 def test_a_report_of_a_run_that_is_written_is_refused(memory: Any) -> None:
     files = open_files(RUN)
     files.lock.acquire()
-    from ckcv_ray.storage.pages import write_report
-
     with pytest.raises(StoreError, match="in use"):
         write_report(open_files(RUN), "<p>")
     files.lock.release()

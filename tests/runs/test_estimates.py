@@ -287,11 +287,7 @@ def test_stratified_groups_stay_whole_and_share_classes(resampling, more):
             "stratify keeps groups whole in kfold and repeated_kfold, not in subsampling",
         ),
         (
-            {
-                "resampling": "nested_halves:5",
-                "groups": np.arange(len(Y)) // 3,
-                "select_by": "zero_one",
-            },
+            {"resampling": "nested_halves:5", "groups": np.arange(len(Y)) // 3, "select_by": "zero_one"},
             "not in nested",
         ),
         ({"resampling": "kfold:4:last"}, "so no fold takes the rest: leave it out, or choose kfold:4"),

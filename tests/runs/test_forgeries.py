@@ -14,16 +14,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 import pytest
-from forgery import (
-    SERIAL,
-    forge,
-    of,
-    position,
-    rewrite_run,
-    rewrite_scores,
-    stored,
-    swap_labels,
-)
+from forgery import SERIAL, forge, of, position, rewrite_run, rewrite_scores, stored, swap_labels
 from sklearn.tree import DecisionTreeClassifier
 
 from ckcv_ray import Job, Study, Task, evaluate, load_run
@@ -95,8 +86,6 @@ def held(learner: Study, **options: object) -> Study:
 
 
 class Kind(NamedTuple):
-    """A kind of study, and of claim."""
-
     study: Study
     task: Task
 
@@ -174,10 +163,7 @@ def reseal_environment(out: Path) -> None:
     folder.release()
 
 
-@pytest.mark.parametrize(
-    ("name", "environment"),
-    [*((name, ANOTHER) for name in KINDS), *UNCHANGED],
-)
+@pytest.mark.parametrize(("name", "environment"), [*((name, ANOTHER) for name in KINDS), *UNCHANGED])
 def test_models_that_fit_what_certifies_are_found_and_the_true_bound_is_said(
     name: str, environment: str, honest: Honest, tmp_path: Path
 ) -> None:
@@ -280,7 +266,8 @@ def test_a_lucky_choice_rests_on_trust_and_is_found_by_a_refit(name: str, tmp_pa
     assert any("select set of split" in sentence for sentence in whole.differences)
 
 
-def test_candidates_said_to_have_failed_rest_on_trust_and_are_tried_again(tmp_path: Path) -> None:
+@pytest.mark.parametrize("told", [True, False], ids=["failed", "left out"])
+def test_candidates_said_to_have_failed_rest_on_trust_and_are_tried_again(told: bool, tmp_path: Path) -> None:
     out = tmp_path / "run"
     run_job(Job(TREE.replace(exhaustive=True), numbers(), out), SERIAL)
     first = position(out)
@@ -292,7 +279,8 @@ def test_candidates_said_to_have_failed_rest_on_trust_and_are_tried_again(tmp_pa
         Failure(False, first.size, split, first.path, first.step, first.step + 1, "MemoryError: no room")
         for split in range(3)
     ]
-    rewrite_run(out, keep=without, provisional=True, failures=failed, environment=ANOTHER)
+    failures = failed if told else None
+    rewrite_run(out, keep=without, provisional=True, failures=failures, environment=ANOTHER)
     plain = verify(out)
     assert plain.ok
     assert "candidates failed" in plain.verdict

@@ -4,8 +4,8 @@ import json
 from math import isnan, sqrt
 
 import numpy as np
-import pyarrow as pa
 import pytest
+from forgery import column, rewrite
 from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import parquet
@@ -22,8 +22,6 @@ from ckcv_ray.core.schedule import Stage
 from ckcv_ray.errors import InputError, StoreError
 from ckcv_ray.records import held_out
 from ckcv_ray.runs.report import make_page
-from ckcv_ray.storage import formats
-from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.study import Study
 from ckcv_ray.study.problem import OUTER
 
@@ -57,8 +55,7 @@ def test_corrected_t_is_that_of_nadeau_and_bengio(resampling):
 
 
 def test_a_single_split_has_the_exact_interval_of_its_rows():
-    options = {"resampling": "holdout:0.3", "interval": "clopper_pearson", **BAYES}
-    result = evaluate(X, Y, measure="accuracy,zero_one", **options)
+    result = evaluate(X, Y, measure="accuracy,zero_one", **EXACT, **BAYES)
     (found,), ((_, rows),) = accuracies(result)
     right = round(found * rows)
     low, high = beta.ppf(0.025, right, rows - right + 1), beta.ppf(0.975, right + 1, rows - right)
@@ -169,12 +166,8 @@ def test_bbc_is_not_computed_afterwards():
 
 def test_predictions_of_other_rows_or_too_many_are_refused(tmp_path, monkeypatch):
     out = tmp_path / "run"
-    result = evaluate(X, Y, out, **NEAR, **ASKED)
-    folder, table = RunFolder(out), parquet.read_table(out / "predictions.parquet")
-    rows = pa.array(table["row"].to_pylist()[::-1], pa.int64())
-    changed = table.set_column(3, table.schema.field(3), rows)
-    formats.write_table(folder.files, "predictions.parquet", changed, result.run_id)
-    folder.write_manifest(folder.execution())
+    evaluate(X, Y, out, **NEAR, **ASKED)
+    rewrite(out, "predictions.parquet", column("row", lambda rows: rows[::-1]))
     with pytest.raises(StoreError, match="its rows are not those that split 0 scores"):
         load_scores(out)
     monkeypatch.setattr(held_out, "MOST_TABLE_ROWS", 4 * len(Y) - 1)

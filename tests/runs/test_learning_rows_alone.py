@@ -7,8 +7,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from ckcv_ray import Execution, Job, Study, assess, load_run, run_many, verify
+from ckcv_ray import Execution, Job, Study, assess, load_run, verify
 from ckcv_ray.errors import InputError
+from ckcv_ray.runs.run import run_job
 from ckcv_ray.study import Problem
 from ckcv_ray.tables.roles import Roles
 from ckcv_ray.tables.task import Task, make_test_rows
@@ -77,8 +78,7 @@ def of_arrays(X, y):
 
 
 def run(study, task, out=None, test=None):
-    (result,) = run_many([Job(study, task, out, test)], SERIAL)
-    return result
+    return run_job(Job(study, task, out, test), SERIAL)
 
 
 def check_same(result, other):
@@ -86,12 +86,8 @@ def check_same(result, other):
     learner = result.problem.learner
     assert learner == other.problem.learner
     assert result.study == other.study
-    assert (result.setting, result.k, result.l_ms, result.l_ee) == (
-        other.setting,
-        other.k,
-        other.l_ms,
-        other.l_ee,
-    )
+    for name in ("setting", "k", "l_ms", "l_ee"):
+        assert getattr(result, name) == getattr(other, name)
     assert result.candidates.equals(other.candidates)
     members = (*result.ensemble.members, *result.models.refit.members)
     others = (*other.ensemble.members, *other.models.refit.members)
@@ -228,10 +224,6 @@ def test_a_default_of_usual_cross_validation_depends_on_the_kinds_of_columns_alo
     table = a_table(kinds, seed=7)
     for rows in ((), range(5)):
         columns = corrupted(table, kinds, rows, 0)
-        result = assess(
-            Study.without_certification(learner="svm", resampling="holdout:0.3"),
-            Task.from_table(columns, Roles("y")),
-            None,
-            SERIAL,
-        )
+        study = Study.without_certification(learner="svm", resampling="holdout:0.3")
+        result = assess(study, Task.from_table(columns, Roles("y")), None, SERIAL)
         assert [entry.settings[0]["gamma"] for entry in result.entries] == [1 / 8]

@@ -6,20 +6,17 @@ from pathlib import Path
 from shutil import copytree
 
 import pytest
+from alike import SMALL, breaking
 from conftest import blobs
 from refused import snapshot
 
-from ckcv_ray import Execution, InputError, Job, RunError, StoreError, Study, Task, load_run
-from ckcv_ray.core.schedule import Stage
-from ckcv_ray.engine import evaluate
-from ckcv_ray.runs import load
+from ckcv_ray import Execution, InputError, Job, StoreError, Study, Task, load_run
+from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.runs.load import environment_changes, find_run, reopen, replay
-from ckcv_ray.runs.recheck import list_required
 from ckcv_ray.runs.run import run_job
 from ckcv_ray.study import Problem
 
 SERIAL = Execution("serial")
-SMALL = Study.paper(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0), k=(3, 4, 5), n_splits=5)
 KINDS = {
     "paper": SMALL,
     "holdout": SMALL.replace(certify="holdout", claim="vote"),
@@ -142,16 +139,6 @@ def test_the_records_of_a_run_lead_to_what_it_found(finished: Path) -> None:
     assert snapshot(finished) == before
 
 
-def test_more_evaluations_than_are_read_back_are_refused(
-    finished: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(load, "MOST_EVALUATIONS", 3 * 5 * 6 - 1)
-    with pytest.raises(StoreError, match="its study has 90 evaluations: at most 89 can be read"):
-        replay(finished)
-    monkeypatch.setattr(load, "MOST_EVALUATIONS", 3 * 5 * 6)
-    assert replay(finished).is_decided()
-
-
 def test_a_part_of_another_run_is_no_record_of_this_one(out: Path, tmp_path: Path) -> None:
     run_job(Job(SMALL.replace(max_iter=1), blobs(60), tmp_path / "other"), SERIAL)
     (part, *_) = (tmp_path / "other" / "log").iterdir()
@@ -160,38 +147,22 @@ def test_a_part_of_another_run_is_no_record_of_this_one(out: Path, tmp_path: Pat
         replay(out)
 
 
-def test_two_answers_to_one_question_stop_a_run(finished: Path) -> None:
-    queue = replay(finished)
-    unit = list_required(queue, queue.candidates())[0]
-    outcome = evaluate.evaluate([unit], evaluate.share(queue.problem))
-    assert len(queue.add(outcome)) == 0  # the same again
-    outcome.records["n_iter"] += 1
-    with pytest.raises(RunError, match="not deterministic"):
-        queue.add(outcome)
-
-
 # What failed, and where
 
 
 def test_a_run_with_failures_is_opened_again_and_one_without_is_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real, out = evaluate._prepare, tmp_path / "run"
+    out = tmp_path / "run"
     job = Job(SMALL, blobs(60), out)
     problem = Problem.of(SMALL, job.task)
-
-    def broken(unit: evaluate.Unit, inputs: evaluate.Inputs) -> evaluate.Prepared:
-        if (unit.size, unit.split) == (1, 2):
-            raise MemoryError("no room")
-        return real(unit, inputs)
-
-    monkeypatch.setattr(evaluate, "_prepare", broken)
-    result = run_job(job, SERIAL)
+    with monkeypatch.context() as patch:
+        breaking(patch, lambda unit: (unit.size, unit.split) == (1, 2))
+        result = run_job(job, SERIAL)
     assert result.certificate.winner.provisional
     assert {tuple(failure[1:3]) for failure in result.execution["failures"]} == {(4, 2)}
     reopen(problem, out)
     assert not (out / "manifest.json").exists()
-    monkeypatch.setattr(evaluate, "_prepare", real)
     assert not run_job(job, SERIAL).certificate.winner.provisional
     reopen(problem, out)
     assert (out / "manifest.json").exists()
@@ -206,17 +177,16 @@ def test_what_fails_once_is_tried_again_before_rows_are_judged(
 ) -> None:
     """A run in which units fail at first, as for want of memory, ends as one in which nothing failed."""
     study = SMALL.replace(certify="holdout", holdout_share=0.3, search=search)
-    real, tried = evaluate._prepare, Counter[tuple[int, int]]()
+    tried = Counter[int]()
 
-    def broken(unit: evaluate.Unit, inputs: evaluate.Inputs) -> evaluate.Prepared:
-        if unit.stage is stage and unit.split == 2:
-            tried[unit.size, unit.split] += 1
-            if tried[unit.size, unit.split] == 1:
-                raise MemoryError("no room")
-        return real(unit, inputs)
+    def broken(unit: Unit) -> bool:
+        if unit.stage is not stage or unit.split != 2:
+            return False
+        tried[unit.size] += 1
+        return tried[unit.size] == 1
 
     calm = run_job(Job(study, blobs(60), tmp_path / "calm"), SERIAL)
-    monkeypatch.setattr(evaluate, "_prepare", broken)
+    breaking(monkeypatch, broken)
     found = run_job(Job(study, blobs(60), tmp_path / "run"), SERIAL)
     assert max(tried.values()) > 1
     assert found.execution["failures"] == []
@@ -227,16 +197,15 @@ def test_what_fails_once_is_tried_again_before_rows_are_judged(
 def test_nothing_is_tried_again_once_rows_were_judged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real, tried, out = evaluate._prepare, Counter[int](), tmp_path / "run"
+    tried, out = Counter[int](), tmp_path / "run"
     job = Job(SMALL.replace(certify="holdout"), blobs(60), out)
 
-    def broken(unit: evaluate.Unit, inputs: evaluate.Inputs) -> evaluate.Prepared:
-        if unit.stage is Stage.SELECT and (unit.size, unit.split) == (1, 2):
-            tried.update(path for path, _ in unit.paths)
-            raise MemoryError("no room")
-        return real(unit, inputs)
+    def broken(unit: Unit) -> bool:
+        found = unit.stage is Stage.SELECT and (unit.size, unit.split) == (1, 2)
+        tried.update(path for path, _ in unit.paths if found)
+        return found
 
-    monkeypatch.setattr(evaluate, "_prepare", broken)
+    breaking(monkeypatch, broken)
     assert run_job(job, SERIAL).execution["failures"]
     assert min(tried.values()) > 1
     before = (out / "manifest.json").read_bytes()

@@ -1,11 +1,12 @@
 """ckcv run on numbers: from the fit to the page, for every certification; stored, read, verified, forged."""
 
+import shutil
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
+from forgery import column, rewrite
 from sklearn.linear_model import Ridge as SklearnRidge
 
 from ckcv_ray import Execution, InputError, RunError, Study, TestRows, load_run, report, run, verify
@@ -38,13 +39,6 @@ CERTIFIED = {
     "paper": RIDGE.replace(certify="paper"),
     "holdout": RIDGE.replace(certify="holdout", holdout_share=0.5, claim="refit,within:0.8"),
 }
-UNTIDY = pa.table(
-    {
-        "rooms": pa.array(X[:, 0], mask=X[:, 0] > 1.5),
-        "place": [("north", "south", None)[i % 3] for i in range(N)],
-        "price": Y,
-    }
-)
 
 
 @pytest.fixture(scope="module", params=CERTIFIED)
@@ -62,12 +56,13 @@ def held(tmp_path_factory) -> str:
 
 
 def test_a_run_is_read_as_it_was_written_and_verified(folder):
-    result = load_run(folder)
-    assert result.certificate.to_json() == load_run(folder).certificate.to_json()
-    assert result.task.has_numbers
+    assert load_run(folder).task.has_numbers
+    check_verified(folder)
+
+
+def check_verified(folder):
     for refit in (0.0, 1.0):
-        found = verify(folder, refit=refit, execution=SERIAL)
-        assert (found.ok, found.differences) == (True, [])
+        assert verify(folder, refit=refit, execution=SERIAL).ok
 
 
 def test_totals_are_those_of_the_models(folder):
@@ -99,9 +94,7 @@ def test_a_run_of_groups_is_read_as_it_was_written_and_verified(of_groups):
     result = load_run(of_groups)
     assert result.certificate.sample.groups["losses"] == result.certificate.sample.numbers["losses"]
     assert all("new group's rows" in claim["statement"] for claim in result.certificate.claims)
-    for refit in (0.0, 1.0):
-        found = verify(of_groups, refit=refit, execution=SERIAL)
-        assert (found.ok, found.differences) == (True, [])
+    check_verified(of_groups)
 
 
 def clipped(y, predicted):
@@ -151,15 +144,10 @@ def test_groups_of_one_row_are_rows(certify, monkeypatch):
     monkeypatch.setattr("ckcv_ray.tables.grouping.check_groups", lambda groups, name: None)
     study = CERTIFIED[certify].replace(**({"claim": "refit"} if certify == "holdout" else {}))
     rows, groups = (run(study, X, Y, groups=of, execution=SERIAL) for of in (None, np.arange(N)))
-    assert (rows.setting, rows.k, rows.l_ms, rows.l_ee) == (
-        groups.setting,
-        groups.k,
-        groups.l_ms,
-        groups.l_ee,
-    )
+    for name in ("setting", "k", "l_ms", "l_ee", "error"):
+        assert getattr(rows, name) == getattr(groups, name)
     bounds = [[claim["bound"] for claim in made.certificate.claims] for made in (rows, groups)]
     assert bounds[0] == bounds[1]
-    assert rows.error == groups.error
 
 
 def test_the_winner_has_the_smallest_bound_on_the_select_sets():
@@ -197,9 +185,9 @@ def test_another_learner_and_several_are_selected_alike(tmp_path):
 def test_the_mean_error_of_each_subgroup_is_claimed(tmp_path):
     rng, n = np.random.default_rng(5), 360
     rooms = np.where(rng.random(n) < 0.1, np.nan, rng.normal(size=n))
-    columns = {"rooms": rooms, "place": [("north", "south", None)[i % 3] for i in range(n)]}
+    place = [("north", "south", None)[i % 3] for i in range(n)]
     price = 20 + 3 * np.nan_to_num(rooms) + rng.normal(size=n)
-    table = pa.table(columns | {"price": price}).set_column(0, "rooms", pa.array(rooms, mask=np.isnan(rooms)))
+    table = pa.table({"rooms": pa.array(rooms, mask=np.isnan(rooms)), "place": place, "price": price})
     task = Task.from_table(table, Roles("price", numbers=True))
     study = Study.of(learner="ridge", certify="holdout", holdout_share=0.5, subgroups="place,rooms:2", **BASE)
     result = run_job(Job(study, task, tmp_path / "run"), SERIAL)
@@ -294,24 +282,9 @@ def test_the_independent_check_says_that_it_knows_no_numbers(held, capsys):
 
 
 def test_a_changed_model_is_found_though_the_digests_agree(held, tmp_path):
-    result = load_run(held)
-    forged = result.certificate
-    assert forged.claims.first["bound"] < 1
-    file = Path(held, "ensemble", "refit.parquet")
-    table, before = pq.read_table(file), file.read_bytes()
-    changed = table.set_column(
-        table.column_names.index("intercept"),
-        table.schema.field("intercept"),
-        pa.array([table["intercept"][0].as_py() + 1.0]),
-    )
-    pq.write_table(changed, file)
-    try:
-        found = verify(held)
-    finally:
-        file.write_bytes(before)
-    assert not found.ok
-    said = " ".join(found.differences)
-    assert "model refit" in said
+    out = shutil.copytree(held, tmp_path / "run")
+    rewrite(out, "ensemble/refit.parquet", column("intercept", lambda values: [values[0] + 1.0]))
+    assert "model refit" in " ".join(verify(out).differences)
 
 
 def test_a_learner_that_predicts_no_numbers_is_named():
@@ -328,9 +301,3 @@ def test_ties_and_far_outliers_are_no_error():
         result = run(CERTIFIED["holdout"], X, y, execution=SERIAL)
         assert 0 <= result.proven <= 1
         assert result.summary(details=True)
-
-
-@pytest.mark.parametrize("bad", [np.nan, np.inf])
-def test_numbers_that_are_missing_or_infinite_are_refused(bad):
-    with pytest.raises(InputError, match="target"):
-        run(RIDGE, X, np.where(np.arange(N) == 3, bad, Y), execution=SERIAL)

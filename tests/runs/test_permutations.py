@@ -48,16 +48,8 @@ def ask_sklearn(monkeypatch, result, estimator, scoring, groups=None):
         def get_n_splits(self, *_):
             return problem.sizes[OUTER].n_splits
 
-    score, scores, p = permutation_test_score(
-        estimator,
-        X,
-        problem.task.y,
-        groups=groups,
-        cv=Splits(),
-        scoring=scoring,
-        n_permutations=len(permuted),
-    )
-    return score, scores, p
+    asked = {"groups": groups, "cv": Splits(), "scoring": scoring, "n_permutations": len(permuted)}
+    return permutation_test_score(estimator, X, problem.task.y, **asked)
 
 
 @pytest.mark.parametrize(
@@ -71,14 +63,8 @@ def ask_sklearn(monkeypatch, result, estimator, scoring, groups=None):
     ],
 )
 def test_p_is_that_of_scikit_learn(options, scoring, monkeypatch):
-    result = evaluate(
-        X,
-        Y,
-        execution=SERIAL,
-        learner="naive_bayes",
-        permutations=19,
-        **({"resampling": "kfold:3"} | options),
-    )
+    asked = {"learner": "naive_bayes", "resampling": "kfold:3", "permutations": 19} | options
+    result = evaluate(X, Y, execution=SERIAL, **asked)
     (entry,), score = result.entries, result.scores[0]
     test = result.test_by_permutations(entry, score)
     mean, _, p = ask_sklearn(monkeypatch, result, GaussianNB(), scoring, options.get("groups"))

@@ -1,14 +1,14 @@
 """Refits: their batches and models, what fails of them, recorders that die, and errors on test rows."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from alike import SMALL, breaking
 from conftest import blobs
 
-from ckcv_ray import Execution, Job, RunError, Study, TestRows
+from ckcv_ray import Execution, Job, RunError, TestRows
 from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.engine import evaluate
 from ckcv_ray.engine.backend import SERIAL, SerialBackend
@@ -19,9 +19,6 @@ from ckcv_ray.runs.finish import RefitQueue, finish, measure
 from ckcv_ray.runs.run import check_job, never, run_job, run_work
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.study import Problem
-
-SMALL = Study.paper(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0), k=(3, 4, 5), n_splits=5)
-Broken = Callable[[Unit, evaluate.Inputs], bool]
 
 
 @pytest.fixture
@@ -38,18 +35,6 @@ def leaders(recorder: Recorder) -> list:
     decision = recorder.decision()
     assert decision is not None
     return decision.leaders
-
-
-def breaking(monkeypatch: pytest.MonkeyPatch, broken: Broken) -> None:
-    """Have some units raise."""
-    real = evaluate._prepare
-
-    def prepare(unit: Unit, inputs: evaluate.Inputs) -> evaluate.Prepared:
-        if broken(unit, inputs):
-            raise MemoryError("no room")
-        return real(unit, inputs)
-
-    monkeypatch.setattr(evaluate, "_prepare", prepare)
 
 
 # Refits
@@ -133,12 +118,12 @@ def test_a_winner_that_cannot_be_refitted_on_every_split_is_no_result(
     """What was selected is kept: once it can be refitted, nothing is selected again."""
     job, serial = Job(SMALL, blobs(60), tmp_path / "run"), Execution("serial")
     with monkeypatch.context() as patch:
-        breaking(patch, lambda unit, _: unit.stage is Stage.REFIT and unit.split == 3)
+        breaking(patch, lambda unit: unit.stage is Stage.REFIT and unit.split == 3)
         with pytest.raises(RunError, match=r"(?s)could not be refitted on every split.*split 3:.*no room"):
             run_job(job, serial)
     assert not RunFolder(job.out).finished
     stages: set[Stage] = set()
-    breaking(monkeypatch, lambda unit, _: bool(stages.add(unit.stage)))
+    breaking(monkeypatch, lambda unit: bool(stages.add(unit.stage)))
     result = run_job(job, serial)
     assert stages == {Stage.REFIT}
     assert result.certificate.claims == run_job(job._replace(out=None), serial).certificate.claims

@@ -6,6 +6,7 @@ import sys
 
 import numpy as np
 import pytest
+from alike import SMALL
 from conftest import blobs, unwrap
 
 from ckcv_ray import Execution, InputError, Job, Result, Study, Task, TestRows, evaluate
@@ -13,7 +14,6 @@ from ckcv_ray.core.schedule import Stage
 from ckcv_ray.runs.run import run_job
 
 SERIAL = Execution("serial")
-SMALL = Study.paper(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0), k=(3, 4, 5), n_splits=5)
 
 
 def run(study: Study = SMALL, task: Task | None = None, test: TestRows | None = None) -> Result:

@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
-from forgery import LOG, rewrite
+from forgery import LOG, column, rewrite
 from pyarrow import parquet
 from sklearn.datasets import load_breast_cancer
 from sklearn.metrics import roc_auc_score
@@ -19,11 +18,10 @@ from ckcv_ray import Execution, evaluate, load_scores, verify
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.errors import StoreError
 from ckcv_ray.reports.figures import is_geometric
-from ckcv_ray.reports.settings import SETTING_COLUMNS, rank_losses, tabulate_settings
+from ckcv_ray.reports.settings import rank_losses
 from ckcv_ray.reports.validation import list_validations
 from ckcv_ray.runs.report import make_page
-from ckcv_ray.storage import formats
-from ckcv_ray.storage.folder import SETTINGS, RunFolder
+from ckcv_ray.storage.folder import SETTINGS
 from ckcv_ray.study.problem import INNER
 
 SERIAL = Execution("serial")
@@ -100,12 +98,9 @@ def test_settings_that_fail_have_no_rank_and_come_last(tmp_path: Path) -> None:
 
 def test_a_changed_table_of_settings_is_a_difference(tmp_path: Path) -> None:
     out = tmp_path / "run"
-    result = compute(out, **FOUR, resampling="kfold:3")
+    compute(out, **FOUR, resampling="kfold:3")
     assert any("log" in line for line in verify(out).recomputed)
-    folder, table = RunFolder(out), tabulate_settings(result.settings)
-    changed = table.set_column(8, SETTING_COLUMNS.field(8), pa.array([1] * len(table), pa.int32()))
-    formats.write_table(folder.files, SETTINGS, changed, result.run_id)
-    folder.write_manifest(folder.execution())
+    rewrite(out, SETTINGS, column("rank", lambda ranks: [1] * len(ranks)))
     assert verify(out).differences == [f"{SETTINGS} does not follow from the log"]
     (out / SETTINGS).unlink()
     assert not verify(out).ok  # the manifest names it
@@ -136,7 +131,11 @@ def test_of_more_parameters_the_best_lines_are_drawn_and_the_heat_map_has_the_be
     tmp_path: Path,
 ) -> None:
     param = {"max_depth": [1, 2, 3, 4], "criterion": ["gini", "entropy"], "min_samples_leaf": [1, 2, 4, 8]}
-    options = {"learner": "tree", "param": {"ccp_alpha": [0.0], **param}, "measure": "accuracy"}
+    options: dict[str, Any] = {
+        "learner": "tree",
+        "param": {"ccp_alpha": [0.0], **param},
+        "measure": "accuracy",
+    }
     result = compute(tmp_path / "run", **options, resampling="kfold:3")
     (found,) = list_validations(result.settings, result.scores[0])
     best = max(one.places["accuracy"].mean for one in result.settings)
@@ -147,13 +146,8 @@ def test_of_more_parameters_the_best_lines_are_drawn_and_the_heat_map_has_the_be
     assert "2 lines with worse means not drawn" in page
     assert page.count('role="img"') == 3
     assert f"best mean {best:.4g} at " in page  # the text for readers that show no pictures
-    one = {
-        "learner": "tree",
-        "param": {"criterion": ["gini", "entropy"], "max_depth": [1, 2], "ccp_alpha": [0.0]},
-    }
-    (plain,) = list_validations(
-        compute(**one, measure="accuracy", resampling="kfold:3").settings, result.scores[0]
-    )
+    options["param"] = {"criterion": ["gini", "entropy"], "max_depth": [1, 2], "ccp_alpha": [0.0]}
+    (plain,) = list_validations(compute(**options, resampling="kfold:3").settings, result.scores[0])
     assert (plain.parameter, plain.curves) == ("", [])
     assert plain.heat.mean.shape == (2, 2)
 
@@ -184,8 +178,7 @@ def test_a_log_with_impossible_scores_gives_valid_json_or_is_refused(tmp_path: P
     compute(run, learner="naive_bayes", resampling="kfold:3", measure="auc")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # numpy's, about the sum
-        at = parquet.read_schema(run / LOG).get_field_index("total_0")
-        rewrite(run, LOG, lambda rows: rows.set_column(at, "total_0", pa.array([score] * len(rows))))
+        rewrite(run, LOG, column("total_0", lambda values: [score] * len(values)))
         if np.isfinite(score):
             content = load_scores(run).to_json()
             assert content["settings"][0]["scores"]["auc"]["mean"] is None

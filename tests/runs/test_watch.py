@@ -174,12 +174,9 @@ def test_the_shares_of_delta_add_up_and_limits_are_those_of_the_certificate(
     )
 
 
-@pytest.mark.parametrize(
-    ("name", "by"),
-    [("paper", "auto"), ("paper", "vote")],
-)
-def test_what_is_watched_is_the_claim_of_the_rule(runs: Callable[..., Path], name: str, by: str) -> None:
-    run = runs(name)
+@pytest.mark.parametrize("by", ["auto", "vote"])
+def test_what_is_watched_is_the_claim_of_the_rule(runs: Callable[..., Path], by: str) -> None:
+    run = runs("paper")
     result = load_run(run)
     rule = result.rule(by)
     error, *of_class = list_watched(result, rule, 0.05)
