@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from claimed import SMALL, run
+from claimed import SMALL, make_claim, run
 from conftest import blobs, unwrap
 from numpy.typing import NDArray
 from scipy.stats import binom
@@ -14,7 +14,6 @@ from ckcv_ray import Result, Study, Task
 from ckcv_ray.claims.baseline import describe_guesses
 from ckcv_ray.claims.better import PairedCounts
 from ckcv_ray.claims.certificate import Certificate
-from ckcv_ray.claims.claim import Claim
 from ckcv_ray.claims.percent import nearest
 from ckcv_ray.claims.requirements import list_prospects
 from ckcv_ray.core.bounds.betting import bound_losses
@@ -233,40 +232,22 @@ def test_a_bound_without_rows_held_out_is_not_proven_better_than_a_constant() ->
     )
 
 
-def of(quantity: str, bound: float, label: str | None = None) -> Claim:
-    return Claim(
-        quantity=quantity,
-        label=label,
-        certification="holdout",
-        classifier="refit",
-        splits=(),
-        bound=bound,
-        errors=None,
-        rows=None,
-        delta=0.05,
-        statement="",
-    )
-
-
 @pytest.mark.parametrize(
     ("claim", "words"),
     [
-        (
-            of("sensitivity", 0.1, "ill"),
-            "is reached by always predicting 'ill': quote it with the recalls of",
-        ),
-        (of("ppv:0.3", 0.71), "says nothing beyond a constant, which reaches 30.00 %"),
-        (of("ppv:0.3", 0.69), ""),
-        (of("npv:0.3", 0.31), "which reaches 70.00 %"),
-        (of("npv:0.3", 0.29), ""),
-        (of("net_benefit:0.3:0.2", 1.0), "which reaches 12.50 %"),
-        (of("net_benefit:0.1:0.2", 1.0), "which reaches 0.00 %"),
-        (of("net_benefit:0.1:0.2", 0.99), ""),
-        (of("answered_error", 0.05), "That the rows answered are wrong less often than by always predicting"),
+        (("sensitivity", 0.1, "ill"), "is reached by always predicting 'ill': quote it with the recalls of"),
+        (("ppv:0.3", 0.71), "says nothing beyond a constant, which reaches 30.00 %"),
+        (("ppv:0.3", 0.69), ""),
+        (("npv:0.3", 0.31), "which reaches 70.00 %"),
+        (("npv:0.3", 0.29), ""),
+        (("net_benefit:0.3:0.2", 1.0), "which reaches 12.50 %"),
+        (("net_benefit:0.1:0.2", 1.0), "which reaches 0.00 %"),
+        (("net_benefit:0.1:0.2", 0.99), ""),
+        (("answered_error", 0.05), "That the rows answered are wrong less often than by always predicting"),
     ],
 )
-def test_what_a_constant_reaches_too_is_cautioned_against(claim: Claim, words: str) -> None:
-    said = describe_guesses([claim], ("ill", "well"))
+def test_what_a_constant_reaches_too_is_cautioned_against(claim: tuple[Any, ...], words: str) -> None:
+    said = describe_guesses([make_claim(*claim)], ("ill", "well"))
     assert (said == []) if not words else words in said[0]
 
 

@@ -66,7 +66,6 @@ def test_occam_is_the_bound_on_the_losses_at_its_share_of_delta(
         A = concave_table(size.n_select, float(0.05 * weight(problem, result.k)))
         expected = np.interp(np.array(losses) / ONE, np.arange(len(A)), A).mean()
         assert claim["bound"] == pytest.approx(min(1.0, expected), rel=1e-12)
-    assert result.certificate.sample.groups is not None
     assert result.certificate.sample.groups["losses"] == tuple(one / ONE for one in losses)
     values = [beta.ppf(0.95, one / ONE + 1, size.n_select - one / ONE) for one in losses]
     assert result.l_ee == pytest.approx(np.mean(values), rel=1e-9)

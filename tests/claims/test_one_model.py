@@ -37,7 +37,6 @@ def test_the_model_on_all_rows_is_fitted_on_all_rows() -> None:
         .fit(path, step + 1)
         .model(step)
     )
-    assert result.models.full is not None
     assert learner.codec.same(result.models.full.members[0].model, model)
 
 
@@ -56,10 +55,8 @@ def test_a_model_that_is_not_the_fit_of_its_rows_is_found(tmp_path: Path) -> Non
     folder = RunFolder(out)
     problem, execution = folder.problem(), folder.execution()
     made = folder.results(problem).models
-    assert made.refit is not None
     (member,) = made.refit.members
     train, scored = np.arange(problem.task.n), problem.take_held_rows()
-    assert scored is not None
     forged = halved(problem, member.model, train)
     errors = judge(forged, scored.X, scored.y, problem.measure(None), 2)
     models = replace(made, refit=Ensemble((replace(member, model=forged, errors=errors),)))
@@ -67,7 +64,6 @@ def test_a_model_that_is_not_the_fit_of_its_rows_is_found(tmp_path: Path) -> Non
     folder.acquire()
     queue = replay(out)
     leader = queue.selection.winner()
-    assert leader is not None
     digests = {"data": problem.all_rows.digest}
     results = make_results(problem, queue.candidates(), models, tabulate_judged(Judge(problem, models)))
     digests |= hash_results(results)

@@ -62,7 +62,6 @@ def test_one_model_is_certified_by_the_rows_held_out_and_predicts() -> None:
     learner, rows = held.study.learner, held.task
     every = np.arange(rows.n)
     model = learner.trainer.prepare(learner.trainer.share(rows), every, every).fit(path, step + 1).model(step)
-    assert held.models.refit is not None
     assert learner.codec.same(held.models.refit.members[0].model, model)
     wrong = int(np.sum(held.predict(X) != task.labelled(y)))
     assert proven["bound"] == clopper_pearson(wrong, len(y), 0.05)
@@ -111,7 +110,6 @@ def test_a_claim_has_the_count_of_what_it_is_about():
     study = SMALL.replace(certify="holdout", claim=("refit", "vote", "recall"), seed=7)
     result = run(study, task)
     held = result.problem.take_held_rows()
-    assert held is not None
     for claim in result.certificate.claims:
         if claim["certification"] == "holdout" and claim["quantity"] == "error":
             rule = Rule(claim["classifier"])

@@ -99,7 +99,6 @@ def test_interrupted_resumed_and_none_the_wiser(
         [*command, "--out", halted, "--max-iter", "10000000"],
         stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True,
     )  # fmt: skip
-    assert run.stderr is not None
     while "estimated" not in (line := run.stderr.readline()):
         assert line, "the run ended before it began"
     while not (halted / "study.json").exists():
@@ -160,7 +159,6 @@ def test_a_run_that_begins_is_starting(
     out = tmp_path / "begins"
     command = [sys.executable, "-c", HOLD, str(out)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
-        assert holder.stdout is not None
         assert holder.stdout.readline() == "held\n"
         for name in written:
             (out / name).write_bytes((patients_run / "data.parquet").read_bytes())

@@ -105,7 +105,6 @@ def test_a_hanging_fit_can_be_stopped(table: Path, tmp_path: Path) -> None:
     process = begin(words, os.environ | {"CKCV_NOTE": str(tmp_path / "hangs")}, IMPATIENT)
     wait_for(tmp_path / "hangs", process)
     process.send_signal(signal.SIGINT)
-    assert process.stderr is not None
     read_until(process.stderr, "has not ended: ask again to stop at once")
     process.send_signal(signal.SIGINT)
     _, messages = process.communicate(timeout=60)
@@ -130,7 +129,6 @@ def test_a_killed_supervisor_leaves_no_child(table: Path, tmp_path: Path, more: 
     descriptors = [os.pidfd_open(child) for child in below]
     process.kill()
     process.wait()
-    assert process.stderr is not None
     process.stderr.close()
     try:
         for descriptor in descriptors:  # readable once its process has ended

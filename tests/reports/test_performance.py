@@ -126,25 +126,21 @@ def test_undecided_rows_are_in_a_column_of_their_own() -> None:
 def test_curves_are_of_single_classifiers() -> None:
     number = np.arange(200) % 2
     found = trace_roc(make_judged(classifier=number))
-    assert found is not None
     areas = [metrics.roc_auc_score(Y[number == i], RANK[number == i]) for i in range(2)]
     assert found.areas.tolist() == pytest.approx(areas)
     assert (np.diff(found.curves, axis=1) >= 0).all()
     ties = np.round(RANK)
     tied = trace_roc(make_judged(rank=ties))
-    assert tied is not None
     assert tied.areas.tolist() == pytest.approx([metrics.roc_auc_score(Y, ties)])
     assert trace_roc(make_judged(rank=None)) is None
     lone = trace_roc(make_judged(classifier=Y.astype(np.intp)))
     assert lone is None
     mixed = trace_roc(make_judged(classifier=np.where((number == 1) & (Y == 1), 2, 0)))
-    assert mixed is not None
     assert mixed.left_out == 1
 
 
 def test_calibration_compares_the_same_rows() -> None:
     found = calibrate(make_judged())
-    assert found is not None
     assert found.rows.sum() == 200
     assert float(np.sum(found.observed * found.rows)) == pytest.approx(Y.sum())
     assert float(np.sum(found.mean * found.rows)) == pytest.approx(SHARES[:, 1].sum())
@@ -152,20 +148,16 @@ def test_calibration_compares_the_same_rows() -> None:
     assert (found.mean <= found.high + 1e-12).all()
     assert calibrate(make_judged(probability=None)) is None
     same = calibrate(make_judged(probability=np.full((200, 2), 0.5)))
-    assert same is not None
     assert same.rows.tolist() == [200]
     three = np.column_stack([SHARES / 2, np.full(200, 0.5)])
     best = calibrate(make_judged(probability=three))
-    assert best is not None
     assert best.rows.sum() == 200
 
 
 def test_every_row_is_in_one_bin_of_its_class() -> None:
     found = count_scores(make_judged(), 2)
-    assert found is not None
     assert found.counts.sum(axis=1).tolist() == np.bincount(Y).tolist()
     by_class = count_scores(make_judged(rank=None), 2)
-    assert by_class is not None
     assert by_class.edges[-1] <= 1
     assert count_scores(make_judged(rank=None, probability=None), 2) is None
 
@@ -174,7 +166,6 @@ def test_the_column_that_decides_is_important_and_another_is_not() -> None:
     X = np.column_stack([RANK, RNG.normal(size=200)])
     part = JudgedPart(lambda rows: Outputs((rows[:, 0] > 0).astype(np.int32)), X, Y)
     found = permute_columns(make_judged(parts=(part,)), 2, 0)
-    assert found is not None
     assert found.rise[0] > 0.05
     assert found.rise[1] == 0
     assert found.rows == 200
@@ -185,7 +176,6 @@ def test_importance_is_left_out_where_it_would_take_too_many_rows(monkeypatch: p
     assert permute_columns(make_judged(), 2, 0) is None
     monkeypatch.setattr(performance, "MOST_PERMUTED", 100 * 2 * performance.SHUFFLES)
     found = permute_columns(make_judged(parts=(part,)), 2, 0)
-    assert found is not None
     assert found.rows == 100
     monkeypatch.setattr(performance, "MOST_PERMUTED", 10 * 2 * performance.SHUFFLES)
     assert permute_columns(make_judged(parts=(part,)), 2, 0) is None
@@ -200,7 +190,6 @@ def test_stored_predictions_are_those_of_one_line(refit: str | None, tmp_path: P
     assert "60 predictions for the rows that 10 splits score, by tree" in page
     entry = result.kept or result.entries[0]
     pooled = result.figures(entry, result.scores[0]).pooled
-    assert pooled is not None
     wrong = re.findall(r"(\d+) of 60 rows are wrong", page)
     assert int(wrong[0]) == round(60 * pooled)
 
@@ -236,9 +225,7 @@ def test_at_a_cut_off_the_rows_are_classified_as_predict_does_whatever_scale_ran
     job = Job(study.replace(require="sensitivity>=0.6", claim="sensitivity,specificity"), blobs(160))
     result = run_job(job, SERIAL)
     flagging, judged = result.flag_rule, judge_rows(result)
-    assert flagging is not None
     held = result.problem.take_held_rows()
-    assert held is not None
     assert np.array_equal(judged.label, result.classify(held.X, flagging).label)
     specificity = next(c for c in result.certificate.claims if c["quantity"] == "specificity")
     assert np.sum(judged.label[judged.y == 0] != 0) == specificity["errors"]

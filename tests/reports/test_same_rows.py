@@ -170,8 +170,6 @@ def test_the_positive_class_turns_every_figure(learner: str, tmp_path: Path) -> 
         assert f"sensitivity: ‘{label}’ found" in captions
     first, second = (judge_rows(result) for result in results)
     one, two = trace_roc(first), trace_roc(second)
-    assert one is not None
-    assert two is not None
     assert one.areas[0] == pytest.approx(two.areas[0])
     assert one.point == pytest.approx((1 - two.point[1], 1 - two.point[0]))
     for roc in (one, two):  # the models classify by their scores, so that they work on the curve
@@ -181,8 +179,6 @@ def test_the_positive_class_turns_every_figure(learner: str, tmp_path: Path) -> 
         )
     if learner == "naive_bayes":
         low, high = calibrate(first), calibrate(second)
-        assert low is not None
-        assert high is not None
         assert np.average(low.mean, weights=low.rows) == pytest.approx(
             1 - np.average(high.mean, weights=high.rows)
         )
@@ -195,7 +191,6 @@ def test_classes_that_are_never_found_are_a_caution(tmp_path: Path) -> None:
     X = rng.normal(size=(240, 2)) + 4.0 * (y == "birch")[:, None]  # nothing tells cedar from ash
     result = run_job(Job(Study.of(**HELD), Task.of(X, y), tmp_path / "run"), Execution("serial"))
     counts = result.class_counts
-    assert counts is not None
     assert counts[2].sum() > 0 == counts[2, 2]
     rows = f"'cedar' ({counts[2].sum()} rows)"
     (said,) = (text for text in make_answer(result).cautions if text.startswith("Never found"))
