@@ -24,9 +24,7 @@ def changed(task: Task, y: NDArray[np.int32], X: NDArray[np.float64] | None = No
     return replace(Task.of(task.X if X is None else X, task.labelled(y)), salt=task.salt)
 
 
-def make_claim(
-    quantity: str, bound: float, label: str | None = None, certification: str = "holdout"
-) -> Claim:
+def make_claim(quantity: str, bound: float, label: str | None = None) -> Claim:
     """A claim about the model refit of which nothing is said but this."""
     unsaid = {"errors": None, "rows": None, "delta": 0.05, "statement": ""}
     named = {"quantity": quantity, "label": label, "certification": "holdout", "classifier": "refit"}

@@ -91,9 +91,7 @@ def test_undecided_rows_are_in_no_column_and_are_mistakes(three: Result) -> None
 
 
 def test_a_class_that_does_not_exist_is_an_error_that_names_the_split(three: Result) -> None:
-    with pytest.raises(
-        RunError, match="the model of split 0 predicts class number 3, but there are 3 classes"
-    ):
+    with pytest.raises(RunError, match="model of split 0 predicts class number 3, but there are 3 classes"):
         count_confusion(three.problem, with_model(three, 3), 3)
 
 

@@ -55,10 +55,7 @@ def is_passed(lost: int, won: int, level: float) -> bool:
 
 
 def find_passed(lost: NDArray[Any], won: NDArray[Any], level: float) -> NDArray[np.bool_]:
-    pairs = np.broadcast_arrays(lost, won)
-    return np.array(
-        [is_passed(*pair, level) for pair in zip(*(x.ravel().tolist() for x in pairs), strict=True)]
-    ).reshape(pairs[0].shape)
+    return np.vectorize(is_passed)(lost, won, level)
 
 
 def find_false(h: int, q: float, recalls: tuple[float, float], claims: int, gate: float) -> float:
@@ -178,24 +175,19 @@ def test_what_is_proven_better_may_be_quoted_and_says_so_of_the_same_rows(
     baseline = result.certificate.sample.baselines[1]
     figure = nearest(baseline["error"]) if name != "numbers" else "on average"
     assert f"{figure} on the same rows by always predicting" in shown
-    again = Certificate.from_json(result.certificate.to_json())
-    assert again == result.certificate
+    assert Certificate.from_json(result.certificate.to_json()) == result.certificate
 
 
 def test_a_bound_below_a_constant_that_is_not_proven_better_is_a_figure() -> None:
     """Of these rows a tenth is 'ill': hardly any constant errs less, and five rows are not enough."""
     y = np.where(np.arange(200) < 16, "ill", "well")
-    result = run(
-        LINEAR, Task.of(np.random.default_rng(2).normal(size=(200, 2)) + 0.9 * (y == "ill")[:, None], y)
-    )
+    rows = np.random.default_rng(2).normal(size=(200, 2)) + 0.9 * (y == "ill")[:, None]
+    result = run(LINEAR, Task.of(rows, y))
     gate = result.certificate.claims.first["gate"]
     assert gate["bound"] >= 0.5
     shown = unwrap(result.summary())
     assert shown.startswith("Nothing can be quoted yet. The bound ")
-    assert (
-        "(refit) is a figure, not to be quoted alone: that it errs less often than always predicting any"
-        in shown
-    )
+    assert "(refit) is a figure, not to be quoted alone: that it errs less often than" in shown
     assert f"always 'well' alone: {gate['won']})" in shown
     assert "not proven better than a constant" in result.summary(details=True)
     assert "that this is better than a constant is not proven" in result.claim_for(result.rule())
@@ -226,10 +218,9 @@ def test_how_many_groups_or_numbers_it_takes_is_planned() -> None:
 def test_a_bound_without_rows_held_out_is_not_proven_better_than_a_constant() -> None:
     result = run(SMALL, blobs(60, shift=4.0))
     assert "gate" not in result.certificate.claims.first
-    assert unwrap(result.summary()).startswith("Quote with CAUTION")
-    assert "That this is better than a constant is not proven: it takes rows held out" in unwrap(
-        result.summary()
-    )
+    shown = unwrap(result.summary())
+    assert shown.startswith("Quote with CAUTION")
+    assert "That this is better than a constant is not proven: it takes rows held out" in shown
 
 
 @pytest.mark.parametrize(

@@ -20,24 +20,11 @@ def test_predictions_are_told_with_the_claim_that_covers_them():
     (vote,) = held.certificate.claims
     assert f"at most {at_most(vote['bound'])} " in held.claim_for(held.rule(by="vote"))
     assert "(holdout; the vote: " in held.claim_for(held.rule(by="vote"))
-    assert held.rule() == held.rule(by="vote")
-    assert "nothing is proven for it alone" in held.claim_for(held.rule(seed=1))
-    assert "(occam; all members: " in occam.claim_for(occam.rule(seed=1))
-
-
-def test_nothing_is_said_to_be_proven_of_a_single_member_that_no_rows_judged():
-    """Nothing is proven for a member by itself."""
-    occam = run(SMALL, blobs(60))
+    assert held.rule() == held.rule(by="vote") == Rule("vote")
     assert occam.claim_for(occam.rule(by="member:2")).endswith("nothing is proven for it alone")
-
-
-def test_nothing_is_proven_of_drawn_members_by_rows_held_out() -> None:
-    held = run(SMALL.replace(certify="holdout", claim="vote"), blobs(60))
-    assert held.rule() == Rule("vote")
-    afresh = held.rule(by="random", seed=4)
-    assert afresh == Rule("random", 4, repeats=True)
-    assert "nothing is proven for it alone" in held.claim_for(afresh)
-    assert len(set(held.predictions(np.zeros((50, 2)), afresh).member.tolist())) > 1
+    assert "nothing is proven for it alone" in held.claim_for(held.rule(seed=1))
+    assert held.rule(by="random", seed=4) == Rule("random", 4, repeats=True)
+    assert "(occam; all members: " in occam.claim_for(occam.rule(seed=1))
 
 
 def test_members_are_drawn_from_all_of_f_star_and_a_seed_repeats_one_call():
@@ -85,18 +72,8 @@ def test_a_value_of_by_names_one_rule_and_nothing_else_does() -> None:
     for by, rule in BY.items():
         assert by == rule.name
     assert parse_rule("member:7") == parse_rule("member:07") == Rule("member:7")
-    for by in [
-        "Vote",
-        "vote ",
-        "keyed",
-        "member",
-        "member:",
-        "member:-1",
-        "member:1.0",
-        "member:N",
-        "member:7:0",
-        "",
-    ]:
+    wrong = ["", "-1", "1.0", "N", "7:0"]
+    for by in ["Vote", "vote ", "keyed", "member", "", *(f"member:{number}" for number in wrong)]:
         with pytest.raises(InputError, match=r"is not known: choose from auto, vote, .*member:0"):
             parse_rule(by)
     for by in (None, True, 7, ["vote"], Rule("vote")):

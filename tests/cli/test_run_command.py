@@ -150,11 +150,7 @@ folder.release()
 
 @pytest.mark.parametrize("written", [(), ("data.parquet",), ("data.parquet", ".study.json-0.tmp")], ids=len)
 def test_a_run_that_begins_is_starting(
-    ckcv: Command,
-    patients_run: Path,
-    tmp_path: Path,
-    written: tuple[str, ...],
-    monkeypatch: pytest.MonkeyPatch,
+    ckcv: Command, patients_run: Path, tmp_path: Path, written: tuple[str, ...]
 ) -> None:
     out = tmp_path / "begins"
     command = [sys.executable, "-c", HOLD, str(out)]
@@ -201,10 +197,8 @@ def test_a_link_to_nothing_is_refused_before_the_trial(
     out = tmp_path / "link" / inside
     code, shown, messages = ckcv("run", patients, "--target", "outcome", "--out", out, *SMALL)
     assert (code, shown) == (2, "")
-    assert (
-        f"{str(tmp_path / 'link')!r} is a link to {str(tmp_path / 'gone')!r}, which does not exist"
-        in messages
-    )
+    link, gone = str(tmp_path / "link"), str(tmp_path / "gone")
+    assert f"{link!r} is a link to {gone!r}, which does not exist" in messages
     assert not (tmp_path / "gone").exists()
 
 

@@ -40,10 +40,7 @@ def left(out: Path) -> list[str]:
     return [file.name for file in out.rglob(".*")]
 
 
-REASONS = {
-    "Crashes": "Segmentation fault (SIGSEGV)",
-    "ExitsAtOnce": "exit code 0",
-}
+REASONS = {"Crashes": "Segmentation fault (SIGSEGV)", "ExitsAtOnce": "exit code 0"}
 
 
 @pytest.mark.parametrize("name", REASONS)
@@ -203,22 +200,15 @@ def test_a_hangup_that_nohup_ignores_is_ignored() -> None:
         signal.signal(signal.SIGHUP, before)
 
 
-PRINTED = (
-    "printed by a fit",
-    "written by a fit",
-    "written to descriptor 1",
-    "written by C",
-    "written by a child",
-    "printed by a prediction",
-)
+PRINTED = ("printed by a fit", "written by a fit", "written to descriptor 1", "written by C")
+PRINTED += ("written by a child", "printed by a prediction", "printed at the end")
 
 
 def test_standard_output_holds_the_result_alone(table: Path, tmp_path: Path) -> None:
     done = finish("run", table, *OPTIONS, *SERIAL, *learner("Prints"), "--out", tmp_path / "run", "--json")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["state"] == "finished"
-    for words_of_fit in (*PRINTED, "printed at the end"):
-        assert words_of_fit in done.stderr
+    assert [words for words in PRINTED if words not in done.stderr] == []
 
 
 def test_nor_do_predictions_mix_with_what_is_printed(ckcv: Command, table: Path, tmp_path: Path) -> None:
@@ -239,21 +229,15 @@ def test_an_estimator_that_exits_when_it_is_imported_or_made(
     words = ("run", table, *OPTIONS, *SERIAL, "--learner", "exits_on_import:Any", "--out", tmp_path / "run")
     code, shown, messages = ckcv(*words)
     assert (code, shown) == (1, "")
-    assert (
-        "code of an estimator or a package: it raised SystemExit(0), which would end the program" in messages
-    )
+    assert "code of an estimator or a package: it raised SystemExit(0), which would end" in messages
 
 
 def test_learners_of_scikit_learn_and_our_own_are_not_supervised() -> None:
     for one in (GaussianSVM(), *(learner() for learner in NAMED)):
         supervise.require_supervision(one)
     own = AnyEstimator(estimator="own_estimators:Constant")
-    inside = AnyEstimator(
-        estimator={
-            "class": "sklearn.ensemble:BaggingClassifier",
-            "params": {"estimator": {"class": "own_estimators:Constant"}},
-        }
-    )
+    params = {"estimator": {"class": "own_estimators:Constant"}}
+    inside = AnyEstimator(estimator={"class": "sklearn.ensemble:BaggingClassifier", "params": params})
     for foreign in (own, inside, Choice((GaussianSVM(), own))):
         with pytest.raises(supervise.SupervisedError):
             supervise.require_supervision(foreign)

@@ -13,6 +13,7 @@ from sklearn import metrics
 from ckcv_ray import Execution, Study, evaluate
 from ckcv_ray.core.scores import Outputs
 from ckcv_ray.errors import StoreError
+from ckcv_ray.records.held_out import HELD_OUT, list_held_out_columns
 from ckcv_ray.reports import judged as judging
 from ckcv_ray.reports import performance
 from ckcv_ray.reports.judged import judge_rows, read_judged
@@ -29,15 +30,12 @@ from ckcv_ray.reports.performance import (
 )
 from ckcv_ray.runs.report import make_page
 from ckcv_ray.runs.run import Job, run_job
+from ckcv_ray.storage import formats
 from ckcv_ray.storage.folder import RunFolder
 
 SERIAL = Execution("serial")
 GRID: dict[str, Any] = {"C": (0.1, 1.0), "gamma": (0.1, 1.0), "k": (3, 4), "n_splits": 4}
-CERTIFICATIONS: tuple[dict[str, Any], ...] = (
-    {},
-    {"certify": "holdout"},
-    {"certify": "holdout", "claim": "vote"},
-)
+CERTIFICATIONS = ({}, {"certify": "holdout"}, {"certify": "holdout", "claim": "vote"})
 RNG = np.random.default_rng(0)
 Y = RNG.integers(0, 2, 200).astype(np.int32)
 RANK = RNG.normal(size=200) + Y
@@ -75,7 +73,6 @@ def test_probabilities_are_those_of_the_models(tmp_path: Path) -> None:
     study = Study.paper(learner="naive_bayes", k=(3,), n_splits=2)
     result = run_job(Job(study, blobs(60), tmp_path / "run"), SERIAL)
     found = judge_rows(result)
-    assert found.probability is not None
     assert np.allclose(found.probability.sum(axis=1), 1)
     assert np.array_equal(found.probability.argmax(axis=1), found.label)
     page = make_page(tmp_path / "run")
@@ -133,8 +130,7 @@ def test_curves_are_of_single_classifiers() -> None:
     tied = trace_roc(make_judged(rank=ties))
     assert tied.areas.tolist() == pytest.approx([metrics.roc_auc_score(Y, ties)])
     assert trace_roc(make_judged(rank=None)) is None
-    lone = trace_roc(make_judged(classifier=Y.astype(np.intp)))
-    assert lone is None
+    assert trace_roc(make_judged(classifier=Y.astype(np.intp))) is None
     mixed = trace_roc(make_judged(classifier=np.where((number == 1) & (Y == 1), 2, 0)))
     assert mixed.left_out == 1
 
@@ -147,11 +143,9 @@ def test_calibration_compares_the_same_rows() -> None:
     assert (found.low <= found.mean + 1e-12).all()
     assert (found.mean <= found.high + 1e-12).all()
     assert calibrate(make_judged(probability=None)) is None
-    same = calibrate(make_judged(probability=np.full((200, 2), 0.5)))
-    assert same.rows.tolist() == [200]
+    assert calibrate(make_judged(probability=np.full((200, 2), 0.5))).rows.tolist() == [200]
     three = np.column_stack([SHARES / 2, np.full(200, 0.5)])
-    best = calibrate(make_judged(probability=three))
-    assert best.rows.sum() == 200
+    assert calibrate(make_judged(probability=three)).rows.sum() == 200
 
 
 def test_every_row_is_in_one_bin_of_its_class() -> None:
@@ -206,9 +200,6 @@ def test_stored_predictions_of_numbers_are_drawn(tmp_path: Path) -> None:
 def test_stored_predictions_of_no_class_are_refused(tmp_path: Path) -> None:
     task = blobs(40)
     result = evaluate(task.X, task.y, tmp_path / "run", SERIAL, learner="tree", save_predictions=True)
-    from ckcv_ray.records.held_out import HELD_OUT, list_held_out_columns
-    from ckcv_ray.storage import formats
-
     files = RunFolder(tmp_path / "run").files
     table = formats.read_table(files, HELD_OUT, result.run_id, list_held_out_columns(result.problem))
     number = table.schema.get_field_index("prediction")
