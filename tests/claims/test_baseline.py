@@ -62,6 +62,8 @@ def test_a_constant_winner_and_a_worthless_bound_are_pointed_out_everywhere(cons
     assert shown["summary"].count(NOTHING_LEARNED) == shown["summary"].count(WORTHLESS) == 1
     assert result.summary().startswith("Nothing can be quoted yet. The bound")
     assert result.summary().count("CAUTION") == 1
+    worthless = shown["summary"].count("selection included; not below the baseline")
+    assert worthless == len(result.certificate.claims.claims)
     assert result.certificate.counts.constants == (1,) * 5
     assert result.certificate.counts.constant
 
@@ -80,6 +82,7 @@ def test_figures_of_a_constant_winner_are_exact(constant: Path) -> None:
         {"label": "well", "rows": 48, "share": 0.8},
     ]
     details = result.summary(details=True)
+    assert "classes        'ill' 20.00 %, 'well' 80.00 %" in details
     assert "baseline        20.00 %   error of always predicting 'well' (12 of 60 learning rows)" in details
     assert f"error         {nearest(result.error):>9}   mean error of the members" in details
 

@@ -54,8 +54,7 @@ def is_passed(lost: int, won: int, level: float) -> bool:
     return PairedCounts(won, lost, np.empty(0), False).bound(level, 0) < 0.5
 
 
-def find_passed(lost: NDArray[Any], won: NDArray[Any], level: float) -> NDArray[np.bool_]:
-    return np.vectorize(is_passed)(lost, won, level)
+find_passed = np.vectorize(is_passed)
 
 
 def find_false(h: int, q: float, recalls: tuple[float, float], claims: int, gate: float) -> float:
