@@ -300,7 +300,7 @@ def test_what_cannot_be_answered_is_refused(options, said, task):
 
 
 def test_a_learner_without_scores_is_refused(task):
-    from nearest_centroid import NearestCentroid  # here: it registers it, which the command line sees
+    from nearest_centroid import NearestCentroid  # registers it, which the command line sees
 
     with pytest.raises(InputError, match=r"^answer=error<=0.1 needs a confidence in each row, and learner "):
         Problem.of(study(answer="error<=0.1").with_learner(NearestCentroid()), task)

@@ -210,7 +210,7 @@ def test_what_cannot_be_required_is_refused(options, said, task):
 
 
 def test_a_learner_whose_scores_do_not_rank_is_refused():
-    from nearest_centroid import NearestCentroid  # here: it registers it, which the command line sees
+    from nearest_centroid import NearestCentroid  # registers it, which the command line sees
 
     task = blobs(240)
     with pytest.raises(InputError, match=r"^require=sensitivity>=0.8 needs scores that order the rows"):

@@ -200,8 +200,15 @@ def test_a_hangup_that_nohup_ignores_is_ignored() -> None:
         signal.signal(signal.SIGHUP, before)
 
 
-PRINTED = ("printed by a fit", "written by a fit", "written to descriptor 1", "written by C")
-PRINTED += ("written by a child", "printed by a prediction", "printed at the end")
+PRINTED = (
+    "printed by a fit",
+    "written by a fit",
+    "written to descriptor 1",
+    "written by C",
+    "written by a child",
+    "printed by a prediction",
+    "printed at the end",
+)
 
 
 def test_standard_output_holds_the_result_alone(table: Path, tmp_path: Path) -> None:
