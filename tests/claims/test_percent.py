@@ -59,4 +59,4 @@ def test_percentages_are_formatted_in_one_module() -> None:
     formatted = re.compile(r"\.\d[fg]\} ?%|\.\d%\}|%\.\d[fg]|100 \* [\w.\[\]\"']+:")
     files = [file for kind in ("*.py", "*.html") for file in PACKAGE.rglob(kind) if "svm" not in file.parts]
     lines = [(file.name, line) for file in files for line in file.read_text().splitlines()]
-    assert {name for name, line in lines if formatted.search(line)} == {"percent.py"}
+    assert {name for name, line in lines if formatted.search(line)} <= {"percent.py"}
