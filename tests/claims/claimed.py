@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ckcv_ray import Execution, Job, Result, Study, Task
+from ckcv_ray.claims.claim import Claim
 from ckcv_ray.engine.loop import Stop
 from ckcv_ray.runs.run import never, run_job
 
@@ -21,3 +22,10 @@ def run(study: Study, task: Task, out: Path | None = None, stop: Stop = never) -
 def changed(task: Task, y: NDArray[np.int32], X: NDArray[np.float64] | None = None) -> Task:
     """The task with other class numbers, and other inputs where they are given; the draws are the same."""
     return replace(Task.of(task.X if X is None else X, task.labelled(y)), salt=task.salt)
+
+
+def make_claim(quantity: str, bound: float, label: str | None = None) -> Claim:
+    """A claim about the model refit of which nothing is said but this."""
+    unsaid = {"errors": None, "rows": None, "delta": 0.05, "statement": ""}
+    named = {"quantity": quantity, "label": label, "certification": "holdout", "classifier": "refit"}
+    return Claim(**named, bound=bound, **unsaid)

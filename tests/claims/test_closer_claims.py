@@ -77,16 +77,10 @@ def test_copies_have_no_known_positions_so_they_are_counted_by_clopper_pearson()
     assert certificate.claims.bound_without_copies == without > first["bound"]
 
 
-def test_with_groups_positions_are_refused():
+def test_with_groups_positions_are_refused_and_so_is_another_name():
     groups = np.repeat(np.arange(30), 3)
     with pytest.raises(InputError, match=r"^holdout_bound=stevens is for rows that are right or wrong"):
         Problem.of(STEVENS, Task.of(ROWS.X, ROWS.labelled(ROWS.y), groups=groups))
-
-
-# Shares
-
-
-def test_a_bound_of_held_out_rows_has_a_name():
     with pytest.raises(InputError, match=r"^holdout_bound='exact' is not known: choose from clopper_pearson"):
         Holdout(holdout_bound="exact")
 

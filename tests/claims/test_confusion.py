@@ -12,7 +12,6 @@ from ckcv_ray import Job, Result, Study, Task, load_run
 from ckcv_ray.claims.certificate import Certificate
 from ckcv_ray.claims.confusion import (
     Mistake,
-    check_confusion,
     count_confusion,
     derive_confusion,
     list_mistakes,
@@ -92,9 +91,7 @@ def test_undecided_rows_are_in_no_column_and_are_mistakes(three: Result) -> None
 
 
 def test_a_class_that_does_not_exist_is_an_error_that_names_the_split(three: Result) -> None:
-    with pytest.raises(
-        RunError, match="the model of split 0 predicts class number 3, but there are 3 classes"
-    ):
+    with pytest.raises(RunError, match="model of split 0 predicts class number 3, but there are 3 classes"):
         count_confusion(three.problem, with_model(three, 3), 3)
 
 
@@ -150,10 +147,6 @@ def test_a_matrix_that_does_not_fit_is_refused(three: Result, change, messages: 
     assert Certificate.from_json(values) == three.certificate
     with pytest.raises(ValueError, match=messages):
         Certificate.from_json(values | {"confusion": change(values["confusion"])})
-
-
-def test_a_matrix_that_fits_is_not_refused() -> None:
-    check_confusion(((8, 2, 0), (1, 3, 0), (0, 0, 5)), (10, 4, 6))
 
 
 @pytest.mark.slow

@@ -120,14 +120,9 @@ def test_a_run_chooses_applies_and_verifies_its_cut_off(task, tmp_path, positive
     held = result.problem.take_held_rows()
     number = result.problem.positive
     assert 1 - sensitivity["bound"] >= 0.8
-    rule = result.rule()
-    flagged = result.classify(held.X, rule).label == number
-    assert (
-        flagged.tolist()
-        == (
-            orient(result.classify(held.X, result.rule("refit")).score, number) >= sensitivity["cut_off"]
-        ).tolist()
-    )
+    flagged = result.classify(held.X, result.rule()).label == number
+    score = orient(result.classify(held.X, result.rule("refit")).score, number)
+    assert flagged.tolist() == (score >= sensitivity["cut_off"]).tolist()
     of_class = held.y == number
     assert np.sum(~flagged & of_class) <= sensitivity["errors"]
     assert np.sum(flagged & ~of_class) == specificity["errors"]
@@ -215,9 +210,7 @@ def test_what_cannot_be_required_is_refused(options, said, task):
 
 
 def test_a_learner_whose_scores_do_not_rank_is_refused():
-    from nearest_centroid import (
-        NearestCentroid,
-    )  # registers it, which the command line sees if it is imported later
+    from nearest_centroid import NearestCentroid  # registers it, which the command line sees
 
     task = blobs(240)
     with pytest.raises(InputError, match=r"^require=sensitivity>=0.8 needs scores that order the rows"):

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from claimed import SMALL, run
+from claimed import SMALL, make_claim, run
 from conftest import blobs, unwrap
 from numpy.typing import NDArray
 from scipy.stats import binom
@@ -14,7 +14,6 @@ from ckcv_ray import Result, Study, Task
 from ckcv_ray.claims.baseline import describe_guesses
 from ckcv_ray.claims.better import PairedCounts
 from ckcv_ray.claims.certificate import Certificate
-from ckcv_ray.claims.claim import Claim
 from ckcv_ray.claims.percent import nearest
 from ckcv_ray.claims.requirements import list_prospects
 from ckcv_ray.core.bounds.betting import bound_losses
@@ -55,11 +54,7 @@ def is_passed(lost: int, won: int, level: float) -> bool:
     return PairedCounts(won, lost, np.empty(0), False).bound(level, 0) < 0.5
 
 
-def find_passed(lost: NDArray[Any], won: NDArray[Any], level: float) -> NDArray[np.bool_]:
-    pairs = np.broadcast_arrays(lost, won)
-    return np.array(
-        [is_passed(*pair, level) for pair in zip(*(x.ravel().tolist() for x in pairs), strict=True)]
-    ).reshape(pairs[0].shape)
+find_passed = np.vectorize(is_passed)
 
 
 def find_false(h: int, q: float, recalls: tuple[float, float], claims: int, gate: float) -> float:
@@ -179,24 +174,19 @@ def test_what_is_proven_better_may_be_quoted_and_says_so_of_the_same_rows(
     baseline = result.certificate.sample.baselines[1]
     figure = nearest(baseline["error"]) if name != "numbers" else "on average"
     assert f"{figure} on the same rows by always predicting" in shown
-    again = Certificate.from_json(result.certificate.to_json())
-    assert again == result.certificate
+    assert Certificate.from_json(result.certificate.to_json()) == result.certificate
 
 
 def test_a_bound_below_a_constant_that_is_not_proven_better_is_a_figure() -> None:
     """Of these rows a tenth is 'ill': hardly any constant errs less, and five rows are not enough."""
     y = np.where(np.arange(200) < 16, "ill", "well")
-    result = run(
-        LINEAR, Task.of(np.random.default_rng(2).normal(size=(200, 2)) + 0.9 * (y == "ill")[:, None], y)
-    )
+    rows = np.random.default_rng(2).normal(size=(200, 2)) + 0.9 * (y == "ill")[:, None]
+    result = run(LINEAR, Task.of(rows, y))
     gate = result.certificate.claims.first["gate"]
     assert gate["bound"] >= 0.5
     shown = unwrap(result.summary())
     assert shown.startswith("Nothing can be quoted yet. The bound ")
-    assert (
-        "(refit) is a figure, not to be quoted alone: that it errs less often than always predicting any"
-        in shown
-    )
+    assert "(refit) is a figure, not to be quoted alone: that it errs less often than" in shown
     assert f"always 'well' alone: {gate['won']})" in shown
     assert "not proven better than a constant" in result.summary(details=True)
     assert "that this is better than a constant is not proven" in result.claim_for(result.rule())
@@ -227,46 +217,27 @@ def test_how_many_groups_or_numbers_it_takes_is_planned() -> None:
 def test_a_bound_without_rows_held_out_is_not_proven_better_than_a_constant() -> None:
     result = run(SMALL, blobs(60, shift=4.0))
     assert "gate" not in result.certificate.claims.first
-    assert unwrap(result.summary()).startswith("Quote with CAUTION")
-    assert "That this is better than a constant is not proven: it takes rows held out" in unwrap(
-        result.summary()
-    )
-
-
-def of(quantity: str, bound: float, label: str | None = None) -> Claim:
-    return Claim(
-        quantity=quantity,
-        label=label,
-        certification="holdout",
-        classifier="refit",
-        splits=(),
-        bound=bound,
-        errors=None,
-        rows=None,
-        delta=0.05,
-        statement="",
-    )
+    shown = unwrap(result.summary())
+    assert shown.startswith("Quote with CAUTION")
+    assert "That this is better than a constant is not proven: it takes rows held out" in shown
 
 
 @pytest.mark.parametrize(
     ("claim", "words"),
     [
-        (
-            of("sensitivity", 0.1, "ill"),
-            "is reached by always predicting 'ill': quote it with the recalls of",
-        ),
-        (of("ppv:0.3", 0.71), "says nothing beyond a constant, which reaches 30.00 %"),
-        (of("ppv:0.3", 0.69), ""),
-        (of("npv:0.3", 0.31), "which reaches 70.00 %"),
-        (of("npv:0.3", 0.29), ""),
-        (of("net_benefit:0.3:0.2", 1.0), "which reaches 12.50 %"),
-        (of("net_benefit:0.1:0.2", 1.0), "which reaches 0.00 %"),
-        (of("net_benefit:0.1:0.2", 0.99), ""),
-        (of("answered_error", 0.05), "That the rows answered are wrong less often than by always predicting"),
+        (("sensitivity", 0.1, "ill"), "is reached by always predicting 'ill': quote it with the recalls of"),
+        (("ppv:0.3", 0.71), "says nothing beyond a constant, which reaches 30.00 %"),
+        (("ppv:0.3", 0.69), ""),
+        (("npv:0.3", 0.31), "which reaches 70.00 %"),
+        (("npv:0.3", 0.29), ""),
+        (("net_benefit:0.3:0.2", 1.0), "which reaches 12.50 %"),
+        (("net_benefit:0.1:0.2", 1.0), "which reaches 0.00 %"),
+        (("net_benefit:0.1:0.2", 0.99), ""),
+        (("answered_error", 0.05), "That the rows answered are wrong less often than by always predicting"),
     ],
 )
-def test_what_a_constant_reaches_too_is_cautioned_against(claim: Claim, words: str) -> None:
-    said = describe_guesses([claim], ("ill", "well"))
+def test_what_a_constant_reaches_too_is_cautioned_against(claim: tuple[Any, ...], words: str) -> None:
+    said = describe_guesses([make_claim(*claim)], ("ill", "well"))
     assert (said == []) if not words else words in said[0]
 
 

@@ -6,20 +6,16 @@ from pathlib import Path
 import numpy as np
 from claimed import SMALL
 from conftest import blobs
+from forgery import rewrite_run
 from pyarrow import csv
 
-from ckcv_ray import Execution, Job, verify
-from ckcv_ray.claims.certify import certify
-from ckcv_ray.claims.judge import Judge
-from ckcv_ray.claims.judged_rows import tabulate_judged
+from ckcv_ray import Execution, Job, load_run, verify
 from ckcv_ray.learners.base import Status
 from ckcv_ray.learners.class_weight import compute_weights
 from ckcv_ray.learners.ensemble import Ensemble, judge
 from ckcv_ray.learners.svm.model import SVMModel
 from ckcv_ray.learners.svm.problem import Weights, describe
-from ckcv_ray.runs.load import replay
 from ckcv_ray.runs.run import run_job
-from ckcv_ray.storage.folder import RunFolder, hash_results, make_results
 from ckcv_ray.study import Problem
 
 SERIAL = Execution("serial")
@@ -32,12 +28,8 @@ def test_the_model_on_all_rows_is_fitted_on_all_rows() -> None:
     path, step = result.position
     learner, every = result.study.learner, result.problem.all_rows
     numbers = np.arange(every.n)
-    model = (
-        learner.trainer.prepare(learner.trainer.share(every), numbers, numbers)
-        .fit(path, step + 1)
-        .model(step)
-    )
-    assert result.models.full is not None
+    fits = learner.trainer.prepare(learner.trainer.share(every), numbers, numbers)
+    model = fits.fit(path, step + 1).model(step)
     assert learner.codec.same(result.models.full.members[0].model, model)
 
 
@@ -53,28 +45,14 @@ def test_a_model_that_is_not_the_fit_of_its_rows_is_found(tmp_path: Path) -> Non
     """Consistent in itself: a forger may try many, and keep the one with the fewest errors on unused rows."""
     out = tmp_path / "run"
     run_job(Job(HELD, ROWS, out), SERIAL)
-    folder = RunFolder(out)
-    problem, execution = folder.problem(), folder.execution()
-    made = folder.results(problem).models
-    assert made.refit is not None
+    result = load_run(out)
+    problem, made = result.problem, result.models
     (member,) = made.refit.members
     train, scored = np.arange(problem.task.n), problem.take_held_rows()
-    assert scored is not None
     forged = halved(problem, member.model, train)
     errors = judge(forged, scored.X, scored.y, problem.measure(None), 2)
     models = replace(made, refit=Ensemble((replace(member, model=forged, errors=errors),)))
-    folder.reopen()
-    folder.acquire()
-    queue = replay(out)
-    leader = queue.selection.winner()
-    assert leader is not None
-    digests = {"data": problem.all_rows.digest}
-    results = make_results(problem, queue.candidates(), models, tabulate_judged(Judge(problem, models)))
-    digests |= hash_results(results)
-    winner = problem.candidate(leader)
-    certificate = certify(Judge(problem, models), winner, leader.l_ms, False, digests)
-    folder.write_end(certificate, execution, results)
-    folder.release()
+    rewrite_run(out, models=models)
     (difference,) = verify(out).differences
     assert "fitted again, it classifies " in difference
 

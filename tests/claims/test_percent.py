@@ -25,11 +25,8 @@ def test_upper_bounds_are_rounded_up_and_lower_bounds_down() -> None:
 def test_rounding_is_that_of_exact_decimals(units: int) -> None:
     """Every multiple of 1e-7 in [0, 1], and so every share of up to thousands of rows but for ties."""
     percent = Decimal(units) / 10**5
-    for formatted, rounding in (
-        (at_most, ROUND_CEILING),
-        (at_least, ROUND_FLOOR),
-        (nearest, ROUND_HALF_EVEN),
-    ):
+    roundings = {at_most: ROUND_CEILING, at_least: ROUND_FLOOR, nearest: ROUND_HALF_EVEN}
+    for formatted, rounding in roundings.items():
         expected = percent.quantize(Decimal("0.01"), rounding)
         tie = formatted is nearest and units % 1000 == 500
         assert formatted(units / 10**7) == f"{expected} %" or tie
@@ -37,9 +34,8 @@ def test_rounding_is_that_of_exact_decimals(units: int) -> None:
 
 @given(st.integers(0, 1000), st.integers(1, 1000))
 def test_a_bound_never_reads_lower_than_an_equal_estimate(errors: int, rows: int) -> None:
-    low, middle, high = (
-        float(f(min(errors, rows) / rows).removesuffix(" %")) for f in (at_least, nearest, at_most)
-    )
+    share = min(errors, rows) / rows
+    low, middle, high = (float(f(share).removesuffix(" %")) for f in (at_least, nearest, at_most))
     assert low <= middle <= high <= low + 0.0101
 
 
@@ -62,10 +58,5 @@ def test_percentages_are_formatted_in_one_module() -> None:
     """A number with a fixed count of digits before a percent sign, or Python's own percent format."""
     formatted = re.compile(r"\.\d[fg]\} ?%|\.\d%\}|%\.\d[fg]|100 \* [\w.\[\]\"']+:")
     files = [file for kind in ("*.py", "*.html") for file in PACKAGE.rglob(kind) if "svm" not in file.parts]
-    found = [
-        f"{file.name}: {line}"
-        for file in files
-        for line in file.read_text().splitlines()
-        if formatted.search(line)
-    ]
-    assert [line for line in found if not line.startswith("percent.py")] == []
+    lines = [(file.name, line) for file in files for line in file.read_text().splitlines()]
+    assert {name for name, line in lines if formatted.search(line)} <= {"percent.py"}

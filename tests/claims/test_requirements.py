@@ -81,13 +81,10 @@ def test_other_studies_need_nothing(study):
 
 
 def test_a_plan_lists_them():
-    task = frauds()
-    planned = plan(
-        Study.paper(C=1, gamma=1, k=3, certify="holdout", claim="auc,recall"), task.X, task.labelled(task.y)
-    )
-    assert [one["quantity"] for one in json.loads(json.dumps(planned.to_json()))["claims"]] == [
-        one.quantity for one in planned.claims
-    ]
+    task, study = frauds(), Study.paper(C=1, gamma=1, k=3, certify="holdout", claim="auc,recall")
+    planned = plan(study, task.X, task.labelled(task.y))
+    listed = json.loads(json.dumps(planned.to_json()))["claims"]
+    assert [one["quantity"] for one in listed] == [one.quantity for one in planned.claims]
     rows = [one.rows for one in planned.claims]
     assert len(rows) == 3
     assert rows == sorted(rows)

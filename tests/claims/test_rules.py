@@ -20,24 +20,11 @@ def test_predictions_are_told_with_the_claim_that_covers_them():
     (vote,) = held.certificate.claims
     assert f"at most {at_most(vote['bound'])} " in held.claim_for(held.rule(by="vote"))
     assert "(holdout; the vote: " in held.claim_for(held.rule(by="vote"))
-    assert held.rule() == held.rule(by="vote")
-    assert "nothing is proven for it alone" in held.claim_for(held.rule(seed=1))
-    assert "(paper; all members: " in paper.claim_for(paper.rule(seed=1))
-
-
-def test_nothing_is_said_to_be_proven_of_a_single_member_that_no_rows_judged():
-    """Nothing is proven for a member by itself."""
-    paper = run(SMALL, blobs(60))
+    assert held.rule() == held.rule(by="vote") == Rule("vote")
     assert paper.claim_for(paper.rule(by="member:2")).endswith("nothing is proven for it alone")
-
-
-def test_nothing_is_proven_of_drawn_members_by_rows_held_out() -> None:
-    held = run(SMALL.replace(certify="holdout", claim="vote"), blobs(60))
-    assert held.rule() == Rule("vote")
-    afresh = held.rule(by="random", seed=4)
-    assert afresh == Rule("random", 4, repeats=True)
-    assert "nothing is proven for it alone" in held.claim_for(afresh)
-    assert len(set(held.predictions(np.zeros((50, 2)), afresh).member.tolist())) > 1
+    assert "nothing is proven for it alone" in held.claim_for(held.rule(seed=1))
+    assert held.rule(by="random", seed=4) == Rule("random", 4, repeats=True)
+    assert "(paper; all members: " in paper.claim_for(paper.rule(seed=1))
 
 
 def test_members_are_drawn_from_all_of_f_star_and_a_seed_repeats_one_call():
@@ -62,7 +49,6 @@ def test_one_model_is_certified_by_the_rows_held_out_and_predicts() -> None:
     learner, rows = held.study.learner, held.task
     every = np.arange(rows.n)
     model = learner.trainer.prepare(learner.trainer.share(rows), every, every).fit(path, step + 1).model(step)
-    assert held.models.refit is not None
     assert learner.codec.same(held.models.refit.members[0].model, model)
     wrong = int(np.sum(held.predict(X) != task.labelled(y)))
     assert proven["bound"] == clopper_pearson(wrong, len(y), 0.05)
@@ -86,18 +72,8 @@ def test_a_value_of_by_names_one_rule_and_nothing_else_does() -> None:
     for by, rule in BY.items():
         assert by == rule.name
     assert parse_rule("member:7") == parse_rule("member:07") == Rule("member:7")
-    for by in [
-        "Vote",
-        "vote ",
-        "keyed",
-        "member",
-        "member:",
-        "member:-1",
-        "member:1.0",
-        "member:N",
-        "member:7:0",
-        "",
-    ]:
+    wrong = ["", "-1", "1.0", "N", "7:0"]
+    for by in ["Vote", "vote ", "keyed", "member", "", *(f"member:{number}" for number in wrong)]:
         with pytest.raises(InputError, match=r"is not known: choose from auto, vote, .*member:0"):
             parse_rule(by)
     for by in (None, True, 7, ["vote"], Rule("vote")):
@@ -111,7 +87,6 @@ def test_a_claim_has_the_count_of_what_it_is_about():
     study = SMALL.replace(certify="holdout", claim=("refit", "vote", "recall"), seed=7)
     result = run(study, task)
     held = result.problem.take_held_rows()
-    assert held is not None
     for claim in result.certificate.claims:
         if claim["certification"] == "holdout" and claim["quantity"] == "error":
             rule = Rule(claim["classifier"])

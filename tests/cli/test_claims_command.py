@@ -5,8 +5,10 @@ import re
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from command import Command
+from pyarrow.csv import write_csv
 
 OPTIONS = ("--certify", "holdout", "--holdout-share", "0.5", "--k", "3,5", "--n-splits", "3", "--C", "1")
 ONCE = (*OPTIONS, "--gamma", "0.1", "--backend", "serial")
@@ -18,11 +20,9 @@ def table(tmp_path: Path) -> Path:
     rng = np.random.default_rng(0)
     x = rng.normal(size=240)
     sick = np.where(x + 0.5 * rng.normal(size=240) > 0, "sick", "well")
-    sex = rng.choice(["f", "m"], 240)
-    rows = (f"{a:.4f},{b},{label}" for a, b, label in zip(x, sex, sick, strict=True))
-    path = tmp_path / "table.csv"
-    path.write_text("\n".join(["marker,sex,state", *rows]) + "\n")
-    return path
+    columns = {"marker": x.round(4), "sex": rng.choice(["f", "m"], 240), "state": sick}
+    write_csv(pa.table(columns), tmp_path / "table.csv")
+    return tmp_path / "table.csv"
 
 
 def test_rows_are_flagged_by_the_cut_off_that_was_proven(ckcv: Command, table: Path, tmp_path: Path) -> None:
@@ -77,10 +77,8 @@ def test_where_no_cut_off_is_found_every_command_says_why_and_counts_nothing(
     assert code == 0
     shown = " ".join(shown.split())
     assert lack in shown
-    assert ("measured" in shown) == claim.startswith(
-        "refit"
-    )  # of the error alone, of which something is proven
-    assert ("required Nothing can be claimed" in shown) == claim.startswith("refit")
+    is_proven = claim.startswith("refit")  # of the error alone
+    assert ("measured" in shown) == ("required Nothing can be claimed" in shown) == is_proven
     code, _, said = ckcv("predict", out, table, "--out", tmp_path / "new.csv")
     assert code == 0
     assert "nothing is proven of the sensitivity (recall of 'sick')" in said

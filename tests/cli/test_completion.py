@@ -36,11 +36,7 @@ def test_options_are_completed(words: str, options: set[str]) -> None:
 
 def test_the_script_that_asks_for_completions_can_be_shown() -> None:
     command = [sys.executable, "-m", "ckcv_ray", "--show-completion", "bash"]
-    shown = subprocess.run(
-        command,
-        capture_output=True,
-        text=True,
-        env=environ | {"_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"},
-    )
+    asked = environ | {"_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"}
+    shown = subprocess.run(command, capture_output=True, text=True, env=asked)
     assert shown.returncode == 0
     assert "_CKCV_COMPLETE=complete_bash" in shown.stdout

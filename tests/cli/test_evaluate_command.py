@@ -42,21 +42,13 @@ def test_other_commands_say_what_the_folder_holds(ckcv: Command, tmp_path: Path)
 
 
 def test_failures_have_their_own_exit_code(ckcv: Command, tmp_path: Path) -> None:
-    asked = (
-        "sklearn:iris",
-        "--out",
-        tmp_path / "run",
-        "--learner",
-        "neighbors",
-        "--resampling",
-        "holdout:0.9",
-    )
-    code, printed, said = ckcv("evaluate", *asked, "--param", "n_neighbors=5,40", "--backend", "serial")
+    some_fail = ("--learner", "neighbors", "--resampling", "holdout:0.9", "--param", "n_neighbors=5,40")
+    asked = ("evaluate", "sklearn:iris", "--out", tmp_path / "run", *some_fail, "--backend", "serial")
+    code, printed, said = ckcv(*asked)
     assert code == 3
     assert "incomplete: 1 failed" in printed
     assert "1 path failed, and their scores are incomplete" in said
-    again = ckcv("evaluate", *asked, "--param", "n_neighbors=5,40", "--backend", "serial", "--retry-failed")
-    assert again[0] == 3
+    assert ckcv(*asked, "--retry-failed")[0] == 3
 
 
 @pytest.mark.parametrize(

@@ -44,12 +44,8 @@ def agree(folder: str, file: Path, by: str) -> None:
 def test_a_file_of_skops_predicts_what_the_model_predicts(ckcv: Command, cases: Path, learner: str) -> None:
     given = ("--learner", learner, *FEW[learner], "--certify", "holdout", "--out", "held")
     assert ckcv("run", "cases.csv", *STUDY, *given)[0] == 0
-    for words, by in (
-        ((), "auto"),
-        (("--full",), "full"),
-        (("--member", "1"), "member:1"),
-        (("--refit",), "refit"),
-    ):
+    rules = {"auto": (), "full": ("--full",), "member:1": ("--member", "1"), "refit": ("--refit",)}
+    for by, words in rules.items():
         file = cases / f"{by.replace(':', '')}.skops"
         code, shown, messages = ckcv("export", "held", "--out", file, *words)
         assert (code, shown) == (0, "")
@@ -64,12 +60,9 @@ def test_without_scaling_and_with_decision_values_an_svm_is_the_same_function(
     given = ("--scale", "none", "--C", "1", "--gamma", "0.01", "--certify", "holdout", "--out", "held")
     assert ckcv("run", "cases.csv", *STUDY, *given)[0] == 0
     result = load_run("held")
-    assert result.models.refit is not None
     (member,) = result.models.refit.members
-    X = result.task.X
-    np.testing.assert_allclose(
-        convert_model(member.model).decision_function(X), member.model.decision(X), atol=1e-12
-    )
+    X, model = result.task.X, member.model
+    np.testing.assert_allclose(convert_model(model).decision_function(X), model.decision(X), atol=1e-12)
 
 
 def test_the_model_of_evaluate_is_exported_and_numbers_too(ckcv: Command, cases: Path) -> None:
@@ -79,9 +72,8 @@ def test_the_model_of_evaluate_is_exported_and_numbers_too(ckcv: Command, cases:
     agree("scores", cases / "tree.skops", "auto")
     few = ("--param", "n_estimators=3,9")
     words = ("--learner", "forest_regressor", *few, "--refit", "best", "--out", "numbers")
-    (cases / "numbers.csv").write_text(
-        "a,b,y\n" + "".join(f"{i % 11},{i % 7},{i % 5}.5\n" for i in range(80))
-    )
+    rows = "".join(f"{i % 11},{i % 7},{i % 5}.5\n" for i in range(80))
+    (cases / "numbers.csv").write_text(f"a,b,y\n{rows}")
     assert ckcv("evaluate", "numbers.csv", "--target", "y", *words)[0] == 0
     code, _, messages = ckcv("export", "numbers", "--out", "numbers.skops")
     assert code == 0
@@ -97,10 +89,7 @@ def test_what_is_no_single_model_or_is_encoded_is_refused(ckcv: Command, cases: 
     assert ckcv("run", "sklearn:iris", *STUDY[2:], *SVM, "--certify", "holdout", "--out", "three")[0] == 0
     (cases / "there.skops").write_text("")
     for words, message in (
-        (
-            ("drawn", "--out", "x"),
-            "is no single model: choose --member 0, or, after --certify holdout, --refit",
-        ),
+        (("drawn", "--out", "x"), "is no single model: choose --member 0, or, after --certify holdout, -"),
         (("drawn", "--out", "x", "--refit"), "this run has no model refit"),
         (("drawn", "--out", "x", "--member", "99"), "--member 99 is above 2"),
         (("drawn", "--out", "x", "--full", "--refit"), "refit and full exclude each other"),
@@ -122,8 +111,6 @@ def test_a_file_that_predicts_otherwise_is_not_written(
     assert ckcv("run", "cases.csv", *STUDY, *SVM, "--certify", "holdout", "--out", "held")[0] == 0
     wrong = DummyClassifier(strategy="constant", constant=2).fit(np.zeros((1, 2)), [2])
     monkeypatch.setattr(exporting, "convert_model", lambda model: wrong)
-    with pytest.raises(
-        RunError, match=r"not written: the file predicts as the model for 0.00 % of the rows only"
-    ):
+    with pytest.raises(RunError, match=r"not written: the file predicts as the model for 0.00 % of the rows"):
         exporting.export(load("held"), cases / "x")
     assert not (cases / "x").exists()

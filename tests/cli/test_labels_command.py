@@ -55,7 +55,5 @@ def test_words_taken_for_gaps_are_said_and_may_be_kept(ckcv: Command, tmp_path: 
     code, _, said = ckcv("predict", run, table)
     assert (code, "of 60 rows" in said, "without a label" in said) == (0, True, False), said
     code, _, said = ckcv(*asked, "--out", run, "--keep-values", "nobody")
-    assert (code, "--keep-values 'nobody': it is no word that is taken for an empty cell" in said) == (
-        2,
-        True,
-    )
+    assert code == 2
+    assert "--keep-values 'nobody': it is no word that is taken for an empty cell" in said

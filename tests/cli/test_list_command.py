@@ -36,12 +36,8 @@ def test_run_folders_are_listed_and_nothing_is_written(ckcv: Command, runs: Path
     code, shown, messages = ckcv("list", runs, "--json")
     assert (code, messages) == (0, "")
     listed = {Path(run["folder"]).name: run for run in json.loads(shown)["runs"]}
-    assert {name: run["state"] for name, run in listed.items()} == {
-        "good": "finished",
-        "scores": "finished",
-        "unfinished": "unfinished",
-        "damaged": "damaged",
-    }
+    states = {"good": "finished", "scores": "finished", "unfinished": "unfinished", "damaged": "damaged"}
+    assert {name: run["state"] for name, run in listed.items()} == states
     assert {run["command"] for name, run in listed.items() if name != "scores"} == {"run"}
     assert listed["scores"]["command"] == "evaluate"
     assert {(run["target"], run["rows"]) for run in listed.values()} == {("y", 40)}

@@ -24,9 +24,7 @@ def test_help_teaches(ckcv: Command) -> None:
         assert code == 0
         assert len(shown) > 200
         example = " ".join(("ckcv", *words))
-        assert any(
-            line.strip().startswith(f"{example} ") or line.strip() == example for line in shown.split("\n")
-        )
+        assert any(f"{line.strip()} ".startswith(f"{example} ") for line in shown.splitlines())
     assert "log:-2:4:13" in ckcv("run", "--help")[1]
     assert "twonorm:400:0" in ckcv("run", "--help")[1]  # some names of sets would become emoji
 
@@ -58,14 +56,9 @@ def test_lost_messages_do_not_stop_the_work(small: Path, tmp_path: Path) -> None
     for i, (line, more) in enumerate(lines.items()):
         done = shell(line, *RUN, *more, "--out", tmp_path / str(i))
         assert (done.returncode, b"model     C = " in done.stdout) == (0, True), line
-        assert (tmp_path / str(i) / "certificate.json").read_bytes() == (
-            small / "certificate.json"
-        ).read_bytes()
-    for words, code in (
-        (["status", tmp_path / "none"], 4),
-        (["run", "none.csv", "--out", "x"], 2),
-        (["no"], 2),
-    ):
+        certificates = [folder / "certificate.json" for folder in (small, tmp_path / str(i))]
+        assert certificates[0].read_bytes() == certificates[1].read_bytes()
+    for code, *words in ((4, "status", tmp_path / "none"), (2, "run", "none.csv", "--out", "x"), (2, "no")):
         assert shell('"$@" 2>/dev/full', *words).returncode == code
 
 

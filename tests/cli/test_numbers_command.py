@@ -4,8 +4,10 @@ from csv import reader
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from command import Command
+from pyarrow import csv
 
 from ckcv_ray import load_run
 
@@ -20,10 +22,8 @@ def houses(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rng, file = np.random.default_rng(2), tmp_path_factory.mktemp("houses") / "houses.csv"
     size, age = rng.normal(size=(2, N))
     price = 20 + 3 * size - age + rng.standard_t(2.5, N)
-    rows = [
-        f"{a:.4f},{b:.4f},{i // 3},{c:.2f}" for i, (a, b, c) in enumerate(zip(size, age, price, strict=True))
-    ]
-    file.write_text("\n".join(["size,age,low,price", *rows]))
+    low = np.arange(N) // 3
+    csv.write_csv(pa.table({"size": size, "age": age, "low": low, "price": price.round(2)}), file)
     return file
 
 

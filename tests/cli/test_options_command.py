@@ -39,17 +39,10 @@ OTHER = {  # of every option a value that is not its default, as a word of the c
     "prevalence": "0.02",
     "clip": "2.5",
 }  # fmt: skip
-NEEDED = {
-    "positive": ("claim", "sensitivity"),
-    "prevalence": ("require", "ppv>=0.3"),
-}  # options that are refused without another
-IN_WORDS = {
-    "positive",
-    "claim",
-    "param",
-    "effort",
-    "holdout_share",
-}  # their default depends on the task or on the part
+# Options that are refused without another.
+NEEDED = {"positive": ("claim", "sensitivity"), "prevalence": ("require", "ppv>=0.3")}
+# Their default depends on the task or on the part.
+IN_WORDS = {"positive", "claim", "param", "effort", "holdout_share"}
 # Other tests may have registered learners of their own.
 PARTS = {
     slot: {name: part for name, part in list_offered(slot).items() if part.__module__.startswith("ckcv_ray.")}
@@ -241,21 +234,11 @@ def test_every_option_is_heard_on_the_command_line_and_in_a_file(
 
 def test_a_study_file_takes_the_names_of_the_command_line_and_no_others(tmp_path: Path) -> None:
     file = tmp_path / "study.toml"
-    for name in (
-        "cost",
-        "out",
-        "study",
-        "scaling",
-        "protocol",
-        "precision",
-        "claims",
-        "n splits",
-        "N-SPLITS",
-    ):
+    renamed = ("scaling", "protocol", "precision", "claims")
+    for name in (*renamed, "cost", "out", "study", "n splits", "N-SPLITS"):
         file.write_text(f'"{name}" = 1')
-        with pytest.raises(
-            InputError, match=f"unknown option '{name.replace('-', '_')}' of a study"
-        ) as messages:
+        unknown = f"unknown option '{name.replace('-', '_')}' of a study"
+        with pytest.raises(InputError, match=unknown) as messages:
             make_study(file)
     known = str(messages.value).partition("the options are ")[2].partition(";")[0].split(", ")
     strange = {name for part in list_parts("learner").values() for name in options(part)} - set(OTHER)
@@ -281,9 +264,8 @@ def test_paper_gives_the_defaults_of_the_published_algorithm_and_other_options_g
 ) -> None:
     assert studied("--paper") == Study.paper() == Study()
     assert studied() == Study.of() != Study.paper()
-    assert studied("--paper", "--certify", "holdout", "--k", "auto") == Study.paper(
-        certify="holdout", k="auto"
-    )
+    held = studied("--paper", "--certify", "holdout", "--k", "auto")
+    assert held == Study.paper(certify="holdout", k="auto")
     (tmp_path / "study.toml").write_text("paper = true\nseed = 4\n")
     assert studied("--study", tmp_path / "study.toml") == Study.paper(seed=4)
     (tmp_path / "study.toml").write_text("paper = 1\n")
@@ -337,10 +319,7 @@ MISPLACED = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("slot", "other", "name"),
-    sorted(MISPLACED),
-)
+@pytest.mark.parametrize(("slot", "other", "name"), sorted(MISPLACED))
 def test_an_option_of_another_part_is_refused_by_naming_both(
     slot: str, other: str, name: str, ckcv: Command, patients: Path, tmp_path: Path
 ) -> None:
@@ -388,29 +367,21 @@ def test_a_learner_that_is_registered_has_its_options_on_the_command_line() -> N
         )
 
     shown = " ".join(other("run", "--help").stdout.replace("│", " ").split())
-    names = ", ".join(
-        [*(f"{name} (not installed)" if name in NOT_INSTALLED else name for name in BUILT_IN), "other"]
-    )
-    described = PARTS_SHOWN["learner"][0].format(names)
+    names = [f"{name} (not installed)" if name in NOT_INSTALLED else name for name in BUILT_IN]
+    described = PARTS_SHOWN["learner"][0].format(", ".join([*names, "other"]))
     assert f"--learner <str> {described} [default: svm]" in shown
     assert "--with-offset Whether there is an offset." in shown
     refused = other("plan", "twonorm:40:0", "--with-offset")
     assert (refused.returncode, refused.stdout) == (2, "")
     assert refused.stderr == "ckcv: --with-offset requires learner other, not svm\n"
-    taken = other(
-        "plan", "twonorm:40:0", "--learner", "other", "--with-offset", "--C", "1", "--gamma", "1", "--k", "3"
-    )
-    assert taken.returncode == 0, taken.stderr
-    assert "20 evaluations in 20 splits of 1 fold size\n" in taken.stdout
-    both = ("--learner", "svm,other", "--with-offset", "--C", "1", "--gamma", "1", "--k", "3")
-    planned = other("plan", "twonorm:40:0", *both)
-    assert planned.returncode == 0, planned.stderr
-    assert "40 evaluations in 20 splits of 1 fold size\n" in planned.stdout
+    for learner, evaluations in (("other", 20), ("svm,other", 40)):
+        grid = ("--with-offset", "--C", "1", "--gamma", "1", "--k", "3")
+        planned = other("plan", "twonorm:40:0", "--learner", learner, *grid)
+        assert planned.returncode == 0, planned.stderr
+        assert f"{evaluations} evaluations in 20 splits of 1 fold size\n" in planned.stdout
     twice = other("plan", "twonorm:40:0", "--learner", "svm,svm")
     assert twice.stderr == "ckcv: --learner 'svm,svm' names svm twice: leave one out\n"
     mistaken = other("plan", "twonorm:40:0", "--learner", "svm,oter")
     every = [name for name, part in list_parts("learner").items() if part.__module__.startswith("ckcv_ray.")]
-    known = ", ".join([*every, "other"])
-    assert mistaken.stderr == (
-        f"ckcv: --learner 'oter' is not known: choose from {known}; did you mean other?\n"
-    )
+    known = f"choose from {', '.join(every)}, other; did you mean other?"
+    assert mistaken.stderr == f"ckcv: --learner 'oter' is not known: {known}\n"

@@ -39,18 +39,12 @@ def test_a_prediction_file_holds_no_control_character(case: str, ckcv: Command, 
         assert (tmp_path / "p.csv").read_text() == shown
         assert all(line.isprintable() for line in shown.split("\n"))
         rows = list(reader(shown.splitlines()))
-        expected = {
-            f"'{messages}" if safe and begins(label) else messages
-            for label, messages in zip((one, other), written, strict=True)
-        }
+        marks = ["'" if safe and label[0] in "=+-@\t\r" else "" for label in (one, other)]
+        expected = {f"{mark}{label}" for mark, label in zip(marks, written, strict=True)}
         assert len(rows) == 41
         assert {row[1] for row in rows[1:]} == expected
     ckcv("predict", tmp_path / "run", tmp_path / "rows.parquet", "--out", tmp_path / "p.parquet")
     assert set(parquet.read_table(tmp_path / "p.parquet")["prediction"].to_pylist()) == {one, other}
-
-
-def begins(label: str) -> bool:
-    return label[0] in "=+-@\t\r"
 
 
 def test_numbers_are_no_formulas(ckcv: Command, patients_run: Path, patients: Path, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import io
 import sys
+from csv import DictReader
 from pathlib import Path
 
 import numpy as np
@@ -40,12 +41,10 @@ class Stdin:
 
 
 def test_the_column_that_names_the_rows_is_carried(ckcv: Command, linear: Path) -> None:
-    given = {
-        option: ckcv("predict", linear, "cases.csv", "--vote", option, "patient")
-        for option in ("--keep", "--id")
-    }
-    assert given["--keep"] == given["--id"]
-    table = read(given["--id"][1])
+    asked = ("predict", linear, "cases.csv", "--vote")
+    kept, named = (ckcv(*asked, option, "patient") for option in ("--keep", "--id"))
+    assert kept == named
+    table = read(named[1])
     assert table.column_names[:3] == ["row", "patient", "prediction"]
     assert table["patient"].to_pylist()[:2] == ["p0", "p1"]
 
@@ -63,16 +62,10 @@ def test_probabilities_are_those_of_what_decided(ckcv: Command, linear: Path, ru
     assert decided.all() if rule[0] != "--vote" else decided.mean() > 0.9
     assert "probabilities: as linear gives them, not calibrated; nothing is proven of them\n" in messages
     result = load_run(linear)
-    members = [
-        m.model.predict_outputs(result.task.X, result.learner.outputs).probability
-        for m in result.ensemble.members
-    ]
-    expected = (
-        np.mean(members, axis=0)
-        if rule[0] == "--vote"
-        else np.array(members)[table["member"].to_numpy(), range(60)]
-    )
-    np.testing.assert_allclose(columns, expected)
+    X, outputs = result.task.X, result.learner.outputs
+    members = np.array([m.model.predict_outputs(X, outputs).probability for m in result.ensemble.members])
+    own = members.mean(axis=0) if rule[0] == "--vote" else members[table["member"].to_numpy(), range(60)]
+    np.testing.assert_allclose(columns, own)
 
 
 def test_a_learner_without_probabilities_is_refused(ckcv: Command, cases: Path) -> None:
@@ -80,12 +73,7 @@ def test_a_learner_without_probabilities_is_refused(ckcv: Command, cases: Path) 
     assert ckcv("run", "cases.csv", *words, "--out", "svm")[0] == 0
     code, shown, messages = ckcv("predict", "svm", "cases.csv", "--probabilities")
     assert (code, shown) == (2, "")
-    assert messages == (
-        "ckcv: probabilities: the learner svm has none: choose one such as linear or forest, or leave "
-        "them out\n"
-    )
-    code, _, messages = ckcv("predict", "svm", "cases.csv", "--probabilities", "--keep", "probability_x")
-    assert code == 2
+    assert messages.startswith("ckcv: probabilities: the learner svm has none: choose one such as linear or")
 
 
 @pytest.mark.parametrize(
@@ -99,9 +87,7 @@ def test_labels_go_back_as_they_were_written(ckcv: Command, cases: Path, labels:
     assert learned.y.tolist() == (learned.X[:, 0] >= 7.5).tolist()
     code, shown, _ = ckcv("predict", "written", "t.csv")
     assert code == 0
-    given = csv.read_csv(
-        io.BytesIO(shown.encode()), convert_options=csv.ConvertOptions(column_types={"prediction": "string"})
-    )["prediction"].to_pylist()
+    given = [row["prediction"] for row in DictReader(shown.splitlines())]
     assert set(given) == {low, high}
     assert [given[i] for i in (0, 59)] == [low, high]
 

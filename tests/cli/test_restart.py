@@ -20,18 +20,9 @@ DEADLINE = 60.0
 
 
 def started(out: Path) -> subprocess.Popen[str]:
-    command = [
-        sys.executable,
-        "-m",
-        "ckcv_ray.cli.main",
-        "run",
-        "twonorm:120:0",
-        *GRID,
-        "--backend",
-        "serial",
-    ]
-    words = [*command, "--out", str(out), "--resume-until-done", "2"]
-    process = subprocess.Popen(words, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
+    words = ["run", "twonorm:120:0", *GRID, "--backend", "serial", "--out", out, "--resume-until-done", "2"]
+    command = [sys.executable, "-m", "ckcv_ray.cli.main", *words]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
     end = time.monotonic() + DEADLINE
     while not (out / "study.json").exists() and time.monotonic() < end:
         time.sleep(0.01)
@@ -84,9 +75,8 @@ def test_what_would_end_alike_is_not_given_again() -> None:
 
 def test_the_option_is_taken_out_in_both_its_forms() -> None:
     for option in (["--resume-until-done", "3"], ["--resume-until-done=3"]):
-        assert without(["run", *option, "a.csv", "--k", "3"], "--resume-until-done") == [
-            "run", "a.csv", "--k", "3",
-        ]  # fmt: skip
+        left = without(["run", *option, "a.csv", "--k", "3"], "--resume-until-done")
+        assert left == ["run", "a.csv", "--k", "3"]
 
 
 def test_a_job_refuses_a_folder_that_would_be_lost(tmp_path: Path) -> None:

@@ -99,7 +99,6 @@ def test_interrupted_resumed_and_none_the_wiser(
         [*command, "--out", halted, "--max-iter", "10000000"],
         stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True,
     )  # fmt: skip
-    assert run.stderr is not None
     while "estimated" not in (line := run.stderr.readline()):
         assert line, "the run ended before it began"
     while not (halted / "study.json").exists():
@@ -151,16 +150,11 @@ folder.release()
 
 @pytest.mark.parametrize("written", [(), ("data.parquet",), ("data.parquet", ".study.json-0.tmp")], ids=len)
 def test_a_run_that_begins_is_starting(
-    ckcv: Command,
-    patients_run: Path,
-    tmp_path: Path,
-    written: tuple[str, ...],
-    monkeypatch: pytest.MonkeyPatch,
+    ckcv: Command, patients_run: Path, tmp_path: Path, written: tuple[str, ...]
 ) -> None:
     out = tmp_path / "begins"
     command = [sys.executable, "-c", HOLD, str(out)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
-        assert holder.stdout is not None
         assert holder.stdout.readline() == "held\n"
         for name in written:
             (out / name).write_bytes((patients_run / "data.parquet").read_bytes())
@@ -203,10 +197,8 @@ def test_a_link_to_nothing_is_refused_before_the_trial(
     out = tmp_path / "link" / inside
     code, shown, messages = ckcv("run", patients, "--target", "outcome", "--out", out, *SMALL)
     assert (code, shown) == (2, "")
-    assert (
-        f"{str(tmp_path / 'link')!r} is a link to {str(tmp_path / 'gone')!r}, which does not exist"
-        in messages
-    )
+    link, gone = str(tmp_path / "link"), str(tmp_path / "gone")
+    assert f"{link!r} is a link to {gone!r}, which does not exist" in messages
     assert not (tmp_path / "gone").exists()
 
 

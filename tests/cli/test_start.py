@@ -12,17 +12,9 @@ from command import SMALL
 from ckcv_ray.cli.main import COMMANDS, load_command
 from ckcv_ray.engine.backend import RAY
 
-HEAVY = {
-    "ray",
-    "numba",
-    "llvmlite",
-    "scipy.special",
-    "scipy.stats",
-    "matplotlib",
-    "pandas",
-    "skops",
-    *(f"sklearn.{name}" for name in ("base", "ensemble", "linear_model", "neighbors", "svm", "tree")),
-}
+LIBRARIES = ("ray", "numba", "llvmlite", "scipy.special", "scipy.stats", "matplotlib", "pandas", "skops")
+SKLEARN = ("base", "ensemble", "linear_model", "neighbors", "svm", "tree")
+HEAVY = {*LIBRARIES, *(f"sklearn.{name}" for name in SKLEARN)}
 REFUSED = [  # of every kind a line of words that is refused before anything is computed
     "nosuch",
     "run",
@@ -83,8 +75,6 @@ FALLBACK = f"ckcv: Ray is not installed, so one process computes everything; for
 
 
 class Ended(NamedTuple):
-    """The exit code of a command, and what it printed to standard error."""
-
     code: int
     messages: str
 

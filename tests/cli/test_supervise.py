@@ -40,10 +40,7 @@ def left(out: Path) -> list[str]:
     return [file.name for file in out.rglob(".*")]
 
 
-REASONS = {
-    "Crashes": "Segmentation fault (SIGSEGV)",
-    "ExitsAtOnce": "exit code 0",
-}
+REASONS = {"Crashes": "Segmentation fault (SIGSEGV)", "ExitsAtOnce": "exit code 0"}
 
 
 @pytest.mark.parametrize("name", REASONS)
@@ -105,7 +102,6 @@ def test_a_hanging_fit_can_be_stopped(table: Path, tmp_path: Path) -> None:
     process = begin(words, os.environ | {"CKCV_NOTE": str(tmp_path / "hangs")}, IMPATIENT)
     wait_for(tmp_path / "hangs", process)
     process.send_signal(signal.SIGINT)
-    assert process.stderr is not None
     read_until(process.stderr, "has not ended: ask again to stop at once")
     process.send_signal(signal.SIGINT)
     _, messages = process.communicate(timeout=60)
@@ -130,7 +126,6 @@ def test_a_killed_supervisor_leaves_no_child(table: Path, tmp_path: Path, more: 
     descriptors = [os.pidfd_open(child) for child in below]
     process.kill()
     process.wait()
-    assert process.stderr is not None
     process.stderr.close()
     try:
         for descriptor in descriptors:  # readable once its process has ended
@@ -212,6 +207,7 @@ PRINTED = (
     "written by C",
     "written by a child",
     "printed by a prediction",
+    "printed at the end",
 )
 
 
@@ -219,8 +215,7 @@ def test_standard_output_holds_the_result_alone(table: Path, tmp_path: Path) -> 
     done = finish("run", table, *OPTIONS, *SERIAL, *learner("Prints"), "--out", tmp_path / "run", "--json")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["state"] == "finished"
-    for words_of_fit in (*PRINTED, "printed at the end"):
-        assert words_of_fit in done.stderr
+    assert [words for words in PRINTED if words not in done.stderr] == []
 
 
 def test_nor_do_predictions_mix_with_what_is_printed(ckcv: Command, table: Path, tmp_path: Path) -> None:
@@ -241,21 +236,15 @@ def test_an_estimator_that_exits_when_it_is_imported_or_made(
     words = ("run", table, *OPTIONS, *SERIAL, "--learner", "exits_on_import:Any", "--out", tmp_path / "run")
     code, shown, messages = ckcv(*words)
     assert (code, shown) == (1, "")
-    assert (
-        "code of an estimator or a package: it raised SystemExit(0), which would end the program" in messages
-    )
+    assert "code of an estimator or a package: it raised SystemExit(0), which would end" in messages
 
 
 def test_learners_of_scikit_learn_and_our_own_are_not_supervised() -> None:
     for one in (GaussianSVM(), *(learner() for learner in NAMED)):
         supervise.require_supervision(one)
     own = AnyEstimator(estimator="own_estimators:Constant")
-    inside = AnyEstimator(
-        estimator={
-            "class": "sklearn.ensemble:BaggingClassifier",
-            "params": {"estimator": {"class": "own_estimators:Constant"}},
-        }
-    )
+    params = {"estimator": {"class": "own_estimators:Constant"}}
+    inside = AnyEstimator(estimator={"class": "sklearn.ensemble:BaggingClassifier", "params": params})
     for foreign in (own, inside, Choice((GaussianSVM(), own))):
         with pytest.raises(supervise.SupervisedError):
             supervise.require_supervision(foreign)

@@ -1,6 +1,7 @@
 """Untidy tables on the command line: what is said before a run, and predictions of raw rows."""
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -32,11 +33,9 @@ def test_what_was_understood_is_said_before_a_run(ckcv: Command, table: Path, tm
     code, _, said = ckcv("run", *asked, "--id", "code")
     assert code == 0
     lines = [line.split() for line in said.splitlines()]
-    assert ["column", "kind", "missing", "distinct"] in lines
     kinds = {words[0]: words[1] for words in lines if len(words) == 4}
-    assert kinds == {
-        "column": "kind", "age": "number", "city": "category", "admitted": "date", "smokes": "number"
-    }  # fmt: skip
+    expected = {"age": "number", "city": "category", "admitted": "date", "smokes": "number"}
+    assert kinds == {"column": "kind", **expected}
 
 
 def test_copies_are_joined_and_groups_are_of_several_columns(
@@ -89,17 +88,11 @@ def test_rows_that_cannot_be_judged_are_marked(ckcv: Command, table: Path, tmp_p
 
 def test_a_separator_is_for_every_text_table_of_a_run(ckcv: Command, tmp_path: Path) -> None:
     """Test rows may lie in a text table too, or in a file of another format."""
-    rows = [(f"{i % 5 + i / 10:.1f},{i * 7 % 11}", "ab"[i % 2]) for i in range(24)]
-    for name, mark in (("table.csv", "|"), ("test.csv", "|")):
-        lines = "\n".join(f"{x.replace(',', mark)}{mark}{y}" for x, y in rows)
-        (tmp_path / name).write_text(f"a;1{mark}b;2{mark}y;3\n{lines}\n")
-    names = ("a;1", "b;2", "y;3")
-    columns = [
-        [float(x.split(",")[0]) for x, _ in rows],
-        [int(x.split(",")[1]) for x, _ in rows],
-        [y for _, y in rows],
-    ]
-    parquet.write_table(pa.table(dict(zip(names, columns, strict=True))), tmp_path / "test.parquet")
+    i = np.arange(24)
+    rows = pa.table({"a;1": (i % 5 + i / 10).round(1), "b;2": i * 7 % 11, "y;3": np.where(i % 2, "b", "a")})
+    for name in ("table.csv", "test.csv"):
+        csv.write_csv(rows, tmp_path / name, csv.WriteOptions(delimiter="|"))
+    parquet.write_table(rows, tmp_path / "test.parquet")
     rates = []
     for test in ("test.csv", "test.parquet"):
         asked = (tmp_path / "table.csv", "--target", "y;3", "--separator", "|", "--test", tmp_path / test)
@@ -127,9 +120,7 @@ def test_nothing_of_rows_held_out_is_said_before_they_certify(
         file, folder = tmp_path / f"{number}.csv", tmp_path / f"{number}"
         csv.write_csv(pa.table({"x0": X[:, 0], "x1": X[:, 1], "y": y}), file)
         _, _, said = ckcv("run", file, "--out", folder, *asked)
-        messages.append(
-            [line for line in said.splitlines() if "the target away" in line or "to learn from" in line]
-        )
+        messages.append(re.findall(r"(?m)^.*(?:the target away|to learn from).*$", said))
         _, printed, _ = ckcv("plan", file, *asked[:-2], "--json")
         planned.append(json.loads(printed)["claims"])
         (folder / "manifest.json").unlink()

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from command import Command
+from forgery import damage
 
 from ckcv_ray import Verification, load_run
 
@@ -17,17 +18,13 @@ def test_verify_agrees_then_sees_any_changed_byte(ckcv: Command, patients_run: P
     found = json.loads(shown)
     assert (found["run_id"], found["ok"], found["differences"]) == (load_run(patients_run).run_id, True, [])
     assert any("--refit" in sentence for sentence in found["trusted"])
-    on_trust = (
-        f"nothing contradicts the files; taken on trust: the results of {found['unchecked']:,} evaluations"
-    )
-    assert found["verdict"] == f"{on_trust} (--refit)"
+    on_trust = f"taken on trust: the results of {found['unchecked']:,} evaluations (--refit)"
+    assert found["verdict"] == f"nothing contradicts the files; {on_trust}"
     first = ckcv("verify", patients_run)[1].splitlines()[0]
     assert first == f"run {found['run_id']}: {found['verdict']}"
     for file in [file for file in patients_run.rglob("*") if file.is_file()]:
-        content = bytearray(file.read_bytes())
-        content[len(content) // 2] ^= 1
         original = file.read_bytes()
-        file.write_bytes(content)
+        damage(file, "flipped", len(original) // 2)
         code, shown, _ = ckcv("verify", patients_run)
         assert code == 1, file
         assert shown.strip()

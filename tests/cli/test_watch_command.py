@@ -69,22 +69,18 @@ def test_rows_without_predictions_may_come_from_standard_input(
 
 
 def test_options_that_cannot_be_met_are_refused_in_a_sentence(ckcv: Command, run: Path) -> None:
-    for arguments, code, words in (
-        (("quiet.csv", "--id", "nobody"), 2, "there is no column 'nobody' with the names of the rows (--id)"),
-        (("quiet.csv", *NAMES, "--label", "death"), 2, "no column 'death' with the true labels (--label)"),
-        (("quiet.csv", *NAMES, "--seed", "1"), 2, "seed is for ckcv predict: a stream has no draws"),
-        (
-            ("--skip-rows", "2"),
-            2,
-            "separator, sheet, skip_rows and encoding are for a file of rows: name one",
-        ),
-        (("quiet.csv", *NAMES, "--delta", "1.5"), 2, "--delta 1.5 is outside (0, 1)"),
-        (("quiet.csv", *NAMES, "--member", "2"), 2, "no error is certified, so there is nothing to watch"),
-        (("quiet.csv", *NAMES, "--stream", "run/log/s.jsonl"), 2, "--stream 'run/log/s.jsonl' is in a run"),
-        (("nowhere.csv", *NAMES), 2, "nowhere.csv"),
+    for arguments, words in (
+        (("quiet.csv", "--id", "nobody"), "there is no column 'nobody' with the names of the rows (--id)"),
+        (("quiet.csv", *NAMES, "--label", "death"), "no column 'death' with the true labels (--label)"),
+        (("quiet.csv", *NAMES, "--seed", "1"), "seed is for ckcv predict: a stream has no draws"),
+        (("--skip-rows", "2"), "separator, sheet, skip_rows and encoding are for a file of rows: name one"),
+        (("quiet.csv", *NAMES, "--delta", "1.5"), "--delta 1.5 is outside (0, 1)"),
+        (("quiet.csv", *NAMES, "--member", "2"), "no error is certified, so there is nothing to watch"),
+        (("quiet.csv", *NAMES, "--stream", "run/log/s.jsonl"), "--stream 'run/log/s.jsonl' is in a run"),
+        (("nowhere.csv", *NAMES), "nowhere.csv"),
     ):
-        found, shown, messages = ckcv("watch", run, *arguments)
-        assert (found, shown) == (code, "")
+        code, shown, messages = ckcv("watch", run, *arguments)
+        assert (code, shown) == (2, "")
         assert words in " ".join(messages.split()), messages
 
 

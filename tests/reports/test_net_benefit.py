@@ -37,7 +37,6 @@ def find_recalls(judged: Judged, positive: int) -> tuple[float, float]:
 def test_the_points_are_what_is_claimed_at_the_prevalence(result: Result) -> None:
     judged = judge_rows(result)
     found = trace_net_benefit(result, judged)
-    assert found is not None
     assert found.prevalence == 0.02
     claims = {claim["quantity"]: claim for claim in result.certificate.claims}
     assert [point.worth for point in found.points] == [0.1, 0.03]
@@ -53,10 +52,7 @@ def test_the_points_are_what_is_claimed_at_the_prevalence(result: Result) -> Non
 def test_the_curves_are_net_benefits(result: Result) -> None:
     judged = judge_rows(result)
     found = trace_net_benefit(result, judged)
-    assert found is not None
-    assert found.by_cut_off is not None
     assert found.cut_off == BY_PROBABILITY
-    assert judged.probability is not None
     ill, share = judged.y == 1, np.mean(judged.y == 1)
     for i in range(0, len(found.worth), 10):
         w = float(found.worth[i])
@@ -74,15 +70,12 @@ def test_without_claims_the_share_is_that_of_the_rows_and_nothing_is_proven() ->
     result = make("refit", "svm")
     judged = judge_rows(result)
     found = trace_net_benefit(result, judged)
-    assert found is not None
     assert found.prevalence == np.mean(judged.y == 1)
     assert found.points == ()
     assert found.cut_off == BY_BEST
-    assert found.by_cut_off is not None
     assert np.all(found.by_cut_off >= np.maximum(found.by_rule, found.everybody) - 1e-12)
     assert np.all(found.by_cut_off >= 0)
     several = trace_net_benefit(result, judged._replace(classifier=np.arange(len(judged.y)) % 2))
-    assert several is not None
     assert several.by_cut_off is None
     assert several.cut_off == ""
 
@@ -90,11 +83,9 @@ def test_without_claims_the_share_is_that_of_the_rows_and_nothing_is_proven() ->
 def test_a_claim_at_another_cut_off_is_no_point_of_this_rule() -> None:
     result = make("refit,net_benefit:0.02:0.1", require="sensitivity>=0.8")
     found = trace_net_benefit(result, judge_rows(result))
-    assert found is not None
     assert found.points == ()
     alone = make("net_benefit:0.02:0.1,ppv:0.3", require="sensitivity>=0.8")
     found = trace_net_benefit(alone, judge_rows(alone))
-    assert found is not None
     assert [point.worth for point in found.points] == [0.1]
 
 
@@ -107,7 +98,6 @@ def test_what_is_not_proven_is_no_point() -> None:
     )  # fmt: skip
     result = run_job(Job(study, noise), SERIAL)
     found = trace_net_benefit(result, judge_rows(result))
-    assert found is not None
     assert found.points == ()
     assert found.prevalence == 0.1
 

@@ -63,7 +63,9 @@ def test_a_bound_not_below_the_baseline_is_no_number_to_quote(tmp_path: Path) ->
     assert found.advice.command.startswith("run …")
     assert all(f"{text}." in found.advice.sentences for text in make_answer(result).advice)
     assert found.advice.sentences
-    assert "The number to quote" not in text_of(make_page(tmp_path / "run"))
+    page = make_page(tmp_path / "run")
+    assert "The number to quote" not in text_of(page)
+    assert 'class="number"' not in page
 
 
 def test_an_estimate_is_called_one(tmp_path: Path) -> None:

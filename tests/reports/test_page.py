@@ -1,12 +1,11 @@
 """The HTML page of a run: it says what the summary says, loads nothing, and takes no name for markup."""
 
 import hashlib
-import json
 import os
 import re
 import shutil
 import subprocess
-import sys
+from collections.abc import Callable
 from functools import cache
 from html import escape
 from html.parser import HTMLParser
@@ -15,12 +14,12 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from conftest import blobs
+from conftest import Ran, blobs
+from forgery import reseal
 from matplotlib.image import imread
 
 from ckcv_ray import load_run
 from ckcv_ray.claims.percent import at_most
-from ckcv_ray.cli import main as cli
 from ckcv_ray.engine.backend import SERIAL as IN_PROCESS
 from ckcv_ray.engine.backend import SerialBackend
 from ckcv_ray.engine.evaluate import evaluate, make_failures
@@ -37,6 +36,7 @@ from ckcv_ray.study import Execution, Study
 from ckcv_ray.tables.roles import Roles
 from ckcv_ray.tables.task import Task, TestRows
 
+Command = Callable[..., Ran]
 SERIAL = Execution("serial")
 SMALL = Study.paper(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0), k=(3, 4, 5, 20, 21), n_splits=5, report_k=(5,))
 FORBIDDEN = {"script", "img", "link", "iframe", "object", "embed", "base", "form", "image", "audio", "video"}
@@ -72,9 +72,8 @@ def hostile_task() -> Task:
     columns = dict(zip(NAMES, plain.X.T, strict=True))
     labels = np.where(plain.y == 1, *HOSTILE)
     target = "<title>&\"' target"
-    return Task.from_table(
-        pa.table(columns | {target: labels}), Roles(target), source='"><script>2</script>.csv'
-    )
+    table = pa.table(columns | {target: labels})
+    return Task.from_table(table, Roles(target), source='"><script>2</script>.csv')
 
 
 @cache
@@ -98,13 +97,6 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
-def ckcv(monkeypatch: pytest.MonkeyPatch, *words: object) -> int:
-    monkeypatch.setattr(sys, "argv", ["ckcv", *map(str, words)])
-    with pytest.raises(SystemExit) as end:
-        cli.main()
-    return int(end.value.code or 0)
-
-
 def test_every_figure_of_the_summary_is_on_the_page(finished: Path) -> None:
     result, shown = load_run(finished), Page(show_once(finished))
     for figure in set(re.findall(r"[\d.,]+ %", result.summary(details=True))):
@@ -112,12 +104,10 @@ def test_every_figure_of_the_summary_is_on_the_page(finished: Path) -> None:
     wording = result.certificate.wording
     for sentence in (*wording.statements, *wording.assumptions, *result.edges()):
         assert sentence in shown.text
-    counts = result.execution["evaluations"]
-    digests = result.certificate.origin.digests
-    words = (f"{counts['planned']:,}", f"{counts['dropped']:,}", result.run_id, *digests)
-    setting = result.setting
+    counts, setting = result.execution["evaluations"], result.setting
+    words = (f"{counts['planned']:,}", f"{counts['dropped']:,}", *result.certificate.origin.digests)
     winner = f"C = {setting['C']:g}, gamma = {setting['gamma']:g}, k = {result.k}"
-    for word in (*words, winner, "test error"):
+    for word in (*words, winner, result.run_id, "test error"):
         assert word in shown.text
     assert RunFolder(finished).sha256("manifest.json") in shown.text
 
@@ -160,10 +150,12 @@ def unsealed(file: Path) -> str:
     return text
 
 
-def test_the_page_is_a_function_of_the_folder(finished: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_page_is_a_function_of_the_folder(
+    finished: Path, monkeypatch: pytest.MonkeyPatch, ckcv: Command
+) -> None:
     first = make_page(finished)
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "1")
-    assert ckcv(monkeypatch, "report", finished) == 0
+    assert ckcv("report", finished)[0] == 0
     assert unsealed(finished / "report.html") == first
     assert str(finished) not in first
     assert verify(finished).differences == []
@@ -206,13 +198,12 @@ def test_every_figure_has_words_and_a_table(finished: Path) -> None:
     assert len(ids) == len(set(ids))
 
 
-def test_an_unfinished_run_has_no_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unfinished_run_has_no_page(tmp_path: Path, ckcv: Command) -> None:
     run_job(Job(SMALL, blobs(24), tmp_path / "run"), SERIAL)
     (tmp_path / "run" / "manifest.json").unlink()
     with pytest.raises(StoreError, match="not finished"):
         make_page(tmp_path / "run")
-    assert ckcv(monkeypatch, "report", tmp_path / "run") == 4
-    assert ckcv(monkeypatch, "report", tmp_path / "nowhere") == 4
+    assert ckcv("report", tmp_path / "run")[0] == ckcv("report", tmp_path / "nowhere")[0] == 4
 
 
 @pytest.mark.parametrize("name", ["no/such/folder.html", ".", "certificate.json", "ensemble/new.html"])
@@ -227,9 +218,7 @@ def test_a_log_that_leads_elsewhere_is_not_drawn(tmp_path: Path) -> None:
     run_job(Job(SMALL, blobs(30), tmp_path / "run"), SERIAL)
     for part in (tmp_path / "run" / "log").iterdir():
         part.unlink()
-    folder = RunFolder(tmp_path / "run")
-    digests = {name: folder.sha256(name) for name in folder.names()}
-    (tmp_path / "run" / "manifest.json").write_text(json.dumps(digests, indent=2) + "\n")
+    reseal(tmp_path / "run")
     with pytest.raises(StoreError, match="does not lead to"):
         make_page(tmp_path / "run")
 
@@ -268,14 +257,12 @@ def browse(browser: str, place: Path, *words: str) -> str:
 def test_a_browser_shows_the_page_in_a_light_and_a_dark_scheme(
     browser: str, finished: Path, tmp_path: Path
 ) -> None:
-    target = Path(
-        write_report(RunFolder(finished).files, show_once(finished), tmp_path / "page.html")
-    ).as_uri()
+    page = write_report(RunFolder(finished).files, show_once(finished), tmp_path / "page.html")
     background = []
     for scheme in ("0", "1"):
         picture = tmp_path / f"{scheme}.png"
         words = (f"--blink-settings=preferredColorScheme={scheme}", f"--screenshot={picture}")
-        browse(browser, tmp_path, *words, "--window-size=1280,900", target)
+        browse(browser, tmp_path, *words, "--window-size=1280,900", Path(page).as_uri())
         image = imread(picture)
         background.append(float(image[5, 5, :3].mean()))
         assert image.std() > 0.01
@@ -296,13 +283,11 @@ def test_a_narrow_window_does_not_scroll_sideways(
     which: str, browser: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     """The page inside a frame of 390 pixels, measured by a script that the page itself would forbid."""
-    text = re.sub(
-        r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", show_once(request.getfixturevalue(which))
-    )
+    page = show_once(request.getfixturevalue(which))
+    text = re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", page)
     frame = f'<iframe style="width:390px;height:800px;border:0" srcdoc="{escape(text)}"></iframe>'
     script = "onload = () => document.title = frames[0].document.documentElement.scrollWidth"
-    (tmp_path / "frame.html").write_text(
-        f"<meta charset=utf-8><title>-</title><script>{script}</script>{frame}"
-    )
-    dom = browse(browser, tmp_path, "--dump-dom", (tmp_path / "frame.html").as_uri())
+    file = tmp_path / "frame.html"
+    file.write_text(f"<meta charset=utf-8><title>-</title><script>{script}</script>{frame}")
+    dom = browse(browser, tmp_path, "--dump-dom", file.as_uri())
     assert re.findall(r"<title>(.*?)</title>", dom)[0] == "390"

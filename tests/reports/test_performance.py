@@ -13,6 +13,7 @@ from sklearn import metrics
 from ckcv_ray import Execution, Study, evaluate
 from ckcv_ray.core.scores import Outputs
 from ckcv_ray.errors import StoreError
+from ckcv_ray.records.held_out import HELD_OUT, list_held_out_columns
 from ckcv_ray.reports import judged as judging
 from ckcv_ray.reports import performance
 from ckcv_ray.reports.judged import judge_rows, read_judged
@@ -29,15 +30,12 @@ from ckcv_ray.reports.performance import (
 )
 from ckcv_ray.runs.report import make_page
 from ckcv_ray.runs.run import Job, run_job
+from ckcv_ray.storage import formats
 from ckcv_ray.storage.folder import RunFolder
 
 SERIAL = Execution("serial")
 GRID: dict[str, Any] = {"C": (0.1, 1.0), "gamma": (0.1, 1.0), "k": (3, 4), "n_splits": 4}
-CERTIFICATIONS: tuple[dict[str, Any], ...] = (
-    {},
-    {"certify": "holdout"},
-    {"certify": "holdout", "claim": "vote"},
-)
+CERTIFICATIONS = ({}, {"certify": "holdout"}, {"certify": "holdout", "claim": "vote"})
 RNG = np.random.default_rng(0)
 Y = RNG.integers(0, 2, 200).astype(np.int32)
 RANK = RNG.normal(size=200) + Y
@@ -75,7 +73,6 @@ def test_probabilities_are_those_of_the_models(tmp_path: Path) -> None:
     study = Study.paper(learner="naive_bayes", k=(3,), n_splits=2)
     result = run_job(Job(study, blobs(60), tmp_path / "run"), SERIAL)
     found = judge_rows(result)
-    assert found.probability is not None
     assert np.allclose(found.probability.sum(axis=1), 1)
     assert np.array_equal(found.probability.argmax(axis=1), found.label)
     page = make_page(tmp_path / "run")
@@ -126,46 +123,35 @@ def test_undecided_rows_are_in_a_column_of_their_own() -> None:
 def test_curves_are_of_single_classifiers() -> None:
     number = np.arange(200) % 2
     found = trace_roc(make_judged(classifier=number))
-    assert found is not None
     areas = [metrics.roc_auc_score(Y[number == i], RANK[number == i]) for i in range(2)]
     assert found.areas.tolist() == pytest.approx(areas)
     assert (np.diff(found.curves, axis=1) >= 0).all()
     ties = np.round(RANK)
     tied = trace_roc(make_judged(rank=ties))
-    assert tied is not None
     assert tied.areas.tolist() == pytest.approx([metrics.roc_auc_score(Y, ties)])
     assert trace_roc(make_judged(rank=None)) is None
-    lone = trace_roc(make_judged(classifier=Y.astype(np.intp)))
-    assert lone is None
+    assert trace_roc(make_judged(classifier=Y.astype(np.intp))) is None
     mixed = trace_roc(make_judged(classifier=np.where((number == 1) & (Y == 1), 2, 0)))
-    assert mixed is not None
     assert mixed.left_out == 1
 
 
 def test_calibration_compares_the_same_rows() -> None:
     found = calibrate(make_judged())
-    assert found is not None
     assert found.rows.sum() == 200
     assert float(np.sum(found.observed * found.rows)) == pytest.approx(Y.sum())
     assert float(np.sum(found.mean * found.rows)) == pytest.approx(SHARES[:, 1].sum())
     assert (found.low <= found.mean + 1e-12).all()
     assert (found.mean <= found.high + 1e-12).all()
     assert calibrate(make_judged(probability=None)) is None
-    same = calibrate(make_judged(probability=np.full((200, 2), 0.5)))
-    assert same is not None
-    assert same.rows.tolist() == [200]
+    assert calibrate(make_judged(probability=np.full((200, 2), 0.5))).rows.tolist() == [200]
     three = np.column_stack([SHARES / 2, np.full(200, 0.5)])
-    best = calibrate(make_judged(probability=three))
-    assert best is not None
-    assert best.rows.sum() == 200
+    assert calibrate(make_judged(probability=three)).rows.sum() == 200
 
 
 def test_every_row_is_in_one_bin_of_its_class() -> None:
     found = count_scores(make_judged(), 2)
-    assert found is not None
     assert found.counts.sum(axis=1).tolist() == np.bincount(Y).tolist()
     by_class = count_scores(make_judged(rank=None), 2)
-    assert by_class is not None
     assert by_class.edges[-1] <= 1
     assert count_scores(make_judged(rank=None, probability=None), 2) is None
 
@@ -174,7 +160,6 @@ def test_the_column_that_decides_is_important_and_another_is_not() -> None:
     X = np.column_stack([RANK, RNG.normal(size=200)])
     part = JudgedPart(lambda rows: Outputs((rows[:, 0] > 0).astype(np.int32)), X, Y)
     found = permute_columns(make_judged(parts=(part,)), 2, 0)
-    assert found is not None
     assert found.rise[0] > 0.05
     assert found.rise[1] == 0
     assert found.rows == 200
@@ -185,7 +170,6 @@ def test_importance_is_left_out_where_it_would_take_too_many_rows(monkeypatch: p
     assert permute_columns(make_judged(), 2, 0) is None
     monkeypatch.setattr(performance, "MOST_PERMUTED", 100 * 2 * performance.SHUFFLES)
     found = permute_columns(make_judged(parts=(part,)), 2, 0)
-    assert found is not None
     assert found.rows == 100
     monkeypatch.setattr(performance, "MOST_PERMUTED", 10 * 2 * performance.SHUFFLES)
     assert permute_columns(make_judged(parts=(part,)), 2, 0) is None
@@ -200,7 +184,6 @@ def test_stored_predictions_are_those_of_one_line(refit: str | None, tmp_path: P
     assert "60 predictions for the rows that 10 splits score, by tree" in page
     entry = result.kept or result.entries[0]
     pooled = result.figures(entry, result.scores[0]).pooled
-    assert pooled is not None
     wrong = re.findall(r"(\d+) of 60 rows are wrong", page)
     assert int(wrong[0]) == round(60 * pooled)
 
@@ -217,9 +200,6 @@ def test_stored_predictions_of_numbers_are_drawn(tmp_path: Path) -> None:
 def test_stored_predictions_of_no_class_are_refused(tmp_path: Path) -> None:
     task = blobs(40)
     result = evaluate(task.X, task.y, tmp_path / "run", SERIAL, learner="tree", save_predictions=True)
-    from ckcv_ray.records.held_out import HELD_OUT, list_held_out_columns
-    from ckcv_ray.storage import formats
-
     files = RunFolder(tmp_path / "run").files
     table = formats.read_table(files, HELD_OUT, result.run_id, list_held_out_columns(result.problem))
     number = table.schema.get_field_index("prediction")
@@ -236,9 +216,7 @@ def test_at_a_cut_off_the_rows_are_classified_as_predict_does_whatever_scale_ran
     job = Job(study.replace(require="sensitivity>=0.6", claim="sensitivity,specificity"), blobs(160))
     result = run_job(job, SERIAL)
     flagging, judged = result.flag_rule, judge_rows(result)
-    assert flagging is not None
     held = result.problem.take_held_rows()
-    assert held is not None
     assert np.array_equal(judged.label, result.classify(held.X, flagging).label)
     specificity = next(c for c in result.certificate.claims if c["quantity"] == "specificity")
     assert np.sum(judged.label[judged.y == 0] != 0) == specificity["errors"]

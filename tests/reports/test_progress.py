@@ -97,7 +97,6 @@ def test_a_notebook_shows_one_line_that_says_how_the_run_ended(verb: str, output
 def test_a_run_that_stops_says_so(outputs: list[Shown]) -> None:
     def stop() -> None:
         with watch_run(None) as listen:
-            assert listen is not None
             listen(BEGUN)
             raise KeyboardInterrupt
 

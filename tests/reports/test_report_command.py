@@ -1,16 +1,14 @@
 """What a person says of a report, and one page: the options of ckcv report."""
 
-import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
-from conftest import blobs
+from conftest import blobs, unwrap
 
 from ckcv_ray import Execution, Study, evaluate, load_run, report
-from ckcv_ray.cli import main as cli
 from ckcv_ray.errors import InputError
 from ckcv_ray.reports import data as data_section
 from ckcv_ray.reports.data import describe_data
@@ -28,20 +26,11 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
-def ckcv(monkeypatch: pytest.MonkeyPatch, *words: object) -> int:
-    monkeypatch.setattr(sys, "argv", ["ckcv", *map(str, words)])
-    with pytest.raises(SystemExit) as end:
-        cli.main()
-    return int(end.value.code or 0)
-
-
-def test_what_a_person_says_stands_on_the_page_as_text(
-    finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_a_person_says_stands_on_the_page_as_text(finished: Path, tmp_path: Path, ckcv: Any) -> None:
     purpose = tmp_path / "purpose.txt"
     purpose.write_text("To tell <b>early</b>\nwho recovers.\n\nNot for children.\n")
     words = ("--title", "A & B", "--author", "Dr. <i>", "--purpose", purpose, "--out", tmp_path / "page.html")
-    assert ckcv(monkeypatch, "report", finished, *words) == 0
+    assert ckcv("report", finished, *words)[0] == 0
     page = (tmp_path / "page.html").read_text()
     assert "<h1><bdi>A &amp; B</bdi></h1>" in page
     assert "author: Dr. &lt;i&gt;" in page
@@ -74,18 +63,14 @@ def test_what_does_not_fit_is_refused(finished: Path, said: dict[str, Any], word
     ids=["missing", "no text", "long"],
 )
 def test_a_purpose_that_cannot_be_read_is_refused(
-    content: bytes | None,
-    words: str,
-    finished: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capfd: pytest.CaptureFixture[str],
+    content: bytes | None, words: str, finished: Path, tmp_path: Path, ckcv: Any
 ) -> None:
     file = tmp_path / "purpose.txt"
     if content is not None:
         file.write_bytes(content)
-    assert ckcv(monkeypatch, "report", finished, "--purpose", file, "--out", tmp_path / "p.html") == 2
-    assert words in " ".join(capfd.readouterr().err.split())
+    code, _, said = ckcv("report", finished, "--purpose", file, "--out", tmp_path / "p.html")
+    assert code == 2
+    assert words in unwrap(said)
     assert not (tmp_path / "p.html").exists()
 
 
@@ -93,13 +78,8 @@ def test_a_short_report_has_the_number_and_its_conditions_and_no_search(
     finished: Path, tmp_path: Path
 ) -> None:
     long, short = make_page(finished), Path(report(finished, tmp_path / "s.html", short=True)).read_text()
-    result = load_run(finished)
-    for words in (
-        "The number to quote",
-        "May I quote it?",
-        "By class",
-        *result.certificate.wording.assumptions,
-    ):
+    assumptions = load_run(finished).certificate.wording.assumptions
+    for words in ("The number to quote", "May I quote it?", "By class", *assumptions):
         assert words in short
     assert "Glossary" not in short
     assert "Glossary" in long
