@@ -61,7 +61,6 @@ def test_undecided_is_wrong_in_every_class(n_classes):
 
 def test_what_it_is_for():
     assert ZERO_ONE.kinds == {Kind.BINARY, Kind.MULTICLASS}
-    assert Kind.REGRESSION not in ZERO_ONE.kinds
 
 
 # Groups

@@ -18,21 +18,6 @@ from ckcv_ray.runs.run import Job, check_job, run_job, run_work
 from ckcv_ray.study import Execution, Problem, Study
 
 SMALL = Study.paper(C=(0.1, 1.0), gamma=(0.1, 1.0), n_splits=4)
-KEYS = {
-    "evaluations",
-    "splits",
-    "prospects",
-    "sizes",
-    "bytes_per_worker",
-    "seconds_at_most",
-    "seconds_by_workers",
-    "claims",
-    "effort",
-    "seconds_by_effort",
-    "few_folds",
-}
-
-
 SERIAL = Execution("serial")
 
 
@@ -94,7 +79,6 @@ def test_hundred_million_evaluations_take_seconds_and_no_more_memory():
             [sys.executable, "-c", code, n_splits], capture_output=True, text=True, check=True
         )
         messages, peak = done.stdout.splitlines()
-        assert set(json.loads(messages)) == KEYS
         peaks.append(int(peak))
         counts.append(json.loads(messages)["evaluations"])
     assert counts[1] > 10**8 > 10**6 > counts[0]

@@ -16,6 +16,7 @@ import pytest
 from conftest import Ran, blobs
 from forgery import SERIAL, STUDY, TASK, reseal
 from pyarrow import parquet
+from test_foreign_folders import ESC, MOST_MIB, READ
 
 from ckcv_ray import Job, Study, load_run
 from ckcv_ray.core.options import describe_part
@@ -29,8 +30,6 @@ from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.study import Holdout, run_id
 from ckcv_ray.version import VERSION
 
-ESC = "\x1b[2J\x1b]0;owned\x07"
-MOST_MIB = 500
 READERS: tuple[Callable[[Path], object], ...] = (load_run, replay, make_page)
 Content = dict[str, Any]
 Change = Callable[[Content], object]
@@ -107,17 +106,7 @@ PARTS: dict[str, tuple[Change, str]] = {
     "an unknown learner": (part("learner", name="jungle"), f"the learner 'jungle' {LEARNER}"),
     "a learner that steers": (part("learner", name=ESC), f"\\x07' {LEARNER}"),
     "a learner without end": (part("learner", name="x" * 10**6), LEARNER),
-    "a learner that is a number": (part("learner", name=5), "learner=5 is not known: choose from"),
-    "a learner without a name": (lambda s: s["learner"].pop("name"), "learner=None is not known"),
-    "a learner by its name alone": (lambda s: s.update(learner="svm"), "learner='svm' is not a mapping"),
     "no learner": (without("learner"), "learner=None is not a mapping"),
-    "no resampling": (without("resampling"), "resampling=None is not a mapping"),
-    "no criterion": (without("criterion"), "criterion=None is not a mapping"),
-    "no certification": (without("certify"), "certify=None is not a mapping"),
-    "a list of learners": (lambda s: s.update(learner=[s["learner"]]), "is not a mapping"),
-    "an unknown resampling": (part("resampling", name="jackknife"), "resampling='jackknife' is not known"),
-    "an unknown criterion": (part("criterion", name="hope"), "criterion='hope' is not known"),
-    "an unknown certification": (part("certify", name="trust"), "certify='trust' is not known"),
     "a learner as a resampling": (part("resampling", name="svm"), "resampling='svm' is not known"),
     "an unknown option": (part("learner", depth=3), "unknown option 'depth' of "),
     "an option that steers": (part("learner", **{ESC: 3}), "unknown option '\\x1b[2J"),
@@ -125,27 +114,14 @@ PARTS: dict[str, tuple[Change, str]] = {
         part("learner", solver="libsvm"),
         "solver='libsvm' is not known: choose from newton",
     ),
-    "C of the resampling": (part("resampling", C=[1.0]), "unknown option 'C' of complete"),
-    "k of the learner": (part("learner", k=[3]), "unknown option 'k' of "),
     "C of the study": (lambda s: s.update(C=[1.0]), "unknown option 'C' of a study"),
-    "delta of the study": (lambda s: s.update(delta=0.5), "unknown option 'delta' of a study"),
-    "seed of the resampling": (part("resampling", seed=3), "unknown option 'seed' of complete"),
     "splits of a rotation": (part("resampling", name="rotation"), "unknown option 'n_splits' of rotation"),
-    "rows held out by occam": (part("certify", holdout_share=0.3), "unknown option 'holdout_share' of occam"),
     "a resampling of scores alone": (
         lambda s: s.update(resampling={"name": "bootstrap"}),
         "certify=occam requires resampling complete or rotation, not bootstrap",
     ),
-    "costs below 0": (part("learner", C=[-1.0]), "C=-1.0 is not allowed"),
-    "a cost that is none": (part("learner", C=[float("nan")]), "C=nan is not allowed"),
-    "costs in lists": (part("learner", C=[[0.1, 1.0]]), "C=[0.1, 1.0] is not a number"),
-    "a cost that is true": (part("learner", C=[0.1, True]), "C=True is not a number"),
-    "costs by name": (part("learner", C={"0.1": 1}), "C={'0.1': 1} is not a sequence"),
     "more costs than any study has": (part("learner", C=[1.0] * 10_001), "C has more than 10,000 values"),
-    "a seed that is true": (lambda s: s.update(seed=True), "seed=True is not a whole number"),
     "a seed without end": (lambda s: s.update(seed=10**4000), "the maximum"),
-    "splits in half": (part("resampling", n_splits=1.5), "n_splits=1.5 is not a whole number"),
-    "exhaustive in words": (part("search", exhaustive="yes"), "exhaustive='yes' is not true or false"),
 }
 
 
@@ -284,45 +260,21 @@ def test_a_run_of_schema_4_is_refused_by_every_command_and_left_alone(
 
 # What a study may cost its reader
 
-READ = """
-import json, signal, sys
-from pathlib import Path
-from ckcv_ray import load_run
-from ckcv_ray.errors import CKCVError
-from ckcv_ray.runs.load import replay
-from ckcv_ray.runs.report import make_page
-from ckcv_ray.runs.verify import verify
-
-def peak():
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return next(int(line.split()[1]) >> 10 for line in lines if line.startswith("VmHWM"))
-
-whole, case = sys.argv[1:]
-load_run(whole), make_page(whole), verify(whole)
-before, told = peak(), []
-signal.alarm(60)
-for read in (load_run, make_page, replay, lambda out: "; ".join(verify(out).differences)):
-    try:
-        told.append(str(read(case)))
-    except CKCVError as error:
-        told.append(str(error))
-print(json.dumps([told, peak() - before]))
-"""
-
 
 def test_a_study_of_very_many_candidates_takes_no_memory(whole: Path, out: Path) -> None:
     grid = sorted({float(f"{value:.12g}") for value in np.logspace(-3, 3, 10_000)})
     put_study(out, part("learner", C=grid, gamma=grid))
     assert (out / "study.json").stat().st_size < 1 << 20
-    done = subprocess.run([sys.executable, "-c", READ, whole, out], capture_output=True, text=True)
+    command, asked = [sys.executable, "-c", READ, whole], json.dumps(str(out)) + "\n"
+    done = subprocess.run(command, input=asked, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    (loaded, paged, played, verified), mib = json.loads(done.stdout)
+    (loaded, verified, played, paged, _), mib = json.loads(done.stdout)
     messages = (
         "candidates.parquet is damaged: its study has 200,000,000 candidates: at most 10,000,000 can be"
     )
     assert messages in loaded
     assert messages in paged
-    assert messages in verified
+    assert any(messages in sentence for sentence in verified)
     assert "its study has 600,000,000 evaluations: at most" in played
     assert mib < MOST_MIB
 

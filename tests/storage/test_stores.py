@@ -115,6 +115,7 @@ def test_a_second_writer_is_refused_until_the_first_ends(place: str, files: File
     with pytest.raises(StoreError, match="in use by another run"):
         second.lock.acquire()
     assert files.lock.held
+    assert files.lock.busy
     assert not second.lock.held
     files.lock.release()
     files.lock.release()

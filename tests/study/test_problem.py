@@ -118,12 +118,6 @@ def test_a_measure_that_is_not_for_the_task_is_named(monkeypatch):
         Problem.of(Study(), blobs(30))
 
 
-def test_several_kinds_are_all_named(monkeypatch):
-    monkeypatch.setattr(GaussianSVM, "kinds", frozenset({Kind.MULTICLASS, Kind.REGRESSION}))
-    with pytest.raises(InputError, match="and learner svm is for numbers or three or more classes"):
-        Problem.of(Study(), blobs(30))
-
-
 @pytest.mark.parametrize("wrong", [None, "study", Study, {}])
 def test_a_problem_is_of_a_study_and_a_task(wrong):
     with pytest.raises(InputError, match=r"^study=.*is not a Study"):

@@ -20,7 +20,7 @@ from ckcv_ray import KFold, NestedSplits, Task, assess, plan, run
 from ckcv_ray.core.criteria import MeanBound
 from ckcv_ray.core.options import options
 from ckcv_ray.core.resampling.complete import Complete, Rotation
-from ckcv_ray.errors import CKCVError, InputError
+from ckcv_ray.errors import InputError
 from ckcv_ray.learners import LEARNERS, register
 from ckcv_ray.learners.svm import learner as svm
 from ckcv_ray.learners.svm.learner import GaussianSVM
@@ -327,12 +327,6 @@ def test_the_same_question_in_other_types_has_the_same_id():
         assert hash(other) == hash(plain)
 
 
-def test_the_run_id_is_12_hexadecimal_digits():
-    identity = run_id(Study(), DIGEST)
-    assert len(identity) == 12
-    assert set(identity) <= set("0123456789abcdef")
-
-
 def test_studies_and_executions_are_frozen():
     for frozen, name in (
         (Study(), "seed"),
@@ -550,10 +544,6 @@ def test_replacing_a_part_keeps_the_options_that_the_new_one_has():
     assert study.replace(certify="occam").replace(certify="holdout").certification == Holdout()
 
 
-def test_what_a_study_says_of_its_parts():
-    assert Study.paper(delta=0.25).delta == 0.25
-
-
 # Files
 
 
@@ -764,12 +754,6 @@ def test_costs_are_read_from_a_file_as_text_or_as_a_table(tmp_path):
 def test_exhaustive_is_true_or_false(value):
     with pytest.raises(InputError, match=r"^exhaustive=.*true or false"):
         Study.paper(exhaustive=value)
-
-
-def test_a_refusal_is_ours_and_a_value_error():
-    assert issubclass(InputError, CKCVError)
-    with pytest.raises(ValueError, match="seed=-1"):
-        Study.paper(seed=-1)
 
 
 # Execution
