@@ -149,10 +149,14 @@ def test_a_place_that_cannot_be_written_is_bad_input(tmp_path: Path) -> None:
 # What is not known
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"schema": 2}', "\x00\xff", '{"schema": 5, "study": 3}'])
+@pytest.mark.parametrize(
+    "text",
+    ["", "[]", "{}", "\x00\xff", "[" * 200_000, '{"a":' * 200_000, "1" * 5000],
+    ids=lambda text: text[:9],
+)
 def test_a_damaged_study_is_named(run: Path, text: str) -> None:
     (run / "study.json").write_text(text)
-    with pytest.raises(StoreError, match=r"study\.json"):
+    with pytest.raises(StoreError, match=r"study\.json is damaged"):
         load_run(run)
 
 
@@ -170,13 +174,6 @@ def test_other_data_under_the_same_name_are_refused(run: Path) -> None:
     changed = table.set_column(0, "x0", pa.array(table["x0"].to_numpy() + 1))
     parquet.write_table(changed.replace_schema_metadata(table.schema.metadata), run / "data.parquet")
     with pytest.raises(StoreError, match="digest differs"):
-        load_run(run)
-
-
-@pytest.mark.parametrize("content", ["[" * 200_000, '{"a":' * 200_000, "1" * 5000])
-def test_a_hostile_study_file_is_a_damaged_one(run: Path, content: str) -> None:
-    (run / "study.json").write_text(content)
-    with pytest.raises(StoreError, match=r"study\.json is damaged"):
         load_run(run)
 
 

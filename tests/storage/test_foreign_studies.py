@@ -102,6 +102,7 @@ def without(slot: str) -> Change:
 
 
 LEARNER = "is not known here: import the module that registers it"
+# All else that a part may not be is in tests/study/test_study.py.
 PARTS: dict[str, tuple[Change, str]] = {
     "an unknown learner": (part("learner", name="jungle"), f"the learner 'jungle' {LEARNER}"),
     "a learner that steers": (part("learner", name=ESC), f"\\x07' {LEARNER}"),
@@ -120,6 +121,7 @@ PARTS: dict[str, tuple[Change, str]] = {
         lambda s: s.update(resampling={"name": "bootstrap"}),
         "certify=occam requires resampling complete or rotation, not bootstrap",
     ),
+    "a cost that is none": (part("learner", C=[float("nan")]), "C=nan is not allowed"),
     "more costs than any study has": (part("learner", C=[1.0] * 10_001), "C has more than 10,000 values"),
     "a seed without end": (lambda s: s.update(seed=10**4000), "the maximum"),
 }
@@ -252,6 +254,7 @@ def test_a_run_of_schema_4_is_refused_by_every_command_and_left_alone(
         assert (code, shown) == (4, ""), words
         assert messages in error
         assert "Traceback" not in error
+        assert "repairs" not in error
     code, shown, _ = ckcv("verify", out)
     assert code == 1
     assert messages in shown
