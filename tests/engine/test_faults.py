@@ -97,17 +97,11 @@ def test_a_run_outlives_what_is_killed_under_it(tmp_path: Path, whole: Path, kin
 # The log
 
 
-def unfinished(tmp_path: Path) -> Path:
-    """A folder with several parts and no end."""
-    asked = iter(range(10**6))
-    with pytest.raises(KeyboardInterrupt):
-        run_job(Job(STUDY, TASK, tmp_path / "run"), SERIAL, stop=lambda: next(asked) > 12)
-    return tmp_path / "run"
-
-
 @pytest.mark.parametrize("fault", ["truncated", "flipped", "deleted", "emptied"])
 def test_a_damaged_part_is_named_and_computed_again(tmp_path: Path, whole: Path, fault: str) -> None:
-    out = unfinished(tmp_path)
+    out, asked = tmp_path / "run", iter(range(10**6))
+    with pytest.raises(KeyboardInterrupt):  # after several parts
+        run_job(Job(STUDY, TASK, out), SERIAL, stop=lambda: next(asked) > 12)
     part = sorted((out / "log").glob("part-*"))[0]
     content = bytearray(part.read_bytes())
     stage = parquet.read_metadata(part).row_group(0).column(0)

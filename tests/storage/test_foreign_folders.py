@@ -71,6 +71,8 @@ for line in sys.stdin:
 """
 MOST_MIB = 500
 Reader = Callable[[Path], tuple[list[Any], int]]
+Content = dict[str, Any]
+Change = Callable[[Content], object]
 
 
 def bind(file: Path) -> None:
@@ -268,13 +270,15 @@ def test_what_a_run_could_not_read_again_it_does_not_begin(
 # Words that steer a terminal
 
 
-def put(file: Path, change: Callable[[dict[str, Any]], object]) -> None:
-    content = json.loads(file.read_text())
+def put(run: Path, name: str, change: Change) -> None:
+    """Change a JSON file of a run, and reseal it."""
+    content = json.loads((run / name).read_text())
     change(content)
-    file.write_text(json.dumps(content, indent=2) + "\n")
+    (run / name).write_text(json.dumps(content, indent=2) + "\n")
+    reseal(run)
 
 
-WORDS: dict[str, Callable[[dict[str, Any]], object]] = {
+WORDS: dict[str, Change] = {
     "a statement": lambda c: c["statements"].__setitem__(0, ESC),
     "a line more": lambda c: c["statements"].__setitem__(0, "L_EE\nproven 0.00 %"),
     "a claim": lambda c: (c["claims"][0].update(statement=ESC), c["proven"].update(statement=ESC)),
@@ -289,8 +293,7 @@ WORDS: dict[str, Callable[[dict[str, Any]], object]] = {
 @pytest.mark.parametrize("name", WORDS)
 def test_a_certificate_that_steers_a_terminal_is_refused(whole: Path, tmp_path: Path, name: str) -> None:
     out = shutil.copytree(whole, tmp_path / "run")
-    put(out / "certificate.json", WORDS[name])
-    reseal(out)
+    put(out, "certificate.json", WORDS[name])
     for read in (load_run, make_page):
         with pytest.raises(
             StoreError, match=r"certificate\.json is damaged: .*control characters"
@@ -308,13 +311,13 @@ def steering(tmp_path: Path) -> Path:
     out = tmp_path / "steering"
     run_job(Job(STUDY, task, out), SERIAL)
     put(
-        out / "execution.json",
+        out,
+        "execution.json",
         lambda c: (
             c["environment"].update(processor=f"cpu{ESC}\nckcv: all is well"),
             c.update(failures=[[0, 3, 0, f"Traceback{ESC}"]], damaged=[f"a{ESC}"]),
         ),
     )
-    reseal(out)
     return out
 
 

@@ -14,9 +14,9 @@ import numpy as np
 import pyarrow.compute as pc
 import pytest
 from conftest import Ran, blobs
-from forgery import SERIAL, STUDY, TASK, reseal
+from forgery import PROBLEM, SERIAL, STUDY, TASK, reseal
 from pyarrow import parquet
-from test_foreign_folders import ESC, MOST_MIB, READ
+from test_foreign_folders import ESC, MOST_MIB, READ, Change, Content, put
 
 from ckcv_ray import Job, Study, load_run
 from ckcv_ray.core.options import describe_part
@@ -31,8 +31,6 @@ from ckcv_ray.study import Holdout, run_id
 from ckcv_ray.version import VERSION
 
 READERS: tuple[Callable[[Path], object], ...] = (load_run, replay, make_page)
-Content = dict[str, Any]
-Change = Callable[[Content], object]
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -47,14 +45,6 @@ def never_flushed_early() -> Iterator[None]:
 def out(whole: Path, tmp_path: Path) -> Path:
     """A copy that may be changed."""
     return shutil.copytree(whole, tmp_path / "run")
-
-
-def put(run: Path, name: str, change: Change) -> None:
-    """Change a JSON file of a run, and reseal it."""
-    content = json.loads((run / name).read_text())
-    change(content)
-    (run / name).write_text(json.dumps(content, indent=2) + "\n")
-    reseal(run)
 
 
 def put_study(run: Path, change: Change) -> None:
@@ -380,7 +370,7 @@ def test_data_of_another_study_are_refused(out: Path, tmp_path: Path) -> None:
     reseal(out)
     check_refused(out, "data.parquet does not belong to run")
     table = parquet.read_table(out / "data.parquet")
-    ours = {**table.schema.metadata, b"run_id": load_run_id(out).encode()}
+    ours = {**table.schema.metadata, b"run_id": PROBLEM.run_id.encode()}
     parquet.write_table(table.replace_schema_metadata(ours), out / "data.parquet")
     reseal(out)
     check_refused(out, "data.parquet is not the data of this run: its digest differs")
@@ -403,11 +393,6 @@ def test_what_the_draws_rest_on_is_checked(out: Path, field: str, forged: str, m
     parquet.write_table(table.replace_schema_metadata(metadata), out / "data.parquet")
     reseal(out)
     check_refused(out, messages)
-
-
-def load_run_id(run: Path) -> str:
-    name: str = json.loads((run / "study.json").read_text())["run_id"]
-    return name
 
 
 # Folders and parts that are others
