@@ -1,4 +1,4 @@
-"""Clopper-Pearson by its definition, its closed forms and its exact coverage."""
+"""Clopper-Pearson by its definition, its closed forms, a baseline implementation and its exact coverage."""
 
 from fractions import Fraction
 from math import comb, expm1, fsum, inf, log, nan
@@ -69,6 +69,16 @@ def test_definition_in_rational_arithmetic_at_a_delta_below_one_ulp(x, m):
     """The quantile at 1 - delta would be 1.0 here, since 1 - 1e-17 is 1."""
     probability = exact_cdf(x, m, clopper_pearson(x, m, 1e-17))
     assert abs(probability / Fraction(1e-17) - 1) < 1e-10
+
+
+@pytest.mark.parametrize("delta", [0.001, 0.01, 0.05, 0.3])
+@pytest.mark.parametrize("m", [1, 2, 7, 20, 57])
+def test_equals_scipys_exact_one_sided_interval(m, delta):
+    baseline = [
+        stats.binomtest(x, m, alternative="less").proportion_ci(1 - delta, method="exact").high
+        for x in range(m + 1)
+    ]
+    np.testing.assert_allclose(clopper_pearson(np.arange(m + 1), m, delta), baseline, rtol=1e-9)
 
 
 # Closed forms

@@ -101,7 +101,12 @@ NAMED = {  # scorers of scikit-learn: what they need, and what they give
     "f1_macro": (LABEL, lambda y, a: metrics.f1_score(y, a.label, average="macro")),
     "matthews_corrcoef": (LABEL, lambda y, a: metrics.matthews_corrcoef(y, a.label)),
     "roc_auc": (RANK, lambda y, a: metrics.roc_auc_score(y, a.rank)),
-    "roc_auc_ovr": (PROBABILITY, lambda y, a: metrics.roc_auc_score(y, a.probability, multi_class="ovr")),
+    "roc_auc_ovr": (
+        PROBABILITY,
+        lambda y, a: metrics.roc_auc_score(
+            y, a.probability if a.rank is None else a.probability[:, 1], multi_class="ovr"
+        ),
+    ),
 }
 
 
@@ -110,8 +115,7 @@ NAMED = {  # scorers of scikit-learn: what they need, and what they give
     [
         ("neg_mean_absolute_error", Kind.REGRESSION),
         ("roc_auc", Kind.BINARY),
-        ("roc_auc_ovr", Kind.MULTICLASS),
-        *product(("f1_macro", "matthews_corrcoef"), sorted(CLASSES)),
+        *product(("f1_macro", "roc_auc_ovr", "matthews_corrcoef"), sorted(CLASSES)),
     ],
 )
 def test_any_scorer_of_scikit_learn_may_be_named(name, kind):
