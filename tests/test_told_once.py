@@ -97,14 +97,14 @@ def learning_sets() -> tuple[str]:
 
 
 def earlier() -> list[tuple[float, float]]:
-    """Mean L_EE and occam of each line of the earlier study, in percent."""
+    """Mean L_EE and paper of each line of the earlier study, in percent."""
     lines = re.findall(r"(?m)^\w+ +[14]00 .*$", page("coverage").split("## An earlier study")[1])
     bounds = [[float(one) for one in re.findall(r"([\d.]+) \([\d.]+\)", line)] for line in lines]
-    return [(l_ee, occam) for l_ee, occam, _ in bounds]
+    return [(l_ee, paper) for l_ee, paper, _ in bounds]
 
 
-def range_of_occam() -> tuple[str, str]:
-    ratios = [occam / l_ee for l_ee, occam in earlier()]
+def range_of_paper() -> tuple[str, str]:
+    ratios = [paper / l_ee for l_ee, paper in earlier()]
     return f"{min(ratios):.2f}"[:-1], f"{max(ratios):.1f}"
 
 
@@ -182,9 +182,9 @@ SEVENTH = r"(\d+) times as fast as"
 FACTS = [
     Fact("fresh learning sets", r"([\d,]+) fresh (?:learning|data) sets", learning_sets, 4),
     Fact(
-        "occam against L_EE",
+        "paper against L_EE",
         r"([\d.]+) to ([\d.]+) times (?:L_EE|as high)",
-        range_of_occam,
+        range_of_paper,
         1,
     ),
     Fact(

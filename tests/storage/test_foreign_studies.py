@@ -109,7 +109,7 @@ PARTS: dict[str, tuple[Change, str]] = {
     "splits of a rotation": (part("resampling", name="rotation"), "unknown option 'n_splits' of rotation"),
     "a resampling of scores alone": (
         lambda s: s.update(resampling={"name": "bootstrap"}),
-        "certify=occam requires resampling complete or rotation, not bootstrap",
+        "certify=paper requires resampling complete or rotation, not bootstrap",
     ),
     "a cost that is none": (part("learner", C=[float("nan")]), "C=nan is not allowed"),
     "more costs than any study has": (part("learner", C=[1.0] * 10_001), "C has more than 10,000 values"),
