@@ -110,15 +110,6 @@ def test_what_is_refused(values, messages):
         canonicalize("w", values)
 
 
-@given(st.dictionaries(labels, numbers | st.just(0.0), min_size=1, max_size=6))
-def test_numbers_may_be_0_where_that_is_allowed(given_numbers):
-    text = canonicalize("w", given_numbers, zero=True)
-    assert text == canonicalize("w", text, zero=True)
-    assert parse_numbers_by_label(text) == {
-        label: float(f"{value:.12g}") for label, value in given_numbers.items()
-    }
-
-
 def test_there_is_one_0():
     assert (
         canonicalize("w", {"a": -0.0, "b": 0}, zero=True)
@@ -165,6 +156,7 @@ def test_labels_are_matched_by_their_text_and_numbers_by_value(text, classes, fo
         ("nan=2", (0, 1), "the labels are '0', '1'"),
         ("x=2", (0, 1), "the labels are '0', '1'"),
         ("x=2", tuple(range(40)), r"'11', \.\.\. \(40 in all\)"),
+        ("true=1,True=2,false=3", (False, True), "names 'True' twice, as 'True' and as 'true'"),
         ("1=2,1.0=2", (0, 1), "w names '1' twice, as '1' and as '1.0': name each label once"),
     ],
 )

@@ -51,17 +51,8 @@ def test_totals_add_over_sets_of_rows(case, cut):
     assert np.array_equal(added, ZERO_ONE.totals(y, predicted, n_classes))
 
 
-@pytest.mark.parametrize("n_classes", [2, 3, 7])
-def test_undecided_is_wrong_in_every_class(n_classes):
-    y = np.arange(n_classes, dtype=np.int32).repeat(2)
-    undecided = np.full(len(y), UNDECIDED, dtype=np.int32)
-    assert ZERO_ONE.totals(y, undecided, n_classes).tolist() == [2] * n_classes
-    assert ZERO_ONE.totals(y, y, n_classes).tolist() == [0] * n_classes
-
-
 def test_what_it_is_for():
     assert ZERO_ONE.kinds == {Kind.BINARY, Kind.MULTICLASS}
-    assert Kind.REGRESSION not in ZERO_ONE.kinds
 
 
 # Groups
@@ -86,12 +77,6 @@ def test_the_loss_of_groups_is_the_sum_of_their_shares_of_wrong_rows_rounded_up(
             shares.append(Fraction(sum(int(row[i] != y[i]) for i in rows), len(rows)))
         assert loss == sum(ceil(share * ONE) for share in shares)
         assert sum(shares) <= Fraction(loss, ONE) < sum(shares) + Fraction(len(shares), ONE)
-
-
-def test_groups_of_one_row_count_rows():
-    y, groups = np.array([0, 1, 1, 0], dtype=np.int32), np.array([3, 0, 2, 1])
-    totals = GroupShares(groups).totals(y, np.array([1, 1, UNDECIDED, 0]), 2)
-    assert totals.tolist() == [1, 1, 2 * ONE]
 
 
 def test_the_rows_of_each_group_are_counted():
@@ -151,11 +136,3 @@ def test_the_error_of_a_group_is_the_mean_of_its_rows_rounded_up(data, groups):
     assert measure.measure_losses(y, zeros).tolist() == expected
     assert measure.totals(y, np.stack([zeros, zeros]), 0).tolist() == [[sum(expected)]] * 2
     assert measure.columns(0) == 1
-
-
-def test_a_group_of_one_row_has_the_loss_of_its_row():
-    y, predicted = np.linspace(-3, 3, 9), np.linspace(2, -4, 9)
-    rows, alone = ClippedErrors(4.0), np.arange(9)
-    assert np.array_equal(
-        GroupErrors(alone, rows).measure_losses(y, predicted), rows.measure_losses(y, predicted)
-    )

@@ -1,6 +1,6 @@
 """Complete k-fold splits: partitions, reproducible, all of them where they are few, fair where drawn."""
 
-from itertools import combinations, pairwise, permutations
+from itertools import pairwise, permutations
 from math import comb, log
 from time import process_time
 
@@ -230,12 +230,6 @@ def plain_sizes(n, k, n_splits):
     )
 
 
-def test_400_rows_have_398_values_of_k_and_37_sizes():
-    sizes = Complete().fold_sizes(400)
-    assert len(sizes) == 37
-    assert sum(size.k_last - size.k_first + 1 for size in sizes) == 398
-
-
 @pytest.mark.parametrize("n_splits", [1, 7, 20, 10**6])
 def test_sizes_of_every_k_are_those_of_the_definition(n_splits):
     for n in range(3, 120):
@@ -268,15 +262,6 @@ def test_a_million_rows_have_about_2000_sizes_that_are_soon_found():
     assert (sizes[0].k_first, sizes[-1].k_last) == (3, n)
     assert all(n // size.k_first == n // size.k_last == size.n_select for size in sizes)
     assert {size.n_splits for size in sizes} == {10**6}
-
-
-@pytest.mark.parametrize(("n", "k"), [(6, 3), (6, 4), (7, 3), (9, 9)])
-def test_splits_are_all_there_are_where_there_are_fewer(n, k):
-    m = n // k
-    there_are = sum(1 for a in combinations(range(n), m) for _ in combinations(set(range(n)) - set(a), m))
-    assert there_are == comb(n, m) * comb(n - m, m)
-    for asked in (1, there_are - 1, there_are, there_are + 1, 10**6):
-        assert Complete((k,), asked).fold_sizes(n)[0].n_splits == min(asked, there_are)
 
 
 @given(st.integers(6, 60), st.none() | st.sets(st.integers(3, 60), min_size=1))

@@ -184,23 +184,18 @@ class Race:
 
 
 @pytest.mark.parametrize("flight", FLIGHTS)
-@pytest.mark.parametrize("seed", range(16))
-def test_the_race_ends_with_the_winner_of_brute_force(seed, flight):
-    tables = small(seed)
-    race = Race(tables, flight, seed).run()
+@pytest.mark.parametrize(
+    "tables",
+    [
+        *map(small, range(16)),
+        *(realistic(seed, lengths=lengths) for seed in range(3) for lengths in (None, UNEVEN)),
+    ],
+)
+def test_the_race_ends_with_the_winner_of_brute_force(tables, flight):
+    race = Race(tables, flight).run()
     assert race.open() == []
     assert race.selection.winner() == tables.best()
     assert len(race.units) <= tables.evaluations
-
-
-@pytest.mark.parametrize("lengths", [None, UNEVEN])
-@pytest.mark.parametrize("flight", FLIGHTS)
-@pytest.mark.parametrize("seed", range(3))
-def test_realistic_races_too(seed, flight, lengths):
-    tables = realistic(seed, lengths=lengths)
-    race = Race(tables, flight, seed).run()
-    assert race.open() == []
-    assert race.selection.winner() == tables.best()
 
 
 @pytest.mark.parametrize("flight", FLIGHTS)
@@ -443,16 +438,11 @@ def test_forecast_is_finite_and_not_negative(seed, flight, own):
     assert all(0 <= forecast < inf for forecast in race.run().forecasts)
 
 
-@pytest.mark.parametrize("seed", range(8))
-def test_forecast_is_zero_when_all_is_decided(seed):
-    race = Race(small(seed), 1, seed).run()
+@pytest.mark.parametrize("tables", [*map(small, range(8)), *map(realistic, range(3))])
+def test_forecast_is_zero_when_all_is_decided(tables):
+    race = Race(tables).run()
     assert race.open() == []
     assert race.schedule.forecast() == 0
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_forecast_is_zero_when_a_realistic_race_is_decided(seed):
-    assert Race(realistic(seed), 1, seed).run().schedule.forecast() == 0
 
 
 def test_forecast_is_zero_when_failures_leave_nothing_to_do():

@@ -1,5 +1,6 @@
 """Scores: the numbers of scikit-learn, and pooled those of all rows as one set."""
 
+from itertools import product
 from math import isnan, sqrt
 
 import numpy as np
@@ -19,7 +20,7 @@ from sklearn.svm import SVC, LinearSVC
 from ckcv_ray import Execution, evaluate
 from ckcv_ray.core.measures import Kind
 from ckcv_ray.core.row_scores import extend_score, list_row_means
-from ckcv_ray.core.scores import CLASSES, NUMBERS, OWN, PROBABILITY, RANK, VALUE, Outputs, make_score
+from ckcv_ray.core.scores import CLASSES, LABEL, NUMBERS, OWN, PROBABILITY, RANK, VALUE, Outputs, make_score
 from ckcv_ray.errors import InputError
 
 
@@ -95,39 +96,33 @@ def test_a_pooled_r2_is_that_of_all_rows_however_far_from_zero(offset, parts):
     assert score.pooled(sums) == pytest.approx(metrics.r2_score(y - offset, said - offset), rel=1e-6)
 
 
+NAMED = {  # scorers of scikit-learn: what they need, and what they give
+    "neg_mean_absolute_error": (VALUE, lambda y, a: -metrics.mean_absolute_error(y, a.value)),
+    "f1_macro": (LABEL, lambda y, a: metrics.f1_score(y, a.label, average="macro")),
+    "matthews_corrcoef": (LABEL, lambda y, a: metrics.matthews_corrcoef(y, a.label)),
+    "roc_auc": (RANK, lambda y, a: metrics.roc_auc_score(y, a.rank)),
+    "roc_auc_ovr": (
+        PROBABILITY,
+        lambda y, a: metrics.roc_auc_score(
+            y, a.probability if a.rank is None else a.probability[:, 1], multi_class="ovr"
+        ),
+    ),
+}
+
+
 @pytest.mark.parametrize(
     ("name", "kind"),
     [
         ("neg_mean_absolute_error", Kind.REGRESSION),
         ("roc_auc", Kind.BINARY),
-        *(
-            (name, kind)
-            for name in ("f1_macro", "roc_auc_ovr", "matthews_corrcoef")
-            for kind in sorted(CLASSES)
-        ),
+        *product(("f1_macro", "roc_auc_ovr", "matthews_corrcoef"), sorted(CLASSES)),
     ],
 )
 def test_any_scorer_of_scikit_learn_may_be_named(name, kind):
-    score = make_score(name, kind)
-    assert score.greater
-    assert score.sums is None
-    if kind is Kind.REGRESSION:
-        y, said = numbers(30, 1)
-        if name == "neg_mean_absolute_error":
-            assert score.of(y, said) == -metrics.mean_absolute_error(y, said.value)
-    else:
-        y, said = answers(30, 2 if kind is Kind.BINARY else 4, 1)
-        match name:
-            case "f1_macro":
-                assert score.of(y, said) == metrics.f1_score(y, said.label, average="macro")
-            case "matthews_corrcoef":
-                assert score.of(y, said) == metrics.matthews_corrcoef(y, said.label)
-            case "roc_auc" if kind is Kind.BINARY:
-                assert score.needs == RANK
-                assert score.of(y, said) == metrics.roc_auc_score(y, said.rank)
-            case "roc_auc_ovr" if kind is Kind.MULTICLASS:
-                assert score.needs == PROBABILITY
-                assert score.of(y, said) == metrics.roc_auc_score(y, said.probability, multi_class="ovr")
+    score, (needs, expected) = make_score(name, kind), NAMED[name]
+    y, said = numbers(30, 1) if kind is Kind.REGRESSION else answers(30, 2 if kind is Kind.BINARY else 4, 1)
+    assert score.of(y, said) == expected(y, said)
+    assert (score.needs, score.greater, score.sums) == (needs, True, None)
 
 
 def test_what_is_not_defined_is_nan():

@@ -12,6 +12,7 @@ from conftest import blobs, limit_examples
 from doubles import FIRE, HARMLESS, Faulty, Unruly, run_with
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from test_ray_bytes import content
 
 from ckcv_ray.core.bounds.binomial import clopper_pearson
 from ckcv_ray.core.schedule import Stage, Unit
@@ -44,13 +45,6 @@ PATHS = st.tuples(
     st.sampled_from(LATE),
     st.sampled_from([0, 0, 1, 2]),
 )
-
-
-def content(folder):
-    """Every file that may not depend on how the run went, by name."""
-    names = ["study.json", "data.parquet", "candidates.parquet", "certificate.json"]
-    names += sorted(file.relative_to(folder).as_posix() for file in folder.glob("ensemble/*"))
-    return {name: (folder / name).read_bytes() for name in names}
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -16,7 +16,6 @@ from ckcv_ray.engine.ray_backend import RayBackend, remote_recorder
 from ckcv_ray.engine.recorder import Recorder
 from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.runs.verify import verify
-from ckcv_ray.storage import log
 from ckcv_ray.storage.folder import FolderPath
 from ckcv_ray.study import Execution, Problem, Study
 
@@ -98,17 +97,11 @@ def test_a_run_outlives_what_is_killed_under_it(tmp_path: Path, whole: Path, kin
 # The log
 
 
-def unfinished(tmp_path: Path) -> Path:
-    """A folder with several parts and no end."""
-    asked = iter(range(10**6))
-    with pytest.raises(KeyboardInterrupt):
-        run_job(Job(STUDY, TASK, tmp_path / "run"), SERIAL, stop=lambda: next(asked) > 12)
-    return tmp_path / "run"
-
-
 @pytest.mark.parametrize("fault", ["truncated", "flipped", "deleted", "emptied"])
 def test_a_damaged_part_is_named_and_computed_again(tmp_path: Path, whole: Path, fault: str) -> None:
-    out = unfinished(tmp_path)
+    out, asked = tmp_path / "run", iter(range(10**6))
+    with pytest.raises(KeyboardInterrupt):  # after several parts
+        run_job(Job(STUDY, TASK, out), SERIAL, stop=lambda: next(asked) > 12)
     part = sorted((out / "log").glob("part-*"))[0]
     content = bytearray(part.read_bytes())
     stage = parquet.read_metadata(part).row_group(0).column(0)
@@ -119,15 +112,3 @@ def test_a_damaged_part_is_named_and_computed_again(tmp_path: Path, whole: Path,
     assert result.execution["damaged"] == ([] if fault == "deleted" else [f"log/{part.name}"])
     assert same(out, whole)
     assert verify(out).differences == []
-
-
-def test_small_parts_are_joined_and_nothing_is_lost(
-    tmp_path: Path, whole: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("ckcv_ray.engine.recorder.FLUSH_SECONDS", 0.0)
-    monkeypatch.setattr("ckcv_ray.engine.recorder.FLUSH_SHARE", 0.0)
-    monkeypatch.setattr(log, "MOST_SMALL_PARTS", 5)
-    run_job(Job(STUDY, TASK, tmp_path / "run"), SERIAL)
-    assert len(list((tmp_path / "run" / "log").iterdir())) <= 5
-    assert same(tmp_path / "run", whole)
-    assert verify(tmp_path / "run").differences == []

@@ -10,7 +10,7 @@ from conftest import blobs
 
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.engine import forecast
-from ckcv_ray.engine.forecast import Plan, estimate, plan_problem, thin_problem
+from ckcv_ray.engine.forecast import estimate, plan_problem, thin_problem
 from ckcv_ray.engine.race import RaceQueue
 from ckcv_ray.errors import RunError
 from ckcv_ray.learners.svm.trainer import SVMTrainer
@@ -18,27 +18,7 @@ from ckcv_ray.runs.run import Job, check_job, run_job, run_work
 from ckcv_ray.study import Execution, Problem, Study
 
 SMALL = Study.paper(C=(0.1, 1.0), gamma=(0.1, 1.0), n_splits=4)
-KEYS = {
-    "evaluations",
-    "splits",
-    "prospects",
-    "sizes",
-    "bytes_per_worker",
-    "seconds_at_most",
-    "seconds_by_workers",
-    "claims",
-    "effort",
-    "seconds_by_effort",
-    "few_folds",
-}
-
-
 SERIAL = Execution("serial")
-
-
-def plan(study: Study, n: int) -> Plan:
-    task = blobs(n)
-    return forecast.plan(study, task.X, task.y)
 
 
 @pytest.mark.parametrize(
@@ -52,7 +32,8 @@ def plan(study: Study, n: int) -> Plan:
     ids=["every k", "some k", "rotation", "holdout"],
 )
 def test_the_evaluations_planned_are_those_of_the_run(study):
-    planned, result = plan(study, 36), run_job(Job(study, blobs(36)), SERIAL)
+    task = blobs(36)
+    planned, result = forecast.plan(study, task.X, task.y), run_job(Job(study, task), SERIAL)
     assert planned.evaluations == result.execution["evaluations"]["planned"]
     assert planned.evaluations == planned.splits * len(study.learner.C) * len(study.learner.gamma)
     assert 0 < planned.sizes <= planned.splits
@@ -94,7 +75,6 @@ def test_hundred_million_evaluations_take_seconds_and_no_more_memory():
             [sys.executable, "-c", code, n_splits], capture_output=True, text=True, check=True
         )
         messages, peak = done.stdout.splitlines()
-        assert set(json.loads(messages)) == KEYS
         peaks.append(int(peak))
         counts.append(json.loads(messages)["evaluations"])
     assert counts[1] > 10**8 > 10**6 > counts[0]

@@ -12,10 +12,6 @@ from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.study import Execution, Study
 
 STUDY = Study.paper(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0), k=(3, 4, 5), n_splits=6)
-WANTED = {
-    "ckcv_evaluations_done", "ckcv_evaluations_dropped", "ckcv_evaluations_failed", "ckcv_batches_in_flight",
-    "ckcv_fits_total", "ckcv_solver_seconds_total",
-}  # fmt: skip
 DEADLINE = 60.0
 
 
@@ -41,6 +37,5 @@ def test_prometheus_sees_how_far_a_run_has_come() -> None:
     while (shown := scraped()) | expected != shown and time.monotonic() < end:
         time.sleep(0.5)  # Ray passes figures on every few seconds
     assert shown | expected == shown
-    assert set(shown) >= WANTED
     assert shown["ckcv_fits_total"] >= result.execution["fits"]
     assert shown["ckcv_solver_seconds_total"] > 0

@@ -10,6 +10,7 @@ import pytest
 from conftest import blobs, is_night
 from doubles import FIRE, Faulty, run_with
 from pyarrow import parquet
+from test_ray_bytes import content
 
 from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.engine.backend import Backend, SerialBackend
@@ -155,13 +156,6 @@ def case(request: pytest.FixtureRequest) -> Case:
     study, backend = request.param
     step = 1 if is_night(request.config) else 3
     return Case(STUDIES[study], BACKENDS[backend], step if request.param == ("reporting", "poor") else 9)
-
-
-def content(folder: Path) -> dict[str, bytes]:
-    """Every file that may not depend on how the run went, by name."""
-    names = ["study.json", "data.parquet", "candidates.parquet", "certificate.json"]
-    names += sorted(file.relative_to(folder).as_posix() for file in folder.glob("ensemble/*"))
-    return {name: (folder / name).read_bytes() for name in names}
 
 
 def failures(out: Path) -> set[tuple[int, int, int]]:

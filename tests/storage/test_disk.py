@@ -6,7 +6,6 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
-from functools import partial
 from itertools import count, product
 from pathlib import Path
 from typing import Any
@@ -87,19 +86,6 @@ def lasting_files(out: Path) -> dict[str, bytes]:
     return {file.relative_to(out).as_posix(): file.read_bytes() for file in found}
 
 
-def unfinished_names(out: Path) -> list[Path]:
-    return [file for file in out.rglob(".*") if file.name != ".lock"]
-
-
-def error_of(run: Callable[[], object]) -> str | None:
-    """What a run says that could not finish; None where it did."""
-    try:
-        run()
-    except RunError as error:
-        return str(error)
-    return None
-
-
 FULL = [
     *(pytest.param(certify, True, id=f"{certify}, for good") for certify in STUDIES),
     *(pytest.param(c, False, id=f"{c}, for a moment") for c in ("paper", "holdout")),
@@ -117,13 +103,17 @@ def test_wherever_the_disk_is_full_the_same_run_mends_it(
     for refused in count(1, step):
         out = tmp_path / str(refused)
         disk.fill(refused, lasting)
-        messages = error_of(partial(run, study, out))
+        messages = None
+        try:
+            run(study, out)
+        except RunError as error:
+            messages = str(error)
         assert messages is None or (os.strerror(errno.ENOSPC) in messages and "\n" not in messages)
         failed += messages is not None
         if disk.done < refused:  # that far it does not come
             break
         disk.free()
-        assert unfinished_names(out) == []
+        assert {file.name for file in out.rglob(".*")} <= {".lock"}
         run(study, out)
         assert lasting_files(out) == whole, refused
         assert verify(out).differences == []

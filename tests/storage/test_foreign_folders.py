@@ -21,16 +21,13 @@ from ckcv_ray import Job, load_run
 from ckcv_ray.cli import main as cli
 from ckcv_ray.errors import InputError, StoreError, printable
 from ckcv_ray.learners.ensemble import schema
-from ckcv_ray.records.record import Failure, record_type
+from ckcv_ray.records.record import Failure
 from ckcv_ray.runs import load as archive
 from ckcv_ray.runs.report import make_page
 from ckcv_ray.runs.run import run_job
 from ckcv_ray.runs.verify import verify
-from ckcv_ray.storage import log
 from ckcv_ray.storage.folder import RunFolder
-from ckcv_ray.storage.log import Log
 from ckcv_ray.study import Problem
-from ckcv_ray.tables.readers.limits import MOST_CELLS
 from ckcv_ray.tables.task import Task
 
 ESC = "\x1b[2J\x1b]0;owned\x07"
@@ -61,7 +58,7 @@ load_run(whole), make_page(whole), verify(whole)
 before = peak()
 for line in sys.stdin:
     case = json.loads(line)
-    signal.alarm(30)
+    signal.alarm(60)
     told = []
     for read in (load_run, verify, replay, make_page, lambda out: load_run(out, allow_pickle=True)):
         try:
@@ -74,6 +71,8 @@ for line in sys.stdin:
 """
 MOST_MIB = 500
 Reader = Callable[[Path], tuple[list[Any], int]]
+Content = dict[str, Any]
+Change = Callable[[Content], object]
 
 
 def bind(file: Path) -> None:
@@ -268,46 +267,18 @@ def test_what_a_run_could_not_read_again_it_does_not_begin(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_long_log_is_written_in_parts_that_are_read(
-    whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    out = shutil.copytree(whole, tmp_path / "run")
-    folder, before = RunFolder(out), list((out / "log").iterdir())
-    problem = folder.problem()
-    ((records, _),) = Log(folder.files, problem).read()
-    monkeypatch.setattr(log, "MOST_PART_ROWS", len(records) // 2)
-    failures = [Failure(False, 0, 2, 0, 0, 2, "Traceback: fire")]
-    written = Log(folder.files, problem)
-    written.append(records, failures)
-    assert len(list((out / "log").iterdir())) == len(before) + 3
-    read = list(written.read())
-    assert sum(len(found) for found, _ in read) == 2 * len(records)
-    assert [lost for _, failed in read for lost in failed] == failures
-
-
-def test_parts_with_failures_are_not_joined(
-    whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(log, "MOST_SMALL_PARTS", 2)
-    out = shutil.copytree(whole, tmp_path / "run")
-    folder = RunFolder(out)
-    written, none = Log(folder.files, folder.problem()), np.empty(0, record_type(2))
-    for _ in range(4):
-        written.append(none, [Failure(False, 0, 2, 0, 0, 2, "Traceback: fire")])
-    assert len(list((out / "log").iterdir())) == 5
-    assert log.MOST_PART_ROWS * 32 * len(written.schema) < MOST_CELLS
-
-
 # Words that steer a terminal
 
 
-def put(file: Path, change: Callable[[dict[str, Any]], object]) -> None:
-    content = json.loads(file.read_text())
+def put(run: Path, name: str, change: Change) -> None:
+    """Change a JSON file of a run, and reseal it."""
+    content = json.loads((run / name).read_text())
     change(content)
-    file.write_text(json.dumps(content, indent=2) + "\n")
+    (run / name).write_text(json.dumps(content, indent=2) + "\n")
+    reseal(run)
 
 
-WORDS: dict[str, Callable[[dict[str, Any]], object]] = {
+WORDS: dict[str, Change] = {
     "a statement": lambda c: c["statements"].__setitem__(0, ESC),
     "a line more": lambda c: c["statements"].__setitem__(0, "L_EE\nproven 0.00 %"),
     "a claim": lambda c: (c["claims"][0].update(statement=ESC), c["proven"].update(statement=ESC)),
@@ -322,8 +293,7 @@ WORDS: dict[str, Callable[[dict[str, Any]], object]] = {
 @pytest.mark.parametrize("name", WORDS)
 def test_a_certificate_that_steers_a_terminal_is_refused(whole: Path, tmp_path: Path, name: str) -> None:
     out = shutil.copytree(whole, tmp_path / "run")
-    put(out / "certificate.json", WORDS[name])
-    reseal(out)
+    put(out, "certificate.json", WORDS[name])
     for read in (load_run, make_page):
         with pytest.raises(
             StoreError, match=r"certificate\.json is damaged: .*control characters"
@@ -341,13 +311,13 @@ def steering(tmp_path: Path) -> Path:
     out = tmp_path / "steering"
     run_job(Job(STUDY, task, out), SERIAL)
     put(
-        out / "execution.json",
+        out,
+        "execution.json",
         lambda c: (
             c["environment"].update(processor=f"cpu{ESC}\nckcv: all is well"),
             c.update(failures=[[0, 3, 0, f"Traceback{ESC}"]], damaged=[f"a{ESC}"]),
         ),
     )
-    reseal(out)
     return out
 
 

@@ -24,18 +24,6 @@ os._exit(9)
 """
 
 
-def test_a_second_writer_is_refused_until_the_first_lets_go(tmp_path: Path) -> None:
-    first, second = Lock(tmp_path), Lock(tmp_path)
-    first.acquire()
-    with pytest.raises(StoreError, match="in use by another run"):
-        second.acquire()
-    assert not second.held
-    first.release()
-    second.acquire()
-    second.release()
-    assert not (tmp_path / LOCK).exists()
-
-
 def test_another_process_is_seen_and_its_lock_dies_with_it(tmp_path: Path) -> None:
     lock = Lock(tmp_path)
     with subprocess.Popen(
@@ -53,18 +41,6 @@ def test_another_process_is_seen_and_its_lock_dies_with_it(tmp_path: Path) -> No
     assert not lock.busy
     lock.acquire()
     lock.release()
-
-
-def test_it_is_busy_as_long_as_its_owner_lives(tmp_path: Path) -> None:
-    one, other = Lock(tmp_path), Lock(tmp_path)
-    assert not other.busy
-    one.acquire()
-    assert one.busy
-    assert other.busy
-    one.release()
-    assert not other.busy
-    (tmp_path / LOCK).touch()  # of a dead one
-    assert not other.busy
 
 
 def test_asking_takes_nothing(tmp_path: Path) -> None:
@@ -94,15 +70,6 @@ def test_what_is_no_longer_the_folder_that_was_locked_is_noticed(tmp_path: Path,
     lock.release()
     assert (folder / LOCK).exists() == (how in ("replaced", "lock replaced"))  # it is another's
     assert not lock.held
-
-
-def test_released_twice_it_is_free(tmp_path: Path) -> None:
-    lock = Lock(tmp_path)
-    lock.release()
-    lock.acquire()
-    lock.release()
-    lock.release()
-    assert not lock.busy
 
 
 @pytest.mark.parametrize(

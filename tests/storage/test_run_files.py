@@ -1,66 +1,23 @@
 """Files by name below one place: written whole, listed without following links, read if regular."""
 
 import os
-import socket
-from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
 
 import pytest
+from test_foreign_folders import STRANGE
 
 from ckcv_ray.errors import InputError
 from ckcv_ray.storage import files as module
 from ckcv_ray.storage.files import LocalFiles, is_regular
+
+KINDS = STRANGE | {"a link to nothing": lambda file: file.symlink_to("nothing")}
 
 
 @pytest.fixture
 def files(tmp_path: Path) -> LocalFiles:
     (tmp_path / "run" / "log").mkdir(parents=True)
     return LocalFiles(tmp_path / "run")
-
-
-def bind(file: Path) -> None:
-    """A socket; its address may have 107 characters."""
-    before = Path.cwd()
-    os.chdir(file.parent)
-    try:
-        with socket.socket(socket.AF_UNIX) as server:
-            server.bind(file.name)
-    finally:
-        os.chdir(before)
-
-
-def holes(file: Path) -> None:
-    """Bytes without end that take no room."""
-    file.touch()
-    os.truncate(file, 1 << 40)
-
-
-STRANGE: dict[str, Callable[[Path], object]] = {
-    "a pipe": os.mkfifo,
-    "endless zeros": lambda file: file.symlink_to("/dev/zero"),
-    "a socket": bind,
-    "a folder": Path.mkdir,
-    "a link to itself": lambda file: file.symlink_to(file.name),
-    "a link to nothing": lambda file: file.symlink_to("nothing"),
-    "a terabyte of holes": holes,
-}
-
-
-def test_what_is_written_is_read_listed_and_hashed(files: LocalFiles) -> None:
-    files.write("b.json", b"{}")
-    files.write("log/a", b"12345")
-    assert files.read("b.json", 2) == b"{}"
-    assert files.list() == ["b.json"]
-    assert files.list("log/") == files.list("log/a") == ["log/a"]
-    assert files.list("log/b") == files.list("c") == files.list("no/such/folder/") == []
-    assert files.tree() == ["b.json", "log/a"]
-    assert files.size("log/a") == 5
-    assert files.sha256("log/a") == sha256(b"12345").hexdigest()
-    files.rename("log/a", "log/c")
-    assert (files.exists("log/a"), files.is_gone("log/a"), files.exists("log/c")) == (False, True, True)
-    files.delete("log/c")
-    assert files.tree() == ["b.json"]
 
 
 def test_more_than_is_allowed_is_not_read(files: LocalFiles, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -99,10 +56,10 @@ def test_a_file_that_is_replaced_while_it_is_opened_is_read_whole(
             files.read("a", len(new) - 1)
 
 
-@pytest.mark.parametrize("kind", STRANGE)
+@pytest.mark.parametrize("kind", KINDS)
 def test_what_is_no_file_is_neither_listed_nor_read(files: LocalFiles, kind: str) -> None:
     files.write("log/plain", b"1")
-    STRANGE[kind](files.path("log/thing"))
+    KINDS[kind](files.path("log/thing"))
     assert not is_regular(files.path("log/thing"))
     assert files.list("log/") == files.tree() == ["log/plain"]
     assert ("log/thing" in files.list_all()) == (kind != "a folder")

@@ -47,19 +47,14 @@ def test_a_share_lies_strictly_between_0_and_1(share):
         Holdout(share)
 
 
-@pytest.mark.parametrize(("n", "share"), [(12, 0.5), (400, 0.5), (401, 0.33), (5_000, 0.33)])
+@pytest.mark.parametrize(("n", "share"), [(20, 0.5), (400, 0.5), (401, 0.33), (5_000, 0.33)])
 def test_auto_holds_out_half_of_few_rows_and_a_third_of_many(n, share):
     auto = Holdout("auto")
     assert auto.canonical(n) == Holdout(share)
     assert np.array_equal(auto.draw_held_out(n, Draws(7)), Holdout(share).draw_held_out(n, Draws(7)))
+    assert Holdout() == auto
+    assert Holdout(claim=("vote", "auc")).canonical(n) == Holdout(share, ("vote", "auc"))
     assert Holdout("0.25") == Holdout(0.25) == Holdout(0.25).canonical(n)
-
-
-def test_auto_by_default_changes_at_401_rows():
-    assert Holdout() == Holdout("auto")
-    assert Holdout().canonical(20) == Holdout().canonical(400) == Holdout(0.5)
-    assert Holdout().canonical(401) == Holdout(0.33)
-    assert Holdout(claim=("vote", "auc")).canonical(60) == Holdout(0.5, ("vote", "auc"))
 
 
 @pytest.mark.parametrize(("n", "share"), [(19, "auto"), (30, 0.33), (99, 0.1)])

@@ -18,6 +18,7 @@ Y = X @ [1.0, 2.0] + RNG.normal(size=N)
 TASK = Task.of(X, Y, numbers=True)
 GROUPED = Task.of(X, Y, numbers=True, groups=[f"g{i // 3}" for i in range(N)])
 CLASSES = Task.of(X, np.greater(Y, 0))
+OF_CLASSES = {"learner": "forest", "clip": None, "criterion": "error", "certify": "holdout"}
 
 
 def make_problem(task: Task = TASK, /, **options: Any) -> Problem:
@@ -81,10 +82,10 @@ def test_the_study_of_a_file_is_the_study():
         (CLASSES, {"learner": "forest"}, "criterion clipped is for numbers: choose criterion"),
         (
             CLASSES,
-            {"learner": "forest", "clip": None, "criterion": "error", "claim": "within:0.5"}
-            | {"certify": "holdout"},
+            OF_CLASSES | {"claim": "within:0.5"},
             "claim=within:0.5 is for numbers, and the target 'y' has classes: leave it out",
         ),
+        (CLASSES, OF_CLASSES | {"accept": "clipped<=3"}, "accept=clipped<=3 is for numbers, and the target"),
         (TASK, {"certify": "holdout", "holdout_share": 0.97}, "leave 3: leave at least 6 to learn from"),
     ],
 )
@@ -162,13 +163,6 @@ def test_conditions_on_numbers_that_cannot_be_met_are_refused(options, words):
     with pytest.raises(InputError) as refused:
         make_problem(**{"certify": "holdout", "claim": "refit,within:0.9", **options})
     assert words in str(refused.value)
-
-
-def test_a_condition_on_numbers_is_not_for_classes():
-    with pytest.raises(InputError, match="accept=clipped<=3 is for numbers, and the target"):
-        make_problem(
-            CLASSES, learner="forest", clip=None, criterion="error", certify="holdout", accept="clipped<=3"
-        )
 
 
 def test_as_many_rows_as_a_share_takes_are_enough():
