@@ -14,7 +14,7 @@ KEY = "Credential=test/"  # of the one who may ask
 
 
 class S3Server(ThreadingHTTPServer):
-    """The server; ``disturb`` is called with each request: it returns None, a status to answer, or 0 to hang up."""
+    """The server, which asks ``disturb`` at each request for None, a status to answer, or 0 to hang up."""
 
     daemon_threads = True
 
