@@ -108,15 +108,8 @@ def test_the_variables_of_a_store_are_those_of_the_head(tmp_path: Path) -> None:
 
 def test_everything_is_installed_by_its_hash_and_nothing_is_resolved() -> None:
     """With a resolver, a version that was published after the lock was made could end the installation."""
-    files = (
-        "cluster.yaml",
-        "docker/cluster-local.yaml",
-        "docker/Dockerfile",
-        "docker/install",
-        "jobs/environment",
-    )
-    for name in files:
-        for line in (ROOT / name).read_text().replace("\\\n", " ").splitlines():
+    for file in (AWS, LOCAL, DOCKERFILE, ROOT / "docker" / "install", ROOT / "jobs" / "environment"):
+        for line in file.read_text().replace("\\\n", " ").splitlines():
             if re.search(r"pip.* install|\"\$\{pip\[@\]\}\"", line) and not line.lstrip().startswith(
                 ("#", "pip=")
             ):

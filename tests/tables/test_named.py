@@ -182,13 +182,6 @@ def test_the_rows_to_test_on_are_fresh(name):
     assert not as_many.learn.equals(as_many.test)
 
 
-@pytest.mark.parametrize("name", GENERATORS)
-def test_a_generated_set_is_a_learning_set(name):
-    task = Task.from_table(load_source(f"{name}:100:0").learn)
-    assert task.classes == (-1, 1)
-    assert task.n == 100
-
-
 # Names
 
 
