@@ -16,13 +16,11 @@ os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"  # before ray is imported:
 os.environ["RAY_worker_niceness"] = "0"  # noqa: SIM112
 os.environ["RAY_metrics_report_interval_ms"] = "1000"  # noqa: SIM112  # by itself, each 10 seconds
 os.environ["OMP_NUM_THREADS"] = "1"  # else the threads of small fits keep the processors from the other tests
-os.environ["CKCV_TESTS"] = str(
-    os.getpid()
-)  # inherited by the processes of our Ray, so that test sessions can run in parallel
-os.environ["PYTHONPATH"] = (
-    os.pathsep.join(  # for workers and other processes, which import a learner from there
-        filter(None, (str(Path(__file__).parent / "contracts"), os.environ.get("PYTHONPATH")))
-    )
+# Inherited by the processes of our Ray, so that test sessions can run in parallel.
+os.environ["CKCV_TESTS"] = str(os.getpid())
+# For workers and other processes, which import a learner from there.
+os.environ["PYTHONPATH"] = os.pathsep.join(
+    filter(None, (str(Path(__file__).parent / "contracts"), os.environ.get("PYTHONPATH")))
 )
 
 import hypothesis

@@ -109,6 +109,17 @@ def folder(call, *messages, error=StoreError, **rest):
     return case(call, *messages, error=error, **rest)
 
 
+def replayed(*messages, error=StoreError, **changed):
+    """A run whose log has one more part: the first with other values, each in all of a column."""
+
+    def harm(run):
+        part = parquet.read_table(run / "log" / "part-000000.parquet")
+        values = part.to_pydict() | {name: [value] * len(part) for name, value in changed.items()}
+        parquet.write_table(pa.table(values, schema=part.schema), run / "log" / "part-000001.parquet")
+
+    return folder(lambda: replay("run"), *messages, error=error, harm=harm)
+
+
 def changed(name, values):
     """The columns with another one under the name."""
     return COLUMNS.set_column(COLUMNS.column_names.index(name), name, pa.array(values))
@@ -127,14 +138,6 @@ class Frame:
 @cache
 def finished() -> Result:
     return run_job(Job(STUDY, TASK), SERIAL)
-
-
-def log(folder, change):
-    """Change the first part of a run's log and write it as one more."""
-    part = parquet.read_table(folder / "log" / "part-000000.parquet")
-    values = change(part.to_pydict())
-    other = pa.table(values, schema=part.schema)
-    parquet.write_table(other, folder / "log" / "part-000001.parquet")
 
 
 UNFINISHED = {"harm": lambda folder: (folder / "manifest.json").unlink()}
@@ -314,30 +317,14 @@ CASES = BAD_STUDIES | {
     "strange folder verified": folder(lambda: verify(Path("other")), "'other'", "not a run folder"),
     "nothing replayed": folder(lambda: replay("new"), "'new' holds no run"),
     "strange folder replayed": folder(lambda: replay("other"), "'other'", "not a run folder"),
-    "contradiction replayed": folder(
-        lambda: replay("run"), "two records of {", "differ", "not deterministic", error=RunError,
-        harm=lambda f: log(f, lambda log: log | {"n_iter": [n + 1 for n in log["n_iter"]]}),
+    "contradiction replayed": replayed(
+        "two records of {", "differ", "not deterministic", error=RunError, n_iter=99
     ),
-    "unknown split replayed": folder(
-        lambda: replay("run"), "is damaged", "split is outside the study",
-        harm=lambda f: log(f, lambda log: log | {"split": [99 for _ in log["split"]]}),
-    ),
-    "unknown path replayed": folder(
-        lambda: replay("run"), "is damaged", "path is outside the study",
-        harm=lambda f: log(f, lambda log: log | {"path": [7 for _ in log["path"]]}),
-    ),
-    "unknown step replayed": folder(
-        lambda: replay("run"), "is damaged", "step is outside the study",
-        harm=lambda f: log(f, lambda log: log | {"step": [-1 for _ in log["step"]]}),
-    ),
-    "unknown size replayed": folder(
-        lambda: replay("run"), "is damaged", "size is outside the study",
-        harm=lambda f: log(f, lambda log: log | {"size": [1 for _ in log["size"]]}),
-    ),
-    "more errors than rows replayed": folder(
-        lambda: replay("run"), "is damaged", "more errors than rows",
-        harm=lambda f: log(f, lambda log: log | {"total_0": [99 for _ in log["total_0"]]}),
-    ),
+    "unknown split replayed": replayed("is damaged", "split is outside the study", split=99),
+    "unknown path replayed": replayed("is damaged", "path is outside the study", path=7),
+    "unknown step replayed": replayed("is damaged", "step is outside the study", step=-1),
+    "unknown size replayed": replayed("is damaged", "size is outside the study", size=1),
+    "more errors than rows replayed": replayed("is damaged", "more errors than rows", total_0=99),
     "nothing on a page": folder(lambda: report(Path("new")), "'new' holds no run"),
     "text of nothing on a page": folder(lambda: make_page("new"), "'new' holds no run"),
     "unfinished on a page": folder(lambda: report(Path("run")), "'run' is not finished", **UNFINISHED),

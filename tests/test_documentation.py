@@ -90,9 +90,8 @@ def shell(command: str, place: Path, code: int = 0) -> str:
     words = ["bash", "-c", f"set -euo pipefail\n{command}"]
     done = subprocess.run(words, cwd=place, env=os.environ | path, capture_output=True, text=True)
     assert done.returncode == code, f"{command}\n{done.stdout}\n{done.stderr}"
-    sys.stdout.write(
-        f"$ {command}\n{done.stdout}"
-    )  # shown with -rP: how the tables of the results are refreshed
+    # Shown with -rP: how the tables of the results are refreshed.
+    sys.stdout.write(f"$ {command}\n{done.stdout}")
     return done.stdout
 
 
