@@ -77,7 +77,7 @@ def test_columns_written_to_parquet_and_read_again_have_the_same_digest(tmp_path
         ([[1], [2]] * 4, "'y' has type list"),
         ([{"v": 1}, {"v": 2}] * 4, "'y' has type struct"),
         (pa.nulls(8), "'y' has empty cells"),
-        ([1, 2, None, 1, 2, 1, 2, 1], "'y' has empty cells in 1 of 8 rows (12 %), the first in row 3"),
+        ([1, 2, None, 1, 2, 1, 2, 1], "'y' has empty cells in 1 of 8 rows (12.5 %), the first in row 3"),
         (["a", "b", None, "a", "b", "a", "b", "a"], "'y' has empty cells"),
         ([1.0, 2.0, float("nan"), 1.0, 2.0, 1.0, 2.0, 1.0], "'y' has empty cells"),
         ([float("-inf"), float("inf")] * 4, "'y'"),
