@@ -33,7 +33,7 @@ _NAMES = {  # by module; below once more for type checkers, and tests/test_publi
     "runs.verification": "Verification",
     "runs.verify": "verify",
     "runs.watch": "LiveColumns WatchedRun watch",
-    "study": "All Auto Budget Execution Holdout Inner Occam Race Study",
+    "study": "All Auto Budget Execution Holdout Inner Paper Race Study",
 }
 _MODULES = {name: f"{__name__}.{module}" for module, names in _NAMES.items() for name in names.split()}
 __version__ = VERSION
@@ -92,7 +92,7 @@ if TYPE_CHECKING:
     from ckcv_ray.study import Execution as Execution
     from ckcv_ray.study import Holdout as Holdout
     from ckcv_ray.study import Inner as Inner
-    from ckcv_ray.study import Occam as Occam
+    from ckcv_ray.study import Paper as Paper
     from ckcv_ray.study import Race as Race
     from ckcv_ray.study import Study as Study
     from ckcv_ray.tables.task import Task as Task

@@ -27,7 +27,7 @@ from ckcv_ray.reports.notebook import watch_run
 from ckcv_ray.runs.result import Result
 from ckcv_ray.runs.run import Job, Work, check_job, compute, run_work
 from ckcv_ray.storage.places import locate
-from ckcv_ray.study import ERROR, Execution, Holdout, Occam, Problem, Study
+from ckcv_ray.study import ERROR, Execution, Holdout, Paper, Problem, Study
 from ckcv_ray.study.certification import LEAST_HELD_OUT
 from ckcv_ray.tables.columns.types import DeclaredTypes
 from ckcv_ray.tables.readers.frames import check_same_order, read_rows
@@ -65,7 +65,7 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
         n_splits: splits for each k; None for the default.
         delta: probability that a bound may fail.
         certify: "holdout" (half of up to 400 rows or groups, and a third of more, are held out, and they
-            judge what ``predict`` does), or "occam" (no row is held out, and the bound of the vote is twice
+            judge what ``predict`` does), or "paper" (no row is held out, and the bound of the vote is twice
             that of a member). Of fewer than 20 rows or groups "holdout" holds out none: ``fit`` warns, and
             nothing is claimed.
         criterion: what is minimised: "error", "balanced", "mean_error", or "cost:LABEL=10,OTHER=1".
@@ -307,7 +307,7 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
         return values
 
     def _study(self, few: bool) -> Study:
-        certify = Occam.name if few else self.certify
+        certify = Paper.name if few else self.certify
         asked = {
             "learner": self.learner,
             "param": dict(self.params) if self.params is not None else None,

@@ -120,7 +120,7 @@ class Check(Run):
         if kind == "holdout":
             delta = delta if number is None else delta / jointly
             return [*self.bound_held_out(claim, number, delta, copies), delta]
-        if kind != "occam" or quantity != "error":
+        if kind != "paper" or quantity != "error":
             raise NotImplementedError(f"{quantity} by {kind}")
         models, m = self.models["models"], self.n // self.winner["k_first"] - copies
         losses = [model["loss"] / ONE if self.grouped else sum(model["errors"]) for model in models]
@@ -130,7 +130,7 @@ class Check(Run):
         return [bound, wrong, rows, self.delta]
 
     def share_delta(self) -> float:
-        """Return the winner's share of delta by occam, from the candidates, whose number the study has."""
+        """Return the winner's share of delta by paper, from the candidates, whose number the study has."""
         ks = {row["k_first"] for row in self.candidates}
         learners = [row.get("learner") for row in self.candidates if row["k_first"] == self.winner["k_first"]]
         described = self.learner.get("learners", [self.learner])

@@ -105,8 +105,8 @@ CASES = {
     "costs without a number": study("costs='a': expected LABEL=NUMBER", criterion="cost:a"),
     "costs without a label": study("costs='=1': expected LABEL=NUMBER", criterion="cost:=1"),
     "costs a number": study("costs=10: expected LABEL=NUMBER", "mapping", **COST, costs=10),
-    "certification misspelt": study("certify='hold-out'", "holdout, occam", certify="hold-out"),
-    "certification of nothing": study("certify=None is not known", "holdout, occam", certify=None),
+    "certification misspelt": study("certify='hold-out'", "holdout, paper", certify="hold-out"),
+    "certification of nothing": study("certify=None is not known", "holdout, paper", certify=None),
     "exhaustive one": study("exhaustive=1 is not true or false", exhaustive=1),
     # options that there are none of, or that do not go together
     "option misspelt": study("unknown option 'n_split' of a study", "the options are", "n_splits", n_split=5),
@@ -132,7 +132,7 @@ CASES = {
         "holdout_bound='exact' is not known", "clopper_pearson, stevens", **HOLDOUT, holdout_bound="exact"
     ),
     "bound of held rows without any": study(
-        "holdout_bound='stevens' requires certify holdout, not occam", holdout_bound="stevens"
+        "holdout_bound='stevens' requires certify holdout, not paper", holdout_bound="stevens"
     ),
     # changed options
     "replaced by one misspelt": replaced("unknown option 'n_split' of a study", "n_splits", n_split=5),
@@ -146,7 +146,7 @@ CASES = {
     "resampling a name": parts("resampling='rotation' is not one of complete", resampling="rotation"),
     "resampling a learner": parts("resampling=GaussianSVM", "complete, rotation", resampling=GaussianSVM()),
     "criterion a number": parts("criterion=0.05 is not one of error", search=Race(criterion=0.05)),
-    "certification of nothing in its place": parts("certify=None", "holdout, occam", certification=None),
+    "certification of nothing in its place": parts("certify=None", "holdout, paper", certification=None),
     "seed of a study of parts": parts("seed=-1 is below 0", seed=-1),
     "grid of a learner": part(GaussianSVM, "C is empty", C=()),
     "k of a rotation": part(Rotation, "k=-3 is below 0", k=(-3,)),

@@ -24,7 +24,7 @@ from ckcv_ray.tables.task import Task, read
 HUGE = "1" + "0" * 30
 LONG = "x" * 300
 GRID = Study.paper(C=(1.0,), gamma=(1.0,), k=(3,), n_splits=2)
-ASKED = ("--C", "1", "--gamma", "1", "--k", "3", "--n-splits", "2", "--certify", "occam")
+ASKED = ("--C", "1", "--gamma", "1", "--k", "3", "--n-splits", "2", "--certify", "paper")
 
 
 class Case(NamedTuple):
@@ -90,7 +90,7 @@ CASES = {
     "four groups": run("--group id", "'id' has 4 different values: at least 6", source="few groups.csv"),
     "groups of one row": run("--group id", "groups nothing", "--drop id", source="groups of one.csv"),
     "fewer groups than folds": run(
-        "--group id --k 9 --certify occam",
+        "--group id --k 9 --certify paper",
         "--k 9 is outside 3..8: there are 8 groups to learn from",
         source="groups.csv",
     ),
@@ -105,18 +105,18 @@ CASES = {
     "missing text label": run("", "target 'y' has empty cells", source="blank label.csv"),
     "five rows": run("", "the table has 5 rows: at least 6 are needed", source="five rows.csv"),
     # k
-    "k of 2": run("--k 2,3 --certify occam", "--k 2 is outside 3..8: there are 8 rows to learn from"),
-    "range beyond n": run("--k 3:12 --certify occam", "--k 9 is outside 3..8"),
+    "k of 2": run("--k 2,3 --certify paper", "--k 2 is outside 3..8: there are 8 rows to learn from"),
+    "range beyond n": run("--k 3:12 --certify paper", "--k 9 is outside 3..8"),
     "negative k": run("--k=-3", "-3 is below 0"),
     "k of words": run("--k three", "--k 'three': expected whole numbers", "3:n"),
     "report_k not computed": run(
-        "--k 3,4 --report-k 5 --certify occam", "--report-k 5 is not among --k 3,4", "add it to k"
+        "--k 3,4 --report-k 5 --certify paper", "--report-k 5 is not among --k 3,4", "add it to k"
     ),
     # C and gamma
     "C of 0": run("--C 0,1", "--C 0.0 is not allowed", "positive and finite"),
     "C of words": run("--C much", "--C 'much': expected numbers"),
     "svm_nystroem with more landmarks than rows": run(
-        "--learner svm_nystroem --k 3 --certify occam",
+        "--learner svm_nystroem --k 3 --certify paper",
         "--landmarks 500 (the default): they are drawn",
         "give at most",
     ),
@@ -134,7 +134,7 @@ CASES = {
     "unknown field": run("--study unknown.toml", "'unknown.toml', line 1: unknown option 'cost'", "n_splits"),
     "wrong type": run("--study wrong.toml", "--n-splits '20' is not a whole number"),
     "number for a list": run("--study scalar.toml", "--C True is not a sequence", "list of numbers"),
-    "k of the study file": run("--study k.toml --certify occam", "--k 99 is outside 3..8"),
+    "k of the study file": run("--study k.toml --certify paper", "--k 99 is outside 3..8"),
     # execution
     "unknown backend": run("--backend dask", "--backend 'dask' is not known", "auto, ray, serial"),
     "no workers": run("--workers 0", "--workers 0 is below 1"),
@@ -192,7 +192,7 @@ CASES = {
     "status of a file": Case("status good.csv", ("'good.csv'",), 4),
     "status of another folder": Case("status .", ("'.'",), 4),
     "out is a file": Case("run good.csv --out good.csv", ("'good.csv' exists and is not a run folder",), 4),
-    "out holds other things": Case("run good.csv --certify occam --out .", ("not a run folder",), 4),
+    "out holds other things": Case("run good.csv --certify paper --out .", ("not a run folder",), 4),
 }  # fmt: skip
 
 

@@ -146,8 +146,8 @@ def test_rows_are_ranked_as_by_the_plain_model_fitted_on_the_same_rows(name):
 @pytest.mark.parametrize(
     ("certify", "rule", "applied"),
     [
-        ("occam", "auto", "vote"),
-        ("occam", "random", "random"),
+        ("paper", "auto", "vote"),
+        ("paper", "random", "random"),
         ("holdout", "auto", "refit"),
         ("holdout", "vote", "held vote"),
         ("holdout", "refit", "refit"),
@@ -272,7 +272,7 @@ def test_related_rows_are_kept_together(iris):
     ("options", "messages"),
     [
         ({"rule": "best"}, "rule='best' is not known: choose from auto, vote, random, refit"),
-        ({"rule": "refit", "certify": "occam"}, "rows are held out: certify='occam' holds none out"),
+        ({"rule": "refit", "certify": "paper"}, "rows are held out: certify='paper' holds none out"),
         ({"random_state": np.random.RandomState(0)}, "is not an integer"),
         ({"params": {"C": (1.0,), "gama": (1.0,)}}, "gama"),
         ({"backend": "cluster"}, "backend='cluster' is not known"),

@@ -47,7 +47,7 @@ studies = {
             (other.learner, ckcv_ray.NystroemSVM(C=2, gamma=1, landmarks=5)), ("exact", "landmarks")
         ),
         resampling=ckcv_ray.Complete(k=(3,), n_splits=2),
-        certification=ckcv_ray.Occam(),
+        certification=ckcv_ray.Paper(),
     ),
     "nearest": ckcv_ray.Study(
         learner=ckcv_ray.AnyEstimator(

@@ -91,11 +91,11 @@ def learning_sets() -> tuple[str]:
     return (f"{hostile + 500 * len(settings):,}",)
 
 
-def range_of_occam() -> tuple[str, str]:
-    """Of the means of occam and L_EE in each line of the earlier study."""
+def range_of_paper() -> tuple[str, str]:
+    """Of the means of paper and L_EE in each line of the earlier study."""
     lines = re.findall(r"(?m)^\w+ +[14]00 .*$", page("coverage").split("## An earlier study")[1])
     bounds = [[float(one) for one in re.findall(r"([\d.]+) \([\d.]+\)", line)] for line in lines]
-    ratios = [occam / l_ee for l_ee, occam, _ in bounds]
+    ratios = [paper / l_ee for l_ee, paper, _ in bounds]
     return f"{min(ratios):.2f}"[:-1], f"{max(ratios):.1f}"
 
 
@@ -158,7 +158,7 @@ def the_check() -> tuple[str]:
 SEVENTH = r"(\d+) times as fast as"
 FACTS = [
     Fact("fresh learning sets", r"([\d,]+) fresh (?:learning|data) sets", learning_sets),
-    Fact("occam against L_EE", r"([\d.]+) to ([\d.]+) times (?:L_EE|as high)", range_of_occam),
+    Fact("paper against L_EE", r"([\d.]+) to ([\d.]+) times (?:L_EE|as high)", range_of_paper),
     Fact(
         "failures of L_EE",
         r"\[([\d,]+) runs on data whose true error is known\]\S+ it was below the truth (\w+) times",

@@ -106,7 +106,7 @@ class Claim(TypedDict):
             numbers "clipped:50", the mean absolute error of which at most 50 counts, at most ``bound`` times
             50; or "within:0.9", how far off nine in ten new rows are at most.
         label: label of the class that it is about; None for error, auc and comparisons.
-        certification: "occam" or "holdout".
+        certification: "paper" or "holdout".
         classifier: the rule applied ("refit", "vote" or "random", see ``rules.Rule``).
         bound: upper bound on its risk, in [0, 1]: on the probability that a new pattern is misclassified; by
             class, a new pattern of this class; for auc, that a new pair of patterns is not in order. For

@@ -1,6 +1,6 @@
-"""What is proven after selection, from counts of errors: occam, or from rows held out.
+"""What is proven after selection, from counts of errors: paper, or from rows held out.
 
-``occam``, from the counts behind l_ee: each candidate t = (path, step, k) gets the share pi(t) = 1 /
+``paper``, from the counts behind l_ee: each candidate t = (path, step, k) gets the share pi(t) = 1 /
 (learners) * 1 / (settings of its learner) * w(k) / (sum of w over the study's fold sizes) of delta, where
 w(k) = 1 / ((k - 2)(k - 1)) and each fold size is represented by its smallest k. The shares depend only on the
 study and the number of rows and sum to at most 1 over all candidates, so the averaging-safe bound at level
@@ -36,7 +36,7 @@ from ckcv_ray.core.bounds.binomial import MOST_CHECKED
 from ckcv_ray.core.bounds.losses import ONE, average_safe
 from ckcv_ray.errors import pluralize
 from ckcv_ray.learners.ensemble import Ensemble, GroupMember
-from ckcv_ray.study import Holdout, Occam, Problem
+from ckcv_ray.study import Holdout, Paper, Problem
 
 
 def prove(judge: Judge, k: int, copies: int = 0) -> list[Claim]:
@@ -51,10 +51,10 @@ def prove(judge: Judge, k: int, copies: int = 0) -> list[Claim]:
     if isinstance(problem.study.certification, Holdout):
         return list(holdout(judge, copies))
     learner, _ = problem.find_learner(problem.learner.codec.setting(best.members[0].model))
-    return [occam(problem, k, count_losses(best), learner, count_wrong_rows(best), copies)]
+    return [claim_random_member(problem, k, count_losses(best), learner, count_wrong_rows(best), copies)]
 
 
-def occam(
+def claim_random_member(
     problem: Problem,
     k: int,
     losses: Sequence[int],
@@ -83,14 +83,14 @@ def occam(
             name = "averaging-safe bound on losses"
         elif grouped:
             name += " interpolated between counts"
-    method = f"occam over {problem.settings_per_learner[learner]} x k candidates"
+    method = f"A over {problem.settings_per_learner[learner]} x k candidates"
     if len(problem.learners) > 1:
         method += f" of {list(problem.learners)[learner]}, one of {len(problem.learners)} learners"
     m_is = f"m = {size.n_select}{' groups' if grouped else ''}"
     method += f", {name}, {pluralize(len(losses), 'split')}, {m_is}"
     who = RANDOM.classifier("pattern" if problem.clip is None else "row")
     given = RANDOM_SPLITS_OF_GROUPS if grouped else RANDOM_SPLITS
-    grounds = Grounds(RANDOM.name, who, problem.study.delta, method, Occam.name, given)
+    grounds = Grounds(RANDOM.name, who, problem.study.delta, method, Paper.name, given)
     if problem.clip is not None:
         measured = sum(losses) / (ONE * size.n_select * len(losses))
         return claim_clipped(grounds, bound, measured, problem.clip, grouped)

@@ -9,7 +9,7 @@ from ckcv_ray.cli.output import say, show
 from ckcv_ray.errors import StoreError, plain, pluralize
 from ckcv_ray.runs.load import environment_changes
 from ckcv_ray.runs.result import Result
-from ckcv_ray.study import Occam, Problem
+from ckcv_ray.study import Paper, Problem
 from ckcv_ray.tables.named import is_named
 from ckcv_ray.tables.subgroups import parse_subgroup
 from ckcv_ray.tables.survey import MOST_SURVEYED, list_row_numbers, survey
@@ -84,7 +84,7 @@ def show_result(result: Result, folder: str, as_json: bool, details: bool = Fals
         (*_, traceback) = failures[0]
         scored = result.finished is None
         incomplete = ", and their scores are incomplete" if scored else ""
-        again = scored or result.study.certify == Occam.name
+        again = scored or result.study.certify == Paper.name
         say(
             f"{pluralize(len(failures), 'path')} failed{incomplete}: "
             f"{' '.join(traceback.splitlines()[-1:])}; ckcv report shows the tracebacks"

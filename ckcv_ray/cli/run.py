@@ -56,7 +56,7 @@ from ckcv_ray.runs.run import Job, Work, check_job, compute, find_result
 from ckcv_ray.storage.files import write_atomically
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.storage.log import Log
-from ckcv_ray.study import Budget, Execution, Occam, Problem, Race, Study, format_toml
+from ckcv_ray.study import Budget, Execution, Paper, Problem, Race, Study, format_toml
 from ckcv_ray.tables.repeats import count_repeats
 from ckcv_ray.validation import as_path, parse_seconds
 
@@ -113,7 +113,7 @@ def run(
     execution: Execution,
     out: OutFolder = None,
     retry_failed: Annotated[
-        bool, flag("--retry-failed", "Retry what failed in a finished run of --certify occam.", "Execution")
+        bool, flag("--retry-failed", "Retry what failed in a finished run of --certify paper.", "Execution")
     ] = False,
     resume_until_done: Annotated[
         int,
@@ -367,7 +367,7 @@ def _explain_kept_effort(folder: RunFolder, out: str, problem: Problem, limit: T
     """Return the sentence that says why a limit of time does not change a search that has its effort."""
     certify = problem.study.certify
     searched = f"{out} has the effort of its study, {pluralize(effort, 'evaluation')}: --budget {limit.text}"
-    if folder.finished and certify != Occam.name:
+    if folder.finished and certify != Paper.name:
         judged = f"its {certify} has judged its rows, and to select again would void what is proven"
         return f"{searched} is not used, since {judged}"
     return f"{searched} is for a new run; --effort N goes on with more"

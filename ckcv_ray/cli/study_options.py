@@ -42,7 +42,7 @@ SLOT_PARTS = {
         "Search",
     ),
     "certify": (
-        "Where the proven bound comes from: occam (the run's own counts), or holdout (rows kept "
+        "Where the proven bound comes from: paper (the run's own counts), or holdout (rows kept "
         "aside: half of up to 400 rows, else a third).",
         None,
     ),
@@ -228,7 +228,7 @@ def _study_parameters() -> Iterator[Parameter]:
     yield from _parameters(SLOTS, list_options())
     text = "TOML file with study options; those given here come first."
     yield _parameter("study", Path, make_option(text, None, "Study"))
-    text = "The paper's defaults: every k, all rows, and occam."
+    text = "The paper's defaults: every k, all rows, and paper."
     yield _parameter("paper", bool, flag("--paper", text, "Study"))
 
 

@@ -52,7 +52,7 @@ from ckcv_ray.study import (
     OF_TWO,
     Candidate,
     Holdout,
-    Occam,
+    Paper,
     Predictive,
     Problem,
     find_reference,
@@ -332,7 +332,7 @@ def _describe_measured(result: ResultValues) -> str:
         return f"{figure} wrong (mean over groups; {wrong:,} of {rows:,} {on})"
     if first["quantity"] == ERROR:
         papers = (
-            first["certification"] == Occam.name and "paper" in L_EE_IS[c.winner.criterion][c.winner.bound]
+            first["certification"] == Paper.name and "paper" in L_EE_IS[c.winner.criterion][c.winner.bound]
         )
         paper = f"; the paper's L_EE {at_most(c.winner.l_ee)}" if papers else ""
         return f"{figure} wrong ({wrong:,} of {rows:,} {on}){paper}"

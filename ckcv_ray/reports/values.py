@@ -31,7 +31,7 @@ from ckcv_ray.records.candidates import find_winner, per_k, per_learner
 from ckcv_ray.records.record import Failure
 from ckcv_ray.reports.performance import tabulate_predictions
 from ckcv_ray.storage.folder import Finished
-from ckcv_ray.study import Occam, Problem, Study, describe_setting
+from ckcv_ray.study import Paper, Problem, Study, describe_setting
 from ckcv_ray.study.canonical import check_interval_on
 from ckcv_ray.study.problem import OUTER
 from ckcv_ray.tables.repeats import Repeats, find_repeats
@@ -219,7 +219,7 @@ class ResultValues:
         counts, n_classes = self.certificate.counts, self.task.n_classes
         if not n_classes:
             return None
-        if self.certificate.claims.first["certification"] == Occam.name:
+        if self.certificate.claims.first["certification"] == Paper.name:
             matrix = np.array(counts.confusion_matrix)
             return np.column_stack([matrix, np.array(counts.class_totals) - matrix.sum(axis=1)])
         if (rows := self._claimed_rows) is None:
@@ -245,7 +245,7 @@ class ResultValues:
     def _claimed_rows(self) -> pa.Table | None:
         """The judged rows that the first claim counts, as its rule classifies them; None if none are kept."""
         judged, first = self._finished.judged, self.certificate.claims.first
-        if judged is None or first["certification"] == Occam.name:
+        if judged is None or first["certification"] == Paper.name:
             return None
         rows = judged.filter(pc.equal(judged["classifier"], first["classifier"]))
         if "cut_off" not in first:

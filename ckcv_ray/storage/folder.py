@@ -51,7 +51,7 @@ from ckcv_ray.storage.pages import REPORT
 from ckcv_ray.storage.places import open_files
 from ckcv_ray.storage.stream import STREAM, ListedStream, Stream, read_stream
 from ckcv_ray.storage.uses import SHA256, USES
-from ckcv_ray.study import CERTIFIED, SCORED, Candidate, Occam, Problem, Study
+from ckcv_ray.study import CERTIFIED, SCORED, Candidate, Paper, Problem, Study
 from ckcv_ray.study.canonical import divide, identify_data
 from ckcv_ray.study.problem import OUTER
 from ckcv_ray.tables.columns.schema import Schema
@@ -159,11 +159,11 @@ class RunFolder:
                 "too little; ask for more, give search=budget without an effort to go on with the one there, "
                 "or choose another --out"
             )
-        if self.finished and problem.study.certify != Occam.name:
+        if self.finished and problem.study.certify != Paper.name:
             raise InputError(
                 f"effort={asked}: the run in {str(self)!r} is finished with effort {there:,}, and "
                 f"{self._refuse_selection(problem)}. Give the effort before a run is finished, or use "
-                "certify=occam"
+                "certify=paper"
             )
         return True
 
@@ -175,7 +175,7 @@ class RunFolder:
         """
         if not self.execution()["failures"]:
             return
-        if not problem.scores and problem.study.certify != Occam.name:
+        if not problem.scores and problem.study.certify != Paper.name:
             raise InputError(
                 f"the run in {str(self)!r} is finished, and {self._refuse_selection(problem)}. What failed "
                 "was tried twice before"

@@ -1,7 +1,7 @@
 """Studies (Study), studies applied to a task (Problem), and how to run them (Execution)."""
 
 from ckcv_ray.study.certification import Holdout as Holdout
-from ckcv_ray.study.certification import Occam as Occam
+from ckcv_ray.study.certification import Paper as Paper
 from ckcv_ray.study.certification import choose_judge as choose_judge
 from ckcv_ray.study.conditions import Condition as Condition
 from ckcv_ray.study.execution import Execution as Execution

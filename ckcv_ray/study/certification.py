@@ -163,14 +163,14 @@ ACCEPT = Option(
 
 
 @dataclass(frozen=True)
-class Occam(Certification):
+class Paper(Certification):
     """Certification from the run's own counts: each candidate gets a share of delta. It costs nothing.
 
     Attributes:
         accept: conditions such as "error<=0.2" on what is proven, without which the result is not accepted.
     """
 
-    name: ClassVar[str] = "occam"
+    name: ClassVar[str] = "paper"
 
     accept: tuple[str, ...] = option((), ACCEPT)
 

@@ -16,7 +16,7 @@ from ckcv_ray.learners import ALL, DEFAULT, LEARNERS, ZOO, AnyEstimator, Choice,
 from ckcv_ray.learners.sklearn.space import check_space
 from ckcv_ray.learners.sklearn.spec import list_packages, trust
 from ckcv_ray.removed import explain_removed_option
-from ckcv_ray.study.certification import Holdout, Occam
+from ckcv_ray.study.certification import Holdout, Paper
 from ckcv_ray.study.search import Auto, Budget, Race
 from ckcv_ray.validation import check_choice, expect, quote, sequence, suggest
 
@@ -25,7 +25,7 @@ SLOTS: dict[str, dict[str, Any]] = {  # parts of a study: the option that choose
     "resampling": CERTIFIABLE,
     "search": {part.name: part for part in (Auto, Race, Budget)},
     "criterion": {part.name: part for part in (MeanBound, Balanced, MeanCost, MeanError, MeanClippedError)},
-    "certify": {part.name: part for part in (Holdout, Occam)},
+    "certify": {part.name: part for part in (Holdout, Paper)},
 }
 READABLE = SLOTS | {"resampling": RESAMPLINGS}  # parts that a file can name, in studies of either kind
 FIELD_NAMES = {"certify": "certification"}  # fields of a Study whose names differ from the option's

@@ -33,7 +33,7 @@ from ckcv_ray.study.canonical import (
     identify_data,
     recode_table,
 )
-from ckcv_ray.study.certification import Occam
+from ckcv_ray.study.certification import Paper
 from ckcv_ray.study.conditions import Condition
 from ckcv_ray.study.search import Budget, Selecting
 from ckcv_ray.study.study import Study, run_id
@@ -400,7 +400,7 @@ class Problem:
 
     def with_study(self, study: Study) -> "Problem":
         """Apply another study to the same learning rows, as if there were no others."""
-        return Problem.of(replace(study, certification=Occam()), self.task)
+        return Problem.of(replace(study, certification=Paper()), self.task)
 
     def for_workers(self) -> "Problem":
         """Return the problem without the rows held out, which no worker may see."""

@@ -37,7 +37,7 @@ from ckcv_ray.errors import InputError, cut
 from ckcv_ray.learners import DEFAULT, Learner
 from ckcv_ray.learners.balance import Balance
 from ckcv_ray.learners.encoding.encoding import RARE, Categories, Encoding, Gaps
-from ckcv_ray.study.certification import Certification, Occam
+from ckcv_ray.study.certification import Certification, Paper
 from ckcv_ray.study.options import (
     FIELD_NAMES,
     SEVERAL,
@@ -117,7 +117,7 @@ class Study:
     learner: Learner = field(default_factory=DEFAULT)
     resampling: Resampling = field(default_factory=Complete)
     search: Search = field(default_factory=Race)
-    certification: Certification | None = field(default_factory=Occam)
+    certification: Certification | None = field(default_factory=Paper)
     seed: int = option(
         0,
         Option(
@@ -234,7 +234,7 @@ class Study:
         Raises:
             InputError: an option is unknown, out of range, or not an option of the parts chosen.
         """
-        published = {"search": Race.name, "certify": Occam.name}
+        published = {"search": Race.name, "certify": Paper.name}
         return cls(**_set_criterion(assemble(published | asked, {}, list_options())))
 
     @classmethod

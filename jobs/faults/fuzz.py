@@ -58,7 +58,7 @@ TURN_SECONDS = 10.0
 STUDY = Study.paper(C=(0.1, 1.0), gamma=(0.1, 1.0), k=(3, 4), n_splits=3)
 BASES: dict[str, dict[str, dict[str, Any]]] = {
     "run": {
-        "occam": {"report_k": (3,)},
+        "paper": {"report_k": (3,)},
         "holdout": {"certify": "holdout", "claim": ("refit", "vote")},
         "rotation": {"resampling": "rotation"},
     },

@@ -162,13 +162,13 @@ def hostile(reader: str, runs: dict[str, dict[str, bytes]]) -> list[tuple[str, C
     inputs = [(f"{base}, untouched", Case({}, base)) for base in runs]
     deep = b'{"a":' * 50_000 + b"1" + b"}" * 50_000
     for name in ("study.json", "certificate.json", "execution.json", "manifest.json"):
-        inputs.append((f"deep {name}", Case({name: deep}, "occam")))
-    content = json.loads(runs["occam"]["study.json"])
+        inputs.append((f"deep {name}", Case({name: deep}, "paper")))
+    content = json.loads(runs["paper"]["study.json"])
     for slot, field, value in OPTIONS:
         study = content["study"]
         changed = {slot: study[slot] | {field: value}} if slot else {field: value}
         written = as_json(content | {"study": study | changed}).encode()
-        case = Case({"study.json": written}, "occam", sealed=True)
+        case = Case({"study.json": written}, "paper", sealed=True)
         inputs.append((f"study.json with {field} = {value}", case))
     return [(note, partial(Case, *case)) for note, case in inputs]
 

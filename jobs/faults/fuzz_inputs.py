@@ -51,7 +51,7 @@ FIELDS: dict[str, Any] = {
 }
 CERTIFICATIONS: list[dict[str, Any]] = [
     {},
-    {"certify": "occam"},
+    {"certify": "paper"},
     {"certify": "holdout", "holdout_share": 0.3, "claim": ["vote", "refit"]},
     {"criterion": "balanced"},
     {"criterion": "mean_error"},

@@ -26,7 +26,7 @@ VALUES: list[Any] = [
     *NUMBERS,
     *WORDS,
     *(None, True, False, nan, inf, [], {}, [[1]], [None], {"a": {}}, {"a": "\n"}, [0.1, "1"]),
-    *(DEEP, HUGE, "3:10000000", "log:-2:4:10000", "log:0:400:9", "holdout", "occam"),
+    *(DEEP, HUGE, "3:10000000", "log:-2:4:10000", "log:0:400:9", "holdout", "paper"),
 ]
 
 

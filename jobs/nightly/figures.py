@@ -178,7 +178,7 @@ def studies(plan: Plan, repeats: int) -> Iterator[Figure]:
         with one_thread():
             speed, seconds, result = against(plan.yardstick, one, repeats, process_time)
         certify = study.certify
-        case = source if certify == "occam" else f"{source} {certify}"
+        case = source if certify == "paper" else f"{source} {certify}"
         yield from _figures("studies", case, {"speed": speed}, {"seconds": seconds}, answers(result))
 
 

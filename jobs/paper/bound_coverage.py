@@ -46,7 +46,7 @@ Cell = dict[str, Any]
 Summaries = dict[Setting, dict[str, Cell]]
 COLUMNS = {  # two lines above the column of each claim
     L_EE: ("L_EE", "not proven"),
-    "occam": ("occam", "F*"),
+    "paper": ("paper", "F*"),
     "holdout half refit": ("holdout", "half, refit"),
     "holdout half refit Stevens": ("holdout", "half, Stevens"),
     "holdout half sensitivity": ("holdout half", "sensitivity"),

@@ -100,7 +100,7 @@ def check_claims(noise: str, seed: int, certify: str, in_order: bool = False) ->
     Args:
         noise: of the numbers.
         seed: of the table, and of the study.
-        certify: "holdout" or "occam".
+        certify: "holdout" or "paper".
         in_order: whether the table is sorted by its numbers, and the study's seed is 0.
     """
     rng = np.random.default_rng([seed, list(NOISES).index(noise)])
@@ -142,7 +142,7 @@ def measure_noise(noise: str, runs: int, in_order: bool = False) -> list[Cell]:
     """Return the cells of one kind of noise."""
     found: dict[str, list[Checked]] = {}
     for seed in range(runs):
-        for certify in ("holdout", "occam"):
+        for certify in ("holdout", "paper"):
             for name, checked in check_claims(noise, seed, certify, in_order).items():
                 found.setdefault(name, []).append(checked)
     return [

@@ -330,12 +330,12 @@ def test_a_learner_without_scores_is_refused(task):
         Problem.of(study(answer="error<=0.1").with_learner(NearestCentroid()), task)
 
 
-def test_groups_and_occam_are_refused(task):
+def test_groups_and_paper_are_refused(task):
     grouped = Task.of(task.X, task.labelled(task.y), groups=np.arange(400) // 2)
     with pytest.raises(InputError, match=r"answer=error<=0.1 counts rows as independent"):
         Problem.of(study(answer="error<=0.1"), grouped)
-    with pytest.raises(InputError, match=r"^answer='error<=0.1' requires certify holdout, not occam"):
-        SMALL.replace(certify="occam", answer="error<=0.1")
+    with pytest.raises(InputError, match=r"^answer='error<=0.1' requires certify holdout, not paper"):
+        SMALL.replace(certify="paper", answer="error<=0.1")
 
 
 @pytest.mark.parametrize("threshold", [float("inf"), -1.0])

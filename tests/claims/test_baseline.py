@@ -91,7 +91,7 @@ def test_figures_of_a_constant_winner_are_exact(constant: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("certify", ["occam", "holdout"])
+@pytest.mark.parametrize("certify", ["paper", "holdout"])
 def test_what_is_worth_something_is_not_cautioned_against(certify: str) -> None:
     result = run(SMALL.replace(certify=certify, C=(1.0,), gamma=(0.1,)), blobs(240, shift=4.0))
     assert result.proven < result.baseline
@@ -142,7 +142,7 @@ def test_noise_proves_no_more_than_the_constant() -> None:
 
 def test_a_bound_equal_to_the_baseline_says_nothing() -> None:
     baseline = Baseline(on="learning rows", predicted=2, errors=1, rows=4, error=0.25)
-    claim = of_quantity("error", 0.25) | {"certification": "occam"}
+    claim = of_quantity("error", 0.25) | {"certification": "paper"}
     less = claim | {"bound": float(np.nextafter(0.25, 0))}
     assert says_nothing(claim, baseline)
     assert not says_nothing(less, baseline)

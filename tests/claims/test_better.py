@@ -275,6 +275,6 @@ def test_what_cannot_be_compared_is_refused(options: dict[str, object], messages
 
 
 def test_without_held_out_rows_it_is_refused() -> None:
-    with pytest.raises(InputError, match=r"requires certify holdout, not occam"):
-        STUDY.replace(certify="occam", claim="better:svm")
+    with pytest.raises(InputError, match=r"requires certify holdout, not paper"):
+        STUDY.replace(certify="paper", claim="better:svm")
     assert Holdout(claim="better:svm,better:a:b").references == ("svm", "a:b")

@@ -28,7 +28,7 @@ def test_a_divided_run_is_stored_loaded_and_verified(tmp_path):
 
 
 @pytest.mark.parametrize(("field", "value"), [("bound", 0.01), ("delta", 0.2), ("statement", "All is well.")])
-@pytest.mark.parametrize("certify", ["occam", "holdout"])
+@pytest.mark.parametrize("certify", ["paper", "holdout"])
 def test_verify_notices_a_claim_that_was_touched_up(tmp_path, certify, field, value):
     run(SMALL.replace(certify=certify), blobs(60), out=tmp_path / "run")
     file = tmp_path / "run" / "certificate.json"
@@ -44,7 +44,7 @@ def test_verify_notices_a_claim_that_was_touched_up(tmp_path, certify, field, va
 
 
 def test_what_failed_leaves_every_claim_as_it_is():
-    """Each allows for any selection: the bound of occam is a union over what failed, too."""
+    """Each allows for any selection: the bound of paper is a union over what failed, too."""
     result = run(SMALL, blobs(60))
     winner = Candidate(result.setting, result.k)
     c = certify(Judge(result.problem, result.models), winner, result.l_ms, True, {})
@@ -155,8 +155,8 @@ def test_a_certificate_without_one_of_its_fields_is_refused(finished, name):
 @pytest.mark.parametrize(
     ("options", "messages"),
     [
-        ({"holdout_share": 0.3}, "holdout_share=0.3 requires certify holdout, not occam"),
-        ({"claim": ("vote",)}, "claim=('vote',) requires certify holdout, not occam"),
+        ({"holdout_share": 0.3}, "holdout_share=0.3 requires certify holdout, not paper"),
+        ({"claim": ("vote",)}, "claim=('vote',) requires certify holdout, not paper"),
         ({"certify": "holdout", "holdout_share": 0.0}, "outside (0, 1)"),
         ({"certify": "holdout", "holdout_share": 1.0}, "outside (0, 1)"),
         ({"certify": "holdout", "holdout_share": "a third"}, "expected a share such as 0.33, or auto"),
@@ -165,7 +165,7 @@ def test_a_certificate_without_one_of_its_fields_is_refused(finished, name):
             "recall, auc, ppv:0.02, npv:0.02, net_benefit:0.02:0.1, better:svm, weighted_error:4,",
         ),
         ({"resampling": "rotation", "n_splits": 5}, "n_splits=5 requires resampling complete, not rot"),
-        ({"certify": "luck"}, "choose from holdout, occam"),
+        ({"certify": "luck"}, "choose from holdout, paper"),
     ],
 )
 def test_a_study_refuses_what_it_cannot_certify(options, messages):

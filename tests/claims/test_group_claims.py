@@ -31,7 +31,7 @@ GROUPS = np.random.default_rng(1).permutation(np.repeat(np.arange(30), 3))
 TASK = Task.of(blobs(90).X, blobs(90).y, groups=GROUPS)
 SMALL = Study.paper(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0), k=(3, 4, 6), n_splits=5)
 STUDIES = {
-    "occam": SMALL,
+    "paper": SMALL,
     "rotation": SMALL.replace(resampling="rotation"),
     "holdout": SMALL.replace(certify="holdout", holdout_share=0.4, claim=("refit", "vote")),
 }
@@ -54,14 +54,14 @@ def loss(result: Result, member: object, train_and_score: tuple[np.ndarray, np.n
 
 
 @pytest.mark.parametrize("name", STUDIES)
-def test_occam_is_the_bound_on_the_losses_at_its_share_of_delta(
+def test_paper_is_the_bound_on_the_losses_at_its_share_of_delta(
     results: dict[str, Result], name: str
 ) -> None:
     result = results[name]
     problem, size = result.problem, result.problem.find_size(result.k)
     j = problem.sizes.index(size)
     losses = [loss(result, m, problem.rows(Stage.REFIT, j, m.split)) for m in result.ensemble.members]
-    if name in ("occam", "rotation"):
+    if name in ("paper", "rotation"):
         (claim,) = result.certificate.claims
         A = concave_table(size.n_select, float(0.05 * weight(problem, result.k)))
         expected = np.interp(np.array(losses) / ONE, np.arange(len(A)), A).mean()
@@ -116,7 +116,7 @@ def test_sentences_speak_of_a_new_group(results: dict[str, Result], name: str) -
 
 def test_the_vote_is_bounded_by_twice_the_members(results: dict[str, Result]) -> None:
     """Group by group: where the vote is wrong, at least half of the members are."""
-    result = results["occam"]
+    result = results["paper"]
     labels, _ = result.ensemble.predict(TASK.X)
     vote = result.ensemble.vote(TASK.X).label != TASK.y
     for group in range(30):

@@ -374,12 +374,12 @@ def test_what_cannot_be_required_is_refused(options, said, task):
         Problem.of(study(positive=None, **options), task)
 
 
-def test_groups_and_occam_are_refused(task):
+def test_groups_and_paper_are_refused(task):
     grouped = Task.of(task.X, task.labelled(task.y), groups=np.arange(900) // 2)
     with pytest.raises(InputError, match=r"^require=ppv>=0.3 counts rows of a class as independent"):
         Problem.of(study(require="ppv>=0.3", prevalence=0.05), grouped)
-    with pytest.raises(InputError, match=r"requires certify holdout, not occam"):
-        SMALL.replace(certify="occam", require="ppv>=0.3", prevalence=0.05)
+    with pytest.raises(InputError, match=r"requires certify holdout, not paper"):
+        SMALL.replace(certify="paper", require="ppv>=0.3", prevalence=0.05)
 
 
 def test_the_study_says_it():

@@ -11,13 +11,13 @@ from conftest import blobs
 from scipy import stats
 
 from ckcv_ray.claims.percent import at_most
-from ckcv_ray.claims.proofs import occam, weight
+from ckcv_ray.claims.proofs import claim_random_member, weight
 from ckcv_ray.claims.wording import ASSUMPTIONS, NOT_COVERED
 from ckcv_ray.core.bounds.binomial import clopper_pearson, safe_table
 from ckcv_ray.core.draws import Draws, hold_out
 from ckcv_ray.study import Problem, Study
 
-# occam
+# paper
 
 
 def small(study, n):
@@ -69,17 +69,17 @@ def test_weights_of_a_large_table_are_not_summed_as_fractions():
 
 
 @pytest.mark.parametrize(("k", "most"), [(10, 24.6), (5, 15.6)])
-def test_occam_of_a_single_k_pays_for_the_settings_alone(k, most):
+def test_paper_of_a_single_k_pays_for_the_settings_alone(k, most):
     """At 400 rows, 143 settings and an error rate of 0.03; with every k it would be 31 and 18 percent."""
     n = 400
     errors, study = [round(0.03 * n / k)] * 20, Study.paper(k=(k,))
-    bound = occam(Problem.of(study, blobs(n)), k, errors)["bound"]
+    bound = claim_random_member(Problem.of(study, blobs(n)), k, errors)["bound"]
     level = study.delta / 143
     assert bound == pytest.approx(safe_table(n // k, level)[errors[0]], rel=1e-12)
     assert 100 * bound < most
 
 
-def test_occam_is_the_safe_bound_at_the_weighted_level():
+def test_paper_is_the_safe_bound_at_the_weighted_level():
     result = run(SMALL, blobs(60))
     c = result.certificate
     total = sum(Fraction(1, (size.k - 2) * (size.k - 1)) for size in SMALL.resampling.fold_sizes(60))
@@ -87,37 +87,37 @@ def test_occam_is_the_safe_bound_at_the_weighted_level():
     bounds = safe_table(c.winner.n_select, level)[np.array(c.counts.errors)]
     expected = min(1.0, fsum(bounds) / len(bounds))
     (claim,) = c.claims
-    assert claim["certification"] == "occam"
+    assert claim["certification"] == "paper"
     assert claim["bound"] == pytest.approx(expected, rel=1e-12)
     assert claim["bound"] > c.winner.l_ee
     assert f"at most {at_most(expected)}" in claim["statement"]
-    assert "occam over 6 x k candidates" in claim["statement"]
+    assert "A over 6 x k candidates" in claim["statement"]
     assert claim["statement"] in c.wording.statements
     assert (c.wording.assumptions, c.wording.not_covered) == (ASSUMPTIONS, NOT_COVERED)
 
 
-def test_occam_claims_nothing_where_the_safe_bound_is_not_checked():
+def test_paper_claims_nothing_where_the_safe_bound_is_not_checked():
     problem = Problem.of(Study.paper(C=1.0, gamma=1.0, k=3, n_splits=2), blobs(18_001))
-    claim = occam(problem, 3, [300, 320])
+    claim = claim_random_member(problem, 3, [300, 320])
     assert (claim["bound"], claim["errors"], claim["rows"]) == (1.0, 620, 12_000)
     assert "no bound" in claim["statement"]
 
 
-def test_occam_is_proven_for_the_dependent_splits_of_a_rotation():
+def test_paper_is_proven_for_the_dependent_splits_of_a_rotation():
     result = run(SMALL.replace(resampling="rotation", k=(5,)), blobs(60))
     bounds = safe_table(12, SMALL.delta / 6)[list(result.certificate.counts.errors)]
     (claim,) = result.certificate.claims
     assert claim["bound"] == pytest.approx(np.mean(bounds), rel=1e-12)
 
 
-def test_occam_holds_for_the_random_member_of_members_fixed_beforehand():
+def test_paper_holds_for_the_random_member_of_members_fixed_beforehand():
     """X_i ~ Bin(m, L_i), independent: the share of failures stays below delta by its stated tail."""
     rng = np.random.default_rng(5)
     m, runs = 20, 400
     problem = Problem.of(Study.paper(C=1.0, gamma=1.0, k=3, delta=0.3, n_splits=3), blobs(3 * m))
     risks = np.array([0.1, 0.2, 0.3])
     drawn = (rng.binomial(m, risks).tolist() for _ in range(runs))
-    failures = sum(risks.mean() > occam(problem, 3, errors)["bound"] for errors in drawn)
+    failures = sum(risks.mean() > claim_random_member(problem, 3, errors)["bound"] for errors in drawn)
     assert failures <= stats.binom.ppf(1 - 1e-6, runs, 0.3)
 
 

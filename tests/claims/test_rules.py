@@ -12,23 +12,23 @@ from ckcv_ray.errors import InputError
 
 
 def test_predictions_are_told_with_the_claim_that_covers_them():
-    occam = run(SMALL, blobs(60))
+    paper = run(SMALL, blobs(60))
     held = run(SMALL.replace(certify="holdout", claim=("vote",)), blobs(60))
-    percent = f"at most {at_most(occam.certificate.claims.first['bound'])} "
-    assert percent in occam.claim_for(occam.rule())
-    assert "twice the bound for a member drawn independently" in occam.claim_for(occam.rule(by="vote"))
+    percent = f"at most {at_most(paper.certificate.claims.first['bound'])} "
+    assert percent in paper.claim_for(paper.rule())
+    assert "twice the bound for a member drawn independently" in paper.claim_for(paper.rule(by="vote"))
     (vote,) = held.certificate.claims
     assert f"at most {at_most(vote['bound'])} " in held.claim_for(held.rule(by="vote"))
     assert "(holdout; the vote: " in held.claim_for(held.rule(by="vote"))
     assert held.rule() == held.rule(by="vote")
     assert "nothing is proven for it alone" in held.claim_for(held.rule(seed=1))
-    assert "(occam; all members: " in occam.claim_for(occam.rule(seed=1))
+    assert "(paper; all members: " in paper.claim_for(paper.rule(seed=1))
 
 
 def test_nothing_is_said_to_be_proven_of_a_single_member_that_no_rows_judged():
     """Nothing is proven for a member by itself."""
-    occam = run(SMALL, blobs(60))
-    assert occam.claim_for(occam.rule(by="member:2")).endswith("nothing is proven for it alone")
+    paper = run(SMALL, blobs(60))
+    assert paper.claim_for(paper.rule(by="member:2")).endswith("nothing is proven for it alone")
 
 
 def test_nothing_is_proven_of_drawn_members_by_rows_held_out() -> None:
@@ -44,7 +44,7 @@ def test_members_are_drawn_from_all_of_f_star_and_a_seed_repeats_one_call():
     result = run(SMALL.replace(seed=2), blobs(60))
     (claim,), drawn = result.certificate.claims, result.rule(seed=4)
     assert drawn.classifier() in claim["statement"]
-    assert "(occam; all members: " in result.claim_for(drawn)
+    assert "(paper; all members: " in result.claim_for(drawn)
     once = "this is about one call with a seed: other calls with it repeat its draws"
     assert result.claim_for(drawn).endswith(once)
     assert once not in result.claim_for(result.rule())

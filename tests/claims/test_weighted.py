@@ -218,7 +218,7 @@ def test_what_can_be_proven_at_best_is_planned() -> None:
     assert planned.prospects == (gate, prospect)
     assert planned.to_json()["prospects"][1]["at_most"] == prospect.at_most
     assert list_prospects(Problem.of(STUDY.replace(claim="auc"), TASK)) == ()
-    assert list_prospects(Problem.of(Study.of(learner="linear", k=(3,), certify="occam"), TASK)) == ()
+    assert list_prospects(Problem.of(Study.of(learner="linear", k=(3,), certify="paper"), TASK)) == ()
 
 
 def test_the_rows_that_a_distance_takes_are_planned() -> None:

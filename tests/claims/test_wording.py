@@ -42,7 +42,7 @@ def repeated() -> tuple[np.ndarray, np.ndarray]:
 REPEATS = "40 of 50 rows equal another row in every column"
 
 
-@pytest.mark.parametrize("certify", ["occam", "holdout"])
+@pytest.mark.parametrize("certify", ["paper", "holdout"])
 def test_rows_that_repeat_are_counted_wherever_a_claim_is_printed(tmp_path, certify):
     result = run(SMALL.replace(certify=certify), Task.of(*repeated()), out=tmp_path / "run")
     assert (result.certificate.sample.repeats, result.certificate.sample.n_rows) == (40, 50)
@@ -54,7 +54,7 @@ def test_rows_that_repeat_are_counted_wherever_a_claim_is_printed(tmp_path, cert
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("certify", ["occam", "holdout"])
+@pytest.mark.parametrize("certify", ["paper", "holdout"])
 def test_rows_that_repeat_are_counted_on_the_page(tmp_path, certify):
     run(SMALL.replace(certify=certify), Task.of(*repeated()), out=tmp_path / "run")
     assert REPEATS in Path(report(tmp_path / "run")).read_text()
@@ -81,7 +81,7 @@ def noisy(n: int, copies: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
 ONE = Study.paper(C=1.0, gamma=0.1, k=3, n_splits=3)
 
 
-@pytest.mark.parametrize("certify", ["occam", "holdout"])
+@pytest.mark.parametrize("certify", ["paper", "holdout"])
 def test_two_equal_rows_of_many_cost_what_two_rows_are_worth(certify):
     result = run(ONE.replace(certify=certify), Task.of(*noisy(599, 1)))
     c = result.certificate

@@ -69,7 +69,7 @@ def test_a_time_too_short_for_one_candidate_is_refused_with_the_least_effort(
     assert ckcv(*words, "--effort", least[1])[0] == 0
 
 
-@pytest.mark.parametrize("certify", ["occam", "holdout"])
+@pytest.mark.parametrize("certify", ["paper", "holdout"])
 def test_a_run_within_a_time_and_what_reads_its_folder(
     certify: str, ckcv: Command, words: tuple[object, ...], patients: Path, tmp_path: Path
 ) -> None:
@@ -91,7 +91,7 @@ def test_a_run_within_a_time_and_what_reads_its_folder(
     assert (code, json.loads(again)) == (0, ran)
     assert "already holds the finished run" in messages
     kept = (
-        "is for a new run; --effort N goes on with more" if certify == "occam" else "is not used, since its"
+        "is for a new run; --effort N goes on with more" if certify == "paper" else "is not used, since its"
     )
     assert f"has the effort of its study, 504 evaluations: --budget 30s {kept}" in " ".join(messages.split())
     code, status, _ = ckcv("status", out, "--json")
@@ -110,7 +110,7 @@ def test_a_run_within_a_time_and_what_reads_its_folder(
         assert len(list(csv.DictReader(file))) == 40
 
     code, shown, messages = ckcv(*words[:-2], "--search", "budget", "--effort", effort + 1000, "--json")
-    if certify == "occam":
+    if certify == "paper":
         assert code == 0, messages
         assert read_effort(out) == effort + 1000
         assert ckcv("verify", out)[0] == 0

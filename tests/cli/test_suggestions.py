@@ -100,7 +100,7 @@ def test_a_message_names_options_as_they_are_given() -> None:
     ("text", "line"),
     [
         ('# a comment\nseed = 1\nn-splits = "x"\n', "line 3: --n-splits 'x' is not a whole number"),
-        ("seed = 1\n\ncertfy = 'occam'\n", "line 3: unknown option 'certfy' of a study"),
+        ("seed = 1\n\ncertfy = 'paper'\n", "line 3: unknown option 'certfy' of a study"),
         ("seed = 1\nk = [3,\n  'x']\n", "line 2: --k"),
         ("learner = 'svm,tree'\nsvm.C = 'x'\n", "line 2: C='x'"),
         ("learner = 'svm,tree'\n[svm]\nC = 'x'\n", "line 3: C='x'"),

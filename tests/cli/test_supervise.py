@@ -20,7 +20,7 @@ from ckcv_ray.cli.signals import Signals
 from ckcv_ray.learners import AnyEstimator, Choice, GaussianSVM
 from ckcv_ray.learners.sklearn import NAMED
 
-OPTIONS = ("--target", "y", "--k", "3", "--n-splits", "3", "--param", "dummy=0,1", "--certify", "occam")
+OPTIONS = ("--target", "y", "--k", "3", "--n-splits", "3", "--param", "dummy=0,1", "--certify", "paper")
 SERIAL = ("--backend", "serial")
 
 

@@ -21,7 +21,7 @@ PLAIN = blobs(len(GROUPS))
 GROUPED, UNTIDY = Task.of(PLAIN.X, PLAIN.y, groups=GROUPS), Task.from_table(untidy(80), Roles("outcome"))
 RECALLS = "sensitivity,specificity,auc"
 MIXED = {
-    "occam of groups, mean error": (
+    "paper of groups, mean error": (
         Study.paper(**GRIDS, k=(3, 4, 6), report_k=4, criterion="mean_error"),
         GROUPED,
     ),

@@ -192,7 +192,7 @@ def test_a_resampling_of_somebody_else_is_used_by_its_name(tmp_path):
     assert [fitted for fitted, _ in scores.rows.tolist()] == [6, 12, 18, 24]
     assert load_scores(tmp_path / "rolling").table().equals(scores.table())
     assert scores.unbounded == NOT_DRAWN
-    with pytest.raises(InputError, match=r"certify=occam requires resampling complete .* not rolling"):
+    with pytest.raises(InputError, match=r"certify=paper requires resampling complete .* not rolling"):
         Study.paper(resampling="rolling:4")
 
 

@@ -53,7 +53,7 @@ STUDY = Study.paper(
     learner="centroid", shrinkage=(0.1, 0.5, 2.0), k=(3, 5, 8), n_splits=6, report_k=(5,), seed=4
 )
 CERTIFIED = {
-    "occam": STUDY,
+    "paper": STUDY,
     "holdout": STUDY.replace(certify="holdout", claim=("vote", "refit")),
     "rotation": STUDY.replace(resampling="rotation"),
 }
@@ -327,7 +327,7 @@ def test_the_command_line_knows_an_installed_learner(tmp_path: Path) -> None:
         return done.stdout
 
     learner = ("--learner", "centroid", "--shrinkage", "0.1,0.5,2")
-    study = ("--k", "3,5,8", "--n-splits", "6", "--report-k", "5", "--seed", "4", "--certify", "occam")
+    study = ("--k", "3,5,8", "--n-splits", "6", "--report-k", "5", "--seed", "4", "--certify", "paper")
     options = (*learner, *study, "--backend", "serial", "--json")
     content = json.loads(ckcv(["run", str(table), *options, "--out", str(out)]))
     assert content["setting"] == load_run(out).setting

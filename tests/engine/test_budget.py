@@ -192,12 +192,12 @@ def test_screens_are_parts_of_one_split_each_within_the_one_before() -> None:
     assert next(iter(queue.rounds[0].lengths)) >= first
 
 
-@pytest.mark.parametrize("certify", ["occam", "holdout"])
+@pytest.mark.parametrize("certify", ["paper", "holdout"])
 def test_a_deepened_run_is_in_every_byte_one_begun_with_that_effort(certify: str, tmp_path: Path) -> None:
     study, task = STUDY.replace(certify=certify), blobs(60, shift=0.6)
     deep = study.replace(effort=420)
     run_job(Job(deep, task, tmp_path / "begun"), SERIAL)
-    if certify == "occam":
+    if certify == "paper":
         run_job(Job(study, task, tmp_path / "deepened"), SERIAL)
     else:  # stopped before the rows held out are judged
         progress = iter(range(4))

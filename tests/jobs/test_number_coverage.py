@@ -30,10 +30,10 @@ def test_a_table_is_drawn_from_its_noise_alone(noise: str) -> None:
 
 
 def test_a_claim_is_compared_with_the_truth_for_its_own_models() -> None:
-    held, occam = (check_claims("normal", 3, certify) for certify in ("holdout", "occam"))
+    held, paper = (check_claims("normal", 3, certify) for certify in ("holdout", "paper"))
     assert set(held) == {"holdout", "within"}
-    assert set(occam) == {"occam"}
-    for name, checked in (held | occam).items():
+    assert set(paper) == {"paper"}
+    for name, checked in (held | paper).items():
         least = 2 / 3 * np.sqrt(2 / np.pi) * 0.9  # no linear model errs less than the noise, roughly
         assert 0 < checked.truth < 1, name
         if name != "within":
@@ -44,8 +44,8 @@ def test_a_claim_is_compared_with_the_truth_for_its_own_models() -> None:
 
 
 def test_of_groups_the_mean_error_of_a_group_is_claimed() -> None:
-    found = check_claims(GROUPS, 3, "holdout") | check_claims(GROUPS, 3, "occam")
-    assert set(found) == {"holdout", "occam"}
+    found = check_claims(GROUPS, 3, "holdout") | check_claims(GROUPS, 3, "paper")
+    assert set(found) == {"holdout", "paper"}
     for name, checked in found.items():
         assert "new group's rows" in checked.claim["statement"], name
         assert checked.is_false == (checked.truth > checked.claim["bound"])

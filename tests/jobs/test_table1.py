@@ -48,7 +48,7 @@ def test_the_studies_request_what_the_columns_need(ida: Path) -> None:
 
 
 def row(name: str, realization: int, seed: int = 0, **values: float) -> dict[str, float | str | bool]:
-    figures = dict.fromkeys((*table1.COLUMNS, "vote", "occam"), 20.0)
+    figures = dict.fromkeys((*table1.COLUMNS, "vote", "proven"), 20.0)
     return {
         "set": name,
         "realization": realization,

@@ -22,7 +22,7 @@ from ckcv_ray.storage.folder import LONGEST_QUESTION
 from ckcv_ray.tables.roles import Roles
 
 SMALL = {"k": (3, 4), "n_splits": 4, "C": (0.1, 1.0), "gamma": (0.1,)}
-OCCAM, HELD = Study.of(certify="occam", **SMALL), Study.of(certify="holdout", **SMALL)
+PAPER, HELD = Study.of(certify="paper", **SMALL), Study.of(certify="holdout", **SMALL)
 
 
 def make(study: Study, task: Task) -> Result:
@@ -53,12 +53,12 @@ def test_what_may_be_quoted_comes_first_with_its_sentence_once() -> None:
 @pytest.mark.parametrize(
     ("study", "task"),
     [
-        (OCCAM, blobs(60)),
+        (PAPER, blobs(60)),
         (HELD, blobs(200, shift=2.0)),
         (HELD, noise(120)),
         (HELD, noise(120, classes=7)),
         (HELD.replace(claim="vote,sensitivity,specificity"), blobs(200, shift=2.0)),
-        (OCCAM, Task.of(*(np.repeat(part, 2, axis=0) for part in (blobs(60).X, blobs(60).y)))),
+        (PAPER, Task.of(*(np.repeat(part, 2, axis=0) for part in (blobs(60).X, blobs(60).y)))),
     ],
 )
 def test_it_has_fifteen_lines_that_fit_a_terminal(study: Study, task: Task) -> None:
@@ -81,18 +81,18 @@ def test_a_bound_that_says_nothing_is_not_quoted() -> None:
 
 def test_the_next_commands_trust_the_packages_that_the_run_needed() -> None:
     booster = make_booster("lightgbm", n_estimators=[2], num_leaves=[3])
-    for study, named in ((OCCAM, "ckcv "), (OCCAM.with_learner(booster), "ckcv --trust lightgbm ")):
+    for study, named in ((PAPER, "ckcv "), (PAPER.with_learner(booster), "ckcv --trust lightgbm ")):
         last = make(study, blobs(60)).summary(folder="runs/one").splitlines()[-1]
         assert last.count("ckcv ") == last.count(named) >= 1
 
 
 def test_a_hold_out_is_advised_with_what_it_would_prove() -> None:
-    result = make(OCCAM, blobs(300, shift=2.0))
+    result = make(PAPER, blobs(300, shift=2.0))
     (bound,) = re.search(r"--certify holdout: about ([\d.]+) %", unwrap(result.summary())).groups()
     expected = clopper_pearson(int(np.ceil(result.error * 150)), 150, 0.05)
     assert bound == at_most(float(expected)).removesuffix(" %")
     assert float(expected) < result.proven
-    assert "--certify holdout" not in make(OCCAM, blobs(40)).summary()  # too few rows to hold out
+    assert "--certify holdout" not in make(PAPER, blobs(40)).summary()  # too few rows to hold out
 
 
 def test_no_number_of_rows_is_advised_to_reach_a_constant() -> None:
@@ -128,7 +128,7 @@ def test_of_numbers_and_groups_more_units_are_advised_with_about_what_they_prove
     assert float(found[1]) < 3 * result.proven
 
 
-WORTHLESS = {"occam": OCCAM, "holdout": HELD}
+WORTHLESS = {"paper": PAPER, "holdout": HELD}
 
 
 @pytest.mark.parametrize("grouped", [False, True], ids=["rows", "groups"])

@@ -124,7 +124,7 @@ def test_every_figure_of_the_summary_is_on_the_page(finished: Path) -> None:
 
 def test_the_number_to_quote_comes_first_and_is_the_proven_one(finished: Path) -> None:
     text, proven = Page(show_once(finished)).text, load_run(finished).certificate.claims.first
-    number = f"{at_most(proven['bound'])} wrong on new rows, at most; proven, by occam"
+    number = f"{at_most(proven['bound'])} wrong on new rows, at most; proven, by paper"
     assert number in text
     assert text.index(number) < text.index("Claims and assumptions")
     assert "not proven for the average member" in text

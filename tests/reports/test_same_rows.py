@@ -34,9 +34,9 @@ def overlap(n: int, groups: bool = False, classes: int = 2) -> Task:
 
 
 STUDIES: dict[str, tuple[dict[str, Any], Task]] = {
-    "paper": ({**SMALL, "certify": "occam"}, overlap(90)),
-    "three classes": ({**SMALL, "certify": "occam"}, overlap(90, classes=3)),
-    "groups": ({**SMALL, "certify": "occam"}, overlap(120, groups=True)),
+    "paper": ({**SMALL, "certify": "paper"}, overlap(90)),
+    "three classes": ({**SMALL, "certify": "paper"}, overlap(90, classes=3)),
+    "groups": ({**SMALL, "certify": "paper"}, overlap(120, groups=True)),
     "refit": (HELD, overlap(200)),
     "vote": ({**HELD, "claim": "vote"}, overlap(200)),
     "refit of three": (HELD, overlap(200, classes=3)),

@@ -14,7 +14,7 @@ from learner_contract import clouds
 from nearest_centroid import NearestCentroid
 
 from ckcv_ray import Execution, Result, Study, Task, load_run, report, verify
-from ckcv_ray.claims.proofs import occam, weight
+from ckcv_ray.claims.proofs import claim_random_member, weight
 from ckcv_ray.core.bounds.binomial import safe_table
 from ckcv_ray.engine import forecast
 from ckcv_ray.engine.evaluate import evaluate, share
@@ -112,7 +112,7 @@ def test_exhaustive_knows_the_best_candidate_of_every_learner() -> None:
         assert row["setting"] in (None, known["setting"])
 
 
-# occam
+# paper
 
 
 @pytest.mark.parametrize("learner", [CHOICE, Choice((NearestCentroid((1.0,)), SVM, STUMP)), SVM, CENTROID])
@@ -139,7 +139,7 @@ def test_shares_are_equal_for_each_learner_then_for_each_setting() -> None:
             )
 
 
-def test_occam_is_the_safe_bound_at_the_share_of_the_winner() -> None:
+def test_paper_is_the_safe_bound_at_the_share_of_the_winner() -> None:
     result = solved(STUDY.with_learner(Choice((STUMP, SVM))), table(1))
     number = list(result.problem.learner.by_label).index(result.setting["learner"])
     level = float(Fraction(0.05) * weight(result.problem, result.k, number))
@@ -148,9 +148,9 @@ def test_occam_is_the_safe_bound_at_the_share_of_the_winner() -> None:
         np.mean(safe_table(c.winner.n_select, level)[list(c.counts.errors)]), rel=1e-12
     )
     settings = result.problem.settings_per_learner[number]
-    said = f"occam over {settings} x k candidates of {result.setting['learner']}, one of 2 learners, "
+    said = f"A over {settings} x k candidates of {result.setting['learner']}, one of 2 learners, "
     assert said in c.claims.first["statement"]
-    assert occam(result.problem, result.k, c.counts.errors, number) == c.claims.first
+    assert claim_random_member(result.problem, result.k, c.counts.errors, number) == c.claims.first
 
 
 # failures

@@ -27,7 +27,7 @@ N = len(GROUPS)
 TASK = Task.of(blobs(N).X, blobs(N).y, groups=GROUPS)
 SMALL = Study.paper(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0), k=(3, 4, 6), n_splits=4, report_k=4)
 STUDIES = {
-    "occam": SMALL,
+    "paper": SMALL,
     "rotation": SMALL.replace(resampling="rotation"),
     "holdout": SMALL.replace(certify="holdout", holdout_share=0.5, claim="refit,vote"),
     "mean error": SMALL.replace(criterion="mean_error"),
@@ -111,7 +111,7 @@ def test_dropping_candidates_early_is_exact(resampling: str) -> None:
     assert counts["planned"] == counts["computed"] + counts["dropped"]
 
 
-@pytest.mark.parametrize("name", ["occam", "holdout"])
+@pytest.mark.parametrize("name", ["paper", "holdout"])
 def test_a_run_that_was_stopped_goes_on_to_the_same_bytes(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

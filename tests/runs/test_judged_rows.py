@@ -33,7 +33,7 @@ Made = Callable[[str], Path]
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
     """Make a run once."""
-    root, studies = tmp_path_factory.mktemp("judged"), {"held": HELD, "occam": SMALL}
+    root, studies = tmp_path_factory.mktemp("judged"), {"held": HELD, "paper": SMALL}
 
     def make(name: str) -> Path:
         out = root / name
@@ -97,7 +97,7 @@ def test_scores_are_stored_where_the_learner_has_them(made: Made) -> None:
 
 
 def test_what_the_run_counts_judges_nothing(made: Made) -> None:
-    assert load_run(made("occam")).finished.judged is None
+    assert load_run(made("paper")).finished.judged is None
 
 
 def test_more_rows_than_a_file_may_have_are_not_stored(

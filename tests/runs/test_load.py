@@ -21,7 +21,7 @@ from ckcv_ray.study import Problem
 SERIAL = Execution("serial")
 SMALL = Study.paper(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0), k=(3, 4, 5), n_splits=5)
 KINDS = {
-    "occam": SMALL,
+    "paper": SMALL,
     "holdout": SMALL.replace(certify="holdout", claim="vote"),
     "rotation": SMALL.replace(resampling="rotation", report_k=4),
 }
@@ -113,7 +113,7 @@ def test_a_run_is_found_by_its_study_in_any_form_that_asks_the_same(out: Path) -
             blobs(60),
             "resampling: requested rotation, in the folder complete",
         ),
-        (SMALL.replace(certify="holdout"), blobs(60), "(certify: requested holdout, in the folder occam)"),
+        (SMALL.replace(certify="holdout"), blobs(60), "(certify: requested holdout, in the folder paper)"),
         (SMALL, blobs(60, seed=1), "data: another table"),
         (SMALL, Task.of(blobs(60).X, blobs(60).y), "data: another table"),  # other labels
     ],

@@ -104,7 +104,7 @@ def test_a_plain_loop_with_scikit_learn_finds_the_same_winner_and_l_ms(criterion
 
 
 @pytest.mark.parametrize("criterion", CRITERIA)
-@pytest.mark.parametrize("certify", ["occam", "holdout"])
+@pytest.mark.parametrize("certify", ["paper", "holdout"])
 def test_a_stop_changes_nothing_and_the_run_is_verified(criterion: str, certify: str, tmp_path: Path) -> None:
     study, task = SMALL.replace(criterion=criterion, certify=certify, report_k=(5,)), clinic(90)
     result = run(study, task)

@@ -35,7 +35,7 @@ GROUPS = np.repeat(np.arange(N), np.random.default_rng(8).integers(1, 4, N))[:N]
 BASE = {"clip": 4.0, "k": (3, 4), "n_splits": 3}
 RIDGE = Study.of(learner="ridge", alpha=(0.1, 1.0, 10.0), **BASE)
 CERTIFIED = {
-    "occam": RIDGE.replace(certify="occam"),
+    "paper": RIDGE.replace(certify="paper"),
     "holdout": RIDGE.replace(certify="holdout", holdout_share=0.5, claim="refit,within:0.8"),
 }
 UNTIDY = pa.table(
@@ -137,7 +137,7 @@ def test_a_group_counts_once_in_what_is_measured(of_groups):
 
 
 def test_no_constant_is_better_for_the_groups_than_their_median():
-    problem = Problem.of(RIDGE.replace(certify="occam", clip=1e6), Task.of(X, Y, groups=GROUPS, numbers=True))
+    problem = Problem.of(RIDGE.replace(certify="paper", clip=1e6), Task.of(X, Y, groups=GROUPS, numbers=True))
     (baseline,) = compute_baselines(problem)
     measure = problem.make_loss_measure(problem.task.groups)
     for value in np.linspace(Y.min(), Y.max(), 200):
@@ -163,10 +163,10 @@ def test_groups_of_one_row_are_rows(certify, monkeypatch):
 
 
 def test_the_winner_has_the_smallest_bound_on_the_select_sets():
-    result = run(CERTIFIED["occam"].replace(exhaustive=True), X, Y, execution=SERIAL)
+    result = run(CERTIFIED["paper"].replace(exhaustive=True), X, Y, execution=SERIAL)
     l_ms = [row["l_ms"] for row in result.candidates.to_pylist() if row["l_ms"] is not None]
     assert result.l_ms == min(l_ms)
-    raced = run(CERTIFIED["occam"], X, Y, execution=SERIAL)
+    raced = run(CERTIFIED["paper"], X, Y, execution=SERIAL)
     assert (raced.setting, raced.k, raced.l_ms) == (result.setting, result.k, result.l_ms)
 
 
@@ -250,7 +250,7 @@ def test_an_interval_is_as_wide_as_its_claim_says(held):
     with pytest.raises(InputError, match="no interval is proven for"):
         result.predict_interval(X, by="random", seed=1)
     with pytest.raises(InputError, match="no interval is proven for"):
-        run(CERTIFIED["occam"], X, Y, execution=SERIAL).predict_interval(X)
+        run(CERTIFIED["paper"], X, Y, execution=SERIAL).predict_interval(X)
 
 
 def test_of_several_widths_that_of_most_rows_is_the_interval():
@@ -285,7 +285,7 @@ def test_what_is_for_classes_refuses_a_run_of_numbers(held, tmp_path):
     with pytest.raises(InputError, match="test rows are for classes"):
         make_test_rows(table, result.task)
     with pytest.raises(InputError, match="test rows are for classes"):
-        run_job(Job(CERTIFIED["occam"], result.task, test=TestRows(X, np.zeros(N, np.int32))), SERIAL)
+        run_job(Job(CERTIFIED["paper"], result.task, test=TestRows(X, np.zeros(N, np.int32))), SERIAL)
 
 
 def test_the_independent_check_says_that_it_knows_no_numbers(held, capsys):

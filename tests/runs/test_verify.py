@@ -142,7 +142,7 @@ def test_models_called_not_converged_are_fitted_again_and_seen(tmp_path: Path) -
     rewrite_run(out, not_converged, forged)
     plain = verify(out)
     assert any("fitted again, it classifies" in messages for messages in plain.differences)
-    assert any(messages.startswith("computed again, the bound of occam") for messages in plain.differences)
+    assert any(messages.startswith("computed again, the bound of paper") for messages in plain.differences)
     again = verify(out, refit=1.0, execution=SERIAL).differences
     assert any("totals and status, computed again" in messages for messages in again)
 

@@ -33,7 +33,7 @@ PAIRS = Grouping(N, np.arange(N) // 2, "center,id")
 SMALL = Study.paper(C=(1.0,), gamma=(0.1,), k=(3,), n_splits=3)
 STUDIES = {
     "holdout": (SMALL.replace(certify="holdout", claim="refit,recall"), TASK),
-    "occam": (SMALL, TASK),
+    "paper": (SMALL, TASK),
     "recalls": (SMALL.replace(certify="holdout", claim="recall"), TASK),
     "groups": (SMALL.replace(certify="holdout", claim="refit"), GROUPED),
     "two groups": (SMALL.replace(certify="holdout", claim="refit"), replace(GROUPED, grouping=PAIRS)),
@@ -142,7 +142,7 @@ def test_a_short_stream_says_how_many_more_labels_it_takes(runs: Callable[..., P
     assert error.state == UNKNOWN
     assert error.more is not None
     assert f"about {error.more} more rows" in found.summary()
-    later = watch(runs("occam"), rows(3, 1.0))
+    later = watch(runs("paper"), rows(3, 1.0))
     assert later.findings[0].state in (UNKNOWN, ALARM)
 
 
@@ -176,7 +176,7 @@ def test_the_shares_of_delta_add_up_and_limits_are_those_of_the_certificate(
 
 @pytest.mark.parametrize(
     ("name", "by"),
-    [("occam", "auto"), ("occam", "vote")],
+    [("paper", "auto"), ("paper", "vote")],
 )
 def test_what_is_watched_is_the_claim_of_the_rule(runs: Callable[..., Path], name: str, by: str) -> None:
     run = runs(name)
@@ -195,7 +195,7 @@ def test_a_rule_without_a_claim_is_refused(runs: Callable[..., Path]) -> None:
     with pytest.raises(
         InputError, match=r"no error is certified, .*: choose a rule whose error is \(random\)"
     ):
-        watch(runs("occam"), rows(3, 0.0), by="member:0")
+        watch(runs("paper"), rows(3, 0.0), by="member:0")
     with pytest.raises(InputError, match=r"at most 100 %, which .* is certified, .*: run the study"):
         watch(runs("hopeless"))
 
@@ -227,7 +227,7 @@ def test_predictions_that_are_not_those_of_the_rule_are_a_caution(runs: Callable
         "CAUTION: 3 of 40 predictions are not those of the model fitted on all rows that were not held out: "
         "what is certified is about its own",
     )
-    assert watch(runs("occam"), pa.table(other)).notes == ()  # members are drawn: nothing can be compared
+    assert watch(runs("paper"), pa.table(other)).notes == ()  # members are drawn: nothing can be compared
 
 
 def test_rows_that_the_run_knows_and_rows_that_are_equal_are_a_caution(runs: Callable[..., Path]) -> None:
@@ -309,7 +309,7 @@ def test_a_group_may_be_named_by_several_columns(runs: Callable[..., Path]) -> N
 
 
 def test_what_a_stream_watches_is_fixed_with_its_first_rows(runs: Callable[..., Path]) -> None:
-    run = runs("occam")
+    run = runs("paper")
     found = watch(run, rows(5, 0.0), by="vote", delta=0.01)
     assert (found.delta, found.by) == (0.01, "the majority vote of F*")
     assert watch(run).by == found.by
@@ -432,7 +432,7 @@ def test_a_stream_that_is_missing_or_not_listed_is_a_difference(runs: Callable[.
 def test_the_stream_of_another_run_or_certificate_is_refused(
     runs: Callable[..., Path], tmp_path: Path
 ) -> None:
-    run, other = runs(), runs("occam")
+    run, other = runs(), runs("paper")
     watch(other, rows(3, 0.0), stream=tmp_path / "live.jsonl")
     with pytest.raises(StoreError, match="is the stream of run"):
         watch(run, stream=tmp_path / "live.jsonl")
@@ -516,7 +516,7 @@ def test_a_stream_may_be_elsewhere_and_the_run_folder_stays_as_it_is(
 
 
 def test_a_stream_elsewhere_is_in_a_folder_that_is_no_run(runs: Callable[..., Path], tmp_path: Path) -> None:
-    run, other = runs(), runs("occam")
+    run, other = runs(), runs("paper")
     for place in (run / "log" / "live.jsonl", other / "live.jsonl"):
         with pytest.raises(InputError, match=r"is in a run folder, whose own stream is stream.jsonl"):
             watch(run, rows(3, 0.0), stream=place)

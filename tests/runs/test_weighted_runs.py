@@ -22,7 +22,7 @@ SMALL: dict[str, Any] = {"learner": "linear", "param": {"C": (0.1, 10.0)}, "k": 
 SENTENCE = "Rows are weighted by 'weight' in fits alone: measures and claims are of unweighted rows."
 
 
-@pytest.mark.parametrize("certify", ["occam", "holdout"])
+@pytest.mark.parametrize("certify", ["paper", "holdout"])
 def test_a_weighted_run_is_verified_and_says_so(certify: str, tmp_path: Path) -> None:
     study = Study.of(**SMALL, certify=certify)
     result = run(study, ROWS.X, ROWS.y, tmp_path / "run", SERIAL, sample_weight=WEIGHTS)
@@ -65,8 +65,8 @@ def test_stored_weights_are_those_of_the_run(tmp_path: Path) -> None:
 
 def test_the_estimator_and_the_plan_take_weights() -> None:
     options = {"learner": "linear", "params": SMALL["param"], "k": (3, 4), "n_splits": 3}
-    fitted = CKCVClassifier(**options, certify="occam").fit(ROWS.X, ROWS.y, sample_weight=WEIGHTS)
-    study = Study.of(**SMALL, certify="occam")
+    fitted = CKCVClassifier(**options, certify="paper").fit(ROWS.X, ROWS.y, sample_weight=WEIGHTS)
+    study = Study.of(**SMALL, certify="paper")
     result = run(study, ROWS.X, ROWS.y, sample_weight=WEIGHTS)
     assert fitted.result_.run_id == result.run_id
     assert SENTENCE in fitted.certificate_["statements"]

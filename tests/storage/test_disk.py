@@ -25,7 +25,7 @@ from ckcv_ray.study import Execution, Study
 SERIAL = Execution("serial")
 GRIDS: dict[str, Any] = {"C": (0.1, 1.0), "gamma": (0.1, 1.0), "k": (3,), "n_splits": 2}
 STUDIES = {
-    "occam": Study.paper(**GRIDS),
+    "paper": Study.paper(**GRIDS),
     "holdout": Study.paper(**GRIDS, certify="holdout", holdout_share=0.5),
 }
 TASK = blobs(24)
@@ -102,7 +102,7 @@ def error_of(run: Callable[[], object]) -> str | None:
 
 FULL = [
     *(pytest.param(certify, True, id=f"{certify}, for good") for certify in STUDIES),
-    *(pytest.param(c, False, id=f"{c}, for a moment") for c in ("occam", "holdout")),
+    *(pytest.param(c, False, id=f"{c}, for a moment") for c in ("paper", "holdout")),
 ]
 
 
@@ -113,7 +113,7 @@ def test_wherever_the_disk_is_full_the_same_run_mends_it(
     study = STUDIES[certify]
     run(study, tmp_path / "whole")
     whole = lasting_files(tmp_path / "whole")
-    step, failed = every * {"occam": 1, "holdout": 3}[certify], 0
+    step, failed = every * {"paper": 1, "holdout": 3}[certify], 0
     for refused in count(1, step):
         out = tmp_path / str(refused)
         disk.fill(refused, lasting)
@@ -142,7 +142,7 @@ def test_a_quota_is_a_full_disk_and_what_cannot_be_written_is_bad_input(
 
     monkeypatch.setattr(os, "fsync", refuse)
     with pytest.raises(kind, match=os.strerror(code)):
-        run(STUDIES["occam"], tmp_path / "run")
+        run(STUDIES["paper"], tmp_path / "run")
 
 
 WORDS = ("run", "twonorm:40:0", "--C", "1,10", "--gamma", "0.01,0.1", "--k", "3,4", "--n-splits", "3")
@@ -329,5 +329,5 @@ def test_a_file_system_that_cannot_fsync_folders_is_used_without(
         real(descriptor)
 
     monkeypatch.setattr(os, "fsync", fsync)
-    run(STUDIES["occam"], tmp_path / "run")
+    run(STUDIES["paper"], tmp_path / "run")
     assert verify(tmp_path / "run").differences == []

@@ -336,7 +336,7 @@ def test_another_study_is_refused_and_its_differences_are_named(run: Path) -> No
         StoreError, match=r"n_splits: requested 4, in the folder 3.*choose another --out"
     ) as messages:
         run_job(Job(other, blobs(60), run), SERIAL)
-    assert "certify: requested holdout, in the folder occam" in str(messages.value)
+    assert "certify: requested holdout, in the folder paper" in str(messages.value)
     assert "data: another table" in str(messages.value)
 
 

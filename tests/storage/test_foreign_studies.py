@@ -131,10 +131,10 @@ PARTS: dict[str, tuple[Change, str]] = {
     "delta of the study": (lambda s: s.update(delta=0.5), "unknown option 'delta' of a study"),
     "seed of the resampling": (part("resampling", seed=3), "unknown option 'seed' of complete"),
     "splits of a rotation": (part("resampling", name="rotation"), "unknown option 'n_splits' of rotation"),
-    "rows held out by occam": (part("certify", holdout_share=0.3), "unknown option 'holdout_share' of occam"),
+    "rows held out by paper": (part("certify", holdout_share=0.3), "unknown option 'holdout_share' of paper"),
     "a resampling of scores alone": (
         lambda s: s.update(resampling={"name": "bootstrap"}),
-        "certify=occam requires resampling complete or rotation, not bootstrap",
+        "certify=paper requires resampling complete or rotation, not bootstrap",
     ),
     "costs below 0": (part("learner", C=[-1.0]), "C=-1.0 is not allowed"),
     "a cost that is none": (part("learner", C=[float("nan")]), "C=nan is not allowed"),

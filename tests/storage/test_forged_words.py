@@ -15,7 +15,7 @@ from ckcv_ray.storage.pages import report_intact, write_report
 CLAIM = {
     "quantity": "error",
     "label": None,
-    "certification": "occam",
+    "certification": "paper",
     "classifier": "random",
     "bound": 0.5,
     "errors": 1,

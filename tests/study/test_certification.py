@@ -14,14 +14,14 @@ from ckcv_ray.core.draws import Draws, hold_out
 from ckcv_ray.engine.forecast import plan_problem
 from ckcv_ray.errors import InputError
 from ckcv_ray.runs.run import run_job
-from ckcv_ray.study import SLOTS, Holdout, Occam, Problem, Study
+from ckcv_ray.study import SLOTS, Holdout, Paper, Problem, Study
 from ckcv_ray.tables.task import Task
 
 repeatable = settings(derandomize=True, deadline=None, max_examples=limit_examples(60))
 
 
 def test_what_each_goes_with_is_known_to_a_study():
-    for certification in (Occam, Holdout):
+    for certification in (Paper, Holdout):
         assert SLOTS["certify"][certification.name] is certification
         assert certification.resamplings <= set(SLOTS["resampling"])
         assert certification.criteria <= set(SLOTS["criterion"])
@@ -38,7 +38,7 @@ def test_holdout_holds_out_its_share_and_the_others_nothing(n, share, seed):
     held = Holdout(share).draw_held_out(n, Draws(seed))
     assert len(held) == int(share * n)
     assert np.array_equal(held, hold_out(n, share, Draws(seed)))
-    assert Occam().draw_held_out(n, Draws(seed)) is None
+    assert Paper().draw_held_out(n, Draws(seed)) is None
 
 
 @pytest.mark.parametrize("share", [0, 1, -0.1, 1.5, nan, inf, "1.3", "most", "", True, None])

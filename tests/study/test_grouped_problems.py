@@ -30,7 +30,7 @@ def groups_in(rows: np.ndarray, task: Task = TASK) -> set[int]:
 
 
 @pytest.mark.parametrize("resampling", ["complete", "rotation"])
-@pytest.mark.parametrize("certify", ["occam", "holdout"])
+@pytest.mark.parametrize("certify", ["paper", "holdout"])
 def test_every_part_of_every_split_is_made_of_whole_groups(resampling: str, certify: str) -> None:
     share = {"holdout_share": 0.5} if certify == "holdout" else {}
     problem = Problem.of(Study.paper(resampling=resampling, certify=certify, **share, **GRIDS), TASK)

@@ -113,8 +113,8 @@ def test_a_share_of_rows_is_between_0_and_1(claim):
 
 
 def test_a_share_of_rows_needs_rows_held_out():
-    with pytest.raises(InputError, match=r"claim='within:0.9' requires certify holdout, not occam"):
-        Study.of(learner="ridge", clip=5, certify="occam", claim="within:0.9")
+    with pytest.raises(InputError, match=r"claim='within:0.9' requires certify holdout, not paper"):
+        Study.of(learner="ridge", clip=5, certify="paper", claim="within:0.9")
 
 
 @pytest.mark.parametrize(

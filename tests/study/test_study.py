@@ -30,7 +30,7 @@ from ckcv_ray.study import (
     Execution,
     Holdout,
     Inner,
-    Occam,
+    Paper,
     Race,
     Study,
     list_options,
@@ -203,7 +203,7 @@ OWN = {  # options that one part of a slot has
     "cost": {"costs": costs},
     "mean_error": {},
     "clipped": {"clip": st.one_of(st.none(), st.floats(1e-9, 1e9))},
-    "occam": {"accept": st.sampled_from([(), ("error<=0.1",)])},
+    "paper": {"accept": st.sampled_from([(), ("error<=0.1",)])},
     "holdout": of_holdout,
 }
 
@@ -288,7 +288,7 @@ def test_the_run_id_is_the_sha256_of_canonical_json():
     """Written out by hand from the contract: sorted keys, no spaces, lists for tuples."""
     study = Study.paper(C=(1, 10), gamma=(0.5,), k=(4, 3), delta=0.1, seed=7, scale="none", report_k=(3,))
     text = (
-        '{"data":"d","study":{"balance":"none","certify":{"accept":[],"name":"occam"},'
+        '{"data":"d","study":{"balance":"none","certify":{"accept":[],"name":"paper"},'
         '"criterion":{"delta":0.1,"name":"error"},"encode":"auto","fill":"median",'
         '"learner":{"C":[1.0,10.0],"class_weight":"equal","gamma":[0.5],"max_iter":10000000,"name":"svm",'
         '"scale":"none","solver":"newton","tolerance":0.001},"rare":0.01,'
@@ -417,7 +417,7 @@ def test_options_in_other_words():
     assert Study.paper(**values) == Study.paper(report_k=(3, 5))
     assert Study.paper(k="5:7").resampling.k == (5, 6, 7)
     assert Study.paper(claim="vote,refit", certify="holdout").certification.claim == ("vote", "refit")
-    assert Study.paper() == Study() == Study.paper(learner="svm", certify="occam")
+    assert Study.paper() == Study() == Study.paper(learner="svm", certify="paper")
 
 
 @pytest.mark.parametrize("name", ["scaling", "c", "K", "lambda", "protocol", "certification", ""])
@@ -453,8 +453,8 @@ MISPLACED = [
         "n_splits=5 requires resampling complete, not rotation",
     ),
     (
-        {"certify": "occam", "holdout_share": 0.2},
-        "holdout_share=0.2 requires certify holdout, not occam",
+        {"certify": "paper", "holdout_share": 0.2},
+        "holdout_share=0.2 requires certify holdout, not paper",
     ),
     ({"search": "race", "effort": 9}, "effort=9 requires search auto or budget, not race"),
     ({"search": "budget", "exhaustive": True}, "exhaustive=True requires search auto or race, not budget"),
@@ -476,8 +476,8 @@ def test_what_does_not_go_with_the_parts_chosen_names_both(asked, messages):
 
 @pytest.mark.usefixtures("other_parts")
 def test_a_criterion_without_a_proof_names_both(monkeypatch):
-    monkeypatch.setattr(Occam, "criteria", frozenset({"error"}))
-    with pytest.raises(InputError, match="certify=occam requires criterion error, not another"):
+    monkeypatch.setattr(Paper, "criteria", frozenset({"error"}))
+    with pytest.raises(InputError, match="certify=paper requires criterion error, not another"):
         Study.paper(criterion="another")
 
 
@@ -495,7 +495,7 @@ def test_a_part_has_to_be_one(value):
 @pytest.mark.parametrize("search", [All(), Inner("auc")])
 def test_a_search_says_what_it_goes_with(search):
     """Nothing but a race selects what can be certified, and a race is of folds that shrink with k."""
-    with pytest.raises(InputError, match=r"certify=occam requires a Race"):
+    with pytest.raises(InputError, match=r"certify=paper requires a Race"):
         Study(search=search)
     scored = {"search": search, "certification": None, "measures": ("auc",)}
     with pytest.raises(InputError, match="resampling=complete requires a certification, which ckcv run has"):
@@ -504,7 +504,7 @@ def test_a_search_says_what_it_goes_with(search):
         Study(**scored, resampling=5)
     with pytest.raises(InputError, match=r"resampling"):
         Study(**scored, resampling=KFold(3) if isinstance(search, Inner) else NestedSplits())
-    with pytest.raises(InputError, match="certify=occam requires resampling complete or rotation, not kfold"):
+    with pytest.raises(InputError, match="certify=paper requires resampling complete or rotation, not kfold"):
         Study(resampling=KFold(3))
     for refused in ("kfold:3", "nested_halves:4"):
         with pytest.raises(InputError, match=r"requires resampling complete or .* ckcv evaluate has"):
@@ -546,8 +546,8 @@ def test_replacing_a_part_keeps_the_options_that_the_new_one_has():
     assert rotation.resampling == Rotation((3, 4))
     assert rotation.certification == study.certification
     assert rotation.replace(resampling="complete").resampling == Complete((3, 4), 20)
-    assert study.replace(certify="occam").certification == Occam()
-    assert study.replace(certify="occam").replace(certify="holdout").certification == Holdout()
+    assert study.replace(certify="paper").certification == Paper()
+    assert study.replace(certify="paper").replace(certify="holdout").certification == Holdout()
 
 
 def test_what_a_study_says_of_its_parts():

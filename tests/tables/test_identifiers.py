@@ -131,7 +131,7 @@ def test_new_rows_need_no_number() -> None:
 
 def test_a_sorted_table_does_not_leak_its_target() -> None:
     """The row number alone tells the classes of a sorted table apart; without it half the rows are wrong."""
-    study = Study.of(learner="tree", k=(3,), n_splits=5, certify="occam")
+    study = Study.of(learner="tree", k=(3,), n_splits=5, certify="paper")
     columns = table(rownames=np.arange(N) + 1)
     leaking = run_job(Job(study, Task.from_table(columns, Roles("y", ["noise", "rownames"]))))
     left = run_job(Job(study, Task.from_table(columns, Roles("y"))))

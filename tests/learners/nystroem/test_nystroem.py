@@ -236,7 +236,7 @@ def test_bad_options_are_refused(changes: dict[str, object], message: str) -> No
         NystroemSVM(**changes)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(("certify", "fewest"), [("occam", 20), ("holdout", 10)])
+@pytest.mark.parametrize(("certify", "fewest"), [("paper", 20), ("holdout", 10)])
 def test_more_landmarks_than_training_rows_are_refused_before_any_fit(certify: str, fewest: int) -> None:
     task = clouds(60, 2)
     study = Study.of(learner="svm_nystroem", k=(3, 5), n_splits=2, certify=certify)
@@ -249,7 +249,7 @@ def test_more_landmarks_than_training_rows_are_refused_before_any_fit(certify: s
 def test_groups_have_the_rows_of_the_smallest_of_them() -> None:
     task, sizes = clouds(60, 2), [1, 1, 1, 1, 1, 5, 10, 20, 20]
     grouped = Task.of(task.X, task.y, groups=np.repeat(np.arange(9), sizes))
-    study = Study.of(learner="svm_nystroem", k=(3,), n_splits=2, certify="occam")
+    study = Study.of(learner="svm_nystroem", k=(3,), n_splits=2, certify="paper")
     Problem.of(study.replace(landmarks=3), grouped)  # 3 of 9 groups train
     with pytest.raises(InputError, match=r"landmarks=4: .* may be only 3"):
         Problem.of(study.replace(landmarks=4), grouped)

@@ -124,7 +124,7 @@ def test_a_table_of_numbers_alone_has_names_too() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("certify", ["holdout", "occam"])
+@pytest.mark.parametrize("certify", ["holdout", "paper"])
 def test_a_certified_run_is_stored_read_and_verified(certify: str, tmp_path: Path) -> None:
     study = Study.of(learner=SELECTIONS["forest"], k=(3, 5), n_splits=3, certify=certify)
     result = run(study, GAPS, Y, tmp_path / "run", SERIAL)
@@ -372,5 +372,5 @@ def test_a_tree_may_see_more_columns_than_the_table_has(tmp_path: Path) -> None:
 
 def test_a_classifier_of_scikit_learn_selects_by_name() -> None:
     learner = make_pipeline(select(FILLED), LogisticRegression())
-    fitted = CKCVClassifier(learner=learner, k=3, certify="occam", n_splits=3).fit(GAPS, Y)
+    fitted = CKCVClassifier(learner=learner, k=3, certify="paper", n_splits=3).fit(GAPS, Y)
     assert np.mean(fitted.predict(GAPS) != Y) < 0.6

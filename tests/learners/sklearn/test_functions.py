@@ -82,7 +82,7 @@ def test_what_is_random_is_the_same_in_every_state_of_the_global_generator() -> 
 
 @pytest.mark.slow
 def test_a_certified_run_stores_and_reads_it(tmp_path: Path) -> None:
-    study = Study.of(learner=ESTIMATORS["mutual information"], k=(3, 5), n_splits=3, certify="occam")
+    study = Study.of(learner=ESTIMATORS["mutual information"], k=(3, 5), n_splits=3, certify="paper")
     result = run(study, X, Y, tmp_path / "run", SERIAL)
     assert np.array_equal(load_run(tmp_path / "run").predict(X, by="vote"), result.predict(X, by="vote"))
 

@@ -37,7 +37,7 @@ def test_a_fit_that_did_not_converge_is_counted() -> None:
 
 
 @pytest.mark.parametrize("n", [12, 18, 30, 45, 89, 90, 200])
-@pytest.mark.parametrize("certify", ["occam", "holdout"])
+@pytest.mark.parametrize("certify", ["paper", "holdout"])
 def test_no_more_neighbours_are_asked_for_than_training_sets_have_rows(n: int, certify: str) -> None:
     if certify == "holdout" and n < 20:
         pytest.skip("too few to hold some out")

@@ -439,7 +439,7 @@ def test_balanced_weights_whose_product_with_c_vanishes_are_refused_on_the_task(
 # Runs
 
 
-@pytest.mark.parametrize("certify", ["holdout", "occam"])
+@pytest.mark.parametrize("certify", ["holdout", "paper"])
 def test_a_run_of_three_classes_is_verified_with_refits(certify, tmp_path):
     study = Study.paper(
         C=(0.1, 1.0, 10.0),
