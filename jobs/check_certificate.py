@@ -130,7 +130,7 @@ class Check(Run):
         return [bound, wrong, rows, self.delta]
 
     def share_delta(self) -> float:
-        """Return the winner's share of delta by paper, from the candidates, whose number the study has."""
+        """Return the winner's share of delta, from the candidates, whose number the study has."""
         ks = {row["k_first"] for row in self.candidates}
         learners = [row.get("learner") for row in self.candidates if row["k_first"] == self.winner["k_first"]]
         described = self.learner.get("learners", [self.learner])

@@ -163,7 +163,7 @@ def bound_safe(losses: Any, m: int, delta: float, shares: bool) -> float:
 
 
 def share_delta(ks: Iterable[int], k: int, settings: int) -> float:
-    """Return the share of delta of a candidate by paper: 1 / settings, and of the numbers of folds that of k.
+    """Return the share of delta of a candidate: 1 / settings, and of the numbers of folds that of k.
 
     Args:
         ks: the smallest number of folds of each fold size.

@@ -1,7 +1,7 @@
 """The baseline: the error of the constant that always predicts the most common class, to compare bounds with.
 
 The most common class is that of the learning rows (the first of equal ones): nothing else has been seen when
-it is chosen. Its error is counted on the rows that a claim rests on: the learning rows for paper, of
+it is chosen. Its error is counted on the rows that a claim rests on: the learning rows for ``paper``, of
 which a bound that is not below it says nothing beyond the constant, and the held-out rows for holdout,
 where it is proven or not that a rule errs less often than every constant (``claim.Gate``).
 

@@ -1,4 +1,4 @@
-"""What is proven after selection, from counts of errors: paper, or from rows held out.
+"""What is proven after selection, from the run's own counts of errors, or from rows held out.
 
 ``paper``, from the counts behind l_ee: each candidate t = (path, step, k) gets the share pi(t) = 1 /
 (learners) * 1 / (settings of its learner) * w(k) / (sum of w over the study's fold sizes) of delta, where

@@ -228,7 +228,7 @@ def _study_parameters() -> Iterator[Parameter]:
     yield from _parameters(SLOTS, list_options())
     text = "TOML file with study options; those given here come first."
     yield _parameter("study", Path, make_option(text, None, "Study"))
-    text = "The paper's defaults: every k, all rows, and paper."
+    text = "The paper's defaults: every k, and all rows."
     yield _parameter("paper", bool, flag("--paper", text, "Study"))
 
 

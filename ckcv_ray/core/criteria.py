@@ -41,7 +41,7 @@ from ckcv_ray.core.options import Option, check_options, option
 from ckcv_ray.errors import InputError, cut
 from ckcv_ray.validation import number
 
-LEAST_STUDY_DELTA = 1e-12  # the paper bound gives a candidate as little as 1e-22 of it
+LEAST_STUDY_DELTA = 1e-12  # A gives a candidate as little as 1e-22 of it
 FINEST = 1 << 52  # whole numbers up to it, divided by it, are exact
 RATES = np.linspace(0.0, 1.0, 257)  # error rates between which a forecast interpolates
 CLIP_IS = (

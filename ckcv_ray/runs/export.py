@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ckcv_ray.claims.percent import nearest
-from ckcv_ray.claims.rules import Rule
+from ckcv_ray.claims.rules import Rule, find_member
 from ckcv_ray.errors import InputError, RunError
 from ckcv_ray.learners.conversion import convert_model
 from ckcv_ray.runs.result import Result
@@ -69,7 +69,7 @@ def _find_model(result: Result, rule: Rule) -> Any:
         return result.full.members[0].model
     members = rule.ensemble(result.models).members
     if rule.name.startswith("member:"):
-        member = members[int(rule.name.partition(":")[2])]
+        member = members[find_member(rule.name)]
     elif rule.name in ("refit", "full"):
         (member,) = members
     else:

@@ -21,7 +21,7 @@ from ckcv_ray.tables.readers.limits import MOST_CELLS, MOST_TABLE_ROWS
 from ckcv_ray.validation import read_as
 from ckcv_ray.version import VERSION
 
-SCHEMA_VERSION = 11
+SCHEMA_VERSION = 12
 MOST_JSON_BYTES = 1 << 26
 FileContent = TypeVar("FileContent", bound="SelfChecking")
 

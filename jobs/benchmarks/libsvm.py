@@ -7,7 +7,7 @@ measured in float64 may exceed the tolerance by about C * n_train * 2^-24.
 """
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -25,7 +25,6 @@ from ckcv_ray.learners.svm.problem import (
     Weights,
     describe,
     fit_constant,
-    gather_fits,
     snap_to_bounds,
 )
 
@@ -83,7 +82,20 @@ def _path(
             solutions.append(describe(last.gradient + y, y, last.b, C, 0, Status.CONVERGED, weights))
         else:
             solutions.append(fit(C))
-    return gather_fits(solutions)
+    return _gather(solutions)
+
+
+def _gather(solutions: Sequence[Solution]) -> Solutions:
+    return Solutions(
+        b=np.array([s.b for s in solutions]),
+        gradient=np.array([s.gradient for s in solutions]),
+        offset=np.array([s.offset for s in solutions]),
+        value=np.array([s.value for s in solutions]),
+        violation=np.array([s.violation for s in solutions]),
+        gap=np.array([s.gap for s in solutions]),
+        n_iter=np.array([s.n_iter for s in solutions]),
+        converged=np.array([s.status is Status.CONVERGED for s in solutions]),
+    )
 
 
 def _train(inputs: Matrix, y: Vector, weights: Weights, **options: Any) -> Any:

@@ -136,12 +136,12 @@ def figures(one: Part, results: list[Result]) -> dict[str, Any]:
     """Return the row of one realization, in percent except for k; nan for what was not requested."""
     row: dict[str, Any] = {"set": one.name, "realization": one.realization, "seed": one.seed}
     row |= {"drawn": one.drawn, "seconds": sum(result.execution["seconds"] for result in results)}
-    row |= {name: float("nan") for name in (*COLUMNS, "vote", "paper")}
+    row |= {name: float("nan") for name in (*COLUMNS, "vote", "proven")}
     for result in results:
         test = result.execution["test"]
         if result.study.resampling.k is None:
             row |= {"k": float(result.k), "l_ee": 100 * result.l_ee, "test": 100 * test["error"]}
-            row |= {"vote": 100 * test["vote_error"], "paper": 100 * result.proven}
+            row |= {"vote": 100 * test["vote_error"], "proven": 100 * result.proven}
             for best, k in product(result.per_k(), (5, 10)):
                 if best["k_first"] <= k <= best["k_last"]:
                     error = test["reported"][str(k)]["error"]
@@ -244,7 +244,7 @@ def cell(ours: Figure, paper: Figure, count: int) -> str:
 
 def markdown(rows: list[dict[str, Any]], columns: tuple[str, ...]) -> str:
     """Format the table, one line for each set: ours and the paper's for each column."""
-    extra = ("vote", "paper") if "k" in columns else ()
+    extra = ("vote", "proven") if "k" in columns else ()
     head = ["data", "R", *(f"{column} | paper" for column in columns), *extra]
     lines = ["| " + " | ".join(head) + " |", "|---" * (2 + 2 * len(columns) + len(extra)) + "|"]
     for name, of_set in by_set(rows).items():

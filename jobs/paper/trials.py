@@ -55,7 +55,7 @@ def trial(setting: Setting, run: int) -> dict[str, tuple[float, float]]:
 
 
 def paper(study: Study, task: Task, fresh: Fresh) -> Iterator[Measured]:
-    """Measure L_EE and paper on F*."""
+    """Measure L_EE and A on F*."""
     result = run_job(Job(study, task), SERIAL)
     risks = misses(result.ensemble, task, fresh).sum(axis=1)
     yield Measured(L_EE, result.l_ee, float(risks.mean()))

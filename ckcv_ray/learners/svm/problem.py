@@ -18,7 +18,6 @@ package. The decision value is f(x) = sum_i b_i K(x_i, x) + offset. For every of
 bounds how far either objective is from its optimum.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -125,20 +124,6 @@ def empty_fits(n_C: int, n: int) -> Solutions:
         gap=np.zeros(n_C),
         n_iter=np.zeros(n_C, np.int64),
         converged=np.zeros(n_C, np.bool_),
-    )
-
-
-def gather_fits(solutions: Sequence[Solution]) -> Solutions:
-    """Return the same fits as arrays."""
-    return Solutions(
-        b=np.array([s.b for s in solutions]),
-        gradient=np.array([s.gradient for s in solutions]),
-        offset=np.array([s.offset for s in solutions]),
-        value=np.array([s.value for s in solutions]),
-        violation=np.array([s.violation for s in solutions]),
-        gap=np.array([s.gap for s in solutions]),
-        n_iter=np.array([s.n_iter for s in solutions]),
-        converged=np.array([s.status is Status.CONVERGED for s in solutions]),
     )
 
 
