@@ -11,53 +11,29 @@ from pathlib import Path
 
 FENCE = re.compile(r"^(?P<indent> *)(?P<ticks>`{3,}|~{3,})(?P<language>\{?[\w-]*\}?)[^`]*$")
 MARK = re.compile(r"^ *(?:%|<!--) *(?P<name>[a-z]+)(?:: *(?P<value>.+?))?(?: *-->)? *$")
-ONCE = {
-    "long": False,
-    "cluster": False,
-    "demo": False,
-    "continues": False,
-    "ida": False,
-    "file": "",
-    "exit": "0",
-}
-REPEATED = {"check", "setup"}
+FLAGS = {"long", "cluster", "demo", "continues", "ida"}
+MARKS = FLAGS | {"file", "exit", "check", "setup"}
 REFUSED = {"bash", "sh", "shell", "shell-session"}  # else blocks with commands would not be run
 RUN = {"console", "python", "toml"}
 
 
 @dataclass(frozen=True)
 class Block:
-    """A fenced block of a page.
-
-    Attributes:
-        page: file it is in.
-        line: number of its first fence, from 1.
-        language: word after the fence.
-        text: content, without the indentation of the fence.
-        check: commands to run instead of those shown, one for each; "=" for the one shown.
-        setup: commands to run before.
-        long: whether only the long check runs it.
-        cluster: whether it needs what a check does not have; its options are parsed.
-        demo: whether jobs/check runs it itself.
-        continues: whether it goes on from the Python block before it.
-        ida: whether it needs the IDA archive.
-        file: name of the file that its text is written to; "" for none.
-        exit: exit code of its last command.
-    """
+    """A fenced block of a page."""
 
     page: Path
-    line: int
-    language: str
-    text: str
-    check: tuple[str, ...] = ()
-    setup: tuple[str, ...] = ()
-    long: bool = False
-    cluster: bool = False
-    demo: bool = False
-    continues: bool = False
-    ida: bool = False
-    file: str = ""
-    exit: int = 0
+    line: int  # number of its first fence, from 1
+    language: str  # word after the fence
+    text: str  # content, without the indentation of the fence
+    check: tuple[str, ...] = ()  # commands to run instead of those shown, one for each; "=" for the one shown
+    setup: tuple[str, ...] = ()  # commands to run before
+    long: bool = False  # only the long check runs it
+    cluster: bool = False  # it needs what a check does not have; its options are parsed
+    demo: bool = False  # jobs/check runs it itself
+    continues: bool = False  # it goes on from the Python block before it
+    ida: bool = False  # it needs the IDA archive
+    file: str = ""  # name of the file that its text is written to; "" for none
+    exit: int = 0  # exit code of its last command
 
     @property
     def commands(self) -> list[str]:
@@ -76,7 +52,6 @@ class Block:
 
     @property
     def needs_ida(self) -> bool:
-        """Whether it reads the IDA archive."""
         return self.ida or any("ida:" in part for part in (self.text, *self.check, *self.setup))
 
 
@@ -125,8 +100,8 @@ def _marks(page: Path, lines: list[str], at: int) -> dict[str, list[str]]:
         first -= 1
     for i in range(first, at):
         mark = MARK.match(lines[i])
-        if mark is None or mark["name"] not in {*ONCE, *REPEATED}:
-            known = ", ".join(sorted({*ONCE, *REPEATED}))
+        if mark is None or mark["name"] not in MARKS:
+            known = ", ".join(sorted(MARKS))
             raise ValueError(f"{page}:{i + 1}: {lines[i]!r} is not a mark: expected one of {known}")
         marks.setdefault(mark["name"], []).append(mark["value"] or "")
     return marks
@@ -142,7 +117,7 @@ def _block(page: Path, at: int, language: str, text: str, marks: dict[str, list[
         raise ValueError(
             f"{where}: a block within {language} is not found: expected an outer fence of colons"
         )
-    flags = {name: True for name, value in ONCE.items() if value is False and name in marks}
+    flags = dict.fromkeys(FLAGS & marks.keys(), True)
     block = Block(
         page,
         at + 1,

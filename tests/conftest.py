@@ -16,13 +16,11 @@ os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"  # before ray is imported:
 os.environ["RAY_worker_niceness"] = "0"  # noqa: SIM112
 os.environ["RAY_metrics_report_interval_ms"] = "1000"  # noqa: SIM112  # by itself, each 10 seconds
 os.environ["OMP_NUM_THREADS"] = "1"  # else the threads of small fits keep the processors from the other tests
-os.environ["CKCV_TESTS"] = str(
-    os.getpid()
-)  # inherited by the processes of our Ray, so that test sessions can run in parallel
-os.environ["PYTHONPATH"] = (
-    os.pathsep.join(  # for workers and other processes, which import a learner from there
-        filter(None, (str(Path(__file__).parent / "contracts"), os.environ.get("PYTHONPATH")))
-    )
+# Inherited by the processes of our Ray, so that test sessions can run in parallel.
+os.environ["CKCV_TESTS"] = str(os.getpid())
+# For workers and other processes, which import a learner from there.
+os.environ["PYTHONPATH"] = os.pathsep.join(
+    filter(None, (str(Path(__file__).parent / "contracts"), os.environ.get("PYTHONPATH")))
 )
 
 import hypothesis
@@ -95,37 +93,42 @@ PROCESSES = frozenset(  # folders and files whose tests start processes, compile
         "test_verify",
     ]
 )
-SLOW = PROCESSES | frozenset(  # and those of whole runs, or that check a property at length: not for --quick
+LENGTHY = PROCESSES | frozenset(  # and those that take long, whose coverage is not counted either
     [
-        "golden",
-        "reports",
-        "runs",
-        "test_answering",
         "test_baseline",
-        "test_better",
         "test_betting",
         "test_boosters",
         "test_class_weights",
         "test_columns_by_name",
         "test_contained_fits",
         "test_encoded",
-        "test_estimator",
         "test_estimators",
         "test_evaluate",
         "test_foreign_studies",
         "test_gallery",
-        "test_identifiers",
         "test_joint_laws",
         "test_learners",
-        "test_log",
-        "test_new_rows",
         "test_newton",
         "test_notebooks",
-        "test_one_model",
         "test_one_reader",
         "test_packing",
         "test_paths",
         "test_positions",
+        "test_weights",
+    ]
+)
+SLOW = LENGTHY | frozenset(  # and those of whole runs, or that check a property at length: not for --quick
+    [
+        "golden",
+        "reports",
+        "runs",
+        "test_answering",
+        "test_better",
+        "test_estimator",
+        "test_identifiers",
+        "test_log",
+        "test_new_rows",
+        "test_one_model",
         "test_predictive_values",
         "test_resamplings",
         "test_scores",
@@ -133,7 +136,6 @@ SLOW = PROCESSES | frozenset(  # and those of whole runs, or that check a proper
         "test_storable",
         "test_stores",
         "test_weighted",
-        "test_weights",
     ]
 )
 
@@ -164,51 +166,31 @@ RAY = frozenset(  # files with tests that need Ray: they come first, in one proc
 )
 
 # Whose coverage is not counted, which takes as long as the tests themselves: others cover what they cover.
-UNCOUNTED = PROCESSES | frozenset(
+UNCOUNTED = LENGTHY | frozenset(
     [
         "test_assess",
-        "test_baseline",
-        "test_betting",
-        "test_boosters",
         "test_by_label",
         "test_choice_runs",
-        "test_class_weights",
-        "test_columns_by_name",
-        "test_contained_fits",
-        "test_encoded",
         "test_estimates",
-        "test_estimators",
-        "test_evaluate",
         "test_figures",
-        "test_foreign_studies",
         "test_forgeries",
-        "test_gallery",
         "test_golden",
         "test_hostile_folders",
-        "test_joint_laws",
         "test_judged_rows",
         "test_layout",
-        "test_learners",
         "test_learning_rows_alone",
         "test_live",
         "test_minimised",
         "test_net_benefit",
-        "test_newton",
-        "test_notebooks",
-        "test_one_reader",
         "test_own_estimators",
-        "test_packing",
         "test_paper_loop",
-        "test_paths",
         "test_permutations",
-        "test_positions",
         "test_refit_best",
         "test_regression",
         "test_run_many",
         "test_schedule",
         "test_told_once",
         "test_weighted_runs",
-        "test_weights",
     ]
 )
 

@@ -120,24 +120,17 @@ class Mortal:
 
 
 class Faulty(SerialBackend):
-    """What each call of ``wait`` does is the script's to say; once that has ended, it does as it should.
-
-    Args:
-        script: names of the methods below, each with a number to choose by.
-        doomed: paths (stage, k, split, path) that fail wherever they are computed.
-        deadly: whether they take the worker with them, and all that is in their batch.
-        least_seconds: of a batch.
-    """
+    """What each call of ``wait`` does is the script's to say; once that has ended, it does as it should."""
 
     name = "faulty"
     window = 4
 
     def __init__(
         self,
-        script: Iterable[tuple[str, int]],
-        doomed: Set[tuple[Stage, int, int, int]] = frozenset(),
-        deadly: bool = False,
-        least_seconds: float = 0.006,
+        script: Iterable[tuple[str, int]],  # names of the methods below, each with a number to choose by
+        doomed: Set[tuple[Stage, int, int, int]] = frozenset(),  # (stage, k, split, path), wherever computed
+        deadly: bool = False,  # whether these take the worker with them, and all that is in their batch
+        least_seconds: float = 0.006,  # of a batch
     ) -> None:
         self.script, self.doomed, self.deadly = iter(script), doomed, deadly
         self.least_seconds = least_seconds

@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Callable
+from datetime import UTC, datetime
 from email.utils import formatdate
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Lock, Thread
@@ -13,33 +14,24 @@ KEY = "Credential=test/"  # of the one who may ask
 
 
 class S3Server(ThreadingHTTPServer):
-    """The server.
-
-    Attributes:
-        buckets: by name, the objects by name, each with the time it was written.
-        disturb: called with each request; it returns None, a status to answer, or 0 to hang up.
-        ignores_conditions: whether an object is written although it was to be created only if there is none.
-    """
+    """The server, which asks ``disturb`` at each request for None, a status to answer, or 0 to hang up."""
 
     daemon_threads = True
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
-        self.buckets: dict[str, dict[str, tuple[bytes, str]]] = {}
+        self.buckets: dict[str, dict[str, tuple[bytes, str]]] = {}  # objects, with the time they were written
         self.disturb: Callable[[Any], int | None] = lambda request: None
-        self.ignores_conditions = False
+        self.ignores_conditions = False  # else an object is created only if there is none
         self.changing = Lock()
         Thread(target=self.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
 
     @property
     def endpoint(self) -> str:
-        """Its address."""
         return f"http://127.0.0.1:{self.server_address[1]}"
 
 
 class Handler(BaseHTTPRequestHandler):
-    """One request after another."""
-
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True  # else each answer waits for 40 ms
     wbufsize = -1
@@ -61,7 +53,6 @@ class Handler(BaseHTTPRequestHandler):
         self.answer(status, f"<Error><Code>{code}</Code><Message>swordfish</Message></Error>".encode())
 
     def handle_one(self) -> None:
-        """Answer any request."""
         content = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         url = urlsplit(self.path)
         bucket, _, key = unquote(url.path).lstrip("/").partition("/")
@@ -131,6 +122,4 @@ def tag(content: bytes) -> str:
 
 
 def now() -> str:
-    from datetime import UTC, datetime
-
     return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -68,12 +68,7 @@ class CarelessBucket(MemoryBucket):
 
 
 class CountingBucket(MemoryBucket):
-    """Counts its requests down.
-
-    Args:
-        address, store: as for any bucket.
-        left: a list of one number, which every request makes smaller by one.
-    """
+    """Counts its requests down, in a list of one number."""
 
     def __init__(self, address: Address, store: Any, left: list[int]) -> None:
         super().__init__(address, store)
@@ -82,13 +77,7 @@ class CountingBucket(MemoryBucket):
 
 
 class FailingBucket(CountingBucket):
-    """Answers some requests, and then none; a request that fails may have been carried out.
-
-    Args:
-        address, store: as for any bucket.
-        left: a list of one number, of the requests that are answered.
-        late: whether the first that fails is carried out.
-    """
+    """Answers the requests that are left, and then none; ``late`` carries out the first that fails."""
 
     def __init__(self, address: Address, store: Any, left: list[int], late: bool) -> None:
         super().__init__(address, store, left)
@@ -107,12 +96,7 @@ class FailingBucket(CountingBucket):
 
 
 class WatchedBucket(MemoryBucket):
-    """Lists what is asked.
-
-    Args:
-        address, store: as for any bucket.
-        asked: where each request is listed: what is done, and to which object.
-    """
+    """Lists each request: what is done, and to which object."""
 
     def __init__(self, address: Address, store: Any, asked: list[str]) -> None:
         super().__init__(address, store)
@@ -124,13 +108,7 @@ class WatchedBucket(MemoryBucket):
 
 
 class InterruptedBucket(CountingBucket):
-    """Lets somebody else act before one of its requests.
-
-    Args:
-        address, store: as for any bucket.
-        left: a list of one number, of the requests that come before; negative once somebody has acted.
-        act: what is done then.
-    """
+    """Lets somebody else act when no request is left; their number is negative once somebody has acted."""
 
     def __init__(self, address: Address, store: Any, left: list[int], act: Callable[[], object]) -> None:
         super().__init__(address, store, left)
@@ -171,7 +149,6 @@ def use(monkeypatch: pytest.MonkeyPatch, make: Callable[[Address], Bucket]) -> N
 
 
 def list_keys(store: Any) -> list[str]:
-    """The names of all objects."""
     import obstore
 
     return sorted(entry["path"] for page in obstore.list(store) for entry in page)

@@ -109,6 +109,17 @@ def folder(call, *messages, error=StoreError, **rest):
     return case(call, *messages, error=error, **rest)
 
 
+def replayed(*messages, error=StoreError, **changed):
+    """A run whose log has one more part: the first with other values, each in all of a column."""
+
+    def harm(run):
+        part = parquet.read_table(run / "log" / "part-000000.parquet")
+        values = part.to_pydict() | {name: [value] * len(part) for name, value in changed.items()}
+        parquet.write_table(pa.table(values, schema=part.schema), run / "log" / "part-000001.parquet")
+
+    return folder(lambda: replay("run"), *messages, error=error, harm=harm)
+
+
 def changed(name, values):
     """The columns with another one under the name."""
     return COLUMNS.set_column(COLUMNS.column_names.index(name), name, pa.array(values))
@@ -127,14 +138,6 @@ class Frame:
 @cache
 def finished() -> Result:
     return run_job(Job(STUDY, TASK), SERIAL)
-
-
-def log(folder, change):
-    """Change the first part of a run's log and write it as one more."""
-    part = parquet.read_table(folder / "log" / "part-000000.parquet")
-    values = change(part.to_pydict())
-    other = pa.table(values, schema=part.schema)
-    parquet.write_table(other, folder / "log" / "part-000001.parquet")
 
 
 UNFINISHED = {"harm": lambda folder: (folder / "manifest.json").unlink()}
@@ -178,6 +181,7 @@ CASES = BAD_STUDIES | {
     "X ragged": arrays("X is not an array", X=[[1, 2], [3]] * 4),
     "X without columns": arrays("there is no feature", X=X[:, :0]),
     "X of five rows": arrays("the table has 5 rows", "at least 6", X=X[:5], y=Y[:5]),
+    "X of no rows": arrays("0 rows", X=X[:0], y=Y[:0]),
     "X masked": arrays("masked array", "fill the masked values", X=np.ma.masked_equal(X, 3)),
     "X complex": arrays("X is complex", "real numbers", X=X * 1j),
     "X of times": arrays("column 'x0' holds duration", X=X.astype("m8[s]")),
@@ -186,11 +190,15 @@ CASES = BAD_STUDIES | {
     "X of records": arrays("X cannot be read as columns", X=np.zeros((8, 2), [("a", float)])),
     "X beyond int64": arrays("too large", X=np.array([[2**70, 1]] * 8, object)),
     "X of NaN": arrays("column 'x0' is empty", "column 'x1' is empty", X=X * np.nan),
+    "X of infinity": arrays("has inf in row 1", X=X + np.inf),
     "X of None": arrays("column 'x1' is empty", X=np.where(X % 2, None, X)),
     "frame of twins": arrays("two columns are named 'a', and differ", "--drop a", X=Frame(["a", "a"], X)),
     "frame of names too few": arrays("named a", "must match the columns", X=Frame(["a"], X)),
+    "frame of names too many": arrays("must match the columns", X=Frame(["a", "b", "c"], X)),
     "frame of names not in Unicode": arrays("surrogates not allowed", X=Frame(["\ud800", "b"], X)),
     "y a column": arrays("y (8, 1)", "expected (n, d) and (n,)", y=Y[:, None]),
+    "y a number": arrays("y ()", y=1),
+    "y ragged": arrays("y", y=[[0], [1, 2]] * 4),
     "y too short": arrays("X has shape (8, 2) and y (7,)", y=Y[:7]),
     "y sparse": arrays("y", "sparse", y=csr_matrix(Y)),
     "y of one class": arrays("1 class (0): expected 2 to 1,000", y=0 * Y),
@@ -211,6 +219,7 @@ CASES = BAD_STUDIES | {
     "rows to test with NaN": jobs("1 empty cell", "row 2", test=TestRows(SPOILT, TASK.y)),
     "rows to test with labels too few": jobs("shape (7,)", "a class number", test=TestRows(X, TASK.y[:7])),
     "rows to test of no class": jobs("a class number below 2", test=TestRows(X, TASK.y + 1)),
+    "rows to test of a class below zero": jobs("a class number below 2", test=TestRows(X, TASK.y - 1)),
     "rows to test of texts": jobs("a class number below 2", test=TestRows(X, TASK.y.astype(str))),
     "parts of a job for a job": case(lambda: run_job((STUDY, TASK), SERIAL), "job=", "Job(study, task, out)"),
     # run_many
@@ -261,6 +270,7 @@ CASES = BAD_STUDIES | {
     # Result.predict, predictions
     "one row as a vector": predicts(X[0], "X has shape (2,)", "expected (rows, 2)"),
     "rows too narrow": predicts(X[:, :1], "X has shape (8, 1)", "expected (rows, 2)"),
+    "rows too wide": predicts(np.hstack([X, X]), "X has shape (8, 4)", "expected (rows, 2)"),
     "rows ragged": predicts([[1, 2], [3]], "X", "not an array"),
     "rows masked": predicts(np.ma.masked_equal(X, 3), "masked array", "fill the masked values"),
     "rows complex": predicts(X * 1j, "X is complex", "real numbers"),
@@ -307,30 +317,14 @@ CASES = BAD_STUDIES | {
     "strange folder verified": folder(lambda: verify(Path("other")), "'other'", "not a run folder"),
     "nothing replayed": folder(lambda: replay("new"), "'new' holds no run"),
     "strange folder replayed": folder(lambda: replay("other"), "'other'", "not a run folder"),
-    "contradiction replayed": folder(
-        lambda: replay("run"), "two records of {", "differ", "not deterministic", error=RunError,
-        harm=lambda f: log(f, lambda log: log | {"n_iter": [n + 1 for n in log["n_iter"]]}),
+    "contradiction replayed": replayed(
+        "two records of {", "differ", "not deterministic", error=RunError, n_iter=99
     ),
-    "unknown split replayed": folder(
-        lambda: replay("run"), "is damaged", "split is outside the study",
-        harm=lambda f: log(f, lambda log: log | {"split": [99 for _ in log["split"]]}),
-    ),
-    "unknown path replayed": folder(
-        lambda: replay("run"), "is damaged", "path is outside the study",
-        harm=lambda f: log(f, lambda log: log | {"path": [7 for _ in log["path"]]}),
-    ),
-    "unknown step replayed": folder(
-        lambda: replay("run"), "is damaged", "step is outside the study",
-        harm=lambda f: log(f, lambda log: log | {"step": [-1 for _ in log["step"]]}),
-    ),
-    "unknown size replayed": folder(
-        lambda: replay("run"), "is damaged", "size is outside the study",
-        harm=lambda f: log(f, lambda log: log | {"size": [1 for _ in log["size"]]}),
-    ),
-    "more errors than rows replayed": folder(
-        lambda: replay("run"), "is damaged", "more errors than rows",
-        harm=lambda f: log(f, lambda log: log | {"total_0": [99 for _ in log["total_0"]]}),
-    ),
+    "unknown split replayed": replayed("is damaged", "split is outside the study", split=99),
+    "unknown path replayed": replayed("is damaged", "path is outside the study", path=7),
+    "unknown step replayed": replayed("is damaged", "step is outside the study", step=-1),
+    "unknown size replayed": replayed("is damaged", "size is outside the study", size=1),
+    "more errors than rows replayed": replayed("is damaged", "more errors than rows", total_0=99),
     "nothing on a page": folder(lambda: report(Path("new")), "'new' holds no run"),
     "text of nothing on a page": folder(lambda: make_page("new"), "'new' holds no run"),
     "unfinished on a page": folder(lambda: report(Path("run")), "'run' is not finished", **UNFINISHED),

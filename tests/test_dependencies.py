@@ -5,6 +5,7 @@ Where each was mended, by the advisories; `pip-audit -r requirements.lock --disa
 
 import re
 import tomllib
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -40,16 +41,12 @@ MENDED = {
 PROJECT, PAPER = (
     tomllib.loads((ROOT / file).read_text()) for file in ("pyproject.toml", "jobs/paper/pyproject.toml")
 )
+EXTRAS = PROJECT["project"]["optional-dependencies"]
 WANTED = [
     *map(Requirement, PROJECT["project"]["dependencies"]),
     *map(Requirement, PAPER["project"]["dependencies"]),
-    *(
-        Requirement(wanted)
-        for group in PROJECT["project"]["optional-dependencies"].values()
-        for wanted in group
-    ),
+    *map(Requirement, chain(*EXTRAS.values())),
 ]
-EXTRAS = PROJECT["project"]["optional-dependencies"]
 OF_NIGHTS = ("boosting", "imblearn")
 NIGHTLY = {Requirement(wanted).name for name in OF_NIGHTS for wanted in EXTRAS[name]}
 FREE = NIGHTLY - {"lightgbm"}  # which only tests of the night need

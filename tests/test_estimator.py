@@ -6,8 +6,10 @@ import warnings
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pytest
+from sklearn.base import clone
 from sklearn.compose import make_column_transformer
 from sklearn.datasets import load_breast_cancer, load_iris, make_classification, make_moons
 from sklearn.exceptions import NotFittedError
@@ -193,14 +195,10 @@ def test_the_candidates_are_listed_as_by_gridsearchcv(iris):
     assert np.isnan(found["mean_test_score"][~complete]).all()
     assert found["rank_test_score"].min() == 1
     assert (found["rank_test_score"][~complete] > found["rank_test_score"][complete].max()).all()
-    winner = {**one.best_params_, "k": one.best_k_}
-    at = found["params"].index(winner)
+    at = found["params"].index({**one.best_params_, "k": one.best_k_})
     assert complete[at]
-    assert found["param_k"][at] == one.best_k_
-    problem = one.result_.problem
-    member = one.result_.ensemble.members[0]
-    assert member.k == one.best_k_
-    assert problem.n_evaluations == 5 * n
+    assert found["param_k"][at] == one.best_k_ == one.result_.ensemble.members[0].k
+    assert one.result_.problem.n_evaluations == 5 * n
 
 
 def test_a_fitted_one_is_saved_as_a_run(tmp_path, iris, fitted):
@@ -234,9 +232,6 @@ def test_tables_with_words_and_gaps_are_taken_by_name():
 
 def frames():
     """One table as everybody has it."""
-    import pandas as pd
-    import polars as pl
-
     columns = untidy(60).drop_columns("outcome")
     yield columns
     yield columns.to_pandas()
@@ -356,32 +351,19 @@ def test_rows_predicted_one_by_one_have_the_error_of_members_drawn_for_each(draw
     errors = np.sum([one.predict(row[None])[0] != label for row, label in zip(X, y, strict=True)])
     assert np.abs(errors - np.sum(share)) < 3 * deviation
     assert alone[fitted.ensemble_.random(X[:1], 0).member[0]]  # the one that every call would draw first
-    assert np.array_equal(pickle.loads(pickle.dumps(fitted)).predict(X), fitted_draws(fitted, X))
+    again, parts = copy.deepcopy(fitted), (X[:1], X[1:2], X[2:9], X[9:])
+    few_at_a_time = np.concatenate([again.predict(part) for part in parts])
+    assert np.array_equal(pickle.loads(pickle.dumps(fitted)).predict(X), few_at_a_time)
 
 
-def fitted_draws(fitted, X):
-    """What a copy of a classifier predicts for rows given one by one, or a few at a time."""
-    one = copy.deepcopy(fitted)
-    parts = [X[:1], X[1:2], X[2:9], X[9:9], X[9:]]
-    return np.concatenate([one.predict(part) for part in parts if len(part)])
-
-
-@pytest.fixture(scope="module")
-def many() -> tuple[np.ndarray, np.ndarray]:
-    """1,500 rows of two classes, of which about a tenth cannot be told apart."""
-    return make_classification(1500, 4, flip_y=0.2, random_state=0)
-
-
-def fit_many(many) -> CKCVClassifier:
-    params = {"var_smoothing": np.logspace(-9, 1, 60).tolist()}
-    return CKCVClassifier(learner="naive_bayes", params=params, k=(3, 5), random_state=1).fit(*many)
-
-
-def test_many_rows_are_searched_within_a_budget_where_a_race_is_too_much(many, monkeypatch, tmp_path):
+def test_many_rows_are_searched_within_a_budget_where_a_race_is_too_much(monkeypatch, tmp_path):
     """And cv_results_ has no score of a part of a split's rows."""
-    exact = fit_many(many)
+    X, y = make_classification(1500, 4, flip_y=0.2, random_state=0)  # a tenth cannot be told apart
+    params = {"var_smoothing": np.logspace(-9, 1, 60).tolist()}
+    model = CKCVClassifier(learner="naive_bayes", params=params, k=(3, 5), random_state=1)
+    exact = clone(model).fit(X, y)
     monkeypatch.setattr(search, "RACE_WORK", 0.0)
-    one = fit_many(many)
+    one = model.fit(X, y)
     problem, result = one.result_.problem, one.result_
     assert isinstance(exact.result_.study.search, Race)
     assert isinstance(result.study.search, Budget)

@@ -14,15 +14,12 @@ from notebooks import read_cells, run_cells, to_markdown  # noqa: E402
 
 NOTEBOOKS = sorted((ROOT / "docs").rglob("*.ipynb"))
 PUBLIC = {"ckcv_ray"}
+each_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 CARD = 'aria-label="result '
 CODE = {"cell_type": "code", "metadata": {}, "execution_count": None, "outputs": []}
 
 
-def name(path: Path) -> str:
-    return path.stem
-
-
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=name)
+@each_notebook
 def test_a_notebook_runs_and_shows_cards_and_plots(
     path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -33,7 +30,7 @@ def test_a_notebook_runs_and_shows_cards_and_plots(
     assert not [output for output in outputs if "object at 0x" in output.text]
 
 
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=name)
+@each_notebook
 def test_a_notebook_is_one_that_jupyter_opens(path: Path) -> None:
     """Format 4.5: cells with identifiers, each its own; what code shows is not stored."""
     notebook = json.loads(path.read_text())
@@ -47,7 +44,7 @@ def test_a_notebook_is_one_that_jupyter_opens(path: Path) -> None:
     assert notebook["cells"][0]["source"][0].startswith("# ")
 
 
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=name)
+@each_notebook
 def test_a_notebook_imports_what_is_public(path: Path) -> None:
     cells = [cell for cell in read_cells(path.read_text()) if cell["cell_type"] == "code"]
     code = "\n".join("".join(cell["source"]) for cell in cells)

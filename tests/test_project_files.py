@@ -13,10 +13,6 @@ ROOT = Path(__file__).resolve().parent.parent
 HEADINGS = {"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"}  # of Keep a Changelog 1.1.0
 
 
-def read_project() -> dict[str, object]:
-    return tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-
-
 def test_the_changelog_has_the_version_of_the_package_first() -> None:
     text = (ROOT / "CHANGELOG.md").read_text()
     versions = re.findall(r"(?m)^## \[([\d.]+)\] - (\S+)$", text)
@@ -31,7 +27,7 @@ def test_the_citation_is_of_this_version_and_of_the_paper() -> None:
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
     assert citation["cff-version"] == "1.2.0"
     assert citation["version"] == ckcv_ray.__version__
-    project = read_project()
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert citation["license"] == project["license"]
     assert citation["authors"] == project["authors"]
     paper = citation["preferred-citation"]

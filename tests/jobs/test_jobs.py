@@ -29,7 +29,8 @@ SCRIPTS = [
     and 'if __name__ == "__main__":' in (text := file.read_text())
     and "from ckcv_ray" in text
 ]
-STUDY = ("--k", "3,4,5", "--n-splits", "4", "--C", "0.1,1,10", "--gamma", "0.01,0.1")
+STUDY = ("twonorm:90:0", "--k", "3,4,5", "--n-splits", "4", "--C", "0.1,1,10", "--gamma", "0.01,0.1")
+RUN = [sys.executable, str(ROOT / "jobs" / "run_study.py"), *STUDY]
 
 
 class Head(NamedTuple):
@@ -100,8 +101,7 @@ def _wait_for_jobs(
 
 
 def local(out: Path) -> None:
-    command = [sys.executable, str(ROOT / "jobs" / "run_study.py"), "twonorm:90:0", *STUDY]
-    subprocess.run([*command, "--out", out, "--backend", "serial"], check=True, capture_output=True)
+    subprocess.run([*RUN, "--out", out, "--backend", "serial"], check=True, capture_output=True)
 
 
 def same(a: Path, b: Path) -> None:
@@ -112,7 +112,7 @@ def same(a: Path, b: Path) -> None:
 def test_a_study_as_a_ray_job(head: Head, tmp_path: Path) -> None:
     out = tmp_path / "job"
     submit = [RAY, "job", "submit", "--address", head.jobs, "--working-dir", str(ROOT), "--"]
-    study = ["python", "jobs/run_study.py", "twonorm:90:0", *STUDY, "--backend", "ray", "--out", str(out)]
+    study = ["python", "jobs/run_study.py", *STUDY, "--backend", "ray", "--out", str(out)]
     done = subprocess.run([*submit, *study], env=head.environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "model     C = " in done.stdout
@@ -124,29 +124,18 @@ def test_a_study_as_a_ray_job(head: Head, tmp_path: Path) -> None:
 def test_a_run_joins_the_given_cluster(head: Head, tmp_path: Path) -> None:
     """RAY_ADDRESS and --address select the same cluster; data and answer are the same."""
     local(tmp_path / "local")
-    script = [sys.executable, str(ROOT / "jobs" / "run_study.py"), "twonorm:90:0", *STUDY]
     ways = {"variable": ({"RAY_ADDRESS": head.address}, []), "option": ({}, ["--address", head.address])}
     for name, (environment, option) in ways.items():
-        command = [*script, "--backend", "ray", *option, "--out", str(tmp_path / name)]
+        command = [*RUN, "--backend", "ray", *option, "--out", str(tmp_path / name)]
         subprocess.run(command, env=head.environment | environment, check=True, capture_output=True)
         same(tmp_path / name, tmp_path / "local")
 
 
 def test_a_run_joins_the_cluster_of_this_session(ray_session: None, tmp_path: Path) -> None:
     """Its processes compute, and it goes on when the run has left it."""
-    address = ray.get_runtime_context().gcs_address
-    command = [
-        sys.executable,
-        str(ROOT / "jobs" / "run_study.py"),
-        "twonorm:90:0",
-        *STUDY,
-        "--backend",
-        "ray",
-    ]
-    environment = os.environ | {"RAY_ADDRESS": address}
-    done = subprocess.run(
-        [*command, "--out", tmp_path / "joined"], env=environment, capture_output=True, text=True
-    )
+    environment = os.environ | {"RAY_ADDRESS": ray.get_runtime_context().gcs_address}
+    command = [*RUN, "--backend", "ray", "--out", str(tmp_path / "joined")]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     workers = json.loads((tmp_path / "joined" / "execution.json").read_text())["workers"]
     assert workers == ray.cluster_resources()["CPU"]

@@ -228,15 +228,9 @@ def test_the_paragraph_follows_from_the_figures(row):
 
 
 def test_a_small_run_of_the_job(ida):
-    command = [
-        sys.executable,
-        str(ROOT / "jobs" / "paper" / "losses.py"),
-        "--sets",
-        "titanic",
-        "--backend",
-        "serial",
-    ]
-    done = subprocess.run([*command, "--json"], capture_output=True, text=True, check=True)
+    command = [sys.executable, str(ROOT / "jobs" / "paper" / "losses.py"), "--sets", "titanic"]
+    options = ["--backend", "serial", "--json"]
+    done = subprocess.run([*command, *options], capture_output=True, text=True, check=True)
     output = json.loads(done.stdout)
     row = output["sets"]["titanic"]
     assert "titanic: k =" in done.stderr

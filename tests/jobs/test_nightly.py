@@ -72,6 +72,14 @@ def night(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     return run
 
 
+def check_refused(
+    night: Run, code: int, message: str, *options: str, found: list[Figure] | None = None
+) -> None:
+    ended, result = night(found, *options)
+    assert ended == code
+    assert message in result["stderr"]
+
+
 def top(out: Path) -> str:
     """Return the page up to its first section."""
     return (out / "nightly.html").read_text().split("<section>")[0]
@@ -122,12 +130,8 @@ def test_what_is_suspect_is_measured_again_and_that_counts(night: Run, tmp_path:
     assert f"S{note[1:]}." in top(tmp_path)
     code, result = night(figures(L_MS=0.2))
     assert (code, result["alarms"]) == (0, []), "the first measurement is not reported as missing"
-    assert (
-        parquet.read_table(tmp_path / "history")
-        .filter(pc.field("name") == "speed, at first")
-        .to_pylist()[0]["role"]
-        == "first"
-    )
+    at_first = parquet.read_table(tmp_path / "history").filter(pc.field("name") == "speed, at first")
+    assert at_first["role"][0].as_py() == "first"
 
 
 def test_a_suspect_that_cannot_be_measured_again_stays_one(night: Run) -> None:
@@ -155,7 +159,8 @@ def test_any_other_winner_bound_or_count_raises_the_alarm(name: str, night: Run,
     [
         (87.1, "0.15", 0),
         (86.8, "0.15", 1),
-        *((*case,) for case in ((95.0, "0.04", 1), (60.0, "1", 0))),
+        (95.0, "0.04", 1),
+        (60.0, "1", 0),
         (150.0, "0.15", 0),
     ],
 )
@@ -246,9 +251,7 @@ def test_an_existing_night_is_judged_again_and_not_measured(night: Run, tmp_path
 def test_two_nights_at_once_do_not_both_write(night: Run, tmp_path: Path) -> None:
     (tmp_path / "history").mkdir()
     with FileLock(tmp_path / ".lock"):
-        code, result = night(None)
-    assert code == 4
-    assert "in use by another run" in result["stderr"]
+        check_refused(night, 4, "in use by another run")
     for left in ("history/.part-x.parquet-abc.tmp", ".nightly.html-abc.tmp", ".notes.tmp"):
         (tmp_path / left).write_text("half")
     assert night(figures())[0] == 0
@@ -277,10 +280,8 @@ def test_a_damaged_part_is_named(how: str, night: Run, tmp_path: Path) -> None:
     night(figures())
     night(figures())
     DAMAGE[how](tmp_path / "history" / "part-night-00.parquet")
-    code, result = night(None)
-    assert code == 4
     bad = {"copied": "part-copy.parquet", "strange": "notes.txt"}.get(how, "part-night-00.parquet")
-    assert bad in result["stderr"]
+    check_refused(night, 4, bad)
 
 
 def test_the_history_is_a_table_of_figures(night: Run, tmp_path: Path) -> None:
@@ -325,30 +326,25 @@ def test_the_page_loads_nothing_and_draws_every_number(
     ids=str,
 )
 def test_bad_input_is_refused(options: tuple[str, ...], message: str, night: Run) -> None:
-    code, result = night(None, *options)
-    assert code == 2
-    assert message in result["stderr"]
+    check_refused(night, 2, message, *options)
 
 
 def test_a_history_has_a_single_plan(night: Run) -> None:
     night(figures(), "--plan", "tiny")
     assert night(figures())[1]["plan"] == "tiny"
-    code, result = night(None, "--plan", "generators")
-    assert (code, "this history has the plan 'tiny'" in result["stderr"]) == (2, True)
+    check_refused(night, 2, "this history has the plan 'tiny'", "--plan", "generators")
 
 
 def test_a_missing_archive_is_reported_before_anything_is_measured(
     night: Run, cache: Path, tmp_path: Path
 ) -> None:
-    code, result = night(None, "--plan", "ida")
-    assert (code, "CKCV_IDA" in result["stderr"]) == (2, True)
+    check_refused(night, 2, "CKCV_IDA", "--plan", "ida")
     assert not list((tmp_path / "history").iterdir())
 
 
 def test_in_a_job_a_relative_folder_is_refused(night: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RAY_JOB_CONFIG_JSON_ENV_VAR", "{}")
-    code, result = night(None, "--out", "runs/nightly")
-    assert (code, "give an absolute path" in result["stderr"]) == (2, True)
+    check_refused(night, 2, "give an absolute path", "--out", "runs/nightly")
 
 
 def test_a_full_disk_is_not_an_alarm(night: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -359,8 +355,7 @@ def test_a_full_disk_is_not_an_alarm(night: Run, monkeypatch: pytest.MonkeyPatch
 
     write = files.write_atomically
     monkeypatch.setattr(files, "write_atomically", full)
-    code, result = night(figures())
-    assert (code, "nightly.html: No space left" in result["stderr"]) == (2, True)
+    check_refused(night, 2, "nightly.html: No space left", found=figures())
     monkeypatch.undo()
     assert night(None, "--night", "night-00")[0] == 0, "the night exists, and its page can be written"
 
@@ -390,8 +385,7 @@ def test_two_nights_at_once_do_not_both_write_to_a_bucket(night: Run, s3: S3Serv
     """One that was killed is waited for, no longer than for a time to live."""
     holder = open_files(ADDRESS)
     holder.lock.acquire()
-    code, result = night(None, "--out", ADDRESS)
-    assert (code, "in use by another run" in result["stderr"]) == (4, True)
+    check_refused(night, 4, "in use by another run", "--out", ADDRESS)
     assert isinstance(holder, ObjectFiles)
     die(holder)
     assert night(figures(), "--out", ADDRESS)[0] == 0
@@ -420,31 +414,25 @@ def test_a_night_that_another_one_overtook_writes_nothing(
 
     monkeypatch.setattr(command, "open_files", open_and_remember)
     monkeypatch.setattr(one_night, "confirm", fall_asleep)
-    code, result = night(figures(), "--out", ADDRESS)
-    assert (code, "was taken over by another run" in result["stderr"]) == (2, True)
+    check_refused(night, 2, "was taken over by another run", "--out", ADDRESS, found=figures())
     assert open_files(ADDRESS).tree() == ["history/other"]
 
 
 def test_a_bucket_that_fails_or_is_damaged_is_not_an_alarm(night: Run, s3: S3Server, tmp_path: Path) -> None:
     assert night(figures(), "--out", ADDRESS)[0] == 0
     s3.disturb = lambda request: 403
-    code, result = night(None, "--out", ADDRESS)
-    assert (code, "cannot list in 's3://bucket/nightly'" in result["stderr"]) == (2, True)
+    check_refused(night, 2, "cannot list in 's3://bucket/nightly'", "--out", ADDRESS)
     s3.disturb = lambda request: None
     (part,) = [key for key in s3.buckets[BUCKET] if "part-night-00" in key]
     content, written = s3.buckets[BUCKET][part]
     s3.buckets[BUCKET][part] = content[:-1] + b"x", written
-    code, result = night(None, "--out", ADDRESS)
-    assert code == 4
-    assert (
-        f"{ADDRESS}/history/part-night-00.parquet is damaged: it is not what was written" in result["stderr"]
-    )
-    assert night(None, "--out", "s3://Bucket/x")[1]["stderr"].startswith("nightly: out='s3://Bucket/x'")
+    damaged = f"{ADDRESS}/history/part-night-00.parquet is damaged: it is not what was written"
+    check_refused(night, 4, damaged, "--out", ADDRESS)
+    check_refused(night, 2, "nightly: out='s3://Bucket/x'", "--out", "s3://Bucket/x")
 
 
 def test_a_copy_that_cannot_be_written_is_named(night: Run) -> None:
-    code, result = night(figures(), "--copy", "/dev/null/x")
-    assert (code, "cannot write to '/dev/null/x'" in result["stderr"]) == (2, True)
+    check_refused(night, 2, "cannot write to '/dev/null/x'", "--copy", "/dev/null/x", found=figures())
 
 
 def test_without_git_the_commit_is_required(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

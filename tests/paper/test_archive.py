@@ -380,22 +380,6 @@ def test_at_the_command_line_it_is_one_message_and_nothing_is_left(
     assert sorted(tmp_path.iterdir()) == before
 
 
-@pytest.mark.parametrize("name", ["banana", "titanic", "thyroid", "twonorm", "heart"])
-def test_ida_sets_are_the_rows_of_the_archive(ida, name):
-    with np.load(ida) as archive:
-        x, t, train, test = (archive[f"{name}/{part}"] for part in ("x", "t", "train", "test"))
-    for realization in {1, len(train)}:
-        columns = read(f"ida:{name}:{realization}", ida)
-        for held, index in ((columns.learn, train), (columns.test, test)):
-            rows = index[realization - 1]
-            X = np.stack([held[f"x{i}"].to_numpy() for i in range(x.shape[1])], axis=1)
-            assert np.array_equal(X, x[rows])
-            assert np.array_equal(held["y"].to_numpy(), t[rows])
-        assert columns.learn.num_rows + columns.test.num_rows == len(x)
-    with pytest.raises(InputError, match=rf"ida:{name}:{len(train) + 1} is outside 1\.\.{len(train)}"):
-        read(f"ida:{name}:{len(train) + 1}", ida)
-
-
 def test_every_ida_set_is_a_learning_set(ida):
     with np.load(ida) as archive:
         names = sorted({key.split("/")[0] for key in archive.files})

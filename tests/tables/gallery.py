@@ -39,19 +39,12 @@ WORDS = [("red", "green", "blue")[i % 3] for i in range(N)]
 
 @dataclass(frozen=True)
 class Exhibit:
-    """A table, and what becomes of it.
+    """A table, and what becomes of it."""
 
-    Attributes:
-        title: what is untidy.
-        write: writes it into a folder and returns the file, or the columns themselves.
-        target: column of the labels.
-        drop, features, asked, reading: what the user says, as the options of the command line.
-        said: those options, as words.
-    """
-
-    title: str
-    write: Callable[[Path], Any]
+    title: str  # what is untidy
+    write: Callable[[Path], Any]  # writes it into a folder and returns the file, or the columns themselves
     target: str = "outcome"
+    # What the user says, as the options of the command line, and as words.
     drop: tuple[str, ...] = ()
     features: tuple[str, ...] | None = None
     asked: DeclaredTypes = NOTHING_ASKED
@@ -59,14 +52,9 @@ class Exhibit:
     said: str = ""
 
     def task(self, folder: Path, say: Callable[[str], object] = str) -> Task:
-        """Return the task that is made of it, and say what has to be said of its reading.
-
-        Raises:
-            InputError: it is refused.
-        """
-        return Task.from_table(
-            self.read(folder, say), Roles(self.target, self.features, self.drop), self.asked
-        )
+        """Return the task that is made of it, and say what has to be said of its reading."""
+        roles = Roles(self.target, self.features, self.drop)
+        return Task.from_table(self.read(folder, say), roles, self.asked)
 
     def read(self, folder: Path, say: Callable[[str], object] = str) -> pa.Table:
         """Return its columns, as they are read, and say what has to be said of that."""
@@ -275,10 +263,7 @@ GALLERY = (
         asked=DeclaredTypes(labels="join"),
         said="--labels join",
     ),
-    Exhibit(
-        "labels that differ in spaces",
-        text(labels=SPACED),
-    ),
+    Exhibit("labels that differ in spaces", text(labels=SPACED)),
     Exhibit("labels that are one number", text(labels=NUMBERS)),
     Exhibit(
         "labels that are one number, of several classes",
@@ -313,11 +298,7 @@ GALLERY = (
     Exhibit("tabs", text(WORDS, separator="\t", suffix="tsv")),
     Exhibit("numbers of spaces, in a .dat file", text(WORDS, separator="   ", suffix="dat")),
     Exhibit("bars", text(WORDS, separator="|")),
-    Exhibit(
-        "separators of two kinds",
-        text(WORDS, first="a;x", labels=[f"{one};1" for one in Y]),
-        target="outcome",
-    ),
+    Exhibit("separators of two kinds", text(WORDS, first="a;x", labels=[f"{one};1" for one in Y])),
     Exhibit("a mark of the order of bytes", text(WORDS, encoding="utf-8-sig")),
     Exhibit("UTF-16", text(WORDS, encoding="utf-16")),
     Exhibit("Latin-1", text(cells(lambda i: ("für", "wider")[i // 2 % 2]), encoding="latin-1")),

@@ -130,20 +130,6 @@ def test_groups_that_are_refused(values: object, said: tuple[str, ...]) -> None:
         assert part in str(refused.value)
 
 
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        ({"group": "who"}, "there is no column 'who' for the groups: the columns are a, b, y, id"),
-        ({"group": "y"}, "'y' is the target, and cannot say which rows belong together"),
-        ({"group": "id", "features": ["a", "id"]}, "'id' says which rows belong together, and is no feature"),
-        ({"group": 3}, "group=3 is not the name of a column"),
-    ],
-)
-def test_columns_that_cannot_name_groups(options: dict[str, object], said: str) -> None:
-    with pytest.raises(InputError, match=said):
-        Task.from_table(columns(id=TEXT), Roles(**options))
-
-
 CENTER, VISITOR = [f"c {g % 2}" for g in GROUPS], GROUPS // 2  # which agree in the rows of a group
 
 
@@ -174,6 +160,9 @@ def test_a_name_with_a_comma_is_that_of_a_single_column() -> None:
 @pytest.mark.parametrize(
     ("group", "said"),
     [
+        ("who", "there is no column 'who' for the groups: the columns are a, b, y, center, id, gaps"),
+        ("y", "'y' is the target, and cannot say which rows belong together"),
+        (3, "group=3 is not the name of a column"),
         ("center,who", "there is no column 'who' for the groups: the columns are a, b, y, center, id, gaps"),
         ("center,y", "'y' is the target, and cannot say which rows belong together"),
         ("center,gaps", "'gaps' has no group in 1 of 24 rows, the first in row 1"),
@@ -183,7 +172,7 @@ def test_a_name_with_a_comma_is_that_of_a_single_column() -> None:
         (["center", "b"], "a column is named 'center,b', as the groups by these columns would be: rename it"),
     ],
 )
-def test_columns_that_cannot_name_groups_together(group: object, said: str) -> None:
+def test_columns_that_cannot_name_groups(group: object, said: str) -> None:
     table = columns(center=CENTER, id=VISITOR, gaps=[None, *TEXT[1:]], **{"center,b": X[:, 0]})
     with pytest.raises(InputError, match=said):
         Task.from_table(table, Roles(group=group))

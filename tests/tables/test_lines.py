@@ -197,12 +197,6 @@ def test_lines_are_left_out_as_numbered(
     assert number_lines(text.encode(), asked, "it") == [i for i in filled if i not in out]
 
 
-def test_a_task_is_read_without_them(tmp_path: Path) -> None:
-    (tmp_path / "table.csv").write_text("\n".join([HEAD, ",years,mg/dl,", *ROWS, "Total,1,2,"]))
-    task, _ = read_task(tmp_path / "table.csv", reading=Reading(skip_rows="2,last"))
-    assert task.n == 8
-
-
 ENDS = {"lf": "\n", "crlf": "\r\n", "cr": "\r"}
 
 

@@ -50,9 +50,6 @@ def test_any_label_changes_the_digest(row):
     "changed",
     [
         {"classes": ("no", "yes ")},
-        {"classes": (0, 1)},
-        {"classes": ("0", "1")},
-        {"classes": (False, True)},
         {"features": ("b", "a")},
         {"features": ("a", "b2")},
         {"features": ("a,b", "")},
@@ -128,49 +125,9 @@ def test_a_frame_may_have_columns_named_like_targets(names):
     assert Task.from_table(task.columns(), Roles(task.target)).digest == task.digest
 
 
-@pytest.mark.parametrize("names", [["a", "a"], ["1", 1]])
-def test_a_frame_with_two_columns_of_one_name_is_refused(names):
-    with pytest.raises(InputError, match=names[0]):
-        Task.of(Frame(np.arange(16.0).reshape(8, 2), names), [0, 1] * 4)
-
-
-@pytest.mark.parametrize("names", [["a"], ["a", "b", "c"]])
-def test_a_frame_whose_names_do_not_fit_is_refused(names):
-    with pytest.raises(InputError):
-        Task.of(Frame(np.arange(16.0).reshape(8, 2), names), [0, 1] * 4)
-
-
-@pytest.mark.parametrize(
-    ("X", "y", "expected"),
-    [
-        (np.ones(8), np.ones(8), "X has shape (8,): expected (n, d)"),
-        (np.ones((8, 2, 2)), np.ones(8), "X has shape (8, 2, 2)"),
-        (np.ones((8, 2)), np.ones(7), "y (7,)"),
-        (np.ones((8, 2)), np.ones((8, 1)), "y (8, 1)"),
-        (np.ones((8, 2)), 1, "y ()"),
-        (None, None, "X has shape ()"),
-        (np.ones((8, 0)), [0, 1] * 4, "there is no feature"),
-        (np.ones((0, 2)), [], "0 rows"),
-        (np.ones((5, 2)), [0, 1, 0, 1, 0], "5 rows"),
-        (np.ones((8, 2)) * 1j, [0, 1] * 4, "complex"),
-        (np.full((8, 2), "1"), [0, 1] * 4, "nothing varies"),
-        (np.full((8, 2), np.nan), [0, 1] * 4, "column 'x0' is empty"),
-        (np.full((8, 2), np.inf), [0, 1] * 4, "has inf in row 1"),
-        (np.full((8, 2), "2020-01-01", dtype="M8[D]"), [0, 1] * 4, "nothing varies"),
-        (np.eye(8), [0, 1, 2, 3, 4, 5, 6, 7], "classes 0, 1, 2, ... (8 in all) have 1 row each"),
-        (np.ones((8, 2)), [None, 1] * 4, "empty cells"),
-        (np.ones((8, 2)), [0.0, np.nan] * 4, "empty cells"),
-        (np.ones((8, 2)), np.array([1, "a"] * 4, dtype=object), "y cannot be read as labels"),
-        ([[1, 2], [3]] * 4, [0, 1] * 4, "X"),
-        (np.ones((8, 2)), [[0], [1, 2]] * 4, "y"),
-        (np.array([[2**70, 1]] * 8, dtype=object), [0, 1] * 4, ""),
-        (np.ones((8, 2)), [2**70, 1] * 4, ""),
-    ],
-)
-def test_arrays_that_do_not_fit(X, y, expected):
-    with pytest.raises(InputError) as refused:
-        Task.of(X, y)
-    assert expected in str(refused.value)
+def test_names_of_a_frame_are_texts():
+    with pytest.raises(InputError, match="two columns are named '1'"):
+        Task.of(Frame(np.arange(16.0).reshape(8, 2), ["1", 1]), [0, 1] * 4)
 
 
 def test_read_only_input_is_neither_changed_nor_kept():
