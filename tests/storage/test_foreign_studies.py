@@ -187,7 +187,7 @@ SPELLINGS: dict[str, tuple[Change, str]] = {
     "a key": (lambda c: c.update(note="trust me"), ": note is not known"),
     "a version that is true": (
         lambda c: c.update(schema=float(c["schema"])),
-        "schema 11.0, and this version reads 11",
+        "schema 12.0, and this version reads 12",
     ),
 }
 
@@ -213,7 +213,7 @@ def test_a_study_file_has_the_bytes_that_a_run_writes(out: Path) -> None:
         check_refused(out, "study.json is damaged: it is not as a run writes it")
 
 
-@pytest.mark.parametrize("schema", [4, 10, 12, "11", None, [5], {}, ESC, "x" * 10**6])
+@pytest.mark.parametrize("schema", [4, 11, 13, "12", None, [5], {}, ESC, "x" * 10**6])
 def test_a_run_of_another_schema_is_refused_in_a_sentence(out: Path, schema: object) -> None:
     put(out, "study.json", lambda content: content.update(schema=schema))
     check_refused(out, f"study.json: schema {repr(schema)[:100]}")
@@ -235,7 +235,7 @@ def test_a_run_of_schema_4_is_refused_by_every_command_and_left_alone(
     before = {file: file.read_bytes() for file in out.rglob("*") if file.is_file()}
     rows = tmp_path / "new.parquet"
     parquet.write_table(TASK.columns(), rows)
-    messages = f"schema 4, and this version reads 11: read it with ckcv_ray '{VERSION}', by which it was made"
+    messages = f"schema 4, and this version reads 12: read it with ckcv_ray '{VERSION}', by which it was made"
     options = ("--C", "0.1,1", "--gamma", "0.1,1", "--k", "3,4", "--n-splits", "3")
     for words in (
         ("status", out), ("report", out), ("predict", out, rows), ("run", rows, "--out", out, *options),
