@@ -78,9 +78,6 @@ SELECTIONS: dict[str, Any] = {
         FeatureUnion([("one", select(FILLED)), ("two", ColumnTransformer([("num", FILLED, ["age"])]))]),
         LogisticRegression(),
     ),
-    "shares of classes": make_pipeline(
-        select(FILLED, TargetEncoder(cv=2, random_state=0)), LogisticRegression()
-    ),
     "a tree of more columns than the table has": make_pipeline(
         select(FILLED), DecisionTreeClassifier(max_depth=2, random_state=0)
     ),
@@ -356,6 +353,13 @@ def test_numbers_are_predicted_too() -> None:
     target = TABLE["age"].to_numpy() + TABLE["dose"]
     result = evaluate(GAPS, target, learner=learner, resampling="kfold:3", measure="r2", execution=SERIAL)
     assert pooled_error(result) > 0.5
+
+
+def test_shares_of_classes_are_stored(tmp_path: Path) -> None:
+    learner = make_pipeline(select(FILLED, TargetEncoder(cv=2)), LogisticRegression())
+    options: dict[str, Any] = {"resampling": "kfold:3", "refit": "best", "execution": SERIAL}
+    result = evaluate(GAPS, Y, out=tmp_path / "scores", learner=learner, **options)
+    assert np.array_equal(load_scores(tmp_path / "scores").predict(GAPS), result.predict(GAPS))
 
 
 def test_a_classifier_of_scikit_learn_selects_by_name() -> None:
