@@ -156,7 +156,7 @@ def test_labels_are_matched_by_their_text_and_numbers_by_value(text, classes, fo
         ("nan=2", (0, 1), "the labels are '0', '1'"),
         ("x=2", (0, 1), "the labels are '0', '1'"),
         ("x=2", tuple(range(40)), r"'11', \.\.\. \(40 in all\)"),
-        ("true=1,True=2,false=3", (False, True), "names 'True' twice, as 'True' and as 'true'"),
+        ("true=1,True=2,false=3", (False, True), "names 'True' twice, as 'true' and as 'True'"),
         ("1=2,1.0=2", (0, 1), "w names '1' twice, as '1' and as '1.0': name each label once"),
     ],
 )
