@@ -262,7 +262,7 @@ def test_groups_held_out_from_another_learner_are_not_known(
     assert (code, "the loss of held-out groups by refit, which is not stored" in said) == (2, True)
 
 
-@pytest.mark.parametrize("name", ["positions of pairs", "holdout with two claims", "answered"])
+@pytest.mark.parametrize("name", ["positions of pairs", "answered"])
 def test_a_folder_without_judged_rows_is_checked_from_stored_counts(
     name: str, folder: Folder, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

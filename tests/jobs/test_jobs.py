@@ -22,6 +22,7 @@ from pyarrow import parquet
 ROOT = Path(__file__).resolve().parents[2]
 RAY = str(Path(sys.executable).parent / "ray")
 TRIALS = 20
+HEAD_SECONDS = 240.0  # a head starts within some ten of them where the machine has nothing else to do
 SCRIPTS = [
     file
     for file in sorted((ROOT / "jobs").rglob("*.py"))
@@ -93,7 +94,8 @@ def _wait_for_jobs(
 ) -> None:
     """Wait for the head: it responds some seconds before it can accept a job."""
     trial = [RAY, "job", "submit", "--address", jobs, "--", "true"]
-    for _ in range(TRIALS):
+    end = time.monotonic() + HEAD_SECONDS
+    while time.monotonic() < end:
         trial_run = subprocess.run(trial, env=environment, capture_output=True, text=True)
         if trial_run.returncode == 0 or process.poll() is not None:
             break

@@ -99,6 +99,7 @@ KINDS = {
     "several learners, encoded": Kind(TREES, words()),
     "holdout, refit": Kind(held(TREE), numbers()),
     "holdout, vote": Kind(held(TREE, claim=("vote",)), numbers()),
+    "holdout, refit and vote": Kind(held(TREE, claim=("refit", "vote")), numbers()),
     "holdout, groups": Kind(held(TREE), visits()),
     "holdout, encoded": Kind(held(TREE), words()),
     "holdout, by class": Kind(held(TREE, claim=("sensitivity", "specificity")), numbers()),

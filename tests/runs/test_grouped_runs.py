@@ -2,11 +2,12 @@
 
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from conftest import blobs
-from forgery import MODELS, column, rewrite
 from pyarrow import parquet
 
 from ckcv_ray import Execution, Job, StoreError, Study, Task, load_run, run, verify
@@ -153,10 +154,20 @@ def test_what_was_changed_is_found(change: str, tmp_path: Path) -> None:
         file = tmp_path / "certificate.json"
         file.write_text(file.read_text().replace('"held": 0', '"held": 1'))
     elif change == "groups":
-        rewrite(tmp_path, "data.parquet", column("group", lambda groups: [*groups[1:], groups[0]]))
+        _edit(tmp_path / "data.parquet", "group", lambda groups: [*groups[1:], groups[0]])
     else:
-        rewrite(tmp_path, MODELS, column(change, lambda values: [values[1], values[0], *values[2:]]))
+        column = "loss" if change == "loss" else "errors"
+        _edit(
+            tmp_path / "ensemble/models.parquet", column, lambda values: [values[1], values[0], *values[2:]]
+        )
     assert len(verify(tmp_path).differences) > 1
+
+
+def _edit(file: Path, name: str, change: Any) -> None:
+    table = parquet.read_table(file)
+    at = table.column_names.index(name)
+    values = pa.array(change(table[name].to_pylist()), table.schema.field(name).type)
+    parquet.write_table(table.set_column(at, table.schema.field(at), values), file)
 
 
 # Learners

@@ -401,6 +401,7 @@ def read_parquet(
     text = [field.name for field in schema if _is_text(field.type)]
     twins = len(set(schema.names)) < len(schema.names)
     table = _read_table(source, text, columns, verified, twins)
+    table.validate(full=True)  # Arrow reads text that is not UTF-8, and times beyond midnight
     check_text(repr(str(source)) if isinstance(source, Path) else "it", table)
     for i, column in enumerate(table.schema):
         if column.name in text and pa.types.is_dictionary(column.type):
