@@ -81,6 +81,7 @@ NOT_OF_KIND = {  # what a folder holds instead of a study of a kind
     "command again to see them",
     SCORED: "a study of ckcv run, and not the scores of a procedure",
 }
+MOST_SCHEMA_BYTES = 1 << 26  # Parquet reads metadata of up to 100 MB
 MOST_VALUES = 2 * MOST_CELLS  # of a table: arrays may be larger than tables read from files
 
 FolderPath = str | PathLike[str]
@@ -385,7 +386,11 @@ class RunFolder:
         return [name for name in names if not _is_temporary(name)]
 
     def begin(self, problem: Problem) -> None:
-        """Write the data and the study."""
+        """Write the data and the study.
+
+        Raises:
+            InputError: the categories of the columns are more text than the metadata of a file can have.
+        """
         every = problem.all_rows
         optional = {role: getattr(every, role) for role in OPTIONAL_ROLES}
         named = {
@@ -396,6 +401,11 @@ class RunFolder:
         named |= {role: name for role, name in optional.items() if name is not None}
         if not every.schema.is_default:
             named["columns"] = json.dumps(every.schema.to_json())
+            if len(named["columns"]) > MOST_SCHEMA_BYTES:
+                raise InputError(
+                    f"the categories of the columns take {len(named['columns']) >> 20:,} MiB: at most "
+                    f"{MOST_SCHEMA_BYTES >> 20:,} MiB can be stored; leave out columns of free text"
+                )
         if every.question:
             named[QUESTION] = every.question
         contents = {DATA: formats.make_table(every.coded_columns(), problem.run_id, named)}

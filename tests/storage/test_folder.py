@@ -36,7 +36,8 @@ from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.runs.verify import verify
 from ckcv_ray.storage import files, formats
 from ckcv_ray.storage.folder import RunFolder
-from ckcv_ray.study import Study
+from ckcv_ray.study import Problem, Study
+from ckcv_ray.tables.task import Task
 
 
 def test_what_the_run_is_about_comes_back(tmp_path: Path) -> None:
@@ -138,6 +139,17 @@ def test_a_refused_run_leaves_no_trace(tmp_path: Path) -> None:
         run_in(tmp_path / "run")
     assert sorted(file.name for file in (tmp_path / "run").rglob("*")) == before
     holder.release()
+
+
+def test_categories_that_a_file_cannot_name_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ckcv_ray.storage.folder.MOST_SCHEMA_BYTES", 1 << 20)
+    text = ["a" * 300_000, "b" * 300_000, "c" * 600_000, "d"] * 10
+    task = Task.from_table(pa.table({"x": text, "y": ["yes", "no"] * 20}))
+    with pytest.raises(InputError, match="the categories of the columns take 1 MiB: at most"):
+        RunFolder(tmp_path / "run").begin(Problem.of(Study.of(learner="tree"), task))
+    assert not (tmp_path / "run").exists()
 
 
 def test_a_place_that_cannot_be_written_is_bad_input(tmp_path: Path) -> None:

@@ -257,3 +257,14 @@ def test_arrow_reads_files_without_its_pool_of_threads(name: str, tmp_path: Path
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, check=True)
     assert int(done.stdout) <= (0 if name == "t.feather" else 1)
+
+
+def test_cells_of_a_parquet_file_that_are_none_of_their_type_are_refused(tmp_path: Path) -> None:
+    offsets, y = np.arange(5, dtype=np.int32), pa.array(["no", "yes"] * 2)
+    text = pa.StringArray.from_buffers(4, pa.py_buffer(offsets), pa.py_buffer(b"ab\x80d"))
+    late = pa.array([1, 2, 3, 86_400_000_000], pa.int64()).view(pa.time64("us"))
+    for cells, what in ((text, "UTF8"), (late, "time64")):
+        file = tmp_path / "t.parquet"
+        parquet.write_table(pa.table({"x": cells, "y": y}), file)
+        with pytest.raises(InputError, match=rf"t\.parquet' .*{what}"):
+            read(file)
