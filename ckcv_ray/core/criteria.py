@@ -55,13 +55,19 @@ class Criterion(ABC):
     """A quantity to minimise over candidates: the base of every criterion, a frozen dataclass.
 
     Units are what is scored in a split: the number of rows or groups, the same in all splits of a fold size.
+
+    Attributes:
+        measure: gives the totals from which values are computed.
+        by_class: whether units are the rows of each class in every split, (..., n_classes), instead.
+        delta: failure probability of each bound.
+        bound: name of the bound that L_EE is computed with.
     """
 
     name: ClassVar[str]
-    measure: ClassVar[Measure] = ZERO_ONE  # gives the totals from which values are computed
-    by_class: ClassVar[bool] = False  # whether units are rows of each class, (..., n_classes)
-    bound: ClassVar[str]  # name of the bound that L_EE is computed with
-    delta: float  # failure probability of each bound
+    measure: ClassVar[Measure] = ZERO_ONE
+    by_class: ClassVar[bool] = False
+    bound: ClassVar[str]
+    delta: float
 
     def __post_init__(self) -> None:
         check_options(self)

@@ -27,11 +27,16 @@ class OwnScore:
 
     If it has a parameter ``probability``, that is the probability of each class, (rows, n_classes), in the
     order of the sorted labels of the table, 0 for a class without training rows.
+
+    Attributes:
+        name: that of the function.
+        digest: SHA-256 of its source, and of the values that it keeps: defaults, and what it encloses.
+        function: the function itself; None where a folder is read, which does not keep it.
     """
 
-    name: str  # that of the function
-    digest: str  # SHA-256 of its source, and of the values that it keeps: defaults, and what it encloses
-    function: Function | None = field(default=None, compare=False)  # None where a folder is read
+    name: str
+    digest: str
+    function: Function | None = field(default=None, compare=False)
 
     @classmethod
     def of(cls, function: Any) -> "OwnScore":

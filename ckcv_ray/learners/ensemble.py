@@ -33,13 +33,20 @@ OF_GROUPS = pa.schema([*MEMBER_COLUMNS, ("loss", pa.int64())])
 
 @dataclass(frozen=True)
 class Member:
-    """One model of the ensemble."""
+    """One model of the ensemble.
+
+    Attributes:
+        k, split: the split it was fitted on.
+        model: the fitted model.
+        errors: misclassified rows of its estimate set, by class.
+        n_estimate: rows of its estimate set, by class.
+    """
 
     k: int
-    split: int  # that it was fitted on
+    split: int
     model: Any
-    errors: tuple[int, ...]  # misclassified rows of its estimate set, by class
-    n_estimate: tuple[int, ...]  # rows of its estimate set, by class
+    errors: tuple[int, ...]
+    n_estimate: tuple[int, ...]
 
     @property
     def totals(self) -> tuple[int, ...]:

@@ -37,12 +37,19 @@ Totals = NDArray[np.signedinteger[Any]]
 
 
 class Searched(TypedDict):
-    """What a search within a budget left open."""
+    """What a search within a budget left open.
 
-    effort: int  # evaluations that it was allowed
-    candidates: int  # number of all candidates
-    not_excluded: int  # those of which it is not known whether they are better than the winner
-    least: float | None  # the least L_MS that one of them could still have; None if there are none
+    Attributes:
+        effort: evaluations that it was allowed.
+        candidates: number of all candidates.
+        not_excluded: those of which it is not known whether they are better than the winner.
+        least: the least L_MS that one of them could still have; None if there are none.
+    """
+
+    effort: int
+    candidates: int
+    not_excluded: int
+    least: float | None
 
 
 class Verdict(NamedTuple):

@@ -42,20 +42,32 @@ LEAST_HELD_OUT = 10  # rows, or groups: fewer prove nothing of use
 
 
 class Certification:
-    """A source of claims; its proof is in ``claims.proofs``."""
+    """A source of claims; its proof is in ``claims.proofs``.
+
+    Attributes:
+        name: short name.
+        resamplings, criteria: names of the resamplings and criteria it is proven for.
+        claim: what is certified.
+        positive: label of the class that sensitivity and the ROC curve are of; None for the second, sorted.
+        accept: conditions on what is proven, without which the result is not accepted.
+        require: the condition that the cut-off of scores is chosen for; "" for the learner's own cut-off.
+        prevalence: share of the positive class at which a predictive value is required; None for other
+            conditions.
+        subgroups: columns whose groups of rows are certified as well.
+        answer: the condition on the error of the rows that are answered; "" if all rows are.
+    """
 
     name: ClassVar[str]
-    # what it is proven for
     resamplings: ClassVar[frozenset[str]] = frozenset({"complete", "rotation"})
     criteria: ClassVar[frozenset[str]] = frozenset({"error", "balanced", "cost", "mean_error", "clipped"})
 
-    claim: tuple[str, ...] = ()  # what is certified
-    positive: str | None = None  # class of sensitivity and the ROC curve; None for the second, sorted
-    accept: tuple[str, ...] = ()  # conditions on what is proven, without which the result is not accepted
-    require: str = ""  # the condition that a cut-off of scores is chosen for; "" for the learner's own
-    prevalence: float | None = None  # share of the positive class; where a predictive value is required
-    subgroups: tuple[str, ...] = ()  # columns whose groups of rows are certified as well
-    answer: str = ""  # the condition on the error of the rows that are answered; "" if all rows are
+    claim: tuple[str, ...] = ()
+    positive: str | None = None
+    accept: tuple[str, ...] = ()
+    require: str = ""
+    prevalence: float | None = None
+    subgroups: tuple[str, ...] = ()
+    answer: str = ""
 
     def __post_init__(self) -> None:
         check_options(self)

@@ -22,11 +22,17 @@ CONDITION_FORM = re.compile(r"\s*([^<>=\s]+)\s*(>=|<=)\s*(\S+)\s*")
 
 
 class Condition(NamedTuple):
-    """A condition on what is proven."""
+    """A condition on what is proven.
 
-    name: str  # of a claim, or "error", that of the first one
-    at_least: bool  # whether the value is the least allowed; else it is the largest
-    value: float  # in (0, 1); of numbers positive, in units of the target
+    Attributes:
+        name: of a claim, or "error", that of the first one.
+        at_least: whether the value is the least allowed; else it is the largest.
+        value: in (0, 1); of numbers positive, in units of the target.
+    """
+
+    name: str
+    at_least: bool
+    value: float
 
     def __str__(self) -> str:
         return f"{self.name}{'>=' if self.at_least else '<='}{self.value:g}"

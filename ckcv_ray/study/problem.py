@@ -76,15 +76,25 @@ class Problem:
 
     With permutations, which go with no selection, the splits of all rows are scored again with each, one
     permutation after the other: below ``sizes[PERMUTED].n_splits``.
+
+    Attributes:
+        study: the study in canonical form for these rows.
+        task: the learning rows.
+        all_rows: all rows of the table, including those held out, as the table is understood.
+        held: numbers of the rows held out, ascending; None if there are none.
+        sizes: fold sizes in units, the largest first; without a certification the largest sets that splits
+            fit on and score.
+        run_id: identifier of study and data.
+        scores: what is measured without a certification, of which the last may only select; else none.
     """
 
-    study: Study  # the study in canonical form for these rows
-    task: Task  # the learning rows
-    all_rows: Task  # all rows of the table, including those held out, as the table is understood
-    held: Index | None  # numbers of the rows held out, ascending; None if there are none
-    sizes: tuple[FoldSize, ...]  # in units, the largest first; of scores: the largest sets of splits
-    run_id: str  # identifier of study and data
-    scores: tuple[Score, ...] = ()  # without a certification; the last may be there to select alone
+    study: Study
+    task: Task
+    all_rows: Task
+    held: Index | None
+    sizes: tuple[FoldSize, ...]
+    run_id: str
+    scores: tuple[Score, ...] = ()
 
     @classmethod
     def of(cls, study: Study, task: Task) -> "Problem":

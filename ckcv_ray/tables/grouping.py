@@ -30,12 +30,19 @@ class Grouping:
     """Which rows belong together: the groups of a column, or each row is a group of its own.
 
     Groups are the units that are drawn independently.
+
+    Attributes:
+        n: number of rows.
+        named: the group of each row, numbered from 0 in the order of first appearance, (n,); None if each row
+            is its own.
+        column: name of the column of groups; None if each row is its own.
+        question: asks about a column that looks like groups, for display; "" if there is none.
     """
 
     n: int
-    named: Groups | None = None  # of each row, by first appearance, (n,); None if each is its own
-    column: str | None = None  # that names them; None if each row is its own
-    question: str = ""  # asks about a column that looks like groups, for display; "" if there is none
+    named: Groups | None = None
+    column: str | None = None
+    question: str = ""
 
     @classmethod
     def read(cls, columns: pa.Table, names: Sequence[str], question: str = "") -> "Grouping":

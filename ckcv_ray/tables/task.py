@@ -73,12 +73,19 @@ Target = NDArray[Any]  # of class numbers, or of numbers to predict
 
 
 class Provenance(NamedTuple):
-    """What the salt of a task depends on, apart from its table."""
+    """What the salt of a task depends on, apart from its table.
 
-    reading: Reading = AS_IT_IS  # how the file was read
-    id: str | None = None  # name of the column that names the rows; None without one
-    drop_unlabelled: bool = False  # whether rows without a label were left out
-    keep_values: tuple[str, ...] = ()  # words that are text and no gaps, in lower case
+    Attributes:
+        reading: how the file was read.
+        id: name of the column that names the rows; None without one.
+        drop_unlabelled: whether rows without a label were left out.
+        keep_values: words that are ordinary text, and no gaps, in lower case; later tables are read so too.
+    """
+
+    reading: Reading = AS_IT_IS
+    id: str | None = None
+    drop_unlabelled: bool = False
+    keep_values: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON-able form."""

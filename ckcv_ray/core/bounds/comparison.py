@@ -15,12 +15,18 @@ from numpy.typing import ArrayLike
 
 
 class Compared(NamedTuple):
-    """The difference of two learners' scores."""
+    """The difference of two learners' scores.
 
-    difference: float  # mean over splits
-    low: float  # lower limit of its 95 % interval; nan for a single split
-    high: float  # upper limit
-    p: float  # two-sided p-value; nan for a single split
+    Attributes:
+        difference: mean over splits.
+        low, high: limits of its 95 % interval; nan for a single split.
+        p: two-sided p-value; nan for a single split.
+    """
+
+    difference: float
+    low: float
+    high: float
+    p: float
 
 
 def compare_scores(first: ArrayLike, second: ArrayLike, scored_per_trained: float) -> Compared:

@@ -97,10 +97,15 @@ class FoldSize(NamedTuple):
 
 
 class Term(NamedTuple):
-    """One term of an estimate that combines splits."""
+    """One term of an estimate that combines splits.
 
-    factor: float  # what the mean over the splits is multiplied by
-    splits: NDArray[np.bool_]  # which splits it is the mean over, (n_splits,)
+    Attributes:
+        factor: what the mean over the splits is multiplied by.
+        splits: which splits it is the mean over, (n_splits,).
+    """
+
+    factor: float
+    splits: NDArray[np.bool_]
 
 
 class Resampling(ABC):

@@ -65,11 +65,15 @@ class OddCellsError(ColumnError):
 
 @dataclass(frozen=True)
 class Schema:
-    """How the columns of a table are understood, in their order."""
+    """How the columns of a table are understood, in their order.
+
+    Attributes:
+        columns: one for each feature.
+        plain: whether all of them are numbers, and have no gaps in the rows they were learned from: every
+            learner takes these as they are, and a row with a gap cannot be judged.
+    """
 
     columns: tuple[Column, ...]
-    # whether all of them are numbers, and have no gaps in the rows they were learned from: every learner
-    # takes these as they are, and a row with a gap cannot be judged
     plain: bool = False
 
     @classmethod
@@ -193,12 +197,19 @@ class Schema:
 
 
 class NewRows(NamedTuple):
-    """Rows to be predicted, as numbers."""
+    """Rows to be predicted, as numbers.
 
-    X: Values  # (rows, d); a category that was never seen has a level of its own
-    bad: NDArray[np.bool_]  # which rows cannot be judged, (rows,)
-    reason: str  # why the first of them cannot; "" if all can
-    unseen: str = ""  # says in how many rows a category was never seen; "" if all were
+    Attributes:
+        X: (rows, d); a category that was never seen has a level of its own.
+        bad: which rows cannot be judged, (rows,).
+        reason: why the first of them cannot; "" if all can.
+        unseen: says in how many rows a category was never seen; "" if all were.
+    """
+
+    X: Values
+    bad: NDArray[np.bool_]
+    reason: str
+    unseen: str = ""
 
     def check(self) -> None:
         """Raise InputError if a row cannot be judged."""

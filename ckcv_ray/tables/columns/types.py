@@ -16,17 +16,27 @@ class ColumnKind(StrEnum):
 
 @dataclass(frozen=True)
 class Column:
-    """How a column is understood."""
+    """How a column is understood.
+
+    Attributes:
+        name: its name.
+        kind: what it holds.
+        levels: the text of each level of a category, sorted; empty for other kinds.
+        form: how text is read: see ``formats.number_parser`` and ``formats.date_parser``; "" for columns that
+            were not text.
+        lenient: whether what is no number is a gap, as ``--numeric`` asks.
+        zoned: whether dates are moments that say how far they are from UTC; a day alone does not.
+        short_decimals: whether every number was text with one or two decimals, or none but thousands, and
+            nobody said what marks thousands: a cell with three, such as 1.250, may then have such a mark.
+    """
 
     name: str
     kind: ColumnKind = ColumnKind.NUMBER
-    levels: tuple[str, ...] = ()  # the text of each level of a category, sorted; empty for other kinds
-    form: str = ""  # how text is read, see ``formats``; "" for columns that were not text
-    lenient: bool = False  # whether what is no number is a gap, as ``--numeric`` asks
-    # whether every number was text with one or two decimals, or none but thousands, and nobody said what
-    # marks thousands: a cell with three, such as 1.250, may then have such a mark
+    levels: tuple[str, ...] = ()
+    form: str = ""
+    lenient: bool = False
     short_decimals: bool = False
-    zoned: bool = False  # whether dates are moments that say how far they are from UTC; a day alone does not
+    zoned: bool = False
 
 
 class DeclaredTypes(NamedTuple):
