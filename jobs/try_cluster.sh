@@ -13,7 +13,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 unset PYTHONPATH "${!RAY_@}"
 study=(twonorm:200:0 --k 3:8 --n-splits 10 --C 0.1,1,10 --gamma 0.01,0.1 --exhaustive)
-longer=(twonorm:400:0 --k 3:8 --n-splits 1000 --C 0.1,1,10 --gamma 0.01,0.1 --exhaustive)
+longer=(twonorm:400:0 --k 3:8 --n-splits 4000 --C 0.1,1,10 --gamma 0.01,0.1 --exhaustive)
 head=127.0.0.1 worker=127.0.0.2 jobs=http://127.0.0.1:8265
 
 idle='while :; do sleep 60; done'
@@ -48,8 +48,8 @@ same_in_bucket() {
     quietly env "${store[@]}" ckcv copy "$1" "$scratch/copy/${1##*/}"
     same "$scratch/copy/${1##*/}" "$2" "$3"
 }
-gone() {  # workers take a minute or more to notice that their head is gone
-    local end=$((SECONDS + 120))
+gone() {  # workers take minutes to notice that their head is gone
+    local end=$((SECONDS + 300))
     until [ "$(rays)" = 0 ]; do
         [ $SECONDS -lt $end ] || { ps -eo pid,ppid,stat,etime,args >&2; die "$1 left processes running"; }
         sleep 1

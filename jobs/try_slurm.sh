@@ -11,7 +11,7 @@
 # every Ray it can see, sees no other; their end ends every process.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-study=(twonorm:240:1 --C log:-2:4:13 --gamma log:-4:1:13 --k 3:16 --n-splits 600)
+study=(twonorm:240:1 --C log:-2:4:13 --gamma log:-4:1:13 --k 3:16 --n-splits 3000)
 packages=(slurmd slurmctld slurm-client slurm-wlm-basic-plugins libmunge2 libhwloc15)
 
 say() { printf '%-18s %s\n' "$1" "$2"; }
