@@ -6,7 +6,7 @@ A name is imported when it is first used: importing the package and starting the
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from ckcv_ray.removed import explain_removed
+from ckcv_ray.errors import explain_removed
 from ckcv_ray.version import VERSION
 
 _NAMES = {  # by module; below once more for type checkers, and tests/test_public_names.py compares the two
@@ -15,15 +15,16 @@ _NAMES = {  # by module; below once more for type checkers, and tests/test_publi
     "core.resampling.complete": "Complete Rotation",
     "core.resampling.drawn": "Bootstrap Bootstrap632 Bootstrap632Plus OptimismBootstrap "
     "SingleSplit Subsampling",
-    "core.resampling.given": "Splits",
-    "core.resampling.kfold": "DrawnFolds ForwardSplits KFold LeaveOneOut NestedSplits RepeatedKFold",
+    "core.resampling.base": "Splits",
+    "core.resampling.folds": "DrawnFolds ForwardSplits KFold LeaveOneOut NestedSplits RepeatedKFold",
     "tables.task": "Task TestRows read_task",
     "engine.forecast": "Plan plan",
-    "engine.progress": "Progress",
+    "engine.queue": "Progress",
     "errors": "CKCVError InputError RunError StoreError",
     "estimator": "CKCVClassifier",
-    "learners": "Choice",
-    "learners.sklearn": "AnyEstimator trust",
+    "learners.choice": "Choice",
+    "learners.sklearn.learner": "AnyEstimator",
+    "learners.sklearn.spec": "trust",
     "learners.nystroem.learner": "NystroemSVM",
     "learners.svm.learner": "GaussianSVM",
     "runs.load": "load_run load_scores",
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from ckcv_ray.core.criteria import MeanBound as MeanBound
     from ckcv_ray.core.criteria import MeanCost as MeanCost
     from ckcv_ray.core.criteria import MeanError as MeanError
+    from ckcv_ray.core.resampling.base import Splits as Splits
     from ckcv_ray.core.resampling.complete import Complete as Complete
     from ckcv_ray.core.resampling.complete import Rotation as Rotation
     from ckcv_ray.core.resampling.drawn import Bootstrap as Bootstrap
@@ -52,25 +54,24 @@ if TYPE_CHECKING:
     from ckcv_ray.core.resampling.drawn import OptimismBootstrap as OptimismBootstrap
     from ckcv_ray.core.resampling.drawn import SingleSplit as SingleSplit
     from ckcv_ray.core.resampling.drawn import Subsampling as Subsampling
-    from ckcv_ray.core.resampling.given import Splits as Splits
-    from ckcv_ray.core.resampling.kfold import DrawnFolds as DrawnFolds
-    from ckcv_ray.core.resampling.kfold import ForwardSplits as ForwardSplits
-    from ckcv_ray.core.resampling.kfold import KFold as KFold
-    from ckcv_ray.core.resampling.kfold import LeaveOneOut as LeaveOneOut
-    from ckcv_ray.core.resampling.kfold import NestedSplits as NestedSplits
-    from ckcv_ray.core.resampling.kfold import RepeatedKFold as RepeatedKFold
+    from ckcv_ray.core.resampling.folds import DrawnFolds as DrawnFolds
+    from ckcv_ray.core.resampling.folds import ForwardSplits as ForwardSplits
+    from ckcv_ray.core.resampling.folds import KFold as KFold
+    from ckcv_ray.core.resampling.folds import LeaveOneOut as LeaveOneOut
+    from ckcv_ray.core.resampling.folds import NestedSplits as NestedSplits
+    from ckcv_ray.core.resampling.folds import RepeatedKFold as RepeatedKFold
     from ckcv_ray.engine.forecast import Plan as Plan
     from ckcv_ray.engine.forecast import plan as plan
-    from ckcv_ray.engine.progress import Progress as Progress
+    from ckcv_ray.engine.queue import Progress as Progress
     from ckcv_ray.errors import CKCVError as CKCVError
     from ckcv_ray.errors import InputError as InputError
     from ckcv_ray.errors import RunError as RunError
     from ckcv_ray.errors import StoreError as StoreError
     from ckcv_ray.estimator import CKCVClassifier as CKCVClassifier
-    from ckcv_ray.learners import Choice as Choice
+    from ckcv_ray.learners.choice import Choice as Choice
     from ckcv_ray.learners.nystroem.learner import NystroemSVM as NystroemSVM
-    from ckcv_ray.learners.sklearn import AnyEstimator as AnyEstimator
-    from ckcv_ray.learners.sklearn import trust as trust
+    from ckcv_ray.learners.sklearn.learner import AnyEstimator as AnyEstimator
+    from ckcv_ray.learners.sklearn.spec import trust as trust
     from ckcv_ray.learners.svm.learner import GaussianSVM as GaussianSVM
     from ckcv_ray.runs.load import load_run as load_run
     from ckcv_ray.runs.load import load_scores as load_scores

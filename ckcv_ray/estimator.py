@@ -16,22 +16,21 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ckcv_ray.core.arrays import Values
 from ckcv_ray.core.draws import seed_members
-from ckcv_ray.core.scores import Output, Outputs
+from ckcv_ray.core.measures import Output, Outputs
 from ckcv_ray.errors import InputError, convert_errors, pluralize
 from ckcv_ray.learners.base import Learner
 from ckcv_ray.learners.ensemble import Ensemble
-from ckcv_ray.learners.sklearn import EstimatorLearner
+from ckcv_ray.learners.sklearn.learner import EstimatorLearner
 from ckcv_ray.learners.svm.learner import GaussianSVM
 from ckcv_ray.records.record import Records
 from ckcv_ray.reports.notebook import watch_run
 from ckcv_ray.runs.result import Result
 from ckcv_ray.runs.run import Job, Work, check_job, compute, run_work
 from ckcv_ray.storage.places import locate
-from ckcv_ray.study import ERROR, Execution, Holdout, Paper, Problem, Study
-from ckcv_ray.study.certification import LEAST_HELD_OUT
-from ckcv_ray.tables.columns.types import DeclaredTypes
+from ckcv_ray.study import ERROR, LEAST_HELD_OUT, Execution, Holdout, Paper, Problem, Study
+from ckcv_ray.tables.columns.formats import DeclaredTypes
+from ckcv_ray.tables.questions import APART
 from ckcv_ray.tables.readers.frames import check_same_order, read_rows
-from ckcv_ray.tables.spellings import APART
 from ckcv_ray.tables.target import Rows
 from ckcv_ray.tables.task import Task, make_rows
 from ckcv_ray.validation import as_array, check_choice

@@ -3,6 +3,8 @@
 from ckcv_ray.core.draws import Draws as Draws
 from ckcv_ray.core.measures import Kind as Kind
 from ckcv_ray.core.measures import Measure as Measure
+from ckcv_ray.core.measures import Output as Output
+from ckcv_ray.core.measures import Outputs as Outputs
 from ckcv_ray.core.options import Option as Option
 from ckcv_ray.core.options import check_options as check_options
 from ckcv_ray.core.options import option as option
@@ -11,9 +13,6 @@ from ckcv_ray.core.resampling.base import Resampling as Resampling
 from ckcv_ray.core.resampling.base import Split as Split
 from ckcv_ray.core.resampling.base import Units as Units
 from ckcv_ray.core.resampling.parse import register_resampling as register_resampling
-from ckcv_ray.core.scores import Output as Output
-from ckcv_ray.core.scores import Outputs as Outputs
-from ckcv_ray.learners import register as register
 from ckcv_ray.learners.base import STATUSES as STATUSES
 from ckcv_ray.learners.base import Block as Block
 from ckcv_ray.learners.base import Checked as Checked
@@ -28,6 +27,7 @@ from ckcv_ray.learners.base import Space as Space
 from ckcv_ray.learners.base import Status as Status
 from ckcv_ray.learners.base import Trainer as Trainer
 from ckcv_ray.learners.base import WrappedFits as WrappedFits
+from ckcv_ray.learners.base import register as register
 from ckcv_ray.learners.simple import FieldsCodec as FieldsCodec
 from ckcv_ray.learners.simple import RowTrainer as RowTrainer
 from ckcv_ray.learners.simple import SimpleLearner as SimpleLearner

@@ -16,8 +16,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ckcv_ray.errors import CKCVError, InputError, cut
-from ckcv_ray.removed import explain_removed_option
+from ckcv_ray.errors import CKCVError, InputError, cut, explain_removed_option
 
 T = TypeVar("T")
 STRICT = {"strict": True, "allow_inf_nan": False}

@@ -37,12 +37,11 @@ from sklearn.utils import all_estimators
 from sklearn.utils._param_validation import HasMethods, Hidden, Options, StrOptions
 from skops.io import get_untrusted_types
 
-from ckcv_ray.learners.sklearn import allowed
-from ckcv_ray.learners.sklearn.allowed import CALLABLE, ESTIMATOR, GRID, STEPS
-from ckcv_ray.learners.sklearn.packing import pack
-from ckcv_ray.learners.sklearn.spec import find_path
+from ckcv_ray.learners.sklearn import spec
+from ckcv_ray.learners.sklearn.spec import CALLABLE, ESTIMATOR, GRID, STEPS, find_path
+from ckcv_ray.learners.sklearn.store import pack
 
-FILE = Path(allowed.__file__).with_name("allowed.json")
+FILE = Path(spec.__file__).with_name("allowed.json")
 FITS = {"fit", "transform", "fit_transform"}
 KEPT = {"memory", "pre_dispatch", "callback", "importance_getter"}  # paths, caches, evaluated text, functions
 # Words that make other values paths or functions, or of the table's columns something else than features.

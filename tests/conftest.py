@@ -31,9 +31,9 @@ from durations import Clock, Durations
 from pyarrow import csv
 from xdist.scheduler import LoadFileScheduling
 
-from ckcv_ray import learners
 from ckcv_ray.cli import main as cli
-from ckcv_ray.learners.sklearn import BOOSTING
+from ckcv_ray.learners import base
+from ckcv_ray.learners.sklearn.learner import BOOSTING
 from ckcv_ray.study import Study
 from ckcv_ray.tables.task import Task
 
@@ -46,7 +46,7 @@ pytest_plugins = [
 FOLDER = Path(__file__).parent
 DAY_EXAMPLES = 15  # of a property of hypothesis, by day
 Ran = tuple[int, str, str]
-register_once = functools.cache(learners.register_installed)  # it reads the metadata of all packages
+register_once = functools.cache(base.register_installed)  # it reads the metadata of all packages
 
 # Learners whose libraries only nights have.
 NOT_INSTALLED = {name for kind in BOOSTING if not find_spec((name := kind.name).partition("_")[0])}
@@ -374,7 +374,7 @@ def study() -> Study:
 @pytest.fixture
 def ckcv(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Callable[..., Ran]:
     """The command line in this process: arguments to exit code, standard output and standard error."""
-    monkeypatch.setattr(learners, "register_installed", register_once)
+    monkeypatch.setattr(base, "register_installed", register_once)
 
     def call(*arguments: object) -> Ran:
         monkeypatch.setattr(sys, "argv", ["ckcv", *map(str, arguments)])

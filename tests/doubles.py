@@ -9,10 +9,10 @@ import numpy as np
 
 from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.engine.backend import SERIAL, Backend, MakeRecorder, SerialBackend
-from ckcv_ray.engine.batches import Batch
 from ckcv_ray.engine.evaluate import Inputs, evaluate, make_failures
+from ckcv_ray.engine.queue import Batch
+from ckcv_ray.engine.ray_backend import halves, replacements
 from ckcv_ray.engine.recorder import Decision, Recorder, make_recorder
-from ckcv_ray.engine.retry import halves, replacements
 from ckcv_ray.learners.svm.learner import GaussianSVM
 from ckcv_ray.learners.svm.trainer import SVMTrainer
 from ckcv_ray.records.record import Failure, Outcome, Records, record_type

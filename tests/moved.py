@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ckcv_ray.learners.sklearn import packing
+from ckcv_ray.learners.sklearn import store
 from ckcv_ray.tables.task import Task
 
 Move = Callable[[Any], Any]
@@ -58,7 +58,7 @@ def move_estimator(content: bytes, by: Move) -> bytes:
             else:
                 file = json.dumps(move_json(json.loads(file), by), separators=(",", ":")).encode()
             after.writestr(info, file)
-    return packing._canonical(sink.getvalue())
+    return store._canonical(sink.getvalue())
 
 
 def moved(learner: Any, task: Task, model: Any, by: Move) -> Any:

@@ -5,6 +5,7 @@ there each line is run as it is typed. By day the README, the tutorial and one g
 pages the options of their commands are parsed.
 """
 
+import ast
 import html
 import json
 import os
@@ -29,7 +30,7 @@ from typer.core import TyperCommand
 import ckcv_ray
 from ckcv_paper import __main__ as paper
 from ckcv_ray import load_run
-from ckcv_ray.cli import data_options
+from ckcv_ray.cli import data
 from ckcv_ray.cli import main as ckcv_cli
 from ckcv_ray.study import Study, read_toml
 
@@ -203,7 +204,7 @@ def parsed(words: list[str], monkeypatch: pytest.MonkeyPatch) -> int:
     monkeypatch.setattr(click.Command, "invoke", lambda self, context: None)
     monkeypatch.setattr(sys, "argv", words if words[0] in ("ckcv", "ckcv_paper") else words[1:])
     monkeypatch.setattr(sys, "path", [*sys.path])
-    monkeypatch.setattr(data_options, "check_file", lambda path: None)
+    monkeypatch.setattr(data, "check_file", lambda path: None)
     try:
         if words[0] == "ray":
             ray_cli.main(words[1:])
@@ -347,6 +348,17 @@ def test_the_architecture_names_every_module() -> None:
     for file in (ROOT / "ckcv_ray").rglob("*.py"):
         if file.stem not in ("__init__", "__main__"):
             assert re.search(rf"\b{file.stem}\b", page), f"{file.stem} is not in the architecture"
+
+
+def test_the_architecture_shows_functions_of_their_length() -> None:
+    page = (ROOT / "docs" / "contributing" / "architecture.md").read_text()
+    rows = re.findall(r"\| `([\w.]+)` \| \{source\}`([\w/.]+)` \| (\d+) \|", page)
+    assert len(rows) == 10
+    for name, file, lines in rows:
+        found = ast.parse((ROOT / file).read_text())
+        for part in name.split("."):
+            (found,) = (node for node in found.body if getattr(node, "name", "") == part)
+        assert abs(found.end_lineno - found.lineno + 1 - int(lines)) <= 3, f"{name} of {file}"
 
 
 def test_the_reference_names_every_public_thing() -> None:

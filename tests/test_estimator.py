@@ -33,7 +33,8 @@ from untidy import untidy
 
 from ckcv_ray import CKCVClassifier, Execution, Study, clopper_pearson, load_run, run, verify
 from ckcv_ray.errors import InputError
-from ckcv_ray.study import Budget, Race, search
+from ckcv_ray.study import Budget, Race
+from ckcv_ray.study import parts as search
 
 SMALL = {"C": (0.1, 1.0, 10.0), "gamma": (0.1, 1.0)}
 

@@ -17,11 +17,11 @@ ROOT = Path(__file__).resolve().parent.parent
 BUDGETS = Path(__file__).with_name("budgets.toml")
 FOLDERS = ("core", "tables", "learners", "study", "records", "claims", "storage", "engine", "reports", "runs")
 ORDER = [  # each imports those before it; "" is the package itself
-    *("errors", "version", "removed", "validation", *FOLDERS, "estimator", "cli", "__main__", "extend", ""),
+    *("errors", "version", "validation", *FOLDERS, "estimator", "cli", "__main__", "extend", ""),
 ]
 NOT_THE_SOLVER = ("study", "records", "claims", "storage", "engine", "reports")
-KNOW_RAY = {"engine.ray_backend", "engine.ray_cluster", "engine.metrics"}
-UNPICKLE = {"learners.ensemble", "learners.svm.machine_code"}  # models on request; compiled code of our own
+KNOW_RAY = {"engine.ray_backend"}
+UNPICKLE = {"learners.ensemble", "learners.svm.compile"}  # models on request; compiled code of our own
 NOT_IN_CORE = {"pathlib", "os", "io", "pyarrow", "ray"}
 DATA = (".json", ".toml", ".html", ".css", ".csv", ".txt", ".typed")
 SLACK = 0.01  # of a number: what is further below it is lowered

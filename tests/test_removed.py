@@ -7,7 +7,7 @@ import pytest
 import ckcv_ray
 from ckcv_ray.claims.rules import parse_rule
 from ckcv_ray.cli import main as cli
-from ckcv_ray.removed import REMOVED
+from ckcv_ray.errors import REMOVED
 
 TABLE = "x,y\n" + "\n".join(f"{i},{'ab'[i % 3 == 0]}" for i in range(40)) + "\n"
 

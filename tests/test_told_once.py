@@ -20,7 +20,7 @@ import pytest
 from ckcv_ray import Study
 from ckcv_ray.core.resampling.complete import LEAST_K
 from ckcv_ray.learners.svm.learner import GaussianSVM
-from ckcv_ray.study.certification import LEAST_HELD_OUT, MOST_HALVED_ROWS, THIRD
+from ckcv_ray.study.parts import LEAST_HELD_OUT, MOST_HALVED_ROWS, THIRD
 from ckcv_ray.tables.readers.limits import (
     LINE_BYTES,
     MOST_CELLS,

@@ -23,15 +23,14 @@ from typing_extensions import TypedDict  # pydantic accepts typing.TypedDict fro
 
 from ckcv_ray.claims.claim import MOST_OF_LABEL, Claim, Gate, claims_nothing, limit, quantity
 from ckcv_ray.claims.percent import at_least, format_level, format_number, nearest
-from ckcv_ray.core.arrays import Classes, Values
-from ckcv_ray.core.bounds.losses import ONE
+from ckcv_ray.core.arrays import ONE, Classes, Values
 from ckcv_ray.core.measures import LossMeasure
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.errors import cut, pluralize
 from ckcv_ray.learners.ensemble import Models
 from ckcv_ray.study import ANSWERED_ERROR, AUC, BY_CLASS, Problem, is_error, parse_predictive
-from ckcv_ray.tables.grouping import Groups
 from ckcv_ray.tables.target import Label
+from ckcv_ray.tables.units import Groups
 from ckcv_ray.validation import check_fraction, check_part
 
 LEARNING, HELD_OUT = "learning rows", "held-out rows"

@@ -45,10 +45,9 @@ from ckcv_ray.claims.judge import Judge
 from ckcv_ray.claims.percent import at_least
 from ckcv_ray.claims.rules import Rule
 from ckcv_ray.claims.weighted import take_held_weights
-from ckcv_ray.core.arrays import Values
+from ckcv_ray.core.arrays import ONE, Values
 from ckcv_ray.core.bounds.betting import bound_losses
 from ckcv_ray.core.bounds.binomial import clopper_pearson
-from ckcv_ray.core.bounds.losses import ONE
 from ckcv_ray.core.bounds.paired import Differences, expect_units
 from ckcv_ray.core.measures import GRAIN, ClippedErrors, average_by_group
 from ckcv_ray.learners.choice import LABEL

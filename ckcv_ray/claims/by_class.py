@@ -10,7 +10,7 @@ independent, so the pairs that the classifier's score puts in the wrong order, o
 too.
 
 With ``holdout_bound="stevens"`` the bound on these counts is that of Stevens, by the positions of the wrong
-rows or pairs in the order of the draw (``core.bounds.positions``): given the labels, the orders within the
+rows or pairs in the order of the draw (``core.bounds.binomial``): given the labels, the orders within the
 classes are drawn independently of each other, and so is the order of the pairs.
 """
 
@@ -34,8 +34,7 @@ from ckcv_ray.claims.cut_offs import ChosenCutOff
 from ckcv_ray.claims.percent import at_least, format_level
 from ckcv_ray.claims.rules import Rule
 from ckcv_ray.core.arrays import Index
-from ckcv_ray.core.bounds.binomial import clopper_pearson, fewest_rows
-from ckcv_ray.core.bounds.positions import bound_in_order
+from ckcv_ray.core.bounds.binomial import bound_in_order, clopper_pearson, fewest_rows
 from ckcv_ray.core.draws import draw_pairs, order_held_out
 from ckcv_ray.learners.ensemble import Prediction
 from ckcv_ray.study import (

@@ -11,8 +11,9 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields
 from itertools import chain
 from math import inf
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
+import pyarrow as pa
 from typing_extensions import TypedDict  # pydantic accepts typing.TypedDict from Python 3.12 on
 
 from ckcv_ray.claims.baseline import (
@@ -40,6 +41,7 @@ from ckcv_ray.claims.wording import (
     describe_held_share,
     describe_repeats,
 )
+from ckcv_ray.learners.ensemble import Models
 from ckcv_ray.records.candidates import Searched
 from ckcv_ray.study import Holdout, parse_within
 from ckcv_ray.tables.target import Label
@@ -523,3 +525,19 @@ def _check_printable(values: dict[str, Any]) -> None:
                 left.extend(value for name, value in inner.items() if name not in FREE)
             case list() | tuple() as inner:
                 left.extend(inner)
+
+
+class Finished(NamedTuple):
+    """The results of a finished run, without the log.
+
+    Attributes:
+        candidates: their table.
+        models: those of the run.
+        certificate: the certificate.
+        judged: the judged rows; None if the certification judges none.
+    """
+
+    candidates: pa.Table
+    models: Models
+    certificate: Certificate
+    judged: pa.Table | None = None

@@ -31,14 +31,13 @@ from ckcv_ray.claims.wording import (
     list_not_covered,
     statements,
 )
+from ckcv_ray.core.arrays import ONE
 from ckcv_ray.core.bounds.binomial import clopper_pearson
-from ckcv_ray.core.bounds.losses import ONE
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.learners.ensemble import Ensemble, Models, class_sizes
 from ckcv_ray.records.candidates import Searched
 from ckcv_ray.study import Candidate, Problem
-from ckcv_ray.tables.repeats import find_repeats
-from ckcv_ray.tables.survey import find_giveaways
+from ckcv_ray.tables.survey import find_giveaways, find_repeats
 
 
 def certify(

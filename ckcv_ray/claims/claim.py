@@ -21,10 +21,10 @@ from ckcv_ray.claims.percent import (
 )
 from ckcv_ray.claims.rules import ONE_MODEL, Rule
 from ckcv_ray.core.bounds.betting import MOST_OPTIMISED
-from ckcv_ray.study import (
+from ckcv_ray.study.parts import Holdout
+from ckcv_ray.study.quantities import (
     ERROR,
     Argument,
-    Holdout,
     find_quantity,
     find_reference,
     is_error,

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from ckcv_ray.core.arrays import Classes, Values
 from ckcv_ray.core.bounds.binomial import bound_table
-from ckcv_ray.study.conditions import Condition
+from ckcv_ray.study.parts import Condition
 
 SCORE_DIGITS = 12  # of a score, that count
 LARGEST_SCORE = 1e300

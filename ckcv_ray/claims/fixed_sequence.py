@@ -6,9 +6,8 @@ which is one fixed test.
 
 from abc import ABC, abstractmethod
 from functools import cached_property
+from itertools import takewhile
 from typing import Generic, TypeVar
-
-from ckcv_ray.core.search import count_passed
 
 PerTest = TypeVar("PerTest")
 
@@ -38,4 +37,4 @@ class FixedSequence(ABC, Generic[PerTest]):
 
     def count_passed(self, copies: int = 0) -> int:
         """Return how many tests pass before the first that fails; ``copies`` of the rows are not counted."""
-        return count_passed(self.passes(counted, copies) for counted in self.counts)
+        return sum(takewhile(bool, (self.passes(counted, copies) for counted in self.counts)))

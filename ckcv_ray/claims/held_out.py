@@ -22,15 +22,14 @@ from ckcv_ray.claims.claim import (
     is_guarded,
     name_loss_bound,
 )
-from ckcv_ray.claims.cut_offs import CutOff, choose_cut_off
-from ckcv_ray.claims.judge import Judge
+from ckcv_ray.claims.cut_offs import choose_cut_off
+from ckcv_ray.claims.judge import Judge, make_claimed_rule
 from ckcv_ray.claims.numbers import claim_numbers
 from ckcv_ray.claims.predictive_values import claim_value
 from ckcv_ray.claims.rules import Rule
 from ckcv_ray.claims.weighted import claim_weighted
-from ckcv_ray.core.arrays import Classes, Index
+from ckcv_ray.core.arrays import ONE, Classes, Index
 from ckcv_ray.core.bounds.betting import bound_losses
-from ckcv_ray.core.bounds.losses import ONE
 from ckcv_ray.core.measures import GroupShares
 from ckcv_ray.learners.ensemble import Prediction
 from ckcv_ray.study import (
@@ -159,11 +158,3 @@ def make_judge(study: Study, name: str) -> Rule:
     """Return the rule that a claim by this name is about: of a quantity, the first rule that is named."""
     assert study.certification is not None
     return Rule(choose_judge(study.certification.claim) if is_quantity(name) else name)
-
-
-def make_claimed_rule(problem: Problem, claim: Claim) -> Rule:
-    """Return the rule that a claim from held-out rows is about, with the cut-off that was chosen for it."""
-    rule = Rule(claim["classifier"])
-    if "cut_off" not in claim:
-        return rule
-    return replace(rule, cut_off=CutOff(claim["cut_off"], problem.positive))

@@ -1,8 +1,10 @@
 """The models of a run and the rows that certify: what each rule makes of them, asked once for all claims."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
+from ckcv_ray.claims.claim import Claim
+from ckcv_ray.claims.cut_offs import CutOff
 from ckcv_ray.claims.rules import Rule
 from ckcv_ray.learners.choice import LABEL
 from ckcv_ray.learners.ensemble import Ensemble, Member, Models, Prediction
@@ -57,3 +59,11 @@ class Judge:
     @cached_property
     def _by_reference(self) -> dict[str, Prediction]:
         return {}
+
+
+def make_claimed_rule(problem: Problem, claim: Claim) -> Rule:
+    """Return the rule that a claim from held-out rows is about, with the cut-off that was chosen for it."""
+    rule = Rule(claim["classifier"])
+    if "cut_off" not in claim:
+        return rule
+    return replace(rule, cut_off=CutOff(claim["cut_off"], problem.positive))

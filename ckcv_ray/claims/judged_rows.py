@@ -8,10 +8,8 @@ import pyarrow as pa
 
 from ckcv_ray.claims.held_out import make_judge
 from ckcv_ray.claims.judge import Judge
-from ckcv_ray.core.arrays import Classes, Values
-from ckcv_ray.core.bounds.losses import ONE
-from ckcv_ray.core.measures import ClippedErrors
-from ckcv_ray.core.scores import Output
+from ckcv_ray.core.arrays import ONE, Classes, Values
+from ckcv_ray.core.measures import ClippedErrors, Output
 from ckcv_ray.learners.ensemble import Ensemble
 from ckcv_ray.records.judged import count_judged, make_judged_schema
 from ckcv_ray.study import Problem, find_reference

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ckcv_ray.claims.percent import at_least, at_most, format_level, nearest
 from ckcv_ray.core.arrays import Values
-from ckcv_ray.core.bounds.sequential import (
+from ckcv_ray.core.bounds.betting import (
     AnytimeLimits,
     Prior,
     expect_alarm,

@@ -1,7 +1,7 @@
 """Claims about predicted numbers: how far off they are on average, and how far off most of them are.
 
 **On average.** The loss of a row is min(|y - f(x)|, clip) / clip, in [0, 1]: the row takes the place of a
-group, and its loss that of a group's share of wrong rows, in every bound of ``core.bounds.losses`` and in
+group, and its loss that of a group's share of wrong rows, in every bound of ``core.bounds.betting`` and in
 betting. Of groups of rows the loss is the mean of their rows' losses.
 
 **A share tau of new rows.** Let h rows be held out, judged by one fixed model, and k the least number with
@@ -31,10 +31,9 @@ from ckcv_ray.claims.claim import (
 from ckcv_ray.claims.judge import Judge
 from ckcv_ray.claims.percent import format_number, round_bound
 from ckcv_ray.claims.rules import Rule
-from ckcv_ray.core.arrays import Values
+from ckcv_ray.core.arrays import ONE, Values
 from ckcv_ray.core.bounds.betting import bound_losses
 from ckcv_ray.core.bounds.binomial import bound_table
-from ckcv_ray.core.bounds.losses import ONE
 from ckcv_ray.study import name_clipped, parse_within
 
 

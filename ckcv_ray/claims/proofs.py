@@ -9,7 +9,7 @@ delta * pi(t) holds for whichever candidate was selected, and however its splits
 
 With groups of related rows the units are groups, and what is bounded is the mean loss of a new group: the
 share of its rows that are wrong. Sums of such losses take the place of counts, and the bounds of
-``core.bounds.losses`` and betting that of Clopper-Pearson; the proofs are the same.
+``core.bounds.betting`` and betting that of Clopper-Pearson; the proofs are the same.
 
 If rows repeat because they have the same origin, the ``Copies`` are not new: every claim holds again with as
 many fewer independent units in each set (see the theory page, "Repeated rows").
@@ -32,8 +32,9 @@ from ckcv_ray.claims.claim import (
 from ckcv_ray.claims.held_out import holdout
 from ckcv_ray.claims.judge import Judge
 from ckcv_ray.claims.numbers import claim_clipped
+from ckcv_ray.core.arrays import ONE
+from ckcv_ray.core.bounds.betting import average_safe
 from ckcv_ray.core.bounds.binomial import MOST_CHECKED
-from ckcv_ray.core.bounds.losses import ONE, average_safe
 from ckcv_ray.errors import pluralize
 from ckcv_ray.learners.ensemble import Ensemble, GroupMember
 from ckcv_ray.study import Holdout, Paper, Problem

@@ -12,7 +12,7 @@ import numpy as np
 from ckcv_ray.claims.percent import nearest
 from ckcv_ray.core.arrays import Index
 from ckcv_ray.errors import cut, cut_list, pluralize
-from ckcv_ray.study.certification import LEAST_HELD_OUT
+from ckcv_ray.study.parts import LEAST_HELD_OUT
 from ckcv_ray.tables.target import LEAST_CLASSES
 from ckcv_ray.tables.task import Task
 

@@ -14,10 +14,9 @@ from ckcv_ray.claims.by_class import PlannedClaim, quantities, share_recalls
 from ckcv_ray.claims.claim import name_quantity
 from ckcv_ray.claims.percent import at_most, format_level, format_number
 from ckcv_ray.claims.weighted import bound_flawless
+from ckcv_ray.core.arrays import ONE
 from ckcv_ray.core.bounds.betting import bound_losses
-from ckcv_ray.core.bounds.binomial import MOST_CHECKED, bound_table, clopper_pearson, fewest_rows
-from ckcv_ray.core.bounds.losses import ONE
-from ckcv_ray.core.search import find_first
+from ckcv_ray.core.bounds.binomial import MOST_CHECKED, bound_table, clopper_pearson, fewest_rows, find_first
 from ckcv_ray.errors import pluralize
 from ckcv_ray.learners.ensemble import class_sizes
 from ckcv_ray.study import (

@@ -9,7 +9,7 @@ import numpy as np
 
 from ckcv_ray.claims.cut_offs import CutOff, round_scores
 from ckcv_ray.core.arrays import Values
-from ckcv_ray.core.scores import Output
+from ckcv_ray.core.measures import Output
 from ckcv_ray.learners.ensemble import Ensemble, Models, Prediction
 from ckcv_ray.tables.target import Rows
 from ckcv_ray.validation import check_choice

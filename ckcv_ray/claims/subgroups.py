@@ -18,10 +18,9 @@ from numpy.typing import NDArray
 from typing_extensions import TypedDict  # pydantic accepts typing.TypedDict from Python 3.12 on
 
 from ckcv_ray.claims.rules import Rule
-from ckcv_ray.core.arrays import Classes
+from ckcv_ray.core.arrays import ONE, Classes
 from ckcv_ray.core.bounds.betting import bound_losses
 from ckcv_ray.core.bounds.binomial import clopper_pearson
-from ckcv_ray.core.bounds.losses import ONE
 from ckcv_ray.core.measures import ClippedErrors
 from ckcv_ray.study import ERROR, Problem, name_clipped
 from ckcv_ray.tables.subgroups import Subgroup, divide_rows, parse_subgroup

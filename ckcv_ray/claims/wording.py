@@ -16,7 +16,6 @@ from ckcv_ray.claims.claim import (
     state_limit,
 )
 from ckcv_ray.claims.percent import at_least, at_most, format_level, format_number, round_bound
-from ckcv_ray.core.by_label import parse_numbers_by_label
 from ckcv_ray.core.criteria import (
     Balanced,
     Criterion,
@@ -27,6 +26,7 @@ from ckcv_ray.core.criteria import (
     MeanGroupError,
     MeanShare,
 )
+from ckcv_ray.core.measures import parse_numbers_by_label
 from ckcv_ray.errors import cut, cut_list
 from ckcv_ray.study import ERROR, parse_within
 

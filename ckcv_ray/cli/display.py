@@ -13,8 +13,8 @@ from rich.progress import (
     TimeElapsedColumn,
 )
 
-from ckcv_ray.engine.progress import Progress as RunProgress
-from ckcv_ray.reports.progress_line import describe_progress
+from ckcv_ray.engine.queue import Progress as RunProgress
+from ckcv_ray.reports.notebook import describe_progress
 
 PLAIN_SECONDS = 10.0
 

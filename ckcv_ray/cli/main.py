@@ -5,35 +5,120 @@ differences, or a run could not finish; 2 bad input; 3 finished with failed eval
 damaged or belongs to something else; 5 proven not to hold: a condition (--accept), a watched stream, a
 comparison; 6 not yet proven, or not verified here; 129, 130, 138 and 143 interrupted by SIGHUP, Ctrl-C,
 SIGUSR1 and SIGTERM.
+
+How a command speaks of its options: in the panels of ``--help``, and in messages.
 """
 
 import gc
 import os
+import re
 import sys
 import warnings
+from collections.abc import Container, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
-from ckcv_ray.cli.exits import SupervisedError, exit_by_code
-from ckcv_ray.cli.output import Messages, open_closed_streams, say, show_warning
-from ckcv_ray.cli.panels import Command, hide_types
-from ckcv_ray.errors import InputError, plain
-from ckcv_ray.removed import explain_removed
+from ckcv_ray.cli.output import (
+    Messages,
+    SupervisedError,
+    exit_by_code,
+    open_closed_streams,
+    say,
+    show_warning,
+)
+from ckcv_ray.errors import InputError, StoreError, explain_removed, plain
 from ckcv_ray.version import VERSION
+
+HELP_PANELS = ("Study", "SVM", "Other learners", "Certificate", "Columns", "Procedure", "Search", "Execution")
+FIRST = (  # of the options that are in no panel, in this order
+    *("target", "features", "drop", "group", "certify", "budget", "learner", "resampling", "measure"),
+    *("out", "details", "as_json"),
+)
+
+
+class Command(TyperCommand):
+    """A command whose options are listed by panel, and named in messages as they are given."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return the arguments and options in the order of ``--help``; see ``TyperCommand``."""
+        return sorted(hide_types(super().get_params(ctx)), key=_rank)
+
+    def make_context(self, *given: Any, **extra: Any) -> Any:
+        """Parse arguments; see ``TyperCommand``."""
+        with self._name_options():
+            return super().make_context(*given, **extra)
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse arguments; an option that was removed says what to write instead; see ``TyperCommand``."""
+        if gone := explain_removed(*(word.partition("=")[0] for word in args if word.startswith("--"))):
+            raise InputError(gone)
+        return super().parse_args(ctx, args)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command; see ``TyperCommand``."""
+        with self._name_options():
+            return super().invoke(ctx)
+
+    @contextmanager
+    def _name_options(self) -> Iterator[None]:
+        """Name arguments of functions as options in the message of an error."""
+        try:
+            yield
+        except (InputError, StoreError) as error:
+            flags = {p.name for p in self.params if getattr(p, "is_flag", False)}
+            error.args = (name_options(str(error), {p.name: p.opts[0] for p in self.params}, flags),)
+            raise
+
+
+def name_options(message: str, options: Mapping[str, str], flags: Container[str] = ()) -> str:
+    """Return a message in which arguments of functions, such as k=3, are named as options: --k 3.
+
+    Args:
+        message: of an error.
+        options: the option of each argument.
+        flags: the arguments whose option has no value, so that exhaustive=True is --exhaustive.
+    """
+    names = "|".join(map(re.escape, options))
+
+    def name_option(found: re.Match[str]) -> str:
+        if found[1] in flags and found[2]:
+            return options[found[1]]
+        return f"{options[found[1]]} {found[2] or ''}"
+
+    return re.sub(rf"(?<![\w.:,/='\"-])({names})=(?:(True)\b|(?=\S))", name_option, message)
+
+
+def hide_types(parameters: Iterable[Any]) -> list[Any]:
+    """Return parameters; those without a value, such as --json, are shown without a type."""
+    listed = list(parameters)
+    for parameter in listed:
+        if getattr(parameter, "is_flag", False):
+            parameter.metavar = ""
+    return listed
+
+
+def _rank(parameter: Any) -> tuple[int, int]:
+    """Return where a parameter stands: its panel, and its place among those that are in none."""
+    panel = getattr(parameter, "rich_help_panel", None)
+    if panel is not None:
+        return 1 + (HELP_PANELS.index(panel) if panel in HELP_PANELS else len(HELP_PANELS)), 0
+    return 0, FIRST.index(parameter.name) if parameter.name in FIRST else len(FIRST)
+
 
 COMMANDS = {  # by name: the module that has it (and its function if it is called otherwise), and its help
     "run": ("run", "Select hyperparameters and k on labelled rows, bound the error, and write a run folder."),
     "plan": ("run", "Estimate the evaluations, memory and time that a study needs, without running it."),
     "status": ("run", "Show the result of a finished run, or the progress of an unfinished one."),
     "list": (
-        "listing:list_folders",
+        "folders:list_folders",
         "List the run folders in a folder and below it: what they are about, and what may be quoted.",
     ),
-    "copy": ("copy", "Copy a run to another place, a disk or an object store, and check every digest."),
-    "clean": ("clean", "Remove from a run folder what a run that was killed left and no run reads."),
+    "copy": ("folders", "Copy a run to another place, a disk or an object store, and check every digest."),
+    "clean": ("folders", "Remove from a run folder what a run that was killed left and no run reads."),
     "verify": (
         "verify",
         "Check a finished run, and report what was recomputed and what was taken on trust.",
@@ -47,15 +132,15 @@ COMMANDS = {  # by name: the module that has it (and its function if it is calle
         "Compare live rows, once their labels are known, with what a finished run has certified.",
     ),
     "compare": (
-        "compare",
+        "watch",
         "Prove on judged rows that a run errs less often than another one, or not more often by a margin.",
     ),
     "export": (
-        "export",
+        "report",
         "Write a single model of a finished run or evaluation as a file for other programs.",
     ),
     "evaluate": (
-        "evaluate",
+        "run",
         "Score learners by a usual procedure of cross validation, without a certificate.",
     ),
     "report": (
@@ -130,7 +215,7 @@ def version(
 ) -> None:
     """Handle the options of ckcv itself."""
     if trusted:
-        from ckcv_ray.learners.sklearn import trust
+        from ckcv_ray.learners.sklearn.spec import trust
 
         for package in trusted:
             trust(package)
@@ -141,8 +226,8 @@ def version(
 
 def load_command(name: str) -> Any:
     """Import a command and return it with its options."""
-    from ckcv_ray.cli.containment import contain_command
-    from ckcv_ray.learners import register_installed
+    from ckcv_ray.cli.process import contain_command
+    from ckcv_ray.learners.base import register_installed
 
     for broken in register_installed():
         say(plain(broken))
@@ -161,7 +246,7 @@ for _name, (_, _summary) in COMMANDS.items():
 def main() -> None:
     """Run the ``ckcv`` command; this package's errors become one message and an exit code."""
     if "CKCV_PARENT" in os.environ:
-        from ckcv_ray.cli.restart import end_with_parent
+        from ckcv_ray.cli.process import end_with_parent
 
         end_with_parent()
     open_closed_streams()
@@ -171,7 +256,7 @@ def main() -> None:
     warnings.showwarning = show_warning
     try:
         if (fit_timeout := _run_command(sys.argv[1:])) is not None:
-            from ckcv_ray.cli.supervise import supervise
+            from ckcv_ray.cli.process import supervise
 
             sys.exit(supervise(sys.argv[1:], fit_timeout))  # after the command has left its data
     finally:

@@ -1,23 +1,32 @@
-"""How commands declare options, and options that several of them share."""
+"""How commands declare options, and options that several of them share.
+
+Options of studies, with a certification and without, from the fields of their parts (``core.options``).
+"""
 
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import wraps
+from importlib.util import find_spec
 from inspect import Parameter, signature
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 import typer
 
-from ckcv_ray.engine.address import reach
-from ckcv_ray.engine.backend import choose_backend
+from ckcv_ray.core.measures import SCORE_NAMES, Kind
+from ckcv_ray.core.options import Option, options
+from ckcv_ray.core.resampling.parse import FORMS
+from ckcv_ray.engine.backend import choose_backend, reach
 from ckcv_ray.errors import InputError, StoreError
-from ckcv_ray.study import Execution
+from ckcv_ray.learners.base import ANY
+from ckcv_ray.learners.sklearn.learner import BOOSTING
+from ckcv_ray.learners.sklearn.spec import BOOSTERS
+from ckcv_ray.study import SLOTS, Execution, Study, list_options, list_parts, read_toml
 from ckcv_ray.tables.readers.objects import is_address, parse_address
 from ckcv_ray.tables.target import is_number
-from ckcv_ray.validation import as_path
+from ckcv_ray.validation import as_path, boolean
 
 MOST_FOLDERS = 999  # named after one table
 IN_JOB = "RAY_JOB_CONFIG_JSON_ENV_VAR"  # set by Ray in the processes of a job
@@ -231,3 +240,242 @@ def check_out(out: str) -> str:
             "s3://bucket/runs/x"
         )
     return str(path)
+
+
+RESAMPLING = (
+    "How rows are divided: complete (random splits for each k, as in the paper) or rotation (usual k-fold)."
+)
+PROCEDURES = f"How rows are divided: {FORMS}; nested ones select settings inside each training set."
+NUMBERS = {Kind.REGRESSION}
+SLOT_PARTS = {
+    "learner": (
+        "{}, or any other of scikit-learn as module:Class. Several, as a,b, are compared; all: those that "
+        "suit the table.",
+        None,
+    ),
+    "resampling": (RESAMPLING, "Study"),
+    "criterion": (
+        "What is minimised: a bound on error, balanced, clipped (numbers) or cost:sick=10,healthy=1; or "
+        "mean_error.",
+        "Study",
+    ),
+    "search": (
+        "How candidates are compared: {}. A race finds the best of all; a budget says how many it has not "
+        "excluded.",
+        "Search",
+    ),
+    "certify": (
+        "Where the proven bound comes from: paper (the run's own counts), or holdout (rows kept "
+        "aside: half of up to 400 rows, else a third).",
+        None,
+    ),
+}
+
+
+def make_study(study: Path | None = None, **given: Any) -> Study:
+    """Make a study from options, which take precedence over those of a TOML file.
+
+    Raises:
+        InputError: an option is unknown, out of its range, or does not apply to the chosen parts.
+    """
+    values = read_toml(study) if study else {}
+    file_alone = {*_list_names(values)} - {name for name, value in given.items() if value is not None}
+    values |= {name: value for name, value in given.items() if value is not None}
+    try:
+        make = Study.paper if boolean("paper", values.pop("paper", False)) else Study.of
+        return make(**values)
+    except InputError as error:
+        raise InputError(f"{_find_line(study, file_alone, str(error))}{error}") from None
+
+
+def _find_line(file: Path | None, names: Iterable[str], message: str) -> str:
+    """Return the beginning of a message that says where in a study file an option is that it is about.
+
+    Args:
+        file: the study file, if there is one.
+        names: the options that it sets.
+        message: what is wrong, in which an option is ``name=value`` or quoted.
+    """
+    if file is None:
+        return ""
+    first = re.search(rf"(?<![\w.])({'|'.join(map(re.escape, names)) or '(?!)'})(?==)|'([\w.]+)'", message)
+    wanted = re.escape(first[1] or first[2] if first else "").replace("_", "[-_]")
+    for number, line in enumerate(file.read_text(encoding="utf-8").splitlines() if wanted else [], start=1):
+        if re.match(rf"""\s*(\[\s*)?(\w+\.)?["']?{wanted}["']?\s*(=|\.|\])""", line):
+            return f"{str(file)!r}, line {number}: "
+    return ""
+
+
+def _list_names(values: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the names of options, and those of one learner, which are in a table named after it."""
+    for name, value in values.items():
+        yield name
+        if isinstance(value, Mapping):
+            yield from value
+
+
+def make_procedure(
+    resampling: Annotated[
+        str,
+        make_option(PROCEDURES, "kfold:10"),
+    ] = "kfold:10",
+    measure: Annotated[
+        str | None,
+        make_option(
+            f"What is measured on every split, as a,b: {', '.join(SCORE_NAMES)}, or a scorer of "
+            "scikit-learn.",
+            "zero_one, of numbers rmse",
+        ),
+    ] = None,
+    select_by: Annotated[
+        str | None,
+        make_option(
+            "Measure by which a nested resampling selects settings.", "the first measure", "Procedure"
+        ),
+    ] = None,
+    select: Annotated[
+        str,
+        make_option(
+            "What is selected: one setting, the best on average over all splits, or another in each.",
+            "one",
+            "Procedure",
+        ),
+    ] = "one",
+    stratify: Annotated[
+        bool, flag("--stratify", "Give each part of a split the same share of every class.", "Procedure")
+    ] = False,
+    permutations: Annotated[
+        int,
+        make_option(
+            "How many times the target is permuted, such as 100, to test every mean score.",
+            panel="Procedure",
+        ),
+    ] = 0,
+    interval: Annotated[
+        str | None,
+        make_option(
+            "A 95 % interval around every mean score: corrected_t or bbc, which are approximate and not "
+            "proven, or clopper_pearson, of a single split; each for some resamplings.",
+            "none",
+            "Procedure",
+        ),
+    ] = None,
+    seed: Annotated[str, make_option("Seed of the splits, or random.", "0", "Procedure")] = "0",
+    refit: Annotated[
+        str | None,
+        make_option(
+            "best: score every setting, and fit the best on all rows, for ckcv predict.",
+            "no model is kept",
+            "Procedure",
+        ),
+    ] = None,
+    choose: Annotated[
+        str | None,
+        make_option(
+            "With --refit: best by the first measure, or the simplest within one_se or tolerance:2% of it.",
+            "best",
+            "Procedure",
+        ),
+    ] = None,
+    save_predictions: Annotated[
+        bool,
+        flag(
+            "--save-predictions",
+            "Keep predictions for the rows that each split scores, in predictions.parquet.",
+            "Procedure",
+        ),
+    ] = False,
+    **learner: Any,
+) -> Study:
+    """Make a study without a certification from options.
+
+    Raises:
+        InputError: an option is unknown or out of its range.
+    """
+    given = {name: value for name, value in learner.items() if value is not None}
+    return Study.without_certification(
+        resampling,
+        measure,
+        select_by,
+        select,
+        seed,
+        stratify,
+        refit=refit,
+        choose=choose,
+        permutations=permutations,
+        interval=interval,
+        save_predictions=save_predictions,
+        **given,
+    )
+
+
+def list_offered(slot: str, numbers: bool = False) -> dict[str, Any]:
+    """Return the parts that ``--help`` names; an estimator is chosen by its class, as in "module:Class".
+
+    Learners of numbers are among them if ``numbers``.
+    """
+    named = {name: part for name, part in list_parts(slot).items() if name != ANY}
+    if slot != "learner" or numbers:
+        return named
+    return {name: part for name, part in named.items() if part.kinds != NUMBERS}
+
+
+def name_part(named: tuple[str, Any]) -> str:
+    """Return the name of a part as ``--help`` shows it, with what has to be installed for it."""
+    name, part = named
+    lacking = part in BOOSTING and find_spec(BOOSTERS[part.spec["class"]]) is None
+    return f"{name} (not installed)" if lacking else name
+
+
+def _parameters(slots: Iterable[str], of_study: Iterable[str], numbers: bool = False) -> Iterator[Parameter]:
+    """Generate a parameter for each choice of a part, each option of the parts, and some of a study.
+
+    With ``numbers`` for a procedure, which has learners of numbers too, and may select nothing.
+    """
+    for slot in slots:
+        text, panel = SLOT_PARTS[slot]
+        if len(choices := list_offered(slot, numbers)) > 1:
+            names = ", ".join(map(name_part, choices.items()))
+            yield _parameter(slot, str, make_option(text.format(names), next(iter(choices)), panel))
+    parts = [part for slot in slots for part in list_offered(slot, numbers).values()]
+    declared = [declaration for part in parts for declaration in options(part).items()]
+    declared += [(name, declaration) for name, declaration in list_options().items() if name in of_study]
+    first: dict[str, Any] = {}
+    for name, declaration in declared:  # several learners may have an option
+        first.setdefault(name, declaration)
+    for name, declaration in first.items():
+        yield _declare(name, declaration.metadata["option"], alone=numbers)
+
+
+def _study_parameters() -> Iterator[Parameter]:
+    yield from _parameters(SLOTS, list_options())
+    text = "TOML file with study options; those given here come first."
+    yield _parameter("study", Path, make_option(text, None, "Study"))
+    text = "The paper's defaults: every k, and all rows."
+    yield _parameter("paper", bool, flag("--paper", text, "Study"))
+
+
+def _declare(name: str, declared: Option, alone: bool = False) -> Parameter:
+    """Return the parameter of an option; ``alone``: where a learner may be used at one setting."""
+    if declared.kind is bool:
+        return _parameter(name, bool, flag(f"--{name.replace('_', '-')}", declared.help, declared.panel))
+    shown = declared.default_text
+    if alone and declared.single_default is not None:
+        shown = f"{declared.single_default}; {shown} where one is selected"
+    return _parameter(
+        name, declared.kind, make_option(declared.help, shown, declared.panel, hidden=declared.hidden)
+    )
+
+
+def _parameter(name: str, kind: type, shown: Any) -> Parameter:
+    annotation = Annotated[kind | None, shown]  # type: ignore[valid-type]
+    return Parameter(name, Parameter.POSITIONAL_OR_KEYWORD, default=None, annotation=annotation)
+
+
+make_procedure.__signature__ = signature(make_procedure).replace(  # type: ignore[attr-defined]
+    parameters=[
+        *(parameter for name, parameter in signature(make_procedure).parameters.items() if name != "learner"),
+        *_parameters(["learner"], ("encode", "fill", "rare", "balance"), numbers=True),
+    ]
+)
+make_study.__signature__ = signature(make_study).replace(parameters=list(_study_parameters()))  # type: ignore[attr-defined]

@@ -1,6 +1,7 @@
-"""Command predict."""
+"""Command predict, and its tables: written to a file or to standard output, and recognised in files."""
 
 from collections.abc import Mapping
+from csv import reader
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -8,27 +9,117 @@ import numpy as np
 import pyarrow as pa
 import typer
 from numpy.typing import NDArray
+from pyarrow import csv, parquet
 
 from ckcv_ray.claims.percent import nearest
 from ckcv_ray.claims.rules import Rule
-from ckcv_ray.cli.data_options import DataSource, Thousands, make_reading, read_new_rows
+from ckcv_ray.cli.data import DataSource, Thousands, choose_rule, make_reading, read_new_rows
 from ckcv_ray.cli.options import Folder, flag, make_option, with_options
-from ckcv_ray.cli.output import say
-from ckcv_ray.cli.predictions import PROBABILITY, WRITTEN, Output
+from ckcv_ray.cli.output import results, say
 from ckcv_ray.core.arrays import Index, Values
-from ckcv_ray.errors import InputError, pluralize
+from ckcv_ray.errors import InputError, escape_text, pluralize
 from ckcv_ray.learners.ensemble import Prediction
 from ckcv_ray.runs.load import load, load_run
 from ckcv_ray.runs.result import Result
 from ckcv_ray.storage.folder import RunFolder
+from ckcv_ray.storage.pages import check_page, write_page
+from ckcv_ray.tables.columns.parse import decode
 from ckcv_ray.tables.columns.schema import NewRows
+from ckcv_ray.tables.named import is_named
 from ckcv_ray.tables.readers.files import Reading, find_withheld
 from ckcv_ray.tables.readers.text import decimal_mark
-from ckcv_ray.tables.repeats import count_known
-from ckcv_ray.tables.roles import check_column, find_groups
-from ckcv_ray.tables.target import Rows, class_numbers, parse_numbers, rows_with_label, some
+from ckcv_ray.tables.survey import count_known
+from ckcv_ray.tables.target import Rows, class_numbers, is_text, parse_numbers, rows_with_label, some
 from ckcv_ray.tables.task import Task
-from ckcv_ray.validation import MOST, as_path, integer, quote
+from ckcv_ray.tables.units import check_column, find_groups
+from ckcv_ray.validation import as_path, quote
+
+PROBABILITY = "probability_"  # begins the name of the column of a class
+WRITTEN = ("row", "prediction", "member", "score", "share", "flag", "answered")
+PREDICTIONS = "a file of predictions"
+LONGEST_HEADER = 1 << 16
+CSV = csv.WriteOptions(quoting_style="needed")
+FORMULA = ("=", "+", "-", "@", "\t", "\r")  # start of a cell that a spreadsheet runs (OWASP, CSV injection)
+
+
+class Output(NamedTuple):
+    """Where predictions are written.
+
+    Attributes:
+        path: a file; None for standard output, as CSV.
+        safe: whether cells that a spreadsheet would execute are escaped.
+        probabilities: whether there is a column with the probability of each class.
+    """
+
+    path: Path | None
+    safe: bool
+    probabilities: bool = False
+
+    @property
+    def is_csv(self) -> bool:
+        """Whether they are written as CSV."""
+        return self.path is None or self.path.suffix == ".csv"
+
+    def check(self, folder: RunFolder, source: str) -> None:
+        """Raise InputError if predictions of a source cannot be written to the file, before they are made."""
+        if self.path is None:
+            return
+        file = None if is_named(source) else Path(source)
+        if file is not None and file.exists() and self.path.exists() and self.path.samefile(file):
+            raise InputError(f"out={str(self.path)!r} is the file to predict: choose another name")
+        check_page(folder.files, str(self.path), are_predictions, PREDICTIONS)
+
+    def write(self, table: pa.Table, folder: RunFolder) -> None:
+        """Write predictions."""
+        stream: Any = results()
+        sink = pa.output_stream(stream.buffer) if self.path is None else pa.BufferOutputStream()
+        if self.is_csv:
+            csv.write_csv(_escape_text(table, self.safe), sink, CSV)
+        else:
+            parquet.write_table(table, sink)
+        if self.path is not None:
+            write_page(folder.files, str(self.path), sink.getvalue(), are_predictions, PREDICTIONS)
+
+
+def are_predictions(file: Path) -> bool:
+    """Return whether a file has the columns of predictions; one column may be among them that was kept."""
+    try:
+        if file.suffix == ".csv":
+            with file.open(encoding="utf-8", newline="") as stream:
+                names = next(reader([stream.readline(LONGEST_HEADER)]), [])
+        else:
+            names = parquet.read_schema(file).names
+    except Exception:  # readers raise errors of all kinds
+        return False
+    return names[:1] == ["row"] and any(tuple(names[at : at + 4]) == WRITTEN[1:5] for at in (1, 2))
+
+
+def _escape_text(table: pa.Table, safe: bool) -> pa.Table:
+    """Escape control characters in text and, if ``safe``, what a spreadsheet would execute."""
+    for i, field in enumerate(table.schema):
+        if pa.types.is_dictionary(field.type):
+            table = table.set_column(i, field.name, decode(table.column(i)))
+        if is_text(table.schema.field(i).type):
+            table = table.set_column(i, field.name, _escape_column(table.column(i), safe))
+    names = [_format_cell(name, not name.isprintable(), safe) for name in table.column_names]
+    return table.rename_columns(names)
+
+
+def _escape_column(column: pa.ChunkedArray, safe: bool) -> pa.Array:
+    labels = column.combine_chunks().dictionary_encode()
+    texts = labels.dictionary.to_pylist()
+    escape = not all(text.isprintable() for text in texts)
+    cells = pa.array([_format_cell(text, escape, safe) for text in texts], pa.string())
+    return pa.DictionaryArray.from_arrays(labels.indices, cells).cast(pa.string())
+
+
+def _format_cell(text: str, escape: bool, safe: bool) -> str:
+    """Format text as a CSV cell; ``escape`` includes backslashes, so that texts stay distinct."""
+    formula = safe and text.startswith(FORMULA)
+    if escape:
+        text = "".join(c if c.isprintable() and c != "\\" else escape_text(c) for c in text)
+    return f"'{text}" if formula else text
+
 
 Marks = Mapping[str, NDArray[np.bool_] | None]  # by column: which rows are marked; None without the column
 ENDS = ("low", "high")  # columns around a predicted number, where a claim says how far off it is
@@ -42,67 +133,6 @@ AllowPickle = Annotated[
         "manifest. Unpickling can run any code: use it only for runs of your own.",
     ),
 ]
-
-
-def choose_rule(
-    vote: Annotated[
-        bool,
-        flag(
-            "--vote",
-            "Classify by majority vote of F*. What is proven is the claim vote, else twice the bound of a "
-            "random draw.",
-        ),
-    ] = False,
-    member: Annotated[
-        int | None,
-        make_option("Classify with one member of F*, that of split N: nothing is proven of it alone."),
-    ] = None,
-    all_members: Annotated[
-        bool,
-        flag(
-            "--all-members",
-            "Draw among all members of F*, as the paper does, whatever the first claim is about.",
-        ),
-    ] = False,
-    refit: Annotated[
-        bool,
-        flag(
-            "--refit",
-            "Use the model fitted on all rows that were not held out. What is proven is the claim refit.",
-        ),
-    ] = False,
-    full: Annotated[
-        bool,
-        flag(
-            "--full",
-            "Use the model fitted on all rows, those held out included. Nothing is proven of this model.",
-        ),
-    ] = False,
-    seed: Annotated[
-        int | None,
-        typer.Option(
-            min=0,
-            help="Draw a member at random for each row, with this seed; only to repeat a prediction, since "
-            "each call with it draws the same members. [default: a new one each time]",
-        ),
-    ] = None,
-) -> tuple[str, int | None]:
-    """Return what the options choose: ``by`` and ``seed`` of ``Result.rule``.
-
-    Raises:
-        InputError: two of them exclude each other, or the member is below 0.
-    """
-    given = {
-        "vote": "vote" if vote else None,
-        "member": None if member is None else f"member:{integer('member', member, least=0, most=MOST)}",
-        "refit": "refit" if refit else None,
-        "full": "full" if full else None,
-        "all_members": "random" if all_members else None,
-    }
-    chosen = {name: by for name, by in given.items() if by is not None}
-    if len(chosen) > 1:
-        raise InputError(f"{' and '.join(chosen)} exclude each other: choose one of them")
-    return next(iter(chosen.values()), "auto"), seed
 
 
 def choose_output(

@@ -1,16 +1,130 @@
-"""Command report."""
+"""Commands report and export, with the options of a report's page and of the form of a guideline."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import typer
 
-from ckcv_ray.cli.form_options import FormOptions, make_form_options
-from ckcv_ray.cli.options import Folder, make_option, with_options
+from ckcv_ray.claims.percent import nearest
+from ckcv_ray.cli.options import Folder, flag, make_option, with_options
 from ckcv_ray.cli.output import say
-from ckcv_ray.cli.page_options import PageOptions, make_page_options, read_purpose
-from ckcv_ray.errors import pluralize
+from ckcv_ray.errors import InputError, plain, pluralize
+from ckcv_ray.reports.about import MOST_PURPOSE
+from ckcv_ray.runs.export import CHECKED_ROWS
+from ckcv_ray.runs.export import export as export_model
+from ckcv_ray.runs.load import load
 from ckcv_ray.runs.report import report as write_report
+from ckcv_ray.validation import check_choice
+
+PANEL = "Forms"
+
+
+class FormOptions(NamedTuple):
+    """What is asked of a form."""
+
+    guideline: str | None  # its name; None for no form
+    answers: Path | None  # file with a person's answers
+    template: Path | None  # file to write for answers, instead of the form
+    strict: bool  # whether items left to a person are a failure
+
+    def check(self, out: Path | None) -> None:
+        """Raise InputError unless the options go with each other, and with the file to write."""
+        named = [name for name in ("answers", "template", "strict") if getattr(self, name)]
+        if self.guideline is None and named:
+            raise InputError(f"{named[0]} is about a form: name its guideline, such as --for tripod-ai")
+        if self.guideline is not None and out is None and self.template is None:
+            raise InputError(
+                f"for={self.guideline!r} needs --out, the form to write: a name ending in .md or .html"
+            )
+
+
+def make_form_options(
+    form: Annotated[
+        str | None,
+        typer.Option(
+            "--for",
+            metavar="GUIDELINE",
+            help="Fill the form of a guideline instead: tripod-ai, annex-iv (of the EU AI Act), stard-ai, "
+            "ts-4213 (ISO/IEC) or model-card. It is no statement of conformity.",
+            show_default=False,
+            rich_help_panel=PANEL,
+        ),
+    ] = None,
+    answers: Annotated[
+        Path | None,
+        make_option("Answers to items that only a person can fill: a .toml or .md file.", panel=PANEL),
+    ] = None,
+    template: Annotated[
+        Path | None,
+        make_option("Write a .toml or .md file with those items, for --answers.", panel=PANEL),
+    ] = None,
+    strict: Annotated[
+        bool, flag("--strict", "End with code 1 if items are left that a person has to fill.", PANEL)
+    ] = False,
+) -> FormOptions:
+    """Make what is asked of a form from options."""
+    return FormOptions(form, answers, template, strict)
+
+
+PAGE_PANEL = "Page"
+
+
+class PageOptions(NamedTuple):
+    """What is asked of the page."""
+
+    title: str  # of the report; "" if it is not said
+    author: str  # "" if it is not said
+    purpose: Path | None  # text file that says what the model is for
+    short: bool  # whether it is one page
+
+    def check(self, guideline: str | None) -> None:
+        """Raise InputError if something is asked of the page, and a form is to be written instead."""
+        named = [name for name in self._fields if getattr(self, name)]
+        if guideline is not None and named:
+            raise InputError(f"{named[0]} is about the HTML report: leave it out, or leave --for out")
+
+
+def make_page_options(
+    title: Annotated[str, make_option("Heading of the report.", "the target and the table", PAGE_PANEL)] = "",
+    author: Annotated[
+        str, make_option("Who answers for the report, such as 'Dr. A. Meier'.", panel=PAGE_PANEL)
+    ] = "",
+    purpose: Annotated[
+        Path | None,
+        make_option(
+            "Text file that says what the model is for; an empty line begins a paragraph.", panel=PAGE_PANEL
+        ),
+    ] = None,
+    short: Annotated[
+        bool,
+        flag(
+            "--short", "Make one page: the number, its conditions, the rows and the performance.", PAGE_PANEL
+        ),
+    ] = False,
+) -> PageOptions:
+    """Make what is asked of the page from options."""
+    return PageOptions(title, author, purpose, short)
+
+
+def read_purpose(file: Path | None) -> str:
+    """Return the text of a file that says what a model is for; "" without a file.
+
+    Raises:
+        InputError: it cannot be read, is no UTF-8 text, or is too long.
+    """
+    if file is None:
+        return ""
+    try:
+        with file.open("rb") as opened:
+            content = opened.read(4 * MOST_PURPOSE + 1)
+        text = content.decode()
+    except OSError as error:
+        raise InputError(f"cannot read --purpose {str(file)!r}: {error.strerror or error}") from None
+    except UnicodeDecodeError:
+        raise InputError(f"--purpose {str(file)!r} is no text in UTF-8") from None
+    if len(text) > MOST_PURPOSE:
+        raise InputError(f"--purpose {str(file)!r} has more than {MOST_PURPOSE:,} characters")
+    return text
 
 
 @with_options(page=make_page_options, form=make_form_options)
@@ -53,7 +167,7 @@ def report(
 
 def _fill(folder: str, guideline: str, form: FormOptions, out: Path | None) -> None:
     """Write a form, or the file for its answers; end with code 1 if items are left, and that is a failure."""
-    from ckcv_ray.runs.forms import fill_form, write_answers
+    from ckcv_ray.runs.report import fill_form, write_answers
 
     if form.template is not None:
         say(f"template: {write_answers(folder, guideline, form.template)}")
@@ -64,3 +178,38 @@ def _fill(folder: str, guideline: str, form: FormOptions, out: Path | None) -> N
     if form.strict and (left := filled.open_numbers):
         say(f"{pluralize(len(left), 'item')} that a person has to fill: {', '.join(left)}")
         raise typer.Exit(1)
+
+
+def export(
+    folder: Folder,
+    out: Annotated[Path, typer.Option(help="File to write.", show_default=False)],
+    to: Annotated[str, make_option("Format: skops.", "skops")] = "skops",
+    refit: Annotated[bool, flag("--refit", "The model fitted on all rows that were not held out.")] = False,
+    full: Annotated[bool, flag("--full", "The model fitted on all rows.")] = False,
+    member: Annotated[int | None, make_option("The member of F* of split N.")] = None,
+) -> None:
+    """Write a single model of a finished run or evaluation as a file for other programs.
+
+    That is the model that ckcv predict uses after --certify holdout and after ckcv evaluate --refit best, or
+    the one that is named. The file takes the columns that were learned from, as numbers in their order, and
+    gives class numbers. It is compared with the model on 10,000 rows. Nothing is proven of what other
+    programs make of it.
+
+        ckcv export patients_run --out model.skops
+        ckcv export patients_run --full --out model.skops
+    """
+    check_choice("to", to, ["skops"])
+    given = {"refit": refit, "full": full, f"member:{member}": member is not None}
+    chosen = [by for by, is_given in given.items() if is_given]
+    if len(chosen) > 1:
+        raise InputError(f"{' and '.join(chosen)} exclude each other: choose one of them")
+    result = load(folder)
+    exported = export_model(result, out, *chosen)
+    say(f"{exported.by}: {out}, in the format {to}")
+    if full:
+        say(result.claim_for(result.rule("full")))
+    say(f"as the model: {nearest(exported.share)} of {CHECKED_ROWS:,} rows like those of the table")
+    say(f"columns, in this order: {plain(', '.join(result.task.features))}")
+    if exported.labels:
+        listed = ", ".join(f"{number} = {label}" for number, label in enumerate(exported.labels))
+        say(f"classes: {plain(listed)}")

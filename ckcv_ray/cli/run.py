@@ -1,4 +1,4 @@
-"""Commands run, plan and status."""
+"""Commands run, plan, status and evaluate."""
 
 import os
 import sys
@@ -12,9 +12,17 @@ import typer
 from ckcv_ray.claims.percent import at_most
 from ckcv_ray.claims.rare_classes import describe_rare_classes
 from ckcv_ray.claims.wording import describe_held_share
-from ckcv_ray.cli.data_options import ChosenData, choose_data
+from ckcv_ray.cli.data import (
+    Chosen,
+    ChosenData,
+    choose_columns,
+    choose_data,
+    describe_reading,
+    say_columns,
+    say_environment,
+    show_result,
+)
 from ckcv_ray.cli.display import Display
-from ckcv_ray.cli.notes import describe_reading, say_columns, say_environment, show_result
 from ckcv_ray.cli.options import (
     DetailsFlag,
     Folder,
@@ -24,14 +32,13 @@ from ckcv_ray.cli.options import (
     flag,
     make_execution,
     make_option,
+    make_procedure,
+    make_study,
     parse_workers,
     with_options,
 )
 from ckcv_ray.cli.output import console, say, show
-from ckcv_ray.cli.restart import persist, without
-from ckcv_ray.cli.signals import say_what_is_saved
-from ckcv_ray.cli.study_options import make_study
-from ckcv_ray.cli.supervise import require_supervision
+from ckcv_ray.cli.process import persist, require_supervision, say_what_is_saved, without
 from ckcv_ray.engine.backend import choose_backend, ray_address
 from ckcv_ray.engine.forecast import (
     FEW_FOLDS,
@@ -49,15 +56,15 @@ from ckcv_ray.engine.forecast import WORKERS as PLANNED
 from ckcv_ray.engine.full import FullQueue
 from ckcv_ray.engine.race import RaceQueue
 from ckcv_ray.errors import InputError, plain, pluralize
-from ckcv_ray.reports.progress_line import duration
-from ckcv_ray.runs.load import COMMAND_NAMES, load, reopen, replay
+from ckcv_ray.reports.notebook import duration
+from ckcv_ray.runs.load import COMMAND_NAMES, is_finished, load, reopen, replay
 from ckcv_ray.runs.result import Result
-from ckcv_ray.runs.run import Job, Work, check_job, compute, find_result
+from ckcv_ray.runs.run import Job, Work, assess, check_job, compute, find_result
 from ckcv_ray.storage.files import write_atomically
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.storage.log import Log
 from ckcv_ray.study import Budget, Execution, Paper, Problem, Race, Study, format_toml
-from ckcv_ray.tables.repeats import count_repeats
+from ckcv_ray.tables.survey import count_repeats
 from ckcv_ray.validation import as_path, parse_seconds
 
 HOUR, LONG = 3600.0, 600.0
@@ -427,3 +434,44 @@ def _confirm(expected: Estimate, execution: Execution, yes: bool, limited: bool)
         say("--budget 10m ends within ten minutes instead; ckcv plan shows what other options take")
     if seconds > HOUR and not yes and sys.stdin.isatty() and console.is_terminal:
         typer.confirm("Continue?", abort=True, err=True)
+
+
+@with_options(execution=make_execution, study=make_procedure, chosen=choose_columns)
+def evaluate(
+    study: Study,
+    chosen: Chosen,
+    execution: Execution,
+    out: OutFolder = None,
+    retry_failed: Annotated[
+        bool, flag("--retry-failed", "Compute again what failed in a finished run.", "Execution")
+    ] = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """Score learners by a usual procedure of cross validation, without a certificate.
+
+    Each learner is fitted and scored on every split of the resampling; several learners are compared on the
+    same splits. A learner is taken as it usually is (an SVM: C = 1, gamma = 1 / number of columns), or at
+    every value that you name. A nested resampling selects among its values inside each training set.
+    With --refit best the best setting of all is fitted on all rows, for ckcv predict.
+    Learners of numbers (ridge, forest_regressor and others) predict a column of numbers.
+
+    Run the same command again to resume an interrupted run, or to print the scores of a finished one.
+
+        ckcv evaluate patients.csv --target outcome --learner forest
+        ckcv evaluate patients.csv --target outcome --resampling loo --out runs/loo
+        ckcv evaluate patients.csv --target outcome --resampling nested:5:5
+        ckcv evaluate patients.csv --target outcome --refit best --out runs/model
+        ckcv evaluate houses.csv --target price --learner ridge --measure rmse,r2
+    """
+    require_supervision(study.learner, execution.fit_timeout)
+    task = chosen.task(study.predicts_numbers, allow_singletons=True)
+    problem = Problem.of(study, task)
+    folder = out or choose_folder(task.source, "scores", problem.run_id)
+    is_finished(problem, RunFolder(folder))  # refuses a folder of something else before columns are shown
+    say_environment(folder)
+    say_columns(problem)
+    for sentence in describe_rare_classes(task, held=0):
+        say(sentence)
+    with say_what_is_saved(folder) as signals, signals, Display(console) as display:
+        result = assess(study, task, folder, execution, display, signals.stop, retry_failed)
+    show_result(result, folder, as_json)

@@ -11,13 +11,11 @@ from typing import Annotated
 import pyarrow as pa
 import typer
 
-from ckcv_ray.cli.data_options import check_source, make_reading, read_new_rows
+from ckcv_ray.cli.data import check_source, make_reading, read_new_rows, say_environment
 from ckcv_ray.cli.display import Display
-from ckcv_ray.cli.exits import NOT_YET_PROVEN
-from ckcv_ray.cli.notes import say_environment
 from ckcv_ray.cli.options import Folder, JsonFlag, make_execution, make_option, with_options
-from ckcv_ray.cli.output import console, say, show
-from ckcv_ray.cli.signals import Signals
+from ckcv_ray.cli.output import NOT_YET_PROVEN, console, say, show
+from ckcv_ray.cli.process import Signals
 from ckcv_ray.errors import InputError, StoreError, plain
 from ckcv_ray.runs.recheck import SECONDS
 from ckcv_ray.runs.verification import Verification

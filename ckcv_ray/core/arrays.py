@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 Values = NDArray[np.float64]
 Index = NDArray[np.intp]  # row numbers, or other positions
 Mask = NDArray[np.bool_]
+ONE = 1 << 32  # a loss of 1: losses are integers, whose sums are exact in any order
 Classes = NDArray[np.int32]  # class numbers; -1 for an undecided model
 
 

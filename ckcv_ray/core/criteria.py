@@ -28,15 +28,23 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
-from ckcv_ray.core.arrays import Values
+from ckcv_ray.core.arrays import ONE, Values
 from ckcv_ray.core.bounds.binomial import (
     bound_table,
     check_delta,
     clopper_pearson,
 )
-from ckcv_ray.core.bounds.losses import ONE
-from ckcv_ray.core.by_label import canonicalize, of_classes, parse_numbers_by_label, some_labels, to_text
-from ckcv_ray.core.measures import ZERO_ONE, ClippedErrors, GroupShares, Measure
+from ckcv_ray.core.measures import (
+    ZERO_ONE,
+    ClippedErrors,
+    GroupShares,
+    Measure,
+    canonicalize,
+    of_classes,
+    parse_numbers_by_label,
+    some_labels,
+    to_text,
+)
 from ckcv_ray.core.options import Option, check_options, option
 from ckcv_ray.errors import InputError, cut
 from ckcv_ray.validation import number
@@ -245,7 +253,7 @@ class MeanCost(SplitBound):
     """The mean over the splits of U at the total cost of the decisions, each as a share of the largest cost.
 
     Attributes:
-        costs: the cost of a wrong decision on a row of each class, as canonical text (``core.by_label``);
+        costs: the cost of a wrong decision on a row of each class, as canonical text (``core.measures``);
             given as text or as a mapping, such as {"sick": 10, "healthy": 1}. A cost may be 0: such errors
             do not count.
         delta: that of U, in (0, 1).

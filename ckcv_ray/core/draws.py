@@ -1,7 +1,7 @@
 """Random draws: each has a key in addition to the seed, so that any worker can make it again.
 
 A known seed alone draws known positions, and a table may be sorted so that these are the easy rows; with a
-salt, a digest of the rows whatever their order (``tables.salt``), they are those of one table. A key is the
+salt, a digest of the rows whatever their order (``tables.task``), they are those of one table. A key is the
 ``spawn_key`` of a ``numpy.random.SeedSequence``. The splits of complete k-fold cross validation have keys
 that begin with the size of a fold, which is never 0; all other keys begin with 0.
 """

@@ -23,12 +23,11 @@ from typing import NamedTuple
 import numpy as np
 
 from ckcv_ray.core.arrays import Values
-from ckcv_ray.core.bounds.binomial import bound_both_sides
-from ckcv_ray.core.bounds.comparison import compare_scores
+from ckcv_ray.core.bounds.betting import mean_loss_bound
+from ckcv_ray.core.bounds.binomial import bound_both_sides, clopper_pearson
+from ckcv_ray.core.bounds.paired import compare_scores
 from ckcv_ray.core.draws import Draws
-from ckcv_ray.core.measures import Kind
-from ckcv_ray.core.row_scores import list_row_means
-from ckcv_ray.core.scores import CLIPPED
+from ckcv_ray.core.measures import CLIPPED, Kind, Score, list_row_means
 from ckcv_ray.errors import InputError
 from ckcv_ray.validation import check_choice
 
@@ -159,3 +158,19 @@ def _suggest_interval(resampling: str, scores: Sequence[str] = ()) -> str:
         if resampling in interval.resamplings and not (interval.scores and scores)
     ]
     return f", or interval={' or '.join(able)}" if able else ""
+
+
+def bound_score(score: Score, sums: Values, delta: float) -> float:
+    """Return what a score of one model is at most on new rows, or at least where a larger one is better.
+
+    Args:
+        score: one that has a bound.
+        sums: of one split, whose rows are independent.
+        delta: probability that the bound fails.
+    """
+    first, m = int(sums[0]), int(sums[1])
+    if score.bound == "losses":
+        return score.largest * mean_loss_bound([int(sums[2])], m, delta)
+    wrong = first if score.bound == "wrong" else m - first
+    bound = float(clopper_pearson(wrong, m, delta))
+    return bound if score.bound == "wrong" else 1.0 - bound

@@ -5,19 +5,49 @@ A prediction of -1 is undecided and counts as wrong in every measure.
 Where rows belong to groups, the loss of a group is the mean loss of its rows: of classes the share that is
 wrong. A measure of groups knows the group of each scored row; its totals, of one model on one split, are
 never added over splits.
+
+Numbers by class label, such as weights and costs: ``sick=10,well=1``, or a mapping.
+
+The canonical form is text, sorted by label, with numbers to 12 significant digits: hashable, the same for
+every order, and the same in JSON, in TOML and on the command line. A label is written as ``str`` writes it.
+One that has a comma, a quotation mark or a line break, or begins or ends with a blank, is quoted as in a CSV
+file; otherwise blanks around it do not count.
+
+Scores: what a model's outputs for the scored rows of a split are worth, one number for each split.
+
+A score of a split is the number that scikit-learn's function gives. Of all splits together there are the mean
+over splits, and for a score that can be pooled the same figure of all scored rows as if they were one set,
+from sums that are added over splits. The two differ where a score is no mean over rows: the root of a mean is
+not the mean of roots, and splits differ in size. Some scores cannot be pooled: the scores of rows by models
+of different splits are on different scales, so that ranking them together says nothing (AUC).
+
+Scores that are means over rows have a further sum for an estimate that is corrected by it. Those that a
+user's function gives are known by its name and the digest of its source.
 """
 
+import hashlib
+import inspect
+import math
+import pickle
+import re
+import warnings
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
-from typing import Any, ClassVar, Protocol, TypeAlias
+from itertools import islice
+from math import inf, nan, sqrt
+from numbers import Real
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ckcv_ray.core.arrays import Index, Values
-from ckcv_ray.core.bounds.losses import ONE
+from ckcv_ray.core.arrays import ONE, Index, Values
+from ckcv_ray.errors import InputError, cut
+from ckcv_ray.validation import check_count, expect, number, quote, suggest
 
 UNDECIDED = -1
 GRAIN = 1 << 12  # of losses of numbers: 2**-20 of the largest one
@@ -188,3 +218,796 @@ ZERO_ONE = ZeroOne()
 def average_by_group(wrong: ArrayLike, group: Index) -> Values:
     """Return the share of wrong rows of each group, (groups,), given the number of each row's group."""
     return np.asarray(np.bincount(group, wrong) / np.bincount(group))
+
+
+MOST_LABELS = 1_000
+MOST_TEXT = 400
+SPECIAL = ',"\r\n'
+LABEL_FORM = "LABEL=NUMBER for one label or more, such as sick=10,well=1"
+# csv.reader does not say which cells were quoted, whose outer blanks belong to the label
+CELL = re.compile(r' *(?:"([^"]*(?:""[^"]*)*)" *|([^", \r\n][^,\r\n]*))(?=,|\Z)')  # quoted or bare
+
+
+def canonicalize(name: str, values: Any, form: str = LABEL_FORM, zero: bool = False) -> str:
+    """Return the canonical text of numbers by label, given as text or as a mapping.
+
+    Args:
+        name: name of the option, for messages.
+        values: the numbers.
+        form: what is allowed, for messages.
+        zero: whether a number may be 0; else all must be positive.
+
+    Raises:
+        InputError: it is neither, is empty, names a label twice, or a number is not in its range.
+    """
+    pairs = _parse_pairs(name, values, form) if isinstance(values, str) else _items(name, values, form)
+    given: dict[str, float] = {}
+    for label, value in pairs:
+        if label in given:
+            raise InputError(f"{name}={quote(values)} names {quote(label)} twice: name each label once")
+        given[label] = _in_range(f"{name} of {quote(label)}", value, zero)
+    if not given:
+        raise InputError(f"{name}={quote(values)} is empty: expected {form}")
+    return to_text(given)
+
+
+def parse_numbers_by_label(text: str) -> dict[str, float]:
+    """Return the numbers in canonical text, by label."""
+    return dict(_parse_pairs("", text, LABEL_FORM))
+
+
+def to_text(numbers: Mapping[str, float]) -> str:
+    """Return numbers by label as canonical text."""
+    return ",".join(_cell(label, f"{value:.12g}") for label, value in sorted(numbers.items()))
+
+
+def of_classes(name: str, text: str, classes: Sequence[Any]) -> list[float | None]:
+    """Return the number of each class from canonical text; None for a class that is not named.
+
+    Raises:
+        InputError: a name is not a label of these classes, or two names are one label.
+    """
+    found: dict[int, tuple[str, float]] = {}
+    for label, value in parse_numbers_by_label(text).items():
+        position = find_class(name, label, classes)
+        if position in found:
+            raise InputError(
+                f"{name} names {quote(str(classes[position]))} twice, as {quote(found[position][0])} and "
+                f"as {quote(label)}: name each label once"
+            )
+        found[position] = label, value
+    return [found[i][1] if i in found else None for i in range(len(classes))]
+
+
+def find_class(name: str, label: str, classes: Sequence[Any]) -> int:
+    """Return the number of the class with a label.
+
+    A label is named by its text; a number also by an equal one, as 1 and 1.0, and True and False in any case.
+
+    Raises:
+        InputError: there is none.
+    """
+    for is_label in (_is_text, _is_equal):
+        for position, known in enumerate(classes):
+            if is_label(label, known):
+                return position
+    raise InputError(
+        f"{name} names {quote(label)}, which is no label of the target: the labels are {some_labels(classes)}"
+    )
+
+
+def some_labels(classes: Sequence[Any]) -> str:
+    """Format the labels of classes for a message, up to a number and a length."""
+    more = f", ... ({len(classes)} in all)" if len(classes) > 12 else ""
+    return cut(", ".join(quote(str(known)) for known in classes[:12]), MOST_TEXT) + more
+
+
+def _is_text(text: str, label: Any) -> bool:
+    return text == str(label)
+
+
+def _is_equal(text: str, label: Any) -> bool:
+    if isinstance(label, str):
+        return False
+    if isinstance(label, bool):
+        return text.casefold() == str(label).casefold()
+    try:
+        return bool(float(text) == label)
+    except ValueError:
+        return False
+
+
+def _parse_pairs(name: str, text: str, form: str) -> list[tuple[str, float]]:
+    """Parse LABEL=NUMBER,LABEL=NUMBER; a label may contain "="."""
+    try:
+        pairs = [_pair(*cell) for cell in islice(_cells(text), MOST_LABELS + 1)]
+    except ValueError:
+        raise InputError(f"{name}={quote(text)}: expected {form}") from None
+    check_count(name, len(pairs), MOST_LABELS)
+    return pairs
+
+
+def _cells(text: str) -> Iterator[tuple[str | None, str]]:
+    """Generate the cells of a line: what is quoted, or None and what is not.
+
+    Raises:
+        ValueError: a cell is empty, or a quotation mark has no partner.
+    """
+    end = -1
+    while end < len(text) and text:
+        cell = CELL.match(text, end + 1)
+        if cell is None:
+            raise ValueError("not a cell")
+        yield cell[1], cell[2]
+        end = cell.end()
+
+
+def _pair(inside: str | None, bare: str) -> tuple[str, float]:
+    """Split a cell at its last "=".
+
+    Raises:
+        ValueError: there is no label or no number.
+    """
+    label, _, value = (bare if inside is None else inside.replace('""', '"')).rpartition("=")
+    label = label.strip() if inside is None else label
+    if not label:
+        raise ValueError("no label")
+    return label, float(value)
+
+
+def _items(name: str, values: Any, form: str) -> Iterable[tuple[str, Any]]:
+    if not isinstance(values, Mapping):
+        raise InputError(f"{name}={quote(values)}: expected {form}, or a mapping of labels to numbers")
+    check_count(name, len(values), MOST_LABELS)
+    return ((_text(name, label), value) for label, value in values.items())
+
+
+def _text(name: str, label: Any) -> str:
+    """Return a label as text, whether it is Python's or numpy's."""
+    plain = label.item() if hasattr(label, "item") else label
+    if not isinstance(plain, str | bool | int | float) or plain == "":
+        raise InputError(f"{name} names {quote(label)}: labels are text or numbers")
+    return str(plain)
+
+
+def _in_range(what: str, value: Any, zero: bool) -> float:
+    given = number(what, value)
+    if not (math.isfinite(given) and (given > 0 or (zero and given == 0))):
+        allowed = "0 or more, and finite" if zero else "positive and finite"
+        raise InputError(f"{what} is {given!r}: it must be {allowed}")
+    return abs(given)  # -0.0 is 0.0
+
+
+def _cell(label: str, value: str) -> str:
+    pair = f"{label}={value}"
+    special = label != label.strip() or any(character in label for character in SPECIAL)
+    return '"' + pair.replace('"', '""') + '"' if special else pair
+
+
+CLASSES = frozenset({Kind.BINARY, Kind.MULTICLASS})
+TWO, NUMBERS = frozenset({Kind.BINARY}), frozenset({Kind.REGRESSION})
+OF_SECOND = frozenset({"f1", "precision", "recall", "jaccard", "average_precision"})
+BY_TWO = frozenset({"roc_auc", "precision", "recall", "jaccard"})  # scorers of scikit-learn of two classes
+CLIPPED = "clipped:"  # before the limit of an absolute error
+
+
+class Output(StrEnum):
+    """What a model gives for each row."""
+
+    LABEL = "labels"
+    RANK = "scores"
+    RANKS = "scores of each class"
+    PROBABILITY = "probabilities"
+    VALUE = "values"
+
+
+LABEL, RANK, RANKS, PROBABILITY, VALUE = Output
+
+
+class Outputs(NamedTuple):
+    """What a model gives for some rows; what it does not give is None.
+
+    Attributes:
+        label: class numbers, -1 for undecided, (rows,).
+        rank: with two classes, what grows with the second, (rows,); with more, what grows with each class,
+            (rows, n_classes).
+        probability: of each class, (rows, n_classes).
+        value: for numbers to predict, (rows,).
+    """
+
+    label: NDArray[np.int32] | None = None
+    rank: Values | None = None
+    probability: Values | None = None
+    value: Values | None = None
+
+
+@dataclass(frozen=True)
+class Score:
+    """A score.
+
+    Attributes:
+        name: its name.
+        kinds: kinds of task it is defined for.
+        needs: what it is computed from.
+        greater: whether a larger one is better.
+        of: takes y (rows,) and the outputs; the score of a split, nan where it is not defined.
+        sums: takes the same and the number of classes; numbers to be added over splits. None if it cannot be
+            pooled.
+        n_sums: takes the number of classes; how many sums there are.
+        pooled: takes the sums of all splits, (n_splits, n_sums); the score of all their rows.
+        rows: takes y (rows,) and the outputs; the value of each row, (rows,), of which the score is the mean.
+            None if it is no mean over rows.
+        bound: what a bound on new rows follows from (``core.intervals.bound_score``): the numbers of
+            "wrong" and of all rows, which sums are; of "right" and of all; "losses" in units of 1 / ``ONE``,
+            the third sum. Empty if nothing is proven.
+        largest: the largest value of a row, where there is one.
+    """
+
+    name: str
+    kinds: frozenset[Kind]
+    needs: Output
+    greater: bool
+    of: Callable[[Any, Outputs], float]
+    sums: Callable[[Any, Outputs, int], Sequence[float]] | None = None
+    n_sums: Callable[[int], int] = lambda n_classes: 2
+    pooled: Callable[[Values], float] = lambda sums: float(sums[:, 0].sum() / sums[:, 1].sum())
+    bound: str = ""
+    largest: float = 1.0
+    rows: Callable[[Any, Outputs], Values] | None = None
+
+    def width(self, n_classes: int) -> int:
+        """Return the number of totals: the score of a split, and its sums."""
+        return 1 + (0 if self.sums is None else self.n_sums(n_classes))
+
+    @property
+    def of_second(self) -> bool:
+        """Whether it is, of two classes, about the second alone, as in scikit-learn."""
+        return self.name in OF_SECOND
+
+    @property
+    def loss(self) -> int:
+        """1 if the smallest is best, else -1: what to multiply it by to minimise it."""
+        return -1 if self.greater else 1
+
+
+def _metric(name: str, select: Callable[[Outputs], Any], **options: Any) -> Callable[[Any, Outputs], float]:
+    """Return a score that a function of ``sklearn.metrics`` gives."""
+
+    def of(y: Any, outputs: Outputs) -> float:
+        from sklearn import metrics
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # that it is not defined is recorded as nan
+            return float(getattr(metrics, name)(y, select(outputs), **options))
+
+    return of
+
+
+def _probable(name: str) -> Callable[[Any, Outputs], float]:
+    def of(y: Any, outputs: Outputs) -> float:
+        from sklearn import metrics
+
+        shares = _identity(outputs.probability)
+        every = range(shares.shape[1])
+        return float(getattr(metrics, name)(y, shares, labels=list(every)))
+
+    return of
+
+
+def _identity(answer: Any) -> Any:
+    assert answer is not None
+    return answer
+
+
+def _wrong(y: Any, outputs: Outputs, n_classes: int) -> tuple[float, float]:
+    return float(np.sum(_identity(outputs.label) != y)), float(len(y))
+
+
+def _right(y: Any, outputs: Outputs, n_classes: int) -> tuple[float, float]:
+    return float(np.sum(_identity(outputs.label) == y)), float(len(y))
+
+
+def _recalls(y: Any, outputs: Outputs, n_classes: int) -> list[float]:
+    """Return the right rows of each class, and then its rows."""
+    right = np.bincount(y[_identity(outputs.label) == y], minlength=n_classes)
+    return [*right.astype(float), *np.bincount(y, minlength=n_classes).astype(float)]
+
+
+def _mean_recall(sums: Values) -> float:
+    right, rows = np.split(sums.sum(axis=0), 2)
+    return float(np.mean(right[rows > 0] / rows[rows > 0]))
+
+
+def _confusion(y: Any, outputs: Outputs, n_classes: int) -> tuple[float, float, float]:
+    """Return the true positives, the false positives, and the false negatives."""
+    said, true = _identity(outputs.label) == 1, y == 1
+    return float(np.sum(said & true)), float(np.sum(said & ~true)), float(np.sum(~said & true))
+
+
+def _f1(sums: Values) -> float:
+    right, wrong, missed = sums.sum(axis=0).tolist()
+    return 2 * right / total if (total := 2 * right + wrong + missed) else 0.0
+
+
+def _sum_mean(of: Callable[[Any, Outputs], float]) -> Callable[[Any, Outputs, int], Sequence[float]]:
+    """Return the sum over rows of a score that is a mean over rows, and their number."""
+    return lambda y, outputs, n_classes: (of(y, outputs) * len(y), float(len(y)))
+
+
+def _sum_explained(y: Any, outputs: Outputs, n_classes: int) -> Sequence[float]:
+    """Return the sum of squared errors, the mean value, the sum of squares about it, and the rows."""
+    mean = float(np.mean(y))
+    errors = float(np.sum((y - _identity(outputs.value)) ** 2))
+    return errors, mean, float(np.sum((y - mean) ** 2)), float(len(y))
+
+
+def _cor2(y: Any, outputs: Outputs) -> float:
+    """Return the squared correlation of target and predictions, nan if either is constant."""
+    return _squared_correlation(np.array([_sum_products(y, outputs, 0)]))
+
+
+def _sum_products(y: Any, outputs: Outputs, n_classes: int) -> Sequence[float]:
+    """Return both means, the sums of squares and products about them, and the rows."""
+    value = _identity(outputs.value)
+    means = float(np.mean(y)), float(np.mean(value))
+    true, predicted = y - means[0], value - means[1]
+    return *means, float(true @ true), float(predicted @ predicted), float(true @ predicted), float(len(y))
+
+
+def _squared_correlation(sums: Values) -> float:
+    """Return the squared correlation about the means of all rows, which those of the splits give."""
+    rows = sums[:, 5]
+    y, value = (sums[:, :2] - np.average(sums[:, :2], axis=0, weights=rows)).T
+    apart = np.column_stack([rows * y * y, rows * value * value, rows * y * value])
+    true, predicted, product = (sums[:, 2:5] + apart).sum(axis=0).tolist()
+    return product * product / (true * predicted) if true * predicted > 0 else nan
+
+
+def _r2(sums: Values) -> float:
+    """Return the share that is explained, about the mean of all rows, which those of the splits give."""
+    errors, mean, spread, rows = sums.T
+    about = mean - np.average(mean, weights=rows)
+    all_spread = float(np.sum(spread) + np.sum(rows * about**2))
+    return 1.0 - float(np.sum(errors)) / all_spread if all_spread > 0 else nan
+
+
+def _label(outputs: Outputs) -> Any:
+    return _identity(outputs.label)
+
+
+def _value(outputs: Outputs) -> Any:
+    return _identity(outputs.value)
+
+
+def _log_losses(y: Any, outputs: Outputs) -> Values:
+    """Return minus the logarithm of the probability of each row's class, within scikit-learn's limits."""
+    shares = _identity(outputs.probability)
+    least = np.finfo(shares.dtype).eps
+    return np.asarray(-np.log(np.clip(shares[np.arange(len(y)), y], least, 1 - least)), np.float64)
+
+
+def _brier_losses(y: Any, outputs: Outputs) -> Values:
+    """Return the squared distance of the probabilities from the class; half of it for two classes."""
+    shares = _identity(outputs.probability)
+    squares: Values = ((shares - np.eye(shares.shape[1])[y]) ** 2).sum(axis=1)
+    return squares / 2 if shares.shape[1] == 2 else squares
+
+
+def _relative_errors(y: Any, outputs: Outputs) -> Values:
+    return np.asarray(np.abs(y - _value(outputs)) / np.maximum(np.abs(y), np.finfo(np.float64).eps))
+
+
+_squared, _absolute = _metric("mean_squared_error", _value), _metric("mean_absolute_error", _value)
+_relative = _metric("mean_absolute_percentage_error", _value)
+_log_loss, _brier = _probable("log_loss"), _probable("brier_score_loss")
+
+OWN = (
+    Score(
+        "zero_one",
+        CLASSES,
+        LABEL,
+        False,
+        lambda y, a: float(np.mean(_label(a) != y)),
+        _wrong,
+        rows=lambda y, a: np.asarray(_label(a) != y, np.float64),
+        bound="wrong",
+    ),
+    Score(
+        "accuracy",
+        CLASSES,
+        LABEL,
+        True,
+        _metric("accuracy_score", _label),
+        _right,
+        rows=lambda y, a: np.asarray(_label(a) == y, np.float64),
+        bound="right",
+    ),
+    Score(
+        "balanced_accuracy",
+        CLASSES,
+        LABEL,
+        True,
+        _metric("balanced_accuracy_score", _label),
+        _recalls,
+        lambda n_classes: 2 * n_classes,
+        _mean_recall,
+    ),
+    Score(
+        "f1",
+        TWO,
+        LABEL,
+        True,
+        _metric("f1_score", _label, average="macro", labels=[1]),
+        _confusion,
+        lambda _: 3,
+        _f1,
+    ),
+    Score("auc", TWO, RANK, True, _metric("roc_auc_score", lambda a: _identity(a.rank))),
+    Score("cross_entropy", CLASSES, PROBABILITY, False, _log_loss, _sum_mean(_log_loss), rows=_log_losses),
+    Score("log_loss", CLASSES, PROBABILITY, False, _log_loss, _sum_mean(_log_loss), rows=_log_losses),
+    Score("brier", CLASSES, PROBABILITY, False, _brier, _sum_mean(_brier), rows=_brier_losses),
+    Score(
+        "squared",
+        NUMBERS,
+        VALUE,
+        False,
+        _squared,
+        _sum_mean(_squared),
+        rows=lambda y, a: np.asarray((y - _value(a)) ** 2),
+    ),
+    Score(
+        "absolute",
+        NUMBERS,
+        VALUE,
+        False,
+        _absolute,
+        _sum_mean(_absolute),
+        rows=lambda y, a: np.asarray(np.abs(y - _value(a))),
+    ),
+    Score(
+        "rmse",
+        NUMBERS,
+        VALUE,
+        False,
+        _metric("root_mean_squared_error", _value),
+        _sum_mean(_squared),
+        pooled=lambda sums: sqrt(sums[:, 0].sum() / sums[:, 1].sum()),
+    ),
+    Score("mape", NUMBERS, VALUE, False, _relative, _sum_mean(_relative), rows=_relative_errors),
+    Score("r2", NUMBERS, VALUE, True, _metric("r2_score", _value), _sum_explained, lambda _: 4, _r2),
+    Score("cor2", NUMBERS, VALUE, True, _cor2, _sum_products, lambda _: 6, _squared_correlation),
+)
+SCORE_NAMES = (*(score.name for score in OWN), f"{CLIPPED}VALUE")
+_SQUARED_OF_CLASSES = Score(
+    "squared", CLASSES, PROBABILITY, False, _brier, _sum_mean(_brier), rows=_brier_losses
+)
+
+
+def _make_clipped(name: str) -> Score:
+    """Return the absolute error, at most the limit in its name: it is bounded, so that a bound is proven.
+
+    Its sums are the errors, the rows, and the errors as ``core.bounds.betting`` counts them.
+    """
+    limit = _limit(name)
+
+    def errors(y: Any, outputs: Outputs) -> Values:
+        return np.asarray(np.minimum(np.abs(y - _identity(outputs.value)), limit), np.float64)
+
+    def sums(y: Any, outputs: Outputs, n_classes: int) -> tuple[float, float, float]:
+        found = errors(y, outputs)
+        counted = np.minimum(ONE, np.ceil(found / limit * ONE))
+        return float(np.sum(found)), float(len(y)), float(np.sum(counted))
+
+    return Score(
+        name,
+        NUMBERS,
+        VALUE,
+        False,
+        lambda y, outputs: float(np.mean(errors(y, outputs))),
+        sums,
+        lambda n_classes: 3,
+        rows=errors,
+        bound="losses",
+        largest=limit,
+    )
+
+
+def make_score(name: str, kind: Kind) -> Score:
+    """Return the score of a name, for a kind of task: ``squared`` has one for classes too, Brier's.
+
+    Raises:
+        InputError: there is none.
+    """
+    found = [score for score in (*OWN, _SQUARED_OF_CLASSES) if score.name == name]
+    for score in found:
+        if kind in score.kinds:
+            return score
+    usable = sorted({score.name for score in (*OWN, _SQUARED_OF_CLASSES) if kind in score.kinds})
+    usable += [f"{CLIPPED}50"] if kind is Kind.REGRESSION else []
+    if name.startswith(CLIPPED) and kind is Kind.REGRESSION:
+        return _make_clipped(name)
+    if found:
+        raise InputError(f"measure={name} is not for {kind}: choose {', '.join(usable)}")
+    return _scorer(name, kind, usable)
+
+
+def check_score_name(name: str, kinds: Iterable[Kind]) -> None:
+    """Raise InputError if no score has a name, for tasks of any kind; what is not ours is looked up."""
+    listed = (*OWN, _SQUARED_OF_CLASSES)
+    if name.startswith(CLIPPED) or any(score.name == name for score in listed):
+        return
+    _find_scorer(name, sorted({score.name for score in listed if score.kinds & {*kinds}}))
+
+
+def list_score_names() -> frozenset[str]:
+    """Return the names of all scores."""
+    from sklearn.metrics import get_scorer_names
+
+    return frozenset((*(score.name for score in OWN), *get_scorer_names()))
+
+
+def _limit(name: str) -> float:
+    """Return the limit in the name of a clipped error, such as clipped:50."""
+    try:
+        limit = float(name.removeprefix(CLIPPED))
+    except ValueError:
+        limit = nan
+    if not 0.0 < limit < inf:
+        raise InputError(
+            f"measure={quote(name)}: expected {CLIPPED} and the largest error that counts, such as "
+            "clipped:50 or clipped:0.5"
+        )
+    return limit
+
+
+def _find_scorer(name: str, usable: Sequence[str]) -> Any:
+    from sklearn.metrics import get_scorer, get_scorer_names
+
+    if name not in get_scorer_names():
+        raise InputError(
+            f"measure={quote(name)} is not known: choose {', '.join(usable)}, or a scorer of scikit-learn "
+            f"such as roc_auc_ovr{suggest(name, [*usable, *get_scorer_names()])}"
+        )
+    return get_scorer(name)
+
+
+def _scorer(name: str, kind: Kind, usable: Sequence[str]) -> Score:
+    scorer = _find_scorer(name, usable)
+    defined = NUMBERS if scorer._score_func.__module__.endswith("._regression") else CLASSES
+    if kind not in defined or (kind is Kind.MULTICLASS and name in BY_TWO):
+        such = {Kind.BINARY: "roc_auc", Kind.MULTICLASS: "roc_auc_ovr", Kind.REGRESSION: "neg_max_error"}[
+            kind
+        ]
+        raise InputError(
+            f"measure={name} is not for {kind}: choose {', '.join(usable)}, or a scorer of scikit-learn such "
+            f"as {such}"
+        )
+    method = scorer._response_method
+    methods = {method} if isinstance(method, str) else set(method)
+
+    def of(y: Any, outputs: Outputs) -> float:
+        with warnings.catch_warnings(), suppress(Exception):  # it is not defined, as where a class is missing
+            warnings.simplefilter("ignore")
+            return float(scorer(_as_estimator(outputs), None, y))
+        return nan
+
+    return Score(name, frozenset({kind}), _needs(methods, kind), True, of)
+
+
+def _needs(methods: set[str], kind: Kind) -> Output:
+    """Return what a scorer asks for that calls one of these methods of an estimator."""
+    if kind is Kind.REGRESSION:
+        return VALUE
+    if "predict" in methods:
+        return LABEL
+    if "decision_function" not in methods:
+        return PROBABILITY
+    return RANK if kind is Kind.BINARY else RANKS
+
+
+def _as_estimator(outputs: Outputs) -> Any:
+    """Return outputs as an object that a scorer of scikit-learn can ask, like a fitted estimator."""
+    from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+
+    class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+        def __init__(self) -> None:
+            several = outputs.rank if outputs.rank is not None and outputs.rank.ndim == 2 else None
+            shares = outputs.probability if several is None else several
+            known = shares.shape[1] if shares is not None else int(_identity(outputs.label).max()) + 1
+            self.classes_ = np.arange(max(2, known))
+
+        def predict(self, X: Any) -> Any:
+            return outputs.label
+
+    class Regressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
+        def predict(self, X: Any) -> Any:
+            return outputs.value
+
+    def predict_proba(self: Any, X: Any) -> Any:
+        return outputs.probability
+
+    def decision_function(self: Any, X: Any) -> Any:
+        return outputs.rank
+
+    if outputs.value is not None:
+        return Regressor()
+    if outputs.probability is not None:
+        Classifier.predict_proba = predict_proba
+    if outputs.rank is not None:
+        Classifier.decision_function = decision_function
+    return Classifier()
+
+
+RowScores = Callable[[Any, Outputs], Values]
+
+
+def list_row_means(kind: Kind) -> list[str]:
+    """Return the names of the scores of a kind of task that are means over rows."""
+    return [score.name for score in OWN if score.rows is not None and kind in score.kinds]
+
+
+def compute_no_information(rows: RowScores, y: Any, outputs: Outputs) -> float:
+    """Return what a score would be if targets had nothing to do with the outputs: its mean over all pairs.
+
+    A pair is the target of one row and the output of another, or the same: gamma in Efron, Tibshirani,
+    "Improvements on cross-validation: the .632+ bootstrap method", Journal of the American Statistical
+    Association 92 (1997), equation 24. Each distinct target meets all outputs once.
+    """
+    targets, counts = np.unique(y, return_counts=True)
+    means = [float(rows(np.full(len(y), target), outputs).mean()) for target in targets]
+    return float(np.average(means, weights=counts))
+
+
+def extend_score(score: Score) -> Score:
+    """Return a score with one more sum, that without information; itself if it is no mean over rows."""
+    rows, sums = score.rows, score.sums
+    if rows is None or sums is None:
+        return score
+
+    def extend(y: Any, outputs: Outputs, n_classes: int) -> Sequence[float]:
+        return *sums(y, outputs, n_classes), compute_no_information(rows, y, outputs)
+
+    return replace(
+        score,
+        sums=extend,
+        n_sums=lambda n_classes: score.n_sums(n_classes) + 1,
+        pooled=lambda found: score.pooled(found[:, :-1]),
+    )
+
+
+Function = Callable[..., Any]
+PARAMETER = "probability"
+DIGEST = re.compile("[0-9a-f]{64}")
+
+
+@dataclass(frozen=True)
+class OwnScore:
+    """A function of the true labels and the predicted ones, each (rows,), that returns a number: a loss.
+
+    If it has a parameter ``probability``, that is the probability of each class, (rows, n_classes), in the
+    order of the sorted labels of the table, 0 for a class without training rows.
+
+    Attributes:
+        name: that of the function.
+        digest: SHA-256 of its source, and of the values that it keeps: defaults, and what it encloses.
+        function: the function itself; None where a folder is read, which does not keep it.
+    """
+
+    name: str
+    digest: str
+    function: Function | None = field(default=None, compare=False)
+
+    @classmethod
+    def of(cls, function: Any) -> "OwnScore":
+        """Take a function.
+
+        Raises:
+            InputError: it is none, has no name or no source to know it by, or has the name of another score.
+        """
+        name = getattr(function, "__name__", "")
+        if not callable(function) or not name.isidentifier():
+            raise InputError(
+                f"measure={function!r} is neither the name of a measure nor a function with a name: write "
+                "def my_loss(y, predicted): ..."
+            )
+        if str(getattr(function, "__module__", "")).startswith("sklearn.metrics"):
+            raise _refuse_name(name)
+        _check_name(name)
+        try:
+            source = inspect.getsource(function)
+        except (OSError, TypeError):
+            raise InputError(
+                f"measure={name}: its source cannot be found, by which its scores are known: define it in a "
+                "file or a notebook"
+            ) from None
+        try:
+            kept = _digest_closure(function)
+        except Exception as error:  # pickling raises errors of all kinds
+            raise InputError(f"measure={name}: a value that it keeps cannot be pickled: {error}") from None
+        return cls(name, hashlib.sha256(source.encode() + kept).hexdigest(), function)
+
+    @classmethod
+    def from_json(cls, described: Any) -> "OwnScore":
+        """Take what a folder holds of a function: its name and its digest.
+
+        Raises:
+            InputError: the name is that of another score, or one that no function of a user can have.
+        """
+        expect("function", described, Mapping, "a mapping with name and sha256")
+        name, digest = described.get("name"), described.get("sha256")
+        if set(described) != {"name", "sha256"} or not (isinstance(name, str) and name.isidentifier()):
+            raise InputError(f"function={quote(described)}: expected its name and its sha256")
+        if not (isinstance(digest, str) and DIGEST.fullmatch(digest)):
+            raise InputError(f"function {name}: sha256={quote(digest)} is no SHA-256 in hexadecimal digits")
+        _check_name(name)
+        return cls(name, digest)
+
+    @property
+    def takes_probability(self) -> bool:
+        """Whether the function has a parameter ``probability``; no where a folder is read."""
+        return self.function is not None and PARAMETER in inspect.signature(self.function).parameters
+
+    def score(self, kind: Kind, labelled: Callable[[Any], Any]) -> Score:
+        """Return the score of the function on a task; ``labelled`` gives the original labels of classes.
+
+        Raises:
+            InputError: it takes probabilities, and numbers are predicted.
+        """
+        takes_probability = self.takes_probability
+        if takes_probability and kind is Kind.REGRESSION:
+            raise InputError(
+                f"measure={self.name} has a parameter {PARAMETER}, of classes, and the learner predicts "
+                "numbers: leave the parameter out"
+            )
+
+        def of_classes(y: Any, outputs: Outputs) -> float:
+            assert outputs.label is not None
+            given = {PARAMETER: np.array(outputs.probability)} if takes_probability else {}
+            return self._number(labelled(y), labelled(np.maximum(outputs.label, 0)), **given)
+
+        def of_numbers(y: Any, outputs: Outputs) -> float:
+            return self._number(y, outputs.value)
+
+        if kind is Kind.REGRESSION:
+            return Score(self.name, frozenset({kind}), VALUE, False, of_numbers)
+        return Score(
+            self.name, frozenset({kind}), PROBABILITY if takes_probability else LABEL, False, of_classes
+        )
+
+    def _number(self, y: Any, predicted: Any, **given: Any) -> float:
+        if self.function is None:
+            raise InputError(
+                f"the function {self.name} is not kept in the folder: pass it again as a measure"
+            )
+        result = self.function(y, predicted, **given)
+        if not isinstance(result, Real | np.number) or isinstance(result, bool):
+            raise ValueError(f"measure {self.name} returned {str(result)[:60]!r}: expected a number")
+        return float(result)
+
+
+def _check_name(name: str) -> None:
+    """Raise InputError if a score has this name: figures under it would not be those of the function."""
+    if name in list_score_names():
+        raise _refuse_name(name)
+
+
+def _refuse_name(name: str) -> InputError:
+    return InputError(
+        f"measure={name}: a function of yours is a loss, of which the smallest value is best, and needs a "
+        "name of its own; name a measure of scikit-learn by text, such as 'f1_macro'"
+    )
+
+
+def _digest_closure(function: Any) -> bytes:
+    """Return the values that a function keeps besides its source; functions among them by their source."""
+    cells = [cell.cell_contents for cell in getattr(function, "__closure__", None) or ()]
+    defaults = getattr(function, "__defaults__", None) or ()
+    named = sorted((getattr(function, "__kwdefaults__", None) or {}).items())
+    values = [*cells, *defaults, *(value for _, value in named)]
+    return b"".join(map(_content, values))
+
+
+def _content(value: Any) -> bytes:
+    if inspect.isfunction(value):
+        return inspect.getsource(value).encode() + _digest_closure(value)
+    return value.__name__.encode() if inspect.ismodule(value) else pickle.dumps(value, protocol=5)

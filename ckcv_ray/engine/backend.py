@@ -1,9 +1,11 @@
 """Backends, which evaluate batches of units: the protocol, the serial backend, and the choice of one.
 
-A backend may evaluate batches in any order; nothing it does can change a result.
+A backend may evaluate batches in any order; nothing it does can change a result. The address of a Ray cluster
+is checked here, without importing Ray.
 """
 
 import os
+import socket
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -13,10 +15,9 @@ from importlib.util import find_spec
 from math import inf
 from typing import Any, NamedTuple, Protocol
 
-from ckcv_ray.core.threads import one_thread
-from ckcv_ray.engine.batches import Batch
+from ckcv_ray.core.process import one_thread
 from ckcv_ray.engine.evaluate import Inputs, evaluate
-from ckcv_ray.engine.progress import Listener
+from ckcv_ray.engine.queue import Batch, Listener
 from ckcv_ray.engine.recorder import Recorder, make_recorder
 from ckcv_ray.errors import InputError
 from ckcv_ray.records.record import Outcome
@@ -165,8 +166,13 @@ def session(execution: Execution, seconds: float = inf, single: bool = False) ->
             yield SERIAL
         return
     address = _reachable(execution)
-    from ckcv_ray.engine.ray_backend import MAX_CONCURRENT_STUDIES, Nodes, RayBackend, remote_recorder
-    from ckcv_ray.engine.ray_cluster import connect
+    from ckcv_ray.engine.ray_backend import (
+        MAX_CONCURRENT_STUDIES,
+        Nodes,
+        RayBackend,
+        connect,
+        remote_recorder,
+    )
 
     with connect(execution.workers, address):
         recorder = remote_recorder if single else make_recorder
@@ -186,3 +192,24 @@ def _reachable(execution: Execution) -> str:
     if address == "local":
         os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")  # it listens on loopback alone
     return address
+
+
+REACH_SECONDS = 5.0
+
+
+def reach(address: str) -> None:
+    """Raise InputError if no Ray cluster answers at an address; ray.init would try for a minute."""
+    if address.startswith("ray://"):
+        raise InputError(
+            f"address={address!r}: run on a machine of the cluster, or as a job; Ray Client is not supported"
+        )
+    host, _, port = address.rpartition(":")
+    if not (host and port.isascii() and port.isdigit()):
+        if address == "auto":
+            return
+        raise InputError(f"address={address!r}: expected host:port, or auto for the cluster on this machine")
+    try:
+        socket.create_connection((host, int(port)), timeout=REACH_SECONDS).close()
+    except (OSError, ValueError, OverflowError) as error:  # the last two for invalid host names and ports
+        reason = getattr(error, "strerror", None) or error
+        raise InputError(f"no Ray cluster answers at {address}: {reason}") from None

@@ -11,9 +11,12 @@ from math import ceil, floor, inf
 import numpy as np
 
 from ckcv_ray.core.arrays import Index, Mask, Values
-from ckcv_ray.core.rounds import (
+from ckcv_ray.core.schedule import (
+    Lengths,
     Round,
     SplitMean,
+    Stage,
+    Unit,
     choose,
     count_kept,
     expect_values,
@@ -21,10 +24,8 @@ from ckcv_ray.core.rounds import (
     list_anchors,
     share_effort,
 )
-from ckcv_ray.core.schedule import Lengths, Stage, Unit
 from ckcv_ray.core.selection import ABSENT
-from ckcv_ray.engine.batches import Batch
-from ckcv_ray.engine.progress import Progress
+from ckcv_ray.engine.queue import Batch, Progress
 from ckcv_ray.engine.race import RaceQueue
 from ckcv_ray.records.record import Failure, Outcome, Records
 from ckcv_ray.study import Budget, Problem

@@ -15,11 +15,8 @@ from numpy.typing import NDArray
 from ckcv_ray.core.arrays import Index, Values
 from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.core.selection import select_settings
-from ckcv_ray.engine.batches import Batch
-from ckcv_ray.engine.progress import Progress
-from ckcv_ray.engine.queue import ListQueue
-from ckcv_ray.records.ledger import Ledger
-from ckcv_ray.records.record import Failure, Outcome, Records
+from ckcv_ray.engine.queue import Batch, ListQueue, Progress
+from ckcv_ray.records.record import Failure, Ledger, Outcome, Records
 from ckcv_ray.study.problem import INNER, OUTER, PERMUTED, Problem
 
 MOST_DIVIDED_SPLITS = 16  # up to which the paths of a split are separate units

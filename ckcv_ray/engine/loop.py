@@ -5,8 +5,7 @@ from math import inf
 from time import monotonic
 
 from ckcv_ray.engine.backend import Backend
-from ckcv_ray.engine.progress import Listener
-from ckcv_ray.engine.queue import Supply
+from ckcv_ray.engine.queue import Listener, Supply
 from ckcv_ray.records.record import Outcome
 
 LISTEN_SECONDS = 0.1

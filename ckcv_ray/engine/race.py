@@ -14,12 +14,9 @@ from numpy.typing import NDArray
 
 from ckcv_ray.core.schedule import Schedule, Stage, Unit
 from ckcv_ray.core.selection import ABSENT, FAILED, UNKNOWN, Leader
-from ckcv_ray.engine.batches import Batch, batch_seconds, shortest
-from ckcv_ray.engine.progress import Progress
-from ckcv_ray.engine.queue import Queue
+from ckcv_ray.engine.queue import Batch, Progress, Queue, batch_seconds, shortest
 from ckcv_ray.records.candidates import candidate_table, make_selection
-from ckcv_ray.records.ledger import Ledger
-from ckcv_ray.records.record import Failure, Outcome, Records
+from ckcv_ray.records.record import Failure, Ledger, Outcome, Records
 from ckcv_ray.study import Candidate, Problem
 
 FORECAST_SECONDS = 0.5

@@ -1,34 +1,103 @@
-"""Ray backend. This module, ``ray_cluster`` and ``metrics`` are the only ones that import ray.
+"""Ray backend, its cluster and its metrics. This is the only module that imports ray.
 
 The inputs are put into the object store once; a batch is a Ray task; the recorder is an actor on the driver's
-node, the only writer of the run folder. A batch lost with a worker or a node is sent again (``retry``); a
-recorder that dies is replaced by a new one, which loads the run folder.
+node, the only writer of the run folder. A batch lost with a worker or a node is sent again
+(``replacements``); a recorder that dies is replaced by a new one, which loads the run folder.
+
+Prometheus metrics of a run on Ray, served at the metrics port of each node.
+
+ckcv_evaluations_done, ckcv_evaluations_dropped, ckcv_evaluations_failed   of the selection, so far
+ckcv_batches_in_flight                                   submitted and not returned
+ckcv_fits_total, ckcv_solver_seconds_total               models fitted; time in fits
+
+Lost batches: resubmit, then bisect. A lost batch is sent again a few times, then as two halves, each counted
+from zero. So a path that kills every worker is isolated and recorded as failed, while everything else is
+computed.
+
+The cluster is one to join, or a local one on loopback, which requires a token.
 """
 
-from collections.abc import Callable
-from contextlib import suppress
-from functools import lru_cache
+import atexit
+import os
+import secrets
+import signal
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from functools import cache, lru_cache
 from math import inf
+from pathlib import Path
 from pickle import PicklingError
+from shutil import rmtree
+from tempfile import NamedTemporaryFile, mkdtemp
 from time import monotonic
 from typing import Any, cast
 
 import ray
 from ray.exceptions import RayActorError, RayError, RayTaskError
+from ray.util.metrics import Counter, Gauge
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from ckcv_ray.core.schedule import Unit
-from ckcv_ray.engine.batches import Batch
+from ckcv_ray.engine.backend import reach
 from ckcv_ray.engine.evaluate import Inputs, evaluate, make_failures, memory
-from ckcv_ray.engine.metrics import Metrics
-from ckcv_ray.engine.progress import Listener
-from ckcv_ray.engine.queues import make_queue
-from ckcv_ray.engine.recorder import Recorder
-from ckcv_ray.engine.retry import MOST_ATTEMPTS, replacements
+from ckcv_ray.engine.queue import Batch, Listener, Progress
+from ckcv_ray.engine.recorder import Recorder, make_queue
 from ckcv_ray.errors import InputError, RunError
 from ckcv_ray.records.record import Outcome
 from ckcv_ray.storage.folder import FolderPath
 from ckcv_ray.study import Problem
+
+
+class Metrics:
+    """Metrics of this process; further instances continue the same counts."""
+
+    def __init__(self) -> None:
+        self._done = Gauge("ckcv_evaluations_done", "Evaluations of the selection computed so far.")
+        self._dropped = Gauge("ckcv_evaluations_dropped", "Evaluations dropped as provably beaten so far.")
+        self._failed = Gauge("ckcv_evaluations_failed", "Evaluations that failed so far.")
+        self._waiting = Gauge("ckcv_batches_in_flight", "Batches submitted and not returned.")
+        self._fits = Counter("ckcv_fits_total", "Models fitted.")
+        self._solving = Counter("ckcv_solver_seconds_total", "Seconds that workers spent in fits.")
+
+    def count(self, outcomes: Sequence[Outcome], in_flight: int) -> None:
+        """Count the outcomes of batches, and set the number of batches in flight."""
+        for outcome in outcomes:
+            self._fits.inc(outcome.fits) if outcome.fits else None
+            self._solving.inc(outcome.solving) if outcome.solving else None
+        self._waiting.set(in_flight)
+
+    def show(self, progress: Progress) -> None:
+        """Set the metrics of a run's progress."""
+        self._done.set(progress.computed)
+        self._dropped.set(progress.dropped)
+        self._failed.set(progress.failed)
+
+
+MOST_ATTEMPTS = 3
+
+
+def replacements(batch: Batch, attempts: int = MOST_ATTEMPTS, split: bool = False) -> list[Batch]:
+    """Return the batches to send instead of a lost one; none if a single path was lost too many times.
+
+    ``split``: to send its halves at once; each attempt of a batch with a fit that never ends takes its time.
+    """
+    parts = halves(batch.units)
+    if batch.lost + 1 < attempts and not (split and parts):
+        return [batch._replace(lost=batch.lost + 1)]
+    return [batch._replace(units=part, lost=0) for part in parts]
+
+
+def halves(units: tuple[Unit, ...]) -> list[tuple[Unit, ...]]:
+    """Return the two halves of several units, or of the paths of one unit; none for a single path."""
+    if len(units) > 1:
+        middle = len(units) // 2
+        return [units[:middle], units[middle:]]
+    (unit,) = units
+    middle = len(unit.paths) // 2
+    parts = [unit.paths[:middle], unit.paths[middle:]] if middle else []
+    return [(unit._replace(paths=paths),) for paths in parts]
+
 
 POLL_SECONDS = 5.0
 WAIT_SECONDS = 0.5
@@ -223,3 +292,112 @@ class _Remote:
         self._actor = self._make()
         with suppress(RayActorError):  # the next call raises it again
             self._ask("open")
+
+
+LOOPBACK = "127.0.0.1"
+PACKAGE = Path(__file__).resolve().parents[1]
+
+
+@contextmanager
+def connect(workers: int | None, address: str) -> Iterator[None]:
+    """Connect to Ray for several backends; a Ray instance started here is shut down at the end."""
+    owns = not ray.is_initialized()
+    if owns:
+        _connect(workers, address)
+    try:
+        yield
+    finally:
+        if owns and ray.is_initialized():
+            ray.shutdown()
+
+
+def _connect(workers: int | None, address: str) -> None:
+    """Join a cluster, or start a local Ray on loopback; the handler of SIGTERM is restored."""
+    main = threading.current_thread() is threading.main_thread()
+    handler = signal.getsignal(signal.SIGTERM)
+    options: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
+    os.environ.setdefault("RAY_task_oom_retries", "0")  # this backend retries, with a limit
+    if address == "local":
+        options |= {
+            "address": "local",
+            "num_cpus": workers,
+            "include_dashboard": False,
+            "_node_ip_address": LOOPBACK,
+        }
+        if "RAY_AUTH_MODE" not in os.environ:
+            os.environ["RAY_AUTH_MODE"] = "token"
+            ray._raylet.Config.initialize("")  # read again what Ray read on import
+        _secure_token()
+    else:
+        reach(address)
+        options |= {"address": address}
+        if not {"site-packages", "dist-packages", "runtime_resources"} & set(PACKAGE.parts):  # a checkout
+            options |= {"runtime_env": {"py_modules": [str(PACKAGE)]}}
+    try:
+        ray.init(**options)
+    except (OSError, RuntimeError, RayError) as error:
+        raise InputError(f"cannot join or start Ray at address={address!r}: {error}") from None
+    if main:
+        signal.signal(signal.SIGTERM, handler)
+
+
+def _secure_token() -> None:
+    """Make a token that only its owner can read; Ray would make a world-readable one.
+
+    It is kept where the environment says, else in ~/.ray, else, if that cannot be written, in a temporary
+    folder of this process.
+
+    Raises:
+        InputError: the temporary folder cannot be written either.
+    """
+    if os.environ.get("RAY_AUTH_TOKEN") or os.environ.get("RAY_AUTH_TOKEN_PATH"):
+        return
+    home = os.environ.get("HOME") or os.devnull
+    try:
+        _private_token(Path(home) / ".ray")
+    except OSError:  # no home folder, or one that cannot be written
+        os.environ["RAY_AUTH_TOKEN_PATH"] = str(_temporary_token())
+
+
+def _private_token(folder: Path) -> Path:
+    """Return the token in a folder, made if missing; both are private for any umask."""
+    token = folder / "auth_token"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    _allow(folder, 0o700)
+    if not token.exists():
+        with NamedTemporaryFile("w", dir=folder) as file:
+            file.write(secrets.token_hex(32))
+            file.flush()
+            with suppress(FileExistsError):
+                os.link(file.name, token)
+    _allow(token, 0o600)
+    with token.open() as file:  # raise here if Ray could not read it
+        file.read(1)
+    return token
+
+
+def _allow(path: Path, mode: int) -> None:
+    """Set the mode of a path unless it is set already, which also works on a read-only disk."""
+    if path.stat().st_mode & 0o777 != mode:
+        path.chmod(mode)
+
+
+@cache
+def _temporary_token() -> Path:
+    """Make a token in a private temporary folder, which is removed at exit."""
+    try:
+        folder = mkdtemp(prefix="ckcv-ray-")
+        atexit.register(_remove, folder, os.getpid())
+        return _private_token(Path(folder))
+    except OSError as error:
+        raise InputError(
+            f"HOME={os.environ.get('HOME')!r} cannot keep the token of a local Ray, nor can the "
+            f"temporary folder ({error}): set HOME or TMPDIR to a folder that can be written, or use the "
+            "serial backend"
+        ) from None
+
+
+def _remove(folder: str, process: int) -> None:
+    """Remove a folder, but not in a forked child of the process that made it."""
+    if os.getpid() == process:
+        rmtree(folder, ignore_errors=True)

@@ -12,18 +12,15 @@ import pyarrow as pa
 
 from ckcv_ray.claims.certificate import Certificate
 from ckcv_ray.core.selection import Leader
-from ckcv_ray.engine.batches import Batch
+from ckcv_ray.engine.budget import BudgetQueue
 from ckcv_ray.engine.full import FullQueue, Scores
-from ckcv_ray.engine.progress import Progress
-from ckcv_ray.engine.queue import Supply
-from ckcv_ray.engine.queues import make_queue
+from ckcv_ray.engine.queue import Batch, Progress, Supply
 from ckcv_ray.engine.race import RaceQueue
 from ckcv_ray.errors import StoreError
-from ckcv_ray.learners import register_instance
+from ckcv_ray.learners.base import register_instance
 from ckcv_ray.learners.ensemble import Models
 from ckcv_ray.records.record import Failure, Outcome, Records
-from ckcv_ray.storage.environment import environment
-from ckcv_ray.storage.execution import Before, Evaluations, Metadata
+from ckcv_ray.storage.execution import Before, Evaluations, Metadata, environment
 from ckcv_ray.storage.files import Content
 from ckcv_ray.storage.folder import (
     EXECUTION,
@@ -34,7 +31,20 @@ from ckcv_ray.storage.folder import (
     make_results,
 )
 from ckcv_ray.storage.log import Log
-from ckcv_ray.study import Problem
+from ckcv_ray.study import All, Budget, Inner, Problem, Race
+
+QUEUES: dict[type, type[RaceQueue] | type[FullQueue]] = {
+    Race: RaceQueue,
+    Budget: BudgetQueue,
+    Inner: FullQueue,
+    All: FullQueue,
+}
+
+
+def make_queue(problem: Problem) -> Any:
+    """Make the queue of a problem, a ``RaceQueue`` or a ``FullQueue``, as its search needs."""
+    return QUEUES[type(problem.study.search)](problem)
+
 
 FLUSH_SECONDS = 2.0
 FLUSH_SHARE = 0.01

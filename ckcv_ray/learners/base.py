@@ -7,8 +7,11 @@ parts that differ, and hands on the rest.
 
 Everything is addressed by position, (path, step); only the space knows the values, and people see them. A fit
 depends only on the learner, its training rows and its position.
+
+Seeds of what is random in a fit: from the numbers of its training rows, so the same on every machine.
 """
 
+import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
@@ -17,15 +20,17 @@ from typing import Any, ClassVar, NamedTuple, Protocol, Self, cast
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ckcv_ray.core import options
 from ckcv_ray.core.arrays import Classes, Index
-from ckcv_ray.core.measures import Kind, Measure
-from ckcv_ray.core.scores import Output, Outputs
+from ckcv_ray.core.measures import Kind, Measure, Output, Outputs
+from ckcv_ray.core.options import register_part
 from ckcv_ray.tables.columns.schema import Schema
 from ckcv_ray.tables.target import Rows
 from ckcv_ray.tables.task import Task
+from ckcv_ray.validation import MOST
 
 COPIES = 4  # copies of a split's rows that a fit may hold at once
 Setting = Mapping[str, Any]  # hyperparameters by name: JSON values, strings of printable characters
@@ -488,3 +493,83 @@ def _make_column(values: list[Any]) -> NDArray[Any]:
     column = np.empty(len(values), object)
     column[:] = values
     return column
+
+
+def make_seed_sequence(train: Index, *key: int) -> np.random.SeedSequence:
+    """Return the source of seeds of a fit to the rows with these numbers: the same on every machine.
+
+    Sources of other keys, the ``spawn_key``, are independent of it.
+    """
+    digest = hashlib.sha256(np.ascontiguousarray(train, dtype="<i8").tobytes()).digest()
+    return np.random.SeedSequence(int.from_bytes(digest, "little"), spawn_key=key)
+
+
+def draw_seeds(seeds: np.random.SeedSequence, count: int) -> list[int]:
+    """Return the first seeds of a source."""
+    return [int(seed) >> 1 for seed in seeds.generate_state(max(1, count))][:count]
+
+
+def check_filled(rows: pa.Table) -> None:
+    """Raise ValueError if a table has empty cells, or empty entries in a list."""
+    for name in rows.column_names:
+        if _has_nulls(rows[name]):
+            raise ValueError(f"{name} has empty cells")
+
+
+def _has_nulls(column: pa.ChunkedArray) -> bool:
+    """Return whether a cell is empty, or one in a list, however deep."""
+    listed = pa.types.is_list(column.type)
+    return bool(column.null_count or (listed and _has_nulls(pc.list_flatten(column))))
+
+
+LEARNERS: dict[str, Any] = {}  # by name: those of this package, of installed ones, and of users
+DEFAULT, ANY = (
+    "svm",
+    "estimator",
+)  # names: of the learner that is taken unless another is, and of any estimator of scikit-learn
+ALL = "all"  # the learners of ZOO that suit the table's size
+ZOO = {  # number of rows up to which each is among all; of equals the simplest, which comes first, wins
+    "constant": MOST,
+    "naive_bayes": MOST,
+    "lda": MOST,
+    "linear": MOST,
+    "tree": MOST,
+    "neighbors": 20_000,
+    "svm": 5_000,
+    "extra_trees": 10_000,
+    "forest": 10_000,
+    "boosting": MOST,
+}
+LEARNER_GROUP = "ckcv_ray.learners"  # entry points under which packages list their learners
+
+
+def register(learner: type[Any]) -> type[Any]:
+    """Register a learner class under its name, by which studies in files refer to it; a decorator.
+
+    Raises:
+        InputError: another learner has that name.
+    """
+    return register_part(learner, LEARNERS)
+
+
+def register_instance(learner: Learner) -> None:
+    """Register the classes of a learner unless their names are taken: an actor may not know them."""
+    for single in learner.by_label.values():
+        LEARNERS.setdefault(single.name, type(single))
+
+
+def register_installed() -> list[str]:
+    """Register the learners of installed packages, which the command line offers like the built-in ones.
+
+    Returns:
+        A sentence for each learner that could not be loaded; the others are not affected.
+    """
+    from importlib.metadata import entry_points  # takes 40 ms, and workers do not need it
+
+    broken = []
+    for point in entry_points(group=LEARNER_GROUP):
+        try:
+            register(point.load())
+        except Exception as error:  # a third-party module may raise anything
+            broken.append(f"the learner {point.name} of {point.value} cannot be loaded: {error!r}")
+    return broken

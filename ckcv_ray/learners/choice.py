@@ -15,9 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ckcv_ray.core.arrays import Index
-from ckcv_ray.core.measures import Kind
+from ckcv_ray.core.measures import Kind, Output, Outputs
 from ckcv_ray.core.options import Option, check_options, option
-from ckcv_ray.core.scores import Output, Outputs
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.base import (
     Block,
@@ -32,8 +31,8 @@ from ckcv_ray.learners.base import (
     Space,
     Trainer,
     WrappedFits,
+    check_filled,
 )
-from ckcv_ray.learners.ensemble import check_filled
 from ckcv_ray.tables.target import Rows
 from ckcv_ray.tables.task import Task
 from ckcv_ray.validation import MOST, integer, quote, sequence

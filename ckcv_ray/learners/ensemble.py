@@ -10,15 +10,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ckcv_ray.core.arrays import Classes, Values
 from ckcv_ray.core.draws import draw_members, seed_members
-from ckcv_ray.core.measures import Measure
-from ckcv_ray.core.scores import Output
+from ckcv_ray.core.measures import Measure, Output
 from ckcv_ray.errors import RunError
-from ckcv_ray.learners.base import Learner, Model
+from ckcv_ray.learners.base import Learner, Model, check_filled
 from ckcv_ray.tables.target import Rows
 from ckcv_ray.tables.task import Task
 
@@ -282,13 +280,6 @@ def from_arrow(rows: pa.Table, learner: Learner, task: Task, losses: bool = Fals
     return Ensemble(tuple(map(_member, rows.select(names).to_pylist(), models)))
 
 
-def check_filled(rows: pa.Table) -> None:
-    """Raise ValueError if a table has empty cells, or empty entries in a list."""
-    for name in rows.column_names:
-        if _has_nulls(rows[name]):
-            raise ValueError(f"{name} has empty cells")
-
-
 def pickle_name(member: Member) -> str:
     """Return the file name of a member's pickle."""
     return PICKLES.replace("*", f"{member.split:05d}")
@@ -309,12 +300,6 @@ def from_pickles(contents: Iterable[bytes]) -> Ensemble:
     """Return the ensemble from the pickles of its members. Loading a pickle executes the code in it."""
     members = (pickle.loads(content) for content in contents)
     return Ensemble(tuple(sorted(members, key=lambda member: member.split)))
-
-
-def _has_nulls(column: pa.ChunkedArray) -> bool:
-    """Return whether a cell is empty, or one in a list, however deep."""
-    listed = pa.types.is_list(column.type)
-    return bool(column.null_count or (listed and _has_nulls(pc.list_flatten(column))))
 
 
 def _member(row: dict[str, Any], model: Any) -> Member:

@@ -1,14 +1,24 @@
 """Records of evaluations, failures, and the outcome of a batch: what a worker hands back.
 
 A record holds the position of an evaluation, its totals, and the iterations and status of its fit.
+
+Store of evaluations by key.
+
+A duplicate record changes nothing. A different record under the same key means that the computation was not
+deterministic, and stops the run.
 """
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ckcv_ray.core.arrays import Index
+from ckcv_ray.errors import RunError
+from ckcv_ray.learners.base import STATUSES, Status
 from ckcv_ray.learners.ensemble import Member
+from ckcv_ray.study.problem import Problem
 
 POSITIONS = ("size", "split", "path", "step")
 
@@ -53,3 +63,213 @@ class Outcome(NamedTuple):
     by_learner: tuple[float, ...] = ()  # seconds of each learner; empty if they were not measured
     left: tuple[Any, ...] = ()  # units that were not evaluated, since the time of the batch was over
     held_out: tuple[Any, ...] = ()  # predictions of refit units, of a study without a certification
+
+
+NO_RECORD = -1
+NOT_CONVERGED = STATUSES.index(Status.NOT_CONVERGED)
+Kept = NDArray[Any]  # of the type of the totals
+
+
+class Positions(NamedTuple):
+    """Positions of records: stage, size, split, path and step; each of shape (records,)."""
+
+    estimate: NDArray[np.bool_]
+    size: Index
+    split: Index
+    path: Index
+    step: Index
+
+    def of(self, estimate: bool, size: int) -> NDArray[np.bool_]:
+        """Return a mask of the records of one stage and one size."""
+        return np.equal(self.estimate, estimate) & np.equal(self.size, size)
+
+    def groups(self) -> list[tuple[bool, int]]:
+        """Return the distinct pairs of stage and size."""
+        return list(dict.fromkeys(zip(self.estimate.tolist(), self.size.tolist(), strict=True)))
+
+
+class Ledger:
+    """Store of a problem's records by position: totals, iterations and status of each evaluation.
+
+    Each stage has one table with a row for each evaluation, by fold size, split, path and step.
+
+    Args:
+        problem: the problem to solve.
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        self.n_splits = np.array([size.n_splits for size in problem.folds])
+        self.lengths = np.array(problem.learner.space.lengths)
+        self.n_totals = problem.n_totals
+        self._type = problem.total_type
+        self._most_steps = int(self.lengths.max())
+        self._first = np.cumsum([0, *self.n_splits * len(self.lengths) * self._most_steps])
+        self._kept: dict[bool, Kept] = {}
+
+    def places(self, records: Records) -> Positions:
+        """Return the positions of records.
+
+        Raises:
+            LookupError: a record is not of this problem.
+        """
+        places = Positions(*(records[name] for name in Positions._fields))
+        inside = (places.size >= 0) & (places.size < len(self.n_splits))
+        inside &= (places.path >= 0) & (places.path < len(self.lengths))
+        if not inside.all():
+            raise IndexError("a size or a path that is not in the study")
+        inside = (places.split >= 0) & (places.split < self.n_splits[places.size])
+        inside &= (places.step >= 0) & (places.step < self.lengths[places.path])
+        if not inside.all():
+            raise IndexError("a split or a step that is not in the study")
+        return places
+
+    def enter(self, records: Records) -> tuple[Positions, NDArray[np.bool_]]:
+        """Store records; return their positions, and which of them were new.
+
+        Raises:
+            LookupError: a record is not of this problem.
+            RunError: a record differs from the one held under its key.
+        """
+        places = self.places(records)
+        rows, given = self._rows(places), np.empty((len(records), self.n_totals + 2), self._type)
+        given[:, :-2] = records["totals"]
+        given[:, -2], given[:, -1] = records["n_iter"], records["status"]
+        new = np.zeros(len(records), np.bool_)
+        for estimate, here in _stages(places):
+            kept = self._stage(estimate)
+            new[here] = kept[rows[here], -1] == NO_RECORD
+            fresh = here[new[here]]
+            kept[rows[fresh]] = given[fresh]
+            held = kept[rows[here]]
+            if (differs := _unequal(held, given[here])).any():
+                first = int(np.argmax(differs))
+                record, other = records[here[first]], given[here[first]]
+                key = {name: record[name].item() for name in Positions._fields}
+                raise RunError(
+                    f"two records of {key} differ, {held[first].tolist()} and {other.tolist()} (totals, "
+                    "iterations, status): the computation was not deterministic"
+                )
+        return places, new
+
+    def records(self) -> Records:
+        """Return every record, by stage, fold size, split, path and step."""
+        found = [np.empty(0, record_type(self.n_totals, self._type))]
+        for estimate in sorted(self._kept):
+            for size in range(len(self.n_splits)):
+                found.append(self._make_records(estimate, size))
+        return np.concatenate(found)
+
+    def estimate_totals(self) -> dict[int, Kept]:
+        """Return the totals on the estimate sets, by position of the fold size, if there are any.
+
+        Each is of shape (n_splits, n_paths, n_steps, n_totals), and ABSENT where there is no record.
+        """
+        sizes = {size: self._view(True, size) for size in range(len(self.n_splits)) if True in self._kept}
+        return {size: kept[..., :-2] for size, kept in sizes.items() if np.any(kept[..., -1] != NO_RECORD)}
+
+    def known(self, size: int) -> NDArray[np.bool_]:
+        """Return which evaluations of the selection have a record, (n_splits, n_paths, n_steps)."""
+        return np.asarray(self._view(False, size)[..., -1] != NO_RECORD)
+
+    def select_totals(self, size: int) -> Kept:
+        """Return the totals of the selection, (n_splits, n_paths, n_steps, n_totals), -1 without a record."""
+        return self._view(False, size)[..., :-2]
+
+    def values(self, size: int) -> NDArray[np.float64]:
+        """Return totals, iterations and status of every evaluation of the selection of a fold size.
+
+        Of shape (n_splits, n_paths, n_steps, n_totals + 2), and nan where there is no record.
+        """
+        kept = self._view(False, size).astype(np.float64)
+        kept[kept[..., -1] == NO_RECORD] = np.nan
+        return kept
+
+    def totals(self, estimate: bool, size: int, split: int, path: int, step: int) -> tuple[int, ...] | None:
+        """Return the totals of one evaluation; None where there is no record."""
+        if estimate not in self._kept:
+            return None
+        kept = self._view(estimate, size)[split, path, step]
+        return tuple(kept[:-2].tolist()) if kept[-1] != NO_RECORD else None
+
+    def look_up(self, records: Records) -> Kept:
+        """Return the totals and status held for the keys of records, (records, n_totals + 1).
+
+        They are ABSENT where there is no record.
+
+        Raises:
+            LookupError: a key is not of this problem.
+        """
+        places = self.places(records)
+        rows = self._rows(places)
+        found = np.full((len(records), self.n_totals + 2), NO_RECORD, dtype=self._type)
+        for estimate, here in _stages(places):
+            if estimate in self._kept:
+                found[here] = self._kept[estimate][rows[here]]
+        return np.delete(found, self.n_totals, axis=1)
+
+    def has_any(self, failure: Failure) -> bool:
+        """Return whether any evaluation listed in a failure has a record."""
+        return bool(np.any(self._statuses(failure) != NO_RECORD))
+
+    def holds(self, failure: Failure) -> bool:
+        """Return whether every evaluation listed in a failure has a record."""
+        statuses = self._statuses(failure)
+        return len(statuses) > 0 and bool(np.all(statuses != NO_RECORD))
+
+    def is_not_converged(self, size: int, split: int, path: int, step: int) -> bool:
+        """Return whether a refit stopped at the iteration limit."""
+        return bool(np.any(self._steps(True, size, split, path, slice(step, step + 1)) == NOT_CONVERGED))
+
+    def not_converged(self) -> int:
+        """Return the number of fits that stopped at the iteration limit."""
+        return sum(int(np.sum(kept[:, -1] == NOT_CONVERGED)) for kept in self._kept.values())
+
+    def _rows(self, places: Positions) -> Index:
+        paths = places.split.astype(np.intp) * len(self.lengths) + places.path
+        rows: Index = self._first[places.size] + paths * self._most_steps + places.step
+        return rows
+
+    def _statuses(self, failure: Failure) -> Kept:
+        steps = slice(failure.first, failure.stop)
+        return self._steps(failure.estimate, failure.size, failure.split, failure.path, steps)
+
+    def _steps(self, estimate: bool, size: int, split: int, path: int, steps: slice) -> Kept:
+        """Return the statuses held for steps of a path; empty if the stage has no records."""
+        if estimate not in self._kept:
+            return np.empty(0, self._type)
+        return self._view(estimate, size)[split, path, steps, -1]
+
+    def _stage(self, estimate: bool) -> Kept:
+        if estimate not in self._kept:
+            self._kept[estimate] = np.full((self._first[-1], self.n_totals + 2), NO_RECORD, self._type)
+        return self._kept[estimate]
+
+    def _view(self, estimate: bool, size: int) -> Kept:
+        """Return what is held for a fold size, (n_splits, n_paths, n_steps, n_totals + 2)."""
+        rows = self._stage(estimate)[self._first[size] : self._first[size + 1]]
+        return rows.reshape(self.n_splits[size], len(self.lengths), self._most_steps, -1)
+
+    def _make_records(self, estimate: bool, size: int) -> Records:
+        kept = self._view(estimate, size)
+        places = np.nonzero(kept[..., -1] != NO_RECORD)
+        some = np.zeros(len(places[0]), record_type(self.n_totals, self._type))
+        some["estimate"], some["size"] = estimate, size
+        for name, place in zip(("split", "path", "step"), places, strict=True):
+            some[name] = place
+        held = kept[places]
+        some["totals"], some["n_iter"], some["status"] = held[:, :-2], held[:, -2], held[:, -1]
+        return some
+
+
+def _stages(places: Positions) -> Iterator[tuple[bool, Index]]:
+    for estimate in (False, True):
+        if len(here := np.flatnonzero(places.estimate == estimate)):
+            yield estimate, here
+
+
+def _unequal(a: Kept, b: Kept) -> NDArray[np.bool_]:
+    """Return in which rows two arrays differ; nan equals nan."""
+    differs = a != b
+    if differs.any():
+        differs &= ~((a != a) & (b != b))
+    return np.asarray(differs.any(axis=1))

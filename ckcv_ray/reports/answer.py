@@ -1,16 +1,22 @@
 """The first screen of a finished run: what may be quoted, what it rests on, and what to do next.
 
 At most fifteen lines as a rule: what is left out is under ``--details`` and in the report.
+
+What a summary and a page show of a study with a certification that predicts numbers.
+
+What is measured and proven of subgroups, as lines of a table.
 """
 
 import re
 import shlex
 from collections.abc import Iterator, Sequence
+from functools import cache
 from math import ceil, inf, sqrt
 from textwrap import wrap
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
 from ckcv_ray.claims.acceptance import describe_decisions
 from ckcv_ray.claims.baseline import (
@@ -31,16 +37,16 @@ from ckcv_ray.claims.claim import (
     quantity,
     state_limit,
 )
-from ckcv_ray.claims.percent import at_most, format_level, nearest, round_bound
+from ckcv_ray.claims.percent import at_least, at_most, format_level, format_number, nearest, round_bound
 from ckcv_ray.claims.rare_classes import name_classes
+from ckcv_ray.claims.subgroups import LEAST_OF_SUBGROUP, SubgroupClaim
 from ckcv_ray.claims.weighted import describe_weights
 from ckcv_ray.claims.wording import L_EE_IS, PROVISIONAL, show_least
+from ckcv_ray.core.arrays import ONE
+from ckcv_ray.core.bounds.betting import mean_loss_bound
 from ckcv_ray.core.bounds.binomial import clopper_pearson
-from ckcv_ray.core.bounds.losses import ONE, mean_loss_bound
 from ckcv_ray.errors import cut, cut_list, plain, pluralize
 from ckcv_ray.learners.sklearn.spec import list_foreign
-from ckcv_ray.reports.numbers import describe_measured, describe_verdict
-from ckcv_ray.reports.subgroups import describe_worst
 from ckcv_ray.reports.values import ResultValues
 from ckcv_ray.storage.execution import Before, EarlierRun
 from ckcv_ray.study import (
@@ -49,6 +55,7 @@ from ckcv_ray.study import (
     ANSWERED_SHARE,
     AUC,
     ERROR,
+    LEAST_HELD_OUT,
     OF_TWO,
     Candidate,
     Holdout,
@@ -58,12 +65,161 @@ from ckcv_ray.study import (
     find_reference,
     is_error,
     is_of_numbers,
+    parse_clipped,
     parse_predictive,
+    parse_within,
 )
-from ckcv_ray.study.certification import LEAST_HELD_OUT
-from ckcv_ray.tables.repeats import describe_sorted
+from ckcv_ray.tables.survey import describe_sorted
 from ckcv_ray.validation import quote
 
+
+def list_figures(c: Certificate) -> list[tuple[str, str]]:
+    """Return what was selected, measured and minimised, by name; all errors are in units of the target."""
+    winner, sample, counts = c.winner, c.sample, c.counts
+    assert sample.numbers is not None
+    clip, level = sample.numbers["clip"], format_level(winner.delta)
+    shown = format_number(clip)
+    bounds = f"mean error, of which at most {shown} counts, with a {level} margin"
+    units, groups = "rows" if sample.groups is None else "groups", sample.groups
+    of_groups = "" if groups is None else f" of {groups['held']:,} groups"
+    held = f"{sample.n_held:,} rows{of_groups}, not used before the end" if sample.n_held else "none"
+    return [
+        ("best", str(Candidate(winner.setting, winner.k))),
+        ("selected by", f"{round_bound(clip * winner.l_ms)}, {bounds}, on the select sets (minimised)"),
+        ("estimated", f"{round_bound(clip * winner.l_ee)}, the same on the estimate sets; no bound"),
+        (
+            "mean error",
+            f"{format_number(clip * counts.error)} on the estimate sets (an estimate, not a bound)",
+        ),
+        *(
+            (
+                "baseline",
+                f"{describe_error(baseline)} by {name_constant(baseline, ())} on the {baseline['on']}",
+            )
+            for baseline in sample.baselines
+        ),
+        ("held out", held),
+        (
+            "splits",
+            f"{winner.n_splits:,}, each of {winner.n_train:,} {units} to train, {winner.n_select:,} to "
+            f"select, {winner.n_select:,} to estimate",
+        ),
+    ]
+
+
+def describe_errors(c: Certificate) -> dict[str, Any]:
+    """Return what the page shows of such a study."""
+    known = {claim["statement"] for claim in c.claims} | {*c.list_cautions()}
+    return {
+        "certificate": c,
+        "figures": list_figures(c),
+        "claims": [(claim, c.sample.baseline) for claim in c.claims],
+        "remarks": [sentence for sentence in c.wording.statements if sentence not in known],
+    }
+
+
+def describe_verdict(claim: Claim, grouped: bool) -> str:
+    """Say what a claim about numbers proves, in a few words; of the rows of a new group if ``grouped``."""
+    level, width = format_level(claim["delta"]), limit(claim)
+    if (share := parse_within(claim["quantity"])) is not None:
+        return (
+            f"{format_number(100 * share)} % of new rows are off by at most {width}, with probability {level}"
+        )
+    clip = format_number(parse_clipped(claim["quantity"]) or 0.0)
+    return (
+        f"{'the rows of a new group' if grouped else 'new rows'} are off by at most {width} on average "
+        f"(above {clip} counts as {clip}), with probability {level}"
+    )
+
+
+def describe_measured(c: Certificate) -> str:
+    """Say how far off numbers were that the first claim is about."""
+    first, numbers = c.claims.first, c.sample.numbers
+    assert numbers is not None
+    of_held = first["certification"] == Holdout.name
+    on = f"{c.sample.n_held:,} held-out rows" if of_held else "scored rows"
+    mean = "" if c.sample.groups is None else ", mean over groups"
+    if first["errors"] is not None:
+        return f"{first['errors']:,} of {on} are further off"
+    return f"off by {format_number(numbers['clip'] * measure_error(c))} on average ({on}{mean})"
+
+
+def measure_error(c: Certificate) -> float:
+    """Return the mean error that was measured of what the first claim is about, as a share of the clip."""
+    return c.claims.first.get("measured", c.counts.error)
+
+
+class SubgroupLine(NamedTuple):
+    """A line of the table of subgroups.
+
+    Attributes:
+        subgroup: its name.
+        quantity: "error", "mean error" of numbers, or the class that a recall is about.
+        rows: held-out rows of the subgroup, of this class for a recall.
+        measured, proven: in words; "–" where there is nothing.
+    """
+
+    subgroup: str
+    quantity: str
+    rows: int
+    measured: str
+    proven: str
+
+
+def list_subgroups(certificate: Certificate) -> list[SubgroupLine]:
+    """Return a line for the error and each recall of every subgroup; of small ones, one that says so."""
+    lines = list[SubgroupLine]()
+    for claim in certificate.claims.subgroups or ():
+        about_error, clip = claim["label"] is None, parse_clipped(claim["quantity"])
+        name = "mean error" if clip is not None else ERROR if about_error else f"recall of {claim['label']}"
+        line = SubgroupLine(
+            claim["subgroup"], name, claim["rows"], "–", f"nothing: takes {LEAST_OF_SUBGROUP} rows"
+        )
+        if claim["bound"] is not None:
+            proven = f"at most {_limit(claim)}" if about_error else f"at least {at_least(1 - claim['bound'])}"
+            proven = "nothing" if claim["bound"] >= 1 else proven
+            lines.append(line._replace(measured=_measure(claim), proven=proven))
+        elif about_error:
+            lines.append(line._replace(measured=_measure(claim)))
+    return lines
+
+
+def describe_worst(certificate: Certificate) -> str:
+    """Say of which subgroup the largest error is proven, for the first screen; "" without subgroups."""
+    claimed = [claim for claim in certificate.claims.subgroups or () if claim["label"] is None]
+    known = [claim for claim in claimed if claim["bound"] is not None]
+    if not claimed:
+        return ""
+    small = f"; {len(claimed) - len(known)} too small to say" if len(known) < len(claimed) else ""
+    if not known:
+        return f"each has fewer than {LEAST_OF_SUBGROUP} held-out rows: nothing is proven of them"
+    worst = max(known, key=_read_bound)
+    of = f"in the worst of {len(known)} ({worst['subgroup']}:"
+    if parse_clipped(worst["quantity"]) is not None:
+        counted = f"{_measure(worst)} measured on {worst['rows']:,} rows"
+        return f"off by at most {_limit(worst)} on average {of} {counted}){small}"
+    return f"at most {_limit(worst)} wrong {of} {worst['errors']:,} of {worst['rows']:,} measured){small}"
+
+
+def _limit(claim: SubgroupClaim) -> str:
+    clip = parse_clipped(claim["quantity"])
+    return at_most(_read_bound(claim)) if clip is None else round_bound(clip * _read_bound(claim))
+
+
+def _measure(claim: SubgroupClaim) -> str:
+    if (clip := parse_clipped(claim["quantity"])) is not None:
+        return format_number(clip * claim.get("measured", 0.0))
+    right = claim["rows"] - claim["errors"]
+    shown = claim["errors"] if claim["quantity"] == ERROR else right
+    return nearest(shown / claim["rows"]) if claim["rows"] else "–"
+
+
+def _read_bound(claim: SubgroupClaim) -> float:
+    assert claim["bound"] is not None
+    return claim["bound"]
+
+
+ROOM = 1.15  # of the scale of a card, times the largest share
 LINE_WIDTH = 80  # characters of a line
 INDENT = 10
 MOST_LINES = 15
@@ -540,3 +696,21 @@ def _expect_bound(error: float, rows: int, delta: float) -> float:
 def _is_measured_better(first: Claim, baseline: Baseline, error: float) -> bool:
     """Return whether fewer rows were wrong than by the constant that is hardest to beat."""
     return first["gate"]["lost"] < first["gate"]["won"] if "gate" in first else error < baseline["error"]
+
+
+def make_card(result: ResultValues) -> str:
+    """Return the card of a study with a certification, as an element of an HTML page."""
+    answer = make_answer(result)
+    most = max([*answer.shares.values(), 1e-9]) * ROOM
+    bars = [
+        (name, at_most(share) if name == "proven" else nearest(share), round(100 * share / most, 2))
+        for name, share in answer.shares.items()
+    ]
+    return _load_template().render(answer=answer, bars=bars, run_id=result.run_id)
+
+
+@cache
+def _load_template() -> Template:
+    loader = PackageLoader("ckcv_ray.reports")
+    environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True)
+    return environment.get_template("card.html")

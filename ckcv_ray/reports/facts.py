@@ -13,7 +13,7 @@ from ckcv_ray.claims.percent import at_most, nearest
 from ckcv_ray.claims.weighted import describe_weights
 from ckcv_ray.claims.wording import L_EE_IS, say_minimised
 from ckcv_ray.errors import pluralize
-from ckcv_ray.learners.class_weight import EQUALLY
+from ckcv_ray.learners.steps import EQUALLY
 from ckcv_ray.reports.answer import list_cautions, make_answer, name_search
 from ckcv_ray.reports.summary import (
     CONFUSION_IS,

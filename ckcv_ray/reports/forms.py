@@ -3,13 +3,28 @@
 The items of a guideline are a data file in ``frameworks``, in our own words: number, section, what is asked,
 the facts about the run that answer it (``facts``), and what only a person knows. A filled form is never a
 statement of conformity, and says so.
+
+A person's answers to the items of a form: read from TOML or Markdown, and a template to write them in.
+
+TOML has one text for each number: ``"5a" = "..."``. Markdown has a heading for each item, whose first word is
+its number: ``## 5a Data``, followed by the answer. Comments (in Markdown ``<!-- ... -->``) are left out. An
+empty answer is none.
+
+A filled form as Markdown or HTML.
+
+Names, labels and answers come from data and from people: whatever could be markup is escaped. The same run
+and answers give the same bytes.
 """
 
+import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib.resources import files
+from itertools import groupby
 from typing import Any, ClassVar, NamedTuple
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from ckcv_ray.errors import InputError, pluralize, printable
 from ckcv_ray.reports.facts import Stored, tell
@@ -162,3 +177,122 @@ def divide_paragraphs(text: str) -> list[str]:
     """Return the paragraphs of a text, which empty lines divide, each as one line."""
     parts = text.replace("\r\n", "\n").split("\n\n")
     return [" ".join(part.split()) for part in parts if part.strip()]
+
+
+TOML, MARKDOWN = ".toml", ".md"
+ANSWER_SUFFIXES = (TOML, MARKDOWN)
+COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
+HEADING = re.compile(r"^##[ \t]+(.*)$", re.MULTILINE)
+UNPRINTABLE = re.compile(r"[^\S\n ]")  # white space but line ends
+
+
+def parse_answers(name: str, text: str, form: Form) -> dict[str, str]:
+    """Return answers by the numbers of items; empty ones are left out.
+
+    Args:
+        name: of the file; its suffix tells the format.
+        text: its content.
+        form: whose numbers headings begin with.
+
+    Raises:
+        InputError: the text is not of this format, has an answer twice, or characters that cannot be printed.
+    """
+    found = _parse_toml(name, text) if name.endswith(TOML) else _parse_markdown(name, text, form)
+    answers = {number: UNPRINTABLE.sub(" ", answer).strip() for number, answer in found.items()}
+    for number, answer in answers.items():
+        if not answer.replace("\n", "").isprintable():
+            raise InputError(
+                f"answers={name!r}: the answer to item {number} has characters that cannot be printed"
+            )
+    return {number: answer for number, answer in answers.items() if answer}
+
+
+def write_template(suffix: str, form: Form) -> str:
+    """Return a file for the answers to every item that asks a person, with what is asked as comments."""
+    asked = [item for item in form.item if item.ask]
+    if suffix == TOML:
+        head = f"# Answers to items of {form.title}. An empty answer leaves an item open.\n"
+        return head + "".join(f'\n# {item.text}\n# {item.ask}\n"{item.number}" = ""\n' for item in asked)
+    head = f"# Answers to items of {form.title}\n\n<!-- An item without an answer stays open. -->\n"
+    return head + "".join(
+        f"\n## {item.number} {item.section}\n\n<!-- {item.text} {item.ask} -->\n" for item in asked
+    )
+
+
+def _parse_toml(name: str, text: str) -> dict[str, str]:
+    try:
+        found = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"answers={name!r} is not TOML: {error}") from None
+    for number, answer in found.items():
+        if not isinstance(answer, str):
+            raise InputError(
+                f"answers={name!r}: item {quote(number)} is {quote(answer)}, not a text: write it in quotes"
+            )
+    return found
+
+
+def _parse_markdown(name: str, text: str, form: Form) -> dict[str, str]:
+    _, *parts = HEADING.split(COMMENT.sub("", text))
+    if not parts:
+        raise InputError(
+            f"answers={name!r} has no heading such as '## {form.item[0].number}': write one for each item"
+        )
+    numbers = sorted((item.number for item in form.item), key=len, reverse=True)
+    answers: dict[str, str] = {}
+    for heading, answer in zip(parts[::2], parts[1::2], strict=True):
+        number = next((n for n in numbers if f"{heading} ".startswith(f"{n} ")), heading.split(" ")[0])
+        if number in answers:
+            raise InputError(f"answers={name!r} answers item {number} twice: leave one heading out")
+        answers[number] = answer
+    return answers
+
+
+MARKUP = re.compile(r"([\\`*_\[\]<>&|~#])")
+
+
+def write_markdown(filled: FilledForm) -> bytes:
+    """Return a filled form as Markdown."""
+    return "\n\n".join(_list_paragraphs(filled)).encode() + b"\n"
+
+
+def write_html(filled: FilledForm) -> bytes:
+    """Return a filled form as one HTML page that loads nothing."""
+    environment = Environment(
+        loader=PackageLoader("ckcv_ray.reports"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
+    )
+    page: str = environment.get_template("form.html").render(
+        filled=filled, sections=_group_sections(filled), no_conformity=NO_CONFORMITY
+    )
+    return page.encode()
+
+
+FORM_WRITERS: dict[str, Callable[[FilledForm], bytes]] = {".md": write_markdown, ".html": write_html}
+
+
+def escape_markdown(text: str) -> str:
+    """Return text in which nothing is markup of Markdown, nor HTML inside it."""
+    return MARKUP.sub(r"\\\1", text)
+
+
+def _group_sections(filled: FilledForm) -> list[tuple[str, list[FilledItem]]]:
+    grouped = groupby(filled.items, key=lambda found: found.item.section)
+    return [(section, list(items)) for section, items in grouped]
+
+
+def _list_paragraphs(filled: FilledForm) -> Iterator[str]:
+    form = filled.form
+    yield f"# {escape_markdown(f'{form.title}: run {filled.run_id}')}"
+    yield from map(escape_markdown, (NO_CONFORMITY, f"Source: {form.source}.", form.note, filled.counts))
+    for section, items in _group_sections(filled):
+        yield f"## {escape_markdown(section)}"
+        for item in items:
+            yield f"### {escape_markdown(f'{item.item.number}: {item.item.text}')}"
+            for label, sentences in (
+                ("From the run:", item.found),
+                ("By a person:", item.answer),
+                ("For a person to fill:", (item.item.ask,) if item.is_open else ()),
+            ):
+                if sentences:
+                    yield f"**{label}**"
+                    yield "\n".join(f"* {escape_markdown(sentence)}" for sentence in sentences)

@@ -11,15 +11,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ckcv_ray.claims.held_out import make_claimed_rule
+from ckcv_ray.claims.judge import make_claimed_rule
 from ckcv_ray.claims.rules import ONE_MODEL
 from ckcv_ray.core.arrays import Values
+from ckcv_ray.core.measures import LABEL, PROBABILITY, RANK, VALUE, Output, Outputs
 from ckcv_ray.core.schedule import Stage
-from ckcv_ray.core.scores import LABEL, PROBABILITY, RANK, VALUE, Output, Outputs
 from ckcv_ray.errors import StoreError, pluralize
 from ckcv_ray.learners.base import Model
 from ckcv_ray.learners.ensemble import Ensemble
-from ckcv_ray.records.held_out import read_outputs
+from ckcv_ray.records.judged import read_outputs
 from ckcv_ray.reports.performance import SEE, Judged, JudgedPart, predict_part, take_labels
 from ckcv_ray.reports.values import ResultValues, format_setting
 from ckcv_ray.study import Holdout

@@ -12,7 +12,19 @@ from ckcv_ray.claims.intervals import describe_intervals, format_ends, is_fixed_
 from ckcv_ray.claims.percent import at_least, nearest
 from ckcv_ray.core.bounds.binomial import bound_both_sides
 from ckcv_ray.errors import pluralize
-from ckcv_ray.reports.figures import shorten_name
+from ckcv_ray.reports.answer import SubgroupLine, list_subgroups
+from ckcv_ray.reports.figures import (
+    MOST_BARS,
+    MOST_DRAWN_CLASSES,
+    Picture,
+    draw_calibration,
+    draw_decision_curve,
+    draw_importance,
+    draw_predicted_numbers,
+    draw_roc,
+    draw_scores,
+    shorten_name,
+)
 from ckcv_ray.reports.net_benefit import BY_BEST, BY_PROBABILITY, trace_net_benefit
 from ckcv_ray.reports.performance import (
     GRID,
@@ -31,18 +43,6 @@ from ckcv_ray.reports.performance import (
     tabulate_predictions,
     trace_roc,
 )
-from ckcv_ray.reports.performance_figures import (
-    MOST_BARS,
-    MOST_DRAWN_CLASSES,
-    draw_calibration,
-    draw_decision_curve,
-    draw_importance,
-    draw_predicted_numbers,
-    draw_roc,
-    draw_scores,
-)
-from ckcv_ray.reports.picture import Picture
-from ckcv_ray.reports.subgroups import SubgroupLine, list_subgroups
 from ckcv_ray.reports.values import ResultValues
 from ckcv_ray.study import BY_CLASS, OF_TWO, Holdout
 

@@ -3,39 +3,508 @@
 One file without scripts, with figures as SVG and again as tables. Names and labels come from the data, so the
 template escapes everything except the figures, which contain no text of the data. The page is a function of
 the folder's files.
+
+What the report says of the rows: how many, of which classes, with which gaps, repeats and groups.
+
+What the page explains: what was asked, the method, the models in the folder, and every symbol.
+
+The first screen of the page, in answers to six questions.
+
+They are what the number is, whether it may be quoted, what it is about, what voids it, how it is checked, and
+what to do next.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
 from functools import cache, partial
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from ckcv_ray.claims.baseline import describe_error
-from ckcv_ray.claims.claim import describe_counts, limit, name_side, quantity
+from ckcv_ray.claims.certificate import Certificate
+from ckcv_ray.claims.claim import Claim, describe_counts, limit, name_side, quantity
 from ckcv_ray.claims.percent import at_least, at_most, format_level, nearest
+from ckcv_ray.claims.wording import say_minimised
+from ckcv_ray.core.arrays import Values
+from ckcv_ray.core.resampling.complete import Rotation
 from ckcv_ray.engine.race import RaceQueue
-from ckcv_ray.errors import printable
+from ckcv_ray.errors import cut, pluralize, printable
+from ckcv_ray.records.judged import describe_judged
 from ckcv_ray.records.record import Failure
 from ckcv_ray.reports.about import NOTHING_SAID, About
-from ckcv_ray.reports.answer import name_search
-from ckcv_ray.reports.data import describe_data
-from ckcv_ray.reports.explanation import (
-    METHOD_SOURCES,
-    describe_method,
-    describe_models,
-    describe_question,
-)
+from ckcv_ray.reports.answer import describe_errors, describe_passed_over, make_answer, name_search
 from ckcv_ray.reports.judged import judge_rows, read_judged
 from ckcv_ray.reports.measured import describe_performance
-from ckcv_ray.reports.numbers import describe_errors
-from ckcv_ray.reports.opening import make_title, open_run, open_scores
-from ckcv_ray.reports.scores import describe_scores
-from ckcv_ray.reports.selection import describe_run, shorten_setting
-from ckcv_ray.reports.summary import list_doubts
-from ckcv_ray.reports.values import ResultValues
-from ckcv_ray.study import Problem, is_error
+from ckcv_ray.reports.selection import describe_run, describe_scores, shorten_setting
+from ckcv_ray.reports.summary import describe_edges, list_doubts
+from ckcv_ray.reports.values import Entry, ResultValues
+from ckcv_ray.study import ERROR, Holdout, Problem, is_error
+from ckcv_ray.tables.columns.formats import Column, ColumnKind
+from ckcv_ray.tables.task import Task
+
+MOST_DESCRIBED = 200  # that are described
+MOST_OPEN_COLUMNS = 25  # of which the table is not folded
+QUARTILES = (0.25, 0.5, 0.75)
+
+
+class ClassRows(NamedTuple):
+    """Rows of a class and their share."""
+
+    label: Any
+    rows: int
+    share: float
+
+
+class ColumnFacts(NamedTuple):
+    """What is known of a column that is learned from.
+
+    Attributes:
+        name, kind: of the column.
+        missing: number of gaps.
+        share: of the rows, how many have a gap.
+        distinct: number of different values.
+        typical: median and quartiles, or the most common category.
+    """
+
+    name: str
+    kind: str
+    missing: int
+    share: float
+    distinct: int
+    typical: str
+
+
+def describe_data(result: ResultValues) -> dict[str, Any]:
+    """Return what the page shows of the table, including the rows held out."""
+    task = result.problem.all_rows
+    columns = [
+        _describe_column(task.X[:, i], column)
+        for i, column in enumerate(task.schema.columns[:MOST_DESCRIBED])
+    ]
+    return {
+        "facts": _list_facts(result, task),
+        "class_rows": _list_classes(task),
+        "columns": columns,
+        "columns_open": len(columns) <= MOST_OPEN_COLUMNS,
+        "more_columns": [column.name for column in task.schema.columns[MOST_DESCRIBED:]],
+    }
+
+
+def _list_facts(result: ResultValues, task: Task) -> list[tuple[str, str]]:
+    held = 0 if result.problem.held is None else task.n - result.task.n
+    divided = f": {result.task.n:,} to learn from, {held:,} held out" if held else ""
+    kinds = [column.kind for column in task.schema.columns]
+    counted = [
+        pluralize(kinds.count(kind), name, many)
+        for kind, name, many in (
+            (ColumnKind.NUMBER, "number", "numbers"),
+            (ColumnKind.CATEGORY, "category", "categories"),
+            (ColumnKind.DATE, "date", "dates"),
+        )
+        if kind in kinds
+    ]
+    judged = None if result.finished is None else result.finished.judged
+    repeats = result.repeats.rows if result.finished is None else result.certificate.sample.repeats
+    gaps = np.isnan(task.X).sum(axis=0)
+    missing = f"{int(gaps.sum()):,} of {task.X.size:,} cells ({nearest(float(gaps.sum()) / task.X.size)})"
+    return [
+        ("table", task.source or result.execution.get("source") or "arrays"),
+        ("rows", f"{task.n:,}{divided}"),
+        *_describe_groups(task),
+        *([] if judged is None else [("judged rows", describe_judged(judged))]),
+        ("columns learned from", f"{len(kinds):,} ({', '.join(counted)})"),
+        ("target", _describe_target(task)),
+        ("gaps", f"{missing}, in {int(np.count_nonzero(gaps)):,} of the columns" if gaps.any() else "none"),
+        ("rows that equal another row", f"{repeats:,}" if repeats else "none"),
+        *([("weights in fits", f"by {task.weight}")] if task.weighting.given else []),
+    ]
+
+
+def _describe_groups(task: Task) -> list[tuple[str, str]]:
+    """Say how many groups there are, and of which size; nothing where rows are independent."""
+    if not task.grouped:
+        return []
+    sizes = np.bincount(task.groups)
+    least, most = int(sizes.min()), int(sizes.max())
+    each = f"{least:,} to {most:,} rows each" if least < most else f"{pluralize(least, 'row')} each"
+    return [
+        ("groups", f"{len(sizes):,}, by {task.group} ({each}); groups are independent, their rows may not be")
+    ]
+
+
+def _describe_target(task: Task) -> str:
+    if not task.has_numbers:
+        return f"{task.target}: {pluralize(task.n_classes, 'class', 'classes')}"
+    return f"{task.target}: a number, median (and quartiles) {_describe_numbers(task.y)}"
+
+
+def _list_classes(task: Task) -> list[ClassRows]:
+    if task.has_numbers:
+        return []
+    rows = np.bincount(task.y, minlength=task.n_classes).tolist()
+    return [ClassRows(label, count, count / task.n) for label, count in zip(task.classes, rows, strict=True)]
+
+
+def _describe_column(x: Values, column: Column) -> ColumnFacts:
+    known = x[~np.isnan(x)]
+    missing, distinct = len(x) - len(known), len(np.unique(known))
+    return ColumnFacts(
+        column.name, str(column.kind), missing, missing / len(x), distinct, _find_typical(known, column)
+    )
+
+
+def _find_typical(known: Values, column: Column) -> str:
+    """Return median and quartiles, or the most common category and its share of the rows without a gap."""
+    if not len(known):
+        return ""
+    if column.kind is ColumnKind.CATEGORY:
+        counts = np.bincount(known.astype(np.intp))
+        best = int(np.argmax(counts))
+        return f"{column.levels[best]} ({nearest(counts[best] / len(known))})"
+    if column.kind is ColumnKind.DATE:
+        low, middle, high = (_format_date(value) for value in np.quantile(known, QUARTILES))
+        return f"{middle} ({low} to {high})"
+    return _describe_numbers(known)
+
+
+def _describe_numbers(known: Values) -> str:
+    low, middle, high = np.quantile(known, QUARTILES)
+    return f"{middle:.4g} ({low:.4g} to {high:.4g})"
+
+
+def _format_date(milliseconds: float) -> str:
+    """Return a day as text; dates far outside the calendar as milliseconds."""
+    try:
+        return datetime.fromtimestamp(milliseconds / 1000, UTC).date().isoformat()
+    except (OverflowError, OSError, ValueError):
+        return f"{milliseconds:.4g} ms"
+
+
+METHOD_SOURCES = {  # of the method, by whether there is a certification
+    True: "D. Anguita, L. Ghelardoni, A. Ghio, L. Oneto, S. Ridella: The ‘K’ in K-fold Cross Validation, "
+    "ESANN 2012.",
+    False: "S. Arlot, A. Celisse: A survey of cross-validation procedures for model selection, Statistics "
+    "Surveys 4, 2010.",
+}
+
+
+def describe_method(result: ResultValues) -> list[str]:
+    """Return three sentences on the method of a study."""
+    return _describe_selection(result) if result.finished is not None else _describe_scoring(result)
+
+
+def _describe_selection(result: ResultValues) -> list[str]:
+    winner, sample = result.certificate.winner, result.certificate.sample
+    unit = "rows" if sample.groups is None else "groups"
+    divided = f"the {unit} were divided at random {pluralize(winner.n_splits, 'time')} into"
+    if result.study.resampling.name == Rotation.name:
+        divided = f"the {unit} were shuffled and cut into k parts, which in turn were"
+    refit = ", and one more model was fitted on all rows that were not held out" if sample.n_held else ""
+    members = pluralize(len(result.ensemble.members), "model")
+    minimised = say_minimised(winner.criterion, winner.bound, winner.delta).partition(" (")[0]
+    return [
+        f"For every candidate, a setting of the learner with a number of folds k, {divided} a part to "
+        "learn from, a part to select by and a part to estimate on.",
+        f"The candidate with the smallest {minimised} won, and was fitted again on each of its splits; these "
+        f"{members} are the ensemble F*{refit}.",
+        _describe_proof(result),
+    ]
+
+
+def _describe_proof(result: ResultValues) -> str:
+    sample, first = result.certificate.sample, result.certificate.claims.first
+    level = format_level(first["delta"])
+    independent = f"a limit for independent {'rows' if sample.groups is None else 'groups'}"
+    if first["certification"] == Holdout.name:
+        if sample.numbers is not None:
+            return (
+                f"The bound comes from {sample.n_held:,} rows that nothing used before: how far off the "
+                f"predictions for them are, and {independent} at {level}."
+            )
+        limit = independent if sample.groups else "the exact binomial limit of Clopper and Pearson"
+        return (
+            f"The bound comes from {sample.n_held:,} rows that nothing used before: how many of them are "
+            f"judged wrongly, and {limit} at {level}."
+        )
+    return (
+        "The bound comes from the parts to estimate on, and pays for the selection: each candidate has "
+        f"its share of the probability to fail, so that it holds at {level} whichever was selected."
+    )
+
+
+def _describe_scoring(result: ResultValues) -> list[str]:
+    splits = "one split" if result.n_splits == 1 else f"each of {result.n_splits:,} splits"
+    chosen = (
+        f"Settings were selected inside the training rows of each split, by {result.study.select_by}."
+        if result.chosen is not None
+        else "No setting was selected: every line of the tables is fitted as it is named."
+    )
+    return [
+        f"The rows were divided by {result.study.resampling}: on {splits} a learner is fitted on some rows "
+        "and scored on others.",
+        chosen,
+        "A figure is the mean over splits, an estimate of what a model fitted on as many rows scores on "
+        "new rows of the same source.",
+    ]
+
+
+def describe_question(result: ResultValues) -> str:
+    """Say what was asked of a study, in a sentence."""
+    learners, target = ", ".join(result.problem.learners), result.task.target
+    if result.finished is None:
+        names = ", ".join(score.name for score in result.scores)
+        return f"How well is {target} predicted by {learners}, as measured by {names}?"
+    numbers, of = result.task.has_numbers, "rows of new groups" if result.task.grouped else "new rows"
+    return (
+        f"Which setting of {learners}, with which number of folds, predicts {target} best among "
+        f"{len(result.candidates):,} candidates, and how {'far off' if numbers else 'often'} is it "
+        f"{'' if numbers else 'wrong '}at most on {of}?"
+    )
+
+
+def describe_models(result: ResultValues) -> list[tuple[str, Any]]:
+    """Return what models the folder holds, by name."""
+    if result.finished is None:
+        kept = result.kept
+        return [
+            ("model", "none: the study keeps scores" if kept is None else f"{kept.name}, fitted on all rows")
+        ]
+    models, winner = result.models, result.certificate.winner
+    found: list[tuple[str, Any]] = [
+        (
+            "F*",
+            f"{pluralize(len(models.best.members), 'model')}, each fitted on the rows of its split but "
+            f"those that estimate; k = {winner.k}",
+        )
+    ]
+    if models.refit is not None:
+        found.append(
+            ("refit", "one model at the winner's setting, fitted on all rows that were not held out")
+        )
+    if models.full is not None:
+        found.append(
+            ("full", "one model at the winner's setting, fitted on all rows; nothing is proven for it alone")
+        )
+    return found
+
+
+MOST_LABELS, MOST_LABEL = 3, 40
+
+
+class ShellCommand(NamedTuple):
+    """What to do: the command, without the program's name, and what to know of it, a sentence each."""
+
+    command: str
+    sentences: Sequence[str]
+
+
+class Opening(NamedTuple):
+    """The answers to what a reader asks first.
+
+    Attributes:
+        state: "quote", "worthless", "provisional" or "estimate".
+        kicker: heading of the number.
+        number: the number as text; "" if none may be quoted.
+        name: what it is of, in a few words.
+        statement: the sentence to quote with it; "" if there is none.
+        quotable: whether and how it may be quoted, a sentence each.
+        notes: what to look at before, a sentence each.
+        subject: what it is about, a sentence each.
+        voids: what makes it invalid, a phrase each.
+        check: how it is checked.
+        advice: what to do next.
+    """
+
+    state: str
+    kicker: str
+    number: str
+    name: str
+    statement: str
+    quotable: Sequence[str]
+    notes: Sequence[str]
+    subject: Sequence[str]
+    voids: Sequence[str]
+    check: ShellCommand
+    advice: ShellCommand
+
+
+def make_title(result: ResultValues, about: About) -> str:
+    """Return the title of a report: the one that was asked for, or one with the target and the table."""
+    source = result.execution.get("source") or result.task.source
+    of_table = f" from {source}" if source and source != "arrays" else ""
+    return about.title or f"Prediction of {result.task.target}{of_table}"
+
+
+def open_run(result: ResultValues) -> Opening:
+    """Return the answers about a study with a certification."""
+    certificate, answer = result.certificate, make_answer(result)
+    quoted, worthless, facts = answer.quoted, answer.quoted is None, dict(answer.facts)
+    return Opening(
+        _find_state(certificate, worthless),
+        _name_number(certificate, worthless),
+        "" if quoted is None else limit(quoted),
+        "" if quoted is None else _name_claim(result, quoted),
+        "" if quoted is None else quoted["statement"],
+        [
+            *([f"{answer.decided}."] if answer.decided else []),
+            f"{answer.verdict.removesuffix('.')}.",
+            *answer.cautions,
+        ],
+        list_notes(result),
+        [
+            _describe_rows(result),
+            *(
+                f"{name.capitalize()}: {facts[name]}."
+                for name in ("measured", "baseline", "better")
+                if name in facts
+            ),
+        ],
+        [
+            *certificate.wording.not_covered,
+            "a study repeated with other seeds, grids or data until it looked good",
+        ],
+        ShellCommand(
+            "verify RUN_FOLDER",
+            [
+                "It recomputes the number from the run folder; with --refit it also fits again what the "
+                "number rests on."
+            ],
+        ),
+        _advise_run(result, answer.advice, worthless),
+    )
+
+
+def _name_claim(result: ResultValues, claim: Claim) -> str:
+    """Say in a few words what the number of a claim is of, and by what it is proven."""
+    what = "wrong" if claim["quantity"] == ERROR else quantity(claim)
+    counts = f"; {describe_counts(claim)}" if describe_counts(claim) else ""
+    return f"{what} on {_name_units(result)}, {name_side(claim)}; proven, by {claim['certification']}{counts}"
+
+
+def open_scores(result: ResultValues, doubts: Sequence[str]) -> Opening:
+    """Return the answers about a study without a certification."""
+    score, several = result.scores[0], len(result.entries) > 1
+    entry = result.kept or result.rank(score)[0][0]
+    found = result.figures(entry, score)
+    known = found.mean == found.mean
+    spread = "" if found.deviation != found.deviation else f"; standard deviation {found.deviation:.4f}"
+    splits = pluralize(int(result.counted.sum()), "split")
+    quotable = [
+        "As an estimate, with its name and the splits it is of. It is no bound, and nothing is proven by it."
+    ]
+    if several:
+        quotable.append(
+            f"It is the best of {len(result.entries):,}, chosen by this very figure, so it is too good."
+        )
+    if not known:
+        quotable = ["No: a fit failed, or the score is not defined on a split, so there is no mean."]
+    return Opening(
+        "estimate" if known else "worthless",
+        "An estimate, not a bound",
+        _format_score(found.mean) if known else "–",
+        f"mean {score.name} of {entry.name} over {splits}{spread}",
+        "",
+        quotable,
+        list(doubts),
+        [
+            _describe_rows(result),
+            f"Each split fits on some rows and scores others ({result.study.resampling}).",
+        ],
+        [
+            "rows that belong together, such as visits of one patient, in different parts of a split",
+            "scaling or a choice of columns made on the full table before the splits",
+            *(["a choice among many lines by the figure that is quoted"] if several else []),
+            "new rows from another source than these",
+        ],
+        ShellCommand(
+            "verify RUN_FOLDER",
+            ["It recomputes every figure from the log; with --refit it also fits again."],
+        ),
+        _advise_scores(result, entry),
+    )
+
+
+def _format_score(value: float) -> str:
+    """Format a number with four decimals, or with four digits where these show it badly."""
+    usual = value == 0 or 1e-3 <= abs(value) < 10_000
+    return f"{value:.4f}" if usual else f"{value:.4g}"
+
+
+def list_notes(result: ResultValues) -> list[str]:
+    """List what to look at before quoting the bound."""
+    asked = result.problem.all_rows.question
+    notes = [note for note in (asked, describe_passed_over(result)) if note]
+    if not_converged := result.execution["not_converged"]:
+        notes.append(f"{not_converged:,} fits did not converge: {result.problem.learner.convergence_advice}")
+    if failed := result.execution["evaluations"]["failed"]:
+        notes.append(f"{failed:,} evaluations failed; their tracebacks are below")
+    return notes
+
+
+def _find_state(certificate: Certificate, worthless: bool) -> str:
+    if certificate.winner.provisional:
+        return "provisional"
+    return "worthless" if worthless else "quote"
+
+
+def _name_number(certificate: Certificate, worthless: bool) -> str:
+    if certificate.winner.provisional:
+        return "Provisional: evaluations failed; the bound is proven nevertheless"
+    return "Nothing to quote yet" if worthless else "The number to quote"
+
+
+def _describe_rows(result: ResultValues) -> str:
+    table, task = result.problem.all_rows, result.task
+    held = table.n - task.n
+    of_groups = f" of {task.n_units:,} groups by {table.group}" if table.grouped else ""
+    of_held = f" of {table.n_units - task.n_units:,} groups" if table.grouped else ""
+    held_out = f", and judged by {held:,} others{of_held}, which were held out" if held else ""
+    what = f"a number, {task.target}," if task.has_numbers else f"{task.target} ({_list_labels(result)})"
+    columns = pluralize(len(table.features), "feature")
+    learned = f"{task.n:,} rows{of_groups}, {columns}"
+    return f"Prediction of {what} for {_name_units(result)}, learned from {learned}{held_out}."
+
+
+def _name_units(result: ResultValues) -> str:
+    return "rows of new groups" if result.task.grouped else "new rows"
+
+
+def _list_labels(result: ResultValues) -> str:
+    labels = [cut(str(label), MOST_LABEL) for label in result.task.classes]
+    if len(labels) > MOST_LABELS:
+        return f"{', '.join(labels[: MOST_LABELS - 1])} and {len(labels) - MOST_LABELS + 1} more classes"
+    return f"{', '.join(labels[:-1])} or {labels[-1]}"
+
+
+def _advise_run(result: ResultValues, advice: Sequence[str], worthless: bool) -> ShellCommand:
+    """Say what to do next: apply the model, or get a bound that says something, with what to expect of it."""
+    if worthless:
+        return ShellCommand("run … --out NEW_FOLDER", [f"{text}." for text in advice])
+    closer = [f"For a closer bound {text}." for text in advice]
+    closer += [
+        f"{edge}: a better candidate may be there." for edge in describe_edges(result.problem, result.setting)
+    ]
+    does = "predicts" if result.task.has_numbers else "classifies"
+    return ShellCommand(
+        "predict RUN_FOLDER NEW_ROWS.csv",
+        [f"It {does} new rows by the very rule that the number is about.", *closer],
+    )
+
+
+def _advise_scores(result: ResultValues, entry: Entry) -> ShellCommand:
+    if result.kept is not None:
+        sentence = f"It predicts new rows with the model fitted on all rows ({entry.name})."
+        return ShellCommand("predict RUN_FOLDER NEW_ROWS.csv", [sentence])
+    if result.task.has_numbers:
+        return ShellCommand(
+            "evaluate … --refit best", ["It fits the best line on all rows, to predict new ones."]
+        )
+    sentence = "It makes a study with a certificate, for a number that may be quoted as a bound."
+    return ShellCommand("run … --out NEW_FOLDER", [sentence])
+
 
 LAST_SECTIONS = (
     ("models", "Models"),

@@ -1,7 +1,7 @@
 """How well rows were judged: by class, over all thresholds, as probabilities, and by which columns.
 
 Everything here is measured and nothing is proven. ROC curves are those of single classifiers, since scores of
-different models are on different scales (``core.scores``).
+different models are on different scales (``core.measures``).
 """
 
 from collections.abc import Callable
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ckcv_ray.core.arrays import Classes, Index, Values
-from ckcv_ray.core.scores import Outputs
+from ckcv_ray.core.measures import Outputs
 from ckcv_ray.errors import StoreError, cut
 from ckcv_ray.tables.target import Rows
 

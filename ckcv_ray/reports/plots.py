@@ -7,12 +7,21 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from ckcv_ray.errors import InputError
-from ckcv_ray.reports.figures import INK, L_EE, L_MS, MARK, shorten_name
+from ckcv_ray.reports.figures import (
+    INK,
+    L_EE,
+    L_MS,
+    MARK,
+    plot_calibration,
+    plot_decision_curve,
+    plot_roc,
+    plot_scores,
+    shorten_name,
+)
 from ckcv_ray.reports.judged import judge_rows
 from ckcv_ray.reports.net_benefit import trace_net_benefit
 from ckcv_ray.reports.notebook import is_notebook
 from ckcv_ray.reports.performance import Judged, calibrate, count_scores, trace_roc
-from ckcv_ray.reports.performance_figures import plot_calibration, plot_decision_curve, plot_roc, plot_scores
 from ckcv_ray.reports.values import ResultValues
 from ckcv_ray.study import is_error
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 from ckcv_ray.core.arrays import Values
 from ckcv_ray.core.intervals import BBC
 from ckcv_ray.core.schedule import Stage
-from ckcv_ray.records.held_out import read_outputs
+from ckcv_ray.records.judged import read_outputs
 from ckcv_ray.reports.values import ResultValues
 from ckcv_ray.study.problem import OUTER
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ckcv_ray.core.arrays import Values
-from ckcv_ray.core.scores import Score
+from ckcv_ray.core.measures import Score
 from ckcv_ray.learners.base import Setting
 from ckcv_ray.reports.values import ResultValues, format_setting, to_number
 

@@ -23,18 +23,23 @@ from ckcv_ray.claims.weighted import describe_weights
 from ckcv_ray.claims.wording import L_EE_IS, PROVISIONAL, equal_rows, say_minimised
 from ckcv_ray.core.criteria import MeanBound
 from ckcv_ray.core.intervals import INTERVALS, MISS
+from ckcv_ray.core.measures import Score
 from ckcv_ray.core.options import get_values
-from ckcv_ray.core.scores import Score
 from ckcv_ray.errors import cut, pluralize
-from ckcv_ray.learners.balance import Balance
 from ckcv_ray.learners.base import Setting
+from ckcv_ray.learners.steps import Balance
 from ckcv_ray.records.judged import describe_judged
-from ckcv_ray.reports.answer import NEW_ROWS, describe_answer, describe_share, name_search
-from ckcv_ray.reports.numbers import list_figures
-from ckcv_ray.reports.subgroups import list_subgroups
+from ckcv_ray.reports.answer import (
+    NEW_ROWS,
+    describe_answer,
+    describe_share,
+    list_figures,
+    list_subgroups,
+    name_search,
+)
 from ckcv_ray.reports.values import SCORE_DELTA, Entry, Figures, PermutationTest, ResultValues
 from ckcv_ray.study import ERROR, Candidate, Holdout, Problem, describe_setting
-from ckcv_ray.tables.columns.types import ColumnKind
+from ckcv_ray.tables.columns.formats import ColumnKind
 from ckcv_ray.tables.target import Label
 from ckcv_ray.tables.task import Task
 from ckcv_ray.validation import quote

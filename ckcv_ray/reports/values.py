@@ -12,17 +12,25 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ckcv_ray.claims.acceptance import Acceptance, decide
-from ckcv_ray.claims.certificate import Certificate
+from ckcv_ray.claims.certificate import Certificate, Finished
 from ckcv_ray.claims.cut_offs import CutOff
 from ckcv_ray.claims.intervals import MeasuredInterval, list_intervals
 from ckcv_ray.core.arrays import Index, Values
-from ckcv_ray.core.bounds.comparison import Compared, compare_scores
+from ckcv_ray.core.bounds.paired import Compared, compare_scores
 from ckcv_ray.core.draws import BEST_OF_ROWS, Draws
-from ckcv_ray.core.intervals import BBC, INTERVALS, Limits, Scored, compute_interval, correct_best
+from ckcv_ray.core.intervals import (
+    BBC,
+    INTERVALS,
+    Limits,
+    Scored,
+    bound_score,
+    compute_interval,
+    correct_best,
+)
+from ckcv_ray.core.measures import Score
 from ckcv_ray.core.resampling.base import Term
 from ckcv_ray.core.schedule import Stage
-from ckcv_ray.core.scores import Score
-from ckcv_ray.core.simplest import choose_setting
+from ckcv_ray.core.selection import choose_setting
 from ckcv_ray.engine.full import Scores
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.base import Setting
@@ -30,11 +38,9 @@ from ckcv_ray.learners.ensemble import Ensemble, Models
 from ckcv_ray.records.candidates import find_winner, per_k, per_learner
 from ckcv_ray.records.record import Failure
 from ckcv_ray.reports.performance import tabulate_predictions
-from ckcv_ray.storage.folder import Finished
-from ckcv_ray.study import Paper, Problem, Study, describe_setting
+from ckcv_ray.study import OUTER, Paper, Problem, Study, describe_setting
 from ckcv_ray.study.canonical import check_interval_on
-from ckcv_ray.study.problem import OUTER
-from ckcv_ray.tables.repeats import Repeats, find_repeats
+from ckcv_ray.tables.survey import Repeats, find_repeats
 from ckcv_ray.tables.task import Task
 
 SCORE_DELTA = 0.05  # of the bounds on the scores of one split
@@ -386,10 +392,12 @@ class ResultValues:
         It is at least this if a larger score is better; nan where nothing is proven. Each holds by itself,
         and for a split and a setting that were named before the scores were seen.
         """
-        sums, bound = self._sums(entry, score), score.bound
-        if bound is None or self.unbounded:
+        sums = self._sums(entry, score)
+        if not score.bound or self.unbounded:
             return np.full(len(sums), nan)
-        return np.array([nan if np.isnan(row).any() else bound(row, SCORE_DELTA) for row in sums])
+        return np.array(
+            [nan if np.isnan(row).any() else bound_score(score, row, SCORE_DELTA) for row in sums]
+        )
 
     def interval(self, entry: Entry, score: Score, name: str = "") -> Limits:
         """Return a 95 % interval around the mean of a score, which is approximate but for a single split.

@@ -3,38 +3,372 @@
 The rule of each run is the one that ``ckcv predict`` uses; where it draws members, by the seed of the study,
 which was fixed before the rows, so that the same command gives the same answer. Nothing is executed from a
 folder that prediction does not execute.
+
+Count the uses of judged rows, in the folders of the runs that are compared or in a file of its own.
+
+What is asked of two classifiers on judged rows, what they do there, and what is proven of them.
 """
 
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
 from os import PathLike
-from typing import NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from ckcv_ray.claims.claim import name_loss_bound
+from ckcv_ray.claims.percent import at_least, at_most, format_level, nearest
 from ckcv_ray.core.arrays import Index
-from ckcv_ray.core.bounds.paired import expect_units, judge_differences
+from ckcv_ray.core.bounds.paired import (
+    BETTING,
+    COUNTS,
+    MOST_EXPECTED,
+    SIGN,
+    Judgement,
+    expect_units,
+    judge_differences,
+)
 from ckcv_ray.core.draws import JUDGED, Draws
 from ckcv_ray.core.measures import average_by_group
 from ckcv_ray.errors import InputError, pluralize, write_option
-from ckcv_ray.runs.comparison import Comparison, Question, Side
 from ckcv_ray.runs.load import load
 from ckcv_ray.runs.result import Result
-from ckcv_ray.runs.uses import UseCounter
+from ckcv_ray.storage.files import Files, LocalFiles
 from ckcv_ray.storage.folder import RunFolder
-from ckcv_ray.storage.uses import MOST_TWINS, make_use
+from ckcv_ray.storage.uses import (
+    MOST_SHARES,
+    MOST_TWINS,
+    USES,
+    Use,
+    append_use,
+    list_linked,
+    make_use,
+    read_uses,
+)
 from ckcv_ray.tables.columns.schema import NewRows
-from ckcv_ray.tables.grouping import Grouping
-from ckcv_ray.tables.repeats import count_repeated, find_known
-from ckcv_ray.tables.roles import check_column, find_groups, name_groups
-from ckcv_ray.tables.salt import compute_salt, hash_columns, join_copies, mix
+from ckcv_ray.tables.survey import count_repeated, find_known
 from ckcv_ray.tables.target import class_numbers, rows_with_label
-from ckcv_ray.tables.task import Task
+from ckcv_ray.tables.task import Task, compute_salt, hash_columns, join_copies, mix
+from ckcv_ray.tables.units import Grouping, check_column, find_groups, name_groups
+from ckcv_ray.validation import as_path, integer, number, quote
+
+SHOWN_DIGITS = 12
+
+
+class Counted(NamedTuple):
+    """A use that was counted."""
+
+    use: Use
+    number: int  # of this use among all of the same rows, from 1
+    repeated: bool  # whether the same comparison was made before, which is the same use
+    places: tuple[str, ...]  # files that have it
+    unwritable: tuple[str, ...]  # folders that cannot be written
+
+    def describe(self) -> list[str]:
+        """Return sentences that say which use it is, and where it is counted."""
+        shares, again = self.use.shares, ", the same comparison as before" if self.repeated else ""
+        shown = f"these rows (SHA-256 {self.use.tables[0][:SHOWN_DIGITS]})"
+        if shares == 1:
+            return [f"the only use of {shown}{again}, {self._tell_place()}"]
+        return [
+            f"use {self.number} of {shares} of {shown}{again}, {self._tell_place()}",
+            f"all {shares} together are covered if what is compared, and how many rows were added, was not "
+            "chosen by what earlier uses showed of these rows",
+        ]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the use as JSON values."""
+        return {
+            "tables": list(self.use.tables),
+            "number": self.number,
+            "repeated": self.repeated,
+            "shares": self.use.shares,
+            "counted_in": list(self.places),
+            "not_counted_in": list(self.unwritable),
+        }
+
+    def _tell_place(self) -> str:
+        parts = [f"counted in {' and '.join(self.places)}"] if self.places else []
+        if self.unwritable:
+            where = " and ".join(self.unwritable)
+            parts.append(f"not counted in {where}, which cannot be written: name a file with --ledger")
+        return ", ".join(parts)
+
+
+class UseCounter:
+    """Where uses are counted: in each run's folder, or in one file.
+
+    Args:
+        folders: of the runs; their uses are read in any case.
+        file: a file of its own; None for the folders.
+    """
+
+    def __init__(self, folders: list[RunFolder], file: str | PathLike[str] | None = None) -> None:
+        self.folders = folders
+        self.file = None if file is None else self._check(Path(as_path("ledger", file)))
+
+    def count(self, use: Use) -> Counted:
+        """Count a use, while all places are locked.
+
+        Raises:
+            InputError: the uses among which delta is shared are spent, or their number is another; or delta
+                is shared and the use cannot be counted anywhere; or a file of uses would be too large.
+            StoreError: a file of uses is damaged, or a folder is in use.
+        """
+        with self._lock() as (places, unwritable):
+            read = [read_uses(folder.files) for folder in self.folders]
+            if self.file is not None:
+                read.append(read_uses(LocalFiles(self.file.parent), self.file.name))
+            linked = list_linked(use, dict.fromkeys(earlier for uses in read for earlier in uses))
+            same = [position for position, earlier in enumerate(linked) if use.repeats(earlier)]
+            number = same[0] + 1 if same else len(linked) + 1
+            _check_shares(use, number, linked)
+            if use.shares > 1 and not places:
+                raise InputError(
+                    f"uses={use.shares}: uses cannot be counted in {' or '.join(unwritable)}, which cannot "
+                    "be written: name a file with --ledger"
+                )
+            for files, name in places:
+                append_use(files, use, name)
+        written = tuple(str(files.path(name)) for files, name in places)
+        return Counted(use, number, bool(same), written, tuple(unwritable))
+
+    @contextmanager
+    def _lock(self) -> Iterator[tuple[list[tuple[Files, str]], list[str]]]:
+        """Lock the places that can be written; yield them, and the folders that cannot be."""
+        with ExitStack() as stack:
+            if self.file is not None:
+                files = LocalFiles(self.file.parent)
+                files.lock.acquire()
+                stack.callback(files.lock.release)
+                yield [(files, self.file.name)], []
+                return
+            places, unwritable = [], []
+            for folder in self.folders:
+                try:
+                    folder.acquire()
+                except InputError:  # somebody else's folder, or a read-only disk
+                    unwritable.append(str(folder))
+                    continue
+                stack.callback(folder.release)
+                places.append((folder.files, USES))
+            yield places, unwritable
+
+    def _check(self, file: Path) -> Path:
+        """Return the path of a file of uses, which is in no run folder.
+
+        Raises:
+            InputError: it is in one, or its folder does not exist.
+        """
+        if not file.parent.is_dir():
+            raise InputError(f"ledger={str(file)!r}: there is no folder {str(file.parent)!r}: create it")
+        if any(folder.files.find_name(file) is not None for folder in self.folders):
+            raise InputError(
+                f"ledger={str(file)!r} is in a run folder: leave --ledger out to count uses there, in {USES}"
+            )
+        return file
+
+
+def _check_shares(use: Use, number: int, linked: list[Use]) -> None:
+    """Raise InputError unless delta is shared as it was by the earlier uses, and a share is left."""
+    shares, delta = use.shares, use.delta
+    for earlier in linked:
+        if (earlier.shares, earlier.delta) == (shares, delta):
+            continue
+        when = f"some of these rows were judged on {earlier.date[:10]}"
+        if earlier.shares == 1:
+            raise InputError(
+                f"uses={shares}: {when}, and that took all of delta: judge new rows, and name the number of "
+                "uses at the first one"
+            )
+        raise InputError(
+            f"{when}, with delta={earlier.delta:g} shared among {earlier.shares} uses: give --uses "
+            f"{earlier.shares} and --delta {earlier.delta:g}, or judge new rows"
+        )
+    if number > shares:
+        raise InputError(
+            f"uses={shares}: {pluralize(number - 1, 'use')} of these rows, or of rows linked with them, "
+            "counted, and no share of delta is left: judge new rows, and name the number of uses at the "
+            "first one"
+        )
+
+
+METHODS = {
+    SIGN: "exact sign test",
+    COUNTS: "Clopper-Pearson for both counts",
+}
+BETTER, NOT_WORSE, WORSE, OPEN = "better", "not worse", "worse", "not yet proven"
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked of two classifiers.
+
+    Attributes:
+        no_worse: by how much more often the run may err, such as 0.01; None: it has to be better.
+        group: column that says which rows belong together, or several, as for ``read_task``; None if rows are
+            independent.
+        delta: probability that an answer is proven and false, over all uses among which it is shared.
+        uses: among how many uses of the judged rows delta is shared.
+    """
+
+    no_worse: float | None = None
+    group: str | Sequence[str] | None = None
+    delta: float = 0.05
+    uses: int = 1
+
+    def __post_init__(self) -> None:
+        """Raise InputError if a value is outside its range."""
+        if self.no_worse is not None and not 0.0 < number("no_worse", self.no_worse) < 1.0:
+            raise InputError(
+                f"no_worse={quote(self.no_worse)} is not between 0 and 1: give a share such as 0.01, or "
+                "leave it out to ask whether the run is better"
+            )
+        if not 0.0 < number("delta", self.delta) < 1.0:
+            raise InputError(f"delta={quote(self.delta)} is not between 0 and 1: give one such as 0.05")
+        integer("uses", self.uses, least=1, most=MOST_SHARES)
+
+    @property
+    def shared_delta(self) -> float:
+        """The share of delta of one use."""
+        return self.delta / self.uses
+
+
+class Side(NamedTuple):
+    """One of the two classifiers on the judged rows."""
+
+    name: str  # folder, or column, for display
+    by: str  # says what classifies
+    wrong: NDArray[np.bool_]  # which rows are wrong, (rows,)
+    predicted: NDArray[Any]  # the labels that it gives, (rows,)
+    known: NDArray[np.bool_]  # which rows equal one that it has learned from, label aside, (rows,)
+    discrete: bool = False  # whether rows of other examples are often equal in its columns
+
+    def select(self, rows: NDArray[np.bool_]) -> "Side":
+        """Return it on some of the rows."""
+        return self._replace(wrong=self.wrong[rows], predicted=self.predicted[rows], known=self.known[rows])
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What is measured and proven of a run and another classifier."""
+
+    question: Question
+    run: Side
+    reference: Side
+    errors: tuple[float, float]  # shares of wrong rows; with groups the means of groups' shares
+    units: int  # rows, or groups
+    verdict: Judgement  # what is proven
+    expected: int | None  # units that would about prove what is asked; None if no number is expected to
+    counted: Counted  # this use of the rows
+    left_out: int  # rows that do not count, since a run has learned from their features
+    cautions: tuple[str, ...]  # what may void the proof, and which rows were left out
+
+    @property
+    def answer(self) -> str:
+        """One of "better", "not worse", "worse" and "not yet proven"."""
+        if self.verdict.better:
+            return BETTER if self.question.no_worse is None else NOT_WORSE
+        return WORSE if self.verdict.worse else OPEN
+
+    @property
+    def counts(self) -> tuple[int, int]:
+        """The rows that only the other one has wrong, and those that only the run has wrong."""
+        first, second = self.run.wrong, self.reference.wrong
+        return int(np.sum(second & ~first)), int(np.sum(first & ~second))
+
+    @property
+    def unit(self) -> str:
+        """The word for a unit."""
+        return "row" if self.question.group is None else "group"
+
+    def describe(self) -> list[str]:
+        """Return the comparison in a few lines."""
+        rows, (only_other, only_run) = len(self.run.wrong), self.counts
+        lines = [self._measure(side, i) for i, side in enumerate((self.run, self.reference))]
+        lines.append(
+            f"of {pluralize(rows, 'row')}, {only_other:,} only {self.reference.name} has wrong, and "
+            f"{only_run:,} only {self.run.name}{self._describe_interval()}"
+        )
+        return [*lines, self.state(), *self.counted.describe(), *self.cautions]
+
+    def state(self) -> str:
+        """Return what is proven in one sentence."""
+        delta = self.question.shared_delta / 2
+        how = f"with probability at least {format_level(delta)} over the judged rows"
+        bet = name_loss_bound(self.units, self.unit)
+        how += f" ({bet if self.verdict.method == BETTING else METHODS[self.verdict.method]})"
+        if self.answer == WORSE:
+            return f"proven worse: {self._claim('more often', 'more than')}, {how}"
+        claim = self._claim("less often", "at most")
+        if self.answer != OPEN:
+            return f"proven {self.answer}: {claim}, {how}"
+        outlook = (
+            f"about {self.expected:,} new {self.unit}s, none of these but like them, are expected to prove it"
+            if self.expected is not None
+            else f"as measured, no number of {self.unit}s up to {MOST_EXPECTED:,} is expected to prove it"
+        )
+        return f"not yet proven: that {claim}; {outlook}"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the comparison as JSON values; what is not known is null."""
+        only_other, only_run = self.counts
+        sides = {"run": self.run, "other": self.reference}
+        return {
+            "answer": self.answer,
+            "statement": self.state(),
+            **{
+                name: {"name": side.name, "by": side.by, "error": error, "wrong": int(side.wrong.sum())}
+                for (name, side), error in zip(sides.items(), self.errors, strict=True)
+            },
+            "rows": len(self.run.wrong),
+            "rows_left_out": self.left_out,
+            "groups": self.units if self.question.group is not None else None,
+            "only_other_wrong": only_other,
+            "only_run_wrong": only_run,
+            "difference": self.errors[0] - self.errors[1],
+            "low": self.verdict.low,
+            "high": self.verdict.high,
+            "method": self.verdict.method,
+            "no_worse": self.question.no_worse,
+            "delta": self.question.delta,
+            "delta_of_each_statement": self.question.shared_delta / 2,
+            f"expected_{self.unit}s": self.expected,
+            "use": self.counted.to_json(),
+            "cautions": list(self.cautions),
+        }
+
+    def _measure(self, side: Side, position: int) -> str:
+        wrong, rows = int(side.wrong.sum()), len(side.wrong)
+        mean = "" if self.question.group is None else f", mean over {pluralize(self.units, 'group')}"
+        error = nearest(self.errors[position])
+        return f"{side.name}: error {error}{mean} ({wrong:,} of {rows:,} rows wrong), {side.by}"
+
+    def _claim(self, compared: str, limited: str) -> str:
+        """Return a phrase that says how often the run errs, compared with the other or with a margin."""
+        new = " whose features were not learned from" if self.left_out else ""
+        what = f"a new row{new} is misclassified"
+        if self.question.group is not None:
+            what = f"the rows{new} of a new group are on average misclassified"
+        if self.question.no_worse is None:
+            return f"{what} {compared} by {self.run.name} than by {self.reference.name}"
+        points = 100 * self.question.no_worse
+        margin = f"{points:g} percentage point{'' if points == 1 else 's'}"
+        return f"{what} {limited} {margin} more often by {self.run.name} than by {self.reference.name}"
+
+    def _describe_interval(self) -> str:
+        if self.verdict.low is None or self.verdict.high is None:
+            return ""
+        low, high = at_least(self.verdict.low), at_most(self.verdict.high)
+        return f"; the difference of the errors is between {low} and {high} of the rows"
+
 
 MOST_KNOWN = 0.1  # of the judged rows, that equal rows that a run has learned from
 

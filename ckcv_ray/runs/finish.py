@@ -6,30 +6,29 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from ckcv_ray.claims.certificate import Finished
 from ckcv_ray.claims.certify import certify
 from ckcv_ray.claims.judge import Judge
 from ckcv_ray.claims.judged_rows import tabulate_judged
 from ckcv_ray.core.schedule import refits
 from ckcv_ray.core.selection import Leader
 from ckcv_ray.engine.backend import Backend
+from ckcv_ray.engine.evaluate import HeldOutQueue, fit_on_all_rows, fit_references, one_model
 from ckcv_ray.engine.full import FullQueue
-from ckcv_ray.engine.held_out import HeldOutQueue
 from ckcv_ray.engine.loop import Stop, work
-from ckcv_ray.engine.progress import Listener, Progress
-from ckcv_ray.engine.queue import ListQueue
+from ckcv_ray.engine.queue import Listener, ListQueue, Progress
 from ckcv_ray.engine.race import RaceQueue, describe_failures
 from ckcv_ray.engine.recorder import Conclusion, Recorder
-from ckcv_ray.engine.refit import fit_on_all_rows, fit_references, one_model
 from ckcv_ray.errors import RunError
 from ckcv_ray.learners.ensemble import Ensemble, Member, Models
 from ckcv_ray.records.candidates import summarize_search
-from ckcv_ray.records.held_out import tabulate_held_out
+from ckcv_ray.records.judged import tabulate_held_out
 from ckcv_ray.records.record import Failure, Outcome, Records
 from ckcv_ray.reports.row_values import add_row_values
 from ckcv_ray.reports.settings import tabulate_settings
 from ckcv_ray.runs.result import Result
 from ckcv_ray.storage.execution import Before
-from ckcv_ray.storage.folder import Finished, ScoreFiles
+from ckcv_ray.storage.folder import ScoreFiles
 from ckcv_ray.study import Problem
 from ckcv_ray.tables.task import TestRows
 from ckcv_ray.version import VERSION

@@ -5,14 +5,14 @@ from os import PathLike
 from typing import Any
 
 from ckcv_ray.core.intervals import BBC
-from ckcv_ray.engine.queues import make_queue
+from ckcv_ray.engine.recorder import make_queue
 from ckcv_ray.errors import StoreError
-from ckcv_ray.records.held_out import HELD_OUT, list_held_out_columns
+from ckcv_ray.records.judged import HELD_OUT, list_held_out_columns
 from ckcv_ray.records.record import Outcome
 from ckcv_ray.reports.row_values import add_row_values
 from ckcv_ray.runs.result import Result
 from ckcv_ray.storage import formats, models
-from ckcv_ray.storage.environment import changes, environment
+from ckcv_ray.storage.execution import changes, environment
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.storage.log import Log
 from ckcv_ray.study import CERTIFIED, SCORED, Problem

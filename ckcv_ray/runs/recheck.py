@@ -7,11 +7,10 @@ winner's on every split, those that prove each beaten candidate beaten, those th
 the winner and of what is reported. Other records of the log have no effect on the result and are ignored.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
-from math import inf, nan
-from time import monotonic
+from math import nan
 from typing import Any
 
 import numpy as np
@@ -24,60 +23,18 @@ from ckcv_ray.engine.backend import Backend, start_backend
 from ckcv_ray.engine.evaluate import share
 from ckcv_ray.engine.full import FullQueue
 from ckcv_ray.engine.loop import Stop, work
-from ckcv_ray.engine.progress import Listener, Progress
-from ckcv_ray.engine.queue import ListQueue
+from ckcv_ray.engine.queue import Listener, ListQueue, Progress
 from ckcv_ray.engine.race import RaceQueue
-from ckcv_ray.errors import LackingError, cut_list, pluralize
+from ckcv_ray.errors import cut_list
 from ckcv_ray.learners.ensemble import Member
-from ckcv_ray.records.ledger import NO_RECORD as NO_RECORD
-from ckcv_ray.records.ledger import Ledger
-from ckcv_ray.records.record import Outcome, Records
-from ckcv_ray.runs.verification import Verification
-from ckcv_ray.study import Problem
+from ckcv_ray.records.record import NO_RECORD as NO_RECORD
+from ckcv_ray.records.record import Ledger, Outcome, Records
+from ckcv_ray.runs.verification import Limit, Verification
+from ckcv_ray.study import OUTER, Problem
 from ckcv_ray.study import describe_setting as describe_setting
-from ckcv_ray.study.problem import OUTER
-from ckcv_ray.tables.task import Task
 
 SECONDS = 3600.0  # that a verification may take: a folder that somebody else made may ask for any fits
 ROUNDING = 1e-9  # relative: other processors round differently
-
-
-@dataclass(frozen=True)
-class Limit:
-    """How long a verification may take."""
-
-    seconds: float = inf  # the limit; it is looked at between fits
-    say: Callable[[str], object] | None = None  # told about the cost before anything is fitted
-    began: float = field(default_factory=monotonic)  # on that clock, in seconds
-
-    def announce(self, fits: int, task: Task, execution: Mapping[str, Any]) -> None:
-        """Say what is fitted again at most, and compare what it took in the run with the limit.
-
-        Args:
-            fits: the largest number of fits.
-            task: the learning rows.
-            execution: what the folder says of ``fits`` and of their ``worker_seconds``.
-
-        Raises:
-            LackingError: it is expected to take longer than allowed.
-        """
-        expected = fits * execution["worker_seconds"] / max(1, execution["fits"])
-        rows, columns = task.X.shape
-        cost = (
-            f"at most {pluralize(fits, 'fit')} on up to {rows:,} rows and {pluralize(columns, 'column')}, "
-            f"about {expected:,.1f} s by what the run took"
-        )
-        if self.say is not None:
-            self.say(f"to verify: {cost}; limit {self.seconds:,.0f} s (--limit)")
-        if expected > self.seconds:
-            raise LackingError(f"it needs {cost}: more than the limit of {self.seconds:,.0f} s (--limit)")
-
-    def check(self) -> None:
-        """Raise LackingError if the time is over."""
-        if monotonic() - self.began > self.seconds:
-            raise LackingError(
-                f"it was stopped after {self.seconds:,.0f} s, its limit: allow more with --limit"
-            )
 
 
 @dataclass(frozen=True)

@@ -22,17 +22,17 @@ from ckcv_ray.claims.claim import (
     quantity,
     state_limit,
 )
-from ckcv_ray.claims.held_out import make_claimed_rule
+from ckcv_ray.claims.judge import make_claimed_rule
 from ckcv_ray.claims.percent import at_most, format_level, format_number
 from ckcv_ray.claims.rules import ONE_MODEL, Rule, find_member, parse_rule
 from ckcv_ray.core.arrays import Values
 from ckcv_ray.core.intervals import LEVEL
-from ckcv_ray.core.scores import Output, Score
+from ckcv_ray.core.measures import Output, Score
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.base import Learner, Setting
 from ckcv_ray.learners.ensemble import Ensemble, Prediction
 from ckcv_ray.records.record import Records
-from ckcv_ray.reports.card import make_card
+from ckcv_ray.reports.answer import make_card
 from ckcv_ray.reports.settings import SettingScores, describe_settings, rank_settings, summarize_inner
 from ckcv_ray.reports.summary import describe_edges, describe_kept, summarize
 from ckcv_ray.reports.values import Entry, ResultValues, format_setting, to_number

@@ -1,16 +1,20 @@
 """What a verification finds, and what errors say of the run."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from math import inf
+from time import monotonic
+from typing import Any
 
 import numpy as np
 
-from ckcv_ray.core.scores import VALUE
+from ckcv_ray.core.measures import VALUE
 from ckcv_ray.errors import CKCVError, LackingError, cut, pluralize
 from ckcv_ray.learners.base import Model, Predicted
 from ckcv_ray.study import Problem
 from ckcv_ray.tables.target import Rows
+from ckcv_ray.tables.task import Task
 
 LONGEST_REASON = 200
 MODEL_ROUNDING = 1e-9  # see Codec.same: other processors and versions round differently
@@ -54,6 +58,44 @@ class Verification:
         on_trust = ", ".join([*counts, *self.assumed])
         says = f"nothing contradicts the files; taken on trust: {on_trust}"
         return "; ".join([says if on_trust else "every figure follows from the data", *self.notes])
+
+
+@dataclass(frozen=True)
+class Limit:
+    """How long a verification may take."""
+
+    seconds: float = inf  # the limit; it is looked at between fits
+    say: Callable[[str], object] | None = None  # told about the cost before anything is fitted
+    began: float = field(default_factory=monotonic)  # on that clock, in seconds
+
+    def announce(self, fits: int, task: Task, execution: Mapping[str, Any]) -> None:
+        """Say what is fitted again at most, and compare what it took in the run with the limit.
+
+        Args:
+            fits: the largest number of fits.
+            task: the learning rows.
+            execution: what the folder says of ``fits`` and of their ``worker_seconds``.
+
+        Raises:
+            LackingError: it is expected to take longer than allowed.
+        """
+        expected = fits * execution["worker_seconds"] / max(1, execution["fits"])
+        rows, columns = task.X.shape
+        cost = (
+            f"at most {pluralize(fits, 'fit')} on up to {rows:,} rows and {pluralize(columns, 'column')}, "
+            f"about {expected:,.1f} s by what the run took"
+        )
+        if self.say is not None:
+            self.say(f"to verify: {cost}; limit {self.seconds:,.0f} s (--limit)")
+        if expected > self.seconds:
+            raise LackingError(f"it needs {cost}: more than the limit of {self.seconds:,.0f} s (--limit)")
+
+    def check(self) -> None:
+        """Raise LackingError if the time is over."""
+        if monotonic() - self.began > self.seconds:
+            raise LackingError(
+                f"it was stopped after {self.seconds:,.0f} s, its limit: allow more with --limit"
+            )
 
 
 @contextmanager

@@ -5,6 +5,8 @@ again; each model's errors, and what its learner can check in it, from the data,
 the certificate. What this takes on trust, above all the error counts on the select sets, is listed, and
 computed again on request (``recheck``). What a folder says of the environment, of failures or of convergence
 is used for words alone: no line of it lowers a check.
+
+Verification of judged rows: what the models in the folder make of the rows that certify, cell by cell.
 """
 
 import hashlib
@@ -16,35 +18,73 @@ from operator import attrgetter
 from os import PathLike
 from typing import Any, TypeAlias
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ckcv_ray.claims.certificate import Finished
 from ckcv_ray.claims.certify import certify
 from ckcv_ray.claims.judge import Judge
+from ckcv_ray.claims.judged_rows import tabulate_judged
 from ckcv_ray.core.selection import Leader
 from ckcv_ray.engine.backend import session
 from ckcv_ray.engine.loop import Stop
-from ckcv_ray.engine.progress import Listener
+from ckcv_ray.engine.queue import Listener
 from ckcv_ray.engine.race import RaceQueue
 from ckcv_ray.errors import InputError, StoreError, cut, cut_list, plain, pluralize
 from ckcv_ray.learners.ensemble import Ensemble, to_pickles
 from ckcv_ray.learners.sklearn.spec import list_foreign
 from ckcv_ray.records.candidates import summarize_search
+from ckcv_ray.records.judged import JUDGED_ROWS
 from ckcv_ray.runs.finish import measure
 from ckcv_ray.runs.load import replay
-from ckcv_ray.runs.recheck import SECONDS, Limit, Refit, list_required, merge, recheck, sample
-from ckcv_ray.runs.verification import Verification, note_errors
-from ckcv_ray.runs.verify_judged import check_judged_rows
+from ckcv_ray.runs.recheck import SECONDS, Refit, list_required, merge, recheck, sample
+from ckcv_ray.runs.verification import LONGEST_REASON, Limit, Verification, note_errors
 from ckcv_ray.runs.verify_models import BEST, ModelChecks
 from ckcv_ray.runs.verify_scores import check_scores
 from ckcv_ray.storage import models
-from ckcv_ray.storage.environment import changes, environment
-from ckcv_ray.storage.folder import CERTIFICATE, MANIFEST, Finished, RunFolder
+from ckcv_ray.storage.execution import changes, environment
+from ckcv_ray.storage.folder import CERTIFICATE, MANIFEST, RunFolder
 from ckcv_ray.storage.pages import REPORT, report_intact
 from ckcv_ray.storage.stream import STREAM, read_stream
 from ckcv_ray.study import Candidate, Execution, Problem
 from ckcv_ray.tables.task import Task, TestRows, check_test_rows, make_test_rows, read
 from ckcv_ray.validation import number
+
+ROUNDED = ("predicted", "score", "loss")  # of numbers and scores: processors round differently
+VALUE_ROUNDING = 1e-9  # relative to the largest
+
+
+def check_judged_rows(finished: Finished, judge: Judge, result: Verification) -> Iterator[str]:
+    """Yield where judged rows are not what the models make of the table; note that they were judged again.
+
+    A file is missing only where the run has none to write, whatever digests the certificate lists.
+    """
+    stored = finished.judged
+    try:
+        computed = tabulate_judged(judge)
+    except Exception as error:  # of a stranger's model, of any kind
+        yield cut(f"{JUDGED_ROWS}: it cannot be made again: {type(error).__name__}: {error}", LONGEST_REASON)
+        return
+    if stored is None or computed is None or len(stored) != len(computed):
+        has, made = (0 if table is None else len(table) for table in (stored, computed))
+        if has or made:
+            yield f"{JUDGED_ROWS} has {has:,} judged rows, computed again there are {made:,}"
+        return
+    differences = []
+    for name in computed.column_names:
+        was, again = (table[name].to_numpy() for table in (stored, computed))
+        equal = was == again
+        if name in ROUNDED:
+            scale = VALUE_ROUNDING * max(1.0, float(np.max(np.abs(again[~np.isnan(again)]), initial=0.0)))
+            equal = np.isclose(was, again, VALUE_ROUNDING, scale, equal_nan=True)
+        differences += [
+            f"{JUDGED_ROWS}: {name} of judged row {at} is {was[at]}, computed again it is {again[at]}"
+            for at in np.flatnonzero(~equal).tolist()
+        ]
+    yield from cut_list(differences, f"other values of {JUDGED_ROWS} differ")
+    result.recomputed.append(f"{pluralize(len(computed), 'judged row')}, from the models")
+
 
 SUM_TOLERANCE = 1e-9
 MOST_SHOWN = 240

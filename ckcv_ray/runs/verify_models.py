@@ -22,14 +22,12 @@ from ckcv_ray.claims.percent import at_most
 from ckcv_ray.core.arrays import Index
 from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.core.selection import Leader
-from ckcv_ray.engine.evaluate import evaluate, share
+from ckcv_ray.engine.evaluate import evaluate, fit_references, one_model, share
 from ckcv_ray.engine.race import RaceQueue
-from ckcv_ray.engine.refit import fit_references, one_model
 from ckcv_ray.errors import RunError, cut, pluralize
 from ckcv_ray.learners.base import Setting
 from ckcv_ray.learners.ensemble import Ensemble, Member, Models, class_sizes, judge, make_member
-from ckcv_ray.runs.recheck import Limit
-from ckcv_ray.runs.verification import LONGEST_REASON, MODEL_ROUNDING, describe_difference, note_other
+from ckcv_ray.runs.verification import LONGEST_REASON, MODEL_ROUNDING, Limit, describe_difference, note_other
 from ckcv_ray.study import Candidate, Problem
 from ckcv_ray.tables.task import Task, TestRows
 

@@ -7,12 +7,12 @@ import numpy as np
 import pyarrow as pa
 
 from ckcv_ray.claims.percent import nearest
-from ckcv_ray.core.resampling.given import Splits
+from ckcv_ray.core.resampling.base import Splits
 from ckcv_ray.core.schedule import Stage
+from ckcv_ray.engine.evaluate import fit_on_all_rows
 from ckcv_ray.engine.full import FullQueue
-from ckcv_ray.engine.refit import fit_on_all_rows
 from ckcv_ray.errors import RunError, cut, cut_list, pluralize
-from ckcv_ray.records.held_out import (
+from ckcv_ray.records.judged import (
     HELD_OUT,
     HeldOut,
     can_score,
@@ -20,19 +20,17 @@ from ckcv_ray.records.held_out import (
     read_outputs,
     tabulate_held_out,
 )
-from ckcv_ray.records.ledger import NO_RECORD
-from ckcv_ray.records.record import Outcome
+from ckcv_ray.records.record import NO_RECORD, Outcome
 from ckcv_ray.reports.settings import SETTING_COLUMNS, tabulate_settings
 from ckcv_ray.runs.load import read_row_values, replay
 from ckcv_ray.runs.recheck import ROUNDING, RecheckQueue, Refit, list_computed, recheck, sample
 from ckcv_ray.runs.result import Result
 from ckcv_ray.runs.verification import LONGEST_REASON, Verification, describe_difference, note_other
 from ckcv_ray.storage import formats, splits
-from ckcv_ray.storage.environment import changes, environment
+from ckcv_ray.storage.execution import changes, environment
 from ckcv_ray.storage.folder import SCORES, SETTINGS, SUMMARY, RunFolder
 from ckcv_ray.storage.models import read_full
-from ckcv_ray.study import Problem
-from ckcv_ray.study.problem import OUTER
+from ckcv_ray.study import OUTER, Problem
 
 
 def check_scores(folder: RunFolder, problem: Problem, result: Verification, refit: Refit) -> Iterator[str]:

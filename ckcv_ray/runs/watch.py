@@ -18,8 +18,8 @@ from ckcv_ray.claims.claim import Claim, covers
 from ckcv_ray.claims.live import ALARM, Finding, Watched, describe_level, judge_losses, share_delta
 from ckcv_ray.claims.rules import Rule
 from ckcv_ray.core.arrays import Classes, Values
+from ckcv_ray.core.bounds.betting import Prior, make_prior
 from ckcv_ray.core.bounds.binomial import check_delta
-from ckcv_ray.core.bounds.sequential import Prior, make_prior
 from ckcv_ray.core.measures import average_by_group
 from ckcv_ray.errors import InputError, StoreError, pluralize, write_row
 from ckcv_ray.runs.load import load
@@ -39,10 +39,10 @@ from ckcv_ray.storage.stream import (
 )
 from ckcv_ray.study import BY_CLASS, CERTIFIED, ERROR, Holdout
 from ckcv_ray.tables.columns.parse import decode
-from ckcv_ray.tables.repeats import count_known, count_repeated
-from ckcv_ray.tables.roles import check_column, find_groups
-from ckcv_ray.tables.salt import join_copies
+from ckcv_ray.tables.survey import count_known, count_repeated
 from ckcv_ray.tables.target import Label, class_numbers, distinct, rows_with_label, suggest_column
+from ckcv_ray.tables.task import join_copies
+from ckcv_ray.tables.units import check_column, find_groups
 from ckcv_ray.validation import as_path, expect, quote
 
 CONDITIONS = (
@@ -247,7 +247,7 @@ def list_watched(result: Result, rule: Rule, delta: float) -> tuple[Watched, ...
 def _make_prior(result: Result, claim: Claim | None, number: int | None) -> Prior:
     """Return the prior of the error, or of the error on a class: what was counted in one estimate set.
 
-    Any prior that is fixed before the stream is valid; see ``core.bounds.sequential``.
+    Any prior that is fixed before the stream is valid; see ``core.bounds.betting``.
     """
     certificate, sets = result.certificate, result.certificate.winner.n_splits
     counts = certificate.counts

@@ -34,14 +34,20 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from ckcv_ray.claims.certificate import Certificate
-from ckcv_ray.core.resampling.given import Splits
+from ckcv_ray.claims.certificate import Certificate, Finished
+from ckcv_ray.core.resampling.base import Splits
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.errors import CKCVError, InputError, StoreError, convert_errors, cut, plain, pluralize
 from ckcv_ray.learners.ensemble import Ensemble, Models
 from ckcv_ray.records import candidates
-from ckcv_ray.records.held_out import HELD_OUT, check_held_out_room
-from ckcv_ray.records.judged import JUDGED_ROWS, check_judged, count_judged, make_judged_schema
+from ckcv_ray.records.judged import (
+    HELD_OUT,
+    JUDGED_ROWS,
+    check_held_out_room,
+    check_judged,
+    count_judged,
+    make_judged_schema,
+)
 from ckcv_ray.storage import formats, log, models, splits
 from ckcv_ray.storage.execution import read_metadata
 from ckcv_ray.storage.files import Content, Files
@@ -51,13 +57,12 @@ from ckcv_ray.storage.pages import REPORT
 from ckcv_ray.storage.places import open_files
 from ckcv_ray.storage.stream import STREAM, ListedStream, Stream, read_stream
 from ckcv_ray.storage.uses import SHA256, USES
-from ckcv_ray.study import CERTIFIED, SCORED, Candidate, Paper, Problem, Study
+from ckcv_ray.study import CERTIFIED, OUTER, SCORED, Candidate, Paper, Problem, Study
 from ckcv_ray.study.canonical import divide, identify_data
-from ckcv_ray.study.problem import OUTER
 from ckcv_ray.tables.columns.schema import Schema
 from ckcv_ray.tables.readers.limits import MOST_CELLS, MOST_TABLE_ROWS
-from ckcv_ray.tables.roles import Roles
 from ckcv_ray.tables.task import Provenance, Task
+from ckcv_ray.tables.units import Roles
 from ckcv_ray.validation import quote, read_as
 
 DATA, EXECUTION = "data.parquet", "execution.json"
@@ -85,22 +90,6 @@ MOST_SCHEMA_BYTES = 1 << 26  # Parquet reads metadata of up to 100 MB
 MOST_VALUES = 2 * MOST_CELLS  # of a table: arrays may be larger than tables read from files
 
 FolderPath = str | PathLike[str]
-
-
-class Finished(NamedTuple):
-    """The results of a finished run, without the log.
-
-    Attributes:
-        candidates: their table.
-        models: those of the run.
-        certificate: the certificate.
-        judged: the judged rows; None if the certification judges none.
-    """
-
-    candidates: pa.Table
-    models: Models
-    certificate: Certificate
-    judged: pa.Table | None = None
 
 
 class ScoreFiles(NamedTuple):

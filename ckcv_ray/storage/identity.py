@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 from ckcv_ray.errors import LackingError, StoreError
-from ckcv_ray.learners import LEARNERS
+from ckcv_ray.learners.base import LEARNERS
 from ckcv_ray.learners.sklearn.spec import UntrustedError, is_trusted, list_packages
 from ckcv_ray.storage import formats
 from ckcv_ray.storage.files import Files

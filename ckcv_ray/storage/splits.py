@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from ckcv_ray.core.arrays import Index
-from ckcv_ray.core.resampling.given import Splits
+from ckcv_ray.core.resampling.base import Splits
 from ckcv_ray.storage import formats
 from ckcv_ray.storage.files import Files
 from ckcv_ray.tables.readers.limits import MOST_CELLS

@@ -1,12 +1,18 @@
 """Studies (Study), studies applied to a task (Problem), and how to run them (Execution)."""
 
-from ckcv_ray.study.certification import Holdout as Holdout
-from ckcv_ray.study.certification import Paper as Paper
-from ckcv_ray.study.certification import choose_judge as choose_judge
-from ckcv_ray.study.conditions import Condition as Condition
-from ckcv_ray.study.execution import Execution as Execution
 from ckcv_ray.study.options import SLOTS as SLOTS
 from ckcv_ray.study.options import list_parts as list_parts
+from ckcv_ray.study.parts import LEAST_HELD_OUT as LEAST_HELD_OUT
+from ckcv_ray.study.parts import All as All
+from ckcv_ray.study.parts import Auto as Auto
+from ckcv_ray.study.parts import Budget as Budget
+from ckcv_ray.study.parts import Condition as Condition
+from ckcv_ray.study.parts import Holdout as Holdout
+from ckcv_ray.study.parts import Inner as Inner
+from ckcv_ray.study.parts import Paper as Paper
+from ckcv_ray.study.parts import Race as Race
+from ckcv_ray.study.parts import choose_judge as choose_judge
+from ckcv_ray.study.problem import OUTER as OUTER
 from ckcv_ray.study.problem import Candidate as Candidate
 from ckcv_ray.study.problem import Costs as Costs
 from ckcv_ray.study.problem import Problem as Problem
@@ -35,14 +41,10 @@ from ckcv_ray.study.quantities import parse_largest_weight as parse_largest_weig
 from ckcv_ray.study.quantities import parse_predictive as parse_predictive
 from ckcv_ray.study.quantities import parse_quantity as parse_quantity
 from ckcv_ray.study.quantities import parse_within as parse_within
-from ckcv_ray.study.search import All as All
-from ckcv_ray.study.search import Auto as Auto
-from ckcv_ray.study.search import Budget as Budget
-from ckcv_ray.study.search import Inner as Inner
-from ckcv_ray.study.search import Race as Race
 from ckcv_ray.study.study import CERTIFIED as CERTIFIED
 from ckcv_ray.study.study import MOST_SEED as MOST_SEED
 from ckcv_ray.study.study import SCORED as SCORED
+from ckcv_ray.study.study import Execution as Execution
 from ckcv_ray.study.study import Study as Study
 from ckcv_ray.study.study import check_kind as check_kind
 from ckcv_ray.study.study import format_toml as format_toml

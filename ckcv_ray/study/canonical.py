@@ -1,11 +1,16 @@
 """The canonical form of a study on a task, and the checks that the two can be combined.
 
 A part is refused in a sentence that says what it is for. All is decided by the learning rows alone.
+
+What a study with a certification needs where numbers are predicted, and what it refuses there.
+
+Models are compared by a bound on the mean absolute error, of which at most a clip counts: without one a
+single row that is very far off could outweigh all others, and nothing could be proven.
 """
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from math import ceil
@@ -16,26 +21,18 @@ import numpy as np
 from ckcv_ray.core.arrays import Index
 from ckcv_ray.core.bounds.betting import bound_losses
 from ckcv_ray.core.bounds.binomial import clopper_pearson, fewest_rows
-from ckcv_ray.core.by_label import find_class
-from ckcv_ray.core.criteria import GROUPED, Criterion, for_groups
+from ckcv_ray.core.criteria import CLIP_IS, GROUPED, Criterion, MeanClippedError, for_groups
 from ckcv_ray.core.draws import Draws
 from ckcv_ray.core.intervals import CORRECTED_T, INTERVALS
-from ckcv_ray.core.measures import Kind
+from ckcv_ray.core.measures import Kind, Output, Score, extend_score, find_class, list_row_means, make_score
 from ckcv_ray.core.resampling.complete import CertifiableFolds, check_folds
-from ckcv_ray.core.row_scores import extend_score, list_row_means
-from ckcv_ray.core.scores import Output, Score, make_score
-from ckcv_ray.core.simplest import BEST_MEAN, ONE_SE, list_simplifying
+from ckcv_ray.core.selection import BEST_MEAN, ONE_SE, list_simplifying
 from ckcv_ray.errors import InputError, pluralize
-from ckcv_ray.learners.balance import Balance
 from ckcv_ray.learners.base import Learner
-from ckcv_ray.learners.class_weight import BALANCED
-from ckcv_ray.learners.class_weight import NAME as WEIGHTS
-from ckcv_ray.learners.encoding.encoder import expand_dates
-from ckcv_ray.learners.encoding.encoding import Categories, Encoding
-from ckcv_ray.learners.encoding.learner import settle_scaling
-from ckcv_ray.study.certification import LEAST_HELD_OUT, Certification, Holdout
-from ckcv_ray.study.numbers import check_numbers, check_within
+from ckcv_ray.learners.steps import BALANCED, Balance, Categories, Encoding, expand_dates, settle_scaling
+from ckcv_ray.learners.steps import NAME as WEIGHTS
 from ckcv_ray.study.options import list_parts
+from ckcv_ray.study.parts import CLAIMS, LEAST_HELD_OUT, Certification, Holdout, Race
 from ckcv_ray.study.quantities import (
     BETTER_THAN,
     OF_TWO,
@@ -44,13 +41,61 @@ from ckcv_ray.study.quantities import (
     is_of_numbers,
     parse_largest_weight,
     parse_predictive,
+    parse_within,
 )
-from ckcv_ray.study.search import Race
 from ckcv_ray.study.study import Study
-from ckcv_ray.tables.columns.types import ColumnKind
+from ckcv_ray.tables.columns.formats import ColumnKind
 from ckcv_ray.tables.subgroups import check_subgroups
 from ckcv_ray.tables.target import some
 from ckcv_ray.tables.task import LEAST_ROWS, Task
+
+VOTE = CLAIMS[-1]
+
+
+def check_numbers(
+    learners: Mapping[str, Learner], criterion: Criterion, certification: Certification, task: Task
+) -> None:
+    """Raise InputError unless these parts of a study can predict the numbers of a task."""
+    target = f"the target {task.target!r} has numbers"
+    for label, learner in learners.items():
+        if Kind.REGRESSION not in learner.kinds:
+            raise InputError(
+                f"{target}, and learner {label} is for {' or '.join(sorted(learner.kinds))}: choose one of "
+                "numbers, such as ridge or forest_regressor"
+            )
+    if not isinstance(criterion, MeanClippedError):
+        raise InputError(f"{target}, and criterion {criterion.name} is for classes: {CLIP_IS}")
+    for option, why in _list_unfit(certification, task):
+        raise InputError(f"{option} {why}, and {target}: leave it out")
+
+
+def check_within(certification: Certification, delta: float, held: Index | None) -> None:
+    """Raise InputError if the rows held out are too few for a claim about a share of new rows."""
+    for claim in certification.claim:
+        if held is None or (share := parse_within(claim)) is None:
+            continue
+        needed = fewest_rows(1 - share, 0, delta / certification.n_shares)
+        if len(held) < needed:
+            raise InputError(
+                f"claim={claim} takes {needed:,} held-out rows at least, and {len(held):,} are held out: "
+                "hold out more (holdout_share), claim a smaller share, or take more rows"
+            )
+
+
+def _list_unfit(certification: Certification, task: Task) -> Iterator[tuple[str, str]]:
+    """Yield the options of a certification that are for classes, and why, the first to be refused."""
+    for claim in certification.claim:
+        if claim == VOTE:
+            yield f"claim={claim}", "is a majority of predicted classes"
+        quantity = find_quantity(claim)
+        if quantity is not None and not quantity.of_numbers:
+            yield certification.name_source(claim), "is about classes"
+    for condition in certification.accepted:
+        if not is_of_numbers(condition.name):
+            yield f"accept={condition}", "is about rows that are right or wrong"
+    if isinstance(certification, Holdout) and certification.holdout_bound != Holdout.holdout_bound:
+        yield f"holdout_bound={certification.holdout_bound}", "is for rows that are right or wrong"
+
 
 SAME_SCORE = "constant"  # the learner whose score is the same for every row
 KINDS: dict[str, Callable[[Any], frozenset[Kind]]] = {  # kinds of task that a part of a study supports

@@ -9,15 +9,13 @@ from typing import Any, NamedTuple
 
 from ckcv_ray.core.criteria import Balanced, MeanBound, MeanClippedError, MeanCost, MeanError
 from ckcv_ray.core.options import get_values, options
-from ckcv_ray.core.resampling.kfold import NestedSplits
+from ckcv_ray.core.resampling.folds import NestedSplits
 from ckcv_ray.core.resampling.parse import CERTIFIABLE, RESAMPLINGS, parse_resampling
-from ckcv_ray.errors import InputError
-from ckcv_ray.learners import ALL, DEFAULT, LEARNERS, ZOO, AnyEstimator, Choice, Learner
-from ckcv_ray.learners.sklearn.space import check_space
-from ckcv_ray.learners.sklearn.spec import list_packages, trust
-from ckcv_ray.removed import explain_removed_option
-from ckcv_ray.study.certification import Holdout, Paper
-from ckcv_ray.study.search import Auto, Budget, Race
+from ckcv_ray.errors import InputError, explain_removed_option
+from ckcv_ray.learners.base import ALL, ANY, DEFAULT, LEARNERS, ZOO, Learner
+from ckcv_ray.learners.choice import Choice
+from ckcv_ray.learners.sklearn.spec import check_space, list_packages, trust
+from ckcv_ray.study.parts import Auto, Budget, Holdout, Paper, Race
 from ckcv_ray.validation import check_choice, expect, quote, sequence, suggest
 
 SLOTS: dict[str, dict[str, Any]] = {  # parts of a study: the option that chooses one, and the choices
@@ -104,7 +102,7 @@ def assemble(asked: Mapping[str, Any], earlier: Mapping[str, Any], of_study: Ite
         InputError: an option is unknown, out of range, or not an option of the parts chosen.
     """
     asked = (name_choices(earlier) if earlier else {}) | _separate(asked)
-    learner = asked.get(SEVERAL, DEFAULT.name)
+    learner = asked.get(SEVERAL, DEFAULT)
     named = _list_learners(learner)
     asked = _flatten(asked, [_find_label(name) for name in named])
     parts = [
@@ -152,7 +150,7 @@ def _choose_learners(
     for name in named:
         label, kind, kept = _find_label(name), None, {}
         if _is_estimator(name):
-            kind, kept = AnyEstimator, {"estimator": name}
+            kind, kept = LEARNERS[ANY], {"estimator": name}
             _trust_named(name)
         elif len(named) > 1 and f"{name}.{SEVERAL}" in asked:
             choices = list_parts(SEVERAL)
@@ -274,7 +272,7 @@ def _separate(asked: Mapping[str, Any]) -> dict[str, Any]:
     if _is_estimator(asked.get(SEVERAL)):
         if "estimator" in asked:
             raise InputError("estimator is given twice: as the learner, and by estimator")
-        separated |= {"learner": AnyEstimator.name, "estimator": asked["learner"]}
+        separated |= {"learner": ANY, "estimator": asked["learner"]}
     _trust_named(separated.get("estimator"))
     criterion = asked.get("criterion")
     choice, colon, costs = criterion.partition(":") if isinstance(criterion, str) else ("", "", "")

@@ -1,10 +1,13 @@
-"""Problems: a study applied to a task and checked once, the only place where the two are combined."""
+"""Problems: a study applied to a task and checked once, the only place where the two are combined.
 
-from collections.abc import Mapping
+The scores of one split, from what its models give for the scored rows.
+"""
+
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from math import ceil
-from typing import Any, NamedTuple
+from math import ceil, isfinite, nan
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,19 +15,24 @@ from numpy.typing import ArrayLike, NDArray
 from ckcv_ray.core.arrays import Index
 from ckcv_ray.core.criteria import Criterion, MeanClippedError, for_groups
 from ckcv_ray.core.draws import PART, PERMUTATIONS, Draws, order_held_out, permute_within
-from ckcv_ray.core.measures import ClippedErrors, GroupErrors, GroupShares, LossMeasure, Measure
+from ckcv_ray.core.measures import (
+    ClippedErrors,
+    GroupErrors,
+    GroupShares,
+    Kind,
+    LossMeasure,
+    Measure,
+    Output,
+    Outputs,
+    Score,
+)
 from ckcv_ray.core.resampling.base import EMPTY, FoldSize, Split, Units
-from ckcv_ray.core.rounds import count_kept, weigh_rounds
-from ckcv_ray.core.schedule import Stage, Unit
-from ckcv_ray.core.scores import Score
+from ckcv_ray.core.schedule import Stage, Unit, count_kept, weigh_rounds
 from ckcv_ray.core.selection import Leader
 from ckcv_ray.errors import InputError, pluralize
-from ckcv_ray.learners import Learner
-from ckcv_ray.learners.balance import balance, compute_share
-from ckcv_ray.learners.base import Fits, Setting
+from ckcv_ray.learners.base import Fits, Learner, Setting
 from ckcv_ray.learners.choice import LABEL
-from ckcv_ray.learners.encoding.learner import describe_scaling, encode
-from ckcv_ray.learners.scoring import Scoring
+from ckcv_ray.learners.steps import balance, compute_share, describe_scaling, encode
 from ckcv_ray.study.canonical import (
     as_numbers,
     canonicalize_certified,
@@ -33,13 +41,61 @@ from ckcv_ray.study.canonical import (
     identify_data,
     recode_table,
 )
-from ckcv_ray.study.certification import Paper
-from ckcv_ray.study.conditions import Condition
-from ckcv_ray.study.search import Budget, Selecting
+from ckcv_ray.study.parts import Budget, Condition, Paper, Selecting
 from ckcv_ray.study.study import Study, run_id
-from ckcv_ray.tables.grouping import Groups
+from ckcv_ray.tables.target import Rows
 from ckcv_ray.tables.task import Task, TestRows
+from ckcv_ray.tables.units import Groups
 from ckcv_ray.validation import expect
+
+ScoreTotals = NDArray[np.float64]
+
+
+class Scoring:
+    """The scores of one split, as a measure: of each the score itself, and then its sums.
+
+    Attributes:
+        scores: what is asked for.
+        X, y: the rows to score, (rows, d) and (rows,).
+        n_classes: number of classes of the task.
+    """
+
+    name: ClassVar[str] = "scores"
+    kinds: ClassVar[frozenset[Kind]] = frozenset(Kind)
+
+    def __init__(self, scores: Sequence[Score], X: Rows, y: NDArray[Any], n_classes: int) -> None:
+        self.scores, self.X, self.y, self.n_classes = scores, X, y, n_classes
+
+    @cached_property
+    def needs(self) -> frozenset[Output]:
+        """What the scores are computed from."""
+        return frozenset(score.needs for score in self.scores)
+
+    def columns(self, n_classes: int) -> int:
+        """Return the number of totals."""
+        return sum(score.width(n_classes) for score in self.scores)
+
+    def of(self, fits: Fits, length: int) -> ScoreTotals:
+        """Return the totals of each fit, (length, columns); labels may come from work that is shared."""
+        if self.needs == {Output.LABEL}:
+            return np.asarray(fits.totals(self), np.float64)
+        models = map(fits.model, range(length))
+        return np.array([self._totals(model.predict_outputs(self.X, self.needs)) for model in models])
+
+    def totals(self, y: NDArray[Any], predicted: NDArray[Any], n_classes: int) -> ScoreTotals:
+        """Return the totals of labels (..., rows); see ``core.measures.Measure``."""
+        each = [self._totals(Outputs(labels)) for labels in predicted.reshape(-1, predicted.shape[-1])]
+        return np.array(each).reshape(*predicted.shape[:-1], -1)
+
+    def _totals(self, outputs: Outputs) -> list[float]:
+        totals: list[float] = []
+        for score in self.scores:
+            value = score.of(self.y, outputs)
+            totals.append(value if isfinite(value) else nan)
+            if score.sums is not None:
+                totals += score.sums(self.y, outputs, self.n_classes)
+        return totals
+
 
 OUTER, INNER, PERMUTED = 0, 1, 1  # positions of the fold sizes without a certification
 SCREENED_K = 5  # the fold size at which a budget compares settings is that nearest to it

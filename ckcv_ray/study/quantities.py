@@ -10,8 +10,7 @@ from enum import Enum
 from math import ceil, inf
 from typing import NamedTuple
 
-from ckcv_ray.core.bounds.binomial import MOST_ROWS, clopper_pearson
-from ckcv_ray.core.search import find_first
+from ckcv_ray.core.bounds.binomial import MOST_ROWS, clopper_pearson, find_first
 from ckcv_ray.errors import InputError
 from ckcv_ray.validation import quote
 

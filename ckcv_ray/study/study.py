@@ -4,6 +4,8 @@ A Study and the digest of the data give the ``run_id``. A Study consists of a le
 and a certification, which declare what they can be combined with. Their fields are the options of the
 command line and of TOML files. A study without a certification is a usual procedure of cross validation: its
 measures are computed on every split.
+
+Executions, which hold what may differ from run to run without changing any result.
 """
 
 import hashlib
@@ -17,7 +19,7 @@ from typing import Any
 
 from ckcv_ray.core.criteria import Criterion
 from ckcv_ray.core.intervals import BBC, check_interval
-from ckcv_ray.core.measures import Kind
+from ckcv_ray.core.measures import Function, Kind, OwnScore, check_score_name
 from ckcv_ray.core.options import (
     Option,
     check_options,
@@ -27,17 +29,13 @@ from ckcv_ray.core.options import (
     options,
     options_to_json,
 )
-from ckcv_ray.core.own_scores import Function, OwnScore
 from ckcv_ray.core.resampling.base import Resampling
 from ckcv_ray.core.resampling.complete import AUTO, Complete
 from ckcv_ray.core.resampling.parse import CERTIFIABLE, add_strata, parse_resampling
-from ckcv_ray.core.scores import check_score_name
-from ckcv_ray.core.simplest import BEST_MEAN
+from ckcv_ray.core.selection import BEST_MEAN
 from ckcv_ray.errors import InputError, cut
-from ckcv_ray.learners import DEFAULT, Learner
-from ckcv_ray.learners.balance import Balance
-from ckcv_ray.learners.encoding.encoding import RARE, Categories, Encoding, Gaps
-from ckcv_ray.study.certification import Certification, Paper
+from ckcv_ray.learners.base import DEFAULT, LEARNERS, Learner
+from ckcv_ray.learners.steps import RARE, Balance, Categories, Encoding, Gaps
 from ckcv_ray.study.options import (
     FIELD_NAMES,
     SEVERAL,
@@ -49,13 +47,27 @@ from ckcv_ray.study.options import (
     name_choices,
     read_part,
 )
-from ckcv_ray.study.search import EACH, ONE, All, Auto, Budget, Inner, Race, Search, Selecting
+from ckcv_ray.study.parts import (
+    EACH,
+    ONE,
+    All,
+    Auto,
+    Budget,
+    Certification,
+    Inner,
+    Paper,
+    Race,
+    Search,
+    Selecting,
+)
 from ckcv_ray.validation import (
+    MOST,
     as_path,
     boolean,
     check_choice,
     expect,
     integer,
+    number,
     proportion,
     quote,
     sequence,
@@ -114,7 +126,7 @@ class Study:
         InputError: a field has the wrong type or is out of range, or the parts cannot be combined.
     """
 
-    learner: Learner = field(default_factory=DEFAULT)
+    learner: Learner = field(default_factory=lambda: LEARNERS[DEFAULT]())
     resampling: Resampling = field(default_factory=Complete)
     search: Search = field(default_factory=Race)
     certification: Certification | None = field(default_factory=Paper)
@@ -694,3 +706,46 @@ def _short(value: object) -> str:
 
 def _short_json(value: object) -> str:
     return cut(json.dumps(value), LONGEST_SHOWN)
+
+
+BACKENDS = ("auto", "ray", "serial")
+LEAST_TIMEOUT = 0.1
+
+
+@dataclass(frozen=True)
+class Execution:
+    """The way a study is run; nothing here changes a result.
+
+    Attributes:
+        backend: "ray", "serial" or "auto" (serial if little work is expected).
+        workers: number of parallel processes; None for one per CPU of the machine or cluster.
+        address: address of an existing Ray cluster; None for RAY_ADDRESS, else a private Ray on loopback.
+        fit_timeout: seconds that one fit may take; None for any. The worker of a longer one is killed, and
+            the fit counts as failed after a few attempts. It requires the ray backend; "auto" chooses it.
+    """
+
+    backend: str = "auto"
+    workers: int | None = None
+    address: str | None = None
+    fit_timeout: float | None = None
+
+    def __post_init__(self) -> None:
+        check_choice("backend", self.backend, BACKENDS)
+        if self.workers is not None:
+            object.__setattr__(self, "workers", integer("workers", self.workers, least=1, most=MOST))
+        if self.address is not None and not (isinstance(self.address, str) and self.address):
+            raise InputError(
+                f"address={quote(self.address)}: expected host:port, or auto for the cluster on this machine"
+            )
+        if self.fit_timeout is not None:
+            seconds = number("fit_timeout", self.fit_timeout)
+            if not LEAST_TIMEOUT <= seconds <= MOST:
+                raise InputError(f"fit_timeout={seconds!r}: expected seconds from {LEAST_TIMEOUT} to {MOST}")
+            object.__setattr__(self, "fit_timeout", seconds)
+        for name, value in (
+            ("address", self.address),
+            ("workers", self.workers),
+            ("fit_timeout", self.fit_timeout),
+        ):
+            if self.backend == "serial" and value not in (None, 1):
+                raise InputError(f"{name}={value!r} requires the ray backend: leave out --backend serial")

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ckcv_ray.core.arrays import Values
 from ckcv_ray.errors import InputError, cut
-from ckcv_ray.tables.columns.types import ColumnKind
+from ckcv_ray.tables.columns.formats import ColumnKind
 from ckcv_ray.tables.target import Rows
 from ckcv_ray.tables.task import Task
 from ckcv_ray.validation import integer, quote, sequence

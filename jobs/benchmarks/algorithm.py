@@ -27,13 +27,13 @@ from sklearn.svm import SVC
 
 from ckcv_ray import Execution, Job, Study, Task, read_task
 from ckcv_ray.core.arrays import Index
+from ckcv_ray.core.process import one_thread
 from ckcv_ray.core.resampling.complete import split_complete
 from ckcv_ray.core.schedule import Stage
-from ckcv_ray.core.threads import one_thread
+from ckcv_ray.learners.svm.blocks import SOLVERS
 from ckcv_ray.learners.svm.kernels import complement, compute_distances, gaussian, make_complement
 from ckcv_ray.learners.svm.learner import GaussianSVM
 from ckcv_ray.learners.svm.problem import describe, make_signs
-from ckcv_ray.learners.svm.solvers import SOLVERS
 from ckcv_ray.runs.run import run_job
 from ckcv_ray.study import Problem
 from jobs.benchmarks.baselines import Answer, Winner, plain_loop, reach

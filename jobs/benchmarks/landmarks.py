@@ -23,7 +23,7 @@ from sklearn.kernel_approximation import Nystroem
 from sklearn.svm import LinearSVC
 
 from ckcv_ray import NystroemSVM, read_task
-from ckcv_ray.core.threads import one_thread
+from ckcv_ray.core.process import one_thread
 
 GAMMA, SCORED = 0.01, 1000
 

@@ -17,11 +17,12 @@ from sklearn.svm import SVC
 
 from ckcv_ray.learners.base import Status
 from ckcv_ray.learners.svm.kernels import Complement, complement_product
-from ckcv_ray.learners.svm.memory import Matrix, Vector
 from ckcv_ray.learners.svm.problem import (
     EQUAL,
+    Matrix,
     Solution,
     Solutions,
+    Vector,
     Weights,
     describe,
     fit_constant,

@@ -36,10 +36,10 @@ if "RAY_ADDRESS" not in os.environ:  # before ray is imported: a local Ray on lo
     os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
 
 from ckcv_ray import Execution, read_task
+from ckcv_ray.core.process import one_thread
 from ckcv_ray.core.schedule import Stage
-from ckcv_ray.core.threads import one_thread
 from ckcv_ray.engine.backend import SERIAL, Session, session
-from ckcv_ray.learners.sklearn.named import NAMED
+from ckcv_ray.learners.sklearn.learner import NAMED
 from ckcv_ray.runs.run import Work, run_work
 from ckcv_ray.study import Problem, Study
 from ckcv_ray.study.problem import OUTER

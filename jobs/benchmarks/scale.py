@@ -26,8 +26,8 @@ import typer
 from ckcv_ray import Execution, Job, Study, read_task
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.engine.backend import session
-from ckcv_ray.engine.batches import Batch
 from ckcv_ray.engine.evaluate import Inputs
+from ckcv_ray.engine.queue import Batch
 from ckcv_ray.engine.ray_backend import RayBackend
 from ckcv_ray.records.record import Outcome
 from ckcv_ray.runs.run import check_job, run_work

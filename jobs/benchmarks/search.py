@@ -48,18 +48,15 @@ if "RAY_ADDRESS" not in os.environ:  # before ray is imported: a local Ray on lo
     os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
 
 from ckcv_ray import Execution, Job, Study, read_task
+from ckcv_ray.core.process import one_thread
 from ckcv_ray.core.schedule import Stage
-from ckcv_ray.core.threads import one_thread
 from ckcv_ray.engine.backend import SERIAL, Session, session, start_backend
 from ckcv_ray.engine.evaluate import share
 from ckcv_ray.engine.loop import work
 from ckcv_ray.engine.race import RaceQueue
 from ckcv_ray.engine.recorder import make_recorder
-from ckcv_ray.learners.sklearn.boosting_libraries import BOOSTING
-from ckcv_ray.learners.sklearn.learner import EstimatorLearner
-from ckcv_ray.learners.sklearn.libraries import prepare
-from ckcv_ray.learners.sklearn.named import NAMED
-from ckcv_ray.learners.sklearn.spec import complete_names, list_packages, trust
+from ckcv_ray.learners.sklearn.learner import BOOSTING, NAMED, EstimatorLearner
+from ckcv_ray.learners.sklearn.spec import complete_names, list_packages, prepare, trust
 from ckcv_ray.runs.run import check_job, never, run_work
 from ckcv_ray.study import Problem
 from ckcv_ray.tables.task import Task

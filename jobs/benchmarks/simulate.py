@@ -36,8 +36,8 @@ from ckcv_ray import Execution, Study, read_task
 from ckcv_ray.cli.options import parse_workers
 from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.engine.backend import session
-from ckcv_ray.engine.batches import Batch
 from ckcv_ray.engine.loop import LISTEN_SECONDS, LISTEN_SHARE
+from ckcv_ray.engine.queue import Batch
 from ckcv_ray.engine.race import RaceQueue
 from ckcv_ray.engine.ray_backend import IN_FLIGHT, RayBackend
 from ckcv_ray.records.record import Outcome

@@ -31,15 +31,14 @@ from numpy.typing import NDArray
 from sklearn.svm import SVC
 
 from ckcv_ray import Study, read_task
+from ckcv_ray.core.process import one_thread
 from ckcv_ray.core.resampling.base import Split
 from ckcv_ray.core.schedule import Stage, Unit
-from ckcv_ray.core.threads import one_thread
 from ckcv_ray.engine.evaluate import evaluate, share
+from ckcv_ray.learners.svm.blocks import SOLVERS
 from ckcv_ray.learners.svm.kernels import complement, compute_distances, gaussian, make_complement
 from ckcv_ray.learners.svm.learner import GaussianSVM
-from ckcv_ray.learners.svm.problem import Signs, make_signs
-from ckcv_ray.learners.svm.scaling import fit_scaling, standard
-from ckcv_ray.learners.svm.solvers import SOLVERS
+from ckcv_ray.learners.svm.problem import Signs, fit_scaling, make_signs, standard
 from ckcv_ray.study import Problem
 from jobs.benchmarks import libsvm
 from jobs.benchmarks.baselines import reach

@@ -16,8 +16,8 @@ from pyarrow import parquet
 
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.study import Study, run_id
-from ckcv_ray.tables.roles import Roles
 from ckcv_ray.tables.task import Task
+from ckcv_ray.tables.units import Roles
 from jobs.faults.fuzz_readers import CALLS, PACKAGE, Calls, Fault
 
 POLL_SECONDS = 0.02

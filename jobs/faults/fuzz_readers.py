@@ -20,8 +20,8 @@ from ckcv_ray.runs.load import environment_changes, load_scores, replay
 from ckcv_ray.runs.report import make_page
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.study import Problem, read_toml, run_id
-from ckcv_ray.tables.roles import Roles
 from ckcv_ray.tables.task import make_test_rows, read
+from ckcv_ray.tables.units import Roles
 from jobs.faults.fuzz_parts import CLASSES, SEEN
 
 PACKAGE = str(Path(ckcv_ray.__file__).parent)

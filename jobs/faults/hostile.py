@@ -47,9 +47,8 @@ from sklearn.svm import SVC
 
 from ckcv_ray import Execution, Study, evaluate, load_run, run
 from ckcv_ray.errors import CKCVError
-from ckcv_ray.learners.sklearn import packing
-from ckcv_ray.learners.sklearn.allowed import table
-from ckcv_ray.learners.sklearn.libraries import LIBRARIES
+from ckcv_ray.learners.sklearn import store
+from ckcv_ray.learners.sklearn.spec import LIBRARIES, table
 from ckcv_ray.runs.load import load_scores, replay
 from ckcv_ray.runs.report import make_page
 
@@ -287,7 +286,7 @@ def put_models(rng: np.random.Generator, folder: Path, place: Path) -> None:
             models = list_models(place)
             content = skops.io.dumps(models[rng.integers(len(models))])
             with suppress(ValueError):
-                content = packing._canonical(content)
+                content = store._canonical(content)
         else:
             words = [(b"sklearn", b"evil_module"), (b"ObjectNode", b"MethodNode"), (b"numpy", b"subprocess")]
             content = contents[0].replace(*words[rng.integers(len(words))])

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple, TypeVar
 import pyarrow as pa
 
 from ckcv_ray import Execution, Job, Result, Study, read_task
-from ckcv_ray.core.threads import one_thread
+from ckcv_ray.core.process import one_thread
 from ckcv_ray.engine.backend import session
 from ckcv_ray.runs.run import run_job
 from jobs.benchmarks import algorithm as bench_algorithm

@@ -19,7 +19,7 @@ from pyarrow import parquet
 
 from ckcv_ray import GaussianSVM, InputError, StoreError
 from ckcv_ray.errors import convert_errors
-from ckcv_ray.storage.environment import environment
+from ckcv_ray.storage.execution import environment
 from ckcv_ray.storage.files import MOST_FILE_BYTES, Files
 from ckcv_ray.storage.locks import unwritable
 from jobs.nightly.figures import Figure, Role

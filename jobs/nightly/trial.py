@@ -28,8 +28,8 @@ from typing import Annotated, Any, cast
 
 import typer
 
+from ckcv_ray.learners.svm.blocks import SOLVERS
 from ckcv_ray.learners.svm.problem import Solutions
-from ckcv_ray.learners.svm.solvers import SOLVERS
 from ckcv_ray.storage.files import LocalFiles
 from jobs.nightly.figures import Role
 from jobs.nightly.night import run_night

@@ -12,7 +12,7 @@ from math import expm1, log
 from statistics import median
 from typing import NamedTuple
 
-from ckcv_ray.storage.environment import changes
+from ckcv_ray.storage.execution import changes
 from jobs.nightly.figures import AT_FIRST, Figure, Key, Role, find_key
 from jobs.nightly.history import Night
 

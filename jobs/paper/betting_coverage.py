@@ -36,9 +36,8 @@ from ckcv_ray.claims.better import PairedCounts
 from ckcv_ray.claims.claim import is_proven_better
 from ckcv_ray.claims.cut_offs import choose_cut_off
 from ckcv_ray.claims.predictive_values import ValueTests, count_cut_offs, fix_cut_offs
-from ckcv_ray.core.arrays import Values
-from ckcv_ray.core.bounds.betting import bound_losses
-from ckcv_ray.core.bounds.losses import ONE, mean_loss_bound
+from ckcv_ray.core.arrays import ONE, Values
+from ckcv_ray.core.bounds.betting import bound_losses, mean_loss_bound
 from ckcv_ray.core.bounds.paired import judge_differences
 from ckcv_ray.study import Condition, Predictive
 

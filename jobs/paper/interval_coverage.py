@@ -36,7 +36,7 @@ from sklearn.naive_bayes import GaussianNB
 
 from ckcv_ray import Execution, Result, Study, Task
 from ckcv_ray.core.intervals import BBC, Limits
-from ckcv_ray.core.threads import one_thread
+from ckcv_ray.core.process import one_thread
 from ckcv_ray.runs.run import assess
 from jobs.paper.bound_coverage import chosen
 from jobs.paper.sources import GENERATED, SOURCES, Fresh, Setting

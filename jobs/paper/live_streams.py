@@ -36,7 +36,7 @@ from numpy.typing import NDArray
 from scipy.stats import binomtest
 
 from ckcv_ray import clopper_pearson
-from ckcv_ray.core.bounds.sequential import (
+from ckcv_ray.core.bounds.betting import (
     limit_at_all_times,
     log_evidence,
     make_prior,

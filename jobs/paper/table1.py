@@ -33,14 +33,13 @@ from rich.progress import Progress
 from sklearn.svm import SVC
 
 from ckcv_ray import Execution, InputError, Job, Result, Study, Task, TestRows, run_many
+from ckcv_ray.core.process import one_thread
 from ckcv_ray.core.schedule import Stage
-from ckcv_ray.core.threads import one_thread
-from ckcv_ray.learners.svm.decision import UNDECIDED_WIDTH
+from ckcv_ray.learners.svm.blocks import SOLVERS
 from ckcv_ray.learners.svm.kernels import complement, compute_distances, gaussian, make_complement
 from ckcv_ray.learners.svm.learner import GaussianSVM
-from ckcv_ray.learners.svm.problem import make_signs
-from ckcv_ray.learners.svm.scaling import fit_scaling
-from ckcv_ray.learners.svm.solvers import SOLVERS
+from ckcv_ray.learners.svm.model import UNDECIDED_WIDTH
+from ckcv_ray.learners.svm.problem import fit_scaling, make_signs
 from ckcv_ray.study import Problem
 from ckcv_ray.tables import named
 from ckcv_ray.tables import task as data

@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ckcv_ray import Execution, InputError, Job, Study, Task
-from ckcv_ray.claims.held_out import holdout, make_claimed_rule
-from ckcv_ray.claims.judge import Judge
-from ckcv_ray.core.threads import one_thread
+from ckcv_ray.claims.held_out import holdout
+from ckcv_ray.claims.judge import Judge, make_claimed_rule
+from ckcv_ray.core.process import one_thread
 from ckcv_ray.learners.ensemble import Ensemble, Models
 from ckcv_ray.runs.run import run_job
 from ckcv_ray.study import Problem

@@ -9,15 +9,14 @@ from conftest import blobs
 
 from ckcv_ray import Execution, Job, Study, Task, load_run, verify
 from ckcv_ray.claims.by_class import order_held_rows
-from ckcv_ray.core.bounds.binomial import clopper_pearson, stevens
-from ckcv_ray.core.bounds.positions import rank_positions
+from ckcv_ray.core.bounds.binomial import clopper_pearson, rank_positions, stevens
 from ckcv_ray.core.draws import draw_pairs, order_held_out
 from ckcv_ray.errors import InputError
 from ckcv_ray.runs.result import Result
 from ckcv_ray.runs.run import run_job
 from ckcv_ray.study import Problem
-from ckcv_ray.study.certification import Holdout
-from ckcv_ray.tables.repeats import find_repeats
+from ckcv_ray.study.parts import Holdout
+from ckcv_ray.tables.survey import find_repeats
 
 SERIAL = Execution("serial")
 ONE = SMALL.replace(C=1.0, gamma=0.1, k=3)

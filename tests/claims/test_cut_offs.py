@@ -22,7 +22,7 @@ from ckcv_ray.runs.load import load_run
 from ckcv_ray.runs.report import report
 from ckcv_ray.runs.verify import verify
 from ckcv_ray.study import Problem
-from ckcv_ray.study.conditions import Condition
+from ckcv_ray.study.parts import Condition
 
 SENSITIVE, SPECIFIC = Condition("sensitivity", True, 0.9), Condition("specificity", True, 0.9)
 D = 0.05 / 2  # of each of two that hold together

@@ -18,14 +18,14 @@ from ckcv_ray.claims.certificate import Certificate
 from ckcv_ray.claims.held_out import claim_group_loss
 from ckcv_ray.claims.proofs import weight
 from ckcv_ray.claims.rules import Rule
-from ckcv_ray.core.bounds.betting import bound_by_optimised_bet
+from ckcv_ray.core.arrays import ONE
+from ckcv_ray.core.bounds.betting import bound_by_optimised_bet, concave_table
 from ckcv_ray.core.bounds.binomial import clopper_pearson
-from ckcv_ray.core.bounds.losses import ONE, concave_table
 from ckcv_ray.core.measures import GroupShares
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.study import Problem
 from ckcv_ray.tables.columns.schema import Schema
-from ckcv_ray.tables.grouping import Grouping
+from ckcv_ray.tables.units import Grouping
 
 GROUPS = np.random.default_rng(1).permutation(np.repeat(np.arange(30), 3))
 TASK = Task.of(blobs(90).X, blobs(90).y, groups=GROUPS)

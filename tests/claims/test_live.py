@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import binomtest
 
 from ckcv_ray.claims.live import ALARM, HOLDS, UNCERTIFIED, UNKNOWN, Watched, judge_losses, share_delta
-from ckcv_ray.core.bounds.sequential import make_prior
+from ckcv_ray.core.bounds.betting import make_prior
 
 PRIOR = make_prior(0.05, 100)
 

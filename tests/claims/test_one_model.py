@@ -11,8 +11,8 @@ from pyarrow import csv
 
 from ckcv_ray import Execution, Job, load_run, verify
 from ckcv_ray.learners.base import Status
-from ckcv_ray.learners.class_weight import compute_weights
 from ckcv_ray.learners.ensemble import Ensemble, judge
+from ckcv_ray.learners.steps import compute_weights
 from ckcv_ray.learners.svm.model import SVMModel
 from ckcv_ray.learners.svm.problem import Weights, describe
 from ckcv_ray.runs.run import run_job

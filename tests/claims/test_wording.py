@@ -16,8 +16,8 @@ from ckcv_ray.claims.wording import describe_held_share
 from ckcv_ray.core.bounds.binomial import clopper_pearson, safe_table
 from ckcv_ray.runs.report import report
 from ckcv_ray.runs.verify import verify
-from ckcv_ray.tables.columns.types import DeclaredTypes
-from ckcv_ray.tables.repeats import Repeats, count_known, count_repeated, count_repeats, find_repeats
+from ckcv_ray.tables.columns.formats import DeclaredTypes
+from ckcv_ray.tables.survey import Repeats, count_known, count_repeated, count_repeats, find_repeats
 from ckcv_ray.tables.task import Task
 from jobs.independent_bounds import count_copies
 

@@ -9,8 +9,8 @@ from command import Command
 from sklearn.dummy import DummyClassifier
 
 from ckcv_ray import RunError, load_run
-from ckcv_ray.learners.conversion import convert_model
 from ckcv_ray.runs import export as exporting
+from ckcv_ray.runs.export import convert_model
 from ckcv_ray.runs.load import load
 
 STUDY = ("--target", "outcome", "--k", "3", "--n-splits", "3")

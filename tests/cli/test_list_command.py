@@ -9,7 +9,7 @@ from command import RUN, Command
 from filelock import FileLock
 
 from ckcv_ray import InputError
-from ckcv_ray.runs.listing import list_runs
+from ckcv_ray.cli.folders import list_runs
 from ckcv_ray.storage.locks import LOCK
 
 

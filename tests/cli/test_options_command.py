@@ -16,9 +16,9 @@ from conftest import NOT_INSTALLED
 from ckcv_ray import InputError, Study
 from ckcv_ray.cli import main as cli
 from ckcv_ray.cli import run as command_run
-from ckcv_ray.cli.panels import FIRST
-from ckcv_ray.cli.study_options import SLOT_PARTS as PARTS_SHOWN
-from ckcv_ray.cli.study_options import list_offered, make_study
+from ckcv_ray.cli.main import FIRST
+from ckcv_ray.cli.options import SLOT_PARTS as PARTS_SHOWN
+from ckcv_ray.cli.options import list_offered, make_study
 from ckcv_ray.core.options import Option, options
 from ckcv_ray.learners.svm import learner as svm
 from ckcv_ray.study import SLOTS, list_parts
@@ -345,7 +345,7 @@ import sys
 from dataclasses import dataclass
 from ckcv_ray import GaussianSVM
 from ckcv_ray.core.options import Option, option
-from ckcv_ray.learners import register
+from ckcv_ray.learners.base import register
 from ckcv_ray.validation import boolean
 
 @register

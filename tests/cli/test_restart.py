@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ckcv_ray.cli.restart import persist, without
+from ckcv_ray.cli.process import persist, without
 from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.runs.verify import verify
 from ckcv_ray.study import Execution, Study

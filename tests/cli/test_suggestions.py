@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from command import RUN, Command
 
-from ckcv_ray.cli.panels import name_options
+from ckcv_ray.cli.main import name_options
 from ckcv_ray.validation import quote, suggest
 
 TABLE = "".join(f"{i % 5},{i % 7},p{i // 2},{'ab'[i % 2]}\n" for i in range(40))

@@ -15,10 +15,11 @@ import numpy as np
 import pytest
 from command import RUN, Command
 
-from ckcv_ray.cli import supervise
-from ckcv_ray.cli.signals import Signals
-from ckcv_ray.learners import AnyEstimator, Choice, GaussianSVM
-from ckcv_ray.learners.sklearn import NAMED
+from ckcv_ray.cli import process as supervise
+from ckcv_ray.cli.process import Signals
+from ckcv_ray.learners.choice import Choice
+from ckcv_ray.learners.sklearn.learner import NAMED, AnyEstimator
+from ckcv_ray.learners.svm.learner import GaussianSVM
 
 OPTIONS = ("--target", "y", "--k", "3", "--n-splits", "3", "--param", "dummy=0,1", "--certify", "paper")
 SERIAL = ("--backend", "serial")
@@ -143,9 +144,9 @@ def finish(*words: object) -> "subprocess.CompletedProcess[str]":
 
 
 IMPATIENT = """
-from ckcv_ray.cli import main, supervise
+from ckcv_ray.cli import main, process
 
-supervise.GRACE_SECONDS = 0.4
+process.GRACE_SECONDS = 0.4
 main.main()
 """
 

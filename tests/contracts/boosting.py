@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from ckcv_ray import trust
-from ckcv_ray.learners import LEARNERS
-from ckcv_ray.learners.sklearn.libraries import BOOSTERS
+from ckcv_ray.learners.base import LEARNERS
+from ckcv_ray.learners.sklearn.spec import BOOSTERS
 
 ALWAYS = "lightgbm"
 NAMES = ("lightgbm", "xgboost", "catboost")

@@ -31,16 +31,14 @@ from pyarrow import parquet
 
 from ckcv_ray.core.arrays import Classes
 from ckcv_ray.core.draws import Draws
-from ckcv_ray.core.measures import ZERO_ONE, Kind, ZeroOne
+from ckcv_ray.core.measures import ZERO_ONE, Kind, Output, ZeroOne
 from ckcv_ray.core.options import get_values, options
 from ckcv_ray.core.resampling.base import Units
 from ckcv_ray.core.resampling.complete import Complete
-from ckcv_ray.core.scores import Output
 from ckcv_ray.engine.backend import SERIAL, SerialBackend
 from ckcv_ray.engine.evaluate import evaluate
 from ckcv_ray.errors import InputError
-from ckcv_ray.learners import LEARNERS
-from ckcv_ray.learners.base import STATUSES
+from ckcv_ray.learners.base import LEARNERS, STATUSES
 from ckcv_ray.learners.ensemble import MEMBER_COLUMNS, Ensemble, Member, judge, to_pickles
 from ckcv_ray.records.candidates import FIGURES, OF_SIZE
 from ckcv_ray.records.record import Outcome

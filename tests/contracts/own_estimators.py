@@ -300,6 +300,6 @@ class ExitsWhenMade(Constant):
     """Ends the process when the command has begun, in a process that another one supervises."""
 
     def __init__(self, dummy: float = 0.0) -> None:
-        if any(name == "ckcv_ray.learners.watch" and one._watch for name, one in list(sys.modules.items())):
+        if any(name == "ckcv_ray.learners.foreign" and one._watch for name, one in list(sys.modules.items())):
             os._exit(0)
         super().__init__(dummy)

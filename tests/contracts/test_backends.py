@@ -13,9 +13,8 @@ from doubles import Faulty, Fragile, Unruly, run_with
 
 from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.engine.backend import Backend, MakeRecorder, SerialBackend
-from ckcv_ray.engine.batches import Batch
 from ckcv_ray.engine.evaluate import share
-from ckcv_ray.engine.progress import Progress
+from ckcv_ray.engine.queue import Batch, Progress
 from ckcv_ray.engine.ray_backend import RayBackend, remote_recorder
 from ckcv_ray.engine.recorder import make_recorder
 from ckcv_ray.records.record import Outcome

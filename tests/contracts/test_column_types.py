@@ -20,9 +20,9 @@ from pyarrow import dataset, feather, parquet
 from sklearn.exceptions import DataConversionWarning
 
 from ckcv_ray import CKCVClassifier, InputError, Study, Task, evaluate, run
-from ckcv_ray.tables.columns.types import DeclaredTypes
-from ckcv_ray.tables.roles import Roles
+from ckcv_ray.tables.columns.formats import DeclaredTypes
 from ckcv_ray.tables.task import make_rows, read
+from ckcv_ray.tables.units import Roles
 
 Column = Any
 Make = Callable[[list[Any]], Column]

@@ -3,9 +3,9 @@
 import pytest
 from learner_contract import LearnerContract, ShortContract, clouds
 
-from ckcv_ray.learners.sklearn.learner import AnyEstimator
-from ckcv_ray.learners.sklearn.named import (
+from ckcv_ray.learners.sklearn.learner import (
     LDA,
+    AnyEstimator,
     Boosting,
     Forest,
     Linear,

@@ -14,7 +14,7 @@ from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold, TimeS
 
 from ckcv_ray import Execution, Study, evaluate, load_scores
 from ckcv_ray.core.draws import Draws
-from ckcv_ray.core.resampling.base import BY_POSITION, EMPTY, NOT_DRAWN, Resampling, Split, Units
+from ckcv_ray.core.resampling.base import BY_POSITION, EMPTY, NOT_DRAWN, Resampling, Split, Splits, Units
 from ckcv_ray.core.resampling.drawn import (
     Bootstrap,
     Bootstrap632,
@@ -23,8 +23,7 @@ from ckcv_ray.core.resampling.drawn import (
     SingleSplit,
     Subsampling,
 )
-from ckcv_ray.core.resampling.given import Splits
-from ckcv_ray.core.resampling.kfold import (
+from ckcv_ray.core.resampling.folds import (
     DrawnFolds,
     ForwardSplits,
     KFold,

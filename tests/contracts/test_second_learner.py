@@ -33,10 +33,10 @@ from ckcv_ray.core.bounds.binomial import clopper_pearson
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.engine import loop, recorder
 from ckcv_ray.engine.evaluate import evaluate, share
-from ckcv_ray.engine.progress import Progress
+from ckcv_ray.engine.queue import Progress
 from ckcv_ray.engine.recorder import make_recorder
 from ckcv_ray.errors import RunError
-from ckcv_ray.learners import LEARNERS, register
+from ckcv_ray.learners.base import LEARNERS, register
 from ckcv_ray.learners.ensemble import Ensemble, to_arrow
 from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.storage import models

@@ -8,16 +8,9 @@ import pytest
 from scipy.stats import beta, binom
 
 from ckcv_ray import InputError
-from ckcv_ray.core.bounds.betting import (
-    bound_by_betting,
-    choose_wagers,
-    compute_log_wealth,
-)
+from ckcv_ray.core.arrays import ONE
+from ckcv_ray.core.bounds.betting import bound_by_betting, choose_wagers, compute_log_wealth, mean_loss_bound
 from ckcv_ray.core.bounds.binomial import clopper_pearson
-from ckcv_ray.core.bounds.losses import (
-    ONE,
-    mean_loss_bound,
-)
 
 LAWS = [  # values, and their probabilities
     ((0.0, 1.0), (0.7, 0.3)),

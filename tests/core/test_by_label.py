@@ -8,7 +8,7 @@ from conftest import limit_examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ckcv_ray.core.by_label import canonicalize, of_classes, parse_numbers_by_label
+from ckcv_ray.core.measures import canonicalize, of_classes, parse_numbers_by_label
 from ckcv_ray.errors import InputError
 
 labels = st.text(st.characters(codec="utf-8"), min_size=1, max_size=8)

@@ -10,12 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import beta
 
+from ckcv_ray.core.arrays import ONE
 from ckcv_ray.core.bounds.binomial import (
     bound_table,
     clopper_pearson,
 )
-from ckcv_ray.core.bounds.losses import ONE
-from ckcv_ray.core.by_label import parse_numbers_by_label
 from ckcv_ray.core.criteria import (
     Balanced,
     MeanBound,
@@ -25,6 +24,7 @@ from ckcv_ray.core.criteria import (
     MeanShare,
     for_groups,
 )
+from ckcv_ray.core.measures import parse_numbers_by_label
 from ckcv_ray.errors import InputError
 
 repeatable = settings(derandomize=True, deadline=None, max_examples=limit_examples(60))

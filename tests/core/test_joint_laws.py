@@ -16,8 +16,9 @@ from scipy.optimize import linprog
 from scipy.sparse import csr_array, eye_array, kron, vstack
 from scipy.stats import binom
 
+from ckcv_ray.core.arrays import ONE
+from ckcv_ray.core.bounds.betting import concave_table, mean_loss_bound
 from ckcv_ray.core.bounds.binomial import bound_table, catoni, safe_table
-from ckcv_ray.core.bounds.losses import ONE, concave_table, mean_loss_bound
 
 DELTA = 0.05
 GRID = np.array([0.0, 0.5, 1.0])  # losses

@@ -6,14 +6,9 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
+from ckcv_ray.core.arrays import ONE
+from ckcv_ray.core.bounds.betting import average_safe, concave_table, loss_method, mean_loss_bound
 from ckcv_ray.core.bounds.binomial import MOST_CHECKED, catoni, safe_level, safe_table
-from ckcv_ray.core.bounds.losses import (
-    ONE,
-    average_safe,
-    concave_table,
-    loss_method,
-    mean_loss_bound,
-)
 
 SIZES = [1, 2, 7, 33, 133, 850, 6_000]
 

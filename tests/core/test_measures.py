@@ -9,7 +9,7 @@ from conftest import limit_examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ckcv_ray.core.bounds.losses import ONE
+from ckcv_ray.core.arrays import ONE
 from ckcv_ray.core.measures import GRAIN, UNDECIDED, ZERO_ONE, ClippedErrors, GroupErrors, GroupShares, Kind
 
 repeatable = settings(derandomize=True, deadline=None, max_examples=limit_examples(60))

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 SCRIPT = """
-from ckcv_ray.core.threads import one_thread
+from ckcv_ray.core.process import one_thread
 with one_thread():
     import scipy.linalg
     from threadpoolctl import threadpool_info

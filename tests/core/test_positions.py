@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from ckcv_ray.core.bounds.binomial import clopper_pearson
-from ckcv_ray.core.bounds.positions import bound_in_order, rank_positions
+from ckcv_ray.core.bounds.binomial import bound_in_order, clopper_pearson, rank_positions
 from ckcv_ray.core.draws import Draws, draw_pairs, hold_out, order_held_out
 
 

@@ -18,9 +18,21 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC
 
 from ckcv_ray import Execution, evaluate
-from ckcv_ray.core.measures import Kind
-from ckcv_ray.core.row_scores import extend_score, list_row_means
-from ckcv_ray.core.scores import CLASSES, LABEL, NUMBERS, OWN, PROBABILITY, RANK, VALUE, Outputs, make_score
+from ckcv_ray.core.intervals import bound_score
+from ckcv_ray.core.measures import (
+    CLASSES,
+    LABEL,
+    NUMBERS,
+    OWN,
+    PROBABILITY,
+    RANK,
+    VALUE,
+    Kind,
+    Outputs,
+    extend_score,
+    list_row_means,
+    make_score,
+)
 from ckcv_ray.errors import InputError
 
 
@@ -258,8 +270,8 @@ def check_rows(score, y, given_outputs, n_classes):
     assert extended.width(n_classes) == 1 + found.shape[1]
     assert found[0, : len(sums)].tolist() == list(sums)
     assert extended.pooled(found) == pytest.approx(score.pooled(np.array([sums])), rel=1e-12)
-    if score.bound is not None:
-        assert extended.bound(found[0], 0.05) == score.bound(np.array(sums), 0.05)
+    if score.bound:
+        assert bound_score(extended, found[0], 0.05) == bound_score(score, np.array(sums), 0.05)
     pairs = [score.of(np.full(len(y), target), given_outputs) for target in y]
     assert found[0, -1] == pytest.approx(np.mean(pairs), rel=1e-9, abs=1e-15)
 

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from scipy.stats import binom, binomtest
 
 from ckcv_ray import InputError
-from ckcv_ray.core.bounds.sequential import (
+from ckcv_ray.core.bounds.betting import (
     AT_FIRST_LABEL,
     LATER,
     LOG_ODDS,

@@ -12,7 +12,7 @@ from test_ray_bytes import content
 
 from ckcv_ray import Execution, Job
 from ckcv_ray.core.schedule import Stage, Unit
-from ckcv_ray.engine import forecast, trial
+from ckcv_ray.engine import forecast
 from ckcv_ray.engine.budget import BudgetQueue
 from ckcv_ray.engine.evaluate import evaluate, make_failures, share
 from ckcv_ray.engine.forecast import (
@@ -310,8 +310,8 @@ class Clock:
 def keep_time(monkeypatch: pytest.MonkeyPatch) -> Any:
     def start(*each: float, shared: float = 0.0) -> Clock:
         clock = Clock(each, shared)
-        monkeypatch.setattr(trial, "evaluate", clock.evaluate)
-        for module in (forecast, trial):
+        monkeypatch.setattr(forecast, "evaluate", clock.evaluate)
+        for module in (forecast, forecast):
             monkeypatch.setattr(module, "monotonic", lambda: clock.now)
         return clock
 

@@ -11,7 +11,7 @@ from conftest import blobs
 from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.engine import evaluate as worker
 from ckcv_ray.learners.svm import trainer as svm
-from ckcv_ray.learners.svm.solvers import SOLVERS
+from ckcv_ray.learners.svm.blocks import SOLVERS
 from ckcv_ray.records.record import Records
 from ckcv_ray.study import Problem, Study
 from ckcv_ray.tables.task import Task

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ckcv_ray.core.schedule import Stage, Unit
-from ckcv_ray.engine.batches import Batch, Rates, Waiting, batch_seconds, fill, shortest
+from ckcv_ray.engine.queue import Batch, Rates, Waiting, batch_seconds, fill, shortest
 
 
 def test_a_batch_is_divided_as_it_was_measured() -> None:

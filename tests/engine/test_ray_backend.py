@@ -13,13 +13,13 @@ import pytest
 import ray
 
 from ckcv_ray.core.schedule import Stage, Unit
-from ckcv_ray.engine import ray_backend, ray_cluster
-from ckcv_ray.engine.address import reach
-from ckcv_ray.engine.batches import Batch
+from ckcv_ray.engine import ray_backend
+from ckcv_ray.engine.backend import reach
 from ckcv_ray.engine.evaluate import Inputs, share
+from ckcv_ray.engine.queue import Batch
 from ckcv_ray.engine.race import RaceQueue
 from ckcv_ray.errors import InputError, StoreError
-from ckcv_ray.learners.svm.machine_code import _folders
+from ckcv_ray.learners.svm.compile import _folders
 from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.study import Execution, Problem, Study
@@ -100,14 +100,14 @@ def test_the_token_is_never_readable_to_others_and_never_replaced(
     monkeypatch.delenv("RAY_AUTH_TOKEN_PATH", raising=False)
     before = os.umask(0)
     try:
-        ray_cluster._secure_token()
+        ray_backend._secure_token()
     finally:
         os.umask(before)
     assert token.parent.stat().st_mode & 0o777 == 0o700
     assert (token.stat().st_mode & 0o777, len(token.read_text())) == (0o600, 64)
     token.write_text("one of the user's own")
     token.chmod(0o644)
-    ray_cluster._secure_token()
+    ray_backend._secure_token()
     assert (token.stat().st_mode & 0o777, token.read_text()) == (0o600, "one of the user's own")
     assert list(token.parent.iterdir()) == [token]
     assert "RAY_AUTH_TOKEN_PATH" not in os.environ
@@ -118,9 +118,9 @@ def own_token(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """No token of the environment before or after."""
     for name in ("RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"):
         monkeypatch.setenv(name, "")
-    ray_cluster._temporary_token.cache_clear()
+    ray_backend._temporary_token.cache_clear()
     yield
-    ray_cluster._temporary_token.cache_clear()
+    ray_backend._temporary_token.cache_clear()
 
 
 @pytest.mark.parametrize("home", [None, "", "/dev/null", "/proc", "/no/such/home", "with a file"])
@@ -134,7 +134,7 @@ def test_without_a_home_the_token_is_kept_in_a_private_folder(
         monkeypatch.setenv("HOME", str(tmp_path) if home == "with a file" else home)
     before = os.umask(0)
     try:
-        ray_cluster._secure_token()
+        ray_backend._secure_token()
     finally:
         os.umask(before)
     token = Path(os.environ["RAY_AUTH_TOKEN_PATH"])
@@ -150,11 +150,11 @@ def test_with_no_place_at_all_for_the_token_it_says_how_to_go_on(
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setenv("HOME", "/dev/null")
-    monkeypatch.setattr(ray_cluster, "mkdtemp", full)
+    monkeypatch.setattr(ray_backend, "mkdtemp", full)
     with pytest.raises(
         InputError, match=r"HOME='/dev/null' cannot keep .*No space left.* set HOME or TMPDIR"
     ):
-        ray_cluster._secure_token()
+        ray_backend._secure_token()
 
 
 UNKNOWN = """

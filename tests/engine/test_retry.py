@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.engine.backend import SerialBackend
-from ckcv_ray.engine.batches import Batch
 from ckcv_ray.engine.evaluate import evaluate, make_failures
-from ckcv_ray.engine.retry import MOST_ATTEMPTS, halves, replacements
+from ckcv_ray.engine.queue import Batch
+from ckcv_ray.engine.ray_backend import MOST_ATTEMPTS, halves, replacements
 from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.study import Execution, Study
 

@@ -5,7 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from nearest_centroid import NearestCentroid
 
-from ckcv_ray.learners import Choice, GaussianSVM
+from ckcv_ray.learners.choice import Choice
+from ckcv_ray.learners.svm.learner import GaussianSVM
 from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.study import Execution, Study
 from ckcv_ray.tables.task import Task

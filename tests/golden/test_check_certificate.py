@@ -20,7 +20,7 @@ from scipy.stats import beta
 from studies import SERIAL, SMALL, STUDIES
 
 from ckcv_ray import evaluate, run
-from ckcv_ray.core.bounds import betting, binomial, losses, positions
+from ckcv_ray.core.bounds import betting, binomial
 from jobs import check_certificate, independent_betting, independent_bounds
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -345,10 +345,10 @@ def test_the_tables_that_may_be_averaged_are_those_of_the_package(m: int, delta:
     A = np.ones(m + 1) if mine is None else mine
     assert np.allclose(A, binomial.safe_table(m, delta), 1e-10, 0)
     covered = independent_bounds.cover(binomial.safe_table(m, delta))
-    assert np.allclose(covered, losses.concave_table(m, delta), 1e-12, 0)
+    assert np.allclose(covered, betting.concave_table(m, delta), 1e-12, 0)
     totals = [m // 3, m // 2]
     mine = independent_bounds.bound_safe(totals, m, delta, shares=True)
-    assert mine == pytest.approx(losses.average_safe(totals, m, delta), rel=1e-10)
+    assert mine == pytest.approx(betting.average_safe(totals, m, delta), rel=1e-10)
     for total in (*totals, m / 7, m - 0.25):
         value = beta.ppf(1 - delta, total + 1, m - total)
         assert independent_bounds.value_loss(total, m, delta) == pytest.approx(value, rel=1e-9)
@@ -357,7 +357,7 @@ def test_the_tables_that_may_be_averaged_are_those_of_the_package(m: int, delta:
 @pytest.mark.parametrize("wrong", [[0, 1, 0, 0, 1], [1, 1, 1], [0, 0], [1, 0, 0, 0]])
 def test_sets_of_positions_have_the_numbers_of_the_package(wrong: list[int]) -> None:
     found = independent_bounds.rank(np.array(wrong, bool))
-    assert found == pytest.approx(positions.rank_positions(np.array(wrong, bool)), rel=1e-12)
+    assert found == pytest.approx(binomial.rank_positions(np.array(wrong, bool)), rel=1e-12)
 
 
 def test_nothing_is_bounded_where_no_unit_is_left() -> None:

@@ -18,7 +18,7 @@ from scipy import stats
 from scipy.optimize import brentq
 
 from ckcv_ray import Execution, InputError, Job, Study, TestRows
-from ckcv_ray.learners.svm.decision import UNDECIDED_WIDTH
+from ckcv_ray.learners.svm.model import UNDECIDED_WIDTH
 from ckcv_ray.runs.run import run_job
 from jobs.paper import losses
 from jobs.paper.soft_bounds import CAP, betting, clipped_linear, empirical_bernstein, hoeffding, ramp

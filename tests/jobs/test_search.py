@@ -8,7 +8,7 @@ import pytest
 from sklearn.model_selection import GridSearchCV
 
 from ckcv_ray.engine.backend import SERIAL
-from ckcv_ray.learners import LEARNERS
+from ckcv_ray.learners.base import LEARNERS
 from jobs.benchmarks import search
 
 

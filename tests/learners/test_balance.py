@@ -15,8 +15,8 @@ from sklearn.naive_bayes import GaussianNB
 from ckcv_ray import Execution, Study, Task, evaluate, read_task, run
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.errors import InputError
-from ckcv_ray.learners.balance import Balance, draw_balanced
 from ckcv_ray.learners.sklearn import spec
+from ckcv_ray.learners.steps import Balance, draw_balanced
 from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.runs.verify import verify
 from ckcv_ray.study import Problem

@@ -12,11 +12,9 @@ from decision_stump import DecisionStump
 from learner_contract import clouds
 from nearest_centroid import NearestCentroid
 
-from ckcv_ray.core.measures import ZERO_ONE, Kind
-from ckcv_ray.core.scores import Output
+from ckcv_ray.core.measures import ZERO_ONE, Kind, Output
 from ckcv_ray.errors import InputError
-from ckcv_ray.learners import Choice
-from ckcv_ray.learners.choice import ChoiceTrainer, ChosenModel
+from ckcv_ray.learners.choice import Choice, ChoiceTrainer, ChosenModel
 from ckcv_ray.learners.ensemble import Ensemble, Member, from_arrow, to_arrow
 from ckcv_ray.learners.simple import RowTrainer
 from ckcv_ray.learners.svm.learner import GaussianSVM

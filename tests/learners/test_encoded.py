@@ -19,17 +19,24 @@ from untidy import untidy
 
 from ckcv_ray import Execution, Job, Study, load_run
 from ckcv_ray.errors import InputError, StoreError
-from ckcv_ray.learners.encoding import encoder as encoder_module
-from ckcv_ray.learners.encoding import learner as encoded
-from ckcv_ray.learners.encoding.encoder import PARTS, Encoder, expand_dates, list_expanded_columns
-from ckcv_ray.learners.encoding.encoding import Categories, Encoding, Gaps, fit_scale
+from ckcv_ray.learners import steps as encoded
+from ckcv_ray.learners import steps as encoder_module
+from ckcv_ray.learners.steps import (
+    PARTS,
+    Categories,
+    Encoder,
+    Encoding,
+    Gaps,
+    expand_dates,
+    fit_scale,
+    list_expanded_columns,
+)
 from ckcv_ray.runs.run import run_job
 from ckcv_ray.runs.verify import verify
 from ckcv_ray.study import Problem
-from ckcv_ray.tables.columns.types import ColumnKind
-from ckcv_ray.tables.grouping import Grouping
-from ckcv_ray.tables.roles import Roles
+from ckcv_ray.tables.columns.formats import ColumnKind
 from ckcv_ray.tables.task import Task
+from ckcv_ray.tables.units import Grouping, Roles
 
 SERIAL = Execution("serial")
 ENCODINGS = [

@@ -15,7 +15,6 @@ from scipy.stats import chisquare
 
 from ckcv_ray.core.draws import seed_members
 from ckcv_ray.core.measures import UNDECIDED, ZERO_ONE
-from ckcv_ray.learners import DEFAULT
 from ckcv_ray.learners.base import Predicted
 from ckcv_ray.learners.ensemble import (
     Ensemble,
@@ -28,9 +27,10 @@ from ckcv_ray.learners.ensemble import (
     to_arrow,
     to_pickles,
 )
+from ckcv_ray.learners.svm.learner import GaussianSVM
 
 N, D = 40, 3
-SVM = DEFAULT()
+SVM = GaussianSVM()
 
 seeds = st.integers(0, 2**32 - 1)
 

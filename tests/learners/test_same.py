@@ -17,11 +17,12 @@ from untidy import untidy
 
 from ckcv_ray import Study
 from ckcv_ray.core.arrays import agree
-from ckcv_ray.learners import LEARNERS, Choice
-from ckcv_ray.learners.sklearn.boosters import Booster
+from ckcv_ray.learners.base import LEARNERS
+from ckcv_ray.learners.choice import Choice
+from ckcv_ray.learners.sklearn.store import Booster
 from ckcv_ray.study import Problem
-from ckcv_ray.tables.roles import Roles
 from ckcv_ray.tables.task import Task
+from ckcv_ray.tables.units import Roles
 
 ROUNDING = 1e-9
 TASKS = {

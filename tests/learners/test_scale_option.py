@@ -11,13 +11,13 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
 from ckcv_ray import AnyEstimator, Execution, InputError, Job, Study, load_run
-from ckcv_ray.learners.encoding.learner import Encoded
+from ckcv_ray.learners.steps import Encoded
 from ckcv_ray.reports.summary import summarize
 from ckcv_ray.runs.run import assess, run_job
 from ckcv_ray.runs.verify import verify
 from ckcv_ray.study import Problem
-from ckcv_ray.tables.roles import Roles
 from ckcv_ray.tables.task import Task
+from ckcv_ray.tables.units import Roles
 
 SERIAL = Execution("serial")
 N, D = 60, 3

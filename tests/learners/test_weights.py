@@ -19,16 +19,14 @@ from sklearn.preprocessing import StandardScaler
 
 from ckcv_ray import InputError, Study, Task, evaluate
 from ckcv_ray.core.measures import ZERO_ONE
-from ckcv_ray.core.threads import one_thread
-from ckcv_ray.learners import LEARNERS
+from ckcv_ray.core.process import one_thread
+from ckcv_ray.learners.base import LEARNERS, draw_seeds, make_seed_sequence
 from ckcv_ray.learners.nystroem.learner import NystroemSVM
-from ckcv_ray.learners.seeds import draw_seeds, make_seed_sequence
-from ckcv_ray.learners.sklearn.learner import AnyEstimator
-from ckcv_ray.learners.sklearn.named import Boosting, NaiveBayes, Tree
+from ckcv_ray.learners.sklearn.learner import AnyEstimator, Boosting, NaiveBayes, Tree
 from ckcv_ray.learners.sklearn.paths import Plain
 from ckcv_ray.learners.sklearn.spec import complete_names
 from ckcv_ray.study import Problem
-from ckcv_ray.tables.roles import Roles
+from ckcv_ray.tables.units import Roles
 
 RNG = np.random.default_rng(0)
 X, Y = make_classification(160, 8, random_state=1)

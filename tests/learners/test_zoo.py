@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from ckcv_ray import Execution, InputError, Study, Task, run
-from ckcv_ray.learners import ALL, LEARNERS, ZOO, Choice
+from ckcv_ray.learners.base import ALL, LEARNERS, ZOO
+from ckcv_ray.learners.choice import Choice
 from ckcv_ray.study import Problem
 
 SERIAL = Execution("serial")

@@ -7,8 +7,7 @@ from conftest import blobs
 from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.engine.evaluate import evaluate, share
 from ckcv_ray.errors import RunError
-from ckcv_ray.records.ledger import NO_RECORD, Ledger
-from ckcv_ray.records.record import Failure, Records
+from ckcv_ray.records.record import NO_RECORD, Failure, Ledger, Records
 from ckcv_ray.study import Problem, Study
 
 STUDY = Study.paper(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0), k=(3, 4), n_splits=3)

@@ -13,15 +13,25 @@ from refused import snapshot
 from test_page import FORBIDDEN, HOSTILE, Page
 
 from ckcv_ray import InputError, StoreError, Study, evaluate, load_run
-from ckcv_ray.reports.answers import parse_answers, write_template
 from ckcv_ray.reports.facts import FACTS, Stored, tell
-from ckcv_ray.reports.form_pages import FORM_WRITERS, escape_markdown, write_html, write_markdown
-from ckcv_ray.reports.forms import GUIDELINES, NO_CONFORMITY, FilledForm, fill_items, read_form
-from ckcv_ray.runs.forms import fill_form, write_answers
+from ckcv_ray.reports.forms import (
+    FORM_WRITERS,
+    GUIDELINES,
+    NO_CONFORMITY,
+    FilledForm,
+    escape_markdown,
+    fill_items,
+    parse_answers,
+    read_form,
+    write_html,
+    write_markdown,
+    write_template,
+)
+from ckcv_ray.runs.report import fill_form, write_answers
 from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.study import Execution
-from ckcv_ray.tables.roles import Roles
 from ckcv_ray.tables.task import Task
+from ckcv_ray.tables.units import Roles
 
 SERIAL = Execution("serial")
 SMALL = Study.paper(C=(1.0, 10.0), gamma=(1.0,), k=(3, 5), n_splits=3)

@@ -11,7 +11,7 @@ from ckcv_ray import Execution, Study, evaluate
 from ckcv_ray.claims.percent import at_most
 from ckcv_ray.reports.about import About
 from ckcv_ray.reports.answer import make_answer
-from ckcv_ray.reports.opening import make_title, open_run, open_scores
+from ckcv_ray.reports.page import make_title, open_run, open_scores
 from ckcv_ray.runs.report import make_page
 from ckcv_ray.runs.run import Job, run_job
 

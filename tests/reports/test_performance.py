@@ -11,9 +11,9 @@ from conftest import blobs
 from sklearn import metrics
 
 from ckcv_ray import Execution, Study, evaluate
-from ckcv_ray.core.scores import Outputs
+from ckcv_ray.core.measures import Outputs
 from ckcv_ray.errors import StoreError
-from ckcv_ray.records.held_out import HELD_OUT, list_held_out_columns
+from ckcv_ray.records.judged import HELD_OUT, list_held_out_columns
 from ckcv_ray.reports import judged as judging
 from ckcv_ray.reports import performance
 from ckcv_ray.reports.judged import judge_rows, read_judged

@@ -10,10 +10,9 @@ from conftest import blobs
 from matplotlib import pyplot
 
 from ckcv_ray import CKCVClassifier, Execution, Study, evaluate, run
-from ckcv_ray.engine.progress import Progress
+from ckcv_ray.engine.queue import Progress
 from ckcv_ray.reports import notebook, plots
-from ckcv_ray.reports.notebook import NotebookLine, is_notebook, watch_run
-from ckcv_ray.reports.progress_line import describe_progress
+from ckcv_ray.reports.notebook import NotebookLine, describe_progress, is_notebook, watch_run
 from ckcv_ray.study import Candidate
 
 ROWS = blobs(60, shift=2.0)

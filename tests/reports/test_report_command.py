@@ -10,8 +10,8 @@ from conftest import blobs, unwrap
 
 from ckcv_ray import Execution, Study, evaluate, load_run, report
 from ckcv_ray.errors import InputError
-from ckcv_ray.reports import data as data_section
-from ckcv_ray.reports.data import describe_data
+from ckcv_ray.reports import page as data_section
+from ckcv_ray.reports.page import describe_data
 from ckcv_ray.runs.report import make_page
 from ckcv_ray.runs.run import Job, run_job
 

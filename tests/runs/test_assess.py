@@ -18,23 +18,23 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from ckcv_ray import Execution
-from ckcv_ray.core.bounds.comparison import compare_scores
-from ckcv_ray.core.resampling.given import Splits
-from ckcv_ray.core.resampling.kfold import KFold, LeaveOneOut, NestedSplits
+from ckcv_ray.core.bounds.paired import compare_scores
+from ckcv_ray.core.resampling.base import Splits
+from ckcv_ray.core.resampling.folds import KFold, LeaveOneOut, NestedSplits
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.core.selection import select_settings
 from ckcv_ray.engine import evaluate as worker
 from ckcv_ray.engine.backend import SERIAL as SERIAL_SESSION
 from ckcv_ray.engine.backend import SerialBackend
 from ckcv_ray.errors import InputError, StoreError
-from ckcv_ray.learners.sklearn.split import fit_model
+from ckcv_ray.learners.sklearn.paths import fit_model
 from ckcv_ray.runs.load import load_run, load_scores, replay
 from ckcv_ray.runs.report import make_page
 from ckcv_ray.runs.run import Work, assess, evaluate, run_work
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.study import Problem, Study
+from ckcv_ray.study.parts import All
 from ckcv_ray.study.problem import INNER, OUTER
-from ckcv_ray.study.search import All
 from ckcv_ray.tables.task import Task
 
 SERIAL = Execution("serial")

@@ -12,8 +12,8 @@ from ckcv_ray import Execution, evaluate, verify
 from ckcv_ray.errors import InputError
 from ckcv_ray.runs.run import assess
 from ckcv_ray.study import Study
-from ckcv_ray.tables.roles import Roles
 from ckcv_ray.tables.task import Task
+from ckcv_ray.tables.units import Roles
 
 SERIAL = Execution("serial")
 X, Y = (part[:200] for part in load_breast_cancer(return_X_y=True))

@@ -20,7 +20,7 @@ from ckcv_ray.engine import forecast
 from ckcv_ray.engine.evaluate import evaluate, share
 from ckcv_ray.engine.race import RaceQueue
 from ckcv_ray.errors import StoreError
-from ckcv_ray.learners import Choice
+from ckcv_ray.learners.choice import Choice
 from ckcv_ray.learners.svm.learner import GaussianSVM
 from ckcv_ray.records.record import Outcome
 from ckcv_ray.runs.run import Job, run_job

@@ -15,8 +15,7 @@ import pytest
 
 from ckcv_ray import Execution, InputError, StoreError, Study, evaluate, load_run, run, verify
 from ckcv_ray.core.bounds.paired import BETTING, COUNTS, SIGN
-from ckcv_ray.runs.compare import compare
-from ckcv_ray.runs.comparison import BETTER, NOT_WORSE, OPEN, WORSE, Comparison, Question
+from ckcv_ray.runs.compare import BETTER, NOT_WORSE, OPEN, WORSE, Comparison, Question, compare
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.storage.uses import MOST_USES, USES, read_uses
 

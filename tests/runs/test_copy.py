@@ -11,10 +11,9 @@ from forgery import SERIAL, STUDY, TASK
 from stores import BUCKET, RUN, list_keys, read_all, results
 
 from ckcv_ray import load_run
+from ckcv_ray.cli.folders import copy_run, list_runs
 from ckcv_ray.cli.options import check_out
 from ckcv_ray.errors import InputError, StoreError, UnreachableError
-from ckcv_ray.runs.copy import copy_run
-from ckcv_ray.runs.listing import list_runs
 from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.runs.verify import verify
 from ckcv_ray.storage.folder import RunFolder

@@ -22,7 +22,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeRegressor
 
 from ckcv_ray import Bootstrap632Plus, Execution, evaluate, load_scores, verify
-from ckcv_ray.core.resampling.kfold import KFold
+from ckcv_ray.core.resampling.folds import KFold
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.errors import InputError
 from ckcv_ray.runs.report import make_page

@@ -19,20 +19,20 @@ from sklearn.tree import DecisionTreeClassifier
 
 from ckcv_ray import Job, Study, Task, evaluate, load_run
 from ckcv_ray.claims.percent import at_most
-from ckcv_ray.core.own_scores import OwnScore
+from ckcv_ray.core.measures import OwnScore
 from ckcv_ray.errors import InputError
-from ckcv_ray.learners import Choice
+from ckcv_ray.learners.choice import Choice
 from ckcv_ray.learners.ensemble import Ensemble
-from ckcv_ray.learners.sklearn import AnyEstimator, spec
+from ckcv_ray.learners.sklearn import spec
+from ckcv_ray.learners.sklearn.learner import AnyEstimator, Tree
 from ckcv_ray.learners.sklearn.model import FittedEstimator
-from ckcv_ray.learners.sklearn.named import Tree
 from ckcv_ray.records.record import Failure, Records
 from ckcv_ray.runs.load import replay
 from ckcv_ray.runs.run import assess, run_job
 from ckcv_ray.runs.verification import Verification
 from ckcv_ray.runs.verify import verify
 from ckcv_ray.storage.folder import RunFolder, make_results
-from ckcv_ray.tables.roles import Roles
+from ckcv_ray.tables.units import Roles
 
 ANOTHER = "another processor"
 N = 90
@@ -396,7 +396,7 @@ def test_a_fit_that_fails_here_is_not_verified(
     def no_room(*_: object) -> None:
         raise MemoryError("no room")
 
-    monkeypatch.setattr("ckcv_ray.learners.sklearn.split.SplitFits.fit", no_room)
+    monkeypatch.setattr("ckcv_ray.learners.sklearn.paths.SplitFits.fit", no_room)
     found = verify(plain)
     messages = "could not be fitted again here: MemoryError: no room"
     assert (found.differences, found.ok) == ([], False)

@@ -12,7 +12,7 @@ from pyarrow import parquet
 
 from ckcv_ray import Execution, Job, StoreError, Study, Task, load_run, run, verify
 from ckcv_ray.core.schedule import Stage
-from ckcv_ray.engine import batches
+from ckcv_ray.engine import queue
 from ckcv_ray.engine.evaluate import share
 from ckcv_ray.learners.ensemble import judge
 from ckcv_ray.learners.svm import blocks
@@ -117,7 +117,7 @@ def test_a_run_that_was_stopped_goes_on_to_the_same_bytes(
 ) -> None:
     study = STUDIES[name]
     run_job(Job(study, TASK, tmp_path / "whole"), SERIAL)
-    monkeypatch.setattr(batches, "BATCH_SECONDS", 0.0)  # a batch for each unit
+    monkeypatch.setattr(queue, "BATCH_SECONDS", 0.0)  # a batch for each unit
     for most in (2, 5):
         stopped(Job(study, TASK, tmp_path / "parts"), most)
     run_job(Job(study, TASK, tmp_path / "parts"), SERIAL)

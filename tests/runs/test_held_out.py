@@ -16,8 +16,8 @@ from sklearn.preprocessing import StandardScaler
 from ckcv_ray import Execution, Study, evaluate, verify
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.errors import InputError
-from ckcv_ray.records import held_out
-from ckcv_ray.records.held_out import HELD_OUT
+from ckcv_ray.records import judged
+from ckcv_ray.records.judged import HELD_OUT
 from ckcv_ray.runs.run import assess
 from ckcv_ray.storage.splits import FILE
 from ckcv_ray.study.problem import OUTER
@@ -124,7 +124,7 @@ def test_changed_predictions_are_a_difference(name: str, tmp_path: Path) -> None
 def test_what_cannot_be_kept_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InputError, match="save_predictions"):
         Study.of(save_predictions=True)
-    monkeypatch.setattr(held_out, "MOST_TABLE_ROWS", 100)
+    monkeypatch.setattr(judged, "MOST_TABLE_ROWS", 100)
     study = Study.without_certification("loo", learner="tree", save_predictions=True)
     with pytest.raises(InputError, match="at most 100 can be kept"):
         assess(study, Task.of(IRIS, SPECIES), tmp_path / "scores", SERIAL)

@@ -14,7 +14,7 @@ import pytest
 from conftest import blobs
 
 from ckcv_ray import Execution, Job, Study
-from ckcv_ray.engine import batches
+from ckcv_ray.engine import queue
 from ckcv_ray.engine.backend import SERIAL, SerialBackend
 from ckcv_ray.runs.run import check_job, run_job, run_work
 
@@ -41,7 +41,7 @@ from pathlib import Path
 from test_identical_bits import STUDIES, TASK
 from ckcv_ray import Execution, Job
 from ckcv_ray.engine.ray_backend import RayBackend
-from ckcv_ray.engine.ray_cluster import connect
+from ckcv_ray.engine.ray_backend import connect
 from ckcv_ray.runs.run import run_job
 
 RayBackend.least_seconds = 0.0  # batches enough for every worker
@@ -107,9 +107,9 @@ class Counting(SerialBackend):
     [(0.0, 50, 0.0), (1.0, 10**9, 0.0), (1.0, 1, 0.002), (1e9, 1, 0.02), (1.0, 50, 1e9)],
 )
 def test_the_length_of_a_batch(expected, tmp_path, monkeypatch, window, most, left, least):
-    monkeypatch.setattr(batches, "BATCH_SECONDS", most)
-    monkeypatch.setattr(batches, "BATCHES_LEFT", left)
-    monkeypatch.setattr(batches, "OWN_SECONDS", 0.0)
+    monkeypatch.setattr(queue, "BATCH_SECONDS", most)
+    monkeypatch.setattr(queue, "BATCHES_LEFT", left)
+    monkeypatch.setattr(queue, "OWN_SECONDS", 0.0)
     backend = Counting(window, least)
     run_work(check_job(Job(STUDY, TASK, tmp_path / "run")), opened=SERIAL._replace(backend=lambda: backend))
     assert content(tmp_path / "run") == expected

@@ -173,7 +173,7 @@ def test_models_that_cannot_judge_are_a_difference(held: Path, monkeypatch: pyte
     def fail(*_: object) -> None:
         raise ValueError("no such row")
 
-    monkeypatch.setattr("ckcv_ray.runs.verify_judged.tabulate_judged", fail)
+    monkeypatch.setattr("ckcv_ray.runs.verify.tabulate_judged", fail)
     found = verify(held).differences
     assert f"{JUDGED_ROWS}: it cannot be made again: ValueError: no such row" in found
 

@@ -12,19 +12,18 @@ from sklearn.linear_model import Ridge as SklearnRidge
 from ckcv_ray import Execution, InputError, RunError, Study, TestRows, load_run, report, run, verify
 from ckcv_ray.claims.baseline import compute_baselines
 from ckcv_ray.claims.percent import format_number, round_bound
-from ckcv_ray.core.bounds.losses import ONE
-from ckcv_ray.core.measures import ClippedErrors
+from ckcv_ray.core.arrays import ONE
+from ckcv_ray.core.measures import ClippedErrors, Outputs
 from ckcv_ray.core.schedule import Stage
-from ckcv_ray.core.scores import Outputs
 from ckcv_ray.learners.base import Model
 from ckcv_ray.learners.ensemble import predict_numbers
 from ckcv_ray.runs.compare import compare
-from ckcv_ray.runs.forms import fill_form
+from ckcv_ray.runs.report import fill_form
 from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.runs.watch import watch
 from ckcv_ray.study import Problem
-from ckcv_ray.tables.roles import Roles
 from ckcv_ray.tables.task import Task, make_test_rows
+from ckcv_ray.tables.units import Roles
 from jobs.check_certificate import main as check_certificate
 
 SERIAL = Execution("serial")
@@ -141,7 +140,7 @@ def test_no_constant_is_better_for_the_groups_than_their_median():
 @pytest.mark.parametrize("certify", CERTIFIED)
 def test_groups_of_one_row_are_rows(certify, monkeypatch):
     """The same splits, winner, bounds and errors, in every bit; such groups are refused elsewhere."""
-    monkeypatch.setattr("ckcv_ray.tables.grouping.check_groups", lambda groups, name: None)
+    monkeypatch.setattr("ckcv_ray.tables.units.check_groups", lambda groups, name: None)
     study = CERTIFIED[certify].replace(**({"claim": "refit"} if certify == "holdout" else {}))
     rows, groups = (run(study, X, Y, groups=of, execution=SERIAL) for of in (None, np.arange(N)))
     for name in ("setting", "k", "l_ms", "l_ee", "error"):

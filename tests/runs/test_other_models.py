@@ -19,12 +19,12 @@ from untidy import untidy
 from ckcv_ray import Job, Study, Task, evaluate, verify
 from ckcv_ray.learners.ensemble import Ensemble, Models
 from ckcv_ray.learners.sklearn.model import FittedEstimator
-from ckcv_ray.learners.sklearn.packing import last_step
+from ckcv_ray.learners.sklearn.store import last_step
 from ckcv_ray.runs.run import run_job
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.storage.models import FULL, make_model_table, read_full
 from ckcv_ray.study import Problem
-from ckcv_ray.tables.roles import Roles
+from ckcv_ray.tables.units import Roles
 
 ANOTHER = "another processor"
 TABLE = blobs(90, shift=2.0)

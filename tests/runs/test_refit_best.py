@@ -15,9 +15,11 @@ from sklearn.preprocessing import StandardScaler
 from ckcv_ray import Execution, evaluate, verify
 from ckcv_ray.core.measures import Kind
 from ckcv_ray.core.schedule import Stage
-from ckcv_ray.core.simplest import SIMPLER, check_choose, choose_setting
+from ckcv_ray.core.selection import SIMPLER, check_choose, choose_setting
 from ckcv_ray.errors import InputError, StoreError
-from ckcv_ray.learners import BUILT_IN, LEARNERS, AnyEstimator
+from ckcv_ray.learners import BUILT_IN
+from ckcv_ray.learners.base import LEARNERS
+from ckcv_ray.learners.sklearn.learner import AnyEstimator
 from ckcv_ray.runs.load import load_scores
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.storage.models import FULL, make_model_table

@@ -17,20 +17,20 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler, TargetEncoder
 
 from ckcv_ray import Execution, Study, evaluate, load_scores
-from ckcv_ray.core.bounds.losses import ONE
-from ckcv_ray.core.measures import Kind
+from ckcv_ray.core.arrays import ONE
+from ckcv_ray.core.intervals import bound_score
+from ckcv_ray.core.measures import Kind, Outputs, make_score
 from ckcv_ray.core.schedule import Stage
-from ckcv_ray.core.scores import Outputs, make_score
 from ckcv_ray.errors import InputError
-from ckcv_ray.learners.encoding.encoding import Categories, Encoding
-from ckcv_ray.learners.ridge import Ridge
-from ckcv_ray.learners.sklearn import REGRESSORS
+from ckcv_ray.learners.simple import Ridge
+from ckcv_ray.learners.sklearn.learner import REGRESSORS
+from ckcv_ray.learners.steps import Categories, Encoding
 from ckcv_ray.reports.summary import round_bound
 from ckcv_ray.runs.run import assess, run
 from ckcv_ray.study import Problem
 from ckcv_ray.study.problem import OUTER
-from ckcv_ray.tables.roles import Roles
 from ckcv_ray.tables.task import Task
+from ckcv_ray.tables.units import Roles
 
 SERIAL = Execution("serial")
 X, Y = load_diabetes(return_X_y=True)
@@ -149,7 +149,7 @@ def test_a_clipped_error_is_bounded_by_what_is_proven_for_losses(errors, limit):
     assert score.pooled(sums[None]) == pytest.approx(mean)
     assert sums[2] == round(sums[2])
     assert sums[2] * limit / ONE >= np.sum(np.minimum(errors, limit)) * (1 - 1e-12)
-    assert mean * (1 - 1e-12) <= score.bound(sums, 0.05) <= limit
+    assert mean * (1 - 1e-12) <= bound_score(score, sums, 0.05) <= limit
 
 
 @pytest.mark.parametrize("rate", [0.02, 0.2, 0.6])
@@ -159,7 +159,7 @@ def test_the_bound_on_a_clipped_error_holds_with_its_probability(rate):
     failures = 0
     for _ in range(runs):
         said = Outputs(value=25.0 * (rng.random(40) < rate))
-        failures += score.bound(np.array(score.sums(np.zeros(40), said, 0)), 0.05) < 10 * rate
+        failures += bound_score(score, np.array(score.sums(np.zeros(40), said, 0)), 0.05) < 10 * rate
     assert failures <= 0.05 * runs + 3 * np.sqrt(0.05 * 0.95 * runs)
 
 

@@ -11,7 +11,7 @@ from conftest import blobs
 
 from ckcv_ray import Execution, Job, Progress, Study, TestRows, run
 from ckcv_ray import run_many as many
-from ckcv_ray.engine import batches, evaluate, forecast
+from ckcv_ray.engine import evaluate, forecast, queue
 from ckcv_ray.engine.backend import SERIAL as ONE
 from ckcv_ray.engine.backend import SerialBackend
 from ckcv_ray.engine.evaluate import WARM_ROWS
@@ -154,7 +154,7 @@ def test_a_run_that_was_stopped_goes_on_where_it_was(
 ) -> None:
     """Nothing that was computed is computed again: in all it has as many fits as one that was not stopped."""
     for name in ("BATCH_SECONDS", "OWN_SECONDS"):  # a unit in each batch
-        monkeypatch.setattr(batches, name, 0.0)
+        monkeypatch.setattr(queue, name, 0.0)
     monkeypatch.setattr(SerialBackend, "least_seconds", 0.0)
     job = Job(SMALL.replace(exhaustive=True), blobs(60), tmp_path / "run")
     whole = run_job(job._replace(out=None), SERIAL)

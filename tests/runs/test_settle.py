@@ -8,7 +8,7 @@ from conftest import blobs
 from doubles import Failing, Lying, k_of, run_with
 
 from ckcv_ray.core.schedule import Stage, Unit
-from ckcv_ray.engine import batches
+from ckcv_ray.engine import queue
 from ckcv_ray.engine.backend import SerialBackend
 from ckcv_ray.engine.evaluate import make_failures
 from ckcv_ray.errors import RunError
@@ -64,7 +64,7 @@ def test_a_failed_path_is_recorded_and_the_rest_completes(study: Study, task: Ta
 def test_failures_that_are_provably_beaten_leave_the_certificate_whole(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(batches, "OWN_SECONDS", 1e9)  # all splits but the first in one batch: none is dropped
+    monkeypatch.setattr(queue, "OWN_SECONDS", 1e9)  # all splits but the first in one batch: none is dropped
     task = blobs(30, shift=4.0)
     study = Study.paper(C=(1.0,), gamma=(1e-6, 1.0), k=(3,), n_splits=5)
     whole = run_job(Job(study, task), SERIAL)

@@ -16,14 +16,14 @@ from conftest import blobs
 
 from ckcv_ray import Execution, InputError, Job, StoreError, Study, Task, load_run, verify, watch
 from ckcv_ray.claims.live import ALARM, HOLDS, UNCERTIFIED, UNKNOWN
-from ckcv_ray.core.bounds.sequential import limit_at_all_times, make_prior
-from ckcv_ray.runs.listing import list_runs
+from ckcv_ray.cli.folders import list_runs
+from ckcv_ray.core.bounds.betting import limit_at_all_times, make_prior
 from ckcv_ray.runs.run import run_job
 from ckcv_ray.runs.watch import LiveColumns, list_watched
 from ckcv_ray.storage import stream as streams
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.storage.stream import STREAM
-from ckcv_ray.tables.grouping import Grouping
+from ckcv_ray.tables.units import Grouping
 
 SERIAL = Execution("serial")
 N = 160

@@ -5,18 +5,18 @@ import sys
 
 import pytest
 
-from ckcv_ray.learners import DEFAULT
-from ckcv_ray.storage import environment as module
-from ckcv_ray.storage.environment import VARIABLES, changes, environment
+from ckcv_ray.learners.svm.learner import GaussianSVM
+from ckcv_ray.storage import execution as module
+from ckcv_ray.storage.execution import VARIABLES, changes, environment
 
-LEARNER = DEFAULT()
+LEARNER = GaussianSVM()
 READ = """
 import sys
 for name in sys.argv[1:]:
     __import__(name)
-from ckcv_ray.learners import DEFAULT
-from ckcv_ray.storage.environment import environment
-print(environment(DEFAULT()))
+from ckcv_ray.learners.svm.learner import GaussianSVM
+from ckcv_ray.storage.execution import environment
+print(environment(GaussianSVM()))
 """
 
 

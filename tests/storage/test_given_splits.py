@@ -11,7 +11,7 @@ from conftest import blobs
 from forgery import SERIAL, column, rewrite
 
 from ckcv_ray import evaluate, load_scores, verify
-from ckcv_ray.core.resampling.given import Splits
+from ckcv_ray.core.resampling.base import Splits
 from ckcv_ray.errors import StoreError
 from ckcv_ray.storage.files import LocalFiles
 from ckcv_ray.storage.splits import FILE, make_splits, read_splits

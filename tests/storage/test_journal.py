@@ -10,7 +10,7 @@ import pytest
 from stores import RUN, MemoryBucket, list_keys
 
 from ckcv_ray.errors import InputError, StoreError
-from ckcv_ray.storage import lease
+from ckcv_ray.storage import object_files
 from ckcv_ray.storage.journal import (
     Commit,
     Journal,
@@ -20,7 +20,7 @@ from ckcv_ray.storage.journal import (
     open_commit,
     seal_commit,
 )
-from ckcv_ray.storage.lease import Beat, Lease, name_beat, name_epoch
+from ckcv_ray.storage.object_files import Beat, Lease, name_beat, name_epoch
 from ckcv_ray.tables.readers.objects import parse_address
 
 obstore = pytest.importorskip("obstore")
@@ -169,7 +169,7 @@ def test_who_ends_while_watched_is_followed_at_once(
     bucket: MemoryBucket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bucket.put(name_epoch(1), Beat("a", 60.0, 0, False).to_bytes())
-    monkeypatch.setattr(lease, "LOOKS", 600)
+    monkeypatch.setattr(object_files, "LOOKS", 600)
     newcomer, read = make_lease(bucket), Lease._read_beat
 
     def end(self: Lease, epoch: int) -> Beat | None:
@@ -187,7 +187,7 @@ def test_who_is_overtaken_while_it_watches_is_refused(
     bucket: MemoryBucket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bucket.put(name_epoch(1), Beat("a", 60.0, 0, False).to_bytes())
-    monkeypatch.setattr(lease, "LOOKS", 600)
+    monkeypatch.setattr(object_files, "LOOKS", 600)
     newcomer, read = make_lease(bucket), Lease._read_beat
 
     def overtake(self: Lease, epoch: int) -> Beat | None:
@@ -228,7 +228,7 @@ def test_a_time_to_live_outside_its_range_is_refused(
     with pytest.raises(InputError, match=rf"CKCV_LEASE_SECONDS='{text}': expected seconds from 0.1 to 600"):
         make_lease(bucket).acquire()
     monkeypatch.delenv("CKCV_LEASE_SECONDS")
-    assert lease.read_time_to_live() == lease.TIME_TO_LIVE
+    assert object_files.read_time_to_live() == object_files.TIME_TO_LIVE
 
 
 def test_a_heartbeat_is_written_until_the_end(bucket: MemoryBucket, memory: Any) -> None:

@@ -10,7 +10,8 @@ from sklearn.naive_bayes import BernoulliNB
 
 from ckcv_ray.core.options import get_values
 from ckcv_ray.errors import InputError
-from ckcv_ray.learners import AnyEstimator, Choice
+from ckcv_ray.learners.choice import Choice
+from ckcv_ray.learners.sklearn.learner import AnyEstimator
 from ckcv_ray.learners.svm.learner import GaussianSVM
 from ckcv_ray.study import Study, read_toml
 

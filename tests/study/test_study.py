@@ -21,7 +21,7 @@ from ckcv_ray.core.criteria import MeanBound
 from ckcv_ray.core.options import options
 from ckcv_ray.core.resampling.complete import Complete, Rotation
 from ckcv_ray.errors import InputError
-from ckcv_ray.learners import LEARNERS, register
+from ckcv_ray.learners.base import LEARNERS, register
 from ckcv_ray.learners.svm import learner as svm
 from ckcv_ray.learners.svm.learner import GaussianSVM
 from ckcv_ray.study import (

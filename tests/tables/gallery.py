@@ -20,11 +20,11 @@ from pyarrow import parquet
 from sklearn import datasets
 
 from ckcv_ray.errors import InputError
-from ckcv_ray.tables.columns.types import NOTHING_ASKED, DeclaredTypes
+from ckcv_ray.tables.columns.formats import NOTHING_ASKED, DeclaredTypes
 from ckcv_ray.tables.readers.files import AS_IT_IS, Reading
-from ckcv_ray.tables.roles import Roles
 from ckcv_ray.tables.survey import list_row_numbers, survey
 from ckcv_ray.tables.task import Task, read
+from ckcv_ray.tables.units import Roles
 
 N = 24
 RNG = np.random.default_rng(np.random.SeedSequence(18))

@@ -8,9 +8,8 @@ import pytest
 
 from ckcv_ray.errors import InputError
 from ckcv_ray.tables.columns.schema import Schema
-from ckcv_ray.tables.grouping import Grouping
-from ckcv_ray.tables.roles import Roles
 from ckcv_ray.tables.task import Task
+from ckcv_ray.tables.units import Grouping, Roles
 
 # Numbers that a careless reader changes: subnormal, huge, 17 digits, both zeros.
 AWKWARD = [0.0, -0.0, 0.1, 1 / 3, -2 / 3, 5e-324, 1e-300, 1.7976931348623157e149, 9007199254740993.0, -1.5]

@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ckcv_ray.errors import InputError
-from ckcv_ray.tables.columns.formats import Amount, split_amount
-from ckcv_ray.tables.columns.types import DeclaredTypes
+from ckcv_ray.tables.columns.formats import Amount, DeclaredTypes, split_amount
 from ckcv_ray.tables.task import read, read_task
 
 FORMS = {  # how 1234.5, 12.25 and 7000 are written

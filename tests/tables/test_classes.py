@@ -10,7 +10,7 @@ from plain import plain_columns, plain_task, refusal
 
 from ckcv_ray.core.measures import Kind
 from ckcv_ray.errors import InputError
-from ckcv_ray.tables.repeats import count_known, count_repeats
+from ckcv_ray.tables.survey import count_known, count_repeats
 from ckcv_ray.tables.target import MOST_CLASSES, encode_classes
 from ckcv_ray.tables.task import Task, TestRows, check_test_rows, make_test_rows
 

@@ -13,12 +13,12 @@ from pyarrow import parquet
 
 from ckcv_ray.errors import InputError
 from ckcv_ray.storage.formats import SCHEMA_VERSION, make_table
+from ckcv_ray.tables.columns.formats import NOTHING_ASKED, Column, ColumnKind, DeclaredTypes
 from ckcv_ray.tables.columns.parse import decode_columns, decode_in_parts, take_in_parts
 from ckcv_ray.tables.columns.schema import Schema, format_column
-from ckcv_ray.tables.columns.types import NOTHING_ASKED, Column, ColumnKind, DeclaredTypes
 from ckcv_ray.tables.readers.frames import make_columns
-from ckcv_ray.tables.roles import Roles
 from ckcv_ray.tables.task import Task, make_rows
+from ckcv_ray.tables.units import Roles
 from ckcv_ray.version import VERSION
 
 Y = [0, 1] * 4

@@ -6,10 +6,10 @@ import pytest
 from openpyxl import Workbook
 
 from ckcv_ray.errors import InputError
-from ckcv_ray.tables.columns.types import ColumnKind
+from ckcv_ray.tables.columns.formats import ColumnKind
 from ckcv_ray.tables.readers.files import Reading
-from ckcv_ray.tables.roles import Roles
 from ckcv_ray.tables.task import Task, read
+from ckcv_ray.tables.units import Roles
 
 ROWS = [
     ["age", "city", "admitted", "y", None],

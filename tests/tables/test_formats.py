@@ -10,8 +10,8 @@ from pyarrow import csv, parquet
 
 from ckcv_ray.errors import InputError
 from ckcv_ray.tables.readers import files as readers
-from ckcv_ray.tables.roles import Roles
 from ckcv_ray.tables.task import Task, read
+from ckcv_ray.tables.units import Roles
 
 
 def write_csv(path, X, y):

@@ -8,10 +8,9 @@ from hypothesis import strategies as st
 
 from ckcv_ray import InputError, Task
 from ckcv_ray.tables.columns.schema import Schema
-from ckcv_ray.tables.grouping import Grouping, group_numbers, name_of_groups, renumber
-from ckcv_ray.tables.identifiers import is_name_of_groups
-from ckcv_ray.tables.repeats import count_repeats
-from ckcv_ray.tables.roles import Roles
+from ckcv_ray.tables.questions import is_name_of_groups
+from ckcv_ray.tables.survey import count_repeats
+from ckcv_ray.tables.units import Grouping, Roles, group_numbers, name_of_groups, renumber
 
 RNG = np.random.default_rng(0)
 GROUPS = np.repeat(np.arange(8), 3)

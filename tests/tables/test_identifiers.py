@@ -17,12 +17,11 @@ from ckcv_ray import InputError, Job, Study, Task
 from ckcv_ray.errors import LIST_OPTIONS, MOST_OF_NAME, write_option
 from ckcv_ray.runs.run import run_job
 from ckcv_ray.tables.columns import parse
-from ckcv_ray.tables.columns.types import DeclaredTypes
-from ckcv_ray.tables.grouping import Grouping
-from ckcv_ray.tables.identifiers import ask_about_groups, is_row_number
-from ckcv_ray.tables.roles import Roles
+from ckcv_ray.tables.columns.formats import DeclaredTypes
+from ckcv_ray.tables.questions import ask_about_groups, is_row_number
 from ckcv_ray.tables.survey import list_row_numbers
 from ckcv_ray.tables.task import make_test_rows
+from ckcv_ray.tables.units import Grouping, Roles
 
 N = 240
 RNG = np.random.default_rng(np.random.SeedSequence(32))

@@ -13,9 +13,9 @@ import pytest
 from ckcv_ray import Execution, Job, Study, load_run
 from ckcv_ray.errors import InputError
 from ckcv_ray.runs.run import run_job
-from ckcv_ray.tables.columns.types import DeclaredTypes
-from ckcv_ray.tables.roles import Roles
+from ckcv_ray.tables.columns.formats import DeclaredTypes
 from ckcv_ray.tables.task import Task, read
+from ckcv_ray.tables.units import Roles
 
 N = 24
 DAYS = [i % 28 + 1 for i in range(N)]

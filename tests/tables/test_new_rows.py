@@ -16,11 +16,11 @@ from openpyxl import Workbook
 from pyarrow import feather, parquet
 
 from ckcv_ray.errors import InputError
-from ckcv_ray.tables.columns.types import DeclaredTypes
+from ckcv_ray.tables.columns.formats import DeclaredTypes
 from ckcv_ray.tables.readers.files import Reading
-from ckcv_ray.tables.roles import Roles
 from ckcv_ray.tables.target import class_numbers
 from ckcv_ray.tables.task import Task, read
+from ckcv_ray.tables.units import Roles
 
 LABELS = ["ill", "well"] * 4
 COLUMNS = {

@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 
 from ckcv_ray.errors import InputError
-from ckcv_ray.tables.columns.types import DeclaredTypes
-from ckcv_ray.tables.roles import Roles
+from ckcv_ray.tables.columns.formats import DeclaredTypes
 from ckcv_ray.tables.task import Task, read, read_task
+from ckcv_ray.tables.units import Roles
 
 N = 24
 AMOUNTS = ["$28,773", "$1,250", "$3,999"]

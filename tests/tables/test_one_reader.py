@@ -10,9 +10,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ckcv_ray.errors import InputError
-from ckcv_ray.tables.columns.formats import date_parser, number_parser
+from ckcv_ray.tables.columns.formats import DeclaredTypes, date_parser, number_parser
 from ckcv_ray.tables.columns.parse import cast_dates, cast_numbers
-from ckcv_ray.tables.columns.types import DeclaredTypes
 from ckcv_ray.tables.task import Task, make_test_rows, read
 
 N = 24

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ckcv_ray.cli.data_options import check_source
+from ckcv_ray.cli.data import check_source
 from ckcv_ray.errors import InputError
 from ckcv_ray.storage.identity import STUDY
 from ckcv_ray.tables.readers.files import STUDY_FILE, Reading, read_file

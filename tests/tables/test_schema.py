@@ -12,10 +12,9 @@ from pyarrow import parquet
 from ckcv_ray.errors import InputError
 from ckcv_ray.tables import target as schema
 from ckcv_ray.tables.columns.schema import Schema
-from ckcv_ray.tables.grouping import Grouping
-from ckcv_ray.tables.roles import Roles
 from ckcv_ray.tables.target import class_numbers, distinct
 from ckcv_ray.tables.task import Task, read
+from ckcv_ray.tables.units import Grouping, Roles
 
 LABELS = {
     "text": ("no", "yes"),

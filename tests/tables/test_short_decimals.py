@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ckcv_ray.errors import InputError
-from ckcv_ray.tables.columns.formats import has_short_decimals, is_doubtful
+from ckcv_ray.tables.columns.formats import DeclaredTypes, has_short_decimals, is_doubtful
 from ckcv_ray.tables.columns.schema import Schema
-from ckcv_ray.tables.columns.types import DeclaredTypes
 from ckcv_ray.tables.task import Task, read, read_task
 
 N = 40

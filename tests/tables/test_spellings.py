@@ -14,11 +14,10 @@ from ckcv_ray.errors import InputError
 from ckcv_ray.runs.load import load
 from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.study import Execution, Study
-from ckcv_ray.tables.columns.formats import fold_text
-from ckcv_ray.tables.columns.types import DeclaredTypes
-from ckcv_ray.tables.roles import Roles
-from ckcv_ray.tables.spellings import MOST_SPELLINGS
+from ckcv_ray.tables.columns.formats import DeclaredTypes, fold_text
+from ckcv_ray.tables.questions import MOST_SPELLINGS
 from ckcv_ray.tables.task import Task, make_test_rows, read, read_task
+from ckcv_ray.tables.units import Roles
 
 SMALL = Study.paper(learner="tree", k=(3,), n_splits=2)
 JOIN, APART = DeclaredTypes(labels="join"), DeclaredTypes(labels="apart")

@@ -5,9 +5,9 @@ import pyarrow as pa
 import pytest
 from sklearn.tree import DecisionTreeClassifier
 
-from ckcv_ray.tables.roles import Roles
 from ckcv_ray.tables.survey import LEAVES, find_giveaways, predict_by_small_tree, survey
 from ckcv_ray.tables.task import Task
+from ckcv_ray.tables.units import Roles
 
 N = 200
 rng = np.random.default_rng(np.random.SeedSequence(7))

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from plain import plain_task
 
 from ckcv_ray.errors import InputError
-from ckcv_ray.tables.roles import Roles
 from ckcv_ray.tables.task import Task
+from ckcv_ray.tables.units import Roles
 
 
 class Frame:

@@ -5,9 +5,8 @@ import pyarrow as pa
 import pytest
 
 from ckcv_ray import InputError, Task
-from ckcv_ray.tables.columns.types import DeclaredTypes
-from ckcv_ray.tables.roles import Roles
-from ckcv_ray.tables.weighting import UNWEIGHTED
+from ckcv_ray.tables.columns.formats import DeclaredTypes
+from ckcv_ray.tables.units import UNWEIGHTED, Roles
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(24, 2))

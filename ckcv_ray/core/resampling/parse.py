@@ -6,7 +6,7 @@ from inspect import signature
 from typing import Any
 
 from ckcv_ray.core.options import options, register_part
-from ckcv_ray.core.resampling.base import Resampling
+from ckcv_ray.core.resampling.base import Resampling, Splits
 from ckcv_ray.core.resampling.complete import Complete, Rotation
 from ckcv_ray.core.resampling.drawn import (
     Bootstrap,
@@ -16,8 +16,7 @@ from ckcv_ray.core.resampling.drawn import (
     SingleSplit,
     Subsampling,
 )
-from ckcv_ray.core.resampling.given import Splits
-from ckcv_ray.core.resampling.kfold import (
+from ckcv_ray.core.resampling.folds import (
     DrawnFolds,
     ForwardSplits,
     KFold,
@@ -25,8 +24,7 @@ from ckcv_ray.core.resampling.kfold import (
     NestedSplits,
     RepeatedKFold,
 )
-from ckcv_ray.errors import InputError
-from ckcv_ray.removed import explain_removed_option
+from ckcv_ray.errors import InputError, explain_removed_option
 from ckcv_ray.validation import quote, suggest
 
 RESAMPLINGS: dict[str, Any] = {

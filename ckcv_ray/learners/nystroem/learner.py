@@ -5,18 +5,16 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
-from ckcv_ray.core.measures import Kind
+from ckcv_ray.core.measures import Kind, Output
 from ckcv_ray.core.options import Option, option
-from ckcv_ray.core.scores import Output
 from ckcv_ray.errors import InputError
-from ckcv_ray.learners.class_weight import CLASS_WEIGHT, EQUALLY
-from ckcv_ray.learners.kernel_machine import KernelMachine
+from ckcv_ray.learners.steps import CLASS_WEIGHT, EQUALLY
+from ckcv_ray.learners.svm.learner import KernelMachine
 from ckcv_ray.tables.target import Label
 from ckcv_ray.validation import integer
 
 if TYPE_CHECKING:
-    from ckcv_ray.learners.nystroem.codec import NystroemCodec
-    from ckcv_ray.learners.nystroem.trainer import NystroemTrainer
+    from ckcv_ray.learners.nystroem.trainer import NystroemCodec, NystroemTrainer
 
 MOST_LANDMARKS = 10_000  # their kernel matrix takes 800 MB
 
@@ -70,7 +68,7 @@ class NystroemSVM(KernelMachine):
     @cached_property
     def codec(self) -> "NystroemCodec":
         """What stores landmarks by their row numbers."""
-        from ckcv_ray.learners.nystroem.codec import NystroemCodec
+        from ckcv_ray.learners.nystroem.trainer import NystroemCodec
 
         return NystroemCodec(self.landmarks)
 

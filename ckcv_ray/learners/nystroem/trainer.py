@@ -1,33 +1,378 @@
-"""Fits of the Gaussian SVM on Nyström features to splits of a task, and checks of its models."""
+"""Fits of the Gaussian SVM on Nyström features to splits of a task, and checks of its models.
 
-from collections.abc import Sequence
+A Gaussian SVM on Nyström features as a self-contained model: a sum of kernels at a few landmark rows.
+
+With the landmarks l_1 ... l_m, their kernel matrix K and k(x) = (exp(-gamma |x - l_j|^2))_j, the features
+of a row are z(x) = K^(-1/2) k(x): of all functions of k(x), the products z(x)'z(x') are closest to the
+kernel (Williams, Seeger, NIPS 13, 2000). A linear function of them is a sum of kernels, w'z(x) + b = a'k(x)
++ b, which is what a model holds and evaluates.
+
+Kernels are computed by matrix products of one shape, on one thread, so that the values of a row do not
+depend on other rows, in any bit.
+
+The linear SVM with the squared hinge loss, in the primal: a path over its cost C by Newton's method.
+
+For rows z_i of Z [n, r], signs y_i, weights s_i > 0 and a cost C, minimise over w and b
+
+    P(w, b) = |w|^2 / (2 C) + sum_i s_i max(0, 1 - y_i f_i)^2,    f_i = w'z_i + b,
+
+the usual form divided by C. P is convex, piecewise quadratic and continuously differentiable: with the rows
+A of y_i f_i < 1 and their weights S, its generalised Hessian in w is I / C + 2 Z_A' S Z_A. Newton steps
+that are halved until P falls enough (Armijo) end at the exact minimum after finitely many, as the last one
+leaves A as it was (Mangasarian, Optimization Methods and Software 17, 2002; Keerthi, DeCoste, JMLR 6,
+2005). A step costs two passes over Z, and products of the rows that entered or left A: the Gram matrix Z_A'
+S Z_A is kept along the path.
+
+The last column of Z is of ones: its coefficient is b, and has no part in |w|^2. All sums are float64.
+
+The table of fitted SVMs on Nyström features: a row for each model, whose landmarks are row numbers.
+"""
+
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
-from ckcv_ray.core.arrays import Classes, Index, Values
+from ckcv_ray.core.arrays import Classes, Index, Mask, Values, agree
 from ckcv_ray.core.measures import Measure
-from ckcv_ray.core.threads import one_thread
-from ckcv_ray.learners.base import STATUSES, Checked, Status, Trainer
-from ckcv_ray.learners.class_weight import compute_weights
-from ckcv_ray.learners.nystroem.codec import count_outputs
-from ckcv_ray.learners.nystroem.model import Landmarks, NystroemModel, classify
-from ckcv_ray.learners.nystroem.newton import (
-    BLOCK,
-    TOLERANCE,
-    Gram,
-    Point,
-    Primal,
-    Solution,
-    find_direction,
-    solve_path,
+from ckcv_ray.core.process import one_thread
+from ckcv_ray.learners.base import (
+    STATUSES,
+    Checked,
+    Codec,
+    Model,
+    Predicted,
+    Setting,
+    Status,
+    Trainer,
+    make_seed_sequence,
 )
-from ckcv_ray.learners.seeds import make_seed_sequence
-from ckcv_ray.learners.svm.scaling import fit_scaling
+from ckcv_ray.learners.steps import compute_weights
+from ckcv_ray.learners.svm.problem import Scaling, fit_scaling
+from ckcv_ray.tables.target import Rows
 from ckcv_ray.tables.task import Task
+
+BATCH = 512  # rows of every matrix product: some kernels of BLAS round the last rows of others in another way
+RANK = (
+    1e-10  # of the largest eigenvalue of K: directions of smaller ones are within rounding, and are left out
+)
+
+
+class Landmarks(NamedTuple):
+    """Rows by which the kernel is approximated."""
+
+    rows: Index  # their numbers in the learning set, ascending, (m,)
+    vectors: Rows  # these rows, unscaled, [m, d]
+    scaling: Scaling  # centre and scale of all inputs, fitted on the training rows
+
+    def compute_kernel(self, X: Rows, rows: Index, gamma: float) -> Iterator[tuple[slice, Values]]:
+        """Yield k(x) of some rows of X [n, d], batch by batch: their place in ``rows``, and k [batch, m].
+
+        Squared distances are |x|^2 + |l|^2 - 2 x'l, around the landmarks' mean, which keeps their digits.
+        """
+        scaled = self.scaling.apply(self.vectors)
+        centre = scaled.mean(axis=0)
+        vectors = scaled - centre
+        columns, squares = np.ascontiguousarray(vectors.T), np.vecdot(vectors, vectors)
+        for start in range(0, len(rows), BATCH):
+            part = rows[start : start + BATCH]
+            padded = np.concatenate([part, np.repeat(part[-1:], BATCH - len(part))])
+            inputs = self.scaling.apply(X[padded]) - centre
+            K = inputs @ columns
+            K *= -2.0
+            K += squares
+            K += np.vecdot(inputs, inputs)[:, None]
+            np.maximum(K, 0.0, out=K)
+            K *= -gamma
+            np.exp(K, out=K)
+            yield slice(start, start + len(part)), K[: len(part)]
+
+    def find_normalisation(self, gamma: float) -> Values:
+        """Return N [m, r] with z(x) = N'k(x), of the r eigenvectors of K that are not within rounding."""
+        every = np.arange(len(self.vectors))
+        K = np.concatenate([part for _, part in self.compute_kernel(self.vectors, every, gamma)])
+        eigenvalues, eigenvectors = np.linalg.eigh((K + K.T) / 2.0)
+        used = eigenvalues > RANK * eigenvalues[-1]
+        return np.asarray(eigenvectors[:, used] / np.sqrt(eigenvalues[used]))
+
+    def compute_features(self, X: Rows, rows: Index, gamma: float, normalisation: Values) -> Values:
+        """Return z(x) of some rows of X [n, d], and a last column of ones: [rows, r + 1]."""
+        Z = np.ones((len(rows), normalisation.shape[1] + 1))
+        for place, K in self.compute_kernel(X, rows, gamma):
+            Z[place, :-1] = K @ normalisation
+        return Z
+
+    def evaluate(self, X: Rows, rows: Index, gamma: float, dual_coef: Values, offset: Values) -> Values:
+        """Return a'k(x) + b of some rows of X [n, d] for all a of ``dual_coef`` [q, m], b of ``offset`` (q,).
+
+        Its shape is [rows, q]; the value of a row and an a does not depend on the rest.
+        """
+        values = np.empty((len(rows), len(offset)))
+        with one_thread():
+            for place, K in self.compute_kernel(X, rows, gamma):
+                for column, (coefficients, constant) in enumerate(zip(dual_coef, offset, strict=True)):
+                    values[place, column] = np.vecdot(K, coefficients) + constant
+        return values
+
+
+@dataclass(frozen=True)
+class NystroemModel(Model):
+    """A fitted SVM, f(x) = sum_j dual_coef_j exp(-gamma |x - l_j|^2) + offset; of many classes one each."""
+
+    C: float
+    gamma: float
+    landmarks: Landmarks  # the rows l_j
+    dual_coef: Values  # of two classes [1, m], of K [K, m]
+    offset: Values  # (1,) or (K,)
+
+    def predict(self, X: Rows) -> Predicted:
+        """Classify every row: of two classes by the sign of f, of more by the largest, first if tied."""
+        every = np.arange(len(X))
+        return classify(self.landmarks.evaluate(X, every, self.gamma, self.dual_coef, self.offset))
+
+
+def classify(values: Values) -> Predicted:
+    """Return what decision values say, [rows, 1] of two classes or [rows, K] of more."""
+    if values.shape[1] == 1:
+        return Predicted((values[:, 0] > 0.0).astype(np.int32), values[:, 0])
+    return Predicted(values.argmax(axis=1).astype(np.int32), np.full(len(values), np.nan))
+
+
+TOLERANCE = 1e-10  # of P, by which the quadratic at a converged solution may still fall
+MOST_STEPS = 200
+ARMIJO = 1e-4
+LEAST_STEP = 1e-12
+BLOCK = 4096  # rows whose products are added at once
+
+
+class Solution(NamedTuple):
+    """The minimum at one cost: (w, b) as one vector [r], Newton steps, and whether these converged."""
+
+    coefficients: Values
+    n_iter: int
+    converged: bool
+
+
+class Point(NamedTuple):
+    """Coefficients [r], and the decision values f (n,) of the rows at these."""
+
+    coefficients: Values
+    f: Values
+
+    def move(self, direction: "Point", length: float) -> "Point":
+        """Return the point at some length of a direction."""
+        return Point(self.coefficients + length * direction.coefficients, self.f + length * direction.f)
+
+
+class Primal(NamedTuple):
+    """What is fitted: features Z [n, r], the last of them 1, signs y (n,) of -1 and 1, and weights (n,)."""
+
+    Z: Values
+    y: Values
+    weights: Values
+
+    @property
+    def constant(self) -> Values | None:
+        """Where all signs are equal the coefficients w = 0 and b = y, a minimum at every cost; else None."""
+        return np.append(np.zeros(self.Z.shape[1] - 1), self.y[0]) if (self.y == self.y[0]).all() else None
+
+    def find_slack(self, f: Values) -> Values:
+        """Return max(0, 1 - y f) of each row, given f (n,)."""
+        return np.maximum(0.0, 1.0 - self.y * f)
+
+    def evaluate(self, point: Point, C: float) -> float:
+        """Return P at a point."""
+        w, slack = point.coefficients[:-1], self.find_slack(point.f)
+        return float(w @ w / (2.0 * C) + (self.weights * slack) @ slack)
+
+    def find_gradient(self, point: Point, C: float) -> Values:
+        """Return the gradient of P at a point, [r]."""
+        gradient = -2.0 * (self.Z.T @ (self.weights * self.y * self.find_slack(point.f)))
+        gradient[:-1] += point.coefficients[:-1] / C
+        return gradient
+
+
+class Gram:
+    """Z_A' S Z_A [r, r] for a set A of rows that changes little from one step to the next."""
+
+    def __init__(self, problem: Primal) -> None:
+        self.problem, r = problem, problem.Z.shape[1]
+        self.matrix = np.zeros((r, r))
+        self.inside = np.zeros(len(problem.y), np.bool_)
+
+    def move_to(self, inside: Mask) -> None:
+        """Make A the rows of ``inside`` (n,): by what changed, or from nothing where that is less."""
+        changed = inside != self.inside
+        if np.count_nonzero(changed) >= np.count_nonzero(inside):
+            self.matrix[:] = 0.0
+            changed = inside
+        self._add(np.flatnonzero(changed & inside), 1.0)
+        self._add(np.flatnonzero(changed & ~inside), -1.0)
+        self.inside = inside
+
+    def _add(self, numbers: Index, sign: float) -> None:
+        for start in range(0, len(numbers), BLOCK):
+            block = numbers[start : start + BLOCK]
+            scaled = self.problem.Z[block] * np.sqrt(self.problem.weights[block])[:, None]
+            self.matrix += sign * (scaled.T @ scaled)
+
+    def find_step(self, gradient: Values, C: float) -> Values:
+        """Return the Newton step [r] at a gradient [r]."""
+        hessian = 2.0 * self.matrix
+        diagonal = np.einsum("ii->i", hessian)
+        diagonal[:-1] += 1.0 / C
+        if not self.inside.any():  # nothing depends on b, and its gradient is 0
+            diagonal[-1] = 1.0
+        return np.asarray(-np.linalg.solve(hessian, gradient))
+
+
+def solve_path(problem: Primal, costs: Sequence[float]) -> Iterator[Solution]:
+    """Yield the solution at each cost, ascending; each starts from the one before, the first from 0.
+
+    Raises:
+        FloatingPointError: the numbers are too large for float64.
+    """
+    n, r = problem.Z.shape
+    if (constant := problem.constant) is not None:
+        yield from (Solution(constant, 0, True) for _ in costs)
+        return
+    gram, point = Gram(problem), Point(np.zeros(r), np.zeros(n))
+    for C in costs:
+        steps, converged = 0, False
+        while not converged and steps < MOST_STEPS:
+            direction, fall = find_direction(gram, point, C)
+            point, value = search_line(problem, point, direction, C, fall)
+            if not np.isfinite(value):
+                raise FloatingPointError(f"the SVM at C = {C:g} exceeds what float64 can hold")
+            converged, steps = fall <= TOLERANCE * value, steps + 1
+        yield Solution(point.coefficients, steps, converged)
+
+
+def find_direction(gram: Gram, point: Point, C: float) -> tuple[Point, float]:
+    """Return the Newton step at a point, and by how much the quadratic there falls along it.
+
+    The Gram matrix is moved to the rows whose loss is not 0.
+    """
+    problem = gram.problem
+    gram.move_to(problem.find_slack(point.f) > 0.0)
+    gradient = problem.find_gradient(point, C)
+    step = gram.find_step(gradient, C)
+    return Point(step, problem.Z @ step), float(-(gradient @ step) / 2.0)
+
+
+def search_line(
+    problem: Primal, start: Point, direction: Point, C: float, fall: float
+) -> tuple[Point, float]:
+    """Return the point at the largest of 1, 1/2, 1/4, ... of a direction where P falls enough, and P there.
+
+    Enough is a share of what the slope at the start promises: ``ARMIJO`` of 2 ``fall`` and the length.
+    """
+    length, value = 1.0, problem.evaluate(start, C)
+    while True:
+        point = start.move(direction, length)
+        reached = problem.evaluate(point, C)
+        if reached <= value - 2.0 * ARMIJO * length * fall or length < LEAST_STEP:
+            return point, reached
+        length /= 2.0
+
+
+NUMBERS = pa.list_(pa.float64())
+SCHEMA = pa.schema(
+    [
+        ("C", pa.float64()),
+        ("gamma", pa.float64()),
+        ("centre", NUMBERS),
+        ("scale", NUMBERS),
+        ("rows", pa.list_(pa.int64())),
+        ("dual_coef", pa.list_(NUMBERS)),
+        ("offset", NUMBERS),
+    ]
+)
+
+
+class NystroemCodec(Codec):
+    """The models of ``learner.NystroemSVM``.
+
+    Args:
+        n_landmarks: number of landmarks of each.
+    """
+
+    def __init__(self, n_landmarks: int) -> None:
+        self.n_landmarks = n_landmarks
+
+    def columns(self, task: Task) -> pa.Schema:
+        """Return the columns, which are the same for any task."""
+        return SCHEMA
+
+    def table(self, models: Sequence[NystroemModel], task: Task) -> pa.Table:
+        """Return a table with a row for each model."""
+        rows = [
+            {
+                **{"C": model.C, "gamma": model.gamma, "rows": model.landmarks.rows},
+                **{"dual_coef": list(model.dual_coef), "offset": model.offset},
+                **model.landmarks.scaling._asdict(),
+            }
+            for model in models
+        ]
+        return pa.Table.from_pylist(rows, schema=SCHEMA)
+
+    def from_table(self, table: pa.Table, task: Task) -> list[NystroemModel]:
+        """Return the models stored in a table; see ``base.Codec``."""
+        return [self._read_model(row, task) for row in table.select(SCHEMA.names).to_pylist()]
+
+    def max_row_values(self, task: Task) -> int:
+        """Return the number of values of a model."""
+        outputs, d = count_outputs(task), task.X.shape[1]
+        return int(self.n_landmarks * (1 + outputs) + outputs + 2 * d + len(SCHEMA))
+
+    def setting(self, model: NystroemModel) -> Setting:
+        """Return C and gamma of a model."""
+        return {"C": model.C, "gamma": model.gamma}
+
+    def same(self, a: NystroemModel, b: NystroemModel, rounding: float = 0.0) -> bool:
+        """Return whether two models are equal in content."""
+        return agree(_list_numbers(a), _list_numbers(b), rounding)
+
+    def _read_model(self, row: dict[str, Any], task: Task) -> NystroemModel:
+        """Return the model in a row of the table.
+
+        Raises:
+            ValueError: its numbers cannot be those of a model that was fitted to the task.
+            IndexError: a row number does not exist in the task.
+        """
+        rows, n_outputs, d = np.array(row["rows"], np.intp), count_outputs(task), task.X.shape[1]
+        if len(rows) != self.n_landmarks or np.any(np.diff(rows, prepend=-1) <= 0):
+            raise ValueError(f"expected {self.n_landmarks} landmarks, in ascending order")
+        if {len(row["centre"]), len(row["scale"])} != {d}:
+            raise ValueError(f"centre and scale do not have {d} features")
+        lengths = [len(row["offset"]), *map(len, row["dual_coef"])]
+        if lengths != [n_outputs, *[self.n_landmarks] * n_outputs]:
+            raise ValueError(f"expected {n_outputs} offsets, and as many lists of {len(rows)} coefficients")
+        scaling = Scaling(np.array(row["centre"]), np.array(row["scale"]))
+        coefficients, offset = np.array(row["dual_coef"]), np.array(row["offset"])
+        numbers = [*scaling, coefficients, offset, np.array([row["C"], row["gamma"]])]
+        if not all(np.isfinite(values).all() for values in numbers):
+            raise ValueError("it has numbers that are not finite")
+        if not (np.all(scaling.scale > 0) and row["C"] > 0 and row["gamma"] > 0):
+            raise ValueError("scale, C and gamma must be positive")
+        vectors = task.X[rows].astype(np.float64)  # one dtype object: the same pickle wherever X came from
+        return NystroemModel(row["C"], row["gamma"], Landmarks(rows, vectors, scaling), coefficients, offset)
+
+
+def count_outputs(task: Task) -> int:
+    """Return the number of decision values of a row: one for two classes, else one for each."""
+    return 1 if task.n_classes == 2 else task.n_classes
+
+
+def _list_numbers(model: NystroemModel) -> list[Any]:
+    """Return all numbers of a model, but for what the table has of its landmarks."""
+    fitted = [*model.landmarks.scaling, model.landmarks.rows, model.dual_coef, model.offset]
+    return [model.C, model.gamma, *fitted]
+
 
 SOLVE_ROWS = 8  # rows for each landmark whose products take as long as what does not depend on rows
 SCALING_COPIES = 3  # of the training rows: themselves, and what their deviation is computed from

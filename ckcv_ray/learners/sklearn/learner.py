@@ -2,24 +2,77 @@
 
 A learner has an estimator and a search space: for each parameter a list of values, or a distribution. A path
 consists of the values of one parameter that share work (``paths``), or of a single setting.
+
+Columns that an estimator selects by name: their positions, once the columns of the table are known.
+
+An estimator that selects columns by name is given the columns of the table as they are, one for each: numbers
+with gaps (nan), dates in milliseconds, and of a category the number of its level, in sorted order. It encodes
+them itself, by scikit-learn's encoders of categories, for which a number is as good as the text. Any other
+part of it would take such a number for a quantity, as it would not take the text; so that is refused.
+The boosting libraries are given categories likewise, if one of their estimators asks for them.
+
+    {"kinds": ["number"]}     the columns of these kinds, which ``make_column_selector`` asks for
+
+Whether the models of an estimator can be stored: tried before the fits, at each kind of setting.
+
+Learners by short names, for classes and for numbers: an estimator of scikit-learn, or of XGBoost, LightGBM or
+CatBoost, and a search space that is a good start. It depends on nothing but the learner: never on the labels.
 """
 
 import json
-from collections.abc import Mapping
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import chain
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
 from ckcv_ray.core.arrays import Classes, Index
-from ckcv_ray.core.measures import Kind
+from ckcv_ray.core.measures import Kind, Output
 from ckcv_ray.core.options import Option, check_options, option, thin_values
-from ckcv_ray.core.scores import Output
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.base import Codec, Learner, Setting, Space, Trainer
-from ckcv_ray.learners.class_weight import (
+from ckcv_ray.learners.foreign import ask_child, contain
+from ckcv_ray.learners.sklearn.model import BoosterCodec, EstimatorCodec, Template, is_foreign, make_template
+from ckcv_ray.learners.sklearn.paths import (
+    Block,
+    EstimatorPath,
+    Estimators,
+    Plain,
+    SplitFits,
+    find_sharing,
+    fit_model,
+    takes_weights,
+)
+from ckcv_ray.learners.sklearn.spec import (
+    BOOSTERS,
+    CATBOOST,
+    KINDS,
+    LIGHTGBM,
+    NO_STEP,
+    SLICE,
+    XGBOOST,
+    Spec,
+    Values,
+    add_scaling,
+    as_spec,
+    build,
+    check_installed,
+    check_space,
+    check_trusted,
+    complete_names,
+    is_listed,
+    list_classes,
+    list_packages,
+    list_parameters,
+    list_settings,
+    list_specs,
+    trust,
+)
+from ckcv_ray.learners.sklearn.store import last_step, unpack
+from ckcv_ray.learners.steps import (
     BALANCED,
     CLASS_WEIGHT,
     EQUALLY,
@@ -27,30 +80,366 @@ from ckcv_ray.learners.class_weight import (
     compute_weights,
     match_labels,
 )
-from ckcv_ray.learners.sklearn.allowed import list_classes
-from ckcv_ray.learners.sklearn.columns import find_columns
-from ckcv_ray.learners.sklearn.libraries import BOOSTERS
-from ckcv_ray.learners.sklearn.model import BoosterCodec, EstimatorCodec, is_foreign
-from ckcv_ray.learners.sklearn.packing import last_step
-from ckcv_ray.learners.sklearn.paths import Block, EstimatorPath, Plain, find_sharing
-from ckcv_ray.learners.sklearn.space import Values, check_space, list_settings
-from ckcv_ray.learners.sklearn.spec import (
-    Spec,
-    add_scaling,
-    as_spec,
-    build,
-    complete_names,
-    list_packages,
-    list_parameters,
-    trust,
-)
-from ckcv_ray.learners.sklearn.split import SplitFits, takes_weights
-from ckcv_ray.learners.sklearn.storable import check_storable
-from ckcv_ray.learners.sklearn.templates import Template, make_template
+from ckcv_ray.tables.columns.formats import Column
 from ckcv_ray.tables.columns.schema import Schema
-from ckcv_ray.tables.target import Label
+from ckcv_ray.tables.target import Label, some
 from ckcv_ray.tables.task import Task
-from ckcv_ray.validation import check_choice, integer
+from ckcv_ray.validation import check_choice, integer, quote, suggest
+
+COLUMN_TRANSFORMER, PIPELINE = "sklearn.compose:ColumnTransformer", "sklearn.pipeline:Pipeline"
+TRANSFORMERS = "transformers"
+ENCODERS = {  # of categories, and what they need for one that was never seen
+    "sklearn.preprocessing:OneHotEncoder": 'handle_unknown="ignore"',
+    "sklearn.preprocessing:OrdinalEncoder": 'handle_unknown="use_encoded_value", unknown_value=-1',
+    "sklearn.preprocessing:TargetEncoder": "",
+}
+FILLS = {"sklearn.impute:SimpleImputer": ("most_frequent", "constant")}  # what these give is categories again
+BRANCHES = {  # estimators of which each part is given the rows as they are, and the parameter that holds them
+    "sklearn.pipeline:FeatureUnion": "transformer_list",
+    **{
+        f"sklearn.ensemble:{name}{kind}": "estimators"
+        for name in ("Voting", "Stacking")
+        for kind in ("Classifier", "Regressor")
+    },
+}
+AROUND = {  # estimators that give the rows on as they are, and the parameter that holds the one inside
+    "sklearn.calibration:CalibratedClassifierCV": "estimator",
+    "sklearn.compose:TransformedTargetRegressor": "regressor",
+    **{
+        f"sklearn.model_selection:{name}": "estimator"
+        for name in (
+            *("FixedThresholdClassifier", "TunedThresholdClassifierCV"),
+            *("GridSearchCV", "RandomizedSearchCV"),
+        )
+    },
+}
+
+
+OWN_CATEGORIES = {XGBOOST: "enable_categorical", LIGHTGBM: "categorical_feature", CATBOOST: "cat_features"}
+AUTO = "auto"
+
+
+class Seen(NamedTuple):
+    """What a part of an estimator is given."""
+
+    columns: tuple[Column, ...] | None = None  # of the table; None: what another part makes
+    levels: tuple[str, ...] = ()  # names of categories whose numbers are among what another part makes
+
+    @property
+    def categories(self) -> tuple[str, ...]:
+        """The names of all categories whose numbers are given."""
+        return (*(column.name for column in self.columns or () if column.levels), *self.levels)
+
+    def pass_on(self) -> "Seen":
+        """Return what a part makes that leaves the numbers of categories as they are."""
+        return Seen(levels=self.categories)
+
+
+MADE = Seen()  # no categories
+
+
+def selects_by_name(spec: Mapping[str, Any]) -> bool:
+    """Return whether an estimator, in its JSON form, selects columns by name or kind."""
+    if _asks_for_categories(spec):
+        return True
+    selections = [columns for inside in list_specs(spec) for columns in _list_selections(inside)]
+    return any(
+        _list_names(columns) or (isinstance(columns, Mapping) and KINDS in columns) for columns in selections
+    )
+
+
+def find_columns(spec: Spec, schema: Schema) -> Spec | None:
+    """Return the JSON form of an estimator with the positions of columns for their names and kinds.
+
+    None of one that selects none, and takes encoded columns.
+
+    Raises:
+        InputError: there is no such column, the columns are not those of the table where they are selected,
+            or a category is given to what would take its number for a quantity.
+    """
+    if not selects_by_name(spec):
+        return None
+    if _asks_for_categories(spec):
+        return _find_categories("estimator", spec, schema.columns)
+    found, _ = _find_in("estimator", spec, Seen(schema.columns))
+    return found
+
+
+def _asks_for_categories(spec: Mapping[str, Any]) -> bool:
+    """Return whether an estimator of a boosting library, by itself, is to treat categories as such."""
+    if (library := BOOSTERS.get(str(spec.get("class")))) is None:
+        return False
+    given = spec.get("params", {}).get(OWN_CATEGORIES[library])
+    return bool(_list_names(given)) if library == LIGHTGBM else bool(given)  # positions are of encoded ones
+
+
+def _find_categories(label: str, spec: Spec, columns: Sequence[Column]) -> Spec | None:
+    """Return an estimator of a boosting library with the positions of the categories.
+
+    None of XGBoost's where there are none, which it need not know.
+
+    Raises:
+        InputError: it does not name a column of categories, or names one of numbers.
+    """
+    library = BOOSTERS[spec["class"]]
+    parameter, every = OWN_CATEGORIES[library], [i for i, column in enumerate(columns) if column.levels]
+    if library == XGBOOST:
+        types = ["c" if column.levels else "q" for column in columns]
+        return _replace(spec, feature_types=types) if every else None
+    label, given = f"{label}.{parameter}", spec["params"][parameter]
+    named = every if given == AUTO else np.ravel(_find_positions(label, given, columns)).tolist()
+    if wrong := sorted({*named} ^ {*every}):
+        raise InputError(
+            f"{label} does not name the columns that hold categories: it differs in "
+            f"{some([columns[i].name for i in wrong])}; name all of these and no others (--categorical makes "
+            "categories of numbers)"
+        )
+    return _replace(spec, **{parameter: named})
+
+
+def _find_in(label: str, spec: Spec, seen: Seen) -> tuple[Spec, Seen]:
+    path, params = spec["class"], spec.get("params", {})
+    if path == PIPELINE:
+        steps = []
+        for name, step in params["steps"]:
+            if isinstance(step, Mapping):
+                step, seen = _find_in(f"{label}.{name}", dict(step), seen)
+            steps.append([name, step])
+        return _replace(spec, steps=steps), seen
+    if path == COLUMN_TRANSFORMER:
+        return _find_in_transformers(label, spec, seen)
+    if (branches := BRANCHES.get(path)) is not None:
+        each = [_find_part(f"{label}.{name}", part, seen) for name, part in params[branches]]
+        parts = [[name, part] for (name, _), (part, _) in zip(params[branches], each, strict=True)]
+        return _replace(spec, **{branches: parts}), _join(made for _, made in each)
+    if (inside := AROUND.get(path)) is not None and isinstance(params.get(inside), Mapping):
+        part, _ = _find_in(f"{label}.{inside}", params[inside], seen)
+        return _replace(spec, **{inside: part}), MADE
+    return spec, _check_part(label, spec, seen)
+
+
+def _check_part(label: str, spec: Spec, seen: Seen) -> Seen:
+    """Return what an estimator makes of what it sees, whose parts are not looked at.
+
+    Raises:
+        InputError: it holds what selects columns by name, or takes numbers of categories for quantities.
+    """
+    path, params = spec["class"], spec.get("params", {})
+    name = path.partition(":")[2]
+    if selects_by_name(spec):
+        raise InputError(
+            f"{label}: columns are selected by name inside {name}, which may give other columns to what it "
+            "holds: select them in a Pipeline, before it"
+        )
+    if params.get("strategy") in FILLS.get(path, ()):
+        return seen.pass_on()
+    if path not in ENCODERS:
+        _refuse_categories(label, name, seen)
+    elif seen.categories and ENCODERS[path] and params.get("handle_unknown", "error") == "error":
+        raise InputError(
+            f"{label}: rows that are scored may hold categories of {some(seen.categories)} that were never "
+            f"seen, which {name} refuses: give it {ENCODERS[path]}"
+        )
+    return MADE
+
+
+def _refuse_categories(label: str, name: str, seen: Seen) -> None:
+    if seen.categories:
+        raise InputError(
+            f"{label}: {name} takes numbers, and is given the categories of {some(seen.categories)}: put "
+            "OneHotEncoder, OrdinalEncoder or TargetEncoder before it, or leave them out"
+        )
+
+
+def _find_in_transformers(label: str, spec: Spec, seen: Seen) -> tuple[Spec, Seen]:
+    params = spec["params"]
+    if seen.columns is None:
+        _refuse_categories(label, "selecting by position", seen)
+        if names := [name for selection in _list_selections(spec) for name in _list_names(selection)]:
+            raise InputError(
+                f"{label}: it selects columns by name ({some(names)}) among those that a step before it "
+                "makes, which have none: select them by position, or in the first step"
+            )
+        return spec, MADE
+    steps, made, left = [], list[Seen](), set(range(len(seen.columns)))
+    for name, part, selection in params[TRANSFORMERS]:
+        found = _find_positions(f"{label}.{name}", selection, seen.columns)
+        chosen = np.ravel(found).tolist()
+        placed, makes = _find_part(f"{label}.{name}", part, _take(seen.columns, chosen))
+        steps.append([name, placed, found])
+        made.append(makes)
+        left -= set(chosen)
+    remaining = _take(seen.columns, sorted(left))
+    remainder, makes = _find_part(f"{label}.remainder", params.get("remainder", NO_STEP[0]), remaining)
+    return _replace(spec, **{TRANSFORMERS: steps, "remainder": remainder}), _join([*made, makes])
+
+
+def _find_part(label: str, part: Any, seen: Seen) -> tuple[Any, Seen]:
+    if isinstance(part, Mapping):
+        return _find_in(label, dict(part), seen)
+    return part, MADE if part in (NO_STEP[0], None) else seen.pass_on()
+
+
+def _find_positions(label: str, selection: Any, columns: Sequence[Column]) -> Any:
+    names = [column.name for column in columns]
+    if isinstance(selection, Mapping) and KINDS in selection:
+        return [i for i, column in enumerate(columns) if column.kind in selection[KINDS]]
+    if missing := [name for name in _list_names(selection) if name not in names]:
+        raise InputError(
+            f"{label}: there is no column {quote(missing[0])}: the columns are {some(names)}"
+            f"{suggest(missing[0], names)}"
+        )
+    try:
+        return np.arange(len(names))[_place(selection, names)].tolist()
+    except (IndexError, TypeError):
+        raise InputError(
+            f"{label}: {quote(selection)} selects no columns: there are {len(names)}, from 0"
+        ) from None
+
+
+def _place(selection: Any, names: Sequence[str]) -> Any:
+    """Return a selection with positions for names; the last of a slice of names is among them."""
+    if isinstance(selection, Mapping):
+        start, stop, step = selection[SLICE]
+        start = names.index(start) if isinstance(start, str) else start
+        return slice(start, names.index(stop) + 1 if isinstance(stop, str) else stop, step)
+    if isinstance(selection, list | tuple):
+        return [names.index(column) if isinstance(column, str) else column for column in selection]
+    return names.index(selection) if isinstance(selection, str) else int(selection)
+
+
+def _list_selections(spec: Mapping[str, Any]) -> Iterator[Any]:
+    if spec.get("class") == COLUMN_TRANSFORMER:
+        yield from (step[2] for step in spec["params"][TRANSFORMERS])
+
+
+def _list_names(selection: Any) -> list[str]:
+    if isinstance(selection, Mapping):
+        selection = selection.get(KINDS) or selection.get(SLICE)
+    listed = selection if isinstance(selection, list | tuple) else [selection]
+    return [name for name in listed if isinstance(name, str)]
+
+
+def _take(columns: Sequence[Column], positions: Sequence[int]) -> Seen:
+    return Seen(tuple(columns[i] for i in positions))
+
+
+def _join(made: Iterable[Seen]) -> Seen:
+    return Seen(levels=tuple(dict.fromkeys(name for part in made for name in part.categories)))
+
+
+def _replace(spec: Spec, **params: Any) -> Spec:
+    return {**spec, "params": {**spec.get("params", {}), **params}}
+
+
+FEW_ROWS = (12, 60)  # rows of each class: on few a fit may fail that succeeds on more
+MOST_TRIED = 16  # settings
+MOST_SECONDS = 10.0  # of one fit and store
+NUMBER = "a number"
+STORED, FAILED = "stored", "failed"
+_tried: set[tuple[str, str, int]] = set()  # estimator, setting and rows that were tried in this process
+
+
+def check_storable(estimators: Estimators, spec: Spec, settings: Iterable[Setting], task: Task) -> None:
+    """Fit an estimator to a few rows of each class, at each kind of setting, and store the models in memory.
+
+    Args:
+        estimators, spec: the estimator, and its JSON form.
+        settings: of the search space.
+        task: gives the rows.
+
+    Raises:
+        InputError: a model cannot be stored.
+    """
+    text = json.dumps(spec)
+    for setting in choose_settings(settings):
+        for count in FEW_ROWS:
+            few = _rows_of_each(task, count)
+            key = text, json.dumps(dict(setting)), len(few)
+            if key in _tried:
+                break
+            if _try_to_store(estimators, spec, task, few, setting):
+                _tried.add(key)
+                break
+            if len(few) == task.n:
+                break
+
+
+def choose_settings(settings: Iterable[Setting], most: int = MOST_TRIED) -> list[Setting]:
+    """Return at most ``most`` settings that differ in kind.
+
+    Every word, list and truth value of a parameter is a kind of its own, and so are its least and its largest
+    number; all other numbers are one. Settings with a kind that none before has come first, then those with
+    another combination of kinds.
+    """
+    every = list(settings)
+    extremes = {name: _extremes(setting[name] for setting in every) for name in every[0]}
+    kinds: set[tuple[str, str]] = set()
+    combinations: set[tuple[tuple[str, str], ...]] = set()
+    first, later = list[Setting](), list[Setting]()
+    for setting in every:
+        combination = tuple((name, _kind(value, extremes[name])) for name, value in setting.items())
+        if not kinds.issuperset(combination):
+            first.append(setting)
+        elif combination not in combinations:
+            later.append(setting)
+        kinds.update(combination)
+        combinations.add(combination)
+    return [*first, *later][:most]
+
+
+def _extremes(values: Iterable[Any]) -> tuple[Any, ...]:
+    numbers = [value for value in values if _is_number(value)]
+    return (min(numbers), max(numbers)) if numbers else ()
+
+
+def _kind(value: Any, extremes: tuple[Any, ...]) -> str:
+    return NUMBER if _is_number(value) and value not in extremes else json.dumps(value)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _rows_of_each(task: Task, count: int) -> Index:
+    if task.has_numbers:
+        return np.arange(min(count, task.n))
+    return np.concatenate([np.flatnonzero(task.y == c)[:count] for c in range(task.n_classes)])
+
+
+def _try_to_store(estimators: Estimators, spec: Spec, task: Task, few: Index, setting: Setting) -> bool:
+    """Return whether there is nothing more to try: False if a fit to more rows may succeed.
+
+    Foreign code is tried in a child, as it may crash or never end; evaluations will meet that again.
+
+    Raises:
+        InputError: the model cannot be stored.
+    """
+    tried = partial(_store, estimators, spec, task, few, setting)
+    outside = not all(map(is_listed, list_classes(spec)))
+    answer = ask_child(tried, MOST_SECONDS) if outside and hasattr(os, "fork") else tried()
+    if answer not in (STORED, FAILED, None):
+        at = ", ".join(f"{name} = {value}" for name, value in setting.items())
+        raise InputError(
+            f"models of estimator {spec['class']} cannot be stored{at and f' at {at}'}: {answer}"
+        )
+    return answer != FAILED
+
+
+def _store(estimators: Estimators, spec: Spec, task: Task, few: Index, setting: Setting) -> str:
+    """Return STORED, FAILED if the fit fails, or why the model cannot be stored."""
+    try:
+        with contain():
+            model, _ = fit_model(estimators, task, few, setting)
+    except Exception:  # any error of the estimator: evaluations will meet it again, and record it
+        return FAILED
+    try:
+        with contain():
+            unpack(model.content, task.X.shape[1], list_classes(spec))
+    except Exception as error:  # skops raises errors of all kinds
+        return str(error).splitlines()[0] if str(error) else type(error).__name__
+    return STORED
+
 
 LEAST_SHARE = 6  # the smallest training set has one part in six of the rows
 CLASS_KINDS = frozenset({Kind.BINARY, Kind.MULTICLASS})
@@ -415,3 +804,325 @@ class AnyEstimator(WeightedLearner):
                 "they are; leave it out, and put sklearn.preprocessing:StandardScaler into the estimator"
             )
         return replace(self, estimator=found)
+
+
+@dataclass(frozen=True)
+class Linear(ScaledLearner, WeightedLearner):
+    """Logistic regression on standardised columns."""
+
+    name = "linear"
+    unscaled: ClassVar[Spec] = {
+        "class": "sklearn.linear_model:LogisticRegression",
+        "params": {"max_iter": 1000},
+    }
+    values: ClassVar[Values] = {"C": tuple(10.0 ** (e / 2) for e in range(-6, 5))}
+
+
+@dataclass(frozen=True)
+class Boosting(WeightedLearner):
+    """Gradient boosting of trees on histograms; a path over the number of rounds."""
+
+    name = "boosting"
+    trees: ClassVar[bool] = True
+    spec: ClassVar[Spec] = {
+        "class": "sklearn.ensemble:HistGradientBoostingClassifier",
+        "params": {"early_stopping": False},
+    }
+    values: ClassVar[Values] = {
+        "learning_rate": (0.03, 0.1, 0.3),
+        "max_iter": (25, 50, 100, 200),
+        "max_leaf_nodes": (7, 31),
+        "min_samples_leaf": (5, 20),
+    }
+
+
+@dataclass(frozen=True)
+class Forest(WeightedLearner):
+    """A random forest."""
+
+    name = "forest"
+    trees: ClassVar[bool] = True
+    spec: ClassVar[Spec] = {"class": "sklearn.ensemble:RandomForestClassifier"}
+    values: ClassVar[Values] = {
+        "max_features": ("sqrt", 0.5, 1.0),
+        "min_samples_leaf": (1, 3, 10),
+        "n_estimators": (50, 100, 200),
+    }
+
+
+@dataclass(frozen=True)
+class ExtraTrees(WeightedLearner):
+    """A forest of extremely randomised trees."""
+
+    name = "extra_trees"
+    trees: ClassVar[bool] = True
+    spec: ClassVar[Spec] = {"class": "sklearn.ensemble:ExtraTreesClassifier"}
+    values: ClassVar[Values] = Forest.values
+
+
+@dataclass(frozen=True)
+class Neighbors(NeighborsLearner):
+    """The nearest neighbours of standardised columns; a path over their number."""
+
+    name = "neighbors"
+    unscaled: ClassVar[Spec] = {"class": "sklearn.neighbors:KNeighborsClassifier"}
+    values: ClassVar[Values] = {"n_neighbors": (1, 3, 5, 7, 9, 11, 15), "weights": ("uniform", "distance")}
+
+
+@dataclass(frozen=True)
+class Tree(WeightedLearner):
+    """A decision tree; a path over the cost of complexity at which it is pruned."""
+
+    name = "tree"
+    trees: ClassVar[bool] = True
+    spec: ClassVar[Spec] = {"class": "sklearn.tree:DecisionTreeClassifier"}
+    values: ClassVar[Values] = {
+        "ccp_alpha": (0.0, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05),
+        "criterion": ("gini", "entropy"),
+        "min_samples_leaf": (1, 5, 20),
+    }
+
+
+@dataclass(frozen=True)
+class NaiveBayes(EstimatorLearner):
+    """Naive Bayes with normal distributions; a path over the smoothing of their variances."""
+
+    name = "naive_bayes"
+    spec: ClassVar[Spec] = {"class": "sklearn.naive_bayes:GaussianNB"}
+    values: ClassVar[Values] = {"var_smoothing": tuple(10.0**e for e in range(-12, 1))}
+
+
+@dataclass(frozen=True)
+class MLP(ScaledLearner):
+    """A neural network with one or two hidden layers on standardised columns."""
+
+    name = "mlp"
+    unscaled: ClassVar[Spec] = {"class": "sklearn.neural_network:MLPClassifier", "params": {"max_iter": 300}}
+    values: ClassVar[Values] = {"alpha": (0.0001, 0.01, 1.0), "hidden_layer_sizes": ([16], [64], [32, 32])}
+
+
+@dataclass(frozen=True)
+class LDA(EstimatorLearner):
+    """Linear discriminant analysis with shrunken covariances."""
+
+    name = "lda"
+    spec: ClassVar[Spec] = {
+        "class": "sklearn.discriminant_analysis:LinearDiscriminantAnalysis",
+        "params": {"solver": "lsqr"},
+    }
+    values: ClassVar[Values] = {"shrinkage": (None, "auto", 0.1, 0.5, 0.9)}
+
+
+@dataclass(frozen=True)
+class Constant(EstimatorLearner):
+    """The commonest class of the training rows."""
+
+    name = "constant"
+    spec: ClassVar[Spec] = {"class": "sklearn.dummy:DummyClassifier"}
+    values: ClassVar[Values] = {"strategy": ("most_frequent",)}
+
+
+NAMED: tuple[type[EstimatorLearner], ...] = (
+    Linear,
+    Boosting,
+    Forest,
+    ExtraTrees,
+    Neighbors,
+    Tree,
+    NaiveBayes,
+    MLP,
+    LDA,
+    Constant,
+)
+
+
+TENTHS = tuple(10.0 ** (e / 2) for e in range(-6, 3))
+
+
+@dataclass(frozen=True)
+class Regressor(EstimatorLearner):
+    """A base class for learners of numbers."""
+
+    kinds: ClassVar[frozenset[Kind]] = NUMBER_KINDS
+
+
+@dataclass(frozen=True)
+class Mean(Regressor):
+    """The mean, or the median, of the training rows."""
+
+    name = "mean"
+    spec: ClassVar[Spec] = {"class": "sklearn.dummy:DummyRegressor"}
+    values: ClassVar[Values] = {"strategy": ("mean", "median")}
+
+
+@dataclass(frozen=True)
+class LinearRegression(Regressor):
+    """Least squares, without a penalty."""
+
+    name = "linear_regression"
+    spec: ClassVar[Spec] = {"class": "sklearn.linear_model:LinearRegression"}
+    values: ClassVar[Values] = {"fit_intercept": (True,)}
+
+
+@dataclass(frozen=True)
+class Lasso(ScaledLearner, Regressor):
+    """Least squares with an absolute penalty, on standardised columns."""
+
+    name = "lasso"
+    unscaled: ClassVar[Spec] = {"class": "sklearn.linear_model:Lasso", "params": {"max_iter": 10_000}}
+    values: ClassVar[Values] = {"alpha": TENTHS}
+
+
+@dataclass(frozen=True)
+class NeighborsRegressor(NeighborsLearner, Regressor):
+    """The mean of the nearest neighbours, on standardised columns."""
+
+    name = "neighbors_regressor"
+    unscaled: ClassVar[Spec] = {"class": "sklearn.neighbors:KNeighborsRegressor"}
+    values: ClassVar[Values] = {"n_neighbors": (1, 3, 5, 9, 15, 25), "weights": ("uniform", "distance")}
+
+
+@dataclass(frozen=True)
+class TreeRegressor(Regressor):
+    """A regression tree."""
+
+    name = "tree_regressor"
+    trees: ClassVar[bool] = True
+    spec: ClassVar[Spec] = {"class": "sklearn.tree:DecisionTreeRegressor"}
+    values: ClassVar[Values] = {"min_samples_leaf": (1, 5, 20), "max_depth": (None, 3, 6)}
+
+
+@dataclass(frozen=True)
+class ForestRegressor(Regressor):
+    """A random forest of regression trees."""
+
+    name = "forest_regressor"
+    trees: ClassVar[bool] = True
+    spec: ClassVar[Spec] = {"class": "sklearn.ensemble:RandomForestRegressor"}
+    values: ClassVar[Values] = {
+        "max_features": ("sqrt", 0.5, 1.0),
+        "min_samples_leaf": (1, 3, 10),
+        "n_estimators": (100,),
+    }
+
+
+@dataclass(frozen=True)
+class BoostingRegressor(Regressor):
+    """Gradient boosting of regression trees on histograms."""
+
+    name = "boosting_regressor"
+    trees: ClassVar[bool] = True
+    spec: ClassVar[Spec] = {
+        "class": "sklearn.ensemble:HistGradientBoostingRegressor",
+        "params": {"early_stopping": False},
+    }
+    values: ClassVar[Values] = {
+        "learning_rate": (0.03, 0.1, 0.3),
+        "max_iter": (25, 50, 100, 200),
+        "max_leaf_nodes": (7, 31),
+    }
+
+
+@dataclass(frozen=True)
+class SVR(ScaledLearner, Regressor):
+    """Support vector regression with a Gaussian kernel, on standardised columns."""
+
+    name = "svr"
+    unscaled: ClassVar[Spec] = {"class": "sklearn.svm:SVR"}
+    values: ClassVar[Values] = {"C": (0.1, 1.0, 10.0, 100.0), "gamma": ("scale", 0.01, 0.1, 1.0)}
+
+
+REGRESSORS: tuple[type[Regressor], ...] = (
+    LinearRegression,
+    Lasso,
+    NeighborsRegressor,
+    TreeRegressor,
+    ForestRegressor,
+    BoostingRegressor,
+    SVR,
+    Mean,
+)
+
+
+RATES, ROUNDS = (0.05, 0.2), (25, 50, 100, 150, 200)
+
+
+class BoostingLearner(EstimatorLearner):
+    """A learner of one of the libraries, which is imported only if it is trusted."""
+
+    trees: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        package = BOOSTERS[self.spec["class"]]
+        check_trusted(f"learner={self.name!r}", package)
+        check_installed(package)
+        super().__post_init__()
+
+
+@dataclass(frozen=True)
+class XGBoost(BoostingLearner):
+    """XGBoost."""
+
+    name = "xgboost"
+    spec: ClassVar[Spec] = {"class": "xgboost.sklearn:XGBClassifier"}
+    values: ClassVar[Values] = {"learning_rate": RATES, "max_depth": (3, 6), "n_estimators": ROUNDS}
+    defaults: ClassVar[Values] = {"learning_rate": 0.3, "max_depth": 6, "n_estimators": 100}
+
+
+@dataclass(frozen=True)
+class LightGBM(BoostingLearner, WeightedLearner):
+    """LightGBM."""
+
+    name = "lightgbm"
+    spec: ClassVar[Spec] = {"class": "lightgbm.sklearn:LGBMClassifier"}
+    values: ClassVar[Values] = {
+        "learning_rate": RATES,
+        "min_child_samples": (5, 20),
+        "n_estimators": ROUNDS,
+        "num_leaves": (7, 31),
+    }
+
+
+@dataclass(frozen=True)
+class CatBoost(BoostingLearner):
+    """CatBoost."""
+
+    name = "catboost"
+    spec: ClassVar[Spec] = {"class": "catboost.core:CatBoostClassifier", "params": {"learning_rate": 0.1}}
+    values: ClassVar[Values] = {"depth": (4, 6), "iterations": ROUNDS, "learning_rate": RATES}
+    defaults: ClassVar[Values] = {"depth": 6, "iterations": 1000, "learning_rate": None}
+
+
+@dataclass(frozen=True)
+class XGBoostRegressor(BoostingLearner, Regressor):
+    """XGBoost, for numbers."""
+
+    name = "xgboost_regressor"
+    spec: ClassVar[Spec] = {"class": "xgboost.sklearn:XGBRegressor"}
+    values: ClassVar[Values] = XGBoost.values
+    defaults: ClassVar[Values] = XGBoost.defaults
+
+
+@dataclass(frozen=True)
+class LightGBMRegressor(BoostingLearner, Regressor):
+    """LightGBM, for numbers."""
+
+    name = "lightgbm_regressor"
+    spec: ClassVar[Spec] = {"class": "lightgbm.sklearn:LGBMRegressor"}
+    values: ClassVar[Values] = LightGBM.values
+
+
+@dataclass(frozen=True)
+class CatBoostRegressor(BoostingLearner, Regressor):
+    """CatBoost, for numbers."""
+
+    name = "catboost_regressor"
+    spec: ClassVar[Spec] = {"class": "catboost.core:CatBoostRegressor", "params": {"learning_rate": 0.1}}
+    values: ClassVar[Values] = CatBoost.values
+    defaults: ClassVar[Values] = CatBoost.defaults
+
+
+BOOSTING: tuple[type[BoostingLearner], ...] = (
+    *(XGBoost, LightGBM, CatBoost),
+    *(XGBoostRegressor, LightGBMRegressor, CatBoostRegressor),
+)

@@ -1,30 +1,103 @@
-"""A fitted estimator as a model, with class numbers and scores that are the same for a row in any batch."""
+"""A fitted estimator as a model, with class numbers and scores that are the same for a row in any batch.
 
+Unfitted estimators: made from their JSON form once in a process, and copied for each fit.
+"""
+
+import copy
 import json
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Any, ClassVar, Self
+from functools import cached_property, lru_cache
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from ckcv_ray.core.arrays import Classes, Values, agree
-from ckcv_ray.core.scores import Output, Outputs
+from ckcv_ray.core.measures import Output, Outputs
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.base import STATUSES, Codec, Model, Predicted, Setting, Status, try_model
 from ckcv_ray.learners.foreign import contain, preserve_state
-from ckcv_ray.learners.sklearn.allowed import LIBRARY, list_classes
-from ckcv_ray.learners.sklearn.boosters import Booster
-from ckcv_ray.learners.sklearn.functions import draws_globally
-from ckcv_ray.learners.sklearn.packing import last_step, pack, read_values, unpack
-from ckcv_ray.learners.sklearn.spec import Spec
-from ckcv_ray.learners.sklearn.templates import make_template
+from ckcv_ray.learners.sklearn.spec import (
+    LIBRARY,
+    Spec,
+    build,
+    check_setting,
+    complete_names,
+    draws_globally,
+    list_classes,
+    make_value,
+    prepare,
+)
+from ckcv_ray.learners.sklearn.store import Booster, last_step, pack, read_values, unpack
 from ckcv_ray.tables.target import Rows
 from ckcv_ray.tables.task import Task
+
+MOST_KEPT = 4096
+OTHER_PARAMETERS = ("memory", "transform_input", "verbose")  # of a pipeline: each changes how it is fitted
+
+
+class Template(NamedTuple):
+    """An estimator at a setting, which is never fitted itself.
+
+    Attributes:
+        estimator: the estimator, whose fits use one thread.
+        unseeded: for each ``random_state`` that is None, sorted by full name, the estimator that has it:
+            itself or one inside.
+        head: of a pipeline whose steps but the last can be fitted once for several settings, what of the
+            setting they may depend on; None of anything else.
+    """
+
+    estimator: Any
+    unseeded: tuple[Any, ...]
+    head: str | None
+
+    @property
+    def is_taken_apart(self) -> bool:
+        """Whether its last step is fitted by itself: it is the whole, or the steps before it are shared."""
+        return self.head is not None or last_step(self.estimator) is self.estimator
+
+    def copy(self, seeds: list[int]) -> Any:
+        """Return a new estimator with these seeds for each ``random_state`` that is None."""
+        estimator, unseeded = copy.deepcopy((self.estimator, self.unseeded))
+        for owner, seed in zip(unseeded, seeds, strict=True):
+            owner.set_params(random_state=seed)
+        return estimator
+
+
+@lru_cache(maxsize=MOST_KEPT)
+def make_template(spec: str, setting: str) -> Template:
+    """Return the estimator of a JSON form at a setting, both given as text."""
+    from sklearn.pipeline import Pipeline
+
+    described, values = json.loads(spec), json.loads(setting)
+    estimator = build(described)
+    names = complete_names(estimator, values)
+    for name, value in names.items():
+        check_setting("param", described, name, value)
+    estimator.set_params(**{name: make_value(value) for name, value in names.items()})
+    for part in (estimator, *estimator.get_params(deep=True).values()):
+        prepare(part)
+    every = estimator.get_params(deep=True)
+    estimator.set_params(
+        **{name: 1 for name in every if _last_name(name) == "n_jobs" and every[name] is not None}
+    )
+    unseeded = sorted(name for name in every if _last_name(name) == "random_state" and every[name] is None)
+    owners = tuple(every[owner] if (owner := name.rpartition("__")[0]) else estimator for name in unseeded)
+    head = None
+    if type(estimator) is Pipeline and len(estimator) > 1 and not any(map(every.get, OTHER_PARAMETERS)):
+        last = f"{estimator.steps[-1][0]}__"
+        head_values = {name: value for name, value in names.items() if not name.startswith(last)}
+        head = json.dumps([head_values, unseeded])
+    return Template(estimator, owners, head)
+
+
+def _last_name(name: str) -> str:
+    return name.rpartition("__")[2]
+
 
 BATCH = 256
 SAMPLE_WEIGHT = "sample_weight"  # of fit, in scikit-learn

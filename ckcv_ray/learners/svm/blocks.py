@@ -9,33 +9,116 @@ never on the machine: they differ in the last bits of a solution.
 Without scaling, the distances are gathered from the shared matrix; the exponential is then taken on the
 gathered block and not on the shared matrix: it costs about as much as gathering, which would have to be
 repeated for every gamma (0.8 against 0.45 ns per element; at k = 3 a block has at most 4/9 of them).
+
+Solvers of the SVM by name: ``SOLVERS`` of a kernel matrix, ``ON_POINTS`` of rows, and their protocols.
+
+A split of more than two classes, prepared for all gammas and all pairs of classes.
+
+The training rows lie class by class, so that the rows of a class are a range. Distances are computed or
+gathered once; each pair of classes takes its part of them. The kernel from the training rows to the scored
+rows is computed once for each gamma, a training row in each row, so that decision values are sums of the rows
+of support vectors only.
+
+Here too, what does not fit into ``DENSE_BYTES`` is computed from the rows for each gamma again.
+
+More than two classes: one SVM for each pair of them, on the rows of these two.
+
+For each gamma, every pair has a path over all C on the split's training rows of its classes, and votes on all
+scored rows (``Ballot``). Scaling, distances and class weights are those of all training rows. What classes
+without training rows would add is what ``SVC`` makes of the others: a pair with one of them is constant and
+votes for the other class, which gives every class that is present the same number of votes.
+
+Reference: Knerr, Personnaz, Dreyfus, "Single-layer learning revisited", Neurocomputing, 1990.
 """
 
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ckcv_ray.core.arrays import Index
-from ckcv_ray.learners.svm.decision import classify, count_errors
+from ckcv_ray.core.arrays import Classes, Index
+from ckcv_ray.core.measures import Measure
+from ckcv_ray.learners.svm import decomposition, path
 from ckcv_ray.learners.svm.decomposition import BLOCK
 from ckcv_ray.learners.svm.kernels import (
     STRIP,
     Complement,
     complement,
     compute_complement,
+    compute_distances,
     fill_complement,
     fill_distances,
     gather,
+    pair_complement,
     scratch_complement,
     strip_rows,
 )
-from ckcv_ray.learners.svm.memory import DOUBLES, Matrix, Vector, round_up, scratch
+from ckcv_ray.learners.svm.model import Ballot, PairwiseSVM, add_votes, classify, count_errors, list_pairs
 from ckcv_ray.learners.svm.path import MOST_FREE
-from ckcv_ray.learners.svm.problem import Options, Signs, Solutions, Weights
-from ckcv_ray.learners.svm.scaling import Scaling
-from ckcv_ray.learners.svm.solvers import ON_POINTS, SOLVERS
+from ckcv_ray.learners.svm.problem import (
+    DOUBLES,
+    EQUAL,
+    Matrix,
+    Options,
+    Scaling,
+    Signs,
+    Solutions,
+    Vector,
+    Weights,
+    empty_fits,
+    fit_constant,
+    round_up,
+    scratch,
+)
+from ckcv_ray.tables.target import Rows
+
+
+class PathSolver(Protocol):
+    """A solver: the fits of one training block for ascending C."""
+
+    def __call__(
+        self,
+        M: Complement,
+        y: Vector,
+        C_values: tuple[float, ...],
+        tolerance: float,
+        max_iter: int,
+        weights: Weights = EQUAL,
+    ) -> Solutions:
+        """Solve for every C in turn.
+
+        Args:
+            M: 1 - K of the n training rows, symmetric, never written to. With sum b = 0, Kb = -Mb.
+            y: labels -1.0 or +1.0, shape (n,); a single class gives the constant classifier.
+            C_values: ascending, positive.
+            tolerance: largest KKT violation, in the solver's arithmetic, of a converged fit.
+            max_iter: iterations after which a fit is returned as it is, with status NOT_CONVERGED.
+            weights: of the two classes, positive.
+        """
+
+
+class PathSolverOnPoints(Protocol):
+    """A solver that never holds all of K, for training sets too large for ``PathSolver``."""
+
+    def __call__(
+        self,
+        X: Matrix,
+        gamma: float,
+        y: Vector,
+        C_values: tuple[float, ...],
+        tolerance: float,
+        max_iter: int,
+        *,
+        weights: Weights = EQUAL,
+    ) -> Solutions:
+        """Solve for every C in turn, on the scaled rows X [n, d]; otherwise as ``PathSolver``."""
+
+
+SOLVERS: dict[str, PathSolver] = {"newton": path.path}
+ON_POINTS: dict[str, PathSolverOnPoints] = {"newton": decomposition.path_on_points}
+
 
 DENSE_BYTES = 1 << 31
 WHOLE_BYTES = 1 << 31
@@ -165,3 +248,216 @@ def prepare(
         fill_distances(inputs, inputs, block.train_distances)
         fill_distances(scaling.apply(X[score]), inputs, block.score_distances)
     return block
+
+
+class DenseClasses(NamedTuple):
+    """Squared distances, and a kernel from the training rows to the scored rows."""
+
+    ranges: Sequence[slice]  # the training rows of each class
+    of_class: Sequence[Matrix]  # all training rows from those of a class, [n_train, rows of it]
+    score_distances: Matrix  # from all training rows to the scored rows, [n_train, >= n_score]
+    score_kernel: Matrix  # of the same shape
+    n_score: int  # number of scored rows
+
+    def fit(
+        self, gamma: float, pair: tuple[int, int], y: Vector, weights: Weights, options: Options
+    ) -> Solutions:
+        """Fit the path of one gamma to the rows of a pair of classes, with labels y."""
+        first, second = pair
+        columns = self.of_class[first], self.of_class[second]
+        M = pair_complement(*columns, gamma, self.ranges[first], self.ranges[second])
+        solver = SOLVERS[options.solver]
+        return solver(M, y, options.C_values, options.tolerance, options.max_iter, weights)
+
+    def strips(self, gamma: float) -> Iterator[Strip]:
+        """Yield the kernel from the training rows to all scored rows."""
+        yield Strip(slice(0, self.n_score), complement(self.score_distances, gamma, out=self.score_kernel))
+
+
+class ClassPoints(NamedTuple):
+    """The scaled rows themselves: ranges of the classes, training rows and scored rows."""
+
+    ranges: Sequence[slice]
+    train: Matrix
+    score: Matrix
+
+    def fit(
+        self, gamma: float, pair: tuple[int, int], y: Vector, weights: Weights, options: Options
+    ) -> Solutions:
+        """Fit the path of one gamma to the rows of a pair of classes, with labels y."""
+        rows = np.concatenate([self.train[self.ranges[number]] for number in pair])
+        return fit_rows(rows, gamma, y, weights, options)
+
+    def strips(self, gamma: float) -> Iterator[Strip]:
+        """Yield the kernel from the training rows to a few scored rows at a time."""
+        step = strip_rows(len(self.train))
+        for start in range(0, len(self.score), step):
+            rows = self.score[start : start + step]
+            D = scratch("strip", (len(self.train), round_up(len(rows), DOUBLES)))
+            fill_distances(self.train, rows, D)
+            M = scratch("strip kernel", D.shape)
+            yield Strip(slice(start, start + len(rows)), complement(D, gamma, out=M))
+
+
+def prepare_classes(
+    X: Matrix,
+    distances: Matrix | None,
+    scaling: Scaling,
+    train: Index,
+    ranges: Sequence[slice],
+    score: Index,
+) -> DenseClasses | ClassPoints:
+    """Return the block of one split of X [n, d], in this thread's scratch memory: one block at a time.
+
+    Args:
+        distances: squared distances [n, n] of the rows of X, if available and nothing is scaled.
+        scaling: applied to the rows otherwise.
+        train: row numbers of X, class by class.
+        ranges: of each class in ``train``.
+        score: row numbers of X.
+    """
+    n = len(train)
+    if dense_bytes(n, len(score)) > DENSE_BYTES:
+        return ClassPoints(ranges, scaling.apply(X[train]), scaling.apply(X[score]))
+    memory = scratch("train distances", (n * n,))
+    of_class = [memory[n * part.start : n * part.stop].reshape(n, -1) for part in ranges]
+    oblong = n, round_up(len(score), DOUBLES)
+    block = DenseClasses(
+        ranges, of_class, scratch("score distances", oblong), scratch("score kernel", oblong), len(score)
+    )
+    if distances is not None:
+        for part, columns in zip(ranges, of_class, strict=True):
+            gather(distances, train, train[part], columns)
+        gather(distances, train, score, block.score_distances)
+        return block
+    inputs = scaling.apply(X[train])
+    for part, columns in zip(ranges, of_class, strict=True):
+        columns[...] = compute_distances(inputs, inputs[part])
+    fill_distances(inputs, scaling.apply(X[score]), block.score_distances)
+    return block
+
+
+MOST_VOTES = 1 << 22  # numbers of votes that are held at once
+NO_DISTANCES = np.empty((0, 0))
+
+
+class ClassesBlock(NamedTuple):
+    """One prepared split of more than two classes."""
+
+    X: Rows  # all rows of the task
+    y: Classes  # their class numbers
+    train: Index  # row numbers of the training rows, class by class
+    ranges: Sequence[slice]  # of each class in ``train``
+    score: Index  # row numbers of the scored rows
+    gammas: tuple[float, ...]  # of the paths
+    options: Options  # of the solver, with all C
+    scaling: Scaling
+    kernel: DenseClasses | ClassPoints
+    weights: Vector  # of the classes
+
+    def fit(self, path: int, length: int) -> "ClassesFits":
+        """Fit the first ``length`` costs at one gamma."""
+        gamma, options = self.gammas[path], self.options._replace(C_values=self.options.C_values[:length])
+        pairs = list_pairs(len(self.weights))
+        return ClassesFits(self, gamma, options.C_values, [self._fit(gamma, pair, options) for pair in pairs])
+
+    def _fit(self, gamma: float, pair: tuple[int, int], options: Options) -> Solutions:
+        """Fit the path of one pair of classes, the second of which is +1."""
+        first, second = pair
+        n_first, n_second = (part.stop - part.start for part in (self.ranges[first], self.ranges[second]))
+        y = np.ones(n_first + n_second)
+        y[:n_first] = -1.0
+        if not len(y):
+            fits = empty_fits(len(options.C_values), 0)
+            fits.converged[:] = True
+        elif not n_first * n_second:
+            fits = fit_constant(y, len(options.C_values))
+        else:
+            weights = Weights(float(self.weights[first]), float(self.weights[second]))
+            fits = self.kernel.fit(gamma, pair, y, weights, options)
+        return fits._replace(b=fits.b.copy(), gradient=NO_DISTANCES)  # the two share memory
+
+
+class ClassesFits(NamedTuple):
+    """The fits of one gamma at its first costs, of every pair of classes."""
+
+    block: ClassesBlock
+    gamma: float
+    C_values: tuple[float, ...]
+    pairs: list[Solutions]
+
+    @property
+    def status(self) -> NDArray[np.int8]:
+        """Position of each fit's status: converged if every pair is."""
+        converged = np.array([fits.converged for fits in self.pairs])
+        return np.logical_not(converged.all(axis=0)).astype(np.int8)
+
+    @property
+    def n_iter(self) -> NDArray[np.int64]:
+        """Iterations of each fit, over all pairs."""
+        n_iter: NDArray[np.int64] = np.array([fits.n_iter for fits in self.pairs]).sum(axis=0)
+        return n_iter
+
+    def totals(self, measure: Measure) -> NDArray[np.int64]:
+        """Return the totals of each fit; the votes are counted in compiled code."""
+        return measure.totals(self.block.y[self.block.score], self.predict(), len(self.block.weights))
+
+    def predict(self) -> Classes:
+        """Return the class of each scored row, or -1 if undecided, (steps, rows)."""
+        block, n_C = self.block, len(self.C_values)
+        labels = np.empty((n_C, len(block.score)), np.int32)
+        pairs = list_pairs(len(block.weights))
+        step = max(1, MOST_VOTES // (n_C * len(block.weights)))
+        for scored, M in block.kernel.strips(self.gamma):
+            for start in range(scored.start, scored.stop, step):
+                stop = min(start + step, scored.stop)
+                ballot = Ballot((n_C, stop - start), len(block.weights))
+                for pair, fits in zip(pairs, self.pairs, strict=True):
+                    ranges = block.ranges[pair[0]], block.ranges[pair[1]]
+                    add_votes(ballot, pair, M, start - scored.start, ranges, fits)
+                labels[:, start:stop] = ballot.winners()
+        return labels
+
+    def model(self, step: int) -> PairwiseSVM:
+        """Return the model at one cost."""
+        block, n_classes = self.block, len(self.block.weights)
+        pairs = [
+            _support(np.r_[block.train[block.ranges[first]], block.train[block.ranges[second]]], fits.b[step])
+            for (first, second), fits in zip(list_pairs(n_classes), self.pairs, strict=True)
+        ]
+        setting = self.C_values[step], self.gamma
+        offset = np.array([fits.offset[step] for fits in self.pairs])
+        return PairwiseSVM.from_pairs(setting, block.scaling, n_classes, pairs, offset, block.X)
+
+
+def prepare_block(
+    X: Rows,
+    y: Classes,
+    distances: Rows | None,
+    split: tuple[Index, Index],
+    gammas: tuple[float, ...],
+    options: Options,
+    scaling: Scaling,
+    weights: Vector,
+) -> ClassesBlock:
+    """Prepare the distances of a split.
+
+    Args:
+        X, y: rows of the task and their class numbers.
+        distances: squared distances among all rows, if available and nothing is scaled.
+        split: row numbers of the training rows and of the scored rows.
+        gammas, options, scaling, weights: see ``ClassesBlock``.
+    """
+    train, score = split
+    order = np.argsort(y[train], kind="stable")
+    ends = np.searchsorted(y[train][order], np.arange(len(weights) + 1)).tolist()
+    ranges = [slice(*ends_of_class) for ends_of_class in pairwise(ends)]
+    kernel = prepare_classes(X, distances, scaling, train[order], ranges, score)
+    return ClassesBlock(X, y, train[order], ranges, score, gammas, options, scaling, kernel, weights)
+
+
+def _support(rows: Index, b: Vector) -> tuple[NDArray[np.int64], Vector]:
+    """Return the row numbers of the support vectors among ``rows``, ascending, and their coefficients."""
+    used = np.flatnonzero(b)
+    order = np.argsort(rows[used], kind="stable")
+    return rows[used][order].astype(np.int64), b[used][order]

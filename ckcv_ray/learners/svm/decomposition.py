@@ -12,11 +12,19 @@ from threading import get_ident
 import numpy as np
 from numpy.typing import NDArray
 
+from ckcv_ray.learners.svm.compile import load_code, writable
 from ckcv_ray.learners.svm.kernels import Complement, RowIndex, complement_product, compute_complement
-from ckcv_ray.learners.svm.machine_code import load_code, writable
-from ckcv_ray.learners.svm.memory import Matrix, Vector
 from ckcv_ray.learners.svm.path import Workspace, describe_fit, index_mask, optimise, rescale, workspace
-from ckcv_ray.learners.svm.problem import EQUAL, Solutions, Weights, empty_fits, fit_constant, snap_to_bounds
+from ckcv_ray.learners.svm.problem import (
+    EQUAL,
+    Matrix,
+    Solutions,
+    Vector,
+    Weights,
+    empty_fits,
+    fit_constant,
+    snap_to_bounds,
+)
 
 BLOCK = 4096
 Box = tuple[Vector, Vector, Vector]  # b, and its bounds lo and hi

@@ -9,9 +9,17 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ckcv_ray.learners.svm.machine_code import compile_listed, load_code, writable
-from ckcv_ray.learners.svm.memory import DOUBLES, LANES, Matrix, Single, align, round_up, scratch
-from ckcv_ray.learners.svm.simd import SHIFT, TILE_ROWS, fill_tile, power_of_two, wide
+from ckcv_ray.learners.svm.compile import (
+    SHIFT,
+    TILE_ROWS,
+    compile_listed,
+    fill_tile,
+    load_code,
+    power_of_two,
+    wide,
+    writable,
+)
+from ckcv_ray.learners.svm.problem import DOUBLES, LANES, Matrix, Single, align, round_up, scratch
 
 PANELS = 8  # of ``DOUBLES`` columns each, whose features are read again while they are in the cache
 MIRRORED_FROM = 50  # columns from which on copying half of a square takes less time than computing it

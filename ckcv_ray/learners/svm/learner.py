@@ -2,27 +2,124 @@
 
 Two classes, 0 and 1, are -1 and +1 internally. All C of one gamma share the kernel, and each starts from
 the previous solution; all gammas of a split share its distances; without scaling all splits share one matrix.
-With more classes there is a path for each pair of them (``one_against_one``).
+With more classes there is a path for each pair of them (``blocks``).
+
+What support vector machines with a Gaussian kernel share: a path for each gamma, with steps of C.
 """
 
+import math
+from abc import abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from ckcv_ray.core.measures import Kind
-from ckcv_ray.core.options import Option, option
-from ckcv_ray.core.scores import Output
+from ckcv_ray.core.measures import Kind, Output, parse_numbers_by_label
+from ckcv_ray.core.options import Option, check_options, option
 from ckcv_ray.errors import InputError
-from ckcv_ray.learners.class_weight import CLASS_WEIGHT, EQUALLY
-from ckcv_ray.learners.kernel_machine import KernelMachine
+from ckcv_ray.learners.base import Learner, Path, Space
+from ckcv_ray.learners.steps import BALANCED, CLASS_WEIGHT, EQUALLY, NAME, match_labels
 from ckcv_ray.learners.svm.problem import Options
 from ckcv_ray.tables.target import Label
-from ckcv_ray.validation import MOST, check_choice, integer, number
+from ckcv_ray.tables.task import Task
+from ckcv_ray.validation import MOST, check_choice, grid, integer, number, quote
 
 if TYPE_CHECKING:
-    from ckcv_ray.learners.svm.codec import SVMCodec
-    from ckcv_ray.learners.svm.trainer import SVMTrainer
+    from ckcv_ray.learners.svm.trainer import SVMCodec, SVMTrainer
+
+
+COST_GRID = grid("C", tuple(10.0 ** (e / 2) for e in range(-4, 9)))
+WIDTHS = grid("gamma", tuple(10.0 ** (e / 2) for e in range(-8, 3)))
+SCALES = ("standard", "none")
+COST = Option(
+    grid,
+    "Values of C: 0.1,1,10, or log:-2:4:13 for 13 values from 10^-2 to 10^4.",
+    default_text="log:-2:4:13",
+    panel="SVM",
+    single_default="1",
+)
+GAMMA = Option(
+    grid,
+    "Values of gamma, in the same form.",
+    panel="SVM",
+    default_text="log:-4:1:11",
+    single_default="1 / number of columns",
+)
+SCALE = Option(
+    lambda name, value: check_choice(name, value, SCALES),
+    "Scaling by training rows: standard or none; module:Class has none unless it is asked for.",
+    panel="SVM",
+    default_text="standard",
+)
+
+
+@dataclass(frozen=True)
+class KernelMachine(Learner):
+    """A learner with the kernel ``exp(-gamma |x - z|^2)``, whose loss on training rows has the factor C.
+
+    Attributes:
+        C: costs, positive; sorted, made unique, rounded to 12 significant digits.
+        gamma: kernel widths, like ``C``.
+        scale: "standard" (fitted only on the training rows of each split) or "none".
+
+    Raises:
+        InputError: a field of the wrong type or outside its range.
+    """
+
+    C: tuple[float, ...] = option(COST_GRID, COST)
+    gamma: tuple[float, ...] = option(WIDTHS, GAMMA)
+    scale: str = option("standard", SCALE)
+
+    def __post_init__(self) -> None:
+        check_options(self)
+        check_products(self.class_weight_text, self.C)
+
+    @property
+    @abstractmethod
+    def class_weight(self) -> str | Mapping[Label, float] | None:
+        """Factors of C by class."""
+
+    @property
+    def class_weight_text(self) -> str:
+        """The canonical form of ``class_weight``."""
+        assert isinstance(self.class_weight, str)
+        return self.class_weight
+
+    @cached_property
+    def space(self) -> Space:
+        """A path for each gamma, whose steps are the costs."""
+
+        def make_path(gamma: float) -> Path:
+            return Path(len(self.C), lambda step: {"C": self.C[step], "gamma": gamma})
+
+        return Space(map(make_path, self.gamma))
+
+    def canonical(self, task: Task) -> Self:
+        """Return the learner with class weights as the task's labels; see ``base.Learner``."""
+        check_products(self.class_weight_text, self.C, task.n_classes)
+        changes: dict[str, Any] = {"class_weight": match_labels(self.class_weight_text, task.classes)}
+        return replace(self, **changes)
+
+    def usual(self, task: Task) -> Self:
+        """Return the learner at C = 1 and gamma = 1 / d for d columns, unless other values were given."""
+        C = (1.0,) if self.C == COST_GRID else self.C
+        gamma = (1.0 / task.X.shape[1],) if self.gamma == WIDTHS else self.gamma
+        return replace(self, C=C, gamma=gamma)
+
+
+def check_products(class_weight: str, C: tuple[float, ...], n_classes: int = 2) -> None:
+    """Raise InputError unless the product of every C and every weight is positive and finite."""
+    if class_weight == EQUALLY:
+        return
+    balanced = class_weight == BALANCED
+    given = [1 / n_classes, float(MOST)] if balanced else list(parse_numbers_by_label(class_weight).values())
+    for product, end in ((C[0] * min(given), C[0]), (C[-1] * max(given), C[-1])):
+        if not (math.isfinite(product) and product > 0):
+            raise InputError(
+                f"{NAME}={quote(class_weight)} with C={end!r}: the product of C and a weight must be "
+                "positive and finite: choose less extreme values"
+            )
+
 
 SOLVER_NAMES = ("newton",)  # names in ``solvers``
 
@@ -96,6 +193,6 @@ class GaussianSVM(KernelMachine):
     @cached_property
     def codec(self) -> "SVMCodec":
         """What stores support vectors by their row numbers; what predicts is imported with it."""
-        from ckcv_ray.learners.svm.codec import SVMCodec
+        from ckcv_ray.learners.svm.trainer import SVMCodec
 
         return SVMCodec()

@@ -16,17 +16,59 @@ package. The decision value is f(x) = sum_i b_i K(x_i, x) + offset. For every of
     duality gap = b'Kb - y'b + C sum_i w_i max(0, 1 - y_i f(x_i))  >=  0
 
 bounds how far either objective is from its optimum.
+
+Arrays laid out for vector code: rows start on cache lines and are padded to full vectors.
+
+Fresh memory costs a page fault for every 4096 bytes, more than filling it with a kernel does; so memory that
+is needed repeatedly is scratch, kept per thread.
+
+Standardisation, fitted on the training rows of a model and applied to all its inputs.
 """
 
+import math
+import threading
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ckcv_ray.learners.base import Status
-from ckcv_ray.learners.svm.memory import Matrix, Vector
 from ckcv_ray.tables.task import Task
+
+Matrix = NDArray[np.float64]
+Vector = NDArray[np.float64]
+Single = NDArray[np.float32]
+
+CACHE_LINE = 64
+DOUBLES = 8  # in a vector of 512 bits
+LANES = 64
+
+_kept = threading.local()
+
+
+def align(shape: tuple[int, ...], dtype: Any = np.float64) -> NDArray[Any]:
+    """Return zeros that start on a cache line: a vector load across two lines takes twice as long."""
+    size = math.prod(shape) * np.dtype(dtype).itemsize
+    memory = np.zeros(size + CACHE_LINE, np.uint8)
+    start = -memory.ctypes.data % CACHE_LINE
+    array: NDArray[Any] = memory[start : start + size].view(dtype).reshape(shape)
+    return array
+
+
+def scratch(name: str, shape: tuple[int, ...], dtype: Any = np.float64) -> NDArray[Any]:
+    """Return the calling thread's array of that name, uninitialised; it invalidates the previous one."""
+    kept, size = vars(_kept), math.prod(shape)
+    memory: NDArray[Any] | None = kept.get(name)
+    if memory is None or memory.size < size:
+        memory = kept[name] = align((size,), dtype)
+    return memory[:size].reshape(shape)
+
+
+def round_up(n: int, lanes: int) -> int:
+    """Return the smallest multiple of ``lanes`` that is not below n."""
+    return -(-n // lanes) * lanes
+
 
 Signs = NDArray[np.int8]
 
@@ -177,3 +219,41 @@ def fit_constant(y: Vector, n_C: int) -> Solutions:
 def make_signs(task: Task) -> Signs:
     """Return the classes 0 and 1 of a task as -1 and +1."""
     return np.where(task.y == 1, 1, -1).astype(np.int8)
+
+
+class Scaling(NamedTuple):
+    """The affine map x -> (x - centre) / scale, feature by feature; shapes (d,), scale > 0."""
+
+    centre: Vector
+    scale: Vector
+
+    def apply(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return a scaled copy of X [rows, d]."""
+        scaled = X - self.centre
+        scaled /= self.scale
+        return scaled
+
+    def is_close(self, expected: "Scaling", rounding: float) -> bool:
+        """Return whether it is the expected map up to ``rounding``, relative to the numbers.
+
+        In a centre near zero all but rounding cancels: it is compared relative to its scale.
+        """
+        centre, scale = expected
+        near = np.abs(self.centre - centre) <= rounding * np.maximum(np.abs(centre), scale)
+        return bool(np.all(near)) and np.allclose(self.scale, scale, rounding, 0)
+
+
+def identity(d: int) -> Scaling:
+    """Return the map that leaves d features unchanged."""
+    return Scaling(np.zeros(d), np.ones(d))
+
+
+def standard(X: NDArray[np.float64]) -> Scaling:
+    """Return mean and standard deviation of each column of X [rows, d]; a constant column keeps its scale."""
+    spread = np.where(np.ptp(X, axis=0) > 0, X.std(axis=0), 0.0)
+    return Scaling(X.mean(axis=0), np.where(spread > 0, spread, 1.0))
+
+
+def fit_scaling(X: NDArray[np.float64], how: str) -> Scaling:
+    """Return a scaling of kind ``how``, fitted on X [rows, d]."""
+    return standard(X) if how == "standard" else identity(X.shape[1])

@@ -1,29 +1,194 @@
 """Fits of the Gaussian SVM on splits of a task: shared data, prepared splits, paths, and checks of models.
 
 This is what imports numba. ``learner`` imports it when something is to be fitted or checked.
+
+Whether a model is the SVM of its training rows: what can be checked without refitting.
+
+The KKT conditions determine the SVM up to the tolerance. Where they do not, because a fit was stopped before
+it met them, its C is so large that rounding decides them, or the study's tolerance is wide, the check says
+so, and the verification fits the model again.
+
+The table of fitted SVMs: a row for each model, whose support vectors are row numbers of the learning set.
+
+Two classes are one pair, of which a cell holds the numbers themselves; of more there is a list of the pairs.
+
+Last, the compiled functions with their argument types, in order; ``compile`` says why the order matters.
 """
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from threading import get_ident
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
+from numba import boolean, float32, float64, int8, int32, int64, typeof, types
 from numpy.typing import NDArray
 
-from ckcv_ray.core.arrays import Classes, Index
+from ckcv_ray.core.arrays import Classes, Index, agree
 from ckcv_ray.core.measures import UNDECIDED, ZERO_ONE, Measure
-from ckcv_ray.learners.base import Checked, Trainer
-from ckcv_ray.learners.class_weight import compute_weights
-from ckcv_ray.learners.svm import machine_code
-from ckcv_ray.learners.svm.blocks import Dense, Points, block_bytes, prepare
+from ckcv_ray.learners.base import Checked, Codec, Setting, Status, Trainer
+from ckcv_ray.learners.steps import compute_weights
+from ckcv_ray.learners.svm import compile as compiler
+from ckcv_ray.learners.svm import kernels, newton
+from ckcv_ray.learners.svm import model as models
+from ckcv_ray.learners.svm import path as paths
+from ckcv_ray.learners.svm.blocks import ClassesBlock, Dense, Points, block_bytes, prepare, prepare_block
+from ckcv_ray.learners.svm.compile import Signatures
 from ckcv_ray.learners.svm.kernels import compute_distances
-from ckcv_ray.learners.svm.model import SVMModel
-from ckcv_ray.learners.svm.one_against_one import ClassesBlock, prepare_block
-from ckcv_ray.learners.svm.optimality import check_model, check_pairs
-from ckcv_ray.learners.svm.pairwise import PairwiseSVM
-from ckcv_ray.learners.svm.problem import Options, Signs, Solutions, Weights, make_signs
-from ckcv_ray.learners.svm.scaling import Scaling, fit_scaling
+from ckcv_ray.learners.svm.model import PairwiseSVM, SVMModel, list_pairs
+from ckcv_ray.learners.svm.problem import (
+    EQUAL,
+    Options,
+    Scaling,
+    Signs,
+    Solutions,
+    Weights,
+    describe,
+    empty_fits,
+    fit_scaling,
+    make_signs,
+)
 from ckcv_ray.tables.target import Rows
 from ckcv_ray.tables.task import Task
+
+CONSTRAINT_TOLERANCE = 1e-9
+KKT_ROUNDING = 1e-12  # of a decision value, per 1 + sum |b|
+OTHER_SCALING = "its scaling is not that of its training rows"
+MOST_OPEN = 0.01  # of a decision value, what tolerance and rounding may leave open; the margin is 1
+
+
+def check_model(
+    model: SVMModel,
+    X: Rows,
+    y: NDArray[np.int8],
+    train: Index,
+    scaling: Scaling,
+    tolerance: float,
+    weights: Weights,
+    *,
+    converged: bool,
+) -> Checked:
+    """Check a model against its training rows.
+
+    Args:
+        model: the SVM.
+        X, y: inputs and signs of its training rows.
+        train: their row numbers in the learning set, ascending.
+        scaling: that of the training rows.
+        tolerance: of the learner: the largest KKT violation of a converged fit.
+        weights: of the two classes, for these training rows.
+        converged: whether its fit is known to have converged.
+    """
+    checked = Checked(list(_dual(model, y, train, scaling, weights)), [])
+    if np.isin(model.support, train).all():
+        _optimality(model, X, y.astype(np.float64), train, tolerance, weights, converged, checked)
+    return checked
+
+
+def check_pairs(
+    model: PairwiseSVM,
+    task: Task,
+    train: Index,
+    scaling: Scaling,
+    tolerance: float,
+    weights: NDArray[np.float64],
+    *,
+    converged: bool,
+) -> Checked:
+    """Check the SVM of each pair of classes against the training rows of the two.
+
+    Args:
+        model: the SVMs.
+        task: the learning rows.
+        train: numbers of the training rows, ascending.
+        scaling: that of all training rows.
+        tolerance: of the learner: the largest KKT violation of a converged fit.
+        weights: of the classes, for these training rows, (n_classes,).
+        converged: whether every pair's fit is known to have converged.
+    """
+    checked = Checked([] if model.scaling.is_close(scaling, CONSTRAINT_TOLERANCE) else [OTHER_SCALING], [])
+    classes = task.y[train]
+    for (first, second), svm in model.pairs():
+        rows = train[(classes == first) | (classes == second)]
+        y = np.where(task.y[rows] == second, 1, -1).astype(np.int8)
+        of_pair = Weights(float(weights[first]), float(weights[second]))
+        known = model.scaling, tolerance, of_pair
+        found = (
+            check_model(svm, task.X[rows], y, rows, *known, converged=converged)
+            if len(rows)
+            else _without_rows(svm)
+        )
+        name = f"classes {task.classes[first]!r} and {task.classes[second]!r}"
+        checked.differences.extend(f"{name}: {sentence}" for sentence in found.differences)
+        checked.trusted.extend(f"{name}: {sentence}" for sentence in found.trusted)
+    return checked
+
+
+def _without_rows(model: SVMModel) -> Checked:
+    """Check a model of two classes that have no training rows."""
+    decides = len(model.support) or model.offset != 0
+    return Checked(["it decides between classes without training rows"] if decides else [], [])
+
+
+def _dual(
+    model: SVMModel, y: NDArray[np.int8], train: Index, scaling: Scaling, weights: Weights
+) -> Iterator[str]:
+    """Yield what is wrong with support vectors, scaling and dual variables, given the training rows."""
+    inside = np.isin(model.support, train)
+    if not inside.all():
+        yield "a support vector is not among its training rows"
+    if not model.scaling.is_close(scaling, CONSTRAINT_TOLERANCE):
+        yield OTHER_SCALING
+    positions = np.searchsorted(train, model.support[inside])
+    if np.any(model.dual_coef[inside] * y[positions] <= 0):
+        yield "a dual variable does not have the sign of its label"
+    size = np.abs(model.dual_coef)
+    bound = model.C * weights.of(model.dual_coef)
+    outside = np.any(size > bound * (1 + CONSTRAINT_TOLERANCE))
+    if outside or abs(model.dual_coef.sum()) > CONSTRAINT_TOLERANCE * size.sum():
+        yield "its dual variables are outside the box or do not sum to zero"
+
+
+def _optimality(
+    model: SVMModel,
+    X: Rows,
+    y: Rows,
+    train: Index,
+    tolerance: float,
+    weights: Weights,
+    converged: bool,
+    checked: Checked,
+) -> None:
+    """Check the KKT conditions; extend ``checked``."""
+    if (y == y[0]).all():
+        if len(model.support) or model.offset != y[0]:
+            checked.differences.append(
+                "its training rows are of one class, but it does not predict that class everywhere"
+            )
+        return
+    b = np.zeros(len(train))
+    b[np.searchsorted(train, model.support)] = model.dual_coef
+    Kb = model.decision(X) - model.offset
+    optimum = describe(Kb, y, b, model.C, 0, Status.CONVERGED, weights)
+    rounding = KKT_ROUNDING * (1 + float(np.abs(b).sum()))
+    violated = optimum.violation > tolerance + rounding
+    if tolerance + rounding > MOST_OPEN:
+        checked.trusted.append(
+            f"its KKT conditions: at C = {model.C:g} and tolerance {tolerance:g} much passes for optimal"
+        )
+    elif violated and not converged:
+        checked.trusted.append("that its fit was stopped at the iteration limit: it is not optimal")
+    if abs(optimum.offset - model.offset) > rounding:
+        checked.differences.append(
+            f"its offset is {model.offset!r}; by the KKT conditions it is {optimum.offset!r}"
+        )
+    if violated and converged:
+        checked.differences.append(
+            f"it violates the KKT conditions of its training rows by {optimum.violation:.3g}, at "
+            f"most {tolerance:g} is allowed: it is not the model fitted to them"
+        )
+
 
 SHARED_BYTES = 1 << 29
 SHARED_WIDE_BYTES = 1 << 30  # where computing distances takes longer than gathering them
@@ -101,11 +266,11 @@ class SVMTrainer(Trainer):
 
     def load(self) -> None:
         """Load the compiled solver, compiling it first if necessary."""
-        machine_code.load_code()
+        compiler.load_code()
 
     def state(self) -> dict[str, str]:
         """Return a digest of what determines the machine code of the solver."""
-        return {"machine_code": machine_code.state()}
+        return {"machine_code": compiler.state()}
 
 
 class Block(NamedTuple):
@@ -170,3 +335,158 @@ class PathFits(NamedTuple):
             dual_coef=b[used],
             offset=float(self.fits.offset[step]),
         )
+
+
+OF_PAIR = {"support": pa.list_(pa.int64()), "dual_coef": pa.list_(pa.float64()), "offset": pa.float64()}
+COMMON = [(name, pa.float64()) for name in ("C", "gamma")]
+COMMON += [(name, pa.list_(pa.float64())) for name in ("centre", "scale")]
+TWO_CLASSES = pa.schema([*COMMON, *OF_PAIR.items()])
+MORE_CLASSES = pa.schema([*COMMON, *((name, pa.list_(kind)) for name, kind in OF_PAIR.items())])
+
+
+class SVMCodec(Codec):
+    """The models of ``learner.GaussianSVM``: ``SVMModel`` for two classes, else ``PairwiseSVM``."""
+
+    def columns(self, task: Task) -> pa.Schema:
+        """Return the columns: for more than two classes, lists for each pair."""
+        return TWO_CLASSES if task.n_classes == 2 else MORE_CLASSES
+
+    def table(self, models: Sequence[Any], task: Task) -> pa.Table:
+        """Return a table with a row for each model."""
+        rows = []
+        for model in models:
+            row = {"C": model.C, "gamma": model.gamma, "support": model.support}
+            if isinstance(model, PairwiseSVM):
+                row["support"] = [model.support[used] for used in model.used]
+            row |= {"dual_coef": model.dual_coef, "offset": model.offset, **model.scaling._asdict()}
+            rows.append(row)
+        return pa.Table.from_pylist(rows, schema=self.columns(task))
+
+    def from_table(self, table: pa.Table, task: Task) -> list[Any]:
+        """Return the models stored in a table; see ``base.Codec``."""
+        return [_read_model(row, task) for row in table.to_pylist()]
+
+    def max_row_values(self, task: Task) -> int:
+        """Return the number of values of a model in which every row supports every pair of its class.
+
+        An empty list of a pair counts as a value.
+        """
+        n, d = task.X.shape
+        if task.n_classes == 2:
+            return int(2 * (n + d) + len(TWO_CLASSES))
+        n_pairs = len(list_pairs(task.n_classes))
+        return int(2 * (n * (task.n_classes - 1) + n_pairs + d) + n_pairs + len(MORE_CLASSES))
+
+    def setting(self, model: SVMModel | PairwiseSVM) -> Setting:
+        """Return C and gamma of a model."""
+        return {"C": model.C, "gamma": model.gamma}
+
+    def same(self, a: SVMModel | PairwiseSVM, b: SVMModel | PairwiseSVM, rounding: float = 0.0) -> bool:
+        """Return whether two models are equal in content."""
+        return type(a) is type(b) and agree(_list_numbers(a), _list_numbers(b), rounding)
+
+
+def _list_numbers(model: SVMModel | PairwiseSVM) -> list[Any]:
+    """Return all numbers of a model, but for what the table has of its support vectors."""
+    arrays = [model.C, model.gamma, *model.scaling, model.support, model.offset]
+    if isinstance(model, PairwiseSVM):
+        return [*arrays, model.n_classes, *model.used, *model.dual_coef]
+    return [*arrays, model.dual_coef]
+
+
+def _read_model(row: dict[str, Any], task: Task) -> SVMModel | PairwiseSVM:
+    """Return the model in a row.
+
+    Raises:
+        ValueError: its numbers cannot be those of a model that was fitted to the task.
+        IndexError: a row number does not exist in the task.
+    """
+    two, n_pairs = task.n_classes == 2, len(list_pairs(task.n_classes))
+    support, dual_coef, offset = ([row[name]] if two else row[name] for name in OF_PAIR)
+    if not len(support) == len(dual_coef) == len(offset) == n_pairs:
+        raise ValueError(f"expected support vectors and an offset for each of {n_pairs} pairs of classes")
+    scaling = Scaling(np.array(row["centre"]), np.array(row["scale"]))
+    pairs = [
+        (np.array(rows, dtype=np.int64), np.array(numbers, dtype=np.float64))
+        for rows, numbers in zip(support, dual_coef, strict=True)
+    ]
+    setting = row["C"], row["gamma"]
+    if two:
+        ((rows, coefficients),) = pairs
+        vectors = task.X[rows].astype(np.float64)  # one dtype object: the same pickle wherever X came from
+        _check_numbers(*setting, scaling, pairs, offset, task.X.shape[1])
+        return SVMModel(*setting, scaling, rows, vectors, coefficients, row["offset"])
+    _check_numbers(*setting, scaling, pairs, offset, task.X.shape[1])
+    offsets = np.array(offset, dtype=np.float64)
+    return PairwiseSVM.from_pairs(setting, scaling, task.n_classes, pairs, offsets, task.X)
+
+
+def _check_numbers(
+    C: float,
+    gamma: float,
+    scaling: Scaling,
+    pairs: Sequence[tuple[NDArray[np.int64], NDArray[np.float64]]],
+    offset: Sequence[float],
+    d: int,
+) -> None:
+    """Raise ValueError if the numbers of an SVM cannot be those of one that was fitted on d inputs."""
+    if scaling.centre.shape != (d,) or scaling.scale.shape != (d,):
+        raise ValueError(f"centre and scale do not have {d} features")
+    for support, dual_coef in pairs:
+        if dual_coef.shape != support.shape or np.any(np.diff(support, prepend=-1) <= 0):
+            raise ValueError("its support vectors must be in ascending order, with one coefficient each")
+    numbers = [*scaling, np.array([C, gamma, *offset]), *(dual_coef for _, dual_coef in pairs)]
+    if not all(np.isfinite(values).all() for values in numbers):
+        raise ValueError("it has numbers that are not finite")
+    if not (np.all(scaling.scale > 0) and C > 0 and gamma > 0):
+        raise ValueError("scale, C and gamma must be positive")
+
+
+V, M, S, SM = float64[::1], float64[:, ::1], float32[::1], float32[:, ::1]
+P = float64[:, :, ::1]
+N, NM, B, BM, T = int64[::1], int64[:, ::1], int8[::1], int8[:, ::1], int32[:, :, ::1]
+
+
+def signatures() -> Signatures:
+    """List every function with the types of its arguments, callees first."""
+    complement, fits = typeof(kernels.make_complement(np.zeros((1, 1)))), typeof(empty_fits(1, 1))
+    space, weights = typeof(paths.workspace(1, get_ident())), typeof(EQUAL)
+    return [
+        (kernels._fill_panel, (M, int64, M)),
+        (kernels._mirror, (M, int64, int64, int64)),
+        (kernels._sum_squares, (M, M, P, boolean, M)),
+        (kernels.gather, (M, N, N, M)),
+        (kernels.gather, (types.Array(M.dtype, M.ndim, M.layout, readonly=True), N, N, M)),  # Ray's store
+        (kernels._fill, (M, float64, M, SM)),
+        (newton._sound, (M, M, int64)),
+        (newton.factorise, (M, M, int64)),
+        (newton.solve, (M, V, V, int64)),
+        (newton.remove, (M, V, int64, int64)),
+        (paths._lowest_place, (S,)),
+        (paths.iterate, (SM, S, S, V, V, V, float64, int64, int64)),
+        (paths.iterate_exactly, (M, V, V, V, V, float64, int64)),
+        (newton._compress, (V, V, V, V, V, N, N, int64)),
+        (newton._downdate, (M, V, V, V, V, int64)),
+        (newton._elect, (V, V, V, V, N, int64)),
+        (newton._walk, (M, N, V, V, V, V, V, V, int64)),
+        (newton._assemble, (M, N, N, M, int64)),
+        (newton._free_variables, (V, V, V, N, int64)),
+        (newton.newton, (M, V, V, V, V, M, M, N, N, M)),
+        (paths.describe_fit, (V, V, V, V, V, float64, weights, int64, fits)),
+        (paths._refresh, (M, V, V, V, N)),
+        (paths._fill_rows, (V, V, V, V, S, S)),
+        (paths._copy, (V, V, int64)),
+        (paths._violation, (V, V, V, V)),
+        (paths._newton_budget, (V, V, V, int64)),
+        (paths.optimise, (complement, V, V, V, V, float64, int64, int64, space)),
+        (paths.rescale, (V, V, V, V, V, float64, float64)),
+        (paths._whole, (float64,)),
+        (paths._begin, (M, V, V, V, float64, float64, space)),
+        (paths._solve_path, (complement, V, V, float64, int64, int64, weights, space, fits)),
+        (models._decide_sign, (float64,)),
+        (models._classify, (M, M, V, BM)),
+        (models._count_errors, (M, M, V, B, NM)),
+        (kernels._fill_pair, (M, M, float64, M, M, SM, int64)),
+        (models._decide, (M, int64, int64, int64, int64, V, float64, V, NM)),
+        (models._add_votes, (M, int64, int64, int64, int64, M, V, int64, int64, V, NM, T, T)),
+    ]

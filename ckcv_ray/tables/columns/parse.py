@@ -25,7 +25,9 @@ from ckcv_ray.tables.columns.formats import (
     LAST_EXACT,
     OF_HUNDRED,
     ZONE,
+    Column,
     ColumnError,
+    ColumnKind,
     Parser,
     bare,
     canonical_text,
@@ -35,7 +37,6 @@ from ckcv_ray.tables.columns.formats import (
     number_parser,
     positions_by_value,
 )
-from ckcv_ray.tables.columns.types import Column, ColumnKind
 from ckcv_ray.tables.readers.limits import check_bytes, count_text_bytes
 from ckcv_ray.tables.readers.text import DECIMAL, decimal_mark
 from ckcv_ray.tables.target import NUMBER_TYPES, distinct, is_text, is_value

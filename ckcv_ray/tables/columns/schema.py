@@ -28,7 +28,10 @@ from ckcv_ray.tables.columns.formats import (
     QUOTED,
     SHEET_ERROR,
     WRITTEN_DATES,
+    Column,
     ColumnError,
+    ColumnKind,
+    DeclaredTypes,
     advise_dropping,
     bare,
     drop_gaps,
@@ -39,7 +42,6 @@ from ckcv_ray.tables.columns.formats import (
     write_example,
 )
 from ckcv_ray.tables.columns.parse import Cells, are_codes, have_short_decimals, read_cells
-from ckcv_ray.tables.columns.types import Column, ColumnKind, DeclaredTypes
 from ckcv_ray.tables.readers.files import SPARSE, find_withheld
 from ckcv_ray.tables.target import LARGEST, check_single, is_text, some, suggest_column
 from ckcv_ray.validation import read_as

@@ -4,7 +4,7 @@ The only module that imports obstore, and only when a store is opened. Credentia
 by obstore's own chain, and stand in no address, message or file.
 
 An object appears once it is complete. ``create`` writes one only if there is none of that name, which
-the store decides: that is all on which the rules of one writer rest (``storage.lease``, ``storage.journal``).
+the store decides: that is all on which the rules of one writer rest (``storage.object_files``).
 """
 
 import os

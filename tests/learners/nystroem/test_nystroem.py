@@ -12,9 +12,8 @@ from sklearn.metrics.pairwise import rbf_kernel
 from ckcv_ray import Execution, InputError, NystroemSVM, Study, Task, load_run, run, verify
 from ckcv_ray.core.measures import ZERO_ONE, GroupShares
 from ckcv_ray.learners.base import STATUSES, Status
-from ckcv_ray.learners.nystroem import newton
-from ckcv_ray.learners.nystroem.model import BATCH, NystroemModel
-from ckcv_ray.learners.nystroem.trainer import NystroemBlock, NystroemTrainer
+from ckcv_ray.learners.nystroem import trainer as newton
+from ckcv_ray.learners.nystroem.trainer import BATCH, NystroemBlock, NystroemModel, NystroemTrainer
 from ckcv_ray.study import Problem
 
 SERIAL = Execution("serial")

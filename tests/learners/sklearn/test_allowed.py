@@ -24,9 +24,8 @@ from sklearn.svm import SVC
 
 from ckcv_ray import Study
 from ckcv_ray.errors import InputError
-from ckcv_ray.learners.sklearn.allowed import ESTIMATOR, STEPS, check_estimator, table
-from ckcv_ray.learners.sklearn.packing import pack, unpack
-from ckcv_ray.learners.sklearn.spec import as_spec, build, name_type
+from ckcv_ray.learners.sklearn.spec import ESTIMATOR, STEPS, as_spec, build, check_estimator, name_type, table
+from ckcv_ray.learners.sklearn.store import pack, unpack
 from jobs import estimators
 
 LOGISTIC = {"class": "sklearn.linear_model:LogisticRegression"}

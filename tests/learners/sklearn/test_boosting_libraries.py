@@ -23,11 +23,11 @@ from sklearn.preprocessing import StandardScaler
 
 from ckcv_ray import Execution, InputError, Study, evaluate, load_run, run, trust, verify
 from ckcv_ray.errors import LackingError
-from ckcv_ray.learners import LEARNERS, AnyEstimator
-from ckcv_ray.learners.seeds import draw_seeds, make_seed_sequence
-from ckcv_ray.learners.sklearn import boosters, spec
-from ckcv_ray.learners.sklearn.libraries import LIBRARIES as TABLE
+from ckcv_ray.learners.base import LEARNERS, draw_seeds, make_seed_sequence
+from ckcv_ray.learners.sklearn import spec, store
+from ckcv_ray.learners.sklearn.learner import AnyEstimator
 from ckcv_ray.learners.sklearn.paths import LibraryRounds, Plain
+from ckcv_ray.learners.sklearn.spec import LIBRARIES as TABLE
 from ckcv_ray.tables.task import Task
 
 SERIAL = Execution("serial")
@@ -215,7 +215,7 @@ def test_a_folder_does_not_decide_what_is_imported_or_parsed(
     X, y = load_iris(return_X_y=True)
     run(small_study(name), X, y, out=tmp_path / "run", execution=SERIAL)
     monkeypatch.setattr(spec, "_trusted", {"sklearn"})
-    monkeypatch.setattr(boosters, "READERS", {})
+    monkeypatch.setattr(store, "READERS", {})
     (tmp_path / "new.csv").write_text("x0,x1,x2,x3\n1,2,3,4\n")
     with pytest.raises(LackingError, match=f"ckcv --trust {name}"):
         load_run(tmp_path / "run")
@@ -389,6 +389,6 @@ def test_a_pipeline_is_scored_but_not_stored() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_what_is_not_installed_is_said_in_one_sentence(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ckcv_ray.learners.sklearn.libraries.find_spec", lambda package: None)
+    monkeypatch.setattr("ckcv_ray.learners.sklearn.spec.find_spec", lambda package: None)
     with pytest.raises(InputError, match=rf'^{name} is not installed: pip install "\.\[boosting\]"'):
         Study.of(learner=name)

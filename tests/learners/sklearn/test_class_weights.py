@@ -10,10 +10,10 @@ from sklearn.base import clone
 from ckcv_ray import Execution, InputError, Study, Task, load_run, run, verify
 from ckcv_ray.core.draws import Draws
 from ckcv_ray.core.resampling.complete import split_complete
-from ckcv_ray.learners import LEARNERS
-from ckcv_ray.learners.sklearn import EstimatorLearner
-from ckcv_ray.learners.sklearn.packing import last_step
-from ckcv_ray.learners.sklearn.split import fit_model
+from ckcv_ray.learners.base import LEARNERS
+from ckcv_ray.learners.sklearn.learner import EstimatorLearner
+from ckcv_ray.learners.sklearn.paths import fit_model
+from ckcv_ray.learners.sklearn.store import last_step
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(120, 3))

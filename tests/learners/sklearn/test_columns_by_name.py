@@ -22,16 +22,15 @@ from sklearn.tree import DecisionTreeClassifier
 from ckcv_ray import CKCVClassifier, Execution, Job, Study, assess, evaluate, run
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.errors import InputError
-from ckcv_ray.learners.sklearn.columns import find_columns
-from ckcv_ray.learners.sklearn.learner import AnyEstimator
+from ckcv_ray.learners.sklearn.learner import AnyEstimator, find_columns
+from ckcv_ray.learners.sklearn.paths import fit_model
 from ckcv_ray.learners.sklearn.spec import as_spec
-from ckcv_ray.learners.sklearn.split import fit_model
 from ckcv_ray.runs.load import load_run, load_scores
 from ckcv_ray.runs.run import run_job
 from ckcv_ray.runs.verify import verify
 from ckcv_ray.study.problem import OUTER
+from ckcv_ray.tables.columns.formats import Column, ColumnKind
 from ckcv_ray.tables.columns.schema import Schema
-from ckcv_ray.tables.columns.types import Column, ColumnKind
 from ckcv_ray.tables.task import Task
 
 SERIAL = Execution("serial")

@@ -15,9 +15,8 @@ from own_estimators import Overwrites
 
 from ckcv_ray import Execution, InputError, RunError, Study, Task, evaluate, run
 from ckcv_ray.learners.foreign import EndedError, ask_child, contain, preserve_state
-from ckcv_ray.learners.sklearn import storable
-from ckcv_ray.learners.sklearn.learner import AnyEstimator
-from ckcv_ray.learners.sklearn.storable import choose_settings
+from ckcv_ray.learners.sklearn import learner
+from ckcv_ray.learners.sklearn.learner import AnyEstimator, choose_settings
 from ckcv_ray.runs.run import Job, run_job
 
 RNG = np.random.default_rng(0)
@@ -218,7 +217,7 @@ def test_settings_that_are_tried_cover_each_kind_and_are_few() -> None:
 
 def test_what_was_tried_is_not_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
-    monkeypatch.setattr(storable, "ask_child", lambda *_: asked.append(1) or "stored")
+    monkeypatch.setattr(learner, "ask_child", lambda *_: asked.append(1) or "stored")
     one = AnyEstimator({"kind": ("first", "second")}, estimator="own_estimators:HoldsAFunctionAtTimes")
     one.trainer.check_storable(TASK)
     one.trainer.check_storable(TASK)
@@ -226,7 +225,7 @@ def test_what_was_tried_is_not_tried_again(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_a_trial_that_crashes_or_never_ends_refuses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(storable, "MOST_SECONDS", 0.3)
+    monkeypatch.setattr(learner, "MOST_SECONDS", 0.3)
     AnyEstimator(estimator="own_estimators:CrashesAlways").canonical(TASK)
     AnyEstimator({"dummy": (1.0,)}, estimator="own_estimators:HangsInSomeSplits").canonical(TASK)
     assert ask_child(lambda: "", 10.0) == ""

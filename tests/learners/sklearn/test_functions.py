@@ -20,9 +20,8 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from ckcv_ray import Execution, Study, evaluate, run
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.errors import InputError
-from ckcv_ray.learners.sklearn import packing
-from ckcv_ray.learners.sklearn.functions import FUNCTIONS, make_value
-from ckcv_ray.learners.sklearn.spec import as_spec, build
+from ckcv_ray.learners.sklearn import store
+from ckcv_ray.learners.sklearn.spec import FUNCTIONS, as_spec, build, make_value
 from ckcv_ray.runs.load import load_run, load_scores
 from ckcv_ray.study.problem import OUTER
 
@@ -174,11 +173,11 @@ def test_a_pair_of_infinities_is_no_step() -> None:
 
 
 def test_a_model_file_holds_no_other_function() -> None:
-    content = packing.pack(make_pipeline(FunctionTransformer(np.log1p), GaussianNB()).fit(X, Y))
-    assert packing.unpack(content, X.shape[1]) is not None
-    other = packing.pack(make_pipeline(FunctionTransformer(np.isnan), GaussianNB()).fit(X, Y))
+    content = store.pack(make_pipeline(FunctionTransformer(np.log1p), GaussianNB()).fit(X, Y))
+    assert store.unpack(content, X.shape[1]) is not None
+    other = store.pack(make_pipeline(FunctionTransformer(np.isnan), GaussianNB()).fit(X, Y))
     with pytest.raises(ValueError, match=r"function numpy\.isnan, which is not known to be harmless"):
-        packing.unpack(other, X.shape[1])
+        store.unpack(other, X.shape[1])
 
 
 def test_the_list_names_functions_of_numbers_alone() -> None:

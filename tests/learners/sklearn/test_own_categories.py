@@ -14,7 +14,7 @@ from sklearn.preprocessing import OneHotEncoder
 
 from ckcv_ray import Execution, Study, evaluate, run, trust
 from ckcv_ray.errors import InputError
-from ckcv_ray.learners.sklearn.columns import find_columns
+from ckcv_ray.learners.sklearn.learner import find_columns
 from ckcv_ray.learners.sklearn.spec import build
 from ckcv_ray.runs.load import load_run, load_scores
 from ckcv_ray.runs.verify import verify

@@ -23,8 +23,8 @@ from sklearn.preprocessing import MinMaxScaler, PolynomialFeatures
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils import all_estimators
 
-from ckcv_ray.learners.sklearn.named import NAMED, Boosting, Forest, Tree
-from ckcv_ray.learners.sklearn.packing import pack, unpack
+from ckcv_ray.learners.sklearn.learner import NAMED, Boosting, Forest, Tree
+from ckcv_ray.learners.sklearn.store import pack, unpack
 
 X, Y = make_classification(80, 5, random_state=0)
 X = np.abs(X)

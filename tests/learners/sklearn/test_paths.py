@@ -14,10 +14,18 @@ from sklearn.preprocessing import KBinsDiscretizer
 from sklearn.tree import DecisionTreeClassifier
 
 from ckcv_ray.core.measures import ZERO_ONE
-from ckcv_ray.core.threads import one_thread
-from ckcv_ray.learners.seeds import draw_seeds, make_seed_sequence
-from ckcv_ray.learners.sklearn.learner import AnyEstimator, EstimatorLearner
-from ckcv_ray.learners.sklearn.named import NAMED, Boosting, Forest, NaiveBayes, Neighbors, Tree
+from ckcv_ray.core.process import one_thread
+from ckcv_ray.learners.base import draw_seeds, make_seed_sequence
+from ckcv_ray.learners.sklearn.learner import (
+    NAMED,
+    AnyEstimator,
+    Boosting,
+    EstimatorLearner,
+    Forest,
+    NaiveBayes,
+    Neighbors,
+    Tree,
+)
 from ckcv_ray.learners.sklearn.paths import Plain
 from ckcv_ray.learners.sklearn.spec import complete_names
 from ckcv_ray.tables.task import Task

@@ -8,7 +8,7 @@ from learner_contract import clouds
 
 from ckcv_ray import Execution, Study, evaluate, load_run, verify
 from ckcv_ray.learners.base import STATUSES, Status
-from ckcv_ray.learners.sklearn.named import MLP, NAMED, Neighbors
+from ckcv_ray.learners.sklearn.learner import MLP, NAMED, Neighbors
 from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.study import Problem
 

@@ -13,7 +13,7 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.svm import SVC
 
 from ckcv_ray import InputError, Study
-from ckcv_ray.learners.sklearn import AnyEstimator
+from ckcv_ray.learners.sklearn.learner import AnyEstimator
 from ckcv_ray.learners.sklearn.spec import as_spec, build
 
 OBJECTS = [

@@ -30,7 +30,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from ckcv_ray import Execution, evaluate
 from ckcv_ray.errors import InputError
-from ckcv_ray.learners.sklearn import storable
+from ckcv_ray.learners.sklearn import learner as storable
 from ckcv_ray.runs.load import load_scores
 
 SERIAL = Execution("serial")

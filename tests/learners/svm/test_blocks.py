@@ -15,11 +15,18 @@ from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.engine import evaluate, ray_backend
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.svm import blocks, kernels
-from ckcv_ray.learners.svm.decision import classify, count_errors
 from ckcv_ray.learners.svm.decomposition import path_on_points
 from ckcv_ray.learners.svm.learner import GaussianSVM
-from ckcv_ray.learners.svm.problem import EQUAL, Options, Solutions, describe, empty_fits, make_signs
-from ckcv_ray.learners.svm.scaling import identity
+from ckcv_ray.learners.svm.model import classify, count_errors
+from ckcv_ray.learners.svm.problem import (
+    EQUAL,
+    Options,
+    Solutions,
+    describe,
+    empty_fits,
+    identity,
+    make_signs,
+)
 from ckcv_ray.learners.svm.trainer import may_share
 from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.study import Execution, Problem, Study

@@ -18,12 +18,12 @@ from ckcv_ray.core.draws import Draws
 from ckcv_ray.core.resampling.complete import split_complete
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.base import Status
-from ckcv_ray.learners.class_weight import compute_weights, match_labels
+from ckcv_ray.learners.steps import compute_weights, match_labels
+from ckcv_ray.learners.svm.blocks import ON_POINTS, SOLVERS
 from ckcv_ray.learners.svm.decomposition import path_on_points
 from ckcv_ray.learners.svm.kernels import complement, compute_distances, gaussian, make_complement
 from ckcv_ray.learners.svm.learner import GaussianSVM
 from ckcv_ray.learners.svm.problem import EQUAL, Weights, describe, make_signs
-from ckcv_ray.learners.svm.solvers import ON_POINTS, SOLVERS
 from ckcv_ray.runs.run import run_job
 from ckcv_ray.study import Execution, Problem, read_toml
 from ckcv_ray.tables.task import read_task

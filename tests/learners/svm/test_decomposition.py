@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from ckcv_ray.learners.base import Status
+from ckcv_ray.learners.svm.blocks import ON_POINTS, SOLVERS
 from ckcv_ray.learners.svm.decomposition import choose_working_set, path_on_points
 from ckcv_ray.learners.svm.kernels import complement, compute_distances, gaussian, make_complement
 from ckcv_ray.learners.svm.problem import describe
-from ckcv_ray.learners.svm.solvers import ON_POINTS, SOLVERS
 from jobs.benchmarks import libsvm
 
 GRID = (0.01, 0.1, 1.0, 10.0, 100.0)

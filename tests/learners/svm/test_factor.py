@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from ckcv_ray.learners.svm.factor import factorise, remove, solve
-from ckcv_ray.learners.svm.machine_code import load_code
+from ckcv_ray.learners.svm.compile import load_code
+from ckcv_ray.learners.svm.newton import factorise, remove, solve
 
 SIZES = (1, 2, 3, 4, 5, 7, 8, 9, 13, 30)
 

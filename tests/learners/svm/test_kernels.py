@@ -21,7 +21,7 @@ from ckcv_ray.learners.svm.kernels import (
     gaussian,
     make_complement,
 )
-from ckcv_ray.learners.svm.memory import DOUBLES, LANES, round_up
+from ckcv_ray.learners.svm.problem import DOUBLES, LANES, round_up
 
 repeatable = settings(derandomize=True, deadline=None, max_examples=limit_examples(60))
 

@@ -13,11 +13,12 @@ from numba.core.dispatcher import Dispatcher
 
 import ckcv_ray
 from ckcv_ray.errors import RunError
-from ckcv_ray.learners.svm import decision, factor, kernels, loop, machine_code, newton, path, votes
-from ckcv_ray.learners.svm.compiled import signatures
+from ckcv_ray.learners.svm import compile as compiler
+from ckcv_ray.learners.svm import kernels, model, newton, path
+from ckcv_ray.learners.svm.trainer import signatures
 
 PACKAGE = Path(ckcv_ray.__file__).parent
-MODULES = (kernels, decision, factor, loop, newton, path, votes)
+MODULES = (kernels, model, newton, path, newton, path, model)
 FIT = """
 import sys
 import numpy as np
@@ -53,7 +54,7 @@ def fitted(package: Path, cache: Path, *words: str, python: tuple[str, ...] = ()
 
 
 def objects(file: Path) -> list[bytes]:
-    content = machine_code.open_sealed(file.read_bytes())
+    content = compiler.open_sealed(file.read_bytes())
     assert content
     return [made[0][2][0] for made in pickle.loads(content)]
 
@@ -77,58 +78,58 @@ def test_compiled_cached_edited_optimised_and_in_any_company_the_bits_are_the_sa
 def test_a_comment_in_any_source_names_another_file(
     name: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before = machine_code.file_name()
+    before = compiler.file_name()
     copy = tmp_path / "ckcv_ray"
     shutil.copytree(PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__"))
-    monkeypatch.setattr(machine_code, "SOLVER_FOLDER", copy / "learners" / "svm")
-    assert machine_code.file_name() == before
+    monkeypatch.setattr(compiler, "SOLVER_FOLDER", copy / "learners" / "svm")
+    assert compiler.file_name() == before
     with (copy / name).open("a") as source:
         source.write("# a comment\n")
-    assert machine_code.file_name() != before
+    assert compiler.file_name() != before
 
 
 @pytest.mark.parametrize("setting", ["OPT", "CPU_NAME", "BOUNDSCHECK", "ENABLE_AVX", "LOOP_VECTORIZE"])
 def test_a_setting_of_numba_names_another_file(setting: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    before = machine_code.file_name()
-    monkeypatch.setattr(machine_code.config, setting, "another")
-    assert machine_code.file_name() != before
+    before = compiler.file_name()
+    monkeypatch.setattr(compiler.config, setting, "another")
+    assert compiler.file_name() != before
 
 
 def test_how_many_threads_there_are_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    before = machine_code.file_name()
-    monkeypatch.setattr(machine_code.config, "NUMBA_NUM_THREADS", 77)
-    assert machine_code.file_name() == before
+    before = compiler.file_name()
+    monkeypatch.setattr(compiler.config, "NUMBA_NUM_THREADS", 77)
+    assert compiler.file_name() == before
 
 
 @pytest.fixture
 def built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How often the functions were compiled, were it not that what is there already is taken."""
-    machine_code.load_code()
-    code, calls = machine_code.seal(machine_code._code()), [0]
+    compiler.load_code()
+    code, calls = compiler.seal(compiler._code()), [0]
 
     def build() -> bytes:
         calls[0] += 1
         return code
 
-    monkeypatch.setattr(machine_code, "_build", build)
-    monkeypatch.setattr(machine_code.config, "CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(compiler, "_build", build)
+    monkeypatch.setattr(compiler.config, "CACHE_DIR", str(tmp_path))
     return calls
 
 
 def test_a_damaged_file_is_made_again(built: list[int], tmp_path: Path) -> None:
-    content = machine_code._code()
+    content = compiler._code()
     (file,) = tmp_path.glob("*.bin")
     whole = file.read_bytes()
-    assert machine_code._code() == content
+    assert compiler._code() == content
     assert built == [1]
     flipped = whole[:50] + bytes([whole[50] ^ 1]) + whole[51:]
     for i, damaged in enumerate([b"", whole[:20], whole[:32], whole[:-1], whole[: len(whole) // 2], flipped]):
         file.write_bytes(damaged)
-        assert machine_code._code() == content
+        assert compiler._code() == content
         assert file.read_bytes() == whole
         assert built == [i + 2]
     file.unlink()
-    assert machine_code._code() == content
+    assert compiler._code() == content
     assert file.read_bytes() == whole
 
 
@@ -139,55 +140,55 @@ def test_old_files_go_and_the_new_one_is_its_owners_alone_to_write(built: list[i
         os.utime(old, (i, i))
     mask = os.umask(0)
     try:
-        machine_code._code()
+        compiler._code()
     finally:
         os.umask(mask)
-    new = tmp_path / machine_code.file_name()
+    new = tmp_path / compiler.file_name()
     assert new.stat().st_mode & 0o022 == 0
-    kept = {f"solver-{i}.bin" for i in range(9 - machine_code.KEPT, 9)} | {new.name}
+    kept = {f"solver-{i}.bin" for i in range(9 - compiler.KEPT, 9)} | {new.name}
     assert {file.name for file in tmp_path.glob("*.bin")} == kept
 
 
 def test_a_file_that_others_may_write_is_not_opened(built: list[int], tmp_path: Path) -> None:
-    content = machine_code._code()
+    content = compiler._code()
     (file,) = tmp_path.glob("*.bin")
-    file.write_bytes(machine_code.seal(b"anything, and the digest is no secret"))
+    file.write_bytes(compiler.seal(b"anything, and the digest is no secret"))
     file.chmod(0o666)
-    assert machine_code._code() == content
+    assert compiler._code() == content
     assert built == [2]
     assert file.stat().st_mode & 0o022 == 0
     if os.geteuid() == 0:
         os.chown(file, 65534, 65534)
-        assert machine_code._code() == content
+        assert compiler._code() == content
         assert built == [3]
         assert file.stat().st_uid == 0
 
 
 def test_without_a_compiler_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(machine_code.config, "DISABLE_JIT", 1)
-    machine_code.load_code.cache_clear()
+    monkeypatch.setattr(compiler.config, "DISABLE_JIT", 1)
+    compiler.load_code.cache_clear()
     with pytest.raises(RunError, match="NUMBA_DISABLE_JIT"):
-        machine_code.load_code()
+        compiler.load_code()
 
 
 def test_where_nothing_can_be_written_it_is_compiled_all_the_same(
     built: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    content = machine_code._code()
-    monkeypatch.setattr(machine_code.config, "CACHE_DIR", "/dev/null/nowhere")
+    content = compiler._code()
+    monkeypatch.setattr(compiler.config, "CACHE_DIR", "/dev/null/nowhere")
     with pytest.warns(RuntimeWarning, match="NUMBA_CACHE_DIR"):
-        assert machine_code._code() == content
+        assert compiler._code() == content
 
 
 def test_the_users_cache_comes_first_and_the_package_where_there_is_no_home(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(machine_code.config, "CACHE_DIR", "")
+    monkeypatch.setattr(compiler.config, "CACHE_DIR", "")
     monkeypatch.setenv("XDG_CACHE_HOME", "/somewhere")
-    assert list(machine_code._folders()) == [Path("/somewhere/ckcv_ray"), PACKAGE / "__pycache__"]
+    assert list(compiler._folders()) == [Path("/somewhere/ckcv_ray"), PACKAGE / "__pycache__"]
     monkeypatch.setenv("XDG_CACHE_HOME", "")
-    monkeypatch.setattr(machine_code.platformdirs, "user_cache_dir", lambda name: f"~/.cache/{name}")
-    assert list(machine_code._folders()) == [PACKAGE / "__pycache__"]
+    monkeypatch.setattr(compiler.platformdirs, "user_cache_dir", lambda name: f"~/.cache/{name}")
+    assert list(compiler._folders()) == [PACKAGE / "__pycache__"]
 
 
 @pytest.mark.parametrize(
@@ -196,10 +197,10 @@ def test_the_users_cache_comes_first_and_the_package_where_there_is_no_home(
 def test_a_compiler_that_fails_is_told(
     program: str, messages: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(machine_code.config, "CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(machine_code, "BUILD", program)
+    monkeypatch.setattr(compiler.config, "CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(compiler, "BUILD", program)
     with pytest.raises(RunError, match=messages):
-        machine_code._code()
+        compiler._code()
 
 
 def test_every_function_is_listed() -> None:
@@ -213,9 +214,9 @@ def test_every_function_is_listed() -> None:
 
 
 def test_nothing_is_compiled_on_its_own() -> None:
-    machine_code.load_code()
+    compiler.load_code()
     U = np.eye(3, dtype=np.float32)
     with pytest.raises(TypeError, match="lists the types"):
-        factor.solve(U, np.ones(3), np.ones(3), 3)
+        newton.solve(U, np.ones(3), np.ones(3), 3)
     for function, types in signatures():
         assert types in function.overloads

@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from ckcv_ray.learners.svm.memory import CACHE_LINE, align, round_up, scratch
+from ckcv_ray.learners.svm.problem import CACHE_LINE, align, round_up, scratch
 
 
 @pytest.mark.parametrize("shape", [(1,), (3, 5), (2, 3, 8)])

@@ -15,9 +15,9 @@ from ckcv_ray.core.measures import UNDECIDED as NEITHER
 from ckcv_ray.core.measures import ZERO_ONE
 from ckcv_ray.learners.ensemble import judge
 from ckcv_ray.learners.svm import model as models
-from ckcv_ray.learners.svm.codec import TWO_CLASSES, SVMCodec
 from ckcv_ray.learners.svm.model import SVMModel
-from ckcv_ray.learners.svm.scaling import Scaling
+from ckcv_ray.learners.svm.problem import Scaling
+from ckcv_ray.learners.svm.trainer import TWO_CLASSES, SVMCodec
 
 N, D = 40, 3
 AWKWARD = [0.0, -0.0, 5e-324, 1e-300, 0.1, 1 / 3, -2 / 3, 1.7976931348623157e308]

@@ -20,12 +20,15 @@ from ckcv_ray.core.measures import ZERO_ONE, GroupShares
 from ckcv_ray.core.resampling.complete import split_complete
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.base import STATUSES, Status
-from ckcv_ray.learners.class_weight import compute_weights
 from ckcv_ray.learners.ensemble import from_arrow, judge
 from ckcv_ray.learners.ensemble import schema as members_schema
-from ckcv_ray.learners.svm import blocks, class_blocks, one_against_one, pairwise
-from ckcv_ray.learners.svm.codec import MORE_CLASSES, SVMCodec
-from ckcv_ray.learners.svm.votes import Ballot, list_pairs
+from ckcv_ray.learners.steps import compute_weights
+from ckcv_ray.learners.svm import blocks
+from ckcv_ray.learners.svm import blocks as class_blocks
+from ckcv_ray.learners.svm import blocks as one_against_one
+from ckcv_ray.learners.svm import model as pairwise
+from ckcv_ray.learners.svm.model import Ballot, list_pairs
+from ckcv_ray.learners.svm.trainer import MORE_CLASSES, SVMCodec
 from ckcv_ray.runs.run import run_job
 from ckcv_ray.runs.verify import verify
 from ckcv_ray.study import Execution

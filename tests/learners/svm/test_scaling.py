@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from sklearn.preprocessing import StandardScaler
 
-from ckcv_ray.learners.svm.scaling import Scaling, fit_scaling, identity, standard
+from ckcv_ray.learners.svm.problem import Scaling, fit_scaling, identity, standard
 
 repeatable = settings(derandomize=True, deadline=None, max_examples=limit_examples(150))
 

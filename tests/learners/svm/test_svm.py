@@ -13,10 +13,10 @@ from scipy.optimize import minimize
 from sklearn.svm import SVC
 
 from ckcv_ray.learners.base import STATUSES, Status
+from ckcv_ray.learners.svm.blocks import SOLVERS
 from ckcv_ray.learners.svm.kernels import complement, compute_distances, gaussian, make_complement
 from ckcv_ray.learners.svm.learner import GaussianSVM
 from ckcv_ray.learners.svm.problem import Solution, describe
-from ckcv_ray.learners.svm.solvers import SOLVERS
 from jobs.benchmarks import libsvm
 
 TOLERANCE = 1e-3

@@ -1,0 +1,456 @@
+"""Options that say what is learned from: files, columns and what they are.
+
+What commands say before a run (columns as they are understood, a changed environment) and after it.
+"""
+
+import sys
+from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+from typing import Annotated, NamedTuple
+
+import pyarrow as pa
+import typer
+
+from ckcv_ray.cli.options import flag, make_option, with_options
+from ckcv_ray.cli.output import PROVEN_WORSE, say, show
+from ckcv_ray.errors import InputError, StoreError, plain, pluralize
+from ckcv_ray.runs.load import environment_changes
+from ckcv_ray.runs.result import Result
+from ckcv_ray.study import Paper, Problem
+from ckcv_ray.tables.columns.formats import DeclaredTypes
+from ckcv_ray.tables.named import Columns, is_named
+from ckcv_ray.tables.questions import ANSWERS
+from ckcv_ray.tables.readers.code_pages import check_encoding
+from ckcv_ray.tables.readers.files import AS_IT_IS, SUFFIXES, Reading, check_file, check_place, find_suffix
+from ckcv_ray.tables.readers.limits import MOST_TABLE_BYTES
+from ckcv_ray.tables.readers.lines import LinesLeftOut
+from ckcv_ray.tables.readers.objects import is_address
+from ckcv_ray.tables.subgroups import parse_subgroup
+from ckcv_ray.tables.survey import MOST_SURVEYED, list_row_numbers, survey
+from ckcv_ray.tables.target import GapWords, some
+from ckcv_ray.tables.task import Task, TestRows, join_copies, make_test_rows, read
+from ckcv_ray.tables.units import Roles, check_kept, split_names
+from ckcv_ray.validation import MOST, as_path, check_choice, integer, quote
+
+SOURCES = (
+    "Table: .csv, .tsv, .txt or .dat (also .gz, .bz2, .zst), .parquet, .feather, .xlsx, .npz (arrays X and "
+    "y) or .svmlight; s3:// too. Or a named set: "
+    "sklearn:breast_cancer, twonorm:400:0, ringnorm:400:0, waveform:400:0."
+)
+
+COLUMNS = "Columns"
+STDIN_BYTES = 1 << 20
+
+
+def check_source(source: str | None) -> str | None:
+    """Return the name of a file or of a named set.
+
+    Raises:
+        InputError: there is no such file, which is said before any other is read.
+    """
+    if source is not None and not is_named(source):
+        check_place(source)
+        if find_suffix(Path(source)) in SUFFIXES and not is_address(source):
+            check_file(as_path("path", source))
+    return source
+
+
+def check_thousands(mark: str | None) -> str | None:
+    """Return a mark between thousands.
+
+    Raises:
+        InputError: it is neither a comma nor a point.
+    """
+    if mark not in (None, ",", "."):
+        raise InputError(f"thousands={quote(mark)}: expected a comma or a point")
+    return mark
+
+
+DataSource = Annotated[
+    str, typer.Argument(metavar="DATA", help=SOURCES, show_default=False, callback=check_source)
+]
+
+
+def make_reading(
+    separator: Annotated[
+        str | None,
+        make_option("Separator, such as ;. A space is any number.", "found", panel=COLUMNS),
+    ] = None,
+    sheet: Annotated[
+        str | None, make_option("Sheet of Excel workbooks.", "its only one", panel=COLUMNS)
+    ] = None,
+    skip_rows: Annotated[
+        str | None,
+        make_option(
+            "Lines of text tables, or rows of sheets, to leave out, counted from 1 with the names, such as 2 "
+            "(units) or 1-3,last (totals); none keeps all.",
+            "none; units and totals are refused",
+            panel=COLUMNS,
+        ),
+    ] = None,
+    encoding: Annotated[
+        str | None,
+        make_option("Encoding of text, such as cp1251.", "found or asked", panel=COLUMNS),
+    ] = None,
+) -> Reading:
+    """Collect what files do not say about themselves."""
+    LinesLeftOut.parse(skip_rows)
+    check_encoding(encoding)
+    return Reading(separator, sheet, skip_rows, encoding)
+
+
+def read_columns(source: str, reading: Reading, tell: Callable[[str], object] = say) -> Columns:
+    """Read a table without copies of a column, and tell of which there were any, and how it was read.
+
+    Raises:
+        InputError: it cannot be read.
+    """
+    columns = read(source, reading, tell)
+    joined = join_copies(columns.learn)
+    if copies := Counter(columns.learn.column_names) - Counter(joined.column_names):
+        tell(f"identical columns of one name, of which one is kept: {some(list(copies))}")
+    return columns._replace(learn=joined)
+
+
+def read_new_rows(source: str, reading: Reading = AS_IT_IS) -> pa.Table:
+    """Read rows to predict or to measure on: the test rows of a named set if it has any, else all."""
+    if source == "-":
+        return _read_stdin(reading)
+    columns = read_columns(source, reading)
+    return columns.learn if columns.test is None else columns.test
+
+
+def _read_stdin(reading: Reading) -> pa.Table:
+    """Read a table of text from standard input.
+
+    Raises:
+        InputError: it cannot be read.
+    """
+    with NamedTemporaryFile(suffix=".csv") as file:
+        while (content := sys.stdin.buffer.read(STDIN_BYTES)) and file.tell() <= MOST_TABLE_BYTES:
+            file.write(content)
+        file.flush()
+
+        def name(text: str) -> str:
+            return text.replace(repr(file.name), "standard input")
+
+        try:
+            return read_columns(file.name, reading, lambda remark: say(name(remark))).learn
+        except InputError as error:
+            raise InputError(name(str(error))) from None
+
+
+Thousands = Annotated[
+    str | None,
+    make_option(
+        "Mark between thousands: , or .",
+        "as the numbers tell",
+        panel=COLUMNS,
+        check=check_thousands,
+    ),
+]
+
+
+def declare_types(
+    categorical: Annotated[
+        str | None,
+        make_option("Columns of numbers that are categories, such as ward.", panel=COLUMNS),
+    ] = None,
+    numeric: Annotated[
+        str | None,
+        make_option(
+            "Columns of numbers in which text is a gap, such as dose.",
+            panel=COLUMNS,
+        ),
+    ] = None,
+    date: Annotated[str | None, make_option("Columns of dates, such as admitted.", panel=COLUMNS)] = None,
+    thousands: Thousands = None,
+    labels: Annotated[
+        str | None,
+        make_option(
+            "Labels that differ in case or spaces, or are one number (01, 1): join or apart.",
+            "asked where there are any",
+            panel=COLUMNS,
+        ),
+    ] = None,
+    drop_unlabelled: Annotated[
+        bool, flag("--drop-unlabelled", "Leave out rows without a label; else they are refused.", COLUMNS)
+    ] = False,
+    keep_values: Annotated[
+        str | None,
+        make_option("Words that are no empty cells, such as NA,none.", panel=COLUMNS),
+    ] = None,
+) -> DeclaredTypes:
+    """Collect what is said of columns."""
+    if labels:
+        check_choice("labels", labels, ANSWERS)
+    categories, numbers, dates = (tuple(_names(names) or ()) for names in (categorical, numeric, date))
+    kept = tuple(_names(keep_values) or ())
+    check_kept(kept)
+    return DeclaredTypes(categories, numbers, dates, thousands or "", labels or "", drop_unlabelled, kept)
+
+
+class Chosen(NamedTuple):
+    """Columns that were read, and which of them are what."""
+
+    columns: Columns
+    roles: Roles
+    source: str
+    asked: DeclaredTypes
+    reading: Reading
+
+    def task(self, numbers: bool, allow_singletons: bool = False) -> Task:
+        """Return the task of these columns, and say how many rows are left out; see ``Task.from_table``.
+
+        Raises:
+            InputError: they cannot be learned from.
+        """
+        roles = self.roles._replace(numbers=numbers)
+        task = Task.from_table(
+            self.columns.learn, roles, self.asked, self.source, allow_singletons, self.reading
+        )
+        labels = self.columns.learn[task.target]
+        if task.n < len(labels):
+            found = GapWords.of(labels, task.target, ~task.find_labelled(self.columns.learn))
+            said, keeping = found.describe_labels()
+            kept = "" if numbers else keeping
+            say(f"rows without {task.target!r} left out: {said}; {task.n:,} are learned from{kept}")
+        return task
+
+
+@with_options(asked=declare_types, reading=make_reading)
+def choose_columns(
+    asked: DeclaredTypes,
+    reading: Reading,
+    source: DataSource,
+    target: Annotated[str | None, make_option("Column to predict.", "target, y, label or class")] = None,
+    features: Annotated[
+        str | None, make_option("Columns to learn from, such as age,dose.", "all others")
+    ] = None,
+    drop: Annotated[str | None, make_option("Columns to leave out, such as id,name.")] = None,
+    group: Annotated[
+        str | None,
+        make_option(
+            "Column that says which rows belong together, or several: center,id. Bounds are about new ones.",
+            "rows are independent",
+        ),
+    ] = None,
+    weight: Annotated[
+        str | None,
+        make_option(
+            "Column of weights of rows in fits.",
+            "all are the same",
+            panel=COLUMNS,
+        ),
+    ] = None,
+    row_id: Annotated[
+        str | None,
+        typer.Option("--id", help="Column that names the rows; not learned from.", rich_help_panel=COLUMNS),
+    ] = None,
+) -> Chosen:
+    """Read columns, and which of them are what, from options.
+
+    Raises:
+        InputError: the data cannot be read.
+    """
+    columns = read_columns(source, reading)
+    roles = Roles(target, _names(features), _names(drop), group, weight=weight, id=row_id)
+    return Chosen(columns, roles, source, asked, reading)
+
+
+class Data(NamedTuple):
+    """The learning task, and test rows if there are any."""
+
+    task: Task
+    test: TestRows | None
+
+
+class ChosenData(NamedTuple):
+    """Columns that were read, and where test rows are; None for none."""
+
+    chosen: Chosen
+    test: str | None
+
+    def read(self, numbers: bool) -> Data:
+        """Return the task and the test rows; whether numbers are predicted is for the study to say.
+
+        Raises:
+            InputError: the data cannot be read or learned from.
+        """
+        task, rows, reading = self.chosen.task(numbers), self.chosen.columns.test, self.chosen.reading
+        if self.test:
+            columns = read_columns(self.test, reading.adapt(self.test))
+            rows = columns.learn if columns.test is None else columns.test
+        data = Data(task, make_test_rows(rows, task))
+        if self.test and rows is not None and not task.schema.plain and (unseen := task.read(rows).unseen):
+            say(unseen)
+        return data
+
+
+@with_options(chosen=choose_columns)
+def choose_data(
+    chosen: Chosen,
+    test: Annotated[
+        str | None,
+        make_option(
+            "Rows to measure the finished ensemble on: a table or a named set.",
+            "the test rows of a named set",
+            panel="Certificate",
+            check=check_source,
+        ),
+    ] = None,
+) -> ChosenData:
+    """Collect what is said of the data.
+
+    Raises:
+        InputError: they cannot be read.
+    """
+    return ChosenData(chosen, test)
+
+
+def _names(text: str | None) -> list[str] | None:
+    return split_names(text) if text is not None else None
+
+
+MOST_SHOWN_COLUMNS = 40  # columns
+LONGEST_NAME = 30
+
+
+def say_columns(problem: Problem) -> None:
+    """Print what was understood of the columns of a table, and what looks like a mistake in them."""
+    for line in (
+        *describe_reading(problem),
+        *describe_columns(problem.task, problem.all_rows.n - problem.task.n),
+    ):
+        say(line)
+
+
+def describe_reading(problem: Problem) -> list[str]:
+    """Return what is said of the reading of a table: columns that number the rows, and words taken for gaps.
+
+    Of a column without other gaps these are gaps by another name, and are said where it has subgroups.
+    """
+    task, certification = problem.task, problem.study.certification
+    divided = {parse_subgroup(name).column for name in (certification.subgroups if certification else ())}
+    words = (found.describe() for found in task.gap_words if len(found.rows) > 1 or found.column in divided)
+    return [*list_row_numbers(task), *words]
+
+
+def describe_columns(task: Task, held: int) -> list[str]:
+    """Return the columns of a table as they are understood; of a named set or a very large table nothing.
+
+    Args:
+        task: the rows to look at.
+        held: how many others are held out, and must not be looked at before they certify.
+    """
+    if is_named(task.source) or task.X.size > MOST_SURVEYED:
+        return []
+    columns = survey(task)
+    if not columns:
+        return []
+    shown = columns[:MOST_SHOWN_COLUMNS]
+    width = max(len("column"), *(len(column.name) for column in shown))
+    width = min(width, LONGEST_NAME)
+    lines = [f"{'column':<{width}}  {'kind':<8}  {'missing':>8}  {'distinct':>8}"]
+    for column in shown:
+        figures = f"{column.kind:<8}  {column.missing:>8,}  {column.distinct:>8,}"
+        lines.append(f"{plain(column.name)[:width]:<{width}}  {figures}  {plain(column.note)}".rstrip())
+    if more := len(columns) - len(shown):
+        lines.append(f"and {pluralize(more, 'column')} more")
+    if held:
+        lines.append(f"(of the {pluralize(task.n, 'row')} to learn from: nobody looks at those held out)")
+    return lines
+
+
+def say_environment(folder: str) -> None:
+    """Print a message if the run was made in another environment, where last bits may differ."""
+    with suppress(StoreError):
+        if changes := environment_changes(folder):
+            say(
+                f"the run was made in another environment: {plain('; '.join(changes))}. Last bits may differ."
+            )
+
+
+def show_result(result: Result, folder: str, as_json: bool, details: bool = False) -> None:
+    """Print a result, and what was repaired; end with code 3 if anything failed, 5 if it is not accepted."""
+    show(result.to_json(), result.summary(details, folder), as_json)
+    for name in result.execution.get("damaged", ()):
+        say(f"{name} was damaged or missing: its contents were recomputed")
+    say(f"run folder: {folder}")
+    if failures := result.execution["failures"]:
+        (*_, traceback) = failures[0]
+        scored = result.finished is None
+        incomplete = ", and their scores are incomplete" if scored else ""
+        again = scored or result.study.certify == Paper.name
+        say(
+            f"{pluralize(len(failures), 'path')} failed{incomplete}: "
+            f"{' '.join(traceback.splitlines()[-1:])}; ckcv report shows the tracebacks"
+            + (", and the same command with --retry-failed tries again" if again else "")
+        )
+        raise typer.Exit(3)
+    if result.finished is not None and not all(decision.met for decision in result.decisions):
+        raise typer.Exit(PROVEN_WORSE)
+
+
+def choose_rule(
+    vote: Annotated[
+        bool,
+        flag(
+            "--vote",
+            "Classify by majority vote of F*. What is proven is the claim vote, else twice the bound of a "
+            "random draw.",
+        ),
+    ] = False,
+    member: Annotated[
+        int | None,
+        make_option("Classify with one member of F*, that of split N: nothing is proven of it alone."),
+    ] = None,
+    all_members: Annotated[
+        bool,
+        flag(
+            "--all-members",
+            "Draw among all members of F*, as the paper does, whatever the first claim is about.",
+        ),
+    ] = False,
+    refit: Annotated[
+        bool,
+        flag(
+            "--refit",
+            "Use the model fitted on all rows that were not held out. What is proven is the claim refit.",
+        ),
+    ] = False,
+    full: Annotated[
+        bool,
+        flag(
+            "--full",
+            "Use the model fitted on all rows, those held out included. Nothing is proven of this model.",
+        ),
+    ] = False,
+    seed: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            help="Draw a member at random for each row, with this seed; only to repeat a prediction, since "
+            "each call with it draws the same members. [default: a new one each time]",
+        ),
+    ] = None,
+) -> tuple[str, int | None]:
+    """Return what the options choose: ``by`` and ``seed`` of ``Result.rule``.
+
+    Raises:
+        InputError: two of them exclude each other, or the member is below 0.
+    """
+    given = {
+        "vote": "vote" if vote else None,
+        "member": None if member is None else f"member:{integer('member', member, least=0, most=MOST)}",
+        "refit": "refit" if refit else None,
+        "full": "full" if full else None,
+        "all_members": "random" if all_members else None,
+    }
+    chosen = {name: by for name, by in given.items() if by is not None}
+    if len(chosen) > 1:
+        raise InputError(f"{' and '.join(chosen)} exclude each other: choose one of them")
+    return next(iter(chosen.values()), "auto"), seed

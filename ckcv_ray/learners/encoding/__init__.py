@@ -1,1 +1,0 @@
-"""How tables with categories, dates or gaps become numbers: an encoder is fitted in every split."""

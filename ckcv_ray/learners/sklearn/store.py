@@ -1,0 +1,731 @@
+"""Fitted estimators as bytes: the format of skops in canonical form, and checks of what is read.
+
+Unlike a pickle, a skops file names the types it holds and runs none of its content; types that are not known
+to be harmless are refused. The canonical form makes equal estimators equal bytes: skops writes addresses of
+objects and the time, and leaves padding as it is in memory.
+
+Estimators of XGBoost, LightGBM and CatBoost as they are fitted, and stored in their library's own format.
+
+A stored model is what the library writes: UBJSON of XGBoost, LightGBM's text, CatBoost's cbm. Equal models
+are equal bytes. None holds labels: fits are to positions of the classes that have training rows, which are
+stored with it. XGBoost refuses classes without training rows.
+"""
+
+import copy
+import io
+import json
+import zipfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from math import comb
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ckcv_ray.core.arrays import Classes
+from ckcv_ray.learners.sklearn.spec import (
+    CATBOOST,
+    FUNCTION_TYPES,
+    LIBRARIES,
+    LIGHTGBM,
+    XGBOOST,
+    build,
+    find_library,
+    is_listed,
+    is_trusted,
+    list_parts,
+    name_type,
+    table,
+)
+from ckcv_ray.tables.readers.limits import MOST_TABLE_COLUMNS
+from ckcv_ray.tables.target import Rows
+from ckcv_ray.validation import quote
+
+SCHEMA_FILE = "schema.json"
+SUFFIX = ".npy"
+NO_DATE = (1980, 1, 1, 0, 0, 0)
+MOST_MODEL_BYTES = 1 << 30
+MOST_MODEL_DEPTH = 200
+NEIGHBOURS = (
+    "sklearn.neighbors._classification.KNeighborsClassifier",
+    "sklearn.neighbors._classification.RadiusNeighborsClassifier",
+    "sklearn.neighbors._regression.KNeighborsRegressor",
+    "sklearn.neighbors._regression.RadiusNeighborsRegressor",
+)
+TREE = "sklearn.tree._tree.Tree"
+TREE_CLASSES = (
+    "DecisionTreeClassifier",
+    "DecisionTreeRegressor",
+    "ExtraTreeClassifier",
+    "ExtraTreeRegressor",
+)
+PREDICTOR = "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor"
+CONSTANT = "sklearn.dummy:DummyClassifier"  # of training rows of a single class
+FUNCTION_NODE = "FunctionNode"
+LOADERS = {"SetNode", "BytesNode", "DefaultDictNode", "MaskedArrayNode"}  # of estimators of somebody's own
+SUPPORT_OF_NUMBERS = ("sklearn.svm._classes.SVR", "sklearn.svm._classes.NuSVR")
+KERNELS = ("linear", "poly", "rbf", "sigmoid")
+SEARCH_TREES = {"ball_tree": "BallTree", "kd_tree": "KDTree", "brute": None}
+
+
+def pack(estimator: Any) -> bytes:
+    """Return a fitted estimator as bytes, the same for estimators that are equal.
+
+    Search trees of neighbours are left out, and built again by ``unpack``: nothing could check one.
+    """
+    import skops.io
+    from skops.io import _persist
+
+    _persist.ZipFile = Undated
+    return _canonical(skops.io.dumps(_without_search_tree(estimator)))
+
+
+class Undated(zipfile.ZipFile):
+    """An archive without dates, which cannot be before 1980 in one: a computer's clock may be."""
+
+    def writestr(self, zinfo_or_arcname: Any, data: Any, *rest: Any, **options: Any) -> None:
+        """Write a file, which skops names by text."""
+        if isinstance(zinfo_or_arcname, str):
+            zinfo_or_arcname = zipfile.ZipInfo(zinfo_or_arcname, NO_DATE)
+        super().writestr(zinfo_or_arcname, data, *rest, **options)
+
+
+def unpack(content: bytes, n_features: int, classes: Iterable[str] | None = None) -> Any:
+    """Return the estimator that ``pack`` wrote.
+
+    Every type that is named is checked before anything is built or imported.
+
+    Args:
+        content: may come from anybody.
+        n_features: number of columns of the rows it will be given.
+        classes: of the estimators that it may hold besides those that their fits create, as "module:Class";
+            None for all that are listed.
+
+    Raises:
+        ValueError: it is not in canonical form, holds a type that is not allowed, or a wrong tree.
+    """
+    if len(content) > MOST_MODEL_BYTES or _canonical(content) != content:
+        raise ValueError("it is not an estimator in canonical form")
+    types = list(_check_types(content, None if classes is None else set(classes)))
+    import skops.io
+
+    estimator = skops.io.loads(content, trusted=types)
+    for part in _inside(estimator, set(), 0):
+        _check_object(part, n_features)
+    if _is_neighbours(nearest := last_step(estimator)):
+        nearest._tree = _search_tree(nearest)
+    return estimator
+
+
+def read_values(content: bytes) -> Any:
+    """Return what the bytes of an estimator hold, for comparison with others: a schema, and arrays by file.
+
+    A class is the word that names it: nothing is imported.
+    """
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        schema = json.loads(archive.read(SCHEMA_FILE), object_hook=_read_json)
+        files = {name: archive.read(name) for name in archive.namelist() if name != SCHEMA_FILE}
+    return schema, {
+        name: np.load(io.BytesIO(file), allow_pickle=False) if name.endswith(SUFFIX) else file
+        for name, file in files.items()
+    }
+
+
+def _read_json(node: dict[str, Any]) -> dict[str, Any]:
+    """Return a node of a schema with its number, if it has one, as a number."""
+    return {**node, "content": json.loads(node["content"])} if node.get("is_json") else node
+
+
+def _check_types(content: bytes, classes: set[str] | None) -> Iterator[str]:
+    """Yield the types that a file names.
+
+    Raises:
+        ValueError: one is neither listed, nor of a package that is trusted.
+    """
+    known = table()
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        nodes = list(_nodes(json.loads(archive.read(SCHEMA_FILE))))
+    paths = set(known.parameters) if classes is None else {*list_parts(iter(classes)), CONSTANT}
+    if any(not is_listed(path) for path in paths):  # an estimator of somebody's own may hold any
+        paths |= set(known.parameters)
+    functions = {_name_node(node) for node in nodes if node["__loader__"] == FUNCTION_NODE}
+    if unlisted := functions - FUNCTION_TYPES:
+        raise ValueError(f"it holds the function {min(unlisted)}, which is not known to be harmless")
+    yield from functions
+    nodes = [node for node in nodes if node["__loader__"] != FUNCTION_NODE]
+    for name in sorted({_name_node(node) for node in nodes}):
+        same = (path for path in paths if path.rpartition(":")[2] == name.rpartition(".")[2])
+        if not (name in known.types or is_trusted(name) or name in map(name_type, filter(is_listed, same))):
+            raise ValueError(f"it holds {name}, a type that is not known to be harmless")
+        yield name
+    loaders = known.loaders | LOADERS if any(map(is_trusted, paths)) else known.loaders
+    if unknown := {str(node["__loader__"]) for node in nodes} - loaders:
+        raise ValueError(f"it holds a {min(unknown)}, which no estimator that is listed has")
+
+
+def _name_node(node: Mapping[str, Any]) -> str:
+    return f"{node.get('__module__')}.{node.get('__class__')}"
+
+
+def _nodes(schema: Any) -> Iterator[Mapping[str, Any]]:
+    """Yield the nodes of a skops file; its depth was checked by ``_canonical``."""
+    if isinstance(schema, dict):
+        if "__loader__" in schema:
+            yield schema
+        schema = list(schema.values())
+    for column in schema if isinstance(schema, list) else ():
+        yield from _nodes(column)
+
+
+def last_step(estimator: Any) -> Any:
+    """Return the last step of a pipeline, or the estimator itself."""
+    return estimator.steps[-1][1] if hasattr(estimator, "steps") else estimator
+
+
+def _is_neighbours(estimator: Any) -> bool:
+    return _type_name(estimator) in NEIGHBOURS
+
+
+def _type_name(value: Any) -> str:
+    return f"{type(value).__module__}.{type(value).__qualname__}"
+
+
+def _search_tree(nearest: Any) -> Any:
+    """Return the search tree of a fitted estimator of neighbours, as its fit builds it; None if it has none.
+
+    Raises:
+        ValueError: what it is built from are not numbers and words.
+    """
+    state = vars(nearest)
+    metric, options = state.get("effective_metric_"), state.get("effective_metric_params_")
+    plain = isinstance(options, dict) and all(
+        isinstance(option, int | float | None) for option in options.values()
+    )
+    if not (state.get("_fit_method") in SEARCH_TREES and isinstance(metric, str) and plain):
+        raise ValueError("its neighbours are not described by numbers and words")
+    if (tree := SEARCH_TREES[state["_fit_method"]]) is None:
+        return None
+    from sklearn import neighbors
+
+    return getattr(neighbors, tree)(state["_fit_X"], state.get("leaf_size"), metric=metric, **options)
+
+
+def _without_search_tree(estimator: Any) -> Any:
+    if not _is_neighbours(last_step(estimator)):
+        return estimator
+    bare = copy.copy(last_step(estimator))
+    bare._tree = None
+    if hasattr(estimator, "steps"):
+        whole = copy.copy(estimator)
+        whole.steps = [*estimator.steps[:-1], (estimator.steps[-1][0], bare)]
+        return whole
+    return bare
+
+
+def _check_object(part: Any, n_features: int) -> None:
+    """Check what compiled code follows unchecked when an estimator predicts, and what predicting would take.
+
+    Raises:
+        ValueError: an array does not have the shape that the others require, a tree leads outside its arrays
+            or in a circle, or predictions would take threads or memory that nothing in the file takes.
+    """
+    name, state = _type_name(part), getattr(part, "__dict__", {})
+    if name in CHECKS:
+        CHECKS[name](part, n_features)
+    if not isinstance(part, np.ndarray) and state.get("n_jobs") not in (None, 1):
+        raise ValueError(f"n_jobs is {quote(state['n_jobs'])}: predictions take one thread")
+    if "_fit_X" in state:
+        _check_neighbours(state, n_features)
+
+
+def _check_tree(tree: Any, n_features: int) -> None:
+    state = tree.__getstate__()
+    nodes = state["nodes"]
+    leaf = nodes["left_child"] == -1
+    if state["max_depth"] < 0:
+        raise ValueError("a tree has no depth")
+    _check_nodes(nodes["left_child"], nodes["right_child"], nodes["feature"], leaf, int(tree.n_features))
+
+
+def _check_columns_of_tree(owner: Any, n_features: int) -> None:
+    """Check a tree against the number of columns that scikit-learn demands of the rows that it is given.
+
+    In a pipeline that may be more than those of the table.
+    """
+    state = vars(owner)
+    if (tree := state.get("tree_")) is None:  # it is not fitted, and holds parameters alone
+        return
+    if _type_name(tree) != TREE or not _is_demanded(state, int(tree.n_features)):
+        raise ValueError("a tree has another number of columns than its estimator")
+
+
+def _check_columns_of_predictors(boosting: Any, n_features: int) -> None:
+    """Check the trees of boosting by histograms as those of others, whose columns it alone knows."""
+    state = vars(boosting)
+    demanded = state.get("n_features_in_")
+    if state.get("_preprocessor") is not None:
+        raise ValueError("a tree has categories, and the columns are numbers")
+    predictors = [predictor for of_round in state["_predictors"] for predictor in of_round]
+    if not isinstance(demanded, int) or {*map(_type_name, predictors)} - {PREDICTOR}:
+        raise ValueError("a tree has another number of columns than its estimator")
+    for predictor in predictors:
+        _check_predictor(predictor, demanded)
+
+
+def _check_predictor(predictor: Any, n_features: int) -> None:
+    nodes, leaf = predictor.nodes, predictor.nodes["is_leaf"] != 0
+    if np.any(nodes["is_categorical"]):
+        raise ValueError("a tree has categories, and the columns are numbers")
+    _check_nodes(nodes["left"], nodes["right"], nodes["feature_idx"], leaf, n_features)
+
+
+def _is_demanded(state: Mapping[str, Any], columns: int) -> bool:
+    """Return whether an estimator refuses rows of another number of columns."""
+    return isinstance(state.get("n_features_in_"), int) and state["n_features_in_"] == columns
+
+
+def _check_neighbours(state: Mapping[str, Any], n_features: int) -> None:
+    X, y, known = state["_fit_X"], state.get("_y"), state.get("classes_")
+    if not (isinstance(X, np.ndarray) and X.ndim == 2 and state.get("n_samples_fit_") == len(X)):
+        raise ValueError("its neighbours are not rows of numbers")
+    if y is None and known is None:  # it only looks for neighbours
+        return
+    if known is None and isinstance(y, np.ndarray) and y.dtype.kind in "if" and y.shape == (len(X),):
+        return  # it predicts numbers
+    arrays = isinstance(y, np.ndarray) and isinstance(known, np.ndarray)
+    y, known = np.asarray(y), np.asarray(known)
+    fits = arrays and y.dtype.kind == "i" and y.shape == (len(X),) and known.ndim == 1
+    if not (fits and np.all((y >= 0) & (y < len(known)))):
+        raise ValueError("its neighbours are not of its classes")
+
+
+def _check_support(machine: Any, n_features: int) -> None:
+    """Check the arrays that LIBSVM reads: for each class its number of vectors, for each pair an offset."""
+    state = vars(machine)
+    per_class, vectors = state["_n_support"], state["support_vectors_"]
+    if _type_name(machine) in SUPPORT_OF_NUMBERS:  # which LIBSVM counts twice
+        per_class = per_class - np.array([0, len(vectors)])
+    k = len(per_class)
+    pairs = k * (k - 1) // 2
+    shapes = {"_dual_coef_": (k - 1, len(vectors)), "support_": (len(vectors),), "_intercept_": (pairs,)}
+    given = [np.asarray(state[name]).shape == shape for name, shape in shapes.items()]
+    given += [len(state[name]) in (0, pairs) for name in ("_probA", "_probB")]
+    given += ["_impl" not in state, state["_sparse"] is False, state["kernel"] in KERNELS]
+    if not (all(given) and np.all(per_class >= 0) and np.sum(per_class) == len(vectors)):
+        raise ValueError("its support vectors, coefficients and offsets do not belong together")
+
+
+def _check_stages(boosting: Any, n_features: int) -> None:
+    state = vars(boosting)
+    stages, per_stage = state["estimators_"], state["n_trees_per_iteration_"]
+    if not (isinstance(stages, np.ndarray) and stages.ndim == 2 and stages.shape[1] == per_stage):
+        raise ValueError("its trees are not those of its classes")
+    if not all(_is_demanded(vars(tree), vars(stages[0, 0]).get("n_features_in_")) for tree in stages.flat):
+        raise ValueError("a tree has another number of columns than its estimator")
+
+
+def _check_powers(powers: Any, n_features: int) -> None:
+    degree, demanded = vars(powers)["degree"], vars(powers).get("n_features_in_")
+    most = max(degree) if isinstance(degree, tuple | list) else degree
+    n_features = max(n_features, demanded) if isinstance(demanded, int) else n_features
+    if (
+        not isinstance(most, int)
+        or comb(n_features + min(most, MOST_TABLE_COLUMNS), n_features) > MOST_TABLE_COLUMNS
+    ):
+        raise ValueError(f"it makes more than {MOST_TABLE_COLUMNS:,} columns: its degree is {quote(degree)}")
+
+
+CHECKS: dict[str, Callable[[Any, int], None]] = {  # by exact type
+    TREE: _check_tree,
+    **{f"sklearn.tree._classes.{name}": _check_columns_of_tree for name in TREE_CLASSES},
+    **{
+        f"sklearn.ensemble._hist_gradient_boosting.gradient_boosting.HistGradientBoosting{kind}": (
+            _check_columns_of_predictors
+        )
+        for kind in ("Classifier", "Regressor")
+    },
+    "sklearn.svm._classes.SVC": _check_support,
+    "sklearn.svm._classes.NuSVC": _check_support,
+    "sklearn.svm._classes.SVR": _check_support,
+    "sklearn.svm._classes.NuSVR": _check_support,
+    "sklearn.ensemble._gb.GradientBoostingClassifier": _check_stages,
+    "sklearn.ensemble._gb.GradientBoostingRegressor": _check_stages,
+    "sklearn.preprocessing._polynomial.PolynomialFeatures": _check_powers,
+}
+
+
+def _check_nodes(left: Any, right: Any, feature: Any, leaf: Any, n_features: int) -> None:
+    """Check that every child comes after its parent, and every feature exists."""
+    if not len(left):
+        raise ValueError("a tree has no nodes")
+    at = np.arange(len(left))[~leaf]
+    for child in (left[~leaf].astype(np.int64), right[~leaf].astype(np.int64)):
+        if np.any((child <= at) | (child >= len(left))):
+            raise ValueError("a tree has a node whose child is not a later node")
+    tested = feature[~leaf].astype(np.int64)
+    if np.any((tested < 0) | (tested >= n_features)):
+        raise ValueError("a tree tests a column that does not exist")
+
+
+def _inside(value: Any, seen: set[int], depth: int) -> Iterator[Any]:
+    if id(value) in seen or isinstance(value, str | bytes | int | float | type(None)):
+        return
+    if depth > MOST_MODEL_DEPTH:
+        raise ValueError("it is nested too deeply")
+    seen.add(id(value))
+    yield value
+    parts: list[Any] = []
+    if isinstance(value, Mapping):
+        parts = list(value.values())
+    elif isinstance(value, list | tuple) or (isinstance(value, np.ndarray) and value.dtype == object):
+        parts = list(np.ravel(value)) if isinstance(value, np.ndarray) else list(value)
+    elif hasattr(value, "__dict__") and not isinstance(value, type):
+        parts = list(vars(value).values())
+    for part in parts:
+        yield from _inside(part, seen, depth + 1)
+
+
+def _canonical(content: bytes) -> bytes:
+    """Return a skops file with objects numbered by first appearance, and without dates and padding."""
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        names = archive.namelist()
+        if sum(archive.getinfo(name).file_size for name in names) > MOST_MODEL_BYTES:
+            raise ValueError("it is too large")
+        schema = json.loads(archive.read(SCHEMA_FILE))
+        files: dict[str, str] = {}
+        _renumber(schema, {}, files)
+        if {*files, SCHEMA_FILE} != set(names) or len(names) != len(set(names)):
+            raise ValueError("its files are not those that it names")
+        arrays = {files[name]: _without_padding(archive.read(name)) for name in files}
+    sink = io.BytesIO()
+    with zipfile.ZipFile(sink, "w", zipfile.ZIP_STORED) as archive:
+        for name, array in arrays.items():
+            archive.writestr(zipfile.ZipInfo(name, NO_DATE), array)
+        text = json.dumps(schema, separators=(",", ":"))
+        archive.writestr(zipfile.ZipInfo(SCHEMA_FILE, NO_DATE), text)
+    return sink.getvalue()
+
+
+def _renumber(node: Any, numbers: dict[Any, int], files: dict[str, str], depth: int = 0) -> None:
+    """Renumber the nodes of a schema in place; immutable values are one object or several by chance."""
+    if depth > 10 * MOST_MODEL_DEPTH:
+        raise ValueError("it is nested too deeply")
+    if isinstance(node, dict):
+        if "__id__" in node:
+            key = (len(numbers),) if node.get("is_json") else node["__id__"]
+            node["__id__"] = numbers.setdefault(key, len(numbers))
+        file = node.get("file")
+        if isinstance(file, str):
+            node["file"] = files.setdefault(file, f"{len(files)}.{file.rpartition('.')[2]}")
+    for part in node.values() if isinstance(node, dict) else node if isinstance(node, list) else ():
+        if isinstance(part, dict | list):
+            _renumber(part, numbers, files, depth + 1)
+
+
+def _without_padding(content: bytes) -> bytes:
+    if not content.startswith(b"\x93NUMPY"):
+        return content
+    array = np.load(io.BytesIO(content), allow_pickle=False)
+    if array.dtype.names is None:
+        return content
+    clean = np.zeros(array.shape, array.dtype)
+    for name in array.dtype.names:
+        clean[name] = array[name]
+    sink = io.BytesIO()  # np.save copies through a buffer, and with it padding that is not zero
+    np.lib.format.write_array_header_1_0(sink, np.lib.format.header_data_from_array_1_0(clean))
+    return sink.getvalue() + clean.tobytes()
+
+
+HEADS = {XGBOOST: b"{L", LIGHTGBM: b"tree\n", CATBOOST: b"CBM1"}  # of UBJSON, text and cbm
+PASSING = ("train_finish_time", "model_guid", "training")  # metadata of a cbm file: times and random numbers
+STOP_SHARE = 0.1  # of the training rows, which decide when to stop early
+
+
+class StoredLightGBM:
+    """The part of LightGBM's estimators that predicts, of a model that was read: they cannot read one.
+
+    Args:
+        estimator: one that is not fitted, with the parameters of the fitted one.
+        content: LightGBM's text.
+    """
+
+    def __init__(self, estimator: Any, content: bytes) -> None:
+        from lightgbm import Booster as Trees
+        from sklearn.base import is_classifier
+
+        self.classifies = is_classifier(estimator)
+        self.trees = Trees(model_str=content.decode("utf-8"))
+        given = estimator.get_params(deep=False)
+        self.options = {name: value for name, value in given.items() if name.startswith("pred_early_stop")}
+
+    def predict(self, X: Rows, num_iteration: int | None = None) -> NDArray[Any]:
+        """Predict numbers, or the position of the most probable class."""
+        if self.classifies:
+            return np.asarray(np.argmax(self.predict_proba(X, num_iteration), axis=1))
+        return self._scores(X, num_iteration)
+
+    def predict_proba(self, X: Rows, num_iteration: int | None = None) -> NDArray[np.float64]:
+        """Return the probability of each class, (rows, classes)."""
+        found = self._scores(X, num_iteration)
+        return found if found.ndim == 2 else np.vstack((1.0 - found, found)).transpose()
+
+    def _scores(self, X: Rows, num_iteration: int | None) -> NDArray[np.float64]:
+        found = self.trees.predict(X, num_iteration=num_iteration, num_threads=1, **self.options)
+        return np.asarray(found, np.float64)
+
+
+class Booster:
+    """An estimator of one of the libraries, with the methods of one of scikit-learn that are used here.
+
+    Args:
+        estimator: not fitted yet.
+
+    Attributes:
+        classes_: the classes that have training rows, in ascending order; none if it predicts numbers.
+        n_features_in_: number of columns of the training rows.
+        rounds: number of the first rounds that predictions are limited to; None for all.
+    """
+
+    def __init__(self, estimator: Any) -> None:
+        from sklearn.base import is_classifier
+
+        self.estimator, self.library = estimator, str(find_library(estimator))
+        self.predictor = estimator
+        self.classifies = is_classifier(estimator)
+        self.classes_: Classes = np.zeros(0, np.int32)
+        self.n_features_in_ = 0
+        self.rounds: int | None = None
+
+    @classmethod
+    def load(cls, estimator: Any, classes: Sequence[int], n_features: int, content: bytes) -> Self:
+        """Return the model that a library wrote; its format is read by the code of that library, unchecked.
+
+        Args:
+            estimator: not fitted yet, with the parameters of the fitted one.
+            classes, n_features: see the attributes.
+            content: what it wrote.
+
+        Raises:
+            ValueError: it cannot be read, or takes rows of another number of columns.
+        """
+        booster = cls(estimator)
+        booster.classes_, booster.n_features_in_ = np.array(classes, np.int32), n_features
+        booster.content = content
+        if not content.startswith(HEADS[booster.library]):  # some libraries abort the process
+            raise ValueError(f"it is not a model in the format of {booster.library}")
+        try:
+            booster.predictor = READERS[booster.library](estimator, content)
+            found = COLUMN_COUNTS[booster.library](booster.predictor)
+        except Exception as error:  # each library has errors of its own
+            raise ValueError(f"{booster.library} cannot read it: {error}") from None
+        if found != n_features:
+            raise ValueError(f"it is a model of {found} columns, and there are {n_features}")
+        return booster
+
+    def fit(self, X: Rows, y: NDArray[Any], sample_weight: NDArray[np.float64] | None = None) -> Self:
+        """Fit to rows X [n, d] with class numbers, or numbers, y [n], and weights [n] if they have any.
+
+        If it is to stop early, a tenth of the rows, drawn by its seed, says when.
+        """
+        self.n_features_in_ = X.shape[1]
+        X = self._write_categories(X)
+        if self.classifies:
+            self.classes_, y = np.unique(y, return_inverse=True)
+        options: dict[str, Any] = {}
+        train = np.arange(len(X))
+        if self._stops:
+            train, stop = self._divide(y)
+            options = {"eval_set": [(X[stop], y[stop])]}
+            options |= {"verbose": False} if self.library == XGBOOST else {}
+        if sample_weight is not None:
+            options["sample_weight"] = sample_weight[train]
+        self.estimator.fit(X[train], y[train], **options)
+        return self
+
+    @property
+    def n_rounds(self) -> int:
+        """Number of rounds of the fit."""
+        return ROUND_COUNTS[self.library](self.estimator)
+
+    @property
+    def n_iter_(self) -> int:
+        """Number of rounds that were asked for, or of a fit that may stop early those that it has."""
+        asked = self.estimator.get_params(deep=False).get(LIBRARIES[self.library].rounds)
+        return self.n_rounds if asked is None or self._stops else asked
+
+    def first(self, rounds: int) -> Self:
+        """Return what predicts by the first rounds alone."""
+        limited = type(self)(self.estimator)  # a copy would be pickled, and read again
+        limited.__dict__.update(self.__dict__, rounds=rounds)
+        return limited
+
+    def predict(self, X: Rows) -> NDArray[Any]:
+        """Predict classes or numbers for rows X [rows, d]."""
+        predicted = np.ravel(self.predictor.predict(self._write_categories(X), **self._limit))
+        return self.classes_[predicted.astype(np.intp)] if self.classifies else predicted
+
+    def predict_proba(self, X: Rows) -> NDArray[np.float64]:
+        """Return the probability of each of ``classes_``, (rows, classes).
+
+        XGBoost's are of single precision: here they add up to 1 in double precision, in the same order.
+        """
+        found = self.predictor.predict_proba(self._write_categories(X), **self._limit)
+        shares = np.asarray(found, np.float64)
+        if found.dtype == np.float64:
+            return shares
+        if shares.shape[1] == 2:
+            return np.column_stack([1.0 - shares[:, 1], shares[:, 1]])
+        return np.asarray(shares / shares.sum(axis=1, keepdims=True))
+
+    def __sklearn_tags__(self) -> Any:
+        """Return what a pipeline asks its last step for."""
+        return self.estimator.__sklearn_tags__()
+
+    def __sklearn_is_fitted__(self) -> bool:
+        """Return whether it was fitted to any rows."""
+        return self.n_features_in_ > 0
+
+    @cached_property
+    def content(self) -> bytes:
+        """The model in its library's format."""
+        return WRITERS[self.library](self.estimator)
+
+    def read_values(self) -> Any:
+        """Return what ``content`` says, as words and numbers that can be compared with others."""
+        return VALUE_READERS[self.library](self)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle what describes the model: equal models are equal bytes."""
+        path = f"{type(self.estimator).__module__}:{type(self.estimator).__qualname__}"
+        described = {"class": path, "params": self.estimator.get_params(deep=False)}
+        return _restore, (described, self.classes_.tolist(), self.n_features_in_, self.content)
+
+    @property
+    def _limit(self) -> Mapping[str, Any]:
+        return {} if self.rounds is None else LIBRARIES[self.library].limit(self.rounds)
+
+    def _write_categories(self, X: Rows) -> Rows:
+        """Return rows [n, d] with numbers of categories as text for CatBoost, which takes no others.
+
+        A gap is a category of its own.
+        """
+        if self.library != CATBOOST or not (named := self.estimator.get_params().get("cat_features")):
+            return X
+        written, cells = X.astype(object), X[:, named]
+        whole = np.nan_to_num(cells).astype(np.int64)
+        written[:, named] = np.where(np.isnan(cells), "nan", whole.astype(str))
+        return written
+
+    @property
+    def _stops(self) -> bool:
+        given = self.estimator.get_params(deep=False)
+        return any(given.get(name) is not None for name in LIBRARIES[self.library].stop)
+
+    def _divide(self, y: NDArray[Any]) -> Any:
+        """Return the numbers of the rows to fit to, and of those that say when to stop."""
+        from sklearn.model_selection import train_test_split
+
+        given = self.estimator.get_params(deep=False)
+        _, counts = np.unique(y, return_counts=True)
+        some_of_each = self.classifies and counts.min() > 1 and len(counts) <= STOP_SHARE * len(y)
+        return train_test_split(
+            np.arange(len(y)),
+            test_size=STOP_SHARE,
+            random_state=given.get("random_state") or given.get("random_seed") or 0,
+            stratify=y if some_of_each else None,
+        )
+
+
+def wrap(estimator: Any) -> Any:
+    """Return an estimator, or a pipeline, whose last step is a ``Booster`` if a library has it."""
+    if find_library(estimator):
+        return Booster(estimator)
+    if hasattr(estimator, "steps") and find_library(last := estimator.steps[-1][1]):
+        estimator.steps[-1] = (estimator.steps[-1][0], Booster(last))
+    return estimator
+
+
+def _restore(described: dict[str, Any], classes: list[int], n_features: int, content: bytes) -> Booster:
+    return Booster.load(build(described), classes, n_features, content)
+
+
+def _write_xgboost(estimator: Any) -> bytes:
+    return bytes(estimator.get_booster().save_raw("ubj"))
+
+
+def _write_lightgbm(estimator: Any) -> bytes:
+    text: str = estimator.booster_.model_to_string()
+    return text.encode()
+
+
+def _write_catboost(estimator: Any) -> bytes:
+    metadata = estimator.get_metadata()
+    for name in set(PASSING) & {*metadata.keys()}:
+        del metadata[name]
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / "model.cbm"
+        estimator.save_model(str(file), format="cbm")
+        return file.read_bytes()
+
+
+def _read_xgboost(estimator: Any, content: bytes) -> Any:
+    estimator.load_model(bytearray(content))
+    return estimator
+
+
+def _read_catboost(estimator: Any, content: bytes) -> Any:
+    estimator.load_model(blob=content)
+    return estimator
+
+
+def _read_xgboost_values(booster: Booster) -> Any:
+    """Return the JSON of a model, whose numbers are of single precision."""
+    text = bytes(booster.predictor.get_booster().save_raw("json"))
+    return json.loads(text, parse_float=np.float32)
+
+
+def _read_lightgbm_values(booster: Booster) -> Any:
+    """Return the words and numbers of each line, but for that of the lengths of the trees' texts."""
+    lines = booster.content.decode("utf-8").splitlines()
+    return [list(map(_read_word, line.split())) for line in lines if not line.startswith("tree_sizes=")]
+
+
+def _read_word(word: str) -> Any:
+    """Return the name before a sign of equality, if there is one, and a number if it has a fraction."""
+    name, _, value = word.rpartition("=")
+    try:
+        return name, value if value.lstrip("-").isdigit() else float(value)
+    except ValueError:
+        return name, value
+
+
+def _read_catboost_values(booster: Booster) -> Any:
+    """Return the JSON of a model; with categories CatBoost writes none, and the bytes are compared."""
+    if booster.estimator.get_params().get("cat_features"):
+        return booster.content
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / "model.json"
+        booster.predictor.save_model(str(file), format="json")
+        return json.loads(file.read_bytes())
+
+
+VALUE_READERS: dict[str, Callable[[Booster], Any]] = {
+    XGBOOST: _read_xgboost_values,
+    LIGHTGBM: _read_lightgbm_values,
+    CATBOOST: _read_catboost_values,
+}
+WRITERS = {XGBOOST: _write_xgboost, LIGHTGBM: _write_lightgbm, CATBOOST: _write_catboost}
+READERS = {XGBOOST: _read_xgboost, LIGHTGBM: StoredLightGBM, CATBOOST: _read_catboost}
+ROUND_COUNTS: dict[str, Callable[[Any], int]] = {
+    XGBOOST: lambda estimator: estimator.get_booster().num_boosted_rounds(),
+    LIGHTGBM: lambda estimator: estimator.booster_.current_iteration(),
+    CATBOOST: lambda estimator: estimator.tree_count_,
+}
+COLUMN_COUNTS: dict[str, Callable[[Any], int]] = {
+    XGBOOST: lambda estimator: estimator.n_features_in_,
+    LIGHTGBM: lambda stored: stored.trees.num_feature(),
+    CATBOOST: lambda estimator: len(estimator.feature_names_),
+}

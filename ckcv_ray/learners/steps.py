@@ -1,0 +1,831 @@
+"""What happens to training rows before a fit: encoding, class weights, and balancing.
+
+Weights of classes: what an error on a row of a class weighs in a fit.
+
+``balanced`` gives the K classes weights inversely proportional to their numbers of training rows,
+n / (K n_c), as scikit-learn does. Otherwise weights are given by label, and a class that is not named weighs
+1, also as in scikit-learn.
+
+Learners fitted to classes of equal size: rows of rarer classes are drawn again, or others left out.
+
+It happens in every split, to the training rows alone, after they are encoded. Which rows are scored, and how
+they are counted, does not change; so what is proven covers it, as part of the learner.
+
+Draws depend on the numbers of the training rows alone, as all that is random in a fit: they are the same on
+every machine.
+
+Encoders: what makes numbers without gaps of a table's columns, fitted to the training rows of a split.
+
+What is kept of each fitted transformer is what it makes of each value: numbers that anybody can read, stored
+with every model.
+
+How columns become numbers in every split: scikit-learn's transformers, fitted to its training rows.
+
+What is kept of a transformer is what it makes of each value.
+
+Learners on tables with categories, dates or gaps: an encoder is fitted in every split, then the learner.
+
+The encoder sees the training rows of the split alone, as the learner does, and is a part of each model. So
+nothing of the rows that are scored can reach it, and what is proven covers it.
+"""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from enum import StrEnum
+from functools import cached_property
+from math import ceil, inf
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from ckcv_ray.core.arrays import Classes, Index, Values, agree
+from ckcv_ray.core.measures import LABEL_FORM, Output, Outputs, canonicalize, of_classes, to_text
+from ckcv_ray.core.options import Option
+from ckcv_ray.errors import InputError
+from ckcv_ray.learners.base import (
+    Block,
+    Checked,
+    Codec,
+    Fits,
+    Learner,
+    Model,
+    Predicted,
+    Setting,
+    Trainer,
+    WrappedFits,
+    WrappedLearner,
+    draw_seeds,
+    make_seed_sequence,
+)
+from ckcv_ray.learners.choice import Choice
+from ckcv_ray.tables.columns.formats import Column, ColumnKind
+from ckcv_ray.tables.columns.schema import Schema
+from ckcv_ray.tables.target import Rows
+from ckcv_ray.tables.task import Task
+from ckcv_ray.validation import read_as
+
+NAME = "class_weight"
+EQUALLY = "equal"
+BALANCED = "balanced"
+
+
+def check_class_weight(name: str, value: Any) -> str:
+    """Return the canonical form of an option: "equal" (also for None), "balanced", or weights by label.
+
+    Raises:
+        InputError: it is none of these.
+    """
+    if value is None or (isinstance(value, str) and value in (EQUALLY, BALANCED)):
+        return value or EQUALLY
+    return canonicalize(name, value, f"{EQUALLY}, {BALANCED}, or {LABEL_FORM}")
+
+
+CLASS_WEIGHT = Option(
+    check_class_weight,
+    "Weights of the classes in fits: equal, balanced (by their numbers of rows), or sick=10,well=1.",
+    default_text=EQUALLY,
+    panel="Columns",
+)
+
+
+def match_labels(class_weight: str, classes: Sequence[Any]) -> str:
+    """Return the canonical form on a task: labels as the task has them, without weights of 1.
+
+    Raises:
+        InputError: a name is not a label of the task.
+    """
+    if class_weight in (EQUALLY, BALANCED):
+        return class_weight
+    given = of_classes(NAME, class_weight, classes)
+    unequal = {str(c): w for c, w in zip(classes, given, strict=True) if w is not None and w != 1.0}
+    return to_text(unequal) if unequal else EQUALLY
+
+
+def compute_weights(class_weight: str, classes: Sequence[Any], y: NDArray[Any]) -> NDArray[np.float64]:
+    """Return the weight of each class, (n_classes,).
+
+    Args:
+        class_weight: canonical form of the option.
+        classes: original labels of the classes.
+        y: class numbers of the training rows, (n,). Of classes that have none, "balanced" knows nothing, as
+            in scikit-learn: the weight of class c is n / (K n_c), with the K classes that have some.
+    """
+    if class_weight == BALANCED:
+        rows = np.bincount(y, minlength=len(classes))
+        present = rows > 0
+        return np.where(present, len(y) / (np.count_nonzero(present) * np.maximum(rows, 1)), 1.0)
+    if class_weight == EQUALLY:
+        return np.ones(len(classes))
+    given = of_classes(NAME, class_weight, classes)
+    return np.array([1.0 if weight is None else weight for weight in given])
+
+
+KEY = 1  # of the draws, apart from those of the learner
+
+
+class Balance(StrEnum):
+    """How the classes of a split's training rows are made equal in size."""
+
+    NONE = "none"
+    UP = "up"
+    DOWN = "down"
+
+
+def balance(learner: Learner, how: Balance, task: Task) -> Learner:
+    """Return what fits a learner to balanced training rows of a task; the learner itself with ``NONE``."""
+    if how is Balance.NONE:
+        return learner
+    if isinstance(learner, Choice):
+        return learner.change_each(lambda single: balance(single, how, task))
+    return BalancedLearner(learner, how, compute_share(how, task))
+
+
+def compute_share(how: Balance, task: Task) -> float:
+    """Return how many rows balancing all rows of a task would give, relative to their number."""
+    if how is Balance.NONE:
+        return 1.0
+    counts = np.bincount(task.y)
+    counts = counts[counts > 0]
+    size = counts.min() if how is Balance.DOWN else counts.max()
+    return float(size * len(counts) / task.n)
+
+
+def draw_balanced(y: Classes, train: Index, how: Balance) -> Index:
+    """Return training rows with as many of each class as of the largest (``UP``) or the smallest (``DOWN``).
+
+    With ``UP`` all rows stay, and rows of other classes are drawn in addition, with replacement; with
+    ``DOWN`` rows are drawn without. A class without training rows stays without.
+
+    Args:
+        y: the classes of all rows, (n,).
+        train: numbers of the training rows.
+        how: ``UP`` or ``DOWN``.
+
+    Returns:
+        Row numbers, ascending.
+    """
+    rng = np.random.default_rng(make_seed_sequence(train, KEY))
+    classes, counts = np.unique(y[train], return_counts=True)
+    parts = list[Index]()
+    for rows in (train[y[train] == c] for c in classes):
+        if how is Balance.UP:
+            parts += [rows, rng.choice(rows, int(counts.max()) - len(rows))]
+        else:
+            parts.append(rng.choice(rows, int(counts.min()), replace=False))
+    return np.sort(np.concatenate(parts))
+
+
+@dataclass(frozen=True)
+class BalancedLearner(WrappedLearner):
+    """A learner whose training rows are balanced first, in every split."""
+
+    how: Balance
+    share: float  # how many rows it is fitted to, relative to the training rows, about
+
+    @cached_property
+    def trainer(self) -> Trainer:
+        """What fits the learner to balanced rows."""
+        return BalancedTrainer(self)
+
+
+class BalancedTrainer(Trainer):
+    """Balances the training rows of each split, and fits the learner to them."""
+
+    def __init__(self, balanced: BalancedLearner) -> None:
+        self.how, self.factor, self.inner = balanced.how, balanced.share, balanced.learner.trainer
+
+    def share(self, task: Task) -> tuple[Classes, Any]:
+        """Return the classes, and what the learner's splits share."""
+        return task.y, self.inner.share(task)
+
+    def prepare(self, shared: tuple[Classes, Any], train: Index, score: Index) -> Block:
+        """Balance the training rows, and prepare the learner on them; the rows to score are as they are."""
+        y, of_learner = shared
+        return self.inner.prepare(of_learner, draw_balanced(y, train, self.how), score)
+
+    def cost(self, n_train: int) -> float:
+        """Return the relative cost of a fit to as many rows as there are after balancing, about."""
+        return self.inner.cost(self._count_rows(n_train))
+
+    def memory(self, n_train: int, n_score: int, d: int) -> int:
+        """Return the bytes of the learner with balanced rows."""
+        return self.inner.memory(self._count_rows(n_train), n_score, d)
+
+    def check(self, model: Any, task: Task, train: Index, converged: bool) -> Checked:
+        """Check the model against the balanced training rows."""
+        return self.inner.check(model, task, draw_balanced(task.y, train, self.how), converged)
+
+    def load(self) -> None:
+        """Prepare the process for the learner."""
+        self.inner.load()
+
+    def state(self) -> dict[str, str]:
+        """Return what else may change the bits of the learner's results."""
+        return self.inner.state()
+
+    def _count_rows(self, n_train: int) -> int:
+        return max(1, ceil(n_train * self.factor))
+
+
+PART = 1 << 12  # rows encoded at once, whose columns then fit into a processor's cache
+DAY = 86_400_000.0  # milliseconds
+PARTS = ("days", "year", "month", "day", "weekday", "hour")  # of a date
+TargetFolds = tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """What becomes of a column of numbers, x: (x - mean) / scale, and a column of ones where x is missing."""
+
+    fill: float  # stands for a missing x
+    missing: bool  # whether there is a column that says where x is missing: where the training rows had gaps
+    mean: float  # 0 for learners that need no scaling
+    scale: float  # 1 for these
+
+    def __post_init__(self) -> None:
+        if not self.scale > 0:
+            raise ValueError(f"its encoder divides by {self.scale}")
+
+    def columns(self, x: Values, fold: int | None = None) -> Iterator[Values]:
+        """Yield the columns that x (rows,) becomes, in any fold."""
+        gap = np.isnan(x)
+        yield (np.where(gap, self.fill, x) - self.mean) / self.scale
+        if self.missing:
+            yield gap.astype(np.float64)
+
+
+@dataclass(frozen=True)
+class Levels:
+    """What becomes of a column of categories."""
+
+    # for each level, for one that was never seen, and for a gap, its number; or with ``width`` the position
+    # of its column of ones, -1 for none
+    value: tuple[float, ...]
+    width: int  # number of such columns; 0 for a number
+
+    def __post_init__(self) -> None:
+        if self.width and not set(self.value) <= set(range(-1, self.width)):
+            raise ValueError("its encoder puts a category into a column that does not exist")
+
+    def columns(self, x: Values, fold: int | None = None) -> Iterator[Values]:
+        """Yield the columns that level numbers x (rows,) become, in any fold."""
+        found = _map_levels(self.value, x)
+        if not self.width:
+            yield found
+        for position in range(self.width):
+            yield (found == position).astype(np.float64)
+
+
+@dataclass(frozen=True)
+class Means:
+    """What becomes of a column of categories by the shares of classes in them.
+
+    A training row is given the shares among the training rows of other folds, since it is one of the rows
+    that those of all tell of.
+    """
+
+    # for each class that is counted, its share in each level, in one that was never seen, and where there is
+    # a gap
+    of_all: tuple[tuple[float, ...], ...]
+    # the same for each fold, of the training rows that are not in it
+    of_others: tuple[tuple[tuple[float, ...], ...], ...]
+
+    def columns(self, x: Values, fold: int | None = None) -> Iterator[Values]:
+        """Yield the columns that level numbers x become, of training rows of a fold or of new rows."""
+        for value in self.of_all if fold is None else self.of_others[fold]:
+            yield _map_levels(value, x)
+
+
+@dataclass(frozen=True)
+class Encoder:
+    """A fitted encoder."""
+
+    fitted: tuple[Numbers | Levels | Means, ...]  # one for each column, dates expanded
+    schema: Schema  # the columns it was fitted to
+    folds: TargetFolds = ()  # numbers of the training rows in each fold of ``Means``; empty if there are none
+
+    def transform(self, X: Rows, fold: int | None = None) -> Rows:
+        """Return rows X [rows, d] of a table as numbers without gaps; each depends on itself alone.
+
+        Args:
+            X: new rows, or if ``fold`` is given training rows of that fold.
+            fold: see there.
+        """
+        first = self._transform_part(X[:PART], fold)
+        if len(X) <= PART:
+            return first
+        numbers = np.empty((len(X), first.shape[1]))
+        numbers[:PART] = first
+        for start in range(PART, len(X), PART):
+            numbers[start : start + PART] = self._transform_part(X[start : start + PART], fold)
+        return numbers
+
+    def _transform_part(self, X: Rows, fold: int | None) -> Rows:
+        """Return so few rows as numbers that their columns are put together within the processor's cache."""
+        raw = expand_dates(X, self.schema)
+        return np.column_stack(
+            [c for i, column in enumerate(self.fitted) for c in column.columns(raw[:, i], fold)]
+        )
+
+    def task(self, task: Task) -> Task:
+        """Return the task of which rows it was fitted to, with numbers as columns."""
+        X = self.transform(task.X)
+        for fold, rows in enumerate(map(list, self.folds)):
+            X[rows] = self.transform(task.X[rows], fold)
+        return task.with_numbers(X, (f"x{i}" for i in range(X.shape[1])))
+
+    @property
+    def text(self) -> str:
+        """The encoder as JSON."""
+        return json.dumps({"columns": [asdict(column) for column in self.fitted], "folds": self.folds})
+
+    @classmethod
+    def from_json(cls, text: str, schema: Schema, n_rows: int) -> Self:
+        """Return the encoder whose ``text`` is given, by anybody, of a table with ``n_rows``.
+
+        Raises:
+            ValueError: it is not one for these columns.
+        """
+        columns, content = list_expanded_columns(schema), json.loads(text)
+        if not isinstance(content, dict) or set(content) != {"columns", "folds"}:
+            raise ValueError("its encoder does not have columns and folds")
+        if not isinstance(content["columns"], list) or len(content["columns"]) != len(columns):
+            raise ValueError(f"its encoder is not for {len(columns)} columns")
+        folds = tuple(read_as(list[tuple[int, ...]], content["folds"]))
+        rows = [row for fold in folds for row in fold]
+        if len(set(rows)) != len(rows) or not all(0 <= row < n_rows for row in rows):
+            raise ValueError(f"its encoder has folds of rows that are not below {n_rows}, or in two folds")
+        pairs = zip(content["columns"], columns, strict=True)
+        return cls(tuple(_read_column(*pair, len(folds)) for pair in pairs), schema, folds)
+
+
+def _map_levels(value: tuple[float, ...], x: Values) -> Values:
+    """Return what is said of each level number in x (rows,); the last is said of gaps."""
+    return np.array(value)[np.where(np.isnan(x), len(value) - 1, x).astype(np.intp)]
+
+
+def _read_column(content: Any, column: Column, n_folds: int) -> Numbers | Levels | Means:
+    kind: Any = Levels if column.levels else Numbers
+    if column.levels and isinstance(content, dict) and "of_all" in content:
+        kind = Means
+    if not isinstance(content, dict) or set(content) != {field.name for field in fields(kind)}:
+        raise ValueError(f"its encoder of {column.name[:60]!r} is not one of {kind.__name__.lower()}")
+    read: Numbers | Levels | Means = read_as(kind, content)
+    if isinstance(read, Means) and len(read.of_others) != n_folds:
+        raise ValueError(f"its encoder of {column.name[:60]!r} has another number of folds than {n_folds}")
+    if any(len(values) != len(column.levels) + 2 for values in _list_values(read)):
+        raise ValueError(f"its encoder has another number of categories than {column.name[:60]!r}")
+    if isinstance(read, Means) and any(len(fold) != len(read.of_all) for fold in read.of_others):
+        raise ValueError(f"its encoder of {column.name[:60]!r} counts other classes in a fold")
+    return read
+
+
+def _list_values(read: Numbers | Levels | Means) -> Iterator[tuple[float, ...]]:
+    match read:
+        case Levels():
+            yield read.value
+        case Means():
+            yield from read.of_all
+            for fold in read.of_others:
+                yield from fold
+
+
+def expand_dates(X: Rows, schema: Schema) -> Rows:
+    """Return rows X [rows, d] with each date replaced by its parts, as numbers; gaps stay gaps.
+
+    Without a date these are the rows themselves.
+    """
+    if all(column.kind is not ColumnKind.DATE for column in schema):
+        return X
+    columns: list[Any] = []
+    for i, column in enumerate(schema):
+        columns += _split_dates(X[:, i]) if column.kind is ColumnKind.DATE else [X[:, i]]
+    return np.column_stack(columns)
+
+
+def list_expanded_columns(schema: Schema) -> tuple[Column, ...]:
+    """Return what the columns of rows with expanded dates hold: numbers or categories."""
+    columns: list[Column] = []
+    for column in schema:
+        parts = [Column(f"{column.name}.{part}") for part in PARTS]
+        columns += parts if column.kind is ColumnKind.DATE else [column]
+    return tuple(columns)
+
+
+def find_gap_columns(schema: Schema) -> list[bool]:
+    """Return for each number in expanded rows whether it says where gaps are: the first of a date does."""
+    each: list[bool] = []
+    for column in schema:
+        if column.kind is not ColumnKind.CATEGORY:
+            each += [True] + [False] * (len(PARTS) - 1 if column.kind is ColumnKind.DATE else 0)
+    return each
+
+
+def _split_dates(milliseconds: Any) -> list[Any]:
+    gap = np.isnan(milliseconds)
+    stamps = np.where(gap, 0.0, milliseconds).astype(np.int64).astype("datetime64[ms]")
+    days, months, years = (stamps.astype(f"datetime64[{unit}]") for unit in "DMY")
+    since = days.astype(np.int64)
+    parts = (
+        stamps.astype(np.int64) / DAY,
+        years.astype(np.int64) + 1970,
+        (months - years).astype(np.int64) + 1,
+        (days - months).astype(np.int64) + 1,
+        (since + 3) % 7,  # 0 is Monday
+        (stamps - days).astype(np.int64) / (DAY / 24),
+    )
+    return [np.where(gap, np.nan, part.astype(np.float64)) for part in parts]
+
+
+LEAST_RARE = 2  # rows
+RARE = 0.01
+UNSEEN = -1
+CROSS_FITS, FEWEST_CROSS_FITS = 5, 2
+
+
+class Categories(StrEnum):
+    """How categories become numbers."""
+
+    AUTO = "auto"
+    ONEHOT = "onehot"
+    ORDINAL = "ordinal"
+    TARGET = "target"
+
+
+class Gaps(StrEnum):
+    """What fills gaps in numbers and dates; a column of its own says where they were."""
+
+    MEDIAN = "median"
+    MEAN = "mean"
+    MOST_FREQUENT = "most_frequent"
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """How columns become numbers, fitted in every split."""
+
+    # one column for each category ("onehot"), one number ("ordinal"), the share of each class in it
+    # ("target"; of two classes, of the second; of numbers to predict, their mean), or "auto" for what suits
+    # the learner
+    categories: Categories = Categories.AUTO
+    gaps: Gaps = Gaps.MEDIAN  # what fills gaps in numbers and dates. A gap in a category is a category
+    rare: float = RARE  # share of the training rows below which categories are joined
+    scaled: bool | None = None  # whether numbers are standardised; None for all encodings but the ordinal one
+
+    def resolve(self, trees: bool, scaled: bool | None = None) -> "Encoding":
+        """Return the encoding with ``auto`` replaced: trees split numbers, other learners need columns.
+
+        ``scaled`` as for the encoding.
+        """
+        suited = Categories.ORDINAL if trees else Categories.ONEHOT
+        categories = suited if self.categories is Categories.AUTO else self.categories
+        return replace(self, categories=categories, scaled=scaled)
+
+    def fit_fills(self, X: Rows) -> tuple[float, ...]:
+        """Return what stands for a gap in each column of rows X [rows, d], which have none."""
+        from sklearn.impute import SimpleImputer
+
+        return tuple(SimpleImputer(strategy=str(self.gaps)).fit(X).statistics_.tolist())
+
+    def width(self, schema: Schema, n_classes: int) -> int:
+        """Return the largest number of columns that a table can become.
+
+        Of a column at most 1 / ``rare`` categories have a share that is not rare; the others are joined.
+        """
+        most = ceil(1 / self.rare) + 1 if self.rare else inf
+        fixed = {Categories.ORDINAL: 1, Categories.TARGET: max(1, len(_choose_classes(n_classes)))}
+        widths = {ColumnKind.NUMBER: 2, ColumnKind.DATE: 2 * len(PARTS)}
+        return sum(
+            widths[column.kind]
+            if column.kind in widths
+            else fixed.get(self.categories, int(min(len(column.levels) + 1, most)))
+            for column in schema
+        )
+
+    def fit(self, task: Task, train: Index) -> "Encoder":
+        """Fit an encoder to some rows of a task, on which alone it depends.
+
+        Raises:
+            InputError: categories are to become shares of classes, and a class has a single row.
+        """
+        folds = _make_folds(task, train) if self.categories is Categories.TARGET else ()
+        X, columns = expand_dates(task.X[train], task.schema), list_expanded_columns(task.schema)
+        categorical = np.array([bool(column.levels) for column in columns])
+        numbers = iter(self._fit_numbers(X[:, ~categorical], find_gap_columns(task.schema)))
+        fitted = (
+            self._fit_levels(X[:, [i]], n_levels, task, train, folds) if n_levels else next(numbers)
+            for i, n_levels in enumerate(len(column.levels) for column in columns)
+        )
+        rows_of = tuple(tuple(np.sort(train[fold]).tolist()) for fold in folds)
+        return Encoder(tuple(fitted), task.schema, rows_of)
+
+    def _fit_numbers(self, X: Rows, says: Sequence[bool]) -> list[Numbers]:
+        if not X.shape[1]:
+            return []
+        fills, gaps = self._find_fills(X), np.isnan(X)
+        mean, scale = np.zeros(X.shape[1]), np.ones(X.shape[1])
+        if self.categories is not Categories.ORDINAL if self.scaled is None else self.scaled:
+            mean, scale = fit_scale(np.where(gaps, fills, X))
+        parts = fills, gaps.any(axis=0) & np.array(says, np.bool_), mean, scale
+        return [Numbers(*numbers) for numbers in zip(*(part.tolist() for part in parts), strict=True)]
+
+    def _find_fills(self, X: Rows) -> Values:
+        """Return what fills the gaps of each column of X [rows, d]; 0 where there is nothing but gaps.
+
+        Medians are those of ``SimpleImputer``, which takes four times as long: it sorts, with a mask.
+        """
+        if self.gaps is Gaps.MEDIAN:
+            known = (x[~np.isnan(x)] for x in X.T)
+            return np.array([np.median(x) if len(x) else 0.0 for x in known])
+        from sklearn.impute import SimpleImputer
+
+        imputer = SimpleImputer(strategy=str(self.gaps), keep_empty_features=True).fit(X)
+        return np.asarray(imputer.statistics_, np.float64)
+
+    def _fit_levels(
+        self, values: Rows, n_levels: int, task: Task, train: Index, folds: Sequence[Index]
+    ) -> Levels | Means:
+        least = max(LEAST_RARE, int(np.ceil(self.rare * len(values))))
+        if self.categories is Categories.ONEHOT:
+            return _number_frequent(values[:, 0], n_levels, least)
+        from sklearn.preprocessing import OrdinalEncoder
+
+        unseen_and_gap = (float(n_levels), np.nan)
+        every = np.append(np.arange(float(n_levels)), unseen_and_gap)[:, None]
+        if self.categories is Categories.TARGET:
+            y, counted = task.y[train], _choose_classes(task.n_classes)
+            targets = [y] if task.has_numbers else [(y == target).astype(np.float64) for target in counted]
+            remaining = (np.delete(np.arange(len(train)), fold) for fold in folds)
+            of_others = tuple(
+                _fit_means(values[rows], [target[rows] for target in targets], every) for rows in remaining
+            )
+            return Means(_fit_means(values, targets, every), of_others)
+        ordinal = OrdinalEncoder(
+            handle_unknown="use_encoded_value",
+            unknown_value=UNSEEN,
+            encoded_missing_value=-2,
+            min_frequency=least,
+        )
+        place = ordinal.fit(values).transform(every)[:, 0]
+        joined = ordinal.infrequent_categories_[0]
+        if joined is not None and not np.isnan(joined[0]):  # what was never seen is rare
+            place[place == UNSEEN] = place[int(joined[0])]
+        return Levels(tuple(place.tolist()), 0)
+
+
+def fit_scale(X: Rows) -> tuple[Values, Values]:
+    """Return mean and standard deviation [d] of the columns of X [rows, d]; 1 where all rows are about equal.
+
+    Those of scikit-learn's ``StandardScaler``, bit for bit, without its import and checks, which take longer
+    than most fits: variances by the corrected two passes of Chan, Golub and LeVeque (The American
+    Statistician 37, 1983), and columns as constant where their variance is within its rounding error.
+    """
+    n, eps = len(X), np.finfo(np.float64).eps
+    mean = X.sum(axis=0) / n
+    residuals = X - mean
+    correction = residuals.sum(axis=0)
+    residuals **= 2
+    variance = (residuals.sum(axis=0) - correction**2 / n) / n
+    constant = variance <= n * eps * variance + (n * mean * eps) ** 2
+    return mean, np.where(constant, 1.0, np.sqrt(variance))
+
+
+def _number_frequent(values: Values, n_levels: int, least: int) -> Levels:
+    """Return one column for each frequent level and for gaps if frequent, and one for all that are rarer.
+
+    That is scikit-learn's ``OneHotEncoder(handle_unknown="infrequent_if_exist", min_frequency=least)``, whose
+    checks take longer than most fits. What was never seen is rare, or in no column if nothing is.
+
+    Args:
+        values: level of each row, NaN for a gap.
+        n_levels: number of levels.
+        least: rows that a frequent level has.
+    """
+    seen = np.bincount(np.where(np.isnan(values), n_levels, values).astype(np.intp), minlength=n_levels + 1)
+    frequent = np.flatnonzero(seen >= least)
+    joined = bool(((seen > 0) & (seen < least)).any())
+    unseen = float(len(frequent) if joined else UNSEEN)
+    place = np.full(n_levels + 1, unseen)
+    place[frequent] = np.arange(len(frequent))
+    return Levels((*place[:-1].tolist(), unseen, float(place[-1])), len(frequent) + joined)
+
+
+def _choose_classes(n_classes: int) -> range:
+    """Return the classes whose shares say all."""
+    return range(1, 2) if n_classes == 2 else range(n_classes)
+
+
+def _fit_means(
+    values: Rows, targets: list[NDArray[np.float64]], every: Rows
+) -> tuple[tuple[float, ...], ...]:
+    """Return for each target its mean in each category, drawn towards the mean of all rows."""
+    from sklearn.preprocessing import TargetEncoder
+
+    encoders = (TargetEncoder(target_type="continuous").fit(values, y) for y in targets)
+    return tuple(tuple(encoder.transform(every)[:, 0].tolist()) for encoder in encoders)
+
+
+def _make_folds(task: Task, train: Index) -> list[Index]:
+    """Divide training rows, by position, into folds with all classes, of whole groups where there are any.
+
+    Where numbers are predicted, there is one class of rows.
+
+    Raises:
+        InputError: a class has a single row, or all rows are of one group.
+    """
+    from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
+
+    y, groups = task.y[train], task.groups[train]
+    if task.has_numbers:
+        y = np.zeros(len(train), np.intp)
+    of_class = np.bincount(y)
+    rarest, n_groups = int(of_class[of_class > 0].min()), len(np.unique(groups))
+    grouped = task.grouped or n_groups < len(train)  # a row that was drawn twice stays in one fold
+    if min(rarest, n_groups) < FEWEST_CROSS_FITS:
+        what = "a class has a single row" if rarest < FEWEST_CROSS_FITS else "all are of one group"
+        raise InputError(
+            f"encode=target divides the training rows of a split into folds, and {what}: choose encode=onehot"
+        )
+    splitter = StratifiedGroupKFold if grouped else StratifiedKFold
+    (seed,) = draw_seeds(make_seed_sequence(train), 1)
+    folds = splitter(min(CROSS_FITS, rarest, n_groups), shuffle=True, random_state=seed % 2**32)
+    return [fold for _, fold in folds.split(y, y, groups if grouped else None) if len(fold)]
+
+
+ENCODER = "encoder"
+ROWS = 1 << 16
+
+
+def encode(learner: Learner, encoding: Encoding, task: Task) -> Learner:
+    """Return what fits a learner to a task.
+
+    That is the learner itself if the columns are numbers without gaps, unless it wants them standardised, or
+    if it selects columns by name, as the table has them.
+    """
+    if isinstance(learner, Choice):
+        return learner.change_each(lambda single: encode(single, encoding, task))
+    if (found := learner.on_columns(task.schema)) is not None:
+        return found
+    if task.schema.plain and not learner.scaling:
+        return learner
+    suited = encoding.resolve(learner.trees, learner.scaling)
+    learner = learner.on_encoded() if suited.categories is Categories.ONEHOT else learner
+    return Encoded(learner, suited, task.schema, task.n_classes)
+
+
+def settle_scaling(learner: Learner, encoding: Encoding, task: Task) -> Learner:
+    """Return the canonical form of a learner on a task whose numbers an encoder may or may not scale."""
+    if isinstance(learner, Choice):
+        return learner.change_each(lambda single: settle_scaling(single, encoding, task))
+    ordinal = encoding.resolve(learner.trees).categories is Categories.ORDINAL
+    return learner.on_unscaled() if task.schema.plain or ordinal else learner
+
+
+def describe_scaling(learner: Learner, encoding: Encoding, task: Task) -> list[str]:
+    """Say how numbers are scaled for each learner whose options say so."""
+    sentences = []
+    for label, single in learner.by_label.items():
+        if not single.has_scaling:
+            continue
+        ordinal = encoding.resolve(single.trees).categories is Categories.ORDINAL
+        if not (task.schema.plain or ordinal) if single.scaling is None else single.scaling:
+            sentences.append(f"numbers are standardised in each split for {label}; --scale none leaves them")
+        else:
+            sentences.append(
+                f"numbers are given to {label} as they are; --scale standard standardises them in each split"
+            )
+    return sentences
+
+
+@dataclass(frozen=True)
+class Encoded(WrappedLearner):
+    """A learner whose rows are encoded first, in every split."""
+
+    encoding: Encoding  # how columns are encoded
+    schema: Schema  # the columns of the table
+    n_classes: int
+
+    @cached_property
+    def trainer(self) -> Trainer:
+        """What fits an encoder, and the learner to encoded rows."""
+        return EncodedTrainer(self)
+
+    @cached_property
+    def codec(self) -> Codec:
+        """What stores the learner's models with their encoders."""
+        return EncodedCodec(self)
+
+    @cached_property
+    def width(self) -> int:
+        """The largest number of columns that the table can become."""
+        return self.encoding.width(self.schema, self.n_classes)
+
+
+class EncodedTrainer(Trainer):
+    """Fits an encoder to the training rows of each split, and the learner to encoded rows."""
+
+    def __init__(self, encoded: Encoded) -> None:
+        self.encoding, self.width, self.inner = encoded.encoding, encoded.width, encoded.learner.trainer
+
+    def prepare(self, shared: Task, train: Index, score: Index) -> "EncodedBlock":
+        """Fit an encoder to the training rows, and prepare the learner on encoded rows."""
+        encoder = self.encoding.fit(shared, train)
+        task = encoder.task(shared)
+        return EncodedBlock(encoder, self.inner.prepare(self.inner.share(task), train, score))
+
+    def cost(self, n_train: int) -> float:
+        """Return the relative cost of a fit by the learner."""
+        return self.inner.cost(n_train)
+
+    def memory(self, n_train: int, n_score: int, d: int) -> int:
+        """Return the bytes of the learner with as many columns as there can be, and of the rows."""
+        return self.inner.memory(n_train, n_score, self.width) + 8 * (n_train + n_score) * self.width
+
+    def check(self, model: "EncodedModel", task: Task, train: Index, converged: bool) -> Checked:
+        """Fit the encoder again, and check the model as its learner does if it is the same in every bit."""
+        if self.encoding.fit(task, train).text != model.encoder.text:
+            return Checked([], ["its encoder: only a fit tells"])
+        return self.inner.check(model.model, model.encoder.task(task), train, converged)
+
+    def load(self) -> None:
+        """Prepare the process for the learner."""
+        self.inner.load()
+
+    def state(self) -> dict[str, str]:
+        """Return what else may change the bits of the learner's results."""
+        return self.inner.state()
+
+
+class EncodedCodec(Codec):
+    """The learner's table, and a column with the encoder of each model."""
+
+    def __init__(self, encoded: Encoded) -> None:
+        self.schema, self.width, self.inner = encoded.schema, encoded.width, encoded.learner.codec
+
+    def columns(self, task: Task) -> pa.Schema:
+        """Return the columns of the learner's table, and that of the encoder."""
+        return self.inner.columns(task).append(pa.field(ENCODER, pa.string()))
+
+    def table(self, models: Sequence["EncodedModel"], task: Task) -> pa.Table:
+        """Return a table with a row for each model."""
+        inner = self.inner.table([encoded.model for encoded in models], task)
+        texts = pa.array([encoded.encoder.text for encoded in models], pa.string())
+        return inner.append_column(ENCODER, texts)
+
+    def from_table(self, table: pa.Table, task: Task) -> list["EncodedModel"]:
+        """Return the models stored in a table; see ``base.Codec``."""
+        inner = table.select(self.inner.columns(task).names)
+        models = []
+        for i, text in enumerate(table[ENCODER].to_pylist()):
+            encoder = Encoder.from_json(text, self.schema, task.n)
+            (model,) = self.inner.from_table(inner.slice(i, 1), encoder.task(task))
+            models.append(EncodedModel(encoder, model))
+        return models
+
+    def max_row_values(self, task: Task) -> int:
+        """Return the largest number of values in a row: of the learner on as many columns as there can be."""
+        X = np.broadcast_to(0.0, (task.n, self.width))
+        return self.inner.max_row_values(task.with_numbers(X, (f"x{i}" for i in range(self.width)))) + 1
+
+    def setting(self, model: "EncodedModel") -> Setting:
+        """Return the hyperparameters a model was fitted at."""
+        return self.inner.setting(model.model)
+
+    def same(self, a: "EncodedModel", b: "EncodedModel", rounding: float = 0.0) -> bool:
+        """Return whether two models are equal in content, with their encoders."""
+        first, second = (json.loads(model.encoder.text) for model in (a, b))
+        return agree(first, second, rounding) and self.inner.same(a.model, b.model, rounding)
+
+
+@dataclass(frozen=True)
+class EncodedModel(Model):
+    """A model of encoded rows, and its encoder."""
+
+    encoder: Encoder
+    model: Any
+
+    def predict(self, X: Rows) -> Predicted:
+        """Classify rows X [rows, d] of the table, some at a time: encoded, they take more memory."""
+        parts = [X[i : i + ROWS] for i in range(0, max(1, len(X)), ROWS)]
+        predicted = [self.model.predict(self.encoder.transform(part)) for part in parts]
+        label, score = (np.concatenate(columns) for columns in zip(*predicted, strict=True))
+        return Predicted(label, score)
+
+    def predict_outputs(self, X: Rows, needs: frozenset[Output]) -> Outputs:
+        """Return the model's outputs for rows X [rows, d] of the table."""
+        outputs: Outputs = self.model.predict_outputs(self.encoder.transform(X), needs)
+        return outputs
+
+
+class EncodedBlock(NamedTuple):
+    """One split, encoded and prepared for the learner."""
+
+    encoder: Encoder
+    block: Block
+
+    def fit(self, path: int, length: int) -> Fits:
+        """Fit the first ``length`` steps of a path."""
+        return WrappedFits(self.block.fit(path, length), lambda model: EncodedModel(self.encoder, model))

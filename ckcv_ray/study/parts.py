@@ -1,0 +1,764 @@
+"""Searches: which evaluations are computed, and by what settings are selected.
+
+A search is a frozen value, part of a study. ``Race`` and ``Budget`` select for a certification; the others
+belong to usual procedures of cross validation, which certify nothing.
+
+References: Karnin, Koren, Somekh, "Almost optimal exploration in multi-armed bandits", ICML 2013, and
+Jamieson, Talwalkar, "Non-stochastic best arm identification and hyperparameter optimization", AISTATS 2016
+(successive halving: equal budgets for rounds with ever fewer candidates); Maron, Moore, "Hoeffding races",
+NIPS 1993 (racing on common splits).
+
+Conditions on what is proven, such as sensitivity>=0.9, which is sensitivity:0.9 as well.
+
+Certifications: sources of claims, as frozen values that declare what they are proven for.
+
+The proofs are in ``claims.proofs``.
+"""
+
+import re
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, NamedTuple, Self, TypeAlias
+
+from ckcv_ray.core.arrays import Index
+from ckcv_ray.core.criteria import Criterion, MeanBound
+from ckcv_ray.core.draws import Draws, hold_out
+from ckcv_ray.core.measures import find_class
+from ckcv_ray.core.options import Option, check_options, option
+from ckcv_ray.core.selection import check_choose
+from ckcv_ray.errors import InputError, explain_removed_option
+from ckcv_ray.study.quantities import (
+    ANSWERED,
+    CLIPPED_ERROR,
+    DECLARED,
+    ERROR,
+    OF_TWO,
+    PREDICTIVE_VALUES,
+    Predictive,
+    find_quantity,
+    find_reference,
+    is_quantity,
+    name_claim,
+    parse_largest_weight,
+    parse_positive,
+    parse_predictive,
+    parse_share,
+)
+from ckcv_ray.tables.subgroups import parse_subgroups
+from ckcv_ray.tables.target import Label
+from ckcv_ray.validation import MOST, boolean, check_choice, expect, folds, integer, number, quote, sequence
+
+ONE, EACH = "one", "each"
+RACE_WORK = 2.3e13  # units^3 times candidates, up to which "auto" races: 1,300 units, 143 settings, all k
+EFFORT_PER_SETTING, EFFORT_PER_SPLIT = 10, 40  # of the default effort
+
+REPORT_K = Option(
+    lambda name, value: folds(name, value, least=0),
+    "Values of k whose own best is reported too, such as 5,10.",
+)
+EXHAUSTIVE = Option(
+    boolean,
+    "Compute what is provably beaten too.",
+    bool,
+    panel="Search",
+)
+
+
+def _check_effort(name: str, value: Any) -> int | None:
+    return None if value is None else integer(name, value, least=1, most=MOST)
+
+
+EFFORT = Option(
+    _check_effort,
+    "Evaluations that a budget allows; a larger number continues a run folder.",
+    int,
+    "10 for each setting, and 40 for each split",
+    "Search",
+    may_grow=True,
+)
+
+
+def _check_keep(name: str, value: Any) -> float:
+    share = number(name, value)
+    if not 0.0 < share < 1.0:
+        raise InputError(f"{name}={share!r} is outside (0, 1): 0.33 keeps a third in each round")
+    return share
+
+
+@dataclass(frozen=True)
+class Race:
+    """Minimise a criterion over settings and fold sizes; drop a candidate once it is provably beaten.
+
+    Attributes:
+        criterion: what is minimised over the candidates.
+        report_k: values of k whose own best candidate and l_ee are reported in addition to the winner's.
+        exhaustive: compute every evaluation of both stages instead of dropping what is provably beaten.
+    """
+
+    name: ClassVar[str] = "race"
+    certifies: ClassVar[bool] = True
+
+    criterion: Criterion = field(default_factory=MeanBound)
+    report_k: tuple[int, ...] = option((), REPORT_K)
+    exhaustive: bool = option(False, EXHAUSTIVE)
+
+    def __post_init__(self) -> None:
+        check_options(self)
+
+    def resolve(self, units: int, settings: int, sizes: int, n_splits: int) -> "Race | Budget":
+        """Return the search that this one stands for, given the numbers of what is searched: itself."""
+        return self
+
+
+@dataclass(frozen=True)
+class Budget:
+    """Minimise a criterion within a number of evaluations, in rounds with ever fewer candidates.
+
+    Early rounds compare all settings at one fold size, on few splits and where necessary on a part of the
+    rows; then those that are left are compared at several fold sizes; the last round is a race among the few
+    that look best, on all splits. What a round computes depends on the complete results of the rounds before
+    alone. The answer is not that of ``Race``: candidates may be left of which it is not known whether they
+    are better. They are counted, and what is proven about the winner holds in any case.
+
+    Attributes:
+        criterion: what is minimised over the candidates.
+        report_k: values of k whose own best candidate is reported as well; they take part in every round.
+        effort: evaluations that may be computed; None for the default. It may be raised in a run folder.
+        keep: share of the settings that each early round keeps, in (0, 1).
+        survivors: number of settings at which the early rounds end.
+        least_splits: number of splits below which an early round takes fewer rows instead.
+    """
+
+    name: ClassVar[str] = "budget"
+    certifies: ClassVar[bool] = True
+    exhaustive: ClassVar[bool] = False
+
+    criterion: Criterion = field(default_factory=MeanBound)
+    report_k: tuple[int, ...] = option((), REPORT_K)
+    effort: int | None = option(None, EFFORT)
+    keep: float = option(
+        1 / 3,
+        Option(_check_keep, "Share of settings that an early round keeps.", float, "1/3", "Search"),
+    )
+    survivors: int = option(
+        4,
+        Option(
+            lambda name, value: integer(name, value, least=1, most=MOST),
+            "Settings at which the early rounds of budget end.",
+            int,
+            "4",
+            "Search",
+        ),
+    )
+    least_splits: int = option(
+        5,
+        Option(
+            lambda name, value: integer(name, value, least=1, most=MOST),
+            "Splits below which rounds fit on fewer rows.",
+            int,
+            "5",
+            "Search",
+        ),
+    )
+
+    def __post_init__(self) -> None:
+        check_options(self)
+
+    def resolve(self, units: int, settings: int, sizes: int, n_splits: int) -> "Budget":
+        """Return it with the effort that the default stands for."""
+        default = EFFORT_PER_SETTING * settings + EFFORT_PER_SPLIT * n_splits
+        return self if self.effort is not None else replace(self, effort=default)
+
+
+@dataclass(frozen=True)
+class Auto:
+    """The search that suits the number of units and of candidates: exact where that is cheap.
+
+    Attributes:
+        criterion: what is minimised over the candidates.
+        report_k: values of k whose own best candidate is reported as well.
+        exhaustive: compute every evaluation: then it is a race.
+        effort: evaluations that may be computed: then it is a budget; None for what suits.
+    """
+
+    name: ClassVar[str] = "auto"
+    certifies: ClassVar[bool] = True
+
+    criterion: Criterion = field(default_factory=MeanBound)
+    report_k: tuple[int, ...] = option((), REPORT_K)
+    exhaustive: bool = option(False, EXHAUSTIVE)
+    effort: int | None = option(None, EFFORT)
+
+    def __post_init__(self) -> None:
+        check_options(self)
+        if self.exhaustive and self.effort is not None:
+            raise InputError(
+                f"exhaustive computes everything, and effort={self.effort} limits it: leave one of them out"
+            )
+
+    def resolve(self, units: int, settings: int, sizes: int, n_splits: int) -> Race | Budget:
+        """Return the search that this one stands for.
+
+        Args:
+            units: number of rows, or groups, to learn from.
+            settings, sizes: numbers of settings and of fold sizes, whose product is that of the candidates.
+            n_splits: largest number of splits of a fold size.
+        """
+        cheap = float(units) ** 3 * settings * sizes <= RACE_WORK
+        if self.effort is None and (self.exhaustive or cheap):
+            return Race(self.criterion, self.report_k, self.exhaustive)
+        budget = Budget(self.criterion, self.report_k, self.effort)
+        return budget.resolve(units, settings, sizes, n_splits)
+
+
+@dataclass(frozen=True)
+class Inner:
+    """Select inside each training set of a nested resampling, and score what is selected.
+
+    Attributes:
+        select_by: name of the score that selects.
+        each: whether to select a setting in each split, instead of one for all: the best on average.
+    """
+
+    certifies: ClassVar[bool] = False
+
+    select_by: str
+    each: bool = False
+
+
+@dataclass(frozen=True)
+class All:
+    """Score every setting on every split.
+
+    Attributes:
+        choose: how the setting is chosen that is fitted on all rows at the end: "best", "one_se" or
+            "tolerance:2%" (``core.selection``); "" if none is.
+    """
+
+    certifies: ClassVar[bool] = False
+
+    choose: str = ""
+
+    def __post_init__(self) -> None:
+        if self.choose:
+            object.__setattr__(self, "choose", check_choose(self.choose))
+
+
+Selecting: TypeAlias = Race | Budget | Auto
+Search: TypeAlias = Selecting | Inner | All
+
+
+NAMES = tuple(quantity.form for quantity in DECLARED if quantity.name != CLIPPED_ERROR)
+CONDITION_FORM = re.compile(r"\s*([^<>=\s]+)\s*(>=|<=)\s*(\S+)\s*")
+
+
+class Condition(NamedTuple):
+    """A condition on what is proven.
+
+    Attributes:
+        name: of a claim, or "error", that of the first one.
+        at_least: whether the value is the least allowed; else it is the largest.
+        value: in (0, 1); of numbers positive, in units of the target.
+    """
+
+    name: str
+    at_least: bool
+    value: float
+
+    def __str__(self) -> str:
+        return f"{self.name}{'>=' if self.at_least else '<='}{self.value:g}"
+
+    def find_class(self, positive: int) -> int:
+        """Return the number, 0 or 1, of the class whose recall it is on, given that of the positive class."""
+        return positive if self.name == OF_TWO[0] else 1 - positive
+
+
+def parse_condition(
+    option: str, text: str, bare: Collection[str] = (), known: Collection[str] = NAMES
+) -> Condition:
+    """Parse a condition such as "sensitivity>=0.9", "sensitivity:0.9", or of numbers "clipped<=20".
+
+    Args:
+        option: of the study, for messages.
+        text: the condition.
+        bare: names that take no arguments here, such as "ppv" where the prevalence is an option of its own;
+            the clip of numbers always is one.
+        known: the names, with their arguments, that are allowed, for messages.
+
+    Raises:
+        InputError: it is none, or is on the wrong side: an error is at most, all else at least a value.
+    """
+    found = CONDITION_FORM.fullmatch(text)
+    name, sign, value = found.groups() if found else _read_without_sign(option, text.strip(), bare, known)
+    quantity = find_quantity(name)
+    if quantity is None:
+        raise InputError(f"{option}={quote(text)}: {name} is not known: choose from {', '.join(known)}")
+    if (sign == ">=") == quantity.at_most:
+        word, right = ("most", "<=") if quantity.at_most else ("least", ">=")
+        raise InputError(
+            f"{option}={quote(text)}: what is proven of {name} is that it is at {word} a value: write "
+            f"{name}{right}{value}"
+        )
+    if not quantity.of_numbers:
+        example = f"{name}{sign}{0.05 if quantity.at_most else 0.9}"
+        share = parse_share(f"{option}={text}", value, example)
+        return Condition(name if name in bare else name_claim(name), sign == ">=", share)
+    of_clip = name.partition(":")[0] == CLIPPED_ERROR
+    if of_clip and name != CLIPPED_ERROR:
+        raise InputError(
+            f"{option}={quote(text)}: the clip is an option of its own: write {CLIPPED_ERROR}<={value}"
+        )
+    most = parse_positive(f"{option}={text}", value, f"{name}<=20")
+    return Condition(name if of_clip else name_claim(name), False, most)
+
+
+def _read_without_sign(
+    option: str, text: str, bare: Collection[str], known: Collection[str]
+) -> tuple[str, str, str]:
+    """Return name, sign and value of a condition such as "sensitivity:0.9"; see ``parse_condition``."""
+    name, *given = text.split(":")
+    quantity = find_quantity(name)
+    taken = 0 if quantity is None or name in (*bare, CLIPPED_ERROR) else len(quantity.arguments)
+    if quantity is None or len(given) < taken:
+        example = "error<=0.05" if known == (ERROR,) else "sensitivity>=0.9"
+        raise InputError(f"{option}={quote(text)}: expected a condition such as {example}")
+    sign, value = ("<=", 20 if quantity.of_numbers else 0.05) if quantity.at_most else (">=", 0.9)
+    if len(given) == taken:
+        raise InputError(
+            f"{option}={quote(text)} lacks its value: a shell takes {sign[0]} for itself, so quote it, as "
+            f"'{text}{sign}{value}', or write {text}:{value}"
+        )
+    name, _, share = text.rpartition(":")
+    return name, sign, share
+
+
+def parse_conditions(option: str, value: Any) -> tuple[str, ...]:
+    """Return conditions, given as text with commas or as a list, in canonical form.
+
+    Raises:
+        InputError: as ``parse_condition``.
+    """
+    listed = value.split(",") if isinstance(value, str) else value
+    texts = sequence(option, listed, least=0, kind="conditions")
+    return tuple(
+        dict.fromkeys(str(parse_condition(option, str(text))) for text in texts if str(text).strip())
+    )
+
+
+HOLDOUT_BOUNDS = ("clopper_pearson", "stevens")
+CLAIMS = ("refit", "vote")
+QUANTITIES = tuple(quantity for quantity in DECLARED if not quantity.is_error)
+MOST_HALVED_ROWS = 400  # up to here, auto holds out half of the rows
+AUTO, HALF, THIRD = "auto", 0.5, 0.33
+LEAST_HELD_OUT = 10  # rows, or groups: fewer prove nothing of use
+
+
+class Certification:
+    """A source of claims; its proof is in ``claims.proofs``.
+
+    Attributes:
+        name: short name.
+        resamplings, criteria: names of the resamplings and criteria it is proven for.
+        claim: what is certified.
+        positive: label of the class that sensitivity and the ROC curve are of; None for the second, sorted.
+        accept: conditions on what is proven, without which the result is not accepted.
+        require: the condition that the cut-off of scores is chosen for; "" for the learner's own cut-off.
+        prevalence: share of the positive class at which a predictive value is required; None for other
+            conditions.
+        subgroups: columns whose groups of rows are certified as well.
+        answer: the condition on the error of the rows that are answered; "" if all rows are.
+    """
+
+    name: ClassVar[str]
+    resamplings: ClassVar[frozenset[str]] = frozenset({"complete", "rotation"})
+    criteria: ClassVar[frozenset[str]] = frozenset({"error", "balanced", "cost", "mean_error", "clipped"})
+
+    claim: tuple[str, ...] = ()
+    positive: str | None = None
+    accept: tuple[str, ...] = ()
+    require: str = ""
+    prevalence: float | None = None
+    subgroups: tuple[str, ...] = ()
+    answer: str = ""
+
+    def __post_init__(self) -> None:
+        check_options(self)
+        self._check_prevalence()
+        named = self.claim
+        object.__setattr__(self, "claim", _complete_claims(self.claim, self.required, self.answer))
+        of_two = [claim for claim in self.claim if claim in OF_TWO]
+        if of_two and "recall" in self.claim:
+            rest = f"{of_two[0]} included"
+            if of_two[0] not in named:  # it was added, for what is made of it
+                made = next(filter(parse_predictive, named), f"require={self.require}")
+                rest = f"and {made} is made of {' and '.join(OF_TWO)}"
+            raise InputError(f"claim=recall is of every class, {rest}: leave one of them out")
+        for condition in self.accepted:
+            of_rule = condition.name in (ERROR, CLIPPED_ERROR)
+            if not of_rule and condition.name not in self.claim:
+                lacks = (
+                    "answer=error<=0.05" if condition.name in ANSWERED else f"{condition.name} to the claims"
+                )
+                raise InputError(f"accept={condition} is about what is not claimed: add {lacks}")
+            if of_rule and self.claim and all(map(is_quantity, self.claim)):
+                raise InputError(
+                    f"accept={condition} is about the error, which is not claimed: claim "
+                    f"{','.join((CLAIMS[0], *self.claim))}"
+                )
+
+    def _check_prevalence(self) -> None:
+        """Raise InputError unless a prevalence is stated just where a predictive value is required."""
+        of_value = self.require.startswith(PREDICTIVE_VALUES)
+        if of_value and self.prevalence is None:
+            raise InputError(
+                f"require={self.require} is about rows of which a stated share is positive, and prevalence "
+                "does not state it: add it, such as prevalence=0.02 for two in a hundred"
+            )
+        if self.prevalence is not None and not of_value:
+            about = f"require={self.require} is about another" if self.require else "none is required"
+            raise InputError(
+                f"prevalence={self.prevalence:g} is that of a required predictive value, and {about}: add "
+                "require=ppv>=0.3, or leave it out; a claim states its own, such as ppv:0.02"
+            )
+
+    @property
+    def n_shares(self) -> int:
+        """Among how many delta is shared: each rule, the quantities as they are declared, all subgroups."""
+        named = ((claim, find_quantity(claim)) for claim in self.claim)
+        shares = {claim if quantity is None else quantity.share or claim for claim, quantity in named}
+        return len(shares) + bool(self.subgroups)
+
+    def name_source(self, claim: str) -> str:
+        """Return the option that asks for a claim, with its value: some claims follow from other options."""
+        if claim in ANSWERED:
+            return f"answer={self.answer}"
+        if self.require and (claim in OF_TWO or parse_predictive(claim)):
+            return f"require={self.require}"
+        return f"claim={claim}"
+
+    def find_positive(self, classes: Sequence[Label]) -> int:
+        """Return the number of the class that sensitivity is about: the second, unless one is named."""
+        return 1 if self.positive is None else find_class("positive", self.positive, classes)
+
+    @property
+    def weighs_rows(self) -> bool:
+        """Whether an error by the weights of rows is claimed."""
+        return any(parse_largest_weight(claim) is not None for claim in self.claim)
+
+    @property
+    def references(self) -> tuple[str, ...]:
+        """The labels of the learners that the winner is compared with."""
+        return tuple(filter(None, map(find_reference, self.claim)))
+
+    @property
+    def accepted(self) -> tuple[Condition, ...]:
+        """The conditions without which the result is not accepted."""
+        return tuple(parse_condition("accept", text) for text in self.accept)
+
+    @property
+    def required(self) -> Condition | None:
+        """The condition that the cut-off is chosen for; a predictive value is named with its prevalence."""
+        if not self.require:
+            return None
+        condition = parse_condition("require", self.require, PREDICTIVE_VALUES)
+        if self.prevalence is None:
+            return condition
+        return condition._replace(name=str(Predictive(condition.name, self.prevalence, None)))
+
+    @property
+    def answering(self) -> Condition | None:
+        """The condition on the error of the rows that are answered; None if all rows are."""
+        return parse_condition("answer", self.answer) if self.answer else None
+
+    def canonical(self, n: int) -> Self:
+        """Return the canonical form for n rows, the same for all equivalent certifications."""
+        return self
+
+    def draw_held_out(self, n: int, draws: Draws) -> Index | None:
+        """Return the rows that nothing uses before the end, ascending; None if there are none."""
+        return None
+
+
+ACCEPT = Option(
+    parse_conditions,
+    "What must be proven, such as specificity>=0.6; else exit code 5.",
+    panel="Certificate",
+)
+
+
+@dataclass(frozen=True)
+class Paper(Certification):
+    """Certification from the run's own counts: each candidate gets a share of delta. It costs nothing.
+
+    Attributes:
+        accept: conditions such as "error<=0.2" on what is proven, without which the result is not accepted.
+    """
+
+    name: ClassVar[str] = "paper"
+
+    accept: tuple[str, ...] = option((), ACCEPT)
+
+
+def _share(name: str, value: Any) -> float | str:
+    if isinstance(value, str) and value == AUTO:
+        return AUTO
+    try:
+        share = number(name, float(value) if isinstance(value, str) else value)
+    except ValueError:
+        if gone := explain_removed_option(name, value):
+            raise InputError(gone) from None
+        raise InputError(f"{name}={quote(value)}: expected a share such as 0.33, or {AUTO}") from None
+    if not 0.0 < share < 1.0:
+        raise InputError(
+            f"{name}={share!r} is outside (0, 1): 0.33 holds out a third of the rows, and {AUTO} a share "
+            "by their number"
+        )
+    return share
+
+
+def _claims(name: str, value: Any) -> tuple[str, ...]:
+    claims = _names(name, value) or CLAIMS[:1]
+    for claim in claims:
+        asked, at, column = claim.partition("@")
+        if at:
+            raise InputError(
+                f"{name}={claim!r}: of groups of rows error and recalls are proven jointly, by their column: "
+                f"claim {asked}, and add subgroups={column}"
+            )
+        if claim not in CLAIMS and not is_quantity(claim):
+            known = (*CLAIMS, *(quantity.form for quantity in QUANTITIES))
+            gone = explain_removed_option(name, claim)
+            raise InputError(gone or f"{name}={claim!r} is not known: choose from {', '.join(known)}")
+    return claims
+
+
+def _show(value: Any) -> str:
+    """Return a value of an option as it is written on a command line."""
+    return ",".join(map(str, value)) if isinstance(value, tuple) else quote(value)
+
+
+def _names(name: str, value: Any) -> tuple[str, ...]:
+    listed = sequence(name, value.split(",") if isinstance(value, str) else value, least=0, kind="names")
+    return tuple(dict.fromkeys(name_claim(c) if isinstance(c, str) else quote(c) for c in listed))
+
+
+def _require(name: str, value: Any) -> str:
+    expect(name, value, str, "a condition such as 'sensitivity>=0.9'")
+    if not value:
+        return ""
+    if "," in value:
+        raise InputError(
+            f"{name}={quote(value)}: a cut-off is chosen for one condition: leave the others to accept, such "
+            "as require=sensitivity>=0.9 and accept=specificity>=0.6"
+        )
+    condition = parse_condition(name, value, PREDICTIVE_VALUES, (*OF_TWO, *PREDICTIVE_VALUES))
+    if condition.name not in (*OF_TWO, *PREDICTIVE_VALUES):
+        raise InputError(
+            f"{name}={quote(value)}: a cut-off is chosen for {', '.join(OF_TWO)}, "
+            f"{' or '.join(PREDICTIVE_VALUES)}; the prevalence is an option of its own: write ppv>=0.3 and "
+            "prevalence=0.02"
+        )
+    return str(condition)
+
+
+def _prevalence(name: str, value: Any) -> float | None:
+    if value is None:
+        return None
+    share = number(name, value)
+    if not 0.0 < share < 1.0:
+        raise InputError(
+            f"{name}={share!r} is outside (0, 1): it is the share of the positive class where the "
+            "classifier is used, such as 0.02 for two in a hundred"
+        )
+    return share
+
+
+def _answer(name: str, value: Any) -> str:
+    expect(name, value, str, "a condition such as 'error<=0.05'")
+    if not value:
+        return ""
+    condition = parse_condition(name, value, known=(ERROR,))
+    if condition.name != ERROR:
+        raise InputError(
+            f"{name}={quote(value)}: rows are answered so that few of them are wrong: write error<=0.05; how "
+            "many are answered is proven as well, and a condition on it is accept=answered_share>=0.5"
+        )
+    return str(condition)
+
+
+def _complete_claims(claims: tuple[str, ...], required: Condition | None, answer: str) -> tuple[str, ...]:
+    """Return claims with what is required, the recalls that others are made of, and those of rows answered.
+
+    With a cut-off and no other claim named, nothing but what is proven at the cut-off is claimed.
+
+    Raises:
+        InputError: a claim is about the rows answered, and nothing says which are.
+    """
+    if not answer and (about := [claim for claim in claims if claim in ANSWERED]):
+        raise InputError(
+            f"claim={about[0]} is about the rows that are answered, and nothing says which are: add "
+            "answer=error<=0.05"
+        )
+    if required and claims == CLAIMS[:1]:
+        claims = ()
+    needed = [
+        *([required.name] if required and required.name not in OF_TWO else ()),
+        *(OF_TWO if required or any(map(parse_predictive, claims)) else ()),
+        *(ANSWERED if answer else ()),
+    ]
+    return (*claims, *(name for name in needed if name not in claims))
+
+
+def _label(name: str, value: Any) -> str | None:
+    expect(name, value, str | bool | int | float | None, "a label of the target, such as 'sick' or 1")
+    return None if value is None else str(value)
+
+
+def choose_judge(claims: tuple[str, ...]) -> str:
+    """Return the rule that the quantities among the claims are about: the first one named."""
+    return next((claim for claim in claims if not is_quantity(claim)), CLAIMS[0])
+
+
+CLAIM_HELP = (
+    "What is certified; several as a,b share delta. Errors of refit (one model), "
+    "vote; sensitivity, specificity, recall, auc; at a prevalence ppv:0.02, npv:0.02, "
+    "net_benefit:0.02:0.1; better:svm; weighted_error:4; of numbers within:0.9."
+)
+
+
+@dataclass(frozen=True)
+class Holdout(Certification):
+    """Certification on a share of the rows held out from selecting and fitting.
+
+    Attributes:
+        holdout_share: that share, in (0, 1); "auto": half of up to 400 rows, or groups, and a third of more.
+        claim: what these rows certify. Rules, by their error: "refit" (one model at the selected setting,
+            fitted on all other rows), "vote" (the majority of F*).
+            Quantities of the first rule named, or of "refit": "sensitivity", "specificity" (two classes),
+            "recall" (of every class), "auc" (two classes); where the positive class has a stated share,
+            "ppv:0.02", "npv:0.02", "net_benefit:0.02:0.1" (with the probability from which on a row is worth
+            flagging), which follow from the recalls. "better:svm": that it errs less often than one model of
+            another learner of the study, at that learner's own best setting, fitted on the same rows as
+            "refit". "weighted_error:4": the error where patterns occur in proportion to the weights of the
+            task, of which none is ever above 4. delta is shared equally among the rules, the recalls
+            together, the AUC, each weighted error, and the comparisons. Of numbers: the rules, by their
+            clipped error, without "vote"; and "within:0.9", how far off at most nine in ten new rows are,
+            each with a share of its own.
+        positive: label of the class that sensitivity and the ROC curve are of; None for the second, sorted.
+        require: condition such as "sensitivity>=0.9" or "specificity>=0.95", for which the cut-off of the
+            scores is chosen on the rows held out, with its guarantee; the recalls are those at this cut-off.
+            Without other claims they are all that is claimed. Or a predictive value such as "ppv>=0.3" or
+            "npv>=0.99" at ``prevalence``, for which cut-offs that are fixed on the other rows are tested in a
+            fixed sequence; it has half of the delta of the recalls. "" for the learner's own cut-off.
+        prevalence: share of the positive class where the classifier is used, in (0, 1), at which a predictive
+            value is required; None for other conditions.
+        accept: conditions such as "specificity>=0.6" on what is proven, without which the result is not
+            accepted; of numbers, in units of the target, "clipped<=20" on the mean error, and
+            "within:0.9<=30".
+        subgroups: columns such as "sex" or "age:4", whose groups of rows are certified as well: their error,
+            and their recalls; of numbers to predict, their mean error. Of a column of numbers the groups are
+            bins of about equal numbers of learning rows, by default ``USUAL_BINS``. All of them together have
+            an equal share of delta.
+        holdout_bound: the bound on what is counted on these rows: "clopper_pearson", or "stevens", which is
+            closer, by the positions of the wrong rows in the order of the draw.
+        answer: condition such as "error<=0.05" on the rows that are answered: those of the greatest
+            confidence, from a threshold on that is tested on the rows held out. Adds the claims
+            "answered_error" and "answered_share", with one share of delta; alone they have all of it if
+            ``claim`` names one of them. "" to answer all rows.
+
+    Raises:
+        InputError: a field has the wrong type or is out of range.
+    """
+
+    name: ClassVar[str] = "holdout"
+
+    holdout_share: float | str = option(
+        AUTO,
+        Option(
+            _share,
+            "Share held out; auto: half of up to 400 rows, else a third.",
+            default_text="auto",
+            panel="Certificate",
+        ),
+    )
+    claim: tuple[str, ...] = option(
+        CLAIMS[:1],
+        Option(
+            _claims,
+            CLAIM_HELP,
+            default_text="refit",
+            panel="Certificate",
+        ),
+    )
+    positive: str | None = option(
+        None,
+        Option(
+            _label,
+            "Label of the class that sensitivity, ROC and figures are of.",
+            default_text="the second in sorted order",
+            panel="Certificate",
+        ),
+    )
+    require: str = option(
+        "",
+        Option(
+            _require,
+            "Cut-off by sensitivity>=0.9, specificity, ppv or npv, proven.",
+            panel="Certificate",
+        ),
+    )
+    prevalence: float | None = option(
+        None,
+        Option(
+            _prevalence,
+            "Share of the positive class at which ppv or npv is required.",
+            float,
+            panel="Certificate",
+        ),
+    )
+    accept: tuple[str, ...] = option((), ACCEPT)
+    subgroups: tuple[str, ...] = option(
+        (),
+        Option(
+            parse_subgroups,
+            "Columns whose groups are certified too: sex,age:4 (in 4 bins).",
+            panel="Certificate",
+        ),
+    )
+    holdout_bound: str = option(
+        HOLDOUT_BOUNDS[0],
+        Option(
+            lambda name, value: check_choice(name, value, HOLDOUT_BOUNDS),
+            "Bound from held-out rows: clopper_pearson, or stevens (closer, by their order of draw).",
+            default_text=HOLDOUT_BOUNDS[0],
+            panel="Certificate",
+        ),
+    )
+    answer: str = option(
+        "",
+        Option(
+            _answer,
+            "Answer only confident rows, with error<=0.05 proven for them.",
+            panel="Certificate",
+        ),
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.require and self.answer:
+            raise InputError(
+                f"answer={self.answer} is about the learner's own cut-off of scores, and require="
+                f"{self.require} chooses another one on the same rows: leave one of them out"
+            )
+
+    def canonical(self, n: int) -> Self:
+        """Return it with the share that "auto" stands for."""
+        if self.holdout_share != AUTO:
+            return self
+        return replace(self, holdout_share=HALF if n <= MOST_HALVED_ROWS else THIRD)
+
+    def draw_held_out(self, n: int, draws: Draws) -> Index | None:
+        """Draw the rows to hold out."""
+        share = self.canonical(n).holdout_share
+        assert isinstance(share, float)
+        return hold_out(n, share, draws)
