@@ -9,9 +9,9 @@ import shlex
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
-MOST_CHARACTERS = 1500
-MOST_NAMED = 100
-MOST_OF_NAME = 200
+MAX_CHARACTERS = 1500
+MAX_NAMED = 100
+MAX_OF_NAME = 200
 LIST_OPTIONS = ("features", "drop", "categorical", "numeric", "date")  # of names of columns
 
 
@@ -30,12 +30,12 @@ def escape_text(text: str) -> str:
     return text.encode("unicode_escape").decode()
 
 
-def cut(text: str, most: int = MOST_CHARACTERS) -> str:
+def cut(text: str, most: int = MAX_CHARACTERS) -> str:
     """Return text without its middle if it has more than ``most`` characters."""
     return text if len(text) <= most else f"{text[: most // 2]} ... {text[-most // 2 :]}"
 
 
-def cut_list(sentences: list[str], rest: str, most: int = MOST_NAMED) -> list[str]:
+def cut_list(sentences: list[str], rest: str, most: int = MAX_NAMED) -> list[str]:
     """Return the first sentences, and if there are more one that counts them, such as "7 {others}"."""
     more = len(sentences) - most
     return sentences[:most] + ([f"{more:,} {rest}"] if more > 0 else [])
@@ -52,7 +52,7 @@ def write_option(option: str, *names: str) -> str:
     Options that take several names read them as a line of a CSV file. A name that is longer than a message
     can have is cut.
     """
-    shown = [cut(name, MOST_OF_NAME) for name in names]
+    shown = [cut(name, MAX_OF_NAME) for name in names]
     text = write_row(shown) if option in LIST_OPTIONS else shown[0]
     said = shlex.quote(text)
     return f"--{option}={said}" if text.startswith("-") else f"--{option} {said}"

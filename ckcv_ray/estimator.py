@@ -27,7 +27,7 @@ from ckcv_ray.reports.notebook import watch_run
 from ckcv_ray.runs.result import Result
 from ckcv_ray.runs.run import Job, Work, check_job, compute, run_work
 from ckcv_ray.storage.places import locate
-from ckcv_ray.study import ERROR, LEAST_HELD_OUT, Execution, Holdout, Paper, Problem, Study
+from ckcv_ray.study import ERROR, MIN_HELD_OUT, Execution, Holdout, Paper, Problem, Study
 from ckcv_ray.tables.columns.formats import DeclaredTypes
 from ckcv_ray.tables.questions import APART
 from ckcv_ray.tables.readers.frames import check_same_order, read_rows
@@ -144,7 +144,7 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
         asked = DeclaredTypes(labels=APART)  # as for scikit-learn, Yes and yes are two classes
         task = Task.make_unchecked(rows, labels, groups, asked, sample_weight=sample_weight)
         task.grouping.check()
-        fewest, found = 2 * LEAST_HELD_OUT, pluralize(task.n_units, "group" if task.grouped else "row")
+        fewest, found = 2 * MIN_HELD_OUT, pluralize(task.n_units, "group" if task.grouped else "row")
         few = self.certify == Holdout.name and task.n_units < fewest
         if self.rule == "refit" and (few or self.certify != Holdout.name):
             why = f"of {found} none are" if few else f"certify={self.certify!r} holds none out"

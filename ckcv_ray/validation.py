@@ -20,9 +20,9 @@ from ckcv_ray.errors import CKCVError, InputError, cut, explain_removed_option
 
 T = TypeVar("T")
 STRICT = {"strict": True, "allow_inf_nan": False}
-MOST_QUOTED = 200
-MOST_LISTED = 100_000
-MOST_GRID = 10_000
+MAX_QUOTED = 200
+MAX_LISTED = 100_000
+MAX_GRID = 10_000
 MOST = 2**31 - 1
 SAMPLE_NAME = "x" * 64  # as long as any name inside a run folder
 
@@ -33,7 +33,7 @@ def quote(value: object) -> str:
         text = repr(value)
     except ValueError:
         return "<a number of thousands of digits>"
-    return cut(text, MOST_QUOTED)
+    return cut(text, MAX_QUOTED)
 
 
 def expect(name: str, value: object, kind: Any, description: str) -> None:
@@ -106,7 +106,7 @@ def suggest(value: object, names: Iterable[str], show: Callable[[str], str] = st
 
 
 def sequence(
-    name: str, values: Any, least: int, most: int = MOST_LISTED, kind: str = "numbers"
+    name: str, values: Any, least: int, most: int = MAX_LISTED, kind: str = "numbers"
 ) -> tuple[Any, ...]:
     """Return a list of least .. most values as a tuple; text and mappings are refused."""
     single = isinstance(values, str | bytes | bytearray | Mapping) or getattr(values, "ndim", 1) == 0
@@ -131,7 +131,7 @@ def grid(name: str, values: Any) -> tuple[float, ...]:
         values = parse_grid(values, name)
     if isinstance(values, Real) and not isinstance(values, bool):
         values = (values,)
-    numbers = [number(name, value) for value in sequence(name, values, least=1, most=MOST_GRID)]
+    numbers = [number(name, value) for value in sequence(name, values, least=1, most=MAX_GRID)]
     for value in numbers:
         if not (math.isfinite(value) and value > 0):
             raise InputError(f"{name}={value!r} is not allowed: values must be positive and finite")
@@ -155,12 +155,12 @@ def parse_grid(text: str, name: str) -> tuple[float, ...]:
     """
     form = f"{name}={text!r}: expected numbers like 0.1,1,10 or log:-2:4:13 (13 values from 10^-2 to 10^4)"
     try:
-        check_count(name, text.count(",") + 1, MOST_GRID)
+        check_count(name, text.count(",") + 1, MAX_GRID)
         if not text.startswith("log:"):
             return tuple(float(part) for part in text.split(","))
         low, high, count = text[4:].split(":")
         first, last, steps = float(low), float(high), int(count)
-        if steps < 1 or (steps == 1 and first != last) or steps > MOST_GRID:
+        if steps < 1 or (steps == 1 and first != last) or steps > MAX_GRID:
             raise InputError(form)
         return tuple(10.0 ** (first + (last - first) * i / max(1, steps - 1)) for i in range(steps))
     except InputError:
@@ -179,14 +179,14 @@ def parse_folds(text: str, name: str) -> tuple[int, ...] | None:
     form = f"{name}={text!r}: expected whole numbers like 3,4,5,10, or a range like 3:20{every}"
     if text == "3:n" and name == "k":
         return None
-    check_count(name, text.count(",") + 1, MOST_LISTED)
+    check_count(name, text.count(",") + 1, MAX_LISTED)
     try:
         if ":" not in text:
             return tuple(int(part) for part in text.split(","))
         first, last = (int(part) for part in text.split(":"))
     except ValueError:
         raise InputError(form) from None
-    if not 0 <= first <= last or last - first >= MOST_LISTED:
+    if not 0 <= first <= last or last - first >= MAX_LISTED:
         raise InputError(form)
     return tuple(range(first, last + 1))
 

@@ -11,7 +11,7 @@ documentation are not listed: ``tests/test_documentation.py`` says which pages a
 import sys
 from pathlib import Path
 
-MOST_SECONDS = 2.0  # of processor time
+MAX_SECONDS = 2.0  # of processor time
 TESTS = Path(__file__).resolve().parent.parent / "tests"
 BLOCKS = "tests/test_documentation.py::test_a_block_runs["
 
@@ -26,7 +26,7 @@ def main() -> None:
     """Update the list from a file of durations."""
     durations, listed = read_durations(Path(sys.argv[1])), TESTS / "night.txt"
     names = {name for name in listed.read_text(encoding="utf-8").splitlines() if name not in durations}
-    names |= {name for name, seconds in durations.items() if seconds > MOST_SECONDS}
+    names |= {name for name, seconds in durations.items() if seconds > MAX_SECONDS}
     kept = sorted(name for name in names if not name.startswith(BLOCKS))
     listed.write_text("".join(f"{name}\n" for name in kept), encoding="utf-8")
     print(f"{listed}: {len(kept)} tests")

@@ -27,7 +27,7 @@ SHOWN = "ckcv run sklearn:breast_cancer --out runs/demo"
 COLUMNS = 82
 WINDOW = (1280, 800)  # pixels
 COLOURS = 64  # of a page of text: a third of the bytes
-MOST_BYTES = 200_000  # of a picture
+MAX_BYTES = 200_000  # of a picture
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 FONTS = re.compile(r"@font-face \{.*?\}\s*", re.DOTALL)  # of another site
 
@@ -91,9 +91,9 @@ def main() -> int:
         except subprocess.CalledProcessError as error:
             print(f"{error}\n{error.stderr or ''}", file=sys.stderr)
             return 1
-    large = [picture.name for picture in (terminal, report) if picture.stat().st_size > MOST_BYTES]
+    large = [picture.name for picture in (terminal, report) if picture.stat().st_size > MAX_BYTES]
     if large:
-        print(f"larger than {MOST_BYTES:,} bytes: {', '.join(large)}", file=sys.stderr)
+        print(f"larger than {MAX_BYTES:,} bytes: {', '.join(large)}", file=sys.stderr)
         return 2
     print(f"{terminal}\n{report}")
     return 0

@@ -37,9 +37,9 @@ from ckcv_ray.study import Study, read_toml
 ROOT = Path(__file__).resolve().parent.parent
 BIN = Path(sys.executable).parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-MOST_LINES = 150  # of the README
-MOST_BYTES = 200_000  # of a picture
-MOST_WORDS_OF_A_NAME = 5
+MAX_LINES = 150  # of the README
+MAX_BYTES = 200_000  # of a picture
+MAX_WORDS_OF_A_NAME = 5
 README, TUTORIAL = ROOT / "README.md", ROOT / "docs" / "tutorial.md"
 STORIES = ROOT / "docs" / "examples" / "stories.md"  # whose output is shown line by line as it is printed
 PAGES_BY_DAY = [README, TUTORIAL, ROOT / "docs" / "guides" / "evaluate.md"]
@@ -304,7 +304,7 @@ def test_a_page_is_complete(page: Path) -> None:
 
 def test_the_readme_is_short_and_its_links_lead_to_files() -> None:
     readme = (ROOT / "README.md").read_text()
-    assert len(readme.splitlines()) <= MOST_LINES
+    assert len(readme.splitlines()) <= MAX_LINES
     assert "<img" not in readme
     for target in re.findall(r"\]\(([^)#]+)", readme):
         assert target.startswith("https://") or (ROOT / target).is_file(), target
@@ -315,8 +315,8 @@ def test_pictures_of_the_readme_are_small_load_nothing_and_have_a_text_alternati
     pictures = re.findall(r"!\[([^\]]*)\]\(([^)]+)\)", (ROOT / "README.md").read_text())
     assert pictures
     for alternative, target in pictures:
-        assert len(alternative.split()) > MOST_WORDS_OF_A_NAME
-        assert (ROOT / target).stat().st_size <= MOST_BYTES
+        assert len(alternative.split()) > MAX_WORDS_OF_A_NAME
+        assert (ROOT / target).stat().st_size <= MAX_BYTES
         if target.endswith(".svg"):
             assert not re.search(
                 r"@font-face|@import|<script|<image|(?:href|src)=", (ROOT / target).read_text()

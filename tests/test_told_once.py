@@ -18,18 +18,18 @@ from typing import NamedTuple
 import pytest
 
 from ckcv_ray import Study
-from ckcv_ray.core.resampling.complete import LEAST_K
+from ckcv_ray.core.resampling.complete import MIN_K
 from ckcv_ray.learners.svm.learner import GaussianSVM
-from ckcv_ray.study.parts import LEAST_HELD_OUT, MOST_HALVED_ROWS, THIRD
+from ckcv_ray.study.parts import MAX_HALVED_ROWS, MIN_HELD_OUT, THIRD
 from ckcv_ray.tables.readers.limits import (
     LINE_BYTES,
-    MOST_CELLS,
-    MOST_TABLE_BYTES,
-    MOST_TABLE_COLUMNS,
-    MOST_TABLE_ROWS,
+    MAX_CELLS,
+    MAX_TABLE_BYTES,
+    MAX_TABLE_COLUMNS,
+    MAX_TABLE_ROWS,
 )
-from ckcv_ray.tables.target import MOST_CLASSES
-from ckcv_ray.tables.task import LEAST_ROWS
+from ckcv_ray.tables.target import MAX_CLASSES
+from ckcv_ray.tables.task import MIN_ROWS
 
 ROOT = Path(__file__).resolve().parent.parent
 PLACES = ("README.md", "docs", "ckcv_ray", "jobs", "docker")
@@ -198,18 +198,18 @@ FACTS = [
     Fact(
         "rows of a table",
         r"(?:at most|more than) (\d+) million rows",
-        lambda: (str(MOST_TABLE_ROWS // 10**6),),
+        lambda: (str(MAX_TABLE_ROWS // 10**6),),
     ),
     Fact(
-        "columns of a table", r"million rows(?:,| and) ([\d,]+) columns", lambda: (f"{MOST_TABLE_COLUMNS:,}",)
+        "columns of a table", r"million rows(?:,| and) ([\d,]+) columns", lambda: (f"{MAX_TABLE_COLUMNS:,}",)
     ),
     Fact(
         "cells and bytes",
         r"columns, 2\^(\d+) cells, (\d+) GiB,",
-        lambda: (str(MOST_CELLS.bit_length() - 1), str(MOST_TABLE_BYTES >> 30)),
+        lambda: (str(MAX_CELLS.bit_length() - 1), str(MAX_TABLE_BYTES >> 30)),
     ),
     Fact("lines", r"lines of (?:more than )?(\d+) MiB", lambda: (str(LINE_BYTES >> 20),)),
-    Fact("classes", r"(?:at most|more than) ([\d,]+)(?: classes|; labels)", lambda: (f"{MOST_CLASSES:,}",)),
+    Fact("classes", r"(?:at most|more than) ([\d,]+)(?: classes|; labels)", lambda: (f"{MAX_CLASSES:,}",)),
     Fact(
         "default grids",
         r"(?:default study (?:has |\()|The grid has )(\d+)(?: values of)? \$?C\$?,?(?: and)? (\d+)"
@@ -220,7 +220,7 @@ FACTS = [
     Fact(
         "default k",
         r"every \$?k\$? from (\d+) to (?:\$?n\$?\b|the number of rows)",
-        lambda: (str(LEAST_K),),
+        lambda: (str(MIN_K),),
         ("docs/examples/regression.md", "jobs/studies/bias_variance.py"),  # k-fold cross validation
     ),
     Fact(
@@ -228,11 +228,11 @@ FACTS = [
         r"to (?:\$?n\$?|the number of rows),(?: and)? (\d+) splits",
         lambda: (str(Study.paper().resampling.n_splits),),
     ),
-    Fact("held out by auto", r"`auto` takes half of up to (\d+) rows", lambda: (str(MOST_HALVED_ROWS),)),
+    Fact("held out by auto", r"`auto` takes half of up to (\d+) rows", lambda: (str(MAX_HALVED_ROWS),)),
     Fact(
         "held out at least",
         r"less than (\d+) rows or groups would be held out",
-        lambda: (str(LEAST_HELD_OUT),),
+        lambda: (str(MIN_HELD_OUT),),
     ),
     Fact("golden values", r"results of (\d+) small studies and (\d+) procedures", golden_values),
     Fact("the check", r"in about (\d+) minutes", the_check),
@@ -257,7 +257,7 @@ def test_the_default_study_takes_as_long_as_is_told() -> None:
 def test_the_share_held_out_and_the_least_rows_are_as_told() -> None:
     assert pytest.approx(1 / 3, abs=0.01) == THIRD
     assert all("a third" in texts()[one] for one in ("README.md", "docs/guides/which_number.md"))
-    assert LEAST_ROWS == 6
+    assert MIN_ROWS == 6
 
 
 def test_the_readme_names_the_jobs_that_set_up_and_run() -> None:

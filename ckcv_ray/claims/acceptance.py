@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from ckcv_ray.claims.claim import Claim, quantity, state_limit
+from ckcv_ray.claims.claim import Claim, name_claimed, state_limit
 from ckcv_ray.study import CLIPPED_ERROR, Condition, parse_clipped
 
-OF_DECIMALS = 1e-12  # of a value that was written in decimals
+DECIMAL_TOLERANCE = 1e-12  # of a value that was written in decimals
 
 
 class Acceptance(NamedTuple):
@@ -55,8 +55,8 @@ def _decide_one(condition: Condition, claims: Sequence[Claim]) -> Acceptance:
     ]
     first = [claim for claim in about if claim["classifier"] == about[0]["classifier"]]  # one of each class
     allowed = condition.value if not condition.at_least else 1 - condition.value
-    met = bool(first) and all(_scale(claim) <= allowed + OF_DECIMALS for claim in first)
-    proven = ", ".join(f"{quantity(claim)} {state_limit(claim)}" for claim in first)
+    met = bool(first) and all(_scale(claim) <= allowed + DECIMAL_TOLERANCE for claim in first)
+    proven = ", ".join(f"{name_claimed(claim)} {state_limit(claim)}" for claim in first)
     return Acceptance(condition, met, f"proven {proven}" if proven else "nothing is proven of it")
 
 

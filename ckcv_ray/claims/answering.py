@@ -32,7 +32,7 @@ from ckcv_ray.claims.judge import Judge
 from ckcv_ray.claims.percent import at_least, at_most, format_level, nearest
 from ckcv_ray.claims.rules import Rule
 from ckcv_ray.core.arrays import Values
-from ckcv_ray.core.bounds.binomial import MOST_ROWS, clopper_pearson, fewest_rows
+from ckcv_ray.core.bounds.binomial import MAX_ROWS, clopper_pearson, fewest_rows
 from ckcv_ray.learners.ensemble import Models
 from ckcv_ray.study import ANSWERED, ANSWERED_ERROR, Problem
 
@@ -213,6 +213,6 @@ def _count_rows_needed(rate: float, rows: int, most: float, delta: float) -> int
     """Return how many rows, as many of them wrong as now, prove an error; None if very many do not."""
     if rate >= most:
         return None
-    while rows <= MOST_ROWS and clopper_pearson(ceil(rate * rows), rows, delta) > most:
+    while rows <= MAX_ROWS and clopper_pearson(ceil(rate * rows), rows, delta) > most:
         rows = ceil(max(1, rows) * STEP)
-    return rows if rows <= MOST_ROWS else None
+    return rows if rows <= MAX_ROWS else None

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import TypedDict  # pydantic accepts typing.TypedDict from Python 3.12 on
 
-from ckcv_ray.claims.claim import MOST_OF_LABEL, Claim, Gate, claims_nothing, limit, quantity
+from ckcv_ray.claims.claim import MAX_OF_LABEL, Claim, Gate, claims_nothing, format_limit, name_claimed
 from ckcv_ray.claims.percent import at_least, format_level, format_number, nearest
 from ckcv_ray.core.arrays import ONE, Classes, Values
 from ckcv_ray.core.measures import LossMeasure
@@ -124,7 +124,7 @@ def describe_worthless_bound(claim: Claim, baseline: Baseline, labels: Sequence[
         return []
     if "gate" not in claim:
         sentence = (
-            f"The bound {limit(claim)} is not below {describe_error(baseline)}, the "
+            f"The bound {format_limit(claim)} is not below {describe_error(baseline)}, the "
             f"{'mean error' if 'clip' in baseline else 'error'} of {name_constant(baseline, labels)} on the "
             f"{baseline['on']}: it says nothing beyond that."
         )
@@ -132,8 +132,8 @@ def describe_worthless_bound(claim: Claim, baseline: Baseline, labels: Sequence[
     says, counts = _phrase_gate(claim["gate"], claim, baseline, labels)
     unable = ", and these rows cannot prove it, even with none wrong" * (claim["gate"]["least"] >= 0.5)
     return [
-        f"The bound {limit(claim)} ({claim['classifier']}) is a figure, not to be quoted alone: that it "
-        f"{says} is not proven{unable} ({counts})."
+        f"The bound {format_limit(claim)} ({claim['classifier']}) is a figure, not to be quoted alone: that "
+        f"it {says} is not proven{unable} ({counts})."
     ]
 
 
@@ -181,14 +181,14 @@ def describe_guesses(claims: Sequence[Claim], labels: Sequence[Label]) -> list[s
             )
         elif (predictive := parse_predictive(name)) is not None and value <= predictive.by_constants:
             statements.append(
-                f"A {quantity(claim)} of at least {at_least(value)} says nothing beyond a constant, which "
-                f"reaches {nearest(predictive.by_constants)}."
+                f"A {name_claimed(claim)} of at least {at_least(value)} says nothing beyond a constant, "
+                f"which reaches {nearest(predictive.by_constants)}."
             )
     for made in recalls.values():
         proven = fsum(1 - claim["bound"] for claim in made)
         if len(made) < len(labels):
             statements += [
-                f"A {quantity(claim)} is reached by always predicting {_quote(claim['label'])}: quote it "
+                f"A {name_claimed(claim)} is reached by always predicting {_quote(claim['label'])}: quote it "
                 "with the recalls of all other classes."
                 for claim in made
             ]
@@ -345,4 +345,4 @@ def _weigh_rows(groups: Groups) -> NDArray[np.float64]:
 
 
 def _quote(label: Label | None) -> str:
-    return cut(repr(label), MOST_OF_LABEL)
+    return cut(repr(label), MAX_OF_LABEL)

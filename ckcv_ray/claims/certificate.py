@@ -418,7 +418,13 @@ FIELDS = (  # of certificate.json, in their order
     "digests",
     *OPTIONAL,
 )
-FREE = ("label", "labels", "column", "subgroup", "giveaways")  # names and values that the user chose
+FREE_TEXT_FIELDS = (
+    "label",
+    "labels",
+    "column",
+    "subgroup",
+    "giveaways",
+)  # names and values that the user chose
 
 
 @dataclass(frozen=True)
@@ -522,7 +528,7 @@ def _check_printable(values: dict[str, Any]) -> None:
             case str() as text if not text.isprintable():
                 raise ValueError(f"it holds control characters: {text!r}")
             case dict() as inner:
-                left.extend(value for name, value in inner.items() if name not in FREE)
+                left.extend(value for name, value in inner.items() if name not in FREE_TEXT_FIELDS)
             case list() | tuple() as inner:
                 left.extend(inner)
 

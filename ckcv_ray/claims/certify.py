@@ -26,10 +26,10 @@ from ckcv_ray.claims.wording import (
     ASSUMPTIONS,
     ASSUMPTIONS_OF_GROUPS,
     PROVISIONAL,
+    describe_figure,
     describe_search,
-    figure,
     list_not_covered,
-    statements,
+    list_statements,
 )
 from ckcv_ray.core.arrays import ONE
 from ckcv_ray.core.bounds.binomial import clopper_pearson
@@ -75,7 +75,9 @@ def certify(
     )
     winner = certificate.winner
     sentences = (
-        *statements(figure(problem.criterion, winner.l_ee, winner.n_splits, groups is not None), claims),
+        *list_statements(
+            describe_figure(problem.criterion, winner.l_ee, winner.n_splits, groups is not None), claims
+        ),
         *([describe_search(**search, clip=problem.clip)] if search is not None else []),
         *filter(None, [describe_weights(problem)]),
         *([PROVISIONAL] if provisional else []),

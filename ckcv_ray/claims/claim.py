@@ -20,7 +20,7 @@ from ckcv_ray.claims.percent import (
     round_bound,
 )
 from ckcv_ray.claims.rules import ONE_MODEL, Rule
-from ckcv_ray.core.bounds.betting import MOST_OPTIMISED
+from ckcv_ray.core.bounds.betting import MAX_OPTIMISED
 from ckcv_ray.study.parts import Holdout
 from ckcv_ray.study.quantities import (
     ERROR,
@@ -48,7 +48,7 @@ BOUND_NAMES = {
     "clopper_pearson": "Clopper-Pearson",
     "stevens": "Stevens",
 }
-MOST_OF_LABEL = 60
+MAX_OF_LABEL = 60
 
 
 UNPROVEN = float_info.max  # a bound on how far off numbers are that says nothing
@@ -67,7 +67,7 @@ ARGUMENT_FORMATS: dict[Argument, Callable[[Any], str]] = {  # of the arguments o
 
 def name_loss_bound(m: int, unit: str) -> str:
     """Return what bounds the mean of the losses of m units held out, each a "row" or a "group"."""
-    if m <= MOST_OPTIMISED:
+    if m <= MAX_OPTIMISED:
         return f"optimised bet on the {unit}s"
     return f"betting on the {unit}s in the order drawn"
 
@@ -188,7 +188,7 @@ def check_claim(name: str, claim: Claim, labels: Sequence[Label]) -> None:
         raise ValueError(f"{name}: {wrong} errors in {rows} rows")
 
 
-def limit(claim: Claim) -> str:
+def format_limit(claim: Claim) -> str:
     """Format the number that a claim gives, on the safe side: at most this error, at least this quantity."""
     if (clip := parse_clipped(claim["quantity"])) is not None:
         return round_bound(clip * claim["bound"])
@@ -209,10 +209,10 @@ def _is_at_most(claim: Claim) -> bool:
 
 def state_limit(claim: Claim) -> str:
     """Return what is proven of a quantity, without its name: "at most 5.00 %"."""
-    return f"{name_side(claim)} {limit(claim)}"
+    return f"{name_side(claim)} {format_limit(claim)}"
 
 
-def quantity(claim: Claim) -> str:
+def name_claimed(claim: Claim) -> str:
     """Return a phrase that names what is claimed: "error", "sensitivity (recall of 'sick')", "AUC"."""
     return name_quantity(claim["quantity"], claim["label"])
 

@@ -34,7 +34,7 @@ from ckcv_ray.core.measures import GroupShares
 from ckcv_ray.learners.ensemble import Prediction
 from ckcv_ray.study import (
     ANSWERED,
-    OF_TWO,
+    BINARY_RECALLS,
     Holdout,
     Problem,
     Study,
@@ -101,10 +101,11 @@ def _claim_quantity(
         yield chosen[name]
     elif (predictive := parse_predictive(name)) is not None:
         recalls = [
-            next(_claim_quantity(problem, rule, recall, predicted, copies, chosen)) for recall in OF_TWO
+            next(_claim_quantity(problem, rule, recall, predicted, copies, chosen))
+            for recall in BINARY_RECALLS
         ]
         yield by_class.claim_predictive(problem, make_claimed_rule(problem, recalls[0]), predictive, *recalls)
-    elif name in OF_TWO and (condition := problem.required) is not None:
+    elif name in BINARY_RECALLS and (condition := problem.required) is not None:
         held = problem.take_held_rows()
         assert held is not None
         delta = by_class.quantities(problem, name)[0].delta

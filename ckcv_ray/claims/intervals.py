@@ -12,7 +12,7 @@ from typing import NamedTuple
 from ckcv_ray.claims.claim import Claim, claims_nothing, name_quantity
 from ckcv_ray.claims.percent import at_least, at_most, format_level, nearest
 from ckcv_ray.core.bounds.binomial import bound_both_sides
-from ckcv_ray.study import BY_CLASS, ERROR, OF_TWO, Condition, Holdout
+from ckcv_ray.study import BINARY_RECALLS, BY_CLASS, ERROR, Condition, Holdout
 from ckcv_ray.tables.target import Label
 
 
@@ -97,4 +97,4 @@ def has_binomial_counts(claim: Claim, required: Condition | None) -> bool:
 
 def is_fixed_for(quantity: str, required: Condition | None) -> bool:
     """Return whether a cut-off that was chosen for a condition is fixed given the rows of other classes."""
-    return required is not None and required.name in OF_TWO and required.name != quantity
+    return required is not None and required.name in BINARY_RECALLS and required.name != quantity

@@ -38,8 +38,8 @@ from ckcv_ray.claims.judge import Judge
 from ckcv_ray.claims.percent import at_least, format_level, nearest
 from ckcv_ray.claims.rules import Rule
 from ckcv_ray.core.arrays import Classes, Values
-from ckcv_ray.core.bounds.binomial import MOST_ROWS, clopper_pearson
-from ckcv_ray.study import OF_TWO, Predictive, Problem, parse_predictive
+from ckcv_ray.core.bounds.binomial import MAX_ROWS, clopper_pearson
+from ckcv_ray.study import BINARY_RECALLS, Predictive, Problem, parse_predictive
 
 N_CUT_OFFS = 10
 N_CONSIDERED = 100  # cut-offs, evenly spaced among the scores of the class
@@ -84,12 +84,12 @@ class ValueTests(FixedSequence[CountedCutOff]):
 
     def bound_value(self, counted: CountedCutOff, copies: int = 0) -> float:
         """Return the lower bound on the value at a cut-off; ``copies`` of the rows are not counted."""
-        wrong = self._bound_wrong(counted, self.delta / len(OF_TWO), copies)
+        wrong = self._bound_wrong(counted, self.delta / len(BINARY_RECALLS), copies)
         return self.predictive.compute(1 - wrong[0], 1 - wrong[1])
 
     def bound_recalls(self, copies: int = 0) -> tuple[float, float]:
         """Return upper bounds on the shares missed and wrongly flagged at the chosen cut-off."""
-        each = self.delta / len(OF_TWO) / len(self.counts)
+        each = self.delta / len(BINARY_RECALLS) / len(self.counts)
         return self._bound_wrong(self.chosen, each, copies)
 
     def measure(self) -> float:
@@ -128,7 +128,7 @@ def fix_cut_offs(
     rows = np.array([[expected], [held - expected]])
     wrong = np.ceil(shares * rows).astype(int)
     wrong[1] = np.minimum(wrong[1] + FLAGGED_BEYOND, rows[1])
-    bounds = clopper_pearson(wrong, rows, delta / len(OF_TWO))
+    bounds = clopper_pearson(wrong, rows, delta / len(BINARY_RECALLS))
     measured, proven = (
         np.array([_compute_value(predictive, *pair) for pair in each.T.tolist()]) for each in (shares, bounds)
     )
@@ -180,7 +180,7 @@ def _claim_required(problem: Problem, rule: Rule, tests: ValueTests, copies: int
 
 def _claim_recalls(problem: Problem, rule: Rule, tests: ValueTests, copies: int) -> Iterator[Claim]:
     """Yield the claims about both recalls at the cut-off that was chosen."""
-    found = zip(OF_TWO, tests.chosen[1:], tests.rows, tests.bound_recalls(copies), strict=True)
+    found = zip(BINARY_RECALLS, tests.chosen[1:], tests.rows, tests.bound_recalls(copies), strict=True)
     for name, wrong, rows, bound in found:
         (quantity,) = quantities(problem, name)
         method = (
@@ -263,9 +263,9 @@ def _explain_lacks(problem: Problem, rule: Rule, tests: ValueTests) -> dict[str,
     phrase = name_quantity(name, None)
     of_value = f"{NOTHING} the {phrase} of {rule.classifier()}: {_explain_lack(problem.all_rows.n, tests)}"
     of_recall = f"no cut-off is chosen, since for none the {phrase} that is required is proven."
-    recalls = {each: next(claim_nothing(problem, rule, each, of_recall)) for each in OF_TWO}
+    recalls = {each: next(claim_nothing(problem, rule, each, of_recall)) for each in BINARY_RECALLS}
     value: Claim = {
-        **recalls[OF_TWO[0]],
+        **recalls[BINARY_RECALLS[0]],
         "quantity": name,
         "errors": None,
         "rows": None,
@@ -297,4 +297,4 @@ def _count_rows_needed(tests: ValueTests) -> int | None:
     missed, flagged = (wrong / max(1, rows) for wrong, rows in zip(tests.chosen[1:], tests.rows, strict=True))
     share = tests.rows[0] / sum(tests.rows)
     needed = tests.predictive.count_rows(tests.least, share, tests.delta, missed, flagged)
-    return needed if needed < MOST_ROWS else None
+    return needed if needed < MAX_ROWS else None

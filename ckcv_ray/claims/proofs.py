@@ -34,7 +34,7 @@ from ckcv_ray.claims.judge import Judge
 from ckcv_ray.claims.numbers import claim_clipped
 from ckcv_ray.core.arrays import ONE
 from ckcv_ray.core.bounds.betting import average_safe
-from ckcv_ray.core.bounds.binomial import MOST_CHECKED
+from ckcv_ray.core.bounds.binomial import MAX_CHECKED
 from ckcv_ray.errors import pluralize
 from ckcv_ray.learners.ensemble import Ensemble, GroupMember
 from ckcv_ray.study import Holdout, Paper, Problem
@@ -76,7 +76,7 @@ def claim_random_member(
     size, grouped = problem.find_size(k), problem.task.grouped
     m, unit = size.n_select - copies, ONE if problem.has_losses else 1
     bound, name = 1.0, "no bound"  # if no unit is left that is independent, or there are too many
-    if 1 <= m <= MOST_CHECKED:
+    if 1 <= m <= MAX_CHECKED:
         level = float(problem.study.delta * weight(problem, k, learner))
         bound = average_safe(np.minimum(losses, m * unit) / unit, m, level)
         name = "averaging-safe Clopper-Pearson"

@@ -12,12 +12,12 @@ import numpy as np
 from ckcv_ray.claims.percent import nearest
 from ckcv_ray.core.arrays import Index
 from ckcv_ray.errors import cut, cut_list, pluralize
-from ckcv_ray.study.parts import LEAST_HELD_OUT
-from ckcv_ray.tables.target import LEAST_CLASSES
+from ckcv_ray.study.parts import MIN_HELD_OUT
+from ckcv_ray.tables.target import MIN_CLASSES
 from ckcv_ray.tables.task import Task
 
-MOST_UNLEARNED = 0.05  # probability that a class is never learned, from which on it is said
-MOST_NAMED, MOST_OF_LABEL = 5, 24
+MAX_UNLEARNED = 0.05  # probability that a class is never learned, from which on it is said
+MAX_NAMED, MAX_OF_LABEL = 5, 24
 
 
 def describe_rare_classes(task: Task, held: int) -> list[str]:
@@ -37,13 +37,13 @@ def describe_rare_classes(task: Task, held: int) -> list[str]:
             f"rare: {name_classes(task, lone, units, unit)}; where a class of one {unit} is judged, it was "
             f"not learned, and its rows count as wrong: {_leave_out(task, lone)}add {unit}s of it"
         )
-    if (chance := _find_chance(units, held, n)) > MOST_UNLEARNED:
-        least = MOST_UNLEARNED / len(units)
+    if (chance := _find_chance(units, held, n)) > MAX_UNLEARNED:
+        least = MAX_UNLEARNED / len(units)
         few = [i for i in rarest_first if units[i] > 1 and _hold_all(units[i], held, n) > least]
         shares = (hundredths / 100 for hundredths in range(100 * held // n, 0, -1))
-        possible = (share for share in shares if int(share * n) >= LEAST_HELD_OUT)
-        safe = (share for share in possible if _find_chance(units, int(share * n), n) <= MOST_UNLEARNED)
-        limit = f"(at most {nearest(MOST_UNLEARNED)})"
+        possible = (share for share in shares if int(share * n) >= MIN_HELD_OUT)
+        safe = (share for share in possible if _find_chance(units, int(share * n), n) <= MAX_UNLEARNED)
+        limit = f"(at most {nearest(MAX_UNLEARNED)})"
         share = next((f", or --holdout-share {share:g} {limit}" for share in safe), "")
         said.append(
             f"rare: {name_classes(task, few, units, unit)}; with probability {nearest(chance)} all {unit}s "
@@ -56,14 +56,14 @@ def describe_rare_classes(task: Task, held: int) -> list[str]:
 def name_classes(task: Task, classes: Sequence[int] | Index, counts: Index, unit: str = "row") -> str:
     """Name some classes with their ``counts`` (n_classes,); "" if there are none."""
     named = [
-        f"{cut(repr(task.classes[i]), MOST_OF_LABEL)} ({pluralize(int(counts[i]), unit)})" for i in classes
+        f"{cut(repr(task.classes[i]), MAX_OF_LABEL)} ({pluralize(int(counts[i]), unit)})" for i in classes
     ]
-    return ", ".join(cut_list(named, "classes more", MOST_NAMED))
+    return ", ".join(cut_list(named, "classes more", MAX_NAMED))
 
 
 def _leave_out(task: Task, classes: Sequence[int] | Index) -> str:
     it = "it" if len(classes) == 1 else "them"
-    return f"leave {it} out, or " if task.n_classes - len(classes) >= LEAST_CLASSES else ""
+    return f"leave {it} out, or " if task.n_classes - len(classes) >= MIN_CLASSES else ""
 
 
 def _count_units(task: Task) -> Index:

@@ -16,7 +16,7 @@ from ckcv_ray.claims.percent import at_most, format_level, format_number
 from ckcv_ray.claims.weighted import bound_flawless
 from ckcv_ray.core.arrays import ONE
 from ckcv_ray.core.bounds.betting import bound_losses
-from ckcv_ray.core.bounds.binomial import MOST_CHECKED, bound_table, clopper_pearson, fewest_rows, find_first
+from ckcv_ray.core.bounds.binomial import MAX_CHECKED, bound_table, clopper_pearson, fewest_rows, find_first
 from ckcv_ray.errors import pluralize
 from ckcv_ray.learners.ensemble import class_sizes
 from ckcv_ray.study import (
@@ -213,7 +213,7 @@ def _foresee_gate(problem: Problem, name: str, delta: float) -> Prospect:
     def passes(units: int) -> bool:
         return all(bound_losses((1 - np.resize(of, units)) / 2, delta) < 0.5 for of in losses)
 
-    needed = find_first(passes, 1, MOST_CHECKED)
+    needed = find_first(passes, 1, MAX_CHECKED)
     held = len(problem.order_held_units())
     best = bound_losses(np.zeros(held), delta)
     unit, of_clip = problem.all_rows.unit, task.has_numbers

@@ -14,7 +14,7 @@ from ckcv_ray.learners.ensemble import Ensemble, Models, Prediction
 from ckcv_ray.tables.target import Rows
 from ckcv_ray.validation import check_choice
 
-MOST_DIGITS = 18
+MAX_DIGITS = 18
 ONE_MODEL = {  # rules of one model, which belongs to no split
     "refit": "the model fitted on all rows that were not held out",
     "full": "the model fitted on all rows",
@@ -24,7 +24,7 @@ ONE_MODEL = {  # rules of one model, which belongs to no split
 def find_member(rule: str) -> int:
     """Return the split whose member a rule such as "member:7" is; -1 if it is none."""
     kind, _, digits = rule.partition(":")
-    known = kind == "member" and digits.isascii() and digits.isdigit() and len(digits) <= MOST_DIGITS
+    known = kind == "member" and digits.isascii() and digits.isdigit() and len(digits) <= MAX_DIGITS
     return int(digits) if known else -1
 
 

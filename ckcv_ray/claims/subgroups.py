@@ -26,7 +26,7 @@ from ckcv_ray.study import ERROR, Problem, name_clipped
 from ckcv_ray.tables.subgroups import Subgroup, divide_rows, parse_subgroup
 from ckcv_ray.tables.target import Label, Rows
 
-LEAST_OF_SUBGROUP = 10  # rows of one that is claimed: fewer prove no error below a quarter
+MIN_OF_SUBGROUP = 10  # rows of one that is claimed: fewer prove no error below a quarter
 
 
 class SubgroupClaim(TypedDict):
@@ -73,7 +73,7 @@ def claim_subgroups(
     for subgroups in map(parse_subgroup, certification.subgroups):
         parts = divide_rows(subgroups, problem.task, X)
         share = problem.study.delta / certification.n_shares / len(certification.subgroups)
-        claimed = sum(int(part.rows.sum()) >= LEAST_OF_SUBGROUP for part in parts)
+        claimed = sum(int(part.rows.sum()) >= MIN_OF_SUBGROUP for part in parts)
         each = share / max(1, claimed) / (1 + problem.task.n_classes)
         for part in parts:
             if problem.clip is None:
@@ -87,7 +87,7 @@ def _claim_mean(
 ) -> SubgroupClaim:
     """Return the mean error of one subgroup, from the losses of its rows in the order drawn."""
     m = len(losses)
-    enough = m >= LEAST_OF_SUBGROUP
+    enough = m >= MIN_OF_SUBGROUP
     return SubgroupClaim(
         subgroup=part.name,
         quantity=name_clipped(clip),
@@ -105,7 +105,7 @@ def _claim_part(
     part: Subgroup, classes: Sequence[Label], rule: Rule, y: Classes, predicted: Classes, delta: float
 ) -> Iterator[SubgroupClaim]:
     """Yield the error and the recalls of one subgroup; without bounds if it has too few rows."""
-    enough = int(part.rows.sum()) >= LEAST_OF_SUBGROUP
+    enough = int(part.rows.sum()) >= MIN_OF_SUBGROUP
     for number in range(-1, len(classes)):
         rows = part.rows if number < 0 else part.rows & (y == number)
         wrong, m = int(np.sum((predicted != y) & rows)), int(rows.sum())

@@ -8,11 +8,11 @@ selection on the same data, and the sentences here say so.
 from collections.abc import Sequence
 
 from ckcv_ray.claims.claim import (
-    MOST_OF_LABEL,
+    MAX_OF_LABEL,
     RANDOM,
     UNPROVEN,
     Claim,
-    limit,
+    format_limit,
     state_limit,
 )
 from ckcv_ray.claims.percent import at_least, at_most, format_level, format_number, round_bound
@@ -106,7 +106,7 @@ L_EE_IS = {
 ABOUT_ERROR = (
     "What is proven below is about the error rate; it holds whatever criterion selected the candidate."
 )
-MOST_COSTS = 6
+MAX_COSTS = 6
 
 
 def say_minimised(criterion: str, bound: str, delta: float) -> str:
@@ -149,7 +149,7 @@ def list_not_covered(grouped: bool, has_numbers: bool) -> tuple[str, ...]:
 
 def describe_giveaways(names: Sequence[str]) -> list[str]:
     """Return a list of one sentence about columns that give the target away; empty if there are none."""
-    listed = ", ".join(cut_list([cut(repr(name), MOST_OF_LABEL) for name in names], "more"))
+    listed = ", ".join(cut_list([cut(repr(name), MAX_OF_LABEL) for name in names], "more"))
     it = "it" if len(names) == 1 else "they"
     of = f"Column {listed} gives" if len(names) == 1 else f"Columns {listed} give"
     return [f"{of} the target away: would {it} be known for a new row?"] if names else []
@@ -168,17 +168,17 @@ def describe_held_share(held: int, units: int, unit: str) -> list[str]:
 
 def _instead(claim: Claim, without: float) -> str:
     instead: Claim = {**claim, "bound": without}
-    return f"{state_limit(instead)} instead of {limit(claim)}"
+    return f"{state_limit(instead)} instead of {format_limit(claim)}"
 
 
-def statements(first: str, claims: list[Claim]) -> tuple[str, ...]:
+def list_statements(first: str, claims: list[Claim]) -> tuple[str, ...]:
     """Return ``first``, what L_EE is, then every claim, and what follows for the majority vote."""
     errors = {claim["classifier"]: claim for claim in claims if claim["quantity"] == ERROR}
     follows = [_vote(errors[RANDOM.name])] if RANDOM.name in errors and "vote" not in errors else []
     return (first, *(claim["statement"] for claim in claims), *follows)
 
 
-def figure(criterion: Criterion, l_ee: float, n_splits: int, grouped: bool = False) -> str:
+def describe_figure(criterion: Criterion, l_ee: float, n_splits: int, grouped: bool = False) -> str:
     """Return the sentence that says what L_EE is, for the criterion and the bound it is computed with.
 
     Args:
@@ -227,8 +227,8 @@ def _mean_error(wrong: str, n_splits: int) -> str:
 def list_costs(criterion: MeanCost) -> str:
     """Format the cost of an error on each class, the largest first."""
     ordered = sorted(parse_numbers_by_label(criterion.costs).items(), key=lambda pair: -pair[1])
-    shown = [f"{label!r} = {cost:g}" for label, cost in ordered[:MOST_COSTS]]
-    return ", ".join(shown) + (", ..." if len(ordered) > MOST_COSTS else "")
+    shown = [f"{label!r} = {cost:g}" for label, cost in ordered[:MAX_COSTS]]
+    return ", ".join(shown) + (", ..." if len(ordered) > MAX_COSTS else "")
 
 
 def _paper_figure(bound: str, delta: float, l_ee: float, n_splits: int) -> str:

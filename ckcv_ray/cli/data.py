@@ -25,11 +25,11 @@ from ckcv_ray.tables.named import Columns, is_named
 from ckcv_ray.tables.questions import ANSWERS
 from ckcv_ray.tables.readers.code_pages import check_encoding
 from ckcv_ray.tables.readers.files import AS_IT_IS, SUFFIXES, Reading, check_file, check_place, find_suffix
-from ckcv_ray.tables.readers.limits import MOST_TABLE_BYTES
+from ckcv_ray.tables.readers.limits import MAX_TABLE_BYTES
 from ckcv_ray.tables.readers.lines import LinesLeftOut
 from ckcv_ray.tables.readers.objects import is_address
 from ckcv_ray.tables.subgroups import parse_subgroup
-from ckcv_ray.tables.survey import MOST_SURVEYED, list_row_numbers, survey
+from ckcv_ray.tables.survey import MAX_SURVEYED, list_row_numbers, survey
 from ckcv_ray.tables.target import GapWords, some
 from ckcv_ray.tables.task import Task, TestRows, join_copies, make_test_rows, read
 from ckcv_ray.tables.units import Roles, check_kept, split_names
@@ -130,7 +130,7 @@ def _read_stdin(reading: Reading) -> pa.Table:
         InputError: it cannot be read.
     """
     with NamedTemporaryFile(suffix=".csv") as file:
-        while (content := sys.stdin.buffer.read(STDIN_BYTES)) and file.tell() <= MOST_TABLE_BYTES:
+        while (content := sys.stdin.buffer.read(STDIN_BYTES)) and file.tell() <= MAX_TABLE_BYTES:
             file.write(content)
         file.flush()
 
@@ -315,7 +315,7 @@ def _names(text: str | None) -> list[str] | None:
     return split_names(text) if text is not None else None
 
 
-MOST_SHOWN_COLUMNS = 40  # columns
+MAX_SHOWN_COLUMNS = 40  # columns
 LONGEST_NAME = 30
 
 
@@ -346,12 +346,12 @@ def describe_columns(task: Task, held: int) -> list[str]:
         task: the rows to look at.
         held: how many others are held out, and must not be looked at before they certify.
     """
-    if is_named(task.source) or task.X.size > MOST_SURVEYED:
+    if is_named(task.source) or task.X.size > MAX_SURVEYED:
         return []
     columns = survey(task)
     if not columns:
         return []
-    shown = columns[:MOST_SHOWN_COLUMNS]
+    shown = columns[:MAX_SHOWN_COLUMNS]
     width = max(len("column"), *(len(column.name) for column in shown))
     width = min(width, LONGEST_NAME)
     lines = [f"{'column':<{width}}  {'kind':<8}  {'missing':>8}  {'distinct':>8}"]

@@ -9,7 +9,7 @@ from typing import Annotated, NamedTuple
 
 import typer
 
-from ckcv_ray.claims.claim import quantity, state_limit
+from ckcv_ray.claims.claim import name_claimed, state_limit
 from ckcv_ray.cli.options import Folder, JsonFlag, check_out, normalize_folder
 from ckcv_ray.cli.output import show
 from ckcv_ray.errors import (
@@ -26,7 +26,7 @@ from ckcv_ray.reports.answer import make_answer
 from ckcv_ray.runs.load import COMMAND_NAMES, load
 from ckcv_ray.runs.result import Result
 from ckcv_ray.storage import formats
-from ckcv_ray.storage.files import MOST_FILE_BYTES
+from ckcv_ray.storage.files import MAX_FILE_BYTES
 from ckcv_ray.storage.folder import MANIFEST, RunFolder
 from ckcv_ray.storage.identity import STUDY
 from ckcv_ray.storage.places import find_run_folders
@@ -111,7 +111,7 @@ def _copy_file(origin: RunFolder, target: RunFolder, name: str, expected: str | 
         StoreError: it is damaged, or not as the manifest says.
     """
     with formats.guard_reading(origin.files, name):
-        content = origin.files.read(name, MOST_FILE_BYTES)
+        content = origin.files.read(name, MAX_FILE_BYTES)
     digest = hashlib.sha256(content).hexdigest()
     if expected not in (None, digest):
         raise StoreError(
@@ -211,7 +211,7 @@ def describe_outcome(result: Result) -> str:
     if not make_answer(result).sentence:
         return "nothing can be quoted"
     first = result.certificate.claims.first
-    return f"{quantity(first)} {state_limit(first)}"
+    return f"{name_claimed(first)} {state_limit(first)}"
 
 
 HEADINGS = ("folder", "made by", "target", "rows", "state", "result", "last written")

@@ -28,7 +28,7 @@ from ckcv_ray.tables.readers.objects import is_address, parse_address
 from ckcv_ray.tables.target import is_number
 from ckcv_ray.validation import as_path, boolean
 
-MOST_FOLDERS = 999  # named after one table
+MAX_FOLDERS = 999  # named after one table
 IN_JOB = "RAY_JOB_CONFIG_JSON_ENV_VAR"  # set by Ray in the processes of a job
 
 Given = TypeVar("Given")
@@ -183,14 +183,14 @@ def choose_folder(source: str, ending: str, run_id: str) -> str:
             taken, as in patients_run_2.
 
     Raises:
-        InputError: it is a Ray job, or there are more than ``MOST_FOLDERS``.
+        InputError: it is a Ray job, or there are more than ``MAX_FOLDERS``.
     """
     stem = re.sub(r"\W+", "_", Path(source).name.partition(".")[0]).strip("_") or "table"
-    for number in range(1, MOST_FOLDERS + 1):
+    for number in range(1, MAX_FOLDERS + 1):
         folder = check_out(f"{stem}_{ending}{'' if number == 1 else f'_{number}'}")
         if not Path(folder).exists() or _holds(folder, run_id):
             return folder
-    raise InputError(f"{stem}_{ending} and {MOST_FOLDERS - 1} more are taken: name a folder with --out")
+    raise InputError(f"{stem}_{ending} and {MAX_FOLDERS - 1} more are taken: name a folder with --out")
 
 
 def _holds(folder: str, run_id: str) -> bool:

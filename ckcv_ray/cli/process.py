@@ -183,7 +183,7 @@ PACKAGE_NAME = "ckcv_ray"
 LOOK_SECONDS = 0.1
 GRACE_SECONDS = 2.0  # that a process has to end by itself after a signal
 LONG_SECONDS = 300.0  # of a fit, after which a message says how to limit it
-MOST_LOST_PROCESSES = 20  # fits that may end the process before the command is given up
+MAX_LOST_PROCESSES = 20  # fits that may end the process before the command is given up
 LIMIT = "if it never does, give a limit such as --fit-timeout 600"
 UNFINISHED = 1
 
@@ -230,7 +230,7 @@ def supervise(arguments: Sequence[str], fit_timeout: float) -> int:
             again = "it is not begun again" if over else "it is tried once more"
             say(plain(f"the process of the fit {end.note.text} ended: {reasons[-1]}; {again}"))
             given_up += over
-            if given_up >= MOST_LOST_PROCESSES:
+            if given_up >= MAX_LOST_PROCESSES:
                 count = pluralize(given_up, "fit")
                 say(f"ckcv: {count} ended the process: correct the estimator, or narrow its search")
                 return UNFINISHED

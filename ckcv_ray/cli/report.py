@@ -9,7 +9,7 @@ from ckcv_ray.claims.percent import nearest
 from ckcv_ray.cli.options import Folder, flag, make_option, with_options
 from ckcv_ray.cli.output import say
 from ckcv_ray.errors import InputError, plain, pluralize
-from ckcv_ray.reports.about import MOST_PURPOSE
+from ckcv_ray.reports.about import MAX_PURPOSE
 from ckcv_ray.runs.export import CHECKED_ROWS
 from ckcv_ray.runs.export import export as export_model
 from ckcv_ray.runs.load import load
@@ -116,14 +116,14 @@ def read_purpose(file: Path | None) -> str:
         return ""
     try:
         with file.open("rb") as opened:
-            content = opened.read(4 * MOST_PURPOSE + 1)
+            content = opened.read(4 * MAX_PURPOSE + 1)
         text = content.decode()
     except OSError as error:
         raise InputError(f"cannot read --purpose {str(file)!r}: {error.strerror or error}") from None
     except UnicodeDecodeError:
         raise InputError(f"--purpose {str(file)!r} is no text in UTF-8") from None
-    if len(text) > MOST_PURPOSE:
-        raise InputError(f"--purpose {str(file)!r} has more than {MOST_PURPOSE:,} characters")
+    if len(text) > MAX_PURPOSE:
+        raise InputError(f"--purpose {str(file)!r} has more than {MAX_PURPOSE:,} characters")
     return text
 
 

@@ -68,7 +68,7 @@ from ckcv_ray.tables.survey import count_repeats
 from ckcv_ray.validation import as_path, parse_seconds
 
 HOUR, LONG = 3600.0, 600.0
-MOST_CLAIMS = 6
+MAX_CLAIMS = 6
 RUN_FIELDS = (  # of the JSON of a study with a certification, in this order
     *("run_id", "state", "setting", "k", "l_ms", "l_ee", "error", "proven", "baseline", "below_baseline"),
     *(
@@ -200,7 +200,7 @@ def plan(
         where = "s   about" if count > 1 else "    about"
         lines.append(f"{count:>4} worker{where} {duration(seconds)} ({'ray' if count > 1 else 'serial'})")
     lines += _suggest(planned, study)
-    rarest = planned.claims[:MOST_CLAIMS]
+    rarest = planned.claims[:MAX_CLAIMS]
     lines += [line for claim in rarest for line in claim.lines()]
     lines += [str(prospect) for prospect in planned.prospects]
     if more := len(planned.claims) - len(rarest):

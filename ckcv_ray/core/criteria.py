@@ -49,7 +49,7 @@ from ckcv_ray.core.options import Option, check_options, option
 from ckcv_ray.errors import InputError, cut
 from ckcv_ray.validation import number
 
-LEAST_STUDY_DELTA = 1e-12  # A gives a candidate as little as 1e-22 of it
+MIN_STUDY_DELTA = 1e-12  # A gives a candidate as little as 1e-22 of it
 FINEST = 1 << 52  # whole numbers up to it, divided by it, are exact
 RATES = np.linspace(0.0, 1.0, 257)  # error rates between which a forecast interpolates
 CLIP_IS = (
@@ -398,9 +398,9 @@ def _table(units: int, delta: float) -> Values:
 def _delta(name: str, value: Any) -> float:
     delta = number(name, value)
     check_delta(delta)
-    if delta < LEAST_STUDY_DELTA:
+    if delta < MIN_STUDY_DELTA:
         raise InputError(
-            f"delta={delta!r} is below {LEAST_STUDY_DELTA:g}, the smallest that is divided among candidates"
+            f"delta={delta!r} is below {MIN_STUDY_DELTA:g}, the smallest that is divided among candidates"
         )
     return delta
 

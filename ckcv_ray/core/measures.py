@@ -220,8 +220,8 @@ def average_by_group(wrong: ArrayLike, group: Index) -> Values:
     return np.asarray(np.bincount(group, wrong) / np.bincount(group))
 
 
-MOST_LABELS = 1_000
-MOST_TEXT = 400
+MAX_LABELS = 1_000
+MAX_TEXT = 400
 SPECIAL = ',"\r\n'
 LABEL_FORM = "LABEL=NUMBER for one label or more, such as sick=10,well=1"
 # csv.reader does not say which cells were quoted, whose outer blanks belong to the label
@@ -299,7 +299,7 @@ def find_class(name: str, label: str, classes: Sequence[Any]) -> int:
 def some_labels(classes: Sequence[Any]) -> str:
     """Format the labels of classes for a message, up to a number and a length."""
     more = f", ... ({len(classes)} in all)" if len(classes) > 12 else ""
-    return cut(", ".join(quote(str(known)) for known in classes[:12]), MOST_TEXT) + more
+    return cut(", ".join(quote(str(known)) for known in classes[:12]), MAX_TEXT) + more
 
 
 def _is_text(text: str, label: Any) -> bool:
@@ -320,10 +320,10 @@ def _is_equal(text: str, label: Any) -> bool:
 def _parse_pairs(name: str, text: str, form: str) -> list[tuple[str, float]]:
     """Parse LABEL=NUMBER,LABEL=NUMBER; a label may contain "="."""
     try:
-        pairs = [_pair(*cell) for cell in islice(_cells(text), MOST_LABELS + 1)]
+        pairs = [_pair(*cell) for cell in islice(_cells(text), MAX_LABELS + 1)]
     except ValueError:
         raise InputError(f"{name}={quote(text)}: expected {form}") from None
-    check_count(name, len(pairs), MOST_LABELS)
+    check_count(name, len(pairs), MAX_LABELS)
     return pairs
 
 
@@ -358,7 +358,7 @@ def _pair(inside: str | None, bare: str) -> tuple[str, float]:
 def _items(name: str, values: Any, form: str) -> Iterable[tuple[str, Any]]:
     if not isinstance(values, Mapping):
         raise InputError(f"{name}={quote(values)}: expected {form}, or a mapping of labels to numbers")
-    check_count(name, len(values), MOST_LABELS)
+    check_count(name, len(values), MAX_LABELS)
     return ((_text(name, label), value) for label, value in values.items())
 
 
@@ -386,7 +386,7 @@ def _cell(label: str, value: str) -> str:
 
 CLASSES = frozenset({Kind.BINARY, Kind.MULTICLASS})
 TWO, NUMBERS = frozenset({Kind.BINARY}), frozenset({Kind.REGRESSION})
-OF_SECOND = frozenset({"f1", "precision", "recall", "jaccard", "average_precision"})
+SECOND_CLASS_SCORES = frozenset({"f1", "precision", "recall", "jaccard", "average_precision"})
 BY_TWO = frozenset({"roc_auc", "precision", "recall", "jaccard"})  # scorers of scikit-learn of two classes
 CLIPPED = "clipped:"  # before the limit of an absolute error
 
@@ -462,7 +462,7 @@ class Score:
     @property
     def of_second(self) -> bool:
         """Whether it is, of two classes, about the second alone, as in scikit-learn."""
-        return self.name in OF_SECOND
+        return self.name in SECOND_CLASS_SCORES
 
     @property
     def loss(self) -> int:

@@ -241,7 +241,7 @@ def _path_lengths(splits: Lengths, n_splits: int) -> Lengths:
     return np.asarray(np.max(np.where(wanted, np.arange(1, splits.shape[1] + 1), 0), axis=2))
 
 
-MOST_ANCHORS = 3
+MAX_ANCHORS = 3
 ANCHORS_WEIGHT = 2.0  # effort of the last round but one, relative to one that compares settings
 LAST_WEIGHT = 4.0  # effort of the last round
 
@@ -317,7 +317,7 @@ def list_anchors(k: Sequence[int], open_sizes: Sequence[int], reported: Sequence
         open_sizes: positions of those that may win, ascending.
         reported: positions of those whose own best candidate is reported.
     """
-    wanted = np.geomspace(k[open_sizes[0]], k[open_sizes[-1]], MOST_ANCHORS)
+    wanted = np.geomspace(k[open_sizes[0]], k[open_sizes[-1]], MAX_ANCHORS)
     nearest = [min(open_sizes, key=lambda j: (abs(k[j] - value), j)) for value in wanted]
     return sorted({*nearest, *reported})
 

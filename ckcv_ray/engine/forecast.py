@@ -208,11 +208,11 @@ def reverse_bits(n: int) -> list[int]:
 
 TRIAL_SECONDS = 2.0
 WORKERS = (1, 8, 64, 512)
-MOST_TRIAL_EVALUATIONS = 500_000
-MOST_SIZES, MOST_VALUES, MOST_SPLITS = 48, 12, 20
+MAX_TRIAL_EVALUATIONS = 500_000
+MAX_SIZES, MAX_VALUES, MAX_SPLITS = 48, 12, 20
 RAY_SECONDS = 5.0
 FEW_FOLDS, FEW_SPLITS = (3, 5, 10), 5  # a race that is quick on many rows
-LEAST_SECONDS = 0.05
+MIN_SECONDS = 0.05
 TRIAL_SHARE = 0.02  # of the time that a run may take, for a trial that turns this time into an effort
 PLANNED_SHARE = 0.85  # share of a budget that is planned: later fits may take longer than those of the trial
 
@@ -403,19 +403,19 @@ def plan_problem(problem: Problem, workers: Sequence[int] = WORKERS) -> Plan:
 
 def thin_problem(problem: Problem) -> Problem:
     """Return the problem if it is small enough for a trial, else one with some of its values left out."""
-    if problem.n_evaluations <= MOST_TRIAL_EVALUATIONS or isinstance(problem.study.search, Budget):
+    if problem.n_evaluations <= MAX_TRIAL_EVALUATIONS or isinstance(problem.study.search, Budget):
         return problem
     study, sizes = problem.study, problem.sizes
-    every = np.linspace(0, len(sizes) - 1, min(len(sizes), MOST_SIZES)).astype(int)
+    every = np.linspace(0, len(sizes) - 1, min(len(sizes), MAX_SIZES)).astype(int)
     options: dict[str, Any] = {"k": tuple(sizes[j].k for j in every), "report_k": ()}
     if "n_splits" in study.options():
-        options["n_splits"] = min(study.options()["n_splits"], MOST_SPLITS)
-    return problem.with_study(study.replace(**options).with_learner(study.learner.thinned(MOST_VALUES)))
+        options["n_splits"] = min(study.options()["n_splits"], MAX_SPLITS)
+    return problem.with_study(study.replace(**options).with_learner(study.learner.thinned(MAX_VALUES)))
 
 
 def wall_seconds(work: float, workers: int) -> float:
     """Return the wall time on Ray for seconds of work, including its start and the driver's limit."""
-    batch = batch_seconds(work, workers, LEAST_SECONDS)
+    batch = batch_seconds(work, workers, MIN_SECONDS)
     return RAY_SECONDS + max(work / workers, batch, work / batch * OWN_SECONDS)
 
 

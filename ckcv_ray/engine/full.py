@@ -19,7 +19,7 @@ from ckcv_ray.engine.queue import Batch, ListQueue, Progress
 from ckcv_ray.records.record import Failure, Ledger, Outcome, Records
 from ckcv_ray.study.problem import INNER, OUTER, PERMUTED, Problem
 
-MOST_DIVIDED_SPLITS = 16  # up to which the paths of a split are separate units
+MAX_DIVIDED_SPLITS = 16  # up to which the paths of a split are separate units
 
 
 class Scores(NamedTuple):
@@ -149,7 +149,7 @@ class FullQueue(ListQueue):
         for split in range(len(known)):
             wanted = self._list_wanted(size, split)
             paths = tuple((path, length) for path, length in wanted if not known[split, path, :length].all())
-            if len(known) <= MOST_DIVIDED_SPLITS:
+            if len(known) <= MAX_DIVIDED_SPLITS:
                 yield from (Unit(Stage.SELECT, size, split, (steps,)) for steps in paths)
             elif paths:
                 yield Unit(Stage.SELECT, size, split, paths)

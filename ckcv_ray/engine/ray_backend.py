@@ -74,10 +74,10 @@ class Metrics:
         self._failed.set(progress.failed)
 
 
-MOST_ATTEMPTS = 3
+MAX_ATTEMPTS = 3
 
 
-def replacements(batch: Batch, attempts: int = MOST_ATTEMPTS, split: bool = False) -> list[Batch]:
+def replacements(batch: Batch, attempts: int = MAX_ATTEMPTS, split: bool = False) -> list[Batch]:
     """Return the batches to send instead of a lost one; none if a single path was lost too many times.
 
     ``split``: to send its halves at once; each attempt of a batch with a fit that never ends takes its time.
@@ -101,7 +101,7 @@ def halves(units: tuple[Unit, ...]) -> list[tuple[Unit, ...]]:
 
 POLL_SECONDS = 5.0
 WAIT_SECONDS = 0.5
-MOST_DEATHS = 5  # recorders in a row that may die within one call
+MAX_DEATHS = 5  # recorders in a row that may die within one call
 IN_FLIGHT = 2
 MAX_CONCURRENT_STUDIES = 3  # of ``run_many``
 
@@ -237,7 +237,7 @@ class RayBackend:
                 for replacement in batches:
                     self._send(replacement)
                 return None
-            reason = f"lost {MOST_ATTEMPTS} times: {error}"
+            reason = f"lost {MAX_ATTEMPTS} times: {error}"
             if self._fit_timeout is not None:
                 reason += f"\n(a fit may take {self._fit_timeout:g} seconds: fit_timeout)"
             return make_failures(batch.units, self._n_totals, reason, self._total_type)
@@ -265,7 +265,7 @@ class _Remote:
 
     def __getattr__(self, name: str) -> Any:
         def call(*args: Any) -> Any:
-            for _ in range(MOST_DEATHS):
+            for _ in range(MAX_DEATHS):
                 try:
                     return self._ask(name, *args)
                 except RayActorError as error:

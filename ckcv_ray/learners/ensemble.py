@@ -26,7 +26,7 @@ COUNTS = pa.list_(pa.int64())
 MEMBER_COLUMNS = pa.schema(
     [("k", pa.int64()), ("split", pa.int64()), ("errors", COUNTS), ("n_estimate", COUNTS)]
 )
-OF_GROUPS = pa.schema([*MEMBER_COLUMNS, ("loss", pa.int64())])
+GROUP_COLUMNS = pa.schema([*MEMBER_COLUMNS, ("loss", pa.int64())])
 
 
 @dataclass(frozen=True)
@@ -253,14 +253,14 @@ def schema(learner: Learner, task: Task, losses: bool = False) -> pa.Schema:
         learner, task: what is fitted, and to what.
         losses: whether members have a loss that is no count of rows, as with groups.
     """
-    return pa.schema([*(OF_GROUPS if losses else MEMBER_COLUMNS), *learner.codec.columns(task)])
+    return pa.schema([*(GROUP_COLUMNS if losses else MEMBER_COLUMNS), *learner.codec.columns(task)])
 
 
 def to_arrow(ensemble: Ensemble, learner: Learner, task: Task) -> pa.Table:
     """Return a table with a row of ``schema`` for each member."""
     models = learner.codec.table([member.model for member in ensemble.members], task)
     losses = ensemble.has_losses
-    names = (OF_GROUPS if losses else MEMBER_COLUMNS).names
+    names = (GROUP_COLUMNS if losses else MEMBER_COLUMNS).names
     columns = {name: [getattr(member, name) for member in ensemble.members] for name in names}
     fields = schema(learner, task, losses)
     arrays = [pa.array(columns[f.name], f.type) if f.name in columns else models[f.name] for f in fields]
@@ -274,7 +274,7 @@ def from_arrow(rows: pa.Table, learner: Learner, task: Task, losses: bool = Fals
         ValueError: the rows do not describe members on this task.
         IndexError: a row number does not exist in the task.
     """
-    names = (OF_GROUPS if losses else MEMBER_COLUMNS).names
+    names = (GROUP_COLUMNS if losses else MEMBER_COLUMNS).names
     check_filled(rows.select(names) if learner.codec.gaps else rows)
     models = learner.codec.from_table(rows, task)
     return Ensemble(tuple(map(_member, rows.select(names).to_pylist(), models)))

@@ -29,7 +29,7 @@ from ckcv_ray.core.process import note_interrupts
 from ckcv_ray.errors import pluralize
 
 CHILD_ENDED = 1  # exit code of a forked child
-MOST_ANSWER_BYTES = 4096  # that a pipe takes at once
+MAX_ANSWER_BYTES = 4096  # that a pipe takes at once
 STREAMS = ("stdin", "stdout", "stderr")
 VALID_SIGNALS = sorted(signal.valid_signals())
 
@@ -87,12 +87,12 @@ def ask_child(function: Callable[[], str], seconds: float) -> str | None:
         child = os.fork()
     if not child:
         try:
-            os.write(writer, f"={function()}".encode()[:MOST_ANSWER_BYTES])
+            os.write(writer, f"={function()}".encode()[:MAX_ANSWER_BYTES])
         finally:
             os._exit(0)
     os.close(writer)
     try:
-        answer = os.read(reader, MOST_ANSWER_BYTES) if select([reader], [], [], seconds)[0] else b""
+        answer = os.read(reader, MAX_ANSWER_BYTES) if select([reader], [], [], seconds)[0] else b""
     finally:
         os.close(reader)
         os.kill(child, signal.SIGKILL)
@@ -152,9 +152,9 @@ def _restore_handlers(handlers: dict[Any, Any]) -> None:
 
 
 VARIABLE = "CKCV_SUPERVISED"
-MOST_LOST = 2  # times that a fit may end the process before it has failed
+MAX_LOST = 2  # times that a fit may end the process before it has failed
 NOTE_BYTES = 4096
-MOST_NOTE = 1000
+MAX_NOTE = 1000
 
 
 class LostError(RuntimeError):
@@ -168,7 +168,7 @@ class Note(NamedTuple):
     key: str = ""  # of the fit, the same when it is repeated; empty outside of fits
     text: str = ""  # the fit in words
     fits: int = 1  # number of fits that the time limit is multiplied by
-    attempts: int = MOST_LOST  # times that the fit may end the process
+    attempts: int = MAX_LOST  # times that the fit may end the process
     done: bool = False  # whether the process has done all that it was asked to
 
 
@@ -198,7 +198,7 @@ class Watch:
     def write(self, note: Note) -> None:
         """Write the current note."""
         self._number += 1
-        text = json.dumps(note._replace(number=self._number, text=note.text[:MOST_NOTE]))
+        text = json.dumps(note._replace(number=self._number, text=note.text[:MAX_NOTE]))
         os.pwrite(self._descriptor, text.encode()[: NOTE_BYTES - 1] + b"\n", 0)
 
 
@@ -221,7 +221,7 @@ def accept_supervision() -> None:
 
 
 @contextmanager
-def watch_fit(key: Any, text: str, fits: int = 1, attempts: int = MOST_LOST) -> Iterator[None]:
+def watch_fit(key: Any, text: str, fits: int = 1, attempts: int = MAX_LOST) -> Iterator[None]:
     """Let the supervising process know of a fit inside the context.
 
     Args:

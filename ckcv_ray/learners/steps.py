@@ -440,7 +440,7 @@ def _split_dates(milliseconds: Any) -> list[Any]:
     return [np.where(gap, np.nan, part.astype(np.float64)) for part in parts]
 
 
-LEAST_RARE = 2  # rows
+MIN_RARE = 2  # rows
 RARE = 0.01
 UNSEEN = -1
 CROSS_FITS, FEWEST_CROSS_FITS = 5, 2
@@ -460,7 +460,7 @@ class Gaps(StrEnum):
 
     MEDIAN = "median"
     MEAN = "mean"
-    MOST_FREQUENT = "most_frequent"
+    MAX_FREQUENT = "most_frequent"
 
 
 @dataclass(frozen=True)
@@ -548,7 +548,7 @@ class Encoding:
     def _fit_levels(
         self, values: Rows, n_levels: int, task: Task, train: Index, folds: Sequence[Index]
     ) -> Levels | Means:
-        least = max(LEAST_RARE, int(np.ceil(self.rare * len(values))))
+        least = max(MIN_RARE, int(np.ceil(self.rare * len(values))))
         if self.categories is Categories.ONEHOT:
             return _number_frequent(values[:, 0], n_levels, least)
         from sklearn.preprocessing import OrdinalEncoder

@@ -25,7 +25,7 @@ from ckcv_ray.study import Candidate, Problem
 
 STATES = ("winner", "reported", "tied", "beaten", "open", "failed")
 SHOWN_STATES = ("winner", "reported")
-OF_SIZE = ("k_first", "k_last", "n_select")
+SIZE_COLUMNS = ("k_first", "k_last", "n_select")
 FIGURES = (
     ("state", pa.string()),
     ("splits", pa.int64()),
@@ -86,7 +86,7 @@ def list_candidate_columns(problem: Problem) -> pa.Schema:
     """Return the columns of the table of candidates."""
     kinds = {"path": pa.int64(), "step": pa.int64()}
     kinds |= {name: values.type for name, values in _settings(problem).items()}
-    return pa.schema([*kinds.items(), *((name, pa.int64()) for name in OF_SIZE), *FIGURES])
+    return pa.schema([*kinds.items(), *((name, pa.int64()) for name in SIZE_COLUMNS), *FIGURES])
 
 
 def candidate_table(problem: Problem, selection: Selection, estimates: dict[int, Totals]) -> pa.Table:
@@ -181,7 +181,7 @@ def per_k(table: pa.Table, problem: Problem) -> list[dict[str, Any]]:
     groups = (
         table.append_column("failed", states["failed"])
         .append_column("open", states["open"])
-        .group_by(list(OF_SIZE), use_threads=False)  # see tables.readers.files: threads may abort at exit
+        .group_by(list(SIZE_COLUMNS), use_threads=False)  # threads may abort at exit: tables.readers.files
         .aggregate([("lower_bound", "min"), ("splits", "max"), ("failed", "any"), ("open", "any")])
         .sort_by("k_first")
     )
@@ -215,7 +215,7 @@ def _keys(problem: Problem) -> dict[str, pa.Array]:
     sizes, n = problem.sizes, len(path)
     columns = {"path": pa.array(path), "step": pa.array(step), **_settings(problem)}
     repeated = {name: pa.concat_arrays([values] * len(sizes)) for name, values in columns.items()}
-    of_size = {name: pa.array(np.repeat([getattr(size, name) for size in sizes], n)) for name in OF_SIZE}
+    of_size = {name: pa.array(np.repeat([getattr(size, name) for size in sizes], n)) for name in SIZE_COLUMNS}
     return repeated | of_size
 
 
@@ -334,7 +334,7 @@ def _one_learner(rows: pa.Table, problem: Problem) -> dict[str, Any]:
 def _one_size(group: dict[str, Any], best: dict[str, Any] | None, problem: Problem) -> dict[str, Any]:
     state = _name_state(group["failed_any"], group["open_any"], unseen=group["splits_max"] == 0)
     return {
-        **{name: group[name] for name in OF_SIZE},
+        **{name: group[name] for name in SIZE_COLUMNS},
         "state": best["state"] if best else state,
         "lower_bound": group["lower_bound_min"],
         "setting": dict(problem.learner.space.setting(best["path"], best["step"])) if best else None,

@@ -17,7 +17,7 @@ from ckcv_ray.core.measures import Output, Outputs
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.errors import InputError, pluralize
 from ckcv_ray.study import OUTER, Holdout, Problem, describe_setting
-from ckcv_ray.tables.readers.limits import MOST_TABLE_ROWS
+from ckcv_ray.tables.readers.limits import MAX_TABLE_ROWS
 
 JUDGED_ROWS = "judged.parquet"
 
@@ -50,7 +50,7 @@ def count_judged(problem: Problem) -> int:
     if not isinstance(certification, Holdout) or problem.held is None:
         return 0
     most = len(problem.held) * len(certification.claim)
-    return most if most <= MOST_TABLE_ROWS else 0
+    return most if most <= MAX_TABLE_ROWS else 0
 
 
 def check_judged(table: pa.Table, problem: Problem) -> pa.Table:
@@ -105,9 +105,9 @@ def check_held_out_room(problem: Problem) -> None:
     rows = problem.sizes[OUTER].n_splits * per_split
     if problem.study.interval == BBC:  # which needs every setting, and scores each row once
         rows = problem.task.n * problem.n_settings
-    if rows > MOST_TABLE_ROWS:
+    if rows > MAX_TABLE_ROWS:
         raise InputError(
-            f"save_predictions keeps every row of every split, up to {rows:,}: at most {MOST_TABLE_ROWS:,} "
+            f"save_predictions keeps every row of every split, up to {rows:,}: at most {MAX_TABLE_ROWS:,} "
             "can be kept; ask for fewer splits, or leave it out"
         )
 

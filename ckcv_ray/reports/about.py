@@ -5,7 +5,7 @@ from typing import NamedTuple
 from ckcv_ray.errors import InputError
 from ckcv_ray.validation import expect
 
-MOST_LINE, MOST_PURPOSE = 200, 20_000  # characters
+MAX_LINE, MAX_PURPOSE = 200, 20_000  # characters
 
 
 class About(NamedTuple):
@@ -34,12 +34,12 @@ class About(NamedTuple):
         Raises:
             InputError: a text is too long, or a title or author is no single line.
         """
-        for name, most in (("title", MOST_LINE), ("author", MOST_LINE), ("purpose", MOST_PURPOSE)):
+        for name, most in (("title", MAX_LINE), ("author", MAX_LINE), ("purpose", MAX_PURPOSE)):
             text = getattr(self, name)
             expect(name, text, str, f"text of at most {most:,} characters")
             if len(text) > most:
                 raise InputError(f"{name} has {len(text):,} characters: at most {most:,} are allowed")
-            if most == MOST_LINE and text and not text.isprintable():
+            if most == MAX_LINE and text and not text.isprintable():
                 raise InputError(f"{name}={text!r}: expected one line of printable text")
 
 

@@ -33,13 +33,13 @@ from ckcv_ray.claims.claim import (
     claims_nothing,
     describe_comparison,
     explain_lack_of_cut_off,
-    limit,
-    quantity,
+    format_limit,
+    name_claimed,
     state_limit,
 )
 from ckcv_ray.claims.percent import at_least, at_most, format_level, format_number, nearest, round_bound
 from ckcv_ray.claims.rare_classes import name_classes
-from ckcv_ray.claims.subgroups import LEAST_OF_SUBGROUP, SubgroupClaim
+from ckcv_ray.claims.subgroups import MIN_OF_SUBGROUP, SubgroupClaim
 from ckcv_ray.claims.weighted import describe_weights
 from ckcv_ray.claims.wording import L_EE_IS, PROVISIONAL, show_least
 from ckcv_ray.core.arrays import ONE
@@ -54,9 +54,9 @@ from ckcv_ray.study import (
     ANSWERED_ERROR,
     ANSWERED_SHARE,
     AUC,
+    BINARY_RECALLS,
     ERROR,
-    LEAST_HELD_OUT,
-    OF_TWO,
+    MIN_HELD_OUT,
     Candidate,
     Holdout,
     Paper,
@@ -120,7 +120,7 @@ def describe_errors(c: Certificate) -> dict[str, Any]:
 
 def describe_verdict(claim: Claim, grouped: bool) -> str:
     """Say what a claim about numbers proves, in a few words; of the rows of a new group if ``grouped``."""
-    level, width = format_level(claim["delta"]), limit(claim)
+    level, width = format_level(claim["delta"]), format_limit(claim)
     if (share := parse_within(claim["quantity"])) is not None:
         return (
             f"{format_number(100 * share)} % of new rows are off by at most {width}, with probability {level}"
@@ -173,7 +173,7 @@ def list_subgroups(certificate: Certificate) -> list[SubgroupLine]:
         about_error, clip = claim["label"] is None, parse_clipped(claim["quantity"])
         name = "mean error" if clip is not None else ERROR if about_error else f"recall of {claim['label']}"
         line = SubgroupLine(
-            claim["subgroup"], name, claim["rows"], "–", f"nothing: takes {LEAST_OF_SUBGROUP} rows"
+            claim["subgroup"], name, claim["rows"], "–", f"nothing: takes {MIN_OF_SUBGROUP} rows"
         )
         if claim["bound"] is not None:
             proven = f"at most {_limit(claim)}" if about_error else f"at least {at_least(1 - claim['bound'])}"
@@ -192,7 +192,7 @@ def describe_worst(certificate: Certificate) -> str:
         return ""
     small = f"; {len(claimed) - len(known)} too small to say" if len(known) < len(claimed) else ""
     if not known:
-        return f"each has fewer than {LEAST_OF_SUBGROUP} held-out rows: nothing is proven of them"
+        return f"each has fewer than {MIN_OF_SUBGROUP} held-out rows: nothing is proven of them"
     worst = max(known, key=_read_bound)
     of = f"in the worst of {len(known)} ({worst['subgroup']}:"
     if parse_clipped(worst["quantity"]) is not None:
@@ -222,11 +222,11 @@ def _read_bound(claim: SubgroupClaim) -> float:
 ROOM = 1.15  # of the scale of a card, times the largest share
 LINE_WIDTH = 80  # characters of a line
 INDENT = 10
-MOST_LINES = 15
+MAX_LINES = 15
 OWN_CUT_OFF = "; at the learner's own cut-off, not the one chosen"
 COUNTED = re.compile(r" \([^()]*(\([^()]*\)[^()]*)*\)\.$")  # at the end of a claim: how it was counted
 WORST = 5
-MOST_RUNS = 3  # folders that are named
+MAX_RUNS = 3  # folders that are named
 LONGEST_LABEL = 24  # characters
 NEW_ROWS = "on new rows, none of these"  # what is selected again by judged rows is not covered
 BETTER_DATA = "more of them, better columns, or other learners"
@@ -267,7 +267,7 @@ def make_answer(result: ResultValues) -> Answer:
     if claims_nothing(first):
         nothing = [first["statement"]]
     elif not is_error(first["quantity"]) and not is_of_numbers(first["quantity"]) and first["bound"] >= 1:
-        nothing = [f"The {quantity(first)} is proven to be {state_limit(first)}, which is nothing."]
+        nothing = [f"The {name_claimed(first)} is proven to be {state_limit(first)}, which is nothing."]
     asked = _find_asked(result) if nothing and is_error(first["quantity"]) else None
     provisional = [PROVISIONAL] if c.winner.provisional else []
     gravest_first = dict.fromkeys(
@@ -372,7 +372,7 @@ def _describe_earlier(result: ResultValues) -> Iterator[str]:
         )
     if seen:
         some_of = some if any(run["twins"] for run in seen) else "Some"
-        names = ", ".join(cut_list(list(map(_name_run, seen)), "more", MOST_RUNS))
+        names = ", ".join(cut_list(list(map(_name_run, seen)), "more", MAX_RUNS))
         yield (
             f"{some_of} {these} seen before, by {names}: this bound is not covered if what "
             f"{'it' if len(seen) == 1 else 'they'} showed led to this study; --learner a,b compares them "
@@ -390,7 +390,7 @@ def describe_passed_over(result: ResultValues) -> str:
     if before is None:
         return ""
     passed = [f"{quote(name)} ({cut(plain(why), LINE_WIDTH)})" for name, why in before["passed_over"].items()]
-    listed = cut_list(passed, "more", MOST_RUNS)
+    listed = cut_list(passed, "more", MAX_RUNS)
     listed += [f"{pluralize(before['older'], 'older run')}"] if before["older"] else []
     return f"{', '.join(listed)}: not known is whether these rows were judged there" if listed else ""
 
@@ -398,7 +398,7 @@ def describe_passed_over(result: ResultValues) -> str:
 def _describe_never_found(result: ResultValues) -> list[str]:
     """Return a list of one sentence if of several classes some are never found, else none."""
     counts = result.class_counts
-    if counts is None or len(counts) <= len(OF_TWO):
+    if counts is None or len(counts) <= len(BINARY_RECALLS):
         return []
     learned = np.isin(range(len(counts)), result.problem.task.y)
     never = np.array([i for i, row in enumerate(counts) if learned[i] and row.any() and not row[i]], np.intp)
@@ -431,7 +431,7 @@ def describe_answer(result: ResultValues, folder: str = "", everything: bool = F
             *(line for i, text in enumerate(advice) for line in _wrap(text, "or" if i else "next")),
             *([f"{'then':<{INDENT}}{'; '.join(commands)}"] if folder else []),
         ]
-        room = inf if everything else MOST_LINES - len(above) - len(below)
+        room = inf if everything else MAX_LINES - len(above) - len(below)
         cautions = _list_cautions(answer.cautions, room, command)
         if len(cautions) <= room:
             break
@@ -465,9 +465,9 @@ def _describe_verdict(c: Certificate, cautions: bool) -> str:
     if is_of_numbers(first["quantity"]):
         return f"{quote}: {describe_verdict(first, c.sample.groups is not None)}"
     if first["quantity"] != ERROR:
-        return f"{quote}: {quantity(first)} is {state_limit(first)}, with probability {level}"
+        return f"{quote}: {name_claimed(first)} is {state_limit(first)}, with probability {level}"
     of = "new rows are wrong" if c.sample.groups is None else "a new group's rows are wrong on average"
-    return f"{quote}: at most {limit(first)} of {of}, with probability {level}"
+    return f"{quote}: at most {format_limit(first)} of {of}, with probability {level}"
 
 
 def _describe_measured(result: ResultValues) -> str:
@@ -535,7 +535,7 @@ def _describe_other_claims(c: Certificate) -> str:
     """Say what is proven besides of what the first claim is about; "" if nothing is."""
     first = c.claims.first
     proven = [
-        f"{quantity(claim)} {state_limit(claim)}{_name_cut_off(claim, first)}"
+        f"{name_claimed(claim)} {state_limit(claim)}{_name_cut_off(claim, first)}"
         for claim in c.claims
         if not is_error(claim["quantity"])
         and claim["quantity"] not in ANSWERED
@@ -565,7 +565,7 @@ def _describe_answered(c: Certificate) -> str:
     if "least_confidence" not in error:
         return "" if error is c.claims.first else error["statement"]
     return (
-        f"{limit(share)} of new rows or more, with {state_limit(error)} of them wrong; measured: "
+        f"{format_limit(share)} of new rows or more, with {state_limit(error)} of them wrong; measured: "
         f"{error['rows']:,} of {share['rows']:,} held-out rows, {error['errors']:,} of them wrong"
     )
 
@@ -606,7 +606,7 @@ def _describe_model(result: ResultValues) -> str:
     groups = "" if sample.groups is None else f" in {sample.groups['count']:,} groups"
     features = pluralize(len(result.task.features), "column")
     chosen = Candidate(result.setting, result.k)
-    several = f", {len(sample.labels)} classes" if len(sample.labels) > len(OF_TWO) else ""
+    several = f", {len(sample.labels)} classes" if len(sample.labels) > len(BINARY_RECALLS) else ""
     kind = ", numbers" if sample.numbers is not None else several  # of two both are named by class
     return f"{chosen}; {sample.n_rows:,} rows{groups}{held}, {features}{kind}"
 
@@ -655,7 +655,7 @@ def _count_held_out(units: int) -> int:
     share = Holdout().canonical(units).holdout_share
     assert isinstance(share, float)
     held = int(share * units)
-    return held if held >= LEAST_HELD_OUT else 0
+    return held if held >= MIN_HELD_OUT else 0
 
 
 def _advise_losses(result: ResultValues, first: Claim, baseline: Baseline) -> Iterator[str]:

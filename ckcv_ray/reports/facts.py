@@ -27,8 +27,8 @@ from ckcv_ray.reports.summary import (
 from ckcv_ray.reports.values import ResultValues
 from ckcv_ray.study import Candidate, describe_setting
 
-MOST_COLUMNS = 40  # that are named
-MOST_NAMED_CLASSES = 20  # whose confusion is listed
+MAX_COLUMNS = 40  # that are named
+MAX_NAMED_CLASSES = 20  # whose confusion is listed
 
 
 class Stored(NamedTuple):
@@ -50,11 +50,9 @@ class Stored(NamedTuple):
 
 def _tell_target(run: Stored) -> Iterator[str]:
     task = run.result.task
-    labels = ", ".join(map(repr, task.classes[:MOST_NAMED_CLASSES]))
+    labels = ", ".join(map(repr, task.classes[:MAX_NAMED_CLASSES]))
     more = (
-        f" and {len(task.classes) - MOST_NAMED_CLASSES} more"
-        if len(task.classes) > MOST_NAMED_CLASSES
-        else ""
+        f" and {len(task.classes) - MAX_NAMED_CLASSES} more" if len(task.classes) > MAX_NAMED_CLASSES else ""
     )
     yield f"Predicted is the column {task.target!r}, with {len(task.classes)} classes: {labels}{more}."
 
@@ -73,14 +71,14 @@ def _tell_rows(run: Stored) -> Iterator[str]:
             f"{sample.n_held:,} rows were held out before anything was fitted or selected; "
             f"{task.n:,} were learned from."
         )
-    for label, rows in zip(sample.labels[:MOST_NAMED_CLASSES], sample.class_rows, strict=False):
+    for label, rows in zip(sample.labels[:MAX_NAMED_CLASSES], sample.class_rows, strict=False):
         yield f"Rows of class {label!r}: {rows:,}."
 
 
 def _tell_columns(run: Stored) -> Iterator[str]:
     schema = list(run.result.problem.all_rows.schema)
-    shown = [f"{column.name!r} ({column.kind})" for column in schema[:MOST_COLUMNS]]
-    more = f", and {len(schema) - MOST_COLUMNS} more" if len(schema) > MOST_COLUMNS else ""
+    shown = [f"{column.name!r} ({column.kind})" for column in schema[:MAX_COLUMNS]]
+    more = f", and {len(schema) - MAX_COLUMNS} more" if len(schema) > MAX_COLUMNS else ""
     yield f"Columns to predict from, as they were understood: {', '.join(shown)}{more}."
 
 
@@ -92,8 +90,8 @@ def _tell_gaps(run: Stored) -> Iterator[str]:
         yield f"No value is missing in the {rows.n:,} rows."
         return
     listed = [f"{name!r} {count:,} ({nearest(count / rows.n)})" for name, count in gaps.items()]
-    more = f", and {len(listed) - MOST_COLUMNS} more columns" if len(listed) > MOST_COLUMNS else ""
-    yield f"Missing values by column, of {rows.n:,} rows: {', '.join(listed[:MOST_COLUMNS])}{more}."
+    more = f", and {len(listed) - MAX_COLUMNS} more columns" if len(listed) > MAX_COLUMNS else ""
+    yield f"Missing values by column, of {rows.n:,} rows: {', '.join(listed[:MAX_COLUMNS])}{more}."
     yield (
         f"In numbers and dates a gap is filled with the {run.result.study.encoding.gaps} of the training "
         "rows of each split, and a column of its own says where it was; in categories a gap is a category."
@@ -147,15 +145,15 @@ def _tell_learner(run: Stored) -> Iterator[str]:
 
 def _list_values(values: list[object]) -> str:
     distinct = list(dict.fromkeys(map(str, values)))
-    shown = ", ".join(distinct[:MOST_NAMED_CLASSES])
-    return f"{{{shown}{', ...' if len(distinct) > MOST_NAMED_CLASSES else ''}}}"
+    shown = ", ".join(distinct[:MAX_NAMED_CLASSES])
+    return f"{{{shown}{', ...' if len(distinct) > MAX_NAMED_CLASSES else ''}}}"
 
 
 def _tell_resampling(run: Stored) -> Iterator[str]:
     winner, groups = run.certificate.winner, run.certificate.sample.groups
     units = "rows" if groups is None else "groups"
     ks = [size.k for size in run.result.problem.sizes]
-    shown = ", ".join(map(str, ks[:MOST_NAMED_CLASSES])) + (", ..." if len(ks) > MOST_NAMED_CLASSES else "")
+    shown = ", ".join(map(str, ks[:MAX_NAMED_CLASSES])) + (", ..." if len(ks) > MAX_NAMED_CLASSES else "")
     yield (
         "Complete k-fold cross validation with tuned k (Anguita and others, ESANN 2012): in each split one "
         "part trains, one selects and one estimates; they share no row."
@@ -220,11 +218,11 @@ def _tell_classes(run: Stored) -> Iterator[str]:
     if counts is None:
         return
     yield f"By class, measured: {name_judged(run.result)}."
-    lines = list(zip(labels, counts.tolist(), range(len(labels)), strict=True))[:MOST_NAMED_CLASSES]
+    lines = list(zip(labels, counts.tolist(), range(len(labels)), strict=True))[:MAX_NAMED_CLASSES]
     for label, line, number in lines:
         right = f", recall {nearest(line[number] / sum(line))}" if sum(line) else ""
         yield f"Class {label!r}, measured: {sum(line) - line[number]:,} of {sum(line):,} rows wrong{right}."
-    if len(labels) <= MOST_NAMED_CLASSES:
+    if len(labels) <= MAX_NAMED_CLASSES:
         yield f"Confusion, {CONFUSION_IS}:"
         for label, line, _ in lines:
             cells = [

@@ -37,14 +37,14 @@ INK = "#010203"
 L_MS, L_EE, MARK = "#2f80d8", "#d9730d", "#e5484d"
 COLOURS, LEVELS = "viridis", 16
 WIDTH, HEIGHT = 4.6, 3.2  # small, so that text is large enough on a telephone
-MOST_NAME = 24  # characters of a name at an axis
-TICKS, MOST_K = 7, 10
+MAX_NAME = 24  # characters of a name at an axis
+TICKS, MAX_K = 7, 10
 ROUND = [m * 10.0**e for e in range(-2, 8) for m in (1, 2, 5)]
 LOG_RATIO = 8  # of the ends of an axis of k, or of a hyperparameter
-MOST_STRIPS, MOST_CURVES = 40, 6
+MAX_STRIPS, MAX_CURVES = 40, 6
 LINES = (L_MS, L_EE, "#2b9a66", "#8e4ec6", "#c2298a", "#8d6e4a")  # of curves, and of classes
 MARKERS = "os^Dvx"
-LEAST_SIDE, PART_SIDE, FULL_SIDE = 0.12, 0.66, 0.98
+MIN_SIDE, PART_SIDE, FULL_SIDE = 0.12, 0.66, 0.98
 NO_METADATA = dict.fromkeys(("Creator", "Date", "Format", "Type"))
 STYLE = {
     "font.size": 9,
@@ -220,7 +220,7 @@ def draw_spread(select: Sequence[float], estimate: Sequence[float], label: str, 
 
 def draw_strips(rows: Sequence[Values], names: Sequence[str], score: str, label: str) -> str:
     """Draw the first rows with their names: a dot for each split, and a line at their mean."""
-    shown = rows[:MOST_STRIPS]
+    shown = rows[:MAX_STRIPS]
     with new_figure("strips", (WIDTH, 0.8 + 0.3 * len(shown))) as figure:
         axes = figure.add_subplot()
         for y, values in enumerate(shown):
@@ -307,8 +307,8 @@ def draw_heat_map(heat: HeatMap, label: str) -> str:
 def shorten_name(name: object) -> str:
     """Return a name as it is written at an axis: on one line, printable, and cut in its middle if long."""
     text = " ".join(printable(str(name)).split())
-    half = MOST_NAME // 2 - 2
-    return text if len(text) <= MOST_NAME else f"{text[:half]} … {text[-half:]}"
+    half = MAX_NAME // 2 - 2
+    return text if len(text) <= MAX_NAME else f"{text[:half]} … {text[-half:]}"
 
 
 @contextmanager
@@ -341,7 +341,7 @@ def _make_tiles(at: Landscape) -> PatchCollection:
 
     An open candidate has none: its lower bound is far below the minimum, and would take most of the colours.
     """
-    part = np.maximum(LEAST_SIDE, PART_SIDE * at.splits / at.n_splits)
+    part = np.maximum(MIN_SIDE, PART_SIDE * at.splits / at.n_splits)
     side = np.where(at.splits == at.n_splits, FULL_SIDE, part)
     drawn = ~at.failed & ~at.left_open & ~np.isnan(at.value)
     squares = [
@@ -386,9 +386,7 @@ def _fold_axis(axes: Axes, first: int, last: int) -> None:
     axes.set_xlabel("k")
     axes.set_xlim(first - 0.8, last + 0.8)
     if last <= LOG_RATIO * first:
-        return axes.xaxis.set_major_locator(
-            FixedLocator(range(first, last + 1, (last - first) // MOST_K + 1))
-        )
+        return axes.xaxis.set_major_locator(FixedLocator(range(first, last + 1, (last - first) // MAX_K + 1)))
     axes.set_xscale("log")
     axes.set_xlim(first / 1.15, last * 1.1)
     return round_ticks(axes.xaxis, first)
@@ -432,8 +430,8 @@ LOW = (WIDTH, 2.6)
 FAINT = 0.35
 LOWEST, HIGHEST = 0.4, 1.45  # of an axis of net benefits, in prevalences
 STYLES = ("-", "--", "-.", ":")
-MOST_DRAWN_CLASSES = 6
-MOST_BARS = 15
+MAX_DRAWN_CLASSES = 6
+MAX_BARS = 15
 
 
 def draw_roc(roc: Roc, label: str) -> str:
@@ -517,7 +515,7 @@ def draw_scores(found: Histogram, classes: Sequence[str], x: str, label: str) ->
 
 def plot_scores(axes: Axes, found: Histogram, classes: Sequence[str], x: str) -> None:
     """Draw the distribution of a score in each of the first classes, as shares of the class."""
-    for number, counts in enumerate(found.counts[:MOST_DRAWN_CLASSES]):
+    for number, counts in enumerate(found.counts[:MAX_DRAWN_CLASSES]):
         shares = 100 * counts / max(1, counts.sum())
         axes.stairs(
             shares, found.edges, color=LINES[number], lw=1.6, label=f"class {number}",
@@ -533,7 +531,7 @@ def plot_scores(axes: Axes, found: Histogram, classes: Sequence[str], x: str) ->
 
 def draw_importance(found: Importance, names: Sequence[str], order: Sequence[int], label: str) -> str:
     """Draw how much the share of wrong rows rises when a column is permuted: a bar for each column."""
-    shown = list(order)[:MOST_BARS]
+    shown = list(order)[:MAX_BARS]
     with new_figure("importance", (WIDTH, 0.8 + 0.24 * len(shown))) as figure:
         axes = figure.add_subplot()
         values: Values = 100 * found.rise[shown]

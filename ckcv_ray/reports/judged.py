@@ -2,7 +2,7 @@
 
 They are the rows that the first claim of a study counts: those held out, or the estimate sets of the winner's
 splits. Without a certification they are in the folder if its study keeps predictions. Nothing is fitted:
-stored models predict, for at most ``MOST_JUDGED`` rows.
+stored models predict, for at most ``MAX_JUDGED`` rows.
 """
 
 from collections.abc import Callable, Iterator
@@ -25,7 +25,7 @@ from ckcv_ray.reports.values import ResultValues, format_setting
 from ckcv_ray.study import Holdout
 from ckcv_ray.tables.target import Rows
 
-MOST_JUDGED = 5_000
+MAX_JUDGED = 5_000
 
 
 def judge_rows(result: ResultValues) -> Judged:
@@ -149,8 +149,8 @@ def _ask(model: Model, needs: frozenset[Output]) -> Callable[[Rows], Outputs]:
 
 
 def _sample(parts: list[JudgedPart], seed: int) -> list[JudgedPart]:
-    """Return at most ``MOST_JUDGED`` rows, as many of each classifier as far as there are."""
-    most = -(-MOST_JUDGED // len(parts))
+    """Return at most ``MAX_JUDGED`` rows, as many of each classifier as far as there are."""
+    most = -(-MAX_JUDGED // len(parts))
     draws = np.random.default_rng(seed)
     return [part if len(part.y) <= most else _take_rows(part, most, draws) for part in parts]
 

@@ -7,15 +7,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ckcv_ray.claims.claim import claims_nothing, limit, share_rule
+from ckcv_ray.claims.claim import claims_nothing, format_limit, share_rule
 from ckcv_ray.claims.intervals import describe_intervals, format_ends, is_fixed_for
 from ckcv_ray.claims.percent import at_least, nearest
 from ckcv_ray.core.bounds.binomial import bound_both_sides
 from ckcv_ray.errors import pluralize
 from ckcv_ray.reports.answer import SubgroupLine, list_subgroups
 from ckcv_ray.reports.figures import (
-    MOST_BARS,
-    MOST_DRAWN_CLASSES,
+    MAX_BARS,
+    MAX_DRAWN_CLASSES,
     Picture,
     draw_calibration,
     draw_decision_curve,
@@ -44,14 +44,14 @@ from ckcv_ray.reports.performance import (
     trace_roc,
 )
 from ckcv_ray.reports.values import ResultValues
-from ckcv_ray.study import BY_CLASS, OF_TWO, Holdout
+from ckcv_ray.study import BINARY_RECALLS, BY_CLASS, Holdout
 
 NET_BENEFIT = "net_benefit:"
-OF_CLASSES = (*OF_TWO, "ppv", "npv")  # of two classes
-MOST_CONFUSED = 12  # classes of a confusion matrix on the page
-MOST_MEASURED = 40  # classes with measures of their own
+BINARY_QUANTITIES = (*BINARY_RECALLS, "ppv", "npv")  # of two classes
+MAX_CONFUSED = 12  # classes of a confusion matrix on the page
+MAX_MEASURED = 40  # classes with measures of their own
 LISTED_BENEFITS = 11  # rows in the table of the decision curve
-MOST_IMPORTANT = 50  # columns in the table of importance
+MAX_IMPORTANT = 50  # columns in the table of importance
 CURVES = " Curves are of single models, whose scores are on different scales."
 KEEP = "the folder keeps no predictions by row: ckcv evaluate --save-predictions keeps them"
 
@@ -96,14 +96,14 @@ def describe_performance(result: ResultValues, judged: Judged | None) -> dict[st
     return {
         "judged": judged,
         "proven": any(_find_proven(result, number) for number in range(n_classes)),
-        "matrix": confusion.tolist() if n_classes <= MOST_CONFUSED else [],
+        "matrix": confusion.tolist() if n_classes <= MAX_CONFUSED else [],
         "undecided": bool(counts[:, -1].any()),
         "wrong": wrong,
-        "interval": _format_interval(result, wrong, fixed >= set(OF_CLASSES)),
+        "interval": _format_interval(result, wrong, fixed >= set(BINARY_QUANTITIES)),
         "intervals": describe_intervals(result.study.delta) if fixed else "",
         "measures": _list_measures(result, classes, fixed) if n_classes == 2 else [],
         "by_class": _list_classes(result, classes, bool(fixed)) if n_classes > 2 else [],
-        "more_classes": max(0, n_classes - MOST_MEASURED) if n_classes > 2 else 0,
+        "more_classes": max(0, n_classes - MAX_MEASURED) if n_classes > 2 else 0,
         "subgroups": _list_subgroups(result),
         "pictures": [
             _draw_roc(result, judged),
@@ -135,12 +135,14 @@ def _list_measures(
             _format_interval(result, share, figure in fixed),
             known,
         )
-        for name, share, figure, known in zip(names, classes[number][1:], OF_CLASSES, proven, strict=True)
+        for name, share, figure, known in zip(
+            names, classes[number][1:], BINARY_QUANTITIES, proven, strict=True
+        )
     ]
 
 
 def _list_fixed(result: ResultValues) -> frozenset[str]:
-    """Return which of ``OF_CLASSES`` have binomial counts: the classifier is fixed for the rows held out.
+    """Return which of ``BINARY_QUANTITIES`` have binomial counts: the classifier is fixed for held-out rows.
 
     A cut-off that was chosen depends on the labels of these rows, so PPV and NPV at it have none.
     """
@@ -150,8 +152,8 @@ def _list_fixed(result: ResultValues) -> frozenset[str]:
     if first["certification"] != Holdout.name:
         return frozenset()
     if "cut_off" not in first:
-        return frozenset(OF_CLASSES)
-    return frozenset(name for name in OF_TWO if is_fixed_for(name, result.problem.required))
+        return frozenset(BINARY_QUANTITIES)
+    return frozenset(name for name in BINARY_RECALLS if is_fixed_for(name, result.problem.required))
 
 
 def _format_interval(result: ResultValues, share: RowShare, fixed: bool) -> str:
@@ -174,7 +176,7 @@ def _find_proven(result: ResultValues, number: int) -> str:
         for claim in result.certificate.claims
         if claim["quantity"] in BY_CLASS and claim["label"] == label and share_rule(claim, first)
     ]
-    return f"at least {limit(claimed[0])}" if claimed and not claims_nothing(claimed[0]) else ""
+    return f"at least {format_limit(claimed[0])}" if claimed and not claims_nothing(claimed[0]) else ""
 
 
 def _list_classes(
@@ -188,7 +190,7 @@ def _list_classes(
             "interval": _format_interval(result, found.sensitivity, fixed),
             "proven": _find_proven(result, found.number),
         }
-        for found in classes[:MOST_MEASURED]
+        for found in classes[:MAX_MEASURED]
     ]
 
 
@@ -318,13 +320,13 @@ def _draw_scores(result: ResultValues, judged: Judged) -> Picture:
         if two and len(np.unique(judged.classifier)) > 1
         else ""
     )
-    more = f" The first {MOST_DRAWN_CLASSES} classes are drawn." if len(classes) > MOST_DRAWN_CLASSES else ""
+    more = f" The first {MAX_DRAWN_CLASSES} classes are drawn." if len(classes) > MAX_DRAWN_CLASSES else ""
     where = (
         f"A larger score speaks for ‘{classes[judged.positive]}’."
         if two
         else "The further right, the better."
     )
-    shown = classes[:MOST_DRAWN_CLASSES]
+    shown = classes[:MAX_DRAWN_CLASSES]
     rows = [
         (f"{low:.3g} to {high:.3g}", *(f"{n:,}" for n in column))
         for low, high, column in zip(
@@ -349,11 +351,11 @@ def _draw_importance(result: ResultValues, judged: Judged) -> Picture:
         "Measured, not proven: how much the share of wrong rows rises when the values of one column are "
         f"shuffled, on {found.rows:,} of the judged rows; lines are standard deviations over shuffles. "
         "Columns that say the same share their importance, and nothing here says what causes "
-        f"what.{f' The first {MOST_BARS} of {len(names):,} are drawn.' if len(names) > MOST_BARS else ''}"
+        f"what.{f' The first {MAX_BARS} of {len(names):,} are drawn.' if len(names) > MAX_BARS else ''}"
     )
     rows = [
         (str(names[i]), *(nearest(value).removesuffix(" %") for value in (found.rise[i], found.spread[i])))
-        for i in order[:MOST_IMPORTANT]
+        for i in order[:MAX_IMPORTANT]
     ]
     label = "Permutation importance of the columns. Values are in the table below the figure."
     heads = ("column", "rise, in points", "sd")

@@ -25,7 +25,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from ckcv_ray.claims.baseline import describe_error
 from ckcv_ray.claims.certificate import Certificate
-from ckcv_ray.claims.claim import Claim, describe_counts, limit, name_side, quantity
+from ckcv_ray.claims.claim import Claim, describe_counts, format_limit, name_claimed, name_side
 from ckcv_ray.claims.percent import at_least, at_most, format_level, nearest
 from ckcv_ray.claims.wording import say_minimised
 from ckcv_ray.core.arrays import Values
@@ -45,8 +45,8 @@ from ckcv_ray.study import ERROR, Holdout, Problem, is_error
 from ckcv_ray.tables.columns.formats import Column, ColumnKind
 from ckcv_ray.tables.task import Task
 
-MOST_DESCRIBED = 200  # that are described
-MOST_OPEN_COLUMNS = 25  # of which the table is not folded
+MAX_DESCRIBED = 200  # that are described
+MAX_OPEN_COLUMNS = 25  # of which the table is not folded
 QUARTILES = (0.25, 0.5, 0.75)
 
 
@@ -81,15 +81,14 @@ def describe_data(result: ResultValues) -> dict[str, Any]:
     """Return what the page shows of the table, including the rows held out."""
     task = result.problem.all_rows
     columns = [
-        _describe_column(task.X[:, i], column)
-        for i, column in enumerate(task.schema.columns[:MOST_DESCRIBED])
+        _describe_column(task.X[:, i], column) for i, column in enumerate(task.schema.columns[:MAX_DESCRIBED])
     ]
     return {
         "facts": _list_facts(result, task),
         "class_rows": _list_classes(task),
         "columns": columns,
-        "columns_open": len(columns) <= MOST_OPEN_COLUMNS,
-        "more_columns": [column.name for column in task.schema.columns[MOST_DESCRIBED:]],
+        "columns_open": len(columns) <= MAX_OPEN_COLUMNS,
+        "more_columns": [column.name for column in task.schema.columns[MAX_DESCRIBED:]],
     }
 
 
@@ -291,7 +290,7 @@ def describe_models(result: ResultValues) -> list[tuple[str, Any]]:
     return found
 
 
-MOST_LABELS, MOST_LABEL = 3, 40
+MAX_LABELS, MAX_LABEL = 3, 40
 
 
 class ShellCommand(NamedTuple):
@@ -345,7 +344,7 @@ def open_run(result: ResultValues) -> Opening:
     return Opening(
         _find_state(certificate, worthless),
         _name_number(certificate, worthless),
-        "" if quoted is None else limit(quoted),
+        "" if quoted is None else format_limit(quoted),
         "" if quoted is None else _name_claim(result, quoted),
         "" if quoted is None else quoted["statement"],
         [
@@ -379,7 +378,7 @@ def open_run(result: ResultValues) -> Opening:
 
 def _name_claim(result: ResultValues, claim: Claim) -> str:
     """Say in a few words what the number of a claim is of, and by what it is proven."""
-    what = "wrong" if claim["quantity"] == ERROR else quantity(claim)
+    what = "wrong" if claim["quantity"] == ERROR else name_claimed(claim)
     counts = f"; {describe_counts(claim)}" if describe_counts(claim) else ""
     return f"{what} on {_name_units(result)}, {name_side(claim)}; proven, by {claim['certification']}{counts}"
 
@@ -473,9 +472,9 @@ def _name_units(result: ResultValues) -> str:
 
 
 def _list_labels(result: ResultValues) -> str:
-    labels = [cut(str(label), MOST_LABEL) for label in result.task.classes]
-    if len(labels) > MOST_LABELS:
-        return f"{', '.join(labels[: MOST_LABELS - 1])} and {len(labels) - MOST_LABELS + 1} more classes"
+    labels = [cut(str(label), MAX_LABEL) for label in result.task.classes]
+    if len(labels) > MAX_LABELS:
+        return f"{', '.join(labels[: MAX_LABELS - 1])} and {len(labels) - MAX_LABELS + 1} more classes"
     return f"{', '.join(labels[:-1])} or {labels[-1]}"
 
 
@@ -703,10 +702,10 @@ def _load_template() -> Any:
     )
     for filtered, formatted in {"percent": nearest, "at_most": at_most, "at_least": at_least}.items():
         environment.filters[filtered] = partial(_format_known, formatted)
-    environment.filters["limit"] = limit
+    environment.filters["limit"] = format_limit
     environment.filters["side"] = name_side
     environment.filters["counts"] = describe_counts
-    environment.filters["quantity"] = quantity
+    environment.filters["quantity"] = name_claimed
     environment.filters["level"] = format_level
     environment.filters["error"] = describe_error
     environment.tests["error"] = lambda claim: is_error(claim["quantity"])

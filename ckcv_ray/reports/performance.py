@@ -19,10 +19,10 @@ BINS, PROBABILITY_BINS = 20, 10
 GRID = np.linspace(0.0, 1.0, 101)  # of false positive rates
 TABLE_GRID = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.7, 1.0)
 SHUFFLES = 3
-MOST_PERMUTED = 60_000  # rows predicted for the importance of columns
-LEAST_PERMUTED = 50  # rows, with fewer of which there is no importance
+MAX_PERMUTED = 60_000  # rows predicted for the importance of columns
+MIN_PERMUTED = 50  # rows, with fewer of which there is no importance
 SEE = "ckcv verify"
-MOST_CLASSIFIERS = 3  # that take part in it
+MAX_CLASSIFIERS = 3  # that take part in it
 
 
 class JudgedPart(NamedTuple):
@@ -329,12 +329,12 @@ def permute_columns(judged: Judged, n_classes: int, seed: int) -> Importance | N
     Breiman, "Random Forests", Machine Learning 45, 2001, section 10; here on rows that the models have not
     learned from. None if there are no models, or too many columns for the rows that may be predicted.
     """
-    parts = judged.parts[:MOST_CLASSIFIERS]
+    parts = judged.parts[:MAX_CLASSIFIERS]
     if not parts:
         return None
     d = parts[0].X.shape[1]
-    most = MOST_PERMUTED // (d * SHUFFLES * len(parts))
-    if most < min(LEAST_PERMUTED, min(len(part.y) for part in parts)):
+    most = MAX_PERMUTED // (d * SHUFFLES * len(parts))
+    if most < min(MIN_PERMUTED, min(len(part.y) for part in parts)):
         return None
     draws = np.random.default_rng(seed)
     rises = [_permute_part(part, most, n_classes, draws) for part in parts]

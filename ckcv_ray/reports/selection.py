@@ -29,9 +29,9 @@ from ckcv_ray.learners.base import Space
 from ckcv_ray.learners.choice import LABEL
 from ckcv_ray.reports.answer import name_search
 from ckcv_ray.reports.figures import (
-    MOST_CURVES,
-    MOST_NAME,
-    MOST_STRIPS,
+    MAX_CURVES,
+    MAX_NAME,
+    MAX_STRIPS,
     Axis,
     Curve,
     HeatMap,
@@ -59,7 +59,7 @@ from ckcv_ray.reports.values import Entry, ResultValues, format_setting
 from ckcv_ray.study import Candidate, describe_setting
 
 STEP, PATH = "setting of a series", "series of settings"  # of a search space whose axes have no names
-MOST_PAGE_COLUMNS = 30  # of a confusion matrix; of more classes, as many mistakes are listed
+MAX_PAGE_COLUMNS = 30  # of a confusion matrix; of more classes, as many mistakes are listed
 DOTS = {  # what is drawn for each split
     "error": "the {} Clopper-Pearson bound",
     "balanced": "the mean of the classes' {} Clopper-Pearson bounds",
@@ -257,7 +257,7 @@ def _tabulate_confusion(counts: ModelCounts) -> list[list[Share]]:
 
     Empty for two classes, whose errors say the same, and for more than a page can show.
     """
-    if not 2 < len(counts.by_class) <= MOST_PAGE_COLUMNS:
+    if not 2 < len(counts.by_class) <= MAX_PAGE_COLUMNS:
         return []
     lines = []
     for number, (line, rows) in enumerate(zip(counts.confusion_matrix, counts.class_totals, strict=True)):
@@ -269,7 +269,7 @@ def _tabulate_confusion(counts: ModelCounts) -> list[list[Share]]:
 def _list_mistakes(certificate: Certificate) -> list[dict[str, Any]]:
     """Return the most frequent mistakes of more classes than a confusion matrix can show."""
     labels = certificate.sample.labels
-    if len(labels) <= MOST_PAGE_COLUMNS:
+    if len(labels) <= MAX_PAGE_COLUMNS:
         return []
     return [
         {
@@ -277,7 +277,7 @@ def _list_mistakes(certificate: Certificate) -> list[dict[str, Any]]:
             "actual": labels[mistake.actual],
             "predicted": "undecided" if mistake.predicted is None else labels[mistake.predicted],
         }
-        for mistake in certificate.counts.list_mistakes()[:MOST_PAGE_COLUMNS]
+        for mistake in certificate.counts.list_mistakes()[:MAX_PAGE_COLUMNS]
     ]
 
 
@@ -320,8 +320,8 @@ def _draw_spread(result: ResultValues, splits: Sequence[OneSplit]) -> str:
     return draw_spread(select, estimate, label, value)
 
 
-LEAST_VALUES = 3  # of a hyperparameter, for its curve
-MOST_SIDE = 40  # values of a hyperparameter in a heat map
+MIN_VALUES = 3  # of a hyperparameter, for its curve
+MAX_SIDE = 40  # values of a hyperparameter in a heat map
 
 
 class Validation(NamedTuple):
@@ -362,22 +362,20 @@ def _validate(learner: str, settings: Sequence[SettingScores], score: Score) -> 
     values = {name: _list_values(settings, name) for name in settings[0].setting if name != "learner"}
     differing = {name: found for name, found in values.items() if len(found) > 1}
     order = sorted(differing, key=lambda name: -len(differing[name]))
-    numeric = [
-        name for name in order if len(differing[name]) >= LEAST_VALUES and _is_numeric(differing[name])
-    ]
+    numeric = [name for name in order if len(differing[name]) >= MIN_VALUES and _is_numeric(differing[name])]
     parameter = numeric[0] if numeric else ""
     rest = [name for name in differing if name != parameter]
     curves = _draw_lines(settings, parameter, rest, score) if parameter else []
     pair = [*numeric[:1], *(name for name in order if name not in numeric[:1])][:2]
-    fits = len(pair) == 2 and all(len(differing[name]) <= MOST_SIDE for name in pair)
+    fits = len(pair) == 2 and all(len(differing[name]) <= MAX_SIDE for name in pair)
     heat = _make_heat(settings, [(name, differing[name]) for name in pair], score) if fits else None
     best = min(settings, key=lambda row: row.places[score.name].rank or len(settings))
     return Validation(
         learner,
         parameter,
-        [curve for _, curve in curves[:MOST_CURVES]],
-        [line for line, _ in curves[:MOST_CURVES]],
-        max(0, len(curves) - MOST_CURVES),
+        [curve for _, curve in curves[:MAX_CURVES]],
+        [line for line, _ in curves[:MAX_CURVES]],
+        max(0, len(curves) - MAX_CURVES),
         heat,
         len(differing) > 2,
         f"best mean {best.places[score.name].mean:.4g} at {describe_setting(_take(best, differing))}",
@@ -440,8 +438,8 @@ def _shorten(value: Any) -> str:
 FIVE_NUMBERS = (0.0, 0.25, 0.5, 0.75, 1.0)
 PARAMETERS = re.compile(r"(?<![^ ])([^ ,=]+) = ")  # in the text of a setting
 FEW_SPLITS = 40  # of which every score is listed
-MOST_COLUMNS_OF_SPLITS = 8  # lines as columns of such a table; more are rows
-MOST_INNER = 50  # settings listed by their inner splits
+MAX_COLUMNS_OF_SPLITS = 8  # lines as columns of such a table; more are rows
+MAX_INNER = 50  # settings listed by their inner splits
 
 
 def describe_scores(result: ResultValues) -> dict[str, Any]:
@@ -450,7 +448,7 @@ def describe_scores(result: ResultValues) -> dict[str, Any]:
     return {
         "entries": result.entries,
         "names": name_entries(result),
-        "most_columns": MOST_COLUMNS_OF_SPLITS,
+        "most_columns": MAX_COLUMNS_OF_SPLITS,
         "sections": [_describe_score(result, score, settings) for score in result.scores],
         "inner": _list_inner(result, settings),
         "listed": result.n_splits <= FEW_SPLITS,
@@ -502,7 +500,7 @@ def _draw_curves(found: Validation, score: Score, splits: str) -> Picture:
     of = f"{score.name} of {found.learner} over {found.parameter}: {found.best}"
     more = f" {pluralize(found.left_out, 'line')} with worse means not drawn." if found.left_out else ""
     names, parameters = list(found.lines), PARAMETERS.findall(found.lines[0])
-    if len(names) > 1 and max(map(len, names)) > MOST_NAME:
+    if len(names) > 1 and max(map(len, names)) > MAX_NAME:
         names = [PARAMETERS.sub("", line) for line in names]
         more = f" Lines are named by {', '.join(parameters)}.{more}"
     rows = [
@@ -551,7 +549,7 @@ def _draw_strips(known: Sequence[Values], names: Sequence[str], score: str, expl
         for name, splits in zip(names, known, strict=True)
         if len(splits)
     ]
-    more = f" The first {MOST_STRIPS} of {len(known):,} lines are drawn." if len(known) > MOST_STRIPS else ""
+    more = f" The first {MAX_STRIPS} of {len(known):,} lines are drawn." if len(known) > MAX_STRIPS else ""
     label = (
         f"{score} of every split, for each line of the table. Quartiles are in the table below the figure."
     )
@@ -591,7 +589,7 @@ def _list_inner(result: ResultValues, settings: Sequence[SettingScores]) -> list
     listed = []
     for name in settings[0].places:
         ranked = sorted(settings, key=lambda row: row.places[name].rank or len(settings) + 1)
-        rows = [(row.learner, format_setting(row.setting), row.places[name]) for row in ranked[:MOST_INNER]]
+        rows = [(row.learner, format_setting(row.setting), row.places[name]) for row in ranked[:MAX_INNER]]
         listed.append({"score": name, "rows": rows, "more": len(settings) - len(rows)})
     return listed
 

@@ -29,7 +29,7 @@ SETTING_COLUMNS = pa.schema(
 )
 
 
-MOST_SUMMARIZED = 10  # settings in the text of a result
+MAX_SUMMARIZED = 10  # settings in the text of a result
 
 
 class Place(NamedTuple):
@@ -131,7 +131,7 @@ def summarize_inner(result: ResultValues) -> Iterator[str]:
         return
     settings = [row for row in rank_settings(result) if row.places[name].rank is not None]
     settings.sort(key=lambda row: row.places[name].rank or 0)
-    shown = settings[:MOST_SUMMARIZED]
+    shown = settings[:MAX_SUMMARIZED]
     names = [
         f"{row.learner} ({text})" if (text := format_setting(row.setting)) else row.learner for row in shown
     ]

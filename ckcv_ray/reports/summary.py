@@ -12,9 +12,9 @@ from ckcv_ray.claims.certificate import Certificate, Sample
 from ckcv_ray.claims.claim import (
     Claim,
     describe_counts,
-    limit,
+    format_limit,
+    name_claimed,
     name_side,
-    quantity,
 )
 from ckcv_ray.claims.confusion import list_mistakes
 from ckcv_ray.claims.intervals import describe_intervals
@@ -44,11 +44,11 @@ from ckcv_ray.tables.target import Label
 from ckcv_ray.tables.task import Task
 from ckcv_ray.validation import quote
 
-MOST_LISTED_CLASSES = 5
-MOST_LISTED_SETTINGS = 10  # of those among which one is chosen
-MOST_TEXT_COLUMNS = 10  # of a confusion matrix in text
-MOST_MISTAKES = 10
-MOST_LABEL = 12  # characters of a label in a table of text
+MAX_LISTED_CLASSES = 5
+MAX_LISTED_SETTINGS = 10  # of those among which one is chosen
+MAX_TEXT_COLUMNS = 10  # of a confusion matrix in text
+MAX_MISTAKES = 10
+MAX_LABEL = 12  # characters of a label in a table of text
 CONFUSION_IS = "% of the rows of each class (a line) predicted as each class (a column)"
 CHOSEN = {
     "best": "the best",
@@ -171,7 +171,7 @@ def _describe_numbers(result: ResultValues) -> Iterator[str]:
     for claim in c.claims:
         level = format_level(claim["delta"])
         yield (
-            f"{'proven':<14} {limit(claim)}, {quantity(claim)} at most; {claim['certification']}, "
+            f"{'proven':<14} {format_limit(claim)}, {name_claimed(claim)} at most; {claim['certification']}, "
             f"{claim['classifier']} ({describe_counts(claim)}): with probability {level}, selection "
             "included"
         )
@@ -184,8 +184,8 @@ def describe_shares(sample: Sample) -> str:
         f"{label!r} {nearest(rows / sample.n_rows)}"
         for label, rows in zip(sample.labels, sample.class_rows, strict=True)
     ]
-    more = f" and {len(shares) - MOST_LISTED_CLASSES} more" if len(shares) > MOST_LISTED_CLASSES else ""
-    return f"{', '.join(shares[:MOST_LISTED_CLASSES])}{more}"
+    more = f" and {len(shares) - MAX_LISTED_CLASSES} more" if len(shares) > MAX_LISTED_CLASSES else ""
+    return f"{', '.join(shares[:MAX_LISTED_CLASSES])}{more}"
 
 
 def describe_baseline(sample: Sample, baseline: Baseline) -> str:
@@ -248,7 +248,7 @@ def _describe_classes(result: ResultValues) -> Iterator[str]:
     for number, row in enumerate(counts):
         wrong = describe_share(row.sum() - row[number], row.sum())
         yield f"  {_name_mistake(labels, number)}:  {wrong}"
-    if len(labels) > MOST_TEXT_COLUMNS:
+    if len(labels) > MAX_TEXT_COLUMNS:
         yield from _list_mistakes(labels, counts)
     elif len(labels) > 2:
         yield from _show_confusion(labels, counts)
@@ -264,7 +264,7 @@ def name_judged(result: ResultValues) -> str:
 
 
 def _show_confusion(labels: Sequence[Label], counts: NDArray[np.int64]) -> Iterator[str]:
-    shown = [cut(repr(label), MOST_LABEL) for label in labels]
+    shown = [cut(repr(label), MAX_LABEL) for label in labels]
     width = max(9, *(len(label) + 1 for label in shown))
     undecided = bool(counts[:, -1].any())
     columns = [*shown, *(["undecided"] if undecided else [])]
@@ -280,7 +280,7 @@ def _list_mistakes(labels: Sequence[Label], counts: NDArray[np.int64]) -> Iterat
     found = list_mistakes(counts[:, :-1].tolist(), counts.sum(axis=1).tolist())
     heading = f"the most frequent of {pluralize(len(found), 'kind')} of mistake"
     yield f"confusion      {heading}, in % of the rows of the actual class"
-    for actual, predicted, _, share in found[:MOST_MISTAKES]:
+    for actual, predicted, _, share in found[:MAX_MISTAKES]:
         to = "no class" if predicted is None else repr(labels[predicted])
         yield f"  {labels[actual]!r} predicted as {to}:  {nearest(share)}"
 
@@ -328,8 +328,9 @@ def _describe_claim(claim: Claim, criterion: str, baseline: Baseline) -> str:
     seen = f" ({describe_counts(claim)})" if describe_counts(claim) else ""
     source = f"{claim['certification']}, {claim['classifier']}{seen}"
     if claim["quantity"] != ERROR:
-        what = f"{quantity(claim)} {name_side(claim)}; {source}: with probability {level}, selection included"
-        return _format_line("proven", limit(claim), what)
+        side = f"{name_claimed(claim)} {name_side(claim)}"
+        what = f"{side}; {source}: with probability {level}, selection included"
+        return _format_line("proven", format_limit(claim), what)
     lack = "not proven better than a constant" if "gate" in claim else "not below the baseline"
     worth = f"; {lack}" if says_nothing(claim, baseline) else ""
     what = f"{about}{source}: with probability {level}, selection included{worth}"
@@ -469,7 +470,7 @@ def _tabulate_score(result: ResultValues, score: Score) -> Iterator[str]:
     for entry in _list_shown(result, score):
         figures = f"{_format_figures(result.figures(entry, score))}{_format_interval(result, entry, score)}"
         yield f"  {entry.name:<{width}}  {figures}".rstrip()
-    if (more := len(result.entries) - MOST_LISTED_SETTINGS) > 0 and result.study.choose:
+    if (more := len(result.entries) - MAX_LISTED_SETTINGS) > 0 and result.study.choose:
         yield f"  and {pluralize(more, 'setting')} more (ckcv report)"
     for entry in result.entries:
         if (test := result.test_by_permutations(entry, score)) is not None:
@@ -478,9 +479,9 @@ def _tabulate_score(result: ResultValues, score: Score) -> Iterator[str]:
 
 def _list_shown(result: ResultValues, score: Score) -> list[Entry]:
     """Return the entries to list: all of them, or where one is chosen the best, and in their order."""
-    if not result.study.choose or len(result.entries) <= MOST_LISTED_SETTINGS:
+    if not result.study.choose or len(result.entries) <= MAX_LISTED_SETTINGS:
         return list(result.entries)
-    return [entry for entry, _ in result.rank(score)[:MOST_LISTED_SETTINGS]]
+    return [entry for entry, _ in result.rank(score)[:MAX_LISTED_SETTINGS]]
 
 
 def describe_permutations(test: PermutationTest) -> str:

@@ -29,7 +29,7 @@ from ckcv_ray.core.arrays import Index
 from ckcv_ray.core.bounds.paired import (
     BETTING,
     COUNTS,
-    MOST_EXPECTED,
+    MAX_EXPECTED,
     SIGN,
     Judgement,
     expect_units,
@@ -43,8 +43,8 @@ from ckcv_ray.runs.result import Result
 from ckcv_ray.storage.files import Files, LocalFiles
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.storage.uses import (
-    MOST_SHARES,
-    MOST_TWINS,
+    MAX_SHARES,
+    MAX_TWINS,
     USES,
     Use,
     append_use,
@@ -233,7 +233,7 @@ class Question:
             )
         if not 0.0 < number("delta", self.delta) < 1.0:
             raise InputError(f"delta={quote(self.delta)} is not between 0 and 1: give one such as 0.05")
-        integer("uses", self.uses, least=1, most=MOST_SHARES)
+        integer("uses", self.uses, least=1, most=MAX_SHARES)
 
     @property
     def shared_delta(self) -> float:
@@ -313,7 +313,7 @@ class Comparison:
         outlook = (
             f"about {self.expected:,} new {self.unit}s, none of these but like them, are expected to prove it"
             if self.expected is not None
-            else f"as measured, no number of {self.unit}s up to {MOST_EXPECTED:,} is expected to prove it"
+            else f"as measured, no number of {self.unit}s up to {MAX_EXPECTED:,} is expected to prove it"
         )
         return f"not yet proven: that {claim}; {outlook}"
 
@@ -370,7 +370,7 @@ class Comparison:
         return f"; the difference of the errors is between {low} and {high} of the rows"
 
 
-MOST_KNOWN = 0.1  # of the judged rows, that equal rows that a run has learned from
+MAX_KNOWN = 0.1  # of the judged rows, that equal rows that a run has learned from
 
 
 def compare(
@@ -463,7 +463,7 @@ class JudgedRows(NamedTuple):
         """
         (rows, *learned), nothing = self.digests, np.empty(0, np.uint64)
         _, counts = np.unique(rows, return_counts=True)
-        discrete = counts[counts > 1].sum() > MOST_TWINS * len(rows)
+        discrete = counts[counts > 1].sum() > MAX_TWINS * len(rows)
         telling = [each for each, side in zip(learned, sides, strict=False) if not side.discrete]
         return nothing if discrete else rows, np.concatenate([nothing, *telling])
 
@@ -547,7 +547,7 @@ def _predict(result: Result, name: str, rows: NDArray[np.float64], judged: Judge
     except InputError as error:
         raise InputError(f"for {name!r}: {error}") from None
     predicted = result.classify(rows, rule).label
-    by, discrete = f"by {rule.classifier(each='row')}", count_repeated(task.X, task) > MOST_TWINS * task.n
+    by, discrete = f"by {rule.classifier(each='row')}", count_repeated(task.X, task) > MAX_TWINS * task.n
     return Side(name, by, predicted != y, task.labelled(predicted), find_known(rows, task), discrete)
 
 
@@ -579,10 +579,10 @@ def _find_learned(sides: list[Side]) -> NDArray[np.bool_]:
     """Return which rows do not count, since a run has learned from their features, (rows,).
 
     Raises:
-        InputError: they are more than ``MOST_KNOWN`` of the rows.
+        InputError: they are more than ``MAX_KNOWN`` of the rows.
     """
     known: NDArray[np.bool_] = np.any([side.known & (not side.discrete) for side in sides], axis=0)
-    if known.mean() > MOST_KNOWN:
+    if known.mean() > MAX_KNOWN:
         raise InputError(
             f"{int(known.sum()):,} of {pluralize(len(known), 'judged row')} equal rows that a run has "
             "learned from: they show nothing about new rows; leave the learning rows out of the table, and "

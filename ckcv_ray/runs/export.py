@@ -91,7 +91,7 @@ def _convert_svm(model: Any) -> Any:
 
 
 CHECKED_ROWS, SEED = 10_000, 0
-LEAST_EQUAL = 0.99  # share of rows for which the file has to give what the model gives
+MIN_EQUAL = 0.99  # share of rows for which the file has to give what the model gives
 
 
 class Exported(NamedTuple):
@@ -126,7 +126,7 @@ def export(result: Result, out: str | Path, by: str = "auto") -> Exported:
     written = skops.io.loads(content, trusted=skops.io.get_untrusted_types(data=content))
     rows = _draw_rows(result.task.X)
     share = float(np.mean(np.isclose(result.classify(rows, rule).label, written.predict(rows))))
-    if share < LEAST_EQUAL:
+    if share < MIN_EQUAL:
         raise RunError(f"not written: the file predicts as the model for {nearest(share)} of the rows only")
     try:
         write_atomically(path, content)

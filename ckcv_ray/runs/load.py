@@ -12,12 +12,12 @@ from ckcv_ray.records.record import Outcome
 from ckcv_ray.reports.row_values import add_row_values
 from ckcv_ray.runs.result import Result
 from ckcv_ray.storage import formats, models
-from ckcv_ray.storage.execution import changes, environment
+from ckcv_ray.storage.execution import environment, find_changes
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.storage.log import Log
 from ckcv_ray.study import CERTIFIED, SCORED, Problem
 
-MOST_EVALUATIONS = 1 << 28  # each takes about 28 bytes of memory
+MAX_EVALUATIONS = 1 << 28  # each takes about 28 bytes of memory
 COMMAND_NAMES = {CERTIFIED: "run", SCORED: "evaluate"}  # by kind of study
 HOLDS = {CERTIFIED: "a study of ckcv run", SCORED: "the scores of a ckcv evaluate"}
 
@@ -80,14 +80,14 @@ def environment_changes(out: AnyPath) -> list[str]:
     metadata = folder.execution()
     if not metadata:
         return []
-    return changes(metadata["environment"], environment(folder.require().study.learner))
+    return find_changes(metadata["environment"], environment(folder.require().study.learner))
 
 
 def check_record_count(out: str, count: int) -> None:
     """Raise StoreError if a folder has more evaluations than can be read into memory."""
-    if count > MOST_EVALUATIONS:
+    if count > MAX_EVALUATIONS:
         raise StoreError(
-            f"{out!r}: its study has {count:,} evaluations: at most {MOST_EVALUATIONS:,} can be read"
+            f"{out!r}: its study has {count:,} evaluations: at most {MAX_EVALUATIONS:,} can be read"
         )
 
 

@@ -93,7 +93,7 @@ def _read_held_out(folder: RunFolder, result: Result) -> pa.Table | None:
 
 
 FilePath = str | PathLike[str]
-MOST_ANSWERS_BYTES = 1 << 22
+MAX_ANSWERS_BYTES = 1 << 22
 
 
 def fill_form(folder: FilePath, name: str, out: FilePath, answers: FilePath | None = None) -> FilledForm:
@@ -152,7 +152,7 @@ def read_answers(file: FilePath, form: Form) -> dict[str, str]:
     """
     path, _ = as_path("answers", file), check_suffix("answers", file, ANSWER_SUFFIXES)
     try:
-        check_regular(path, MOST_ANSWERS_BYTES)
+        check_regular(path, MAX_ANSWERS_BYTES)
         text = path.read_text("utf-8")
     except (OSError, ValueError) as error:
         raise InputError(f"answers={str(file)!r} cannot be read: {error}") from None

@@ -18,8 +18,8 @@ from ckcv_ray.claims.claim import (
     covers,
     describe_counts,
     explain_lack_of_cut_off,
-    limit,
-    quantity,
+    format_limit,
+    name_claimed,
     state_limit,
 )
 from ckcv_ray.claims.judge import make_claimed_rule
@@ -36,7 +36,7 @@ from ckcv_ray.reports.answer import make_card
 from ckcv_ray.reports.settings import SettingScores, describe_settings, rank_settings, summarize_inner
 from ckcv_ray.reports.summary import describe_edges, describe_kept, summarize
 from ckcv_ray.reports.values import Entry, ResultValues, format_setting, to_number
-from ckcv_ray.study import ANSWERED_ERROR, MOST_SEED, Holdout, is_error, parse_within
+from ckcv_ray.study import ANSWERED_ERROR, MAX_SEED, Holdout, is_error, parse_within
 from ckcv_ray.tables.target import Label, Rows
 from ckcv_ray.tables.task import make_rows
 from ckcv_ray.validation import integer
@@ -45,7 +45,9 @@ DRAWING = ("auto", "random")  # rules that draw members
 if TYPE_CHECKING:
     from ckcv_ray.reports.plots import Plots
 
-OF_FULL = "nothing is proven of this model; the bound is of the one that did not see the held-out rows"
+FULL_MODEL_NOTE = (
+    "nothing is proven of this model; the bound is of the one that did not see the held-out rows"
+)
 REPEATED = "; this is about one call with a seed: other calls with it repeat its draws"
 
 
@@ -164,7 +166,7 @@ class Result(ResultValues):
         first = self.certificate.claims.first
         if rule.name == "auto" and seed is None and first["certification"] == Holdout.name:
             return make_claimed_rule(self.problem, first)
-        drawn = randbits(63) if seed is None else integer("seed", seed, least=0, most=MOST_SEED)
+        drawn = randbits(63) if seed is None else integer("seed", seed, least=0, most=MAX_SEED)
         return Rule("random", drawn, repeats=seed is not None)
 
     @property
@@ -316,7 +318,7 @@ class Result(ResultValues):
         if covering:
             return f"by {of}"
         if rule.name == "full":
-            return f"by {of}: {OF_FULL}"
+            return f"by {of}: {FULL_MODEL_NOTE}"
         if rule.cut_off is None and self.flag_rule is not None:
             return f"by {of}: nothing is proven for its own cut-off of scores; column flag has the one chosen"
         hint = f"; ckcv run --certify holdout --claim {rule.name} would prove a bound"
@@ -362,7 +364,7 @@ class Result(ResultValues):
             return self.summary()
         first = self.certificate.claims.first
         level = format_level(first["delta"])
-        return f"<Result {self.run_id}: {quantity(first)} {state_limit(first)}, with probability {level}>"
+        return f"<Result {self.run_id}: {name_claimed(first)} {state_limit(first)}, with probability {level}>"
 
     def _repr_html_(self) -> str:
         """Return the result for a notebook: a card with the bound drawn, or the scores."""
@@ -464,7 +466,7 @@ class Result(ResultValues):
             clip = format_number(sample.numbers["clip"])
             counted = f"where an error above {clip} counts as {clip}"
             of_group = "on a new group's rows " if sample.groups is not None else ""
-            what = f"to be off {of_group}by at most {limit(claim)} on average, {counted}"
+            what = f"to be off {of_group}by at most {format_limit(claim)} on average, {counted}"
         elif sample.groups is not None:
             what = f"that of a new group's rows on average at most {at_most(bound)} are wrong"
         claim = {**claim, "bound": bound}
@@ -490,6 +492,8 @@ class Result(ResultValues):
 def _also_proven(claim: Claim) -> str:
     """Say what a claim about a quantity proves, to be added to a sentence."""
     if claims_nothing(claim):
-        return f"; nothing is proven of the {quantity(claim)}"
+        return f"; nothing is proven of the {name_claimed(claim)}"
     level = format_level(claim["delta"])
-    return f"; {quantity(claim)} {state_limit(claim)}, with probability {level} ({claim['certification']})"
+    return (
+        f"; {name_claimed(claim)} {state_limit(claim)}, with probability {level} ({claim['certification']})"
+    )

@@ -40,14 +40,14 @@ from ckcv_ray.storage import formats
 from ckcv_ray.storage.execution import Before, EarlierRun
 from ckcv_ray.storage.folder import DATA, MANIFEST, FolderPath, RunFolder
 from ckcv_ray.storage.places import find_next_to, locate
-from ckcv_ray.storage.uses import MOST_TWINS
+from ckcv_ray.storage.uses import MAX_TWINS
 from ckcv_ray.study import CERTIFIED, SCORED, Budget, Execution, Problem, Study, check_kind
 from ckcv_ray.tables.readers.frames import read_rows
 from ckcv_ray.tables.task import Task, TestRows, Words, check_test_rows, hash_columns, mix
 from ckcv_ray.validation import expect
 
-MOST_LOOKED_AT, MOST_ROWS_THERE = 200, 1_000_000
-MOST_CELLS_KEPT = 50_000  # of a table whose rows are kept for the next run
+MAX_LOOKED_AT, MAX_ROWS_THERE = 200, 1_000_000
+MAX_CELLS_KEPT = 50_000  # of a table whose rows are kept for the next run
 ColumnHashes = dict[str, Words]
 
 
@@ -55,7 +55,7 @@ def find_before(problem: Problem, folder: str) -> Before:
     """Return which finished runs next to a folder judged, or saw, rows that the run of a problem judges.
 
     Nothing is fitted, imported or written on the word of a folder. One that cannot be read, or has more than
-    ``MOST_ROWS_THERE`` rows, is passed over, and so are all but the ``MOST_LOOKED_AT`` finished last.
+    ``MAX_ROWS_THERE`` rows, is passed over, and so are all but the ``MAX_LOOKED_AT`` finished last.
 
     Args:
         problem: one with a certification.
@@ -66,7 +66,7 @@ def find_before(problem: Problem, folder: str) -> Before:
         places = find_next_to(folder, MANIFEST)
     except (CKCVError, OSError) as error:
         places, passed_over = {}, {"..": plain(str(error))}
-    for name, address in list(places.items())[:MOST_LOOKED_AT]:
+    for name, address in list(places.items())[:MAX_LOOKED_AT]:
         try:
             found = _find_rows(name, RunFolder(address), problem, hashes)
         except (CKCVError, OSError) as error:
@@ -78,7 +78,7 @@ def find_before(problem: Problem, folder: str) -> Before:
         "rows": problem.all_rows.n if problem.held is None else len(problem.held),
         "runs": sorted(runs, key=lambda run: run["at"]),
         "passed_over": passed_over,
-        "older": max(0, len(places) - MOST_LOOKED_AT),
+        "older": max(0, len(places) - MAX_LOOKED_AT),
     }
 
 
@@ -120,9 +120,9 @@ def _find_rows(name: str, folder: RunFolder, problem: Problem, hashes: ColumnHas
         return None
     if task.target not in table.columns or table.columns.isdisjoint(task.features):
         return None
-    if table.n_rows > MOST_ROWS_THERE:
-        raise StoreError(f"it has {table.n_rows:,} rows, and at most {MOST_ROWS_THERE:,} are looked at")
-    small = table.n_rows * len(table.columns) <= MOST_CELLS_KEPT
+    if table.n_rows > MAX_ROWS_THERE:
+        raise StoreError(f"it has {table.n_rows:,} rows, and at most {MAX_ROWS_THERE:,} are looked at")
+    small = table.n_rows * len(table.columns) <= MAX_CELLS_KEPT
     there = (_read_rows if small else _read_rows.__wrapped__)(*place)
     shared = sorted({*task.features} & there.features)
     if there.target != task.target or not shared:
@@ -145,11 +145,11 @@ def _find_rows(name: str, folder: RunFolder, problem: Problem, hashes: ColumnHas
         "at": execution["before"]["at"] if "before" in execution else execution["finished"],
         "judged": was_judged,
         "rows": int(known.sum()),
-        "twins": bool(counts[counts > 1].sum() > MOST_TWINS * len(rows)),
+        "twins": bool(counts[counts > 1].sum() > MAX_TWINS * len(rows)),
     }
 
 
-@lru_cache(maxsize=MOST_LOOKED_AT)  # many runs in one process look at the same folders
+@lru_cache(maxsize=MAX_LOOKED_AT)  # many runs in one process look at the same folders
 def _read_table(address: str, manifest: str) -> _Table:
     """Return what the data file of a finished run, which its manifest identifies, says of itself."""
     folder = RunFolder(address)
@@ -159,7 +159,7 @@ def _read_table(address: str, manifest: str) -> _Table:
         return _Table(run_id, frozenset(said.schema.to_arrow_schema().names), said.num_rows)
 
 
-@lru_cache(maxsize=MOST_LOOKED_AT)
+@lru_cache(maxsize=MAX_LOOKED_AT)
 def _read_rows(address: str, manifest: str) -> _Rows:
     folder = RunFolder(address)
     problem = folder.problem(folder.require())

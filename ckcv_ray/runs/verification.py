@@ -19,7 +19,7 @@ from ckcv_ray.tables.task import Task
 LONGEST_REASON = 200
 MODEL_ROUNDING = 1e-9  # see Codec.same: other processors and versions round differently
 # Of the largest score, or of the deviation of numbers: a solver stops within it, wherever rounding leads it.
-MOST_APART = 1e-3
+MAX_APART = 1e-3
 
 
 @dataclass
@@ -126,7 +126,7 @@ def describe_difference(problem: Problem, stored: Model, computed: Model, X: Row
         apart = np.abs(before.score - again.score)
     most = apart[~np.isnan(apart)].max(initial=0.0)
     largest = np.abs(again.score[np.isfinite(again.score)]).max(initial=0.0)
-    if most > MOST_APART * (np.std(problem.task.y) if has_numbers else largest):
+    if most > MAX_APART * (np.std(problem.task.y) if has_numbers else largest):
         alike = (
             "what it predicts" if has_numbers else f"it classifies all {len(X):,} rows alike, but its score"
         )

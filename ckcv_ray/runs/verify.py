@@ -43,7 +43,7 @@ from ckcv_ray.runs.verification import LONGEST_REASON, Limit, Verification, note
 from ckcv_ray.runs.verify_models import BEST, ModelChecks
 from ckcv_ray.runs.verify_scores import check_scores
 from ckcv_ray.storage import models
-from ckcv_ray.storage.execution import changes, environment
+from ckcv_ray.storage.execution import environment, find_changes
 from ckcv_ray.storage.folder import CERTIFICATE, MANIFEST, RunFolder
 from ckcv_ray.storage.pages import REPORT, report_intact
 from ckcv_ray.storage.stream import STREAM, read_stream
@@ -87,7 +87,7 @@ def check_judged_rows(finished: Finished, judge: Judge, result: Verification) ->
 
 
 SUM_TOLERANCE = 1e-9
-MOST_SHOWN = 240
+MAX_SHOWN = 240
 
 Test: TypeAlias = pa.Table | TestRows | None
 
@@ -239,7 +239,7 @@ def _check_run(
     best = finished.models.best
     yield from _check_pickles(folder, best, problem)
     refit.limit.announce(_count_fits(problem, refit.share, execution["fits"]), problem.task, execution)
-    elsewhere = bool(changes(execution["environment"], environment(problem.learner)))
+    elsewhere = bool(find_changes(execution["environment"], environment(problem.learner)))
     checks = ModelChecks(problem, finished.models, refit.limit, elsewhere)
     left = checks.check_ensemble(queue, leader)
     if refit.share < 1:  # else they are computed again with the rest
@@ -379,7 +379,7 @@ def _check_certificate(
     computed, stored = expected.to_json(), finished.certificate.to_json()
     for name in dict.fromkeys((*computed, *stored)):
         for where, old, new in islice(_json_differences(name, stored.get(name), computed.get(name)), 1):
-            was, again = (cut(repr(value), MOST_SHOWN) for value in (old, new))
+            was, again = (cut(repr(value), MAX_SHOWN) for value in (old, new))
             yield f"certificate.json: {where} is {was}, computed again it is {again}"
 
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from ckcv_ray.claims.certificate import Certificate
 from ckcv_ray.claims.certify import certify
-from ckcv_ray.claims.claim import Claim, limit
+from ckcv_ray.claims.claim import Claim, format_limit
 from ckcv_ray.claims.judge import Judge
 from ckcv_ray.claims.percent import at_most
 from ckcv_ray.core.arrays import Index
@@ -222,8 +222,8 @@ class ModelChecks:
             before = earlier.get(_identify(claim))
             if before is not None and np.isclose(claim["bound"], before["bound"], 1e-9, 0.0):
                 continue
-            says = "has none" if before is None else f"says {limit(before)}"
-            yield f"computed again, {_name_claim(claim)} is {limit(claim)}; certificate.json {says}"
+            says = "has none" if before is None else f"says {format_limit(before)}"
+            yield f"computed again, {_name_claim(claim)} is {format_limit(claim)}; certificate.json {says}"
 
     def _check(self, kind: str, member: Member, fit: StoredFit) -> bool:
         """Check a model against its fit; return whether a fit can tell more."""

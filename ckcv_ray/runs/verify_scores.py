@@ -27,7 +27,7 @@ from ckcv_ray.runs.recheck import ROUNDING, RecheckQueue, Refit, list_computed, 
 from ckcv_ray.runs.result import Result
 from ckcv_ray.runs.verification import LONGEST_REASON, Verification, describe_difference, note_other
 from ckcv_ray.storage import formats, splits
-from ckcv_ray.storage.execution import changes, environment
+from ckcv_ray.storage.execution import environment, find_changes
 from ckcv_ray.storage.folder import SCORES, SETTINGS, SUMMARY, RunFolder
 from ckcv_ray.storage.models import read_full
 from ckcv_ray.study import OUTER, Problem
@@ -134,7 +134,7 @@ def _check_full(folder: RunFolder, stored: Result, result: Verification, refit: 
         yield cut(f"the model on all rows: it cannot predict the rows of the table: {error}", LONGEST_REASON)
         return
     if difference:
-        elsewhere = bool(changes(stored.execution["environment"], environment(problem.learner)))
+        elsewhere = bool(find_changes(stored.execution["environment"], environment(problem.learner)))
         sentence = f"the model on all rows: fitted again, {difference}"
         note_other(sentence, elsewhere, result.differences, result.unverified)
     else:

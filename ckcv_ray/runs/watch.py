@@ -28,7 +28,7 @@ from ckcv_ray.storage.files import Files
 from ckcv_ray.storage.folder import CERTIFICATE, RunFolder
 from ckcv_ray.storage.stream import (
     FORMAT,
-    MOST_OF_IDENTIFIER,
+    MAX_OF_IDENTIFIER,
     Header,
     LiveRow,
     Stream,
@@ -333,10 +333,10 @@ def _read_names(table: pa.Table, column: str) -> list[str]:
     """
     values, codes = distinct(decode(table[column]))
     texts = ["" if value is None or value != value else str(value).strip() for value in values]
-    bad = np.array([not 0 < len(text) <= MOST_OF_IDENTIFIER for text in texts])[codes]
+    bad = np.array([not 0 < len(text) <= MAX_OF_IDENTIFIER for text in texts])[codes]
     if bad.any():
         raise InputError(
-            f"column {column!r} has no name of 1 to {MOST_OF_IDENTIFIER:,} characters in labelled row "
+            f"column {column!r} has no name of 1 to {MAX_OF_IDENTIFIER:,} characters in labelled row "
             f"{int(np.argmax(bad)) + 1}: every row needs one, and no two the same"
         )
     return [texts[code] for code in codes]
@@ -419,8 +419,8 @@ def _read_groups(table: pa.Table, result: Result, before: tuple[LiveRow, ...]) -
         check_column(name, table.column_names, " with the groups that the certificate is about")
     cells = zip(*(_read_names(table, name) for name in names), strict=True)
     groups = [row[0] if len(row) == 1 else write_row(row) for row in cells]
-    if max(map(len, groups), default=0) > MOST_OF_IDENTIFIER:
-        raise InputError(f"the names of a group have more than {MOST_OF_IDENTIFIER:,} characters together")
+    if max(map(len, groups), default=0) > MAX_OF_IDENTIFIER:
+        raise InputError(f"the names of a group have more than {MAX_OF_IDENTIFIER:,} characters together")
     stored = {row.group for row in before}
     if again := [group for group in groups if group in stored]:
         raise InputError(

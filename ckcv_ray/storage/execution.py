@@ -129,7 +129,7 @@ VARIABLES = ("OPENBLAS_CORETYPE", "NUMBA_CPU_NAME", "NPY_DISABLE_CPU_FEATURES") 
 PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "llvmlite", "pyarrow", "ray")
 
 
-def changes(recorded: Mapping[str, object], here: Mapping[str, object]) -> list[str]:
+def find_changes(recorded: Mapping[str, object], here: Mapping[str, object]) -> list[str]:
     """Return the differences between two environments, one sentence each."""
     before, now = _flat(recorded), _flat(here)
     names = sorted(name for name in before | now if before.get(name) != now.get(name))

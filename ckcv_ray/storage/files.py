@@ -23,7 +23,7 @@ from ckcv_ray.errors import InputError, StoreError
 from ckcv_ray.storage.locks import Lock
 from ckcv_ray.validation import quote, suggest
 
-MOST_FILE_BYTES = 1 << 32
+MAX_FILE_BYTES = 1 << 32
 BLOCK_BYTES = 1 << 20
 Names = list[str]  # inside the class, list is a method
 Content: TypeAlias = bytes | pa.Buffer
@@ -402,7 +402,7 @@ def sync_folder(folder: Path) -> None:
             raise
 
 
-def check_regular(file: Path, most: int = MOST_FILE_BYTES) -> int:
+def check_regular(file: Path, most: int = MAX_FILE_BYTES) -> int:
     """Return the size of a regular file of at most ``most`` bytes.
 
     Raises:
@@ -411,7 +411,7 @@ def check_regular(file: Path, most: int = MOST_FILE_BYTES) -> int:
     return check_status(file.lstat(), most)
 
 
-def check_status(status: os.stat_result, most: int = MOST_FILE_BYTES) -> int:
+def check_status(status: os.stat_result, most: int = MAX_FILE_BYTES) -> int:
     """Return the size of what has this status; see ``check_regular``.
 
     That of an open file is that of what is read: its name may be another file's by then.
@@ -433,7 +433,7 @@ def is_regular(file: Path) -> bool:
 
 
 @contextmanager
-def _open(file: Path, most: int = MOST_FILE_BYTES) -> Iterator[BinaryIO]:
+def _open(file: Path, most: int = MAX_FILE_BYTES) -> Iterator[BinaryIO]:
     check_regular(file, most)
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     with os.fdopen(os.open(file, flags), "rb") as stream:

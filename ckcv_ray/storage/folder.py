@@ -60,7 +60,7 @@ from ckcv_ray.storage.uses import SHA256, USES
 from ckcv_ray.study import CERTIFIED, OUTER, SCORED, Candidate, Paper, Problem, Study
 from ckcv_ray.study.canonical import divide, identify_data
 from ckcv_ray.tables.columns.schema import Schema
-from ckcv_ray.tables.readers.limits import MOST_CELLS, MOST_TABLE_ROWS
+from ckcv_ray.tables.readers.limits import MAX_CELLS, MAX_TABLE_ROWS
 from ckcv_ray.tables.task import Provenance, Task
 from ckcv_ray.tables.units import Roles
 from ckcv_ray.validation import quote, read_as
@@ -86,8 +86,8 @@ NOT_OF_KIND = {  # what a folder holds instead of a study of a kind
     "command again to see them",
     SCORED: "a study of ckcv run, and not the scores of a procedure",
 }
-MOST_SCHEMA_BYTES = 1 << 26  # Parquet reads metadata of up to 100 MB
-MOST_VALUES = 2 * MOST_CELLS  # of a table: arrays may be larger than tables read from files
+MAX_SCHEMA_BYTES = 1 << 26  # Parquet reads metadata of up to 100 MB
+MAX_VALUES = 2 * MAX_CELLS  # of a table: arrays may be larger than tables read from files
 
 FolderPath = str | PathLike[str]
 
@@ -245,7 +245,7 @@ class RunFolder:
         return problem
 
     def _task(self, identity: Identity) -> Task:
-        columns = formats.read_table(self.files, DATA, identity.run_id, None, values=MOST_VALUES)
+        columns = formats.read_table(self.files, DATA, identity.run_id, None, values=MAX_VALUES)
         with formats.guard_reading(self.files, DATA):
             named = {key.decode(): name.decode() for key, name in (columns.schema.metadata or {}).items()}
             schema = Schema.from_json(json.loads(named["columns"])) if "columns" in named else None
@@ -302,10 +302,10 @@ class RunFolder:
         rows, columns = problem.all_rows.X.shape
         every = problem.all_rows
         besides = 1 + every.grouped + every.weighting.given  # the target, the groups and the weights
-        if rows > MOST_TABLE_ROWS or rows * (columns + besides) > MOST_VALUES:
+        if rows > MAX_TABLE_ROWS or rows * (columns + besides) > MAX_VALUES:
             raise InputError(
                 f"out={str(self)!r}: the table has {rows:,} rows and {columns:,} columns; a run folder "
-                f"holds at most {MOST_TABLE_ROWS:,} rows and {MOST_VALUES:,} values: remove some"
+                f"holds at most {MAX_TABLE_ROWS:,} rows and {MAX_VALUES:,} values: remove some"
             )
         if problem.study.save_predictions:
             check_held_out_room(problem)
@@ -313,10 +313,10 @@ class RunFolder:
             count, what = problem.n_evaluations, "evaluations"
         else:
             count, what = candidates.count(problem), "candidates"
-        if count > MOST_TABLE_ROWS:
+        if count > MAX_TABLE_ROWS:
             raise InputError(
                 f"out={str(self)!r}: the {problem.study.kind} has {count:,} {what}; a run folder holds at "
-                f"most {MOST_TABLE_ROWS:,}: search fewer values"
+                f"most {MAX_TABLE_ROWS:,}: search fewer values"
             )
 
     def acquire(self) -> None:
@@ -390,10 +390,10 @@ class RunFolder:
         named |= {role: name for role, name in optional.items() if name is not None}
         if not every.schema.is_default:
             named["columns"] = json.dumps(every.schema.to_json())
-            if len(named["columns"]) > MOST_SCHEMA_BYTES:
+            if len(named["columns"]) > MAX_SCHEMA_BYTES:
                 raise InputError(
                     f"the categories of the columns take {len(named['columns']) >> 20:,} MiB: at most "
-                    f"{MOST_SCHEMA_BYTES >> 20:,} MiB can be stored; leave out columns of free text"
+                    f"{MAX_SCHEMA_BYTES >> 20:,} MiB can be stored; leave out columns of free text"
                 )
         if every.question:
             named[QUESTION] = every.question
@@ -571,10 +571,8 @@ class RunFolder:
         """
         rows = candidates.count(problem)
         with formats.guard_reading(self.files, CANDIDATES):
-            if rows > MOST_TABLE_ROWS:
-                raise ValueError(
-                    f"its study has {rows:,} candidates: at most {MOST_TABLE_ROWS:,} can be read"
-                )
+            if rows > MAX_TABLE_ROWS:
+                raise ValueError(f"its study has {rows:,} candidates: at most {MAX_TABLE_ROWS:,} can be read")
             if formats.rows_in(self.files, CANDIDATES) != rows:  # before memory is allocated for the values
                 raise ValueError(f"it does not have {rows:,} rows, one for each candidate of the study")
         schema = candidates.list_candidate_columns(problem)
@@ -607,7 +605,7 @@ class RunFolder:
                 listed = self.listed_stream()
                 growing = {} if listed is None else {STREAM: asdict(listed)}
                 expected = formats.to_json(self.manifest() | growing)
-                return self.files.read(MANIFEST, formats.MOST_JSON_BYTES) == expected
+                return self.files.read(MANIFEST, formats.MAX_JSON_BYTES) == expected
         except StoreError:
             return False
 

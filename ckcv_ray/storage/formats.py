@@ -17,12 +17,12 @@ from ckcv_ray.errors import RunError, StoreError, convert_errors
 from ckcv_ray.storage.files import Content, Files, LocalFiles
 from ckcv_ray.tables.columns.parse import decode_columns, decode_in_parts
 from ckcv_ray.tables.readers.files import check_parquet_size, is_plain, read_parquet
-from ckcv_ray.tables.readers.limits import MOST_CELLS, MOST_TABLE_ROWS
+from ckcv_ray.tables.readers.limits import MAX_CELLS, MAX_TABLE_ROWS
 from ckcv_ray.validation import read_as
 from ckcv_ray.version import VERSION
 
 SCHEMA_VERSION = 12
-MOST_JSON_BYTES = 1 << 26
+MAX_JSON_BYTES = 1 << 26
 FileContent = TypeVar("FileContent", bound="SelfChecking")
 
 
@@ -105,8 +105,8 @@ def read_table(
     name: str,
     run_id: str,
     schema: pa.Schema | None,
-    rows: int = MOST_TABLE_ROWS,
-    values: int = MOST_CELLS,
+    rows: int = MAX_TABLE_ROWS,
+    values: int = MAX_CELLS,
 ) -> pa.Table:
     """Read a Parquet file of this run that has this schema and at most this many rows and values.
 
@@ -160,7 +160,7 @@ def read_json(files: Files, name: str) -> dict[str, Any]:
         StoreError: it is missing or damaged.
     """
     with guard_reading(files, name):
-        content = json.loads(files.read(name, MOST_JSON_BYTES))
+        content = json.loads(files.read(name, MAX_JSON_BYTES))
         if not isinstance(content, dict):
             raise ValueError("expected an object")
         return content

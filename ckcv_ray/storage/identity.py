@@ -72,7 +72,7 @@ def read_identity(files: Files) -> Identity:
         if (expected := run_id(identity.study, identity.data_digest)) != identity.run_id:
             raise ValueError(f"it names run {identity.run_id} but describes run {expected}")
         written = _describe(identity, content["package"])
-        if formats.to_json(written) != files.read(STUDY, formats.MOST_JSON_BYTES):
+        if formats.to_json(written) != files.read(STUDY, formats.MAX_JSON_BYTES):
             raise ValueError(f"it is not as a run writes it{_first_difference(content, written)}")
     return identity
 

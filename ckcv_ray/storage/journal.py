@@ -25,9 +25,9 @@ from ckcv_ray.validation import STRICT, check_count, read_as
 
 COMMITS, OBJECTS = "commits/", "files/"
 JOURNAL_FORMAT = 1
-MOST_COMMIT_BYTES = 1 << 26
-MOST_STORED_FILES = 100_000
-MOST_OBJECT_BYTES = 1 << 32
+MAX_COMMIT_BYTES = 1 << 26
+MAX_STORED_FILES = 100_000
+MAX_OBJECT_BYTES = 1 << 32
 COMMIT = re.compile(r"commits/([0-9]{8})")
 STORED_NAME = re.compile(r"(?!.*(?:^|/)\.{1,2}(?:/|$))[\w.+-]+(/[\w.+-]+)*", re.ASCII)
 OBJECT = re.compile(r"files/[\w.+/-]+/([0-9]{6})-[0-9a-f]{16}", re.ASCII)  # with the epoch of its writer
@@ -169,7 +169,7 @@ class Journal:
         name = name_commit(number)
         with convert_errors(StoreError, self._describe_damage(name)):
             try:
-                content = self.bucket.get(name, MOST_COMMIT_BYTES)
+                content = self.bucket.get(name, MAX_COMMIT_BYTES)
             except FileNotFoundError:
                 return None
             return open_commit(content, number)
@@ -216,7 +216,7 @@ def open_commit(content: bytes, number: int) -> Commit:
         raise ValueError(f"it has the format {commit.format}, and this version reads {JOURNAL_FORMAT}")
     if commit.number != number or commit.epoch < 1:
         raise ValueError(f"it is commit {commit.number} of writer {commit.epoch}, under the name of {number}")
-    check_count("files", len(commit.files), MOST_STORED_FILES)
+    check_count("files", len(commit.files), MAX_STORED_FILES)
     for name, stored in commit.files.items():
         if not (
             STORED_NAME.fullmatch(name)
@@ -224,6 +224,6 @@ def open_commit(content: bytes, number: int) -> Commit:
             and STORED_NAME.fullmatch(stored.object)
         ):
             raise ValueError(f"{name[:60]!r} is no name of a file of a run")
-        if not (0 <= stored.bytes <= MOST_OBJECT_BYTES and HEX_DIGEST.fullmatch(stored.sha256)):
+        if not (0 <= stored.bytes <= MAX_OBJECT_BYTES and HEX_DIGEST.fullmatch(stored.sha256)):
             raise ValueError(f"{name[:60]!r} has a size or a SHA-256 that no file has")
     return commit

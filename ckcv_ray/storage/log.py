@@ -22,7 +22,7 @@ from ckcv_ray.records.record import POSITIONS, Failure, Records, record_type
 from ckcv_ray.storage import formats
 from ckcv_ray.storage.files import Files
 from ckcv_ray.study import Problem
-from ckcv_ray.tables.readers.limits import MOST_CELLS
+from ckcv_ray.tables.readers.limits import MAX_CELLS
 
 LOG = "log/"
 PART = re.compile(r"log/part-([0-9]+)\.parquet")
@@ -30,9 +30,9 @@ STAGES = ("select", "estimate")
 FAILED_STATUS = "failed"
 FAILURES = "failures"  # metadata of a part: how many of its rows are failures
 STATUS_NAMES = tuple(str(status) for status in STATUSES)
-MOST_SMALL_PARTS = 32
+MAX_SMALL_PARTS = 32
 LARGE_PART_BYTES = 1 << 22
-MOST_PART_ROWS = 1 << 18
+MAX_PART_ROWS = 1 << 18
 
 
 def list_columns(n_totals: int, kind: type[Any] = np.int32) -> pa.Schema:
@@ -65,7 +65,7 @@ class Log:
         self.problem = problem
         self.n_totals = problem.n_totals
         self.schema = list_columns(self.n_totals, problem.total_type)
-        self._most_rows = min(MOST_PART_ROWS, MOST_CELLS // MOST_SMALL_PARTS // len(self.schema))
+        self._most_rows = min(MAX_PART_ROWS, MAX_CELLS // MAX_SMALL_PARTS // len(self.schema))
 
     def append(self, records: Records, failures: list[Failure]) -> None:
         """Append records and failures as a new part, or as several if they are many."""
@@ -209,8 +209,8 @@ class Log:
 
         If the process is killed in between, the log holds some records twice, which changes nothing.
         """
-        small = [part for part in self.parts() if self._is_small(part)][:MOST_SMALL_PARTS]
-        if len(small) < MOST_SMALL_PARTS:
+        small = [part for part in self.parts() if self._is_small(part)][:MAX_SMALL_PARTS]
+        if len(small) < MAX_SMALL_PARTS:
             return
         joined = pa.concat_tables([self._read(part) for part in small])
         self._write(self._next_part(), joined)  # on disk, name included, before they are deleted

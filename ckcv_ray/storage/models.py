@@ -112,7 +112,7 @@ def _read_table(
     losses = problem.has_losses
     schema = ensembles.schema(problem.learner, task, losses)
     most = n_splits * (
-        problem.learner.codec.max_row_values(task) + 2 * task.n_classes + len(ensembles.OF_GROUPS)
+        problem.learner.codec.max_row_values(task) + 2 * task.n_classes + len(ensembles.GROUP_COLUMNS)
     )
     rows = formats.read_table(files, name, problem.run_id, schema, n_splits, most)
     with formats.guard_reading(files, name):

@@ -44,7 +44,7 @@ from typing import Any, BinaryIO, ClassVar, cast
 import pyarrow as pa
 
 from ckcv_ray.errors import InputError, RunError, StoreError, UnreachableError, convert_errors
-from ckcv_ray.storage.files import BLOCK_BYTES, MOST_FILE_BYTES, Content, Files, Names
+from ckcv_ray.storage.files import BLOCK_BYTES, MAX_FILE_BYTES, Content, Files, Names
 from ckcv_ray.storage.journal import OBJECT, OBJECTS, Journal, OvertakenError, StoredFile, name_commit
 from ckcv_ray.storage.locks import LOCK
 from ckcv_ray.tables.readers.objects import Bucket, Returned, ask_at_once
@@ -53,11 +53,11 @@ from ckcv_ray.validation import STRICT, quote, read_as
 LOCKS = "lock/"
 EPOCH_NAME = re.compile(r"lock/([0-9]{6})")
 TIME_TO_LIVE, VARIABLE = 20.0, "CKCV_LEASE_SECONDS"
-LEAST_SECONDS, MOST_SECONDS = 0.1, 600.0
+MIN_SECONDS, MAX_SECONDS = 0.1, 600.0
 BEATS = 4  # heartbeats in a time to live
 LOOKS = 8  # of a newcomer in a time to live
 USABLE = 0.7  # share of a time to live without a renewal after which nothing is written
-MOST_BEAT_BYTES = 1 << 12
+MAX_BEAT_BYTES = 1 << 12
 STAMP_SECONDS = 1.0  # stores say when an object was written in whole seconds
 
 
@@ -194,7 +194,7 @@ class Lease:
             StoreError: another writer has created it.
         """
         name, content = name_epoch(epoch), self._describe()
-        if not self.bucket.create(name, content) and self.bucket.get(name, MOST_BEAT_BYTES) != content:
+        if not self.bucket.create(name, content) and self.bucket.get(name, MAX_BEAT_BYTES) != content:
             raise self._refuse()
 
     def _check_conditions(self, epoch: int) -> None:
@@ -268,7 +268,7 @@ class Lease:
 
     def _exists(self, epoch: int) -> bool:
         with suppress(FileNotFoundError, ValueError):
-            self.bucket.get(name_epoch(epoch), MOST_BEAT_BYTES)
+            self.bucket.get(name_epoch(epoch), MAX_BEAT_BYTES)
             return True
         return False
 
@@ -282,12 +282,12 @@ class Lease:
             damaged = f"{self.bucket.address.inside(name)} is damaged: remove it if no run writes there"
             with convert_errors(StoreError, damaged):
                 try:
-                    content = self.bucket.get(name, MOST_BEAT_BYTES)
+                    content = self.bucket.get(name, MAX_BEAT_BYTES)
                 except FileNotFoundError:
                     continue
                 beat = read_as(Beat, json.loads(content))
-                if not LEAST_SECONDS <= beat.seconds <= MOST_SECONDS:
-                    raise ValueError(f"seconds: {beat.seconds} is outside {LEAST_SECONDS}..{MOST_SECONDS}")
+                if not MIN_SECONDS <= beat.seconds <= MAX_SECONDS:
+                    raise ValueError(f"seconds: {beat.seconds} is outside {MIN_SECONDS}..{MAX_SECONDS}")
                 return beat
         return None
 
@@ -318,15 +318,15 @@ def read_time_to_live() -> float:
         seconds = float(text)
     except ValueError:
         seconds = 0.0
-    if not LEAST_SECONDS <= seconds <= MOST_SECONDS:
+    if not MIN_SECONDS <= seconds <= MAX_SECONDS:
         raise InputError(
-            f"{VARIABLE}={quote(text)}: expected seconds from {LEAST_SECONDS:g} to {MOST_SECONDS:g}"
+            f"{VARIABLE}={quote(text)}: expected seconds from {MIN_SECONDS:g} to {MAX_SECONDS:g}"
         )
     return seconds
 
 
 OURS = re.compile(r"(commits|lock|files)/.+", re.ASCII)
-MOST_KEPT_BYTES = 1 << 26  # in memory, of what was read or written
+MAX_KEPT_BYTES = 1 << 26  # in memory, of what was read or written
 
 
 class ObjectFiles(Files):
@@ -411,7 +411,7 @@ class ObjectFiles(Files):
     def open(self, name: str) -> Iterator[BinaryIO]:
         """Open a file for reading; a large one is copied to a temporary file first."""
         stored = self._find(name)
-        if stored.bytes <= MOST_KEPT_BYTES:
+        if stored.bytes <= MAX_KEPT_BYTES:
             yield BytesIO(self._load(name))
             return
         with TemporaryFile() as file:
@@ -430,14 +430,14 @@ class ObjectFiles(Files):
         stored = self._find(name)
         if stored.object in self._kept:
             return hashlib.sha256(self._kept[stored.object]).hexdigest()
-        if stored.bytes <= MOST_KEPT_BYTES:
+        if stored.bytes <= MAX_KEPT_BYTES:
             return self._keep_intact(self._find(name), self._fetch(name))
         with TemporaryFile() as file:
             return self._download(name, cast(BinaryIO, file))
 
     def prefetch(self, names: Iterable[str]) -> None:
         """Read files that will be read one after another at once, as far as they can be kept."""
-        wanted, room = list[StoredFile](), MOST_KEPT_BYTES
+        wanted, room = list[StoredFile](), MAX_KEPT_BYTES
         for name in names:
             stored = self.journal.files.get(name)
             if stored is not None and stored.object not in self._kept and stored.bytes <= room:
@@ -543,7 +543,7 @@ class ObjectFiles(Files):
         """Copy what the object of a file holds to an open file, and return its SHA-256."""
 
         def copy(stored: StoredFile) -> None:
-            self.bucket.download(stored.object, min(stored.bytes, MOST_FILE_BYTES), file)
+            self.bucket.download(stored.object, min(stored.bytes, MAX_FILE_BYTES), file)
 
         self._ask_for(name, copy)
         file.seek(0)
@@ -596,5 +596,5 @@ class ObjectFiles(Files):
 
     def _keep(self, name: str, content: bytes) -> None:
         self._kept[name] = content
-        while sum(map(len, self._kept.values())) > MOST_KEPT_BYTES:
+        while sum(map(len, self._kept.values())) > MAX_KEPT_BYTES:
             del self._kept[next(iter(self._kept))]

@@ -16,7 +16,7 @@ from ckcv_ray.storage.files import Files, LocalFiles, check_regular, is_replacea
 from ckcv_ray.validation import as_path
 
 REPORT = "report.html"
-MOST_REPORT_BYTES = 1 << 28
+MAX_REPORT_BYTES = 1 << 28
 
 
 def write_report(files: Files, page: str, out: str | PathLike[str] | None = None) -> str:
@@ -49,7 +49,7 @@ def check_report(files: Files, out: str | PathLike[str] | None) -> None:
 def is_written(file: Path) -> bool:
     """Return whether a file is a report, or a form, as it was written."""
     try:
-        check_regular(file, MOST_REPORT_BYTES)
+        check_regular(file, MAX_REPORT_BYTES)
         return _is_intact(file.read_bytes())
     except (OSError, ValueError):
         return False
@@ -60,7 +60,7 @@ def report_intact(files: Files) -> bool:
     if REPORT not in files.list(REPORT):
         return True
     try:
-        content = files.read(REPORT, MOST_REPORT_BYTES)
+        content = files.read(REPORT, MAX_REPORT_BYTES)
     except (OSError, ValueError):
         return False
     return _is_intact(content)

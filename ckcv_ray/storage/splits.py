@@ -9,13 +9,13 @@ from ckcv_ray.core.arrays import Index
 from ckcv_ray.core.resampling.base import Splits
 from ckcv_ray.storage import formats
 from ckcv_ray.storage.files import Files
-from ckcv_ray.tables.readers.limits import MOST_CELLS
+from ckcv_ray.tables.readers.limits import MAX_CELLS
 
 FILE = "splits.parquet"
 SPLIT_COLUMNS = pa.schema([("split", pa.int32()), ("train", pa.bool_()), ("row", pa.int64())])
 
 
-MOST_SPLIT_VALUES = 2 * MOST_CELLS
+MAX_SPLIT_VALUES = 2 * MAX_CELLS
 
 
 def make_splits(sets: Sequence[tuple[Index, Index]], run_id: str) -> pa.Buffer:
@@ -36,7 +36,7 @@ def read_splits(files: Files, resampling: Splits, run_id: str, n: int) -> Splits
     Raises:
         StoreError: they are missing, damaged, or not those of the procedure.
     """
-    table = formats.read_table(files, FILE, run_id, SPLIT_COLUMNS, values=MOST_SPLIT_VALUES)
+    table = formats.read_table(files, FILE, run_id, SPLIT_COLUMNS, values=MAX_SPLIT_VALUES)
     with formats.guard_reading(files, FILE):
         split, train, row = (table[name].to_numpy() for name in SPLIT_COLUMNS.names)
         count = len(numbers := np.unique(split))

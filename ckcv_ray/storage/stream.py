@@ -27,9 +27,9 @@ from ckcv_ray.validation import STRICT, check_count, check_probability, read_as
 
 STREAM = "stream.jsonl"
 FORMAT = 1
-MOST_STREAM_BYTES = 1 << 28
-MOST_STREAM_ROWS = 1 << 20
-MOST_OF_IDENTIFIER = 1_000  # characters of the identifier of a row, or of its group
+MAX_STREAM_BYTES = 1 << 28
+MAX_STREAM_ROWS = 1 << 20
+MAX_OF_IDENTIFIER = 1_000  # characters of the identifier of a row, or of its group
 SEAL = "sha256"
 KEYS = ("id", "prediction", "label", "group", "batch")  # of a row; without groups none has a group
 
@@ -135,13 +135,13 @@ def read_stream(files: Files, name: str) -> Stream | None:
     if files.is_gone(name):
         return None
     with formats.guard_reading(files, name):
-        content = files.read(name, MOST_STREAM_BYTES)
+        content = files.read(name, MAX_STREAM_BYTES)
         first, *later = list(_open_lines(content.decode().split("\n"))) or [("", {})]
         header = read_as(Header, first[1])
         if header.format != FORMAT:
             raise ValueError(f"it has the format {header.format}, and this version reads {FORMAT}")
         check_probability("delta", header.delta)
-        check_count("rows", len(later), MOST_STREAM_ROWS)
+        check_count("rows", len(later), MAX_STREAM_ROWS)
         rows = tuple(_read_row(values, header.grouped) for _, values in later)
         _check_rows(rows, header.grouped)
     return Stream(header, rows, later[-1][0] if later else first[0], content)
@@ -169,9 +169,9 @@ def write_stream(files: Files, name: str, stream: Stream, rows: Sequence[LiveRow
     stored = read_stream(files, name)
     if stored is not None and stored.content != stream.content:
         raise StoreError(f"{files.path(name)} has grown since it was read: append the rows again")
-    if len(stream.rows) + len(rows) > MOST_STREAM_ROWS:
+    if len(stream.rows) + len(rows) > MAX_STREAM_ROWS:
         raise InputError(
-            f"{str(files.path(name))!r} would have more than {MOST_STREAM_ROWS:,} rows, the maximum: begin "
+            f"{str(files.path(name))!r} would have more than {MAX_STREAM_ROWS:,} rows, the maximum: begin "
             "another one with --stream"
         )
     lines, head = [stream.content], stream.head
@@ -182,9 +182,9 @@ def write_stream(files: Files, name: str, stream: Stream, rows: Sequence[LiveRow
         line, head = _seal(values, head)
         lines.append(line)
     content = b"".join(lines)
-    if len(content) > MOST_STREAM_BYTES:
+    if len(content) > MAX_STREAM_BYTES:
         raise InputError(
-            f"{str(files.path(name))!r} would be larger than {MOST_STREAM_BYTES >> 20} MiB, the maximum: "
+            f"{str(files.path(name))!r} would be larger than {MAX_STREAM_BYTES >> 20} MiB, the maximum: "
             "begin another one with --stream"
         )
     if rows or stored is None:
@@ -228,8 +228,8 @@ def _read_row(values: dict[str, Any], grouped: bool) -> LiveRow:
     if list(values) != expected:
         raise ValueError(f"a row has the keys {', '.join(map(str, values))}, and not {', '.join(expected)}")
     names = [values["id"], values.get("group", "-")]
-    if not all(isinstance(name, str) and 0 < len(name) <= MOST_OF_IDENTIFIER for name in names):
-        raise ValueError(f"an identifier or group is not text of 1 to {MOST_OF_IDENTIFIER:,} characters")
+    if not all(isinstance(name, str) and 0 < len(name) <= MAX_OF_IDENTIFIER for name in names):
+        raise ValueError(f"an identifier or group is not text of 1 to {MAX_OF_IDENTIFIER:,} characters")
     if not all(isinstance(values[key], Label) for key in ("prediction", "label")):
         raise ValueError("a prediction or a label is not text, a number or a truth value")
     if type(values["batch"]) is not int or values["batch"] < 0:

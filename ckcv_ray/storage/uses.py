@@ -26,10 +26,10 @@ from ckcv_ray.validation import STRICT, check_count, check_probability
 
 USES = "uses.json"
 SHA256, ROWS = re.compile("[0-9a-f]{64}"), re.compile("([0-9a-f]{16})*")
-MOST_USES, MOST_TABLES = 10_000, 8
-MOST_SHARES = 1_000
-MOST_OF_COMPARED = 400
-MOST_TWINS = 0.01  # of rows, that equal another one: above it equal rows may well be other examples
+MAX_USES, MAX_TABLES = 10_000, 8
+MAX_SHARES = 1_000
+MAX_OF_COMPARED = 400
+MAX_TWINS = 0.01  # of rows, that equal another one: above it equal rows may well be other examples
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class Use:
     def shares_rows(self, earlier: "Use") -> bool:
         """Return whether an earlier use has some of the same rows."""
         learned, before = _read_digests(self.learned), _read_digests(earlier.learned)
-        few = MOST_TWINS * min(len(learned), len(before))
+        few = MAX_TWINS * min(len(learned), len(before))
         return (
             self.has_table(earlier)
             or bool(np.isin(_read_digests(self.rows), _read_digests(earlier.rows)).any())
@@ -88,7 +88,7 @@ class UseList:
 
     def check(self) -> None:
         """Raise ValueError unless it is as this module writes it."""
-        check_count("uses", len(self.uses), MOST_USES)
+        check_count("uses", len(self.uses), MAX_USES)
         for use in self.uses:
             _check(use)
 
@@ -104,7 +104,7 @@ def make_use(
 ) -> Use:
     """Return a use, dated now."""
     digits, learned_digits = (np.unique(each).astype("<u8").tobytes().hex() for each in (rows, learned))
-    date, shown = datetime.now(UTC).isoformat(timespec="seconds"), plain(compared)[:MOST_OF_COMPARED]
+    date, shown = datetime.now(UTC).isoformat(timespec="seconds"), plain(compared)[:MAX_OF_COMPARED]
     return Use(tuple(tables), digits, learned_digits, answer, shown, shares, delta, date)
 
 
@@ -138,7 +138,7 @@ def append_use(files: Files, use: Use, name: str = USES) -> None:
     uses = read_uses(files, name)
     if not any(use.repeats(found) for found in uses):
         content = formats.to_json(asdict(UseList((*uses, use))))
-        if len(content) > formats.MOST_JSON_BYTES:
+        if len(content) > formats.MAX_JSON_BYTES:
             raise InputError(
                 f"{str(files.path(name))!r} would be too large: begin another file with --ledger"
             )
@@ -152,14 +152,14 @@ def _read_digests(digits: str) -> NDArray[np.uint64]:
 def _check(use: Use) -> None:
     if datetime.fromisoformat(use.date).tzinfo is None:
         raise ValueError(f"the date {use.date!r} has no time zone")
-    check_count("tables", len(use.tables), MOST_TABLES)
+    check_count("tables", len(use.tables), MAX_TABLES)
     for digest in (*use.tables, use.answer):
         if SHA256.fullmatch(digest) is None:
             raise ValueError(f"{digest!r} is not a SHA-256")
-    if len(use.compared) > MOST_OF_COMPARED or not use.compared.isprintable():
-        raise ValueError(f"what was compared is not one line of at most {MOST_OF_COMPARED} characters")
+    if len(use.compared) > MAX_OF_COMPARED or not use.compared.isprintable():
+        raise ValueError(f"what was compared is not one line of at most {MAX_OF_COMPARED} characters")
     if ROWS.fullmatch(use.rows) is None or ROWS.fullmatch(use.learned) is None:
         raise ValueError("the digests of rows are not of 16 hexadecimal digits each")
-    if not 1 <= use.shares <= MOST_SHARES:
-        raise ValueError(f"shares: {use.shares} is outside 1..{MOST_SHARES}")
+    if not 1 <= use.shares <= MAX_SHARES:
+        raise ValueError(f"shares: {use.shares} is outside 1..{MAX_SHARES}")
     check_probability("delta", use.delta)

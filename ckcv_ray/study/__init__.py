@@ -2,7 +2,7 @@
 
 from ckcv_ray.study.options import SLOTS as SLOTS
 from ckcv_ray.study.options import list_parts as list_parts
-from ckcv_ray.study.parts import LEAST_HELD_OUT as LEAST_HELD_OUT
+from ckcv_ray.study.parts import MIN_HELD_OUT as MIN_HELD_OUT
 from ckcv_ray.study.parts import All as All
 from ckcv_ray.study.parts import Auto as Auto
 from ckcv_ray.study.parts import Budget as Budget
@@ -22,10 +22,10 @@ from ckcv_ray.study.quantities import ANSWERED_ERROR as ANSWERED_ERROR
 from ckcv_ray.study.quantities import ANSWERED_SHARE as ANSWERED_SHARE
 from ckcv_ray.study.quantities import AUC as AUC
 from ckcv_ray.study.quantities import BETTER_THAN as BETTER_THAN
+from ckcv_ray.study.quantities import BINARY_RECALLS as BINARY_RECALLS
 from ckcv_ray.study.quantities import BY_CLASS as BY_CLASS
 from ckcv_ray.study.quantities import CLIPPED_ERROR as CLIPPED_ERROR
 from ckcv_ray.study.quantities import ERROR as ERROR
-from ckcv_ray.study.quantities import OF_TWO as OF_TWO
 from ckcv_ray.study.quantities import PREDICTIVE_VALUES as PREDICTIVE_VALUES
 from ckcv_ray.study.quantities import Argument as Argument
 from ckcv_ray.study.quantities import Predictive as Predictive
@@ -42,7 +42,7 @@ from ckcv_ray.study.quantities import parse_predictive as parse_predictive
 from ckcv_ray.study.quantities import parse_quantity as parse_quantity
 from ckcv_ray.study.quantities import parse_within as parse_within
 from ckcv_ray.study.study import CERTIFIED as CERTIFIED
-from ckcv_ray.study.study import MOST_SEED as MOST_SEED
+from ckcv_ray.study.study import MAX_SEED as MAX_SEED
 from ckcv_ray.study.study import SCORED as SCORED
 from ckcv_ray.study.study import Execution as Execution
 from ckcv_ray.study.study import Study as Study

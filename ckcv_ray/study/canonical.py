@@ -32,10 +32,10 @@ from ckcv_ray.learners.base import Learner
 from ckcv_ray.learners.steps import BALANCED, Balance, Categories, Encoding, expand_dates, settle_scaling
 from ckcv_ray.learners.steps import NAME as WEIGHTS
 from ckcv_ray.study.options import list_parts
-from ckcv_ray.study.parts import CLAIMS, LEAST_HELD_OUT, Certification, Holdout, Race
+from ckcv_ray.study.parts import CLAIMS, MIN_HELD_OUT, Certification, Holdout, Race
 from ckcv_ray.study.quantities import (
     BETTER_THAN,
-    OF_TWO,
+    BINARY_RECALLS,
     Predictive,
     find_quantity,
     is_of_numbers,
@@ -47,7 +47,7 @@ from ckcv_ray.study.study import Study
 from ckcv_ray.tables.columns.formats import ColumnKind
 from ckcv_ray.tables.subgroups import check_subgroups
 from ckcv_ray.tables.target import some
-from ckcv_ray.tables.task import LEAST_ROWS, Task
+from ckcv_ray.tables.task import MIN_ROWS, Task
 
 VOTE = CLAIMS[-1]
 
@@ -203,7 +203,7 @@ def divide(study: Study, task: Task) -> tuple[Index | None, Task]:
     units = None if certification is None else certification.canonical(n).draw_held_out(n, draws)
     if units is None:
         return None, fill_new_rows(study, task)
-    if len(units) < LEAST_HELD_OUT or n < LEAST_HELD_OUT + LEAST_ROWS:
+    if len(units) < MIN_HELD_OUT or n < MIN_HELD_OUT + MIN_ROWS:
         raise InputError(_describe_few(study, task, len(units)))
     held = task.grouping.rows(units)
     learned = task.without(held)
@@ -219,11 +219,11 @@ def _describe_few(study: Study, task: Task, held: int) -> str:
     of_clip = " of the clip" if task.has_numbers else ""
     outside = fewest_rows(float(np.nextafter(0.5, 0)), 0, delta)
     gate = "" if losses else f", and better than a constant takes {outside} of them outside each class"
-    paper = f"--paper runs from {LEAST_ROWS} rows on (--k 3 --n-splits 90 takes every split once), and "
+    paper = f"--paper runs from {MIN_ROWS} rows on (--k 3 --n-splits 90 takes every split once), and "
     return (
         f"{pluralize(held, unit)} of {task.n_units:,} held out would prove an error of at most "
         f"{ceil(100 * best)} in 100{of_clip} if none of them were wrong{gate}: hold out at least "
-        f"{LEAST_HELD_OUT}, which are half of {2 * LEAST_HELD_OUT}. Of fewer {unit}s "
+        f"{MIN_HELD_OUT}, which are half of {2 * MIN_HELD_OUT}. Of fewer {unit}s "
         f"{'' if task.has_numbers else paper}ckcv evaluate gives scores, without a proof"
     )
 
@@ -471,7 +471,7 @@ def _check_claims(certification: Certification, learner: Learner, task: Task) ->
         )
     if certification.positive is None:
         return certification
-    if task.n_classes != len(OF_TWO):
+    if task.n_classes != len(BINARY_RECALLS):
         has = f"{task.n_classes} classes" if task.n_classes else "numbers"
         raise InputError(
             f"positive={certification.positive!r} is for two classes, and the target {task.target!r} has "
@@ -513,7 +513,7 @@ def _check_cut_off(study: Study, held: Index | None, task: Task) -> None:
         _check_value(study, predictive, len(held), float(np.mean(task.y == positive)))
         return
     number = condition.find_class(positive)
-    delta = study.delta / study.certification.n_shares / len(OF_TWO)
+    delta = study.delta / study.certification.n_shares / len(BINARY_RECALLS)
     needed = fewest_rows(1 - condition.value, 0, delta)
     expected = len(held) * float(np.mean(task.y == number))
     if expected < needed:

@@ -29,10 +29,10 @@ from ckcv_ray.core.selection import check_choose
 from ckcv_ray.errors import InputError, explain_removed_option
 from ckcv_ray.study.quantities import (
     ANSWERED,
+    BINARY_RECALLS,
     CLIPPED_ERROR,
     DECLARED,
     ERROR,
-    OF_TWO,
     PREDICTIVE_VALUES,
     Predictive,
     find_quantity,
@@ -270,7 +270,7 @@ class Condition(NamedTuple):
 
     def find_class(self, positive: int) -> int:
         """Return the number, 0 or 1, of the class whose recall it is on, given that of the positive class."""
-        return positive if self.name == OF_TWO[0] else 1 - positive
+        return positive if self.name == BINARY_RECALLS[0] else 1 - positive
 
 
 def parse_condition(
@@ -348,9 +348,9 @@ def parse_conditions(option: str, value: Any) -> tuple[str, ...]:
 HOLDOUT_BOUNDS = ("clopper_pearson", "stevens")
 CLAIMS = ("refit", "vote")
 QUANTITIES = tuple(quantity for quantity in DECLARED if not quantity.is_error)
-MOST_HALVED_ROWS = 400  # up to here, auto holds out half of the rows
+MAX_HALVED_ROWS = 400  # up to here, auto holds out half of the rows
 AUTO, HALF, THIRD = "auto", 0.5, 0.33
-LEAST_HELD_OUT = 10  # rows, or groups: fewer prove nothing of use
+MIN_HELD_OUT = 10  # rows, or groups: fewer prove nothing of use
 
 
 class Certification:
@@ -386,12 +386,12 @@ class Certification:
         self._check_prevalence()
         named = self.claim
         object.__setattr__(self, "claim", _complete_claims(self.claim, self.required, self.answer))
-        of_two = [claim for claim in self.claim if claim in OF_TWO]
+        of_two = [claim for claim in self.claim if claim in BINARY_RECALLS]
         if of_two and "recall" in self.claim:
             rest = f"{of_two[0]} included"
             if of_two[0] not in named:  # it was added, for what is made of it
                 made = next(filter(parse_predictive, named), f"require={self.require}")
-                rest = f"and {made} is made of {' and '.join(OF_TWO)}"
+                rest = f"and {made} is made of {' and '.join(BINARY_RECALLS)}"
             raise InputError(f"claim=recall is of every class, {rest}: leave one of them out")
         for condition in self.accepted:
             of_rule = condition.name in (ERROR, CLIPPED_ERROR)
@@ -432,7 +432,7 @@ class Certification:
         """Return the option that asks for a claim, with its value: some claims follow from other options."""
         if claim in ANSWERED:
             return f"answer={self.answer}"
-        if self.require and (claim in OF_TWO or parse_predictive(claim)):
+        if self.require and (claim in BINARY_RECALLS or parse_predictive(claim)):
             return f"require={self.require}"
         return f"claim={claim}"
 
@@ -551,10 +551,10 @@ def _require(name: str, value: Any) -> str:
             f"{name}={quote(value)}: a cut-off is chosen for one condition: leave the others to accept, such "
             "as require=sensitivity>=0.9 and accept=specificity>=0.6"
         )
-    condition = parse_condition(name, value, PREDICTIVE_VALUES, (*OF_TWO, *PREDICTIVE_VALUES))
-    if condition.name not in (*OF_TWO, *PREDICTIVE_VALUES):
+    condition = parse_condition(name, value, PREDICTIVE_VALUES, (*BINARY_RECALLS, *PREDICTIVE_VALUES))
+    if condition.name not in (*BINARY_RECALLS, *PREDICTIVE_VALUES):
         raise InputError(
-            f"{name}={quote(value)}: a cut-off is chosen for {', '.join(OF_TWO)}, "
+            f"{name}={quote(value)}: a cut-off is chosen for {', '.join(BINARY_RECALLS)}, "
             f"{' or '.join(PREDICTIVE_VALUES)}; the prevalence is an option of its own: write ppv>=0.3 and "
             "prevalence=0.02"
         )
@@ -602,8 +602,8 @@ def _complete_claims(claims: tuple[str, ...], required: Condition | None, answer
     if required and claims == CLAIMS[:1]:
         claims = ()
     needed = [
-        *([required.name] if required and required.name not in OF_TWO else ()),
-        *(OF_TWO if required or any(map(parse_predictive, claims)) else ()),
+        *([required.name] if required and required.name not in BINARY_RECALLS else ()),
+        *(BINARY_RECALLS if required or any(map(parse_predictive, claims)) else ()),
         *(ANSWERED if answer else ()),
     ]
     return (*claims, *(name for name in needed if name not in claims))
@@ -755,7 +755,7 @@ class Holdout(Certification):
         """Return it with the share that "auto" stands for."""
         if self.holdout_share != AUTO:
             return self
-        return replace(self, holdout_share=HALF if n <= MOST_HALVED_ROWS else THIRD)
+        return replace(self, holdout_share=HALF if n <= MAX_HALVED_ROWS else THIRD)
 
     def draw_held_out(self, n: int, draws: Draws) -> Index | None:
         """Draw the rows to hold out."""

@@ -99,7 +99,7 @@ class Scoring:
 
 OUTER, INNER, PERMUTED = 0, 1, 1  # positions of the fold sizes without a certification
 SCREENED_K = 5  # the fold size at which a budget compares settings is that nearest to it
-LEAST_SCREEN = 200  # units to which training and select sets are halved at most
+MIN_SCREEN = 200  # units to which training and select sets are halved at most
 Costs = NDArray[np.float64]
 
 
@@ -348,8 +348,8 @@ class Problem:
             return ()
         whole = self.sizes[self.screened]
         screens, n_train, n_select = list[FoldSize](), whole.n_train // 2, whole.n_select
-        while n_train >= LEAST_SCREEN:
-            n_select = max(n_select // 2, min(n_select, LEAST_SCREEN))
+        while n_train >= MIN_SCREEN:
+            n_select = max(n_select // 2, min(n_select, MIN_SCREEN))
             screens.append(whole._replace(n_train=n_train, n_select=n_select))
             n_train //= 2
         return tuple(screens)

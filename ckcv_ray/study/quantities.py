@@ -10,13 +10,13 @@ from enum import Enum
 from math import ceil, inf
 from typing import NamedTuple
 
-from ckcv_ray.core.bounds.binomial import MOST_ROWS, clopper_pearson, find_first
+from ckcv_ray.core.bounds.binomial import MAX_ROWS, clopper_pearson, find_first
 from ckcv_ray.errors import InputError
 from ckcv_ray.validation import quote
 
 ERROR = "error"
 CLIPPED_ERROR = "clipped"  # of numbers the mean absolute error, of which at most a clip counts: "clipped:50"
-OF_TWO = ("sensitivity", "specificity")  # the recall of the positive class, and of the other
+BINARY_RECALLS = ("sensitivity", "specificity")  # the recall of the positive class, and of the other
 AUC = "auc"
 PREDICTIVE_VALUES = ("ppv", "npv")  # for which a cut-off can be chosen, at a prevalence of their own option
 BETTER_THAN = "better"  # than another learner of the study: better:svm
@@ -99,7 +99,7 @@ DECLARED = (
         at_most=True,
         is_mean=True,
     ),
-    *(replace(RECALL, name=name, phrase=name, two_classes=True) for name in OF_TWO),
+    *(replace(RECALL, name=name, phrase=name, two_classes=True) for name in BINARY_RECALLS),
     RECALL,
     Quantity(
         name=AUC,
@@ -217,7 +217,7 @@ class Predictive(NamedTuple):
             sensitivity, specificity = 1 - clopper_pearson(wrong, [positives, rows - positives], delta / 2)
             return self.compute(sensitivity, specificity) >= least
 
-        return find_first(passes, 1, MOST_ROWS)
+        return find_first(passes, 1, MAX_ROWS)
 
 
 def find_quantity(name: str) -> Quantity | None:

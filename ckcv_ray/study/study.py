@@ -78,16 +78,16 @@ WRONG_KIND = {  # why a study of another kind is refused
     CERTIFIED: "the study has no certification: its scores are computed by evaluate, or assess",
     SCORED: "the study has a certification: it is computed by run, or run_job",
 }
-MOST_SEED, MOST_SEED_OF_SCORES = 2**128 - 1, 2**63 - 1
-MOST_TOML_BYTES = 1 << 24
+MAX_SEED, MAX_SEED_OF_SCORES = 2**128 - 1, 2**63 - 1
+MAX_TOML_BYTES = 1 << 24
 LONGEST_SHOWN = 200
 ENCODING, BALANCE = ("encode", "fill", "rare"), "balance"
-ASKED = ("seed", *ENCODING, "choose", BALANCE, "permutations", "interval", "save_predictions")
-OF_SCORES = (  # what the JSON of a study without a certification holds
+PROCEDURE_OPTIONS = ("seed", *ENCODING, "choose", BALANCE, "permutations", "interval", "save_predictions")
+SCORE_FIELDS = (  # what the JSON of a study without a certification holds
     *("learner", "resampling", "measures", "functions", "select_by", "select"),
-    *ASKED,
+    *PROCEDURE_OPTIONS,
 )
-MOST_PERMUTATIONS = 1_000_000
+MAX_PERMUTATIONS = 1_000_000
 
 
 def read_seed(name: str, value: Any, most: int) -> int:
@@ -133,7 +133,7 @@ class Study:
     seed: int = option(
         0,
         Option(
-            lambda name, value: read_seed(name, value, MOST_SEED),
+            lambda name, value: read_seed(name, value, MAX_SEED),
             "Seed of the splits, or random.",
             default_text="0",
         ),
@@ -303,7 +303,7 @@ class Study:
             resampling=drawn,
             search=_make_search(select_by, select, drawn, _check_refit(refit, choose)),
             certification=None,
-            seed=read_seed("seed", seed, MOST_SEED_OF_SCORES),
+            seed=read_seed("seed", seed, MAX_SEED_OF_SCORES),
             measures=measures,
             permutations=permutations,
             interval="" if interval is None else interval,
@@ -349,7 +349,7 @@ class Study:
             ],
             "select_by": self.select_by,
             "select": EACH if self.selects_each else ONE,
-            **{name: getattr(self, name) for name in ASKED},
+            **{name: getattr(self, name) for name in PROCEDURE_OPTIONS},
         }
 
     @property
@@ -379,8 +379,8 @@ class Study:
 
     @classmethod
     def _read_scored(cls, content: Mapping[str, Any]) -> "Study":
-        check_names("a procedure", content, OF_SCORES)
-        given: dict[str, Any] = dict.fromkeys(OF_SCORES) | dict(content)
+        check_names("a procedure", content, SCORE_FIELDS)
+        given: dict[str, Any] = dict.fromkeys(SCORE_FIELDS) | dict(content)
         measures = sequence("measures", given["measures"], least=1, kind="names of measures")
         resampling = read_part("resampling", given["resampling"])
         described = sequence("functions", given["functions"] or (), least=0)
@@ -394,7 +394,7 @@ class Study:
             _make_search(given["select_by"], given["select"], resampling, given["choose"]),
             certification=None,
             measures=tuple(functions.get(name, name) for name in names),
-            **{name: given[name] for name in ASKED if name != "choose"},
+            **{name: given[name] for name in PROCEDURE_OPTIONS if name != "choose"},
         )
 
     def differences(self, stored: "Study") -> list[str]:
@@ -502,8 +502,8 @@ def read_toml(path: str | Path) -> dict[str, Any]:
     """
     path = as_path("path", path)
     try:
-        if path.stat().st_size > MOST_TOML_BYTES:
-            raise ValueError(f"it has more than {MOST_TOML_BYTES >> 20} MiB")
+        if path.stat().st_size > MAX_TOML_BYTES:
+            raise ValueError(f"it has more than {MAX_TOML_BYTES >> 20} MiB")
         given = _parse_toml(path.read_text(encoding="utf-8"))
         named = {name.replace("-", "_"): value for name, value in given.items()}
         if len(named) < len(given):
@@ -622,8 +622,8 @@ def _check_scored(study: Study) -> None:
             f"resampling={study.resampling.name} requires a certification, which ckcv run has: without one, "
             "choose a resampling such as kfold:10"
         )
-    integer("seed", study.seed, least=0, most=MOST_SEED_OF_SCORES)
-    integer("permutations", study.permutations, least=0, most=MOST_PERMUTATIONS)
+    integer("seed", study.seed, least=0, most=MAX_SEED_OF_SCORES)
+    integer("permutations", study.permutations, least=0, most=MAX_PERMUTATIONS)
     boolean("save_predictions", study.save_predictions)
     if study.permutations and study.resampling.inner is not None:
         raise InputError(
@@ -709,7 +709,7 @@ def _short_json(value: object) -> str:
 
 
 BACKENDS = ("auto", "ray", "serial")
-LEAST_TIMEOUT = 0.1
+MIN_TIMEOUT = 0.1
 
 
 @dataclass(frozen=True)
@@ -739,8 +739,8 @@ class Execution:
             )
         if self.fit_timeout is not None:
             seconds = number("fit_timeout", self.fit_timeout)
-            if not LEAST_TIMEOUT <= seconds <= MOST:
-                raise InputError(f"fit_timeout={seconds!r}: expected seconds from {LEAST_TIMEOUT} to {MOST}")
+            if not MIN_TIMEOUT <= seconds <= MOST:
+                raise InputError(f"fit_timeout={seconds!r}: expected seconds from {MIN_TIMEOUT} to {MOST}")
             object.__setattr__(self, "fit_timeout", seconds)
         for name, value in (
             ("address", self.address),

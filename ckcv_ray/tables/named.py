@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from ckcv_ray.errors import InputError, convert_errors
 from ckcv_ray.tables.readers.files import from_matrix
-from ckcv_ray.tables.readers.limits import MOST_TABLE_ROWS
+from ckcv_ray.tables.readers.limits import MAX_TABLE_ROWS
 from ckcv_ray.validation import suggest
 
 FRESH_ROWS = 20_000
@@ -132,8 +132,8 @@ def _signs(n: int, rng: np.random.Generator) -> NDArray[np.int64]:
 
 
 def _generate(family: str, n: int, seed: int) -> Columns:
-    if not 6 <= n <= MOST_TABLE_ROWS:
-        raise InputError(f"{family}:{n}: the number of rows is outside 6..{MOST_TABLE_ROWS}")
+    if not 6 <= n <= MAX_TABLE_ROWS:
+        raise InputError(f"{family}:{n}: the number of rows is outside 6..{MAX_TABLE_ROWS}")
     learn, test = (
         GENERATORS[family](rows, np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(part,))))
         for part, rows in enumerate((n, FRESH_ROWS))

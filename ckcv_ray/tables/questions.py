@@ -39,7 +39,7 @@ from ckcv_ray.tables.columns.formats import (
     form_of_numbers,
 )
 from ckcv_ray.tables.columns.parse import Cells, infer_column, number_values
-from ckcv_ray.tables.target import LEAST_GROUPS, MOST_CLASSES, SPACES, distinct, is_text
+from ckcv_ray.tables.target import MAX_CLASSES, MIN_GROUPS, SPACES, distinct, is_text
 from ckcv_ray.validation import check_choice
 
 ENTITIES = frozenset(
@@ -68,14 +68,14 @@ TIME_NAMES = frozenset(
     ("time", "t", "date", "year", "quarter", "month", "week", "day", "hour", "minute", "second", "age")
 )
 WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
-LEAST_SHARED = 1 / 3  # share of rows whose value occurs again, for a column that is named like groups
-MANY_NAMES, MOST_ROWS_OF_NAME = 20, 100  # fewer values of more rows each are kinds of things, and not names
-LEAST_REPEATED = 0.05  # share of rows whose value occurs again, for a column of any name
-LEAST_FILLED = 0.95  # share of a range's numbers that occur
-MOST_NEAR, LEAST_TIMES = 10, 20  # how far numbers that are near differ; how many times more are equal
-LEAST_ROUND = ((10, 0.3), (5, 0.5))  # share of numbers that are multiples, from which they are rounded
-MOST_ROWS_SEEN = 20_000  # of a column of any name, to see whether it looks like groups
-LEAST_NUMBERED = 20  # rows: fewer may be numbered by chance, as the steps of a dose are
+MIN_SHARED = 1 / 3  # share of rows whose value occurs again, for a column that is named like groups
+MANY_NAMES, MAX_ROWS_OF_NAME = 20, 100  # fewer values of more rows each are kinds of things, and not names
+MIN_REPEATED = 0.05  # share of rows whose value occurs again, for a column of any name
+MIN_FILLED = 0.95  # share of a range's numbers that occur
+MAX_NEAR, MIN_TIMES = 10, 20  # how far numbers that are near differ; how many times more are equal
+MIN_ROUND = ((10, 0.3), (5, 0.5))  # share of numbers that are multiples, from which they are rounded
+MAX_ROWS_SEEN = 20_000  # of a column of any name, to see whether it looks like groups
+MIN_NUMBERED = 20  # rows: fewer may be numbered by chance, as the steps of a dose are
 DENSE = 2  # numbers of rows are less than twice as far apart as there are rows
 
 
@@ -90,7 +90,7 @@ def is_row_number(x: Values, name: str) -> bool:
     if not len(steps) or np.isnan(x).any() or not np.all(np.floor(x) == x):
         return False
     words = [word.lower() for word in WORD.findall(name)]
-    if len(x) >= LEAST_NUMBERED and x[0] in (0, 1) and np.all(steps == 1):
+    if len(x) >= MIN_NUMBERED and x[0] in (0, 1) and np.all(steps == 1):
         return not any(word in TIME_NAMES for word in words)
     if "".join(words) not in ROW_NAMES and not is_name_of_groups(name):
         return False
@@ -137,9 +137,9 @@ def _count_names(columns: pa.Table, name: str) -> int:
     """Return the number of values of a column that looks as if it named groups; 0 if it does not."""
     if is_name_of_groups(name):
         counts = _count_rows(_read_names(columns, name))
-        if _are_few_enough(counts) and _share_repeated(counts) >= LEAST_SHARED:
+        if _are_few_enough(counts) and _share_repeated(counts) >= MIN_SHARED:
             return len(counts)
-    seen = columns.select([name]).slice(0, MOST_ROWS_SEEN)
+    seen = columns.select([name]).slice(0, MAX_ROWS_SEEN)
     if not _look_like_names(seen, name):
         return 0
     return len(_count_rows(_read_names(columns, name)))
@@ -175,7 +175,7 @@ def _share_repeated(counts: NDArray[np.intp]) -> float:
 def _are_few_enough(counts: NDArray[np.intp]) -> bool:
     """Return whether there are enough groups, and few enough rows of each for few groups."""
     n_groups, n = len(counts), int(counts.sum())
-    return n_groups >= LEAST_GROUPS and (n_groups >= MANY_NAMES or n <= MOST_ROWS_OF_NAME * n_groups)
+    return n_groups >= MIN_GROUPS and (n_groups >= MANY_NAMES or n <= MAX_ROWS_OF_NAME * n_groups)
 
 
 def _look_like_names(columns: pa.Table, name: str) -> bool:
@@ -187,7 +187,7 @@ def _look_like_names(columns: pa.Table, name: str) -> bool:
     counts = _count_rows(column)
     if column is None or not (len(counts) >= MANY_NAMES and len(column) <= 2 * len(counts)):
         return False
-    if _share_repeated(counts) - counts.max() / len(column) < LEAST_REPEATED:
+    if _share_repeated(counts) - counts.max() / len(column) < MIN_REPEATED:
         return False
     if is_text(column.type):
         return _holds_words(columns, name)
@@ -210,21 +210,21 @@ def _holds_words(columns: pa.Table, name: str) -> bool:
 def _are_names(x: Values) -> bool:
     """Return whether whole numbers x (n,) repeat as names do."""
     values, counts = np.unique(x, return_counts=True)
-    if len(values) >= LEAST_FILLED * (values[-1] - values[0] + 1):
+    if len(values) >= MIN_FILLED * (values[-1] - values[0] + 1):
         return bool(1 + np.count_nonzero(np.diff(x)) == len(values))
     repeated = values[counts > 1]
-    if any(np.mean(repeated % base == 0) >= share for base, share in LEAST_ROUND):
+    if any(np.mean(repeated % base == 0) >= share for base, share in MIN_ROUND):
         return False
     pairs = counts * (counts - 1) // 2
     ordered = np.sort(x)
-    until = np.searchsorted(ordered, ordered + MOST_NEAR, side="right")
+    until = np.searchsorted(ordered, ordered + MAX_NEAR, side="right")
     near = int((until - np.arange(1, len(x) + 1)).sum() - pairs.sum())
-    return bool(pairs.sum() - pairs.max() >= LEAST_TIMES * near / (2 * MOST_NEAR))
+    return bool(pairs.sum() - pairs.max() >= MIN_TIMES * near / (2 * MAX_NEAR))
 
 
 ANSWERS = JOIN, APART = "join", "apart"
-MOST_SPELLINGS = 10 * MOST_CLASSES  # of more than this the classes are too many in any case
-MOST_WAYS = 4
+MAX_SPELLINGS = 10 * MAX_CLASSES  # of more than this the classes are too many in any case
+MAX_WAYS = 4
 
 RowCounts = dict[str, int]  # rows of each way of writing a class
 
@@ -251,7 +251,7 @@ def read_labels(columns: pa.Table, target: str, answer: str = "") -> pa.ChunkedA
     if not is_text(cells.stored) or (answer == APART and not cells.written):
         return columns.column(target)
     values, codes = distinct(cells.encoded)
-    if len(values) > MOST_SPELLINGS:
+    if len(values) > MAX_SPELLINGS:
         return infer_column(columns, target)
     texts, classes = _find_classes(cells, values)
     rows = np.bincount(codes, minlength=len(values))
@@ -306,11 +306,11 @@ def describe_spellings(categories: tuple[str, ...], rows: list[int]) -> str:
     """Say which categories may be one, written in several ways; "" if none are.
 
     Args:
-        categories: at most ``MOST_SPELLINGS``, of more it is not said.
+        categories: at most ``MAX_SPELLINGS``, of more it is not said.
         rows: number of rows of each.
     """
     counts: dict[str, RowCounts] = defaultdict(dict)
-    if len(categories) <= MOST_SPELLINGS:
+    if len(categories) <= MAX_SPELLINGS:
         for text, count in zip(categories, rows, strict=True):
             counts[fold_text(text)][text] = count
     several = [ways for ways in counts.values() if len(ways) > 1]
@@ -320,8 +320,8 @@ def describe_spellings(categories: tuple[str, ...], rows: list[int]) -> str:
 def _describe_ways(several: list[RowCounts], noun: str) -> str:
     """Say how the first of several is written, and what is different there; the others are counted."""
     ways = sorted(several[0].items(), key=lambda way: (-way[1], way[0]))
-    shown = [f"{text[:40]!r} ({pluralize(count, 'row')})" for text, count in ways[:MOST_WAYS]]
-    more = f" and {pluralize(len(ways) - MOST_WAYS, 'other')}" if len(ways) > MOST_WAYS else ""
+    shown = [f"{text[:40]!r} ({pluralize(count, 'row')})" for text, count in ways[:MAX_WAYS]]
+    more = f" and {pluralize(len(ways) - MAX_WAYS, 'other')}" if len(ways) > MAX_WAYS else ""
     rest = f", and {pluralize(len(several) - 1, f'other {noun}')} of several forms" if several[1:] else ""
     listed = ", ".join(shown) + more if more or len(shown) > 2 else " and ".join(shown)
     return f"{listed}, which {_compare([text for text, _ in ways])}{rest}"

@@ -15,10 +15,10 @@ from ckcv_ray.tables.target import Rows
 from ckcv_ray.tables.task import Task
 from ckcv_ray.validation import integer, quote, sequence
 
-USUAL_BINS, MOST_BINS = 4, 20
-MOST_SUBGROUPS = 200  # of a column
+USUAL_BINS, MAX_BINS = 4, 20
+MAX_SUBGROUPS = 200  # of a column
 LONGEST_OF_SUBGROUP = 60
-USUAL_DIGITS, MOST_DIGITS = 6, 17  # of a number in a name; 17 tell any two apart
+USUAL_DIGITS, MAX_DIGITS = 6, 17  # of a number in a name; 17 tell any two apart
 
 
 class Subgroups(NamedTuple):
@@ -35,12 +35,12 @@ def parse_subgroup(text: str) -> Subgroups:
     """Parse the name of a column, with the number of bins after a colon if there is one.
 
     Raises:
-        InputError: there are fewer than two bins, or more than ``MOST_BINS``.
+        InputError: there are fewer than two bins, or more than ``MAX_BINS``.
     """
     column, mark, digits = text.rpartition(":")
     if not mark or not (digits.isascii() and digits.isdigit()):
         return Subgroups(text, 0)
-    return Subgroups(column, integer(f"subgroups={text}: bins", int(digits[:6]), least=2, most=MOST_BINS))
+    return Subgroups(column, integer(f"subgroups={text}: bins", int(digits[:6]), least=2, most=MAX_BINS))
 
 
 def parse_subgroups(option: str, value: Any) -> tuple[str, ...]:
@@ -94,10 +94,10 @@ def divide_rows(subgroups: Subgroups, task: Task, X: Rows) -> list[Subgroup]:
     if column.kind is ColumnKind.CATEGORY:
         if subgroups.bins:
             raise InputError(f"subgroups={subgroups}: {name!r} has categories: leave :{subgroups.bins} out")
-        if len(column.levels) > MOST_SUBGROUPS:
+        if len(column.levels) > MAX_SUBGROUPS:
             raise InputError(
                 f"subgroups={subgroups}: {name!r} has {len(column.levels):,} categories, more than rows can "
-                f"carry: at most {MOST_SUBGROUPS}"
+                f"carry: at most {MAX_SUBGROUPS}"
             )
         parts = [
             Subgroup(f"{name} = {level}", values == i) for i, level in enumerate(_cut_apart(column.levels))
@@ -152,8 +152,8 @@ def _format_dates(milliseconds: Values) -> list[str]:
 
 def _format_apart(numbers: Values) -> list[str]:
     """Return different numbers as text with six digits, or as many as tell them apart: names must differ."""
-    for digits in range(USUAL_DIGITS, MOST_DIGITS):
+    for digits in range(USUAL_DIGITS, MAX_DIGITS):
         texts = [f"{number:.{digits}g}" for number in numbers]
         if len(set(texts)) == len(texts):
             return texts
-    return [f"{number:.{MOST_DIGITS}g}" for number in numbers]
+    return [f"{number:.{MAX_DIGITS}g}" for number in numbers]

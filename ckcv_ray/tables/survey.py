@@ -26,7 +26,7 @@ from ckcv_ray.tables.task import Task
 from ckcv_ray.validation import quote
 
 LARGEST_KAPPA = 0.001
-MOST_TYPED = 1 << 32  # a seed above it was drawn by --seed random
+MAX_TYPED = 1 << 32  # a seed above it was drawn by --seed random
 FNV_BASIS, FNV_PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)
 
 
@@ -79,7 +79,7 @@ def describe_sorted(task: Task, seed: int) -> list[str]:
     and few of them differ, few salts are likely, and those may draw lucky positions. Kappa is the probability
     of the likeliest table: of a multinomial with the shares of the different rows.
     """
-    if seed >= MOST_TYPED:
+    if seed >= MAX_TYPED:
         return []
     units = task.y[np.unique(task.groups, return_index=True)[1]] if task.grouped else task.y
     shares = np.unique(units, return_counts=True)[1] / len(units)
@@ -186,9 +186,9 @@ def _as_items(rows: Rows) -> NDArray[np.void]:
 FOLDS, LEAVES = 5, 8
 TOO_CLOSE = 1e-4  # to a correlation of 1
 GIVES_AWAY = 1 / 50  # of the baseline's error
-LEAST_SEPARATED = 8  # rows of the smaller class, from which on one cut that separates all rows says enough
-MOST_SURVEYED_ROWS = 20_000  # looked at to see whether a column gives the target away
-MOST_SURVEYED = 10_000_000  # cells
+MIN_SEPARATED = 8  # rows of the smaller class, from which on one cut that separates all rows says enough
+MAX_SURVEYED_ROWS = 20_000  # looked at to see whether a column gives the target away
+MAX_SURVEYED = 10_000_000  # cells
 AWAY = "gives the target away: would it be known for a new row?"
 
 
@@ -225,7 +225,7 @@ def survey(task: Task) -> list[Surveyed]:
 
 def find_giveaways(task: Task) -> tuple[str, ...]:
     """Return the names of the columns that give the target away; of a very large table none."""
-    if task.X.size > MOST_SURVEYED:
+    if task.X.size > MAX_SURVEYED:
         return ()
     return tuple(column.name for column, note in zip(task.schema, _notes(task), strict=True) if note == AWAY)
 
@@ -275,21 +275,21 @@ def _follows(x: Values, y: Values) -> bool:
 
 def _draw_folds(y: NDArray[np.int32]) -> list[Split]:
     """Deal the rows that are surveyed to folds, class by class; the same for all columns."""
-    y = y[:MOST_SURVEYED_ROWS]
+    y = y[:MAX_SURVEYED_ROWS]
     order = arrange(Units(len(y), y), True, Draws(0).at(*SURVEYED).make_generator())
     return [Split.score(len(y), order[i::FOLDS]) for i in range(FOLDS)]
 
 
 def _gives_away(x: Values, y: NDArray[np.int32], folds: Callable[[], list[Split]]) -> bool:
     """Return whether one cut separates two classes, or a tree of eight leaves hardly errs in five folds."""
-    x, y = x[:MOST_SURVEYED_ROWS], y[:MOST_SURVEYED_ROWS]
+    x, y = x[:MAX_SURVEYED_ROWS], y[:MAX_SURVEYED_ROWS]
     counts = np.sort(np.bincount(y, minlength=2))
     allowed = max(1.0, GIVES_AWAY * (len(y) - int(counts[-1])))
     if counts[0] < FOLDS or counts[:-LEAVES].sum() > allowed:  # each leaf stands for one class
         return False
     known, place = np.unique(x, return_inverse=True)  # gaps are one value, the last
     least, changes = _count_least_errors(place, y), _count_changes(place, y)
-    if len(counts) == 2 and counts[0] >= LEAST_SEPARATED and not least and changes == 1:
+    if len(counts) == 2 and counts[0] >= MIN_SEPARATED and not least and changes == 1:
         return True
     if least > allowed:  # then nothing that is made of this column can do that
         return False

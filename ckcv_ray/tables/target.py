@@ -26,16 +26,16 @@ from ckcv_ray.tables.columns.formats import (
     number_parser,
     positions_by_value,
 )
-from ckcv_ray.tables.readers.limits import MOST_TABLE_BYTES
+from ckcv_ray.tables.readers.limits import MAX_TABLE_BYTES
 from ckcv_ray.validation import quote, suggest
 
-LEAST_OF_CLASS = 2
-LEAST_CLASSES = 2
-LEAST_GROUPS = 6
-MOST_CLASSES = 1_000
+MIN_OF_CLASS = 2
+MIN_CLASSES = 2
+MIN_GROUPS = 6
+MAX_CLASSES = 1_000
 LARGEST = 1e150  # the squares of this number and of its inverse still fit in a float
 SPACES = " \u00a0"
-MOST_SEARCHED = 10_000  # values searched for an example in a message
+MAX_SEARCHED = 10_000  # values searched for an example in a message
 NUMBER_TYPES = (pa.types.is_integer, pa.types.is_floating)
 
 Label = str | int | float | bool
@@ -47,7 +47,7 @@ def check_classes(
 ) -> None:
     """Raise InputError if a class has a single row; with ``allow_singletons`` if most classes have."""
     counts = np.bincount(y, minlength=len(classes))
-    few = np.flatnonzero(counts < LEAST_OF_CLASS).tolist()
+    few = np.flatnonzero(counts < MIN_OF_CLASS).tolist()
     most_scored = len(classes) // 2
     if len(few) <= (most_scored if allow_singletons else 0):
         return
@@ -55,12 +55,12 @@ def check_classes(
     named, it = some([repr(classes[i]) for i in few], 3), "it" if len(few) == 1 else "them"
     have = f"class {named} has 1 row" if len(few) == 1 else f"classes {named} have 1 row each"
     cures = (
-        f"leave {it} out" if len(classes) - len(few) >= LEAST_CLASSES else "",
+        f"leave {it} out" if len(classes) - len(few) >= MIN_CLASSES else "",
         f"score {it} by ckcv evaluate, which proves nothing" if len(few) <= most_scored else "",
     )
     cure = ", or ".join(filter(None, cures))
     raise InputError(
-        f"{have}: {needs} at least {LEAST_OF_CLASS}{cure and f' ({cure})'}; the "
+        f"{have}: {needs} at least {MIN_OF_CLASS}{cure and f' ({cure})'}; the "
         f"target {target!r} has {len(classes):,} classes ({some(classes)}){_perhaps_numbers(classes)}"
     )
 
@@ -238,17 +238,17 @@ def encode_classes(column: pa.ChunkedArray, target: str) -> tuple[tuple[Label, .
             raise InputError(
                 f"the target {target!r} has {value} in row {row}: labels are text or finite numbers"
             )
-    if not LEAST_CLASSES <= len(totals) <= MOST_CLASSES:
-        found = sorted(totals)[:MOST_SEARCHED]
+    if not MIN_CLASSES <= len(totals) <= MAX_CLASSES:
+        found = sorted(totals)[:MAX_SEARCHED]
         raise InputError(
             f"the target {target!r} has {pluralize(len(totals), 'class', 'classes')} "
-            f"({some(found, of=len(totals))}): expected {LEAST_CLASSES} to {MOST_CLASSES:,}"
+            f"({some(found, of=len(totals))}): expected {MIN_CLASSES} to {MAX_CLASSES:,}"
             f"{_perhaps_numbers(found)}"
         )
     classes = sort_labels(totals)
-    if len(codes) * max(len(str(label)) for label in classes) > MOST_TABLE_BYTES:
+    if len(codes) * max(len(str(label)) for label in classes) > MAX_TABLE_BYTES:
         raise InputError(
-            f"the labels of {target!r} take more than {MOST_TABLE_BYTES >> 20:,} MiB: shorten them"
+            f"the labels of {target!r} take more than {MAX_TABLE_BYTES >> 20:,} MiB: shorten them"
         )
     return classes, _number_labels(values, codes, classes, target)
 
@@ -290,7 +290,7 @@ def parse_numbers(
         gaps = GAPS.difference(kept)
         column = parse_text_numbers(column, target, "the target", thousands, gaps, decimal)
     if not any(is_one(column.type) for is_one in NUMBER_TYPES):
-        example = next((value for value in column[:MOST_SEARCHED].to_pylist() if value is not None), None)
+        example = next((value for value in column[:MAX_SEARCHED].to_pylist() if value is not None), None)
         raise InputError(
             f"the target {target!r} has type {column.type}, such as {str(example)[:60]!r}, and the learner "
             "predicts numbers: name a column of numbers, or choose a learner of classes such as forest"

@@ -277,7 +277,7 @@ def view_bits(value: float | Decimal) -> int:
     return int(np.float64(value + 0).view(np.uint64))  # -0.0 is 0.0
 
 
-LEAST_ROWS = 6
+MIN_ROWS = 6
 Target = NDArray[Any]  # of class numbers, or of numbers to predict
 
 
@@ -561,10 +561,10 @@ class Task:
             InputError: too few rows are left to learn from, or a column is empty in all of them.
         """
         kept, n = self.take_part(np.delete(np.arange(self.n), rows)), self.n_units
-        if kept.n_units < LEAST_ROWS:
+        if kept.n_units < MIN_ROWS:
             raise InputError(
                 f"{n - kept.n_units} of {n} {self.unit}s held out leave {kept.n_units}: leave at least "
-                f"{LEAST_ROWS} to learn from, so hold out {n - LEAST_ROWS} at most (holdout_share)"
+                f"{MIN_ROWS} to learn from, so hold out {n - MIN_ROWS} at most (holdout_share)"
             )
         return kept._by_itself()
 
@@ -781,9 +781,9 @@ def _from_table(
         labelled = rows_with_label(columns[target], target, roles.numbers, kept)
         columns = columns if labelled.all() else columns.filter(pa.array(labelled))
     written, columns = columns, take_gaps(columns, kept)
-    if columns.num_rows < LEAST_ROWS:
+    if columns.num_rows < MIN_ROWS:
         raise InputError(
-            f"the table has {pluralize(columns.num_rows, 'row')}: at least {LEAST_ROWS} are needed"
+            f"the table has {pluralize(columns.num_rows, 'row')}: at least {MIN_ROWS} are needed"
         )
     for name in (*groups, *(name for name in asked.categorical if name in chosen)):
         check_alike(columns, name)

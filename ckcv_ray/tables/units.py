@@ -30,7 +30,7 @@ from ckcv_ray.tables.readers.files import is_plain
 from ckcv_ray.tables.readers.text import decimal_mark
 from ckcv_ray.tables.target import (
     LARGEST,
-    LEAST_GROUPS,
+    MIN_GROUPS,
     NUMBER_TYPES,
     check_single,
     choose_name,
@@ -370,9 +370,9 @@ def _number_names(column: pa.ChunkedArray, gaps: Collection[str]) -> pa.ChunkedA
 def check_groups(groups: Groups, name: str) -> None:
     """Raise InputError if the groups of a table are too few, or do not group anything."""
     count = int(groups.max(initial=-1)) + 1
-    if count < LEAST_GROUPS:
+    if count < MIN_GROUPS:
         raise InputError(
-            f"column {name!r} has {count} different value{'s' * (count > 1)}: at least {LEAST_GROUPS} groups "
+            f"column {name!r} has {count} different value{'s' * (count > 1)}: at least {MIN_GROUPS} groups "
             "are needed; name the column that says which rows belong together, such as the patient's number"
         )
     if count == len(groups):

@@ -26,7 +26,7 @@ from jobs.faults.fuzz_parts import CLASSES, SEEN
 
 PACKAGE = str(Path(ckcv_ray.__file__).parent)
 LONGEST_MESSAGE = 1600
-MOST_ALONE = 40  # rows of a table that are read again one by one
+MAX_ALONE = 40  # rows of a table that are read again one by one
 GROUPS = {"patient"}
 THIRTY = Task.of(np.arange(30.0)[:, None], np.arange(30) % 2)
 SCRATCH = "/dev/shm" if os.path.isdir("/dev/shm") else None  # there, fsync costs nothing
@@ -93,8 +93,8 @@ def read_table(calls: Calls, folder: Path, source: str) -> None:
                 Task.from_table(columns, Roles(group=name), source=source)
         task = Task.from_table(columns, source=source)
         make_test_rows(columns, task)
-        again = np.concatenate([task.read(columns.slice(i, 1)).X for i in range(min(task.n, MOST_ALONE))])
-        if not np.array_equal(task.X[:MOST_ALONE], again, equal_nan=True):
+        again = np.concatenate([task.read(columns.slice(i, 1)).X for i in range(min(task.n, MAX_ALONE))])
+        if not np.array_equal(task.X[:MAX_ALONE], again, equal_nan=True):
             raise AssertionError(f"cells are read as {again.tolist()}, and were as {task.X.tolist()}")
         problem = Problem.of(Study(), task)
         del columns  # the folder is read by other commands, which do not hold them

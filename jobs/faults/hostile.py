@@ -52,7 +52,7 @@ from ckcv_ray.learners.sklearn.spec import LIBRARIES, table
 from ckcv_ray.runs.load import load_scores, replay
 from ckcv_ray.runs.report import make_page
 
-SECONDS, MOST_BYTES = 30, 2 << 30  # for a folder; of memory besides what the process has
+SECONDS, MAX_BYTES = 30, 2 << 30  # for a folder; of memory besides what the process has
 HUGE = 10**9
 SERIAL = Execution("serial")
 Change = Callable[[np.random.Generator, Path, Path], None]
@@ -415,7 +415,7 @@ def read_all(honest: list[Path], folders: list[Path]) -> Iterator[str]:
         __import__(module)
     guard = Guard()
     used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-    resource.setrlimit(resource.RLIMIT_AS, (used + MOST_BYTES, resource.RLIM_INFINITY))
+    resource.setrlimit(resource.RLIMIT_AS, (used + MAX_BYTES, resource.RLIM_INFINITY))
     for folder in folders:
         os.chdir(folder)
         sys.path.insert(0, "")

@@ -20,7 +20,7 @@ from pyarrow import parquet
 from ckcv_ray import GaussianSVM, InputError, StoreError
 from ckcv_ray.errors import convert_errors
 from ckcv_ray.storage.execution import environment
-from ckcv_ray.storage.files import MOST_FILE_BYTES, Files
+from ckcv_ray.storage.files import MAX_FILE_BYTES, Files
 from ckcv_ray.storage.locks import unwritable
 from jobs.nightly.figures import Figure, Role
 
@@ -171,7 +171,7 @@ class History:
 
     def _content(self, name: str) -> bytes:
         with convert_errors(StoreError, f"{self.files.path(name)} is damaged"):
-            return self.files.read(name, MOST_FILE_BYTES)
+            return self.files.read(name, MAX_FILE_BYTES)
 
     def _read(self, name: str) -> Night:
         file, content = self.files.path(name), pa.BufferReader(self._content(name))

@@ -14,7 +14,7 @@ from jobs.nightly.figures import Role
 from jobs.nightly.trend import Trend, draw_trend
 from jobs.nightly.verdict import LEAST, Line, Verdict
 
-MOST_NIGHTS = 60
+MAX_NIGHTS = 60
 LONGEST = 48
 
 
@@ -76,7 +76,7 @@ def limit(line: Line) -> str:
 
 def _drawn(line: Line) -> str:
     least = line.median / (1 + line.threshold) if line.median and line.threshold is not None else None
-    nights, values = line.nights[-MOST_NIGHTS:], line.values[-MOST_NIGHTS:]
+    nights, values = line.nights[-MAX_NIGHTS:], line.values[-MAX_NIGHTS:]
     median = f", median before {line.median:.4g}" if line.median is not None else ""
     label = f"{line.figure.label}: {values[-1]:.4g} in night {nights[-1]}{median}; {len(nights)} nights"
     return draw_trend(Trend(nights, values, line.median, least, bool(line.alarm)), label)

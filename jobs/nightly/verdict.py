@@ -12,7 +12,7 @@ from math import expm1, log
 from statistics import median
 from typing import NamedTuple
 
-from ckcv_ray.storage.execution import changes
+from ckcv_ray.storage.execution import find_changes
 from jobs.nightly.figures import AT_FIRST, Figure, Key, Role, find_key
 from jobs.nightly.history import Night
 
@@ -173,5 +173,5 @@ def _notes(night: Night, before: Sequence[Night], earlier: Sequence[Night]) -> I
     if not before:
         yield f"the first night on this kind of machine ({night.kind}): there is nothing to compare with"
         if earlier:
-            differing = "; ".join(changes(earlier[-1].machine, night.machine))
+            differing = "; ".join(find_changes(earlier[-1].machine, night.machine))
             yield f"changed since night {earlier[-1].name}, on another kind of machine: {differing}"

@@ -10,7 +10,7 @@ from ckcv_ray.core.arrays import Values
 from ckcv_ray.reports.figures import L_MS, as_svg, new_figure, round_ticks
 
 SET_SIZE = (7.2, 5.6)
-PAPER, LEAST_SHOWN = "#808080", 1e-3
+PAPER, MIN_SHOWN = "#808080", 1e-3
 LEADER = {"arrowstyle": "-", "color": PAPER, "linewidth": 0.4, "shrinkA": 0, "shrinkB": 3}
 
 
@@ -73,5 +73,5 @@ def _scale_alike(axes: Axes, means: Values, highest: Values) -> None:
     axes.set_xlim(low[0], high[0])
     axes.set_ylim(low[1], high[1])
     axes.set_aspect("equal")
-    ends = [max(float(low.min()), LEAST_SHOWN), float(high.max())]
+    ends = [max(float(low.min()), MIN_SHOWN), float(high.max())]
     axes.plot(ends, ends, "--", color=PAPER, linewidth=0.8, zorder=0, scalex=False, scaley=False)

@@ -13,7 +13,7 @@ from scipy.stats import binom
 
 from ckcv_ray import Task
 from ckcv_ray.claims import by_class
-from ckcv_ray.claims.claim import limit
+from ckcv_ray.claims.claim import format_limit
 from ckcv_ray.claims.percent import at_least
 from ckcv_ray.claims.rules import Rule
 from ckcv_ray.core.bounds.binomial import clopper_pearson
@@ -271,14 +271,14 @@ def test_what_is_claimed_is_stored_printed_and_verified(tmp_path):
         if claim["quantity"] == "error":
             continue
         shown = floor(1e4 * (1 - claim["bound"]) + 1e-7) / 100
-        assert limit(claim) == f"{shown:.2f} %"
-        assert f"proven        {limit(claim):>9}   " in summary
-        assert f'<td class="n" data-label="bound">{limit(claim)}</td>' in page
+        assert format_limit(claim) == f"{shown:.2f} %"
+        assert f"proven        {format_limit(claim):>9}   " in summary
+        assert f'<td class="n" data-label="bound">{format_limit(claim)}</td>' in page
         assert claim["statement"] in result.certificate.wording.statements
         assert f"is at least {at_least(1 - claim['bound'])}: the probability" in claim["statement"]
     assert "recall of -1 at least; " in summary
     assert "AUC at least; " in summary
-    assert f'<p class="number">{limit(result.certificate.claims.first)}</p>' in page
+    assert f'<p class="number">{format_limit(result.certificate.claims.first)}</p>' in page
 
 
 # Nothing to claim, and what is refused

@@ -13,7 +13,7 @@ from scipy.stats import binom
 from ckcv_ray import Result, Study, Task
 from ckcv_ray.claims.baseline import comparison, describe_error, name_constant
 from ckcv_ray.claims.certificate import Certificate
-from ckcv_ray.claims.claim import UNPROVEN, describe_counts, limit, quantity, state_limit
+from ckcv_ray.claims.claim import UNPROVEN, describe_counts, format_limit, name_claimed, state_limit
 from ckcv_ray.claims.numbers import claim_within
 from ckcv_ray.claims.percent import format_number
 from ckcv_ray.claims.rules import Rule
@@ -87,7 +87,7 @@ def test_predictions_that_are_not_finite_prove_nothing_if_there_are_many(bad):
     nothing = claim_within(REFIT, "within:0.9", 0.9, np.full(60, bad), 0.05, 0)
     assert nothing["bound"] == UNPROVEN
     assert nothing["statement"].startswith("Nothing can be claimed for how far off 90 % of new rows are")
-    assert limit(nothing) == "any amount"
+    assert format_limit(nothing) == "any amount"
 
 
 def test_copies_are_those_of_the_smallest_errors():
@@ -132,11 +132,11 @@ def test_a_sentence_names_no_bound_on_counts(held):
 
 def test_numbers_are_shown_in_units_of_the_target(held):
     mean, within, *_ = held.certificate.claims
-    assert float(limit(mean)) == pytest.approx(4 * mean["bound"], rel=1e-3)
-    assert float(limit(mean)) >= 4 * mean["bound"]
-    assert state_limit(within) == f"at most {limit(within)}"
-    assert quantity(mean) == "mean error (above 4 counts as 4)"
-    assert quantity(within) == "error of 80 % of new rows"
+    assert float(format_limit(mean)) == pytest.approx(4 * mean["bound"], rel=1e-3)
+    assert float(format_limit(mean)) >= 4 * mean["bound"]
+    assert state_limit(within) == f"at most {format_limit(within)}"
+    assert name_claimed(mean) == "mean error (above 4 counts as 4)"
+    assert name_claimed(within) == "error of 80 % of new rows"
     assert describe_counts(mean).startswith("measured: ")
     assert "held-out rows further off" in describe_counts(within)
     shown = {50.0: "50", 0.12345: "0.1235", 1234567.0: "1234567", 0.0: "0", 1e-7: "1e-07", 2.5: "2.5"}

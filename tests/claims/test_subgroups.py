@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.stats import binomtest
 
 from ckcv_ray import InputError, Study, Task
-from ckcv_ray.claims.subgroups import LEAST_OF_SUBGROUP
+from ckcv_ray.claims.subgroups import MIN_OF_SUBGROUP
 from ckcv_ray.reports.answer import describe_worst, list_subgroups
 from ckcv_ray.runs.load import load_run
 from ckcv_ray.runs.report import report
@@ -102,7 +102,7 @@ def test_a_run_claims_its_subgroups_jointly(tmp_path):
             assert [claim["quantity"] for claim in of_part] == ["error", "recall", "recall"]
             assert of_part[0]["rows"] == part.rows.sum() == of_part[1]["rows"] + of_part[2]["rows"]
             assert of_part[0]["errors"] == np.sum(wrong & part.rows)
-            assert all((claim["bound"] is None) == (part.rows.sum() < LEAST_OF_SUBGROUP) for claim in of_part)
+            assert all((claim["bound"] is None) == (part.rows.sum() < MIN_OF_SUBGROUP) for claim in of_part)
             for claim in (claim for claim in of_part if claim["bound"] is not None and claim["rows"]):
                 counted = binomtest(claim["errors"], claim["rows"], alternative="less")
                 high = counted.proportion_ci(1 - claim["delta"], "exact").high
@@ -111,7 +111,7 @@ def test_a_run_claims_its_subgroups_jointly(tmp_path):
         assert sum(failures) == pytest.approx(share / 2)  # of two columns
     assert "wrong in the worst of" in describe_worst(result.certificate)
     proven = [line.proven for line in list_subgroups(result.certificate)]
-    assert f"nothing: takes {LEAST_OF_SUBGROUP} rows" in proven
+    assert f"nothing: takes {MIN_OF_SUBGROUP} rows" in proven
     assert load_run(tmp_path / "run").certificate == result.certificate
     assert verify(tmp_path / "run").differences == []
     assert "Subgroups" in Path(report(tmp_path / "run")).read_text()

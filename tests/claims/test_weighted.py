@@ -14,7 +14,7 @@ from pyarrow import parquet
 
 from ckcv_ray import Result, Study, Task, load_run
 from ckcv_ray.claims.certificate import Certificate
-from ckcv_ray.claims.claim import describe_counts, quantity, state_limit
+from ckcv_ray.claims.claim import describe_counts, name_claimed, state_limit
 from ckcv_ray.claims.intervals import list_intervals
 from ckcv_ray.claims.requirements import list_prospects
 from ckcv_ray.core.bounds.betting import bound_by_betting, bound_by_optimised_bet
@@ -145,7 +145,7 @@ def test_rows_that_repeat_are_counted_once() -> None:
 
 def test_it_is_said_what_was_counted_and_what_weights_are_for(result: Result) -> None:
     claim = find_claim(result)
-    assert quantity(claim) == "weighted error (weights up to 3)"
+    assert name_claimed(claim) == "weighted error (weights up to 3)"
     assert state_limit(claim).startswith("at most ")
     assert describe_counts(claim).endswith(" by weight")
     words = "in fits and in the weighted error alone, which holds if weights are known, and not estimated"

@@ -77,7 +77,7 @@ def test_what_is_there_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyP
     Path("a_run_2").mkdir()
     Path("a_run_2/thesis.txt").write_text("a year of work")
     assert choose_folder("a.csv", "run", "0" * 12) == "a_run_3"
-    monkeypatch.setattr(options, "MOST_FOLDERS", 2)
+    monkeypatch.setattr(options, "MAX_FOLDERS", 2)
     with pytest.raises(InputError, match="a_run and 1 more are taken: name a folder with --out"):
         choose_folder("a.csv", "run", "0" * 12)
 

@@ -72,7 +72,7 @@ def test_so_it_is_in_evaluate(ckcv: Command, table: Path, tmp_path: Path) -> Non
 def test_if_every_fit_ends_the_process_the_command_gives_up(
     ckcv: Command, table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(supervise, "MOST_LOST_PROCESSES", 1)
+    monkeypatch.setattr(supervise, "MAX_LOST_PROCESSES", 1)
     words = ("run", table, *OPTIONS, *SERIAL, *learner("CrashesAlways"), "--out", tmp_path / "run")
     code, shown, messages = ckcv(*words)
     assert (code, shown) == (1, "")

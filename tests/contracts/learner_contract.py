@@ -40,7 +40,7 @@ from ckcv_ray.engine.evaluate import evaluate
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.base import LEARNERS, STATUSES
 from ckcv_ray.learners.ensemble import MEMBER_COLUMNS, Ensemble, Member, judge, to_pickles
-from ckcv_ray.records.candidates import FIGURES, OF_SIZE
+from ckcv_ray.records.candidates import FIGURES, SIZE_COLUMNS
 from ckcv_ray.records.record import Outcome
 from ckcv_ray.runs.result import Result
 from ckcv_ray.runs.run import Job, check_job, run_job, run_work
@@ -55,7 +55,7 @@ FILES = (
     "ensemble/models.parquet",
     "ensemble/model-00000.pkl",
 )
-OTHER_COLUMNS = {"k", "path", "step", *OF_SIZE, *dict(FIGURES)}
+OTHER_COLUMNS = {"k", "path", "step", *SIZE_COLUMNS, *dict(FIGURES)}
 SIZES = (100, 200, 400)
 
 

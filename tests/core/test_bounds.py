@@ -12,7 +12,7 @@ from scipy import optimize, stats
 
 from ckcv_ray.core.bounds.averaging import satisfies
 from ckcv_ray.core.bounds.binomial import (
-    MOST_CHECKED,
+    MAX_CHECKED,
     bound_table,
     catoni,
     check_delta,
@@ -430,8 +430,8 @@ def test_safe_bound_is_above_clopper_pearson_and_rises_faster_than_the_rate(pair
 
 
 def test_safe_bound_refuses_what_it_has_not_checked():
-    with pytest.raises(InputError, match=f"outside 1..{MOST_CHECKED}"):
-        safe_table(MOST_CHECKED + 1, 0.05)
+    with pytest.raises(InputError, match=f"outside 1..{MAX_CHECKED}"):
+        safe_table(MAX_CHECKED + 1, 0.05)
     with pytest.raises(InputError, match="outside"):
         safe_table(0, 0.05)
 

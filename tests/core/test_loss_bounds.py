@@ -8,7 +8,7 @@ from scipy.stats import binom
 
 from ckcv_ray.core.arrays import ONE
 from ckcv_ray.core.bounds.betting import average_safe, concave_table, loss_method, mean_loss_bound
-from ckcv_ray.core.bounds.binomial import MOST_CHECKED, catoni, safe_level, safe_table
+from ckcv_ray.core.bounds.binomial import MAX_CHECKED, catoni, safe_level, safe_table
 
 SIZES = [1, 2, 7, 33, 133, 850, 6_000]
 
@@ -39,7 +39,7 @@ def test_the_method_depends_on_m_and_delta_alone_and_is_the_smaller_at_a_tenth(m
 @pytest.mark.parametrize("m", SIZES)
 def test_whole_losses_are_counts(m: int) -> None:
     counts = [0, m // 3, m // 2, m]
-    safe = 1.0 if m > MOST_CHECKED else min(1.0, float(safe_table(m, 0.05)[counts].mean()))
+    safe = 1.0 if m > MAX_CHECKED else min(1.0, float(safe_table(m, 0.05)[counts].mean()))
     expected = safe if loss_method(m, 0.05) == "safe" else catoni(sum(counts) / (4 * m), m, 0.05)
     assert mean_loss_bound([c * ONE for c in counts], m, 0.05) == pytest.approx(expected, abs=1e-12)
     assert average_safe(counts, m, 0.05) == pytest.approx(safe, abs=1e-12)

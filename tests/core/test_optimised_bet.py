@@ -13,7 +13,7 @@ from scipy.stats import binom
 from ckcv_ray import InputError
 from ckcv_ray.core.bounds import betting
 from ckcv_ray.core.bounds.betting import (
-    MOST_OPTIMISED,
+    MAX_OPTIMISED,
     bound_by_betting,
     bound_by_optimised_bet,
     bound_losses,
@@ -112,7 +112,7 @@ def test_of_ten_groups_it_proves_a_quarter_less_than_betting_in_their_order() ->
 
 
 def test_the_number_of_units_alone_and_whether_some_are_copies_decide_which_bet_it_is() -> None:
-    losses = np.random.default_rng(1).beta(1, 7, MOST_OPTIMISED + 1)
+    losses = np.random.default_rng(1).beta(1, 7, MAX_OPTIMISED + 1)
     assert bound_losses(losses[:-1], DELTA) == bound_by_optimised_bet(losses[:-1], DELTA)
     assert bound_losses(losses, DELTA) == bound_by_betting(losses, DELTA)
     assert bound_losses(losses, DELTA, copies=2) == bound_by_optimised_bet(losses, DELTA, copies=2)

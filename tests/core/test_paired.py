@@ -11,7 +11,7 @@ from scipy.stats import binomtest
 from ckcv_ray.core.bounds.paired import (
     BETTING,
     COUNTS,
-    MOST_EXPECTED,
+    MAX_EXPECTED,
     SIGN,
     bound_difference,
     choose_difference_bound,
@@ -140,5 +140,5 @@ def test_no_number_of_units_is_expected_to_prove_what_is_not_measured() -> None:
     assert expect_units(differ(4, 7, 50), 0.05, 0.05) is None
     assert expect_units(differ(0, 0, 50), 0.05, None) is None
     nearly = differ(2_000, 1_990, 60_000)
-    assert len(nearly) < MOST_EXPECTED
+    assert len(nearly) < MAX_EXPECTED
     assert expect_units(nearly, 0.05, None) is None  # it would take more than is searched

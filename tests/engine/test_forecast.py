@@ -50,7 +50,7 @@ def test_a_thinned_study_stands_for_the_whole(n_splits):
     problem = Problem.of(Study.paper(n_splits=n_splits), blobs(400))
     tried = thin_problem(problem)
     assert (tried is problem) == (n_splits == 20)
-    assert tried.n_evaluations <= forecast.MOST_TRIAL_EVALUATIONS
+    assert tried.n_evaluations <= forecast.MAX_TRIAL_EVALUATIONS
     assert forecast._work(tried) <= forecast._work(problem)
     costs, tried_costs = problem.learner.C, tried.learner.C
     assert set(tried_costs) <= set(costs)

@@ -11,7 +11,7 @@ from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.engine.backend import SerialBackend
 from ckcv_ray.engine.evaluate import evaluate, make_failures
 from ckcv_ray.engine.queue import Batch
-from ckcv_ray.engine.ray_backend import MOST_ATTEMPTS, halves, replacements
+from ckcv_ray.engine.ray_backend import MAX_ATTEMPTS, halves, replacements
 from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.study import Execution, Study
 
@@ -52,7 +52,7 @@ def test_one_poisoned_path_is_isolated_and_all_else_gets_through(batch, data):
             failed += parts(one.units)
     assert set(failed) == {poison}
     assert sorted(done + failed) == sorted(parts(batch))
-    assert sent <= 2 * MOST_ATTEMPTS * len(parts(batch))
+    assert sent <= 2 * MAX_ATTEMPTS * len(parts(batch))
 
 
 class Poisoned(SerialBackend):

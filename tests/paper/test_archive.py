@@ -274,7 +274,7 @@ def test_whatever_becomes_of_the_reader_of_a_mat_is_bad_input(tmp_path, monkeypa
 
 def test_what_a_mat_unfolds_to_is_bounded(tmp_path):
     file = archive(tmp_path / "good.mat", {"tiny": tiny()})
-    code = "from ckcv_paper import matlab; matlab.MOST_WRITTEN = 100; matlab.main()"
+    code = "from ckcv_paper import matlab; matlab.MAX_WRITTEN = 100; matlab.main()"
     with (tmp_path / "out").open("wb") as out:
         done = subprocess.run([sys.executable, "-c", code, file], stdout=out, stderr=subprocess.PIPE)
     assert done.returncode != 0  # 120 where the last of it fails as Python ends

@@ -16,7 +16,7 @@ from conftest import blobs, unwrap
 from ckcv_ray import Execution, Job, Result, Study, Task, load_run, report, run, verify
 from ckcv_ray.claims.percent import at_most
 from ckcv_ray.core.bounds.binomial import clopper_pearson
-from ckcv_ray.reports.answer import LINE_WIDTH, MOST_LINES
+from ckcv_ray.reports.answer import LINE_WIDTH, MAX_LINES
 from ckcv_ray.runs.run import run_job
 from ckcv_ray.storage.folder import LONGEST_QUESTION
 from ckcv_ray.tables.units import Roles
@@ -61,7 +61,7 @@ def test_what_may_be_quoted_comes_first_with_its_sentence_once() -> None:
 )
 def test_it_has_fifteen_lines_that_fit_a_terminal(study: Study, task: Task) -> None:
     lines = make(study, task).summary(folder="runs/one").splitlines()
-    assert len(lines) <= MOST_LINES
+    assert len(lines) <= MAX_LINES
     assert max(map(len, lines)) <= LINE_WIDTH
     assert lines[-1].startswith("then      ckcv report runs/one")
 

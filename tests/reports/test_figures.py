@@ -133,7 +133,7 @@ def test_lines_have_names_that_are_no_formula_and_fit() -> None:
     drawn = words(figures.draw_strips(values, names, "accuracy", "label"))
     shown = [figures.shorten_name(name) for name in names]
     assert set(shown) <= set(drawn)
-    assert max(map(len, shown)) <= figures.MOST_NAME
+    assert max(map(len, shown)) <= figures.MAX_NAME
     curve = figures.Curve("C", "accuracy", np.array([10.0, 20.0]), np.array([0.1, 0.2]), np.zeros(2))
     assert "_hidden" not in words(figures.draw_validation([curve], ["_hidden"], "label")), "one needs no name"
     assert {"_hidden", "$x$"} <= set(words(figures.draw_validation([curve] * 2, ["_hidden", "$x$"], "label")))

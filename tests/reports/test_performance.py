@@ -61,7 +61,7 @@ def test_the_rows_of_the_first_claim_are_judged_as_it_counts_them(
 
 def test_of_many_rows_a_sample_is_judged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     result = run_job(Job(Study.paper(**GRID), blobs(60), tmp_path / "run"), SERIAL)
-    monkeypatch.setattr(judging, "MOST_JUDGED", 20)
+    monkeypatch.setattr(judging, "MAX_JUDGED", 20)
     found = judge_rows(result)
     assert len(found.y) == 20
     assert found.rows.startswith("a random sample of 20 of ")
@@ -168,10 +168,10 @@ def test_the_column_that_decides_is_important_and_another_is_not() -> None:
 def test_importance_is_left_out_where_it_would_take_too_many_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     part = JudgedPart(lambda rows: Outputs(np.zeros(len(rows), np.int32)), np.zeros((200, 2)), Y)
     assert permute_columns(make_judged(), 2, 0) is None
-    monkeypatch.setattr(performance, "MOST_PERMUTED", 100 * 2 * performance.SHUFFLES)
+    monkeypatch.setattr(performance, "MAX_PERMUTED", 100 * 2 * performance.SHUFFLES)
     found = permute_columns(make_judged(parts=(part,)), 2, 0)
     assert found.rows == 100
-    monkeypatch.setattr(performance, "MOST_PERMUTED", 10 * 2 * performance.SHUFFLES)
+    monkeypatch.setattr(performance, "MAX_PERMUTED", 10 * 2 * performance.SHUFFLES)
     assert permute_columns(make_judged(parts=(part,)), 2, 0) is None
 
 

@@ -161,11 +161,11 @@ def test_a_large_folder_is_passed_over_and_the_oldest_are_counted(
     for age in range(4):
         run(tmp_path / f"run-{age}", HELD.replace(seed=age))
         os.utime(tmp_path / f"run-{age}" / "manifest.json", (1e9 - age, 1e9 - age))
-    monkeypatch.setattr(before, "MOST_LOOKED_AT", 2)
+    monkeypatch.setattr(before, "MAX_LOOKED_AT", 2)
     result = run(tmp_path / "last", HELD.replace(seed=9))
     assert {name for name, _, _ in find(result)} == {"run-0", "run-1"}
     assert "unread 2 older runs: not known is whether these rows were judged there" in say(result)
-    monkeypatch.setattr(before, "MOST_ROWS_THERE", 79)
+    monkeypatch.setattr(before, "MAX_ROWS_THERE", 79)
     found = before.find_before(Problem.of(HELD, TASK), str(tmp_path / "new"))
     assert found["passed_over"]["last"] == "it has 80 rows, and at most 79 are looked at"
 

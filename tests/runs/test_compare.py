@@ -17,7 +17,7 @@ from ckcv_ray import Execution, InputError, StoreError, Study, evaluate, load_ru
 from ckcv_ray.core.bounds.paired import BETTING, COUNTS, SIGN
 from ckcv_ray.runs.compare import BETTER, NOT_WORSE, OPEN, WORSE, Comparison, Question, compare
 from ckcv_ray.storage.folder import RunFolder
-from ckcv_ray.storage.uses import MOST_USES, USES, read_uses
+from ckcv_ray.storage.uses import MAX_USES, USES, read_uses
 
 SERIAL = Execution("serial")
 SMALL = Study.paper(C=(1.0, 10.0), gamma=(0.1, 1.0), k=(3,), n_splits=3)
@@ -398,7 +398,7 @@ def test_a_damaged_file_of_uses_is_refused_and_kept(runs: Path, change: dict[str
 
 
 def test_too_many_uses_and_another_file_are_refused(runs: Path, tmp_path: Path) -> None:
-    (runs / "new" / USES).write_text(json.dumps({"uses": [USE] * (MOST_USES + 1)}))
+    (runs / "new" / USES).write_text(json.dumps({"uses": [USE] * (MAX_USES + 1)}))
     with pytest.raises(StoreError, match="more than 10,000 values"):
         compare(runs / "new", JUDGED, runs / "old")
     (runs / "new" / USES).unlink()

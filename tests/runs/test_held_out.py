@@ -124,7 +124,7 @@ def test_changed_predictions_are_a_difference(name: str, tmp_path: Path) -> None
 def test_what_cannot_be_kept_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InputError, match="save_predictions"):
         Study.of(save_predictions=True)
-    monkeypatch.setattr(judged, "MOST_TABLE_ROWS", 100)
+    monkeypatch.setattr(judged, "MAX_TABLE_ROWS", 100)
     study = Study.without_certification("loo", learner="tree", save_predictions=True)
     with pytest.raises(InputError, match="at most 100 can be kept"):
         assess(study, Task.of(IRIS, SPECIES), tmp_path / "scores", SERIAL)

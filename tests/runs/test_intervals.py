@@ -170,7 +170,7 @@ def test_predictions_of_other_rows_or_too_many_are_refused(tmp_path, monkeypatch
     rewrite(out, "predictions.parquet", column("row", lambda rows: rows[::-1]))
     with pytest.raises(StoreError, match="its rows are not those that split 0 scores"):
         load_scores(out)
-    monkeypatch.setattr(judged, "MOST_TABLE_ROWS", 4 * len(Y) - 1)
+    monkeypatch.setattr(judged, "MAX_TABLE_ROWS", 4 * len(Y) - 1)
     with pytest.raises(InputError, match=f"up to {4 * len(Y)}: at most"):
         evaluate(X, Y, tmp_path / "other", **NEAR, **ASKED)
 

@@ -103,7 +103,7 @@ def test_what_the_run_counts_judges_nothing(made: Made) -> None:
 def test_more_rows_than_a_file_may_have_are_not_stored(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(judged, "MOST_TABLE_ROWS", 50)
+    monkeypatch.setattr(judged, "MAX_TABLE_ROWS", 50)
     run_job(Job(HELD, TASK, tmp_path / "run"), SERIAL)
     assert not (tmp_path / "run" / JUDGED_ROWS).exists()
     assert verify(tmp_path / "run").ok

@@ -548,12 +548,12 @@ def test_rows_that_were_appended_meanwhile_are_not_lost(
 
 def test_a_stream_has_a_largest_size(runs: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> None:
     run = runs()
-    monkeypatch.setattr(streams, "MOST_STREAM_ROWS", 4)
+    monkeypatch.setattr(streams, "MAX_STREAM_ROWS", 4)
     watch(run, rows(4, 0.0))
     with pytest.raises(InputError, match="would have more than 4 rows, the maximum: begin another one"):
         watch(run, rows(1, 0.0, first=4))
-    monkeypatch.setattr(streams, "MOST_STREAM_ROWS", 100)
-    monkeypatch.setattr(streams, "MOST_STREAM_BYTES", 1 << 10)
+    monkeypatch.setattr(streams, "MAX_STREAM_ROWS", 100)
+    monkeypatch.setattr(streams, "MAX_STREAM_BYTES", 1 << 10)
     with pytest.raises(InputError, match="would be larger than 0 MiB"):
         watch(run, rows(50, 0.0, first=4))
     assert watch(run).rows == 4

@@ -293,7 +293,7 @@ def test_parts_go_once_the_joined_one_is_on_disk(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr("ckcv_ray.engine.recorder.FLUSH_SECONDS", 0.0)
     monkeypatch.setattr("ckcv_ray.engine.recorder.FLUSH_SHARE", 0.0)
     monkeypatch.setattr("ckcv_ray.engine.backend.SerialBackend.least_seconds", 0.0)
-    monkeypatch.setattr(log, "MOST_SMALL_PARTS", 3)
+    monkeypatch.setattr(log, "MAX_SMALL_PARTS", 3)
     calls = Calls(monkeypatch)
     run(Study.paper(**(GRIDS | {"n_splits": 20}), exhaustive=True), tmp_path / "run")
     parts = tmp_path / "run" / "log"

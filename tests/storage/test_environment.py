@@ -7,7 +7,7 @@ import pytest
 
 from ckcv_ray.learners.svm.learner import GaussianSVM
 from ckcv_ray.storage import execution as module
-from ckcv_ray.storage.execution import VARIABLES, changes, environment
+from ckcv_ray.storage.execution import VARIABLES, environment, find_changes
 
 LEARNER = GaussianSVM()
 READ = """
@@ -37,7 +37,7 @@ def test_a_variable_that_chooses_other_code_is_named(name: str, monkeypatch: pyt
     monkeypatch.setenv(name, "generic")
     module._common.cache_clear()
     try:
-        assert changes(before, environment(LEARNER)) == [f"{name} was None, here it is generic"]
+        assert find_changes(before, environment(LEARNER)) == [f"{name} was None, here it is generic"]
     finally:
         module._common.cache_clear()
 
@@ -51,10 +51,10 @@ def test_every_part_that_can_change_bits_is_compared_by_name() -> None:
         "packages": {**here["packages"], "numba": "0.1"},
         "learner": {"machine_code": "another's"},
     }
-    messages = changes(there, here)
+    messages = find_changes(there, here)
     assert len(messages) == 4
     assert any(sentence.startswith("processor was another") for sentence in messages)
     assert any(sentence.startswith("scipy's BLAS was mkl 2025") for sentence in messages)
     assert any(sentence.startswith("numba was 0.1") for sentence in messages)
     assert any(sentence.startswith("machine_code was another's") for sentence in messages)
-    assert changes(here, environment(LEARNER)) == []
+    assert find_changes(here, environment(LEARNER)) == []

@@ -144,7 +144,7 @@ def test_a_refused_run_leaves_no_trace(tmp_path: Path) -> None:
 def test_categories_that_a_file_cannot_name_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ckcv_ray.storage.folder.MOST_SCHEMA_BYTES", 1 << 20)
+    monkeypatch.setattr("ckcv_ray.storage.folder.MAX_SCHEMA_BYTES", 1 << 20)
     text = ["a" * 300_000, "b" * 300_000, "c" * 600_000, "d"] * 10
     task = Task.from_table(pa.table({"x": text, "y": ["yes", "no"] * 20}))
     with pytest.raises(InputError, match="the categories of the columns take 1 MiB: at most"):

@@ -69,7 +69,7 @@ for line in sys.stdin:
     signal.alarm(0)
     print(json.dumps((told, peak() - before)), flush=True)
 """
-MOST_MIB = 500
+MAX_MIB = 500
 Reader = Callable[[Path], tuple[list[Any], int]]
 Content = dict[str, Any]
 Change = Callable[[Content], object]
@@ -138,7 +138,7 @@ def test_what_is_no_file_of_a_run_is_refused_at_once(
         (loaded, verified, _, paged, unpickled), mib = read_elsewhere(out)
         assert all(messages.startswith("StoreError: ") for messages in (loaded, paged, unpickled)), name
         assert verified not in ([], "read"), name
-        assert mib < MOST_MIB, name
+        assert mib < MAX_MIB, name
 
 
 @pytest.mark.parametrize("kind", sorted(set(STRANGE) - {"a folder"}))
@@ -164,7 +164,7 @@ def test_a_report_that_is_no_file_is_not_read(
         [],
         ["report.html is not as ckcv report wrote it: its last line does not give its SHA-256"],
     )
-    assert mib < MOST_MIB
+    assert mib < MAX_MIB
 
 
 @pytest.mark.parametrize("kind", sorted(set(STRANGE) - {"a folder"}))
@@ -255,13 +255,13 @@ def test_parquet_that_unfolds_is_refused_in_bounded_memory(
         refused = messages[2] if BOMBS[name][0] == LOG else messages[0]
         assert refused.startswith("StoreError: "), (name, refused)
         assert BOMBS[name][0] in refused, name
-        assert mib < MOST_MIB, name
+        assert mib < MAX_MIB, name
 
 
 def test_what_a_run_could_not_read_again_it_does_not_begin(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ckcv_ray.storage.folder.MOST_VALUES", 3 * TASK.n - 1)
+    monkeypatch.setattr("ckcv_ray.storage.folder.MAX_VALUES", 3 * TASK.n - 1)
     with pytest.raises(InputError, match="24 rows and 2 columns; a run folder holds at most"):
         run_job(Job(STUDY, TASK, tmp_path / "run"), SERIAL)
     assert list(tmp_path.iterdir()) == []
@@ -352,6 +352,6 @@ def test_a_study_of_more_evaluations_than_memory_is_not_played_back(
     whole: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     archive.replay(whole)
-    monkeypatch.setattr(archive, "MOST_EVALUATIONS", Problem.of(STUDY, TASK).n_evaluations - 1)
+    monkeypatch.setattr(archive, "MAX_EVALUATIONS", Problem.of(STUDY, TASK).n_evaluations - 1)
     with pytest.raises(StoreError, match=r"its study has 24 evaluations: at most 23 can be read"):
         archive.replay(whole)

@@ -16,7 +16,7 @@ import pytest
 from conftest import Ran, blobs
 from forgery import PROBLEM, SERIAL, STUDY, TASK, reseal
 from pyarrow import parquet
-from test_foreign_folders import ESC, MOST_MIB, READ, Change, Content, put
+from test_foreign_folders import ESC, MAX_MIB, READ, Change, Content, put
 
 from ckcv_ray import Job, Study, load_run
 from ckcv_ray.core.options import describe_part
@@ -269,7 +269,7 @@ def test_a_study_of_very_many_candidates_takes_no_memory(whole: Path, out: Path)
     assert messages in paged
     assert any(messages in sentence for sentence in verified)
     assert "its study has 600,000,000 evaluations: at most" in played
-    assert mib < MOST_MIB
+    assert mib < MAX_MIB
 
 
 def test_a_table_of_other_candidates_is_refused_before_those_of_the_study_are_listed(
@@ -284,7 +284,7 @@ def test_a_table_of_other_candidates_is_refused_before_those_of_the_study_are_li
 def test_more_candidates_than_are_read_back_are_not_begun(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ckcv_ray.storage.folder.MOST_TABLE_ROWS", 7)
+    monkeypatch.setattr("ckcv_ray.storage.folder.MAX_TABLE_ROWS", 7)
     with pytest.raises(InputError, match=r"24 rows|the study has 8 candidates; a run folder holds at most 7"):
         run_job(Job(STUDY, blobs(24), tmp_path / "run"), SERIAL)
     assert list(tmp_path.iterdir()) == []

@@ -65,7 +65,7 @@ def test_damaged_bytes_are_no_commit(content: bytes) -> None:
 
 
 def test_too_many_files_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ckcv_ray.storage.journal.MOST_STORED_FILES", 0)
+    monkeypatch.setattr("ckcv_ray.storage.journal.MAX_STORED_FILES", 0)
     with pytest.raises(InputError, match="files has more than 0 values"):
         open_commit(seal_commit(COMMIT), 0)
     assert json.loads(seal_commit(COMMIT).partition(b"\n")[2])["files"]["log/a"]["bytes"] == 3

@@ -20,9 +20,9 @@ from ckcv_ray.runs.load import replay
 from ckcv_ray.storage import log as module
 from ckcv_ray.storage.files import LocalFiles
 from ckcv_ray.storage.folder import RunFolder
-from ckcv_ray.storage.log import MOST_PART_ROWS, MOST_SMALL_PARTS, Log, list_columns
+from ckcv_ray.storage.log import MAX_PART_ROWS, MAX_SMALL_PARTS, Log, list_columns
 from ckcv_ray.study import Problem
-from ckcv_ray.tables.readers.limits import MOST_CELLS
+from ckcv_ray.tables.readers.limits import MAX_CELLS
 from ckcv_ray.tables.task import Task
 
 FAILURE = Failure(False, 1, 2, 0, 0, 2, "Traceback: fire\nand smoke")
@@ -77,7 +77,7 @@ def test_parts_that_are_joined_while_they_are_read_are_read_joined(run: Path) ->
 def test_small_parts_are_joined_and_nothing_is_lost(
     log: Log, records: Records, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "MOST_SMALL_PARTS", 3)
+    monkeypatch.setattr(module, "MAX_SMALL_PARTS", 3)
     for i in range(len(records)):
         log.append(records[i : i + 1], [])
         assert len(log.parts()) <= 3
@@ -87,7 +87,7 @@ def test_small_parts_are_joined_and_nothing_is_lost(
 def test_a_log_that_was_killed_between_joining_and_removing_says_the_same(
     log: Log, records: Records, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "MOST_SMALL_PARTS", 2)
+    monkeypatch.setattr(module, "MAX_SMALL_PARTS", 2)
     monkeypatch.setattr(module.formats, "delete", lambda files, name: None)
     log.append(records[:5], [])
     log.append(records[5:], [])
@@ -100,7 +100,7 @@ def test_a_log_that_was_killed_between_joining_and_removing_says_the_same(
 def test_a_long_log_is_written_in_parts_that_are_read(
     run: Path, records: Records, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "MOST_PART_ROWS", len(records) // 2)
+    monkeypatch.setattr(module, "MAX_PART_ROWS", len(records) // 2)
     log = Log(LocalFiles(run), PROBLEM)
     before, (old, _) = log.parts(), everything(log)
     log.append(records, [FAILURE])
@@ -111,7 +111,7 @@ def test_a_long_log_is_written_in_parts_that_are_read(
 
 
 def test_parts_with_failures_are_not_joined(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MOST_SMALL_PARTS", 2)
+    monkeypatch.setattr(module, "MAX_SMALL_PARTS", 2)
     for _ in range(4):
         log.append(NOTHING, [FAILURE])
     assert len(log.parts()) == 4
@@ -141,8 +141,8 @@ def test_neither_a_part_nor_a_joined_one_has_more_values_than_are_read(n_totals:
     problem = Wide()
     problem.n_totals, problem.total_type = n_totals, np.int32
     log = Log(LocalFiles(tmp_path), problem)
-    assert 0 < log._most_rows <= MOST_PART_ROWS
-    assert log._most_rows * MOST_SMALL_PARTS * len(list_columns(n_totals)) <= MOST_CELLS
+    assert 0 < log._most_rows <= MAX_PART_ROWS
+    assert log._most_rows * MAX_SMALL_PARTS * len(list_columns(n_totals)) <= MAX_CELLS
 
 
 # What is not of the study

@@ -37,7 +37,7 @@ from ckcv_ray.storage import object_files
 from ckcv_ray.storage.files import Files
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.storage.journal import name_commit, open_commit
-from ckcv_ray.storage.log import MOST_SMALL_PARTS, Log
+from ckcv_ray.storage.log import MAX_SMALL_PARTS, Log
 from ckcv_ray.storage.object_files import ObjectFiles
 from ckcv_ray.storage.places import open_files
 from ckcv_ray.study import Execution
@@ -224,7 +224,7 @@ def test_files_read_ahead_are_asked_for_once_and_damage_shows_when_they_are_read
             obstore.put(memory, key, b"X")
         if "/files/gone/" in key:
             obstore.delete(memory, key)
-    monkeypatch.setattr(object_files, "MOST_KEPT_BYTES", 4)
+    monkeypatch.setattr(object_files, "MAX_KEPT_BYTES", 4)
     asked: list[str] = []
     reader = ObjectFiles(WatchedBucket(writer.bucket.address, memory, asked))
     reader.prefetch(["a"])
@@ -262,7 +262,7 @@ def test_small_parts_are_joined_in_two_commits(memory: Any) -> None:
     folder.acquire()
     log = Log(folder.files, folder.problem())
     (records, failures), *_ = log.read()
-    while len(log.parts()) < MOST_SMALL_PARTS - 1:
+    while len(log.parts()) < MAX_SMALL_PARTS - 1:
         log.append(records[:2], failures)
     assert isinstance(folder.files, ObjectFiles)
     before = folder.files.journal.number
@@ -418,7 +418,7 @@ def test_a_reader_follows_a_writer_that_replaces_files(memory: Any) -> None:
 def test_a_file_that_is_replaced_between_any_two_requests_is_read(
     memory: Any, monkeypatch: pytest.MonkeyPatch, most: int, how: str
 ) -> None:
-    monkeypatch.setattr(object_files, "MOST_KEPT_BYTES", most)
+    monkeypatch.setattr(object_files, "MAX_KEPT_BYTES", most)
     writer = open_writer(memory)
     contents, before = (b"old content", b"the new content"), 0
     while True:
@@ -481,7 +481,7 @@ def test_metadata_are_read_while_a_run_ends(memory: Any) -> None:
 
 
 def test_large_files_are_read_by_a_copy(memory: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(object_files, "MOST_KEPT_BYTES", 4)
+    monkeypatch.setattr(object_files, "MAX_KEPT_BYTES", 4)
     writer = open_writer(memory)
     writer.write_all({"a": b"12345", "b": b"1"})
     writer.lock.release()

@@ -11,7 +11,7 @@ from plain import plain_columns, plain_task, refusal
 from ckcv_ray.core.measures import Kind
 from ckcv_ray.errors import InputError
 from ckcv_ray.tables.survey import count_known, count_repeats
-from ckcv_ray.tables.target import MOST_CLASSES, encode_classes
+from ckcv_ray.tables.target import MAX_CLASSES, encode_classes
 from ckcv_ray.tables.task import Task, TestRows, check_test_rows, make_test_rows
 
 repeatable = settings(derandomize=True, deadline=None, max_examples=limit_examples(60))
@@ -58,10 +58,10 @@ def test_there_are_at_most_so_many_classes():
     def columns(n):
         return pa.table({"a": range(0, 4 * n, 2), "y": list(range(n)) * 2})
 
-    assert Task.from_table(columns(MOST_CLASSES)).n_classes == MOST_CLASSES
-    messages = refusal(columns(MOST_CLASSES + 1))
-    assert f"has {MOST_CLASSES + 1:,} classes (0, 1, 2" in messages
-    assert f"expected 2 to {MOST_CLASSES:,}" in messages
+    assert Task.from_table(columns(MAX_CLASSES)).n_classes == MAX_CLASSES
+    messages = refusal(columns(MAX_CLASSES + 1))
+    assert f"has {MAX_CLASSES + 1:,} classes (0, 1, 2" in messages
+    assert f"expected 2 to {MAX_CLASSES:,}" in messages
 
 
 def test_classes_of_a_single_row_are_named_with_what_works():

@@ -48,7 +48,7 @@ for name in sys.argv[1:]:
     found[name] = told, peak() - before
 print(json.dumps(found))
 """
-MOST_MIB = 400
+MAX_MIB = 400
 
 
 def holes(path: Path, size: int) -> None:
@@ -83,11 +83,11 @@ def objects(path: Path) -> None:
 
 
 def wide_parquet(path: Path) -> None:
-    parquet.write_table(pa.table({f"a{i}": [1] for i in range(limits.MOST_TABLE_COLUMNS + 1)}), path)
+    parquet.write_table(pa.table({f"a{i}": [1] for i in range(limits.MAX_TABLE_COLUMNS + 1)}), path)
 
 
 def long_parquet(path: Path) -> None:
-    parquet.write_table(pa.table({"a": pa.array(np.zeros(limits.MOST_TABLE_ROWS + 1, np.int8))}), path)
+    parquet.write_table(pa.table({"a": pa.array(np.zeros(limits.MAX_TABLE_ROWS + 1, np.int8))}), path)
 
 
 def repeated_text(path: Path) -> None:
@@ -153,7 +153,7 @@ def test_hostile_files_are_refused_in_bounded_memory(tmp_path: Path) -> None:
         messages, mib = found[str(path)]
         assert str(path) in messages, name
         assert HOSTILE[name][2] in messages
-        assert mib <= MOST_MIB, name  # of all up to this one
+        assert mib <= MAX_MIB, name  # of all up to this one
         assert list(path.parent.iterdir()) == [path]
 
 
@@ -180,7 +180,7 @@ def test_an_empty_text_column_is_read(tmp_path: Path, rows: int) -> None:
 
 
 def test_texts_are_counted_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "MOST_TABLE_BYTES", 1 << 27)
+    monkeypatch.setattr(limits, "MAX_TABLE_BYTES", 1 << 27)
     table = pa.table({name: pa.array(["x" * (1 << 14)] * 4000).dictionary_encode() for name in "abc"})
     parquet.write_table(table, tmp_path / "a.parquet", store_schema=False)
     with pytest.raises(InputError, match="its text takes 187 MiB: at most 128 MiB can be read"):

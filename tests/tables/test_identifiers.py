@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from plain import digest_learned
 
 from ckcv_ray import InputError, Job, Study, Task
-from ckcv_ray.errors import LIST_OPTIONS, MOST_OF_NAME, write_option
+from ckcv_ray.errors import LIST_OPTIONS, MAX_OF_NAME, write_option
 from ckcv_ray.runs.run import run_job
 from ckcv_ray.tables.columns import parse
 from ckcv_ray.tables.columns.formats import DeclaredTypes
@@ -252,7 +252,7 @@ def test_usual_names_are_written_as_they_are_and_very_long_ones_are_cut() -> Non
     assert write_option("drop", "a,b") == "--drop '\"a,b\"'"
     assert write_option("group", "a,b") == "--group a,b"
     assert write_option("group", "-x") == "--group=-x"
-    assert len(write_option("drop", "x" * 10_000)) < MOST_OF_NAME + 20
+    assert len(write_option("drop", "x" * 10_000)) < MAX_OF_NAME + 20
 
 
 def test_no_message_writes_the_name_of_a_column_after_an_option_by_itself() -> None:

@@ -220,7 +220,7 @@ def test_a_table_is_read_from_a_store(memory: Any) -> None:
 
 def test_a_table_that_is_too_large_is_not_read(memory: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     obstore.put(memory, "t.csv", b"a,y\n1,u\n2,v\n")
-    monkeypatch.setattr("ckcv_ray.tables.readers.files.MOST_TABLE_BYTES", 4)
+    monkeypatch.setattr("ckcv_ray.tables.readers.files.MAX_TABLE_BYTES", 4)
     with pytest.raises(InputError, match=rf"cannot read 's3://{BUCKET}/t\.csv': it is larger than"):
         read_file(f"s3://{BUCKET}/t.csv")
 

@@ -135,7 +135,7 @@ def test_a_label_that_is_none_of_them_is_named_even_if_it_is_nothing(classes, sa
 
 
 def test_labels_that_unfold_to_too_much_are_refused(monkeypatch):
-    monkeypatch.setattr(schema, "MOST_TABLE_BYTES", 8 * 300)
+    monkeypatch.setattr(schema, "MAX_TABLE_BYTES", 8 * 300)
     sound, long = (plain_columns(y=["no", "y" * letters] * 4) for letters in (300, 301))
     assert Task.from_table(sound).classes == ("no", "y" * 300)
     assert "the labels of 'y' take more than" in refusal(long)

@@ -15,7 +15,7 @@ from ckcv_ray.runs.load import load
 from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.study import Execution, Study
 from ckcv_ray.tables.columns.formats import DeclaredTypes, fold_text
-from ckcv_ray.tables.questions import MOST_SPELLINGS
+from ckcv_ray.tables.questions import MAX_SPELLINGS
 from ckcv_ray.tables.task import Task, make_test_rows, read, read_task
 from ckcv_ray.tables.units import Roles
 
@@ -128,7 +128,7 @@ def test_numbers_that_differ_in_their_last_digit_are_no_single_class(tmp_path: P
 
 def test_very_many_labels_are_too_many_classes(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="classes"):
-        read_task(write(tmp_path, [f"a{i}" for i in range(MOST_SPELLINGS + 1)]))
+        read_task(write(tmp_path, [f"a{i}" for i in range(MAX_SPELLINGS + 1)]))
 
 
 LABELS = st.sampled_from(["a", "A", " a", "a a", "b", "1", "1.0", "01", "NA", ""])

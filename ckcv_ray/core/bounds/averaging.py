@@ -36,7 +36,7 @@ from numpy.typing import NDArray
 
 WIDEST = 100.0  # largest delta / level that is tried
 LEVEL_STEPS = 1024  # levels per factor of two
-LEAST_WIDTH = 2.0**-40  # width of the narrowest interval examined
+MIN_WIDTH = 2.0**-40  # width of the narrowest interval examined
 EXPECTATION_ROUNDING = 1e-9  # far above the rounding error of the expectations compared with delta
 TINY = 1e-300  # replaces 0 in logarithms; a zero weight becomes at most m times this
 ENTRIES = 1_000_000  # weights that the proof keeps in memory at a time
@@ -101,7 +101,7 @@ def satisfies(A: Array, lam: float, delta: float) -> bool:
     ends = np.linspace(0.0, 1.0, 4 * int(sqrt(len(A))) + 9)
     low, high = ends[:-1], ends[1:]
     while len(low):
-        if np.min(high - low) < LEAST_WIDTH:
+        if np.min(high - low) < MIN_WIDTH:
             return False
         open_ = []
         rows = max(1, ENTRIES // len(A))

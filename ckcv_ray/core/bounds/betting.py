@@ -112,7 +112,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ckcv_ray.core.arrays import ONE
 from ckcv_ray.core.bounds.binomial import (
-    MOST_CHECKED,
+    MAX_CHECKED,
     TYPICAL_RATE,
     Bounds,
     catoni,
@@ -127,7 +127,7 @@ from ckcv_ray.errors import InputError
 @lru_cache(maxsize=1024)
 def loss_method(m: int, delta: float) -> str:
     """Return the bound that a criterion uses for totals of m losses: "safe" or "catoni"."""
-    if m > MOST_CHECKED or safe_level(m, delta) is None:
+    if m > MAX_CHECKED or safe_level(m, delta) is None:
         return "catoni"
     safe = float(np.interp(TYPICAL_RATE * m, np.arange(m + 1), concave_table(m, delta)))
     return "safe" if safe <= catoni(TYPICAL_RATE, m, delta) else "catoni"
@@ -165,9 +165,9 @@ def average_safe(losses: ArrayLike, m: int, delta: float) -> float:
         m, delta: as for ``mean_loss_bound``.
 
     Returns:
-        1, which says nothing, where m is above ``MOST_CHECKED``.
+        1, which says nothing, where m is above ``MAX_CHECKED``.
     """
-    if m > MOST_CHECKED:
+    if m > MAX_CHECKED:
         return 1.0
     terms = np.interp(np.asarray(losses, float), np.arange(m + 1), concave_table(m, delta)).tolist()
     return min(1.0, fsum(terms) / len(terms))
@@ -180,7 +180,7 @@ def _below_chord(table: Bounds, a: int, b: int, c: int) -> bool:
 
 BISECTIONS = 40  # a bound is a multiple of 2**-40
 FACTOR_ROUNDING = 2.0**-49  # relative error of a factor, times p
-MOST_OPTIMISED = 30  # units up to which the optimised bet is the closer one
+MAX_OPTIMISED = 30  # units up to which the optimised bet is the closer one
 Losses = NDArray[np.float64]
 
 
@@ -264,7 +264,7 @@ def bound_by_optimised_bet(
 def bound_losses(losses: ArrayLike, delta: float, shares: ArrayLike | None = None, copies: int = 0) -> float:
     """Return the bound on the expected loss of a classifier from one set of units, by the closer bet.
 
-    Up to ``MOST_OPTIMISED`` units, and where some may be copies, that is the optimised bet; else the bets in
+    Up to ``MAX_OPTIMISED`` units, and where some may be copies, that is the optimised bet; else the bets in
     the order drawn.
 
     Args:
@@ -274,7 +274,7 @@ def bound_losses(losses: ArrayLike, delta: float, shares: ArrayLike | None = Non
     Raises:
         InputError: as for ``bound_by_betting``.
     """
-    if copies or np.size(losses) <= MOST_OPTIMISED:
+    if copies or np.size(losses) <= MAX_OPTIMISED:
         return bound_by_optimised_bet(losses, delta, shares, copies)
     return bound_by_betting(losses, delta, shares)
 
@@ -323,7 +323,7 @@ LOG_ODDS = np.geomspace(0.1, 4.0, 16)  # of the alternatives, above those of the
 AT_FIRST_LABEL = 0.5  # weight of the start at the first label
 LATER = 500.0  # labels, in units of which the weights of later starts fall
 STEPS_OF_BISECTION = 60  # of an interval of probabilities: to 1e-18
-MOST_AHEAD = 10_000_000  # that a decision is looked for in
+MAX_AHEAD = 10_000_000  # that a decision is looked for in
 Shares = NDArray[np.float64]
 
 
@@ -480,7 +480,7 @@ def _weigh_starts(ends: NDArray[np.intp]) -> tuple[Shares, Shares]:
 def expect_confirmation(errors: float, labels: int, bound: float, prior: Prior, delta: float) -> int | None:
     """Return how many more labels it takes until the limit is at most the bound, if the rate stays as it is.
 
-    The rate is ``Prior.update``; None if it is not below the bound, or more than ``MOST_AHEAD`` are needed.
+    The rate is ``Prior.update``; None if it is not below the bound, or more than ``MAX_AHEAD`` are needed.
     """
     rate = prior.update(errors, labels)
     if rate >= bound:
@@ -497,7 +497,7 @@ def expect_alarm(alarm: Alarm, rate: float, bound: float, delta: float) -> int |
     """Return how many more labels it takes until one stream raises an alarm, at a rate of errors from now on.
 
     Starts after the last batch are left out. None if the rate is not above the bound, or more than
-    ``MOST_AHEAD`` are needed.
+    ``MAX_AHEAD`` are needed.
     """
     if rate <= bound:
         return None
@@ -508,5 +508,5 @@ def expect_alarm(alarm: Alarm, rate: float, bound: float, delta: float) -> int |
 
 def _find_enough(is_enough: Callable[[int], bool]) -> int | None:
     """Return the first number of labels that is enough, given that all above it are; None if it is large."""
-    found = find_first(is_enough, 0, MOST_AHEAD)
+    found = find_first(is_enough, 0, MAX_AHEAD)
     return found if is_enough(found) else None

@@ -56,10 +56,10 @@ from ckcv_ray.core.bounds.averaging import largest_level
 from ckcv_ray.errors import InputError
 from ckcv_ray.validation import as_array, number
 
-LEAST_DELTA = 1e-100  # below this, scipy's inverse beta function returns nan or decreases in x
+MIN_DELTA = 1e-100  # below this, scipy's inverse beta function returns nan or decreases in x
 TYPICAL_RATE = 0.1  # p0 of Catoni's lam
-MOST_ROWS = 1 << 24  # that a bound is looked for in
-MOST_CHECKED = 5_000  # largest m for which the condition on A is checked
+MAX_ROWS = 1 << 24  # that a bound is looked for in
+MAX_CHECKED = 5_000  # largest m for which the condition on A is checked
 Bounds = NDArray[np.float64]
 
 
@@ -85,7 +85,7 @@ def clopper_pearson(errors: ArrayLike, m: ArrayLike, delta: float = 0.05) -> Any
 
 def fewest_rows(allowed: float, misses: int, delta: float) -> int:
     """Return the fewest rows whose Clopper-Pearson bound after some misses is at most ``allowed``."""
-    return find_first(lambda m: clopper_pearson(misses, m, delta) <= allowed, misses + 1, MOST_ROWS)
+    return find_first(lambda m: clopper_pearson(misses, m, delta) <= allowed, misses + 1, MAX_ROWS)
 
 
 def bound_both_sides(errors: int, m: int, delta: float) -> tuple[float, float]:
@@ -158,12 +158,12 @@ def safe_level(m: int, delta: float) -> float | None:
     """Find the largest level, to 1 part in 1000, at which A(.; m) satisfies the condition; None if none.
 
     Raises:
-        InputError: m is outside 1 .. ``MOST_CHECKED``, or delta outside (0, 1).
+        InputError: m is outside 1 .. ``MAX_CHECKED``, or delta outside (0, 1).
     """
     check_delta(delta)
-    if not 1 <= m <= MOST_CHECKED:
-        raise InputError(f"m={m} is outside 1..{MOST_CHECKED}, the range checked for the safe bound")
-    return largest_level(partial(_safe_at, m), delta, LEAST_DELTA)
+    if not 1 <= m <= MAX_CHECKED:
+        raise InputError(f"m={m} is outside 1..{MAX_CHECKED}, the range checked for the safe bound")
+    return largest_level(partial(_safe_at, m), delta, MIN_DELTA)
 
 
 def catoni(rate: float, m: int, delta: float = 0.05) -> float:
@@ -190,9 +190,9 @@ def bound_table(m: int, delta: float) -> Bounds:
 
 
 def check_delta(delta: float) -> None:
-    """Raise InputError unless delta is inside (0, 1) and not below ``LEAST_DELTA``."""
-    if not LEAST_DELTA <= number("delta", delta) < 1.0:
-        reason = f"below {LEAST_DELTA:g}, the smallest supported" if 0.0 < delta < 1.0 else "outside (0, 1)"
+    """Raise InputError unless delta is inside (0, 1) and not below ``MIN_DELTA``."""
+    if not MIN_DELTA <= number("delta", delta) < 1.0:
+        reason = f"below {MIN_DELTA:g}, the smallest supported" if 0.0 < delta < 1.0 else "outside (0, 1)"
         raise InputError(f"delta={delta!r} is {reason}: it is a failure probability, for example 0.05")
 
 

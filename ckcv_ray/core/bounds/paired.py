@@ -39,7 +39,7 @@ from ckcv_ray.core.bounds.binomial import clopper_pearson
 
 TYPICAL_DIFFERENCES = (*[0.0] * 12, 1.0, *[0.0] * 11, -1.0)
 SIGN, COUNTS, BETTING = "sign", "clopper_pearson", "betting"
-MOST_EXPECTED = 100_000  # units that a proof may be expected to take; more are not searched
+MAX_EXPECTED = 100_000  # units that a proof may be expected to take; more are not searched
 Differences = NDArray[np.float64]
 
 
@@ -112,7 +112,7 @@ def expect_units(
         differences, delta, margin, grouped: see ``judge_differences``.
 
     Returns:
-        The least number found, more than there are and at most ``MOST_EXPECTED``.
+        The least number found, more than there are and at most ``MAX_EXPECTED``.
     """
 
     def suffices(n: int) -> bool:
@@ -123,7 +123,7 @@ def expect_units(
         return None
     while not suffices(high):
         low, high = high, 2 * high
-        if high > MOST_EXPECTED:
+        if high > MAX_EXPECTED:
             return None
     while high - low > max(1, low // 50):
         middle = (low + high) // 2

@@ -24,7 +24,7 @@ from ckcv_ray.core.options import Option, check_options, option
 from ckcv_ray.errors import InputError
 from ckcv_ray.validation import as_array, boolean, integer, quote
 
-MOST_SPLITS = 1_000_000
+MAX_SPLITS = 1_000_000
 EMPTY: Index = np.empty(0, dtype=np.intp)
 
 # why the score of a split has no bound: see ``Resampling.no_bound``
@@ -238,11 +238,11 @@ class Resampling(ABC):
 
 def check_n_splits(name: str, value: Any) -> int:
     """Return a number of splits; raise InputError unless it is one."""
-    return integer(name, value, least=1, most=MOST_SPLITS)
+    return integer(name, value, least=1, most=MAX_SPLITS)
 
 
 FOLDS = Option(
-    lambda name, value: integer(name, value, least=2, most=MOST_SPLITS), "Number of folds.", int, "10"
+    lambda name, value: integer(name, value, least=2, most=MAX_SPLITS), "Number of folds.", int, "10"
 )
 STRATIFY = Option(boolean, "Give each part the same share of every class.", bool)
 

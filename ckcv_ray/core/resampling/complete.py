@@ -25,19 +25,17 @@ from ckcv_ray.core.resampling.base import FoldSize, Resampling, Split, Units, ch
 from ckcv_ray.errors import InputError
 from ckcv_ray.validation import folds
 
-LEAST_K = 3
+MIN_K = 3
 AUTO = "auto"
-MOST_UNITS_OF_ALL = 1300  # up to which auto takes every k
-LEAST_BOUND = 0.05  # auto takes no k whose proven bound could not be below it
+MAX_UNITS_OF_ALL = 1300  # up to which auto takes every k
+MIN_BOUND = 0.05  # auto takes no k whose proven bound could not be below it
 USUAL_K = 10  # which auto always takes
 
 
 def check_folds(name: str, k: tuple[int, ...], n: int, unit: str = "row") -> None:
     """Raise InputError unless every k is in 3 .. n."""
-    if invalid := [value for value in k if not LEAST_K <= value <= n]:
-        raise InputError(
-            f"{name}={invalid[0]} is outside {LEAST_K}..{n}: there are {n} {unit}s to learn from"
-        )
+    if invalid := [value for value in k if not MIN_K <= value <= n]:
+        raise InputError(f"{name}={invalid[0]} is outside {MIN_K}..{n}: there are {n} {unit}s to learn from")
 
 
 def choose_k(n: int, settings: int, delta: float) -> tuple[int, ...] | None:
@@ -52,10 +50,10 @@ def choose_k(n: int, settings: int, delta: float) -> tuple[int, ...] | None:
         settings: number of settings that are compared.
         delta: failure probability of the bound.
     """
-    if n <= MOST_UNITS_OF_ALL:
+    if n <= MAX_UNITS_OF_ALL:
         return None
-    most = min(n, max(USUAL_K, int(LEAST_BOUND * n / log(settings / delta))))
-    ladder = [LEAST_K]
+    most = min(n, max(USUAL_K, int(MIN_BOUND * n / log(settings / delta))))
+    ladder = [MIN_K]
     while (following := ladder[-1] + max(1, ladder[-1] // 10)) <= most:
         ladder.append(following)
     return tuple(ladder)
@@ -90,7 +88,7 @@ class CertifiableFolds(Resampling):
         if isinstance(self.k, str):
             return self
         check_folds("k", self.k or (), n, unit)
-        if self.k != tuple(range(LEAST_K, n + 1)):
+        if self.k != tuple(range(MIN_K, n + 1)):
             return self
         return replace(self, k=None)  # type: ignore[type-var]
 
@@ -162,7 +160,7 @@ class Rotation(CertifiableFolds):
     def fold_sizes(self, n: int) -> tuple[FoldSize, ...]:
         """Return a fold size for each k."""
         return tuple(
-            FoldSize(k, k, n // k, n - 2 * (n // k), k) for k in self._listed_k or range(LEAST_K, n + 1)
+            FoldSize(k, k, n // k, n - 2 * (n // k), k) for k in self._listed_k or range(MIN_K, n + 1)
         )
 
     def split(self, units: Units, size: FoldSize, number: int, draws: Draws) -> Split:
@@ -176,7 +174,7 @@ def _list_every_k(n: int) -> list[int]:
     There are about 2 sqrt(n) such values, so not all n numbers of folds need to be listed.
     """
     listed: list[int] = []
-    k = LEAST_K
+    k = MIN_K
     while k <= n:
         last = n // (n // k)
         listed += [k, last] if last > k else [k]

@@ -26,9 +26,9 @@ from ckcv_ray.core.resampling.base import (
 from ckcv_ray.errors import InputError
 from ckcv_ray.validation import MOST, check_choice, integer
 
-MOST_NESTED = 10_000
+MAX_NESTED = 10_000
 REMAINDERS = ("spread", "last")
-MOST_EMPTY = 3.0  # folds expected to be empty, up to which folds are drawn until none is
+MAX_EMPTY = 3.0  # folds expected to be empty, up to which folds are drawn until none is
 
 
 class Folds(Resampling):
@@ -152,7 +152,7 @@ class DrawnFolds(Folds):
 
     def count_splits(self, n: int) -> int:
         """Return the number of folds."""
-        if super().count_splits(n) * (1 - 1 / self.folds) ** n > MOST_EMPTY:
+        if super().count_splits(n) * (1 - 1 / self.folds) ** n > MAX_EMPTY:
             raise InputError(
                 f"resampling={self} of {n} units leaves a fold empty nearly always: ask for fewer folds, or "
                 f"for kfold:{self.folds}"
@@ -290,8 +290,8 @@ class NestedSplits(Resampling):
 
     def count_splits(self, n: int) -> int:
         """Return the number of outer splits."""
-        if (count := self.outer.count_splits(n)) > MOST_NESTED:
-            raise InputError(f"a nested resampling selects in at most {MOST_NESTED:,} splits, not {count:,}")
+        if (count := self.outer.count_splits(n)) > MAX_NESTED:
+            raise InputError(f"a nested resampling selects in at most {MAX_NESTED:,} splits, not {count:,}")
         return count
 
     def split(self, units: Units, size: FoldSize, number: int, draws: Draws) -> Split:

@@ -16,7 +16,7 @@ from ckcv_ray.validation import integer
 if TYPE_CHECKING:
     from ckcv_ray.learners.nystroem.trainer import NystroemCodec, NystroemTrainer
 
-MOST_LANDMARKS = 10_000  # their kernel matrix takes 800 MB
+MAX_LANDMARKS = 10_000  # their kernel matrix takes 800 MB
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class NystroemSVM(KernelMachine):
     landmarks: int = option(
         500,
         Option(
-            lambda name, value: integer(name, value, least=1, most=MOST_LANDMARKS),
+            lambda name, value: integer(name, value, least=1, most=MAX_LANDMARKS),
             "Rows by which svm_nystroem approximates.",
             int,
             "500",

@@ -143,9 +143,9 @@ def classify(values: Values) -> Predicted:
 
 
 TOLERANCE = 1e-10  # of P, by which the quadratic at a converged solution may still fall
-MOST_STEPS = 200
+MAX_STEPS = 200
 ARMIJO = 1e-4
-LEAST_STEP = 1e-12
+MIN_STEP = 1e-12
 BLOCK = 4096  # rows whose products are added at once
 
 
@@ -243,7 +243,7 @@ def solve_path(problem: Primal, costs: Sequence[float]) -> Iterator[Solution]:
     gram, point = Gram(problem), Point(np.zeros(r), np.zeros(n))
     for C in costs:
         steps, converged = 0, False
-        while not converged and steps < MOST_STEPS:
+        while not converged and steps < MAX_STEPS:
             direction, fall = find_direction(gram, point, C)
             point, value = search_line(problem, point, direction, C, fall)
             if not np.isfinite(value):
@@ -275,7 +275,7 @@ def search_line(
     while True:
         point = start.move(direction, length)
         reached = problem.evaluate(point, C)
-        if reached <= value - 2.0 * ARMIJO * length * fall or length < LEAST_STEP:
+        if reached <= value - 2.0 * ARMIJO * length * fall or length < MIN_STEP:
             return point, reached
         length /= 2.0
 

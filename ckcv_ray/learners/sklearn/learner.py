@@ -333,8 +333,8 @@ def _replace(spec: Spec, **params: Any) -> Spec:
 
 
 FEW_ROWS = (12, 60)  # rows of each class: on few a fit may fail that succeeds on more
-MOST_TRIED = 16  # settings
-MOST_SECONDS = 10.0  # of one fit and store
+MAX_TRIED = 16  # settings
+MAX_SECONDS = 10.0  # of one fit and store
 NUMBER = "a number"
 STORED, FAILED = "stored", "failed"
 _tried: set[tuple[str, str, int]] = set()  # estimator, setting and rows that were tried in this process
@@ -365,7 +365,7 @@ def check_storable(estimators: Estimators, spec: Spec, settings: Iterable[Settin
                 break
 
 
-def choose_settings(settings: Iterable[Setting], most: int = MOST_TRIED) -> list[Setting]:
+def choose_settings(settings: Iterable[Setting], most: int = MAX_TRIED) -> list[Setting]:
     """Return at most ``most`` settings that differ in kind.
 
     Every word, list and truth value of a parameter is a kind of its own, and so are its least and its largest
@@ -417,7 +417,7 @@ def _try_to_store(estimators: Estimators, spec: Spec, task: Task, few: Index, se
     """
     tried = partial(_store, estimators, spec, task, few, setting)
     outside = not all(map(is_listed, list_classes(spec)))
-    answer = ask_child(tried, MOST_SECONDS) if outside and hasattr(os, "fork") else tried()
+    answer = ask_child(tried, MAX_SECONDS) if outside and hasattr(os, "fork") else tried()
     if answer not in (STORED, FAILED, None):
         at = ", ".join(f"{name} = {value}" for name, value in setting.items())
         raise InputError(
@@ -441,7 +441,7 @@ def _store(estimators: Estimators, spec: Spec, task: Task, few: Index, setting: 
     return STORED
 
 
-LEAST_SHARE = 6  # the smallest training set has one part in six of the rows
+MIN_SHARE = 6  # the smallest training set has one part in six of the rows
 CLASS_KINDS = frozenset({Kind.BINARY, Kind.MULTICLASS})
 NUMBER_KINDS = frozenset({Kind.REGRESSION})
 WEIGHTS_BY_POSITION = ("HistGradientBoostingClassifier",)  # among the classes that have training rows
@@ -731,7 +731,7 @@ class NeighborsLearner(ScaledLearner):
         These are taken to be a sixth of the rows: half of them held out, and three folds of the others.
         """
         param = self.param or {}
-        numbers = tuple(n for n in self.values["n_neighbors"] if n <= max(1, task.n // LEAST_SHARE))
+        numbers = tuple(n for n in self.values["n_neighbors"] if n <= max(1, task.n // MIN_SHARE))
         if "n_neighbors" in param or numbers == self.values["n_neighbors"]:
             return self
         return replace(self, param={**param, "n_neighbors": numbers})

@@ -36,7 +36,7 @@ from ckcv_ray.learners.sklearn.store import Booster, last_step, pack, read_value
 from ckcv_ray.tables.target import Rows
 from ckcv_ray.tables.task import Task
 
-MOST_KEPT = 4096
+MAX_KEPT = 4096
 OTHER_PARAMETERS = ("memory", "transform_input", "verbose")  # of a pipeline: each changes how it is fitted
 
 
@@ -68,7 +68,7 @@ class Template(NamedTuple):
         return estimator
 
 
-@lru_cache(maxsize=MOST_KEPT)
+@lru_cache(maxsize=MAX_KEPT)
 def make_template(spec: str, setting: str) -> Template:
     """Return the estimator of a JSON form at a setting, both given as text."""
     from sklearn.pipeline import Pipeline

@@ -60,7 +60,7 @@ import numpy as np
 
 from ckcv_ray.errors import InputError, write_install
 from ckcv_ray.tables.columns.formats import ColumnKind
-from ckcv_ray.validation import MOST_GRID, check_count, expect, parse_grid, quote, suggest
+from ckcv_ray.validation import MAX_GRID, check_count, expect, parse_grid, quote, suggest
 
 FUNCTION, SLICE, KINDS = "function", "slice", "kinds"
 INFINITE = {"inf": inf, "-inf": -inf}
@@ -239,7 +239,7 @@ def _is_end(value: Any) -> bool:
 LIBRARY = "sklearn"
 ESTIMATOR, STEPS, GRID, CALLABLE = "<estimator>", "<steps>", "<grid>", "<function>"
 NO_STEP = ("drop", "passthrough")
-MOST_DEPTH = 20
+MAX_DEPTH = 20
 EstimatorSpec = Mapping[str, Any]
 
 
@@ -296,8 +296,8 @@ def check_estimator(name: str, spec: EstimatorSpec, depth: int = 0) -> None:
     Raises:
         InputError: a class of scikit-learn, or a value of one of its parameters, is not allowed.
     """
-    if depth > MOST_DEPTH:
-        raise InputError(f"{name} is nested too deeply: at most {MOST_DEPTH} estimators in each other")
+    if depth > MAX_DEPTH:
+        raise InputError(f"{name} is nested too deeply: at most {MAX_DEPTH} estimators in each other")
     path, params = spec.get("class"), spec.get("params", {})
     if not isinstance(path, str) or not isinstance(params, Mapping):
         return  # refused where it is built
@@ -436,7 +436,7 @@ def _check_grid(label: str, spec: EstimatorSpec, grid: Any) -> None:
 
 def _flatten(label: str, value: Any, depth: int = 0) -> Iterator[Any]:
     """Yield what lists hold; a mapping, which no parameter takes, is yielded as it is."""
-    if depth > MOST_DEPTH:
+    if depth > MAX_DEPTH:
         raise InputError(f"{label} is nested too deeply")
     if isinstance(value, list | tuple):
         for item in value:
@@ -919,7 +919,7 @@ Values = dict[str, Any]  # by parameter: a tuple of values, or a distribution as
 Params = dict[str, Any]
 DISTRIBUTIONS = ("loguniform", "uniform", "randint")
 WORDS = {"true": True, "false": False, "none": None, "null": None}
-MOST_SETTINGS = 100_000
+MAX_SETTINGS = 100_000
 
 
 def check_space(name: str, value: Any) -> Values | None:
@@ -965,9 +965,9 @@ def list_settings(space: Values, sample: int | None) -> list[Params]:
                 "to draw, such as 60"
             )
         count = int(np.prod([len(values) for values in space.values()], dtype=float))
-        if count > MOST_SETTINGS:
+        if count > MAX_SETTINGS:
             raise InputError(
-                f"the search space has {count:,} settings: at most {MOST_SETTINGS:,}: give sample, or fewer"
+                f"the search space has {count:,} settings: at most {MAX_SETTINGS:,}: give sample, or fewer"
             )
         return [dict(zip(space, values, strict=True)) for values in product(*space.values())]
     from sklearn.model_selection import ParameterGrid, ParameterSampler
@@ -1024,7 +1024,7 @@ def _parse_values(name: str, given: Any) -> Any:
     if not isinstance(given, Iterable) or isinstance(given, Mapping | bytes):
         raise InputError(f"{name}={quote(given)} is not a list of values")
     values = [_check_value(name, value) for value in given]
-    check_count(name, len(values), MOST_GRID)
+    check_count(name, len(values), MAX_GRID)
     if not values:
         raise InputError(f"{name} is empty: give at least one value")
     texts = [json.dumps(value) for value in values]

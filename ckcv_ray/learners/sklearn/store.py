@@ -40,15 +40,15 @@ from ckcv_ray.learners.sklearn.spec import (
     name_type,
     table,
 )
-from ckcv_ray.tables.readers.limits import MOST_TABLE_COLUMNS
+from ckcv_ray.tables.readers.limits import MAX_TABLE_COLUMNS
 from ckcv_ray.tables.target import Rows
 from ckcv_ray.validation import quote
 
 SCHEMA_FILE = "schema.json"
 SUFFIX = ".npy"
 NO_DATE = (1980, 1, 1, 0, 0, 0)
-MOST_MODEL_BYTES = 1 << 30
-MOST_MODEL_DEPTH = 200
+MAX_MODEL_BYTES = 1 << 30
+MAX_MODEL_DEPTH = 200
 NEIGHBOURS = (
     "sklearn.neighbors._classification.KNeighborsClassifier",
     "sklearn.neighbors._classification.RadiusNeighborsClassifier",
@@ -107,7 +107,7 @@ def unpack(content: bytes, n_features: int, classes: Iterable[str] | None = None
     Raises:
         ValueError: it is not in canonical form, holds a type that is not allowed, or a wrong tree.
     """
-    if len(content) > MOST_MODEL_BYTES or _canonical(content) != content:
+    if len(content) > MAX_MODEL_BYTES or _canonical(content) != content:
         raise ValueError("it is not an estimator in canonical form")
     types = list(_check_types(content, None if classes is None else set(classes)))
     import skops.io
@@ -333,9 +333,9 @@ def _check_powers(powers: Any, n_features: int) -> None:
     n_features = max(n_features, demanded) if isinstance(demanded, int) else n_features
     if (
         not isinstance(most, int)
-        or comb(n_features + min(most, MOST_TABLE_COLUMNS), n_features) > MOST_TABLE_COLUMNS
+        or comb(n_features + min(most, MAX_TABLE_COLUMNS), n_features) > MAX_TABLE_COLUMNS
     ):
-        raise ValueError(f"it makes more than {MOST_TABLE_COLUMNS:,} columns: its degree is {quote(degree)}")
+        raise ValueError(f"it makes more than {MAX_TABLE_COLUMNS:,} columns: its degree is {quote(degree)}")
 
 
 CHECKS: dict[str, Callable[[Any, int], None]] = {  # by exact type
@@ -373,7 +373,7 @@ def _check_nodes(left: Any, right: Any, feature: Any, leaf: Any, n_features: int
 def _inside(value: Any, seen: set[int], depth: int) -> Iterator[Any]:
     if id(value) in seen or isinstance(value, str | bytes | int | float | type(None)):
         return
-    if depth > MOST_MODEL_DEPTH:
+    if depth > MAX_MODEL_DEPTH:
         raise ValueError("it is nested too deeply")
     seen.add(id(value))
     yield value
@@ -392,7 +392,7 @@ def _canonical(content: bytes) -> bytes:
     """Return a skops file with objects numbered by first appearance, and without dates and padding."""
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         names = archive.namelist()
-        if sum(archive.getinfo(name).file_size for name in names) > MOST_MODEL_BYTES:
+        if sum(archive.getinfo(name).file_size for name in names) > MAX_MODEL_BYTES:
             raise ValueError("it is too large")
         schema = json.loads(archive.read(SCHEMA_FILE))
         files: dict[str, str] = {}
@@ -411,7 +411,7 @@ def _canonical(content: bytes) -> bytes:
 
 def _renumber(node: Any, numbers: dict[Any, int], files: dict[str, str], depth: int = 0) -> None:
     """Renumber the nodes of a schema in place; immutable values are one object or several by chance."""
-    if depth > 10 * MOST_MODEL_DEPTH:
+    if depth > 10 * MAX_MODEL_DEPTH:
         raise ValueError("it is nested too deeply")
     if isinstance(node, dict):
         if "__id__" in node:

@@ -56,7 +56,7 @@ from ckcv_ray.learners.svm.kernels import (
     strip_rows,
 )
 from ckcv_ray.learners.svm.model import Ballot, PairwiseSVM, add_votes, classify, count_errors, list_pairs
-from ckcv_ray.learners.svm.path import MOST_FREE
+from ckcv_ray.learners.svm.path import MAX_FREE
 from ckcv_ray.learners.svm.problem import (
     DOUBLES,
     EQUAL,
@@ -217,7 +217,7 @@ def block_bytes(n_train: int, n_score: int, d: int, n_C: int) -> int:
         whole = whole_bytes(n_train)
         matrices = (whole if whole <= WHOLE_BYTES else whole_bytes(BLOCK)) + 16 * STRIP
     rows = 16 * d * (n_train + n_score)
-    return rows + matrices + 16 * min(n_train, MOST_FREE) ** 2 + 16 * n_C * n_train
+    return rows + matrices + 16 * min(n_train, MAX_FREE) ** 2 + 16 * n_C * n_train
 
 
 def prepare(
@@ -337,7 +337,7 @@ def prepare_classes(
     return block
 
 
-MOST_VOTES = 1 << 22  # numbers of votes that are held at once
+MAX_VOTES = 1 << 22  # numbers of votes that are held at once
 NO_DISTANCES = np.empty((0, 0))
 
 
@@ -407,7 +407,7 @@ class ClassesFits(NamedTuple):
         block, n_C = self.block, len(self.C_values)
         labels = np.empty((n_C, len(block.score)), np.int32)
         pairs = list_pairs(len(block.weights))
-        step = max(1, MOST_VOTES // (n_C * len(block.weights)))
+        step = max(1, MAX_VOTES // (n_C * len(block.weights)))
         for scored, M in block.kernel.strips(self.gamma):
             for start in range(scored.start, scored.stop, step):
                 stop = min(start + step, scored.stop)

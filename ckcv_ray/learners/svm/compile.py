@@ -210,7 +210,7 @@ SOLVER_FOLDER = Path(__file__).resolve().parent
 PACKAGE = SOLVER_FOLDER.parents[1]
 COMPILER_PACKAGES = ("llvmlite", "numba", "numpy")
 WITHOUT_EFFECT = ("CACHE", "NUM_THREADS", "PROFIL", "COLOR_SCHEME")  # parts of the names of numba's settings
-KEPT = 4  # files of other states to keep in a folder: other environments may use them
+KEPT_FILES = 4  # files of other states to keep in a folder: other environments may use them
 DIGEST_BYTES = 32
 LOCK_SECONDS = 300.0  # far longer than compiling takes: a lock held longer is that of a stopped process
 OTHERS_WRITE = 0o022
@@ -442,5 +442,5 @@ def _clear(folder: Path, name: str) -> None:
     """Remove the oldest files of other states."""
     with suppress(OSError):
         stale = [file for file in folder.glob("solver-*.bin") if file.name != name]
-        for file in sorted(stale, key=lambda file: file.stat().st_mtime)[: -KEPT or None]:
+        for file in sorted(stale, key=lambda file: file.stat().st_mtime)[: -KEPT_FILES or None]:
             file.unlink()

@@ -24,7 +24,7 @@ from ckcv_ray.learners.svm.problem import DOUBLES, LANES, Matrix, Single, align,
 PANELS = 8  # of ``DOUBLES`` columns each, whose features are read again while they are in the cache
 MIRRORED_FROM = 50  # columns from which on copying half of a square takes less time than computing it
 STRIP = 1 << 20  # elements of M computed at once where M is not kept
-LEAST_CURVATURE = 1e-12
+MIN_CURVATURE = 1e-12
 LOG2_E = 1.4426950408889634
 LN2_HIGH, LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10  # their sum is ln 2
 LAST = 1.0 / 6227020800.0
@@ -36,7 +36,7 @@ class Complement(NamedTuple):
     """M = 1 - K of n training rows, for the solver."""
 
     double: Matrix  # float64; its first n columns are M, shape (n, n rounded up to full vectors)
-    single: Single  # the same in float32, at least ``LEAST_CURVATURE`` everywhere, padding included
+    single: Single  # the same in float32, at least ``MIN_CURVATURE`` everywhere, padding included
 
 
 def compute_distances(A: Matrix, B: Matrix) -> Matrix:
@@ -127,7 +127,7 @@ def make_complement(M: Matrix) -> Complement:
     double, single = align((n, round_up(n, DOUBLES))), align((n, round_up(n, LANES)), np.float32)
     double[:, :n] = M
     single[...] = 1.0
-    single[:, :n] = np.maximum(M, LEAST_CURVATURE)
+    single[:, :n] = np.maximum(M, MIN_CURVATURE)
     return Complement(double, single)
 
 
@@ -226,7 +226,7 @@ def _fill(D: Matrix, gamma: float, double: Matrix, single: Single) -> None:
             series = low + r4 * (middle + r4 * (high + r4 * LAST))
             out[j] = (1.0 - power) - power * (r * series)
         for j in range(n):
-            narrow[j] = out[j] if out[j] > LEAST_CURVATURE else LEAST_CURVATURE
+            narrow[j] = out[j] if out[j] > MIN_CURVATURE else MIN_CURVATURE
         for j in range(n, narrow.shape[0]):
             narrow[j] = np.float32(1.0)
 

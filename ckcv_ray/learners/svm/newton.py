@@ -18,10 +18,10 @@ import numpy as np
 from numba import types
 
 from ckcv_ray.learners.svm.compile import FAST, compile_listed, lesser, wide
-from ckcv_ray.learners.svm.kernels import LEAST_CURVATURE, RowIndex
+from ckcv_ray.learners.svm.kernels import MIN_CURVATURE, RowIndex
 from ckcv_ray.learners.svm.problem import Matrix, Vector
 
-LEAST_PIVOT = 1e-12
+MIN_PIVOT = 1e-12
 RIDGES = (1e-10, 1e-8, 1e-6, 1e-4, 1e-2, 1.0)
 DOUBLE, LOWER = np.int8(ord("d")), np.int8(ord("L"))  # a row-major upper triangle is Fortran's lower one
 
@@ -53,7 +53,7 @@ def _sound(A: Matrix, U: Matrix, m: int) -> bool:
     """Return whether every pivot is above rounding."""
     sound = True
     for p in range(m):
-        sound &= U[p, p] * U[p, p] > LEAST_PIVOT * A[p, p]
+        sound &= U[p, p] * U[p, p] > MIN_PIVOT * A[p, p]
     return sound
 
 
@@ -122,7 +122,7 @@ def remove(U: Matrix, carried: Vector, m: int, h: int) -> None:
             carry[q] = c * z - s * a
 
 
-MOST_SOLVES = 50
+MAX_SOLVES = 50
 REFACTOR_SHARE = 4
 WORK_ROWS = 7
 
@@ -158,7 +158,7 @@ def newton(
     _assemble(M, free, place, A, m)
     factorise(A, U, m)
     solves = 0
-    while solves < MOST_SOLVES:
+    while solves < MAX_SOLVES:
         solves += 1
         for p in range(m):
             d[p] = -g[p]
@@ -213,7 +213,7 @@ def _assemble(M: Matrix, free: RowIndex, place: RowIndex, A: Matrix, m: int) -> 
         for q in range(made.shape[0]):
             c = columns[q]
             made[q] = base + to_root[c] - row[c]
-        made[0] = max(made[0], LEAST_CURVATURE)
+        made[0] = max(made[0], MIN_CURVATURE)
 
 
 @compile_listed(fastmath=FAST | {"nnan"})

@@ -63,7 +63,7 @@ from ckcv_ray.learners.svm.compile import (
     wide,
     writable,
 )
-from ckcv_ray.learners.svm.kernels import LEAST_CURVATURE, Complement, RowIndex
+from ckcv_ray.learners.svm.kernels import MIN_CURVATURE, Complement, RowIndex
 from ckcv_ray.learners.svm.newton import WORK_ROWS, newton
 from ckcv_ray.learners.svm.problem import (
     AT_BOUND,
@@ -175,12 +175,12 @@ def iterate_exactly(
             if b[k] > lo[k] and F[k] > F[i]:
                 difference = F[k] - F[i]
                 violation = max(violation, difference)
-                candidate = difference * difference / max(M[i, k], LEAST_CURVATURE)
+                candidate = difference * difference / max(M[i, k], MIN_CURVATURE)
                 if candidate > gain:
                     j, gain = k, candidate
         if violation < tolerance or j < 0:
             return iteration
-        step = (F[j] - F[i]) / (2.0 * max(M[i, j], LEAST_CURVATURE))
+        step = (F[j] - F[i]) / (2.0 * max(M[i, j], MIN_CURVATURE))
         room_i, room_j = hi[i] - b[i], b[j] - lo[j]
         step = min(step, min(room_i, room_j))
         b[i] = hi[i] if step == room_i else b[i] + step
@@ -190,10 +190,10 @@ def iterate_exactly(
     return budget
 
 
-MOST_FREE = 2000
+MAX_FREE = 2000
 MARGIN = 0.98
 PATIENCE = 10
-LEAST_BUDGET = 16
+MIN_BUDGET = 16
 
 
 class Workspace(NamedTuple):
@@ -233,7 +233,7 @@ def index_mask(n: int) -> int:
 @lru_cache(maxsize=1)
 def workspace(n: int, thread: int) -> Workspace:
     """Return a thread's scratch memory for n training rows."""
-    width, most = round_up(n, LANES), round_up(min(n, MOST_FREE), DOUBLES)
+    width, most = round_up(n, LANES), round_up(min(n, MAX_FREE), DOUBLES)
     return Workspace(
         state=scratch("state", (5, width)),
         rows=scratch("rows", (2, width), np.float32),
@@ -379,7 +379,7 @@ def optimise(
             done += max(1, newton(M.double, F, b[:n], lo[:n], hi[:n], A, U, free, place, space.work))
             _refresh(M.double, F, b, before, changed)
             violation = _violation(F, b, lo, hi)
-            budget = max(LEAST_BUDGET, _newton_budget(b, lo, hi, n))
+            budget = max(MIN_BUDGET, _newton_budget(b, lo, hi, n))
     return done
 
 

@@ -55,7 +55,7 @@ from ckcv_ray.tables.task import Task
 CONSTRAINT_TOLERANCE = 1e-9
 KKT_ROUNDING = 1e-12  # of a decision value, per 1 + sum |b|
 OTHER_SCALING = "its scaling is not that of its training rows"
-MOST_OPEN = 0.01  # of a decision value, what tolerance and rounding may leave open; the margin is 1
+MAX_OPEN = 0.01  # of a decision value, what tolerance and rounding may leave open; the margin is 1
 
 
 def check_model(
@@ -173,7 +173,7 @@ def _optimality(
     optimum = describe(Kb, y, b, model.C, 0, Status.CONVERGED, weights)
     rounding = KKT_ROUNDING * (1 + float(np.abs(b).sum()))
     violated = optimum.violation > tolerance + rounding
-    if tolerance + rounding > MOST_OPEN:
+    if tolerance + rounding > MAX_OPEN:
         checked.trusted.append(
             f"its KKT conditions: at C = {model.C:g} and tolerance {tolerance:g} much passes for optimal"
         )
@@ -337,11 +337,11 @@ class PathFits(NamedTuple):
         )
 
 
-OF_PAIR = {"support": pa.list_(pa.int64()), "dual_coef": pa.list_(pa.float64()), "offset": pa.float64()}
+PAIR_COLUMNS = {"support": pa.list_(pa.int64()), "dual_coef": pa.list_(pa.float64()), "offset": pa.float64()}
 COMMON = [(name, pa.float64()) for name in ("C", "gamma")]
 COMMON += [(name, pa.list_(pa.float64())) for name in ("centre", "scale")]
-TWO_CLASSES = pa.schema([*COMMON, *OF_PAIR.items()])
-MORE_CLASSES = pa.schema([*COMMON, *((name, pa.list_(kind)) for name, kind in OF_PAIR.items())])
+TWO_CLASSES = pa.schema([*COMMON, *PAIR_COLUMNS.items()])
+MORE_CLASSES = pa.schema([*COMMON, *((name, pa.list_(kind)) for name, kind in PAIR_COLUMNS.items())])
 
 
 class SVMCodec(Codec):
@@ -402,7 +402,7 @@ def _read_model(row: dict[str, Any], task: Task) -> SVMModel | PairwiseSVM:
         IndexError: a row number does not exist in the task.
     """
     two, n_pairs = task.n_classes == 2, len(list_pairs(task.n_classes))
-    support, dual_coef, offset = ([row[name]] if two else row[name] for name in OF_PAIR)
+    support, dual_coef, offset = ([row[name]] if two else row[name] for name in PAIR_COLUMNS)
     if not len(support) == len(dual_coef) == len(offset) == n_pairs:
         raise ValueError(f"expected support vectors and an offset for each of {n_pairs} pairs of classes")
     scaling = Scaling(np.array(row["centre"]), np.array(row["scale"]))

@@ -133,7 +133,7 @@ ALL_DIGITS = r"^\s*\d+([eE]\d+)?\s*$"
 DIGIT_SPACES = " \u00a0\u2009\u202f"  # plain, no-break, thin and narrow
 APOSTROPHES = "'\u2019"
 SIGNS = r"%\u2030$\u00a2-\u00a5\u058f\u060b\u09f2\u09f3\u0e3f\u17db\u20a0-\u20c0"  # %, per mille, currencies
-OF_HUNDRED = ("%", "\u2030")
+PERCENT_SIGNS = ("%", "\u2030")
 CODES = (  # of currencies, ISO 4217: those that are traded most
     *("AED", "ARS", "AUD", "BRL", "CAD", "CHF", "CLP", "CNY", "COP", "CZK", "DKK", "EUR", "GBP", "HKD"),
     *("HUF", "IDR", "ILS", "INR", "JPY", "KRW", "MXN", "MYR", "NOK", "NZD", "PHP", "PLN", "RON", "RUB"),
@@ -397,8 +397,8 @@ def number_parser(form: str) -> Parser:
         def parse_amount(text: str) -> float | None:
             amount = split_amount(text)
             if amount is None:  # a number without a % may be of 1 or of 100
-                return None if unit in OF_HUNDRED else plain(text)
-            same = amount.unit == unit or (not amount.unit and unit not in OF_HUNDRED)
+                return None if unit in PERCENT_SIGNS else plain(text)
+            same = amount.unit == unit or (not amount.unit and unit not in PERCENT_SIGNS)
             return plain(amount.number) if same else None
 
         return parse_amount

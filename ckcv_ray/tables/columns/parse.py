@@ -23,7 +23,7 @@ from ckcv_ray.tables.columns.formats import (
     GAPS,
     ISO,
     LAST_EXACT,
-    OF_HUNDRED,
+    PERCENT_SIGNS,
     ZONE,
     Column,
     ColumnError,
@@ -227,7 +227,7 @@ def read_cells(cells: Cells, column: Column) -> Read:
     if not cells.are_numbers:
         raise ColumnError(f"holds {cells.stored}, not numbers")
     unit = column.form.rpartition(AMOUNTS)[0]
-    if unit in OF_HUNDRED and cells.values.null_count < len(cells.values):
+    if unit in PERCENT_SIGNS and cells.values.null_count < len(cells.values):
         raise ColumnError(
             f"holds {cells.stored}, which may be of 1 or of 100, and the cells learned from have a {unit}: "
             f"write it as text, such as '12.5{unit}'"

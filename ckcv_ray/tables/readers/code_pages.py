@@ -18,8 +18,8 @@ OTHERS = (  # the likelier first
     *("cp1251", "mac_roman", "shift_jis", "cp932", "koi8_r", "euc_kr", "gb18030", "big5"),
     *("cp1250", "cp850", "cp1253", "cp1255", "cp1256", "cp866", "euc_jp"),
 )
-MOST_OFFERED = 4
-MOST_WORDS = 50_000  # that are looked at
+MAX_OFFERED = 4
+MAX_WORDS = 50_000  # that are looked at
 SAMPLE_BYTES = 1 << 20  # in which code pages are compared
 LONGEST_WORD = 40
 ODD_SHARE = 20  # fewer than one word in 20 may be odd
@@ -70,7 +70,7 @@ def decode_western(content: bytes, name: str) -> tuple[str, str]:
 def find_words(text: str) -> dict[str, int]:
     """Return the first words that are not ASCII, each once, with the place of its first such letter."""
     words: dict[str, int] = {}
-    for found in islice(WORD_END.finditer(text), MOST_WORDS):
+    for found in islice(WORD_END.finditer(text), MAX_WORDS):
         at = found.start()
         start = WORD_START.findall(text[max(0, at - LONGEST_WORD) : at])[0]
         words.setdefault(start + found[0][:LONGEST_WORD], at)
@@ -125,7 +125,7 @@ def _ask(content: bytes, place: int, name: str) -> str:
     readings: dict[str, str] = {}  # the encoding of each
     for encoding in sorted(shares, key=lambda encoding: -shares[encoding]):
         readings.setdefault(word.decode(encoding, "replace"), encoding)
-    offered = [(encoding, reading) for reading, encoding in readings.items()][:MOST_OFFERED]
+    offered = [(encoding, reading) for reading, encoding in readings.items()][:MAX_OFFERED]
     with suppress(UnicodeDecodeError):
         offered.append((WESTERN, word.decode(WESTERN)))
     named = ", ".join(f"--encoding {encoding} for {reading!r}" for encoding, reading in offered)

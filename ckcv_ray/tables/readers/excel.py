@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from ckcv_ray.errors import InputError, write_install
-from ckcv_ray.tables.readers.excel_sizes import MOST_SHEET_ROWS, MOST_WORKBOOK_CELLS, check_workbook
+from ckcv_ray.tables.readers.excel_sizes import MAX_SHEET_ROWS, MAX_WORKBOOK_CELLS, check_workbook
 from ckcv_ray.tables.readers.limits import check_bytes, check_size
 from ckcv_ray.tables.readers.lines import EVERY_LINE, LinesLeftOut, check_rows
 
@@ -91,9 +91,9 @@ def _read_rows(sheet: Any, path: Path) -> list[Row]:
         while values and values[-1] is None:
             values.pop()
         cells += len(values)
-        if cells > MOST_WORKBOOK_CELLS or number > MOST_SHEET_ROWS:
+        if cells > MAX_WORKBOOK_CELLS or number > MAX_SHEET_ROWS:
             raise InputError(
-                f"{str(path)!r} has more than {MOST_WORKBOOK_CELLS:,} cells or {MOST_SHEET_ROWS:,} rows: "
+                f"{str(path)!r} has more than {MAX_WORKBOOK_CELLS:,} cells or {MAX_SHEET_ROWS:,} rows: "
                 "save the table as CSV, or leave out columns or rows"
             )
         rows.append(Row(values, formula))

@@ -9,16 +9,16 @@ import zipfile
 from collections.abc import Iterator
 
 from ckcv_ray.errors import InputError
-from ckcv_ray.tables.readers.limits import MOST_TABLE_BYTES, check_bytes
+from ckcv_ray.tables.readers.limits import MAX_TABLE_BYTES, check_bytes
 
-MOST_WORKBOOK_CELLS = MOST_TABLE_BYTES >> 5  # of a workbook: each takes 32 bytes, or more
-MOST_SHEET_ROWS = 1 << 20  # of a sheet, as Excel has it
-MOST_TAGS_IN_ROW = 1 << 20
-MOST_TAGS_AT_ONCE = 1 << 24  # of a part that is held as a whole
-MOST_OTHER_TAGS = 1 << 20  # other than those of cells and strings
+MAX_WORKBOOK_CELLS = MAX_TABLE_BYTES >> 5  # of a workbook: each takes 32 bytes, or more
+MAX_SHEET_ROWS = 1 << 20  # of a sheet, as Excel has it
+MAX_TAGS_IN_ROW = 1 << 20
+MAX_TAGS_AT_ONCE = 1 << 24  # of a part that is held as a whole
+MAX_OTHER_TAGS = 1 << 20  # other than those of cells and strings
 CHUNK_BYTES = 1 << 21
 HEAD_BYTES = 1 << 16
-MOST_SMALL_BYTES = 3 * MOST_OTHER_TAGS  # of a part, which then has no more tags than that
+MAX_SMALL_BYTES = 3 * MAX_OTHER_TAGS  # of a part, which then has no more tags than that
 CELL_TAGS = ("c", "v", "f", "is", "t", "r", "si", "row")
 ROOT = re.compile(rb"<([^\s<>/:?!]+:)?[^\s<>/:?!]+[\s/>]")
 HIDDEN = re.compile(rb"<[!?]|\0")  # what may hide tags, and another encoding
@@ -36,7 +36,7 @@ def check_workbook(archive: zipfile.ZipFile, name: str) -> None:
     parts = archive.infolist()
     check_bytes(name, sum(part.file_size for part in parts))
     for part in parts:
-        if part.file_size > MOST_SMALL_BYTES:
+        if part.file_size > MAX_SMALL_BYTES:
             counts = CellCounts()
             for block in _read_blocks(archive, part):
                 counts.add(block)
@@ -95,16 +95,16 @@ class CellCounts:
 
     def problem(self) -> str:
         """Say what is too much; "" if nothing is."""
-        if self.size * self.width > MOST_TABLE_BYTES:
-            return f"takes more than {MOST_TABLE_BYTES >> 20:,} MiB"
-        if self.cells > MOST_WORKBOOK_CELLS or self.rows > MOST_SHEET_ROWS:
-            return f"has more than {MOST_WORKBOOK_CELLS:,} cells or {MOST_SHEET_ROWS:,} rows"
-        if self.others > MOST_OTHER_TAGS:
-            return f"has more than {MOST_OTHER_TAGS:,} tags of formats, merged cells and the like"
-        if self.most_in_row > MOST_TAGS_IN_ROW:
-            return f"has a row of more than {MOST_TAGS_IN_ROW:,} tags"
-        if self.tags > MOST_TAGS_AT_ONCE and not (self.is_streamed and self.rows):
-            return f"has more than {MOST_TAGS_AT_ONCE:,} tags, and does not say its dimension"
+        if self.size * self.width > MAX_TABLE_BYTES:
+            return f"takes more than {MAX_TABLE_BYTES >> 20:,} MiB"
+        if self.cells > MAX_WORKBOOK_CELLS or self.rows > MAX_SHEET_ROWS:
+            return f"has more than {MAX_WORKBOOK_CELLS:,} cells or {MAX_SHEET_ROWS:,} rows"
+        if self.others > MAX_OTHER_TAGS:
+            return f"has more than {MAX_OTHER_TAGS:,} tags of formats, merged cells and the like"
+        if self.most_in_row > MAX_TAGS_IN_ROW:
+            return f"has a row of more than {MAX_TAGS_IN_ROW:,} tags"
+        if self.tags > MAX_TAGS_AT_ONCE and not (self.is_streamed and self.rows):
+            return f"has more than {MAX_TAGS_AT_ONCE:,} tags, and does not say its dimension"
         if self.is_hidden or self.is_nested:
             return "holds remarks, CDATA or rows within rows"
         return ""

@@ -16,7 +16,7 @@ MAGIC = b"ARROW1"
 TAIL = struct.Struct("<i6s")
 BLOCK_FORMAT = struct.Struct("<qi4xq")  # of the footer: where a batch is, bytes of its head and of its body
 BUFFER, NODE, LENGTH = struct.Struct("<qq"), struct.Struct("<qq"), struct.Struct("<q")
-MOST_HEAD_BYTES = 1 << 26
+MAX_HEAD_BYTES = 1 << 26
 CONTINUES = b"\xff\xff\xff\xff"  # before the length of a head, except in old files
 DICTIONARIES, BATCHES = 2, 3
 RECORDS, DICTIONARY = 3, 2  # kinds of heads
@@ -76,7 +76,7 @@ def _measure(file: BinaryIO, end: int, start: int, head: int, body: int) -> Feat
 
 
 def _read(file: BinaryIO, at: int, length: int, end: int) -> bytes:
-    if not (at >= 0 and 0 <= length <= MOST_HEAD_BYTES and at + length <= end):
+    if not (at >= 0 and 0 <= length <= MAX_HEAD_BYTES and at + length <= end):
         raise ValueError("it says to be longer than it is")
     file.seek(at)
     return file.read(length)

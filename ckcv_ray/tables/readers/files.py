@@ -28,8 +28,8 @@ from ckcv_ray.tables.readers import feather_sizes, parquet_sizes
 from ckcv_ray.tables.readers.code_pages import check_encoding
 from ckcv_ray.tables.readers.excel import read_excel
 from ckcv_ray.tables.readers.limits import (
-    MOST_CELLS,
-    MOST_TABLE_BYTES,
+    MAX_CELLS,
+    MAX_TABLE_BYTES,
     check_bytes,
     check_size,
     check_text,
@@ -52,7 +52,7 @@ SAFE_DIGITS = 15  # of decimals, any two of which are two floats
 ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 STORES = ("s3a", "gcs", "abfs", "abfss", "wasb", "wasbs", "hdfs")  # under names that are not read
 STUDY_FILE = "study.json"  # by which a run folder is known
-MOST_FILES = 3
+MAX_FILES = 3
 AS_CSV = "write it as CSV first, "
 FRAME = AS_CSV + "in Python by pandas.{}.to_csv({{csv!r}}, index=False)"
 CURES = {  # what to do with files of other formats
@@ -140,7 +140,7 @@ def check_place(source: str) -> None:
             "run folder, and ckcv predict reads it and then a file of rows"
         )
     files = (path for path in sorted(Path(source).iterdir()) if find_suffix(path) in SUFFIXES)
-    named = [repr(str(path)) for path in islice(files, MOST_FILES)]
+    named = [repr(str(path)) for path in islice(files, MAX_FILES)]
     such = f", such as {' or '.join(named)}" if named else f": none here ends in {', '.join(SUFFIXES)}"
     raise InputError(f"{source!r} is a folder, and no table: name a file{such}")
 
@@ -204,7 +204,7 @@ def _read_object(address: Address, reading: Reading) -> pa.Table:
         copy = Path(folder) / name
         with copy.open("wb") as file:
             try:
-                Bucket(address._replace(key=bucket)).download(name, MOST_TABLE_BYTES, file)
+                Bucket(address._replace(key=bucket)).download(name, MAX_TABLE_BYTES, file)
             except FileNotFoundError:
                 raise InputError(f"there is no object {str(address)!r}") from None
             except InputError:
@@ -336,7 +336,7 @@ def check_parquet_size(source: Path | BinaryIO, most_rows: int, most: int) -> pa
     Raises:
         InputError: it holds more, or takes more bytes than that many numbers and texts may.
     """
-    most_bytes = 16 * most + MOST_TABLE_BYTES
+    most_bytes = 16 * most + MAX_TABLE_BYTES
     with parquet.ParquetFile(source) as file:
         metadata, schema = file.metadata, file.schema_arrow
         rows = max(metadata.num_rows, _count_rows(metadata))
@@ -432,11 +432,11 @@ def _parquet(path: Path) -> pa.Table:
         )
         schema, nested = file.schema, any(pa.types.is_nested(field.type) for field in fields)
         values = entries = size = 0
-        for chunk in parquet_sizes.read_parquet_sizes(stream, schema, MOST_TABLE_BYTES):
+        for chunk in parquet_sizes.read_parquet_sizes(stream, schema, MAX_TABLE_BYTES):
             if not (nested and schema.column(chunk.position).max_repetition_level):  # lists are not read
                 values, entries = values + chunk.values, entries + chunk.entries
-            if max(values, entries) > MOST_CELLS:
-                raise InputError(f"{name} holds {values:,} values: at most {MOST_CELLS:,} can be read")
+            if max(values, entries) > MAX_CELLS:
+                raise InputError(f"{name} holds {values:,} values: at most {MAX_CELLS:,} can be read")
             check_bytes(name, size := size + chunk.size)
     flat = [field.name for field in fields if is_plain(field.type)]
     if len({field.name for field in fields}) < len(fields) > len(flat):  # which Arrow would read by name

@@ -15,7 +15,7 @@ from ckcv_ray.tables.readers.files import (
     with_plain_values,
     withhold,
 )
-from ckcv_ray.tables.readers.limits import MOST_CELLS
+from ckcv_ray.tables.readers.limits import MAX_CELLS
 from ckcv_ray.tables.readers.text import DECIMAL
 from ckcv_ray.tables.target import is_value, some
 from ckcv_ray.validation import as_array
@@ -141,5 +141,5 @@ def _dense(X: Any) -> NDArray[Any]:
 
 
 def _check_cells(shape: tuple[int, ...]) -> None:
-    if int(np.prod(shape, dtype=object)) > MOST_CELLS:
-        raise InputError(f"X has shape {shape}: at most {MOST_CELLS:,} cells can be learned from")
+    if int(np.prod(shape, dtype=object)) > MAX_CELLS:
+        raise InputError(f"X has shape {shape}: at most {MAX_CELLS:,} cells can be learned from")

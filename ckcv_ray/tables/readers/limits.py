@@ -9,28 +9,28 @@ import pyarrow.compute as pc
 
 from ckcv_ray.errors import InputError
 
-MOST_TABLE_ROWS = 10_000_000
-MOST_TABLE_COLUMNS = 65_536
-MOST_CELLS = 1 << 27
-MOST_TABLE_BYTES = 1 << 30
+MAX_TABLE_ROWS = 10_000_000
+MAX_TABLE_COLUMNS = 65_536
+MAX_CELLS = 1 << 27
+MAX_TABLE_BYTES = 1 << 30
 LINE_BYTES = 1 << 24
 
 
 def check_size(name: str, rows: int, columns: int) -> None:
     """Raise InputError if a table is too large to be read."""
-    if rows > MOST_TABLE_ROWS or columns > MOST_TABLE_COLUMNS or rows * columns > MOST_CELLS:
+    if rows > MAX_TABLE_ROWS or columns > MAX_TABLE_COLUMNS or rows * columns > MAX_CELLS:
         raise InputError(
-            f"{name} has {rows:,} rows and {columns:,} columns: at most {MOST_TABLE_ROWS:,} rows, "
-            f"{MOST_TABLE_COLUMNS:,} "
-            f"columns and {MOST_CELLS:,} cells can be read; leave out columns, or take a sample of the rows"
+            f"{name} has {rows:,} rows and {columns:,} columns: at most {MAX_TABLE_ROWS:,} rows, "
+            f"{MAX_TABLE_COLUMNS:,} "
+            f"columns and {MAX_CELLS:,} cells can be read; leave out columns, or take a sample of the rows"
         )
 
 
 def check_bytes(name: str, size: int) -> None:
     """Raise InputError if something takes too many bytes to be read."""
-    if size > MOST_TABLE_BYTES:
+    if size > MAX_TABLE_BYTES:
         raise InputError(
-            f"{name} takes {size >> 20:,} MiB: at most {MOST_TABLE_BYTES >> 20:,} MiB can be read"
+            f"{name} takes {size >> 20:,} MiB: at most {MAX_TABLE_BYTES >> 20:,} MiB can be read"
         )
 
 

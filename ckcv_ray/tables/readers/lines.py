@@ -14,14 +14,14 @@ from numpy.typing import NDArray
 
 from ckcv_ray.errors import InputError
 from ckcv_ray.tables.columns.formats import GAPS, ColumnError, drop_gaps, form_of_numbers
-from ckcv_ray.tables.readers.limits import MOST_TABLE_ROWS
+from ckcv_ray.tables.readers.limits import MAX_TABLE_ROWS
 from ckcv_ray.validation import quote
 
 LAST, NO_MORE = "last", "none"
 RANGE = re.compile(r"([1-9]\d{0,9})(?:-([1-9]\d{0,9}))?", re.ASCII)
-LEAST_OTHERS = 5  # rows without which nothing is said of the first and the last
-MOST_READ = 1_000  # rows looked at to see whether a column holds numbers
-MOST_LINES_SAID = 20  # to leave out
+MIN_OTHERS = 5  # rows without which nothing is said of the first and the last
+MAX_READ = 1_000  # rows looked at to see whether a column holds numbers
+MAX_LINES_SAID = 20  # to leave out
 NAMES_LINE = re.compile(rb"[\r\n]*([^\r\n]*[A-Za-z\x80-\xff][^\r\n]*)")  # a first line with a letter
 TOTALS = re.compile(r"(grand |sub-?)?totals?|sums?|mean|average|all|overall", re.IGNORECASE)
 
@@ -51,7 +51,7 @@ class LinesLeftOut:
                 continue
             found = RANGE.fullmatch(word)
             first, end = (int(found[1]), int(found[2] or found[1])) if found else (1, 0)
-            if not first <= end <= MOST_TABLE_ROWS:
+            if not first <= end <= MAX_TABLE_ROWS:
                 raise InputError(
                     f"skip_rows={quote(text)}: expected numbers of lines, counted from 1, such as 2 or "
                     f"1-3,{LAST}, or {NO_MORE}"
@@ -140,7 +140,7 @@ def check_names_once(content: bytes, written: bytes, lines: LinesLeftOut, name: 
     texts = ((i, written[starts[i] : starts[i + 1]].rstrip(b"\r\n")) for i in kept)
     same = [i + 1 for i, text in texts if text.removeprefix(BOM_UTF8) == names[1]]
     if len(same) > 1:
-        repeats = ",".join(map(str, same[1 : MOST_LINES_SAID + 1]))
+        repeats = ",".join(map(str, same[1 : MAX_LINES_SAID + 1]))
         raise InputError(
             f"line {same[1]:,} of {name} repeats line {same[0]:,}, which names the columns: if files were "
             f"joined, say {lines.advise(repeats)}; if it is a row like the others, {lines.advise(NO_MORE)}"
@@ -156,7 +156,7 @@ def check_rows(columns: pa.Table, name: str, lines: LinesLeftOut, number: Callab
         lines: what was left out of it, and whether there is more to leave out.
         number: returns the number of the line of a row; rows are counted from 0.
     """
-    if lines.complete or columns.num_rows <= LEAST_OTHERS:
+    if lines.complete or columns.num_rows <= MIN_OTHERS:
         return
     keep = lines.advise(NO_MORE)
     if found := _find_header(columns):
@@ -185,7 +185,7 @@ def _find_header(columns: pa.Table) -> tuple[str, str] | None:
     if not all(isinstance(cell, str) and not _has_numbers([cell]) for _, cell in cells if not _is_gap(cell)):
         return None
     texts = [(i, cell) for i, (_, cell) in enumerate(cells) if not _is_gap(cell)]
-    numbers = [(i, cell) for i, cell in texts if _has_numbers(cells[i][0].slice(1, MOST_READ).to_pylist())]
+    numbers = [(i, cell) for i, cell in texts if _has_numbers(cells[i][0].slice(1, MAX_READ).to_pylist())]
     if not numbers or not all(_is_single(columns.column(i), cell) for i, cell in texts):
         return None
     i, cell = numbers[0]

@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 from pyarrow import parquet
 
 MAGIC, TAIL_BYTES = b"PAR1", 8
-MOST_FOOTER_BYTES = 1 << 26
-MOST_HEADER_BYTES, FIRST_READ = 1 << 24, 1 << 9
+MAX_FOOTER_BYTES = 1 << 26
+MAX_HEADER_BYTES, FIRST_READ = 1 << 24, 1 << 9
 PADDING = 100  # bytes that some old writers leave out of the length of a column (PARQUET-816)
-MOST_BLOCK = 1 << 16  # values of a block of differences: writers use 128
+MAX_BLOCK = 1 << 16  # values of a block of differences: writers use 128
 UNSIGNED = (1 << 32) - 1
 
 BOOLEANS, BYTE, INTEGERS, DOUBLE, BINARY, LISTS, MAP, STRUCT = (1, 2), 3, (4, 5, 6), 7, 8, (9, 10), 11, 12
@@ -64,8 +64,8 @@ def read_parquet_sizes(file: BinaryIO, schema: parquet.ParquetSchema, most: int)
     if tail[4:] != MAGIC:
         raise ValueError("it does not end as a Parquet file does")
     length = int.from_bytes(tail[:4], "little")
-    if length > min(end - TAIL_BYTES, MOST_FOOTER_BYTES):
-        raise ValueError(f"its footer takes {length:,} bytes: at most {MOST_FOOTER_BYTES:,} can be read")
+    if length > min(end - TAIL_BYTES, MAX_FOOTER_BYTES):
+        raise ValueError(f"its footer takes {length:,} bytes: at most {MAX_FOOTER_BYTES:,} can be read")
     file.seek(end - TAIL_BYTES - length)
     for position, chunk in _find_chunks(file.read(length), 0, PATH):
         if 3 not in chunk or position >= len(schema):
@@ -148,9 +148,9 @@ def _read_page(file: BinaryIO, at: int, stop: int) -> tuple[dict[int, Any], int]
         try:
             return _read_struct(data, 0, PAGE)
         except IndexError:  # more is needed, such as for a long least and greatest value
-            if len(data) < most or most >= MOST_HEADER_BYTES:
+            if len(data) < most or most >= MAX_HEADER_BYTES:
                 raise
-            most = min(16 * most, MOST_HEADER_BYTES)
+            most = min(16 * most, MAX_HEADER_BYTES)
 
 
 def _read_content(file: BinaryIO, at: int, page: Mapping[int, Any], codec: int, levels: int) -> bytes:
@@ -182,7 +182,7 @@ def _add_abbreviated(data: bytes, encoding: int, most: int) -> int:
     parts, at = _read_varint(data, at)
     count, at = _read_varint(data, at)
     value, at = _read_zigzag(data, at)
-    if count > most or not (0 < parts <= block <= MOST_BLOCK and block % (8 * parts) == 0):
+    if count > most or not (0 < parts <= block <= MAX_BLOCK and block % (8 * parts) == 0):
         raise ValueError("a page has an impossible number of texts")
     if encoding == DELTA_LENGTHS or not count:
         return 0

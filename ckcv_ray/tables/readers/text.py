@@ -25,7 +25,7 @@ from ckcv_ray.tables.columns.formats import (
     is_doubtful,
 )
 from ckcv_ray.tables.readers.code_pages import decode_western
-from ckcv_ray.tables.readers.limits import LINE_BYTES, MOST_TABLE_ROWS, check_bytes, check_size
+from ckcv_ray.tables.readers.limits import LINE_BYTES, MAX_TABLE_ROWS, check_bytes, check_size
 from ckcv_ray.tables.readers.lines import (
     EVERY_LINE,
     LinesLeftOut,
@@ -103,7 +103,7 @@ def read_text(
         content, separator = _join_spaces(content, name), "\t"
     columns = _parse(content, separator, name, find_line)
     # a text may have several lines: then rows but the first and the last have no number of their own
-    check_rows(columns, name, lines, lambda row: find_line(1 if row == 0 else MOST_TABLE_ROWS))
+    check_rows(columns, name, lines, lambda row: find_line(1 if row == 0 else MAX_TABLE_ROWS))
     check_names_once(kept, written, lines, name)
     if mark:
         first = columns.column_names[0]

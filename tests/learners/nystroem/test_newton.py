@@ -109,7 +109,7 @@ def test_rows_of_one_sign_have_a_constant(sign: float) -> None:
 
 
 def test_a_path_that_is_stopped_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trainer, "MOST_STEPS", 1)
+    monkeypatch.setattr(trainer, "MAX_STEPS", 1)
     stopped = list(solve_path(make_problem(1), COSTS))
     assert not all(solution.converged for solution in stopped)
     assert {solution.n_iter for solution in stopped} == {1}

@@ -143,7 +143,7 @@ def test_groups_are_counted_by_their_shares() -> None:
 
 
 def test_a_fit_that_is_stopped_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(newton, "MOST_STEPS", 1)
+    monkeypatch.setattr(newton, "MAX_STEPS", 1)
     task, block = clouds(60, 2), prepare(clouds(60, 2))
     fits = block.fit(0, 3)
     assert STATUSES[fits.status[2]] is Status.NOT_CONVERGED

@@ -225,7 +225,7 @@ def test_what_was_tried_is_not_tried_again(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_a_trial_that_crashes_or_never_ends_refuses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(learner, "MOST_SECONDS", 0.3)
+    monkeypatch.setattr(learner, "MAX_SECONDS", 0.3)
     AnyEstimator(estimator="own_estimators:CrashesAlways").canonical(TASK)
     AnyEstimator({"dummy": (1.0,)}, estimator="own_estimators:HangsInSomeSplits").canonical(TASK)
     assert ask_child(lambda: "", 10.0) == ""

@@ -11,7 +11,7 @@ from scipy.spatial.distance import cdist
 
 from ckcv_ray.learners.svm import kernels
 from ckcv_ray.learners.svm.kernels import (
-    LEAST_CURVATURE,
+    MIN_CURVATURE,
     Complement,
     complement,
     compute_distances,
@@ -147,7 +147,7 @@ def test_both_precisions_are_filled_up_with_ones_and_agree(n):
     fill_complement(D, 0.1, M)
     assert same_bits(M.double[:, :n], complement(compute_distances(X, X), 0.1))
     assert np.all(M.single[:, round_up(n, DOUBLES) :] == 1)
-    assert np.all(M.single >= np.float32(LEAST_CURVATURE))
+    assert np.all(M.single >= np.float32(MIN_CURVATURE))
     given = make_complement(M.double[:, :n])
     assert same_bits(given.single[:, :n], M.single[:, :n])
     assert same_bits(given.double[:, :n], M.double[:, :n])

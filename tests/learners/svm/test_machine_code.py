@@ -145,7 +145,7 @@ def test_old_files_go_and_the_new_one_is_its_owners_alone_to_write(built: list[i
         os.umask(mask)
     new = tmp_path / compiler.file_name()
     assert new.stat().st_mode & 0o022 == 0
-    kept = {f"solver-{i}.bin" for i in range(9 - compiler.KEPT, 9)} | {new.name}
+    kept = {f"solver-{i}.bin" for i in range(9 - compiler.KEPT_FILES, 9)} | {new.name}
     assert {file.name for file in tmp_path.glob("*.bin")} == kept
 
 

@@ -227,7 +227,7 @@ def test_votes_are_counted_in_any_number_of_parts(monkeypatch):
     fits = block_of(learner, task, split.train, split.select).fit(0, 2)
     whole = fits.predict()
     for most in (1, 70, 10 * (len(split.select) - 1)):
-        monkeypatch.setattr(one_against_one, "MOST_VOTES", most)
+        monkeypatch.setattr(one_against_one, "MAX_VOTES", most)
         assert np.array_equal(fits.predict(), whole)
 
 

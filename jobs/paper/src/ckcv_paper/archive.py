@@ -25,7 +25,7 @@ from ckcv_paper import download, matlab
 from ckcv_ray.errors import InputError, convert_errors
 from ckcv_ray.tables.named import Columns
 from ckcv_ray.tables.readers.files import from_matrix, npz
-from ckcv_ray.tables.readers.limits import LINE_BYTES, MOST_CELLS, MOST_TABLE_BYTES, check_bytes, check_size
+from ckcv_ray.tables.readers.limits import LINE_BYTES, MAX_CELLS, MAX_TABLE_BYTES, check_bytes, check_size
 
 VARIABLE = "CKCV_IDA"
 FORM = "ida:NAME:R, such as ida:banana:1"
@@ -125,7 +125,7 @@ def check_matlab_size(path: Path) -> None:
         order = {b"IM": "<", b"MI": ">"}.get(file.read(MATLAB_HEADER)[-2:])
         while order and (tag := file.read(8)):
             kind, size = struct.unpack(f"{order}II", tag)
-            content = file.read(min(size, MOST_TABLE_BYTES))
+            content = file.read(min(size, MAX_TABLE_BYTES))
             if len(content) < size or kind not in (MATLAB_MATRIX, MATLAB_COMPRESSED):
                 order = None
             elif kind == MATLAB_COMPRESSED:
@@ -137,7 +137,7 @@ def check_matlab_size(path: Path) -> None:
 def _inflated_size(content: bytes) -> int:
     """Count the bytes that zlib data expand to, stopping once the limit is exceeded."""
     size, stream = 0, zlib.decompressobj()
-    while size <= MOST_TABLE_BYTES and (block := stream.decompress(content, LINE_BYTES)):
+    while size <= MAX_TABLE_BYTES and (block := stream.decompress(content, LINE_BYTES)):
         size, content = size + len(block), stream.unconsumed_tail
     return size
 
@@ -160,9 +160,9 @@ def _benchmark(name: str, parts: Mapping[str, Any], first: int) -> Benchmark:
             raise ValueError(f"{name} has no {part!r}")
         if not isinstance(parts[part], np.ndarray) or parts[part].dtype.kind not in "iuf":
             raise ValueError(f"{part!r} of {name} is not an array of numbers")
-        if parts[part].size > MOST_CELLS // 4:
+        if parts[part].size > MAX_CELLS // 4:
             raise ValueError(
-                f"{part!r} of {name} has {parts[part].size:,} values: at most {MOST_CELLS // 4:,} can be read"
+                f"{part!r} of {name} has {parts[part].size:,} values: at most {MAX_CELLS // 4:,} can be read"
             )
     # MATLAB stores integers in the smallest type that fits, where 0 - 1 may be 255.
     x, t, train, test = (np.asarray(parts[part], dtype=np.float64) for part in PARTS)

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-MOST_MEMORY, MOST_WRITTEN = 1 << 32, 1 << 30
+MAX_MEMORY, MAX_WRITTEN = 1 << 32, 1 << 30
 
 
 def parts(file: str) -> dict[str, Any]:
@@ -31,7 +31,7 @@ def parts(file: str) -> dict[str, Any]:
 
 def main() -> None:
     """Write the archive, with limits on memory and on its size."""
-    for limit, most in ((resource.RLIMIT_DATA, MOST_MEMORY), (resource.RLIMIT_FSIZE, MOST_WRITTEN)):
+    for limit, most in ((resource.RLIMIT_DATA, MAX_MEMORY), (resource.RLIMIT_FSIZE, MAX_WRITTEN)):
         with suppress(ValueError, OSError):  # a lower limit is set already, or the system has none
             resource.setrlimit(limit, (most, most))
     np.savez(sys.stdout.buffer, **parts(sys.argv[1]))
