@@ -34,7 +34,7 @@ from untidy import untidy
 from ckcv_ray import CKCVClassifier, Execution, Study, clopper_pearson, load_run, run, verify
 from ckcv_ray.errors import InputError
 from ckcv_ray.study import Budget, Race
-from ckcv_ray.study import parts as search
+from ckcv_ray.study import parts as searches
 
 SMALL = {"C": (0.1, 1.0, 10.0), "gamma": (0.1, 1.0)}
 
@@ -363,7 +363,7 @@ def test_many_rows_are_searched_within_a_budget_where_a_race_is_too_much(monkeyp
     params = {"var_smoothing": np.logspace(-9, 1, 60).tolist()}
     model = CKCVClassifier(learner="naive_bayes", params=params, k=(3, 5), random_state=1)
     exact = clone(model).fit(X, y)
-    monkeypatch.setattr(search, "RACE_WORK", 0.0)
+    monkeypatch.setattr(searches, "RACE_WORK", 0.0)
     one = model.fit(X, y)
     problem, result = one.result_.problem, one.result_
     assert isinstance(exact.result_.study.search, Race)

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from command import RUN, Command
 
-from ckcv_ray.cli import process as supervise
+from ckcv_ray.cli import process as processes
 from ckcv_ray.cli.process import Signals
 from ckcv_ray.learners.choice import Choice
 from ckcv_ray.learners.sklearn.learner import NAMED, AnyEstimator
@@ -72,7 +72,7 @@ def test_so_it_is_in_evaluate(ckcv: Command, table: Path, tmp_path: Path) -> Non
 def test_if_every_fit_ends_the_process_the_command_gives_up(
     ckcv: Command, table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(supervise, "MAX_LOST_PROCESSES", 1)
+    monkeypatch.setattr(processes, "MAX_LOST_PROCESSES", 1)
     words = ("run", table, *OPTIONS, *SERIAL, *learner("CrashesAlways"), "--out", tmp_path / "run")
     code, shown, messages = ckcv(*words)
     assert (code, shown) == (1, "")
@@ -242,12 +242,12 @@ def test_an_estimator_that_exits_when_it_is_imported_or_made(
 
 def test_learners_of_scikit_learn_and_our_own_are_not_supervised() -> None:
     for one in (GaussianSVM(), *(learner() for learner in NAMED)):
-        supervise.require_supervision(one)
+        processes.require_supervision(one)
     own = AnyEstimator(estimator="own_estimators:Constant")
     params = {"estimator": {"class": "own_estimators:Constant"}}
     inside = AnyEstimator(estimator={"class": "sklearn.ensemble:BaggingClassifier", "params": params})
     for foreign in (own, inside, Choice((GaussianSVM(), own))):
-        with pytest.raises(supervise.SupervisedError):
-            supervise.require_supervision(foreign)
-    with pytest.raises(supervise.SupervisedError):
-        supervise.require_supervision(GaussianSVM(), 10.0)
+        with pytest.raises(processes.SupervisedError):
+            processes.require_supervision(foreign)
+    with pytest.raises(processes.SupervisedError):
+        processes.require_supervision(GaussianSVM(), 10.0)

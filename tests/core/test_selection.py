@@ -14,7 +14,7 @@ from conftest import limit_examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ckcv_ray.core.bounds import binomial as core_bounds
+from ckcv_ray.core.bounds import binomial
 from ckcv_ray.core.selection import (
     ABSENT,
     FAILED,
@@ -35,7 +35,7 @@ seeds = st.integers(0, 2**32 - 1)
 
 @cache
 def bound_table(m):
-    return core_bounds.bound_table(m, DELTA)
+    return binomial.bound_table(m, DELTA)
 
 
 def least(m):

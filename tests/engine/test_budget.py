@@ -311,8 +311,7 @@ def keep_time(monkeypatch: pytest.MonkeyPatch) -> Any:
     def start(*each: float, shared: float = 0.0) -> Clock:
         clock = Clock(each, shared)
         monkeypatch.setattr(forecast, "evaluate", clock.evaluate)
-        for module in (forecast, forecast):
-            monkeypatch.setattr(module, "monotonic", lambda: clock.now)
+        monkeypatch.setattr(forecast, "monotonic", lambda: clock.now)
         return clock
 
     return start

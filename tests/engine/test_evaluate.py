@@ -10,7 +10,7 @@ from conftest import blobs
 
 from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.engine import evaluate as worker
-from ckcv_ray.learners.svm import trainer as svm
+from ckcv_ray.learners.svm import trainer
 from ckcv_ray.learners.svm.blocks import SOLVERS
 from ckcv_ray.records.record import Records
 from ckcv_ray.study import Problem, Study
@@ -75,7 +75,7 @@ def test_shared_distances_and_distances_made_anew_give_the_same_records(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     shared = evaluate([unit("select")], "none")
-    monkeypatch.setattr(svm, "SHARED_BYTES", 0)
+    monkeypatch.setattr(trainer, "SHARED_BYTES", 0)
     assert worker.share(problem("none")).shared.distances is None
     assert np.array_equal(shared, evaluate([unit("select")], "none"))
 

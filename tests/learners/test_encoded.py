@@ -19,8 +19,7 @@ from untidy import untidy
 
 from ckcv_ray import Execution, Job, Study, load_run
 from ckcv_ray.errors import InputError, StoreError
-from ckcv_ray.learners import steps as encoded
-from ckcv_ray.learners import steps as encoder_module
+from ckcv_ray.learners import steps
 from ckcv_ray.learners.steps import (
     PARTS,
     Categories,
@@ -132,7 +131,7 @@ def test_rows_are_encoded_the_same_some_at_a_time(encoding, task, monkeypatch):
     encoder = encoding.fit(task, np.arange(60))
     whole = encoder.transform(task.X)
     assert whole.flags.c_contiguous
-    monkeypatch.setattr(encoder_module, "PART", 7)
+    monkeypatch.setattr(steps, "PART", 7)
     for n in (80, 77, 7, 3, 1, 0):
         assert encoder.transform(task.X[:n]).tobytes() == whole[:n].tobytes()
         assert encoder.transform(task.X[:n]).shape == whole[:n].shape
@@ -166,7 +165,7 @@ def test_an_encoder_depends_on_its_training_rows_alone(data):
 def test_rows_are_classified_alike_in_parts(task, monkeypatch):
     result = run_job(Job(small("linear"), task), SERIAL)
     whole = result.ensemble.predict(task.X)
-    monkeypatch.setattr(encoded, "ROWS", 7)
+    monkeypatch.setattr(steps, "ROWS", 7)
     for one, other in zip(whole, result.ensemble.predict(task.X), strict=True):
         assert one.tobytes() == other.tobytes()
     assert result.ensemble.predict(task.X[:0])[0].shape == (4, 0)

@@ -10,7 +10,7 @@ from conftest import blobs, unwrap
 
 from ckcv_ray import Execution, Study, evaluate, load_run, report
 from ckcv_ray.errors import InputError
-from ckcv_ray.reports import page as data_section
+from ckcv_ray.reports import page as pages
 from ckcv_ray.reports.page import describe_data
 from ckcv_ray.runs.report import make_page
 from ckcv_ray.runs.run import Job, run_job
@@ -117,6 +117,6 @@ def test_data_are_described_column_by_column(tmp_path: Path, monkeypatch: pytest
     facts = dict(found["facts"])
     assert facts["gaps"].startswith("10 of 240 cells")
     assert "(2 numbers, 1 category, 1 date)" in facts["columns learned from"]
-    monkeypatch.setattr(data_section, "MAX_DESCRIBED", 1)
+    monkeypatch.setattr(pages, "MAX_DESCRIBED", 1)
     assert describe_data(result)["more_columns"] == ["ward", "admitted", "dose"]
     assert "Names of 3 more columns" in make_page(tmp_path / "run", result)

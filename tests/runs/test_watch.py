@@ -20,7 +20,7 @@ from ckcv_ray.cli.folders import list_runs
 from ckcv_ray.core.bounds.betting import limit_at_all_times, make_prior
 from ckcv_ray.runs.run import run_job
 from ckcv_ray.runs.watch import LiveColumns, list_watched
-from ckcv_ray.storage import stream as streams
+from ckcv_ray.storage import stream
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.storage.stream import STREAM
 from ckcv_ray.tables.units import Grouping
@@ -445,7 +445,7 @@ def rewrite(run: Path, change: Callable[[dict[str, Any]], dict[str, Any]], line:
     content, head = b"", ""
     for values in objects:
         values.pop("sha256", None)
-        sealed, head = streams._seal(values, head)
+        sealed, head = stream._seal(values, head)
         content += sealed
     (run / STREAM).write_bytes(content)
     manifest = json.loads((run / "manifest.json").read_text())
@@ -548,12 +548,12 @@ def test_rows_that_were_appended_meanwhile_are_not_lost(
 
 def test_a_stream_has_a_largest_size(runs: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> None:
     run = runs()
-    monkeypatch.setattr(streams, "MAX_STREAM_ROWS", 4)
+    monkeypatch.setattr(stream, "MAX_STREAM_ROWS", 4)
     watch(run, rows(4, 0.0))
     with pytest.raises(InputError, match="would have more than 4 rows, the maximum: begin another one"):
         watch(run, rows(1, 0.0, first=4))
-    monkeypatch.setattr(streams, "MAX_STREAM_ROWS", 100)
-    monkeypatch.setattr(streams, "MAX_STREAM_BYTES", 1 << 10)
+    monkeypatch.setattr(stream, "MAX_STREAM_ROWS", 100)
+    monkeypatch.setattr(stream, "MAX_STREAM_BYTES", 1 << 10)
     with pytest.raises(InputError, match="would be larger than 0 MiB"):
         watch(run, rows(50, 0.0, first=4))
     assert watch(run).rows == 4

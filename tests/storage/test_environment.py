@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from ckcv_ray.learners.svm.learner import GaussianSVM
-from ckcv_ray.storage import execution as module
+from ckcv_ray.storage import execution
 from ckcv_ray.storage.execution import VARIABLES, environment, find_changes
 
 LEARNER = GaussianSVM()
@@ -35,11 +35,11 @@ def test_what_else_is_loaded_makes_no_difference() -> None:
 def test_a_variable_that_chooses_other_code_is_named(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     before = environment(LEARNER)
     monkeypatch.setenv(name, "generic")
-    module._common.cache_clear()
+    execution._common.cache_clear()
     try:
         assert find_changes(before, environment(LEARNER)) == [f"{name} was None, here it is generic"]
     finally:
-        module._common.cache_clear()
+        execution._common.cache_clear()
 
 
 def test_every_part_that_can_change_bits_is_compared_by_name() -> None:

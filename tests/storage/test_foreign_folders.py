@@ -22,7 +22,7 @@ from ckcv_ray.cli import main as cli
 from ckcv_ray.errors import InputError, StoreError, printable
 from ckcv_ray.learners.ensemble import schema
 from ckcv_ray.records.record import Failure
-from ckcv_ray.runs import load as archive
+from ckcv_ray.runs import load
 from ckcv_ray.runs.report import make_page
 from ckcv_ray.runs.run import run_job
 from ckcv_ray.runs.verify import verify
@@ -351,7 +351,7 @@ def test_tracebacks_are_escaped_in_the_report(whole: Path, monkeypatch: pytest.M
 def test_a_study_of_more_evaluations_than_memory_is_not_played_back(
     whole: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    archive.replay(whole)
-    monkeypatch.setattr(archive, "MAX_EVALUATIONS", Problem.of(STUDY, TASK).n_evaluations - 1)
+    load.replay(whole)
+    monkeypatch.setattr(load, "MAX_EVALUATIONS", Problem.of(STUDY, TASK).n_evaluations - 1)
     with pytest.raises(StoreError, match=r"its study has 24 evaluations: at most 23 can be read"):
-        archive.replay(whole)
+        load.replay(whole)

@@ -9,7 +9,7 @@ from plain import awkward_X, plain_task
 from pyarrow import csv, parquet
 
 from ckcv_ray.errors import InputError
-from ckcv_ray.tables.readers import files as readers
+from ckcv_ray.tables.readers import files
 from ckcv_ray.tables.task import Task, read
 from ckcv_ray.tables.units import Roles
 
@@ -21,7 +21,7 @@ def write_csv(path, X, y):
 
 
 def write_parquet(path, X, y):
-    parquet.write_table(readers.from_matrix(X, y), path)
+    parquet.write_table(files.from_matrix(X, y), path)
 
 
 def write_npz(path, X, y):

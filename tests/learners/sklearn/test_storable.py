@@ -30,7 +30,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from ckcv_ray import Execution, evaluate
 from ckcv_ray.errors import InputError
-from ckcv_ray.learners.sklearn import learner as storable
+from ckcv_ray.learners.sklearn import learner as learners
 from ckcv_ray.runs.load import load_scores
 
 SERIAL = Execution("serial")
@@ -89,7 +89,7 @@ def test_it_is_refused_before_the_fits_and_scored_without_a_model(name: str, tmp
 def test_what_draws_random_numbers_is_refused_however_long_the_trial_takes(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(storable, "MAX_SECONDS", 0.0)
+    monkeypatch.setattr(learners, "MAX_SECONDS", 0.0)
     slow = GridSearchCV(DRAWING, {"selectkbest__k": [1, 2]}, cv=2)
     with pytest.raises(InputError, match="cannot be stored"):
         evaluate(X, Y, out=tmp_path / "model", learner=slow, refit="best", **OPTIONS)

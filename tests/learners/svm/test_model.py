@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from machines import bits, make_constant, make_model, task_of
 from pyarrow import parquet
 
-from ckcv_ray.core.measures import UNDECIDED as NEITHER
-from ckcv_ray.core.measures import ZERO_ONE
+from ckcv_ray.core.measures import UNDECIDED, ZERO_ONE
 from ckcv_ray.learners.ensemble import judge
 from ckcv_ray.learners.svm import model as models
 from ckcv_ray.learners.svm.model import SVMModel
@@ -99,7 +98,7 @@ def judged(value, y):
 @pytest.mark.parametrize("value", NEAR)
 def test_a_decision_within_1e_9_is_undecided_and_counts_as_an_error(value):
     found = make_constant(value).predict(ROW)
-    assert found.label.tolist() == [NEITHER]
+    assert found.label.tolist() == [UNDECIDED]
     assert found.score.tolist() == [value]
     assert judged(value, 0) == (1, 0)
     assert judged(value, 1) == (0, 1)

@@ -25,7 +25,6 @@ from ckcv_ray.learners.ensemble import schema as members_schema
 from ckcv_ray.learners.steps import compute_weights
 from ckcv_ray.learners.svm import blocks
 from ckcv_ray.learners.svm import blocks as class_blocks
-from ckcv_ray.learners.svm import blocks as one_against_one
 from ckcv_ray.learners.svm import model as pairwise
 from ckcv_ray.learners.svm.model import Ballot, list_pairs
 from ckcv_ray.learners.svm.trainer import MORE_CLASSES, SVMCodec
@@ -227,7 +226,7 @@ def test_votes_are_counted_in_any_number_of_parts(monkeypatch):
     fits = block_of(learner, task, split.train, split.select).fit(0, 2)
     whole = fits.predict()
     for most in (1, 70, 10 * (len(split.select) - 1)):
-        monkeypatch.setattr(one_against_one, "MAX_VOTES", most)
+        monkeypatch.setattr(class_blocks, "MAX_VOTES", most)
         assert np.array_equal(fits.predict(), whole)
 
 
