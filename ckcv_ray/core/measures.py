@@ -738,12 +738,18 @@ def _as_estimator(outputs: Outputs) -> Any:
         def predict(self, X: Any) -> Any:
             return outputs.value
 
+    def predict_proba(self: Any, X: Any) -> Any:  # scorers read the names of methods: no lambda
+        return outputs.probability
+
+    def decision_function(self: Any, X: Any) -> Any:
+        return outputs.rank
+
     if outputs.value is not None:
         return Regressor()
     if outputs.probability is not None:
-        Classifier.predict_proba = lambda self, X: outputs.probability
+        Classifier.predict_proba = predict_proba
     if outputs.rank is not None:
-        Classifier.decision_function = lambda self, X: outputs.rank
+        Classifier.decision_function = decision_function
     return Classifier()
 
 
