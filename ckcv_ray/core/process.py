@@ -1,7 +1,5 @@
 """Limits of the process: of one thread for BLAS and OpenMP, since with more sums differ in their last bits;
-and of time.
-
-Interruptions by the user, distinguished from exceptions that the code of an estimator raises itself.
+and of time. Interruptions by the user, told from exceptions that the code of an estimator raises itself.
 
 Ctrl-C becomes a KeyboardInterrupt in whatever code runs just then, and a handler of the user's own may raise
 SystemExit there. The code of an estimator may raise the same classes. Only what a signal handler raised is an

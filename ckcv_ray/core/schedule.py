@@ -124,7 +124,8 @@ class Schedule:
         work: Values = np.zeros(self.cost.shape[1])
         for size, fold in enumerate(self.selection.sizes):
             splits = np.where(self.selection.alive(size), self._splits_expected(size), 0)
-            lengths = _path_lengths(splits, fold.n_splits)
+            wanted = splits[None] > np.arange(fold.n_splits)[:, None, None]
+            lengths = np.max(np.where(wanted, np.arange(1, splits.shape[1] + 1), 0), axis=2)
             missing = np.where(lengths > fold.computed, lengths, 0)
             of_learner = np.bincount(self.selection.learners, missing.sum(axis=0), len(work))
             work += self.cost[size] * of_learner
@@ -233,12 +234,6 @@ class Schedule:
         mean = np.where(known, source.values, 0).sum(axis=0) / np.maximum(counts, 1)
         typical = mean[counts > 0].mean() if counts.any() else source.floor
         return self._transfer(np.where(counts > 0, mean, typical), like, size)
-
-
-def _path_lengths(splits: Lengths, n_splits: int) -> Lengths:
-    """Return the path lengths (n_splits, n_paths) that compute candidates on their first ``splits``."""
-    wanted = splits[None] > np.arange(n_splits)[:, None, None]
-    return np.asarray(np.max(np.where(wanted, np.arange(1, splits.shape[1] + 1), 0), axis=2))
 
 
 MAX_ANCHORS = 3

@@ -66,10 +66,9 @@ def make_selection(problem: Problem) -> Selection:
     """Return an empty selection over the fold sizes of a problem."""
     least, units = problem.criterion.least, partial(problem.units, Stage.SELECT)
     sizes = [(size.n_splits, least(units(j))) for j, size in enumerate(problem.sizes)]
-    learner = problem.learner
     return Selection(
         sizes,
-        learner.space.lengths,
+        problem.learner.space.lengths,
         problem.own,
         problem.study.exhaustive,
         problem.learner_of_paths,
@@ -260,10 +259,12 @@ def _verdict(problem: Problem, selection: Selection, j: int, estimates: Totals |
     winner, separate = selection.winner(), j in selection.own
     judge = selection.leaders[j] if separate else winner
     verdict = _judge_size(selection, j, judge, keep_all=problem.study.exhaustive)
-    if estimated := _select_estimates(estimates, j, judge, problem.study.exhaustive):
+    if estimates is not None:
         units = problem.units(Stage.ESTIMATE, j)
-        for (p, s), totals in estimated.items():
-            verdict.l_ee[p, s] = problem.criterion.compute_l_ee(totals, units)
+        at = (judge.path, judge.step, judge.size) if judge is not None else None
+        for p, s in np.argwhere(np.all(estimates >= 0, axis=(0, -1))).tolist():
+            if problem.study.exhaustive or (p, s, j) == at:
+                verdict.l_ee[p, s] = problem.criterion.compute_l_ee(estimates[:, p, s], units)
     leader = selection.leaders[j]
     if leader is not None and separate:
         verdict.state[leader.path, leader.step] = "reported"
@@ -295,18 +296,6 @@ def _judge_size(selection: Selection, j: int, judge: Leader | None, keep_all: bo
             # Whatever takes part in a race to its end is complete, beaten or failed; the rest was left out.
             verdict.state[p, s] = "failed" if fold.blocked[p, s] or last[p, s] else "open"
     return verdict
-
-
-def _select_estimates(
-    estimates: Totals | None, j: int, judge: Leader | None, every: bool
-) -> dict[tuple[int, int], Totals]:
-    """Return the totals on every estimate set, by position, for the candidates whose l_ee is shown."""
-    if estimates is None:
-        return {}
-    full = np.argwhere(np.all(estimates >= 0, axis=(0, -1))).tolist()
-    at = (judge.path, judge.step, judge.size) if judge is not None else None
-    shown = [(p, s) for p, s in full if every or (p, s, j) == at]
-    return {(p, s): estimates[:, p, s] for p, s in shown}
 
 
 def _sort_complete(rows: pa.Table) -> pa.Table:

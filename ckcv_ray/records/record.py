@@ -141,7 +141,8 @@ class Ledger:
             fresh = here[new[here]]
             kept[rows[fresh]] = given[fresh]
             held = kept[rows[here]]
-            if (differs := _unequal(held, given[here])).any():
+            both_nan = (held != held) & (given[here] != given[here])
+            if (differs := ((held != given[here]) & ~both_nan).any(axis=1)).any():
                 first = int(np.argmax(differs))
                 record, other = records[here[first]], given[here[first]]
                 key = {name: record[name].item() for name in Positions._fields}
@@ -156,7 +157,14 @@ class Ledger:
         found = [np.empty(0, record_type(self.n_totals, self._type))]
         for estimate in sorted(self._kept):
             for size in range(len(self.n_splits)):
-                found.append(self._make_records(estimate, size))
+                kept = self._view(estimate, size)
+                places = np.nonzero(kept[..., -1] != NO_RECORD)
+                some = np.zeros(len(places[0]), record_type(self.n_totals, self._type))
+                some["estimate"], some["size"] = estimate, size
+                some["split"], some["path"], some["step"] = places
+                held = kept[places]
+                some["totals"], some["n_iter"], some["status"] = held[:, :-2], held[:, -2], held[:, -1]
+                found.append(some)
         return np.concatenate(found)
 
     def estimate_totals(self) -> dict[int, Kept]:
@@ -218,7 +226,7 @@ class Ledger:
 
     def is_not_converged(self, size: int, split: int, path: int, step: int) -> bool:
         """Return whether a refit stopped at the iteration limit."""
-        return bool(np.any(self._steps(True, size, split, path, slice(step, step + 1)) == NOT_CONVERGED))
+        return True in self._kept and bool(self._view(True, size)[split, path, step, -1] == NOT_CONVERGED)
 
     def not_converged(self) -> int:
         """Return the number of fits that stopped at the iteration limit."""
@@ -230,14 +238,11 @@ class Ledger:
         return rows
 
     def _statuses(self, failure: Failure) -> Kept:
-        steps = slice(failure.first, failure.stop)
-        return self._steps(failure.estimate, failure.size, failure.split, failure.path, steps)
-
-    def _steps(self, estimate: bool, size: int, split: int, path: int, steps: slice) -> Kept:
-        """Return the statuses held for steps of a path; empty if the stage has no records."""
-        if estimate not in self._kept:
+        """Return the statuses held for the steps of a failure; empty if the stage has no records."""
+        if failure.estimate not in self._kept:
             return np.empty(0, self._type)
-        return self._view(estimate, size)[split, path, steps, -1]
+        kept = self._view(failure.estimate, failure.size)
+        return kept[failure.split, failure.path, failure.first : failure.stop, -1]
 
     def _stage(self, estimate: bool) -> Kept:
         if estimate not in self._kept:
@@ -249,27 +254,8 @@ class Ledger:
         rows = self._stage(estimate)[self._first[size] : self._first[size + 1]]
         return rows.reshape(self.n_splits[size], len(self.lengths), self._most_steps, -1)
 
-    def _make_records(self, estimate: bool, size: int) -> Records:
-        kept = self._view(estimate, size)
-        places = np.nonzero(kept[..., -1] != NO_RECORD)
-        some = np.zeros(len(places[0]), record_type(self.n_totals, self._type))
-        some["estimate"], some["size"] = estimate, size
-        for name, place in zip(("split", "path", "step"), places, strict=True):
-            some[name] = place
-        held = kept[places]
-        some["totals"], some["n_iter"], some["status"] = held[:, :-2], held[:, -2], held[:, -1]
-        return some
-
 
 def _stages(places: Positions) -> Iterator[tuple[bool, Index]]:
     for estimate in (False, True):
         if len(here := np.flatnonzero(places.estimate == estimate)):
             yield estimate, here
-
-
-def _unequal(a: Kept, b: Kept) -> NDArray[np.bool_]:
-    """Return in which rows two arrays differ; nan equals nan."""
-    differs = a != b
-    if differs.any():
-        differs &= ~((a != a) & (b != b))
-    return np.asarray(differs.any(axis=1))

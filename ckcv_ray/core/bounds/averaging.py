@@ -56,7 +56,10 @@ def largest_level(table: Callable[[float], Array], delta: float, least: float) -
         The level to 1 part in ``LEVEL_STEPS``; None if there is none.
     """
     m = len(table(delta)) - 1
-    points = _search_points(m)
+    # evenly spaced in arcsin sqrt p, denser where errors are few
+    coarse = np.linspace(0.0, pi / 2, max(512, min(2048, ENTRIES // (2 * m))))
+    fine = np.linspace(0.0, min(7 / sqrt(m), pi / 2), 672)
+    points = np.asarray(np.sin(np.union1d(coarse, fine)) ** 2)
     by_count = np.ascontiguousarray(_weights(m, points).T)  # the weights of a count are contiguous
     sums = _accumulate(by_count.copy())
 
@@ -159,13 +162,6 @@ def _accumulate(rows: Array) -> Array:
     for i in range(1, len(rows)):  # four times as fast as cumsum, with the same bits
         rows[i] += rows[i - 1]
     return rows
-
-
-def _search_points(m: int) -> Array:
-    """Return the points p of the search: evenly spaced in arcsin sqrt p, denser where errors are few."""
-    coarse = np.linspace(0.0, pi / 2, max(512, min(2048, ENTRIES // (2 * m))))
-    fine = np.linspace(0.0, min(7 / sqrt(m), pi / 2), 672)
-    return np.asarray(np.sin(np.union1d(coarse, fine)) ** 2)
 
 
 def _best_slope(A: Array, level: float, p: Array, sums: Array, moments: Array) -> tuple[float, float]:

@@ -138,8 +138,11 @@ def concave_table(m: int, delta: float) -> Bounds:
     """Return the least concave function that is at least A at 0 .. m, shape (m + 1,); do not modify it."""
     table, corners = safe_table(m, delta), [0]
     for x in range(1, m + 1):
-        while len(corners) > 1 and _below_chord(table, corners[-2], corners[-1], x):
-            corners.pop()
+        while len(corners) > 1:
+            a, b = corners[-2:]
+            if (table[b] - table[a]) * (x - a) > (table[x] - table[a]) * (b - a):
+                break
+            corners.pop()  # b is on or below the line from a to x
         corners.append(x)
     return np.maximum(table, np.interp(np.arange(m + 1), corners, table[corners]))
 
@@ -171,11 +174,6 @@ def average_safe(losses: ArrayLike, m: int, delta: float) -> float:
         return 1.0
     terms = np.interp(np.asarray(losses, float), np.arange(m + 1), concave_table(m, delta)).tolist()
     return min(1.0, fsum(terms) / len(terms))
-
-
-def _below_chord(table: Bounds, a: int, b: int, c: int) -> bool:
-    """Return whether the point at b is on or below the line from a to c."""
-    return bool((table[b] - table[a]) * (c - a) <= (table[c] - table[a]) * (b - a))
 
 
 BISECTIONS = 40  # a bound is a multiple of 2**-40
@@ -226,15 +224,11 @@ def bound_by_betting(losses: ArrayLike, delta: float, shares: ArrayLike | None =
         InputError: there is no loss, a loss or share is outside [0, 1], all shares are 0 or there is not one
             for each loss, or delta is outside (0, 1).
     """
-    x = _check(losses, delta)
-    a = np.ones(len(x)) if shares is None else _check_shares(shares, len(x))
+    x, a = _check(losses, delta, shares)
     wagers = choose_wagers(x, delta, a)
-    low, high = 0.0, 1.0
-    if not _exceeds(x, wagers, high, delta):
+    if not _exceeds(x, wagers, 1.0, delta):
         return 1.0
-    for _ in range(BISECTIONS):
-        middle = (low + high) / 2
-        low, high = (low, middle) if _exceeds(x, wagers, middle, delta) else (middle, high)
+    _, high = _bisect(lambda p: not _exceeds(x, wagers, p, delta), 0.0, 1.0)
     return max(high, float(np.sum(a * x) / np.sum(a)))
 
 
@@ -251,14 +245,20 @@ def bound_by_optimised_bet(
     Raises:
         InputError: as for ``bound_by_betting``.
     """
-    x = _check(losses, delta)
-    a = np.ones(len(x)) if shares is None else _check_shares(shares, len(x))
-    low, high = 0.0, 1.0
-    for _ in range(BISECTIONS):
-        middle = (low + high) / 2
-        kept = np.sort(a * (middle - x))[: max(0, len(x) - copies)]
-        low, high = (low, middle) if _is_rich(kept, middle, delta) else (middle, high)
-    return high
+    x, a = _check(losses, delta, shares)
+
+    def is_covered(p: float) -> bool:
+        """Return whether no bet against p is worth more than 1 / delta, whatever the rounding.
+
+        A bet is a multiple, up to 1 / (1 - p), of the gains a_t (p - x_t). A search for the best one that
+        stops early finds a smaller wealth, so that bounds err upwards.
+        """
+        gains = np.sort(a * (p - x))[: max(0, len(x) - copies)]
+        best, _ = _bisect(lambda bet: bool(np.sum(gains / (1 + bet * gains)) > 0), 0.0, 1 / (1 - p))
+        factors = 1 + best * gains
+        return not np.sum(np.log(factors) - FACTOR_ROUNDING * (1 + 1 / factors)) > log(1 / delta)
+
+    return _bisect(is_covered, 0.0, 1.0)[1]
 
 
 def bound_losses(losses: ArrayLike, delta: float, shares: ArrayLike | None = None, copies: int = 0) -> float:
@@ -279,24 +279,20 @@ def bound_losses(losses: ArrayLike, delta: float, shares: ArrayLike | None = Non
     return bound_by_betting(losses, delta, shares)
 
 
-def _check(losses: ArrayLike, delta: float) -> Losses:
+def _check(losses: ArrayLike, delta: float, shares: ArrayLike | None) -> tuple[Losses, Losses]:
     check_delta(delta)
     x = np.asarray(losses, dtype=np.float64)
     if x.ndim != 1 or not x.size:
         raise InputError(f"losses has shape {x.shape}: expected 1 dimension, and at least 1 loss")
     if not np.all((x >= 0) & (x <= 1)):
         raise InputError("losses has values outside [0, 1]: divide losses by the largest possible one")
-    return x
-
-
-def _check_shares(shares: ArrayLike, m: int) -> Losses:
-    a = np.asarray(shares, dtype=np.float64)
-    if a.shape != (m,) or not np.all((a >= 0) & (a <= 1)) or not a.any():
+    a = np.ones(len(x)) if shares is None else np.asarray(shares, dtype=np.float64)
+    if a.shape != x.shape or not np.all((a >= 0) & (a <= 1)) or not a.any():
         raise InputError(
-            f"shares has shape {a.shape}: expected one for each of {m} losses, from 0 to 1 and not all 0: "
-            "divide weights by the largest possible one"
+            f"shares has shape {a.shape}: expected one for each of {len(x)} losses, from 0 to 1 and not all "
+            "0: divide weights by the largest possible one"
         )
-    return a
+    return x, a
 
 
 def _exceeds(losses: Losses, wagers: Losses, p: float, delta: float) -> bool:
@@ -305,24 +301,19 @@ def _exceeds(losses: Losses, wagers: Losses, p: float, delta: float) -> bool:
     return bool(float(compute_log_wealth(losses, wagers, p).max()) - error > log(1 / delta))
 
 
-def _is_rich(gains: Losses, p: float, delta: float) -> bool:
-    """Return whether a bet against the mean p is worth more than 1 / delta, whatever the rounding.
-
-    ``gains`` are a_t (p - x_t), of which the bet is a multiple up to 1 / (1 - p). A search for the best one
-    that stops early finds a smaller wealth, so that bounds err upwards.
-    """
-    low, high = 0.0, 1 / (1 - p)
-    for _ in range(BISECTIONS):
-        middle = (low + high) / 2
-        low, high = (middle, high) if np.sum(gains / (1 + middle * gains)) > 0 else (low, middle)
-    factors = 1 + low * gains
-    return bool(np.sum(np.log(factors) - FACTOR_ROUNDING * (1 + 1 / factors)) > log(1 / delta))
+def _bisect(
+    is_inside: Callable[[float], bool], inside: float, outside: float, halvings: int = BISECTIONS
+) -> tuple[float, float]:
+    """Halve an interval between a point inside a set and one outside, and return its ends in this order."""
+    for _ in range(halvings):
+        middle = (inside + outside) / 2
+        inside, outside = (middle, outside) if is_inside(middle) else (inside, middle)
+    return inside, outside
 
 
 LOG_ODDS = np.geomspace(0.1, 4.0, 16)  # of the alternatives, above those of the bound
 AT_FIRST_LABEL = 0.5  # weight of the start at the first label
 LATER = 500.0  # labels, in units of which the weights of later starts fall
-STEPS_OF_BISECTION = 60  # of an interval of probabilities: to 1e-18
 MAX_AHEAD = 10_000_000  # that a decision is looked for in
 Shares = NDArray[np.float64]
 
@@ -390,17 +381,8 @@ def limit_at_all_times(errors: float, labels: int, prior: Prior, delta: float) -
     def is_covered(p: float) -> bool:
         return bool(log_evidence(errors, labels, p, prior) < most)
 
-    return AnytimeLimits(_move_outwards(is_covered, rate, 0.0), _move_outwards(is_covered, rate, 1.0))
-
-
-def _move_outwards(is_covered: Callable[[float], bool], inside: float, outside: float) -> float:
-    """Return the end of an interval between a point inside and an extreme, on the outer side of rounding."""
-    if is_covered(outside):
-        return outside
-    for _ in range(STEPS_OF_BISECTION):
-        middle = (inside + outside) / 2
-        inside, outside = (middle, outside) if is_covered(middle) else (inside, middle)
-    return outside
+    ends = (end if is_covered(end) else _bisect(is_covered, rate, end, 60)[1] for end in (0.0, 1.0))
+    return AnytimeLimits(*ends)  # each on the outer side of rounding, to 1e-18
 
 
 class Alarm(NamedTuple):

@@ -13,7 +13,6 @@ from ckcv_ray.core.options import Option, option
 from ckcv_ray.core.resampling.base import (
     BY_POSITION,
     EMPTY,
-    FIXED_BY_CLASS,
     FOLDS,
     STRATIFY,
     FoldSize,
@@ -60,6 +59,8 @@ class KFold(Folds):
     name: ClassVar[str] = "kfold"
     in_text: ClassVar[tuple[str, ...]] = ("folds",)
     words: ClassVar[Mapping[str, Mapping[str, Any]]] = {"last": {"remainder": "last"}}
+    undrawn: ClassVar[str] = ""
+    stratifies_groups = True
 
     folds: int = option(10, FOLDS)
     remainder: str = option(
@@ -70,16 +71,6 @@ class KFold(Folds):
         ),
     )
     stratify: bool = option(False, STRATIFY)
-
-    @property
-    def stratifies_groups(self) -> bool:
-        """Whether groups can be dealt whole: yes."""
-        return True
-
-    @property
-    def no_bound(self) -> str:
-        """Why there is no bound: a shuffle draws folds, but must not look at classes."""
-        return FIXED_BY_CLASS if self.stratify else ""
 
     def split(self, units: Units, size: FoldSize, number: int, draws: Draws) -> Split:
         """Return the split that scores fold ``number``."""
@@ -112,15 +103,11 @@ class RepeatedKFold(Folds):
     in_text: ClassVar[tuple[str, ...]] = ("folds", "repeats")
     separator: ClassVar[str] = "x"
     undrawn: ClassVar[str] = ""
+    stratifies_groups = True
 
     folds: int = option(10, FOLDS)
     repeats: int = option(5, Option(check_n_splits, "Number of repetitions.", int, "5"))
     stratify: bool = option(False, STRATIFY)
-
-    @property
-    def stratifies_groups(self) -> bool:
-        """Whether groups can be dealt whole: yes."""
-        return True
 
     def count_splits(self, n: int) -> int:
         """Return folds times repeats."""
@@ -182,6 +169,7 @@ class ForwardSplits(Resampling):
     name: ClassVar[str] = "time"
     in_text: ClassVar[tuple[str, ...]] = ("times", "gap")
     undrawn: ClassVar[str] = BY_POSITION
+    in_order = True
     note: ClassVar[str] = (
         "Each split fits on rows of the table and scores rows that follow them: what comes later is not "
         "drawn like what came before, and no certificate covers it."
@@ -197,11 +185,6 @@ class ForwardSplits(Resampling):
             "0",
         ),
     )
-
-    @property
-    def in_order(self) -> bool:
-        """Whether rows are taken in the order of the table: yes."""
-        return True
 
     def count_splits(self, n: int) -> int:
         """Return ``times``."""
