@@ -699,6 +699,14 @@ def _scorer(name: str, kind: Kind, usable: Sequence[str]) -> Score:
         )
     method = scorer._response_method
     methods = {method} if isinstance(method, str) else set(method)
+    if kind is Kind.REGRESSION:
+        needs = VALUE
+    elif "predict" in methods:
+        needs = LABEL
+    elif "decision_function" not in methods:
+        needs = PROBABILITY
+    else:
+        needs = RANK if kind is Kind.BINARY else RANKS
 
     def of(y: Any, outputs: Outputs) -> float:
         with warnings.catch_warnings(), suppress(Exception):  # it is not defined, as where a class is missing
@@ -706,18 +714,7 @@ def _scorer(name: str, kind: Kind, usable: Sequence[str]) -> Score:
             return float(scorer(_as_estimator(outputs), None, y))
         return nan
 
-    return Score(name, frozenset({kind}), _needs(methods, kind), True, of)
-
-
-def _needs(methods: set[str], kind: Kind) -> Output:
-    """Return what a scorer asks for that calls one of these methods of an estimator."""
-    if kind is Kind.REGRESSION:
-        return VALUE
-    if "predict" in methods:
-        return LABEL
-    if "decision_function" not in methods:
-        return PROBABILITY
-    return RANK if kind is Kind.BINARY else RANKS
+    return Score(name, frozenset({kind}), needs, True, of)
 
 
 def _as_estimator(outputs: Outputs) -> Any:

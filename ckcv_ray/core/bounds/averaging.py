@@ -69,9 +69,6 @@ def largest_level(table: Callable[[float], Array], delta: float, least: float) -
         moments = _accumulate(by_count * A[:, None])
         return _best_slope(A, _level(step), points, sums, moments)
 
-    def is_promising(step: int) -> bool:
-        return best_slope(step)[1] <= delta
-
     @cache
     def is_proven(step: int) -> bool:
         return satisfies(table(_level(step)), best_slope(step)[0], delta)
@@ -83,7 +80,7 @@ def largest_level(table: Callable[[float], Array], delta: float, least: float) -
     for _ in range(6):  # initial guess: the largest expectation is nearly proportional to the level
         near += ceil(LEVEL_STEPS * log2(max(best_slope(near)[1], TINY) / delta))
         near = min(max(near, first), last)
-    near = min(_first(is_promising, near, first, last), last)
+    near = min(_first(lambda step: best_slope(step)[1] <= delta, near, first, last), last)
     step = _first(is_proven, near, first, last)
     return None if step > last else _level(step)
 

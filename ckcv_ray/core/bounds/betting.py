@@ -38,10 +38,9 @@ The product increases with L, its logarithm is concave in l, and no order has a 
 at all times. Where some units are copies of others, and it is not known which, those with the largest factors
 are left out: the product of the others is at most that of any as many, so of independent ones too.
 
-Upper confidence bounds on a mean loss in [0, 1], such as a group's share of wrong rows, or a cost.
-
-A loss is an integer in units of 1 / ``ONE``, rounded up: sums are then exact in any order, and a bound on the
-rounded loss holds for the loss. X is the total of m independent losses with mean p.
+Totals of losses, such as a group's share of wrong rows, or a cost. A loss is an integer in units of
+1 / ``ONE``, rounded up: sums are then exact in any order, and a bound on the rounded loss holds for the loss.
+X is the total of m independent losses with mean p.
 
 Clopper-Pearson and Stevens do not hold for X. Two bounds do. Catoni's holds as it is: exp(-lam x) is convex,
 so E exp(-lam X) is at most that of a binomial count of the same mean. So is, for A concave in x,
