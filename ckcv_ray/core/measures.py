@@ -215,7 +215,6 @@ def average_by_group(wrong: ArrayLike, group: Index) -> Values:
 
 MAX_LABELS = 1_000
 MAX_TEXT = 400
-SPECIAL = ',"\r\n'
 LABEL_FORM = "LABEL=NUMBER for one label or more, such as sick=10,well=1"
 # csv.reader does not say which cells were quoted, whose outer blanks belong to the label
 CELL = re.compile(r' *(?:"([^"]*(?:""[^"]*)*)" *|([^", \r\n][^,\r\n]*))(?=,|\Z)')  # quoted or bare
@@ -263,7 +262,12 @@ def parse_numbers_by_label(text: str) -> dict[str, float]:
 
 def to_text(numbers: Mapping[str, float]) -> str:
     """Return numbers by label as canonical text."""
-    return ",".join(_cell(label, f"{value:.12g}") for label, value in sorted(numbers.items()))
+    cells = []
+    for label, value in sorted(numbers.items()):
+        pair = f"{label}={value:.12g}"
+        special = label != label.strip() or any(character in label for character in ',"\r\n')
+        cells.append('"' + pair.replace('"', '""') + '"' if special else pair)
+    return ",".join(cells)
 
 
 def of_classes(name: str, text: str, classes: Sequence[Any]) -> list[float | None]:
@@ -348,15 +352,8 @@ def _text(name: str, label: Any) -> str:
     return str(plain)
 
 
-def _cell(label: str, value: str) -> str:
-    pair = f"{label}={value}"
-    special = label != label.strip() or any(character in label for character in SPECIAL)
-    return '"' + pair.replace('"', '""') + '"' if special else pair
-
-
 CLASSES = frozenset({Kind.BINARY, Kind.MULTICLASS})
 TWO, NUMBERS = frozenset({Kind.BINARY}), frozenset({Kind.REGRESSION})
-SECOND_CLASS_SCORES = frozenset({"f1", "precision", "recall", "jaccard", "average_precision"})
 BY_TWO = frozenset({"roc_auc", "precision", "recall", "jaccard"})  # scorers of scikit-learn of two classes
 CLIPPED = "clipped:"  # before the limit of an absolute error
 
@@ -441,7 +438,7 @@ class Score:
     @property
     def of_second(self) -> bool:
         """Whether it is, of two classes, about the second alone, as in scikit-learn."""
-        return self.name in SECOND_CLASS_SCORES
+        return self.name in {"f1", "precision", "recall", "jaccard", "average_precision"}
 
     @property
     def loss(self) -> int:

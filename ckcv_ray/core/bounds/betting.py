@@ -202,9 +202,15 @@ def bound_by_betting(losses: ArrayLike, delta: float, shares: ArrayLike | None =
     """
     x, a = _check(losses, delta, shares)
     wagers = choose_wagers(x, delta, a)
-    if not _exceeds(x, wagers, 1.0, delta):
+
+    def is_covered(p: float) -> bool:
+        """Return whether the wealth at p is never above 1 / delta, whatever the rounding."""
+        error = len(x) * FACTOR_ROUNDING / p
+        return not compute_log_wealth(x, wagers, p).max() - error > log(1 / delta)
+
+    if is_covered(1.0):
         return 1.0
-    _, high = _bisect(lambda p: not _exceeds(x, wagers, p, delta), 0.0, 1.0)
+    _, high = _bisect(is_covered, 0.0, 1.0)
     return max(high, float(np.sum(a * x) / np.sum(a)))
 
 
@@ -269,12 +275,6 @@ def _check(losses: ArrayLike, delta: float, shares: ArrayLike | None) -> tuple[L
             "0: divide weights by the largest possible one"
         )
     return x, a
-
-
-def _exceeds(losses: Losses, wagers: Losses, p: float, delta: float) -> bool:
-    """Return whether the wealth at p is ever above 1 / delta, whatever the rounding."""
-    error = len(losses) * FACTOR_ROUNDING / p
-    return bool(float(compute_log_wealth(losses, wagers, p).max()) - error > log(1 / delta))
 
 
 def _bisect(
