@@ -390,10 +390,7 @@ def for_groups(criterion: Criterion) -> Criterion | None:
 
 def _mean_of_classes(bounds: Values) -> Values:
     """Return the mean over the last axis, added class by class: the same bits in a batch of any size."""
-    total = np.zeros(bounds.shape[:-1])
-    for c in range(bounds.shape[-1]):
-        total = total + bounds[..., c]
-    return np.asarray(total / bounds.shape[-1])
+    return np.asarray(np.cumsum(bounds, axis=-1)[..., -1] / bounds.shape[-1])
 
 
 def _value_losses(losses: NDArray[np.integer[Any]], units: int, delta: float) -> Values:

@@ -266,10 +266,8 @@ def _verdict(problem: Problem, selection: Selection, j: int, estimates: Totals |
             if problem.study.exhaustive or (p, s, j) == at:
                 verdict.l_ee[p, s] = problem.criterion.compute_l_ee(estimates[:, p, s], units)
     leader = selection.leaders[j]
-    if leader is not None and separate:
-        verdict.state[leader.path, leader.step] = "reported"
-    if leader is not None and leader == winner:
-        verdict.state[leader.path, leader.step] = "winner"
+    if leader is not None and (separate or leader == winner):
+        verdict.state[leader.path, leader.step] = "winner" if leader == winner else "reported"
     return verdict
 
 

@@ -162,10 +162,7 @@ def _accumulate(rows: Array) -> Array:
 def _best_slope(A: Array, level: float, p: Array, sums: Array, moments: Array) -> tuple[float, float]:
     """Find the lam with the smallest maximum of G over the points p, and that maximum.
 
-    Args:
-        level: level of A.
-        p: points, shape (n,).
-        sums, moments: cumulative sums over counts of the weights and of weights times A, shape (m + 1, n).
+    ``sums`` and ``moments`` are cumulative over counts, of the weights and of weights times A, (m + 1, n).
     """
     low, high = log(1e-3), log(1 / level + 10 * len(A))
     for _ in range(HALVINGS):

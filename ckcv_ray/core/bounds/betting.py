@@ -86,7 +86,7 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
-from ckcv_ray.core.arrays import ONE
+from ckcv_ray.core.arrays import ONE, Values
 from ckcv_ray.core.bounds.binomial import (
     MAX_CHECKED,
     TYPICAL_RATE,
@@ -155,10 +155,9 @@ def average_safe(losses: ArrayLike, m: int, delta: float) -> float:
 BISECTIONS = 40  # a bound is a multiple of 2**-40
 FACTOR_ROUNDING = 2.0**-49  # relative error of a factor, times p
 MAX_OPTIMISED = 30  # units up to which the optimised bet is the closer one
-Losses = NDArray[np.float64]
 
 
-def choose_wagers(losses: ArrayLike, delta: float, shares: ArrayLike = 1.0) -> Losses:
+def choose_wagers(losses: ArrayLike, delta: float, shares: ArrayLike = 1.0) -> Values:
     """Return the slope lam_t a_t of each bet, lam_t from the units before it, of the shape of ``losses``.
 
     Args:
@@ -176,7 +175,7 @@ def choose_wagers(losses: ArrayLike, delta: float, shares: ArrayLike = 1.0) -> L
     return np.asarray(a * np.minimum(1.0, np.sqrt(2 * log(1 / delta) / (m * before))))
 
 
-def compute_log_wealth(losses: Losses, wagers: Losses, p: ArrayLike) -> Losses:
+def compute_log_wealth(losses: Values, wagers: Values, p: ArrayLike) -> Values:
     """Compute log e_s(p) of each sequence after each unit, shape (..., m).
 
     Args:
@@ -261,7 +260,7 @@ def bound_losses(losses: ArrayLike, delta: float, shares: ArrayLike | None = Non
     return bound_by_betting(losses, delta, shares)
 
 
-def _check(losses: ArrayLike, delta: float, shares: ArrayLike | None) -> tuple[Losses, Losses]:
+def _check(losses: ArrayLike, delta: float, shares: ArrayLike | None) -> tuple[Values, Values]:
     check_delta(delta)
     x = np.asarray(losses, dtype=np.float64)
     if x.ndim != 1 or not x.size:
@@ -291,7 +290,6 @@ LOG_ODDS = np.geomspace(0.1, 4.0, 16)  # of the alternatives, above those of the
 AT_FIRST_LABEL = 0.5  # weight of the start at the first label
 LATER = 500.0  # labels, in units of which the weights of later starts fall
 MAX_AHEAD = 10_000_000  # that a decision is looked for in
-Shares = NDArray[np.float64]
 
 
 class Prior(NamedTuple):
@@ -364,8 +362,8 @@ def limit_at_all_times(errors: float, labels: int, prior: Prior, delta: float) -
 class Alarm(NamedTuple):
     """The alarm process of one stream, or of several."""
 
-    log_evidence: Shares  # ln M_j at the end of each batch, (..., batches)
-    log_sums: Shares  # ln (R_j + W_j) of each alternative at the end of the last batch, (..., alternatives)
+    log_evidence: Values  # ln M_j at the end of each batch, (..., batches)
+    log_sums: Values  # ln (R_j + W_j) of each alternative at the end of the last batch, (..., alternatives)
 
     def find_first(self, delta: float) -> int | None:
         """Return the number of the batch, from 1, at whose end one stream raises an alarm; None if none."""
@@ -404,7 +402,7 @@ def trace_alarm(losses: ArrayLike, bound: float, sizes: ArrayLike) -> Alarm:
     return Alarm(total, np.stack(sums, axis=-1))
 
 
-def _compare_alternatives(bound: float) -> tuple[Shares, Shares]:
+def _compare_alternatives(bound: float) -> tuple[Values, Values]:
     """Return q / c and (1 - q) / (1 - c) for every alternative q of a bound c, (alternatives,) each."""
     if not 0 < bound < 1:
         raise InputError(f"bound={bound!r} is outside (0, 1): nothing could be worse, or nothing as good")
@@ -413,18 +411,12 @@ def _compare_alternatives(bound: float) -> tuple[Shares, Shares]:
     return grown * scale, scale
 
 
-def _weigh_starts(ends: NDArray[np.intp]) -> tuple[Shares, Shares]:
-    """Return the logarithms of the weights of starts.
+def _weigh_starts(ends: NDArray[np.intp]) -> tuple[Values, Values]:
+    """Return the logarithms of the weights of the starts before each batch, and after the last one.
 
+    And, before each batch, of all starts after it. ``ends`` counts labels before each batch, and all of them.
     Of the later starts the weight T(t) = 1 / (1 + ln(1 + t / LATER)) is after label t, so that of the labels
     from s + 1 to t is T(s) - T(t) = T(s) T(t) ln(1 + (t - s) / (s + LATER)), and all weights sum to 1.
-
-    Args:
-        ends: how many labels there are before each batch, and after the last one, ascending, (batches + 1,).
-
-    Returns:
-        of the starts before each batch, and after the last one, (batches + 1,); and, before each batch, of
-        all starts after it, (batches,).
     """
     t = np.maximum(ends, 1.0)  # the first label's weight is on the start before it
     after = 1 / (1 + np.log1p(t / LATER))
