@@ -58,7 +58,6 @@ class Scored(NamedTuple):
 class Interval:
     """A kind of interval."""
 
-    name: str  # its name
     resamplings: Sequence[str]  # names of those whose splits it is defined for
     scores: Sequence[str]  # names of those it is defined for; empty for all
     about: str  # a phrase that says what it is
@@ -87,30 +86,24 @@ def correct_best(losses: Values, values: Values, draws: Draws) -> Limits:
 
 
 INTERVALS = {
-    interval.name: interval
-    for interval in (
-        Interval(
-            CORRECTED_T,
-            ("subsampling", "kfold", "repeated_kfold"),
-            (),
-            "corrected t around the mean (Nadeau, Bengio 2003), for models fitted to as many rows",
-        ),
-        Interval(
-            CLOPPER_PEARSON,
-            ("holdout",),
-            SHARES,
-            "Clopper-Pearson around the share of the scored rows, exact where rows are independent",
-            exact=True,
-        ),
-        Interval(
-            BBC,
-            ("kfold", "drawn_folds", "loo"),
-            ROW_MEANS,
-            "BBC (Tsamardinos, Greasidou, Borboudakis 2018) of the line that is best by the first measure, "
-            "chosen again in each of 1,000 bootstrap draws of the rows",
-            choosing=True,
-        ),
-    )
+    CORRECTED_T: Interval(
+        ("subsampling", "kfold", "repeated_kfold"),
+        (),
+        "corrected t around the mean (Nadeau, Bengio 2003), for models fitted to as many rows",
+    ),
+    CLOPPER_PEARSON: Interval(
+        ("holdout",),
+        SHARES,
+        "Clopper-Pearson around the share of the scored rows, exact where rows are independent",
+        exact=True,
+    ),
+    BBC: Interval(
+        ("kfold", "drawn_folds", "loo"),
+        ROW_MEANS,
+        "BBC (Tsamardinos, Greasidou, Borboudakis 2018) of the line that is best by the first measure, "
+        "chosen again in each of 1,000 bootstrap draws of the rows",
+        choosing=True,
+    ),
 }
 
 
@@ -145,8 +138,8 @@ def check_interval(name: str, resampling: str, scores: Sequence[str]) -> None:
 
 def _suggest_interval(resampling: str, scores: Sequence[str] = ()) -> str:
     able = [
-        interval.name
-        for interval in INTERVALS.values()
+        name
+        for name, interval in INTERVALS.items()
         if resampling in interval.resamplings and not (interval.scores and scores)
     ]
     return f", or interval={' or '.join(able)}" if able else ""
