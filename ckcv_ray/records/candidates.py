@@ -7,7 +7,6 @@ a beaten candidate covers only the shortest prefix of splits that proves it beat
 
 import json
 from collections.abc import Sequence
-from functools import partial
 from math import inf, nan
 from typing import Any, NamedTuple
 
@@ -64,8 +63,8 @@ class Verdict(NamedTuple):
 
 def make_selection(problem: Problem) -> Selection:
     """Return an empty selection over the fold sizes of a problem."""
-    least, units = problem.criterion.least, partial(problem.units, Stage.SELECT)
-    sizes = [(size.n_splits, least(units(j))) for j, size in enumerate(problem.sizes)]
+    least = problem.criterion.least
+    sizes = [(size.n_splits, least(problem.units(Stage.SELECT, j))) for j, size in enumerate(problem.sizes)]
     return Selection(
         sizes,
         problem.learner.space.lengths,
@@ -176,10 +175,9 @@ def find_best(table: pa.Table, problem: Problem, label: str) -> Leader | None:
 
 def per_k(table: pa.Table, problem: Problem) -> list[dict[str, Any]]:
     """Return the state of every fold size, its smallest lower bound, and its best candidate if reported."""
-    states = {state: pc.equal(table["state"], state) for state in ("failed", "open")}
     groups = (
-        table.append_column("failed", states["failed"])
-        .append_column("open", states["open"])
+        table.append_column("failed", pc.equal(table["state"], "failed"))
+        .append_column("open", pc.equal(table["state"], "open"))
         .group_by(list(SIZE_COLUMNS), use_threads=False)  # threads may abort at exit: tables.readers.files
         .aggregate([("lower_bound", "min"), ("splits", "max"), ("failed", "any"), ("open", "any")])
         .sort_by("k_first")

@@ -236,8 +236,7 @@ def bound_in_order(wrong: Wrong, delta: float) -> float:
     Returns:
         A float in (0, 1]; 1 for no rows.
     """
-    x, h = int(np.sum(wrong)), len(wrong)
-    return float(stevens(x, h, rank_positions(wrong), delta))
+    return float(stevens(int(np.sum(wrong)), len(wrong), rank_positions(wrong), delta))
 
 
 def rank_positions(wrong: Wrong) -> float:
