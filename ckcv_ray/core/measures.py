@@ -573,10 +573,6 @@ def _mean_loss(name: str, kinds: frozenset[Kind], needs: Output, of: OfSplit, ro
     return Score(name, kinds, needs, False, of, _sum_mean(of), rows=rows)
 
 
-def _squared_errors(y: Any, outputs: Outputs) -> Values:
-    return np.asarray((y - _identity(outputs.value)) ** 2)
-
-
 def _absolute_errors(y: Any, outputs: Outputs) -> Values:
     return np.asarray(np.abs(y - _identity(outputs.value)))
 
@@ -610,7 +606,7 @@ OWN = (
     _mean_loss("cross_entropy", CLASSES, PROBABILITY, _log_loss, _log_losses),
     _mean_loss("log_loss", CLASSES, PROBABILITY, _log_loss, _log_losses),
     _mean_loss("brier", CLASSES, PROBABILITY, _brier, _brier_losses),
-    _mean_loss("squared", NUMBERS, VALUE, _squared, _squared_errors),
+    _mean_loss("squared", NUMBERS, VALUE, _squared, lambda y, a: (y - _identity(a.value)) ** 2),
     _mean_loss("absolute", NUMBERS, VALUE, _absolute, _absolute_errors),
     Score("rmse", NUMBERS, VALUE, False, _root, _sum_mean(_squared), pooled=lambda sums: sqrt(_divide(sums))),
     _mean_loss("mape", NUMBERS, VALUE, _relative, _relative_errors),

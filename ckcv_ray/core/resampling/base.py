@@ -21,7 +21,7 @@ from ckcv_ray.core.arrays import Index
 from ckcv_ray.core.draws import Draws
 from ckcv_ray.core.options import Option, check_options, option
 from ckcv_ray.errors import InputError
-from ckcv_ray.validation import as_array, boolean, integer, quote
+from ckcv_ray.validation import as_array, integer, quote
 
 MAX_SPLITS = 1_000_000
 EMPTY: Index = np.empty(0, dtype=np.intp)
@@ -30,7 +30,6 @@ EMPTY: Index = np.empty(0, dtype=np.intp)
 NOT_DRAWN = "the rows that a split scores are not drawn at random by the seed"
 BY_POSITION = "the order of the table says which rows a split scores, and not a draw by the seed"
 FIXED_BY_CLASS = "parts have fixed numbers of each class"
-FITTED_ON = "some splits score rows that they fit on"
 
 
 class Split(NamedTuple):
@@ -236,8 +235,6 @@ class Resampling(ABC):
 
 
 check_n_splits = partial(integer, least=1, most=MAX_SPLITS)
-FOLDS = Option(partial(integer, least=2, most=MAX_SPLITS), "Number of folds.", int, "10")
-STRATIFY = Option(boolean, "Give each part the same share of every class.", bool)
 
 
 def arrange(units: Units, stratify: bool, rng: np.random.Generator) -> Index:

@@ -19,9 +19,7 @@ from ckcv_ray.core.options import Option, option
 from ckcv_ray.core.resampling.base import (
     BY_POSITION,
     EMPTY,
-    FITTED_ON,
-    FOLDS,
-    STRATIFY,
+    MAX_SPLITS,
     FoldSize,
     Resampling,
     Split,
@@ -31,8 +29,11 @@ from ckcv_ray.core.resampling.base import (
     check_n_splits,
 )
 from ckcv_ray.errors import InputError
-from ckcv_ray.validation import MOST, check_choice, integer, proportion
+from ckcv_ray.validation import MOST, boolean, check_choice, integer, proportion
 
+FITTED_ON = "some splits score rows that they fit on"
+FOLDS = Option(partial(integer, least=2, most=MAX_SPLITS), "Number of folds.", int, "10")
+STRATIFY = Option(boolean, "Give each part the same share of every class.", bool)
 MAX_NESTED = 10_000
 REMAINDERS = ("spread", "last")
 MAX_EMPTY = 3.0  # folds expected to be empty, up to which folds are drawn until none is
