@@ -29,11 +29,7 @@ import scipy
 from numpy.typing import ArrayLike, NDArray
 
 from ckcv_ray.core.arrays import ONE, Values
-from ckcv_ray.core.bounds.binomial import (
-    bound_table,
-    check_delta,
-    clopper_pearson,
-)
+from ckcv_ray.core.bounds.binomial import bound_table, check_delta, clopper_pearson
 from ckcv_ray.core.measures import (
     ZERO_ONE,
     ClippedErrors,
@@ -51,12 +47,25 @@ from ckcv_ray.validation import number
 
 MIN_STUDY_DELTA = 1e-12  # A gives a candidate as little as 1e-22 of it
 FINEST = 1 << 52  # whole numbers up to it, divided by it, are exact
+_table = lru_cache(maxsize=4096)(bound_table)
 RATES = np.linspace(0.0, 1.0, 257)  # error rates between which a forecast interpolates
 CLIP_IS = (
     "name the error from which on a prediction is as wrong as any other, in units of the target, such as "
     "clip=50, by what errors cost and not by these rows"
 )
-DELTA = Option(lambda name, value: _delta(name, value), "Failure probability of each bound.", float, "0.05")
+
+
+def _delta(name: str, value: Any) -> float:
+    delta = number(name, value)
+    check_delta(delta)
+    if delta < MIN_STUDY_DELTA:
+        raise InputError(
+            f"delta={delta!r} is below {MIN_STUDY_DELTA:g}, the smallest that is divided among candidates"
+        )
+    return delta
+
+
+DELTA = Option(_delta, "Failure probability of each bound.", float, "0.05")
 
 
 class Criterion(ABC):
@@ -161,6 +170,15 @@ class MeanShare(SplitBound):
         return _value_losses(np.asarray(totals)[..., -1], units, self.delta)
 
 
+def _clip(name: str, value: Any) -> float | None:
+    if value is None:
+        return None
+    clip = float(f"{number(name, value):.12g}")  # as in the name of what is claimed
+    if not 0.0 < clip < inf:
+        raise InputError(f"{name}={value!r} is not allowed: {CLIP_IS}")
+    return clip
+
+
 @dataclass(frozen=True)
 class MeanClippedError(MeanShare):
     """The mean over the splits of U at the total absolute error of numbers, each as a share of a clip.
@@ -179,14 +197,7 @@ class MeanClippedError(MeanShare):
     name = "clipped"
     measure = ClippedErrors(1.0)
 
-    clip: float | None = option(
-        None,
-        Option(
-            lambda name, value: _clip(name, value),
-            "Of numbers: the largest error that counts.",
-            float,
-        ),
-    )
+    clip: float | None = option(None, Option(_clip, "Of numbers: the largest error that counts.", float))
     delta: float = option(0.05, DELTA)
 
     @property
@@ -248,6 +259,16 @@ class Balanced(Criterion):
         return np.append(_mean_of_classes(bounds), 1.0)
 
 
+def _costs(name: str, value: Any) -> str:
+    """Return costs by label as canonical text; none, which no task accepts, as empty text."""
+    if isinstance(value, str) and not value:
+        return ""
+    costs = canonicalize(name, value, zero=True)
+    if not any(parse_numbers_by_label(costs).values()):
+        raise InputError(f"{name} are all 0: at least one error must cost something")
+    return costs
+
+
 @dataclass(frozen=True)
 class MeanCost(SplitBound):
     """The mean over the splits of U at the total cost of the decisions, each as a share of the largest cost.
@@ -266,13 +287,7 @@ class MeanCost(SplitBound):
     name = "cost"
     bound = "loss"
 
-    costs: str = option(
-        "",
-        Option(
-            lambda name, value: _costs(name, value),
-            "Costs for --criterion cost, such as sick=10,healthy=1.",
-        ),
-    )
+    costs: str = option("", Option(_costs, "Costs for --criterion cost, such as sick=10,healthy=1."))
     delta: float = option(0.05, DELTA)
     weights: tuple[int, ...] = field(default=(), compare=False, repr=False)
 
@@ -282,7 +297,14 @@ class MeanCost(SplitBound):
         Raises:
             InputError: a label is not one of the classes, or a class has no cost or two.
         """
-        costs = _parse_costs(self.costs, classes)
+        given = of_classes("costs", self.costs, classes)
+        if absent := [label for label, cost in zip(classes, given, strict=True) if cost is None]:
+            example = cut(to_text({str(label): 1 for label in classes[:2]}), 100)
+            raise InputError(
+                f"costs: no cost is given for {some_labels(absent)}: give one for each class, such as "
+                f"--criterion cost:{example}, where 0 is allowed"
+            )
+        costs = [cost for cost in given if cost is not None]
         largest = Fraction(max(costs))
         weights = tuple(ceil(ONE * Fraction(cost) / largest) for cost in costs)
         spelled = to_text(dict(zip(map(str, classes), costs, strict=True)))
@@ -366,21 +388,9 @@ def for_groups(criterion: Criterion) -> Criterion | None:
     return grouped(criterion.delta) if grouped is not None else None
 
 
-def _clip(name: str, value: Any) -> float | None:
-    if value is None:
-        return None
-    clip = float(f"{number(name, value):.12g}")  # as in the name of what is claimed
-    if not 0.0 < clip < inf:
-        raise InputError(f"{name}={value!r} is not allowed: {CLIP_IS}")
-    return clip
-
-
 def _mean_of_classes(bounds: Values) -> Values:
     """Return the mean over the last axis, added class by class: the same bits in a batch of any size."""
-    total = np.zeros(bounds.shape[:-1])
-    for c in range(bounds.shape[-1]):
-        total = total + bounds[..., c]
-    return np.asarray(total / bounds.shape[-1])
+    return np.asarray(np.cumsum(bounds, axis=-1)[..., -1] / bounds.shape[-1])
 
 
 def _value_losses(losses: NDArray[np.integer[Any]], units: int, delta: float) -> Values:
@@ -388,44 +398,3 @@ def _value_losses(losses: NDArray[np.integer[Any]], units: int, delta: float) ->
     totals = losses / ONE
     inside = scipy.special.betainccinv(totals + 1.0, np.maximum(units - totals, 1 / ONE), delta)
     return np.where(totals < units, inside, 1.0)
-
-
-@lru_cache(maxsize=4096)
-def _table(units: int, delta: float) -> Values:
-    return bound_table(units, delta)
-
-
-def _delta(name: str, value: Any) -> float:
-    delta = number(name, value)
-    check_delta(delta)
-    if delta < MIN_STUDY_DELTA:
-        raise InputError(
-            f"delta={delta!r} is below {MIN_STUDY_DELTA:g}, the smallest that is divided among candidates"
-        )
-    return delta
-
-
-def _costs(name: str, value: Any) -> str:
-    """Return costs by label as canonical text; none, which no task accepts, as empty text."""
-    if isinstance(value, str) and not value:
-        return ""
-    costs = canonicalize(name, value, zero=True)
-    if not any(parse_numbers_by_label(costs).values()):
-        raise InputError(f"{name} are all 0: at least one error must cost something")
-    return costs
-
-
-def _parse_costs(text: str, classes: Sequence[object]) -> list[float]:
-    """Return the cost of each class.
-
-    Raises:
-        InputError: a label is not one of the classes, or a class has no cost or two.
-    """
-    costs = of_classes("costs", text, classes)
-    if absent := [label for label, cost in zip(classes, costs, strict=True) if cost is None]:
-        example = cut(to_text({str(label): 1 for label in classes[:2]}), 100)
-        raise InputError(
-            f"costs: no cost is given for {some_labels(absent)}: give one for each class, such as "
-            f"--criterion cost:{example}, where 0 is allowed"
-        )
-    return [cost for cost in costs if cost is not None]

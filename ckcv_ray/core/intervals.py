@@ -15,7 +15,7 @@ Schulz-Kuempel and others, "Constructing Confidence Intervals for the Generaliza
 compares them and others.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import nan
 from typing import NamedTuple
@@ -58,23 +58,11 @@ class Scored(NamedTuple):
 class Interval:
     """A kind of interval."""
 
-    name: str  # its name
     resamplings: Sequence[str]  # names of those whose splits it is defined for
     scores: Sequence[str]  # names of those it is defined for; empty for all
-    limits: Callable[[Scored], Limits]  # takes what a study recorded of a score
     about: str  # a phrase that says what it is
     choosing: bool = False  # whether it is of the best line alone, and allows for its being chosen
     exact: bool = False  # whether it is proven for a line that was named before its score was seen
-
-
-def _correct_t(found: Scored) -> Limits:
-    compared = compare_scores(found.values, np.zeros(len(found.values)), found.scored_per_fitted)
-    return Limits(compared.low, compared.high)
-
-
-def _bound_share(found: Scored) -> Limits:
-    part, rows = found.sums[0].tolist()
-    return Limits(*bound_both_sides(int(part), int(rows), MISS))
 
 
 def correct_best(losses: Values, values: Values, draws: Draws) -> Limits:
@@ -98,39 +86,36 @@ def correct_best(losses: Values, values: Values, draws: Draws) -> Limits:
 
 
 INTERVALS = {
-    interval.name: interval
-    for interval in (
-        Interval(
-            CORRECTED_T,
-            ("subsampling", "kfold", "repeated_kfold"),
-            (),
-            _correct_t,
-            "corrected t around the mean (Nadeau, Bengio 2003), for models fitted to as many rows",
-        ),
-        Interval(
-            CLOPPER_PEARSON,
-            ("holdout",),
-            SHARES,
-            _bound_share,
-            "Clopper-Pearson around the share of the scored rows, exact where rows are independent",
-            exact=True,
-        ),
-        Interval(
-            BBC,
-            ("kfold", "drawn_folds", "loo"),
-            ROW_MEANS,
-            lambda found: Limits(nan, nan),  # they are of several lines together: ``correct_best``
-            "BBC (Tsamardinos, Greasidou, Borboudakis 2018) of the line that is best by the first measure, "
-            "chosen again in each of 1,000 bootstrap draws of the rows",
-            choosing=True,
-        ),
-    )
+    CORRECTED_T: Interval(
+        ("subsampling", "kfold", "repeated_kfold"),
+        (),
+        "corrected t around the mean (Nadeau, Bengio 2003), for models fitted to as many rows",
+    ),
+    CLOPPER_PEARSON: Interval(
+        ("holdout",),
+        SHARES,
+        "Clopper-Pearson around the share of the scored rows, exact where rows are independent",
+        exact=True,
+    ),
+    BBC: Interval(
+        ("kfold", "drawn_folds", "loo"),
+        ROW_MEANS,
+        "BBC (Tsamardinos, Greasidou, Borboudakis 2018) of the line that is best by the first measure, "
+        "chosen again in each of 1,000 bootstrap draws of the rows",
+        choosing=True,
+    ),
 }
 
 
 def compute_interval(name: str, found: Scored) -> Limits:
     """Return an interval at 95 %; an approximate one may leave the range of the score."""
-    return Limits(nan, nan) if np.isnan(found.values).any() else INTERVALS[name].limits(found)
+    if name == BBC or np.isnan(found.values).any():  # BBC is of several lines together: ``correct_best``
+        return Limits(nan, nan)
+    if name == CLOPPER_PEARSON:
+        part, rows = found.sums[0].tolist()
+        return Limits(*bound_both_sides(int(part), int(rows), MISS))
+    compared = compare_scores(found.values, np.zeros(len(found.values)), found.scored_per_fitted)
+    return Limits(compared.low, compared.high)
 
 
 def check_interval(name: str, resampling: str, scores: Sequence[str]) -> None:
@@ -153,8 +138,8 @@ def check_interval(name: str, resampling: str, scores: Sequence[str]) -> None:
 
 def _suggest_interval(resampling: str, scores: Sequence[str] = ()) -> str:
     able = [
-        interval.name
-        for interval in INTERVALS.values()
+        name
+        for name, interval in INTERVALS.items()
         if resampling in interval.resamplings and not (interval.scores and scores)
     ]
     return f", or interval={' or '.join(able)}" if able else ""

@@ -1,28 +1,22 @@
-"""Measures: the losses of rows as totals that can be added over sets of rows.
+"""Measures: the losses of rows as totals that can be added over sets of rows, and scores of splits.
 
-A prediction of -1 is undecided and counts as wrong in every measure.
+A prediction of -1 is undecided and counts as wrong in every measure. Where rows belong to groups, the loss of
+a group is the mean loss of its rows: of classes the share that is wrong. A measure of groups knows the group
+of each scored row; its totals, of one model on one split, are never added over splits.
 
-Where rows belong to groups, the loss of a group is the mean loss of its rows: of classes the share that is
-wrong. A measure of groups knows the group of each scored row; its totals, of one model on one split, are
-never added over splits.
-
-Numbers by class label, such as weights and costs: ``sick=10,well=1``, or a mapping.
-
-The canonical form is text, sorted by label, with numbers to 12 significant digits: hashable, the same for
-every order, and the same in JSON, in TOML and on the command line. A label is written as ``str`` writes it.
-One that has a comma, a quotation mark or a line break, or begins or ends with a blank, is quoted as in a CSV
+Numbers by class label, such as weights and costs, are given as ``sick=10,well=1``, or as a mapping. Their
+canonical form is text, sorted by label, with numbers to 12 significant digits: hashable, the same for every
+order, and the same in JSON, in TOML and on the command line. A label is written as ``str`` writes it. One
+that has a comma, a quotation mark or a line break, or begins or ends with a blank, is quoted as in a CSV
 file; otherwise blanks around it do not count.
 
-Scores: what a model's outputs for the scored rows of a split are worth, one number for each split.
-
-A score of a split is the number that scikit-learn's function gives. Of all splits together there are the mean
-over splits, and for a score that can be pooled the same figure of all scored rows as if they were one set,
-from sums that are added over splits. The two differ where a score is no mean over rows: the root of a mean is
-not the mean of roots, and splits differ in size. Some scores cannot be pooled: the scores of rows by models
-of different splits are on different scales, so that ranking them together says nothing (AUC).
-
-Scores that are means over rows have a further sum for an estimate that is corrected by it. Those that a
-user's function gives are known by its name and the digest of its source.
+A score of a split is the number that scikit-learn's function gives of a model's outputs for the scored rows.
+Of all splits together there are the mean over splits, and for a score that can be pooled the same figure of
+all scored rows as if they were one set, from sums that are added over splits. The two differ where a score is
+no mean over rows: the root of a mean is not the mean of roots, and splits differ in size. Some scores cannot
+be pooled: the scores of rows by models of different splits are on different scales, so that ranking them
+together says nothing (AUC). Scores that are means over rows have a further sum for an estimate that is
+corrected by it. Those that a user's function gives are known by its name and the digest of its source.
 """
 
 import hashlib
@@ -32,12 +26,11 @@ import pickle
 import re
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
-from itertools import islice
 from math import inf, nan, sqrt
 from numbers import Real
 from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias
@@ -222,7 +215,6 @@ def average_by_group(wrong: ArrayLike, group: Index) -> Values:
 
 MAX_LABELS = 1_000
 MAX_TEXT = 400
-SPECIAL = ',"\r\n'
 LABEL_FORM = "LABEL=NUMBER for one label or more, such as sick=10,well=1"
 # csv.reader does not say which cells were quoted, whose outer blanks belong to the label
 CELL = re.compile(r' *(?:"([^"]*(?:""[^"]*)*)" *|([^", \r\n][^,\r\n]*))(?=,|\Z)')  # quoted or bare
@@ -240,12 +232,24 @@ def canonicalize(name: str, values: Any, form: str = LABEL_FORM, zero: bool = Fa
     Raises:
         InputError: it is neither, is empty, names a label twice, or a number is not in its range.
     """
-    pairs = _parse_pairs(name, values, form) if isinstance(values, str) else _items(name, values, form)
+    pairs: Iterable[tuple[str, Any]]
+    if isinstance(values, str):
+        pairs = _parse_pairs(name, values, form)
+    elif isinstance(values, Mapping):
+        check_count(name, len(values), MAX_LABELS)
+        pairs = ((_text(name, label), value) for label, value in values.items())
+    else:
+        raise InputError(f"{name}={quote(values)}: expected {form}, or a mapping of labels to numbers")
     given: dict[str, float] = {}
     for label, value in pairs:
         if label in given:
             raise InputError(f"{name}={quote(values)} names {quote(label)} twice: name each label once")
-        given[label] = _in_range(f"{name} of {quote(label)}", value, zero)
+        what = f"{name} of {quote(label)}"
+        amount = number(what, value)
+        if not (math.isfinite(amount) and (amount > 0 or (zero and amount == 0))):
+            allowed = "0 or more, and finite" if zero else "positive and finite"
+            raise InputError(f"{what} is {amount!r}: it must be {allowed}")
+        given[label] = abs(amount)  # -0.0 is 0.0
     if not given:
         raise InputError(f"{name}={quote(values)} is empty: expected {form}")
     return to_text(given)
@@ -258,7 +262,12 @@ def parse_numbers_by_label(text: str) -> dict[str, float]:
 
 def to_text(numbers: Mapping[str, float]) -> str:
     """Return numbers by label as canonical text."""
-    return ",".join(_cell(label, f"{value:.12g}") for label, value in sorted(numbers.items()))
+    cells = []
+    for label, value in sorted(numbers.items()):
+        pair = f"{label}={value:.12g}"
+        special = label != label.strip() or any(character in label for character in ',"\r\n')
+        cells.append('"' + pair.replace('"', '""') + '"' if special else pair)
+    return ",".join(cells)
 
 
 def of_classes(name: str, text: str, classes: Sequence[Any]) -> list[float | None]:
@@ -287,7 +296,7 @@ def find_class(name: str, label: str, classes: Sequence[Any]) -> int:
     Raises:
         InputError: there is none.
     """
-    for is_label in (_is_text, _is_equal):
+    for is_label in (lambda text, known: text == str(known), _is_equal):
         for position, known in enumerate(classes):
             if is_label(label, known):
                 return position
@@ -300,10 +309,6 @@ def some_labels(classes: Sequence[Any]) -> str:
     """Format the labels of classes for a message, up to a number and a length."""
     more = f", ... ({len(classes)} in all)" if len(classes) > 12 else ""
     return cut(", ".join(quote(str(known)) for known in classes[:12]), MAX_TEXT) + more
-
-
-def _is_text(text: str, label: Any) -> bool:
-    return text == str(label)
 
 
 def _is_equal(text: str, label: Any) -> bool:
@@ -319,47 +324,24 @@ def _is_equal(text: str, label: Any) -> bool:
 
 def _parse_pairs(name: str, text: str, form: str) -> list[tuple[str, float]]:
     """Parse LABEL=NUMBER,LABEL=NUMBER; a label may contain "="."""
+    pairs: list[tuple[str, float]] = []
+    end = -1
     try:
-        pairs = [_pair(*cell) for cell in islice(_cells(text), MAX_LABELS + 1)]
+        while end < len(text) and text and len(pairs) <= MAX_LABELS:
+            cell = CELL.match(text, end + 1)
+            if cell is None:
+                raise ValueError("a cell is empty, or a quotation mark has no partner")
+            inside, bare = cell.groups()
+            label, _, value = (bare if inside is None else inside.replace('""', '"')).rpartition("=")
+            label = label.strip() if inside is None else label
+            if not label:
+                raise ValueError("no label")
+            pairs.append((label, float(value)))
+            end = cell.end()
     except ValueError:
         raise InputError(f"{name}={quote(text)}: expected {form}") from None
     check_count(name, len(pairs), MAX_LABELS)
     return pairs
-
-
-def _cells(text: str) -> Iterator[tuple[str | None, str]]:
-    """Generate the cells of a line: what is quoted, or None and what is not.
-
-    Raises:
-        ValueError: a cell is empty, or a quotation mark has no partner.
-    """
-    end = -1
-    while end < len(text) and text:
-        cell = CELL.match(text, end + 1)
-        if cell is None:
-            raise ValueError("not a cell")
-        yield cell[1], cell[2]
-        end = cell.end()
-
-
-def _pair(inside: str | None, bare: str) -> tuple[str, float]:
-    """Split a cell at its last "=".
-
-    Raises:
-        ValueError: there is no label or no number.
-    """
-    label, _, value = (bare if inside is None else inside.replace('""', '"')).rpartition("=")
-    label = label.strip() if inside is None else label
-    if not label:
-        raise ValueError("no label")
-    return label, float(value)
-
-
-def _items(name: str, values: Any, form: str) -> Iterable[tuple[str, Any]]:
-    if not isinstance(values, Mapping):
-        raise InputError(f"{name}={quote(values)}: expected {form}, or a mapping of labels to numbers")
-    check_count(name, len(values), MAX_LABELS)
-    return ((_text(name, label), value) for label, value in values.items())
 
 
 def _text(name: str, label: Any) -> str:
@@ -370,23 +352,8 @@ def _text(name: str, label: Any) -> str:
     return str(plain)
 
 
-def _in_range(what: str, value: Any, zero: bool) -> float:
-    given = number(what, value)
-    if not (math.isfinite(given) and (given > 0 or (zero and given == 0))):
-        allowed = "0 or more, and finite" if zero else "positive and finite"
-        raise InputError(f"{what} is {given!r}: it must be {allowed}")
-    return abs(given)  # -0.0 is 0.0
-
-
-def _cell(label: str, value: str) -> str:
-    pair = f"{label}={value}"
-    special = label != label.strip() or any(character in label for character in SPECIAL)
-    return '"' + pair.replace('"', '""') + '"' if special else pair
-
-
 CLASSES = frozenset({Kind.BINARY, Kind.MULTICLASS})
 TWO, NUMBERS = frozenset({Kind.BINARY}), frozenset({Kind.REGRESSION})
-SECOND_CLASS_SCORES = frozenset({"f1", "precision", "recall", "jaccard", "average_precision"})
 BY_TWO = frozenset({"roc_auc", "precision", "recall", "jaccard"})  # scorers of scikit-learn of two classes
 CLIPPED = "clipped:"  # before the limit of an absolute error
 
@@ -421,6 +388,15 @@ class Outputs(NamedTuple):
     value: Values | None = None
 
 
+OfSplit = Callable[[Any, Outputs], float]
+OfRows = Callable[[Any, Outputs], Values]
+Sums = Callable[[Any, Outputs, int], Sequence[float]]
+
+
+def _divide(sums: Values) -> float:
+    return float(sums[:, 0].sum() / sums[:, 1].sum())
+
+
 @dataclass(frozen=True)
 class Score:
     """A score.
@@ -447,13 +423,13 @@ class Score:
     kinds: frozenset[Kind]
     needs: Output
     greater: bool
-    of: Callable[[Any, Outputs], float]
-    sums: Callable[[Any, Outputs, int], Sequence[float]] | None = None
+    of: OfSplit
+    sums: Sums | None = None
     n_sums: Callable[[int], int] = lambda n_classes: 2
-    pooled: Callable[[Values], float] = lambda sums: float(sums[:, 0].sum() / sums[:, 1].sum())
+    pooled: Callable[[Values], float] = _divide
     bound: str = ""
     largest: float = 1.0
-    rows: Callable[[Any, Outputs], Values] | None = None
+    rows: OfRows | None = None
 
     def width(self, n_classes: int) -> int:
         """Return the number of totals: the score of a split, and its sums."""
@@ -462,7 +438,7 @@ class Score:
     @property
     def of_second(self) -> bool:
         """Whether it is, of two classes, about the second alone, as in scikit-learn."""
-        return self.name in SECOND_CLASS_SCORES
+        return self.name in {"f1", "precision", "recall", "jaccard", "average_precision"}
 
     @property
     def loss(self) -> int:
@@ -470,26 +446,25 @@ class Score:
         return -1 if self.greater else 1
 
 
-def _metric(name: str, select: Callable[[Outputs], Any], **options: Any) -> Callable[[Any, Outputs], float]:
-    """Return a score that a function of ``sklearn.metrics`` gives."""
+def _metric(name: str, part: str, **options: Any) -> OfSplit:
+    """Return a score that a function of ``sklearn.metrics`` gives for a part of the outputs."""
 
     def of(y: Any, outputs: Outputs) -> float:
         from sklearn import metrics
 
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # that it is not defined is recorded as nan
-            return float(getattr(metrics, name)(y, select(outputs), **options))
+            return float(getattr(metrics, name)(y, _identity(getattr(outputs, part)), **options))
 
     return of
 
 
-def _probable(name: str) -> Callable[[Any, Outputs], float]:
+def _probable(name: str) -> OfSplit:
     def of(y: Any, outputs: Outputs) -> float:
         from sklearn import metrics
 
         shares = _identity(outputs.probability)
-        every = range(shares.shape[1])
-        return float(getattr(metrics, name)(y, shares, labels=list(every)))
+        return float(getattr(metrics, name)(y, shares, labels=list(range(shares.shape[1]))))
 
     return of
 
@@ -499,12 +474,21 @@ def _identity(answer: Any) -> Any:
     return answer
 
 
-def _wrong(y: Any, outputs: Outputs, n_classes: int) -> tuple[float, float]:
-    return float(np.sum(_identity(outputs.label) != y)), float(len(y))
+def _wrong(y: Any, outputs: Outputs) -> Values:
+    return np.asarray(_identity(outputs.label) != y, np.float64)
 
 
-def _right(y: Any, outputs: Outputs, n_classes: int) -> tuple[float, float]:
-    return float(np.sum(_identity(outputs.label) == y)), float(len(y))
+def _right(y: Any, outputs: Outputs) -> Values:
+    return np.asarray(_identity(outputs.label) == y, np.float64)
+
+
+def _average(rows: OfRows) -> OfSplit:
+    return lambda y, outputs: float(np.mean(rows(y, outputs)))
+
+
+def _count(rows: OfRows) -> Sums:
+    """Return the number of rows that are wrong, or right, and of all."""
+    return lambda y, outputs, n_classes: (float(np.sum(rows(y, outputs))), float(len(y)))
 
 
 def _recalls(y: Any, outputs: Outputs, n_classes: int) -> list[float]:
@@ -529,7 +513,7 @@ def _f1(sums: Values) -> float:
     return 2 * right / total if (total := 2 * right + wrong + missed) else 0.0
 
 
-def _sum_mean(of: Callable[[Any, Outputs], float]) -> Callable[[Any, Outputs, int], Sequence[float]]:
+def _sum_mean(of: OfSplit) -> Sums:
     """Return the sum over rows of a score that is a mean over rows, and their number."""
     return lambda y, outputs, n_classes: (of(y, outputs) * len(y), float(len(y)))
 
@@ -542,7 +526,6 @@ def _sum_explained(y: Any, outputs: Outputs, n_classes: int) -> Sequence[float]:
 
 
 def _cor2(y: Any, outputs: Outputs) -> float:
-    """Return the squared correlation of target and predictions, nan if either is constant."""
     return _squared_correlation(np.array([_sum_products(y, outputs, 0)]))
 
 
@@ -555,7 +538,7 @@ def _sum_products(y: Any, outputs: Outputs, n_classes: int) -> Sequence[float]:
 
 
 def _squared_correlation(sums: Values) -> float:
-    """Return the squared correlation about the means of all rows, which those of the splits give."""
+    """Return it about the means of all rows, which those of the splits give; nan if either is constant."""
     rows = sums[:, 5]
     y, value = (sums[:, :2] - np.average(sums[:, :2], axis=0, weights=rows)).T
     apart = np.column_stack([rows * y * y, rows * value * value, rows * y * value])
@@ -569,14 +552,6 @@ def _r2(sums: Values) -> float:
     about = mean - np.average(mean, weights=rows)
     all_spread = float(np.sum(spread) + np.sum(rows * about**2))
     return 1.0 - float(np.sum(errors)) / all_spread if all_spread > 0 else nan
-
-
-def _label(outputs: Outputs) -> Any:
-    return _identity(outputs.label)
-
-
-def _value(outputs: Outputs) -> Any:
-    return _identity(outputs.value)
 
 
 def _log_losses(y: Any, outputs: Outputs) -> Values:
@@ -593,94 +568,53 @@ def _brier_losses(y: Any, outputs: Outputs) -> Values:
     return squares / 2 if shares.shape[1] == 2 else squares
 
 
+def _mean_loss(name: str, kinds: frozenset[Kind], needs: Output, of: OfSplit, rows: OfRows) -> Score:
+    """Return a loss that is a mean over rows."""
+    return Score(name, kinds, needs, False, of, _sum_mean(of), rows=rows)
+
+
+def _absolute_errors(y: Any, outputs: Outputs) -> Values:
+    return np.asarray(np.abs(y - _identity(outputs.value)))
+
+
 def _relative_errors(y: Any, outputs: Outputs) -> Values:
-    return np.asarray(np.abs(y - _value(outputs)) / np.maximum(np.abs(y), np.finfo(np.float64).eps))
+    return np.asarray(_absolute_errors(y, outputs) / np.maximum(np.abs(y), np.finfo(np.float64).eps))
 
 
-_squared, _absolute = _metric("mean_squared_error", _value), _metric("mean_absolute_error", _value)
-_relative = _metric("mean_absolute_percentage_error", _value)
+_accuracy, _balanced = _metric("accuracy_score", "label"), _metric("balanced_accuracy_score", "label")
+_f1_score = _metric("f1_score", "label", average="macro", labels=[1])
+_squared, _root = _metric("mean_squared_error", "value"), _metric("root_mean_squared_error", "value")
+_absolute = _metric("mean_absolute_error", "value")
+_relative = _metric("mean_absolute_percentage_error", "value")
 _log_loss, _brier = _probable("log_loss"), _probable("brier_score_loss")
 
 OWN = (
-    Score(
-        "zero_one",
-        CLASSES,
-        LABEL,
-        False,
-        lambda y, a: float(np.mean(_label(a) != y)),
-        _wrong,
-        rows=lambda y, a: np.asarray(_label(a) != y, np.float64),
-        bound="wrong",
-    ),
-    Score(
-        "accuracy",
-        CLASSES,
-        LABEL,
-        True,
-        _metric("accuracy_score", _label),
-        _right,
-        rows=lambda y, a: np.asarray(_label(a) == y, np.float64),
-        bound="right",
-    ),
+    Score("zero_one", CLASSES, LABEL, False, _average(_wrong), _count(_wrong), rows=_wrong, bound="wrong"),
+    Score("accuracy", CLASSES, LABEL, True, _accuracy, _count(_right), rows=_right, bound="right"),
     Score(
         "balanced_accuracy",
         CLASSES,
         LABEL,
         True,
-        _metric("balanced_accuracy_score", _label),
+        _balanced,
         _recalls,
         lambda n_classes: 2 * n_classes,
         _mean_recall,
     ),
-    Score(
-        "f1",
-        TWO,
-        LABEL,
-        True,
-        _metric("f1_score", _label, average="macro", labels=[1]),
-        _confusion,
-        lambda _: 3,
-        _f1,
-    ),
-    Score("auc", TWO, RANK, True, _metric("roc_auc_score", lambda a: _identity(a.rank))),
-    Score("cross_entropy", CLASSES, PROBABILITY, False, _log_loss, _sum_mean(_log_loss), rows=_log_losses),
-    Score("log_loss", CLASSES, PROBABILITY, False, _log_loss, _sum_mean(_log_loss), rows=_log_losses),
-    Score("brier", CLASSES, PROBABILITY, False, _brier, _sum_mean(_brier), rows=_brier_losses),
-    Score(
-        "squared",
-        NUMBERS,
-        VALUE,
-        False,
-        _squared,
-        _sum_mean(_squared),
-        rows=lambda y, a: np.asarray((y - _value(a)) ** 2),
-    ),
-    Score(
-        "absolute",
-        NUMBERS,
-        VALUE,
-        False,
-        _absolute,
-        _sum_mean(_absolute),
-        rows=lambda y, a: np.asarray(np.abs(y - _value(a))),
-    ),
-    Score(
-        "rmse",
-        NUMBERS,
-        VALUE,
-        False,
-        _metric("root_mean_squared_error", _value),
-        _sum_mean(_squared),
-        pooled=lambda sums: sqrt(sums[:, 0].sum() / sums[:, 1].sum()),
-    ),
-    Score("mape", NUMBERS, VALUE, False, _relative, _sum_mean(_relative), rows=_relative_errors),
-    Score("r2", NUMBERS, VALUE, True, _metric("r2_score", _value), _sum_explained, lambda _: 4, _r2),
+    Score("f1", TWO, LABEL, True, _f1_score, _confusion, lambda _: 3, _f1),
+    Score("auc", TWO, RANK, True, _metric("roc_auc_score", "rank")),
+    _mean_loss("cross_entropy", CLASSES, PROBABILITY, _log_loss, _log_losses),
+    _mean_loss("log_loss", CLASSES, PROBABILITY, _log_loss, _log_losses),
+    _mean_loss("brier", CLASSES, PROBABILITY, _brier, _brier_losses),
+    _mean_loss("squared", NUMBERS, VALUE, _squared, lambda y, a: (y - _identity(a.value)) ** 2),
+    _mean_loss("absolute", NUMBERS, VALUE, _absolute, _absolute_errors),
+    Score("rmse", NUMBERS, VALUE, False, _root, _sum_mean(_squared), pooled=lambda sums: sqrt(_divide(sums))),
+    _mean_loss("mape", NUMBERS, VALUE, _relative, _relative_errors),
+    Score("r2", NUMBERS, VALUE, True, _metric("r2_score", "value"), _sum_explained, lambda _: 4, _r2),
     Score("cor2", NUMBERS, VALUE, True, _cor2, _sum_products, lambda _: 6, _squared_correlation),
 )
 SCORE_NAMES = (*(score.name for score in OWN), f"{CLIPPED}VALUE")
-_SQUARED_OF_CLASSES = Score(
-    "squared", CLASSES, PROBABILITY, False, _brier, _sum_mean(_brier), rows=_brier_losses
-)
+ALL = (*OWN, _mean_loss("squared", CLASSES, PROBABILITY, _brier, _brier_losses))  # Brier's, of classes
 
 
 def _make_clipped(name: str) -> Score:
@@ -688,27 +622,26 @@ def _make_clipped(name: str) -> Score:
 
     Its sums are the errors, the rows, and the errors as ``core.bounds.betting`` counts them.
     """
-    limit = _limit(name)
+    limit = nan
+    with suppress(ValueError):
+        limit = float(name.removeprefix(CLIPPED))
+    if not 0.0 < limit < inf:
+        raise InputError(
+            f"measure={quote(name)}: expected {CLIPPED} and the largest error that counts, such as "
+            "clipped:50 or clipped:0.5"
+        )
 
     def errors(y: Any, outputs: Outputs) -> Values:
-        return np.asarray(np.minimum(np.abs(y - _identity(outputs.value)), limit), np.float64)
+        return np.asarray(np.minimum(_absolute_errors(y, outputs), limit), np.float64)
 
     def sums(y: Any, outputs: Outputs, n_classes: int) -> tuple[float, float, float]:
         found = errors(y, outputs)
         counted = np.minimum(ONE, np.ceil(found / limit * ONE))
         return float(np.sum(found)), float(len(y)), float(np.sum(counted))
 
+    split = _average(errors)
     return Score(
-        name,
-        NUMBERS,
-        VALUE,
-        False,
-        lambda y, outputs: float(np.mean(errors(y, outputs))),
-        sums,
-        lambda n_classes: 3,
-        rows=errors,
-        bound="losses",
-        largest=limit,
+        name, NUMBERS, VALUE, False, split, sums, lambda _: 3, rows=errors, bound="losses", largest=limit
     )
 
 
@@ -718,14 +651,14 @@ def make_score(name: str, kind: Kind) -> Score:
     Raises:
         InputError: there is none.
     """
-    found = [score for score in (*OWN, _SQUARED_OF_CLASSES) if score.name == name]
+    found = [score for score in ALL if score.name == name]
     for score in found:
         if kind in score.kinds:
             return score
-    usable = sorted({score.name for score in (*OWN, _SQUARED_OF_CLASSES) if kind in score.kinds})
-    usable += [f"{CLIPPED}50"] if kind is Kind.REGRESSION else []
     if name.startswith(CLIPPED) and kind is Kind.REGRESSION:
         return _make_clipped(name)
+    usable = sorted({score.name for score in ALL if kind in score.kinds})
+    usable += [f"{CLIPPED}50"] if kind is Kind.REGRESSION else []
     if found:
         raise InputError(f"measure={name} is not for {kind}: choose {', '.join(usable)}")
     return _scorer(name, kind, usable)
@@ -733,31 +666,8 @@ def make_score(name: str, kind: Kind) -> Score:
 
 def check_score_name(name: str, kinds: Iterable[Kind]) -> None:
     """Raise InputError if no score has a name, for tasks of any kind; what is not ours is looked up."""
-    listed = (*OWN, _SQUARED_OF_CLASSES)
-    if name.startswith(CLIPPED) or any(score.name == name for score in listed):
-        return
-    _find_scorer(name, sorted({score.name for score in listed if score.kinds & {*kinds}}))
-
-
-def list_score_names() -> frozenset[str]:
-    """Return the names of all scores."""
-    from sklearn.metrics import get_scorer_names
-
-    return frozenset((*(score.name for score in OWN), *get_scorer_names()))
-
-
-def _limit(name: str) -> float:
-    """Return the limit in the name of a clipped error, such as clipped:50."""
-    try:
-        limit = float(name.removeprefix(CLIPPED))
-    except ValueError:
-        limit = nan
-    if not 0.0 < limit < inf:
-        raise InputError(
-            f"measure={quote(name)}: expected {CLIPPED} and the largest error that counts, such as "
-            "clipped:50 or clipped:0.5"
-        )
-    return limit
+    if not (name.startswith(CLIPPED) or any(score.name == name for score in ALL)):
+        _find_scorer(name, sorted({score.name for score in ALL if score.kinds & {*kinds}}))
 
 
 def _find_scorer(name: str, usable: Sequence[str]) -> Any:
@@ -775,15 +685,21 @@ def _scorer(name: str, kind: Kind, usable: Sequence[str]) -> Score:
     scorer = _find_scorer(name, usable)
     defined = NUMBERS if scorer._score_func.__module__.endswith("._regression") else CLASSES
     if kind not in defined or (kind is Kind.MULTICLASS and name in BY_TWO):
-        such = {Kind.BINARY: "roc_auc", Kind.MULTICLASS: "roc_auc_ovr", Kind.REGRESSION: "neg_max_error"}[
-            kind
-        ]
+        such = {Kind.BINARY: "roc_auc", Kind.MULTICLASS: "roc_auc_ovr", Kind.REGRESSION: "neg_max_error"}
         raise InputError(
             f"measure={name} is not for {kind}: choose {', '.join(usable)}, or a scorer of scikit-learn such "
-            f"as {such}"
+            f"as {such[kind]}"
         )
     method = scorer._response_method
     methods = {method} if isinstance(method, str) else set(method)
+    if kind is Kind.REGRESSION:
+        needs = VALUE
+    elif "predict" in methods:
+        needs = LABEL
+    elif "decision_function" not in methods:
+        needs = PROBABILITY
+    else:
+        needs = RANK if kind is Kind.BINARY else RANKS
 
     def of(y: Any, outputs: Outputs) -> float:
         with warnings.catch_warnings(), suppress(Exception):  # it is not defined, as where a class is missing
@@ -791,18 +707,7 @@ def _scorer(name: str, kind: Kind, usable: Sequence[str]) -> Score:
             return float(scorer(_as_estimator(outputs), None, y))
         return nan
 
-    return Score(name, frozenset({kind}), _needs(methods, kind), True, of)
-
-
-def _needs(methods: set[str], kind: Kind) -> Output:
-    """Return what a scorer asks for that calls one of these methods of an estimator."""
-    if kind is Kind.REGRESSION:
-        return VALUE
-    if "predict" in methods:
-        return LABEL
-    if "decision_function" not in methods:
-        return PROBABILITY
-    return RANK if kind is Kind.BINARY else RANKS
+    return Score(name, frozenset({kind}), needs, True, of)
 
 
 def _as_estimator(outputs: Outputs) -> Any:
@@ -823,7 +728,7 @@ def _as_estimator(outputs: Outputs) -> Any:
         def predict(self, X: Any) -> Any:
             return outputs.value
 
-    def predict_proba(self: Any, X: Any) -> Any:
+    def predict_proba(self: Any, X: Any) -> Any:  # scorers read the names of methods: no lambda
         return outputs.probability
 
     def decision_function(self: Any, X: Any) -> Any:
@@ -838,34 +743,28 @@ def _as_estimator(outputs: Outputs) -> Any:
     return Classifier()
 
 
-RowScores = Callable[[Any, Outputs], Values]
-
-
 def list_row_means(kind: Kind) -> list[str]:
     """Return the names of the scores of a kind of task that are means over rows."""
     return [score.name for score in OWN if score.rows is not None and kind in score.kinds]
 
 
-def compute_no_information(rows: RowScores, y: Any, outputs: Outputs) -> float:
-    """Return what a score would be if targets had nothing to do with the outputs: its mean over all pairs.
-
-    A pair is the target of one row and the output of another, or the same: gamma in Efron, Tibshirani,
-    "Improvements on cross-validation: the .632+ bootstrap method", Journal of the American Statistical
-    Association 92 (1997), equation 24. Each distinct target meets all outputs once.
-    """
-    targets, counts = np.unique(y, return_counts=True)
-    means = [float(rows(np.full(len(y), target), outputs).mean()) for target in targets]
-    return float(np.average(means, weights=counts))
-
-
 def extend_score(score: Score) -> Score:
-    """Return a score with one more sum, that without information; itself if it is no mean over rows."""
+    """Return a score with one more sum, that without information; itself if it is no mean over rows.
+
+    Without information targets have nothing to do with the outputs: it is the mean over all pairs of the
+    target of one row and the output of another, or the same: gamma in Efron, Tibshirani, "Improvements on
+    cross-validation: the .632+ bootstrap method", Journal of the American Statistical Association 92 (1997),
+    equation 24.
+    """
     rows, sums = score.rows, score.sums
     if rows is None or sums is None:
         return score
 
     def extend(y: Any, outputs: Outputs, n_classes: int) -> Sequence[float]:
-        return *sums(y, outputs, n_classes), compute_no_information(rows, y, outputs)
+        found = sums(y, outputs, n_classes)
+        targets, counts = np.unique(y, return_counts=True)  # each distinct one meets all outputs once
+        means = [float(rows(np.full(len(y), target), outputs).mean()) for target in targets]
+        return *found, float(np.average(means, weights=counts))
 
     return replace(
         score,
@@ -910,9 +809,7 @@ class OwnScore:
                 f"measure={function!r} is neither the name of a measure nor a function with a name: write "
                 "def my_loss(y, predicted): ..."
             )
-        if str(getattr(function, "__module__", "")).startswith("sklearn.metrics"):
-            raise _refuse_name(name)
-        _check_name(name)
+        _check_name(name, str(getattr(function, "__module__", "")))
         try:
             source = inspect.getsource(function)
         except (OSError, TypeError):
@@ -942,60 +839,48 @@ class OwnScore:
         _check_name(name)
         return cls(name, digest)
 
-    @property
-    def takes_probability(self) -> bool:
-        """Whether the function has a parameter ``probability``; no where a folder is read."""
-        return self.function is not None and PARAMETER in inspect.signature(self.function).parameters
-
     def score(self, kind: Kind, labelled: Callable[[Any], Any]) -> Score:
         """Return the score of the function on a task; ``labelled`` gives the original labels of classes.
 
         Raises:
             InputError: it takes probabilities, and numbers are predicted.
         """
-        takes_probability = self.takes_probability
+        function = self.function  # None where a folder is read
+        takes_probability = function is not None and PARAMETER in inspect.signature(function).parameters
         if takes_probability and kind is Kind.REGRESSION:
             raise InputError(
                 f"measure={self.name} has a parameter {PARAMETER}, of classes, and the learner predicts "
                 "numbers: leave the parameter out"
             )
 
-        def of_classes(y: Any, outputs: Outputs) -> float:
-            assert outputs.label is not None
-            given = {PARAMETER: np.array(outputs.probability)} if takes_probability else {}
-            return self._number(labelled(y), labelled(np.maximum(outputs.label, 0)), **given)
+        def of(y: Any, outputs: Outputs) -> float:
+            if function is None:
+                raise InputError(
+                    f"the function {self.name} is not kept in the folder: pass it again as a measure"
+                )
+            if kind is Kind.REGRESSION:
+                result = function(y, outputs.value)
+            else:
+                given = {PARAMETER: np.array(outputs.probability)} if takes_probability else {}
+                predicted = np.maximum(_identity(outputs.label), 0)
+                result = function(labelled(y), labelled(predicted), **given)
+            if not isinstance(result, Real | np.number) or isinstance(result, bool):
+                raise ValueError(f"measure {self.name} returned {str(result)[:60]!r}: expected a number")
+            return float(result)
 
-        def of_numbers(y: Any, outputs: Outputs) -> float:
-            return self._number(y, outputs.value)
-
-        if kind is Kind.REGRESSION:
-            return Score(self.name, frozenset({kind}), VALUE, False, of_numbers)
-        return Score(
-            self.name, frozenset({kind}), PROBABILITY if takes_probability else LABEL, False, of_classes
-        )
-
-    def _number(self, y: Any, predicted: Any, **given: Any) -> float:
-        if self.function is None:
-            raise InputError(
-                f"the function {self.name} is not kept in the folder: pass it again as a measure"
-            )
-        result = self.function(y, predicted, **given)
-        if not isinstance(result, Real | np.number) or isinstance(result, bool):
-            raise ValueError(f"measure {self.name} returned {str(result)[:60]!r}: expected a number")
-        return float(result)
+        needs = VALUE if kind is Kind.REGRESSION else PROBABILITY if takes_probability else LABEL
+        return Score(self.name, frozenset({kind}), needs, False, of)
 
 
-def _check_name(name: str) -> None:
+def _check_name(name: str, module: str = "") -> None:
     """Raise InputError if a score has this name: figures under it would not be those of the function."""
-    if name in list_score_names():
-        raise _refuse_name(name)
+    from sklearn.metrics import get_scorer_names
 
-
-def _refuse_name(name: str) -> InputError:
-    return InputError(
-        f"measure={name}: a function of yours is a loss, of which the smallest value is best, and needs a "
-        "name of its own; name a measure of scikit-learn by text, such as 'f1_macro'"
-    )
+    if module.startswith("sklearn.metrics") or name in (*SCORE_NAMES, *get_scorer_names()):
+        raise InputError(
+            f"measure={name}: a function of yours is a loss, of which the smallest value is best, and needs "
+            "a name of its own; name a measure of scikit-learn by text, such as 'f1_macro'"
+        )
 
 
 def _digest_closure(function: Any) -> bytes:

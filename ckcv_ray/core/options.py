@@ -60,11 +60,10 @@ def check_options(part: Any) -> None:
 
 def get_values(part: Any, fixed: bool = False) -> dict[str, Any]:
     """Return the values of a part's options, by name; ``fixed`` leaves out those that may grow."""
-    declared = {name: declaration.metadata["option"] for name, declaration in options(part).items()}
     return {
         name: getattr(part, name)
-        for name, declaration in declared.items()
-        if not (fixed and declaration.may_grow)
+        for name, declared in options(part).items()
+        if not (fixed and declared.metadata["option"].may_grow)
     }
 
 

@@ -1,7 +1,5 @@
 """Limits of the process: of one thread for BLAS and OpenMP, since with more sums differ in their last bits;
-and of time.
-
-Interruptions by the user, distinguished from exceptions that the code of an estimator raises itself.
+and of time. Interruptions by the user, told from exceptions that the code of an estimator raises itself.
 
 Ctrl-C becomes a KeyboardInterrupt in whatever code runs just then, and a handler of the user's own may raise
 SystemExit there. The code of an estimator may raise the same classes. Only what a signal handler raised is an
@@ -15,7 +13,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from types import FrameType
 from typing import Any
 
@@ -94,7 +92,7 @@ def note_interrupts() -> Iterator[Interrupts]:
     before = {number: handler for number in SIGNALS if callable(handler := signal.getsignal(number))}
     try:
         for number, handler in before.items():
-            signal.signal(number, _note(handler, noted))
+            signal.signal(number, partial(_call, handler, noted))
         yield noted
     finally:
         for number, handler in before.items():
@@ -102,12 +100,9 @@ def note_interrupts() -> Iterator[Interrupts]:
         _active.clear()
 
 
-def _note(handler: Any, noted: Interrupts) -> Any:
-    def call(number: int, frame: FrameType | None) -> Any:
-        try:
-            return handler(number, frame)
-        except BaseException as error:
-            noted.raised = error
-            raise
-
-    return call
+def _call(handler: Any, noted: Interrupts, number: int, frame: FrameType | None) -> Any:
+    try:
+        return handler(number, frame)
+    except BaseException as error:
+        noted.raised = error
+        raise

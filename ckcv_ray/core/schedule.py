@@ -89,6 +89,7 @@ class Schedule:
         self._transfer = transfer
         self.issued: list[Lengths] = [size.computed.copy() for size in selection.sizes]
         self._seen = -1
+        # of each size to serve: whether its comparison has a leader, and its lowest bound alive
         self._lowest: dict[int, tuple[bool, float]] = {}
         self._lengths: dict[int, Lengths] = {}
         self._best_paths: dict[int, tuple[int, int] | None] = {}
@@ -98,7 +99,9 @@ class Schedule:
     def next(self) -> Unit | None:
         """Return the most useful unit not issued yet; None if nothing more is worth computing now."""
         for size in self._open():
-            if (unit := self._unit(size)) is not None:
+            if size not in self._units:
+                self._units[size] = self._find_promising(size) or self._frontier(size)
+            if (unit := self._units[size]) is not None:
                 self.mark(unit)
                 return unit
         return None
@@ -124,7 +127,8 @@ class Schedule:
         work: Values = np.zeros(self.cost.shape[1])
         for size, fold in enumerate(self.selection.sizes):
             splits = np.where(self.selection.alive(size), self._splits_expected(size), 0)
-            lengths = _path_lengths(splits, fold.n_splits)
+            wanted = splits[None] > np.arange(fold.n_splits)[:, None, None]
+            lengths = np.max(np.where(wanted, np.arange(1, splits.shape[1] + 1), 0), axis=2)
             missing = np.where(lengths > fold.computed, lengths, 0)
             of_learner = np.bincount(self.selection.learners, missing.sum(axis=0), len(work))
             work += self.cost[size] * of_learner
@@ -132,23 +136,20 @@ class Schedule:
 
     def _open(self) -> list[int]:
         """Return the sizes to serve, by priority; a comparison without a leader has one size at a time."""
-        if self._seen != self.selection.version:
-            for size in (j for j, version in enumerate(self.selection.changed) if version > self._seen):
+        selection = self.selection
+        if self._seen != selection.version:
+            for size in (j for j, version in enumerate(selection.changed) if version > self._seen):
                 self._lengths.pop(size, None)
                 self._best_paths.pop(size, None)
-                np.maximum(self.issued[size], self.selection.sizes[size].begun, out=self.issued[size])
+                np.maximum(self.issued[size], selection.sizes[size].begun, out=self.issued[size])
                 self._forget(size)
-            self._seen = self.selection.version
-            self._lowest = self._lowest_bounds()
+            self._seen = selection.version
+            alive = [j for j in range(len(selection.sizes)) if selection.lowest(j) < inf]
+            waiting = [j for j in alive if selection.threshold(j) == inf and j not in selection.own]
+            held_back = set() if selection.exhaustive else set(waiting[1:])
+            served = [j for j in alive if j not in held_back]
+            self._lowest = {j: (selection.threshold(j) < inf, selection.lowest(j)) for j in served}
         return sorted(self._lowest, key=self._rank)
-
-    def _lowest_bounds(self) -> dict[int, tuple[bool, float]]:
-        """Return for each size to serve whether its comparison has a leader, and its lowest bound alive."""
-        selection = self.selection
-        alive = [j for j in range(len(selection.sizes)) if selection.lowest(j) < inf]
-        waiting = [j for j in alive if selection.threshold(j) == inf and j not in selection.own]
-        held_back = set() if selection.exhaustive else set(waiting[1:])
-        return {j: (selection.threshold(j) < inf, selection.lowest(j)) for j in alive if j not in held_back}
 
     def _rank(self, size: int) -> tuple[bool, int, float]:
         """Return the sort key: no leader first, then least ahead of its results, then lowest lower bound."""
@@ -162,12 +163,6 @@ class Schedule:
         """Discard what was derived from the units issued."""
         self._ahead.pop(size, None)
         self._units.pop(size, None)
-
-    def _unit(self, size: int) -> Unit | None:
-        """Return the next unit of this size, None if it has none now."""
-        if size not in self._units:
-            self._units[size] = self._find_promising(size) or self._frontier(size)
-        return self._units[size]
 
     def _find_promising(self, size: int) -> Unit | None:
         """Return the next split of the candidate that looks best, if it may become the leader."""
@@ -233,12 +228,6 @@ class Schedule:
         mean = np.where(known, source.values, 0).sum(axis=0) / np.maximum(counts, 1)
         typical = mean[counts > 0].mean() if counts.any() else source.floor
         return self._transfer(np.where(counts > 0, mean, typical), like, size)
-
-
-def _path_lengths(splits: Lengths, n_splits: int) -> Lengths:
-    """Return the path lengths (n_splits, n_paths) that compute candidates on their first ``splits``."""
-    wanted = splits[None] > np.arange(n_splits)[:, None, None]
-    return np.asarray(np.max(np.where(wanted, np.arange(1, splits.shape[1] + 1), 0), axis=2))
 
 
 MAX_ANCHORS = 3

@@ -245,10 +245,10 @@ class Selection:
         for size in self._stale:
             self.sizes[size].refresh()
             self.leaders[size] = self.sizes[size].leader(size)
-        leaders = (leader for leader in self.leaders if leader)
-        before = self._winner, self._best
-        self._winner = min(leaders, key=self.sizes[0].order, default=None)
-        self._best = [self._find_best(paths) for paths in self._paths]
+        before, order = (self._winner, self._best), self.sizes[0].order
+        self._winner = min(filter(None, self.leaders), key=order, default=None)
+        found = ([fold.leader(size, paths) for size, fold in enumerate(self.sizes)] for paths in self._paths)
+        self._best = [min(filter(None, leaders), key=order, default=None) for leaders in found]
         self.version += 1
         for size in self._stale if before == (self._winner, self._best) else range(len(self.sizes)):
             self.changed[size] = self.version
@@ -259,11 +259,6 @@ class Selection:
     def winner(self) -> Leader | None:
         """Return the best complete candidate of all sizes, None if there is none yet."""
         return self._winner
-
-    def _find_best(self, paths: Mask) -> Leader | None:
-        """Return the best complete candidate of some paths."""
-        leaders = (fold.leader(size, paths) for size, fold in enumerate(self.sizes))
-        return min((leader for leader in leaders if leader), key=self.sizes[0].order, default=None)
 
     def threshold(self, size: int) -> float:
         """Return the L_MS that a candidate of this size must not exceed to be the best."""

@@ -7,7 +7,6 @@ a beaten candidate covers only the shortest prefix of splits that proves it beat
 
 import json
 from collections.abc import Sequence
-from functools import partial
 from math import inf, nan
 from typing import Any, NamedTuple
 
@@ -64,12 +63,11 @@ class Verdict(NamedTuple):
 
 def make_selection(problem: Problem) -> Selection:
     """Return an empty selection over the fold sizes of a problem."""
-    least, units = problem.criterion.least, partial(problem.units, Stage.SELECT)
-    sizes = [(size.n_splits, least(units(j))) for j, size in enumerate(problem.sizes)]
-    learner = problem.learner
+    least = problem.criterion.least
+    sizes = [(size.n_splits, least(problem.units(Stage.SELECT, j))) for j, size in enumerate(problem.sizes)]
     return Selection(
         sizes,
-        learner.space.lengths,
+        problem.learner.space.lengths,
         problem.own,
         problem.study.exhaustive,
         problem.learner_of_paths,
@@ -177,10 +175,9 @@ def find_best(table: pa.Table, problem: Problem, label: str) -> Leader | None:
 
 def per_k(table: pa.Table, problem: Problem) -> list[dict[str, Any]]:
     """Return the state of every fold size, its smallest lower bound, and its best candidate if reported."""
-    states = {state: pc.equal(table["state"], state) for state in ("failed", "open")}
     groups = (
-        table.append_column("failed", states["failed"])
-        .append_column("open", states["open"])
+        table.append_column("failed", pc.equal(table["state"], "failed"))
+        .append_column("open", pc.equal(table["state"], "open"))
         .group_by(list(SIZE_COLUMNS), use_threads=False)  # threads may abort at exit: tables.readers.files
         .aggregate([("lower_bound", "min"), ("splits", "max"), ("failed", "any"), ("open", "any")])
         .sort_by("k_first")
@@ -260,15 +257,15 @@ def _verdict(problem: Problem, selection: Selection, j: int, estimates: Totals |
     winner, separate = selection.winner(), j in selection.own
     judge = selection.leaders[j] if separate else winner
     verdict = _judge_size(selection, j, judge, keep_all=problem.study.exhaustive)
-    if estimated := _select_estimates(estimates, j, judge, problem.study.exhaustive):
+    if estimates is not None:
         units = problem.units(Stage.ESTIMATE, j)
-        for (p, s), totals in estimated.items():
-            verdict.l_ee[p, s] = problem.criterion.compute_l_ee(totals, units)
+        at = (judge.path, judge.step, judge.size) if judge is not None else None
+        for p, s in np.argwhere(np.all(estimates >= 0, axis=(0, -1))).tolist():
+            if problem.study.exhaustive or (p, s, j) == at:
+                verdict.l_ee[p, s] = problem.criterion.compute_l_ee(estimates[:, p, s], units)
     leader = selection.leaders[j]
-    if leader is not None and separate:
-        verdict.state[leader.path, leader.step] = "reported"
-    if leader is not None and leader == winner:
-        verdict.state[leader.path, leader.step] = "winner"
+    if leader is not None and (separate or leader == winner):
+        verdict.state[leader.path, leader.step] = "winner" if leader == winner else "reported"
     return verdict
 
 
@@ -295,18 +292,6 @@ def _judge_size(selection: Selection, j: int, judge: Leader | None, keep_all: bo
             # Whatever takes part in a race to its end is complete, beaten or failed; the rest was left out.
             verdict.state[p, s] = "failed" if fold.blocked[p, s] or last[p, s] else "open"
     return verdict
-
-
-def _select_estimates(
-    estimates: Totals | None, j: int, judge: Leader | None, every: bool
-) -> dict[tuple[int, int], Totals]:
-    """Return the totals on every estimate set, by position, for the candidates whose l_ee is shown."""
-    if estimates is None:
-        return {}
-    full = np.argwhere(np.all(estimates >= 0, axis=(0, -1))).tolist()
-    at = (judge.path, judge.step, judge.size) if judge is not None else None
-    shown = [(p, s) for p, s in full if every or (p, s, j) == at]
-    return {(p, s): estimates[:, p, s] for p, s in shown}
 
 
 def _sort_complete(rows: pa.Table) -> pa.Table:

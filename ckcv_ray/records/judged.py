@@ -1,9 +1,7 @@
 """The table of judged rows: what a certification counts, row by row, which every claim from it follows from.
 
 They are the rows held out, judged by each rule that is claimed and by each model that the winner is compared
-with.
-
-Predictions for the rows that each split scores, as values and as a table.
+with. Likewise predictions for the rows that each split scores, as values and as a table.
 """
 
 from collections.abc import Iterable
@@ -117,9 +115,8 @@ def list_held_out_columns(problem: Problem) -> pa.Schema:
     value = pa.float64() if problem.task.has_numbers else pa.int32()
     columns = [("learner", pa.string()), ("setting", pa.string()), ("split", pa.int32()), ("row", pa.int64())]
     columns += [("truth", value), ("prediction", value)]
-    return pa.schema(
-        [*columns, *([] if problem.task.has_numbers else [("probability", pa.list_(pa.float64()))])]
-    )
+    columns += [] if problem.task.has_numbers else [("probability", pa.list_(pa.float64()))]
+    return pa.schema(columns)
 
 
 def tabulate_held_out(held: Iterable[HeldOut], problem: Problem) -> pa.Table:

@@ -1,11 +1,8 @@
-"""Records of evaluations, failures, and the outcome of a batch: what a worker hands back.
+"""Records of evaluations, failures, and the outcome of a batch: what a worker hands back, and their store.
 
-A record holds the position of an evaluation, its totals, and the iterations and status of its fit.
-
-Store of evaluations by key.
-
-A duplicate record changes nothing. A different record under the same key means that the computation was not
-deterministic, and stops the run.
+A record holds the position of an evaluation, its totals, and the iterations and status of its fit. To the
+store a duplicate record changes nothing. A different record under the same key means that the computation was
+not deterministic, and stops the run.
 """
 
 from collections.abc import Iterator
@@ -104,6 +101,8 @@ class Ledger:
         self._type = problem.total_type
         self._most_steps = int(self.lengths.max())
         self._first = np.cumsum([0, *self.n_splits * len(self.lengths) * self._most_steps])
+        shape = int(self._first[-1]), self.n_totals + 2
+        self._nothing: Kept = np.broadcast_to(np.array(NO_RECORD, self._type), shape)
         self._kept: dict[bool, Kept] = {}
 
     def places(self, records: Records) -> Positions:
@@ -136,12 +135,15 @@ class Ledger:
         given[:, -2], given[:, -1] = records["n_iter"], records["status"]
         new = np.zeros(len(records), np.bool_)
         for estimate, here in _stages(places):
-            kept = self._stage(estimate)
+            if estimate not in self._kept:
+                self._kept[estimate] = self._nothing.copy(order="C")
+            kept = self._kept[estimate]
             new[here] = kept[rows[here], -1] == NO_RECORD
             fresh = here[new[here]]
             kept[rows[fresh]] = given[fresh]
             held = kept[rows[here]]
-            if (differs := _unequal(held, given[here])).any():
+            both_nan = (held != held) & (given[here] != given[here])
+            if (differs := ((held != given[here]) & ~both_nan).any(axis=1)).any():
                 first = int(np.argmax(differs))
                 record, other = records[here[first]], given[here[first]]
                 key = {name: record[name].item() for name in Positions._fields}
@@ -156,7 +158,14 @@ class Ledger:
         found = [np.empty(0, record_type(self.n_totals, self._type))]
         for estimate in sorted(self._kept):
             for size in range(len(self.n_splits)):
-                found.append(self._make_records(estimate, size))
+                kept = self._view(estimate, size)
+                places = np.nonzero(kept[..., -1] != NO_RECORD)
+                some = np.zeros(len(places[0]), record_type(self.n_totals, self._type))
+                some["estimate"], some["size"] = estimate, size
+                some["split"], some["path"], some["step"] = places
+                held = kept[places]
+                some["totals"], some["n_iter"], some["status"] = held[:, :-2], held[:, -2], held[:, -1]
+                found.append(some)
         return np.concatenate(found)
 
     def estimate_totals(self) -> dict[int, Kept]:
@@ -186,8 +195,6 @@ class Ledger:
 
     def totals(self, estimate: bool, size: int, split: int, path: int, step: int) -> tuple[int, ...] | None:
         """Return the totals of one evaluation; None where there is no record."""
-        if estimate not in self._kept:
-            return None
         kept = self._view(estimate, size)[split, path, step]
         return tuple(kept[:-2].tolist()) if kept[-1] != NO_RECORD else None
 
@@ -203,8 +210,7 @@ class Ledger:
         rows = self._rows(places)
         found = np.full((len(records), self.n_totals + 2), NO_RECORD, dtype=self._type)
         for estimate, here in _stages(places):
-            if estimate in self._kept:
-                found[here] = self._kept[estimate][rows[here]]
+            found[here] = self._kept.get(estimate, self._nothing)[rows[here]]
         return np.delete(found, self.n_totals, axis=1)
 
     def has_any(self, failure: Failure) -> bool:
@@ -218,7 +224,7 @@ class Ledger:
 
     def is_not_converged(self, size: int, split: int, path: int, step: int) -> bool:
         """Return whether a refit stopped at the iteration limit."""
-        return bool(np.any(self._steps(True, size, split, path, slice(step, step + 1)) == NOT_CONVERGED))
+        return bool(self._view(True, size)[split, path, step, -1] == NOT_CONVERGED)
 
     def not_converged(self) -> int:
         """Return the number of fits that stopped at the iteration limit."""
@@ -230,46 +236,16 @@ class Ledger:
         return rows
 
     def _statuses(self, failure: Failure) -> Kept:
-        steps = slice(failure.first, failure.stop)
-        return self._steps(failure.estimate, failure.size, failure.split, failure.path, steps)
-
-    def _steps(self, estimate: bool, size: int, split: int, path: int, steps: slice) -> Kept:
-        """Return the statuses held for steps of a path; empty if the stage has no records."""
-        if estimate not in self._kept:
-            return np.empty(0, self._type)
-        return self._view(estimate, size)[split, path, steps, -1]
-
-    def _stage(self, estimate: bool) -> Kept:
-        if estimate not in self._kept:
-            self._kept[estimate] = np.full((self._first[-1], self.n_totals + 2), NO_RECORD, self._type)
-        return self._kept[estimate]
+        kept = self._view(failure.estimate, failure.size)
+        return kept[failure.split, failure.path, failure.first : failure.stop, -1]
 
     def _view(self, estimate: bool, size: int) -> Kept:
         """Return what is held for a fold size, (n_splits, n_paths, n_steps, n_totals + 2)."""
-        rows = self._stage(estimate)[self._first[size] : self._first[size + 1]]
+        rows = self._kept.get(estimate, self._nothing)[self._first[size] : self._first[size + 1]]
         return rows.reshape(self.n_splits[size], len(self.lengths), self._most_steps, -1)
-
-    def _make_records(self, estimate: bool, size: int) -> Records:
-        kept = self._view(estimate, size)
-        places = np.nonzero(kept[..., -1] != NO_RECORD)
-        some = np.zeros(len(places[0]), record_type(self.n_totals, self._type))
-        some["estimate"], some["size"] = estimate, size
-        for name, place in zip(("split", "path", "step"), places, strict=True):
-            some[name] = place
-        held = kept[places]
-        some["totals"], some["n_iter"], some["status"] = held[:, :-2], held[:, -2], held[:, -1]
-        return some
 
 
 def _stages(places: Positions) -> Iterator[tuple[bool, Index]]:
     for estimate in (False, True):
         if len(here := np.flatnonzero(places.estimate == estimate)):
             yield estimate, here
-
-
-def _unequal(a: Kept, b: Kept) -> NDArray[np.bool_]:
-    """Return in which rows two arrays differ; nan equals nan."""
-    differs = a != b
-    if differs.any():
-        differs &= ~((a != a) & (b != b))
-    return np.asarray(differs.any(axis=1))

@@ -4,14 +4,12 @@ The condition, for X ~ Bin(m, p) and some slope lam > 0 that depends on (m, delt
 
     G(p) = E h(X, p) <= delta for all p,    h(x, p) = max(0, 1 - lam (A(x) - p)).
 
-``satisfies`` proves it. Write F(s, r) = E h(X, r) with X ~ Bin(m, s), so that G(p) = F(p, p). Since A
-increases in x, h decreases in x and F(s, r) decreases in s: with b the binomial weights,
+``satisfies`` proves it (docs/theory/bounds.md). Write F(s, r) = E h(X, r) with X ~ Bin(m, s), so that
+G(p) = F(p, p), and with b the binomial weights
 
-    -dF/ds = m sum over x < m of b(x; m - 1, s) (h(x, r) - h(x + 1, r)) >= 0.
+    D = m sum over x < m of min(b(x; m - 1, low), b(x; m - 1, high)) (h(x, low) - h(x + 1, low)),
 
-On low <= s <= r <= high this is at least the same sum D with min(b(x; m - 1, low), b(x; m - 1, high)), as b
-is log-concave in s, and with the differences of h at r = low, as they increase in r. F(low, r) is convex in
-r. Hence
+which is at most -dF/ds on low <= s <= r <= high. F(low, r) is convex in r. Hence
 
     G(r) <= max(F(low, low), F(low, high) - (high - low) D)    for low <= r <= high,
 
@@ -56,7 +54,10 @@ def largest_level(table: Callable[[float], Array], delta: float, least: float) -
         The level to 1 part in ``LEVEL_STEPS``; None if there is none.
     """
     m = len(table(delta)) - 1
-    points = _search_points(m)
+    # evenly spaced in arcsin sqrt p, denser where errors are few
+    coarse = np.linspace(0.0, pi / 2, max(512, min(2048, ENTRIES // (2 * m))))
+    fine = np.linspace(0.0, min(7 / sqrt(m), pi / 2), 672)
+    points = np.asarray(np.sin(np.union1d(coarse, fine)) ** 2)
     by_count = np.ascontiguousarray(_weights(m, points).T)  # the weights of a count are contiguous
     sums = _accumulate(by_count.copy())
 
@@ -65,9 +66,6 @@ def largest_level(table: Callable[[float], Array], delta: float, least: float) -
         A = table(_level(step))
         moments = _accumulate(by_count * A[:, None])
         return _best_slope(A, _level(step), points, sums, moments)
-
-    def is_promising(step: int) -> bool:
-        return best_slope(step)[1] <= delta
 
     @cache
     def is_proven(step: int) -> bool:
@@ -80,7 +78,7 @@ def largest_level(table: Callable[[float], Array], delta: float, least: float) -
     for _ in range(6):  # initial guess: the largest expectation is nearly proportional to the level
         near += ceil(LEVEL_STEPS * log2(max(best_slope(near)[1], TINY) / delta))
         near = min(max(near, first), last)
-    near = min(_first(is_promising, near, first, last), last)
+    near = min(_first(lambda step: best_slope(step)[1] <= delta, near, first, last), last)
     step = _first(is_proven, near, first, last)
     return None if step > last else _level(step)
 
@@ -161,20 +159,10 @@ def _accumulate(rows: Array) -> Array:
     return rows
 
 
-def _search_points(m: int) -> Array:
-    """Return the points p of the search: evenly spaced in arcsin sqrt p, denser where errors are few."""
-    coarse = np.linspace(0.0, pi / 2, max(512, min(2048, ENTRIES // (2 * m))))
-    fine = np.linspace(0.0, min(7 / sqrt(m), pi / 2), 672)
-    return np.asarray(np.sin(np.union1d(coarse, fine)) ** 2)
-
-
 def _best_slope(A: Array, level: float, p: Array, sums: Array, moments: Array) -> tuple[float, float]:
     """Find the lam with the smallest maximum of G over the points p, and that maximum.
 
-    Args:
-        level: level of A.
-        p: points, shape (n,).
-        sums, moments: cumulative sums over counts of the weights and of weights times A, shape (m + 1, n).
+    ``sums`` and ``moments`` are cumulative over counts, of the weights and of weights times A, (m + 1, n).
     """
     low, high = log(1e-3), log(1 / level + 10 * len(A))
     for _ in range(HALVINGS):

@@ -1,25 +1,22 @@
-r"""Upper confidence bounds on a mean loss in [0, 1] by betting on the losses, one after another.
+r"""Upper confidence bounds on a mean loss in [0, 1], and limits and alarms that hold at all times.
 
-A classifier is judged on m units that it has not seen, in an order drawn from the seed, which depends on
-nothing else. Given that classifier, the losses x_1 .. x_m of these units, in this order, are independent with
-mean L: its expected loss on a new unit. A gambler who bets that the mean is below p wins where losses are
-small; with lam_t in [0, 1] chosen from x_1 .. x_t-1 alone, and not from p, the wealth after s units is
+docs/theory/bounds.md has the proofs and the references.
 
-    e_s(p) = prod over t <= s of (1 + lam_t (p - x_t)),    p in [0, 1].
+**By betting on the losses, one after another.** A classifier is judged on m units that it has not seen, in an
+order drawn from the seed, which depends on nothing else. Given that classifier, the losses x_1 .. x_m of
+these units, in this order, are independent with mean L: its expected loss on a new unit. With lam_t in [0, 1]
+chosen from x_1 .. x_t-1 alone, and not from p, a gambler who bets that the mean is below p has the wealth
 
-* e_s(p) >= 0, since lam_t (p - x_t) >= -1.
-* e_s(L) is a martingale of mean 1: given x_1 .. x_t-1 the factor t has mean 1 + lam_t (L - E x_t) = 1.
-* e_s is increasing: factors increase in p, and are 0 or more.
+    e_s(p) = prod over t <= s of (1 + lam_t (p - x_t)),    p in [0, 1],
 
-By Ville's inequality P(max over s of e_s(L) > 1 / delta) <= delta. So with probability at least 1 - delta L
-is in {p : max over s of e_s(p) <= 1 / delta}, and is at most its largest element, found by bisection. All
-e_s(0) <= 1, so the set is not empty; where all of [0, 1] is in it the bound is 1. A bound below the mean of
-the losses, which is possible where they rise along the order, is raised to it.
+after s units. It is 0 or more and increases in p, and e_s(L) is a martingale of mean 1. So by Ville's
+inequality, with probability at least 1 - delta, L is in {p : max over s of e_s(p) <= 1 / delta}, and is at
+most its largest element, found by bisection. A bound below the mean of the losses, which is possible where
+they rise along the order, is raised to it.
 
 Weighted, where unit t counts for a_t in [0, 1], its weight divided by the largest that there can be: pairs
-(a_t, x_t) are independent, the loss is L = E a x / E a, and a factor is 1 + lam_t a_t (p - x_t). At p = L it
-has mean 1 + lam_t (L E a - E a x) = 1, whatever E a is, and all else is the same with lam_t a_t for lam_t.
-Without weights a_t = 1.
+(a_t, x_t) are independent, the loss is L = E a x / E a, and all is the same with lam_t a_t for lam_t, since
+at p = L a factor has mean 1 + lam_t (L E a - E a x) = 1. Without weights a_t = 1.
 
 lam_t is the predictable plug-in of Waudby-Smith and Ramdas (Journal of the Royal Statistical Society B 86,
 2024, section 3) for a fixed number of units, limited to 1: sqrt(2 ln(1/delta) / (m v_t-1)), with v_t the mean
@@ -29,8 +26,8 @@ deviation times a_t, and means weighted by a_t.
 Sums are of logarithms. A factor is at least p, so each has a relative error of a few units of rounding / p,
 which is taken from the logarithm of the wealth before it is compared: bounds are rounded upwards.
 
-Few units: the optimised bet (Ming, Shen, Wang, arXiv 2603.10329; docs/theory/bounds.md has the proof). It is
-one slope for all units, chosen after they were seen: for independent losses of one law with mean L,
+**By the optimised bet**, for few units (Ming, Shen, Wang, arXiv 2603.10329): one slope for all units, chosen
+after they were seen. For independent losses of one law with mean L,
 
     P(sup over l in [0, 1] of prod (1 + l a_t (L - x_t) / (1 - L)) >= 1 / delta) <= delta.
 
@@ -38,41 +35,24 @@ The product increases with L, its logarithm is concave in l, and no order has a 
 at all times. Where some units are copies of others, and it is not known which, those with the largest factors
 are left out: the product of the others is at most that of any as many, so of independent ones too.
 
-Upper confidence bounds on a mean loss in [0, 1], such as a group's share of wrong rows, or a cost.
+**Of totals over splits.** A loss is an integer in units of 1 / ``ONE``, rounded up: sums are then exact in
+any order, and a bound on the rounded loss holds for the loss. Clopper-Pearson and Stevens do not hold for the
+total X of m independent losses with mean p. Two bounds do, as E f(X) is at most that of a binomial count of
+the same mean for a convex f (Hoeffding, Annals of Mathematical Statistics 27, 1956): Catoni's as it is, and
+the averaging-safe bound A, made concave by its least concave majorant and interpolated between counts. Which
+of the two a criterion uses depends on m and delta: the smaller one at a mean loss of 0.1. A claim uses A
+alone (``average_safe``).
 
-A loss is an integer in units of 1 / ``ONE``, rounded up: sums are then exact in any order, and a bound on the
-rounded loss holds for the loss. X is the total of m independent losses with mean p.
-
-Clopper-Pearson and Stevens do not hold for X. Two bounds do. Catoni's holds as it is: exp(-lam x) is convex,
-so E exp(-lam X) is at most that of a binomial count of the same mean. So is, for A concave in x,
-
-    E max(0, 1 - lam (A(X) - p)),
-
-by the same argument (Hoeffding, Annals of Mathematical Statistics 27, 1956): the averaging-safe bound A, made
-concave by its least concave majorant and interpolated between counts, may be averaged over splits as well.
-
-Which of the two a criterion uses depends on m and delta: the smaller one at a mean loss of 0.1. A claim uses
-A alone (``average_safe``). Losses of one set of rows or groups held out are bet on (``betting``).
-
-Limits and alarms that hold at all times, while labels of live rows arrive one after the other.
-
-Whoever looks at a bound after every label, and stops when it says what they hoped for, needs one that holds
-at all times together. An e-process is a process E_t >= 0 with E_0 = 1 that is a supermartingale under the
-hypothesis: then P(E_t >= 1 / delta for any t) <= delta (Ville 1939), so E_t >= 1 / delta rejects it whenever
-one looks, however one stops, and false rejections ever happen with probability at most delta.
-
-**The limit.** Shares Y_1, Y_2, ... in [0, 1] (1 for a wrong row, or the share of wrong rows of a group) have
-the mean p given the past; X_t is their sum. For a, b > 0 that are fixed before the stream
+**Limits at all times**, while labels of live rows arrive one after the other. An e-process, a supermartingale
+E_t >= 0 with E_0 = 1, reaches 1 / delta at any time with probability at most delta (Ville 1939), whenever one
+looks and however one stops. Shares Y_1, Y_2, ... in [0, 1] (1 for a wrong row, or the share of wrong rows of
+a group) have the mean p given the past; X_t is their sum. For a, b > 0 that are fixed before the stream
 
     E_t(p) = B(a + X_t, b + t - X_t) / (B(a, b) p^X_t (1 - p)^(t - X_t))
 
-is the mean over q ~ Beta(a, b) of the product over i <= t of (q / p)^Y_i ((1 - q) / (1 - p))^(1 - Y_i)
-(Robbins 1970). For 0-1 losses each factor has mean 1, so E_t(p) is a martingale of mean 1. For other losses a
-factor is convex in Y_i, so it is at most Y_i q / p + (1 - Y_i) (1 - q) / (1 - p), of mean 1: a
-supermartingale. So {p : E_t(p) < 1 / delta} covers p at all t together, with probability 1 - delta (Howard,
-Ramdas, McAuliffe, Sekhon 2021; Waudby-Smith, Ramdas 2024). ln E_t(p) is convex in p, least at X_t / t: the
-set is an interval. a and b only decide how close it is: a = x + 1, b = h - x + 1 for a certificate that rests
-on x errors in h rows.
+is one (Robbins 1970), so {p : E_t(p) < 1 / delta} covers p at all t together. ln E_t(p) is convex in p, least
+at X_t / t: the set is an interval. a and b only decide how close it is: a = x + 1, b = h - x + 1 for a
+certificate that rests on x errors in h rows.
 
 **The alarm**, against the hypothesis that no row is expected to be wrong with a probability above a bound c,
 whatever the past and however this probability changes below c. For an alternative q > c and a label s to
@@ -80,25 +60,21 @@ start from,
 
     product over s <= i <= t of (Y_i q / c + (1 - Y_i) (1 - q) / (1 - c))
 
-is a supermartingale: at a mean p <= c a factor has the mean 1 + (p - c) (q - c) / (c (1 - c)) <= 1. So is
-every mean of such products with weights fixed beforehand: here over ``LOG_ODDS`` alternatives, whose odds are
-exp(0.1) to exp(4) times those of c, with equal weights, and over starts s. ``AT_FIRST_LABEL`` of the
-weight is on s = 1, for a risk that is too high from the first label, and the rest falls as 1 / (s ln(s)^2):
-a risk that rises after thousands of quiet labels is found by the products that start near its rise, instead
-of having to make up for what all of the quiet labels took from one product.
+is a supermartingale. So is every mean of such products with weights fixed beforehand: here over ``LOG_ODDS``
+alternatives, whose odds are exp(0.1) to exp(4) times those of c, with equal weights, and over starts s.
+``AT_FIRST_LABEL`` of the weight is on s = 1, for a risk that is too high from the first label, and the rest
+falls as 1 / (s ln(s)^2): a risk that rises after thousands of quiet labels is found by the products that
+start near its rise, instead of having to make up for what all of the quiet labels took from one product.
 
-Labels arrive in batches, in files that may be sorted by label or by prediction: in such an order the mean of
-a label given those before it in the file is not the risk, and the process is no supermartingale. So products
-start, and the process is looked at, at the ends of batches alone. Within a batch it is a symmetric function
-of the losses. The weight of a label, but for that of the first one, is put on the start after its batch: what
-a batch is given does not depend on its own size. The sums over starts and over alternatives commute: with
-R_j the sum over the starts before batch j, for one alternative, and W_j the weights of the labels of batch j,
+Labels arrive in batches, in files that may be sorted by label or by prediction: in such an order the process
+is no supermartingale. So products start, and the process is looked at, at the ends of batches alone, within
+which it is a symmetric function of the losses. The weight of a label, but for that of the first one, is put
+on the start after its batch: what a batch is given does not depend on its own size. The sums over starts and
+over alternatives commute: with R_j the sum over the starts before batch j, for one alternative, and W_j the
+weights of the labels of batch j,
 
     R_j = (R_(j-1) + W_(j-1)) * (product of the factors of batch j),     W_0 = w_1,
     M_j = mean of R_j + W_j + (weight of all labels after batch j).
-
-(A mixture over Beta(a, b), cut to q > c and normalised, instead of the fixed alternatives is as valid. It has
-no such recursion, and where h is large its weight is so near to c that larger rises are found later.)
 """
 
 from collections.abc import Callable, Sequence
@@ -110,7 +86,7 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
-from ckcv_ray.core.arrays import ONE
+from ckcv_ray.core.arrays import ONE, Values
 from ckcv_ray.core.bounds.binomial import (
     MAX_CHECKED,
     TYPICAL_RATE,
@@ -138,8 +114,11 @@ def concave_table(m: int, delta: float) -> Bounds:
     """Return the least concave function that is at least A at 0 .. m, shape (m + 1,); do not modify it."""
     table, corners = safe_table(m, delta), [0]
     for x in range(1, m + 1):
-        while len(corners) > 1 and _below_chord(table, corners[-2], corners[-1], x):
-            corners.pop()
+        while len(corners) > 1:
+            a, b = corners[-2:]
+            if (table[b] - table[a]) * (x - a) > (table[x] - table[a]) * (b - a):
+                break
+            corners.pop()  # b is on or below the line from a to x
         corners.append(x)
     return np.maximum(table, np.interp(np.arange(m + 1), corners, table[corners]))
 
@@ -173,18 +152,12 @@ def average_safe(losses: ArrayLike, m: int, delta: float) -> float:
     return min(1.0, fsum(terms) / len(terms))
 
 
-def _below_chord(table: Bounds, a: int, b: int, c: int) -> bool:
-    """Return whether the point at b is on or below the line from a to c."""
-    return bool((table[b] - table[a]) * (c - a) <= (table[c] - table[a]) * (b - a))
-
-
 BISECTIONS = 40  # a bound is a multiple of 2**-40
 FACTOR_ROUNDING = 2.0**-49  # relative error of a factor, times p
 MAX_OPTIMISED = 30  # units up to which the optimised bet is the closer one
-Losses = NDArray[np.float64]
 
 
-def choose_wagers(losses: ArrayLike, delta: float, shares: ArrayLike = 1.0) -> Losses:
+def choose_wagers(losses: ArrayLike, delta: float, shares: ArrayLike = 1.0) -> Values:
     """Return the slope lam_t a_t of each bet, lam_t from the units before it, of the shape of ``losses``.
 
     Args:
@@ -202,7 +175,7 @@ def choose_wagers(losses: ArrayLike, delta: float, shares: ArrayLike = 1.0) -> L
     return np.asarray(a * np.minimum(1.0, np.sqrt(2 * log(1 / delta) / (m * before))))
 
 
-def compute_log_wealth(losses: Losses, wagers: Losses, p: ArrayLike) -> Losses:
+def compute_log_wealth(losses: Values, wagers: Values, p: ArrayLike) -> Values:
     """Compute log e_s(p) of each sequence after each unit, shape (..., m).
 
     Args:
@@ -226,15 +199,17 @@ def bound_by_betting(losses: ArrayLike, delta: float, shares: ArrayLike | None =
         InputError: there is no loss, a loss or share is outside [0, 1], all shares are 0 or there is not one
             for each loss, or delta is outside (0, 1).
     """
-    x = _check(losses, delta)
-    a = np.ones(len(x)) if shares is None else _check_shares(shares, len(x))
+    x, a = _check(losses, delta, shares)
     wagers = choose_wagers(x, delta, a)
-    low, high = 0.0, 1.0
-    if not _exceeds(x, wagers, high, delta):
+
+    def is_covered(p: float) -> bool:
+        """Return whether the wealth at p is never above 1 / delta, whatever the rounding."""
+        error = len(x) * FACTOR_ROUNDING / p
+        return not compute_log_wealth(x, wagers, p).max() - error > log(1 / delta)
+
+    if is_covered(1.0):
         return 1.0
-    for _ in range(BISECTIONS):
-        middle = (low + high) / 2
-        low, high = (low, middle) if _exceeds(x, wagers, middle, delta) else (middle, high)
+    _, high = _bisect(is_covered, 0.0, 1.0)
     return max(high, float(np.sum(a * x) / np.sum(a)))
 
 
@@ -251,14 +226,20 @@ def bound_by_optimised_bet(
     Raises:
         InputError: as for ``bound_by_betting``.
     """
-    x = _check(losses, delta)
-    a = np.ones(len(x)) if shares is None else _check_shares(shares, len(x))
-    low, high = 0.0, 1.0
-    for _ in range(BISECTIONS):
-        middle = (low + high) / 2
-        kept = np.sort(a * (middle - x))[: max(0, len(x) - copies)]
-        low, high = (low, middle) if _is_rich(kept, middle, delta) else (middle, high)
-    return high
+    x, a = _check(losses, delta, shares)
+
+    def is_covered(p: float) -> bool:
+        """Return whether no bet against p is worth more than 1 / delta, whatever the rounding.
+
+        A bet is a multiple, up to 1 / (1 - p), of the gains a_t (p - x_t). A search for the best one that
+        stops early finds a smaller wealth, so that bounds err upwards.
+        """
+        gains = np.sort(a * (p - x))[: max(0, len(x) - copies)]
+        best, _ = _bisect(lambda bet: bool(np.sum(gains / (1 + bet * gains)) > 0), 0.0, 1 / (1 - p))
+        factors = 1 + best * gains
+        return not np.sum(np.log(factors) - FACTOR_ROUNDING * (1 + 1 / factors)) > log(1 / delta)
+
+    return _bisect(is_covered, 0.0, 1.0)[1]
 
 
 def bound_losses(losses: ArrayLike, delta: float, shares: ArrayLike | None = None, copies: int = 0) -> float:
@@ -279,52 +260,36 @@ def bound_losses(losses: ArrayLike, delta: float, shares: ArrayLike | None = Non
     return bound_by_betting(losses, delta, shares)
 
 
-def _check(losses: ArrayLike, delta: float) -> Losses:
+def _check(losses: ArrayLike, delta: float, shares: ArrayLike | None) -> tuple[Values, Values]:
     check_delta(delta)
     x = np.asarray(losses, dtype=np.float64)
     if x.ndim != 1 or not x.size:
         raise InputError(f"losses has shape {x.shape}: expected 1 dimension, and at least 1 loss")
     if not np.all((x >= 0) & (x <= 1)):
         raise InputError("losses has values outside [0, 1]: divide losses by the largest possible one")
-    return x
-
-
-def _check_shares(shares: ArrayLike, m: int) -> Losses:
-    a = np.asarray(shares, dtype=np.float64)
-    if a.shape != (m,) or not np.all((a >= 0) & (a <= 1)) or not a.any():
+    a = np.ones(len(x)) if shares is None else np.asarray(shares, dtype=np.float64)
+    if a.shape != x.shape or not np.all((a >= 0) & (a <= 1)) or not a.any():
         raise InputError(
-            f"shares has shape {a.shape}: expected one for each of {m} losses, from 0 to 1 and not all 0: "
-            "divide weights by the largest possible one"
+            f"shares has shape {a.shape}: expected one for each of {len(x)} losses, from 0 to 1 and not all "
+            "0: divide weights by the largest possible one"
         )
-    return a
+    return x, a
 
 
-def _exceeds(losses: Losses, wagers: Losses, p: float, delta: float) -> bool:
-    """Return whether the wealth at p is ever above 1 / delta, whatever the rounding."""
-    error = len(losses) * FACTOR_ROUNDING / p
-    return bool(float(compute_log_wealth(losses, wagers, p).max()) - error > log(1 / delta))
-
-
-def _is_rich(gains: Losses, p: float, delta: float) -> bool:
-    """Return whether a bet against the mean p is worth more than 1 / delta, whatever the rounding.
-
-    ``gains`` are a_t (p - x_t), of which the bet is a multiple up to 1 / (1 - p). A search for the best one
-    that stops early finds a smaller wealth, so that bounds err upwards.
-    """
-    low, high = 0.0, 1 / (1 - p)
-    for _ in range(BISECTIONS):
-        middle = (low + high) / 2
-        low, high = (middle, high) if np.sum(gains / (1 + middle * gains)) > 0 else (low, middle)
-    factors = 1 + low * gains
-    return bool(np.sum(np.log(factors) - FACTOR_ROUNDING * (1 + 1 / factors)) > log(1 / delta))
+def _bisect(
+    is_inside: Callable[[float], bool], inside: float, outside: float, halvings: int = BISECTIONS
+) -> tuple[float, float]:
+    """Halve an interval between a point inside a set and one outside, and return its ends in this order."""
+    for _ in range(halvings):
+        middle = (inside + outside) / 2
+        inside, outside = (middle, outside) if is_inside(middle) else (inside, middle)
+    return inside, outside
 
 
 LOG_ODDS = np.geomspace(0.1, 4.0, 16)  # of the alternatives, above those of the bound
 AT_FIRST_LABEL = 0.5  # weight of the start at the first label
 LATER = 500.0  # labels, in units of which the weights of later starts fall
-STEPS_OF_BISECTION = 60  # of an interval of probabilities: to 1e-18
 MAX_AHEAD = 10_000_000  # that a decision is looked for in
-Shares = NDArray[np.float64]
 
 
 class Prior(NamedTuple):
@@ -390,24 +355,15 @@ def limit_at_all_times(errors: float, labels: int, prior: Prior, delta: float) -
     def is_covered(p: float) -> bool:
         return bool(log_evidence(errors, labels, p, prior) < most)
 
-    return AnytimeLimits(_move_outwards(is_covered, rate, 0.0), _move_outwards(is_covered, rate, 1.0))
-
-
-def _move_outwards(is_covered: Callable[[float], bool], inside: float, outside: float) -> float:
-    """Return the end of an interval between a point inside and an extreme, on the outer side of rounding."""
-    if is_covered(outside):
-        return outside
-    for _ in range(STEPS_OF_BISECTION):
-        middle = (inside + outside) / 2
-        inside, outside = (middle, outside) if is_covered(middle) else (inside, middle)
-    return outside
+    ends = (end if is_covered(end) else _bisect(is_covered, rate, end, 60)[1] for end in (0.0, 1.0))
+    return AnytimeLimits(*ends)  # each on the outer side of rounding, to 1e-18
 
 
 class Alarm(NamedTuple):
     """The alarm process of one stream, or of several."""
 
-    log_evidence: Shares  # ln M_j at the end of each batch, (..., batches)
-    log_sums: Shares  # ln (R_j + W_j) of each alternative at the end of the last batch, (..., alternatives)
+    log_evidence: Values  # ln M_j at the end of each batch, (..., batches)
+    log_sums: Values  # ln (R_j + W_j) of each alternative at the end of the last batch, (..., alternatives)
 
     def find_first(self, delta: float) -> int | None:
         """Return the number of the batch, from 1, at whose end one stream raises an alarm; None if none."""
@@ -446,7 +402,7 @@ def trace_alarm(losses: ArrayLike, bound: float, sizes: ArrayLike) -> Alarm:
     return Alarm(total, np.stack(sums, axis=-1))
 
 
-def _compare_alternatives(bound: float) -> tuple[Shares, Shares]:
+def _compare_alternatives(bound: float) -> tuple[Values, Values]:
     """Return q / c and (1 - q) / (1 - c) for every alternative q of a bound c, (alternatives,) each."""
     if not 0 < bound < 1:
         raise InputError(f"bound={bound!r} is outside (0, 1): nothing could be worse, or nothing as good")
@@ -455,18 +411,12 @@ def _compare_alternatives(bound: float) -> tuple[Shares, Shares]:
     return grown * scale, scale
 
 
-def _weigh_starts(ends: NDArray[np.intp]) -> tuple[Shares, Shares]:
-    """Return the logarithms of the weights of starts.
+def _weigh_starts(ends: NDArray[np.intp]) -> tuple[Values, Values]:
+    """Return the logarithms of the weights of the starts before each batch, and after the last one.
 
+    And, before each batch, of all starts after it. ``ends`` counts labels before each batch, and all of them.
     Of the later starts the weight T(t) = 1 / (1 + ln(1 + t / LATER)) is after label t, so that of the labels
     from s + 1 to t is T(s) - T(t) = T(s) T(t) ln(1 + (t - s) / (s + LATER)), and all weights sum to 1.
-
-    Args:
-        ends: how many labels there are before each batch, and after the last one, ascending, (batches + 1,).
-
-    Returns:
-        of the starts before each batch, and after the last one, (batches + 1,); and, before each batch, of
-        all starts after it, (batches,).
     """
     t = np.maximum(ends, 1.0)  # the first label's weight is on the start before it
     after = 1 / (1 + np.log1p(t / LATER))

@@ -4,14 +4,13 @@ What is divided are units: rows, or groups if the task has any. Each split is dr
 that any worker can draw it again. It has a training set, a select set and an estimate set, of which the last
 two may be empty. A certification selects on one and estimates on the other; where nothing is certified, the
 select set is empty, and what is fitted on ``train`` is scored on ``estimate``.
-
-Splits that somebody else has made, such as a splitter object of scikit-learn.
 """
 
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import chain
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -22,7 +21,7 @@ from ckcv_ray.core.arrays import Index
 from ckcv_ray.core.draws import Draws
 from ckcv_ray.core.options import Option, check_options, option
 from ckcv_ray.errors import InputError
-from ckcv_ray.validation import as_array, boolean, integer, quote
+from ckcv_ray.validation import as_array, integer, quote
 
 MAX_SPLITS = 1_000_000
 EMPTY: Index = np.empty(0, dtype=np.intp)
@@ -31,7 +30,6 @@ EMPTY: Index = np.empty(0, dtype=np.intp)
 NOT_DRAWN = "the rows that a split scores are not drawn at random by the seed"
 BY_POSITION = "the order of the table says which rows a split scores, and not a draw by the seed"
 FIXED_BY_CLASS = "parts have fixed numbers of each class"
-FITTED_ON = "some splits score rows that they fit on"
 
 
 class Split(NamedTuple):
@@ -236,15 +234,7 @@ class Resampling(ABC):
         return FIXED_BY_CLASS if self.stratify else self.undrawn
 
 
-def check_n_splits(name: str, value: Any) -> int:
-    """Return a number of splits; raise InputError unless it is one."""
-    return integer(name, value, least=1, most=MAX_SPLITS)
-
-
-FOLDS = Option(
-    lambda name, value: integer(name, value, least=2, most=MAX_SPLITS), "Number of folds.", int, "10"
-)
-STRATIFY = Option(boolean, "Give each part the same share of every class.", bool)
+check_n_splits = partial(integer, least=1, most=MAX_SPLITS)
 
 
 def arrange(units: Units, stratify: bool, rng: np.random.Generator) -> Index:
@@ -314,7 +304,7 @@ def take_splits(resampling: Any, X: Any, y: ArrayLike, groups: ArrayLike | None)
     """
     if resampling is None or isinstance(resampling, str | Resampling):
         return None
-    splits = hasattr(resampling, "split") and not isinstance(resampling, type)
+    splits = hasattr(resampling, "split")
     if isinstance(resampling, type) or not (splits or isinstance(resampling, Iterable)):
         raise InputError(
             f"resampling={quote(resampling)}: expected text such as 'kfold:10', a splitter such as "

@@ -17,7 +17,6 @@ from math import comb, log
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ckcv_ray.core.draws import Draws
 from ckcv_ray.core.options import Option, option
@@ -189,11 +188,6 @@ def count_complete(n: int, k: int, n_splits: int) -> int:
     return min(n_splits, _count_subsets(n, m, n_splits) * _count_subsets(n - m, m, n_splits))
 
 
-def is_enumerated(n: int, k: int, n_splits: int) -> bool:
-    """Return whether all splits are used, in lexicographic order, since there are at most ``n_splits``."""
-    return count_complete(n, k, n_splits + 1) <= n_splits
-
-
 def _count_subsets(n: int, m: int, most: int) -> int:
     """Count the subsets of m of n rows, m at most n / 2, up to ``most``: the full count can be huge."""
     count = 1
@@ -218,10 +212,14 @@ def split_complete(n: int, k: int, number: int, n_splits: int, draws: Draws) -> 
         draws: of the table; the generator's spawn key is (floor(n / k), number).
     """
     m = n // k
-    if is_enumerated(n, k, n_splits):
-        return _split_enumerated(n, m, number)
-    role = _draw_roles(n, m, number, draws)
-    return Split(*(np.flatnonzero(role == part) for part in range(3)))
+    if count_complete(n, k, n_splits + 1) <= n_splits:  # all splits are used, in lexicographic order
+        outer, inner = divmod(number, comb(n - m, m))
+        select = np.array(next(islice(combinations(range(n), m), outer, None)), dtype=np.intp)
+        rest = np.setdiff1d(np.arange(n), select)
+        estimate = np.array(next(islice(combinations(rest, m), inner, None)), dtype=np.intp)
+        return Split(np.setdiff1d(rest, estimate), select, estimate)
+    order = draws.at(m, number).make_generator().permutation(n)
+    return Split(np.sort(order[2 * m :]), np.sort(order[:m]), np.sort(order[m : 2 * m]))
 
 
 @lru_cache(maxsize=256)
@@ -243,19 +241,3 @@ def split_rotation(n: int, k: int, number: int, draws: Draws) -> Split:
     select, estimate = order[first : first + m], order[second : second + m]
     train = np.setdiff1d(np.arange(n), np.concatenate([select, estimate]))
     return Split(train, np.sort(select), np.sort(estimate))
-
-
-def _draw_roles(n: int, m: int, number: int, draws: Draws) -> NDArray[np.int8]:
-    """Draw which of n rows are in TR (0), MS (1) and EE (2), of m rows each."""
-    order = draws.at(m, number).make_generator().permutation(n)
-    role = np.zeros(n, dtype=np.int8)
-    role[order[:m]], role[order[m : 2 * m]] = 1, 2
-    return role
-
-
-def _split_enumerated(n: int, m: int, rank: int) -> Split:
-    outer, inner = divmod(rank, comb(n - m, m))
-    select = np.array(next(islice(combinations(range(n), m), outer, None)), dtype=np.intp)
-    rest = np.setdiff1d(np.arange(n), select)
-    estimate = np.array(next(islice(combinations(rest, m), inner, None)), dtype=np.intp)
-    return Split(np.setdiff1d(rest, estimate), select, estimate)

@@ -6,51 +6,35 @@ from inspect import signature
 from typing import Any
 
 from ckcv_ray.core.options import options, register_part
+from ckcv_ray.core.resampling import complete, folds
 from ckcv_ray.core.resampling.base import Resampling, Splits
-from ckcv_ray.core.resampling.complete import Complete, Rotation
-from ckcv_ray.core.resampling.drawn import (
-    Bootstrap,
-    Bootstrap632,
-    Bootstrap632Plus,
-    OptimismBootstrap,
-    SingleSplit,
-    Subsampling,
-)
-from ckcv_ray.core.resampling.folds import (
-    DrawnFolds,
-    ForwardSplits,
-    KFold,
-    LeaveOneOut,
-    NestedSplits,
-    RepeatedKFold,
-)
 from ckcv_ray.errors import InputError, explain_removed_option
 from ckcv_ray.validation import quote, suggest
 
 RESAMPLINGS: dict[str, Any] = {
     kind.name: kind
     for kind in (
-        Complete,
-        Rotation,
-        SingleSplit,
-        KFold,
-        RepeatedKFold,
-        DrawnFolds,
-        ForwardSplits,
-        LeaveOneOut,
-        Subsampling,
-        Bootstrap,
-        Bootstrap632,
-        Bootstrap632Plus,
-        OptimismBootstrap,
-        NestedSplits,
+        complete.Complete,
+        complete.Rotation,
+        folds.SingleSplit,
+        folds.KFold,
+        folds.RepeatedKFold,
+        folds.DrawnFolds,
+        folds.ForwardSplits,
+        folds.LeaveOneOut,
+        folds.Subsampling,
+        folds.Bootstrap,
+        folds.Bootstrap632,
+        folds.Bootstrap632Plus,
+        folds.OptimismBootstrap,
+        folds.NestedSplits,
         Splits,
     )
 }
 CERTIFIABLE = {name: kind for name, kind in RESAMPLINGS.items() if kind.selects}
-NESTED: dict[str, Callable[..., NestedSplits]] = {
-    "nested_halves": lambda folds=5: NestedSplits(KFold(folds), SingleSplit(0.5)),
-    "nested": lambda outer=5, inner=5: NestedSplits(KFold(outer), KFold(inner)),
+NESTED: dict[str, Callable[..., folds.NestedSplits]] = {
+    "nested_halves": lambda k=5: folds.NestedSplits(folds.KFold(k), folds.SingleSplit(0.5)),
+    "nested": lambda outer=5, inner=5: folds.NestedSplits(folds.KFold(outer), folds.KFold(inner)),
 }
 FORMS = (
     "holdout:0.3, kfold:10, kfold:4:last, repeated_kfold:10x5, drawn_folds:10, time:5, time:5:2, loo, "
@@ -109,12 +93,12 @@ def add_strata(resampling: Resampling) -> Resampling:
     Raises:
         InputError: there is no such form of it.
     """
-    if isinstance(resampling, NestedSplits):
-        return NestedSplits(add_strata(resampling.outer), add_strata(resampling.inner))
+    if isinstance(resampling, folds.NestedSplits):
+        return folds.NestedSplits(add_strata(resampling.outer), add_strata(resampling.inner))
     if "stratify" not in options(resampling):
         able = [name for name, kind in RESAMPLINGS.items() if "stratify" in options(kind)]
         raise InputError(f"stratify is for {', '.join(able)}, not {resampling.name}: leave it out")
-    if isinstance(resampling, KFold) and resampling.remainder == "last":
+    if isinstance(resampling, folds.KFold) and resampling.remainder == "last":
         raise InputError(
             "stratify deals rows to the folds in turn, so no fold takes the rest: leave it out, or choose "
             f"kfold:{resampling.folds}"
