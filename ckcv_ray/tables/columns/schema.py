@@ -136,7 +136,8 @@ class Schema:
         position = {name: i for i, name in enumerate(names)}
         check_single(names, self.names)
         sparse = SPARSE in (columns.schema.metadata or {})  # what is absent is zero
-        if missing := [n for n in self.names if n not in position and not (sparse and n.startswith("x"))]:
+        absent = (name for name in self.names if name not in position)
+        if missing := [name for name in absent if not (sparse and name.startswith("x"))]:
             what = f"is no column {missing[0]!r}"
             if len(missing) > 1:
                 what = f"are no columns {some([repr(name) for name in missing])}"
@@ -212,7 +213,8 @@ class Schema:
     @property
     def as_stored(self) -> "Schema":
         """How columns are understood that ``format_column`` returned, whose numbers are no text."""
-        stored = (replace(c, form="") if c.kind is ColumnKind.NUMBER else c for c in self)
+        forms = ("" if column.kind is ColumnKind.NUMBER else column.form for column in self)
+        stored = (replace(column, form=form) for column, form in zip(self, forms, strict=True))
         return replace(self, columns=tuple(stored))
 
     @property

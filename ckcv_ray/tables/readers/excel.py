@@ -39,22 +39,17 @@ def read_excel(path: Path, sheet: str | None = None, lines: LinesLeftOut = EVERY
         check_workbook(archive, repr(str(path)))
     book = load_workbook(path, read_only=True, keep_links=False)
     try:
-        return _columns(book[_sheet(book.sheetnames, sheet, path)], path, lines)
+        names = book.sheetnames
+        known = ", ".join(repr(name) for name in names[:12])
+        if sheet is None and len(names) > 1:
+            raise InputError(
+                f"{str(path)!r} has {len(names)} sheets: name one with --sheet; there are {known}"
+            )
+        if sheet is not None and sheet not in names:
+            raise InputError(f"{str(path)!r} has no sheet {sheet!r}: there are {known}")
+        read = _read_rows(book[names[0] if sheet is None else sheet], path)
     finally:
         book.close()
-
-
-def _sheet(names: list[str], asked: str | None, path: Path) -> str:
-    known = ", ".join(repr(name) for name in names[:12])
-    if asked is None and len(names) > 1:
-        raise InputError(f"{str(path)!r} has {len(names)} sheets: name one with --sheet; there are {known}")
-    if asked is not None and asked not in names:
-        raise InputError(f"{str(path)!r} has no sheet {asked!r}: there are {known}")
-    return names[0] if asked is None else asked
-
-
-def _columns(sheet: Any, path: Path, lines: LinesLeftOut) -> pa.Table:
-    read = _read_rows(sheet, path)
     filled = np.array([bool(row.values) for row in read], np.bool_)
     numbers = np.flatnonzero(filled & ~lines.find(filled, repr(str(path))))
     for number in numbers:
@@ -106,20 +101,16 @@ def _make_table(rows: list[list[Any]], path: Path) -> pa.Table:
     width = max(map(len, rows))
     check_size(repr(str(path)), len(rows), width)
     names = ["" if name is None else str(name) for name in rows[0]] + [""] * (width - len(rows[0]))
-    filled = [bool(name) for name in names]
-    for row in rows[1:]:
-        for i, value in enumerate(row):
-            if value is not None:
-                filled[i] = True
-    kept = [i for i in range(width) if filled[i]]
+    filled = {i for row in rows[1:] for i, value in enumerate(row) if value is not None}
+    kept = [i for i, name in enumerate(names) if name or i in filled]
     arrays = (_array([row[i] if i < len(row) else None for row in rows[1:]]) for i in kept)
     return pa.Table.from_arrays(list(arrays), names=[names[i] for i in kept])
 
 
 def _array(values: list[Any]) -> pa.Array:
     """Return cells as a column; of several types, as text."""
-    mixed = len(kinds := set(map(type, values)) - {type(None)}) > 1 and bool in kinds  # True is no 1
-    if not mixed:
+    kinds = set(map(type, values)) - {type(None)}
+    if len(kinds) == 1 or bool not in kinds:  # True is no 1
         with suppress(pa.ArrowException, OverflowError):
             return pa.array(values)
     return pa.array([None if value is None else str(value) for value in values])

@@ -104,25 +104,20 @@ def parse_address(name: str, text: str, least: int = 1) -> Address:
             f"{name}={quote(text)}: {quote(bucket)} is no name of a bucket: expected 3 to 63 lower-case "
             f"letters, digits, dots and hyphens, as in {scheme}{MARK}bucket/runs/patients"
         )
-    address = Address(scheme, bucket, key.strip("/"))
-    if address.key or least:
-        _check_key(name, text, address.key)
-    return address
-
-
-def _check_key(name: str, text: str, key: str) -> None:
-    if not key:
+    if not (key := key.strip("/")):
+        if not least:
+            return Address(scheme, bucket, key)
         raise InputError(
             f"{name}={quote(text)} names a bucket alone: add a name, as in {text.rstrip('/')}/runs/x"
         )
-    parts = key.split("/")
-    if any(part in ("", ".", "..") for part in parts):
+    if any(part in ("", ".", "..") for part in key.split("/")):
         raise InputError(f"{name}={quote(text)}: '..', '.' and empty names are not allowed in an address")
     if not key.isprintable() or not NOT_IN_KEYS.isdisjoint(key) or len(key) > LONGEST_KEY:
         raise InputError(
             f"{name}={quote(text)}: no object can have this name here: use letters, digits, spaces and "
             f"-_.=+, at most {LONGEST_KEY} of them"
         )
+    return Address(scheme, bucket, key)
 
 
 def ask_at_once(*requests: Callable[[], Any]) -> list[Future[Any]]:
@@ -191,13 +186,16 @@ class Bucket:
     def delete(self, name: str) -> None:
         """Delete an object; one that is not there is no error."""
         with suppress(FileNotFoundError):
-            self._ask(f"delete {name}", lambda: _import_obstore().delete(self._open(), self._key(name)))
+            self._ask(
+                f"delete {name}",
+                lambda: _import_obstore().delete(self._open(), self.address.inside(name).key),
+            )
 
     def list(self, prefix: str = "") -> list[Listed]:
         """Return the objects in a folder ``prefix/`` at any depth, sorted; a store may list new ones late."""
 
         def read() -> list[Any]:
-            pages = _import_obstore().list(self._open(), prefix=self._key(prefix) or None)
+            pages = _import_obstore().list(self._open(), prefix=self.address.inside(prefix).key or None)
             return [entry for page in pages for entry in page]
 
         start = len(f"{self.address.key}/") if self.address.key else 0
@@ -208,21 +206,20 @@ class Bucket:
         """Return the names of the folders in a folder, as far as the store lists them."""
 
         def read() -> Any:
-            return _import_obstore().list_with_delimiter(self._open(), prefix=self._key(name) or None)
+            prefix = self.address.inside(name).key or None
+            return _import_obstore().list_with_delimiter(self._open(), prefix=prefix)
 
         return {path.rstrip("/").rpartition("/")[2] for path in self._ask("list", read)["common_prefixes"]}
 
     def _put(self, name: str, content: bytes, **options: str) -> None:
-        _import_obstore().put(self._open(), self._key(name), content, use_multipart=False, **options)
+        key = self.address.inside(name).key
+        _import_obstore().put(self._open(), key, content, use_multipart=False, **options)
 
     def _stream(self, name: str, most: int) -> Iterator[bytes]:
-        found = _import_obstore().get(self._open(), self._key(name))
+        found = _import_obstore().get(self._open(), self.address.inside(name).key)
         if found.meta["size"] > most:
             raise ValueError(f"it is larger than {most >> 20} MiB")
         yield from map(bytes, found.stream(min_chunk_size=STREAM_BYTES))
-
-    def _key(self, name: str) -> str:
-        return f"{self.address.key}/{name}".strip("/")
 
     def _open(self) -> Any:
         if self._store is None:
@@ -240,9 +237,7 @@ class Bucket:
                 f"{str(self.address)!r} needs obstore, which is not installed: pip install '{OBSTORE}', or "
                 f"{write_install('objects')}"
             )
-        attempt = 0
-        while True:
-            attempt += 1
+        for attempt in range(1, ATTEMPTS + 1):
             try:
                 return request()
             except (ValueError, UnreachableError):
@@ -261,6 +256,7 @@ class Bucket:
                         f"{explain_error(self.address.scheme, error)}; what was written is kept, and the "
                         "same command goes on from there"
                     ) from None
+        raise AssertionError("the last attempt returns or raises")
 
 
 def explain_error(scheme: str, error: Exception) -> str:
@@ -297,14 +293,10 @@ def _open_store(address: Address) -> Any:
     }
     if os.environ.get("AWS_ALLOW_HTTP", "").lower() in ("1", "true"):
         options["allow_http"] = True  # type: ignore[assignment]  # of a server on loopback
-    backoff = {
-        "init_backoff": timedelta(seconds=FIRST_PAUSE),
-        "max_backoff": timedelta(seconds=LONGEST_PAUSE),
-        "base": GROWTH,
-    }
+    first, longest = timedelta(seconds=FIRST_PAUSE), timedelta(seconds=LONGEST_PAUSE)
     retries = {
         "max_retries": RETRIES,
-        "backoff": backoff,
+        "backoff": {"init_backoff": first, "max_backoff": longest, "base": GROWTH},
         "retry_timeout": timedelta(seconds=LONGEST_RETRYING),
     }
     try:

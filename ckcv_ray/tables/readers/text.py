@@ -157,13 +157,11 @@ def _has_decimal_points(columns: pa.Table) -> bool:
     for column in columns.slice(0, SAMPLE_LINES).columns:
         known = drop_gaps({None if cell is None else bare(cell) for cell in column.to_pylist()})
         if any("." in text for text in known):
-            try:
+            with suppress(ColumnError):
                 form, bad = form_of_numbers(known, "")
-            except ColumnError:
-                continue
-            certain = any("." in text and not is_doubtful(text, form) for text in known)
-            if certain and not bad and find_decimal_mark(form) == ".":
-                return True
+                certain = any("." in text and not is_doubtful(text, form) for text in known)
+                if certain and not bad and find_decimal_mark(form) == ".":
+                    return True
     return False
 
 
@@ -294,22 +292,14 @@ def _utf8(content: bytes, name: str) -> tuple[bytes, list[str]]:
             except UnicodeDecodeError:
                 raise InputError(f"{name} begins as text in UTF-16, and is none: save it in UTF-8") from None
     content = content.removeprefix(codecs.BOM_UTF8)
-    if _is_utf8(content):
-        return content, []
-    text, remark = decode_western(content, name)
-    return text.encode(), [remark]
-
-
-def _is_utf8(content: bytes) -> bool:
-    """Return whether text is in UTF-8, without holding all of it as characters, of up to four bytes each."""
     decoder = codecs.getincrementaldecoder("utf-8")()
-    try:
+    with suppress(UnicodeDecodeError):  # block by block, as characters take up to four bytes each
         for at in range(0, len(content), LINE_BYTES):
             decoder.decode(content[at : at + LINE_BYTES])
         decoder.decode(b"", final=True)
-    except UnicodeDecodeError:
-        return False
-    return True
+        return content, []
+    text, remark = decode_western(content, name)
+    return text.encode(), [remark]
 
 
 def _join_spaces(content: bytes, name: str) -> bytes:
