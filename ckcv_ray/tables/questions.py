@@ -19,7 +19,7 @@ number, or differ in what is easily written otherwise: Yes and YES, type 1 and t
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Container
+from collections.abc import Callable, Container
 from typing import Any
 
 import numpy as np
@@ -298,12 +298,11 @@ def _describe_ways(several: list[RowCounts], noun: str) -> str:
 
 
 def _compare(texts: list[str]) -> str:
-    if len({text.casefold() for text in texts}) == 1:
-        return "differ in case alone"
-    if len({"".join(text.split()) for text in texts}) == 1:
-        return "differ in spaces alone"
-    if len({"".join(text.split()).casefold() for text in texts}) == 1:
-        return "differ in case and spaces alone"
-    if len({fold_marks(text).casefold() for text in texts}) == 1:
-        return "differ in hyphens, a point at the end, or signs that are not seen"
-    return "are one value"
+    folds: dict[str, Callable[[str], str]] = {
+        "case alone": str.casefold,
+        "spaces alone": lambda text: "".join(text.split()),
+        "case and spaces alone": lambda text: "".join(text.split()).casefold(),
+        "hyphens, a point at the end, or signs that are not seen": lambda text: fold_marks(text).casefold(),
+    }
+    found = (f"differ in {what}" for what, fold in folds.items() if len(set(map(fold, texts))) == 1)
+    return next(found, "are one value")

@@ -65,11 +65,6 @@ def _count_copies(number: NDArray[np.intp], judged: NDArray[np.bool_]) -> int:
     return int(np.sum(judged)) - int(np.sum(alone[np.unique(number)]))
 
 
-def count_repeats(task: Task) -> int:
-    """Count the rows that equal another row; see ``Repeats``."""
-    return find_repeats(task).rows
-
-
 def describe_sorted(task: Task, seed: int) -> list[str]:
     """Return a list of one sentence if a known seed draws too little from a table that is sorted, else none.
 
@@ -138,9 +133,7 @@ def find_known(X: Rows, task: Task) -> NDArray[np.bool_]:
 def _connect_groups(pairs: NDArray[np.intp], n: int) -> NDArray[np.intp]:
     """Return a number for each of n groups, which those that are connected by equal rows share, (n,).
 
-    Args:
-        pairs: item and group, for each item that several groups have, (pairs, 2).
-        n: number of groups.
+    ``pairs`` has item and group, for each item that several groups have, (pairs, 2).
     """
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components

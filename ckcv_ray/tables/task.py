@@ -706,9 +706,8 @@ class TestRows:
     @property
     def digest(self) -> str:
         """SHA-256 of the rows."""
-        return hashlib.sha256(
-            np.column_stack([unify_zeros(self.X), self.y]).astype("<f8").tobytes()
-        ).hexdigest()
+        rows = np.column_stack([unify_zeros(self.X), self.y]).astype("<f8")
+        return hashlib.sha256(rows.tobytes()).hexdigest()
 
 
 def read(
@@ -807,16 +806,21 @@ def _from_table(
     else:
         labels = read_labels(columns, target, asked.labels)
         if not asked.drop_unlabelled:
-            _check_labelled(written[target], target, kept)
+            labelled = rows_with_label(written[target], target, kept=kept)
+            if not labelled.all():
+                said, keeping = GapWords.of(written[target], target, ~labelled).describe_labels()
+                raise InputError(
+                    f"the target {target!r} has empty cells in {said}, the first in row "
+                    f"{np.argmin(labelled) + 1}: fix them, or leave these rows out with --drop-unlabelled"
+                    f"{keeping}"
+                )
         classes, y = encode_classes(labels, target)
     weighting = Weighting.read(columns, roles.weight, asked.thousands)
-    provenance = Provenance(
-        id=roles.id, drop_unlabelled=asked.drop_unlabelled, keep_values=tuple(sorted(kept))
-    )
+    provenance = Provenance(AS_IT_IS, roles.id, asked.drop_unlabelled, tuple(sorted(kept)))
     if salt is None:
         salt = compute_salt(columns, {*groups, roles.id, *index_names(columns)})
     numbering: tuple[str, ...] = ()
-    words: tuple[GapWords, ...] = ()
+    words: list[GapWords] = []
     question = "" if groups else ask_about_groups(columns, {target, roles.weight})
     grouping = Grouping.read(columns, groups, question)
     if known is None:
@@ -825,7 +829,9 @@ def _from_table(
         if roles.features is None:
             schema, X, numbering = _leave_out_row_numbers(schema, X, asked)
         check_spread(X, list(schema.names), schema.plain)
-        words = _count_gap_words(written, schema, X)
+        for column, x in zip(schema, X.T, strict=True):
+            if column.kind is ColumnKind.CATEGORY:
+                words.append(GapWords.of(written[column.name], column.name, np.isnan(x)))
     else:
         if list(known.names) != chosen:
             raise InputError(f"the columns are {some(chosen)}, and not those that were understood")
@@ -837,40 +843,15 @@ def _from_table(
         schema = known.settle(X)
     return Task(
         X, y, classes, schema, target, grouping,
-        weighting=weighting, row_numbers=numbering, gap_words=words, salt=salt, provenance=provenance,
+        weighting=weighting, row_numbers=numbering, gap_words=tuple(said for said in words if said.words),
+        salt=salt, provenance=provenance,
     )  # fmt: skip
-
-
-def _check_labelled(column: pa.ChunkedArray, target: str, kept: Collection[str]) -> None:
-    labelled = rows_with_label(column, target, kept=kept)
-    if not labelled.all():
-        said, keeping = GapWords.of(column, target, ~labelled).describe_labels()
-        raise InputError(
-            f"the target {target!r} has empty cells in {said}, the first in row {np.argmin(labelled) + 1}: "
-            f"fix them, or leave these rows out with --drop-unlabelled{keeping}"
-        )
-
-
-def _count_gap_words(columns: pa.Table, schema: Schema, X: Rows) -> tuple[GapWords, ...]:
-    """Return the words in columns of categories, as they were written, that became gaps of X."""
-    counted = (
-        GapWords.of(columns[column.name], column.name, np.isnan(x))
-        for column, x in zip(schema, X.T, strict=True)
-        if column.kind is ColumnKind.CATEGORY
-    )
-    return tuple(found for found in counted if found.words)
 
 
 def _leave_out_row_numbers(
     schema: Schema, X: Rows, asked: DeclaredTypes
 ) -> tuple[Schema, Rows, tuple[str, ...]]:
-    """Return columns without those that number the rows, and the names of these.
-
-    A column whose kind is said is meant to be learned from.
-
-    Raises:
-        InputError: no other column is left.
-    """
+    """Return columns without those that number the rows, unless their kind is said, and the names of these."""
     said = {name for names in asked.names.values() for name in names}
     names = tuple(
         column.name

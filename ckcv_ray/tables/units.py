@@ -102,9 +102,12 @@ def target_name(names: list[str], target: str | None) -> str:
         which = (
             f"columns {', '.join(matches)} could all be" if matches else f"none of {', '.join(TARGETS)} is"
         )
-        raise InputError(
-            f"{which} the target: name it with --target; the columns are {some(names)}{hint(names)}"
-        )
+        hint = ""
+        if len(names) == 1 and any(mark in names[0] for mark in ";\t"):
+            hint = " (say by --separator what separates the columns)"
+        elif sum(map(is_number, names)) > len(names) / 2:
+            hint = " (the first line must name the columns)"
+        raise InputError(f"{which} the target: name it with --target; the columns are {some(names)}{hint}")
     check_single(names, matches)
     return matches[0]
 
@@ -217,15 +220,6 @@ def check_kept(words: Collection[str]) -> frozenset[str]:
                 f"capitals as well: {', '.join(sorted(GAPS - {''}))}: leave it out"
             )
     return frozenset(word.lower() for word in words)
-
-
-def hint(names: list[str]) -> str:
-    """Return a guess at what is wrong in a text file with these columns."""
-    if len(names) == 1 and any(mark in names[0] for mark in ";\t"):
-        return " (say by --separator what separates the columns)"
-    if sum(map(is_number, names)) > len(names) / 2:
-        return " (the first line must name the columns)"
-    return ""
 
 
 Groups = NDArray[np.intp]
@@ -348,7 +342,14 @@ def group_numbers(column: pa.ChunkedArray, name: str, gaps: Collection[str] = NO
     if not is_plain(kind) or pa.types.is_null(kind):
         what = "is empty" if pa.types.is_null(kind) else f"holds {kind}"
         raise InputError(f"column {name!r} {what}: groups are named by text or whole numbers")
-    column = _number_names(column, gaps) if is_text(kind) else decode(column)
+    if is_text(kind):  # whose cells are of one group if they differ in the spaces around them alone
+        encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+        encoded = encoded.unify_dictionaries().combine_chunks()
+        names = without_gaps(pa.chunked_array([encoded.dictionary]), gaps)
+        numbers = names.dictionary_encode().combine_chunks().indices
+        column = pa.chunked_array([numbers.take(encoded.indices)])
+    else:
+        column = decode(column)
     missing = pc.is_null(column, nan_is_null=True)
     if len(rows := np.flatnonzero(missing.to_numpy())):
         raise InputError(
@@ -361,18 +362,6 @@ def group_numbers(column: pa.ChunkedArray, name: str, gaps: Collection[str] = NO
         return renumber(number_values(column))
     except pa.ArrowException as error:
         raise InputError(f"column {name!r} cannot be read as groups: {error}") from None
-
-
-def _number_names(column: pa.ChunkedArray, gaps: Collection[str]) -> pa.ChunkedArray:
-    """Return a number for each text of a column, null for those that name nothing.
-
-    Cells that differ in the spaces around them are of one group. Each distinct text is looked at once.
-    """
-    encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
-    encoded = encoded.unify_dictionaries().combine_chunks()
-    names = without_gaps(pa.chunked_array([encoded.dictionary]), gaps)
-    numbers = names.dictionary_encode().combine_chunks().indices
-    return pa.chunked_array([numbers.take(encoded.indices)])
 
 
 WEIGHT_NAMES = ("weight", "sample_weight", "weight_of_row")

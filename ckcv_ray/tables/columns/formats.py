@@ -303,11 +303,7 @@ def _list_amounts(texts: Iterable[str]) -> list[Amount]:
 def _form_of_amounts(
     texts: Sequence[str], amounts: Sequence[Amount], name: str, decimal: str | None, thousands: str
 ) -> str:
-    """Return the form of texts that are amounts: their unit, and the form of their numbers.
-
-    Raises:
-        ColumnError: they have several units, or a mark may be that of decimals or of thousands.
-    """
+    """Return the form of texts that are amounts: their unit, and the form of their numbers."""
     if len(units := {amount.unit: text for text, amount in zip(texts, amounts, strict=True)}) > 1:
         (_, first), (_, second), *_ = sorted(units.items())
         raise ColumnError(

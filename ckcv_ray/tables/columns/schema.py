@@ -313,7 +313,14 @@ def _learn_column(cells: Cells, name: str, asked: ColumnKind | None) -> tuple[Co
     if bad.any():  # Arrow takes for a number or a date what is none for us, such as nan(1) and 0000-01-01
         column = _infer_text(cells, name, asked)
         numbers = read_cells(cells, column).values
-    _check_numbers(numbers, name)
+    out = advise_dropping(name)
+    if len(numbers) and np.isnan(numbers).all():
+        raise ColumnError(f"is empty: {out}")
+    limit = f"magnitudes are at most {LARGEST:g}, and no number may stand for a missing value; "
+    for wrong, what in ((np.isinf(numbers), ""), (np.abs(numbers) > LARGEST, limit)):
+        if wrong.any():
+            row = int(np.argmax(wrong))
+            raise ColumnError(f"has {numbers[row]} in row {row + 1}: {what}fix it, or {out}")
     if column.kind is ColumnKind.DATE:
         known = ~np.isnan(numbers)
         zoned = cells.zoned & known
@@ -322,7 +329,7 @@ def _learn_column(cells: Cells, name: str, asked: ColumnKind | None) -> tuple[Co
             raise ColumnError(
                 f"has times with a zone, such as {_cell(cells.values, first)} in row {first + 1}, and "
                 f"without: {_cell(cells.values, second)} in row {second + 1}: write all in one way, or say "
-                f"{write_option('categorical', name)}, or {advise_dropping(name)}"
+                f"{write_option('categorical', name)}, or {out}"
             )
         column = replace(column, zoned=bool(zoned.any()))
     return column, numbers
@@ -476,18 +483,6 @@ def _join_problems(problems: dict[str, ColumnError]) -> list[str]:
         else:
             said.append(f"column {names[0]!r} {first}")
     return said
-
-
-def _check_numbers(numbers: Values, name: str) -> None:
-    """Raise ColumnError if a column is empty, or has numbers that are too large."""
-    out = advise_dropping(name)
-    if len(numbers) and np.isnan(numbers).all():
-        raise ColumnError(f"is empty: {out}")
-    limit = f"magnitudes are at most {LARGEST:g}, and no number may stand for a missing value; "
-    for wrong, what in ((np.isinf(numbers), ""), (np.abs(numbers) > LARGEST, limit)):
-        if wrong.any():
-            row = int(np.argmax(wrong))
-            raise ColumnError(f"has {numbers[row]} in row {row + 1}: {what}fix it, or {out}")
 
 
 def _such_as(bad: Sequence[str], distinct: Sequence[str | None], codes: NDArray[Any]) -> str:

@@ -3,7 +3,7 @@
 import zipfile
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -47,41 +47,30 @@ def read_excel(path: Path, sheet: str | None = None, lines: LinesLeftOut = EVERY
             )
         if sheet is not None and sheet not in names:
             raise InputError(f"{str(path)!r} has no sheet {sheet!r}: there are {known}")
-        read = _read_rows(book[names[0] if sheet is None else sheet], path)
+        rows, formulas = _read_rows(book[names[0] if sheet is None else sheet], path)
     finally:
         book.close()
-    filled = np.array([bool(row.values) for row in read], np.bool_)
+    filled = np.array(list(map(bool, rows)), np.bool_)
     numbers = np.flatnonzero(filled & ~lines.find(filled, repr(str(path))))
     for number in numbers:
-        if formula := read[number].formula:
+        if formula := formulas[number]:
             last = "; --skip-rows last leaves the last row out" if number == numbers[-1] else ""
             raise InputError(
                 f"{str(path)!r} has a formula in cell {formula}, and tables hold values: "
                 f"put values in place of formulas, such as by saving it as CSV{last}"
             )
-    columns = _make_table([read[number].values for number in numbers], path)
+    columns = _make_table([rows[number] for number in numbers], path)
     check_rows(columns, repr(str(path)), lines, lambda row: int(numbers[1:][row]) + 1)
     return columns
 
 
-class Row(NamedTuple):
-    """A row of a sheet."""
-
-    values: list[Any]  # of its cells, without empty ones at the end
-    formula: str  # name of the first cell with a formula; "" if there is none
-
-
-def _read_rows(sheet: Any, path: Path) -> list[Row]:
-    """Return the rows of a sheet, blank ones included.
-
-    Raises:
-        InputError: they have too many cells.
-    """
-    rows: list[Row] = []
+def _read_rows(sheet: Any, path: Path) -> tuple[list[list[Any]], list[str]]:
+    """Return the cells of every row, without empty ones at its end, and its first formula's place or ""."""
+    rows: list[list[Any]] = []
+    formulas: list[str] = []
     cells = 0
     sheet.reset_dimensions()  # nobody vouches for them: rows are as long as their cells are many
     for number, row in enumerate(sheet.iter_rows()):
-        formula = next((cell.coordinate for cell in row if cell.data_type == FORMULA_CELL), "")
         values = [cell.value for cell in row]
         while values and values[-1] is None:
             values.pop()
@@ -91,8 +80,9 @@ def _read_rows(sheet: Any, path: Path) -> list[Row]:
                 f"{str(path)!r} has more than {MAX_WORKBOOK_CELLS:,} cells or {MAX_SHEET_ROWS:,} rows: "
                 "save the table as CSV, or leave out columns or rows"
             )
-        rows.append(Row(values, formula))
-    return rows
+        rows.append(values)
+        formulas.append(next((cell.coordinate for cell in row if cell.data_type == FORMULA_CELL), ""))
+    return rows, formulas
 
 
 def _make_table(rows: list[list[Any]], path: Path) -> pa.Table:

@@ -180,21 +180,14 @@ def read_file(path: str | Path, reading: Reading = AS_IT_IS) -> pa.Table:
     check_encoding(reading.encoding)
     check_file(path)
     with convert_errors(InputError, f"cannot read {str(path)!r} as {suffix[1:]}"):
-        match suffix:
-            case _ if suffix in TEXT:
-                separator = reading.separator
-                separator = "\t" if separator is None and suffix == ".tsv" else separator
-                columns = read_text(path, separator, lines, suffix in SPACED, reading.encoding)
-            case ".parquet":
-                columns = _parquet(path)
-            case ".feather":
-                columns = _feather(path)
-            case ".xlsx":
-                columns = read_excel(path, reading.sheet, lines)
-            case ".npz":
-                columns = _npz(path)
-            case _:
-                columns = _svmlight(path)
+        if suffix in TEXT:
+            separator = "\t" if reading.separator is None and suffix == ".tsv" else reading.separator
+            columns = read_text(path, separator, lines, suffix in SPACED, reading.encoding)
+        elif suffix in EXCEL:
+            columns = read_excel(path, reading.sheet, lines)
+        else:
+            readers = {".parquet": _parquet, ".feather": _feather, ".npz": _npz}
+            columns = readers.get(suffix, _svmlight)(path)
         return _utf8(with_plain_values(columns), text=suffix in TEXT)
 
 

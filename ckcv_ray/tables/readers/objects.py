@@ -279,11 +279,7 @@ def _import_obstore() -> Any:
 
 
 def _open_store(address: Address) -> Any:
-    """Open the bucket of an address.
-
-    Raises:
-        InputError: the environment does not say enough to open it.
-    """
+    """Open the bucket of an address, if the environment says enough for that."""
     from obstore import store
 
     kind = {"s3": store.S3Store, "gs": store.GCSStore, "az": store.AzureStore}[address.scheme]
