@@ -118,8 +118,8 @@ def numbers_rows(x: NDArray[np.float64], column: Column) -> bool:
 
 
 def _select_compared(task: Task) -> NDArray[np.bool_]:
-    numbering = (numbers_rows(task.X[:, i], column) for i, column in enumerate(task.schema))
-    return np.array([not numbers for numbers in numbering], dtype=bool)
+    numbering = [numbers_rows(task.X[:, i], column) for i, column in enumerate(task.schema)]
+    return ~np.array(numbering, dtype=bool)
 
 
 def find_known(X: Rows, task: Task) -> NDArray[np.bool_]:

@@ -247,10 +247,8 @@ def read_value(value: Any) -> tuple[int, int]:
         return CellForm.GAP, 0
     if isinstance(value, str):
         return parse_text(bare(value).replace(MINUS, "-"))
-    if isinstance(value, bool):
-        return CellForm.TRUTH, view_bits(value)
     if isinstance(value, int | float | Decimal):
-        return CellForm.NUMBER, view_bits(value)
+        return CellForm.TRUTH if isinstance(value, bool) else CellForm.NUMBER, view_bits(value)
     if isinstance(value, date | time):
         return parse_text(value.isoformat())
     return CellForm.TEXT, int(digest_text(repr(value)))
@@ -851,7 +849,7 @@ def _from_table(
 def _leave_out_row_numbers(
     schema: Schema, X: Rows, asked: DeclaredTypes
 ) -> tuple[Schema, Rows, tuple[str, ...]]:
-    """Return columns without those that number the rows, unless their kind is said, and the names of these."""
+    """Return columns without those that number the rows (unless their kind is said), and these' names."""
     said = {name for names in asked.names.values() for name in names}
     names = tuple(
         column.name

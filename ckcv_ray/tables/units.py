@@ -72,9 +72,8 @@ class Roles(NamedTuple):
         target = target_name(names, self.target)
         groups = find_groups(self.group, names)
         check_chosen(names, target, groups, self)
-        left_out = {target, *groups, self.weight, self.id, *(self.drop or [])} | (
-            index if self.features is None else set()
-        )
+        unasked = index if self.features is None else ()
+        left_out = {target, *groups, self.weight, self.id, *(self.drop or ()), *unasked}
         wanted = dict.fromkeys(names if self.features is None else self.features)
         chosen = [name for name in wanted if name not in left_out]
         if not chosen:

@@ -190,8 +190,11 @@ class Cells:
     def texts(self) -> tuple[list[str | None], NDArray[np.intp]]:
         """The distinct texts, without spaces around them, None for a gap, and the position of each row's."""
         values = self.values
-        if pa.types.is_floating(self.stored) and _whole(values):  # a gap has made whole numbers floating
-            values = values.cast(pa.int64())
+        if pa.types.is_floating(self.stored):
+            numbers = values.drop_null().to_numpy()
+            whole = np.isfinite(numbers) & (np.floor(numbers) == numbers) & (np.abs(numbers) < LAST_EXACT)
+            if np.all(whole):  # a gap has made them floating
+                values = values.cast(pa.int64())
         raw, codes = distinct(self.encoded if is_text(values.type) else values.cast(pa.string()))
         stripped = [None if text is None else bare(text) for text in raw]
         stripped = [None if text is None or text.lower() in self.gaps else text for text in stripped]
@@ -518,8 +521,3 @@ def _of_distinct(
         parsed = parse(text)
         numbers[i], bad[i] = (nan, not lenient or doubt(text)) if parsed is None else (parsed, False)
     return Read(numbers[codes], bad[codes])
-
-
-def _whole(values: pa.ChunkedArray) -> bool:
-    numbers = values.drop_null().to_numpy()
-    return bool(np.all(np.isfinite(numbers) & (np.floor(numbers) == numbers) & (np.abs(numbers) < 2**53)))

@@ -341,6 +341,9 @@ def _infer(cells: Cells, name: str, asked: ColumnKind | None) -> Column:
     may_have = cells.are_numbers and cells.written and cells.thousands
     if may_have and has_thousands(cells.known, cells.thousands):  # which Arrow took for decimals
         return _infer_text(cells, name, asked)
+    has_values = cells.are_numbers or cells.are_dates or pa.types.is_time(cells.kind)
+    if has_values and asked is ColumnKind.CATEGORY:
+        return Column(name, asked, cells.levels)
     if cells.are_numbers:
         if asked is ColumnKind.DATE:  # such as 20261123
             known = cells.known
@@ -353,23 +356,17 @@ def _infer(cells: Cells, name: str, asked: ColumnKind | None) -> Column:
             )
         if asked is None and cells.are_codes:
             raise ColumnError(_ask_about_codes(cells, name))
-        if asked is not ColumnKind.CATEGORY:
-            form = "comma" if cells.comma else ""
-            short = cells.written and not cells.thousands and have_short_decimals(cells, form)
-            return Column(name, form=form, lenient=asked is ColumnKind.NUMBER, short_decimals=short)
-        return Column(name, ColumnKind.CATEGORY, cells.levels)
+        form = "comma" if cells.comma else ""
+        short = cells.written and not cells.thousands and have_short_decimals(cells, form)
+        return Column(name, form=form, lenient=asked is ColumnKind.NUMBER, short_decimals=short)
     if cells.are_dates:
         if asked is ColumnKind.NUMBER:
             raise ColumnError(f"holds dates, not numbers: leave it out of {write_option('numeric', name)}")
-        if asked is ColumnKind.CATEGORY:
-            return Column(name, asked, cells.levels)
         return Column(name, ColumnKind.DATE)
     if is_text(cells.kind):
         return _infer_text(cells, name, asked)
     if pa.types.is_null(cells.kind):
         raise ColumnError(f"is empty: {advise_dropping(name)}")
-    if pa.types.is_time(cells.kind) and asked is ColumnKind.CATEGORY:
-        return Column(name, asked, cells.levels)
     raise ColumnError(_not_learned_from(str(cells.kind), name))
 
 
