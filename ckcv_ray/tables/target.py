@@ -271,9 +271,7 @@ def parse_numbers(
     """Return a target of numbers, (n,) float64.
 
     ``thousands`` is the mark between thousands, if it was said, and ``decimal`` that of decimals in the
-    table, if it is known.
-
-    Words that are ``kept`` are no gaps, and no numbers.
+    table, if it is known. Words that are ``kept`` are no gaps, and no numbers.
 
     Raises:
         InputError: it has text, empty cells, numbers that are too large, or one value alone.

@@ -250,12 +250,15 @@ def form_of_numbers(
         form, doubtful = "thousands", False
     parse = number_parser(form)
     bad = [text for text in found[form] if text.lower() in TRUTH or parse(text) is None]
-    if doubtful and not thousands:
+    if thousands:
+        return ("" if len(bad) == len(texts) else form), bad
+    if doubtful:
         raise _ambiguous("comma", next(text for text in texts if THOUSANDS.match(text)), name)
     points = [text for text in texts if "." in text and _has_points(text)]
     certain = any("," in text or text.count(".") > 1 for text in points)
-    all_points = decimal == "," and points and len(points) == sum("." in text for text in texts)
-    if not thousands and ((form == "points" and not certain) or (form == "point" and all_points)):
+    if form == "points" and not certain:
+        raise _ambiguous("point", points[0], name)
+    if form == "point" and decimal == "," and points and len(points) == sum("." in text for text in texts):
         raise _ambiguous("point", points[0], name)
     return ("" if len(bad) == len(texts) else form), bad
 

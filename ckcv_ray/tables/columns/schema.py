@@ -195,7 +195,7 @@ class Schema:
             known = x[~gap].astype(np.intp)
             rows = np.bincount(known, minlength=len(column.levels)) if column.levels else ()
             levels = tuple(level for level, count in zip(column.levels, rows, strict=True) if count)
-            narrowed.append(column if levels == column.levels else replace(column, levels=levels))
+            narrowed.append(replace(column, levels=levels))
         return Schema(tuple(narrowed)).settle(X)
 
     def translate(self, X: Values, narrowed: "Schema") -> Values:

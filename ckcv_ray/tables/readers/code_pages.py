@@ -125,11 +125,9 @@ def _ask(content: bytes, place: int, name: str) -> str:
     word = BETWEEN_WORDS.split(start)[-1] + BETWEEN_WORDS.split(end, 1)[0]
     shares: dict[str, float] = {}
     for encoding in OTHERS:
-        try:
+        with suppress(UnicodeDecodeError):
             words = find_words(lines.decode(encoding))
-        except UnicodeDecodeError:
-            continue
-        shares[encoding] = sum(map(is_plausible, words)) / max(1, len(words))
+            shares[encoding] = sum(map(is_plausible, words)) / max(1, len(words))
     readings: dict[str, str] = {}  # the encoding of each
     for encoding in sorted(shares, key=lambda encoding: -shares[encoding]):
         readings.setdefault(word.decode(encoding, "replace"), encoding)

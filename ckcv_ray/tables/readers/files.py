@@ -329,22 +329,21 @@ def check_parquet_size(source: Path | BinaryIO, most_rows: int, most: int) -> pa
     with parquet.ParquetFile(source) as file:
         metadata, schema = file.metadata, file.schema_arrow
         rows = max(metadata.num_rows, _count_rows(metadata))
-        values, size = rows * metadata.num_columns, rows * sum(map(count_cell_bytes, schema.types))
-        _check_parquet(rows, values, size, most_rows, most, most_bytes)
+
+        def check(values: int, size: int) -> None:
+            if values > most or rows > most_rows:
+                allowed = f"at most {most:,} values in {most_rows:,} rows can be read"
+                raise InputError(f"it holds {values:,} values in {rows:,} rows: {allowed}")
+            if size > most_bytes:
+                raise InputError(f"it takes {size >> 20:,} MiB: at most {most_bytes >> 20:,} MiB can be read")
+
+        check(rows * metadata.num_columns, rows * sum(map(count_cell_bytes, schema.types)))
         values = entries = size = 0
         with _open_source(source) as stream:
             for chunk in parquet_sizes.read_parquet_sizes(stream, file.schema, most_bytes):
                 values, entries, size = values + chunk.values, entries + chunk.entries, size + chunk.size
-                _check_parquet(rows, max(values, entries), size, most_rows, most, most_bytes)
+                check(max(values, entries), size)
     return schema
-
-
-def _check_parquet(rows: int, values: int, size: int, most_rows: int, most: int, most_bytes: int) -> None:
-    if values > most or rows > most_rows:
-        allowed = f"at most {most:,} values in {most_rows:,} rows can be read"
-        raise InputError(f"it holds {values:,} values in {rows:,} rows: {allowed}")
-    if size > most_bytes:
-        raise InputError(f"it takes {size >> 20:,} MiB: at most {most_bytes >> 20:,} MiB can be read")
 
 
 def _count_rows(metadata: parquet.FileMetaData) -> int:
