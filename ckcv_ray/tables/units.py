@@ -88,11 +88,7 @@ USUAL_ROLES = Roles()
 
 
 def target_name(names: list[str], target: str | None) -> str:
-    """Return the name of the target, by default the one column that is called like one.
-
-    Raises:
-        InputError: there is no such column, or none or several are called like one.
-    """
+    """Return the name of the target, by default the one column that is called like one."""
     if target is not None:
         check_column(target, names, " for the target")
         return target
