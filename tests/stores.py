@@ -44,7 +44,7 @@ class LateBucket(MemoryBucket):
         self.listed = set(list_keys(store))
 
     def list(self, prefix: str = "") -> list[Listed]:
-        return [entry for entry in super().list(prefix) if self.address.inside(entry.name).key in self.listed]
+        return [entry for entry in super().list(prefix) if self._key(entry.name) in self.listed]
 
     def folders(self, name: str) -> set[str]:
         found = super().folders(name)

@@ -186,16 +186,13 @@ class Bucket:
     def delete(self, name: str) -> None:
         """Delete an object; one that is not there is no error."""
         with suppress(FileNotFoundError):
-            self._ask(
-                f"delete {name}",
-                lambda: _import_obstore().delete(self._open(), self.address.inside(name).key),
-            )
+            self._ask(f"delete {name}", lambda: _import_obstore().delete(self._open(), self._key(name)))
 
     def list(self, prefix: str = "") -> list[Listed]:
         """Return the objects in a folder ``prefix/`` at any depth, sorted; a store may list new ones late."""
 
         def read() -> list[Any]:
-            pages = _import_obstore().list(self._open(), prefix=self.address.inside(prefix).key or None)
+            pages = _import_obstore().list(self._open(), prefix=self._key(prefix) or None)
             return [entry for page in pages for entry in page]
 
         start = len(f"{self.address.key}/") if self.address.key else 0
@@ -206,20 +203,21 @@ class Bucket:
         """Return the names of the folders in a folder, as far as the store lists them."""
 
         def read() -> Any:
-            prefix = self.address.inside(name).key or None
-            return _import_obstore().list_with_delimiter(self._open(), prefix=prefix)
+            return _import_obstore().list_with_delimiter(self._open(), prefix=self._key(name) or None)
 
         return {path.rstrip("/").rpartition("/")[2] for path in self._ask("list", read)["common_prefixes"]}
 
     def _put(self, name: str, content: bytes, **options: str) -> None:
-        key = self.address.inside(name).key
-        _import_obstore().put(self._open(), key, content, use_multipart=False, **options)
+        _import_obstore().put(self._open(), self._key(name), content, use_multipart=False, **options)
 
     def _stream(self, name: str, most: int) -> Iterator[bytes]:
-        found = _import_obstore().get(self._open(), self.address.inside(name).key)
+        found = _import_obstore().get(self._open(), self._key(name))
         if found.meta["size"] > most:
             raise ValueError(f"it is larger than {most >> 20} MiB")
         yield from map(bytes, found.stream(min_chunk_size=STREAM_BYTES))
+
+    def _key(self, name: str) -> str:
+        return self.address.inside(name).key
 
     def _open(self) -> Any:
         if self._store is None:
