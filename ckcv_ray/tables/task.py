@@ -795,24 +795,7 @@ def _from_table(
         )
     for name in (*groups, *(name for name in asked.categorical if name in chosen)):
         check_alike(columns, name)
-    if roles.numbers and asked.labels:
-        raise InputError(f"labels={asked.labels} is for classes, and numbers are predicted: leave it out")
-    classes: tuple[Label, ...] = ()
-    y: Target
-    if roles.numbers:
-        y = parse_numbers(infer_column(columns, target), target, asked.thousands, kept, decimal_mark(columns))
-    else:
-        labels = read_labels(columns, target, asked.labels)
-        if not asked.drop_unlabelled:
-            labelled = rows_with_label(written[target], target, kept=kept)
-            if not labelled.all():
-                said, keeping = GapWords.of(written[target], target, ~labelled).describe_labels()
-                raise InputError(
-                    f"the target {target!r} has empty cells in {said}, the first in row "
-                    f"{np.argmin(labelled) + 1}: fix them, or leave these rows out with --drop-unlabelled"
-                    f"{keeping}"
-                )
-        classes, y = encode_classes(labels, target)
+    classes, y = _read_target(columns, written[target], target, roles.numbers, asked)
     weighting = Weighting.read(columns, roles.weight, asked.thousands)
     provenance = Provenance(AS_IT_IS, roles.id, asked.drop_unlabelled, tuple(sorted(kept)))
     if salt is None:
@@ -844,6 +827,29 @@ def _from_table(
         weighting=weighting, row_numbers=numbering, gap_words=tuple(said for said in words if said.words),
         salt=salt, provenance=provenance,
     )  # fmt: skip
+
+
+def _read_target(
+    columns: pa.Table, written: pa.ChunkedArray, target: str, numbers: bool, asked: DeclaredTypes
+) -> tuple[tuple[Label, ...], Target]:
+    """Return the classes, none of numbers to predict, and the target; its gaps are named as ``written``."""
+    kept = check_kept(asked.keep_values)
+    if numbers:
+        if asked.labels:
+            raise InputError(f"labels={asked.labels} is for classes, and numbers are predicted: leave it out")
+        column, mark = infer_column(columns, target), decimal_mark(columns)
+        return (), parse_numbers(column, target, asked.thousands, kept, mark)
+    labels = read_labels(columns, target, asked.labels)
+    if not asked.drop_unlabelled:
+        labelled = rows_with_label(written, target, kept=kept)
+        if not labelled.all():
+            said, keeping = GapWords.of(written, target, ~labelled).describe_labels()
+            raise InputError(
+                f"the target {target!r} has empty cells in {said}, the first in row "
+                f"{np.argmin(labelled) + 1}: fix them, or leave these rows out with --drop-unlabelled"
+                f"{keeping}"
+            )
+    return encode_classes(labels, target)
 
 
 def _leave_out_row_numbers(
